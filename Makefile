@@ -6,7 +6,7 @@ SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test short lint fuzz soak mutants vuln setup nodes contracts vectors bench compare screenshots api counts
+.PHONY: help test short lint fuzz soak simulate mutants vuln setup nodes contracts vectors bench compare screenshots api counts
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,10 @@ fuzz: ## run every fuzz target for FUZZTIME
 
 soak: setup nodes ## run every TestSoak… for SOAKTIME
 	SOAKTIME=$(SOAKTIME) scripts/soak.sh
+
+simulate: ## play SEEDS seeds of the simulation from SEED on, with STEPS operations each
+	SEED="$(or $(SEED),1)" SEEDS="$(or $(SEEDS),100)" STEPS="$(or $(STEPS),300)" \
+		go test -count=1 -timeout 0 -v -run '^TestSimulate$$' ./internal/simulation
 
 mutants: ## plant each mutant of the money rules and see a test fail
 	go run ./internal/mutants

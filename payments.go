@@ -11,6 +11,7 @@ package payments
 
 import (
 	"context"
+	"io"
 	"iter"
 	"log/slog"
 	"net/netip"
@@ -105,6 +106,11 @@ type Config struct {
 
 	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time
+
+	// Entropy is the source of ids, API keys, webhook secrets, sealing nonces and jitter, for tests only.
+	// Whoever can predict it can forge keys, so no other reader than the default belongs in production. It
+	// must be safe for concurrent use. Defaults to crypto/rand.
+	Entropy io.Reader
 }
 
 // Engine is a payment service inside the host's process. It is safe for concurrent use.

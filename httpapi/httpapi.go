@@ -87,7 +87,7 @@ func Handler(e *payments.Engine, o *Options) http.Handler {
 			Now:    engine.Now,
 		},
 		log:   engine.Log(),
-		ids:   id.New(engine.Now, nil),
+		ids:   id.New(engine.Now, engine.Entropy()),
 		local: limit.NewBuckets(engine.Now),
 	}
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -37,6 +39,7 @@ type Config struct {
 	Waker         store.Waker
 	Log           *slog.Logger
 	Now           func() time.Time
+	Entropy       io.Reader
 }
 
 // complete sets defaults.
@@ -87,9 +90,16 @@ func (c *Config) complete() error {
 		c.Log = slog.Default()
 	}
 
+	if c.Entropy == nil {
+		c.Entropy = rand.Reader
+	}
+
 	if c.Process == "" {
 		var b [8]byte
-		rand.Read(b[:])
+		if _, err := io.ReadFull(c.Entropy, b[:]); err != nil {
+			return fmt.Errorf("naming the process by payments.Config.Entropy: %w", err)
+		}
+
 		c.Process = hex.EncodeToString(b[:])
 	}
 

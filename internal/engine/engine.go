@@ -7,6 +7,7 @@
 package engine
 
 import (
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -93,6 +94,8 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 
+	e.sealer.UseEntropy(c.Entropy)
+
 	fees, err := feeAddresses(c.FeeAddresses, e.Networks)
 	if err != nil {
 		return nil, err
@@ -103,7 +106,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 
-	e.ids = id.New(c.Now, nil)
+	e.ids = id.New(c.Now, c.Entropy)
 	e.Rates = rate.NewCache(c.Rates, c.Now)
 
 	e.streams.engine = e
@@ -144,6 +147,9 @@ func (e *Engine) Log() *slog.Logger { return e.config.Log }
 
 // Now returns the time.
 func (e *Engine) Now() time.Time { return e.config.Now() }
+
+// Entropy returns the source of randomness.
+func (e *Engine) Entropy() io.Reader { return e.config.Entropy }
 
 // BaseURL returns the URL at which payers reach the handlers, without a trailing slash.
 func (e *Engine) BaseURL() string { return e.config.BaseURL }

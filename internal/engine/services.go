@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"crypto/rand"
-
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -47,7 +45,7 @@ func (e *Engine) newAccounts() (*account.Service, error) {
 		Registry:  e.Networks,
 		IDs:       e.ids,
 		Now:       e.config.Now,
-		Entropy:   rand.Reader,
+		Entropy:   e.config.Entropy,
 		KeyPrefix: e.config.KeyPrefix,
 	})
 }
@@ -125,16 +123,18 @@ func (e *Engine) newDeliverer() *deliver.Deliverer {
 		Process:   e.config.Process,
 		Retention: e.config.KeepEvents,
 		Now:       e.config.Now,
+		Entropy:   e.config.Entropy,
 		Log:       e.config.Log,
 	})
 }
 
 func (e *Engine) newWebhooks() (*webhook.Service, error) {
 	return webhook.New(webhook.Config{
-		DB:    view[webhook.Tx]{e.config.Store, e, func(tx Tx) webhook.Tx { return tx }},
-		IDs:   e.ids,
-		Seal:  e.sealer,
-		Allow: e.config.WebhookAllow,
-		Now:   e.config.Now,
+		DB:      view[webhook.Tx]{e.config.Store, e, func(tx Tx) webhook.Tx { return tx }},
+		IDs:     e.ids,
+		Seal:    e.sealer,
+		Allow:   e.config.WebhookAllow,
+		Now:     e.config.Now,
+		Entropy: e.config.Entropy,
 	})
 }

@@ -3,11 +3,13 @@ package ingest
 // This file reads blocks again before payments in them confirm, from another node where there are several.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -109,7 +111,13 @@ func (s *Ingester) rereadBlocks(ctx context.Context, network string) map[string]
 	blocks := make(map[string]rereadBlock, len(suspects))
 	now := s.now()
 
-	for at, r := range suspects {
+	order := slices.SortedFunc(maps.Keys(suspects), func(a, b chain.Ref) int {
+		return cmp.Or(cmp.Compare(a.Height, b.Height), cmp.Compare(a.Hash, b.Hash))
+	})
+
+	for _, at := range order {
+		r := suspects[at]
+
 		switch {
 		case r.until.IsZero():
 			r = s.rereadBlock(ctx, network, at)

@@ -9,11 +9,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"regexp"
+	"strconv"
 	"time"
 )
 
@@ -38,6 +40,9 @@ func run(ctx context.Context) (ok bool, err error) {
 	list := flag.Bool("list", false, "list the mutants and plant none")
 	check := flag.Bool("check", false, "only see that every snippet is where the list says")
 	only := flag.String("run", "", "plant only the mutants whose id matches this regular expression")
+	simulate := flag.Int(
+		"simulate", 0, "play so many seeds of internal/simulation in place of the mutant's test",
+	)
 	limit := flag.Duration(
 		"timeout", 3*time.Minute, "how long one run of a test may take, compiling included",
 	)
@@ -67,6 +72,12 @@ func run(ctx context.Context) (ok bool, err error) {
 		}
 	}
 
+	if *simulate > 0 {
+		if err := bySeeds(chosen, *simulate); err != nil {
+			return false, err
+		}
+	}
+
 	switch {
 	case *list:
 		for _, m := range chosen {
@@ -79,6 +90,19 @@ func run(ctx context.Context) (ok bool, err error) {
 	}
 
 	return plantAll(ctx, root, chosen, *limit)
+}
+
+// bySeeds has the simulation play seeds in place of each mutant's own test, and count those that find it.
+func bySeeds(mutants []mutant, seeds int) error {
+	if err := errors.Join(os.Setenv("COUNT", "1"), os.Setenv("SEEDS", strconv.Itoa(seeds))); err != nil {
+		return err
+	}
+
+	for i := range mutants {
+		mutants[i].Package, mutants[i].Test = "./internal/simulation", "^TestSimulate$"
+	}
+
+	return nil
 }
 
 // checkAll says which mutants cannot be planted, and reports whether there are none.

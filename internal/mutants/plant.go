@@ -111,6 +111,12 @@ func (p *planter) plant(ctx context.Context, m mutant) (outcome, error) {
 		return broken, errors.New("with the mutant:\n" + output)
 	}
 
+	for line := range strings.Lines(output) {
+		if _, found, counted := strings.Cut(line, "found in "); counted {
+			fmt.Printf("          found in %s", found)
+		}
+	}
+
 	return of, nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"log/slog"
 	"slices"
 
@@ -51,7 +52,8 @@ type Sealer struct {
 }
 
 type ring struct {
-	keys []key
+	keys    []key
+	entropy io.Reader
 }
 
 type key struct {
@@ -68,7 +70,7 @@ func New(keys ...[]byte) (*Sealer, error) {
 		return nil, badKey("there is none: set one of %d random bytes", KeySize)
 	}
 
-	r := &ring{keys: make([]key, 0, len(keys))}
+	r := &ring{keys: make([]key, 0, len(keys)), entropy: rand.Reader}
 	for i, raw := range keys {
 		if len(raw) != KeySize {
 			return nil, badKey("key %d has %d bytes: it must have %d, made at random", i+1, len(raw), KeySize)
@@ -120,6 +122,10 @@ func keyID(raw []byte) [keyIDSize]byte {
 	return [keyIDSize]byte(h.Sum(nil)[:keyIDSize])
 }
 
+// UseEntropy replaces the source of nonces, which is crypto/rand; it is called before the first Seal. A nonce
+// that repeats breaks the encryption, so only tests use another source.
+func (b *Sealer) UseEntropy(source io.Reader) { b.ring.entropy = source }
+
 // Seal encrypts plaintext with the first key. context says where the result will be stored (table, row and
 // column, such as "webhook_endpoints/<id>/secret"): it is not stored with it, and Open must be given the
 // same, so that a sealed text opens nowhere else. Equal plaintexts give different results.
@@ -128,8 +134,11 @@ func (b *Sealer) Seal(plaintext, context []byte) []byte {
 	out := make([]byte, headerSize+chacha20poly1305.NonceSizeX, Overhead+len(plaintext))
 	out[0] = version
 	copy(out[1:], k.id[:])
+
 	nonce := out[headerSize:]
-	_, _ = rand.Read(nonce) // never fails: it ends the process instead
+	if _, err := io.ReadFull(b.ring.entropy, nonce); err != nil { // crypto/rand never fails
+		panic("seal: cannot read entropy: " + err.Error())
+	}
 
 	return k.aead.Seal(out, nonce, plaintext, authenticated(out[:headerSize], context))
 }

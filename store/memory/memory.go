@@ -42,6 +42,20 @@ func New() *Store {
 	return s
 }
 
+// Clone returns a store with the committed rows as they are now: a backup. Later writes to either do not
+// show in the other.
+func (s *Store) Clone() *Store {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+
+	out := New()
+	for slot, table := range s.base {
+		out.base[slot] = table.(cloner).clone()
+	}
+
+	return out
+}
+
 // Close does nothing: there is nothing to release.
 func (s *Store) Close() error { return nil }
 

@@ -3,9 +3,11 @@ package memory_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -59,5 +61,48 @@ func TestNestedUpdate(t *testing.T) {
 	})
 	if fault.Code(err) != "update_nested" {
 		t.Fatalf("got %v", err)
+	}
+}
+
+func TestCloneIsIndependent(t *testing.T) {
+	update := func(s *memory.Store, id string) {
+		t.Helper()
+
+		if err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+			return tx.PutAccount(ctx, &account.Account{ID: id, Index: uint32(id[0])})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accounts := func(s *memory.Store) (ids []string) {
+		t.Helper()
+
+		all, err := s.Accounts(t.Context(), "", 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, a := range all {
+			ids = append(ids, a.ID)
+		}
+
+		return ids
+	}
+
+	original := memory.New()
+	update(original, "1")
+
+	clone := original.Clone()
+	update(original, "2")
+	update(clone, "3")
+
+	if got := accounts(original); !slices.Equal(got, []string{"1", "2"}) &&
+		!slices.Equal(got, []string{"2", "1"}) {
+		t.Errorf("the original has %q", got)
+	}
+
+	if got := accounts(clone); !slices.Equal(got, []string{"1", "3"}) &&
+		!slices.Equal(got, []string{"3", "1"}) {
+		t.Errorf("the clone has %q", got)
 	}
 }

@@ -3,6 +3,7 @@ package memory
 // This file holds tables: rows by key, with ordered and unique indexes.
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -145,6 +146,30 @@ func find[T any](list []entry[T], rank string) (int, bool) {
 	return slices.BinarySearchFunc(
 		list, rank, func(e entry[T], rank string) int { return strings.Compare(e.rank, rank) },
 	)
+}
+
+type cloner interface{ clone() any }
+
+// clone copies a table; the rows, which never change, are shared.
+func (t *table[T]) clone() any {
+	out := &table[T]{
+		kind:    t.kind,
+		rows:    maps.Clone(t.rows),
+		gone:    maps.Clone(t.gone),
+		buckets: make([]map[string][]entry[T], len(t.buckets)),
+	}
+	for i, buckets := range t.buckets {
+		if buckets == nil {
+			continue
+		}
+
+		out.buckets[i] = make(map[string][]entry[T], len(buckets))
+		for name, list := range buckets {
+			out.buckets[i][name] = slices.Clone(list)
+		}
+	}
+
+	return out
 }
 
 type merger interface{ mergeInto(base any) }

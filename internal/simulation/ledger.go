@@ -1,0 +1,204 @@
+package simulation
+
+import (
+	"maps"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// arrival is what arrived at a holding on one branch of a network, in base units.
+type arrival struct {
+	// all is from anybody, foreign without what our own wallets and addresses sent.
+	all, foreign chain.Amount
+}
+
+// treeBlock is a block that was canonical once.
+type treeBlock struct {
+	ref    chain.Ref
+	parent *treeBlock
+	// arrived are the sums from the first block to this one; shared with the parent when nothing arrived.
+	arrived map[chain.Holding]arrival
+}
+
+// ledger follows one network by its blocks: every block that was ever canonical, and what arrived there.
+type ledger struct {
+	oracle    *oracle
+	network   network
+	tree      map[string]*treeBlock
+	canonical []*treeBlock // by height
+	// heights are the last heights of transactions, by hash.
+	heights map[string]uint64
+	// ours are the addresses whose keys the service has.
+	ours map[chain.Address]bool
+	// deepest is the number of blocks that the deepest fork replaced; 0: the chain never forked.
+	deepest uint64
+}
+
+func newLedger(o *oracle, n network) *ledger {
+	return &ledger{
+		oracle:  o,
+		network: n,
+		tree:    map[string]*treeBlock{},
+		heights: map[string]uint64{},
+		ours:    map[chain.Address]bool{},
+	}
+}
+
+func (l *ledger) tip() *treeBlock {
+	if len(l.canonical) == 0 {
+		return nil
+	}
+
+	return l.canonical[len(l.canonical)-1]
+}
+
+// sync reads the blocks that are new, and reports whether there were any.
+func (l *ledger) sync() bool {
+	tip := l.network.tip()
+	if last := l.tip(); last != nil && last.ref.Hash == tip.Hash {
+		return false
+	}
+
+	// Down to the newest block that is known.
+	var fresh []truthBlock
+
+	for height := tip.Height; ; height-- {
+		if height < uint64(len(l.canonical)) {
+			known := l.canonical[height]
+			if height == tip.Height && known.ref.Hash == tip.Hash {
+				break
+			}
+		}
+
+		b := l.network.block(height)
+		if height < uint64(len(l.canonical)) && l.canonical[height].ref.Hash == b.ref.Hash {
+			break
+		}
+
+		fresh = append(fresh, b)
+
+		if height == 0 {
+			break
+		}
+	}
+
+	keep := tip.Height + 1 - uint64(len(fresh))
+	if dropped := uint64(len(l.canonical)); dropped > keep {
+		l.deepest = max(l.deepest, dropped-keep)
+	}
+
+	l.canonical = l.canonical[:min(keep, uint64(len(l.canonical)))]
+	for i := len(fresh) - 1; i >= 0; i-- {
+		l.add(fresh[i])
+	}
+
+	return true
+}
+
+// add adds a block on top of the canonical chain.
+func (l *ledger) add(b truthBlock) {
+	t := &treeBlock{ref: b.ref, parent: l.tip()}
+	if t.parent != nil {
+		t.arrived = t.parent.arrived
+	}
+
+	if arrived := l.arrivals(b); len(arrived) > 0 {
+		t.arrived = maps.Clone(t.arrived)
+		if t.arrived == nil {
+			t.arrived = map[chain.Holding]arrival{}
+		}
+
+		for holding, more := range arrived {
+			sum := t.arrived[holding]
+			t.arrived[holding] = arrival{all: sum.all.Add(more.all), foreign: sum.foreign.Add(more.foreign)}
+		}
+	}
+
+	l.tree[b.ref.Hash] = t
+	l.canonical = append(l.canonical, t)
+
+	for _, tx := range b.txs {
+		l.heights[tx.hash] = b.ref.Height
+
+		if l.ours[tx.sender] && !tx.failed {
+			l.oracle.left(l, tx)
+		}
+	}
+}
+
+// arrivals returns what arrived in a block: the net of what its transactions show, or the rise of the balance
+// where that is less.
+func (l *ledger) arrivals(b truthBlock) map[chain.Holding]arrival {
+	in, out := map[chain.Holding]chain.Amount{}, map[chain.Holding]chain.Amount{}
+	own, spent := map[chain.Holding]chain.Amount{}, map[chain.Holding]chain.Amount{}
+
+	native := l.native()
+
+	for _, tx := range b.txs {
+		fee := chain.Holding{Address: tx.sender, AssetID: native}
+		spent[fee] = spent[fee].Add(tx.fee)
+
+		for _, t := range tx.shown {
+			to, from := chain.Holding{
+				Address: t.To,
+				AssetID: t.AssetID,
+			}, chain.Holding{
+				Address: t.From,
+				AssetID: t.AssetID,
+			}
+
+			in[to] = in[to].Add(t.Amount)
+			if l.ours[tx.sender] {
+				own[to] = own[to].Add(t.Amount)
+			}
+
+			if t.From == tx.sender {
+				spent[from] = spent[from].Add(t.Amount)
+			} else {
+				out[from] = out[from].Add(t.Amount)
+			}
+		}
+	}
+
+	arrived := map[chain.Holding]arrival{}
+
+	for to, gross := range in {
+		if b.exact {
+			arrived[to] = arrival{all: gross, foreign: gross.SubFloor(own[to])}
+			continue
+		}
+
+		holdings := []chain.Holding{to}
+		after, before := l.network.balances(b.ref.Height, holdings)[0], chain.Amount{}
+
+		if b.ref.Height > 0 {
+			before = l.network.balances(b.ref.Height-1, holdings)[0]
+		}
+
+		all := chain.Min(gross.SubFloor(out[to]), after.Add(spent[to]).SubFloor(before))
+		arrived[to] = arrival{all: all, foreign: all.SubFloor(own[to])}
+	}
+
+	return arrived
+}
+
+func (l *ledger) native() string {
+	for _, asset := range l.network.assets() {
+		if asset.Kind == chain.Native {
+			return asset.ID
+		}
+	}
+
+	return ""
+}
+
+// arrived returns what arrived at a holding up to a block that was canonical once. known is false for another
+// block.
+func (l *ledger) arrived(hash string, holding chain.Holding) (sum arrival, known bool) {
+	b, known := l.tree[hash]
+	if !known {
+		return arrival{}, false
+	}
+
+	return b.arrived[holding], true
+}

@@ -1,0 +1,398 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain/sim"
+)
+
+// Kind is a kind of operation or fault.
+type Kind string
+
+// What merchants, payers, the network and time do.
+const (
+	Step           Kind = "step"
+	Wait           Kind = "wait"
+	Mine           Kind = "mine"
+	CreateInvoice  Kind = "create invoice"
+	SelectOption   Kind = "select option"
+	CancelInvoice  Kind = "cancel invoice"
+	AcceptInvoice  Kind = "accept invoice"
+	CreateDeposit  Kind = "create deposit address"
+	CreatePayout   Kind = "create payout"
+	CancelPayout   Kind = "cancel payout"
+	CreateRefund   Kind = "create refund"
+	CancelRefund   Kind = "cancel refund"
+	ChangeSettings Kind = "change settings"
+	RetrySettle    Kind = "retry settlement"
+	PayInvoice     Kind = "pay invoice"
+	PayDeposit     Kind = "pay deposit address"
+	Hint           Kind = "hint"
+)
+
+// The faults.
+const (
+	PayHidden      Kind = "pay through a contract"
+	PayFailing     Kind = "pay and revert"
+	PayVariable    Kind = "pay another amount than the pool shows"
+	ReplacePayment Kind = "replace payment"
+	DropPayment    Kind = "drop payment from the pool"
+	PayBadToken    Kind = "pay a token that takes a fee"
+	ForkChain      Kind = "fork"
+	ForkDeep       Kind = "fork below the confirmations"
+	FeeSpike       Kind = "fee spike"
+	NoBlocks       Kind = "hour without blocks"
+	FailCalls      Kind = "node fails some calls"
+	DeadNode       Kind = "node is dead"
+	LagNode        Kind = "node lags"
+	LagFar         Kind = "node lags below every block that was read"
+	LoseAnswers    Kind = "broadcast is not answered"
+	DenyHashes     Kind = "node denies hashes"
+	SilentReceipts Kind = "node leaves logs out of receipts"
+	PauseInCall    Kind = "process is stopped inside a call"
+	StopProcess    Kind = "process is stopped"
+	KillProcess    Kind = "process is killed"
+	StepClock      Kind = "clock step"
+	StoreDown      Kind = "store does not answer"
+	StoreUnknown   Kind = "commit is not answered"
+	StoreConflict  Kind = "serialization failure"
+	RestoreBackup  Kind = "backup is restored"
+	FeedState      Kind = "price feed fails or is stale"
+	FeedPrice      Kind = "price moves"
+	ReceiverState  Kind = "receiver refuses, hangs, lies or drips"
+	Heal           Kind = "faults end"
+)
+
+// kindOrder is every kind, in a fixed order, so that a seed always draws the same.
+var kindOrder = []Kind{
+	Step,
+	Wait,
+	Mine,
+	CreateInvoice,
+	SelectOption,
+	CancelInvoice,
+	AcceptInvoice,
+	CreateDeposit,
+	CreatePayout,
+	CancelPayout,
+	CreateRefund,
+	CancelRefund,
+	ChangeSettings,
+	RetrySettle,
+	PayInvoice,
+	PayDeposit,
+	Hint,
+	PayHidden,
+	PayFailing,
+	PayVariable,
+	ReplacePayment,
+	DropPayment,
+	PayBadToken,
+	ForkChain,
+	ForkDeep,
+	FeeSpike,
+	NoBlocks,
+	FailCalls,
+	DeadNode,
+	LagNode,
+	LagFar,
+	LoseAnswers,
+	DenyHashes,
+	SilentReceipts,
+	PauseInCall,
+	StopProcess,
+	KillProcess,
+	StepClock,
+	StoreDown,
+	StoreUnknown,
+	StoreConflict,
+	RestoreBackup,
+	FeedState,
+	FeedPrice,
+	ReceiverState,
+	Heal,
+}
+
+// weights are how often kinds are drawn, relative to each other.
+var weights = map[Kind]int{
+	Step:           60,
+	Wait:           40,
+	Mine:           20,
+	CreateInvoice:  12,
+	SelectOption:   8,
+	CancelInvoice:  2,
+	AcceptInvoice:  2,
+	CreateDeposit:  4,
+	CreatePayout:   8,
+	CancelPayout:   2,
+	CreateRefund:   3,
+	CancelRefund:   1,
+	ChangeSettings: 1,
+	RetrySettle:    1,
+	PayInvoice:     16,
+	PayDeposit:     10,
+	Hint:           3,
+	PayHidden:      2,
+	PayFailing:     1,
+	PayVariable:    2,
+	ReplacePayment: 2,
+	DropPayment:    1,
+	PayBadToken:    1,
+	ForkChain:      4,
+	ForkDeep:       3,
+	FeeSpike:       1,
+	NoBlocks:       1,
+	FailCalls:      4,
+	DeadNode:       1,
+	LagNode:        2,
+	LagFar:         1,
+	LoseAnswers:    2,
+	DenyHashes:     1,
+	SilentReceipts: 1,
+	PauseInCall:    3,
+	StopProcess:    2,
+	KillProcess:    5,
+	StepClock:      1,
+	StoreDown:      3,
+	StoreUnknown:   3,
+	StoreConflict:  3,
+	RestoreBackup:  1,
+	FeedState:      2,
+	FeedPrice:      2,
+	ReceiverState:  3,
+	Heal:           8,
+}
+
+// play plays one operation. What its arguments select may not exist; then nothing happens.
+func (w *world) play(op Op) {
+	w.account.Operations[op.Kind]++
+	w.countCells(op.Kind)
+
+	switch op.Kind {
+	case Step:
+		w.clock.advance(time.Duration(1+op.B%3000) * time.Millisecond)
+		w.step(int(op.A % 3))
+	case Wait:
+		w.wait(op)
+	case Mine:
+		w.network(op.A).mine(1 + int(op.B%4))
+	default:
+		w.playMerchant(op)
+	}
+
+	w.oracle.look()
+}
+
+// wait lets some seconds or, rarely, minutes pass.
+func (w *world) wait(op Op) {
+	w.pass(time.Duration(1+op.A%10) * time.Second)
+
+	if op.B%16 == 0 {
+		for range 10 {
+			w.pass(time.Minute)
+		}
+	}
+}
+
+func (w *world) network(n uint64) network { return w.networks[n%uint64(len(w.networks))] }
+
+func (w *world) process(n uint64) *process { return w.processes[n%uint64(len(w.processes))] }
+
+func (w *world) merchant(n uint64) *merchant { return w.merchants[n%uint64(len(w.merchants))] }
+
+func (w *world) node(op Op) *node {
+	p := w.process(op.A)
+
+	return p.nodes[op.B%uint64(len(p.nodes))]
+}
+
+// methods are the calls that fail.
+var methods = []sim.Method{
+	sim.MethodHead, sim.MethodRefAt, sim.MethodBlocks, sim.MethodPool, sim.MethodTransaction,
+	sim.MethodBalances, sim.MethodEstimateFee, sim.MethodNonce, sim.MethodBuild, sim.MethodBroadcast,
+	sim.MethodStatus, sim.MethodPlanSweep, sim.AnyMethod,
+}
+
+// playFault plays a fault.
+func (w *world) playFault(op Op) {
+	p := w.process(op.A)
+
+	switch op.Kind {
+	case FailCalls:
+		n := w.node(op)
+		if n.failing == nil {
+			n.failing = map[sim.Method]int{}
+		}
+
+		n.failing[methods[op.C%uint64(len(methods))]] = 1 + int(op.C>>32%6)
+	case DeadNode:
+		w.node(op).dead = true
+	case LagNode:
+		w.node(op).lag = 1 + op.C%8
+	case LagFar:
+		w.node(op).lag = 100_000
+	case LoseAnswers:
+		w.node(op).lost = 1 + int(op.C%3)
+	case DenyHashes:
+		w.node(op).denied = true
+	case SilentReceipts:
+		w.node(op).silent = true
+	case PauseInCall:
+		w.pauseInCall(op)
+	case StopProcess:
+		p.stoppedUntil = w.clock.now().Add(time.Duration(10+op.B%300) * time.Second)
+	case KillProcess:
+		p.crash.Arm(1+int(op.B%12), op.C%2 == 0)
+	case StepClock:
+		p.offset = time.Duration(int64(op.B%7200)-3600) * time.Second
+	case StoreDown:
+		p.storeFaults = append(p.storeFaults, failsBefore)
+	case StoreUnknown:
+		p.storeFaults = append(p.storeFaults, failsAfter)
+	case StoreConflict:
+		p.storeFaults = append(p.storeFaults, failsToSerialize)
+	default:
+		w.playOutside(op)
+	}
+}
+
+// playOutside plays a fault outside the processes.
+func (w *world) playOutside(op Op) {
+	switch op.Kind {
+	case ForkChain, ForkDeep:
+		w.fork(op)
+	case FeeSpike:
+		w.network(op.A).setFee(500 + op.B%4000)
+	case NoBlocks:
+		for range 12 {
+			w.clock.advance(5 * time.Minute)
+			w.step(int(op.A % 3))
+		}
+	case RestoreBackup:
+		if w.backup == nil || op.A%2 == 0 {
+			w.backup = w.store.Clone()
+			w.oracle.backUp()
+		} else {
+			w.restore()
+		}
+	case FeedState:
+		w.feed.state = feedState(op.A % 3)
+	case FeedPrice:
+		w.feed.ethCents = 150_000 + int64(op.A%100_000)
+	case ReceiverState:
+		w.receivers.state[w.merchant(op.A).host] = receiverState(op.B % 5)
+	case Heal:
+		w.heal()
+	default:
+		panic("simulation: no such operation: " + string(op.Kind))
+	}
+}
+
+// pauseInCall stops the process inside one of its next calls of a node, while time passes and the others run.
+func (w *world) pauseInCall(op Op) {
+	n := w.node(op)
+	n.pausesIn = 1 + int(op.C%20)
+	n.pause = func() {
+		if w.busy {
+			return
+		}
+
+		w.busy = true
+		defer func() { w.busy = false }()
+
+		w.clock.advance(time.Duration(op.C>>32%120) * time.Second)
+		w.network(op.B).mine(int(op.C >> 16 % 3))
+
+		for _, other := range w.processes {
+			if other != n.process {
+				other.step()
+			}
+		}
+	}
+}
+
+// fork replaces blocks: above what counts as final, or up to forty, below the confirmations of payments.
+func (w *world) fork(op Op) {
+	n := w.network(op.A)
+	depth := 1 + op.B%40>>(op.C%6)
+
+	switch {
+	case w.plan.Finality:
+		depth = min(depth, finalDepth-1)
+	case op.Kind == ForkChain:
+		depth = min(depth, 2)
+	}
+
+	depth = min(depth, n.tip().Height-1)
+	n.fork(depth, sim.OrphanFate(op.C>>32%2))
+}
+
+// active returns the faults that are present.
+func (w *world) active() []Kind {
+	var kinds []Kind
+
+	note := func(present bool, kind Kind) {
+		if present {
+			kinds = append(kinds, kind)
+		}
+	}
+
+	for _, p := range w.processes {
+		note(!p.runs(), StopProcess)
+		note(p.offset != 0, StepClock)
+		note(p.crash.Dead(), KillProcess)
+
+		for _, f := range p.storeFaults {
+			note(f == failsBefore, StoreDown)
+			note(f == failsAfter, StoreUnknown)
+			note(f == failsToSerialize, StoreConflict)
+		}
+
+		for _, n := range p.nodes {
+			note(n.dead, DeadNode)
+			note(len(n.failing) > 0, FailCalls)
+			note(n.lag > 0 && n.lag < 1000, LagNode)
+			note(n.lag >= 1000, LagFar)
+			note(n.lost > 0, LoseAnswers)
+			note(n.denied, DenyHashes)
+			note(n.silent, SilentReceipts)
+			note(n.pausesIn > 0, PauseInCall)
+		}
+	}
+
+	note(w.feed.state != feedWorks, FeedState)
+
+	for _, m := range w.merchants {
+		note(w.receivers.state[m.host] != receives, ReceiverState)
+	}
+
+	return kinds
+}
+
+// recentOps is for how many operations a fault that is over at once still counts as present.
+const recentOps = 5
+
+// countCells counts the pairs of an operation and the faults that are present, or were played just before it.
+func (w *world) countCells(operation Kind) {
+	if slices.Contains(Faults(), operation) {
+		w.recent = append(w.recent, operation)
+		w.recent = w.recent[max(len(w.recent)-recentOps, 0):]
+
+		return
+	}
+
+	for _, fault := range append(w.active(), w.recent...) {
+		w.account.Cells[Cell{fault, operation}]++
+	}
+
+	if len(w.recent) > 0 {
+		w.recent = w.recent[1:]
+	}
+}
+
+// Operations returns the kinds that are no faults, Faults the others.
+func Operations() []Kind { return kindOrder[:slices.Index(kindOrder, PayHidden)] }
+
+// Faults returns the kinds that are faults.
+func Faults() []Kind { return kindOrder[slices.Index(kindOrder, PayHidden):] }

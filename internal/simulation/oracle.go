@@ -1,0 +1,235 @@
+package simulation
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// Violation is something that the library got wrong.
+type Violation struct {
+	// Rule names the rule: one of those in docs/testing.md.
+	Rule string
+	// Text says what was seen.
+	Text string
+	// Step is the number of operations that had been played.
+	Step int
+}
+
+// String returns rule and text.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s: %s (operation %d)", v.Rule, v.Text, v.Step)
+}
+
+// place is a holding on one network.
+type place struct {
+	network string
+	chain.Holding
+}
+
+// records are what the service has stored, as its commits showed.
+type records struct {
+	invoices    map[string]invoice.Invoice
+	payments    map[string]invoice.Payment
+	payouts     map[string]payout.Payout
+	refunds     map[string]payout.Refund
+	settlements map[string]settlement.Settlement
+	balances    map[place]wallet.Balance
+	cursors     map[string]scan.Cursor
+	// sequences are the last ones told, by object.
+	sequences map[string]int64
+	// confirmed are the sums of confirmed payments.
+	confirmed map[place]chain.Amount
+}
+
+func newRecords() *records {
+	return &records{
+		invoices:    map[string]invoice.Invoice{},
+		payments:    map[string]invoice.Payment{},
+		payouts:     map[string]payout.Payout{},
+		refunds:     map[string]payout.Refund{},
+		settlements: map[string]settlement.Settlement{},
+		balances:    map[place]wallet.Balance{},
+		cursors:     map[string]scan.Cursor{},
+		sequences:   map[string]int64{},
+		confirmed:   map[place]chain.Amount{},
+	}
+}
+
+func (r *records) clone() *records {
+	return &records{
+		invoices:    maps.Clone(r.invoices),
+		payments:    maps.Clone(r.payments),
+		payouts:     maps.Clone(r.payouts),
+		refunds:     maps.Clone(r.refunds),
+		settlements: maps.Clone(r.settlements),
+		balances:    maps.Clone(r.balances),
+		cursors:     maps.Clone(r.cursors),
+		sequences:   maps.Clone(r.sequences),
+		confirmed:   maps.Clone(r.confirmed),
+	}
+}
+
+// oracle decides what is true: it follows the canonical chains and the merchants' acts by itself, compares
+// every commit with them, and keeps what was wrong.
+type oracle struct {
+	world      *world
+	ledgers    map[string]*ledger
+	violations []Violation
+	records    *records
+	backup     *records
+	// events are the ids of all public events, with the owner's receiver.
+	events map[string]string
+	// asked are the payouts that merchants asked for, by destination; none is ever forgotten.
+	asked map[place]map[string]chain.Amount
+	// addresses are those that were ever shown to payers.
+	addresses map[chain.Address]bool
+	// watch is the watch over progress, by process.
+	watches map[int]*watch
+	step    int
+}
+
+func newOracle(w *world) *oracle {
+	o := &oracle{
+		world:     w,
+		ledgers:   map[string]*ledger{},
+		records:   newRecords(),
+		events:    map[string]string{},
+		asked:     map[place]map[string]chain.Amount{},
+		addresses: map[chain.Address]bool{},
+		watches:   map[int]*watch{},
+	}
+	for _, n := range w.networks {
+		o.ledgers[n.slug()] = newLedger(o, n)
+	}
+
+	return o
+}
+
+// violate records that a rule was broken.
+func (o *oracle) violate(rule, format string, args ...any) {
+	if len(o.violations) < maxViolations && !o.world.plan.Tolerates[rule] {
+		o.violations = append(
+			o.violations,
+			Violation{Rule: rule, Text: fmt.Sprintf(format, args...), Step: o.step},
+		)
+	}
+}
+
+// maxViolations is how many violations of one run are kept.
+const maxViolations = 100
+
+// ownWallet says that a wallet of a network is the service's.
+func (o *oracle) ownWallet(n network, address chain.Address) {
+	o.ledgers[n.slug()].ours[address] = true
+}
+
+// committed compares one commit with the truth.
+func (o *oracle) committed(_ *process, c *commit) {
+	for _, l := range o.ledgers {
+		if l.sync() {
+			o.checkSent(l)
+		}
+	}
+
+	for _, a := range c.addresses {
+		o.addresses[a.Address] = true
+		for _, l := range o.ledgers {
+			l.ours[a.Address] = true
+		}
+	}
+
+	o.checkStates(c)
+	o.checkEvents(c)
+	o.remember(c)
+	o.checkConfirmed(c)
+	o.checkReservedFor(c)
+	o.traceCommit(c)
+}
+
+// traceCommit adds a commit to the trace, by which two runs are compared.
+func (o *oracle) traceCommit(c *commit) {
+	for _, e := range c.events {
+		fmt.Fprintf(o.world.trace, "%s %s %d\n", e.ID, e.Type, e.Sequence)
+	}
+
+	var sizes [8]byte
+	binary.BigEndian.PutUint64(sizes[:], uint64(len(c.payments)<<16+len(c.payouts)<<8+len(c.cursors)))
+	o.world.trace.Write(sizes[:])
+}
+
+// remember takes a commit into the records.
+func (o *oracle) remember(c *commit) {
+	r := o.records
+	maps.Copy(r.invoices, c.invoices)
+	maps.Copy(r.refunds, c.refunds)
+	maps.Copy(r.settlements, c.settlements)
+
+	for id, p := range c.payments {
+		o.countConfirmed(r.payments[id], p)
+		r.payments[id] = p
+	}
+
+	for id, p := range c.payouts {
+		r.payouts[id] = p
+
+		at := place{p.Network, chain.Holding{Address: p.Destination, AssetID: p.AssetID}}
+		if o.asked[at] == nil {
+			o.asked[at] = map[string]chain.Amount{}
+		}
+
+		o.asked[at][id] = p.Amount
+	}
+
+	for _, b := range c.balances {
+		r.balances[place{b.Network, chain.Holding{Address: b.Address, AssetID: b.AssetID}}] = b
+	}
+
+	for _, cursor := range c.cursors {
+		o.checkStopped(r.cursors[cursor.Network], cursor)
+		r.cursors[cursor.Network] = cursor
+	}
+}
+
+func placeOf(p invoice.Payment) place {
+	return place{p.Network, chain.Holding{Address: p.Address, AssetID: p.AssetID}}
+}
+
+// countConfirmed keeps the sums of confirmed payments.
+func (o *oracle) countConfirmed(before, after invoice.Payment) {
+	sums := o.records.confirmed
+
+	if before.Status == invoice.Confirmed && !before.Simulated {
+		sums[placeOf(before)] = sums[placeOf(before)].Sub(before.Amount)
+	}
+
+	if after.Status == invoice.Confirmed && !after.Simulated {
+		sums[placeOf(after)] = sums[placeOf(after)].Add(after.Amount)
+	}
+}
+
+// look compares what is stored with the truth after an operation.
+func (o *oracle) look() {
+	for _, l := range o.ledgers {
+		if l.sync() {
+			o.checkSent(l)
+		}
+	}
+}
+
+// backUp keeps the records as they are, and restored takes them back.
+func (o *oracle) backUp()   { o.backup = o.records.clone() }
+func (o *oracle) restored() { o.records = o.backup.clone() }
+
+// watch is how long a process has been well, without a gap.
+type watch struct {
+	since, last time.Time
+}

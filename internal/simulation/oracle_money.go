@@ -1,0 +1,332 @@
+package simulation
+
+import (
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// The rules of money.
+const (
+	ruleConfirmed = "confirmed is what arrived"
+	ruleDepth     = "confirmed is as deep as the network asks for"
+	ruleTold      = "what arrived is told"
+	ruleSent      = "what left is recorded, once"
+	ruleFailed    = "what failed sent nothing"
+	ruleReserved  = "reserved is what is under way"
+	ruleSpendable = "available is what can be spent"
+	ruleAudit     = "the audit sees every difference"
+)
+
+// checkConfirmed compares the sums of confirmed payments with what arrived up to the block that was read.
+func (o *oracle) checkConfirmed(c *commit) {
+	if len(c.cursors) > 0 {
+		for at, sum := range o.records.confirmed {
+			o.checkPlace(at, sum)
+		}
+
+		return
+	}
+
+	for _, p := range c.payments {
+		o.checkPlace(placeOf(p), o.records.confirmed[placeOf(p)])
+	}
+}
+
+func (o *oracle) checkPlace(at place, sum chain.Amount) {
+	if sum.IsZero() {
+		return
+	}
+
+	cursor := o.records.cursors[at.network]
+
+	arrived, known := o.ledgers[at.network].arrived(cursor.At.Hash, at.Holding)
+	if !known {
+		o.violate(
+			ruleConfirmed,
+			"%s was read up to block %s, which never was in the chain",
+			at.network,
+			cursor.At.Hash,
+		)
+
+		return
+	}
+
+	if arrived.foreign.Less(sum) {
+		o.violate(
+			ruleConfirmed, "%s of %s is confirmed at %s, and %s arrived up to block %d",
+			sum, o.symbol(at), at.Address, arrived.foreign, cursor.At.Height,
+		)
+	}
+}
+
+// checkDepth checks that the block of a payment that confirms has as many blocks on it as the network asks for.
+func (o *oracle) checkDepth(c *commit, p invoice.Payment) {
+	read := o.records.cursors[p.Network].At.Height
+
+	for _, cursor := range c.cursors {
+		if cursor.Network == p.Network {
+			read = cursor.At.Height
+		}
+	}
+
+	if !p.Simulated && read+1 < p.Block.Height+confirmations {
+		o.violate(ruleDepth, "payment %s of block %d is confirmed at block %d", p.ID, p.Block.Height, read)
+	}
+}
+
+func (o *oracle) symbol(at place) string {
+	for _, asset := range o.ledgers[at.network].network.assets() {
+		if asset.ID == at.AssetID {
+			return asset.Symbol
+		}
+	}
+
+	return at.AssetID
+}
+
+// left checks a transaction that one of our wallets or addresses sent.
+func (o *oracle) left(l *ledger, tx truthTx) {
+	for _, t := range tx.shown {
+		at := place{l.network.slug(), chain.Holding{Address: t.To, AssetID: t.AssetID}}
+		if t.To == t.From || l.ours[t.To] || t.To == l.network.feeAddress() || o.asked[at] != nil {
+			continue
+		}
+
+		if t.From != tx.sender {
+			continue // a token's own fee
+		}
+
+		o.violate(ruleSent, "%s left %s for %s, which nobody asked for (%s)", t.Amount, t.From, t.To, tx.hash)
+	}
+}
+
+// checkSent compares what arrived at the destinations of payouts with what was asked for.
+func (o *oracle) checkSent(l *ledger) {
+	tip := l.tip()
+
+	for at, asked := range o.asked {
+		if at.network != l.network.slug() {
+			continue
+		}
+
+		arrived := tip.arrived[at.Holding].all
+		if arrived.IsZero() {
+			continue
+		}
+
+		most, live := chain.Amount{}, chain.Amount{}
+
+		for id, amount := range asked {
+			most = most.Add(amount)
+			if p, known := o.records.payouts[id]; !known || p.Status != payout.Failed {
+				live = live.Add(amount)
+			}
+		}
+
+		switch {
+		case most.Less(arrived):
+			o.violate(ruleSent, "%s was asked for at %s and %s arrived", most, at.Address, arrived)
+		case live.Less(arrived):
+			o.violate(ruleFailed, "a payout to %s is told as failed, and %s arrived", at.Address, arrived)
+		}
+	}
+}
+
+// checkFailed checks a payout or a settlement that has just failed against the chain as it is.
+func (o *oracle) checkFailedPayout(p payout.Payout) {
+	if p.FailureCode == "conflict" {
+		o.violate(ruleFailed, "payout %s failed as conflict, and nobody else has the wallet's key", p.ID)
+	}
+
+	at := chain.Holding{Address: p.Destination, AssetID: p.AssetID}
+	if arrived := o.ledgers[p.Network].tip().arrived[at].all; !arrived.IsZero() {
+		o.violate(
+			ruleFailed,
+			"payout %s failed as %s, and %s arrived at its destination",
+			p.ID,
+			p.FailureCode,
+			arrived,
+		)
+	}
+}
+
+// checkConfirmedPayout checks that a payout that is confirmed is in the chain, as deep as what is final.
+func (o *oracle) checkConfirmedPayout(p payout.Payout) {
+	l := o.ledgers[p.Network]
+	height, known := l.heights[p.TxHash]
+
+	depth := uint64(confirmations)
+	if o.world.plan.Finality {
+		depth = finalDepth
+	}
+
+	if tip := l.tip().ref.Height; !known || tip+1 < height+depth {
+		o.violate(
+			ruleDepth,
+			"payout %s is confirmed by block %d at block %d (%s)",
+			p.ID,
+			height,
+			tip,
+			p.TxHash,
+		)
+	}
+}
+
+// checkOrphanSettlements checks that no settlement stands for a payment that is gone.
+func (o *oracle) checkOrphanSettlements() {
+	for id, s := range o.records.settlements {
+		if p := o.records.payments[s.PaymentID]; p.Status == invoice.Confirmed ||
+			s.Status == settlement.Failed ||
+			s.Status == settlement.Reverted {
+			continue
+		}
+
+		o.violate(ruleConfirmed, "settlement %s is %s, and its payment is not confirmed", id, s.Status)
+	}
+}
+
+func (o *oracle) checkFailedSettlement(s settlement.Settlement) {
+	if s.Reason != settlement.TransactionFailed || s.SweepTx == "" {
+		return
+	}
+
+	l := o.ledgers[s.Network]
+
+	for height := l.tip().ref.Height; height > 0 && height+100 > l.tip().ref.Height; height-- {
+		for _, tx := range l.network.block(height).txs {
+			if tx.hash == s.SweepTx && !tx.failed {
+				o.violate(
+					ruleFailed,
+					"settlement %s failed as %s, and its sweep is in block %d",
+					s.ID,
+					s.Reason,
+					height,
+				)
+			}
+		}
+	}
+}
+
+// checkStopped checks that a network that is stopped has forked.
+func (o *oracle) checkStopped(before, after scan.Cursor) {
+	if before.Stopped != "" || after.Stopped == "" {
+		return
+	}
+
+	if o.ledgers[after.Network].deepest == 0 {
+		o.violate(
+			ruleProgress,
+			"%s was stopped, and its chain never forked: %s",
+			after.Network,
+			after.Stopped,
+		)
+	}
+}
+
+// checkTold compares, once all is read, what arrived at every address that was ever shown with what is
+// confirmed.
+func (o *oracle) checkTold() {
+	for slug, l := range o.ledgers {
+		for holding, arrived := range l.tip().arrived {
+			if !o.addresses[holding.Address] || arrived.foreign.IsZero() ||
+				o.isWallet(slug, holding.Address) {
+				continue
+			}
+
+			at := place{slug, holding}
+			if told := o.records.confirmed[at]; told != arrived.foreign {
+				o.violate(
+					ruleTold, "%s of %s arrived at %s, and %s is told as confirmed",
+					arrived.foreign, o.symbol(at), holding.Address, told,
+				)
+			}
+		}
+	}
+}
+
+// isWallet reports whether an address is a master wallet: what arrives there is no payment.
+func (o *oracle) isWallet(network string, address chain.Address) bool {
+	for at := range o.records.balances {
+		if at.network == network && at.Address == address {
+			return true
+		}
+	}
+
+	return false
+}
+
+// checkReservedFor checks that what a payout that waits may take is reserved: its amount and its highest fee.
+func (o *oracle) checkReservedFor(c *commit) {
+	for id, p := range c.payouts {
+		if p.Status != payout.Pending {
+			continue
+		}
+
+		var reserved, needed chain.Amount
+
+		for at, b := range o.records.balances {
+			for _, r := range b.Reservations {
+				if at.network == p.Network && r.ObjectID == id && !r.Unreserved {
+					reserved = reserved.Add(r.Amount)
+				}
+			}
+		}
+
+		if needed = p.Amount.Add(p.MaxNetworkFee); reserved != needed {
+			o.violate(ruleReserved, "payout %s may take %s, and %s is reserved for it", id, needed, reserved)
+		}
+	}
+}
+
+// checkReserved checks that nothing is reserved.
+func (o *oracle) checkReserved() {
+	for at, b := range o.records.balances {
+		if !b.Reserved.IsZero() {
+			o.violate(
+				ruleReserved, "%s of %s is reserved in wallet %s, and nothing is under way",
+				b.Reserved, o.symbol(at), at.Address,
+			)
+		}
+	}
+}
+
+// checkAudit compares the service's own audit with the truth.
+func (o *oracle) checkAudit(wantClean bool) {
+	report, err := o.world.processes[0].alive().Audit(o.world.ctx)
+	if err != nil {
+		o.violate(ruleAudit, "the audit failed: %v", err)
+		return
+	}
+
+	if wantClean && !report.Clean() {
+		for _, d := range report.Differences() {
+			o.violate(ruleAudit, "%s at %s: %s", d.Kind, d.Address, d.Message)
+		}
+	}
+
+	if !wantClean && report.Clean() {
+		o.violate(ruleAudit, "money arrived that no record shows, and the audit is clean")
+	}
+}
+
+// untold reports whether something arrived that is not told.
+func (o *oracle) untold() bool {
+	for slug, l := range o.ledgers {
+		for holding, arrived := range l.tip().arrived {
+			if o.addresses[holding.Address] && !o.isWallet(slug, holding.Address) &&
+				o.records.confirmed[place{slug, holding}].Less(arrived.foreign) {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// ended reports whether a payment waits for nothing.
+func ended(p invoice.Payment) bool {
+	return p.Status == invoice.Confirmed || p.Status == invoice.Dropped
+}

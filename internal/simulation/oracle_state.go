@@ -1,0 +1,270 @@
+package simulation
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// The rules of states, events and progress.
+const (
+	ruleStates   = "states move along the tables"
+	ruleSequence = "events are told in sequence"
+	ruleObject   = "an event shows the object as it was left"
+	ruleValued   = "a confirmation shows its value"
+	ruleProgress = "a healthy process is not held up"
+	ruleRest     = "everything ends"
+	ruleReleased = "every settlement ends"
+	ruleFair     = "an honest deposit pays for itself alone"
+	ruleFrozen   = "no wallet is frozen without cause"
+)
+
+// moves are the tables of the specification (part 3) and of the decisions (parts 2 to 6), from each status to
+// those that one transaction may lead to. "" is no record yet.
+var moves = map[string]map[string]string{
+	"invoice": {
+		"":          "open pending underpaid paid",
+		"open":      "pending paid underpaid expired canceled",
+		"pending":   "open underpaid paid",
+		"underpaid": "open pending paid expired canceled refunded",
+		"paid":      "open pending underpaid expired canceled refunded",
+		"expired":   "paid refunded",
+		"canceled":  "paid refunded",
+		"refunded":  "",
+	},
+	"payment": {
+		"":          "detected confirmed",
+		"detected":  "confirmed orphaned dropped",
+		"confirmed": "orphaned detected dropped",
+		"orphaned":  "detected confirmed dropped",
+		"dropped":   "detected confirmed",
+	},
+	"settlement": {
+		"":          "pending released",
+		"pending":   "releasing held failed",
+		"held":      "releasing failed pending",
+		"releasing": "released failed",
+		"released":  "reverted",
+		"reverted":  "pending releasing released",
+		"failed":    "pending releasing released",
+	},
+	"payout": {
+		"":           "pending",
+		"pending":    "processing failed",
+		"processing": "included failed confirmed",
+		"included":   "processing confirmed failed",
+		"confirmed":  "processing",
+		"failed":     "",
+	},
+	"refund": {
+		"":          "pending succeeded",
+		"pending":   "succeeded failed canceled",
+		"succeeded": "pending",
+		"failed":    "",
+		"canceled":  "",
+	},
+}
+
+// checkStates checks the moves of a commit.
+func (o *oracle) checkStates(c *commit) {
+	r := o.records
+	for id, now := range c.invoices {
+		o.checkMove("invoice", id, string(r.invoices[id].Status), string(now.Status))
+	}
+
+	for id, now := range c.payments {
+		if o.checkMove("payment", id, string(r.payments[id].Status), string(now.Status)) &&
+			now.Status == invoice.Confirmed {
+			o.checkDepth(c, now)
+		}
+	}
+
+	for id, now := range c.settlements {
+		if o.checkMove("settlement", id, string(r.settlements[id].Status), string(now.Status)) &&
+			now.Status == settlement.Failed {
+			o.checkFailedSettlement(now)
+		}
+	}
+
+	for id, now := range c.payouts {
+		if !o.checkMove("payout", id, string(r.payouts[id].Status), string(now.Status)) {
+			continue
+		}
+
+		switch now.Status {
+		case payout.Failed:
+			o.checkFailedPayout(now)
+		case payout.Confirmed:
+			o.checkConfirmedPayout(now)
+		case payout.Pending, payout.Processing, payout.Included:
+		}
+	}
+
+	for id, now := range c.refunds {
+		o.checkMove("refund", id, string(r.refunds[id].Status), string(now.Status))
+	}
+}
+
+// checkMove checks one move and reports whether there was one.
+func (o *oracle) checkMove(object, id, from, to string) bool {
+	if from == to {
+		return false
+	}
+
+	o.world.account.States[object+" "+to]++
+
+	if !slices.Contains(strings.Fields(moves[object][from]), to) {
+		o.violate(ruleStates, "%s %s went from %q to %q", object, id, from, to)
+	}
+
+	return true
+}
+
+// shown is what the oracle reads of an event's object.
+type shown struct {
+	ID       string `json:"id"`
+	Status   string `json:"status"`
+	Amount   string `json:"amount"`
+	USDValue string `json:"usd_value"`
+	Payment  *shown `json:"payment"`
+}
+
+// checkEvents checks sequence and object of the events of a commit.
+func (o *oracle) checkEvents(c *commit) {
+	for _, e := range c.events {
+		o.events[e.ID] = e.Owner.AccountID
+
+		if last := o.records.sequences[e.ObjectID]; e.Sequence != last+1 {
+			o.violate(ruleSequence, "%s of %s has sequence %d after %d", e.Type, e.ObjectID, e.Sequence, last)
+		}
+
+		o.records.sequences[e.ObjectID] = e.Sequence
+
+		var envelope struct {
+			Data struct {
+				Object shown `json:"object"`
+			} `json:"data"`
+		}
+		if err := json.Unmarshal(e.Envelope, &envelope); err != nil {
+			o.violate(ruleObject, "the envelope of %s cannot be read: %v", e.ID, err)
+			continue
+		}
+
+		o.checkObject(c, e, envelope.Data.Object)
+	}
+}
+
+// checkObject compares an event's object with the record as the commit left it.
+func (o *oracle) checkObject(c *commit, e event.Event, object shown) {
+	if object.Payment != nil {
+		object = *object.Payment
+	}
+
+	var status string
+
+	switch id := object.ID; {
+	case has(c.payments, id):
+		p := c.payments[id]
+		status = string(p.Status)
+		o.checkPaymentShown(e, p, object)
+	case has(c.invoices, id):
+		status = string(c.invoices[id].Status)
+	case has(c.payouts, id):
+		status = string(c.payouts[id].Status)
+	case has(c.refunds, id):
+		status = string(c.refunds[id].Status)
+	case has(c.settlements, id):
+		status = string(c.settlements[id].Status)
+	default:
+		return
+	}
+
+	if object.Status != status {
+		o.violate(
+			ruleObject,
+			"%s shows %s as %s, and it was left %s",
+			e.Type,
+			object.ID,
+			object.Status,
+			status,
+		)
+	}
+}
+
+func has[T any](records map[string]T, id string) bool {
+	_, found := records[id]
+
+	return found
+}
+
+// checkPaymentShown checks amount and value of a payment in an event.
+func (o *oracle) checkPaymentShown(e event.Event, p invoice.Payment, object shown) {
+	if object.Amount != p.Amount.String() {
+		o.violate(
+			ruleObject,
+			"%s shows payment %s with %s, and it was left with %s",
+			e.Type,
+			p.ID,
+			object.Amount,
+			p.Amount,
+		)
+	}
+
+	valued := p.USDValue.Valid || o.world.feed.state == feedWorks && p.Status == invoice.Confirmed
+
+	confirms := e.Type == event.InvoicePaymentConfirm || e.Type == event.DepositPaymentConfirmed
+	if confirms && valued && object.USDValue == "" {
+		o.violate(
+			ruleValued,
+			"%s shows payment %s without usd_value, and there is a fresh price",
+			e.Type,
+			p.ID,
+		)
+	}
+}
+
+// progressBound is how long a healthy process that steps may leave a block unread.
+const progressBound = 3 * time.Minute
+
+// stepGap is the longest time between two steps of a process that counts as running.
+const stepGap = 15 * time.Second
+
+// stepped watches over progress: what one healthy process can read is read.
+func (o *oracle) stepped(p *process) {
+	now := o.world.clock.now()
+
+	w := o.watches[p.index]
+	if w == nil || !p.healthy() || now.Sub(w.last) > stepGap {
+		o.watches[p.index] = &watch{since: now, last: now}
+		return
+	}
+
+	w.last = now
+	if now.Sub(w.since) < progressBound {
+		return
+	}
+
+	for slug, l := range o.ledgers {
+		cursor, known := o.records.cursors[slug]
+		if !known || cursor.Stopped != "" || cursor.At.Height >= l.tip().ref.Height {
+			continue
+		}
+
+		next := l.canonical[cursor.At.Height+1]
+		if now.Sub(next.ref.Time) > progressBound {
+			o.violate(
+				ruleProgress, "block %d of %s is unread for %s while process %d is healthy",
+				next.ref.Height, slug, now.Sub(next.ref.Time), p.index,
+			)
+			delete(o.watches, p.index)
+
+			return
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package simulation
+
+import (
+	"bytes"
+	"log/slog"
+	"time"
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/internal/crashtest"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
+)
+
+// process is one process of the service: an engine with a clock, connections and nodes of its own.
+type process struct {
+	world  *world
+	index  int
+	engine *payments.Engine
+	crash  crashtest.Process
+	nodes  []*node // by network
+
+	// offset is how far its clock is from the true time.
+	offset time.Duration
+
+	// stoppedUntil is until when it does not run (SIGSTOP); zero when it runs.
+	stoppedUntil time.Time
+
+	// storeFaults are what happens to its next updates.
+	storeFaults []storeFault
+}
+
+func (p *process) now() time.Time { return p.world.clock.now().Add(p.offset) }
+
+func (p *process) nextStoreFault() storeFault {
+	if len(p.storeFaults) == 0 {
+		return noStoreFault
+	}
+
+	next := p.storeFaults[0]
+	p.storeFaults = p.storeFaults[1:]
+
+	return next
+}
+
+// boot starts the process over what is stored, in place of the one that was killed.
+func (p *process) boot() {
+	w := p.world
+	p.crash.Next()
+	p.crash.Arm(0, false)
+
+	drivers := make([]payments.ChainDriver, len(w.networks))
+	fees := map[string]string{}
+
+	for i, n := range w.networks {
+		drivers[i], fees[n.slug()] = p.nodes[i].driver(), string(n.feeAddress())
+	}
+
+	engine, err := payments.New(payments.Config{
+		Store:        connection{w.store, p},
+		Drivers:      drivers,
+		Signer:       w.signer,
+		Rates:        w.feed,
+		BaseURL:      "https://pay.example.com",
+		SecretKey:    bytes.Repeat([]byte{7}, 32),
+		FeeAddresses: fees,
+		Log:          w.log,
+		Now:          p.now,
+		Entropy:      w.entropy,
+	})
+	if err != nil {
+		panic("simulation: " + err.Error())
+	}
+
+	internal.Of(engine).Deliverer.Simulate(w.receivers)
+	p.engine = engine
+}
+
+// alive returns the process's engine, of a new process when the last one was killed.
+func (p *process) alive() *payments.Engine {
+	if p.crash.Dead() {
+		p.world.account.count("process restarted")
+		p.boot()
+	}
+
+	p.world.running = p
+
+	return p.engine
+}
+
+// runs reports whether the process is not stopped.
+func (p *process) runs() bool { return !p.world.clock.now().Before(p.stoppedUntil) }
+
+// healthy reports whether nothing is wrong with the process, its clock, its store and its nodes.
+func (p *process) healthy() bool {
+	for _, n := range p.nodes {
+		if n.troubled() {
+			return false
+		}
+	}
+
+	return p.runs() && !p.crash.Dead() && p.offset == 0 && len(p.storeFaults) == 0
+}
+
+// step has the engine do one batch of each kind of work. What fails is tried again by later steps.
+func (p *process) step() {
+	if !p.runs() {
+		return
+	}
+
+	defer func(before *process) { p.world.running = before }(p.world.running)
+
+	e := p.alive()
+	_, err := e.Step(p.world.ctx)
+	p.world.account.failed(err)
+
+	for range maxDeliveries {
+		if did, err := internal.Of(e).Deliverer.Step(p.world.ctx); err != nil || !did {
+			break
+		}
+	}
+
+	p.world.oracle.stepped(p)
+}
+
+// maxDeliveries is the number of webhooks that one step sends at most, beyond the engine's one.
+const maxDeliveries = 20
+
+// discard is the log of a quiet run.
+var discard = slog.New(slog.DiscardHandler)

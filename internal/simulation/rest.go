@@ -1,0 +1,208 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// restPauses are how time passes once the faults are over: two days in ever longer steps.
+var restPauses = []struct {
+	times int
+	pause time.Duration
+}{{20, 3 * time.Second}, {60, 30 * time.Second}, {60, 5 * time.Minute}, {90, 30 * time.Minute}}
+
+// rest ends all faults, lets time pass until nothing is under way, and checks what must hold then. It reports
+// whether everything ended.
+func (w *world) rest() bool {
+	w.heal()
+	w.resume()
+
+	for _, r := range restPauses {
+		for range r.times {
+			w.pass(r.pause)
+
+			if len(w.oracle.violations) > 0 {
+				return false
+			}
+
+			if len(w.underWay()) == 0 {
+				w.settle()
+				return true
+			}
+
+			for _, m := range w.merchants {
+				w.retrySettlements(w.processes[0], m)
+			}
+
+			w.resume()
+		}
+	}
+
+	rest := w.underWay()
+	if !slices.ContainsFunc(rest, func(s string) bool { return !strings.HasPrefix(s, "settlement") }) {
+		w.oracle.violate(ruleReleased, "two days after the last fault: %s", strings.Join(rest, "; "))
+		w.settle()
+
+		return false
+	}
+
+	w.oracle.violate(ruleRest, "two days after the last fault: %s", strings.Join(rest, "; "))
+
+	return false
+}
+
+// resume is an operator's business: a network that was stopped goes on.
+func (w *world) resume() {
+	for _, n := range w.networks {
+		if w.oracle.records.cursors[n.slug()].Stopped != "" {
+			_ = w.processes[0].alive().Resume(w.ctx, n.slug())
+		}
+	}
+}
+
+// settle checks what holds once everything ended.
+func (w *world) settle() {
+	o := w.oracle
+	o.checkTold()
+	o.checkOrphanSettlements()
+	o.checkReserved()
+	o.checkAudit(true)
+
+	if len(o.violations) == 0 {
+		w.canary()
+	}
+}
+
+// underWay lists what has not ended.
+func (w *world) underWay() []string {
+	var all []string
+
+	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	r := w.oracle.records
+
+	for slug, l := range w.oracle.ledgers {
+		if cursor := r.cursors[slug]; cursor.At.Hash != l.tip().ref.Hash {
+			note(
+				"%s is read up to block %d of %d (%s)",
+				slug,
+				cursor.At.Height,
+				l.tip().ref.Height,
+				cursor.Stopped,
+			)
+		}
+	}
+
+	for id, p := range r.payments {
+		if !ended(p) {
+			note("payment %s is %s", id, p.Status)
+		}
+	}
+
+	for id, inv := range r.invoices {
+		if inv.Status == invoice.Open || inv.Status == invoice.Pending || inv.Status == invoice.Underpaid &&
+			inv.ClosedAs == "" {
+			note("invoice %s is %s", id, inv.Status)
+		}
+	}
+
+	for id, p := range r.payouts {
+		if p.Status != payout.Confirmed && p.Status != payout.Failed {
+			note("payout %s is %s", id, p.Status)
+		}
+	}
+
+	for id, refund := range r.refunds {
+		if refund.Status == payout.RefundPending {
+			note("refund %s is %s", id, refund.Status)
+		}
+	}
+
+	for id, s := range r.settlements {
+		if !settled(s) {
+			note("settlement %s is %s %s", id, s.Status, s.Reason)
+		}
+	}
+
+	for at, b := range r.balances {
+		if !b.Reserved.IsZero() {
+			note("%s is reserved in %s", b.Reserved, at.Address)
+		}
+	}
+
+	for id, accountID := range w.oracle.events {
+		for _, m := range w.merchants {
+			if m.owner.AccountID == accountID && w.receivers.got[m.host][id] == 0 {
+				note("event %s was never received", id)
+			}
+		}
+	}
+
+	slices.Sort(all)
+
+	return all[:min(len(all), 12)]
+}
+
+// settled reports whether a settlement waits for nothing but money, fees or a person.
+func settled(s settlement.Settlement) bool {
+	switch s.Status {
+	case settlement.Released:
+		return true
+	case settlement.Held:
+		return s.Reason == settlement.Uneconomic || s.Reason == settlement.BelowSweepMin
+	case settlement.Failed:
+		return s.Reason == settlement.PaymentOrphaned || s.Reason == settlement.NotReleasable
+	default:
+		return false
+	}
+}
+
+// canary pays out from every wallet: none may be frozen now.
+func (w *world) canary() {
+	before := len(w.oracle.records.payouts)
+
+	for i := range w.networks {
+		for _, m := range w.merchants {
+			w.createPayout(w.processes[0], m, Op{B: uint64(i), C: 1})
+		}
+	}
+
+	w.pass(time.Second)
+
+	asked := len(w.networks) * len(w.merchants)
+	if made := len(w.oracle.records.payouts) - before; made != asked {
+		w.oracle.violate(
+			ruleFrozen,
+			"only %d of %d payouts could be asked for",
+			made,
+			asked,
+		)
+	}
+
+	for range 60 {
+		w.pass(10 * time.Second)
+
+		if !slices.ContainsFunc(w.underWay(), func(s string) bool { return strings.HasPrefix(s, "payout") }) {
+			break
+		}
+	}
+
+	for _, m := range w.merchants {
+		for _, id := range m.payouts[max(len(m.payouts)-len(w.networks), 0):] {
+			if p := w.oracle.records.payouts[id]; p.Status != payout.Confirmed {
+				w.oracle.violate(
+					ruleFrozen,
+					"payout %s is %s %s ten minutes after it was asked for",
+					id,
+					p.Status,
+					p.FailureCode,
+				)
+			}
+		}
+	}
+}

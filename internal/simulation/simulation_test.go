@@ -1,0 +1,204 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// shortSeeds and shortSteps are the size of the short form.
+const (
+	shortSeeds = 20
+	shortSteps = 300
+)
+
+// run plays a plan in a bubble of fake time.
+func run(t *testing.T, plan Plan) (r Result) {
+	t.Helper()
+
+	log := discard
+	if os.Getenv("SIMULATION_LOG") != "" {
+		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+
+	synctest.Test(t, func(*testing.T) { r = Run(context.Background(), plan, log) })
+
+	return r
+}
+
+// number reads a whole number from the environment.
+func number(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+
+	return n
+}
+
+// report fails the test for a run with violations: what was seen, the command that replays it, and the
+// shortest plan that still shows it.
+func report(t *testing.T, r Result, steps int) {
+	t.Helper()
+
+	if len(r.Violations) == 0 {
+		return
+	}
+
+	first := r.Violations[0]
+	short := Shrink(r.Plan, first.Rule, number(t, "SHRINK", 200), func(p Plan) Result { return run(t, p) })
+	t.Errorf(
+		"seed %d: %s\nreplay: make simulate SEED=%d SEEDS=1 STEPS=%d\nshortest plan found:\n%s",
+		r.Plan.Seed, first, r.Plan.Seed, steps, short.Listing(),
+	)
+}
+
+// play plays seeds from first on until more reports false, with a progress line every 10 s.
+func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
+	t.Helper()
+
+	total, began, said := newAccount(), time.Now(), time.Now()
+
+	var found []string
+
+	for seed := first; more(seed); seed++ {
+		r := run(t, NewPlan(uint64(seed), steps))
+		total.Add(r.Account)
+
+		if os.Getenv("COUNT") != "" {
+			if len(r.Violations) > 0 {
+				found = append(found, fmt.Sprintf("%d (%s)", seed, r.Violations[0].Rule))
+			}
+
+			continue
+		}
+
+		report(t, r, steps)
+
+		if time.Since(said) > 10*time.Second {
+			said = time.Now()
+			rate := float64(total.Steps) / time.Since(began).Seconds()
+			fmt.Printf("seed %d: %d steps, %.0f a second\n", seed, total.Steps, rate)
+		}
+
+		if t.Failed() {
+			break
+		}
+	}
+
+	t.Logf(
+		"%d steps a second\n%s\n%s",
+		int(float64(total.Steps)/time.Since(began).Seconds()), total, total.Coverage(),
+	)
+
+	if len(found) > 0 {
+		t.Errorf("found in %d of %d seeds, first in seed %s", len(found), total.Runs, found[0])
+	}
+
+	return total
+}
+
+// The short form: the seeds from SEED on, SEEDS in number, with STEPS operations each. With COUNT set it says
+// in how many of them something was found; see go run ./internal/mutants -simulate.
+func TestSimulate(t *testing.T) {
+	first, seeds := number(t, "SEED", 1), number(t, "SEEDS", shortSeeds)
+	play(t, first, number(t, "STEPS", shortSteps), func(seed int) bool { return seed < first+seeds })
+}
+
+// The long form: seeds until SOAKTIME is over, other ones than those of the short form.
+func TestSoakSimulation(t *testing.T) {
+	text := os.Getenv("SOAKTIME")
+	if text == "" {
+		text = "1s"
+	}
+
+	limit, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	until := time.Now().Add(limit)
+
+	play(t, number(t, "SEED", 1_000_000), 1000, func(int) bool { return time.Now().Before(until) })
+}
+
+func TestSeedReplaysExactly(t *testing.T) {
+	for seed := range uint64(5) {
+		plan := NewPlan(seed, shortSteps)
+		first, again := run(t, plan), run(t, plan)
+
+		if first.Trace != again.Trace {
+			t.Errorf("seed %d: two runs have the traces %x and %x", seed, first.Trace, again.Trace)
+		}
+
+		if other := run(t, NewPlan(seed+100, shortSteps)); other.Trace == first.Trace {
+			t.Errorf("seeds %d and %d have one trace", seed, seed+100)
+		}
+	}
+}
+
+// A plan that breaks a rule by a few of its operations is shrunk to those.
+func TestShrinkKeepsWhatIsNeeded(t *testing.T) {
+	plan := NewPlan(1, 60)
+	plan.Ops[20] = Op{Kind: CreateDeposit, A: 0, B: 0}
+	plan.Ops[30] = Op{Kind: PayHidden, A: 7}
+	plan.Ops[50] = Op{Kind: LagFar, C: 1}
+
+	needed := func(p Plan) Result {
+		var kinds []string
+
+		for _, op := range p.Ops {
+			kinds = append(kinds, string(op.Kind))
+		}
+
+		r := Result{Plan: p}
+		if listed := strings.Join(kinds, ","); strings.Contains(listed, string(PayHidden)) &&
+			strings.Contains(listed, string(LagFar)) {
+			r.Violations = []Violation{{Rule: ruleTold}}
+		}
+
+		return r
+	}
+
+	short := Shrink(plan, ruleTold, 1000, needed)
+	if len(short.Ops) != 2 || short.Ops[0].Kind != PayHidden || short.Ops[1].Kind != LagFar {
+		t.Errorf("the plan was shrunk to\n%s", short.Listing())
+	}
+}
+
+// Every kind is drawn, or held back by an open row, and every operation and fault is played.
+func TestEveryKindIsPlayed(t *testing.T) {
+	for _, kind := range kindOrder {
+		if weights[kind] == 0 {
+			t.Errorf("%q has no weight", kind)
+		}
+	}
+
+	if len(weights) != len(kindOrder) {
+		t.Errorf("%d kinds have weights, and %d are known", len(weights), len(kindOrder))
+	}
+
+	total := newAccount()
+	for seed := range uint64(4) {
+		total.Add(run(t, NewPlan(seed, 2*shortSteps)).Account)
+	}
+
+	for _, kind := range kindOrder {
+		if played := total.Operations[kind] > 0; played == held[kind] {
+			t.Errorf("%q was played %d times; held back: %t", kind, total.Operations[kind], held[kind])
+		}
+	}
+}

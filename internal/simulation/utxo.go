@@ -1,0 +1,123 @@
+package simulation
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+)
+
+// utxoNetwork is a network whose transactions spend outputs.
+type utxoNetwork struct {
+	*sim.UTXO
+	world *world
+	fees  chain.Address
+	// owners are the receivers of all outputs that were ever in a block.
+	owners map[chain.Outpoint]chain.Address
+}
+
+func newUTXONetwork(w *world) *utxoNetwork {
+	n := &utxoNetwork{world: w, owners: map[chain.Outpoint]chain.Address{}}
+	n.UTXO = sim.NewUTXO(sim.UTXOConfig{Clock: w.clock.now, Seed: w.plan.Seed, Intercept: n.intercept})
+	n.fees = n.NewAddress()
+
+	return n
+}
+
+// intercept applies the faults of the node of the process that runs; the oracle is told the truth.
+func (n *utxoNetwork) intercept(_ context.Context, method sim.Method) error {
+	p := n.world.running
+	if p == nil {
+		n.Lag(0)
+
+		return nil
+	}
+
+	for _, node := range p.nodes {
+		if node.slug != n.slug() {
+			continue
+		}
+
+		if _, err := node.call(method); err != nil {
+			return err
+		}
+
+		n.Lag(node.lag)
+
+		if method == sim.MethodBroadcast && node.lost > 0 {
+			node.lost--
+
+			n.LoseNextResponses(1)
+		}
+	}
+
+	return nil
+}
+
+func (n *utxoNetwork) slug() string              { return n.Network().Slug }
+func (n *utxoNetwork) feeAddress() chain.Address { return n.fees }
+func (n *utxoNetwork) newAddress() chain.Address { return n.NewAddress() }
+func (n *utxoNetwork) mine(blocks int)           { n.Mine(blocks) }
+func (n *utxoNetwork) assets() []chain.Asset     { return n.Network().Assets }
+
+func (n *utxoNetwork) newNode(p *process) *node {
+	return &node{other: n.UTXO, process: p, slug: n.slug()}
+}
+
+func (n *utxoNetwork) fund(to chain.Address, _ string, amount chain.Amount) { n.Fund(to, amount) }
+
+func (n *utxoNetwork) pay(to chain.Address, _ string, amount chain.Amount) string {
+	return n.Pay(to, amount)
+}
+
+func (n *utxoNetwork) fork(depth uint64, fate sim.OrphanFate) {
+	n.Fork(sim.Fork{Depth: depth, Fate: fate})
+}
+
+func (n *utxoNetwork) setFee(permille uint64) { n.SetFeeRate(sim.DefaultFeeRate * permille / 1000) }
+
+func (n *utxoNetwork) tip() (ref chain.Ref) {
+	n.world.aside(func() {
+		head, err := n.Head(n.world.ctx)
+		must(err)
+
+		ref = head.Tip
+	})
+
+	return ref
+}
+
+func (n *utxoNetwork) block(height uint64) (b truthBlock) {
+	n.world.aside(func() {
+		blocks, err := n.Blocks(n.world.ctx, height, height)
+		must(err)
+
+		b = truthBlock{ref: blocks[0].Ref, parent: blocks[0].Parent, exact: true}
+		senders := map[string]chain.Address{}
+
+		for _, spend := range blocks[0].Spent {
+			if owner, known := n.owners[spend.Outpoint]; known && senders[spend.By] == "" {
+				senders[spend.By] = owner
+			}
+		}
+
+		for _, t := range blocks[0].Transfers {
+			n.owners[chain.Outpoint{TxHash: t.TxHash, Vout: t.Index}] = t.To
+			t.From = senders[t.TxHash]
+
+			if last := len(b.txs) - 1; last >= 0 && b.txs[last].hash == t.TxHash {
+				b.txs[last].shown = append(b.txs[last].shown, t)
+				continue
+			}
+
+			b.txs = append(b.txs, truthTx{hash: t.TxHash, sender: t.From, shown: []chain.Transfer{t}})
+		}
+	})
+
+	return b
+}
+
+// balances is not asked of a network whose blocks are exact.
+func (n *utxoNetwork) balances(uint64, []chain.Holding) []chain.Amount {
+	panic("simulation: the blocks of a network of outputs are exact")
+}

@@ -1,0 +1,223 @@
+package simulation
+
+import (
+	"context"
+	"hash"
+	"hash/fnv"
+	"log/slog"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/store/memory"
+	"github.com/seed-8ee7f392/payments/webhook"
+)
+
+// merchant is an account with what it made.
+type merchant struct {
+	owner    event.Owner
+	index    uint32
+	host     string          // of its webhook receiver
+	wallets  []chain.Address // by network
+	invoices []string
+	deposits []string
+	payouts  []string
+	refunds  []string
+}
+
+// world is everything that a run plays with: what outlives a process, the processes, and the oracle.
+type world struct {
+	ctx       context.Context
+	plan      Plan
+	clock     *clock
+	entropy   *entropy
+	store     *memory.Store
+	backup    *memory.Store // an older state; nil before one was taken
+	signer    chain.Signer
+	feed      *feed
+	receivers *receivers
+	networks  []network
+	processes []*process
+	merchants []*merchant
+	oracle    *oracle
+	account   *Account
+	log       *slog.Logger
+	trace     hash.Hash64
+	// pooled are hashes of payers' transactions that may wait in a pool, by network.
+	pooled [][]string
+	// recent are the faults that were played just now.
+	recent []Kind
+	// running is the process that runs; nil while nobody but the oracle asks a node.
+	running *process
+	// busy is set while an operation runs inside another one.
+	busy bool
+}
+
+// newWorld returns a world with funded merchants and all processes running.
+func newWorld(ctx context.Context, plan Plan, log *slog.Logger) *world {
+	w := &world{
+		ctx:     ctx,
+		plan:    plan,
+		clock:   &clock{at: epoch},
+		entropy: newEntropy(plan.Seed),
+		store:   memory.New(),
+		signer:  sim.NewSigner(plan.Seed+1, nil),
+		account: newAccount(),
+		log:     log,
+		trace:   fnv.New64a(),
+	}
+	w.feed = &feed{clock: w.clock, ethCents: 200_000}
+	w.receivers = &receivers{
+		world: w,
+		state: map[string]receiverState{},
+		got:   map[string]map[string]int{},
+	}
+
+	for i := range max(plan.Networks, 1) {
+		if plan.UTXO && i == 0 {
+			w.networks = append(w.networks, newUTXONetwork(w))
+			continue
+		}
+
+		w.networks = append(w.networks, newAccountNetwork(w, i))
+	}
+
+	w.pooled = make([][]string, len(w.networks))
+	w.oracle = newOracle(w)
+
+	for i := range max(plan.Processes, 1) {
+		p := &process{world: w, index: i}
+		for _, n := range w.networks {
+			p.nodes = append(p.nodes, n.newNode(p))
+		}
+
+		w.processes = append(w.processes, p)
+		p.boot()
+	}
+
+	for _, host := range []string{"corner.example", "market.example"} {
+		w.addMerchant(host)
+	}
+
+	// So many blocks are read that a fork of any depth finds one that was read before it.
+	for _, n := range w.networks {
+		n.mine(1)
+	}
+
+	w.step(0)
+	w.fundWallets()
+
+	for _, n := range w.networks {
+		n.mine(48)
+	}
+
+	w.step(0)
+
+	return w
+}
+
+// addMerchant creates an account with a webhook endpoint and money in its master wallets.
+func (w *world) addMerchant(host string) {
+	e := w.processes[0].engine
+
+	created, err := e.Accounts.CreateAccount(w.ctx, account.Settings{Name: host, PayoutsPerHour: 100_000})
+	must(err)
+
+	m := &merchant{owner: event.Owner{AccountID: created.ID}, index: created.Index, host: host}
+	w.merchants = append(w.merchants, m)
+
+	_, _, err = e.Webhooks.CreateEndpoint(w.ctx, webhook.EndpointParams{
+		Owner:  m.owner,
+		URL:    "https://" + host + "/hook",
+		Events: []event.Type{"*"},
+	})
+	must(err)
+
+	for _, n := range w.networks {
+		party, err := internal.Of(e).Transactions.MasterWallet(w.ctx, n.slug(), m.index)
+		must(err)
+
+		m.wallets = append(m.wallets, party.Address)
+		w.oracle.ownWallet(n, party.Address)
+	}
+}
+
+// fundWallets gives every master wallet money from elsewhere.
+func (w *world) fundWallets() {
+	for _, m := range w.merchants {
+		for i, n := range w.networks {
+			for _, asset := range n.assets() {
+				amount := chain.Pow10(asset.Decimals).Mul(20)
+				if asset.Kind == chain.Token {
+					amount = amount.Mul(1000)
+				}
+
+				n.fund(m.wallets[i], asset.Symbol, amount)
+			}
+		}
+	}
+}
+
+// aside runs f while no process asks a node.
+func (w *world) aside(f func()) {
+	defer func(before *process) { w.running = before }(w.running)
+
+	w.running = nil
+
+	f()
+}
+
+// step has one process do one batch of each kind of work, and the oracle look.
+func (w *world) step(process int) {
+	w.processes[process%len(w.processes)].step()
+	w.oracle.look()
+}
+
+// pass lets time pass, with the blocks that are due, and has every process step.
+func (w *world) pass(d time.Duration) {
+	w.clock.advance(d)
+
+	for _, n := range w.networks {
+		n.mine(1)
+	}
+
+	for i := range w.processes {
+		w.step(i)
+	}
+}
+
+// heal ends every fault. Time, forks and what is stored stay as they are.
+func (w *world) heal() {
+	for _, p := range w.processes {
+		p.storeFaults, p.stoppedUntil, p.offset = nil, time.Time{}, 0
+		p.crash.Arm(0, false)
+
+		for _, n := range p.nodes {
+			n.heal()
+		}
+
+		p.alive()
+	}
+
+	w.feed.state, w.feed.ethCents = feedWorks, 200_000
+	for _, m := range w.merchants {
+		w.receivers.state[m.host] = receives
+	}
+
+	for _, n := range w.networks {
+		n.setFee(1000)
+	}
+}
+
+// restore puts the backup in place of the store; every process starts anew.
+func (w *world) restore() {
+	w.store = w.backup.Clone()
+	for _, p := range w.processes {
+		p.boot()
+	}
+
+	w.oracle.restored()
+}
