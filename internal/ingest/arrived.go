@@ -122,8 +122,9 @@ func (s *Ingester) measure(
 }
 
 // limitByBalance returns those of the token transfers in a block by which less arrived than they say, with
-// what did: as much as the receiver's balance grew in the block. A holding that several transactions moved,
-// or whose balances the node cannot read at this block and the one before it, is not limited.
+// what did. What a receiver's balance lacks after the block, of what the block's logs say, is taken from the
+// latest transfers to it. Nothing is limited where the node cannot read the balances at this block and the
+// one before it: then the logs count, and the audit compares.
 func (s *Ingester) limitByBalance(
 	ctx context.Context,
 	n chain.Network,
@@ -131,18 +132,18 @@ func (s *Ingester) limitByBalance(
 	transfers []chain.Transfer,
 ) []chain.Transfer {
 	driver, err := s.registry.Driver(n.Slug)
-	if err != nil || block.Parent == "" || block.Height == 0 {
+	if err != nil || block.Parent == "" || block.Height == 0 || len(transfers) == 0 {
 		return nil
 	}
 
 	balancer, can := driver.(chain.Balancer)
-	holdings := singleMoved(block, transfers)
-
-	if !can || len(holdings) == 0 {
+	if !can {
 		return nil
 	}
 
-	grown, err := growth(ctx, balancer, block, holdings)
+	holdings := receivers(transfers)
+
+	missing, err := shortfalls(ctx, balancer, block, holdings)
 	if err != nil {
 		s.log.LogAttrs(
 			ctx, slog.LevelDebug, "balances of a block could not be read; its logs count",
@@ -155,58 +156,33 @@ func (s *Ingester) limitByBalance(
 	var out []chain.Transfer
 
 	for i, holding := range holdings {
-		out = append(out, limited(transfersTo(transfers, holding), grown[i])...)
+		out = append(out, reduced(transfersTo(transfers, holding), missing[i])...)
 	}
 
 	return out
 }
 
-// singleMoved returns the holdings of the transfers that only one transaction of the block moved.
-func singleMoved(block chain.Block, transfers []chain.Transfer) []chain.Holding {
-	wanted := map[chain.Holding]bool{}
+// receivers returns the holdings that transfers go to, each once.
+func receivers(transfers []chain.Transfer) []chain.Holding {
+	seen := map[chain.Holding]bool{}
 
 	var out []chain.Holding
 
 	for _, t := range transfers {
 		to := chain.Holding{Address: t.To, AssetID: t.AssetID}
-		if !wanted[to] {
-			wanted[to] = true
+		if !seen[to] {
+			seen[to] = true
 
 			out = append(out, to)
 		}
 	}
 
-	movedBy := map[chain.Holding]string{}
-	several := map[chain.Holding]bool{}
-
-	for _, t := range block.Transfers {
-		for _, address := range []chain.Address{t.From, t.To} {
-			holding := chain.Holding{Address: address, AssetID: t.AssetID}
-			if !wanted[holding] {
-				continue
-			}
-
-			if by := movedBy[holding]; by != "" && by != t.TxHash {
-				several[holding] = true
-			}
-
-			movedBy[holding] = t.TxHash
-		}
-	}
-
-	single := out[:0]
-
-	for _, holding := range out {
-		if !several[holding] {
-			single = append(single, holding)
-		}
-	}
-
-	return single
+	return out
 }
 
-// growth returns by how much each holding grew in a block, in base units; 0 when it shrank.
-func growth(
+// shortfalls returns how much less each holding has after a block than before it with all that the block's
+// logs say, in base units; 0 when it has as much or more.
+func shortfalls(
 	ctx context.Context,
 	balancer chain.Balancer,
 	block chain.Block,
@@ -228,12 +204,48 @@ func growth(
 		return nil, errBalances
 	}
 
-	grown := make([]chain.Amount, len(holdings))
-	for i := range holdings {
-		grown[i] = after[i].SubFloor(before[i])
+	missing := make([]chain.Amount, len(holdings))
+
+	for i, holding := range holdings {
+		in, out := logged(block, holding)
+
+		expected, ok := before[i].AddOK(in)
+		if !ok {
+			continue // no balance can be that high: the logs are no sums
+		}
+
+		missing[i] = expected.SubFloor(out).SubFloor(after[i])
 	}
 
-	return grown, nil
+	return missing, nil
+}
+
+// logged returns the sums of a block's transfers to and from a holding, in base units, at most the largest
+// amount there is.
+func logged(block chain.Block, holding chain.Holding) (in, out chain.Amount) {
+	add := func(sum, amount chain.Amount) chain.Amount {
+		if total, ok := sum.AddOK(amount); ok {
+			return total
+		}
+
+		return chain.Max(sum, amount)
+	}
+
+	for _, t := range block.Transfers {
+		if t.AssetID != holding.AssetID {
+			continue
+		}
+
+		if t.To == holding.Address {
+			in = add(in, t.Amount)
+		}
+
+		if t.From == holding.Address {
+			out = add(out, t.Amount)
+		}
+	}
+
+	return in, out
 }
 
 // transfersTo returns the transfers to a holding.
@@ -249,20 +261,12 @@ func transfersTo(transfers []chain.Transfer, to chain.Holding) []chain.Transfer 
 	return out
 }
 
-// limited reduces transfers, the latest first, so that together they are at most an amount, and returns
-// those that it reduced.
-func limited(transfers []chain.Transfer, most chain.Amount) []chain.Transfer {
-	var sum chain.Amount
-	for _, t := range transfers {
-		sum = sum.Add(t.Amount)
-	}
-
-	excess := sum.SubFloor(most)
-
+// reduced takes an amount from transfers, the latest first, and returns those that it reduced.
+func reduced(transfers []chain.Transfer, missing chain.Amount) []chain.Transfer {
 	var out []chain.Transfer
 
-	for i := len(transfers) - 1; i >= 0 && !excess.IsZero(); i-- {
-		excess = takeFrom(&transfers[i], excess)
+	for i := len(transfers) - 1; i >= 0 && !missing.IsZero(); i-- {
+		missing = takeFrom(&transfers[i], missing)
 		out = append(out, transfers[i])
 	}
 

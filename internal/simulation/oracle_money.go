@@ -153,17 +153,12 @@ func (o *oracle) checkFailedPayout(p payout.Payout) {
 	}
 }
 
-// checkConfirmedPayout checks that a payout that is confirmed is in the chain, as deep as what is final.
+// checkConfirmedPayout checks that a payout that is confirmed is in the chain, as deep as its network asks for.
 func (o *oracle) checkConfirmedPayout(p payout.Payout) {
 	l := o.ledgers[p.Network]
 	height, known := l.heights[p.TxHash]
 
-	depth := uint64(confirmations)
-	if o.world.plan.Finality {
-		depth = finalDepth
-	}
-
-	if tip := l.tip().ref.Height; !known || tip+1 < height+depth {
+	if tip := l.tip().ref.Height; !known || tip+1 < height+confirmations {
 		o.violate(
 			ruleDepth,
 			"payout %s is confirmed by block %d at block %d (%s)",
