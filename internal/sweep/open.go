@@ -40,7 +40,7 @@ func (s *Sweeper) OpenTx(ctx context.Context, tx settlement.Tx, o OpenParams) (s
 	}
 
 	if len(known) > 0 {
-		return s.reopenTx(ctx, tx, known[0])
+		return s.reopenTx(ctx, tx, known[0], o)
 	}
 
 	settings, err := tx.SettlementSettings(ctx, o.Owner.AccountID)
@@ -142,6 +142,7 @@ func (s *Sweeper) reopenTx(
 	ctx context.Context,
 	tx settlement.Tx,
 	old settlement.Settlement,
+	o OpenParams,
 ) (settlement.Settlement, error) {
 	orphaned := old.Status == settlement.Failed && old.Reason == settlement.PaymentOrphaned
 	if old.Status != settlement.Reverted && !orphaned {
@@ -167,7 +168,38 @@ func (s *Sweeper) reopenTx(
 		return settlement.Settlement{}, err
 	}
 
+	if err := s.revalue(&old, o); err != nil {
+		return settlement.Settlement{}, err
+	}
+
 	return old, tx.PutSettlements(ctx, &old)
+}
+
+// revalue gives a settlement that moved nothing the amount and the prices of its payment as it confirmed
+// again: on another branch something else may have arrived. A platform fee that was paid stays as it was.
+func (s *Sweeper) revalue(old *settlement.Settlement, o OpenParams) error {
+	old.Gross = o.Gross
+	if !old.FeePaid.IsZero() || old.FeeCarried != old.FeeNative {
+		return nil
+	}
+
+	n, ok := s.registry.Network(o.Network)
+	if !ok {
+		return fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", o.Network)
+	}
+
+	native, _ := n.Native()
+	old.USDValue, old.NativePrice = o.USDValue, o.NativePrice
+	old.FeeUSD = settlement.FeeUSD(o.USDValue, old.FeeBPS)
+
+	fee, err := settlement.FeeNative(old.FeeUSD, o.NativePrice, native.Decimals)
+	if err != nil {
+		return err
+	}
+
+	old.FeeNative, old.FeeCarried = fee, fee
+
+	return nil
 }
 
 // reopenSimulatedTx releases a simulated settlement once more.
