@@ -481,8 +481,8 @@ func TestBumpFailsWithItsPaymentInAFork(t *testing.T) {
 	p.mine(3, "a", "") // the payment, without its bump
 
 	b := buried(block(3, "b", nil, spends("rival", "payer")...), "b")
-	b.PoolRead, b.Rewound, b.ForkedFrom = true, true, chain.Ref{Height: 2, Hash: "a2"}
-	p.index.take(b)
+	b.Rewound, b.ForkedFrom = true, chain.Ref{Height: 2, Hash: "a2"}
+	p.index.scripted(b) // before the coins are indexed
 	p.wait(time.Minute)
 
 	if got := p.bumpTx(); got.Conflict != (wallet.Conflict{TxHash: "rival"}) {

@@ -281,6 +281,11 @@ func TestHoleIsFilledBeforeTheNextPayout(t *testing.T) {
 
 	p := w.payout("SIM", coin(2))
 	began := w.now
+	w.work()
+
+	if n := len(w.cancels()); n != 2 {
+		t.Fatalf("%d cancels at once", n)
+	}
 
 	if got := w.confirmed(p.ID); got.Nonce != 2 || w.now.Sub(began) > 3*time.Minute {
 		t.Errorf("nonce %d was confirmed after %s", got.Nonce, w.now.Sub(began))
