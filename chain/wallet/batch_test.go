@@ -153,7 +153,14 @@ func TestCarriedMovesWithItsCarrier(t *testing.T) {
 		},
 		{"confirm", (*Transaction).Confirm, Confirmed, "b", [3]uint64{11, 10, 10}, ""},
 		{"retract after all", (*Transaction).Retract, Broadcast, "b", [3]uint64{}, ""},
-		{"displaced", fail(FailConflict), Failed, "b", [3]uint64{}, FailConflict},
+		{
+			"displaced",
+			func(t *Transaction) error { return t.FailAgainst(Conflict{TxHash: "x", Own: true}) },
+			Failed,
+			"b",
+			[3]uint64{},
+			FailConflict,
+		},
 	} {
 		if err := step.move(&carrier); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
@@ -172,7 +179,7 @@ func TestCarriedMovesWithItsCarrier(t *testing.T) {
 
 		for i, row := range append([]Transaction{carrier}, carried...) {
 			if row.State != step.state || row.TxHash != step.hash || row.Block != carrier.Block ||
-				row.Failure != step.failed ||
+				row.Failure != step.failed || row.Conflict != carrier.Conflict ||
 				row.Nonce != 7 {
 				t.Errorf("%s: row %d is %+v", step.name, i, row)
 			}

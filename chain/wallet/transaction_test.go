@@ -107,6 +107,11 @@ func TestMoves(t *testing.T) {
 		{"fail not payable", fail(FailNotPayable), [6]State{Failed, "", "", "", "", ""}},
 		{"fail refused", fail(FailSignerRefused + "policy"), [6]State{Failed, "", "", "", "", ""}},
 		{"fail conflict", fail(FailConflict), [6]State{"", Failed, Failed, "", "", ""}},
+		{
+			"fail against another",
+			func(t *Transaction) error { return t.FailAgainst(Conflict{TxHash: "x"}) },
+			[6]State{"", Failed, Failed, "", "", ""},
+		},
 		{"fail expired", fail(FailExpired), [6]State{"", Failed, Failed, "", "", ""}},
 		{"fail reverted", fail(FailReverted), [6]State{"", "", "", Failed, "", ""}},
 		{"fail for no known reason", fail("whim"), [6]State{}},

@@ -242,12 +242,10 @@ func (w *harness) work() {
 }
 
 // read reads a batch of blocks. A network that was stopped by a deep fork is resumed, as a person would; a
-// node without an answer is asked again by the next turn.
+// node without an answer is asked again by the next turn. Its calls are not among those that a process dies
+// at: how many they are depends on when its lease was prolonged last.
 func (w *harness) read(ctx context.Context, network string) (did bool, err error) {
-	did, err = internal.Of(w.engine).Follow(ctx, network)
-	if w.process.Dead() {
-		return did, err
-	}
+	w.process.Aside(func() { did, err = internal.Of(w.engine).Follow(ctx, network) })
 
 	if errors.Is(err, fault.Stopped) {
 		return true, w.engine.Resume(ctx, network)

@@ -474,6 +474,22 @@ func TestBumpFailsWithItsPayment(t *testing.T) {
 	p.bumpTx() // no second one
 }
 
+// The payment was in a block, and a fork has another transaction of the payer in its place.
+func TestBumpFailsWithItsPaymentInAFork(t *testing.T) {
+	p := newBumpNode(t)
+	p.wait(time.Hour)
+	p.mine(3, "a", "") // the payment, without its bump
+
+	b := buried(block(3, "b", nil, spends("rival", "payer")...), "b")
+	b.Rewound, b.ForkedFrom = true, chain.Ref{Height: 2, Hash: "a2"}
+	p.index.scripted(b) // before the coins are indexed
+	p.wait(time.Minute)
+
+	if got := p.bumpTx(); got.Conflict != (wallet.Conflict{TxHash: "rival"}) {
+		t.Errorf("it is %s %s, against %+v", got.State, got.Failure, got.Conflict)
+	}
+}
+
 // Whose transaction left all pools without another one in its place cannot be proven dead: the
 // wallet's coin is taken back by a transaction to oneself, and the payment is left alone.
 func TestUnknownBumpReleasesItsCoins(t *testing.T) {

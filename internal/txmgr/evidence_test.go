@@ -281,6 +281,11 @@ func TestHoleIsFilledBeforeTheNextPayout(t *testing.T) {
 
 	p := w.payout("SIM", coin(2))
 	began := w.now
+	w.work()
+
+	if n := len(w.cancels()); n != 2 {
+		t.Fatalf("%d cancels at once", n)
+	}
 
 	if got := w.confirmed(p.ID); got.Nonce != 2 || w.now.Sub(began) > 3*time.Minute {
 		t.Errorf("nonce %d was confirmed after %s", got.Nonce, w.now.Sub(began))
@@ -311,7 +316,8 @@ func TestWalletThatDoesNotMoveIsNamed(t *testing.T) {
 		}
 
 		for _, s := range got {
-			if s.Address != string(w.master().Address) || s.Account != owner.AccountID || s.Network != network ||
+			if s.Address != string(w.master().Address) || s.Account != owner.AccountID ||
+				s.Network != network ||
 				!s.StuckSince.Equal(w.get(p.ID).Attempts[0].SignedAt) ||
 				s.Reason == "" {
 				t.Errorf("named as %+v", s)
@@ -326,4 +332,79 @@ func TestWalletThatDoesNotMoveIsNamed(t *testing.T) {
 	if got, err := w.outbox.StuckWallets(t.Context(), network); err != nil || len(got) != 0 {
 		t.Errorf("it moves, and is named: %+v %v", got, err)
 	}
+}
+
+// The cancel of a nonce is young each time that it is signed anew, but the wallet has stood still for long.
+func TestStuckWalletIsAsOldAsItsNonce(t *testing.T) {
+	w, l := newLiar(t, sim.Config{ValidBlocks: 5})
+	p := w.payout("SIM", coin(1))
+	l.deaf = true
+
+	w.until(p.ID, wallet.Failed)
+
+	since := w.get(p.ID).Attempts[0].SignedAt
+	for w.now.Sub(since) < 10*time.Minute {
+		w.pass(5 * time.Second)
+		w.work()
+	}
+
+	got, err := w.outbox.StuckWallets(t.Context(), network)
+	if err != nil || len(got) != 1 || !got[0].StuckSince.Equal(since) {
+		t.Errorf("named as %+v %v, want since %s", got, err, since)
+	}
+}
+
+// A death cannot be taken back: it waits for the network's own finality where that is known.
+func TestDeathWaitsForFinality(t *testing.T) {
+	w := newHarness(t, sim.Config{FinalDepth: 6})
+	p := w.payout("SIM", coin(1))
+	w.work()
+	w.chain.Replace(w.get(p.ID).TxHash)
+	w.chain.Mine(6) // five on top of it
+	w.wait(time.Minute)
+
+	if got := w.get(p.ID); got.State != wallet.Broadcast {
+		t.Fatalf("five blocks deep it is %s %s", got.State, got.Failure)
+	}
+
+	w.chain.Mine(1)
+	w.wait(time.Minute)
+
+	if got := w.get(p.ID); got.Failure != wallet.FailConflict {
+		t.Errorf("at finality it is %s %s", got.State, got.Failure)
+	}
+}
+
+// A fork is taken in between the reading of the thief's row and the failure that it proves.
+func TestForkTakesTheProofAway(t *testing.T) {
+	w := newHarness(t, sim.Config{})
+	p := w.payout("SIM", coin(1))
+	w.work()
+	thief := w.chain.Replace(w.get(p.ID).TxHash)
+	w.chain.Mine(3)
+	w.read()
+
+	signed := w.get(p.ID).Attempts[0].Signed
+	w.answered = func() {
+		w.answered = nil
+		w.afterKeys = func() {
+			w.afterKeys = nil
+			w.fork(sim.Fork{Depth: 3, Each: map[string]sim.OrphanFate{thief: sim.DropOrphan}})
+		}
+	}
+
+	w.now = w.now.Add(time.Minute)
+	if _, err := w.outbox.Step(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := w.get(p.ID); got.State == wallet.Failed || w.afterKeys != nil {
+		t.Fatalf("failed by a row that is gone: %+v", got)
+	}
+
+	if err := w.chain.Broadcast(t.Context(), signed); err != nil {
+		t.Fatal(err)
+	}
+
+	w.confirmed(p.ID)
 }

@@ -48,6 +48,7 @@ type harness struct {
 	processes int
 	forgetful bool   // the node knows no transaction
 	answered  func() // is called when the rows of a transaction were read
+	afterKeys func() // is called when the rows of spends were read
 	follower  *follow.Follower
 	reading   bool                // the follower calls the node, not the process
 	reader    func()              // reads the network instead of follower, where blocks are scripted
@@ -300,6 +301,15 @@ func (d db) OutgoingByHash(
 	rows, err := d.Reader.OutgoingByHash(ctx, network, hashes)
 	if d.w.answered != nil {
 		d.w.answered()
+	}
+
+	return rows, err
+}
+
+func (d db) OutgoingByKey(ctx context.Context, network string, keys []string) ([]wallet.Outgoing, error) {
+	rows, err := d.Reader.OutgoingByKey(ctx, network, keys)
+	if d.w.afterKeys != nil {
+		d.w.afterKeys()
 	}
 
 	return rows, err

@@ -197,6 +197,21 @@ func TestCoinsFollowTheBlocks(t *testing.T) {
 	}), "d:0@3, m:0@0")
 }
 
+// What a batch makes and spends itself is a row, too; what strangers make and spend is none.
+func TestRowsOfCoinsOfOneBatch(t *testing.T) {
+	k := newCoinIndex(t)
+	k.scripted(follow.Batch{Blocks: []chain.Block{ // nothing is indexed yet
+		block(2, "a", []chain.Transfer{k.pays("n", k.master().Address), k.pays("s", "stranger")}),
+		block(3, "a", nil, spends("z", "n", "s")...),
+	}})
+
+	rows, err := k.store.OutgoingAbove(t.Context(), network, 0)
+	if err != nil || len(rows) != 1 || rows[0].TxHash != "z" || rows[0].Key != "n:0" ||
+		rows[0].Address != k.master().Address {
+		t.Errorf("the rows are %+v %v", rows, err)
+	}
+}
+
 // Change of ours may be spent before its block, up to a depth; what others send may not.
 func TestChangeInThePool(t *testing.T) {
 	k := newCoinIndex(t)
