@@ -58,6 +58,8 @@ type transaction struct {
 	events []event.Event
 	// reacted counts the events whose reactions ran.
 	reacted int
+	// left are the objects that were written, by id, as they are now.
+	left map[string]any
 }
 
 // Unwrap returns the store's own transaction. sqlite.SQLTx and postgres.SQLTx find the *sql.Tx through it.
@@ -135,6 +137,8 @@ func (t *transaction) finish(ctx context.Context) error {
 		if public[i].ID == "" { // a ping has one already: its delivery names it
 			public[i].ID = t.engine.ids.Event()
 		}
+
+		t.showLeft(&public[i])
 
 		envelope, err := t.engine.envelope(ctx, t, public[i])
 		if err != nil {

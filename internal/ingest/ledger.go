@@ -179,7 +179,7 @@ func (l *ledger) changed(a *entry, p *invoice.Payment) {
 	a.changed[p.ID] = true
 }
 
-// paymentEvent returns an event about a payment. flush sets its subject to the payment as it is left.
+// paymentEvent returns an event about a payment; the engine shows the payment in it as it is left.
 // before is the payment as it was; nil for a new one.
 func (l *ledger) paymentEvent(p *invoice.Payment, t event.Type, before *invoice.Payment) event.Event {
 	if !t.Internal() { // internal events are not published: a number for one would look like a lost event
@@ -297,24 +297,7 @@ func (l *ledger) flush(ctx context.Context) error {
 		return nil
 	}
 
-	showAsLeft(events, payments)
-
 	return l.tx.AppendEvents(ctx, events...)
-}
-
-// showAsLeft sets the subjects of payments' events to the payments as the transaction leaves them.
-func showAsLeft(events []event.Event, payments []*invoice.Payment) {
-	for i := range events {
-		if _, ok := events[i].Subject.(invoice.Payment); !ok {
-			continue
-		}
-
-		for _, p := range payments {
-			if p.ID == events[i].ObjectID {
-				events[i].Subject = *p
-			}
-		}
-	}
 }
 
 // values returns copies of the payments.

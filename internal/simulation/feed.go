@@ -24,6 +24,8 @@ const (
 type feed struct {
 	clock *clock
 	state feedState
+	// since is when the state began.
+	since time.Time
 	// ethCents is the price of ETH in US cents; a euro is 1.10 dollars.
 	ethCents int64
 }
@@ -61,3 +63,13 @@ func (f *feed) Quote(_ context.Context, base, currency string) (rate.Quote, erro
 		ExpiresAt: fetched.Add(time.Minute),
 	}, nil
 }
+
+// set changes how the feed answers.
+func (f *feed) set(state feedState) {
+	if state != f.state {
+		f.state, f.since = state, f.clock.now()
+	}
+}
+
+// works reports whether the feed has answered for longer than a failure is remembered.
+func (f *feed) works() bool { return f.state == feedWorks && f.clock.now().Sub(f.since) > 5*time.Second }

@@ -277,7 +277,7 @@ func (w *world) playOutside(op Op) {
 			w.restore()
 		}
 	case FeedState:
-		w.feed.state = feedState(op.A % 3)
+		w.feed.set(feedState(op.A % 3))
 	case FeedPrice:
 		w.feed.ethCents = 150_000 + int64(op.A%100_000)
 	case ReceiverState:

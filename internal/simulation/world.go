@@ -202,7 +202,8 @@ func (w *world) heal() {
 		p.alive()
 	}
 
-	w.feed.state, w.feed.ethCents = feedWorks, 200_000
+	w.feed.set(feedWorks)
+	w.feed.ethCents = 200_000
 	for _, m := range w.merchants {
 		w.receivers.state[m.host] = receives
 	}

@@ -161,6 +161,7 @@ func (s *Sweeper) reopenTx(
 	// A release that still runs, or whose sweep is confirmed after all, has moved or will move this
 	// deposit: it must not be planned a second time.
 	if assigned && (!r.Done || isSwept(&r)) {
+		old.Gross = o.Gross // what its transactions move is in the release
 		return s.rejoinTx(ctx, tx, old, r)
 	}
 
