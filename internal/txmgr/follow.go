@@ -174,12 +174,24 @@ func (d *walletWorker) terminate(
 	t wallet.Transaction,
 	reason chain.TerminalReason,
 ) error {
+	if waits, err := d.outcomeWaits(ctx, t); err != nil {
+		return err
+	} else if waits {
+		return d.update(ctx, t.ID)
+	}
+
 	if reason == chain.ReasonConflict {
 		return d.update(ctx, t.ID, fail(wallet.FailConflict))
 	}
 
 	if len(t.Attempts) >= maxAttempts || t.Stale(d.now()) {
 		return d.update(ctx, t.ID, fail(wallet.FailExpired))
+	}
+
+	if stopped, err := d.signingStopped(ctx, t); err != nil {
+		return err
+	} else if stopped {
+		return d.update(ctx, t.ID)
 	}
 
 	order := t.Order
