@@ -22,9 +22,25 @@ type Network struct {
 	Follower Follower
 }
 
-// Report is the state of every network.
+// Wallet is a wallet that needs a person.
+type Wallet struct {
+	Network, Address string
+	// AccountID is the account that it belongs to.
+	AccountID string
+	// Frozen is set while nothing new is signed for the wallet.
+	Frozen bool
+	// FrozenBy is the transaction that is not on record; empty after a new epoch.
+	FrozenBy string
+	FrozenAt time.Time
+	// Reason is why it is here: "unrecorded_transaction" or "epoch" for a frozen one. See Engine.Acknowledge
+	// and Engine.Unfreeze.
+	Reason string
+}
+
+// Report is the state of every network, with the wallets that need a person: up to 1,000 of each network.
 type Report struct {
 	Networks []Network
+	Wallets  []Wallet
 }
 
 // OK reports whether every network is read and none is stopped.

@@ -70,6 +70,9 @@ type Engine struct {
 	streams   streams
 	watched   walletWatch
 
+	reading  reading
+	epochSet bool
+
 	running sync.Mutex
 	wakes   wakes
 }
@@ -106,7 +109,7 @@ func New(c Config) (*Engine, error) {
 	e.ids = id.New(c.Now, nil)
 	e.Rates = rate.NewCache(c.Rates, c.Now)
 
-	e.streams.engine = e
+	e.streams.engine, e.reading.engine = e, e
 	if err := e.assemble(fees, watchOnly); err != nil {
 		return nil, err
 	}

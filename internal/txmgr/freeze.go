@@ -227,11 +227,12 @@ func (o *Manager) BeginEpochTx(ctx context.Context, tx wallet.Tx, network string
 		w = wallet.Wallet{Network: network, Party: party}
 	}
 
-	if w.Epoch >= o.config.Epoch || w.Frozen == wallet.FrozenEpoch {
+	if w.Epoch >= o.config.Epoch {
 		return nil
 	}
 
 	w.Freeze(wallet.FrozenEpoch, "", o.now())
+	w.FrozenAt = o.now() // also of one that an earlier epoch froze
 
 	return tx.PutWallet(ctx, &w)
 }
