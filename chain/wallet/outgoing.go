@@ -33,6 +33,8 @@ type Outgoing struct {
 	Unrecorded bool
 	// Transfers are what an Unrecorded transaction moved, as far as its block shows.
 	Transfers []chain.Transfer
+	// Fee is the network fee of an acknowledged transaction, in base units of the native coin.
+	Fee chain.Amount
 	// Acknowledged is what a person said that an Unrecorded transaction was: ids of payouts, refunds
 	// and settlements separated by commas, or Foreign, which ids may follow; empty until then.
 	Acknowledged string

@@ -239,7 +239,8 @@ func (a *acknowledgement) apply(ctx context.Context, tx Tx) error {
 
 	for i := range rows {
 		addresses[rows[i].Address] = true
-		rows[i].Acknowledged, rows[i].Transfers = a.saidOf(rows[i], fulfilled), a.status.Transfers
+		rows[i].Acknowledged = a.saidOf(rows[i], fulfilled)
+		rows[i].Transfers, rows[i].Fee = a.status.Transfers, a.status.Fee
 
 		if err := tx.PutOutgoing(ctx, &rows[i]); err != nil {
 			return err

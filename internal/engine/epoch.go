@@ -357,28 +357,34 @@ type reading struct {
 	engine *Engine
 
 	mu sync.Mutex
-	// began is set once this process runs: before, hosts and tests drive single workers themselves.
-	began bool
+	// runs is set while Run or Step does: nobody else makes wallets sign, but tests that drive single workers.
+	runs bool
 	// targets are the heights to read, by network; 0 once they are read.
 	targets map[string]uint64
 }
 
-// begin starts the wait.
-func (r *reading) begin() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// begin has wallets wait, until the function that it returns is called.
+func (r *reading) begin() (end func()) {
+	set := func(runs bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
 
-	r.began = true
+		r.runs = runs
+	}
+
+	set(true)
+
+	return func() { set(false) }
 }
 
 // isRead reports whether a network has been read up to the tip that its node first showed to this process.
 func (r *reading) isRead(ctx context.Context, network string) (bool, error) {
 	r.mu.Lock()
 	target, known := r.targets[network]
-	began := r.began
+	runs := r.runs
 	r.mu.Unlock()
 
-	if !began || known && target == 0 {
+	if !runs || known && target == 0 {
 		return true, nil
 	}
 

@@ -45,7 +45,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	defer e.running.Unlock()
 
-	e.reading.begin()
+	defer e.reading.begin()()
 
 	if err := e.awaitEpoch(ctx); err != nil {
 		return nil // the context ended
@@ -142,7 +142,7 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	}
 	defer e.running.Unlock()
 
-	e.reading.begin()
+	defer e.reading.begin()()
 
 	if err := e.beginEpoch(ctx); err != nil {
 		return false, err

@@ -164,6 +164,7 @@ var outgoing = newTable("outgoing", "outgoing transaction", 2,
 		yes("failed", func(o *wallet.Outgoing) *bool { return &o.Failed }),
 		yes("unrecorded", func(o *wallet.Outgoing) *bool { return &o.Unrecorded }),
 		doc("transfers", func(o *wallet.Outgoing) *[]chain.Transfer { return &o.Transfers }),
+		amt("fee", func(o *wallet.Outgoing) *chain.Amount { return &o.Fee }),
 		note("acknowledged", func(o *wallet.Outgoing) *string { return &o.Acknowledged }),
 	))
 

@@ -34,7 +34,8 @@ func (o *Manager) freezeTx(
 		}
 
 		// In another block, or read again.
-		row.Unrecorded, row.Transfers, row.Acknowledged = was.Unrecorded, was.Transfers, was.Acknowledged
+		row.Unrecorded, row.Transfers = was.Unrecorded, was.Transfers
+		row.Fee, row.Acknowledged = was.Fee, was.Acknowledged
 		rows[key] = row
 	}
 

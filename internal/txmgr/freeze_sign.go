@@ -197,18 +197,40 @@ func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted u
 		return nil
 	}
 
-	head, err := d.driver.Head(ctx)
+	until, err := d.readUntil(ctx, counted)
 	if err != nil {
 		return err
 	}
 
-	if head.Tip.Height <= c.At.Height {
+	if until <= c.At.Height {
 		return nil // it was made before the network was read
 	}
 
 	return fault.New(
 		fault.Unavailable, "wallet_unread",
 		"%s has made %d transactions on %s, more than are read so far: nothing is signed before block %d is read",
-		d.party.Address, counted, d.network.Slug, head.Tip.Height,
+		d.party.Address, counted, d.network.Slug, until,
 	)
+}
+
+// unreadNonce is a count of a wallet's transactions that the records do not explain, with the node's tip when this
+// process first saw it.
+type unreadNonce struct{ counted, tip uint64 }
+
+// readUntil returns the height up to which the network has to be read before a count of the wallet's transactions is
+// known to be older than the records.
+func (d *walletWorker) readUntil(ctx context.Context, counted uint64) (uint64, error) {
+	key := d.network.Slug + "/" + string(d.party.Address)
+	if seen, ok := d.unreadNonces.Load(key); ok && seen.(unreadNonce).counted == counted {
+		return seen.(unreadNonce).tip, nil
+	}
+
+	head, err := d.driver.Head(ctx)
+	if err != nil {
+		return 0, err
+	}
+
+	d.unreadNonces.Store(key, unreadNonce{counted, head.Tip.Height})
+
+	return head.Tip.Height, nil
 }

@@ -77,6 +77,8 @@ type Manager struct {
 	db        wallet.DB
 	registry  *chain.Registry
 	addresses sync.Map // network and chain.KeyRef → chain.Address; they never change
+	// unreadNonces are the unreadNonce of wallets, by network and address.
+	unreadNonces sync.Map
 }
 
 // New returns a Manager. It starts nothing; the engine calls Step.

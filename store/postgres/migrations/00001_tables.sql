@@ -349,6 +349,7 @@ CREATE TABLE {schema}payments_outgoing (
   failed       BOOLEAN NOT NULL,
   unrecorded   BOOLEAN NOT NULL,
   transfers    JSON,
+  fee          TEXT COLLATE "C" NOT NULL,
   acknowledged TEXT COLLATE "C" NOT NULL,
   version      BIGINT NOT NULL,
   PRIMARY KEY (network, spend_key)

@@ -347,6 +347,7 @@ CREATE TABLE payments_outgoing (
   failed       INTEGER NOT NULL,
   unrecorded   INTEGER NOT NULL,
   transfers    TEXT,
+  fee          TEXT NOT NULL,
   acknowledged TEXT NOT NULL,
   version      INTEGER NOT NULL,
   PRIMARY KEY (network, spend_key)
