@@ -71,7 +71,8 @@ func refuseHeld(ctx context.Context, tx Tx, p Payout) error {
 	}
 
 	return fault.New(
-		fault.State, codeAwaitingReview,
+		fault.State,
+		codeAwaitingReview,
 		"payout %s is older than the restored records of its wallet and may have been paid: it waits until a "+
 			"person has compared the wallet with its network",
 		p.ID,

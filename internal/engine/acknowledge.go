@@ -25,7 +25,7 @@ type acknowledgement struct {
 	// refunds named.
 	foreign      bool
 	ids, payouts []string
-	status  chain.TxStatus
+	status       chain.TxStatus
 	// masters are the master wallets of the settlements named, by settlement id.
 	masters map[string]chain.Party
 }
@@ -78,8 +78,11 @@ func (a *acknowledgement) parse(as []string) error {
 
 	if !a.foreign && len(a.ids) == 0 {
 		return fault.New(
-			fault.Invalid, "acknowledgement_invalid",
-			"say what transaction %s was: ids of payouts, refunds or settlements, or %q", a.txHash, wallet.Foreign,
+			fault.Invalid,
+			"acknowledgement_invalid",
+			"say what transaction %s was: ids of payouts, refunds or settlements, or %q",
+			a.txHash,
+			wallet.Foreign,
 		)
 	}
 
@@ -118,7 +121,12 @@ func (a *acknowledgement) isRecorded(rows []wallet.Outgoing) bool {
 func (a *acknowledgement) read(ctx context.Context, rows []wallet.Outgoing) error {
 	sender, ok := a.driver.(chain.Sender)
 	if !ok {
-		return fault.New(fault.Unsupported, "send_unsupported", "the driver of network %s cannot send", a.network)
+		return fault.New(
+			fault.Unsupported,
+			"send_unsupported",
+			"the driver of network %s cannot send",
+			a.network,
+		)
 	}
 
 	row := rows[0]
@@ -167,8 +175,11 @@ func (a *acknowledgement) transfers(ctx context.Context, row wallet.Outgoing) ([
 	for _, block := range blocks {
 		if block.Hash != row.Block.Hash {
 			return nil, fault.New(
-				fault.Unavailable, "block_moved", "the node of %s has another block %d than was read: call again",
-				a.network, row.Block.Height,
+				fault.Unavailable,
+				"block_moved",
+				"the node of %s has another block %d than was read: call again",
+				a.network,
+				row.Block.Height,
 			)
 		}
 
@@ -221,7 +232,12 @@ func (a *acknowledgement) apply(ctx context.Context, tx Tx) error {
 	}
 
 	if a.status.State != chain.TxIncluded {
-		return fault.New(fault.Unavailable, "block_moved", "transaction %s was read only now: call again", a.txHash)
+		return fault.New(
+			fault.Unavailable,
+			"block_moved",
+			"transaction %s was read only now: call again",
+			a.txHash,
+		)
 	}
 
 	if said := rows[0].Acknowledged; said != "" && !strings.HasPrefix(said, wallet.Foreign) {
@@ -290,9 +306,11 @@ func (a *acknowledgement) applyGone(ctx context.Context, tx Tx) error {
 
 	if len(a.ids) > 0 {
 		return fault.New(
-			fault.State, "transaction_not_final",
+			fault.State,
+			"transaction_not_final",
 			"transaction %s has left the chain: it fulfils nothing now; acknowledge it as %q, or wait until it is back",
-			a.txHash, wallet.Foreign,
+			a.txHash,
+			wallet.Foreign,
 		)
 	}
 
@@ -311,7 +329,11 @@ func (a *acknowledgement) thaw(ctx context.Context, tx Tx, addresses ...chain.Ad
 
 // fulfill moves the objects named that still wait, unless the transaction is foreign, and reports whether there was
 // one. Objects that have ended are only named.
-func (a *acknowledgement) fulfill(ctx context.Context, tx Tx, rows []wallet.Outgoing) (fulfilled bool, err error) {
+func (a *acknowledgement) fulfill(
+	ctx context.Context,
+	tx Tx,
+	rows []wallet.Outgoing,
+) (fulfilled bool, err error) {
 	f := txmgr.Fulfillment{Network: a.network, Rows: rows, Status: a.status}
 
 	var settlements, payouts []string
@@ -333,7 +355,13 @@ func (a *acknowledgement) fulfill(ctx context.Context, tx Tx, rows []wallet.Outg
 
 		switch {
 		case p.Network != a.network:
-			return false, mismatch("%s is of network %s, transaction %s of %s", id, p.Network, a.txHash, a.network)
+			return false, mismatch(
+				"%s is of network %s, transaction %s of %s",
+				id,
+				p.Network,
+				a.txHash,
+				a.network,
+			)
 		case p.Status == payout.Failed:
 		case p.Status == payout.Included || p.Status == payout.Confirmed:
 			return false, mismatch("%s was paid by its own transaction %s, not by %s", id, p.TxHash, a.txHash)
@@ -350,7 +378,11 @@ func (a *acknowledgement) fulfill(ctx context.Context, tx Tx, rows []wallet.Outg
 	}
 
 	if a.status.Reverted || rows[0].Failed {
-		return false, mismatch("transaction %s failed and paid nothing: acknowledge it as %q", a.txHash, wallet.Foreign)
+		return false, mismatch(
+			"transaction %s failed and paid nothing: acknowledge it as %q",
+			a.txHash,
+			wallet.Foreign,
+		)
 	}
 
 	switch {
@@ -373,7 +405,9 @@ func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []s
 
 	if len(found) != len(ids) {
 		return nil, fault.New(
-			fault.Invalid, "acknowledgement_invalid", "%s: not all of these are payouts, refunds or settlements",
+			fault.Invalid,
+			"acknowledgement_invalid",
+			"%s: not all of these are payouts, refunds or settlements",
 			strings.Join(ids, ", "),
 		)
 	}
@@ -385,7 +419,12 @@ func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []s
 		case settlement.Pending, settlement.Held, settlement.Releasing:
 			waiting = append(waiting, s.ID)
 		case settlement.Released:
-			return nil, mismatch("%s was released by its own transaction %s, not by %s", s.ID, s.SweepTx, a.txHash)
+			return nil, mismatch(
+				"%s was released by its own transaction %s, not by %s",
+				s.ID,
+				s.SweepTx,
+				a.txHash,
+			)
 		case settlement.Failed, settlement.Reverted:
 			// The transaction only names it.
 		}

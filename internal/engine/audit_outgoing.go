@@ -42,7 +42,9 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 			Message: fmt.Sprintf(
 				"transaction %s of %s in block %d is not on record: the records are older than the chain, or somebody "+
 					"else has the key; see Engine.Acknowledge",
-				row.TxHash, row.Address, row.Block.Height,
+				row.TxHash,
+				row.Address,
+				row.Block.Height,
 			),
 			Records: []audit.Record{{Object: "transaction", TxHash: row.TxHash, Height: row.Block.Height}},
 		})

@@ -194,7 +194,11 @@ type master struct {
 }
 
 // masters returns the master wallets of accounts on all networks, or on the one named.
-func (e *Engine) masters(ctx context.Context, accounts []account.Account, network ...string) ([]master, error) {
+func (e *Engine) masters(
+	ctx context.Context,
+	accounts []account.Account,
+	network ...string,
+) ([]master, error) {
 	var found []master
 
 	for _, d := range e.Networks.Drivers() {
@@ -252,10 +256,14 @@ func (e *Engine) Unfreeze(ctx context.Context, network, accountID string) error 
 	}
 
 	return fault.New(
-		fault.State, "transaction_unacknowledged",
+		fault.State,
+		"transaction_unacknowledged",
 		"%d wallets on %s stay frozen, as they made transactions that are not on record: say with Engine.Acknowledge "+
 			"what %s of %s was",
-		len(open), network, open[0].FrozenBy, open[0].Party.Address,
+		len(open),
+		network,
+		open[0].FrozenBy,
+		open[0].Party.Address,
 	)
 }
 

@@ -355,6 +355,7 @@ func (w *harness) spend(from chain.Party, to chain.Output) string {
 	ctx := w.t.Context()
 	nonce, err := w.chain.Nonce(ctx, from.Address)
 	w.must(err)
+
 	order := chain.Order{From: from, Outputs: []chain.Output{to}, MaxFee: milli(10), Nonce: nonce}
 	u, err := w.chain.Build(ctx, order)
 	w.must(err)

@@ -2,6 +2,7 @@ package moneyout_test
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
@@ -11,7 +12,6 @@ import (
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store/memory"
-	"testing/synctest"
 )
 
 // party returns the master wallet with its key.
@@ -99,7 +99,10 @@ func TestForeignTransactionFreezesUntilAcknowledged(t *testing.T) {
 func TestWhatIsNotTheWalletsDoesNotFreeze(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
-		w.spend(w.party(), chain.Output{To: w.chain.NewAddress(), AssetID: w.asset("SIM").ID, Amount: milli(1)})
+		w.spend(
+			w.party(),
+			chain.Output{To: w.chain.NewAddress(), AssetID: w.asset("SIM").ID, Amount: milli(1)},
+		)
 		w.live("the network is followed", func() bool { _, followed := w.cursor(); return followed })
 		w.chain.Pay(w.master(), "SIM", milli(5))
 
@@ -120,7 +123,10 @@ func TestToleratedTransactionsFreezeByEquality(t *testing.T) {
 		w := newHarnessOver(t, memory.New(), account.Settings{}, sim.Config{}, tolerate)
 		w.fund(1, 100)
 		w.live("the network is followed", func() bool { _, followed := w.cursor(); return followed })
-		w.spend(w.party(), chain.Output{To: w.chain.NewAddress(), AssetID: w.asset("USDX").ID, Amount: dollars(1)})
+		w.spend(
+			w.party(),
+			chain.Output{To: w.chain.NewAddress(), AssetID: w.asset("USDX").ID, Amount: dollars(1)},
+		)
 
 		if n := w.read(); n != 0 {
 			t.Fatalf("%d wallets are frozen", n)

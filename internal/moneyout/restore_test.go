@@ -227,11 +227,13 @@ func (w *harness) shown() (frozen struct {
 	Reason string `json:"reason"`
 	TxHash string `json:"tx_hash"`
 	Since  string `json:"since"`
-}) {
+},
+) {
 	w.t.Helper()
 
 	_, key, err := w.engine.Accounts.CreateKey(
-		w.t.Context(), account.KeyParams{AccountID: w.account.ID, Scopes: []account.Scope{account.BalancesRead}},
+		w.t.Context(),
+		account.KeyParams{AccountID: w.account.ID, Scopes: []account.Scope{account.BalancesRead}},
 	)
 	w.must(err)
 
@@ -283,9 +285,11 @@ func TestRestoredBackupPaysOnce(t *testing.T) {
 		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
 		w.goesTo(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 		p := w.pay("USDX", dollars(30))
+
 		dump()
 
 		paid := w.goesTo(p.ID, payout.Confirmed)
+
 		restore()
 
 		if got := w.get(p.ID); got.Status != payout.Pending {
@@ -294,11 +298,14 @@ func TestRestoredBackupPaysOnce(t *testing.T) {
 
 		frozen := w.frozen()
 		if frozen.FrozenBy != paid.TxHash || frozen.Reason != "unrecorded_transaction" || !frozen.Frozen ||
-			frozen.Address != string(w.master()) || frozen.AccountID != w.owner.AccountID || frozen.Network != network {
+			frozen.Address != string(
+				w.master(),
+			) || frozen.AccountID != w.owner.AccountID || frozen.Network != network {
 			t.Errorf("Health says %+v, want the wallet frozen by %s", frozen, paid.TxHash)
 		}
 
-		if got := w.shown(); got.Reason != "unrecorded_transaction" || got.TxHash != paid.TxHash || got.Since == "" {
+		if got := w.shown(); got.Reason != "unrecorded_transaction" || got.TxHash != paid.TxHash ||
+			got.Since == "" {
 			t.Errorf("/v1/balances shows %+v", got)
 		}
 
@@ -322,7 +329,10 @@ func TestRestoredBackupPaysOnce(t *testing.T) {
 		wantFault(t, ack("nothing"), fault.Invalid, "acknowledgement_invalid")
 		wantFault(t, ack(), fault.Invalid, "acknowledgement_invalid")
 		wantFault(
-			t, w.engine.Acknowledge(t.Context(), network, "other", payments.Foreign), fault.NotFound, "transaction_unknown",
+			t,
+			w.engine.Acknowledge(t.Context(), network, "other", payments.Foreign),
+			fault.NotFound,
+			"transaction_unknown",
 		)
 		w.must(ack(p.ID))
 		w.must(ack(p.ID))
@@ -364,6 +374,7 @@ func TestRestoredBackupBeforeAReplacement(t *testing.T) {
 		w.work()
 
 		first := w.get(p.ID).TxHash
+
 		dump()
 		w.chain.SetFee(3*sim.DefaultBaseFee, sim.DefaultPriority)
 
@@ -402,6 +413,7 @@ func TestPromotedReplicaThatLagged(t *testing.T) {
 
 		known := w.goesTo(w.pay("USDX", dollars(1)).ID, payout.Confirmed)
 		pending := w.pay("USDX", dollars(2))
+
 		dump()
 
 		paid := w.goesTo(pending.ID, payout.Confirmed)
@@ -410,6 +422,7 @@ func TestPromotedReplicaThatLagged(t *testing.T) {
 		w.must(err)
 
 		lost := w.goesTo(made.ID, payout.Confirmed)
+
 		restore()
 
 		if by := w.frozen().FrozenBy; by != paid.TxHash {
@@ -458,16 +471,20 @@ func TestRestoredBackupSweepsOnce(t *testing.T) {
 	settings := account.Settings{ManualRelease: true}
 	overDatabases(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 		s := w.deposited("SIM", milli(500))
+
 		dump()
 		w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, s.ID))
 
 		swept := func() settlement.Settlement { return w.settlements()[0] }
+
 		w.steps("it is released", func() bool { return swept().Status == settlement.Released })
 
 		before := swept()
+
 		restore()
 
-		if frozen := w.frozen(); frozen.FrozenBy != before.FeeTx || frozen.Address != string(s.Deposit.Address) {
+		if frozen := w.frozen(); frozen.FrozenBy != before.FeeTx ||
+			frozen.Address != string(s.Deposit.Address) {
 			t.Errorf("frozen is %+v, want the deposit address by %s", frozen, before.FeeTx)
 		}
 
@@ -479,7 +496,10 @@ func TestRestoredBackupSweepsOnce(t *testing.T) {
 		}
 
 		wantFault(
-			t, w.engine.Acknowledge(t.Context(), network, before.FeeTx, s.ID), fault.State, "transaction_mismatch",
+			t,
+			w.engine.Acknowledge(t.Context(), network, before.FeeTx, s.ID),
+			fault.State,
+			"transaction_mismatch",
 		)
 		w.must(w.engine.Acknowledge(t.Context(), network, before.FeeTx, payments.Foreign))
 		w.must(w.engine.Acknowledge(t.Context(), network, before.SweepTx, s.ID))
@@ -503,9 +523,11 @@ func TestEpochHoldsUntilCompared(t *testing.T) {
 		w.fund(1, 100)
 		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
 		older := w.pay("USDX", dollars(2))
+
 		dump()
 
 		w.change = func(c *payments.Config) { c.Epoch = 1 }
+
 		restore()
 
 		if frozen := w.frozen(); frozen.Reason != "epoch" || frozen.FrozenBy != "" {
@@ -562,9 +584,11 @@ func TestNothingIsSignedBeforeTheNetworkIsRead(t *testing.T) {
 		w.fund(1, 100)
 		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
 		p := w.pay("USDX", dollars(2))
+
 		dump()
 
 		paid := w.goesTo(p.ID, payout.Confirmed)
+
 		restore()
 		w.chain.FailNext(sim.MethodBlocks, sim.Unavailable(), 20)
 

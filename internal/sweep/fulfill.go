@@ -73,8 +73,12 @@ func (s *Sweeper) FulfillTx(
 	for _, of := range g {
 		if of.Status != settlement.Pending && of.Status != settlement.Held {
 			return fault.New(
-				fault.State, "settlement_state", "settlement %s is %s: only one that is pending or held, or the "+
-					"sweep of one that is releasing, can be fulfilled", of.ID, of.Status,
+				fault.State,
+				"settlement_state",
+				"settlement %s is %s: only one that is pending or held, or the "+
+					"sweep of one that is releasing, can be fulfilled",
+				of.ID,
+				of.Status,
 			)
 		}
 	}
@@ -95,11 +99,15 @@ func (s *Sweeper) fulfillSweepTx(
 	}
 
 	step := lastStep(&r)
-	if step == nil || step.Kind != chain.StepSweep || step.State == wallet.Confirmed || step.State == wallet.Failed {
+	if step == nil || step.Kind != chain.StepSweep || step.State == wallet.Confirmed ||
+		step.State == wallet.Failed {
 		return fault.New(
-			fault.State, "settlement_state",
+			fault.State,
+			"settlement_state",
 			"settlement %s waits for another transaction of its release: what is not signed is given up within %s, "+
-				"then acknowledge again", g[0].ID, s.config.SignWithin,
+				"then acknowledge again",
+			g[0].ID,
+			s.config.SignWithin,
 		)
 	}
 
@@ -148,9 +156,15 @@ func (s *Sweeper) fulfillNewTx(
 	arrived := arrivedBy(&r, wallet.Transaction{Transfers: f.Status.Transfers})
 	if arrived.IsZero() || r.Amount.Less(arrived) || r.AssetID != native.ID && arrived != r.Amount {
 		return fault.New(
-			fault.State, "transaction_mismatch",
+			fault.State,
+			"transaction_mismatch",
 			"transaction %s brought %s base units to %s, the settlements hold %s: acknowledge it as those that it "+
-				"released, or as %q", f.Rows[0].TxHash, arrived, master.Address, r.Amount, wallet.Foreign,
+				"released, or as %q",
+			f.Rows[0].TxHash,
+			arrived,
+			master.Address,
+			r.Amount,
+			wallet.Foreign,
 		)
 	}
 

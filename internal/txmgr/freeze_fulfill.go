@@ -103,7 +103,9 @@ func (o *Manager) carrierTx(ctx context.Context, tx wallet.Tx, f Fulfillment) (w
 
 	if err := carrier.Merge(others); err != nil {
 		return wallet.Transaction{}, fault.Wrap(
-			err, fault.State, "not_together",
+			err,
+			fault.State,
+			"not_together",
 			"these objects wait in transactions that cannot be one: acknowledge the transaction as one of them",
 		)
 	}
@@ -130,10 +132,16 @@ func (f Fulfillment) matches(carrier wallet.Transaction) error {
 		})
 		if i < 0 {
 			return fault.New(
-				fault.State, "transaction_mismatch",
+				fault.State,
+				"transaction_mismatch",
 				"transaction %s did not pay %s base units of %s to %s, as %s or what was signed with it was to: "+
 					"acknowledge it as what it did, or as %q",
-				f.Rows[0].TxHash, out.Amount, out.AssetID, out.To, carrier.ObjectID, wallet.Foreign,
+				f.Rows[0].TxHash,
+				out.Amount,
+				out.AssetID,
+				out.To,
+				carrier.ObjectID,
+				wallet.Foreign,
 			)
 		}
 

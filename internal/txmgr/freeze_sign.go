@@ -207,9 +207,13 @@ func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted u
 	}
 
 	return fault.New(
-		fault.Unavailable, "wallet_unread",
+		fault.Unavailable,
+		"wallet_unread",
 		"%s has made %d transactions on %s, more than are read so far: nothing is signed before block %d is read",
-		d.party.Address, counted, d.network.Slug, until,
+		d.party.Address,
+		counted,
+		d.network.Slug,
+		until,
 	)
 }
 

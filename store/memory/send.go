@@ -344,7 +344,8 @@ func (r *reader) UnrecordedOutgoing(
 	since time.Time,
 ) ([]wallet.Outgoing, error) {
 	wanted := func(o *wallet.Outgoing) bool {
-		return (address == "" || o.Address == address) && (o.Acknowledged == "" || !o.Block.Time.Before(since))
+		return (address == "" || o.Address == address) &&
+			(o.Acknowledged == "" || !o.Block.Time.Before(since))
 	}
 
 	return scanRows(ctx, r, outgoingUnrecorded, network, window[wallet.Outgoing]{match: wanted})

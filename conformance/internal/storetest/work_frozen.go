@@ -58,7 +58,15 @@ func expectFrozen(
 	t.Helper()
 
 	found, err := st.FrozenWallets(t.Context(), network, limit)
-	expectIDs(t, what, found, err, func(w wallet.Wallet) string { return string(w.Party.Address) }, want, false)
+	expectIDs(
+		t,
+		what,
+		found,
+		err,
+		func(w wallet.Wallet) string { return string(w.Party.Address) },
+		want,
+		false,
+	)
 }
 
 // testUnrecordedOutgoing reads the transactions that are not on record: those that nobody has acknowledged, and
