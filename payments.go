@@ -251,8 +251,8 @@ func (e *Engine) Resume(ctx context.Context, network string) error {
 // idempotent.
 //
 // A payout that has failed stays failed: the transaction is then Foreign and names it. A payout that equals a
-// Foreign transaction of the last 7 days waits until Acknowledge names it, by its id alone if the transaction paid it, or after
-// Foreign if it is to be paid as well.
+// Foreign transaction of the last 7 days waits until Acknowledge names it: by its id alone if the transaction
+// paid it, after Foreign if it is to be paid as well.
 //
 // Errors: fault.NotFound for a transaction that no block read so far shows; fault.State with code
 // transaction_not_final, transaction_mismatch or transaction_acknowledged; fault.Invalid for ids that name nothing.

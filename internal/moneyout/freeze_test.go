@@ -1,6 +1,7 @@
 package moneyout_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 
@@ -113,6 +114,30 @@ func TestWhatIsNotTheWalletsDoesNotFreeze(t *testing.T) {
 		p := w.pay("SIM", milli(1))
 		w.live("it is paid", func() bool { return w.get(p.ID).Status == payout.Confirmed })
 		w.arrived(w.get(p.ID))
+	})
+}
+
+// A block that is read again shows what the wallet did before it was registered.
+func TestWhatIsOlderThanTheWalletDoesNotFreeze(t *testing.T) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
+		w.fund(1, 0)
+		w.live("the network is followed", func() bool { _, followed := w.cursor(); return followed })
+		w.read()
+		w.must(w.engine.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+			registered, _, err := tx.Wallet(ctx, network, w.master())
+			if err != nil {
+				return err
+			}
+
+			registered.Since = 1000
+
+			return tx.PutWallet(ctx, &registered)
+		}))
+		w.steal(w.party(), milli(1))
+
+		if n := w.read(); n != 0 {
+			t.Errorf("%d wallets are frozen", n)
+		}
 	})
 }
 

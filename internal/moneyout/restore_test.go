@@ -590,21 +590,18 @@ func TestNothingIsSignedBeforeTheNetworkIsRead(t *testing.T) {
 		paid := w.goesTo(p.ID, payout.Confirmed)
 
 		restore()
+		w.work() // by hand, where nothing but the wallet's nonce tells
+
+		if got := w.get(p.ID); got.Status != payout.Pending {
+			t.Errorf("it is %s before the network is read", got.Status)
+		}
+
 		w.chain.FailNext(sim.MethodBlocks, sim.Unavailable(), 20)
 
 		if by := w.frozen().FrozenBy; by != paid.TxHash {
 			t.Errorf("frozen by %s", by)
 		}
 
-		// By hand as well, where nothing but the wallet's nonce tells.
-		restore()
-		w.work()
-
-		if got := w.get(p.ID); got.Status != payout.Pending {
-			t.Errorf("it is %s before the network is read", got.Status)
-		}
-
-		w.frozen()
 		w.must(w.engine.Acknowledge(t.Context(), network, paid.TxHash, p.ID))
 		w.once(w.get(p.ID))
 	})
