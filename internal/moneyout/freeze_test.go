@@ -175,7 +175,8 @@ func TestToleratedTransactionsFreezeByEquality(t *testing.T) {
 func TestForeignTransactionOfADepositAddress(t *testing.T) {
 	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
-		s := w.deposited("SIM", milli(500))
+		s := w.deposited("USDX", dollars(400))
+		w.chain.Fund(s.Deposit.Address, "SIM", milli(20)) // that the thief can pay the network
 		w.steal(s.Deposit, milli(1))
 
 		if n := w.read(); n != 1 {
