@@ -73,6 +73,7 @@ func TestNetworkIsReadUpToTheFirstTip(t *testing.T) {
 	defer e.reading.begin()()
 
 	first := network.Mine(10).Height
+
 	if read() {
 		t.Error("a network without a cursor is read")
 	}
