@@ -20,6 +20,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/engine"
@@ -41,8 +42,22 @@ type (
 	// ChainDriver reads one network; see package chain for what else it can do.
 	ChainDriver = chain.Driver
 
+	// ForeignPolicy is a value of Config.Foreign.
+	ForeignPolicy = wallet.ForeignPolicy
+
 	// EventHook handles an event in the host; see Config.OnEvent.
 	EventHook = func(ctx context.Context, tx Tx, ev event.Event) error
+)
+
+// The policies for transactions of master wallets that are not on record.
+const (
+	// FreezeWallet freezes the wallet until Engine.Acknowledge.
+	FreezeWallet = wallet.FreezeWallet
+	// Tolerate freezes it only for a transaction that equals a waiting payout.
+	Tolerate = wallet.Tolerate
+
+	// Foreign is what Engine.Acknowledge calls a transaction that fulfils nothing on record.
+	Foreign = wallet.Foreign
 )
 
 // Config configures an Engine. Store, Drivers, Signer, Rates, BaseURL and SecretKey are required.
@@ -75,6 +90,15 @@ type Config struct {
 	// account.Account.Index. They receive settlements; a payout from one fails as
 	// signer_refused:watch_only.
 	WatchOnly map[string]map[uint32]string
+
+	// Foreign says what a transaction of a master wallet that is not on record does: FreezeWallet, the
+	// default, or Tolerate for merchants who also spend by hand.
+	Foreign ForeignPolicy
+
+	// Epoch counts how often the records were replaced by older ones: raise it by 1 after the store was
+	// restored from a backup, or a replica that lagged was promoted. Every wallet then waits for
+	// Unfreeze, and numbers that were given out before are skipped.
+	Epoch uint64
 
 	// OnEvent runs for every event inside the event's transaction: what it writes commits with the event or
 	// not at all. It may run twice for one event when the transaction is retried. It must not call a network.
@@ -225,6 +249,30 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 // returns is then trusted anew, a fork below finality included.
 func (e *Engine) Resume(ctx context.Context, network string) error {
 	return e.core.Resume(ctx, network)
+}
+
+// Acknowledge records what a final transaction of a wallet was that is not on record: as are the ids of
+// the payouts, refunds or settlements that it fulfils, or Foreign. They move on with their events, as if it had been
+// their own. Once every such transaction of a wallet is acknowledged, the wallet is not frozen any more. It is
+// idempotent.
+//
+// A payout that has failed stays failed: the transaction is then Foreign and names it. A payout that equals a
+// Foreign transaction of the last 7 days waits until Acknowledge names it: by its id alone if the transaction
+// paid it, after Foreign if it is to be paid as well.
+//
+// Errors: fault.NotFound for a transaction that no block read so far shows; fault.State with code
+// transaction_not_final, transaction_mismatch or transaction_acknowledged; fault.Invalid for ids that name nothing.
+func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...string) error {
+	return e.core.Acknowledge(ctx, network, txHash, as...)
+}
+
+// Unfreeze lifts the freeze that a new Config.Epoch began, after a person has compared the master wallet of an
+// account with the chain and the pool of a network; accountID "" stands for all accounts. It is idempotent.
+//
+// Errors: fault.State with code transaction_unacknowledged while a transaction that is not on record waits for
+// Acknowledge: its wallet stays frozen.
+func (e *Engine) Unfreeze(ctx context.Context, network, accountID string) error {
+	return e.core.Unfreeze(ctx, network, accountID)
 }
 
 // Check verifies with every driver that is a chain.Checker that its node serves the configured network, and

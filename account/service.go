@@ -15,8 +15,10 @@ const (
 	// MaxLogo is the largest logo, in bytes.
 	MaxLogo = 64 << 10
 
-	maxPage      = 100             // entries
-	indexCounter = "account_index" // from which Account.Index is taken
+	// IndexCounter is the counter from which Account.Index is taken.
+	IndexCounter = "account_index"
+
+	maxPage = 100 // entries
 )
 
 // Config configures a Service. DB, Registry and IDs are required.
@@ -95,7 +97,7 @@ func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account
 	var created Account
 
 	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
-		index, err := tx.ReserveNumbers(ctx, indexCounter, 1, 0)
+		index, err := tx.ReserveNumbers(ctx, IndexCounter, 1, 0)
 		if err != nil {
 			return err
 		}

@@ -22,20 +22,28 @@ type Network struct {
 	Follower Follower
 }
 
-// Wallet is a wallet that does not send.
+// Wallet is a wallet that needs a person, or does not send.
 type Wallet struct {
-	// Network is the slug, Address the wallet's, Account the id of the account that owns it.
-	Network, Address, Account string
-	// StuckSince is when the transaction was signed that no block holds and all later ones wait for.
+	Network, Address string
+	// AccountID is the account that it belongs to.
+	AccountID string
+	// Frozen is set while nothing new is signed for the wallet.
+	Frozen bool
+	// FrozenBy is the transaction that is not on record; empty after a new epoch.
+	FrozenBy string
+	FrozenAt time.Time
+	// StuckSince is when the transaction was signed that no block holds and all later ones wait for; zero
+	// while there is none.
 	StuckSince time.Time
-	// Reason says why, for people.
+	// Reason is why it is here: "unrecorded_transaction" or "epoch" for a frozen one (see
+	// Engine.Acknowledge and Engine.Unfreeze), else a sentence for people.
 	Reason string
 }
 
-// Report is the state of every network.
+// Report is the state of every network, with the wallets that need a person: up to 1,000 of each network.
 type Report struct {
 	Networks []Network
-	// Wallets are those that do not send; empty when all is well.
+	// Wallets are those that are frozen or do not send; empty when all is well.
 	Wallets []Wallet
 }
 

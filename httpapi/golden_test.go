@@ -72,7 +72,11 @@ func TestGolden(t *testing.T) {
 		{"network", newNetworkResource(fill[chain.Network]()), newNetworkResource(chain.Network{})},
 		{"asset", newAssetResource(fill[chain.Asset]()), newAssetResource(chain.Asset{})},
 		{"rate", fill[rateResource](), rateResource{}},
-		{"balance", a.balanceResource(balance), a.balanceResource(wallet.Balance{})},
+		{
+			"balance",
+			a.balanceResource(balance, fill[wallet.Wallet]()),
+			a.balanceResource(wallet.Balance{}, wallet.Wallet{}),
+		},
 		{
 			"list",
 			listing[rateResource]{Data: []rateResource{{}}, HasMore: true, NextCursor: &next},

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -78,7 +79,7 @@ func (a *api) payouts() []operation {
 			tag:     tag,
 			scope:   account.PayoutsWrite,
 			summary: "Cancel a payout that is not signed yet",
-			codes:   []string{"409 payout_not_pending"},
+			codes:   []string{"409 payout_not_pending", "409 payout_awaiting_review"},
 		}, a.cancelPayout),
 	}
 }
@@ -195,7 +196,17 @@ type balanceResource struct {
 	// Available is what new payouts may spend, in base units.
 	Available   string `json:"available"`
 	BlockHeight uint64 `json:"block_height"`
-	Livemode    bool   `json:"livemode"`
+	// Frozen is why nothing new is paid from the wallet; null while it is not frozen.
+	Frozen   *frozenResource `json:"frozen"`
+	Livemode bool            `json:"livemode"`
+}
+
+// frozenResource is why and since when nothing new is paid from a wallet.
+type frozenResource struct {
+	Reason wallet.FreezeReason `json:"reason" enum:"unrecorded_transaction,epoch"`
+	// TxHash is the transaction that is not on record.
+	TxHash string `json:"tx_hash,omitempty"`
+	Since  string `json:"since" format:"date-time"`
 }
 
 type balanceQuery struct {
@@ -243,11 +254,50 @@ func (a *api) listBalances(ctx context.Context, c *call, q balanceQuery) (page[b
 
 	found, more := paginate(all, c, key)
 
-	return pageOf(found, more, nil, a.balanceResource, key)
+	wallets, err := a.walletsOf(ctx, found)
+
+	return pageOf(found, more, err, func(b wallet.Balance) balanceResource {
+		return a.balanceResource(b, wallets[walletKey{b.Network, b.Address}])
+	}, key)
 }
 
-// balanceResource renders a balance.
-func (a *api) balanceResource(b wallet.Balance) balanceResource {
+// walletKey identifies a wallet.
+type walletKey struct {
+	network string
+	address chain.Address
+}
+
+// walletsOf returns the wallets that balances belong to.
+func (a *api) walletsOf(
+	ctx context.Context,
+	balances []wallet.Balance,
+) (map[walletKey]wallet.Wallet, error) {
+	found := map[walletKey]wallet.Wallet{}
+
+	for _, b := range balances {
+		k := walletKey{b.Network, b.Address}
+		if _, known := found[k]; known {
+			continue
+		}
+
+		w, _, err := a.Store().Wallet(ctx, b.Network, b.Address)
+		if err != nil {
+			return nil, err
+		}
+
+		found[k] = w
+	}
+
+	return found, nil
+}
+
+// balanceResource renders a balance of a wallet.
+func (a *api) balanceResource(b wallet.Balance, w wallet.Wallet) balanceResource {
+	var frozen *frozenResource
+	if w.Frozen != "" {
+		frozen = &frozenResource{Reason: w.Frozen, TxHash: w.FrozenBy, Since: wire.Time(w.FrozenAt)}
+	}
+
 	n, _ := a.Networks.Network(b.Network)
 	asset, _ := n.AssetByID(b.AssetID)
 
@@ -262,6 +312,7 @@ func (a *api) balanceResource(b wallet.Balance) balanceResource {
 		Reserved:    b.Reserved.String(),
 		Available:   b.Available().String(),
 		BlockHeight: b.At.Height,
+		Frozen:      frozen,
 		Livemode:    b.Owner.Livemode,
 	}
 }

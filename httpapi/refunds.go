@@ -74,7 +74,7 @@ func (a *api) refunds() []operation {
 			tag:     tag,
 			scope:   account.RefundsWrite,
 			summary: "Cancel a refund whose payout is not signed yet",
-			codes:   []string{"409 refund_not_pending"},
+			codes:   []string{"409 refund_not_pending", "409 payout_awaiting_review"},
 		}, a.cancelRefund),
 	}
 }

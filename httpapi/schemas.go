@@ -65,6 +65,9 @@ var amountFields = []string{
 	"available",
 }
 
+// nullableFields are the fields that hold an object or null; the generator knows only values.
+var nullableFields = []string{"Balance.frozen"}
+
 // setDescriptions sets the descriptions of a type's fields.
 func setDescriptions(t reflect.Type, schema *huma.Schema) {
 	for t.Kind() == reflect.Pointer {
@@ -84,6 +87,15 @@ func setDescriptions(t reflect.Type, schema *huma.Schema) {
 // answers may have fields that a client does not know. Request bodies have no other fields.
 func completeSchema(name string, schema *huma.Schema) {
 	for field, property := range schema.Properties {
+		if slices.Contains(nullableFields, name+"."+field) {
+			schema.Properties[field] = &huma.Schema{
+				OneOf:       []*huma.Schema{{Ref: property.Ref}, {Type: "null"}},
+				Description: property.Description,
+			}
+
+			continue
+		}
+
 		if property.Type == "array" {
 			property.Nullable = false
 		}
@@ -191,6 +203,9 @@ var descriptions = map[string]string{
 	"balanceResource.address":  "The master wallet",
 	"balanceResource.balance":  "On the network, at block_height",
 	"balanceResource.reserved": "Promised to payouts, refunds and releases",
+	"balanceResource.frozen":   "Why nothing new is paid from the wallet; null while it is not frozen",
+
+	"frozenResource.tx_hash": "The transaction that is not on record",
 
 	"balanceQuery.network": "Slugs, separated by commas",
 

@@ -87,6 +87,17 @@ func invoiceCounter(owner event.Owner) string {
 // indexCounter returns the name of the counter of derivation indexes of a key space.
 func indexCounter(space chain.Space) string { return "index/" + space.String() }
 
+// NumberCounters returns the counters of invoice numbers of an account, for the test and the live mode.
+func NumberCounters(accountID string) []string {
+	return []string{
+		invoiceCounter(event.Owner{AccountID: accountID}),
+		invoiceCounter(event.Owner{AccountID: accountID, Livemode: true}),
+	}
+}
+
+// IndexCounter returns the counter of derivation indexes of a key space.
+func IndexCounter(space chain.Space) string { return indexCounter(space) }
+
 // derived is a fresh address with what names its key.
 type derived struct {
 	party   chain.Party

@@ -11,7 +11,8 @@ import (
 )
 
 // CancelTx cancels a payout that is not signed yet: it fails as canceled. Otherwise fault.State with code
-// payout_not_pending.
+// payout_not_pending, or with code payout_awaiting_review for one that may have been paid before the records
+// were restored.
 func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payoutID string) (Payout, error) {
 	p, err := tx.Payout(ctx, owner, payoutID)
 	if err != nil {
@@ -28,6 +29,10 @@ func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payout
 			"payout %s is %s: only a pending one can be canceled",
 			p.ID, p.Status,
 		)
+	}
+
+	if err := refuseHeld(ctx, tx, p); err != nil {
+		return Payout{}, err
 	}
 
 	t, err := s.sender.CancelTx(ctx, tx, p.TransactionID)
@@ -48,6 +53,30 @@ func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payout
 	}
 
 	return tx.Payout(ctx, owner, payoutID)
+}
+
+const codeAwaitingReview = "payout_awaiting_review"
+
+// refuseHeld returns fault.State with code payout_awaiting_review for a payout that is older than the epoch of
+// its records: it may have been paid.
+func refuseHeld(ctx context.Context, tx Tx, p Payout) error {
+	t, err := tx.Transaction(ctx, p.TransactionID)
+	if err != nil {
+		return err
+	}
+
+	w, _, err := tx.Wallet(ctx, p.Network, t.Order.From.Address)
+	if err != nil || !w.Holds(p.CreatedAt) {
+		return err
+	}
+
+	return fault.New(
+		fault.State,
+		codeAwaitingReview,
+		"payout %s is older than the restored records of its wallet and may have been paid: it waits until a "+
+			"person has compared the wallet with its network",
+		p.ID,
+	)
 }
 
 // Cancel is CancelTx in a transaction of its own.
@@ -86,7 +115,7 @@ func (s *Service) CancelRefundTx(
 	}
 
 	if _, err := s.CancelTx(ctx, tx, owner, r.PayoutID); err != nil {
-		if errors.Is(err, fault.State) {
+		if errors.Is(err, fault.State) && fault.Code(err) != codeAwaitingReview {
 			return Refund{}, fault.Wrap(
 				err, fault.State, "refund_not_pending",
 				"the payout of refund %s was signed already",

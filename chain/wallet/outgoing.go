@@ -1,6 +1,10 @@
 package wallet
 
 import (
+	"slices"
+	"strings"
+	"time"
+
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
@@ -25,8 +29,14 @@ type Outgoing struct {
 	Block chain.Ref
 	// Failed is set when its execution failed: it took its nonce and its fee, and moved nothing.
 	Failed bool
-	// Acknowledged is what a person said that a transaction which is not on record was: ids of
-	// payouts, refunds and settlements separated by commas, or "foreign"; empty until then.
+	// Unrecorded is set when the transaction is none of ours, made after the wallet was registered.
+	Unrecorded bool
+	// Transfers are what an Unrecorded transaction moved, as far as its block shows.
+	Transfers []chain.Transfer
+	// Fee is the network fee of an acknowledged transaction, in base units of the native coin.
+	Fee chain.Amount
+	// Acknowledged is what a person said that an Unrecorded transaction was: ids of payouts, refunds
+	// and settlements separated by commas, or Foreign, which ids may follow; empty until then.
 	Acknowledged string
 	// Version is the store's; see store.Tx.
 	Version int64
@@ -44,4 +54,36 @@ func NewOutgoing(network string, owner chain.Address, spend chain.Spend, block c
 		Block:    block,
 		Failed:   spend.Failed,
 	}
+}
+
+// Foreign is what a person acknowledges a transaction as that fulfils nothing on record. Ids after it name
+// objects that it equals and is not, or that had ended.
+const Foreign = "foreign"
+
+// ForeignFor is how long a payout that equals a Foreign transaction waits for a person.
+const ForeignFor = 7 * 24 * time.Hour
+
+// Open reports whether the row waits for a person to acknowledge it.
+func (o Outgoing) Open() bool { return o.Unrecorded && o.Acknowledged == "" }
+
+// Awaits reports whether an object whose payments equal the transaction's waits for a person: nobody has
+// acknowledged the transaction yet, or it was Foreign in the last ForeignFor and does not name the object.
+func (o Outgoing) Awaits(objectID string, outputs []chain.Output, now time.Time) bool {
+	if !o.Unrecorded || !o.Pays(outputs) {
+		return false
+	}
+
+	names := strings.Split(o.Acknowledged, ",")
+
+	return o.Open() ||
+		names[0] == Foreign && !slices.Contains(names, objectID) && now.Sub(o.Block.Time) < ForeignFor
+}
+
+// Pays reports whether the transaction moved exactly one of the outputs' amounts to its destination.
+func (o Outgoing) Pays(outputs []chain.Output) bool {
+	return slices.ContainsFunc(outputs, func(out chain.Output) bool {
+		return slices.ContainsFunc(o.Transfers, func(t chain.Transfer) bool {
+			return t.To == out.To && t.AssetID == out.AssetID && t.Amount == out.Amount
+		})
+	})
 }

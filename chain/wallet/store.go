@@ -29,6 +29,8 @@ type Reader interface {
 	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]Kind, error)
 	// Wallet returns a wallet; ok is false before its first transaction.
 	Wallet(ctx context.Context, network string, address chain.Address) (w Wallet, ok bool, err error)
+	// FrozenWallets returns up to limit frozen wallets of a network, by address.
+	FrozenWallets(ctx context.Context, network string, limit int) ([]Wallet, error)
 	// Balance returns a wallet's balance row; ok is false when there is none yet.
 	Balance(
 		ctx context.Context,
@@ -63,6 +65,14 @@ type Reader interface {
 	) ([]Outgoing, error)
 	// OutgoingAbove returns the rows of a network in blocks above a height.
 	OutgoingAbove(ctx context.Context, network string, height uint64) ([]Outgoing, error)
+	// UnrecordedOutgoing returns the Unrecorded rows of a network that nobody has acknowledged or that are
+	// in blocks made at or after a time, lowest block and then key first; of one address unless it is empty.
+	UnrecordedOutgoing(
+		ctx context.Context,
+		network string,
+		address chain.Address,
+		since time.Time,
+	) ([]Outgoing, error)
 	// Cursor returns how far a network was read.
 	Cursor(ctx context.Context, network string) (c scan.Cursor, ok bool, err error)
 }

@@ -8,7 +8,32 @@
 package wallet
 
 import (
+	"time"
+
 	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// FreezeReason says why nothing new is signed for a wallet.
+type FreezeReason string
+
+// The reasons; empty for a wallet that is not frozen.
+const (
+	// FrozenUnrecorded is the reason after a transaction of the wallet that is not on record.
+	FrozenUnrecorded FreezeReason = "unrecorded_transaction"
+	// FrozenEpoch is the reason after the host has raised payments.Config.Epoch.
+	FrozenEpoch FreezeReason = "epoch"
+)
+
+// ForeignPolicy says what a transaction of a master wallet that is not on record does.
+type ForeignPolicy string
+
+// The policies.
+const (
+	// FreezeWallet freezes the wallet until a person has acknowledged the transaction.
+	FreezeWallet ForeignPolicy = ""
+	// Tolerate freezes it only for a transaction that equals a waiting payout: for merchants who also
+	// spend by hand.
+	Tolerate ForeignPolicy = "tolerate"
 )
 
 // Wallet is an address that pays, with the nonce counter of its network.
@@ -17,5 +42,38 @@ type Wallet struct {
 	Party   chain.Party
 	// NextNonce is the nonce after the highest one that we signed; it only rises.
 	NextNonce uint64
-	Version   int64
+	// Since is the height of the network when the wallet was registered. What it did up to there is
+	// not ours to know.
+	Since uint64
+	// Epoch is the newest payments.Config.Epoch in which a person compared the wallet with its
+	// network, or in which it was registered.
+	Epoch uint64
+	// Frozen is why nothing new is signed for the wallet; empty while it is not frozen.
+	Frozen FreezeReason
+	// FrozenBy is the hash of the first transaction that is not on record; empty for other reasons.
+	FrozenBy string
+	// FrozenAt is when the wallet was frozen.
+	FrozenAt time.Time
+	Version  int64
+}
+
+// Freeze freezes the wallet for a reason. A new epoch outweighs a transaction that is not on record, whose
+// hash stays; otherwise the first reason stays.
+func (w *Wallet) Freeze(reason FreezeReason, txHash string, now time.Time) {
+	if w.FrozenBy == "" {
+		w.FrozenBy = txHash
+	}
+
+	if w.Frozen == "" || reason == FrozenEpoch && w.Frozen != FrozenEpoch {
+		w.Frozen, w.FrozenAt = reason, now
+	}
+}
+
+// Unfreeze lifts the freeze.
+func (w *Wallet) Unfreeze() { w.Frozen, w.FrozenBy, w.FrozenAt = "", "", time.Time{} }
+
+// Holds reports whether a payout made at a time waits until a person has compared the wallet with its
+// network: it is older than the epoch that froze the wallet.
+func (w *Wallet) Holds(createdAt time.Time) bool {
+	return w.Frozen == FrozenEpoch && !createdAt.After(w.FrozenAt)
 }

@@ -102,6 +102,10 @@ func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
 		return err
 	}
 
+	if err := a.unrecorded(ctx); err != nil {
+		return err
+	}
+
 	reserved, err := a.reservations(ctx)
 	if err != nil {
 		return err
@@ -230,6 +234,15 @@ func (a *auditor) nonces(ctx context.Context) error {
 		}
 
 		for _, nonce := range a.ledger.foreignNonces(from, counted, w.NextNonce) {
+			known, err := a.isRecorded(ctx, from, nonce)
+			if err != nil {
+				return err
+			}
+
+			if known {
+				continue
+			}
+
 			a.report(audit.Difference{
 				Kind:    audit.ForeignTransaction,
 				Address: from,

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
@@ -30,6 +31,8 @@ type Config struct {
 	OldSecretKeys [][]byte
 	FeeAddresses  map[string]string
 	WatchOnly     map[string]map[uint32]string
+	Foreign       wallet.ForeignPolicy
+	Epoch         uint64
 	OnEvent       func(ctx context.Context, tx store.Tx, ev event.Event) error
 	KeyPrefix     string
 	QuoteFor      time.Duration
@@ -64,6 +67,10 @@ func (c *Config) complete() error {
 			"SecretKey",
 			"must be 32 random bytes (openssl rand -hex 32), kept outside the database",
 		)
+	case c.Foreign != wallet.FreezeWallet && c.Foreign != wallet.Tolerate:
+		return missing("Foreign", "is neither FreezeWallet nor Tolerate")
+	case c.Epoch > maxEpoch:
+		return missing("Epoch", "is above 1,000,000: raise it by 1")
 	case len(c.Process) > maxProcess:
 		return missing("Process", "is longer than 200 bytes")
 	}

@@ -71,6 +71,9 @@ type Engine struct {
 	streams   streams
 	watched   walletWatch
 
+	reading  reading
+	epochSet bool
+
 	running sync.Mutex
 	wakes   wakes
 }
@@ -109,7 +112,7 @@ func New(c Config) (*Engine, error) {
 	e.ids = id.New(c.Now, c.Entropy)
 	e.Rates = rate.NewCache(c.Rates, c.Now)
 
-	e.streams.engine = e
+	e.streams.engine, e.reading.engine = e, e
 	if err := e.assemble(fees, watchOnly); err != nil {
 		return nil, err
 	}

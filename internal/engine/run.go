@@ -45,6 +45,12 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	defer e.running.Unlock()
 
+	defer e.reading.begin()()
+
+	if err := e.awaitEpoch(ctx); err != nil {
+		return nil // the context ended
+	}
+
 	var wg sync.WaitGroup
 
 	for _, w := range e.workers() {
@@ -135,6 +141,12 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 		return false, fault.New(fault.State, "already_running", "this engine is already running")
 	}
 	defer e.running.Unlock()
+
+	defer e.reading.begin()()
+
+	if err := e.beginEpoch(ctx); err != nil {
+		return false, err
+	}
 
 	for _, w := range append(e.workers(), worker{name: "webhooks", step: e.Deliverer.Step}) {
 		some, failed := e.runStep(ctx, w)
@@ -267,6 +279,10 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	var h health.Report
 
 	for _, f := range e.followers {
+		if err := e.walletHealth(ctx, f.Driver.Network(), &h); err != nil {
+			return health.Report{}, err
+		}
+
 		slug := f.Driver.Network().Slug
 
 		c, _, err := e.config.Store.Cursor(ctx, slug)

@@ -85,6 +85,9 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 		Log:       e.config.Log,
 		Process:   e.config.Process,
 		WatchOnly: watchOnly,
+		Foreign:   e.config.Foreign,
+		Epoch:     e.config.Epoch,
+		IsRead:    e.reading.isRead,
 	})
 }
 

@@ -105,6 +105,10 @@ func (e *Engine) registerWallets(
 				continue
 			}
 
+			if err := e.Transactions.RegisterTx(ctx, tx, n.Slug, p); err != nil {
+				return err
+			}
+
 			if err := tx.PutAddress(ctx, invoice.Address{
 				Space:     n.Space(),
 				Address:   p.Address,

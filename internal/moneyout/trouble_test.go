@@ -290,6 +290,27 @@ func (w *harness) found(kind audit.Kind, at chain.Address) audit.Difference {
 	return all[0]
 }
 
+// among checks that an audit finds one difference of each of two kinds, and returns the first.
+func (w *harness) among(kind, other audit.Kind) (found audit.Difference) {
+	w.t.Helper()
+	a, err := w.engine.Audit(w.t.Context())
+	w.must(err)
+
+	kinds := map[audit.Kind]int{}
+
+	for _, d := range a.Differences() {
+		if kinds[d.Kind]++; d.Kind == kind {
+			found = d
+		}
+	}
+
+	if len(a.Differences()) != 2 || kinds[kind] != 1 || kinds[other] != 1 {
+		w.t.Fatalf("the audit found %+v, want one %s and one %s", a.Differences(), kind, other)
+	}
+
+	return found
+}
+
 // The wallet is emptied between the promise and the signature.
 func TestWalletDrainedBySomebodyElse(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {

@@ -114,6 +114,11 @@ var wallets = newTable(
 		str("address", func(w *wallet.Wallet) *chain.Address { return &w.Party.Address }),
 		key("address_key", func(w *wallet.Wallet) *chain.KeyRef { return &w.Party.Key }),
 		num("next_nonce", func(w *wallet.Wallet) *uint64 { return &w.NextNonce }),
+		num("since", func(w *wallet.Wallet) *uint64 { return &w.Since }),
+		num("epoch", func(w *wallet.Wallet) *uint64 { return &w.Epoch }),
+		str("frozen", func(w *wallet.Wallet) *wallet.FreezeReason { return &w.Frozen }),
+		str("frozen_by", func(w *wallet.Wallet) *string { return &w.FrozenBy }),
+		at("frozen_at", func(w *wallet.Wallet) *time.Time { return &w.FrozenAt }),
 	),
 )
 
@@ -159,6 +164,9 @@ var outgoing = newTable("outgoing", "outgoing transaction", 2,
 		str("tx_hash", func(o *wallet.Outgoing) *string { return &o.TxHash }),
 		block("block", func(o *wallet.Outgoing) *chain.Ref { return &o.Block }),
 		yes("failed", func(o *wallet.Outgoing) *bool { return &o.Failed }),
+		yes("unrecorded", func(o *wallet.Outgoing) *bool { return &o.Unrecorded }),
+		doc("transfers", func(o *wallet.Outgoing) *[]chain.Transfer { return &o.Transfers }),
+		amt("fee", func(o *wallet.Outgoing) *chain.Amount { return &o.Fee }),
 		note("acknowledged", func(o *wallet.Outgoing) *string { return &o.Acknowledged }),
 	))
 
@@ -389,6 +397,29 @@ func (r *reader) OutgoingAbove(
 	q.has("network = ? AND block_height > ?", network, height)
 
 	return list(ctx, r, outgoing, q, "ORDER BY block_height, spend_key", 0)
+}
+
+func (r *reader) UnrecordedOutgoing(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	since time.Time,
+) ([]wallet.Outgoing, error) {
+	q := &query{}
+	q.has("unrecorded AND network = ? AND (acknowledged = '' OR block_time >= ?)", network, since)
+
+	if address != "" {
+		q.has("address = ?", string(address))
+	}
+
+	return list(ctx, r, outgoing, q, "ORDER BY block_height, spend_key", 0)
+}
+
+func (r *reader) FrozenWallets(ctx context.Context, network string, limit int) ([]wallet.Wallet, error) {
+	q := &query{}
+	q.has("frozen <> '' AND network = ?", network)
+
+	return list(ctx, r, wallets, q, "ORDER BY address", limit)
 }
 
 func (tx *transaction) PutTransaction(ctx context.Context, t *wallet.Transaction) error {

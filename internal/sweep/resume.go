@@ -30,6 +30,10 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 		return p.postponeSweep(ctx, r)
 	}
 
+	if frozen, err := p.frozen(ctx, r.Master.Address, found); err != nil || frozen {
+		return errors.Join(err, p.postponeSweep(ctx, r))
+	}
+
 	asset, _ := p.network.AssetByID(r.AssetID)
 
 	var residue settlement.Residue

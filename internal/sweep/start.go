@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -40,6 +41,10 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 	master, err := p.outbox.MasterWallet(ctx, p.network.Slug, settings.Index)
 	if err != nil {
 		return false, err
+	}
+
+	if frozen, err := p.frozen(ctx, master.Address, g); err != nil || frozen {
+		return false, errors.Join(err, p.postpone(ctx, g))
 	}
 
 	if g[0].FeeSource == settlement.FromMaster {

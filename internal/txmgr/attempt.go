@@ -201,6 +201,10 @@ func (d *walletWorker) storeAttempt(ctx context.Context, t wallet.Transaction, a
 		}
 
 		if len(stored.Attempts) == 0 {
+			if err := d.refuseFrozenTx(ctx, tx, t); err != nil {
+				return err
+			}
+
 			if err := d.joinTx(ctx, tx, &stored, t); err != nil {
 				return err
 			}
@@ -244,7 +248,9 @@ func (d *walletWorker) advanceNonceTx(
 	}
 
 	if !found {
-		w = wallet.Wallet{Network: t.Network, Party: d.party}
+		if w, err = d.newWallet(ctx, tx, t.Network, d.party); err != nil {
+			return err
+		}
 	}
 
 	if t.Kind != wallet.Cancel && nonce < w.NextNonce {

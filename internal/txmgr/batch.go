@@ -63,7 +63,16 @@ func (d *walletWorker) batchCandidates(
 			return nil, &storeError{err}
 		}
 
-		if now.BatchableWith(t) && !now.Stale(d.now()) {
+		if !now.BatchableWith(t) || now.Stale(d.now()) {
+			continue
+		}
+
+		held, err := d.awaitsPerson(ctx, now)
+		if err != nil {
+			return nil, err
+		}
+
+		if !held {
 			others = append(others, now)
 		}
 	}

@@ -172,6 +172,12 @@ func end(reverted bool) move {
 // Expired bytes are signed anew until GiveUpAt, at most maxAttempts times: the old ones cannot be
 // included as well.
 func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proof death) error {
+	if waits, err := d.outcomeWaits(ctx, t); err != nil {
+		return err
+	} else if waits {
+		return d.update(ctx, t.ID)
+	}
+
 	if proof.reason == chain.ReasonConflict {
 		return d.updateProven(
 			ctx, t, wallet.Outgoing{}, proof.rows,
@@ -181,6 +187,12 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 
 	if len(t.Attempts) >= maxAttempts || t.Stale(d.now()) {
 		return d.giveUp(ctx, t)
+	}
+
+	if stopped, err := d.signingStopped(ctx, t); err != nil {
+		return err
+	} else if stopped {
+		return d.update(ctx, t.ID)
 	}
 
 	order := t.Order

@@ -40,6 +40,13 @@ type Config struct {
 	// WatchOnly holds, by network slug and account index, master wallets whose keys this service does
 	// not have. They receive; a transaction that they should pay fails as signer_refused:watch_only.
 	WatchOnly map[string]map[uint32]chain.Address
+	// Foreign says what a transaction of a master wallet that is not on record does.
+	Foreign wallet.ForeignPolicy
+	// Epoch counts how often the records were replaced by older ones; see payments.Config.Epoch.
+	Epoch uint64
+	// IsRead reports whether a network has been read up to its tip since this process began; nil where
+	// the stored cursor tells enough. Wallets sign only then.
+	IsRead func(ctx context.Context, network string) (bool, error)
 	// ReplaceAfter is how long signed bytes may wait for a block before bytes that pay more replace
 	// them, where the network has replacement. Defaults to 3 minutes.
 	ReplaceAfter time.Duration
@@ -71,6 +78,8 @@ type Manager struct {
 	registry  *chain.Registry
 	addresses sync.Map // network and chain.KeyRef → chain.Address; they never change
 	waits     sync.Map // transaction id → why its outcome waits, as it was logged
+	// unreadNonces are the unreadNonce of wallets, by network and address.
+	unreadNonces sync.Map
 }
 
 // New returns a Manager. It starts nothing; the engine calls Step.

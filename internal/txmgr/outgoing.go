@@ -3,6 +3,7 @@ package txmgr
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -32,6 +33,10 @@ func (o *Manager) RecordOutgoingTx(
 		return err
 	}
 
+	if err := o.freezeTx(ctx, tx, b, rows, stored, parties); err != nil {
+		return err
+	}
+
 	for _, key := range slices.Sorted(maps.Keys(stored)) {
 		if _, again := rows[key]; !again && b.Rewound {
 			if err := tx.DeleteOutgoing(ctx, b.Network.Slug, key); err != nil {
@@ -42,12 +47,9 @@ func (o *Manager) RecordOutgoingTx(
 
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		row, was := rows[key], stored[key]
-		if row.TxHash == was.TxHash { // in another block, or read again
-			row.Acknowledged = was.Acknowledged
-		}
 
 		row.Version = was.Version
-		if row == was {
+		if reflect.DeepEqual(row, was) {
 			continue
 		}
 

@@ -17,6 +17,10 @@ import (
 //   - missing money: a payout after Config.FundsGrace, as chain:insufficient_funds;
 //   - everything else (no answer, fees above the maximum, money missing for other kinds): stale at GiveUpAt.
 func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) error {
+	if held, err := d.holdBack(ctx, t); held || err != nil {
+		return err
+	}
+
 	if t.Stale(d.now()) {
 		return d.update(ctx, t.ID, fail(wallet.FailStale))
 	}
@@ -161,7 +165,7 @@ func (d *walletWorker) prepare(ctx context.Context, t wallet.Transaction, order 
 
 		order.Nonce = nextNonce(w, counted)
 
-		return nil
+		return d.nonceRead(ctx, w, counted)
 	}
 
 	coins, err := d.spendableCoins(ctx, t)

@@ -59,7 +59,7 @@ func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wa
 			stuck = append(stuck, health.Wallet{
 				Network:    network,
 				Address:    string(address),
-				Account:    t.Owner.AccountID,
+				AccountID:  t.Owner.AccountID,
 				StuckSince: since,
 				Reason:     stuckReason(t, o.now().Sub(since).Truncate(time.Minute)),
 			})

@@ -76,6 +76,9 @@ type walletWorker struct {
 	// deferred are the ids of a batch that was not signed because one of its members was moved; they
 	// stay due for the next turn.
 	deferred map[string]bool
+	// unrecorded are the wallet's transactions that are not on record, read once per turn.
+	unrecorded     []wallet.Outgoing
+	unrecordedRead bool
 	// moved is set when a transaction changed, so that the balances are refreshed.
 	moved bool
 }

@@ -60,6 +60,10 @@ var (
 		func(w *wallet.Wallet) *int64 { return &w.Version },
 	)
 
+	walletsFrozen = wallets.ordered(func(w *wallet.Wallet) (string, string, bool) {
+		return w.Network, string(w.Party.Address), w.Frozen != ""
+	})
+
 	balances = newKind(
 		"balance",
 		func(b *wallet.Balance) string { return join(b.Network, string(b.Address), b.AssetID) },
@@ -101,6 +105,9 @@ var (
 	})
 	outgoingByHeight = outgoing.ordered(func(o *wallet.Outgoing) (string, string, bool) {
 		return o.Network, join(number(o.Block.Height), o.Key), true
+	})
+	outgoingUnrecorded = outgoing.ordered(func(o *wallet.Outgoing) (string, string, bool) {
+		return o.Network, join(number(o.Block.Height), o.Key), o.Unrecorded
 	})
 
 	coinsWaiting = coins.ordered(func(c *wallet.Coin) (string, string, bool) {
@@ -221,6 +228,10 @@ func (r *reader) Wallet(
 	return try(ctx, r, wallets, join(network, string(address)))
 }
 
+func (r *reader) FrozenWallets(ctx context.Context, network string, limit int) ([]wallet.Wallet, error) {
+	return scanRows(ctx, r, walletsFrozen, network, window[wallet.Wallet]{limit: limit})
+}
+
 func (r *reader) Balance(
 	ctx context.Context,
 	network string,
@@ -324,6 +335,20 @@ func (r *reader) OutgoingAbove(
 		ctx, r, outgoingByHeight, network,
 		window[wallet.Outgoing]{downward: true, above: number(height + 1)},
 	)
+}
+
+func (r *reader) UnrecordedOutgoing(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	since time.Time,
+) ([]wallet.Outgoing, error) {
+	wanted := func(o *wallet.Outgoing) bool {
+		return (address == "" || o.Address == address) &&
+			(o.Acknowledged == "" || !o.Block.Time.Before(since))
+	}
+
+	return scanRows(ctx, r, outgoingUnrecorded, network, window[wallet.Outgoing]{match: wanted})
 }
 
 func (tx *transaction) PutTransaction(ctx context.Context, t *wallet.Transaction) error {

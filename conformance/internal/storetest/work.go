@@ -23,6 +23,8 @@ func Work(t *testing.T, factory Factory) {
 		{"Work/Addresses", testMatchAddresses},
 		{"Work/AddressesMade", testAddressesMade},
 		{"Work/Watch", testWatchWork},
+		{"Work/FrozenWallets", testFrozenWallets},
+		{"Work/UnrecordedOutgoing", testUnrecordedOutgoing},
 		{"Work/Transactions", testTransactionWork},
 		{"Work/Settlements", testSettlementWork},
 		{"Work/PayoutsSince", testPayoutsSince},

@@ -174,6 +174,15 @@ func walletReads() []Query {
 		read("OutgoingAbove", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.OutgoingAbove(ctx, "n", 7)
 		}),
+		read("UnrecordedOutgoing", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.UnrecordedOutgoing(ctx, "n", "", time.UnixMilli(7))
+		}),
+		read("UnrecordedOutgoing of an address", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.UnrecordedOutgoing(ctx, "n", "a", time.UnixMilli(7))
+		}),
+		read("FrozenWallets", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.FrozenWallets(ctx, "n", 10)
+		}),
 	}
 }
 

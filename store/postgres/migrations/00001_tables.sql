@@ -310,9 +310,15 @@ CREATE TABLE {schema}payments_wallets (
   address     TEXT COLLATE "C" NOT NULL,
   address_key TEXT COLLATE "C" NOT NULL,
   next_nonce  BIGINT NOT NULL,
+  since       BIGINT NOT NULL,
+  epoch       BIGINT NOT NULL,
+  frozen      TEXT COLLATE "C" NOT NULL,
+  frozen_by   TEXT COLLATE "C" NOT NULL,
+  frozen_at   TIMESTAMPTZ,
   version     BIGINT NOT NULL,
   PRIMARY KEY (network, address)
 );
+CREATE INDEX payments_wallets_frozen ON {schema}payments_wallets (network, address) WHERE frozen <> '';
 
 CREATE TABLE {schema}payments_balances (
   network      TEXT COLLATE "C" NOT NULL,
@@ -343,6 +349,9 @@ CREATE TABLE {schema}payments_outgoing (
   block_hash   TEXT COLLATE "C" NOT NULL,
   block_time   TIMESTAMPTZ,
   failed       BOOLEAN NOT NULL,
+  unrecorded   BOOLEAN NOT NULL,
+  transfers    JSON,
+  fee          TEXT COLLATE "C" NOT NULL,
   acknowledged TEXT COLLATE "C" NOT NULL,
   version      BIGINT NOT NULL,
   PRIMARY KEY (network, spend_key)
@@ -350,6 +359,7 @@ CREATE TABLE {schema}payments_outgoing (
 CREATE INDEX payments_outgoing_hash ON {schema}payments_outgoing (network, tx_hash);
 CREATE INDEX payments_outgoing_address ON {schema}payments_outgoing (network, address, block_height, spend_key);
 CREATE INDEX payments_outgoing_height ON {schema}payments_outgoing (network, block_height, spend_key);
+CREATE INDEX payments_outgoing_unrecorded ON {schema}payments_outgoing (network, block_height, spend_key) WHERE unrecorded;
 
 CREATE TABLE {schema}payments_coins (
   network     TEXT COLLATE "C" NOT NULL,

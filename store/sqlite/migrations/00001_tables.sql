@@ -308,9 +308,15 @@ CREATE TABLE payments_wallets (
   address     TEXT NOT NULL,
   address_key TEXT NOT NULL,
   next_nonce  INTEGER NOT NULL,
+  since       INTEGER NOT NULL,
+  epoch       INTEGER NOT NULL,
+  frozen      TEXT NOT NULL,
+  frozen_by   TEXT NOT NULL,
+  frozen_at   INTEGER,
   version     INTEGER NOT NULL,
   PRIMARY KEY (network, address)
 ) STRICT;
+CREATE INDEX payments_wallets_frozen ON payments_wallets (network, address) WHERE frozen <> '';
 
 CREATE TABLE payments_balances (
   network      TEXT NOT NULL,
@@ -341,6 +347,9 @@ CREATE TABLE payments_outgoing (
   block_hash   TEXT NOT NULL,
   block_time   INTEGER,
   failed       INTEGER NOT NULL,
+  unrecorded   INTEGER NOT NULL,
+  transfers    TEXT,
+  fee          TEXT NOT NULL,
   acknowledged TEXT NOT NULL,
   version      INTEGER NOT NULL,
   PRIMARY KEY (network, spend_key)
@@ -348,6 +357,7 @@ CREATE TABLE payments_outgoing (
 CREATE INDEX payments_outgoing_hash ON payments_outgoing (network, tx_hash);
 CREATE INDEX payments_outgoing_address ON payments_outgoing (network, address, block_height, spend_key);
 CREATE INDEX payments_outgoing_height ON payments_outgoing (network, block_height, spend_key);
+CREATE INDEX payments_outgoing_unrecorded ON payments_outgoing (network, block_height, spend_key) WHERE unrecorded;
 
 CREATE TABLE payments_coins (
   network     TEXT NOT NULL,

@@ -1,0 +1,459 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// acknowledgement is one call of Acknowledge.
+type acknowledgement struct {
+	*Engine
+	driver  chain.Driver
+	network string
+	txHash  string
+	// foreign is set when the caller said so; ids are the objects named, payouts those of them that pay the
+	// refunds named.
+	foreign      bool
+	ids, payouts []string
+	status       chain.TxStatus
+	// masters are the master wallets of the settlements named, by settlement id.
+	masters map[string]chain.Party
+}
+
+// Acknowledge records what a final transaction of a wallet was that is not on record; see
+// payments.Engine.Acknowledge.
+func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...string) error {
+	driver, err := e.Networks.Driver(network)
+	if err != nil {
+		return err
+	}
+
+	a := &acknowledgement{Engine: e, driver: driver, network: network, txHash: txHash}
+	if err := a.parse(as); err != nil {
+		return err
+	}
+
+	rows, err := a.rows(ctx, e.config.Store)
+	if err != nil {
+		return err
+	}
+
+	if len(rows) > 0 && !a.isRecorded(rows) {
+		if err := a.read(ctx, rows); err != nil {
+			return err
+		}
+	}
+
+	if err := e.Update(ctx, a.apply); err != nil {
+		return err
+	}
+
+	e.Wake()
+
+	return nil
+}
+
+// parse reads what the transaction is acknowledged as.
+func (a *acknowledgement) parse(as []string) error {
+	for _, name := range as {
+		switch {
+		case name == wallet.Foreign:
+			a.foreign = true
+		case name == "" || strings.Contains(name, ","):
+			return fault.New(fault.Invalid, "acknowledgement_invalid", "%q is no id", name)
+		case !slices.Contains(a.ids, name):
+			a.ids = append(a.ids, name)
+		}
+	}
+
+	if !a.foreign && len(a.ids) == 0 {
+		return fault.New(
+			fault.Invalid,
+			"acknowledgement_invalid",
+			"say what transaction %s was: ids of payouts, refunds or settlements, or %q",
+			a.txHash,
+			wallet.Foreign,
+		)
+	}
+
+	slices.Sort(a.ids)
+
+	return nil
+}
+
+// rows returns the rows of the transaction that are not on record.
+func (a *acknowledgement) rows(ctx context.Context, r wallet.Reader) ([]wallet.Outgoing, error) {
+	rows, err := r.OutgoingByHash(ctx, a.network, []string{a.txHash})
+
+	return slices.DeleteFunc(rows, func(row wallet.Outgoing) bool { return !row.Unrecorded }), err
+}
+
+// isRecorded reports whether the rows say already what the caller says.
+func (a *acknowledgement) isRecorded(rows []wallet.Outgoing) bool {
+	for _, row := range rows {
+		names := strings.Split(row.Acknowledged, ",")
+		if row.Open() || a.foreign && names[0] != wallet.Foreign {
+			return false
+		}
+
+		for _, id := range a.ids {
+			if !slices.Contains(names, id) {
+				return false
+			}
+		}
+	}
+
+	return true
+}
+
+// read reads what the transaction did, in the block that holds it and at its node, and which master wallets the
+// settlements named belong to.
+func (a *acknowledgement) read(ctx context.Context, rows []wallet.Outgoing) error {
+	sender, ok := a.driver.(chain.Sender)
+	if !ok {
+		return fault.New(
+			fault.Unsupported,
+			"send_unsupported",
+			"the driver of network %s cannot send",
+			a.network,
+		)
+	}
+
+	row := rows[0]
+	signed := chain.Signed{TxHash: a.txHash, From: row.Address, Nonce: row.Nonce}
+
+	var err error
+	if a.status, err = sender.Status(ctx, signed); err != nil {
+		return err
+	}
+
+	if a.status.State != chain.TxIncluded || a.status.Block.Hash != row.Block.Hash || !a.status.Final {
+		return fault.New(
+			fault.State, "transaction_not_final",
+			"transaction %s is in block %d of %s, which is not final yet: acknowledge it when it is",
+			a.txHash, row.Block.Height, a.network,
+		)
+	}
+
+	if confirmer, ok := a.driver.(chain.RefConfirmer); ok {
+		if err := confirmer.ConfirmRef(ctx, row.Block); err != nil {
+			return err
+		}
+	}
+
+	if a.status.Transfers, err = a.transfers(ctx, row); err != nil {
+		return err
+	}
+
+	return a.findMasters(ctx)
+}
+
+// transfers returns what the transaction moved, read from its block where the network has readable blocks.
+func (a *acknowledgement) transfers(ctx context.Context, row wallet.Outgoing) ([]chain.Transfer, error) {
+	scanner, ok := a.driver.(chain.BlockScanner)
+	if !ok {
+		return a.status.Transfers, nil
+	}
+
+	blocks, err := scanner.Blocks(ctx, row.Block.Height, row.Block.Height)
+	if err != nil {
+		return nil, err
+	}
+
+	var found []chain.Transfer
+
+	for _, block := range blocks {
+		if block.Hash != row.Block.Hash {
+			return nil, fault.New(
+				fault.Unavailable,
+				"block_moved",
+				"the node of %s has another block %d than was read: call again",
+				a.network,
+				row.Block.Height,
+			)
+		}
+
+		for _, t := range block.Transfers {
+			if t.TxHash == a.txHash {
+				found = append(found, t)
+			}
+		}
+	}
+
+	return found, nil
+}
+
+// findMasters finds the master wallets of the settlements named.
+func (a *acknowledgement) findMasters(ctx context.Context) error {
+	found, err := a.config.Store.SettlementsByID(ctx, a.ids)
+	if err != nil {
+		return err
+	}
+
+	a.masters = map[string]chain.Party{}
+
+	for _, s := range found {
+		settings, err := a.config.Store.SettlementSettings(ctx, s.Owner.AccountID)
+		if err != nil {
+			return err
+		}
+
+		if a.masters[s.ID], err = a.Transactions.MasterWallet(ctx, a.network, settings.Index); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// apply stores the acknowledgement, moves what the transaction fulfilled, and unfreezes its wallets.
+func (a *acknowledgement) apply(ctx context.Context, tx Tx) error {
+	rows, err := a.rows(ctx, tx)
+	if err != nil {
+		return err
+	}
+
+	if len(rows) == 0 {
+		return a.applyGone(ctx, tx)
+	}
+
+	if a.isRecorded(rows) {
+		return nil
+	}
+
+	if a.status.State != chain.TxIncluded {
+		return fault.New(
+			fault.Unavailable,
+			"block_moved",
+			"transaction %s was read only now: call again",
+			a.txHash,
+		)
+	}
+
+	if said := rows[0].Acknowledged; said != "" && !strings.HasPrefix(said, wallet.Foreign) {
+		return fault.New(
+			fault.State, "transaction_acknowledged", "transaction %s was acknowledged as %s", a.txHash, said,
+		)
+	}
+
+	fulfilled, err := a.fulfill(ctx, tx, rows)
+	if err != nil {
+		return err
+	}
+
+	addresses := map[chain.Address]bool{}
+
+	for i := range rows {
+		addresses[rows[i].Address] = true
+		rows[i].Acknowledged = a.saidOf(rows[i], fulfilled)
+		rows[i].Transfers, rows[i].Fee = a.status.Transfers, a.status.Fee
+
+		if err := tx.PutOutgoing(ctx, &rows[i]); err != nil {
+			return err
+		}
+	}
+
+	return a.thaw(ctx, tx, slices.Sorted(maps.Keys(addresses))...)
+}
+
+// saidOf returns what a row is acknowledged as: the objects named, after Foreign unless the transaction fulfilled
+// one of them. What a Foreign row named before stays.
+func (a *acknowledgement) saidOf(row wallet.Outgoing, fulfilled bool) string {
+	names := slices.Concat(a.ids, a.payouts)
+	slices.Sort(names)
+
+	if fulfilled {
+		return strings.Join(names, ",")
+	}
+
+	for _, name := range strings.Split(row.Acknowledged, ",") {
+		if name != "" && name != wallet.Foreign && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+
+	slices.Sort(names)
+
+	return strings.Join(append([]string{wallet.Foreign}, names...), ",")
+}
+
+// applyGone unfreezes the wallet of a transaction that has left the chain with its block. Should it come back, it
+// freezes the wallet again.
+func (a *acknowledgement) applyGone(ctx context.Context, tx Tx) error {
+	frozen, err := tx.FrozenWallets(ctx, a.network, 0)
+	if err != nil {
+		return err
+	}
+
+	i := slices.IndexFunc(frozen, func(w wallet.Wallet) bool { return w.FrozenBy == a.txHash })
+	if i < 0 {
+		return fault.New(
+			fault.NotFound, "transaction_unknown",
+			"no block of %s that was read shows a transaction %s of our wallets that is not on record; "+
+				"Engine.Health names those that freeze a wallet", a.network, a.txHash,
+		)
+	}
+
+	if len(a.ids) > 0 {
+		return fault.New(
+			fault.State,
+			"transaction_not_final",
+			"transaction %s has left the chain: it fulfils nothing now; acknowledge it as %q, or wait until it is back",
+			a.txHash,
+			wallet.Foreign,
+		)
+	}
+
+	return a.thaw(ctx, tx, frozen[i].Party.Address)
+}
+
+func (a *acknowledgement) thaw(ctx context.Context, tx Tx, addresses ...chain.Address) error {
+	for _, address := range addresses {
+		if err := a.Transactions.AcknowledgedTx(ctx, tx, a.network, address); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// fulfill moves the objects named that still wait, unless the transaction is foreign, and reports whether there was
+// one. Objects that have ended are only named.
+func (a *acknowledgement) fulfill(
+	ctx context.Context,
+	tx Tx,
+	rows []wallet.Outgoing,
+) (fulfilled bool, err error) {
+	f := txmgr.Fulfillment{Network: a.network, Rows: rows, Status: a.status}
+
+	var settlements, payouts []string
+
+	for _, id := range a.ids {
+		p, found, err := payoutNamed(ctx, tx, id)
+		if err != nil {
+			return false, err
+		}
+
+		if !found {
+			settlements = append(settlements, id)
+			continue
+		}
+
+		if p.ID != id {
+			payouts = append(payouts, p.ID)
+		}
+
+		switch {
+		case p.Network != a.network:
+			return false, mismatch(
+				"%s is of network %s, transaction %s of %s",
+				id,
+				p.Network,
+				a.txHash,
+				a.network,
+			)
+		case p.Status == payout.Failed:
+		case p.Status == payout.Included || p.Status == payout.Confirmed:
+			return false, mismatch("%s was paid by its own transaction %s, not by %s", id, p.TxHash, a.txHash)
+		default:
+			f.TransactionIDs = append(f.TransactionIDs, p.TransactionID)
+		}
+	}
+
+	a.payouts = payouts
+
+	waiting, err := a.waitingSettlements(ctx, tx, settlements)
+	if err != nil || a.foreign || len(f.TransactionIDs)+len(waiting) == 0 {
+		return false, err
+	}
+
+	if a.status.Reverted || rows[0].Failed {
+		return false, mismatch(
+			"transaction %s failed and paid nothing: acknowledge it as %q",
+			a.txHash,
+			wallet.Foreign,
+		)
+	}
+
+	switch {
+	case len(waiting) == 0:
+		return true, a.Transactions.FulfillTx(ctx, tx, f)
+	case len(f.TransactionIDs) > 0:
+		return false, mismatch("transaction %s cannot be payouts and settlements at once", a.txHash)
+	default:
+		return true, a.Sweeper.FulfillTx(ctx, tx, waiting, a.masters[waiting[0]], f)
+	}
+}
+
+// waitingSettlements returns the settlements among ids that have not ended. An id that names nothing is
+// fault.Invalid.
+func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []string) ([]string, error) {
+	found, err := tx.SettlementsByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+
+	if len(found) != len(ids) {
+		return nil, fault.New(
+			fault.Invalid,
+			"acknowledgement_invalid",
+			"%s: not all of these are payouts, refunds or settlements",
+			strings.Join(ids, ", "),
+		)
+	}
+
+	var waiting []string
+
+	for _, s := range found {
+		switch s.Status {
+		case settlement.Pending, settlement.Held, settlement.Releasing:
+			waiting = append(waiting, s.ID)
+		case settlement.Released:
+			return nil, mismatch(
+				"%s was released by its own transaction %s, not by %s",
+				s.ID,
+				s.SweepTx,
+				a.txHash,
+			)
+		case settlement.Failed, settlement.Reverted:
+			// The transaction only names it.
+		}
+	}
+
+	return waiting, nil
+}
+
+// payoutNamed returns the payout with an id, or the one that pays the refund with that id.
+func payoutNamed(ctx context.Context, tx Tx, id string) (p payout.Payout, found bool, err error) {
+	p, err = tx.PayoutByID(ctx, id)
+	if !errors.Is(err, fault.NotFound) {
+		return p, err == nil, err
+	}
+
+	r, err := tx.RefundByID(ctx, id)
+	if errors.Is(err, fault.NotFound) {
+		return payout.Payout{}, false, nil
+	}
+
+	if err != nil || r.PayoutID == "" {
+		return payout.Payout{}, false, err
+	}
+
+	p, err = tx.PayoutByID(ctx, r.PayoutID)
+
+	return p, err == nil, err
+}
+
+func mismatch(format string, args ...any) error {
+	return fault.New(fault.State, "transaction_mismatch", format, args...)
+}

@@ -1,0 +1,85 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/audit"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+)
+
+// This file reports transactions of our addresses that are not on record.
+
+// unrecorded reports each transaction that nobody has acknowledged yet, and adds those that are foreign to the ledger.
+func (a *auditor) unrecorded(ctx context.Context) error {
+	rows, err := a.config.Store.UnrecordedOutgoing(ctx, a.network.Slug, "", time.Time{})
+	if err != nil {
+		return err
+	}
+
+	reported := map[string]bool{}
+
+	for _, row := range rows {
+		if row.Block.Height > a.out.At.Height {
+			continue
+		}
+
+		if strings.HasPrefix(row.Acknowledged, wallet.Foreign) {
+			a.ledger.foreign(row)
+		}
+
+		if !row.Open() || reported[row.TxHash] {
+			continue
+		}
+
+		reported[row.TxHash] = true
+		a.report(audit.Difference{
+			Kind:    audit.ForeignTransaction,
+			Address: row.Address,
+			Message: fmt.Sprintf(
+				"transaction %s of %s in block %d is not on record: the records are older than the chain, or somebody "+
+					"else has the key; see Engine.Acknowledge",
+				row.TxHash,
+				row.Address,
+				row.Block.Height,
+			),
+			Records: []audit.Record{{Object: "transaction", TxHash: row.TxHash, Height: row.Block.Height}},
+		})
+	}
+
+	return nil
+}
+
+// isRecorded reports whether a nonce is that of a transaction which unrecorded reports, or which was
+// acknowledged.
+func (a *auditor) isRecorded(ctx context.Context, from chain.Address, nonce uint64) (bool, error) {
+	key := chain.Spend{Sender: from, Nonce: nonce}.Key()
+
+	rows, err := a.config.Store.OutgoingByKey(ctx, a.network.Slug, []string{key})
+
+	return err == nil && len(rows) > 0 && rows[0].Unrecorded, err
+}
+
+// foreign debits what an acknowledged transaction of others took from a deposit address. What it took from a master
+// wallet is the merchant's own, and coins are debited where they are compared.
+func (l *ledger) foreign(row wallet.Outgoing) {
+	if l.masters[row.Address] || row.Outpoint.TxHash != "" {
+		return
+	}
+
+	record := audit.Record{Object: "transaction", TxHash: row.TxHash, Height: row.Block.Height}
+	fee := record
+	fee.Out = row.Fee
+	l.balanceOf(row.Address, l.native).add(fee)
+
+	for _, t := range row.Transfers {
+		if t.From == row.Address && !row.Failed {
+			taken := record
+			taken.Out = t.Amount
+			l.balanceOf(row.Address, t.AssetID).add(taken)
+		}
+	}
+}

@@ -1,0 +1,433 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/health"
+	"github.com/seed-8ee7f392/payments/invoice"
+)
+
+// This file keeps records that are older than the chain from paying twice: a new epoch after a restore, and the
+// wait until each network has been read.
+
+const (
+	// epochSkip is what a new epoch skips of each counter: more numbers than were given out since any backup.
+	epochSkip = 1 << 20
+	// epochCounter is the counter whose next number is the stored epoch.
+	epochCounter = "epoch"
+	maxEpoch     = 1_000_000
+	// maxFrozen bounds the wallets per network in Health.
+	maxFrozen = 1000
+)
+
+// awaitEpoch is beginEpoch, repeated until it succeeds or ctx ends.
+func (e *Engine) awaitEpoch(ctx context.Context) error {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = minPace, 30*time.Second
+
+	for {
+		err := e.beginEpoch(ctx)
+		if err == nil || ctx.Err() != nil {
+			return ctx.Err()
+		}
+
+		retryIn := pause.NextBackOff()
+		e.config.Log.WarnContext(
+			ctx, "the new epoch could not begin; nothing runs before", "again_in", retryIn, "error", err,
+		)
+
+		if !sleep(ctx, retryIn) {
+			return ctx.Err()
+		}
+	}
+}
+
+// beginEpoch freezes every wallet and skips every counter when Config.Epoch is above the stored epoch. It is
+// idempotent: the stored epoch rises last.
+func (e *Engine) beginEpoch(ctx context.Context) error {
+	if e.epochSet || e.config.Epoch == 0 {
+		return nil
+	}
+
+	stored, err := e.storedEpoch(ctx)
+	if err != nil {
+		return err
+	}
+
+	if stored < e.config.Epoch {
+		e.config.Log.WarnContext(
+			ctx, "a new epoch begins: every wallet is frozen until Engine.Unfreeze",
+			"epoch", e.config.Epoch, "was", stored,
+		)
+
+		if err := e.freezeAll(ctx); err != nil {
+			return err
+		}
+
+		if err := e.Update(ctx, e.raiseEpoch); err != nil && !errors.Is(err, errOnlyRead) {
+			return err
+		}
+	}
+
+	e.epochSet = true
+
+	return nil
+}
+
+// errOnlyRead rolls back a transaction that only reads.
+var errOnlyRead = errors.New("nothing is stored")
+
+// storedEpoch returns the epoch that the records are in. A counter is read by taking a number and rolling back.
+func (e *Engine) storedEpoch(ctx context.Context) (stored uint64, err error) {
+	err = e.Update(ctx, func(ctx context.Context, tx Tx) error {
+		next, err := tx.ReserveNumbers(ctx, epochCounter, 1, 0)
+		if err != nil {
+			return err
+		}
+
+		stored = uint64(next)
+
+		return errOnlyRead
+	})
+	if errors.Is(err, errOnlyRead) {
+		err = nil
+	}
+
+	return stored, err
+}
+
+// raiseEpoch stores Config.Epoch, unless another process did, and skips the counters of all accounts.
+func (e *Engine) raiseEpoch(ctx context.Context, tx Tx) error {
+	next, err := tx.ReserveNumbers(ctx, epochCounter, 1, 0)
+	if err != nil {
+		return err
+	}
+
+	rise := int64(e.config.Epoch) - next
+	if rise > 1 {
+		_, err = tx.ReserveNumbers(ctx, epochCounter, int(rise-1), 0)
+	} else if rise < 1 {
+		return errOnlyRead
+	}
+
+	if err != nil {
+		return err
+	}
+
+	counters := []string{account.IndexCounter}
+	spaces := map[chain.Space]bool{}
+
+	for _, d := range e.Networks.Drivers() {
+		if space := d.Network().Space(); !spaces[space] {
+			spaces[space] = true
+
+			counters = append(counters, invoice.IndexCounter(space))
+		}
+	}
+
+	return skip(ctx, tx, counters)
+}
+
+// skip takes epochSkip numbers of each counter that nobody uses.
+func skip(ctx context.Context, tx Tx, counters []string) error {
+	for _, name := range counters {
+		if _, err := tx.ReserveNumbers(ctx, name, epochSkip, 1); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// freezeAll freezes the master wallets of all accounts and skips their invoice numbers, a page of accounts per
+// transaction.
+func (e *Engine) freezeAll(ctx context.Context) error {
+	after := ""
+	for {
+		page, err := e.config.Store.Accounts(ctx, after, auditPage)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+
+		masters, err := e.masters(ctx, page)
+		if err != nil {
+			return err
+		}
+
+		err = e.Update(ctx, func(ctx context.Context, tx Tx) error {
+			for _, m := range masters {
+				if err := e.Transactions.BeginEpochTx(ctx, tx, m.network, m.party); err != nil {
+					return err
+				}
+			}
+
+			for _, a := range page {
+				if err := skip(ctx, tx, invoice.NumberCounters(a.ID)); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+
+		after = page[len(page)-1].ID
+	}
+}
+
+// master is a master wallet on one network.
+type master struct {
+	network string
+	party   chain.Party
+}
+
+// masters returns the master wallets of accounts on all networks, or on the one named.
+func (e *Engine) masters(
+	ctx context.Context,
+	accounts []account.Account,
+	network ...string,
+) ([]master, error) {
+	var found []master
+
+	for _, d := range e.Networks.Drivers() {
+		n := d.Network()
+		if len(network) > 0 && network[0] != n.Slug {
+			continue
+		}
+
+		for _, a := range accounts {
+			p, err := e.Transactions.MasterWallet(ctx, n.Slug, a.Index)
+			if errors.Is(err, fault.Forbidden) || errors.Is(err, fault.Unsupported) {
+				continue // the signer has no such key, or the driver no wallets: nothing is ever sent
+			}
+
+			if err != nil {
+				return nil, err
+			}
+
+			found = append(found, master{n.Slug, p})
+		}
+	}
+
+	return found, nil
+}
+
+// Unfreeze lifts the freeze that a new Config.Epoch began, after a person has compared the master wallet of an
+// account with the chain and the pool of a network; accountID "" stands for all accounts. It is idempotent.
+//
+// Errors: fault.State with code transaction_unacknowledged while a transaction that is not on record waits for
+// Acknowledge: its wallet stays frozen.
+func (e *Engine) Unfreeze(ctx context.Context, network, accountID string) error {
+	if _, err := e.Networks.Driver(network); err != nil {
+		return err
+	}
+
+	var open []wallet.Wallet
+
+	after := ""
+	for {
+		page, err := e.unfreezePage(ctx, network, accountID, after)
+		if err != nil {
+			return err
+		}
+
+		open = append(open, page.frozen...)
+		if after = page.last; after == "" {
+			break
+		}
+	}
+
+	e.Wake()
+
+	if len(open) == 0 {
+		return nil
+	}
+
+	return fault.New(
+		fault.State,
+		"transaction_unacknowledged",
+		"%d wallets on %s stay frozen, as they made transactions that are not on record: say with Engine.Acknowledge "+
+			"what %s of %s was",
+		len(open),
+		network,
+		open[0].FrozenBy,
+		open[0].Party.Address,
+	)
+}
+
+// unfrozen is the result of one page: the wallets that stay frozen, and the last account, empty after the last
+// page.
+type unfrozen struct {
+	frozen []wallet.Wallet
+	last   string
+}
+
+func (e *Engine) unfreezePage(ctx context.Context, network, accountID, after string) (unfrozen, error) {
+	var page []account.Account
+
+	if accountID != "" {
+		a, err := e.Accounts.Get(ctx, accountID)
+		if err != nil {
+			return unfrozen{}, err
+		}
+
+		page = append(page, a)
+	} else {
+		var err error
+		if page, err = e.config.Store.Accounts(ctx, after, auditPage); err != nil {
+			return unfrozen{}, err
+		}
+	}
+
+	masters, err := e.masters(ctx, page, network)
+	if err != nil {
+		return unfrozen{}, err
+	}
+
+	var out unfrozen
+
+	err = e.Update(ctx, func(ctx context.Context, tx Tx) error {
+		out = unfrozen{}
+
+		for _, m := range masters {
+			w, err := e.Transactions.ReviewTx(ctx, tx, network, m.party.Address)
+			if err != nil {
+				return err
+			}
+
+			if w.Frozen != "" {
+				out.frozen = append(out.frozen, w)
+			}
+		}
+
+		return nil
+	})
+
+	if accountID == "" && len(page) == auditPage {
+		out.last = page[len(page)-1].ID
+	}
+
+	return out, err
+}
+
+// walletHealth adds the frozen wallets of a network to a report.
+func (e *Engine) walletHealth(ctx context.Context, n chain.Network, h *health.Report) error {
+	frozen, err := e.config.Store.FrozenWallets(ctx, n.Slug, maxFrozen)
+	if err != nil || len(frozen) == 0 {
+		return err
+	}
+
+	addresses := make([]chain.Address, len(frozen))
+	for i, w := range frozen {
+		addresses[i] = w.Party.Address
+	}
+
+	known, err := e.config.Store.MatchAddresses(ctx, n.Space(), addresses)
+	if err != nil {
+		return err
+	}
+
+	owners := map[chain.Address]event.Owner{}
+	for _, a := range known {
+		owners[a.Address] = a.Owner
+	}
+
+	for _, w := range frozen {
+		h.Wallets = append(h.Wallets, health.Wallet{
+			Network:   n.Slug,
+			Address:   string(w.Party.Address),
+			AccountID: owners[w.Party.Address].AccountID,
+			Frozen:    true,
+			FrozenBy:  w.FrozenBy,
+			FrozenAt:  w.FrozenAt,
+			Reason:    string(w.Frozen),
+		})
+	}
+
+	return nil
+}
+
+// reading keeps wallets from signing before their network has been read up to where it was when this process
+// began: records may be older than the chain.
+type reading struct {
+	engine *Engine
+
+	mu sync.Mutex
+	// runs is set while Run or Step does: nobody else makes wallets sign, but tests that drive single workers.
+	runs bool
+	// targets are the heights to read, by network; 0 once they are read.
+	targets map[string]uint64
+}
+
+// begin has wallets wait, until the function that it returns is called.
+func (r *reading) begin() (end func()) {
+	set := func(runs bool) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+
+		r.runs = runs
+	}
+
+	set(true)
+
+	return func() { set(false) }
+}
+
+// isRead reports whether a network has been read up to the tip that its node first showed to this process.
+func (r *reading) isRead(ctx context.Context, network string) (bool, error) {
+	r.mu.Lock()
+	target, known := r.targets[network]
+	runs := r.runs
+	r.mu.Unlock()
+
+	if !runs || known && target == 0 {
+		return true, nil
+	}
+
+	if !known {
+		driver, err := r.engine.Networks.Driver(network)
+		if err != nil {
+			return false, err
+		}
+
+		head, err := driver.Head(ctx)
+		if err != nil {
+			return false, err
+		}
+
+		target = max(head.Tip.Height, 1)
+	}
+
+	c, followed, err := r.engine.config.Store.Cursor(ctx, network)
+	if err != nil {
+		return false, err
+	}
+
+	read := followed && c.At.Height >= target
+	if read {
+		target = 0
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.targets == nil {
+		r.targets = map[string]uint64{}
+	}
+
+	r.targets[network] = target
+
+	return read, nil
+}

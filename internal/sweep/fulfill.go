@@ -1,0 +1,200 @@
+package sweep
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// frozen reports whether a release would take from a frozen wallet, or sweep to one: settlements then stay as they
+// are.
+func (p *planningRun) frozen(ctx context.Context, master chain.Address, g group) (bool, error) {
+	addresses := []chain.Address{master}
+
+	for _, s := range g {
+		if !slices.Contains(addresses, s.Deposit.Address) {
+			addresses = append(addresses, s.Deposit.Address)
+		}
+	}
+
+	for _, address := range addresses {
+		w, _, err := p.db.Wallet(ctx, p.network.Slug, address)
+		if err != nil {
+			return false, &storeError{err}
+		}
+
+		if w.Frozen != "" {
+			return true, nil
+		}
+	}
+
+	return false, nil
+}
+
+// FulfillTx releases settlements of one address by a final transaction that is not on record, which brought their
+// money to the master wallet. Platform fee that it paid out of the deposit is paid, other fee is carried.
+//
+// Errors: fault.State with code transaction_mismatch when it did not bring what they hold, or with code
+// settlement_state when one of them waits for nothing or for another transaction.
+func (s *Sweeper) FulfillTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	settlementIDs []string,
+	master chain.Party,
+	f txmgr.Fulfillment,
+) error {
+	found, err := tx.SettlementsByID(ctx, settlementIDs)
+	if err != nil {
+		return err
+	}
+
+	g := group(found)
+	for _, of := range g {
+		if of.Owner != g[0].Owner || of.AssetID != g[0].AssetID || of.Deposit != g[0].Deposit ||
+			of.SweepID != g[0].SweepID || of.Network != f.Network {
+			return fault.New(
+				fault.State, "settlement_state",
+				"settlements %s and %s are not of one address, asset and release: acknowledge one of them",
+				g[0].ID, of.ID,
+			)
+		}
+	}
+
+	if g[0].SweepID != "" {
+		return s.fulfillSweepTx(ctx, tx, g, f)
+	}
+
+	for _, of := range g {
+		if of.Status != settlement.Pending && of.Status != settlement.Held {
+			return fault.New(
+				fault.State,
+				"settlement_state",
+				"settlement %s is %s: only one that is pending or held, or the "+
+					"sweep of one that is releasing, can be fulfilled",
+				of.ID,
+				of.Status,
+			)
+		}
+	}
+
+	return s.fulfillNewTx(ctx, tx, g, master, f)
+}
+
+// fulfillSweepTx fulfills the sweep that a release waits for.
+func (s *Sweeper) fulfillSweepTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	g group,
+	f txmgr.Fulfillment,
+) error {
+	r, err := tx.Sweep(ctx, g[0].SweepID)
+	if err != nil {
+		return err
+	}
+
+	step := lastStep(&r)
+	if step == nil || step.Kind != chain.StepSweep || step.State == wallet.Confirmed ||
+		step.State == wallet.Failed {
+		return fault.New(
+			fault.State,
+			"settlement_state",
+			"settlement %s waits for another transaction of its release: what is not signed is given up within %s, "+
+				"then acknowledge again",
+			g[0].ID,
+			s.config.SignWithin,
+		)
+	}
+
+	f.TransactionIDs = []string{step.TransactionID}
+
+	return s.outbox.FulfillTx(ctx, tx, f)
+}
+
+// fulfillNewTx stores a release whose only transaction is the final one, and fulfills it.
+func (s *Sweeper) fulfillNewTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	g group,
+	master chain.Party,
+	f txmgr.Fulfillment,
+) error {
+	n, _ := s.registry.Network(f.Network)
+	native, _ := n.Native()
+	r := settlement.Sweep{
+		ID:            s.config.IDs.Next(),
+		Owner:         g[0].Owner,
+		Network:       f.Network,
+		AssetID:       g[0].AssetID,
+		Deposit:       g[0].Deposit,
+		Master:        master,
+		SettlementIDs: g.ids(),
+		Amount:        g.gross(),
+		FeeAddress:    s.config.FeeAddresses[f.Network],
+		CreatedAt:     s.now(),
+	}
+
+	var outputs []chain.Output
+
+	for _, t := range f.Status.Transfers {
+		switch {
+		case t.To == master.Address && t.AssetID == r.AssetID:
+		case t.To == r.FeeAddress && r.FeeAddress != "" && t.AssetID == native.ID && !g.fee().Less(r.Fee.Add(t.Amount)):
+			r.Fee = r.Fee.Add(t.Amount)
+		default:
+			continue
+		}
+
+		outputs = append(outputs, chain.Output{To: t.To, AssetID: t.AssetID, Amount: t.Amount})
+	}
+
+	arrived := arrivedBy(&r, wallet.Transaction{Transfers: f.Status.Transfers})
+	if arrived.IsZero() || r.Amount.Less(arrived) || r.AssetID != native.ID && arrived != r.Amount {
+		return fault.New(
+			fault.State,
+			"transaction_mismatch",
+			"transaction %s brought %s base units to %s, the settlements hold %s: acknowledge it as those that it "+
+				"released, or as %q",
+			f.Rows[0].TxHash,
+			arrived,
+			master.Address,
+			r.Amount,
+			wallet.Foreign,
+		)
+	}
+
+	t, err := s.outbox.EnqueueTx(ctx, tx, wallet.Transaction{
+		Owner:    r.Owner,
+		Network:  r.Network,
+		Kind:     wallet.Sweep,
+		ObjectID: r.ID,
+		Order: chain.Order{
+			From:    r.Deposit,
+			Outputs: outputs,
+			MaxFee:  chain.Max(f.Status.Fee, chain.Units(1)),
+		},
+	})
+	if err != nil {
+		return err
+	}
+
+	r.Steps = []settlement.Step{{Kind: chain.StepSweep, TransactionID: t.ID, State: t.State, PaysFee: r.Fee}}
+	r.DueAt = time.Time{}
+
+	if err := tx.PutSweep(ctx, &r); err != nil {
+		return err
+	}
+
+	if err := assign(ctx, tx, g, &r, chain.Amount{}); err != nil {
+		return err
+	}
+
+	f.TransactionIDs = []string{t.ID}
+
+	return s.outbox.FulfillTx(ctx, tx, f)
+}

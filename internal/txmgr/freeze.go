@@ -1,0 +1,311 @@
+package txmgr
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/follow"
+)
+
+// A wallet whose network shows a transaction of it that is not on record is frozen: the records were restored
+// from a backup, or somebody else has the key. The block handler freezes it in the transaction that stores the
+// block; freeze_sign.go keeps the wallet's worker from signing; freeze_fulfill.go records what a person
+// acknowledges.
+
+// freezeTx marks the rows of a batch whose transactions are not on record, and freezes their wallets. A row that
+// is stored already keeps its mark.
+func (o *Manager) freezeTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	b follow.Batch,
+	rows, stored map[string]wallet.Outgoing,
+	parties PartyLookup,
+) error {
+	var fresh []string
+
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		row, was := rows[key], stored[key]
+		if row.TxHash != was.TxHash {
+			fresh = append(fresh, key)
+			continue
+		}
+
+		// In another block, or read again.
+		row.Unrecorded, row.Transfers = was.Unrecorded, was.Transfers
+		row.Fee, row.Acknowledged = was.Fee, was.Acknowledged
+		rows[key] = row
+	}
+
+	fresh, err := withoutOwn(ctx, tx, b.Network.Slug, rows, fresh)
+	if err != nil || len(fresh) == 0 {
+		return err
+	}
+
+	addresses := map[chain.Address]bool{}
+	for _, key := range fresh {
+		addresses[rows[key].Address] = true
+	}
+
+	ours, err := parties(ctx, slices.Sorted(maps.Keys(addresses)))
+	if err != nil {
+		return err
+	}
+
+	for _, key := range fresh {
+		row := rows[key]
+		if err := o.freezeByTx(ctx, tx, &row, ours[row.Address], transfersOf(b, row.TxHash)); err != nil {
+			return err
+		}
+
+		rows[key] = row
+	}
+
+	return nil
+}
+
+// withoutOwn returns the keys of rows whose transactions are not ours.
+func withoutOwn(
+	ctx context.Context,
+	tx wallet.Tx,
+	network string,
+	rows map[string]wallet.Outgoing,
+	keys []string,
+) ([]string, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+
+	hashes := map[string]bool{}
+	for _, key := range keys {
+		hashes[rows[key].TxHash] = true
+	}
+
+	own, err := tx.OwnTransactions(ctx, network, slices.Sorted(maps.Keys(hashes)))
+	if err != nil {
+		return nil, err
+	}
+
+	return slices.DeleteFunc(keys, func(key string) bool {
+		_, ours := own[rows[key].TxHash]
+		return ours
+	}), nil
+}
+
+// transfersOf returns the transfers of a transaction in the blocks of a batch.
+func transfersOf(b follow.Batch, txHash string) []chain.Transfer {
+	var found []chain.Transfer
+
+	for _, block := range b.Blocks {
+		for _, t := range block.Transfers {
+			if t.TxHash == txHash {
+				found = append(found, t)
+			}
+		}
+	}
+
+	return found
+}
+
+// freezeByTx marks a row of a transaction that is not on record, and freezes its wallet. Watch-only wallets, and
+// what a wallet did before it was registered, are left alone. Where transactions of others are tolerated, one of
+// a master wallet that equals no waiting payout is foreign at once.
+func (o *Manager) freezeByTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	row *wallet.Outgoing,
+	party chain.Party,
+	transfers []chain.Transfer,
+) error {
+	if party.Key.Role != chain.RoleMaster && party.Key.Role != chain.RoleDeposit ||
+		o.watchOnly(row.Network, party.Address) {
+		return nil
+	}
+
+	w, found, err := tx.Wallet(ctx, row.Network, party.Address)
+	if err != nil || found && row.Block.Height <= w.Since {
+		return err
+	}
+
+	if !found { // a deposit address that never paid
+		w = wallet.Wallet{Network: row.Network, Party: party, Epoch: o.config.Epoch}
+	}
+
+	row.Unrecorded, row.Transfers = true, transfers
+
+	if o.config.Foreign == wallet.Tolerate && party.Key.Role == chain.RoleMaster {
+		waited, err := equalsWaiting(ctx, tx, *row)
+		if err != nil {
+			return err
+		}
+
+		if !waited {
+			row.Acknowledged = wallet.Foreign
+			return nil
+		}
+	}
+
+	o.config.Log.ErrorContext(
+		ctx, "a wallet is frozen: it made a transaction that is not on record; see Engine.Acknowledge",
+		"network", row.Network, "wallet", string(row.Address), "tx", row.TxHash,
+	)
+	w.Freeze(wallet.FrozenUnrecorded, row.TxHash, o.now())
+
+	return tx.PutWallet(ctx, &w)
+}
+
+// watchOnly reports whether an address is a watch-only master wallet.
+func (o *Manager) watchOnly(network string, address chain.Address) bool {
+	for _, watched := range o.config.WatchOnly[network] {
+		if watched == address {
+			return true
+		}
+	}
+
+	return false
+}
+
+// equalsWaiting reports whether a row's transaction equals a payout of its wallet that is not final.
+func equalsWaiting(ctx context.Context, tx wallet.Tx, row wallet.Outgoing) (bool, error) {
+	live, err := tx.LiveTransactions(ctx, row.Network, row.Address)
+	if err != nil {
+		return false, err
+	}
+
+	return slices.ContainsFunc(live, func(t wallet.Transaction) bool {
+		return t.Kind == wallet.Payout && row.Pays(t.Order.Outputs)
+	}), nil
+}
+
+// RegisterTx stores a wallet that is used from now on. What its network held before is not held against it. A
+// wallet that is stored already stays as it is.
+func (o *Manager) RegisterTx(ctx context.Context, tx wallet.Tx, network string, party chain.Party) error {
+	_, found, err := tx.Wallet(ctx, network, party.Address)
+	if err != nil || found {
+		return err
+	}
+
+	w, err := o.newWallet(ctx, tx, network, party)
+	if err != nil {
+		return err
+	}
+
+	return tx.PutWallet(ctx, &w)
+}
+
+// newWallet returns the row of a wallet that is used from now on.
+func (o *Manager) newWallet(
+	ctx context.Context,
+	tx wallet.Tx,
+	network string,
+	party chain.Party,
+) (wallet.Wallet, error) {
+	c, _, err := tx.Cursor(ctx, network)
+
+	return wallet.Wallet{
+		Network: network,
+		Party:   party,
+		Since:   c.Tip.Height,
+		Epoch:   o.config.Epoch,
+	}, err
+}
+
+// BeginEpochTx freezes a master wallet that nobody has compared with its network in this epoch. Watch-only
+// wallets never freeze.
+func (o *Manager) BeginEpochTx(ctx context.Context, tx wallet.Tx, network string, party chain.Party) error {
+	if o.watchOnly(network, party.Address) {
+		return nil
+	}
+
+	w, found, err := tx.Wallet(ctx, network, party.Address)
+	if err != nil {
+		return err
+	}
+
+	if !found {
+		w = wallet.Wallet{Network: network, Party: party}
+	}
+
+	if w.Epoch >= o.config.Epoch {
+		return nil
+	}
+
+	w.Freeze(wallet.FrozenEpoch, "", o.now())
+	w.FrozenAt = o.now() // also of one that an earlier epoch froze
+
+	return tx.PutWallet(ctx, &w)
+}
+
+// ReviewTx records that a person has compared a wallet with its network, and lifts the freeze of a new epoch.
+func (o *Manager) ReviewTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	network string,
+	address chain.Address,
+) (wallet.Wallet, error) {
+	w, found, err := tx.Wallet(ctx, network, address)
+	if err != nil || !found || w.Frozen != wallet.FrozenEpoch {
+		return w, err
+	}
+
+	w.Epoch, w.Frozen = max(w.Epoch, o.config.Epoch), wallet.FrozenUnrecorded
+
+	return w, o.thawTx(ctx, tx, &w)
+}
+
+// AcknowledgedTx lifts the freeze of a wallet that made transactions which are not on record, once each is
+// acknowledged. A frozen wallet of another reason stays frozen.
+func (o *Manager) AcknowledgedTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	network string,
+	address chain.Address,
+) error {
+	w, _, err := tx.Wallet(ctx, network, address)
+	if err != nil || w.Frozen != wallet.FrozenUnrecorded {
+		return err
+	}
+
+	return o.thawTx(ctx, tx, &w)
+}
+
+// thawTx stores a wallet, unfrozen unless one of its transactions still waits for a person. What is queued
+// becomes due.
+func (o *Manager) thawTx(ctx context.Context, tx wallet.Tx, w *wallet.Wallet) error {
+	open, err := tx.UnrecordedOutgoing(ctx, w.Network, w.Party.Address, o.now().Add(wallet.ForeignFor))
+	if err != nil {
+		return err
+	}
+
+	open = slices.DeleteFunc(open, func(row wallet.Outgoing) bool { return !row.Open() })
+	if len(open) > 0 {
+		w.FrozenBy = open[0].TxHash
+		return tx.PutWallet(ctx, w)
+	}
+
+	w.Unfreeze()
+
+	if err := tx.PutWallet(ctx, w); err != nil {
+		return err
+	}
+
+	live, err := tx.LiveTransactions(ctx, w.Network, w.Party.Address)
+	if err != nil {
+		return err
+	}
+
+	for _, t := range live {
+		if t.State != wallet.Queued {
+			continue
+		}
+
+		t.DueAt = o.now()
+		if err := tx.PutTransaction(ctx, &t); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}

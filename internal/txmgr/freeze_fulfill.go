@@ -1,0 +1,173 @@
+package txmgr
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Fulfillment is a final transaction that is not on record, with the waiting transactions whose payments it made.
+type Fulfillment struct {
+	Network string
+	// Rows are what it took from our addresses.
+	Rows []wallet.Outgoing
+	// Status is its block and fee, and what it moved.
+	Status chain.TxStatus
+	// TransactionIDs are the waiting transactions.
+	TransactionIDs []string
+}
+
+// FulfillTx moves waiting transactions to confirmed, by a final transaction that made their payments: its hash
+// becomes bytes of theirs, and they make each move on the way with its event. Several become one batch.
+//
+// Errors: fault.State with code transaction_mismatch when it did not pay what one of them was to pay, or with
+// code not_together when they cannot have been paid together.
+func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) error {
+	driver, err := o.registry.Driver(f.Network)
+	if err != nil {
+		return err
+	}
+
+	carrier, err := o.carrierTx(ctx, tx, f)
+	if err != nil {
+		return err
+	}
+
+	if err := f.matches(carrier); err != nil {
+		return err
+	}
+
+	signed := f.signed(carrier.Order)
+	if err := tx.PutAttemptHash(ctx, f.Network, signed.TxHash, carrier.ID, carrier.Kind); err != nil {
+		return err
+	}
+
+	d := &walletWorker{Manager: o, network: driver.Network(), driver: driver, party: carrier.Order.From}
+	if d.hasNonces() {
+		w, _, err := tx.Wallet(ctx, f.Network, d.party.Address)
+		if err != nil {
+			return err
+		}
+
+		w.Network, w.Party = f.Network, d.party
+		advanceNonce(&w, signed.Nonce)
+
+		if err := tx.PutWallet(ctx, &w); err != nil {
+			return err
+		}
+	}
+
+	at := o.now()
+	_, err = d.moveTx(
+		ctx, tx, carrier,
+		func(t *wallet.Transaction) error { return t.Sign(wallet.Attempt{Signed: signed, SignedAt: at}) },
+		func(t *wallet.Transaction) error { return t.RecordAccepted(signed.TxHash, at) },
+		func(t *wallet.Transaction) error { return t.Include(signed.TxHash, f.Status) },
+		(*wallet.Transaction).Confirm,
+	)
+
+	return err
+}
+
+// carrierTx returns the waiting transaction that the others are merged into: the one itself, or the carrier of
+// those that were signed together, or the oldest of several that are queued.
+func (o *Manager) carrierTx(ctx context.Context, tx wallet.Tx, f Fulfillment) (wallet.Transaction, error) {
+	all, err := rowsOf(ctx, tx, f.TransactionIDs)
+	if err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	slices.SortFunc(all, func(a, b wallet.Transaction) int { return cmp.Compare(a.ID, b.ID) })
+
+	carrier := all[0]
+	for _, t := range all {
+		if t.BatchedBy != "" {
+			if carrier, err = tx.Transaction(ctx, t.BatchedBy); err != nil {
+				return wallet.Transaction{}, err
+			}
+		} else if len(t.BatchMembers) > 0 {
+			carrier = t
+		}
+	}
+
+	others := slices.DeleteFunc(all, func(t wallet.Transaction) bool {
+		return t.ID == carrier.ID || slices.Contains(carrier.BatchMembers, t.ID)
+	})
+	if len(others) == 0 {
+		return carrier, nil
+	}
+
+	if err := carrier.Merge(others); err != nil {
+		return wallet.Transaction{}, fault.Wrap(
+			err,
+			fault.State,
+			"not_together",
+			"these objects wait in transactions that cannot be one: acknowledge the transaction as one of them",
+		)
+	}
+
+	return carrier, nil
+}
+
+// matches reports whether the transaction left the carrier's wallet and made each of its payments.
+func (f Fulfillment) matches(carrier wallet.Transaction) error {
+	from := carrier.Order.From.Address
+	if !slices.ContainsFunc(f.Rows, func(row wallet.Outgoing) bool {
+		return row.Address == from || row.Outpoint.TxHash != "" && carrier.Kind == wallet.Sweep
+	}) {
+		return fault.New(
+			fault.State, "transaction_mismatch", "transaction %s is not one of wallet %s, which pays %s",
+			f.Rows[0].TxHash, from, carrier.ObjectID,
+		)
+	}
+
+	left := slices.Clone(f.Status.Transfers)
+	for _, out := range carrier.Order.Outputs {
+		i := slices.IndexFunc(left, func(t chain.Transfer) bool {
+			return t.To == out.To && t.AssetID == out.AssetID && t.Amount == out.Amount
+		})
+		if i < 0 {
+			return fault.New(
+				fault.State,
+				"transaction_mismatch",
+				"transaction %s did not pay %s base units of %s to %s, as %s or what was signed with it was to: "+
+					"acknowledge it as what it did, or as %q",
+				f.Rows[0].TxHash,
+				out.Amount,
+				out.AssetID,
+				out.To,
+				carrier.ObjectID,
+				wallet.Foreign,
+			)
+		}
+
+		left = slices.Delete(left, i, i+1)
+	}
+
+	return nil
+}
+
+// signed returns what is known of the transaction's bytes. The bytes themselves are the network's.
+func (f Fulfillment) signed(order chain.Order) chain.Signed {
+	s := chain.Signed{
+		TxHash:  f.Rows[0].TxHash,
+		MaxFee:  f.Status.Fee,
+		Outputs: order.Outputs,
+		From:    order.From.Address,
+	}
+
+	for _, row := range f.Rows {
+		switch {
+		case row.Outpoint.TxHash != "":
+			s.Inputs = append(s.Inputs, row.Outpoint)
+		case row.Address == order.From.Address:
+			s.Nonce = row.Nonce
+		}
+	}
+
+	return s
+}

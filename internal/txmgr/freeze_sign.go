@@ -1,0 +1,240 @@
+package txmgr
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// The blocks that a network may be behind its node's tip while wallets sign: minLag, or what the network makes in
+// lagTime.
+const (
+	minLag  = 3
+	lagTime = 30 * time.Second
+)
+
+// holdBack postpones a transaction that must not be signed now. One that waits for a person is not given up;
+// one of a frozen wallet, or of a network that is not read up to its tip, goes stale as always.
+func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held bool, err error) {
+	held, err = d.awaitsPerson(ctx, t)
+	if err != nil {
+		return false, err
+	}
+
+	if !held {
+		if t.Stale(d.now()) {
+			return false, nil
+		}
+
+		if held, err = d.signingStopped(ctx, t); err != nil || !held {
+			return false, err
+		}
+	}
+
+	return true, d.update(ctx, t.ID)
+}
+
+// awaitsPerson reports whether a payout waits until a person has said what happened: it is older than the epoch
+// that froze its wallet, or equals a transaction of the wallet that is not on record.
+func (d *walletWorker) awaitsPerson(ctx context.Context, t wallet.Transaction) (bool, error) {
+	if t.Kind != wallet.Payout {
+		return false, nil
+	}
+
+	w, _, err := d.db.Wallet(ctx, t.Network, d.party.Address)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	if w.Holds(t.CreatedAt) {
+		return true, nil
+	}
+
+	if !d.unrecordedRead {
+		since := d.now().Add(-wallet.ForeignFor)
+
+		d.unrecorded, err = d.db.UnrecordedOutgoing(ctx, t.Network, d.party.Address, since)
+		if err != nil {
+			return false, &storeError{err}
+		}
+
+		d.unrecordedRead = true
+	}
+
+	for _, row := range d.unrecorded {
+		if row.Awaits(t.ObjectID, t.Order.Outputs, d.now()) {
+			return true, nil
+		}
+	}
+
+	return false, nil
+}
+
+// signingStopped reports whether nothing new is signed for the wallets of a transaction: one is frozen, or their
+// network is not read up to its tip. A cancel may go on: it excludes bytes that are signed, or takes a
+// nonce that nothing has.
+func (d *walletWorker) signingStopped(ctx context.Context, t wallet.Transaction) (bool, error) {
+	if t.Kind == wallet.Cancel {
+		return false, nil
+	}
+
+	frozen, err := frozenAmong(ctx, d.db, t)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	if frozen {
+		return true, nil
+	}
+
+	return d.unread(ctx)
+}
+
+// outcomeWaits reports whether the death of signed bytes waits: for a person, who has to say whether what took
+// their place did what they were to do, or for the blocks that show it.
+func (d *walletWorker) outcomeWaits(ctx context.Context, t wallet.Transaction) (bool, error) {
+	if waits, err := d.awaitsPerson(ctx, t); waits || err != nil {
+		return waits, err
+	}
+
+	return d.unread(ctx)
+}
+
+// unread reports whether the network is stopped, or not read up to its tip.
+func (d *walletWorker) unread(ctx context.Context) (bool, error) {
+	c, followed, err := d.db.Cursor(ctx, d.network.Slug)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	lag := uint64(minLag)
+	if d.network.BlockTime > 0 {
+		lag = max(lag, uint64(lagTime/d.network.BlockTime))
+	}
+
+	if followed && (c.Stopped != "" || c.At.Height+lag < c.Tip.Height) {
+		return true, nil
+	}
+
+	if d.config.IsRead == nil {
+		return false, nil
+	}
+
+	read, err := d.config.IsRead(ctx, d.network.Slug)
+
+	return !read, err
+}
+
+// frozenAmong reports whether a wallet that a transaction takes from, or a master wallet that it sweeps to, is
+// frozen.
+func frozenAmong(ctx context.Context, r wallet.Reader, t wallet.Transaction) (bool, error) {
+	addresses := map[chain.Address]bool{t.Order.From.Address: true}
+	if t.Order.FeePayer != nil {
+		addresses[t.Order.FeePayer.Address] = true
+	}
+
+	for _, coin := range t.Order.Coins {
+		addresses[coin.Owner.Address] = true
+	}
+
+	if t.Kind == wallet.Sweep {
+		for _, out := range t.Order.Outputs {
+			addresses[out.To] = true
+		}
+	}
+
+	for address := range addresses {
+		w, _, err := r.Wallet(ctx, t.Network, address)
+		if err != nil || w.Frozen != "" {
+			return w.Frozen != "", err
+		}
+	}
+
+	return false, nil
+}
+
+// refuseFrozenTx returns an illegalMove for the first bytes of a transaction whose wallet was frozen while it was
+// signed.
+func (d *walletWorker) refuseFrozenTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+	if t.Kind == wallet.Cancel {
+		return nil
+	}
+
+	frozen, err := frozenAmong(ctx, tx, t)
+	if err != nil || !frozen {
+		return err
+	}
+
+	return &illegalMove{fault.New(
+		fault.State, "wallet_frozen",
+		"a wallet of transaction %s was frozen while it was signed; the signatures were thrown away", t.ID,
+	)}
+}
+
+// nonceRead returns fault.Unavailable with code wallet_unread while the network counts more transactions of the
+// wallet than its blocks, as far as they are read, explain: the records may be older than the network.
+func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted uint64) error {
+	if counted <= w.NextNonce {
+		return nil
+	}
+
+	last := chain.Spend{Sender: d.party.Address, Nonce: counted - 1}
+
+	rows, err := d.db.OutgoingByKey(ctx, d.network.Slug, []string{last.Key()})
+	if err != nil {
+		return &storeError{err}
+	}
+
+	c, followed, err := d.db.Cursor(ctx, d.network.Slug)
+	if err != nil {
+		return &storeError{err}
+	}
+
+	if len(rows) > 0 || !followed {
+		return nil
+	}
+
+	until, err := d.readUntil(ctx, counted)
+	if err != nil {
+		return err
+	}
+
+	if until <= c.At.Height {
+		return nil // it was made before the network was read
+	}
+
+	return fault.New(
+		fault.Unavailable,
+		"wallet_unread",
+		"%s has made %d transactions on %s, more than are read so far: nothing is signed before block %d is read",
+		d.party.Address,
+		counted,
+		d.network.Slug,
+		until,
+	)
+}
+
+// unreadNonce is a count of a wallet's transactions that the records do not explain, with the node's tip when this
+// process first saw it.
+type unreadNonce struct{ counted, tip uint64 }
+
+// readUntil returns the height up to which the network has to be read before a count of the wallet's transactions is
+// known to be older than the records.
+func (d *walletWorker) readUntil(ctx context.Context, counted uint64) (uint64, error) {
+	key := d.network.Slug + "/" + string(d.party.Address)
+	if seen, ok := d.unreadNonces.Load(key); ok && seen.(unreadNonce).counted == counted {
+		return seen.(unreadNonce).tip, nil
+	}
+
+	head, err := d.driver.Head(ctx)
+	if err != nil {
+		return 0, err
+	}
+
+	d.unreadNonces.Store(key, unreadNonce{counted, head.Tip.Height})
+
+	return head.Tip.Height, nil
+}
