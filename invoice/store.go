@@ -135,6 +135,8 @@ type Tx interface {
 	// OwnTransactions is that of send.Reader: which of the hashes are transactions of ours, and of
 	// what kind. What they move is no payment, but for payouts.
 	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]wallet.Kind, error)
+	// OutgoingByHash is that of wallet.Reader: which of the hashes took something from an address of ours.
+	OutgoingByHash(ctx context.Context, network string, hashes []string) ([]wallet.Outgoing, error)
 	PutInvoice(ctx context.Context, inv *Invoice) error
 	PutPayments(ctx context.Context, payments ...*Payment) error
 	PutDepositAddress(ctx context.Context, d *DepositAddress) error

@@ -134,6 +134,11 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 		return err
 	}
 
+	unrecorded, err := in.unrecorded(ctx, hashes)
+	if err != nil {
+		return err
+	}
+
 	known, err := in.tx.PaymentsByHash(ctx, in.n.Slug, hashes)
 	if err != nil {
 		return err
@@ -143,7 +148,7 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 		asset, enabled := in.n.AssetByID(m.AssetID)
 
 		kind, ours := own[m.TxHash]
-		if !enabled || ours && kind != wallet.Payout {
+		if !enabled || ours && kind != wallet.Payout || unrecorded[m.TxHash] {
 			continue // an asset that is not enabled, or our own top-up, fee, sweep or cancellation
 		}
 
@@ -153,6 +158,25 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 	}
 
 	return nil
+}
+
+// unrecorded returns which of the transactions a wallet of ours made that is not on record: they are no
+// payments, as a top-up of restored records is none.
+func (in *intake) unrecorded(ctx context.Context, hashes []string) (map[string]bool, error) {
+	rows, err := in.tx.OutgoingByHash(ctx, in.n.Slug, hashes)
+	if err != nil {
+		return nil, err
+	}
+
+	out := map[string]bool{}
+
+	for _, row := range rows {
+		if row.Unrecorded {
+			out[row.TxHash] = true
+		}
+	}
+
+	return out, nil
 }
 
 // arrived returns the matched transfers with what arrived by each; those by which nothing did are left out.

@@ -24,8 +24,8 @@ func (w *harness) party() chain.Party {
 	return p
 }
 
-// read has the network read up to its tip, and returns how many wallets are frozen.
-func (w *harness) read() int {
+// frozenWallets has the network read up to its tip, and returns how many wallets are frozen.
+func (w *harness) frozenWallets() int {
 	w.t.Helper()
 	w.follow()
 
@@ -49,7 +49,7 @@ func TestForeignTransactionFreezesUntilAcknowledged(t *testing.T) {
 		out := chain.Output{To: ended.Destination, AssetID: ended.AssetID, Amount: ended.Amount}
 
 		hash := w.spend(w.party(), out)
-		if n := w.read(); n != 1 {
+		if n := w.frozenWallets(); n != 1 {
 			t.Fatalf("%d wallets are frozen, want 1", n)
 		}
 
@@ -73,7 +73,7 @@ func TestForeignTransactionFreezesUntilAcknowledged(t *testing.T) {
 			t.Errorf("acknowledged as %+v", rows)
 		}
 
-		if n := w.read(); n != 0 {
+		if n := w.frozenWallets(); n != 0 {
 			t.Errorf("%d wallets are still frozen", n)
 		}
 
@@ -107,7 +107,7 @@ func TestWhatIsNotTheWalletsDoesNotFreeze(t *testing.T) {
 		w.live("the network is followed", func() bool { _, followed := w.cursor(); return followed })
 		w.chain.Pay(w.master(), "SIM", milli(5))
 
-		if n := w.read(); n != 0 {
+		if n := w.frozenWallets(); n != 0 {
 			t.Errorf("%d wallets are frozen", n)
 		}
 
@@ -122,7 +122,7 @@ func TestWhatIsOlderThanTheWalletDoesNotFreeze(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 0)
 		w.live("the network is followed", func() bool { _, followed := w.cursor(); return followed })
-		w.read()
+		w.frozenWallets()
 		w.must(w.engine.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
 			registered, _, err := tx.Wallet(ctx, network, w.master())
 			if err != nil {
@@ -135,7 +135,7 @@ func TestWhatIsOlderThanTheWalletDoesNotFreeze(t *testing.T) {
 		}))
 		w.steal(w.party(), milli(1))
 
-		if n := w.read(); n != 0 {
+		if n := w.frozenWallets(); n != 0 {
 			t.Errorf("%d wallets are frozen", n)
 		}
 	})
@@ -153,7 +153,7 @@ func TestToleratedTransactionsFreezeByEquality(t *testing.T) {
 			chain.Output{To: w.chain.NewAddress(), AssetID: w.asset("USDX").ID, Amount: dollars(1)},
 		)
 
-		if n := w.read(); n != 0 {
+		if n := w.frozenWallets(); n != 0 {
 			t.Fatalf("%d wallets are frozen", n)
 		}
 
@@ -161,7 +161,7 @@ func TestToleratedTransactionsFreezeByEquality(t *testing.T) {
 		hash := w.spend(w.party(), chain.Output{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount})
 
 		// The engine may sign before it has read the block: then the nonce is used, and nothing is sent twice.
-		if n := w.read(); n != 1 {
+		if n := w.frozenWallets(); n != 1 {
 			t.Fatalf("%d wallets are frozen by a payout made by hand", n)
 		}
 
@@ -179,7 +179,7 @@ func TestForeignTransactionOfADepositAddress(t *testing.T) {
 		w.chain.Fund(s.Deposit.Address, "SIM", milli(20)) // that the thief can pay the network
 		w.steal(s.Deposit, milli(1))
 
-		if n := w.read(); n != 1 {
+		if n := w.frozenWallets(); n != 1 {
 			t.Fatalf("%d addresses are frozen, want 1", n)
 		}
 
@@ -202,7 +202,7 @@ func TestAcknowledgeWaitsForFinality(t *testing.T) {
 		hash := w.spend(
 			w.party(), chain.Output{To: w.chain.NewAddress(), AssetID: w.asset("SIM").ID, Amount: milli(1)},
 		)
-		if n := w.read(); n != 1 {
+		if n := w.frozenWallets(); n != 1 {
 			t.Fatalf("%d wallets are frozen, want 1", n)
 		}
 
@@ -210,13 +210,13 @@ func TestAcknowledgeWaitsForFinality(t *testing.T) {
 		wantFault(t, ack(), fault.State, "transaction_not_final")
 		w.chain.Fork(sim.Fork{Depth: 8, Fate: sim.DropOrphan})
 
-		if n := w.read(); n != 1 {
+		if n := w.frozenWallets(); n != 1 {
 			t.Fatalf("%d wallets are frozen after the fork, want 1", n)
 		}
 
 		w.must(ack())
 
-		if n := w.read(); n != 0 {
+		if n := w.frozenWallets(); n != 0 {
 			t.Errorf("%d wallets are still frozen", n)
 		}
 	})

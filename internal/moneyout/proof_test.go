@@ -189,7 +189,7 @@ func TestWalletGoesOnAfterAnExpiry(t *testing.T) {
 			w.must(err)
 
 			return len(h.Wallets) == 1 && h.Wallets[0].Address == string(w.master()) &&
-				h.Wallets[0].Account == w.account.ID
+				h.Wallets[0].AccountID == w.account.ID
 		})
 
 		node.deaf = false

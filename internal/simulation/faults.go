@@ -31,7 +31,7 @@ var faultRows = []faultRow{
 	{row: 42, open: false, rule: ruleConfirmed, kinds: []Kind{PayBadToken}},
 	{row: 43, open: true, rule: ruleTold},
 	{row: 44, open: false, rule: ruleRest, kinds: []Kind{PayFailing}},
-	{row: 45, open: true, rule: ruleSent, kinds: []Kind{RestoreBackup}},
+	{row: 45, open: false, rule: ruleSent, kinds: []Kind{RestoreBackup}},
 	{row: 46, open: true, rule: ruleProgress, kinds: []Kind{StepClock}},
 	{row: 47, open: true, rule: ruleProgress, kinds: []Kind{DeadNode}},
 	{row: 48, open: false, rule: ruleFailed},

@@ -119,6 +119,8 @@ func newOutputs(t *testing.T, coins int) (*harness, *outputs) {
 			IDs:      id.New(clock, nil),
 			Now:      clock,
 			Process:  "utxo",
+			// Others use the wallets' keys in these tests; freezing has its own.
+			Foreign: wallet.Tolerate,
 		},
 	)
 

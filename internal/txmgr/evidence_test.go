@@ -316,7 +316,7 @@ func TestWalletThatDoesNotMoveIsNamed(t *testing.T) {
 		}
 
 		for _, s := range got {
-			if s.Address != string(w.master().Address) || s.Account != owner.AccountID ||
+			if s.Address != string(w.master().Address) || s.AccountID != owner.AccountID ||
 				s.Network != network ||
 				!s.StuckSince.Equal(w.get(p.ID).Attempts[0].SignedAt) ||
 				s.Reason == "" {

@@ -255,6 +255,8 @@ func (w *harness) boot(process string) *txmgr.Manager {
 			Now:      clock,
 			Log:      log,
 			Process:  process,
+			// Others use the wallets' keys in these tests; freezing has its own.
+			Foreign: wallet.Tolerate,
 		},
 	)
 }
