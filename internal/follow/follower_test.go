@@ -349,6 +349,31 @@ func TestNodeBehindIsNoFork(t *testing.T) {
 	drainAll(t, f)
 }
 
+// Pitfall 51. A node that does not even have the oldest block that is remembered is behind: nothing is
+// stopped, and reading goes on once it has caught up.
+func TestNodeBehindTheFirstBlockIsNoFork(t *testing.T) {
+	c, d := sim.New(sim.Config{NoFinality: true}), newDB()
+	c.Mine(10)
+
+	f := newFollower(t, c, d, "a")
+	f.StartHeight = 0 // the first reading starts at the present
+	drainAll(t, f)
+	c.Lag(6)
+
+	_, err := f.Step(t.Context())
+	if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "node_behind" {
+		t.Fatalf("a node behind the first block that was read: %v", err)
+	}
+
+	if stopped := d.cursors["simnet"].Stopped; stopped != "" {
+		t.Fatalf("the network was stopped: %s", stopped)
+	}
+
+	c.Lag(0)
+	c.Mine(1)
+	drainAll(t, f)
+}
+
 func TestForkBelowFinalityStopsAndResumes(t *testing.T) {
 	c, d := sim.New(sim.Config{FinalDepth: 2}), newDB()
 	n := c.Network().Slug

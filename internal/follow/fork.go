@@ -22,6 +22,9 @@ func (f *Follower) commonBlock(
 	head chain.Head,
 ) (base chain.Ref, forked bool, err error) {
 	trusted := trustedBlocks(cursor)
+	if oldest := trusted[len(trusted)-1]; oldest.Height > head.Tip.Height {
+		return chain.Ref{}, false, f.behind(cursor, head)
+	}
 
 	for _, block := range trusted {
 		if block.Height > head.Tip.Height {
@@ -74,14 +77,7 @@ func trustedBlocks(cursor scan.Cursor) []chain.Ref {
 func (f *Follower) checkBase(cursor scan.Cursor, head chain.Head, base chain.Ref, forked bool) error {
 	if !forked && base.Height < cursor.At.Height {
 		// The node agrees with everything it has: it is behind, not on another branch.
-		return fault.New(
-			fault.Unavailable,
-			"node_behind",
-			"the node of %s is at block %d and this service has already read block %d; waiting for the node",
-			f.network.Slug,
-			head.Tip.Height,
-			cursor.At.Height,
-		)
+		return f.behind(cursor, head)
 	}
 
 	if forked && !cursor.Final.IsZero() && base.Height < cursor.Final.Height {
@@ -96,6 +92,18 @@ func (f *Follower) checkBase(cursor scan.Cursor, head chain.Head, base chain.Ref
 	}
 
 	return nil
+}
+
+// behind returns the error of a node that has only a part of what was read.
+func (f *Follower) behind(cursor scan.Cursor, head chain.Head) error {
+	return fault.New(
+		fault.Unavailable,
+		"node_behind",
+		"the node of %s is at block %d and this service has already read block %d; waiting for the node",
+		f.network.Slug,
+		head.Tip.Height,
+		cursor.At.Height,
+	)
 }
 
 // countUnlinked counts how often in a row blocks did not link, and demotes the node at the second time. Once
