@@ -67,6 +67,18 @@ func TestGrossTokensCreditWhatArrived(t *testing.T) {
 	}
 }
 
+// Row 42 of the pitfalls where the balance cannot decide, because two payments move it in one block.
+func TestNetOfLogsCountsWhereTheBalanceCannotDecide(t *testing.T) {
+	w := newWorld(t, sim.Config{})
+	w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 9900, Log: sim.LogGrossThenFee})
+
+	inv := w.sell("USDX", dollars(200))
+	w.chain.Pay(addressOf(inv), "USDX", dollars(100))
+	w.chain.Pay(addressOf(inv), "USDX", dollars(100))
+	w.mine(3)
+	w.want(inv, invoice.Underpaid, dollars(2), chain.Amount{})
+}
+
 // Row 35 of the pitfalls: a payer's contract pays another amount on the branch that wins.
 func TestHintOfAVariablePayerPaysWhatArrived(t *testing.T) {
 	for _, passed := range []bool{false, true} {

@@ -299,6 +299,15 @@ type envelope struct {
 	} `json:"data"`
 }
 
+// payment returns the payment that an event shows, alone or with its deposit address.
+func (e envelope) payment() map[string]any {
+	if p, beside := e.Data.Object["payment"].(map[string]any); beside {
+		return p
+	}
+
+	return e.Data.Object
+}
+
 // events returns the stored events about objects, oldest first.
 func (w *world) events(objects ...string) []envelope {
 	w.t.Helper()

@@ -1,9 +1,11 @@
 package ingest_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
@@ -38,7 +40,7 @@ func TestTwoNodesLieInTurns(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(lies)) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, sim.Config{Nodes: 2, NoFinality: true})
-			honest, robbed := w.sell("USDX", dollars(100)), w.sell("USDX", dollars(100))
+			honest, robbed := w.sell("USDX", dollars(100)), w.sell("SIM", coin(1))
 
 			var hashes []string
 
@@ -50,10 +52,9 @@ func TestTwoNodesLieInTurns(t *testing.T) {
 				tip := w.chain.Mine(1)
 				fake := chain.Block{Transfers: []chain.Transfer{{
 					TxHash:  "5ca1ab1e",
-					Index:   1,
 					To:      addressOf(robbed),
 					AssetID: robbed.Options[0].AssetID,
-					Amount:  dollars(100),
+					Amount:  coin(1),
 				}}}
 				w.chain.SetNode(i%2, lies[name](hashes, tip.Height, fake))
 				w.chain.SetNode(1-i%2, sim.NodeFaults{})
@@ -80,6 +81,41 @@ func TestTwoNodesLieInTurns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One node alone, however long its own branch is, confirms nothing where two are configured.
+func TestBranchOfOneNodeConfirmsNothing(t *testing.T) {
+	w := newWorld(t, sim.Config{Nodes: 2, NoFinality: true})
+	robbed := w.sell("SIM", coin(1))
+	branch := map[uint64]chain.Block{}
+	parent := ""
+
+	for i := range 8 {
+		tip := w.chain.Mine(1)
+		b := chain.Block{Ref: chain.Ref{Hash: fmt.Sprintf("fa15e%d", i)}, Parent: parent}
+
+		if i == 0 {
+			b.Transfers = []chain.Transfer{{
+				TxHash:  "5ca1ab1e",
+				To:      addressOf(robbed),
+				AssetID: robbed.Options[0].AssetID,
+				Amount:  coin(1),
+			}}
+		}
+
+		parent, branch[tip.Height] = b.Hash, b
+		w.chain.SetNode(0, sim.NodeFaults{Blocks: branch})
+		w.pass(2 * time.Second)
+		w.struggle()
+	}
+
+	if p := w.only(robbed.ID); p.Status == invoice.Confirmed {
+		t.Errorf("a payment in a branch that only one node has is %s", p.Status)
+	}
+
+	w.chain.SetNode(0, sim.NodeFaults{})
+	w.mine(3)
+	w.want(robbed, invoice.Open, chain.Amount{}, chain.Amount{})
 }
 
 // struggle has the engine do what it can, with nodes that may not answer.

@@ -110,7 +110,7 @@ func TestConfirmationShowsItsValue(t *testing.T) {
 		{d.ID, event.DepositPaymentConfirmed, "4000"},
 	} {
 		p := w.only(paid.of)
-		if got := w.told(paid.confirmed, p.ID).Data.Object["usd_value"]; got != paid.value {
+		if got := w.told(paid.confirmed, p.ID).payment()["usd_value"]; got != paid.value {
 			t.Errorf("%s shows usd_value %v, want %s", paid.confirmed, got, paid.value)
 		}
 
@@ -137,7 +137,7 @@ func TestValueThatComesLaterIsTold(t *testing.T) {
 		inv.ID: event.InvoicePaymentConfirm,
 		d.ID:   event.DepositPaymentConfirmed,
 	} {
-		if value, has := w.told(confirmed, w.only(of).ID).Data.Object["usd_value"]; has {
+		if value, has := w.told(confirmed, w.only(of).ID).payment()["usd_value"]; has {
 			t.Errorf("%s shows usd_value %v without a price", confirmed, value)
 		}
 	}
@@ -147,7 +147,7 @@ func TestValueThatComesLaterIsTold(t *testing.T) {
 	w.work()
 
 	for of, value := range map[string]string{inv.ID: "100", d.ID: "4000"} {
-		if got := w.told(event.PaymentPriced, w.only(of).ID).Data.Object["usd_value"]; got != value {
+		if got := w.told(event.PaymentPriced, w.only(of).ID).payment()["usd_value"]; got != value {
 			t.Errorf("payment.priced shows usd_value %v, want %s", got, value)
 		}
 	}
