@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -308,42 +309,44 @@ func (e envelope) payment() map[string]any {
 	return e.Data.Object
 }
 
-// events returns the stored events about objects, oldest first.
-func (w *world) events(objects ...string) []envelope {
+// events returns the stored events about an object, by sequence.
+func (w *world) events(object string) []envelope {
 	w.t.Helper()
 
-	var all []envelope
+	var found []event.Event
 
-	f := event.Filter{Owner: w.owner, Limit: 100}
-	for {
-		page, more, err := w.engine.Webhooks.ListEvents(w.t.Context(), f)
+	f := event.Filter{Owner: w.owner, ObjectID: object, Limit: 100}
+	for more := true; more; {
+		var (
+			page []event.Event
+			err  error
+		)
+
+		page, more, err = w.engine.Webhooks.ListEvents(w.t.Context(), f)
 		w.must(err)
 
-		for _, e := range page {
-			if !slices.Contains(objects, e.ObjectID) {
-				continue
-			}
-
-			var shown envelope
-			w.must(json.Unmarshal(e.Envelope, &shown))
-			all = append(all, shown)
+		found = append(found, page...)
+		if more {
+			f.After = page[len(page)-1].ID
 		}
-
-		if !more {
-			slices.Reverse(all)
-			return all
-		}
-
-		f.After = page[len(page)-1].ID
 	}
+
+	slices.SortFunc(found, func(a, b event.Event) int { return cmp.Compare(a.Sequence, b.Sequence) })
+
+	all := make([]envelope, len(found))
+	for i, e := range found {
+		w.must(json.Unmarshal(e.Envelope, &all[i]))
+	}
+
+	return all
 }
 
-// wantEvents checks the types of the stored events about objects, in order.
-func (w *world) wantEvents(want []event.Type, objects ...string) {
+// wantEvents checks the types of the stored events about an object, in order.
+func (w *world) wantEvents(want []event.Type, object string) {
 	w.t.Helper()
 
 	var got []event.Type
-	for _, e := range w.events(objects...) {
+	for _, e := range w.events(object) {
 		got = append(got, e.Type)
 	}
 
