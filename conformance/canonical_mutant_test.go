@@ -188,10 +188,7 @@ var canonicalMutants = map[string]driverMutant{
 	"a block is read again as it was": {
 		"Rereader/AnotherBlockIsNotFound",
 		func(h *conformance.DriverHarness, c *sim.Chain) {
-			h.Driver = struct {
-				*sim.Chain
-				firstNode
-			}{c, firstNode{c}}
+			h.Driver = firstNode{c}
 		},
 	},
 }
@@ -236,10 +233,10 @@ func mutateSpent(
 }
 
 // firstNode reads blocks again from the node that showed them, whatever was asked for.
-type firstNode struct{ c *sim.Chain }
+type firstNode struct{ *sim.Chain }
 
 func (d firstNode) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
-	blocks, err := d.c.Blocks(ctx, at.Height, at.Height)
+	blocks, err := d.Blocks(ctx, at.Height, at.Height)
 	if err != nil {
 		return chain.Block{}, err
 	}
