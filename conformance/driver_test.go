@@ -97,46 +97,6 @@ func (s oneNode) Prune(_ context.Context, below uint64) error {
 	return nil
 }
 
-// twoNodes are the controls of a network with two nodes, the first of which can be made to lie.
-type twoNodes struct {
-	simControls
-	faults *sim.NodeFaults
-}
-
-func (s twoNodes) Deny(_ context.Context, hash string) error {
-	s.faults.Denies = append(s.faults.Denies, hash)
-	s.c.SetNode(0, *s.faults)
-
-	return nil
-}
-
-func (s twoNodes) HideLogs(_ context.Context, hash string) error {
-	s.faults.EmptyReceipts = append(s.faults.EmptyReceipts, hash)
-	s.c.SetNode(0, *s.faults)
-
-	return nil
-}
-
-func (s twoNodes) ShowOther(_ context.Context, height uint64) error {
-	s.faults.Blocks = map[uint64]chain.Block{height: {}}
-	s.c.SetNode(0, *s.faults)
-
-	return nil
-}
-
-func (s twoNodes) Silence(context.Context) error {
-	s.c.SetNode(1, sim.NodeFaults{Syncing: true})
-	return nil
-}
-
-func (s twoNodes) UpgradeHeaders(context.Context) error {
-	for i := range 2 {
-		s.c.SetNode(i, sim.NodeFaults{UnknownHeader: true})
-	}
-
-	return nil
-}
-
 func (s simControls) Expire(_ context.Context, tx chain.Signed) error {
 	for tip := s.c.Mine(1); tip.Height <= tx.ValidToHeight; tip = s.c.Mine(1) {
 	}
@@ -147,113 +107,6 @@ func (s simControls) Expire(_ context.Context, tx chain.Signed) error {
 func simHarness(t *testing.T) conformance.DriverHarness {
 	t.Helper()
 	return harness(t, sim.New(sim.Config{MaxOutputs: 8}))
-}
-
-// severalHarness is a network whose driver asks two nodes, and believes neither alone.
-func severalHarness(t *testing.T) conformance.DriverHarness {
-	t.Helper()
-
-	c := sim.New(sim.Config{MaxOutputs: 8, Nodes: 2})
-	h := simulated(t, c)
-	h.Network = twoNodes{simControls{c}, &sim.NodeFaults{}}
-	h.Absent = append(h.Absent, conformance.Pruning)
-	h.Driver = careful{c}
-
-	if broken := severalMutants[os.Getenv(mutantVariable)]; broken.change != nil {
-		h.Driver = broken.change(careful{c})
-		h.Patience = 200 * time.Millisecond
-	}
-
-	return h
-}
-
-// careful is the simulated driver as one that checks what a node says about a hash against verified
-// blocks. *sim.Chain hands on what the first node says, so that what stands above it can be tested.
-type careful struct{ *sim.Chain }
-
-// holding returns the canonical block at a height with what it has of a transaction.
-func (d careful) holding(
-	ctx context.Context,
-	height uint64,
-	hash string,
-) (b chain.Block, spent []chain.Spend, transfers []chain.Transfer, err error) {
-	blocks, err := d.Blocks(ctx, height, height)
-	if err != nil {
-		return b, nil, nil, err
-	}
-
-	for _, spend := range blocks[0].Spent {
-		if spend.By == hash {
-			spent = append(spent, spend)
-		}
-	}
-
-	for _, t := range blocks[0].Transfers {
-		if t.TxHash == hash {
-			transfers = append(transfers, t)
-		}
-	}
-
-	return blocks[0], spent, transfers, nil
-}
-
-func (d careful) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
-	found, err := d.Chain.Transaction(ctx, hash)
-	if err != nil || found.Block.IsZero() {
-		return found, err
-	}
-
-	b, spent, transfers, err := d.holding(ctx, found.Block.Height, found.TxHash)
-	if err != nil {
-		return chain.FoundTx{}, err
-	}
-
-	if len(spent) == 0 || b.Hash != found.Block.Hash || len(transfers) > len(found.Transfers) {
-		return chain.FoundTx{}, sim.Unavailable()
-	}
-
-	return found, nil
-}
-
-func (d careful) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
-	st, err := d.Chain.Status(ctx, tx)
-
-	switch {
-	case err != nil:
-		return st, err
-	case st.State == chain.TxIncluded:
-		b, spent, transfers, err := d.holding(ctx, st.Block.Height, tx.TxHash)
-		if err != nil || len(spent) == 0 || b.Hash != st.Block.Hash || len(transfers) > len(st.Transfers) {
-			return chain.TxStatus{}, sim.Unavailable()
-		}
-	case st.State == chain.TxDead && st.Reason == chain.ReasonConflict:
-		return d.death(ctx, tx, st)
-	}
-
-	return st, nil
-}
-
-// death answers TxDead only with the final block in which another transaction has the nonce.
-func (d careful) death(ctx context.Context, tx chain.Signed, said chain.TxStatus) (chain.TxStatus, error) {
-	head, err := d.Head(ctx)
-	if err != nil {
-		return chain.TxStatus{}, err
-	}
-
-	for height := uint64(0); height <= head.Final.Height; height++ {
-		blocks, err := d.Blocks(ctx, height, height)
-		if err != nil {
-			return chain.TxStatus{}, err
-		}
-
-		for _, spend := range blocks[0].Spent {
-			if spend.Sender == tx.From && spend.Nonce == tx.Nonce && spend.By != tx.TxHash {
-				return said, nil
-			}
-		}
-	}
-
-	return chain.TxStatus{State: chain.TxUnknown}, nil
 }
 
 // expiringHarness is a network on which transactions run out.
@@ -287,8 +140,8 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 	typo[10] ^= 1 // another hex digit
 
 	return conformance.DriverHarness{
-		Driver:  c,
-		Signer:  sim.NewSigner(1, nil),
+		Driver: c,
+		Signer: sim.NewSigner(1, nil),
 		Absent: []conformance.Capability{
 			conformance.AddressScanner,
 			conformance.TokenAccounter,
@@ -306,8 +159,6 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 }
 
 func TestDriverOfSim(t *testing.T) { conformance.TestDriver(t, simHarness) }
-
-func TestDriverOfSeveralSims(t *testing.T) { conformance.TestDriver(t, severalHarness) }
 
 func TestDriverOfExpiringSim(t *testing.T) { conformance.TestDriver(t, expiringHarness) }
 

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"math/big"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -21,13 +22,14 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// lyingStage is a service over anvil, of whose two nodes the first says nothing of logs by hash, and a token
-// whose fee can be changed. Blocks are made on demand.
+// lyingStage is a service over anvil behind two providers, the first of which can lie, and a token whose fee
+// can be changed. Blocks are made on demand.
 type lyingStage struct {
 	*service
 	p      *payer
 	m      miner
 	tok    *token
+	liar   *provider
 	slug   string
 	setFee func(basisPoints int64) []byte
 }
@@ -70,15 +72,18 @@ func newLyingStage(t *testing.T) lyingStage {
 	network := evm.Local(node.ChainID, tok.asset)
 	network.Rule, network.Confirmations = chain.RuleConfirmations, 3
 
-	driver, err := evm.New(evm.Config{Network: network, RPCs: []string{liar.URL, honest.URL}})
+	driver, err := evm.New(evm.Config{
+		Network:    network,
+		RPCs:       []string{liar.URL, honest.URL},
+		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	s := start(t, driver, common.HexToAddress(feeAddress).Hex())
-	liar.tell(lie{answer: receiptWithoutLogs})
 
-	return lyingStage{s, p, m, tok, network.Slug, func(basisPoints int64) []byte {
+	return lyingStage{s, p, m, tok, liar, network.Slug, func(basisPoints int64) []byte {
 		data, err := parsed.Pack("setFee", big.NewInt(basisPoints))
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +152,10 @@ func (s lyingStage) arrivedOnly(inv invoiceView, due chain.Amount) {
 		s.t.Errorf("the invoice is %s with %s paid, on chain is %s", v.Status, v.Options[0].Paid, held)
 	}
 
-	if all := s.payments(inv.ID); len(all) != 1 || all[0].Amount != held.String() || all[0].Status != "confirmed" {
+	if all := s.payments(
+		inv.ID,
+	); len(all) != 1 || all[0].Amount != held.String() ||
+		all[0].Status != "confirmed" {
 		s.t.Errorf("the payments are %+v", all)
 	}
 }
@@ -160,6 +168,8 @@ func TestHintBeforeMiningOnAnvil(t *testing.T) {
 	}
 
 	s := newLyingStage(t)
+	s.liar.tell(lie{answer: receiptWithoutLogs})
+
 	inv := s.watched()
 	due := amount(t, inv.Options[0].AmountDue)
 
@@ -190,6 +200,8 @@ func TestVariablePayerIsReorganisedOnAnvil(t *testing.T) {
 	s.m.mine(1)
 	s.hint(inv, tx)
 	s.await(inv.ID, "pending", func(v invoiceView) bool { return v.Status == "pending" })
+
+	s.liar.tell(lie{answer: receiptWithoutLogs})
 
 	if held := s.tok.balance(inv.Options[0].Address); held != due {
 		t.Fatalf("%s arrived on the first branch, want %s", held, due)

@@ -18,10 +18,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/crashtest"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
@@ -69,6 +67,7 @@ func newWorld(t testing.TB, config sim.Config) *world {
 	t.Helper()
 
 	w := &world{t: t, store: memory.New(), now: start}
+
 	if config.Network.Slug == "" {
 		config.Network = twoTokens()
 	}
@@ -316,6 +315,7 @@ func (w *world) events(object string) []envelope {
 	var found []event.Event
 
 	f := event.Filter{Owner: w.owner, ObjectID: object, Limit: 100}
+
 	for more := true; more; {
 		var (
 			page []event.Event
@@ -375,27 +375,4 @@ type connection struct {
 
 func (c connection) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
 	return c.process.Do("update", func() error { return c.Store.Update(ctx, f) })
-}
-
-// prices are fixed, and may be missing for a while.
-type prices struct{ w *world }
-
-func (p prices) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
-	p.w.mu.Lock()
-	missing := p.w.noPrices
-	p.w.mu.Unlock()
-
-	if missing {
-		return rate.Quote{}, fault.New(fault.Unavailable, "price_unavailable", "no price now")
-	}
-
-	fixed, err := rate.NewFixed(
-		map[string]string{"ETH/USD": "2000", "ETH/EUR": "1800", "USDC/USD": "1", "USDC/EUR": "0.9"},
-		time.Second, p.w.clock,
-	)
-	if err != nil {
-		return rate.Quote{}, err
-	}
-
-	return fixed.Quote(ctx, base, currency)
 }

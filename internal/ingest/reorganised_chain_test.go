@@ -30,10 +30,14 @@ var otherBranches = map[string]otherBranch{
 		result: func(w *world, first, _, _ chain.Address) sim.Result {
 			return sim.Result{Outputs: []chain.Output{w.output(first, "USDX", dollars(40))}}
 		},
-		first:   invoice.Underpaid,
-		second:  invoice.Open,
-		paid:    dollars(40),
-		events:  []event.Type{event.PaymentOrphaned, event.InvoicePaymentDetected, event.InvoicePaymentConfirm},
+		first:  invoice.Underpaid,
+		second: invoice.Open,
+		paid:   dollars(40),
+		events: []event.Type{
+			event.PaymentOrphaned,
+			event.InvoicePaymentDetected,
+			event.InvoicePaymentConfirm,
+		},
 		amounts: map[string]chain.Amount{"USDX": dollars(40)},
 	},
 	"another invoice of ours": {

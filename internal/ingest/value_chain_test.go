@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -9,7 +10,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
 // tiered is the test network with the tiers of a public chain: 3 confirmations, 60 from a million USD.
@@ -151,4 +154,27 @@ func TestValueThatComesLaterIsTold(t *testing.T) {
 			t.Errorf("payment.priced shows usd_value %v, want %s", got, value)
 		}
 	}
+}
+
+// prices are fixed, and may be missing for a while.
+type prices struct{ w *world }
+
+func (p prices) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
+	p.w.mu.Lock()
+	missing := p.w.noPrices
+	p.w.mu.Unlock()
+
+	if missing {
+		return rate.Quote{}, fault.New(fault.Unavailable, "price_unavailable", "no price now")
+	}
+
+	fixed, err := rate.NewFixed(
+		map[string]string{"ETH/USD": "2000", "ETH/EUR": "1800", "USDC/USD": "1", "USDC/EUR": "0.9"},
+		time.Second, p.w.clock,
+	)
+	if err != nil {
+		return rate.Quote{}, err
+	}
+
+	return fixed.Quote(ctx, base, currency)
 }

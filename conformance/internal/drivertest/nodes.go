@@ -99,7 +99,10 @@ func testConfirmLie(e *env) {
 	right, wrong := e.lieAt()
 	confirmer := as[chain.RefConfirmer](e)
 	e.expectFault(
-		"ConfirmRef of a block that only one node has", confirmer.ConfirmRef(e.ctx, wrong), fault.NotFound, "",
+		"ConfirmRef of a block that only one node has",
+		confirmer.ConfirmRef(e.ctx, wrong),
+		fault.NotFound,
+		"",
 	)
 
 	// Whether two others have it is up to how many nodes there are; two nodes that differ never agree.
@@ -123,7 +126,13 @@ func (e *env) expectHeld(tx chain.Signed, st chain.TxStatus) {
 
 	blocks, err := as[chain.BlockScanner](e).Blocks(e.ctx, st.Block.Height, st.Block.Height)
 	if err != nil || blocks[0].Hash != st.Block.Hash {
-		e.t.Fatalf("%s is said to be in block %+v, the canonical one is %+v, %v", tx.TxHash, st.Block, blocks, err)
+		e.t.Fatalf(
+			"%s is said to be in block %+v, the canonical one is %+v, %v",
+			tx.TxHash,
+			st.Block,
+			blocks,
+			err,
+		)
 	}
 
 	spent := spentBy(blocks, tx.TxHash)
@@ -172,7 +181,10 @@ func testSendDenied(e *env) {
 		}
 
 		if st.State == chain.TxDead {
-			e.t.Fatalf("one node denies a transaction, and it is called dead of %s: blocks hold it", st.Reason)
+			e.t.Fatalf(
+				"one node denies a transaction, and it is called dead of %s: blocks hold it",
+				st.Reason,
+			)
 		}
 
 		e.mine(1)

@@ -31,7 +31,11 @@ func (e *env) expectSpent(blocks []chain.Block, hash string, failed bool) {
 
 	spent := spentBy(blocks, hash)
 	if len(spent) == 0 {
-		e.t.Errorf("Block.Spent does not list %s (failed: %t), so it looks as if it were in no block", hash, failed)
+		e.t.Errorf(
+			"Block.Spent does not list %s (failed: %t), so it looks as if it were in no block",
+			hash,
+			failed,
+		)
 	}
 
 	seen := map[string]bool{}
