@@ -71,5 +71,5 @@ var absent = []conformance.Capability{
 	// an output is what it says, and the header's proof of work holds what a block shows
 	conformance.VariablePayments, conformance.HeaderUpgrades, conformance.Rereader,
 	conformance.LyingNodes, // one node
-	conformance.Pruning, // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
+	conformance.Pruning,    // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
 }
