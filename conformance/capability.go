@@ -21,6 +21,8 @@ const (
 	Sweeper        Capability = "chain.Sweeper"
 	Bumper         Capability = "chain.Bumper"
 	Checker        Capability = "chain.Checker"
+	RefConfirmer   Capability = "chain.RefConfirmer"
+	Rereader       Capability = "chain.Rereader"
 )
 
 // The capabilities of the network under test: its assets, the harness' node and its controls.
@@ -45,6 +47,12 @@ const (
 	CoinSource Capability = "conformance.CoinLister"
 	// CheapPayments is a CheapPayer: the pool takes payments below the current fee.
 	CheapPayments Capability = "conformance.CheapPayer"
+	// VariablePayments is a VariablePayer: the network has transactions whose effect depends on their block.
+	VariablePayments Capability = "conformance.VariablePayer"
+	// LyingNodes is a NodeFaker: the driver asks several nodes, one of which can be made wrong.
+	LyingNodes Capability = "conformance.NodeFaker"
+	// HeaderUpgrades is a HeaderUpgrader: headers can have fields that the driver does not know.
+	HeaderUpgrades Capability = "conformance.HeaderUpgrader"
 )
 
 // The capabilities that show only in what transactions do. They are taken for granted unless

@@ -96,6 +96,41 @@ type CoinLister interface {
 	Coins(ctx context.Context, owner chain.Party) ([]chain.Coin, error)
 }
 
+// VariablePayer sends payments whose effect only their execution decides.
+type VariablePayer interface {
+	// PayVariable sends a payment that claims an amount while it waits in the pool, as a fee-on-transfer
+	// token or a contract does, and moves another one, above 0, in its block.
+	PayVariable(
+		ctx context.Context,
+		to chain.Address,
+		asset chain.Asset,
+		claimed, moved chain.Amount,
+	) (txHash string, err error)
+}
+
+// NodeFaker makes the node that the driver asks first wrong, where the driver has at least two. The other
+// ones stay right. Each call adds to what the node does wrong.
+type NodeFaker interface {
+	// Deny makes the node not know a transaction by its hash and not have it in its pool. The node's
+	// blocks still hold it.
+	Deny(ctx context.Context, txHash string) error
+
+	// HideLogs makes the node show a transaction by its hash, or its receipt, without its transfers.
+	HideLogs(ctx context.Context, txHash string) error
+
+	// ShowOther makes the node show another block with another hash at a height.
+	ShowOther(ctx context.Context, height uint64) error
+
+	// Silence makes the other nodes not answer.
+	Silence(ctx context.Context) error
+}
+
+// HeaderUpgrader changes headers as an upgrade of a network does.
+type HeaderUpgrader interface {
+	// UpgradeHeaders gives the blocks of every node header fields that the driver does not know.
+	UpgradeHeaders(ctx context.Context) error
+}
+
 // The suite finds these controls by its own interfaces, which have to have the same methods.
 var (
 	_ drivertest.Controls     = Controls(nil)
@@ -107,13 +142,21 @@ var (
 	_ drivertest.Pruner       = Pruner(nil)
 	_ drivertest.Expirer      = Expirer(nil)
 	_ drivertest.CoinLister   = CoinLister(nil)
-	_ Controls                = drivertest.Controls(nil)
-	_ Forker                  = drivertest.Forker(nil)
-	_ ZeroPayer               = drivertest.ZeroPayer(nil)
-	_ FailingPayer            = drivertest.FailingPayer(nil)
-	_ CheapPayer              = drivertest.CheapPayer(nil)
-	_ Freezer                 = drivertest.Freezer(nil)
-	_ Pruner                  = drivertest.Pruner(nil)
-	_ Expirer                 = drivertest.Expirer(nil)
-	_ CoinLister              = drivertest.CoinLister(nil)
+
+	_ drivertest.VariablePayer  = VariablePayer(nil)
+	_ drivertest.NodeFaker      = NodeFaker(nil)
+	_ drivertest.HeaderUpgrader = HeaderUpgrader(nil)
+
+	_ Controls       = drivertest.Controls(nil)
+	_ Forker         = drivertest.Forker(nil)
+	_ ZeroPayer      = drivertest.ZeroPayer(nil)
+	_ FailingPayer   = drivertest.FailingPayer(nil)
+	_ CheapPayer     = drivertest.CheapPayer(nil)
+	_ Freezer        = drivertest.Freezer(nil)
+	_ Pruner         = drivertest.Pruner(nil)
+	_ Expirer        = drivertest.Expirer(nil)
+	_ CoinLister     = drivertest.CoinLister(nil)
+	_ VariablePayer  = drivertest.VariablePayer(nil)
+	_ NodeFaker      = drivertest.NodeFaker(nil)
+	_ HeaderUpgrader = drivertest.HeaderUpgrader(nil)
 )

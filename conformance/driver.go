@@ -46,7 +46,9 @@ type DriverHarness struct {
 //   - Driver: the network is complete, heads are ordered, RefAt follows forks, addresses are
 //     canonical.
 //   - BlockScanner, AddressScanner, Mempool, Finder: each transfer is found once, with the same
-//     index in pool and block; forks and pruned ranges are reported.
+//     index in pool and block, the block's amount and what it uses up, failed transactions
+//     included; forks and pruned ranges are reported.
+//   - Rereader, RefConfirmer: another node is asked, and one alone decides nothing.
 //   - Balancer: balances are those of the block that is asked for.
 //   - Keys: derivation needs no node and refuses malformed keys.
 //   - Sender, Orders, Replacement, Batcher: transactions pay what the order says within its fee, and

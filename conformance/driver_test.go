@@ -70,7 +70,29 @@ func (s simControls) Freeze(_ context.Context, address chain.Address, a chain.As
 	return nil
 }
 
-func (s simControls) Prune(_ context.Context, below uint64) error {
+func (s simControls) PayVariable(
+	_ context.Context,
+	to chain.Address,
+	a chain.Asset,
+	claimed, moved chain.Amount,
+) (string, error) {
+	return s.c.PayVariable(
+		chain.Output{To: to, AssetID: a.ID, Amount: claimed},
+		func(uint64, uint64) sim.Result {
+			return sim.Result{Outputs: []chain.Output{{To: to, AssetID: a.ID, Amount: moved}}}
+		},
+	), nil
+}
+
+func (s simControls) UpgradeHeaders(context.Context) error {
+	s.c.SetNode(0, sim.NodeFaults{UnknownHeader: true})
+	return nil
+}
+
+// oneNode are the controls of a network with one node, which can be pruned.
+type oneNode struct{ simControls }
+
+func (s oneNode) Prune(_ context.Context, below uint64) error {
 	s.c.Prune(below)
 	return nil
 }
@@ -93,17 +115,33 @@ func expiringHarness(t *testing.T) conformance.DriverHarness {
 	return harness(t, sim.New(sim.Config{ValidBlocks: 30, MaxOutputs: 8}))
 }
 
+// harness is a network with one node, of which a mutant may break the driver.
 func harness(t *testing.T, c *sim.Chain) conformance.DriverHarness {
+	t.Helper()
+
+	h := simulated(t, c)
+	h.Network = oneNode{simControls{c}}
+	h.Absent = append(h.Absent, conformance.LyingNodes)
+
+	if broken := driverMutants[os.Getenv(mutantVariable)]; broken.change != nil {
+		broken.change(&h, c)
+		h.Patience = 200 * time.Millisecond
+	}
+
+	return h
+}
+
+// simulated is what the harnesses of a simulated network have in common.
+func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 	t.Helper()
 
 	address := string(c.NewAddress())
 	typo := []byte(address)
 	typo[10] ^= 1 // another hex digit
 
-	h := conformance.DriverHarness{
-		Driver:  c,
-		Network: simControls{c},
-		Signer:  sim.NewSigner(1, nil),
+	return conformance.DriverHarness{
+		Driver: c,
+		Signer: sim.NewSigner(1, nil),
 		Absent: []conformance.Capability{
 			conformance.AddressScanner,
 			conformance.TokenAccounter,
@@ -118,12 +156,6 @@ func harness(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 		BadAddresses: []string{string(typo), strings.ToUpper(address[:8]) + address[8:], address + " "},
 		Spellings:    map[string]chain.Address{strings.ToUpper(address): chain.Address(address)},
 	}
-	if broken := driverMutants[os.Getenv(mutantVariable)]; broken.change != nil {
-		broken.change(&h, c)
-		h.Patience = 200 * time.Millisecond
-	}
-
-	return h
 }
 
 func TestDriverOfSim(t *testing.T) { conformance.TestDriver(t, simHarness) }
@@ -190,9 +222,12 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 		conformance.Batcher,
 		conformance.Sweeper,
 		conformance.Checker,
+		conformance.RefConfirmer,
+		conformance.Rereader,
 		conformance.CoinSource,
 		conformance.Bumper,
 		conformance.CheapPayments,
+		conformance.LyingNodes,
 		conformance.WrongNode,
 	}
 	if broken := lightMutants[os.Getenv(mutantVariable)]; broken.change != nil {

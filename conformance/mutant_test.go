@@ -37,6 +37,10 @@ func TestMutantsFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverOfLightSim/"+m.fails) })
 	}
 
+	for name, m := range severalMutants {
+		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverOfSeveralSims/"+m.fails) })
+	}
+
 	for name, m := range signerMutants {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestSignerOfSim/"+m.fails) })
 	}
@@ -220,7 +224,7 @@ func mutateOrder(change func(o *chain.Order)) func(*conformance.DriverHarness, *
 
 // failingReporter is a network whose driver reports failed payments; see the mutant that uses it.
 type failingReporter struct {
-	simControls
+	oneNode
 	failed map[string]chain.Transfer
 }
 
@@ -230,7 +234,7 @@ func (r failingReporter) PayFailing(
 	a chain.Asset,
 	amount chain.Amount,
 ) (string, error) {
-	hash, err := r.simControls.PayFailing(ctx, to, a, amount)
+	hash, err := r.oneNode.PayFailing(ctx, to, a, amount)
 	r.failed[hash] = chain.Transfer{TxHash: hash, To: to, AssetID: a.ID, Amount: amount}
 
 	return hash, err
@@ -356,7 +360,7 @@ var driverMutants = map[string]driverMutant{
 	"failed payments are reported": {
 		"BlockScanner/FailedPaymentIsLeftOut",
 		func(h *conformance.DriverHarness, c *sim.Chain) {
-			network := failingReporter{simControls{c}, map[string]chain.Transfer{}}
+			network := failingReporter{oneNode{simControls{c}}, map[string]chain.Transfer{}}
 			h.Network = network
 			mutateBlocks(func(b []chain.Block) []chain.Block {
 				for _, t := range network.failed {

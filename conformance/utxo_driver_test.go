@@ -105,6 +105,10 @@ func TestDriverOfUTXO(t *testing.T) {
 				conformance.FailedPayments, // no transaction fails in a block, no destination refuses
 				conformance.Freezing,
 				conformance.Expiry,
+				conformance.Rereader,
+				conformance.VariablePayments,
+				conformance.LyingNodes,
+				conformance.HeaderUpgrades,
 				conformance.WrongNode, // driver and node are one
 			},
 			Unreachable: sim.NewUTXO(sim.UTXOConfig{

@@ -110,6 +110,10 @@ func TestDriverOfWindows(t *testing.T) {
 						conformance.Nonces,
 						conformance.Batcher,
 						conformance.Replacement,
+						conformance.Rereader,
+						conformance.VariablePayments,
+						conformance.LyingNodes,
+						conformance.HeaderUpgrades,
 						conformance.WrongNode, // driver and node are one
 						test.absent,
 					},

@@ -67,6 +67,9 @@ var absent = []conformance.Capability{
 	conformance.Balancer,
 	// no transaction fails in a block, no destination refuses
 	conformance.FailedPayments, conformance.Freezing,
-	conformance.Expiry,  // transactions do not run out
-	conformance.Pruning, // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
+	conformance.Expiry, // transactions do not run out
+	// an output is what it says, and the header's proof of work holds what a block shows
+	conformance.VariablePayments, conformance.HeaderUpgrades, conformance.Rereader,
+	conformance.LyingNodes, // one node
+	conformance.Pruning,    // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
 }

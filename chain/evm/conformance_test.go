@@ -62,6 +62,8 @@ func harness(
 			// not of an account network with logs
 			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource,
 			conformance.Bumper, conformance.CheapPayments, conformance.Batcher, // one destination at a time
+			// its node lies in tests of its own, and a payment that differs from its claim in internal/e2e
+			conformance.VariablePayments, conformance.LyingNodes, conformance.HeaderUpgrades,
 			conformance.Pruning, // anvil keeps everything; see TestPrunedHeightStops
 		},
 		Unreachable:   n.driver(t, func(c *evm.Config) { c.RPC, c.Attempts = "http://127.0.0.1:1", 1 }),

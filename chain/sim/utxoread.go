@@ -115,11 +115,16 @@ func (u *UTXO) Transaction(ctx context.Context, hash string) (chain.FoundTx, err
 			TxHash:    hash,
 			Block:     u.headers[entry.height].Ref,
 			Transfers: u.transfers(entry),
+			Spent:     entry.tx.spends(hash),
 		}, nil
 	}
 
 	if entry := u.pool.byHash[hash]; entry != nil {
-		return chain.FoundTx{TxHash: hash, Transfers: u.transfers(entry)}, nil
+		return chain.FoundTx{
+			TxHash:    hash,
+			Transfers: u.transfers(entry),
+			Spent:     entry.tx.spends(hash),
+		}, nil
 	}
 
 	return chain.FoundTx{}, fault.New(

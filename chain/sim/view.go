@@ -146,11 +146,16 @@ func (n *node) transaction(hash string) (chain.FoundTx, error) {
 			Block:     n.ref(included.height),
 			Transfers: n.transfersOf(included),
 			Failed:    included.reverted,
+			Spent:     []chain.Spend{included.spend()},
 		}, nil
 	}
 
 	if entry := n.c.pool.byHash[hash]; entry != nil {
-		return chain.FoundTx{TxHash: hash, Transfers: n.c.claimed(entry, true)}, nil
+		return chain.FoundTx{
+			TxHash:    hash,
+			Transfers: n.c.claimed(entry, true),
+			Spent:     []chain.Spend{entry.tx.nonceSpend(hash)},
+		}, nil
 	}
 
 	return n.madeUpTransaction(hash, unknown)
@@ -175,7 +180,7 @@ func (n *node) transfersOf(included *receipt) []chain.Transfer {
 	return included.transfers(true)
 }
 
-// madeUpTransaction returns a transaction that only the node's made-up blocks hold.
+// madeUpTransaction returns a transaction that only the node's made-up blocks hold, with what they say of it.
 func (n *node) madeUpTransaction(hash string, unknown error) (chain.FoundTx, error) {
 	for _, height := range slices.Sorted(maps.Keys(n.faults.Blocks)) {
 		if height > n.tip {
@@ -191,7 +196,13 @@ func (n *node) madeUpTransaction(hash string, unknown error) (chain.FoundTx, err
 			}
 		}
 
-		if len(found.Transfers) > 0 {
+		for _, spend := range b.Spent {
+			if spend.By == hash {
+				found.Spent, found.Failed = append(found.Spent, spend), spend.Failed
+			}
+		}
+
+		if len(found.Transfers)+len(found.Spent) > 0 {
 			return found, nil
 		}
 	}

@@ -58,15 +58,15 @@ func (w *Windows) block(height uint64) chain.Block {
 	out := chain.Block{Ref: w.headers[height].Ref, Parent: w.headers[height].parent}
 	for _, included := range w.blocks[height] {
 		out.Transfers = append(out.Transfers, w.transfers(included)...)
-		out.Spent = append(out.Spent, chain.Spend{
-			Sender: included.tx.from.address(),
-			By:     included.hash,
-			Shared: true,
-			Failed: included.reverted,
-		})
+		out.Spent = append(out.Spent, signed(included.tx, included.hash, included.reverted))
 	}
 
 	return out
+}
+
+// signed returns that the sender signed a transaction, which excludes no other one.
+func signed(tx *transaction, hash string, failed bool) chain.Spend {
+	return chain.Spend{Sender: tx.from.address(), By: hash, Shared: true, Failed: failed}
 }
 
 // transfers returns what a transaction moved; nothing when it failed.
@@ -95,11 +95,16 @@ func (w *Windows) Transaction(ctx context.Context, hash string) (chain.FoundTx, 
 			Block:     w.headers[included.height].Ref,
 			Transfers: w.transfers(included),
 			Failed:    included.reverted,
+			Spent:     []chain.Spend{signed(included.tx, hash, included.reverted)},
 		}, nil
 	}
 
 	if entry := w.pool[hash]; entry != nil {
-		return chain.FoundTx{TxHash: hash, Transfers: w.ledger.claimed(entry, true)}, nil
+		return chain.FoundTx{
+			TxHash:    hash,
+			Transfers: w.ledger.claimed(entry, true),
+			Spent:     []chain.Spend{signed(entry.tx, hash, false)},
+		}, nil
 	}
 
 	return chain.FoundTx{}, fault.New(

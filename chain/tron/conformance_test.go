@@ -32,6 +32,10 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 				conformance.CoinSource,
 				conformance.Bumper,
 				conformance.CheapPayments,
+				conformance.Rereader,
+				conformance.VariablePayments, // its test node executes the same everywhere
+				conformance.LyingNodes,
+				conformance.HeaderUpgrades,
 				conformance.Mempool,     // a node hands its pool out one transaction at a time
 				conformance.Nonces,      // transactions differ by their time and reference block
 				conformance.Batcher,     // one destination at a time

@@ -20,6 +20,11 @@ var blockTests = []testCase{
 	{"PrunedRangeIsStopped", []Capability{Pruning}, testBlocksPruned},
 	{"SpentOutputsAreReported", []Capability{CoinSource, Sender}, testBlocksSpent},
 	{"UsedNoncesAreReported", []Capability{Nonces}, testBlocksNonces},
+	{"SpentListsEveryTransaction", nil, testBlocksSpentComplete},
+	{"SpentListsFailedTransactions", []Capability{FailedPayments}, testBlocksSpentFailed},
+	{"SenderIsNamed", []Capability{Sender}, testBlocksSender},
+	{"BlockDecidesTheAmount", []Capability{VariablePayment}, testBlocksVariable},
+	{"UnknownHeaderIsReadUnverified", []Capability{HeaderUpgrade}, testBlocksUpgraded},
 }
 
 // nextHeight returns the height at which a case begins to scan: a shared node may have a long past.

@@ -27,6 +27,8 @@ const (
 	Sweeper        = "chain.Sweeper"
 	Bumper         = "chain.Bumper"
 	Checker        = "chain.Checker"
+	RefConfirmer   = "chain.RefConfirmer"
+	Rereader       = "chain.Rereader"
 )
 
 // What the network, its node and the controls may lack.
@@ -41,6 +43,9 @@ const (
 	Pruning         = "conformance.Pruner"
 	CoinSource      = "conformance.CoinLister"
 	CheapPayments   = "conformance.CheapPayer"
+	VariablePayment = "conformance.VariablePayer"
+	LyingNodes      = "conformance.NodeFaker"
+	HeaderUpgrade   = "conformance.HeaderUpgrader"
 	Replacement     = "replacement of transactions"
 	Expiry          = "conformance.Expirer"
 )
@@ -68,6 +73,8 @@ var capabilities = []struct {
 	{Sweeper, driverIs[chain.Sweeper]},
 	{Bumper, driverIs[chain.Bumper]},
 	{Checker, driverIs[chain.Checker]},
+	{RefConfirmer, driverIs[chain.RefConfirmer]},
+	{Rereader, driverIs[chain.Rereader]},
 	{UnreachableNode, func(harness Harness) bool { return harness.Unreachable != nil }},
 	{WrongNode, func(harness Harness) bool { return harness.Misconfigured != nil }},
 	{Forking, controlsAre[Forker]},
@@ -77,6 +84,9 @@ var capabilities = []struct {
 	{Pruning, controlsAre[Pruner]},
 	{CoinSource, controlsAre[CoinLister]},
 	{CheapPayments, controlsAre[CheapPayer]},
+	{VariablePayment, controlsAre[VariablePayer]},
+	{LyingNodes, controlsAre[NodeFaker]},
+	{HeaderUpgrade, controlsAre[HeaderUpgrader]},
 	{
 		Tokens,
 		func(harness Harness) bool {

@@ -70,3 +70,26 @@ type Expirer interface {
 type CoinLister interface {
 	Coins(ctx context.Context, owner chain.Party) ([]chain.Coin, error)
 }
+
+// VariablePayer sends payments whose block moves another amount than their pool shows.
+type VariablePayer interface {
+	PayVariable(
+		ctx context.Context,
+		to chain.Address,
+		asset chain.Asset,
+		claimed, moved chain.Amount,
+	) (txHash string, err error)
+}
+
+// NodeFaker makes one of several nodes lie.
+type NodeFaker interface {
+	Deny(ctx context.Context, txHash string) error
+	HideLogs(ctx context.Context, txHash string) error
+	ShowOther(ctx context.Context, height uint64) error
+	Silence(ctx context.Context) error
+}
+
+// HeaderUpgrader changes the network's headers.
+type HeaderUpgrader interface {
+	UpgradeHeaders(ctx context.Context) error
+}

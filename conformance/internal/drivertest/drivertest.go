@@ -74,6 +74,8 @@ var parts = []part{
 	{"AddressScanner", []Capability{AddressScanner}, addressScanTests},
 	{"Mempool", []Capability{Mempool}, poolTests},
 	{"Finder", []Capability{Finder}, finderTests},
+	{"Rereader", []Capability{Rereader, BlockScanner}, rereadTests},
+	{"RefConfirmer", []Capability{RefConfirmer}, confirmTests},
 	{"Balancer", []Capability{Balancer}, balanceTests},
 	{"Keys", nil, keyTests},
 	{"Sender", []Capability{Sender}, senderTests},

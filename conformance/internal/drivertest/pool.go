@@ -11,6 +11,7 @@ import (
 
 var poolTests = []testCase{
 	{"WaitingPaymentIsShown", nil, testPool},
+	{"SpentIsThatOfTheBlock", []Capability{BlockScanner}, testPoolSpent},
 }
 
 func testPool(e *env) {
@@ -81,6 +82,10 @@ var finderTests = []testCase{
 	{"FoundInThePool", []Capability{Mempool}, testFinderPool},
 	{"FailedIsSaid", []Capability{FailedPayments}, testFinderFailed},
 	{"ForkTakesTheBlockAway", []Capability{Forking}, testFinderFork},
+	{"SpentIsThatOfTheBlock", []Capability{BlockScanner}, testFinderSpent},
+	{"FailedUsesUpAsMuch", []Capability{FailedPayments, BlockScanner}, testFinderSpentFailed},
+	{"BlockDecidesTheAmount", []Capability{VariablePayment}, testFinderVariable},
+	{"ReceiptWithoutLogsIsNotTaken", []Capability{LyingNodes}, testFinderHiddenLogs},
 }
 
 func (e *env) find(hash string) (chain.FoundTx, error) {

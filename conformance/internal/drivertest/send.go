@@ -20,6 +20,9 @@ var senderTests = []testCase{
 	{"ForkTakesTheBlockAway", []Capability{Forking}, testSendFork},
 	{"FailedExecutionIsReverted", []Capability{Freezing, Tokens}, testSendReverted},
 	{"ExpiredIsDeadAtFinality", []Capability{Expiry}, testExpiry},
+	{"IncludedIsInItsBlock", []Capability{BlockScanner, Forking}, testSendInBlock},
+	{"DenialIsNoDeath", []Capability{LyingNodes}, testSendDenied},
+	{"ReceiptWithoutLogsIsNotTaken", []Capability{LyingNodes}, testSendHiddenLogs},
 	{"EstimateCoversWhatIsTaken", []Capability{FeeEstimator}, testSendEstimate},
 	{"UnspentFollowsTheBlocks", []Capability{CoinSource}, testUnspent},
 }
