@@ -121,7 +121,7 @@ func (w *customer) payments() []invoice.Payment {
 func TestHiddenCoinAtADepositAddress(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
 	hidden := w.chain.PayInternal(w.deposit.Address, chain.Pow10(17))
-	w.pass(11*time.Minute, 11)
+	w.pass(70*time.Minute, 35)
 
 	first := w.payments()
 	if len(first) != 1 || first[0].Status != invoice.Confirmed || first[0].DetectedBy != invoice.ByBalance ||
@@ -159,7 +159,7 @@ func TestHiddenCoinAtADepositAddress(t *testing.T) {
 	}
 
 	w.chain.PayInternal(w.deposit.Address, chain.Pow10(16))
-	w.pass(time.Hour, 60)
+	w.pass(70*time.Minute, 70)
 
 	if all := w.payments(); len(all) != 2 || all[1].Amount != chain.Pow10(16) || all[1].TxHash != "" ||
 		all[1].Status != invoice.Confirmed {
@@ -174,9 +174,9 @@ func TestHiddenCoinAtADepositAddress(t *testing.T) {
 // A fork takes such a payment back, and its money's return is the same payment.
 func TestHiddenCoinThatAForkTakesBack(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
-	w.pass(10*time.Minute, 1) // the next block ends a round
+	w.pass(time.Hour, 1) // the address is compared
 	w.chain.PayInternal(w.deposit.Address, chain.Pow10(17))
-	w.pass(10*time.Minute, 1)
+	w.pass(time.Hour, 1)
 
 	seen := w.payments()
 	if len(seen) != 1 || seen[0].Status != invoice.Detected {
@@ -204,7 +204,7 @@ func TestBalancesThatCannotBeRead(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
 	w.chain.PayInternal(w.deposit.Address, chain.Pow10(17))
 	w.chain.Mine(1)
-	w.now = w.now.Add(10 * time.Minute)
+	w.now = w.now.Add(time.Hour)
 	down := errors.New("down")
 
 	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {

@@ -161,6 +161,9 @@ type Asset struct {
 	Decimals uint8
 	// MinAmount is the smallest amount an invoice option may ask for, in base units.
 	MinAmount Amount
+	// Dust is the smallest transfer that is a payment by itself, in base units, at most MinAmount. Smaller
+	// ones are kept until their sum reaches it or completes an invoice. Defaults to 0: there is no dust.
+	Dust Amount
 	// Price is the symbol under which price sources quote the asset; Symbol when empty.
 	Price string
 	// Livemode is the network's.

@@ -374,9 +374,11 @@ func (in *intake) recordNew(
 		p.DueAt = in.now.Add(postponed) // no scan may ever show it: Step looks for its block
 	}
 
-	_, _, err = in.enter(ctx, p, to.OptionID, asset)
+	if _, _, err = in.enter(ctx, p, to.OptionID, asset); err != nil {
+		return err
+	}
 
-	return err
+	return checkSoon(ctx, in.tx, in.now, false, to)
 }
 
 // orphan takes back a payment whose block left the chain.
