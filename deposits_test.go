@@ -12,8 +12,10 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -280,4 +282,65 @@ func TestOwnTransactionsAreNeverUnexplained(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Row 41 of the pitfalls: the audit names coin at an address that no record is about.
+func TestAuditNamesCoinWithoutARecord(t *testing.T) {
+	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
+	w.chain.PayInternal(w.deposit.Address, chain.Pow10(17))
+	w.chain.Mine(1)
+	w.work()
+
+	report, err := w.engine.Audit(t.Context())
+	w.must(err)
+
+	all := report.Differences()
+	if len(all) != 1 || all[0].Kind != audit.MoneyUnexplained || all[0].Address != w.deposit.Address ||
+		!all[0].Expected.IsZero() || all[0].Found != chain.Pow10(17) || all[0].AssetID == "" {
+		t.Fatalf("the audit found %+v", all)
+	}
+
+	// Once it is a payment the audit is clean, and names it when no transaction shows for a day.
+	w.pass(70*time.Minute, 35)
+
+	for _, hours := range []int{0, 25} {
+		w.pass(time.Duration(hours+1)*time.Hour, 5)
+
+		report, err = w.engine.Audit(t.Context())
+		w.must(err)
+
+		unnamed := report.Networks[0].Unnamed
+		if !report.Clean() || (len(unnamed) == 1) != (hours == 25) {
+			t.Errorf("after %d hours the audit found %+v, unnamed %+v", hours, report.Differences(), unnamed)
+		}
+	}
+}
+
+// A transaction that took from an address of ours and is not on record is named until a person says what
+// it was.
+func TestAuditNamesAnUnrecordedTransaction(t *testing.T) {
+	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
+	row := wallet.Outgoing{
+		Network: "simnet",
+		Key:     string(w.deposit.Address) + "/0",
+		Address: w.deposit.Address,
+		TxHash:  "0xforeign",
+		Block:   chain.Ref{Height: 1, Hash: "b"},
+	}
+
+	for _, as := range []string{"", "foreign"} {
+		row.Acknowledged = as
+		put := func(ctx context.Context, tx payments.Tx) error { return tx.PutOutgoing(ctx, &row) }
+		w.must(internal.Of(w.engine).Update(t.Context(), put))
+
+		report, err := w.engine.Audit(t.Context())
+		w.must(err)
+
+		all := report.Differences()
+		if as == "" && (len(all) != 1 || all[0].Kind != audit.ForeignTransaction ||
+			all[0].Address != w.deposit.Address || all[0].Records[0].TxHash != "0xforeign") ||
+			as != "" && len(all) != 0 {
+			t.Errorf("acknowledged as %q the audit found %+v", as, all)
+		}
+	}
 }

@@ -36,7 +36,20 @@ func TestAuditFindsMoneyThatIsMissing(t *testing.T) {
 		w.clean(1, 0)
 		w.steal(s.Deposit, milli(200))
 		w.follow()
-		d := w.found(audit.MoneyMissing, s.Deposit.Address)
+
+		a, err := w.engine.Audit(t.Context())
+		w.must(err)
+
+		all := a.Differences()
+		if len(all) != 2 || all[0].Kind != audit.ForeignTransaction || all[0].Records[0].TxHash == "" {
+			t.Fatalf("the audit found %+v, want who took it and what is missing", all)
+		}
+
+		d := all[1]
+		if d.Kind != audit.MoneyMissing || d.Address != s.Deposit.Address {
+			t.Errorf("the audit found %+v", d)
+		}
+
 		hasRecord(t, d, "payment", s.PaymentID)
 		w.check("expected", d.Expected, milli(500))
 
