@@ -41,6 +41,9 @@ type intake struct {
 	trusted map[uint64]string
 	// seen are the ids of payments that the batch shows.
 	seen map[string]bool
+	// paid are our addresses that transfers of the batch pay, dust the transfers that are too small.
+	paid map[chain.Address]invoice.Address
+	dust []observedTransfer
 }
 
 // run applies the batch and writes what changed.
@@ -59,6 +62,10 @@ func (in *intake) run(ctx context.Context) error {
 	}
 
 	if err := in.recordTransfers(ctx, lost); err != nil {
+		return err
+	}
+
+	if err := in.recordDust(ctx); err != nil {
 		return err
 	}
 
@@ -116,6 +123,8 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 	if err != nil || len(matched) == 0 {
 		return err
 	}
+
+	in.paid = addresses
 
 	if matched, err = in.p.arrived(matched); err != nil {
 		return err
@@ -198,6 +207,14 @@ func (in *intake) record(
 		if m.at.IsZero() && p.TxHash == m.TxHash && p.TxIndex == m.Index && p.Status != invoice.Dropped {
 			return nil
 		}
+	}
+
+	if m.Amount.Less(asset.Dust) {
+		if !m.at.IsZero() { // what waits in the pool is told to nobody
+			in.dust = append(in.dust, m)
+		}
+
+		return nil
 	}
 
 	return in.recordNew(ctx, m, to, asset)
