@@ -305,6 +305,54 @@ func TestBalanceWatchingIsPaced(t *testing.T) {
 	}
 }
 
+// An address that is used again is compared sooner: within the hour after a payment, and within a minute when
+// its invoice is open again.
+func TestUsedAddressesAreComparedSooner(t *testing.T) {
+	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
+	w.follow()
+
+	ctx := context.Background()
+	inv := w.sell()
+
+	// row returns the address, after it was put off for a year when later is set.
+	row := func(later bool) invoice.Address {
+		rows, err := w.store.MatchAddresses(
+			ctx, w.chains[0].Network().Space(), []chain.Address{inv.Options[0].Address},
+		)
+		w.must(err)
+
+		if later {
+			rows[0].NextCheck, rows[0].Urgent = w.clock().AddDate(1, 0, 0), false
+			w.must(w.store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+				return tx.UpdateAddresses(ctx, rows[0])
+			}))
+		}
+
+		return rows[0]
+	}
+
+	row(true)
+	w.pay(inv, due)
+	w.mine(1)
+	w.follow()
+
+	if got := row(false); got.NextCheck.After(w.clock().Add(time.Hour)) {
+		t.Errorf("after a payment it is compared at %s, now is %s", got.NextCheck, w.clock())
+	}
+
+	w.confirm()
+	w.want(w.get(inv.ID), invoice.Paid)
+	row(true)
+	w.chains[0].Fork(sim.Fork{Depth: 4, Fate: sim.DropOrphan})
+	w.mine(2)
+	w.follow()
+	w.want(w.get(inv.ID), invoice.Open)
+
+	if got := row(false); !got.Urgent || got.NextCheck.After(w.clock().Add(time.Minute)) {
+		t.Errorf("open again it is compared at %s (urgent %t), now is %s", got.NextCheck, got.Urgent, w.clock())
+	}
+}
+
 // What one second may cost is bounded, and urgent addresses come first.
 func TestBalanceWatchingHasABudget(t *testing.T) {
 	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})

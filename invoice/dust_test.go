@@ -55,6 +55,10 @@ func TestDustAddsUpToPayments(t *testing.T) {
 	w.follow() // in the pool
 	w.settle(time.Minute, 3)
 
+	// Coin from a contract that is too small as well: the balance does not count the stored dust again.
+	w.chains[0].PayInternal(address, chain.Units(500))
+	w.settle(2*time.Minute, 4)
+
 	_, err := w.svc.Hint(context.Background(), inv.ID, first) // its block is read again
 	w.must(err)
 
