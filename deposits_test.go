@@ -33,6 +33,8 @@ type customer struct {
 	engine  *payments.Engine
 	owner   event.Owner
 	deposit invoice.DepositAddress
+	// often has the balances of the deposit address compared at every block.
+	often bool
 }
 
 func newCustomer(t testing.TB, fatalf func(string, ...any), c sim.Config) *customer {
@@ -102,8 +104,30 @@ func (w *customer) pass(d time.Duration, blocks int) {
 		w.now = w.now.Add(d / time.Duration(blocks))
 		w.mu.Unlock()
 		w.chain.Mine(1)
+
+		if w.often {
+			w.compareNow()
+		}
+
 		w.work()
 	}
+}
+
+// compareNow makes the deposit address due for a comparison of its balances.
+func (w *customer) compareNow() {
+	w.t.Helper()
+	w.must(
+		internal.Of(w.engine).Update(context.Background(), func(ctx context.Context, tx payments.Tx) error {
+			rows, err := tx.MatchAddresses(ctx, w.chain.Network().Space(), []chain.Address{w.deposit.Address})
+			if err != nil {
+				return err
+			}
+
+			rows[0].NextCheck, rows[0].Urgent = w.clock().Add(-time.Second), true
+
+			return tx.UpdateAddresses(ctx, rows...)
+		}),
+	)
 }
 
 func (w *customer) payments() []invoice.Payment {
@@ -235,6 +259,7 @@ func TestBalancesThatCannotBeRead(t *testing.T) {
 func TestOwnTransactionsAreNeverUnexplained(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newCustomer(t, rt.Fatalf, sim.Config{NoFinality: true, Seed: rapid.Uint64().Draw(rt, "seed")})
+		w.often = true
 		sent := map[string]chain.Amount{}
 
 		for range rapid.IntRange(1, 12).Draw(rt, "events") {

@@ -22,7 +22,13 @@ func TestDustOfTheCatalogues(t *testing.T) {
 	} {
 		for _, asset := range n.Assets {
 			if asset.Dust.IsZero() || asset.MinAmount.Less(asset.Dust) {
-				t.Errorf("dust of %s on %s is %s, min_amount %s", asset.Symbol, n.Slug, asset.Dust, asset.MinAmount)
+				t.Errorf(
+					"dust of %s on %s is %s, min_amount %s",
+					asset.Symbol,
+					n.Slug,
+					asset.Dust,
+					asset.MinAmount,
+				)
 			}
 		}
 	}

@@ -110,7 +110,8 @@ func TestCoinFromAContractIsFoundInEveryStatus(t *testing.T) {
 			}
 
 			got := w.get(inv.ID)
-			if got.Status != row.status || len(row.flags) > 0 && fmt.Sprint(got.Flags) != fmt.Sprint(row.flags) {
+			if got.Status != row.status ||
+				len(row.flags) > 0 && fmt.Sprint(got.Flags) != fmt.Sprint(row.flags) {
 				t.Errorf("the invoice is %s %v, want %s %v", got.Status, got.Flags, row.status, row.flags)
 			}
 		})
@@ -349,7 +350,12 @@ func TestUsedAddressesAreComparedSooner(t *testing.T) {
 	w.want(w.get(inv.ID), invoice.Open)
 
 	if got := row(false); !got.Urgent || got.NextCheck.After(w.clock().Add(time.Minute)) {
-		t.Errorf("open again it is compared at %s (urgent %t), now is %s", got.NextCheck, got.Urgent, w.clock())
+		t.Errorf(
+			"open again it is compared at %s (urgent %t), now is %s",
+			got.NextCheck,
+			got.Urgent,
+			w.clock(),
+		)
 	}
 }
 

@@ -64,7 +64,13 @@ func TestDustAddsUpToPayments(t *testing.T) {
 
 	if sum, count := w.dustAt(address); sum != "900" || count != 2 || len(w.paymentsOf(inv.ID)) != 0 ||
 		w.published(inv.ID) != "invoice.created" && w.published(inv.ID) != "" {
-		t.Fatalf("%s in %d transfers, payments %+v, events %s", sum, count, w.paymentsOf(inv.ID), w.published(inv.ID))
+		t.Fatalf(
+			"%s in %d transfers, payments %+v, events %s",
+			sum,
+			count,
+			w.paymentsOf(inv.ID),
+			w.published(inv.ID),
+		)
 	}
 
 	third := w.pay(inv, "100")
@@ -80,8 +86,11 @@ func TestDustAddsUpToPayments(t *testing.T) {
 		}
 	}
 
-	if sum, count := w.dustAt(address); sum != "0" || count != 0 || len(found) != 3 || found[first] != "400" ||
-		found[second] != "500" || found[third] != "100" {
+	if sum, count := w.dustAt(
+		address,
+	); sum != "0" || count != 0 || len(found) != 3 || found[first] != "400" ||
+		found[second] != "500" ||
+		found[third] != "100" {
 		t.Errorf("%s in %d transfers are left, the payments are %v", sum, count, found)
 	}
 }

@@ -226,7 +226,10 @@ func (c *balanceCheck) schedule(ctx context.Context, due []invoice.Address, outc
 	rows := make([]invoice.Address, len(due))
 
 	for i, address := range due {
-		since, urgent := address.CreatedAt, false
+		var (
+			since  time.Time
+			urgent bool
+		)
 
 		if inv, known := invoices[address.InvoiceID]; known {
 			since, urgent = lastActive(inv), waitsForMoney(inv)

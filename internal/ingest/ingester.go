@@ -95,18 +95,3 @@ func New(c Config) *Ingester {
 
 // now returns the time that records carry: UTC, in whole milliseconds, as it is stored and shown.
 func (s *Ingester) now() time.Time { return s.clock().UTC().Truncate(time.Millisecond) }
-
-// update runs f in a transaction and returns whether it found something, which is false when it failed.
-func (s *Ingester) update(
-	ctx context.Context,
-	f func(ctx context.Context, tx Tx) (bool, error),
-) (bool, error) {
-	found := false
-
-	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		found, err = f(ctx, tx)
-		return err
-	})
-
-	return found && err == nil, err
-}

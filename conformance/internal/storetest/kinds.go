@@ -99,11 +99,11 @@ var invoiceKinds = []recordKind{
 		},
 	},
 	kindOf[invoice.Dust]{
-		kind:   "Dust",
+		kind: "Dust",
 		setKey: func(d *invoice.Dust, n int) {
 			d.Network, d.Address, d.AssetID = "net", chain.Address(recordID(n)), "s"
 		},
-		store:  store.Tx.PutDust,
+		store: store.Tx.PutDust,
 		read: func(ctx context.Context, tx store.Tx, d *invoice.Dust) (invoice.Dust, error) {
 			all, err := tx.DustOf(ctx, d.Network, []chain.Address{d.Address})
 			return findRecord(all, err, func(invoice.Dust) bool { return true })

@@ -58,7 +58,14 @@ func testDueAddresses(t *testing.T, st store.Store) {
 	} {
 		got, err := st.DueAddresses(t.Context(), "a", c.urgent, c.now, c.limit)
 		if names(got) != c.want || err != nil {
-			t.Errorf("due addresses (urgent %t, %s): %s, %v; want %s", c.urgent, c.now, names(got), err, c.want)
+			t.Errorf(
+				"due addresses (urgent %t, %s): %s, %v; want %s",
+				c.urgent,
+				c.now,
+				names(got),
+				err,
+				c.want,
+			)
 		}
 	}
 
