@@ -40,7 +40,11 @@ func BenchmarkCheckBalances(b *testing.B) {
 			tip := network.Mine(1)
 			db := memory.New()
 
-			prices, err := rate.NewFixed(map[string]string{"ETH/USD": "1", "USDC/USD": "1"}, time.Minute, clock)
+			prices, err := rate.NewFixed(
+				map[string]string{"ETH/USD": "1", "USDC/USD": "1"},
+				time.Minute,
+				clock,
+			)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -67,7 +71,11 @@ func BenchmarkCheckBalances(b *testing.B) {
 				}
 
 				for range shown {
-					d := invoice.DepositAddress{ID: ids.Next(), Network: "simnet", Address: network.NewAddress()}
+					d := invoice.DepositAddress{
+						ID:      ids.Next(),
+						Network: "simnet",
+						Address: network.NewAddress(),
+					}
 					if holds > 0 {
 						network.Fund(d.Address, "SIM", chain.Units(holds))
 					}
