@@ -26,6 +26,10 @@ func TestLeftoversAreThoseOfTheBlock(t *testing.T) {
 			Block:   chain.Ref{Height: height, Hash: "x"},
 		}
 	}
+	sweptAt := []*wallet.Outgoing{row("a", "s", 10)}
+	sweptAbove := []*wallet.Outgoing{row("a", "s", 11)}
+	batchAbove := []*wallet.Outgoing{row("w", "s", 11)}
+	otherAbove := []*wallet.Outgoing{row("a", "o", 11)}
 	live := &wallet.Transaction{
 		ID:       "t",
 		Network:  "n",
@@ -44,12 +48,12 @@ func TestLeftoversAreThoseOfTheBlock(t *testing.T) {
 	}{
 		"waits":                       {status: settlement.Pending, known: true},
 		"under way":                   {status: settlement.Releasing},
-		"swept at the block":          {settlement.Released, at.Time, []*wallet.Outgoing{row("a", "s", 10)}, nil, true, true},
-		"swept above the block":       {settlement.Released, at.Time, []*wallet.Outgoing{row("a", "s", 11)}, nil, false, false},
-		"swept by a batch above it":   {settlement.Released, at.Time, []*wallet.Outgoing{row("w", "s", 11)}, nil, false, false},
+		"swept at the block":          {settlement.Released, at.Time, sweptAt, nil, true, true},
+		"swept above the block":       {settlement.Released, at.Time, sweptAbove, nil, false, false},
+		"swept by a batch above it":   {settlement.Released, at.Time, batchAbove, nil, false, false},
 		"swept, its block not read":   {settlement.Released, at.Time, nil, nil, false, false},
 		"swept long ago, no rows":     {settlement.Released, at.Time.Add(-time.Hour), nil, nil, true, true},
-		"something left it above":     {status: settlement.Pending, rows: []*wallet.Outgoing{row("a", "o", 11)}},
+		"something left it above":     {status: settlement.Pending, rows: otherAbove},
 		"something of ours is queued": {status: settlement.Pending, transaction: live},
 	} {
 		t.Run(name, func(t *testing.T) {
