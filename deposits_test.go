@@ -12,8 +12,10 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -31,6 +33,8 @@ type customer struct {
 	engine  *payments.Engine
 	owner   event.Owner
 	deposit invoice.DepositAddress
+	// often has the balances of the deposit address compared at every block.
+	often bool
 }
 
 func newCustomer(t testing.TB, fatalf func(string, ...any), c sim.Config) *customer {
@@ -100,8 +104,30 @@ func (w *customer) pass(d time.Duration, blocks int) {
 		w.now = w.now.Add(d / time.Duration(blocks))
 		w.mu.Unlock()
 		w.chain.Mine(1)
+
+		if w.often {
+			w.compareNow()
+		}
+
 		w.work()
 	}
+}
+
+// compareNow makes the deposit address due for a comparison of its balances.
+func (w *customer) compareNow() {
+	w.t.Helper()
+	w.must(
+		internal.Of(w.engine).Update(context.Background(), func(ctx context.Context, tx payments.Tx) error {
+			rows, err := tx.MatchAddresses(ctx, w.chain.Network().Space(), []chain.Address{w.deposit.Address})
+			if err != nil {
+				return err
+			}
+
+			rows[0].NextCheck, rows[0].Urgent = w.clock().Add(-time.Second), true
+
+			return tx.UpdateAddresses(ctx, rows...)
+		}),
+	)
 }
 
 func (w *customer) payments() []invoice.Payment {
@@ -121,7 +147,7 @@ func (w *customer) payments() []invoice.Payment {
 func TestHiddenCoinAtADepositAddress(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
 	hidden := w.chain.PayInternal(w.deposit.Address, chain.Pow10(17))
-	w.pass(11*time.Minute, 11)
+	w.pass(70*time.Minute, 35)
 
 	first := w.payments()
 	if len(first) != 1 || first[0].Status != invoice.Confirmed || first[0].DetectedBy != invoice.ByBalance ||
@@ -159,7 +185,7 @@ func TestHiddenCoinAtADepositAddress(t *testing.T) {
 	}
 
 	w.chain.PayInternal(w.deposit.Address, chain.Pow10(16))
-	w.pass(time.Hour, 60)
+	w.pass(70*time.Minute, 70)
 
 	if all := w.payments(); len(all) != 2 || all[1].Amount != chain.Pow10(16) || all[1].TxHash != "" ||
 		all[1].Status != invoice.Confirmed {
@@ -174,9 +200,9 @@ func TestHiddenCoinAtADepositAddress(t *testing.T) {
 // A fork takes such a payment back, and its money's return is the same payment.
 func TestHiddenCoinThatAForkTakesBack(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
-	w.pass(10*time.Minute, 1) // the next block ends a round
+	w.pass(time.Hour, 1) // the address is compared
 	w.chain.PayInternal(w.deposit.Address, chain.Pow10(17))
-	w.pass(10*time.Minute, 1)
+	w.pass(time.Hour, 1)
 
 	seen := w.payments()
 	if len(seen) != 1 || seen[0].Status != invoice.Detected {
@@ -204,7 +230,7 @@ func TestBalancesThatCannotBeRead(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
 	w.chain.PayInternal(w.deposit.Address, chain.Pow10(17))
 	w.chain.Mine(1)
-	w.now = w.now.Add(10 * time.Minute)
+	w.now = w.now.Add(time.Hour)
 	down := errors.New("down")
 
 	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
@@ -233,6 +259,7 @@ func TestBalancesThatCannotBeRead(t *testing.T) {
 func TestOwnTransactionsAreNeverUnexplained(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newCustomer(t, rt.Fatalf, sim.Config{NoFinality: true, Seed: rapid.Uint64().Draw(rt, "seed")})
+		w.often = true
 		sent := map[string]chain.Amount{}
 
 		for range rapid.IntRange(1, 12).Draw(rt, "events") {
@@ -280,4 +307,65 @@ func TestOwnTransactionsAreNeverUnexplained(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Row 41 of the pitfalls: the audit names coin at an address that no record is about.
+func TestAuditNamesCoinWithoutARecord(t *testing.T) {
+	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
+	w.chain.PayInternal(w.deposit.Address, chain.Pow10(17))
+	w.chain.Mine(1)
+	w.work()
+
+	report, err := w.engine.Audit(t.Context())
+	w.must(err)
+
+	all := report.Differences()
+	if len(all) != 1 || all[0].Kind != audit.MoneyUnexplained || all[0].Address != w.deposit.Address ||
+		!all[0].Expected.IsZero() || all[0].Found != chain.Pow10(17) || all[0].AssetID == "" {
+		t.Fatalf("the audit found %+v", all)
+	}
+
+	// Once it is a payment the audit is clean, and names it when no transaction shows for a day.
+	w.pass(70*time.Minute, 35)
+
+	for _, hours := range []int{0, 25} {
+		w.pass(time.Duration(hours+1)*time.Hour, 5)
+
+		report, err = w.engine.Audit(t.Context())
+		w.must(err)
+
+		unnamed := report.Networks[0].Unnamed
+		if !report.Clean() || (len(unnamed) == 1) != (hours == 25) {
+			t.Errorf("after %d hours the audit found %+v, unnamed %+v", hours, report.Differences(), unnamed)
+		}
+	}
+}
+
+// A transaction that took from an address of ours and is not on record is named until a person says what
+// it was.
+func TestAuditNamesAnUnrecordedTransaction(t *testing.T) {
+	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
+	row := wallet.Outgoing{
+		Network: "simnet",
+		Key:     string(w.deposit.Address) + "/0",
+		Address: w.deposit.Address,
+		TxHash:  "0xforeign",
+		Block:   chain.Ref{Height: 1, Hash: "b"},
+	}
+
+	for _, as := range []string{"", "foreign"} {
+		row.Acknowledged = as
+		put := func(ctx context.Context, tx payments.Tx) error { return tx.PutOutgoing(ctx, &row) }
+		w.must(internal.Of(w.engine).Update(t.Context(), put))
+
+		report, err := w.engine.Audit(t.Context())
+		w.must(err)
+
+		all := report.Differences()
+		if as == "" && (len(all) != 1 || all[0].Kind != audit.ForeignTransaction ||
+			all[0].Address != w.deposit.Address || all[0].Records[0].TxHash != "0xforeign") ||
+			as != "" && len(all) != 0 {
+			t.Errorf("acknowledged as %q the audit found %+v", as, all)
+		}
+	}
 }

@@ -3,6 +3,8 @@
 package audit
 
 import (
+	"time"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 )
@@ -46,7 +48,13 @@ type Network struct {
 	// Wallets are the master wallets.
 	Wallets     []Wallet
 	Differences []Difference
+	// Unnamed are payments that only a balance shows and that no transaction was found for within
+	// UnnamedAfter. They are no differences: coin that contracts send is often shown by no node.
+	Unnamed []Record
 }
+
+// UnnamedAfter is how old a payment without a transaction is when the audit names it.
+const UnnamedAfter = 24 * time.Hour
 
 // Wallet is one asset of a master wallet. Its amounts are in base units of the asset.
 type Wallet struct {
@@ -72,10 +80,11 @@ type Kind string
 const (
 	// MoneyMissing: an address holds less than the records explain.
 	MoneyMissing Kind = "money_missing"
-	// MoneyUnexplained: a deposit address holds more than the records explain. A payment that only
-	// a balance shows is one until the follower has found it.
+	// MoneyUnexplained: an address that was shown to payers holds more than the records explain. A payment
+	// that only a balance shows is one until it was compared.
 	MoneyUnexplained Kind = "money_unexplained"
-	// ForeignTransaction: somebody else used the key of an address of ours.
+	// ForeignTransaction: a transaction that is not on record used the key of an address of ours, and
+	// nobody has acknowledged it.
 	ForeignTransaction Kind = "foreign_transaction"
 	// RecordsDisagree: two records contradict each other.
 	RecordsDisagree Kind = "records_disagree"
@@ -100,7 +109,7 @@ type Difference struct {
 
 // Record is a record that moved money, or should have.
 type Record struct {
-	// Object is "payment", "transaction", "payout", "refund", "settlement" or "release".
+	// Object is "payment", "dust", "transaction", "payout", "refund", "settlement" or "release".
 	Object, ID string
 	TxHash     string
 	Height     uint64

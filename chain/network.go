@@ -115,7 +115,8 @@ func (n Network) AssetByID(id string) (Asset, bool) {
 }
 
 // With returns a copy of the network whose assets are complete: each one's id, network and mode are set
-// from the network. Drivers call it once on the network they were configured with.
+// from the network, and Dust is lowered to MinAmount. Drivers call it once on the network they were
+// configured with.
 func (n Network) With(assets ...Asset) Network {
 	all := make([]Asset, 0, len(n.Assets)+len(assets))
 	for _, a := range append(append(all, n.Assets...), assets...) {
@@ -124,6 +125,10 @@ func (n Network) With(assets ...Asset) Network {
 		a.ID = AssetID(n.CAIP2, a.Contract)
 		if a.Price == "" {
 			a.Price = a.Symbol
+		}
+
+		if a.MinAmount.Less(a.Dust) {
+			a.Dust = a.MinAmount
 		}
 
 		all = append(all, a)
@@ -161,6 +166,9 @@ type Asset struct {
 	Decimals uint8
 	// MinAmount is the smallest amount an invoice option may ask for, in base units.
 	MinAmount Amount
+	// Dust is the smallest transfer that is a payment by itself, in base units, at most MinAmount. Smaller
+	// ones are kept until their sum reaches it or completes an invoice. Defaults to 0: there is no dust.
+	Dust Amount
 	// Price is the symbol under which price sources quote the asset; Symbol when empty.
 	Price string
 	// Livemode is the network's.

@@ -30,6 +30,12 @@ type Address struct {
 	Network   string
 	Key       chain.KeyRef
 	CreatedAt time.Time
+	// CheckedAt is the time of the newest block at which its balances were compared with the records.
+	CheckedAt time.Time
+	// NextCheck is when they are compared again; zero for wallets, which are never.
+	NextCheck time.Time
+	// Urgent addresses are compared before the others: those that wait for money.
+	Urgent bool
 }
 
 // DepositStatus is whether a deposit address is handed out.

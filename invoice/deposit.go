@@ -113,6 +113,7 @@ func (d DepositAddress) watched(space chain.Space) Address {
 		Network:          d.Network,
 		Key:              d.Key,
 		CreatedAt:        d.CreatedAt,
+		NextCheck:        d.CreatedAt,
 	}
 }
 

@@ -191,12 +191,26 @@ func (w *harness) follow() {
 func (w *harness) doDueWork() {
 	w.t.Helper()
 
+	w.compareBalances()
+
 	for range 5 {
 		did, err := w.ingester.Step(context.Background())
 		w.must(err)
 
 		if !did {
 			return
+		}
+	}
+}
+
+// compareBalances compares the balances that are due.
+func (w *harness) compareBalances() {
+	w.t.Helper()
+
+	for _, c := range w.chains {
+		_, err := w.ingester.CheckBalances(context.Background(), c.Network().Slug)
+		if !errors.Is(err, fault.Unavailable) { // such as a block that a fork took, until it is followed
+			w.must(err)
 		}
 	}
 }

@@ -47,6 +47,8 @@ func (s *Service) optionAddress(
 			Network:   o.Network,
 			Key:       d.party.Key,
 			CreatedAt: s.now(),
+			NextCheck: s.now(),
+			Urgent:    true,
 		},
 	}, err
 }

@@ -116,15 +116,48 @@ type Reader interface {
 	// MatchAddresses returns, of the addresses given, those that are ours: one indexed query.
 	MatchAddresses(ctx context.Context, space chain.Space, addresses []chain.Address) ([]Address, error)
 
-	// AddressesMade returns the addresses of a kind that were made for a network at or after a
+	// AddressesSince returns the addresses of a kind that were made for a network at or after a
 	// time, newest first; the zero time is for all of them.
 	AddressesSince(ctx context.Context, network string, kind AddressKind, since time.Time) ([]Address, error)
+	// AddressesAfter returns up to limit addresses of a space, in the order of their text, after one;
+	// the empty address is before all of them.
+	AddressesAfter(ctx context.Context, space chain.Space, after chain.Address, limit int) ([]Address, error)
+	// DueAddresses returns up to limit addresses that were made for a network and have a NextCheck that is
+	// not after now, oldest NextCheck first: the urgent ones, or the others.
+	DueAddresses(
+		ctx context.Context,
+		network string,
+		urgent bool,
+		now time.Time,
+		limit int,
+	) ([]Address, error)
+
+	DustReader
 
 	DepositAddress(ctx context.Context, owner event.Owner, id string) (DepositAddress, error)
 	DepositAddresses(ctx context.Context, f DepositFilter) ([]DepositAddress, error)
 
 	// InvoiceSettings returns the settings of an account, or fault.NotFound.
 	InvoiceSettings(ctx context.Context, accountID string) (Settings, error)
+}
+
+// DustReader reads transfers that are too small to be payments.
+type DustReader interface {
+	// DustOf returns the sums of all assets at these addresses of a network, in any order.
+	DustOf(ctx context.Context, network string, addresses []chain.Address) ([]Dust, error)
+	// DustTransfers returns up to limit transfers of an asset to an address, lowest block and then hash
+	// first; 0 is no limit.
+	DustTransfers(
+		ctx context.Context,
+		network string,
+		address chain.Address,
+		assetID string,
+		limit int,
+	) ([]DustTransfer, error)
+	// DustByHash returns the transfers of a network whose transaction is one of these.
+	DustByHash(ctx context.Context, network string, hashes []string) ([]DustTransfer, error)
+	// DustAbove returns the transfers of a network in blocks above a height.
+	DustAbove(ctx context.Context, network string, height uint64) ([]DustTransfer, error)
 }
 
 // Tx is everything one operation of this package may touch.
@@ -142,6 +175,12 @@ type Tx interface {
 	PutDepositAddress(ctx context.Context, d *DepositAddress) error
 	// PutAddress stores an address of ours; fault.Duplicate when its space has it already.
 	PutAddress(ctx context.Context, a Address) error
+	// UpdateAddresses replaces addresses that PutAddress stored. They have no versions: the last write wins.
+	UpdateAddresses(ctx context.Context, addresses ...Address) error
+	PutDust(ctx context.Context, d *Dust) error
+	// PutDustTransfer stores a transfer; fault.Duplicate when it is stored already.
+	PutDustTransfer(ctx context.Context, d DustTransfer) error
+	DeleteDustTransfer(ctx context.Context, network string, key TransferKey) error
 	// ReserveNumbers takes n consecutive numbers from a counter and returns the first; counters
 	// start at first. It is called in transactions of its own, so that creations never queue on one
 	// row.

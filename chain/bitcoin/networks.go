@@ -27,7 +27,7 @@ var (
 		EstimatedConfirmation: 30 * time.Minute,
 		BlockTime:             10 * time.Minute,
 		Livemode:              true,
-		Assets:                []chain.Asset{btc(10_000)},
+		Assets:                []chain.Asset{btc(10_000, 2_000)},
 	}
 	// Testnet4 is the public test network of BIP-94.
 	Testnet4 = chain.Network{
@@ -43,7 +43,7 @@ var (
 		EstimatedConfirmation: 30 * time.Minute,
 		BlockTime:             10 * time.Minute,
 		FaucetURL:             "https://mempool.space/testnet4/faucet",
-		Assets:                []chain.Asset{btc(1_000)},
+		Assets:                []chain.Asset{btc(1_000, 600)},
 	}
 	// Signet is the default network of BIP-325, whose blocks are signed.
 	Signet = chain.Network{
@@ -59,7 +59,7 @@ var (
 		EstimatedConfirmation: 30 * time.Minute,
 		BlockTime:             10 * time.Minute,
 		FaucetURL:             "https://signetfaucet.com",
-		Assets:                []chain.Asset{btc(1_000)},
+		Assets:                []chain.Asset{btc(1_000, 600)},
 	}
 	// Regtest is a private chain whose blocks are mined on demand. Payments confirm after 2 blocks.
 	Regtest = chain.Network{
@@ -71,19 +71,21 @@ var (
 		Rule:          chain.RuleConfirmations,
 		Confirmations: 2,
 		BlockTime:     time.Second,
-		Assets:        []chain.Asset{btc(1_000)},
+		Assets:        []chain.Asset{btc(1_000, 600)},
 	}
 )
 
 // btc returns the native asset with the least payment in satoshi, which must exceed the dust limit of every
-// kind of output.
-func btc(least uint64) chain.Asset {
+// kind of output, and the least output that pays for its own input: 2,000 satoshi do at 29 satoshi per
+// virtual byte (68 virtual bytes).
+func btc(least, dust uint64) chain.Asset {
 	return chain.Asset{
 		Symbol:    "BTC",
 		Name:      "Bitcoin",
 		Kind:      chain.Native,
 		Decimals:  decimals,
 		MinAmount: chain.Units(least),
+		Dust:      chain.Units(dust),
 	}
 }
 

@@ -333,6 +333,10 @@ func Local(chainID uint64, tokens ...chain.Asset) chain.Network {
 // etherAsset returns ether with a minimum amount in wei.
 func etherAsset(minAmount string) chain.Asset { return nativeAsset("ETH", "Ether", minAmount) }
 
+// dustBPS is the part of an asset's minimum amount, in basis points, that a transfer must reach to be a
+// payment by itself: a cent on Ethereum, a tenth of one where fees are lower.
+const dustBPS = 100
+
 // nativeAsset returns a native coin of 18 decimals with a minimum amount in base units.
 func nativeAsset(symbol, name, minAmount string) chain.Asset {
 	return chain.Asset{
@@ -341,6 +345,7 @@ func nativeAsset(symbol, name, minAmount string) chain.Asset {
 		Kind:      chain.Native,
 		Decimals:  18,
 		MinAmount: chain.MustAmount(minAmount),
+		Dust:      chain.MustAmount(minAmount).BPS(dustBPS),
 	}
 }
 
@@ -353,5 +358,6 @@ func tokenAsset(symbol, name string, contract chain.Address, decimals uint8, min
 		Contract:  contract,
 		Decimals:  decimals,
 		MinAmount: chain.MustAmount(minAmount),
+		Dust:      chain.MustAmount(minAmount).BPS(dustBPS),
 	}
 }

@@ -74,6 +74,10 @@ func chainReference(genesisHash string) string {
 	return genesisHash[:min(32, len(genesisHash))]
 }
 
+// dustBPS is the part of an asset's minimum amount, in basis points, that a transfer must reach to be a
+// payment by itself.
+const dustBPS = 100
+
 func sol() chain.Asset {
 	return chain.Asset{
 		Symbol:    "SOL",
@@ -81,6 +85,7 @@ func sol() chain.Asset {
 		Kind:      chain.Native,
 		Decimals:  9,
 		MinAmount: chain.Units(1_000_000),
+		Dust:      chain.Units(1_000_000).BPS(dustBPS),
 	}
 }
 
@@ -93,5 +98,6 @@ func token(symbol, name string, mint chain.Address, decimals uint8, minAmount ui
 		Contract:  mint,
 		Decimals:  decimals,
 		MinAmount: chain.Units(minAmount),
+		Dust:      chain.Units(minAmount).BPS(dustBPS),
 	}
 }

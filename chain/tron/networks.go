@@ -99,6 +99,10 @@ func Private(genesisID string, tokens ...chain.Asset) chain.Network {
 	}
 }
 
+// dustBPS is the part of an asset's least payment, in basis points, that a transfer must reach to be a payment
+// by itself. Dust of less than a cent is a common advertisement here.
+const dustBPS = 100
+
 // trx returns the native asset with its least payment in sun.
 func trx(least string) chain.Asset {
 	return chain.Asset{
@@ -107,6 +111,7 @@ func trx(least string) chain.Asset {
 		Kind:      chain.Native,
 		Decimals:  6,
 		MinAmount: chain.MustAmount(least),
+		Dust:      chain.MustAmount(least).BPS(dustBPS),
 	}
 }
 
@@ -119,5 +124,6 @@ func token(symbol, name string, contract chain.Address, decimals uint8, least st
 		Contract:  contract,
 		Decimals:  decimals,
 		MinAmount: chain.MustAmount(least),
+		Dust:      chain.MustAmount(least).BPS(dustBPS),
 	}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // This file compares the records with the networks. audit_ledger.go adds the records up,
-// audit_balances.go and audit_coins.go compare the sums with the network, audit_records.go and
-// audit_payouts.go compare the records with each other.
+// audit_balances.go and audit_coins.go compare the sums with the network, audit_addresses.go does so for
+// addresses without a record, audit_records.go and audit_payouts.go compare the records with each other.
 
 // maxRecords bounds the records that one difference lists.
 const maxRecords = 100
@@ -24,8 +24,9 @@ const maxRecords = 100
 // Audit reports each difference between what our records say every address of ours holds and what it holds
 // at the newest block whose payments are stored.
 //
-// It changes nothing and may run beside the workers. It reads every record and the balance of every address,
-// so it belongs in a quiet hour, not in a request. It never returns a partial report.
+// It changes nothing and may run beside the workers. It reads every record, and the balance of every address
+// that was ever shown, in pages: it belongs in a quiet hour, not in a request. It never returns a partial
+// report.
 //
 // Errors: fault.Unavailable when the store or a node does not answer.
 func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
@@ -79,7 +80,9 @@ type auditor struct {
 	network chain.Network
 	masters map[chain.Address]event.Owner
 	ledger  *ledger
-	out     audit.Network
+	// dustAbove is dust in blocks above the one that is compared, in base units.
+	dustAbove map[chain.Holding]chain.Amount
+	out   audit.Network
 }
 
 func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
@@ -98,6 +101,10 @@ func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
 	}
 
 	a.out.Differences = append(a.out.Differences, a.ledger.duplicates...)
+	if err := a.addresses(ctx); err != nil {
+		return err
+	}
+
 	if err := a.nonces(ctx); err != nil {
 		return err
 	}
@@ -149,8 +156,15 @@ func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error
 	}
 
 	a.ledger = newLedger(a.network, addresses)
+	a.dustAbove = map[chain.Holding]chain.Amount{}
 
-	return nil
+	above, err := a.config.Store.DustAbove(ctx, a.network.Slug, a.out.At.Height)
+	for _, d := range above {
+		h := chain.Holding{Address: d.Address, AssetID: d.AssetID}
+		a.dustAbove[h] = a.dustAbove[h].Add(d.Amount)
+	}
+
+	return err
 }
 
 // transactions adds our own transactions to the ledger.

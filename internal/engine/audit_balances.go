@@ -24,17 +24,22 @@ func (a *auditor) balances(ctx context.Context, reserved map[chain.Holding]chain
 		return nil
 	}
 
-	for holdings := range slices.Chunk(a.ledger.close(), auditHoldings) {
+	read := func(ctx context.Context, holdings []chain.Holding) ([]chain.Amount, error) {
 		amounts, err := balancer.Balances(ctx, a.out.At, holdings)
-		if err != nil {
-			return err
-		}
-
-		if len(amounts) != len(holdings) {
-			return fault.New(
+		if err == nil && len(amounts) != len(holdings) {
+			err = fault.New(
 				fault.Unavailable, "balances_incomplete", "the driver answered %d of %d balances",
 				len(amounts), len(holdings),
 			)
+		}
+
+		return amounts, err
+	}
+
+	for holdings := range slices.Chunk(a.ledger.close(), auditHoldings) {
+		amounts, err := read(ctx, holdings)
+		if err != nil {
+			return err
 		}
 
 		for i, h := range holdings {
@@ -44,7 +49,7 @@ func (a *auditor) balances(ctx context.Context, reserved map[chain.Holding]chain
 		a.out.Holdings += len(holdings)
 	}
 
-	return nil
+	return a.unexplained(ctx, read)
 }
 
 // compare reports how one balance differs from the ledger, in base units. A master wallet may hold money from

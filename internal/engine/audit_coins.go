@@ -64,32 +64,58 @@ func (a *auditor) coins(
 	}
 
 	for _, h := range a.ledger.close() {
-		unspent, err := a.config.Store.Coins(ctx, a.network.Slug, h.Address)
+		sum, err := a.indexed(ctx, reader, h.Address, spentAbove[h.Address])
 		if err != nil {
 			return err
-		}
-
-		var sum chain.Amount
-
-		for _, c := range append(unspent, spentAbove[h.Address]...) {
-			if c.Height > 0 && c.Height <= a.out.At.Height {
-				sum = sum.Add(c.Amount)
-			}
 		}
 
 		a.compare(h, sum, reserved[h])
 
 		a.out.Holdings++
+	}
 
-		mined := slices.DeleteFunc(unspent, func(c wallet.Coin) bool { return c.Height == 0 })
-		for part := range slices.Chunk(mined, auditHoldings) {
-			if err := a.checkUnspent(ctx, reader, part); err != nil {
-				return err
+	return a.unexplained(ctx, func(ctx context.Context, holdings []chain.Holding) ([]chain.Amount, error) {
+		sums := make([]chain.Amount, len(holdings))
+
+		for i, h := range holdings {
+			if sums[i], err = a.indexed(ctx, reader, h.Address, spentAbove[h.Address]); err != nil {
+				return nil, err
 			}
+		}
+
+		return sums, nil
+	})
+}
+
+// indexed returns what the UTXO index has at an address at the block that is compared, in base units, and
+// compares its coins with the node. spentAbove are the coins that later blocks spent.
+func (a *auditor) indexed(
+	ctx context.Context,
+	reader chain.CoinReader,
+	address chain.Address,
+	spentAbove []wallet.Coin,
+) (chain.Amount, error) {
+	var sum chain.Amount
+
+	unspent, err := a.config.Store.Coins(ctx, a.network.Slug, address)
+	if err != nil {
+		return sum, err
+	}
+
+	for _, c := range append(unspent, spentAbove...) {
+		if c.Height > 0 && c.Height <= a.out.At.Height {
+			sum = sum.Add(c.Amount)
 		}
 	}
 
-	return nil
+	mined := slices.DeleteFunc(unspent, func(c wallet.Coin) bool { return c.Height == 0 })
+	for part := range slices.Chunk(mined, auditHoldings) {
+		if err := a.checkUnspent(ctx, reader, part); err != nil {
+			return sum, err
+		}
+	}
+
+	return sum, nil
 }
 
 // checkUnspent reports coins that are unspent in the UTXO index and not on the node. A coin that a

@@ -50,6 +50,7 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 		for i, p := range page {
 			ids[i] = p.ID
 			a.ledger.payment(p, a.out.At.Height)
+			a.unnamed(p)
 		}
 
 		found, err := a.config.Store.SettlementsOfPayments(ctx, ids)
@@ -89,6 +90,20 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 
 		f.After = page[len(page)-1].ID
 	}
+}
+
+// unnamed notes a payment that only a balance shows for longer than audit.UnnamedAfter.
+func (a *auditor) unnamed(p invoice.Payment) {
+	waits := p.Status == invoice.Detected || p.Status == invoice.Confirmed
+	if p.TxHash != "" || p.Simulated || !waits ||
+		a.config.Now().Sub(p.DetectedAt) < audit.UnnamedAfter {
+		return
+	}
+
+	a.out.Unnamed = append(
+		a.out.Unnamed,
+		audit.Record{Object: "payment", ID: p.ID, Height: p.Block.Height, In: p.Amount},
+	)
 }
 
 // settlements checks each settlement's fees, and the amounts of each release against its sweep.
@@ -189,18 +204,21 @@ func (a *auditor) sweepsOf(
 
 		swept = true
 
+		var brought chain.Amount
+
 		for _, transfer := range t.Transfers {
 			if transfer.To == r.Master.Address && transfer.AssetID == r.AssetID {
-				arrived = arrived.Add(transfer.Amount)
+				brought = brought.Add(transfer.Amount)
 			}
 		}
 
+		arrived = arrived.Add(brought)
 		records = append(records, audit.Record{
 			Object: "transaction",
 			ID:     t.ID,
 			TxHash: t.TxHash,
 			Height: t.Block.Height,
-			In:     arrived,
+			In:     brought,
 		})
 	}
 

@@ -66,8 +66,7 @@ type Engine struct {
 	ids       *id.Source
 	sealer    *seal.Sealer
 	followers []*follow.Follower
-	sweeps    []*balanceSweepLoop // by index of followers
-	bumps     []*bumpLoop         // by index of followers
+	bumps     []*bumpLoop // by index of followers
 	streams   streams
 	watched   walletWatch
 
@@ -132,7 +131,6 @@ func New(c Config) (*Engine, error) {
 		}
 
 		e.followers = append(e.followers, f)
-		e.sweeps = append(e.sweeps, newBalanceSweepLoop(e, f))
 		e.bumps = append(e.bumps, &bumpLoop{engine: e, follower: f})
 	}
 

@@ -110,7 +110,11 @@ func (e *Engine) workers() []worker {
 				paceBalance,
 				func(ctx context.Context) (bool, error) { return false, e.Transactions.RefreshBalances(ctx, n.Slug) },
 			},
-			worker{"deposits of " + n.Slug, paceBalance, e.sweeps[i].checkNext},
+			worker{
+				"unexplained balances of " + n.Slug,
+				paceWorkers,
+				func(ctx context.Context) (bool, error) { return e.checkBalances(ctx, f) },
+			},
 			worker{
 				"retries of " + n.Slug,
 				paceWorkers,

@@ -52,13 +52,12 @@ func (e *Engine) newAccounts() (*account.Service, error) {
 
 func (e *Engine) newIngester() *ingest.Ingester {
 	return ingest.New(ingest.Config{
-		DB:        view[ingest.Tx]{e.config.Store, e, func(tx Tx) ingest.Tx { return tx }},
-		Registry:  e.Networks,
-		Rates:     e.Rates,
-		IDs:       e.ids,
-		Now:       e.config.Now,
-		Log:       e.config.Log,
-		Leftovers: leftoversAt,
+		DB:       view[ingest.Tx]{e.config.Store, e, func(tx Tx) ingest.Tx { return tx }},
+		Registry: e.Networks,
+		Rates:    e.Rates,
+		IDs:      e.ids,
+		Now:      e.config.Now,
+		Log:      e.config.Log,
 	})
 }
 

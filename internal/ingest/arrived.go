@@ -107,7 +107,8 @@ func (s *Ingester) measure(
 
 		out[arrivalKey{m.at.Hash, m.key()}] = m.Amount
 
-		if asset, ok := n.AssetByID(m.AssetID); ok && asset.Kind == chain.Token {
+		if asset, ok := n.AssetByID(m.AssetID); ok && asset.Kind == chain.Token &&
+			!m.Amount.Less(asset.Dust) {
 			byBlock[m.at.Hash] = append(byBlock[m.at.Hash], m.Transfer)
 		}
 	}

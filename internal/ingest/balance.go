@@ -1,268 +1,400 @@
 package ingest
 
+// This file compares the balances of every address that was ever shown with the records (decisions 11,
+// "Balance rises"). unexplained.go turns what nothing explains into payments.
+
 import (
 	"context"
-	"errors"
-	"fmt"
+	"slices"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
-	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
+
+// How often addresses are compared. An address that waits for money is urgent; one that does not any more
+// is compared hourly for a week, then daily for 90 days, then monthly.
+const (
+	urgentEvery = 30 * time.Second
+	freshFor    = 7 * 24 * time.Hour
+	freshEvery  = time.Hour
+	recentFor   = freshFor + 90*24*time.Hour
+	recentEvery = 24 * time.Hour
+	oldEvery    = 30 * 24 * time.Hour
+)
+
+// What balance watching may cost a network: 2,000 balances per second.
+const (
+	balancesPerCall       = 1000
+	balanceCallsPerSecond = 2
+)
+
+// caughtUp is how many blocks a network may be behind its tip for balances to be compared: few nodes know
+// balances of long ago, and until then transfers may still explain them.
+const caughtUp = 16
 
 // errBalances is the error of a node that answered for another number of holdings than asked.
 var errBalances = fault.New(
 	fault.Unavailable, "balance_unreadable", "the node answered for another number of balances than asked",
 )
 
-// optionExcess is native coin at an option's address that no transfer explains.
-type optionExcess struct {
-	option  invoice.Option
+// balanceBudget counts the calls in one second.
+type balanceBudget struct {
+	second time.Time
+	calls  int
+}
+
+// balanceCheck is one comparison: of some addresses, at one block of their network.
+type balanceCheck struct {
+	s       *Ingester
 	network chain.Network
-	asset   chain.Asset
 	at      chain.Ref
-	excess  chain.Amount
 }
 
-// CheckBalances compares the native coin at an open invoice's addresses with its payments, both at the last
-// block that was read. An excess becomes a payment, without a transaction until a transfer explains it: coin
-// that a contract sent shows in no scan. found reports whether there was an excess.
+// CheckBalances compares the balances of addresses of a network that are due, urgent ones first, with one
+// call of its node. They are compared at the last block that was read. An excess over payments, dust and what
+// our own transactions left becomes a payment without a transaction.
 //
-// Addresses that received a confirmed payment are skipped: transactions of ours (a top-up, a sweep) may have
-// moved coin there. Step checks every invoice before it expires; a checkout page may do so sooner.
-func (s *Ingester) CheckBalances(ctx context.Context, invoiceID string) (found bool, err error) {
-	inv, err := s.db.InvoiceByID(ctx, invoiceID)
-	if err != nil || inv.Status != invoice.Open && inv.Status != invoice.Underpaid {
-		return false, err
-	}
-
-	payments, err := s.db.PaymentsOfInvoice(ctx, inv.ID)
+// did reports whether more addresses may be due. It does nothing while the budget of the second is spent,
+// the network is far behind its tip, or its driver cannot read balances.
+func (s *Ingester) CheckBalances(ctx context.Context, network string) (did bool, err error) {
+	driver, err := s.registry.Driver(network)
 	if err != nil {
 		return false, err
-	}
-
-	excesses, wanted, err := s.excesses(ctx, inv, payments)
-	if err != nil || len(excesses) == 0 {
-		return false, err
-	}
-
-	if err := s.fill(ctx, wanted); err != nil {
-		return false, err
-	}
-
-	return s.update(ctx, func(ctx context.Context, tx Tx) (bool, error) {
-		return s.recordExcessesTx(ctx, tx, inv, excesses, wanted)
-	})
-}
-
-// excesses returns what payments do not explain at the invoice's addresses, and the prices that it needs.
-func (s *Ingester) excesses(
-	ctx context.Context,
-	inv invoice.Invoice,
-	payments []invoice.Payment,
-) ([]optionExcess, prices, error) {
-	var all []optionExcess
-
-	wanted := prices{}
-
-	for _, o := range inv.Options {
-		u, ok, err := s.excess(ctx, o, payments)
-		if err != nil {
-			return nil, nil, err
-		}
-
-		if !ok {
-			continue
-		}
-
-		all = append(all, u)
-		wanted.wantUSD(u.asset, u.network)
-
-		if inv.Kind == invoice.Fiat {
-			wanted.want(u.asset.PriceSymbol(), inv.Currency)
-		}
-	}
-
-	return all, wanted, nil
-}
-
-// recordExcessesTx records as payments those excesses that were read at the current block of their
-// network. It records nothing when the invoice changed since it was read.
-func (s *Ingester) recordExcessesTx(
-	ctx context.Context,
-	tx Tx,
-	inv invoice.Invoice,
-	excesses []optionExcess,
-	wanted prices,
-) (found bool, err error) {
-	stored, err := tx.InvoiceByID(ctx, inv.ID)
-	if err != nil || stored.Version != inv.Version {
-		return false, err // something arrived meanwhile: the next check compares anew
-	}
-
-	l := s.newLedger(tx, "", wanted)
-
-	a, err := l.open(ctx, stored)
-	if err != nil {
-		return false, err
-	}
-
-	for _, u := range excesses {
-		cursor, _, err := tx.Cursor(ctx, u.network.Slug)
-		if err != nil {
-			return false, err
-		}
-
-		if cursor.At.Hash != u.at.Hash {
-			continue
-		}
-
-		if err := l.recordExcess(ctx, a, u); err != nil {
-			return false, err
-		}
-
-		found = true
-	}
-
-	if err := l.setRequired(a); err != nil {
-		return false, err
-	}
-
-	l.notifyNew(a)
-
-	return found, l.flush(ctx)
-}
-
-// excess reads one option's balance and returns what exceeds its payments. ok is false when there is no
-// excess, or none can be determined.
-func (s *Ingester) excess(
-	ctx context.Context,
-	o invoice.Option,
-	payments []invoice.Payment,
-) (u optionExcess, ok bool, err error) {
-	driver, err := s.registry.Driver(o.Network)
-	if err != nil || !o.Selected() {
-		return u, false, nil // a network that is not served any more is not read
 	}
 
 	balancer, can := driver.(chain.Balancer)
+	n := driver.Network()
 
-	asset, native, err := s.registry.AssetByID(o.Network, o.AssetID)
-	if err != nil || !can || asset.ID != native.ID {
-		return u, false, nil
+	if !can || len(n.Assets) == 0 {
+		return false, nil
 	}
 
-	cursor, err := s.cursor(ctx, o.Network)
-	if err != nil || cursor.At.IsZero() {
-		return u, false, err
+	cursor, err := s.cursor(ctx, network)
+	if err != nil || cursor.At.IsZero() || cursor.At.Height+caughtUp < cursor.Tip.Height {
+		return false, err
 	}
 
-	explained, ok := explainedAmount(o, cursor, payments)
-	if !ok {
-		return u, false, nil
+	limit := max(1, balancesPerCall/len(n.Assets))
+
+	due, err := s.dueAddresses(ctx, network, limit)
+	if err != nil || len(due) == 0 || !s.spendBalanceCall(network) {
+		return false, err
 	}
 
-	holdings := []chain.Holding{{Address: o.Address, AssetID: o.AssetID}}
+	check := &balanceCheck{s: s, network: n, at: cursor.At}
 
-	balances, err := balancer.Balances(ctx, cursor.At, holdings)
-	if err != nil {
-		return u, false, fmt.Errorf("reading the balance of %s on %s: %w", o.Address, o.Network, err)
-	}
-
-	if len(balances) != 1 {
-		return u, false, fault.New(
-			fault.Unavailable, "balance_unreadable",
-			"the node of %s answered %d balances for one address",
-			o.Network, len(balances),
-		)
-	}
-
-	u = optionExcess{
-		option:  o,
-		network: driver.Network(),
-		asset:   asset,
-		at:      cursor.At,
-		excess:  balances[0].SubFloor(explained),
-	}
-
-	return u, !u.excess.IsZero() && !chain.MaxTransfer.Less(u.excess), nil
+	return len(due) == limit, check.run(ctx, balancer, due)
 }
 
-// explainedAmount returns the sum, in base units, of the payments at the option's address up to the
-// cursor. ok is false where a confirmed payment may have led to transactions of ours, or one
-// without a transaction waits.
-func explainedAmount(
-	o invoice.Option,
-	cursor scan.Cursor,
-	payments []invoice.Payment,
-) (sum chain.Amount, ok bool) {
-	for _, p := range payments {
-		if p.Network != o.Network || p.Address != o.Address || p.Simulated {
+// dueAddresses returns the addresses to compare next, urgent ones first.
+func (s *Ingester) dueAddresses(ctx context.Context, network string, limit int) ([]invoice.Address, error) {
+	now := s.now()
+
+	due, err := s.db.DueAddresses(ctx, network, true, now, limit)
+	if err != nil || len(due) == limit {
+		return due, err
+	}
+
+	others, err := s.db.DueAddresses(ctx, network, false, now, limit-len(due))
+
+	return append(due, others...), err
+}
+
+// spendBalanceCall takes one call from the budget of this second, and reports whether there was one.
+func (s *Ingester) spendBalanceCall(network string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	budget := s.budgets[network]
+	if second := s.now().Truncate(time.Second); !second.Equal(budget.second) {
+		budget = balanceBudget{second: second}
+	}
+
+	if budget.calls >= balanceCallsPerSecond {
+		return false
+	}
+
+	budget.calls++
+	s.budgets[network] = budget
+
+	return true
+}
+
+// run reads the balances of the addresses, compares them and schedules the next comparison.
+func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []invoice.Address) error {
+	balances, err := c.read(ctx, balancer, due)
+	if err != nil {
+		return err
+	}
+
+	unconfirmed, err := c.unconfirmed(ctx)
+	if err != nil {
+		return err
+	}
+
+	width := len(c.network.Assets)
+	outcomes := make([]outcome, len(due))
+
+	for i, address := range due {
+		found := balances[i*width : (i+1)*width]
+
+		// Most addresses were swept and hold nothing: they cost no query.
+		if !slices.ContainsFunc(found, notZero) && !unconfirmed[address.Address] {
+			outcomes[i] = compared
 			continue
 		}
 
-		switch {
-		case p.Status == invoice.Confirmed || p.Status == invoice.Orphaned && p.TxHash != "":
-			return sum, false
-		case p.Status == invoice.Detected && p.TxHash == "":
-			return sum, false
-		case p.Status == invoice.Detected && p.AssetID == o.AssetID && !p.Block.IsZero() &&
-			p.Block.Height <= cursor.At.Height:
-			sum = sum.Add(p.Amount)
+		if outcomes[i], err = c.compare(ctx, address, found); err != nil {
+			return err
 		}
 	}
 
-	return sum, true
+	return c.schedule(ctx, due, outcomes)
 }
 
-// recordExcess records the excess: as the payment without a transaction that a fork took back and
-// that is there again, or as a new one.
-func (l *ledger) recordExcess(ctx context.Context, a *entry, u optionExcess) error {
-	for _, p := range a.payments {
-		here := p.Network == u.network.Slug && p.Address == u.option.Address && p.AssetID == u.asset.ID
-		if here && p.Status == invoice.Orphaned && p.TxHash == "" {
-			if p.Amount != u.excess {
-				return nil // it is dropped first
-			}
+func notZero(a chain.Amount) bool { return !a.IsZero() }
 
-			return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Observe(u.at) })
+// read returns the balances of every address in base units: for each one per asset, in order.
+func (c *balanceCheck) read(
+	ctx context.Context,
+	balancer chain.Balancer,
+	due []invoice.Address,
+) ([]chain.Amount, error) {
+	holdings := make([]chain.Holding, 0, len(due)*len(c.network.Assets))
+
+	for _, address := range due {
+		for _, asset := range c.network.Assets {
+			holdings = append(holdings, chain.Holding{Address: address.Address, AssetID: asset.ID})
 		}
 	}
 
-	_, _, err := l.enter(ctx, invoice.Payment{
-		ID:         l.s.ids.Next(),
-		Owner:      a.invoice.Owner,
-		Status:     invoice.Detected,
-		InvoiceID:  a.invoice.ID,
-		Network:    u.network.Slug,
-		Asset:      u.asset.Symbol,
-		AssetID:    u.asset.ID,
-		Contract:   u.asset.Contract,
-		Decimals:   u.asset.Decimals,
-		Address:    u.option.Address,
-		Key:        u.option.Key,
-		Amount:     u.excess,
-		Block:      u.at,
-		Required:   u.network.Confirmations,
-		DetectedBy: invoice.ByBalance,
-		DetectedAt: l.now,
-	}, u.option.ID, u.asset)
+	balances, err := balancer.Balances(ctx, c.at, holdings)
+	if err != nil {
+		return nil, fault.Wrap(
+			err, fault.Unavailable, "balance_unreadable", "balances of %s at block %d could not be read",
+			c.network.Slug, c.at.Height,
+		)
+	}
 
-	return err
+	if len(balances) != len(holdings) {
+		return nil, errBalances
+	}
+
+	return balances, nil
 }
 
-// checkBeforeExpiry checks the balances of an invoice whose deadline has passed.
-func (s *Ingester) checkBeforeExpiry(ctx context.Context, inv invoice.Invoice) error {
-	if s.now().Before(inv.Deadline()) {
+// unconfirmed returns the addresses with an unconfirmed payment that only a balance shows.
+func (c *balanceCheck) unconfirmed(ctx context.Context) (map[chain.Address]bool, error) {
+	waiting, err := c.s.unconfirmed(ctx, c.s.db, c.network.Slug, c.at.Height)
+	if err != nil {
+		return nil, err
+	}
+
+	out := map[chain.Address]bool{}
+
+	for _, p := range waiting {
+		if p.TxHash == "" && !p.Simulated {
+			out[p.Address] = true
+		}
+	}
+
+	return out, nil
+}
+
+// outcome is what a comparison means for the next one.
+type outcome int
+
+const (
+	// stale: the block left the chain, so nothing was compared.
+	stale outcome = iota
+	// compared: nothing is left to do.
+	compared
+	// waits: an excess is to be read again.
+	waits
+)
+
+// schedule stores when the addresses were compared, and sets when they are next.
+func (c *balanceCheck) schedule(ctx context.Context, due []invoice.Address, outcomes []outcome) error {
+	invoices, err := c.invoicesOf(ctx, due)
+	if err != nil {
+		return err
+	}
+
+	rows := make([]invoice.Address, len(due))
+
+	for i, address := range due {
+		var (
+			since  time.Time
+			urgent bool
+		)
+
+		if inv, known := invoices[address.InvoiceID]; known {
+			since, urgent = lastActive(inv), waitsForMoney(inv)
+		} else if since, err = c.lastDeposit(ctx, address); err != nil {
+			return err
+		}
+
+		if outcomes[i] != stale {
+			address.CheckedAt = c.at.Time
+		}
+
+		address.Urgent = urgent || outcomes[i] != compared
+		address.NextCheck = nextCheck(c.s.now(), since, address.Urgent)
+		rows[i] = address
+	}
+
+	return c.s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		return tx.UpdateAddresses(ctx, rows...)
+	})
+}
+
+// invoicesOf returns the invoices of the addresses, by id.
+func (c *balanceCheck) invoicesOf(
+	ctx context.Context,
+	due []invoice.Address,
+) (map[string]invoice.Invoice, error) {
+	var ids []string
+
+	for _, address := range due {
+		if address.InvoiceID != "" {
+			ids = append(ids, address.InvoiceID)
+		}
+	}
+
+	out := make(map[string]invoice.Invoice, len(ids))
+	if len(ids) == 0 {
+		return out, nil
+	}
+
+	list, err := c.s.db.InvoicesByID(ctx, ids)
+	for _, inv := range list {
+		out[inv.ID] = inv
+	}
+
+	return out, err
+}
+
+// waitsForMoney reports whether an invoice is one that money is looked for within a minute. A pending one
+// may be open again at any moment.
+func waitsForMoney(inv invoice.Invoice) bool {
+	return inv.Status == invoice.Open || inv.Status == invoice.Underpaid || inv.Status == invoice.Pending
+}
+
+// lastActive returns when an invoice last changed as far as payers are concerned.
+func lastActive(inv invoice.Invoice) time.Time {
+	return slices.MaxFunc(
+		[]time.Time{inv.CreatedAt, inv.PaidAt, inv.ExpiredAt, inv.CanceledAt, inv.RefundedAt},
+		time.Time.Compare,
+	)
+}
+
+// lastDeposit returns when a deposit address was made or last received a payment. Within the first pace the
+// difference does not matter and is not read.
+func (c *balanceCheck) lastDeposit(ctx context.Context, address invoice.Address) (time.Time, error) {
+	if address.DepositAddressID == "" || c.s.now().Sub(address.CreatedAt) < freshFor {
+		return address.CreatedAt, nil
+	}
+
+	d, err := c.s.db.DepositAddress(ctx, address.Owner, address.DepositAddressID)
+	if err != nil {
+		return time.Time{}, err
+	}
+
+	return slices.MaxFunc([]time.Time{d.CreatedAt, d.LastPaymentAt}, time.Time.Compare), nil
+}
+
+// nextCheck returns when an address is compared again whose last activity was at since.
+func nextCheck(now, since time.Time, urgent bool) time.Time {
+	switch age := now.Sub(since); {
+	case urgent:
+		return now.Add(urgentEvery)
+	case age < freshFor:
+		return now.Add(freshEvery)
+	case age < recentFor:
+		return now.Add(recentEvery)
+	}
+
+	return now.Add(oldEvery)
+}
+
+// checkSoon brings the next comparison of addresses forward: an urgent one within a minute, others within
+// the hour. It writes only those that are scheduled later.
+func checkSoon(ctx context.Context, tx invoice.Tx, now time.Time, urgent bool, all ...invoice.Address) error {
+	var rows []invoice.Address
+
+	next := nextCheck(now, now, urgent)
+
+	for _, address := range all {
+		if address.NextCheck.IsZero() || !address.NextCheck.After(next) {
+			continue
+		}
+
+		address.NextCheck, address.Urgent = next, urgent
+		rows = append(rows, address)
+	}
+
+	if len(rows) == 0 {
 		return nil
 	}
 
-	_, err := s.CheckBalances(ctx, inv.ID)
-	if errors.Is(err, fault.NotFound) {
-		return nil
+	return tx.UpdateAddresses(ctx, rows...)
+}
+
+// comparedUpTo returns the time up to which money at an invoice's options was looked for, by network: that of
+// the last block that was read, and where balances can be read, at which they were compared.
+func (s *Ingester) comparedUpTo(
+	ctx context.Context,
+	tx Tx,
+	inv invoice.Invoice,
+) (map[string]time.Time, error) {
+	upTo := map[string]time.Time{}
+
+	for _, o := range inv.Options {
+		if !o.Selected() {
+			continue
+		}
+
+		cursor, _, err := tx.Cursor(ctx, o.Network)
+		if err != nil {
+			return nil, err
+		}
+
+		at, err := s.optionComparedAt(ctx, tx, o, cursor)
+		if err != nil {
+			return nil, err
+		}
+
+		if known, seen := upTo[o.Network]; !seen || at.Before(known) {
+			upTo[o.Network] = at
+		}
 	}
 
-	return err
+	return upTo, nil
+}
+
+// optionComparedAt returns the time up to which money at one option was looked for.
+func (s *Ingester) optionComparedAt(
+	ctx context.Context,
+	tx Tx,
+	o invoice.Option,
+	cursor scan.Cursor,
+) (time.Time, error) {
+	driver, err := s.registry.Driver(o.Network)
+	if err != nil {
+		return time.Time{}, nil //nolint:nilerr // a network that is not served any more is not read
+	}
+
+	if _, can := driver.(chain.Balancer); !can {
+		return cursor.At.Time, nil
+	}
+
+	rows, err := tx.MatchAddresses(ctx, driver.Network().Space(), []chain.Address{o.Address})
+	if err != nil || len(rows) == 0 || rows[0].CheckedAt.After(cursor.At.Time) {
+		return cursor.At.Time, err
+	}
+
+	return rows[0].CheckedAt, nil
 }

@@ -3,9 +3,10 @@
 //
 // A batch is prepared before its transaction (batch.go: matched, prices read) and applied in it
 // (intake.go: recorded, credited in credit.go, confirmed in confirm.go). ledger.go is what one
-// transaction reads and changes. hint.go and simulate.go add single payments. balance.go and
-// unexplained.go find money that no transfer shows; attach.go attaches its transfer later. retry.go
-// stores what failed with its batch, worker.go does what is due by time.
+// transaction reads and changes. hint.go and simulate.go add single payments. balance.go
+// watches the balances of all addresses, unexplained.go records what no transfer shows, leftovers.go leaves
+// out what our own transactions moved, attach.go attaches its transfer later. retry.go stores what failed
+// with its batch, worker.go does what is due by time.
 //
 // The records and their state machines are package invoice's.
 package ingest
@@ -38,7 +39,7 @@ type DB interface {
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }
 
-// Config holds what an Ingester needs. All but Log and Kept are required.
+// Config holds what an Ingester needs. All but Log are required.
 type Config struct {
 	DB       DB
 	Registry *chain.Registry
@@ -48,10 +49,6 @@ type Config struct {
 
 	// Log defaults to none.
 	Log *slog.Logger
-
-	// Kept returns what our own transactions left at a deposit address. Without it CheckDeposits
-	// does nothing.
-	Leftovers LeftoversFunc
 }
 
 // Ingester records what arrives at our addresses. It is safe for concurrent use.
@@ -62,7 +59,6 @@ type Ingester struct {
 	ids      invoice.IDs
 	clock    func() time.Time
 	log      *slog.Logger
-	kept     LeftoversFunc
 
 	mu sync.Mutex
 	// The maps below are hints of this process alone, by network.
@@ -73,6 +69,8 @@ type Ingester struct {
 	suspects map[string]map[chain.Ref]rereadBlock
 	// uses are what the transactions of payments spend, by hash.
 	uses map[string]map[string]*use
+	// budgets are what balance watching spent of the current second.
+	budgets map[string]balanceBudget
 }
 
 // New returns an Ingester. It starts nothing.
@@ -88,27 +86,12 @@ func New(c Config) *Ingester {
 		ids:      c.IDs,
 		clock:    c.Now,
 		log:      c.Log,
-		kept:     c.Leftovers,
 		wanted:   map[string]map[pair]bool{},
 		suspects: map[string]map[chain.Ref]rereadBlock{},
 		uses:     map[string]map[string]*use{},
+		budgets:  map[string]balanceBudget{},
 	}
 }
 
 // now returns the time that records carry: UTC, in whole milliseconds, as it is stored and shown.
 func (s *Ingester) now() time.Time { return s.clock().UTC().Truncate(time.Millisecond) }
-
-// update runs f in a transaction and returns whether it found something, which is false when it failed.
-func (s *Ingester) update(
-	ctx context.Context,
-	f func(ctx context.Context, tx Tx) (bool, error),
-) (bool, error) {
-	found := false
-
-	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		found, err = f(ctx, tx)
-		return err
-	})
-
-	return found && err == nil, err
-}

@@ -41,6 +41,9 @@ type intake struct {
 	trusted map[uint64]string
 	// seen are the ids of payments that the batch shows.
 	seen map[string]bool
+	// paid are our addresses that transfers of the batch pay, dust the transfers that are too small.
+	paid map[chain.Address]invoice.Address
+	dust []observedTransfer
 }
 
 // run applies the batch and writes what changed.
@@ -59,6 +62,10 @@ func (in *intake) run(ctx context.Context) error {
 	}
 
 	if err := in.recordTransfers(ctx, lost); err != nil {
+		return err
+	}
+
+	if err := in.recordDust(ctx); err != nil {
 		return err
 	}
 
@@ -116,6 +123,8 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 	if err != nil || len(matched) == 0 {
 		return err
 	}
+
+	in.paid = addresses
 
 	if matched, err = in.p.arrived(matched); err != nil {
 		return err
@@ -224,6 +233,14 @@ func (in *intake) record(
 		}
 	}
 
+	if m.Amount.Less(asset.Dust) {
+		if !m.at.IsZero() { // what waits in the pool is told to nobody
+			in.dust = append(in.dust, m)
+		}
+
+		return nil
+	}
+
 	return in.recordNew(ctx, m, to, asset)
 }
 
@@ -293,73 +310,6 @@ func (in *intake) reportContradiction(ctx context.Context, p *invoice.Payment, m
 	)
 }
 
-// displace drops the payments whose transactions stand in blocks of the batch that do not hold them: they
-// failed there, or pay somebody or something else.
-func (in *intake) displace(ctx context.Context, lost map[string]invoice.Payment) error {
-	mined := in.minedHashes()
-	if len(mined) == 0 {
-		return nil
-	}
-
-	candidates, err := in.tx.UnminedPayments(ctx, in.n.Slug)
-	if err != nil {
-		return err
-	}
-
-	for _, id := range slices.Sorted(maps.Keys(lost)) {
-		candidates = append(candidates, lost[id])
-	}
-
-	for _, stored := range candidates {
-		failed, found := mined[stored.TxHash]
-		if !found || stored.TxIndex >= chain.InternalIndex && !failed || stored.Simulated ||
-			in.seen[stored.ID] || !in.p.takes(stored.TransferKey()) {
-			continue // blocks do not show the internal transfers of a transaction
-		}
-
-		a, p, err := in.payment(ctx, stored)
-		if err != nil {
-			return err
-		}
-
-		delete(lost, p.ID)
-
-		if err := in.move(
-			a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Displace(in.now) },
-		); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// minedHashes returns the transactions that the blocks of the batch are known to hold with all that they
-// moved, and whether each failed.
-func (in *intake) minedHashes() map[string]bool {
-	mined := map[string]bool{}
-	if in.p.partial {
-		return mined
-	}
-
-	driver, err := in.s.registry.Driver(in.n.Slug)
-	_, whole := driver.(chain.BlockScanner)
-
-	for _, block := range in.p.batch.Blocks {
-		for _, t := range block.Transfers {
-			if whole && err == nil { // by address, a block shows what was asked for
-				mined[t.TxHash] = false
-			}
-		}
-
-		for _, spend := range block.Spent {
-			mined[spend.By] = spend.Failed
-		}
-	}
-
-	return mined
-}
-
 // recordNew adds a payment that was not known.
 func (in *intake) recordNew(
 	ctx context.Context,
@@ -398,9 +348,11 @@ func (in *intake) recordNew(
 		p.DueAt = in.now.Add(postponed) // no scan may ever show it: Step looks for its block
 	}
 
-	_, _, err = in.enter(ctx, p, to.OptionID, asset)
+	if _, _, err = in.enter(ctx, p, to.OptionID, asset); err != nil {
+		return err
+	}
 
-	return err
+	return checkSoon(ctx, in.tx, in.now, false, to)
 }
 
 // orphan takes back a payment whose block left the chain.

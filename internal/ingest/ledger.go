@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -277,6 +278,10 @@ func (l *ledger) flush(ctx context.Context) error {
 		before := a.invoice.Status
 		types := a.invoice.Recompute(a.values(), l.now)
 
+		if err := l.checkReopened(ctx, a.invoice, before); err != nil {
+			return err
+		}
+
 		moved, err := invoice.Put(ctx, l.tx, a.invoice, before, types, l.now)
 		if err != nil {
 			return err
@@ -298,6 +303,31 @@ func (l *ledger) flush(ctx context.Context) error {
 	}
 
 	return l.tx.AppendEvents(ctx, events...)
+}
+
+// checkReopened has the addresses of an invoice compared soon that waits for money again.
+func (l *ledger) checkReopened(ctx context.Context, inv *invoice.Invoice, before invoice.Status) error {
+	if was := (invoice.Invoice{Status: before}); waitsForMoney(was) || !waitsForMoney(*inv) {
+		return nil
+	}
+
+	for _, o := range inv.Options {
+		n, served := l.s.registry.Network(o.Network)
+		if !served || !o.Selected() {
+			continue
+		}
+
+		rows, err := l.tx.MatchAddresses(ctx, n.Space(), []chain.Address{o.Address})
+		if err != nil {
+			return err
+		}
+
+		if err := checkSoon(ctx, l.tx, l.now, true, rows...); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // values returns copies of the payments.

@@ -36,7 +36,11 @@ type rereadBlock struct {
 // that was checked against its header and shows less corrects the payment; one that shows nothing of it
 // drops it. It fails with invoice.ErrUnprepared when the block was not read again yet.
 func (in *intake) confirmRead(a *entry, p *invoice.Payment) error {
-	if p.DetectedBy == invoice.ByBalance && p.TxHash == "" || !in.s.canReread(p.Network) {
+	if p.TxHash == "" {
+		return nil // only its balance, read again, confirms it
+	}
+
+	if !in.s.canReread(p.Network) {
 		return in.confirm(a, p)
 	}
 

@@ -1,308 +1,351 @@
 package ingest
 
-// This file finds money at deposit addresses that no transfer shows, by what the addresses hold.
+// This file turns balances that no record explains into payments, and follows those until they confirm.
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// caughtUp is how many blocks a network may be behind its tip for balances to be compared.
-const caughtUp = 16
+// maxCompares is how often an address is compared again because a price was missing.
+const maxCompares = 4
 
-// Leftovers is what our own transactions left at a deposit address.
-type Leftovers struct {
-	// Moved are the payments, by id, whose money is not there any more.
-	Moved map[string]bool
-	// Coin is what they left of native coin beside the payments.
-	Coin chain.Amount
-}
-
-// LeftoversFunc returns what our own transactions left at an address of its payments, as of block at. ok is
-// false when that is unknown: while a transaction of ours touches the address, or may have since that block.
-type LeftoversFunc func(
+// compare compares the balances of an address, one per asset of its network, with the records.
+func (c *balanceCheck) compare(
 	ctx context.Context,
-	tx Tx,
-	network string,
-	address chain.Address,
-	payments []invoice.Payment,
-	at chain.Ref,
-) (k Leftovers, ok bool, err error)
-
-// CheckDeposits compares the balances of deposit addresses of one network with their payments and
-// our own transactions, both at the last block that was read. An excess becomes a payment, without
-// a transaction until a transfer explains it. found is the number of excesses.
-//
-// It checks the native coin, which contracts send without a trace in blocks and receipts. Where transfers are
-// queried by address it checks tokens too, because such answers are known to be incomplete.
-func (s *Ingester) CheckDeposits(
-	ctx context.Context,
-	network string,
-	deposits []invoice.DepositAddress,
-) (found int, err error) {
-	driver, err := s.registry.Driver(network)
-	if err != nil {
-		return 0, err
-	}
-
-	balancer, can := driver.(chain.Balancer)
-
-	cursor, err := s.cursor(ctx, network)
-	if err != nil || !can || s.kept == nil || cursor.At.IsZero() || len(deposits) == 0 {
-		return 0, err
-	}
-
-	if cursor.At.Height+caughtUp < cursor.Tip.Height {
-		// few nodes know balances of long ago; until the network is caught up, transfers may still
-		// explain them
-		return 0, nil
-	}
-
-	assets := checkedAssets(driver)
-
-	balances, err := depositBalances(ctx, balancer, network, cursor.At, deposits, assets)
-	if err != nil {
-		return 0, err
-	}
-
-	for i, balance := range balances {
-		if balance.IsZero() || chain.MaxTransfer.Less(balance) {
-			continue // a swept address holds nothing: most addresses cost no query
-		}
-
-		held := depositBalance{
-			deposit: deposits[i/len(assets)],
-			network: driver.Network(),
-			asset:   assets[i%len(assets)],
-			at:      cursor.At,
-			balance: balance,
-		}
-
-		recorded, err := s.checkDeposit(ctx, held)
-		if err != nil {
-			return found, fmt.Errorf("deposit address %s: %w", held.deposit.ID, err)
-		}
-
-		if recorded {
-			found++
-		}
-	}
-
-	return found, nil
-}
-
-// depositBalances returns the balances at a block of every deposit address, in base units: for each
-// address one per asset, in order.
-func depositBalances(
-	ctx context.Context,
-	balancer chain.Balancer,
-	network string,
-	at chain.Ref,
-	deposits []invoice.DepositAddress,
-	assets []chain.Asset,
-) ([]chain.Amount, error) {
-	var holdings []chain.Holding
-
-	for _, d := range deposits {
-		for _, a := range assets {
-			holdings = append(holdings, chain.Holding{Address: d.Address, AssetID: a.ID})
-		}
-	}
-
-	balances, err := balancer.Balances(ctx, at, holdings)
-	if err != nil {
-		return nil, fmt.Errorf("reading balances of deposit addresses on %s: %w", network, err)
-	}
-
-	if len(balances) != len(holdings) {
-		return nil, fault.New(
-			fault.Unavailable, "balance_unreadable",
-			"the node of %s answered %d balances for %d addresses",
-			network, len(balances), len(holdings),
-		)
-	}
-
-	return balances, nil
-}
-
-// checkedAssets returns the assets whose balances are compared.
-func checkedAssets(driver chain.Driver) []chain.Asset {
-	n := driver.Network()
-	if _, byAddress := driver.(chain.AddressScanner); byAddress {
-		return n.Assets
-	}
-
-	native, _ := n.Native()
-
-	return []chain.Asset{native}
-}
-
-// depositBalance is the balance of a deposit address in one asset at a block, in base units.
-type depositBalance struct {
-	deposit invoice.DepositAddress
-	network chain.Network
-	asset   chain.Asset
-	at      chain.Ref
-	balance chain.Amount
-}
-
-// checkDeposit records the excess of a balance as a payment, and reports whether there was one.
-func (s *Ingester) checkDeposit(ctx context.Context, k depositBalance) (bool, error) {
+	address invoice.Address,
+	found []chain.Amount,
+) (outcome, error) {
 	wanted := prices{} // read only where there is an excess, and the value decides on confirmations
 
 	for try := 1; ; try++ {
-		found, err := s.update(ctx, func(ctx context.Context, tx Tx) (bool, error) {
-			return s.checkDepositTx(ctx, tx, k, wanted)
+		var result outcome
+
+		err := c.s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+			result, err = c.compareTx(ctx, tx, address, found, wanted)
+			return err
 		})
-		if !errors.Is(err, invoice.ErrUnprepared) || try == 4 {
-			return found, err
+		if !errors.Is(err, invoice.ErrUnprepared) || try == maxCompares {
+			return result, err
 		}
 
-		s.recall(k.network.Slug, wanted)
+		c.s.recall(c.network.Slug, wanted)
 
-		if err := s.fill(ctx, wanted); err != nil {
-			return false, err
+		if err := c.s.fill(ctx, wanted); err != nil {
+			return stale, err
 		}
 	}
 }
 
-// checkDepositTx is checkDeposit in tx; invoice.ErrUnprepared when a price is missing from wanted.
-func (s *Ingester) checkDepositTx(ctx context.Context, tx Tx, k depositBalance, wanted prices) (bool, error) {
-	cursor, _, err := tx.Cursor(ctx, k.network.Slug)
-	if err != nil || cursor.At.Hash != k.at.Hash {
-		return false, err // blocks were read meanwhile: the next check compares anew
+// comparison is a compare in one transaction.
+type comparison struct {
+	*ledger
+	check   *balanceCheck
+	address invoice.Address
+	// cursor is the network's, as of the block of the balances.
+	cursor scan.Cursor
+	// entry is what the address belongs to, once something of it changed.
+	entry *entry
+	// ripe are payments whose balance was read again and is still there.
+	ripe []*invoice.Payment
+	// waits is set when an excess is to be read again.
+	waits bool
+}
+
+// compareTx is compare in tx; invoice.ErrUnprepared when a price is missing from wanted.
+func (c *balanceCheck) compareTx(
+	ctx context.Context,
+	tx Tx,
+	address invoice.Address,
+	found []chain.Amount,
+	wanted prices,
+) (outcome, error) {
+	cursor, _, err := tx.Cursor(ctx, c.network.Slug)
+	if err != nil || !canonical(cursor, c.at) {
+		return stale, err
 	}
 
-	payments, err := allOfDeposit(ctx, tx, k.deposit)
+	payments, err := c.paymentsOf(ctx, tx, address)
 	if err != nil {
-		return false, err
+		return stale, err
 	}
 
-	kept, ok, err := s.kept(ctx, tx, k.network.Slug, k.deposit.Address, payments, k.at)
-	if err != nil || !ok {
-		return false, err
+	left, known, err := leftoversAt(ctx, tx, c.network.Slug, address.Address, payments, c.at)
+	if err != nil || !known {
+		return compared, err
 	}
 
-	explained, back, ok := k.explained(payments, kept)
-
-	excess := k.balance.SubFloor(explained)
-	if !ok || excess.IsZero() || back != nil && back.Amount != excess {
-		return false, nil
-	}
-
-	l := s.newLedger(tx, k.network.Slug, wanted)
-
-	var a *entry
-
-	if back != nil {
-		var p *invoice.Payment
-		if a, p, err = l.payment(ctx, *back); err == nil {
-			err = l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Observe(k.at) })
-		}
-	} else {
-		a, err = l.enterExcess(ctx, k, excess)
-	}
-
+	dust, err := c.dustOf(ctx, tx, address)
 	if err != nil {
-		return false, err
+		return stale, err
 	}
 
-	if err := l.setRequired(a); err != nil {
-		return false, err
+	cursor.At = c.at
+	m := &comparison{
+		ledger:  c.s.newLedger(tx, c.network.Slug, wanted),
+		check:   c,
+		address: address,
+		cursor:  cursor,
 	}
 
-	l.notifyNew(a)
+	for i, asset := range c.network.Assets {
+		x := c.explain(asset, payments, left)
+		x.sum = x.sum.Add(dust[asset.ID])
 
-	return true, l.flush(ctx)
-}
-
-// enterExcess adds the excess at a deposit address as a payment without a transaction.
-func (l *ledger) enterExcess(ctx context.Context, k depositBalance, excess chain.Amount) (*entry, error) {
-	l.s.log.LogAttrs(
-		ctx, slog.LevelInfo,
-		"a deposit address holds more than its transfers explain; it is booked as a payment",
-		slog.String("deposit_address", k.deposit.ID), slog.String("network", k.network.Slug),
-		slog.String("asset", k.asset.Symbol), slog.String("amount", excess.String()),
-	)
-
-	a, _, err := l.enter(ctx, invoice.Payment{
-		ID:               l.s.ids.Next(),
-		Owner:            k.deposit.Owner,
-		Status:           invoice.Detected,
-		DepositAddressID: k.deposit.ID,
-		Network:          k.network.Slug,
-		Asset:            k.asset.Symbol,
-		AssetID:          k.asset.ID,
-		Contract:         k.asset.Contract,
-		Decimals:         k.asset.Decimals,
-		Address:          k.deposit.Address,
-		Key:              k.deposit.Key,
-		Amount:           excess,
-		Block:            k.at,
-		Required:         k.network.Confirmations,
-		DetectedBy:       invoice.ByBalance,
-		DetectedAt:       l.now,
-	}, "", k.asset)
-
-	return a, err
-}
-
-// explained returns the base units that payments and our own transactions leave at the address up
-// to the block. back is a payment without a transaction that a fork took back. ok is false where
-// the sum is unknown: an orphaned payment may be in the chain again, or one without a transaction
-// stands for money still there.
-func (k depositBalance) explained(
-	payments []invoice.Payment,
-	kept Leftovers,
-) (sum chain.Amount, back *invoice.Payment, ok bool) {
-	if k.asset.Kind == chain.Native {
-		sum = kept.Coin
-	}
-
-	for i, p := range payments {
-		here := p.Network == k.network.Slug && p.AssetID == k.asset.ID
-		if !here || p.Simulated || p.Status == invoice.Dropped || kept.Moved[p.ID] {
-			continue
-		}
-
-		switch {
-		case p.Status == invoice.Orphaned && p.TxHash == "":
-			back = &payments[i]
-		case p.Status == invoice.Orphaned, p.TxHash == "":
-			return sum, nil, false
-		case !p.Block.IsZero() && p.Block.Height <= k.at.Height:
-			sum = sum.Add(p.Amount)
+		if err := m.apply(ctx, asset, x, found[i]); err != nil {
+			return stale, err
 		}
 	}
 
-	return sum, back, true
+	return m.finish(ctx)
 }
 
-// allOfDeposit returns the payments to a deposit address, in every status.
-func allOfDeposit(
+// canonical reports whether a block is in the chain as a cursor knows it.
+func canonical(cursor scan.Cursor, at chain.Ref) bool {
+	return cursor.At.Hash == at.Hash ||
+		slices.ContainsFunc(cursor.Recent, func(ref chain.Ref) bool { return ref.Hash == at.Hash })
+}
+
+// paymentsOf returns the payments to an address in every asset, but those that were dropped.
+func (c *balanceCheck) paymentsOf(
 	ctx context.Context,
 	r invoice.Reader,
-	d invoice.DepositAddress,
-) (all []invoice.Payment, err error) {
-	f := invoice.PaymentFilter{Owner: d.Owner, DepositAddressID: d.ID, Limit: 500}
-	for {
-		page, err := r.Payments(ctx, f)
+	address invoice.Address,
+) ([]invoice.Payment, error) {
+	var all []invoice.Payment
+
+	for _, asset := range c.network.Assets {
+		list, err := r.BalancePayments(ctx, c.network.Slug, address.Address, asset.ID)
 		if err != nil {
 			return nil, err
 		}
 
-		all = append(all, page...)
-		if len(page) < f.Limit {
-			return all, nil
+		all = append(all, list...)
+	}
+
+	return all, nil
+}
+
+// explanation is what the records say of an asset at an address.
+type explanation struct {
+	// sum is what payments, dust and our own transactions left there, in base units.
+	sum chain.Amount
+	// waiting is the unconfirmed payment without a transaction, taken back the one that a fork took back,
+	// unnamed one that is confirmed. None of them is in sum but unnamed.
+	waiting, takenBack, unnamed *invoice.Payment
+}
+
+// explain returns what the records say of an asset, as of the block.
+func (c *balanceCheck) explain(
+	asset chain.Asset,
+	payments []invoice.Payment,
+	left leftovers,
+) explanation {
+	var x explanation
+
+	for i, p := range payments {
+		if p.AssetID != asset.ID || p.Simulated || left.moved[p.ID] {
+			continue
 		}
 
-		f.After = page[len(page)-1].ID
+		switch {
+		case p.TxHash == "" && p.Status == invoice.Orphaned:
+			x.takenBack = &payments[i]
+		case p.TxHash == "" && p.Status == invoice.Detected:
+			x.waiting = &payments[i]
+		case p.Block.IsZero():
+			// No block shows an internal transfer: it may be in one by now, until it is looked up again.
+			if p.TxIndex >= chain.InternalIndex {
+				x.sum = x.sum.Add(p.Amount)
+			}
+		case p.Block.Height <= c.at.Height:
+			x.sum = x.sum.Add(p.Amount)
+
+			if p.TxHash == "" {
+				x.unnamed = &payments[i]
+			}
+		}
 	}
+
+	if asset.Kind == chain.Native {
+		x.sum = x.sum.Add(left.coin).SubFloor(left.missing)
+	}
+
+	return x
+}
+
+// apply records what a balance of an asset means.
+func (m *comparison) apply(ctx context.Context, asset chain.Asset, x explanation, found chain.Amount) error {
+	excess := found.SubFloor(x.sum)
+	if chain.MaxTransfer.Less(excess) {
+		return nil
+	}
+
+	switch {
+	case x.waiting != nil:
+		return m.follow(ctx, *x.waiting, excess)
+	case excess.IsZero():
+		return nil
+	case x.takenBack != nil:
+		return m.revive(ctx, *x.takenBack, excess)
+	case x.unnamed != nil:
+		return nil // at most one payment without a transaction: the next one follows once it is swept or named
+	}
+
+	return m.add(ctx, asset, excess)
+}
+
+// follow brings an unconfirmed payment without a transaction in line with the excess: it is dropped when
+// the excess is gone, seen anew when there is more, and otherwise may confirm.
+func (m *comparison) follow(ctx context.Context, stored invoice.Payment, excess chain.Amount) error {
+	a, p, err := m.payment(ctx, stored)
+	if err != nil {
+		return err
+	}
+
+	m.entry = a
+
+	if excess.IsZero() {
+		return m.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Displace(m.now) })
+	}
+
+	m.waits = true
+
+	if p.Amount == excess {
+		m.ripe = append(m.ripe, p)
+		return nil
+	}
+
+	return m.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+		if p.Amount.Less(excess) {
+			p.Block = m.check.at // what came later waits as long as a payment of its own would
+		}
+
+		return p.Correct(chain.Transfer{Amount: excess})
+	})
+}
+
+// revive detects the payment without a transaction again that a fork took back.
+func (m *comparison) revive(ctx context.Context, stored invoice.Payment, excess chain.Amount) error {
+	a, p, err := m.payment(ctx, stored)
+	if err != nil {
+		return err
+	}
+
+	m.entry, m.waits = a, true
+
+	return m.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+		if _, err := p.Correct(chain.Transfer{Amount: excess}); err != nil {
+			return nil, err
+		}
+
+		return p.Observe(m.check.at)
+	})
+}
+
+// add adds an excess as a payment without a transaction, unless it is dust.
+func (m *comparison) add(ctx context.Context, asset chain.Asset, excess chain.Amount) error {
+	if excess.Less(asset.Dust) {
+		return nil // the audit names it
+	}
+
+	m.s.log.LogAttrs(
+		ctx, slog.LevelInfo,
+		"an address holds more than its transfers explain; it is recorded as a payment",
+		slog.String("address", string(m.address.Address)), slog.String("network", m.check.network.Slug),
+		slog.String("asset", asset.Symbol), slog.String("amount", excess.String()),
+	)
+
+	p := invoice.Payment{
+		ID:               m.s.ids.Next(),
+		Owner:            m.address.Owner,
+		Status:           invoice.Detected,
+		InvoiceID:        m.address.InvoiceID,
+		DepositAddressID: m.address.DepositAddressID,
+		Network:          m.check.network.Slug,
+		Asset:            asset.Symbol,
+		AssetID:          asset.ID,
+		Contract:         asset.Contract,
+		Decimals:         asset.Decimals,
+		Address:          m.address.Address,
+		Key:              m.address.Key,
+		Amount:           excess,
+		Block:            m.check.at,
+		Required:         m.check.network.Confirmations,
+		DetectedBy:       invoice.ByBalance,
+		DetectedAt:       m.now,
+	}
+
+	a, _, err := m.enter(ctx, p, m.address.OptionID, asset)
+	m.entry, m.waits = a, true
+
+	return err
+}
+
+// finish confirms what is deep enough and writes what changed.
+func (m *comparison) finish(ctx context.Context) (outcome, error) {
+	if m.entry == nil {
+		return compared, nil
+	}
+
+	if err := m.setRequired(m.entry); err != nil {
+		return stale, err
+	}
+
+	in := &intake{ledger: m.ledger, n: m.check.network, cursor: m.cursor}
+
+	for _, p := range m.ripe {
+		if !in.final(p.Required, p.Block) {
+			continue
+		}
+
+		if err := m.confirm(m.entry, p); err != nil {
+			return stale, err
+		}
+	}
+
+	m.notifyNew(m.entry)
+
+	if m.waits {
+		return waits, m.flush(ctx)
+	}
+
+	return compared, m.flush(ctx)
+}
+
+// dustOf returns the sums, by asset and in base units, of the dust that is in blocks up to the check's.
+func (c *balanceCheck) dustOf(
+	ctx context.Context,
+	r invoice.Reader,
+	address invoice.Address,
+) (map[string]chain.Amount, error) {
+	sums, err := r.DustOf(ctx, c.network.Slug, []chain.Address{address.Address})
+	if err != nil || len(sums) == 0 {
+		return nil, err
+	}
+
+	out := map[string]chain.Amount{}
+	for _, d := range sums {
+		out[d.AssetID] = d.Amount
+	}
+
+	above, err := r.DustAbove(ctx, c.network.Slug, c.at.Height)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, d := range above {
+		if d.Address == address.Address {
+			out[d.AssetID] = out[d.AssetID].SubFloor(d.Amount)
+		}
+	}
+
+	return out, nil
 }

@@ -51,31 +51,18 @@ func (s *Ingester) Step(ctx context.Context) (did bool, err error) {
 	return len(invoices)+len(payments) > 0, errors.Join(failed...)
 }
 
-// dueInvoice expires an invoice, or postpones it while a network lags or a payment may return.
+// dueInvoice expires an invoice, or postpones it while a network lags, its balances were not compared at
+// its end yet, or a payment may return.
 func (s *Ingester) dueInvoice(ctx context.Context, due invoice.Invoice) error {
-	if err := s.checkBeforeExpiry(ctx, due); err != nil {
-		return err
-	}
-
 	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		inv, err := tx.InvoiceByID(ctx, due.ID)
 		if err != nil {
 			return err
 		}
 
-		scanned := map[string]time.Time{}
-
-		for _, o := range inv.Options {
-			if !o.Selected() {
-				continue
-			}
-
-			cursor, _, err := tx.Cursor(ctx, o.Network)
-			if err != nil {
-				return err
-			}
-
-			scanned[o.Network] = cursor.At.Time
+		scanned, err := s.comparedUpTo(ctx, tx, inv)
+		if err != nil {
+			return err
 		}
 
 		now := s.now()

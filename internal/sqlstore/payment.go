@@ -69,6 +69,9 @@ var addresses = newTable("addresses", "address", 3, nil, cols[invoice.Address](
 	str("network", func(a *invoice.Address) *string { return &a.Network }),
 	key("address_key", func(a *invoice.Address) *chain.KeyRef { return &a.Key }),
 	at("created_at", func(a *invoice.Address) *time.Time { return &a.CreatedAt }),
+	at("checked_at", func(a *invoice.Address) *time.Time { return &a.CheckedAt }),
+	at("next_check", func(a *invoice.Address) *time.Time { return &a.NextCheck }),
+	yes("urgent", func(a *invoice.Address) *bool { return &a.Urgent }),
 ))
 
 var deposits = newTable("deposit_addresses", "deposit address", 1,
@@ -218,6 +221,34 @@ func (r *reader) AddressesSince(
 	return list(ctx, r, addresses, q, "ORDER BY created_at DESC, address DESC", 0)
 }
 
+func (r *reader) AddressesAfter(
+	ctx context.Context,
+	space chain.Space,
+	after chain.Address,
+	limit int,
+) ([]invoice.Address, error) {
+	q := &query{}
+	q.has(
+		"space_family = ? AND space_livemode = ? AND address > ?",
+		string(space.Family), space.Livemode, string(after),
+	)
+
+	return list(ctx, r, addresses, q, "ORDER BY address", limit)
+}
+
+func (r *reader) DueAddresses(
+	ctx context.Context,
+	network string,
+	urgent bool,
+	now time.Time,
+	limit int,
+) ([]invoice.Address, error) {
+	q := &query{}
+	q.has("network = ? AND urgent = ? AND next_check <= ?", network, urgent, now)
+
+	return list(ctx, r, addresses, q, "ORDER BY next_check, address", limit)
+}
+
 func (r *reader) DepositAddress(
 	ctx context.Context,
 	owner event.Owner,
@@ -248,4 +279,14 @@ func (tx *transaction) PutDepositAddress(ctx context.Context, d *invoice.Deposit
 
 func (tx *transaction) PutAddress(ctx context.Context, a invoice.Address) error {
 	return add(ctx, tx, addresses, &a)
+}
+
+func (tx *transaction) UpdateAddresses(ctx context.Context, all ...invoice.Address) error {
+	for i := range all {
+		if err := set(ctx, tx, addresses, &all[i]); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }

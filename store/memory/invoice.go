@@ -73,6 +73,13 @@ var (
 	addresses = newKind(
 		"address", func(a *invoice.Address) string { return addressKey(a.Space, a.Address) }, nil,
 	)
+	addressesBySpace = addresses.ordered(func(a *invoice.Address) (string, string, bool) {
+		return a.Space.String(), string(a.Address), true
+	})
+	addressesByDue = addresses.ordered(func(a *invoice.Address) (string, string, bool) {
+		return join(a.Network, strconv.FormatBool(a.Urgent)),
+			join(moment(a.NextCheck), string(a.Address)), !a.NextCheck.IsZero()
+	})
 	addressesMade = addresses.ordered(func(a *invoice.Address) (string, string, bool) {
 		return join(a.Network, string(a.Kind)), join(moment(a.CreatedAt), string(a.Address)), true
 	})
@@ -236,6 +243,31 @@ func (r *reader) AddressesSince(
 	return scanRows(ctx, r, addressesMade, join(network, string(kind)), newest)
 }
 
+func (r *reader) AddressesAfter(
+	ctx context.Context,
+	space chain.Space,
+	after chain.Address,
+	limit int,
+) ([]invoice.Address, error) {
+	return scanRows(ctx, r, addressesBySpace, space.String(), window[invoice.Address]{
+		limit: limit,
+		match: func(a *invoice.Address) bool { return a.Address > after },
+	})
+}
+
+func (r *reader) DueAddresses(
+	ctx context.Context,
+	network string,
+	urgent bool,
+	now time.Time,
+	limit int,
+) ([]invoice.Address, error) {
+	return scanRows(
+		ctx, r, addressesByDue, join(network, strconv.FormatBool(urgent)),
+		window[invoice.Address]{to: until(now), limit: limit},
+	)
+}
+
 func (r *reader) DepositAddress(
 	ctx context.Context,
 	owner event.Owner,
@@ -270,6 +302,16 @@ func (tx *transaction) PutDepositAddress(ctx context.Context, d *invoice.Deposit
 
 func (tx *transaction) PutAddress(ctx context.Context, a invoice.Address) error {
 	return add(ctx, tx, addresses, &a)
+}
+
+func (tx *transaction) UpdateAddresses(ctx context.Context, all ...invoice.Address) error {
+	for i := range all {
+		if err := put(ctx, tx, addresses, &all[i]); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 func putAll[T any](ctx context.Context, tx *transaction, k *kind[T], records []*T) error {

@@ -98,6 +98,31 @@ var invoiceKinds = []recordKind{
 			return findRecord(all, err, func(invoice.Address) bool { return true })
 		},
 	},
+	kindOf[invoice.Dust]{
+		kind: "Dust",
+		setKey: func(d *invoice.Dust, n int) {
+			d.Network, d.Address, d.AssetID = "net", chain.Address(recordID(n)), "s"
+		},
+		store: store.Tx.PutDust,
+		read: func(ctx context.Context, tx store.Tx, d *invoice.Dust) (invoice.Dust, error) {
+			all, err := tx.DustOf(ctx, d.Network, []chain.Address{d.Address})
+			return findRecord(all, err, func(invoice.Dust) bool { return true })
+		},
+		versionOf: func(d *invoice.Dust) *int64 { return &d.Version },
+	},
+	kindOf[invoice.DustTransfer]{
+		kind: "DustTransfer",
+		setKey: func(d *invoice.DustTransfer, n int) {
+			d.Network, d.TxHash, d.TxIndex, d.Address, d.AssetID = "net", recordID(n), 1, "a", "s"
+		},
+		store: func(tx store.Tx, ctx context.Context, d *invoice.DustTransfer) error {
+			return tx.PutDustTransfer(ctx, *d)
+		},
+		read: func(ctx context.Context, tx store.Tx, d *invoice.DustTransfer) (invoice.DustTransfer, error) {
+			all, err := tx.DustByHash(ctx, d.Network, []string{d.TxHash})
+			return findRecord(all, err, func(invoice.DustTransfer) bool { return true })
+		},
+	},
 	kindOf[invoice.DepositAddress]{
 		kind: "DepositAddress",
 		setKey: func(deposit *invoice.DepositAddress, n int) {

@@ -22,6 +22,8 @@ func Work(t *testing.T, factory Factory) {
 		{"Work/Payments", testPaymentWork},
 		{"Work/Addresses", testMatchAddresses},
 		{"Work/AddressesMade", testAddressesMade},
+		{"Work/DueAddresses", testDueAddresses},
+		{"Work/Dust", testDust},
 		{"Work/Watch", testWatchWork},
 		{"Work/FrozenWallets", testFrozenWallets},
 		{"Work/UnrecordedOutgoing", testUnrecordedOutgoing},
@@ -353,6 +355,8 @@ func testNothing(t *testing.T, st store.Store) {
 			r, err := st.MatchAddresses(ctx, chain.Space{}, nil)
 			return len(r), err
 		},
+		"DustOf":     func() (int, error) { r, err := st.DustOf(ctx, "a", nil); return len(r), err },
+		"DustByHash": func() (int, error) { r, err := st.DustByHash(ctx, "a", nil); return len(r), err },
 		"OwnTransactions": func() (int, error) {
 			r, err := st.OwnTransactions(ctx, "a", nil)
 			return len(r), err

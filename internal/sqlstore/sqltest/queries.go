@@ -112,6 +112,24 @@ func invoiceReads() []Query {
 		read("MatchAddresses", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.MatchAddresses(ctx, chain.Space{Family: "f"}, []chain.Address{"a", "b"})
 		}),
+		read("AddressesAfter", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.AddressesAfter(ctx, chain.Space{Family: "f"}, "x", 50)
+		}),
+		read("DueAddresses", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.DueAddresses(ctx, "n", true, at, 50)
+		}),
+		read("DustOf", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.DustOf(ctx, "n", []chain.Address{"a", "b"})
+		}),
+		read("DustTransfers", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.DustTransfers(ctx, "n", "a", "s", 50)
+		}),
+		read("DustByHash", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.DustByHash(ctx, "n", []string{"a", "b"})
+		}),
+		read("DustAbove", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.DustAbove(ctx, "n", 7)
+		}),
 		read("AddressesMade", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.AddressesSince(ctx, "n", invoice.ForOption, at)
 		}),

@@ -187,9 +187,39 @@ CREATE TABLE {schema}payments_addresses (
   network            TEXT COLLATE "C" NOT NULL,
   address_key        TEXT COLLATE "C" NOT NULL,
   created_at         TIMESTAMPTZ,
+  checked_at         TIMESTAMPTZ,
+  next_check         TIMESTAMPTZ,
+  urgent             BOOLEAN NOT NULL,
   PRIMARY KEY (space_family, space_livemode, address)
 );
+CREATE INDEX payments_addresses_due ON {schema}payments_addresses (network, urgent, next_check, address) WHERE next_check IS NOT NULL;
 CREATE INDEX payments_addresses_made ON {schema}payments_addresses (network, kind, created_at, address);
+
+CREATE TABLE {schema}payments_dust (
+  network   TEXT COLLATE "C" NOT NULL,
+  address   TEXT COLLATE "C" NOT NULL,
+  asset_id  TEXT COLLATE "C" NOT NULL,
+  amount    TEXT COLLATE "C" NOT NULL,
+  transfers BIGINT NOT NULL,
+  version   BIGINT NOT NULL,
+  PRIMARY KEY (network, address, asset_id)
+);
+
+CREATE TABLE {schema}payments_dust_transfers (
+  network      TEXT COLLATE "C" NOT NULL,
+  tx_hash      TEXT COLLATE "C" NOT NULL,
+  tx_index     BIGINT NOT NULL,
+  address      TEXT COLLATE "C" NOT NULL,
+  asset_id     TEXT COLLATE "C" NOT NULL,
+  from_address TEXT COLLATE "C" NOT NULL,
+  amount       TEXT COLLATE "C" NOT NULL,
+  block_height BIGINT NOT NULL,
+  block_hash   TEXT COLLATE "C" NOT NULL,
+  block_time   TIMESTAMPTZ,
+  PRIMARY KEY (network, tx_hash, tx_index, address, asset_id)
+);
+CREATE INDEX payments_dust_transfers_address ON {schema}payments_dust_transfers (network, address, asset_id, block_height, tx_hash, tx_index);
+CREATE INDEX payments_dust_transfers_height ON {schema}payments_dust_transfers (network, block_height, tx_hash, tx_index);
 
 CREATE TABLE {schema}payments_deposit_addresses (
   id              TEXT COLLATE "C" NOT NULL,

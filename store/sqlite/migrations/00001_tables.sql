@@ -185,9 +185,39 @@ CREATE TABLE payments_addresses (
   network            TEXT NOT NULL,
   address_key        TEXT NOT NULL,
   created_at         INTEGER,
+  checked_at         INTEGER,
+  next_check         INTEGER,
+  urgent             INTEGER NOT NULL,
   PRIMARY KEY (space_family, space_livemode, address)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX payments_addresses_due ON payments_addresses (network, urgent, next_check, address) WHERE next_check IS NOT NULL;
 CREATE INDEX payments_addresses_made ON payments_addresses (network, kind, created_at, address);
+
+CREATE TABLE payments_dust (
+  network   TEXT NOT NULL,
+  address   TEXT NOT NULL,
+  asset_id  TEXT NOT NULL,
+  amount    TEXT NOT NULL,
+  transfers INTEGER NOT NULL,
+  version   INTEGER NOT NULL,
+  PRIMARY KEY (network, address, asset_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE payments_dust_transfers (
+  network      TEXT NOT NULL,
+  tx_hash      TEXT NOT NULL,
+  tx_index     INTEGER NOT NULL,
+  address      TEXT NOT NULL,
+  asset_id     TEXT NOT NULL,
+  from_address TEXT NOT NULL,
+  amount       TEXT NOT NULL,
+  block_height INTEGER NOT NULL,
+  block_hash   TEXT NOT NULL,
+  block_time   INTEGER,
+  PRIMARY KEY (network, tx_hash, tx_index, address, asset_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX payments_dust_transfers_address ON payments_dust_transfers (network, address, asset_id, block_height, tx_hash, tx_index);
+CREATE INDEX payments_dust_transfers_height ON payments_dust_transfers (network, block_height, tx_hash, tx_index);
 
 CREATE TABLE payments_deposit_addresses (
   id              TEXT NOT NULL,

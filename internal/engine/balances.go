@@ -1,0 +1,17 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/internal/follow"
+)
+
+// checkBalances compares the balances of a network's addresses that are due, in the process that follows the
+// network. It reports whether more may be due.
+func (e *Engine) checkBalances(ctx context.Context, f *follow.Follower) (bool, error) {
+	if !f.Health().Following {
+		return false, nil
+	}
+
+	return e.Ingester.CheckBalances(ctx, f.Driver.Network().Slug)
+}

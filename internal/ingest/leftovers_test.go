@@ -1,0 +1,102 @@
+package ingest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/memory"
+)
+
+// A payment has left its address once the sweep of its released settlement is in a block up to the one that
+// is compared. Nothing is concluded while a transaction of ours touches the address, or is above that block.
+func TestLeftoversAreThoseOfTheBlock(t *testing.T) {
+	at := chain.Ref{Height: 10, Hash: "b", Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	row := func(address chain.Address, hash string, height uint64) *wallet.Outgoing {
+		return &wallet.Outgoing{
+			Network: "n",
+			Key:     hash,
+			Address: address,
+			TxHash:  hash,
+			Block:   chain.Ref{Height: height, Hash: "x"},
+		}
+	}
+	sweptAt := []*wallet.Outgoing{row("a", "s", 10)}
+	sweptAbove := []*wallet.Outgoing{row("a", "s", 11)}
+	batchAbove := []*wallet.Outgoing{row("w", "s", 11)}
+	otherAbove := []*wallet.Outgoing{row("a", "o", 11)}
+	live := &wallet.Transaction{
+		ID:       "t",
+		Network:  "n",
+		State:    wallet.Broadcast,
+		Order:    chain.Order{From: chain.Party{Address: "a"}},
+		Attempts: []wallet.Attempt{{Signed: chain.Signed{TxHash: "live"}}},
+	}
+
+	for name, c := range map[string]struct {
+		status      settlement.Status
+		releasedAt  time.Time
+		rows        []*wallet.Outgoing
+		transaction *wallet.Transaction
+		known       bool
+		moved       bool
+	}{
+		"waits":                       {status: settlement.Pending, known: true},
+		"under way":                   {status: settlement.Releasing},
+		"swept at the block":          {settlement.Released, at.Time, sweptAt, nil, true, true},
+		"swept above the block":       {settlement.Released, at.Time, sweptAbove, nil, false, false},
+		"swept by a batch above it":   {settlement.Released, at.Time, batchAbove, nil, false, false},
+		"swept, its block not read":   {settlement.Released, at.Time, nil, nil, false, false},
+		"swept long ago, no rows":     {settlement.Released, at.Time.Add(-time.Hour), nil, nil, true, true},
+		"something left it above":     {status: settlement.Pending, rows: otherAbove},
+		"something of ours is queued": {status: settlement.Pending, transaction: live},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, db := t.Context(), memory.New()
+
+			err := db.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+				s := settlement.Settlement{
+					ID:         "s1",
+					Status:     c.status,
+					PaymentID:  "p1",
+					Network:    "n",
+					ReleasedAt: c.releasedAt,
+				}
+				if c.status == settlement.Released {
+					s.SweepTx = "s"
+				}
+
+				if err := tx.PutSettlements(ctx, &s); err != nil {
+					return err
+				}
+
+				for _, r := range c.rows {
+					if err := tx.PutOutgoing(ctx, r); err != nil {
+						return err
+					}
+				}
+
+				if c.transaction != nil {
+					if err := tx.PutTransaction(ctx, c.transaction); err != nil {
+						return err
+					}
+				}
+
+				k, known, err := leftoversAt(ctx, tx, "n", "a", []invoice.Payment{{ID: "p1"}}, at)
+				if known != c.known || k.moved["p1"] != c.moved && known {
+					t.Errorf("known %t, moved %t; want %t and %t", known, k.moved["p1"], c.known, c.moved)
+				}
+
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}

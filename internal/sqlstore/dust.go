@@ -1,0 +1,99 @@
+package sqlstore
+
+// This file keeps transfers that are too small to be payments.
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/invoice"
+)
+
+var dust = newTable(
+	"dust",
+	"dust",
+	3,
+	func(d *invoice.Dust) *int64 { return &d.Version },
+	cols[invoice.Dust](
+		str("network", func(d *invoice.Dust) *string { return &d.Network }),
+		str("address", func(d *invoice.Dust) *chain.Address { return &d.Address }),
+		str("asset_id", func(d *invoice.Dust) *string { return &d.AssetID }),
+		amt("amount", func(d *invoice.Dust) *chain.Amount { return &d.Amount }),
+		num("transfers", func(d *invoice.Dust) *int64 { return &d.Count }),
+	),
+)
+
+var dustTransfers = newTable(
+	"dust_transfers",
+	"dust transfer",
+	5,
+	nil,
+	cols[invoice.DustTransfer](
+		str("network", func(d *invoice.DustTransfer) *string { return &d.Network }),
+		str("tx_hash", func(d *invoice.DustTransfer) *string { return &d.TxHash }),
+		num("tx_index", func(d *invoice.DustTransfer) *uint32 { return &d.TxIndex }),
+		str("address", func(d *invoice.DustTransfer) *chain.Address { return &d.Address }),
+		str("asset_id", func(d *invoice.DustTransfer) *string { return &d.AssetID }),
+		str("from_address", func(d *invoice.DustTransfer) *chain.Address { return &d.FromAddress }),
+		amt("amount", func(d *invoice.DustTransfer) *chain.Amount { return &d.Amount }),
+		block("block", func(d *invoice.DustTransfer) *chain.Ref { return &d.Block }),
+	),
+)
+
+func (r *reader) DustOf(
+	ctx context.Context,
+	network string,
+	addresses []chain.Address,
+) ([]invoice.Dust, error) {
+	return among(ctx, r, dust, "address", texts(addresses), "", "network = ?", network)
+}
+
+func (r *reader) DustTransfers(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	assetID string,
+	limit int,
+) ([]invoice.DustTransfer, error) {
+	q := &query{}
+	q.has("network = ? AND address = ? AND asset_id = ?", network, string(address), assetID)
+
+	return list(ctx, r, dustTransfers, q, "ORDER BY block_height, tx_hash, tx_index", limit)
+}
+
+func (r *reader) DustByHash(
+	ctx context.Context,
+	network string,
+	hashes []string,
+) ([]invoice.DustTransfer, error) {
+	return among(ctx, r, dustTransfers, "tx_hash", hashes, "", "network = ?", network)
+}
+
+func (r *reader) DustAbove(
+	ctx context.Context,
+	network string,
+	height uint64,
+) ([]invoice.DustTransfer, error) {
+	q := &query{}
+	q.has("network = ? AND block_height > ?", network, int64(height))
+
+	return list(ctx, r, dustTransfers, q, "ORDER BY block_height, tx_hash, tx_index", 0)
+}
+
+func (tx *transaction) PutDust(ctx context.Context, d *invoice.Dust) error {
+	return put(ctx, tx, dust, d)
+}
+
+func (tx *transaction) PutDustTransfer(ctx context.Context, d invoice.DustTransfer) error {
+	return add(ctx, tx, dustTransfers, &d)
+}
+
+func (tx *transaction) DeleteDustTransfer(
+	ctx context.Context,
+	network string,
+	key invoice.TransferKey,
+) error {
+	return remove(
+		ctx, tx, dustTransfers, network, key.TxHash, key.Index, string(key.To), key.AssetID,
+	)
+}

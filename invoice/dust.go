@@ -1,0 +1,39 @@
+package invoice
+
+import (
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// Dust is the sum of the transfers of an asset to an address that are below chain.Asset.Dust and are no
+// payments. (Network, Address, AssetID) identifies it.
+type Dust struct {
+	Network string
+	Address chain.Address
+	AssetID string
+	// Amount is their sum in base units, Count their number.
+	Amount  chain.Amount
+	Count   int64
+	Version int64
+}
+
+// DustTransfer is one of them. It becomes a payment when the sum reaches chain.Asset.Dust, or when it
+// completes an open or underpaid invoice.
+type DustTransfer struct {
+	Network string
+	// TxHash, TxIndex, Address and AssetID are its TransferKey.
+	TxHash  string
+	TxIndex uint32
+	Address chain.Address
+	AssetID string
+	// FromAddress may be empty.
+	FromAddress chain.Address
+	// Amount is in base units.
+	Amount chain.Amount
+	// Block is where it is.
+	Block chain.Ref
+}
+
+// TransferKey returns the transfer that it is, of its network.
+func (d DustTransfer) TransferKey() TransferKey {
+	return TransferKey{TxHash: d.TxHash, Index: d.TxIndex, To: d.Address, AssetID: d.AssetID}
+}
