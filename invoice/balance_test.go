@@ -402,14 +402,14 @@ func TestBalanceWatchingHasABudget(t *testing.T) {
 
 // Two transfers of one transaction are two payments, in the pool and in its block.
 func TestOneTransactionMakesSeveralPayments(t *testing.T) {
-	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true, MaxOutputs: 2})
+	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
 	w.follow()
 
-	inv := w.sell()
+	inv := w.sellToken()
 	o := inv.Options[0]
 	w.chains[0].PayMany(
-		chain.Output{To: o.Address, AssetID: o.AssetID, Amount: chain.MustAmount("20000000000000000")},
-		chain.Output{To: o.Address, AssetID: o.AssetID, Amount: chain.MustAmount("30000000000000000")},
+		chain.Output{To: o.Address, AssetID: o.AssetID, Amount: chain.MustAmount("20000000")},
+		chain.Output{To: o.Address, AssetID: o.AssetID, Amount: chain.MustAmount("30000000")},
 	)
 	w.follow()
 	w.confirm()
