@@ -399,3 +399,24 @@ func TestBalanceWatchingHasABudget(t *testing.T) {
 		t.Errorf("the address of the open invoice was not compared first: %+v, %v", row, err)
 	}
 }
+
+// Two transfers of one transaction are two payments, in the pool and in its block.
+func TestOneTransactionMakesSeveralPayments(t *testing.T) {
+	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
+	w.follow()
+
+	inv := w.sellToken()
+	o := inv.Options[0]
+	w.chains[0].PayMany(
+		chain.Output{To: o.Address, AssetID: o.AssetID, Amount: chain.MustAmount("20000000")},
+		chain.Output{To: o.Address, AssetID: o.AssetID, Amount: chain.MustAmount("30000000")},
+	)
+	w.follow()
+	w.confirm()
+
+	all := w.paymentsOf(inv.ID)
+	if len(all) != 2 || all[0].Amount == all[1].Amount || all[0].TxIndex == all[1].TxIndex ||
+		all[0].Status != invoice.Confirmed || all[1].Status != invoice.Confirmed {
+		t.Errorf("the payments are %+v", all)
+	}
+}
