@@ -351,6 +351,8 @@ func TestAuditNamesAnUnrecordedTransaction(t *testing.T) {
 		Address: w.deposit.Address,
 		TxHash:  "0xforeign",
 		Block:   chain.Ref{Height: 1, Hash: "b"},
+
+		Unrecorded: true,
 	}
 
 	for _, as := range []string{"", "foreign"} {

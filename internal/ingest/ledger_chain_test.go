@@ -27,7 +27,7 @@ type arrival struct {
 
 // walk returns what arrived at the addresses in every block up to the tip, one arrival per transaction and
 // slot. A transaction brings the sum of its logs to an address minus those out of it; never less than
-// nothing. Where it alone moved a token there in its block, the rise of the balance is the most it brings.
+// nothing. What the balance of a token rose less in the block than all its logs say, the latest brought less.
 // What the senders send, which are our own wallets, is no arrival.
 func walk(t testing.TB, c *sim.Chain, addresses, senders, tokens map[string]bool) []arrival {
 	t.Helper()
@@ -68,7 +68,9 @@ func arrivalsIn(
 ) []arrival {
 	t.Helper()
 
-	sums, moved := map[string]map[slot]*big.Int{}, map[slot]map[string]bool{}
+	sums, total := map[string]map[slot]*big.Int{}, map[slot]*big.Int{}
+
+	var order []string
 
 	touch := func(tx string, s slot, amount *big.Int) {
 		if !addresses[s.address] {
@@ -77,18 +79,19 @@ func arrivalsIn(
 
 		if sums[tx] == nil {
 			sums[tx] = map[slot]*big.Int{}
+			order = append(order, tx)
 		}
 
 		if sums[tx][s] == nil {
 			sums[tx][s] = new(big.Int)
 		}
 
-		if moved[s] == nil {
-			moved[s] = map[string]bool{}
+		if total[s] == nil {
+			total[s] = new(big.Int)
 		}
 
 		sums[tx][s].Add(sums[tx][s], amount)
-		moved[s][tx] = true
+		total[s].Add(total[s], amount)
 	}
 
 	for _, transfer := range block.Transfers {
@@ -97,24 +100,35 @@ func arrivalsIn(
 		touch(transfer.TxHash, slot{string(transfer.From), transfer.AssetID}, new(big.Int).Neg(amount))
 	}
 
-	var out []arrival
-
 	for _, spend := range block.Spent {
 		if senders[string(spend.Sender)] {
 			delete(sums, spend.By)
 		}
 	}
 
-	for tx, slots := range sums {
-		for s, sum := range slots {
-			if tokens[s.asset] && len(moved[s]) == 1 {
-				if rise := riseOf(t, c, block, s); rise.Cmp(sum) < 0 {
-					sum = rise
+	missing := map[slot]*big.Int{}
+
+	for s, logged := range total {
+		if tokens[s.asset] {
+			missing[s] = new(big.Int).Sub(logged, riseOf(t, c, block, s))
+		}
+	}
+
+	var out []arrival
+
+	for i := len(order) - 1; i >= 0; i-- {
+		for s, sum := range sums[order[i]] {
+			if less := missing[s]; less != nil && less.Sign() > 0 && sum.Sign() > 0 {
+				if less.Cmp(sum) > 0 {
+					less = new(big.Int).Set(sum)
 				}
+
+				sum = new(big.Int).Sub(sum, less)
+				missing[s] = new(big.Int).Sub(missing[s], less)
 			}
 
 			if sum.Sign() > 0 {
-				out = append(out, arrival{s, tx, block.Height, sum})
+				out = append(out, arrival{s, order[i], block.Height, sum})
 			}
 		}
 	}
