@@ -16,11 +16,16 @@ import (
 // This file keeps the master wallets among the watched addresses. What they spend, and on UTXO networks
 // their coins, is read from blocks, so every account's wallet has to be known before its blocks are stored.
 
-// walletWatch is the last account whose wallet was registered, per network.
+// walletWatch is what this process registered, per network.
 type walletWatch struct {
-	mu    sync.Mutex
-	after map[string]string // account id
+	mu sync.Mutex
+	// newest are the ids of the newest accounts whose wallets are registered, by network.
+	newest map[string]map[string]bool
 }
+
+// walletPage is how many accounts are looked at before each batch: an account whose id a slow clock made
+// older than others is found among as many newer ones.
+const walletPage = 50
 
 // watchWallets registers the master wallets of accounts made since it was last called. The block
 // handler calls it before each batch: a wallet whose address was shown before a block was mined has
@@ -34,22 +39,46 @@ func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 	e.watched.mu.Lock()
 	defer e.watched.mu.Unlock()
 
-	if e.watched.after == nil {
-		e.watched.after = map[string]string{}
+	if e.watched.newest == nil {
+		e.watched.newest = map[string]map[string]bool{}
 	}
 
-	for {
-		page, err := e.config.Store.Accounts(ctx, e.watched.after[n.Slug], auditPage)
-		if err != nil || len(page) == 0 {
+	known, newest, after := e.watched.newest[n.Slug], map[string]bool{}, ""
+
+	for reached := false; !reached; {
+		page, err := e.config.Store.Accounts(ctx, after, walletPage) // newest first
+		if err != nil {
 			return err
 		}
 
-		if err := e.registerWallets(ctx, driver, page); err != nil {
+		var fresh []account.Account
+
+		for _, a := range page {
+			if known[a.ID] {
+				reached = true
+			} else {
+				fresh = append(fresh, a)
+			}
+
+			if len(newest) < walletPage {
+				newest[a.ID] = true
+			}
+		}
+
+		if err := e.registerWallets(ctx, driver, fresh); err != nil {
 			return err
 		}
 
-		e.watched.after[n.Slug] = page[len(page)-1].ID
+		if len(page) < walletPage {
+			break
+		}
+
+		after = page[len(page)-1].ID
 	}
+
+	e.watched.newest[n.Slug] = newest
+
+	return nil
 }
 
 // registerWallets stores the master wallets of accounts as watched addresses, on UTXO networks with
@@ -59,6 +88,10 @@ func (e *Engine) registerWallets(
 	driver chain.Driver,
 	accounts []account.Account,
 ) error {
+	if len(accounts) == 0 {
+		return nil
+	}
+
 	n := driver.Network()
 	_, coins := driver.(chain.CoinReader)
 

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -99,12 +100,22 @@ func TestForeignTransactionFreezesUntilAcknowledged(t *testing.T) {
 // What a wallet did before it was registered, and what a stranger's log says of it, freezes nothing.
 func TestWhatIsNotTheWalletsDoesNotFreeze(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
+		w.account.Index++ // of an account that there is not yet
 		w.fund(1, 0)
 		w.spend(
 			w.party(),
 			chain.Output{To: w.chain.NewAddress(), AssetID: w.asset("SIM").ID, Amount: milli(1)},
 		)
-		w.live("the network is followed", func() bool { _, followed := w.cursor(); return followed })
+		w.follow()
+
+		opened, err := w.engine.Accounts.CreateAccount(t.Context(), w.account.Settings)
+		w.must(err)
+
+		if opened.Index != w.account.Index {
+			t.Fatalf("the account has index %d, want %d", opened.Index, w.account.Index)
+		}
+
+		w.account, w.owner = opened, event.Owner{AccountID: opened.ID}
 		w.chain.Pay(w.master(), "SIM", milli(5))
 
 		if n := w.frozenWallets(); n != 0 {

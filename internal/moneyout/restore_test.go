@@ -590,13 +590,12 @@ func TestNothingIsSignedBeforeTheNetworkIsRead(t *testing.T) {
 		paid := w.goesTo(p.ID, payout.Confirmed)
 
 		restore()
-		w.work() // by hand, where nothing but the wallet's nonce tells
+		w.chain.FailNext(sim.MethodBlocks, sim.Unavailable(), 5)
+		w.work() // nothing but the wallet's nonce tells
 
 		if got := w.get(p.ID); got.Status != payout.Pending {
 			t.Errorf("it is %s before the network is read", got.Status)
 		}
-
-		w.chain.FailNext(sim.MethodBlocks, sim.Unavailable(), 20)
 
 		if by := w.frozen().FrozenBy; by != paid.TxHash {
 			t.Errorf("frozen by %s", by)

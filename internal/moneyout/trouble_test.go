@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -255,7 +256,7 @@ func TestForeignTransactionOfTheSameWallet(t *testing.T) {
 		w.clean(1, 0)
 		p := w.pay("SIM", milli(1))
 		w.work()
-		w.chain.CancelNonce(w.master())
+		foreign := w.chain.CancelNonce(w.master())
 		w.pass(time.Second)
 		w.work()
 
@@ -269,10 +270,14 @@ func TestForeignTransactionOfTheSameWallet(t *testing.T) {
 		}
 
 		w.arrived(p)
+		w.found(audit.ForeignTransaction, w.master())
+
+		// The wallet is frozen until a person has said what it was.
+		w.must(w.engine.Acknowledge(t.Context(), network, foreign, payments.Foreign))
+
 		next := w.becomes(w.pay("SIM", milli(2)).ID, payout.Confirmed)
 		w.arrived(next)
 		w.once(next)
-		w.found(audit.ForeignTransaction, w.master())
 	})
 }
 
@@ -319,9 +324,14 @@ func TestWalletDrainedBySomebodyElse(t *testing.T) {
 		p := w.pay("SIM", milli(500))
 		master, err := internal.Of(w.engine).Transactions.MasterWallet(t.Context(), network, w.account.Index)
 		w.must(err)
-		w.steal(master, milli(900))
-
+		foreign := w.spend(
+			master, chain.Output{To: w.chain.NewAddress(), AssetID: w.asset("SIM").ID, Amount: milli(900)},
+		)
 		began := time.Now()
+
+		w.live("the theft is final", func() bool {
+			return w.engine.Acknowledge(t.Context(), network, foreign, payments.Foreign) == nil
+		})
 
 		p = w.becomes(p.ID, payout.Failed)
 		if p.FailureCode != "chain:insufficient_funds" || p.FailureMessage == "" {
@@ -338,7 +348,6 @@ func TestWalletDrainedBySomebodyElse(t *testing.T) {
 
 		next := w.becomes(w.pay("SIM", milli(5)).ID, payout.Confirmed)
 		w.arrived(next)
-		w.found(audit.ForeignTransaction, w.master())
 	})
 }
 
