@@ -138,7 +138,7 @@ type shown struct {
 // checkEvents checks sequence and object of the events of a commit.
 func (o *oracle) checkEvents(c *commit) {
 	for _, e := range c.events {
-		o.events[e.ID] = e.Owner.AccountID
+		o.records.events[e.ID] = e.Owner.AccountID
 
 		if last := o.records.sequences[e.ObjectID]; e.Sequence != last+1 {
 			o.violate(ruleSequence, "%s of %s has sequence %d after %d", e.Type, e.ObjectID, e.Sequence, last)
