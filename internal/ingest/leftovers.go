@@ -131,8 +131,8 @@ func sweptBy(
 }
 
 // unrecordedAt returns what transactions of our wallets that are not on record left at an address, by asset, as
-// of a block: what they moved is no payment. What those of the address itself took counts once they are foreign;
-// one that fulfilled a settlement is in the settlement's records.
+// of a block: what they moved is no payment. What those of the address itself took counts once they are foreign.
+// One that fulfilled a payout or a settlement is on record now.
 func unrecordedAt(
 	ctx context.Context,
 	tx Tx,
@@ -155,7 +155,11 @@ func unrecordedAt(
 		}
 
 		counted[row.TxHash] = true
+
 		foreign := strings.HasPrefix(row.Acknowledged, wallet.Foreign)
+		if !foreign && !row.Open() {
+			continue
+		}
 
 		if foreign && row.Address == address {
 			out[native.ID] = out[native.ID].Add(row.Fee)

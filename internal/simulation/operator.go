@@ -47,6 +47,9 @@ func (w *world) unacknowledged(network string) []wallet.Outgoing {
 
 // acknowledge says of every transaction that is not on record what it was, once it is final.
 func (w *world) acknowledge() {
+	w.acknowledging = true
+	defer func() { w.acknowledging = false }()
+
 	for _, n := range w.networks {
 		for _, row := range w.unacknowledged(n.slug()) {
 			for _, as := range w.meanings(n, row) {
