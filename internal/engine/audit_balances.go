@@ -92,7 +92,7 @@ func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 		return
 	}
 
-	if !outside.IsZero() {
+	if outside = outside.SubFloor(a.ledger.brought[h]); !outside.IsZero() {
 		a.report(audit.Difference{
 			Kind:     audit.MoneyUnexplained,
 			Address:  h.Address,

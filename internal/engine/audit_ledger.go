@@ -31,6 +31,9 @@ type ledger struct {
 	// them that pay several payouts, by their own id.
 	payouts, batches map[string]wallet.Transaction
 	duplicates       []audit.Difference
+	// brought is what transactions of ours that are not on record brought to addresses. It explains what is
+	// there, as far as it still is.
+	brought map[chain.Holding]chain.Amount
 }
 
 // ledgerBalance is the sum for one asset at one address, in base units.
@@ -51,6 +54,7 @@ func newLedger(n chain.Network, masters map[chain.Address]bool) *ledger {
 		nonces:   map[chain.Address]map[uint64]bool{},
 		payouts:  map[string]wallet.Transaction{},
 		batches:  map[string]wallet.Transaction{},
+		brought:  map[chain.Holding]chain.Amount{},
 	}
 }
 

@@ -20,22 +20,29 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 		return err
 	}
 
-	reported := map[string]bool{}
+	known := map[string]bool{}
 
 	for _, row := range rows {
 		if row.Block.Height > a.out.At.Height {
 			continue
 		}
 
-		if strings.HasPrefix(row.Acknowledged, wallet.Foreign) {
+		foreign := strings.HasPrefix(row.Acknowledged, wallet.Foreign)
+		if foreign {
 			a.ledger.foreign(row)
 		}
 
-		if !row.Open() || reported[row.TxHash] {
+		if !foreign && !row.Open() || known[row.TxHash] {
 			continue
 		}
 
-		reported[row.TxHash] = true
+		known[row.TxHash] = true
+		a.ledger.bring(row)
+
+		if !row.Open() {
+			continue
+		}
+
 		a.report(audit.Difference{
 			Kind:    audit.ForeignTransaction,
 			Address: row.Address,
@@ -80,6 +87,16 @@ func (l *ledger) foreign(row wallet.Outgoing) {
 			taken := record
 			taken.Out = t.Amount
 			l.balanceOf(row.Address, t.AssetID).add(taken)
+		}
+	}
+}
+
+// bring notes what a transaction that is not on record brought to addresses.
+func (l *ledger) bring(row wallet.Outgoing) {
+	for _, t := range row.Transfers {
+		if !row.Failed {
+			h := chain.Holding{Address: t.To, AssetID: t.AssetID}
+			l.brought[h] = l.brought[h].Add(t.Amount)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -20,6 +21,9 @@ type leftovers struct {
 	// coin is what they left of native coin beside the payments, missing what they took of it too much, in
 	// base units.
 	coin, missing chain.Amount
+	// brought is what transactions of ours that are not on record left there, by asset and in base units. It is
+	// read only where there is an excess; see unrecordedAt.
+	brought map[string]chain.Amount
 }
 
 // leftoversAt returns what our own transactions left at an address of its payments, as of a block.
@@ -124,4 +128,57 @@ func sweptBy(
 	}
 
 	return sent, nil
+}
+
+// unrecordedAt returns what transactions of our wallets that are not on record left at an address, by asset, as
+// of a block: what they moved is no payment. What those of the address itself took counts once they are foreign.
+// One that fulfilled a payout or a settlement is on record now.
+func unrecordedAt(
+	ctx context.Context,
+	tx Tx,
+	n chain.Network,
+	address chain.Address,
+	at chain.Ref,
+) (map[string]chain.Amount, error) {
+	rows, err := tx.UnrecordedOutgoing(ctx, n.Slug, "", time.Time{})
+	if err != nil {
+		return nil, err
+	}
+
+	native, _ := n.Native()
+	in, out := map[string]chain.Amount{}, map[string]chain.Amount{}
+	counted := map[string]bool{}
+
+	for _, row := range rows {
+		if row.Block.Height > at.Height || row.Failed || counted[row.TxHash] {
+			continue
+		}
+
+		counted[row.TxHash] = true
+
+		foreign := strings.HasPrefix(row.Acknowledged, wallet.Foreign)
+		if !foreign && !row.Open() {
+			continue
+		}
+
+		if foreign && row.Address == address {
+			out[native.ID] = out[native.ID].Add(row.Fee)
+		}
+
+		for _, t := range row.Transfers {
+			if t.To == address {
+				in[t.AssetID] = in[t.AssetID].Add(t.Amount)
+			}
+
+			if t.From == address && foreign {
+				out[t.AssetID] = out[t.AssetID].Add(t.Amount)
+			}
+		}
+	}
+
+	for asset, amount := range in {
+		in[asset] = amount.SubFloor(out[asset])
+	}
+
+	return in, nil
 }

@@ -95,11 +95,17 @@ func (c *balanceCheck) compareTx(
 		cursor:  cursor,
 	}
 
-	for i, asset := range c.network.Assets {
-		x := c.explain(asset, payments, left)
-		x.sum = x.sum.Add(dust[asset.ID])
+	all := c.explainAll(payments, left, dust)
+	if exceeds(found, all) {
+		if left.brought, err = unrecordedAt(ctx, tx, c.network, address.Address, c.at); err != nil {
+			return stale, err
+		}
 
-		if err := m.apply(ctx, asset, x, found[i]); err != nil {
+		all = c.explainAll(payments, left, dust)
+	}
+
+	for i, asset := range c.network.Assets {
+		if err := m.apply(ctx, asset, all[i], found[i]); err != nil {
 			return stale, err
 		}
 	}
@@ -142,6 +148,33 @@ type explanation struct {
 	waiting, takenBack, unnamed *invoice.Payment
 }
 
+// explainAll returns what the records say of each asset of the network, as of the block.
+func (c *balanceCheck) explainAll(
+	payments []invoice.Payment,
+	left leftovers,
+	dust map[string]chain.Amount,
+) []explanation {
+	all := make([]explanation, len(c.network.Assets))
+
+	for i, asset := range c.network.Assets {
+		all[i] = c.explain(asset, payments, left)
+		all[i].sum = all[i].sum.Add(dust[asset.ID])
+	}
+
+	return all
+}
+
+// exceeds reports whether a balance is more than the records say.
+func exceeds(found []chain.Amount, all []explanation) bool {
+	for i, x := range all {
+		if x.sum.Less(found[i]) {
+			return true
+		}
+	}
+
+	return false
+}
+
 // explain returns what the records say of an asset, as of the block.
 func (c *balanceCheck) explain(
 	asset chain.Asset,
@@ -173,6 +206,8 @@ func (c *balanceCheck) explain(
 			}
 		}
 	}
+
+	x.sum = x.sum.Add(left.brought[asset.ID])
 
 	if asset.Kind == chain.Native {
 		x.sum = x.sum.Add(left.coin).SubFloor(left.missing)

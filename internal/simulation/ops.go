@@ -284,6 +284,7 @@ func (w *world) playOutside(op Op) {
 		w.receivers.state[w.merchant(op.A).host] = receiverState(op.B % 5)
 	case Heal:
 		w.heal()
+		w.acknowledge()
 	default:
 		panic("simulation: no such operation: " + string(op.Kind))
 	}

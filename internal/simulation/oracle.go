@@ -48,6 +48,13 @@ type records struct {
 	sequences map[string]int64
 	// confirmed are the sums of confirmed payments.
 	confirmed map[place]chain.Amount
+	// events are the ids of all public events, with the owner's receiver.
+	events map[string]string
+	// addresses are those that were ever shown to payers.
+	addresses map[chain.Address]bool
+	// before is what had arrived at an address before it was shown: restored records do not know it, and
+	// their next address may be the same.
+	before map[place]chain.Amount
 }
 
 func newRecords() *records {
@@ -61,6 +68,9 @@ func newRecords() *records {
 		cursors:     map[string]scan.Cursor{},
 		sequences:   map[string]int64{},
 		confirmed:   map[place]chain.Amount{},
+		events:      map[string]string{},
+		addresses:   map[chain.Address]bool{},
+		before:      map[place]chain.Amount{},
 	}
 }
 
@@ -75,6 +85,9 @@ func (r *records) clone() *records {
 		cursors:     maps.Clone(r.cursors),
 		sequences:   maps.Clone(r.sequences),
 		confirmed:   maps.Clone(r.confirmed),
+		events:      maps.Clone(r.events),
+		addresses:   maps.Clone(r.addresses),
+		before:      maps.Clone(r.before),
 	}
 }
 
@@ -86,12 +99,8 @@ type oracle struct {
 	violations []Violation
 	records    *records
 	backup     *records
-	// events are the ids of all public events, with the owner's receiver.
-	events map[string]string
 	// asked are the payouts that merchants asked for, by destination; none is ever forgotten.
 	asked map[place]map[string]chain.Amount
-	// addresses are those that were ever shown to payers.
-	addresses map[chain.Address]bool
 	// watch is the watch over progress, by process.
 	watches map[int]*watch
 	step    int
@@ -99,13 +108,11 @@ type oracle struct {
 
 func newOracle(w *world) *oracle {
 	o := &oracle{
-		world:     w,
-		ledgers:   map[string]*ledger{},
-		records:   newRecords(),
-		events:    map[string]string{},
-		asked:     map[place]map[string]chain.Amount{},
-		addresses: map[chain.Address]bool{},
-		watches:   map[int]*watch{},
+		world:   w,
+		ledgers: map[string]*ledger{},
+		records: newRecords(),
+		asked:   map[place]map[string]chain.Amount{},
+		watches: map[int]*watch{},
 	}
 	for _, n := range w.networks {
 		o.ledgers[n.slug()] = newLedger(o, n)
@@ -141,10 +148,7 @@ func (o *oracle) committed(_ *process, c *commit) {
 	}
 
 	for _, a := range c.addresses {
-		o.addresses[a.Address] = true
-		for _, l := range o.ledgers {
-			l.ours[a.Address] = true
-		}
+		o.show(a.Address)
 	}
 
 	o.checkStates(c)
@@ -153,6 +157,25 @@ func (o *oracle) committed(_ *process, c *commit) {
 	o.checkConfirmed(c)
 	o.checkReservedFor(c)
 	o.traceCommit(c)
+}
+
+// show notes that an address is shown to payers from now on.
+func (o *oracle) show(address chain.Address) {
+	if o.records.addresses[address] {
+		return
+	}
+
+	o.records.addresses[address] = true
+
+	for slug, l := range o.ledgers {
+		l.ours[address] = true
+
+		for holding, arrived := range l.tip().arrived {
+			if holding.Address == address && !arrived.foreign.IsZero() {
+				o.records.before[place{slug, holding}] = arrived.foreign
+			}
+		}
+	}
 }
 
 // traceCommit adds a commit to the trace, by which two runs are compared.
@@ -225,7 +248,8 @@ func (o *oracle) look() {
 	}
 }
 
-// backUp keeps the records as they are, and restored takes them back.
+// backUp keeps the records as they are, and restored takes them back: what was stored in between, addresses and
+// events included, is lost.
 func (o *oracle) backUp()   { o.backup = o.records.clone() }
 func (o *oracle) restored() { o.records = o.backup.clone() }
 

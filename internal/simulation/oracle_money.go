@@ -226,13 +226,14 @@ func (o *oracle) checkStopped(before, after scan.Cursor) {
 func (o *oracle) checkTold() {
 	for slug, l := range o.ledgers {
 		for holding, arrived := range l.tip().arrived {
-			if !o.addresses[holding.Address] || arrived.foreign.IsZero() ||
+			if !o.records.addresses[holding.Address] || arrived.foreign.IsZero() ||
 				o.isWallet(slug, holding.Address) {
 				continue
 			}
 
 			at := place{slug, holding}
-			if told := o.records.confirmed[at]; told != arrived.foreign {
+			if told := o.records.confirmed[at]; arrived.foreign.Less(told) ||
+				told.Add(o.records.before[at]).Less(arrived.foreign) {
 				o.violate(
 					ruleTold, "%s of %s arrived at %s, and %s is told as confirmed",
 					arrived.foreign, o.symbol(at), holding.Address, told,
@@ -311,7 +312,7 @@ func (o *oracle) checkAudit(wantClean bool) {
 func (o *oracle) untold() bool {
 	for slug, l := range o.ledgers {
 		for holding, arrived := range l.tip().arrived {
-			if o.addresses[holding.Address] && !o.isWallet(slug, holding.Address) &&
+			if o.records.addresses[holding.Address] && !o.isWallet(slug, holding.Address) &&
 				o.records.confirmed[place{slug, holding}].Less(arrived.foreign) {
 				return true
 			}

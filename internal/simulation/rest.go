@@ -36,11 +36,7 @@ func (w *world) rest() bool {
 				return true
 			}
 
-			for _, m := range w.merchants {
-				w.retrySettlements(w.processes[0], m)
-			}
-
-			w.resume()
+			w.operate()
 		}
 	}
 
@@ -98,6 +94,12 @@ func (w *world) underWay() []string {
 		}
 	}
 
+	for _, n := range w.networks {
+		for _, row := range w.unacknowledged(n.slug()) {
+			note("transaction %s of %s is not acknowledged", row.TxHash, row.Address)
+		}
+	}
+
 	for id, p := range r.payments {
 		if !ended(p) {
 			note("payment %s is %s", id, p.Status)
@@ -135,7 +137,7 @@ func (w *world) underWay() []string {
 		}
 	}
 
-	for id, accountID := range w.oracle.events {
+	for id, accountID := range w.oracle.records.events {
 		for _, m := range w.merchants {
 			if m.owner.AccountID == accountID && w.receivers.got[m.host][id] == 0 {
 				note("event %s was never received", id)

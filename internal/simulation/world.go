@@ -54,6 +54,8 @@ type world struct {
 	running *process
 	// busy is set while an operation runs inside another one.
 	busy bool
+	// acknowledging is set while the operator says what transactions were that are not on record.
+	acknowledging bool
 }
 
 // newWorld returns a world with funded merchants and all processes running.

@@ -1,0 +1,133 @@
+package simulation
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// operate is an operator's business: networks that were stopped go on, settlements whose transactions failed are
+// tried again, and transactions that are not on record are acknowledged as what they were.
+func (w *world) operate() {
+	w.resume()
+
+	for _, m := range w.merchants {
+		w.retrySettlements(w.processes[0], m)
+	}
+
+	w.acknowledge()
+}
+
+// unacknowledged returns the transactions of a network that wait for a person, lowest block first. One that has
+// left the chain and still freezes its wallet has no block.
+func (w *world) unacknowledged(network string) []wallet.Outgoing {
+	rows, err := w.store.UnrecordedOutgoing(w.ctx, network, "", w.clock.now().Add(365*24*time.Hour))
+	must(err)
+
+	rows = slices.DeleteFunc(rows, func(row wallet.Outgoing) bool { return !row.Open() })
+
+	frozen, err := w.store.FrozenWallets(w.ctx, network, 0)
+	must(err)
+
+	for _, f := range frozen {
+		if !slices.ContainsFunc(rows, func(row wallet.Outgoing) bool { return row.TxHash == f.FrozenBy }) {
+			rows = append(rows, wallet.Outgoing{TxHash: f.FrozenBy, Address: f.Party.Address})
+		}
+	}
+
+	return rows
+}
+
+// acknowledge says of every transaction that is not on record what it was, once it is final.
+func (w *world) acknowledge() {
+	w.acknowledging = true
+	defer func() { w.acknowledging = false }()
+
+	for _, n := range w.networks {
+		for _, row := range w.unacknowledged(n.slug()) {
+			for _, as := range w.meanings(n, row) {
+				err := w.processes[0].alive().Acknowledge(w.ctx, n.slug(), row.TxHash, as...)
+				if !mismatches(err) {
+					break // acknowledged, or not to be now
+				}
+			}
+		}
+	}
+}
+
+func mismatches(err error) bool {
+	var f *fault.Error
+
+	return errors.As(err, &f) && f.Code == "transaction_mismatch"
+}
+
+// meanings returns what a transaction may have been, likeliest first: the payouts that it equals, the oldest
+// settlements of the address that it emptied, or nothing on record.
+func (w *world) meanings(n network, row wallet.Outgoing) [][]string {
+	var waiting, all [][]string
+
+	foreign := []string{wallet.Foreign}
+	if paid, ended := w.paidBy(n.slug(), row); len(paid) > 0 {
+		waiting = append(waiting, paid)
+	} else {
+		foreign = append(foreign, ended...)
+	}
+
+	swept := w.sweptBy(n.slug(), row)
+	for i := range swept {
+		all = append(all, swept[:i+1])
+	}
+
+	return slices.Concat(waiting, all, [][]string{foreign})
+}
+
+// paidBy returns the payouts that a transaction equals: those that wait, and those that have ended.
+func (w *world) paidBy(network string, row wallet.Outgoing) (waiting, ended []string) {
+	for id, p := range w.oracle.records.payouts {
+		outputs := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
+		if p.Network != network || !row.Pays(outputs) {
+			continue
+		}
+
+		if p.Status == payout.Failed {
+			ended = append(ended, id)
+		} else {
+			waiting = append(waiting, id)
+		}
+	}
+
+	slices.Sort(waiting)
+	slices.Sort(ended)
+
+	return waiting, ended
+}
+
+// sweptBy returns the settlements that wait at the address that a transaction took money from, oldest first.
+func (w *world) sweptBy(network string, row wallet.Outgoing) []string {
+	var ids []string
+
+	for id, s := range w.oracle.records.settlements {
+		waits := s.Status == settlement.Pending || s.Status == settlement.Held ||
+			s.Status == settlement.Releasing
+		if s.Network != network || s.Deposit.Address != row.Address || !waits {
+			continue
+		}
+
+		if slices.ContainsFunc(row.Transfers, func(t chain.Transfer) bool {
+			return t.From == row.Address && t.AssetID == s.AssetID && w.oracle.isWallet(network, t.To)
+		}) {
+			ids = append(ids, id)
+		}
+	}
+
+	slices.SortFunc(ids, strings.Compare)
+
+	return ids
+}
