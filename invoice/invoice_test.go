@@ -275,7 +275,13 @@ func TestReversal(t *testing.T) {
 		status    Status
 		published []event.Type
 	}{
-		{"pending, nothing left", func() Invoice { inv, _ := settle(t, Pending); return inv }, gone, Open, []event.Type{event.InvoiceReopened}},
+		{
+			"pending, nothing left",
+			func() Invoice { inv, _ := settle(t, Pending); return inv },
+			gone,
+			Open,
+			[]event.Type{event.InvoiceReopened},
+		},
 		{
 			"pending, some left",
 			func() Invoice { inv, _ := settle(t, Pending); return inv },

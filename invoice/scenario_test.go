@@ -258,7 +258,8 @@ func TestPendingDoesNotExpire(t *testing.T) {
 	w.doDueWork()
 	w.want(w.get(inv.ID), invoice.Expired)
 
-	const events = "invoice.created invoice.payment_detected invoice.pending payment.dropped invoice.reopened invoice.expired"
+	const events = "invoice.created invoice.payment_detected invoice.pending payment.dropped " +
+		"invoice.reopened invoice.expired"
 	if got := w.published(inv.ID); got != events {
 		t.Errorf("published %q, want %q", got, events)
 	}

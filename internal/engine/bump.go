@@ -56,7 +56,10 @@ func (l *bumpLoop) bumpDue(ctx context.Context) (did bool, err error) {
 
 	for _, p := range waiting {
 		waited := now.Sub(p.DetectedAt)
-		if p.Status != invoice.Detected || p.Simulated || p.TxHash == "" || !p.LostAt.IsZero() || waited < after || now.Before(next[p.ID]) {
+		early := waited < after || now.Before(next[p.ID])
+
+		waits := p.Status == invoice.Detected && p.LostAt.IsZero()
+		if early || !waits || p.Simulated || p.TxHash == "" {
 			continue
 		}
 
