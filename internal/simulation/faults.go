@@ -21,12 +21,7 @@ var faultRows = []faultRow{
 	{row: 37, open: false, rule: ruleRest, kinds: []Kind{PayVariable}},
 	{row: 38, open: false, rule: ruleFailed, kinds: []Kind{DenyHashes}},
 	{row: 39, open: false, rule: ruleFailed, kinds: []Kind{SilentReceipts}},
-	{
-		row:   40,
-		open:  true,
-		rule:  ruleTold,
-		kinds: []Kind{PayHidden},
-	},
+	{row: 40, open: false, rule: ruleTold, kinds: []Kind{PayHidden}},
 	{row: 41, open: false, rule: ruleAudit, kinds: []Kind{PayHidden}},
 	{row: 42, open: false, rule: ruleConfirmed, kinds: []Kind{PayBadToken}},
 	{row: 43, open: false, rule: ruleTold},

@@ -17,11 +17,24 @@ var restPauses = []struct {
 	pause time.Duration
 }{{20, 3 * time.Second}, {60, 30 * time.Second}, {60, 5 * time.Minute}, {90, 30 * time.Minute}}
 
+// balancesRead is the time within which the balances of all addresses were compared: those of invoices that wait
+// for no money are hourly.
+const balancesRead = 2 * time.Hour
+
+// isClean reports whether everything that arrived is told, and the audit finds nothing.
+func (w *world) isClean() bool {
+	report, err := w.processes[0].alive().Audit(w.ctx)
+
+	return err == nil && report.Clean() && !w.oracle.untold()
+}
+
 // rest ends all faults, lets time pass until nothing is under way, and checks what must hold then. It reports
 // whether everything ended.
 func (w *world) rest() bool {
 	w.heal()
 	w.resume()
+
+	quiet := time.Duration(0) // for how long nothing has been under way
 
 	for _, r := range restPauses {
 		for range r.times {
@@ -31,7 +44,11 @@ func (w *world) rest() bool {
 				return false
 			}
 
-			if len(w.underWay()) == 0 {
+			if quiet += r.pause; len(w.underWay()) > 0 {
+				quiet = 0
+			}
+
+			if quiet >= balancesRead || quiet > 0 && w.isClean() {
 				w.settle()
 				return true
 			}
