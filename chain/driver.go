@@ -38,8 +38,8 @@ type Rereader interface {
 // a transaction of ours is proven dead only at a block that two of them have.
 type RefConfirmer interface {
 	// ConfirmRef returns nil when two of the configured nodes have this block at its height, or when only
-	// one is configured. It fails with fault.NotFound when a node has another block there, and with
-	// fault.Unavailable when no second node can be asked or none is that far.
+	// one is configured. It fails with fault.NotFound when a node has another block there and no two have
+	// this one, and with fault.Unavailable when no second node can be asked or none is that far.
 	ConfirmRef(ctx context.Context, at Ref) error
 }
 

@@ -46,6 +46,8 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 		}
 
 		found.Block, found.Transfers = chain.Ref{}, d.transfers(lookup.tx, hash, "")
+		found.Spent = spendsOf(lookup.tx, hash)
+
 		if lookup.blockHash != "" {
 			found.Block, err = d.includingBlock(ctx, node, hash, lookup.blockHash)
 		}

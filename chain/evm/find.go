@@ -40,11 +40,14 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 		}
 
 		if lookup.receipt == nil {
+			found.Spent = []chain.Spend{lookup.tx.spend(false)}
 			found.Transfers, err = d.pendingTransfers(node, lookup.tx)
+
 			return err
 		}
 
 		found.Block, found.Failed = lookup.block, *lookup.receipt.Status == 0
+		found.Spent = []chain.Spend{lookup.tx.spend(found.Failed)}
 
 		found.Transfers, err = d.transfersOf(node, lookup.tx, lookup.receipt)
 		if err != nil || !d.traces || found.Failed {

@@ -2,7 +2,6 @@ package evm
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -128,40 +127,15 @@ func (d *Driver) anotherBlock(node *endpoint, at chain.Ref, has string) error {
 // ConfirmRef returns nil when two nodes have this block at its height, or when only one is configured.
 // Errors:
 //
-//   - fault.NotFound (block_unknown): a node has another block there
-//   - fault.Unavailable (block_unconfirmed): fewer than two nodes answered, or are that far
+//   - fault.NotFound (block_unknown): a node has another block there, and no two have this one
+//   - fault.Unavailable: fewer than two nodes answered, or are that far
 func (d *Driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
-	if len(d.nodes.Nodes) == 1 {
-		return nil
-	}
-
-	agreed := 0
-
-	// The preferred node is asked last, and each node once.
-	err := d.nodes.AskOthers(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
-		ref, err := node.refAt(ctx, at.Height)
-		if err != nil {
-			return err
-		}
-
-		if ref.Hash != at.Hash {
-			return d.anotherBlock(node, at, ref.Hash)
-		}
-
-		if agreed++; agreed < 2 {
-			return failover.ErrLagging // the next node is asked as well
-		}
-
-		return nil
-	})
-	if err == nil || errors.Is(err, fault.NotFound) {
-		return err
-	}
-
-	return fault.Wrap(
-		err, fault.Unavailable, "block_unconfirmed",
-		"%d of the %d nodes of network %s confirmed block %d, two are needed",
-		agreed, len(d.nodes.Nodes), d.network.Slug, at.Height,
+	return d.nodes.Confirm(
+		ctx, at.Height, at.Hash,
+		func(ctx context.Context, node *endpoint) (string, error) {
+			ref, err := node.refAt(ctx, at.Height)
+			return ref.Hash, err
+		},
 	)
 }
 

@@ -38,7 +38,12 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 			return err
 		}
 
-		found = chain.FoundTx{TxHash: hash, Block: tx.block.ref(), Failed: tx.meta.failed()}
+		found = chain.FoundTx{
+			TxHash: hash,
+			Block:  tx.block.ref(),
+			Failed: tx.meta.failed(),
+			Spent:  tx.spends(),
+		}
 		found.Transfers, err = d.transfers(tx.executedTx)
 
 		return err

@@ -168,15 +168,7 @@ func (d *Driver) readTransactions(
 			return err
 		}
 
-		for _, owner := range tx.owners {
-			out.Spent = append(out.Spent, chain.Spend{
-				Sender: canonical(owner),
-				By:     tx.hash,
-				Shared: true,
-				Failed: info.failed(),
-			})
-		}
-
+		out.Spent = append(out.Spent, tx.spends(info.failed())...)
 		out.Transfers, out.changes = append(out.Transfers, transfers...), append(out.changes, flows...)
 		if tx.tx == nil {
 			out.opaque = append(out.opaque, tx)
@@ -239,4 +231,14 @@ func (c *blockCache) put(block *scannedBlock) {
 	delete(c.byID, c.order[c.next])
 	c.byID[block.Hash], c.order[c.next] = block, block.Hash
 	c.next = (c.next + 1) % len(c.order)
+}
+
+// spends returns who signed the transaction.
+func (tx *blockTx) spends(failed bool) []chain.Spend {
+	out := make([]chain.Spend, len(tx.owners))
+	for i, owner := range tx.owners {
+		out[i] = chain.Spend{Sender: canonical(owner), By: tx.hash, Shared: true, Failed: failed}
+	}
+
+	return out
 }

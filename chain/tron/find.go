@@ -29,12 +29,13 @@ func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 			return failover.ErrMissing // another node may have it
 		case lookup.info == nil:
 			found.Block, found.Failed = chain.Ref{}, false
-			found.Transfers = d.pendingTransfers(*lookup.tx)
+			found.Transfers, found.Spent = d.pendingTransfers(*lookup.tx), lookup.tx.spends(false)
 
 			return nil
 		}
 
 		found.Block, found.Failed = lookup.block, lookup.info.failed()
+		found.Spent = lookup.tx.spends(found.Failed)
 		found.Transfers, _, err = d.transfersOf(node, *lookup.tx, lookup.info)
 
 		return err
