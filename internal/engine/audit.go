@@ -82,7 +82,7 @@ type auditor struct {
 	ledger  *ledger
 	// dustAbove is dust in blocks above the one that is compared, in base units.
 	dustAbove map[chain.Holding]chain.Amount
-	out   audit.Network
+	out       audit.Network
 }
 
 func (a *auditor) run(ctx context.Context, accounts []account.Account) error {

@@ -72,4 +72,6 @@ func (f *feed) set(state feedState) {
 }
 
 // works reports whether the feed has answered for longer than a failure is remembered.
-func (f *feed) works() bool { return f.state == feedWorks && f.clock.now().Sub(f.since) > 5*time.Second }
+func (f *feed) works() bool {
+	return f.state == feedWorks && f.clock.now().Sub(f.since) > 5*time.Second
+}

@@ -74,6 +74,7 @@ func (w *world) meanings(n network, row wallet.Outgoing) [][]string {
 	var waiting, all [][]string
 
 	foreign := []string{wallet.Foreign}
+
 	if paid, ended := w.paidBy(n.slug(), row); len(paid) > 0 {
 		waiting = append(waiting, paid)
 	} else {

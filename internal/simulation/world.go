@@ -205,6 +205,7 @@ func (w *world) heal() {
 	}
 
 	w.feed.set(feedWorks)
+
 	w.feed.ethCents = 200_000
 	for _, m := range w.merchants {
 		w.receivers.state[m.host] = receives
