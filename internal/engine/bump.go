@@ -56,9 +56,7 @@ func (l *bumpLoop) bumpDue(ctx context.Context) (did bool, err error) {
 
 	for _, p := range waiting {
 		waited := now.Sub(p.DetectedAt)
-		if p.Status != invoice.Detected || p.Simulated || p.TxHash == "" || !p.LostAt.IsZero() ||
-			waited < after ||
-			now.Before(next[p.ID]) {
+		if p.Status != invoice.Detected || p.Simulated || p.TxHash == "" || !p.LostAt.IsZero() || waited < after || now.Before(next[p.ID]) {
 			continue
 		}
 

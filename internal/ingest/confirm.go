@@ -26,8 +26,7 @@ func (in *intake) pool(ctx context.Context) error {
 	}
 
 	for _, stored := range waiting {
-		if stored.Status != invoice.Detected || stored.Simulated || stored.TxHash == "" ||
-			in.seen[stored.ID] ||
+		if stored.Status != invoice.Detected || stored.Simulated || stored.TxHash == "" || in.seen[stored.ID] ||
 			!in.p.takes(stored.TransferKey()) {
 			continue
 		}

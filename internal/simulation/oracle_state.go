@@ -121,12 +121,16 @@ func (o *oracle) checkStates(c *commit) {
 // through returns the status that a settlement moves on from: a fork may take its payment back and show it again in
 // one transaction, which tells that it was reverted or failed on the way.
 func (c *commit) through(before, now settlement.Settlement) string {
+	if now.Status == settlement.Reverted || now.Status == settlement.Failed {
+		return string(before.Status)
+	}
+
 	for _, e := range c.events {
 		switch {
 		case e.ObjectID != before.ID:
-		case e.Type == event.SettlementReverted && before.Status == settlement.Released && now.Status != settlement.Reverted:
+		case e.Type == event.SettlementReverted && before.Status == settlement.Released:
 			return string(settlement.Reverted)
-		case e.Type == event.SettlementFailed && before.Status == settlement.Releasing && now.Status != settlement.Failed:
+		case e.Type == event.SettlementFailed && before.Status == settlement.Releasing:
 			return string(settlement.Failed)
 		}
 	}
