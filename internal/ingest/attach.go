@@ -14,7 +14,8 @@ import (
 
 // attach gives a transfer to the payment that it explains and that was known from the balance
 // alone: one read at the transfer's block or later. If it explains only a part, the remainder stays
-// a payment without a transaction. It reports whether there was such a payment.
+// a payment without a transaction. One that a fork takes back was another branch's balance and gets no transfer.
+// It reports whether there was such a payment.
 func (in *intake) attach(
 	ctx context.Context,
 	m observedTransfer,
@@ -32,7 +33,9 @@ func (in *intake) attach(
 
 	for _, p := range a.payments { // includes the remainder of one that this batch attached
 		here := p.Network == in.n.Slug && p.Address == to.Address && p.AssetID == asset.ID
-		if !here || p.TxHash != "" || p.Block.IsZero() || p.Block.Height < m.at.Height {
+
+		_, lost := in.lost[p.ID]
+		if !here || lost || p.TxHash != "" || p.Block.IsZero() || p.Block.Height < m.at.Height {
 			continue
 		}
 

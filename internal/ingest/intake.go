@@ -39,6 +39,8 @@ type intake struct {
 	cursor scan.Cursor
 	// trusted are the hashes of canonical blocks by height, as far as cursor and batch show.
 	trusted map[uint64]string
+	// lost are the payments whose blocks a fork took out of the chain and that are not seen again yet, by id.
+	lost map[string]invoice.Payment
 	// seen are the ids of payments that the batch shows.
 	seen map[string]bool
 	// paid are our addresses that transfers of the batch pay, dust the transfers that are too small.
@@ -60,6 +62,8 @@ func (in *intake) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
+	in.lost = lost
 
 	if err := in.recordTransfers(ctx, lost); err != nil {
 		return err

@@ -35,6 +35,8 @@ var faultRows = []faultRow{
 	{row: 51, open: false, rule: ruleProgress, kinds: []Kind{LagFar}},
 	{row: 61, open: false, rule: ruleFrozen},
 	{row: 0, open: true, rule: ruleReleased, everywhere: true},
+	// A token that takes a fee, while the node does not answer for balances: the logs count.
+	{row: 0, open: true, rule: ruleConfirmed, kinds: []Kind{PayBadToken}},
 	{row: 63, open: false, rule: ruleValued, everywhere: true},
 	{row: 63, open: false, rule: ruleObject, everywhere: true},
 }

@@ -93,7 +93,7 @@ func (o *oracle) checkStates(c *commit) {
 	}
 
 	for id, now := range c.settlements {
-		if o.checkMove("settlement", id, string(r.settlements[id].Status), string(now.Status)) &&
+		if o.checkMove("settlement", id, c.through(r.settlements[id], now), string(now.Status)) &&
 			now.Status == settlement.Failed {
 			o.checkFailedSettlement(now)
 		}
@@ -116,6 +116,26 @@ func (o *oracle) checkStates(c *commit) {
 	for id, now := range c.refunds {
 		o.checkMove("refund", id, string(r.refunds[id].Status), string(now.Status))
 	}
+}
+
+// through returns the status that a settlement moves on from: a fork may take its payment back and show it again in
+// one transaction, which tells that it was reverted or failed on the way.
+func (c *commit) through(before, now settlement.Settlement) string {
+	if now.Status == settlement.Reverted || now.Status == settlement.Failed {
+		return string(before.Status)
+	}
+
+	for _, e := range c.events {
+		switch {
+		case e.ObjectID != before.ID:
+		case e.Type == event.SettlementReverted && before.Status == settlement.Released:
+			return string(settlement.Reverted)
+		case e.Type == event.SettlementFailed && before.Status == settlement.Releasing:
+			return string(settlement.Failed)
+		}
+	}
+
+	return string(before.Status)
 }
 
 // checkMove checks one move and reports whether there was one.

@@ -98,6 +98,16 @@ func (s *Sweeper) fulfillSweepTx(
 		return err
 	}
 
+	if !r.Done && !isRunning(&r) { // its next transaction is not planned, as the wallet is frozen
+		if err := s.addSweepTx(ctx, tx, &r, g, f); err != nil {
+			return err
+		}
+
+		if err := s.unreserveRest(ctx, tx, &r); err != nil {
+			return err
+		}
+	}
+
 	step := lastStep(&r)
 	if step == nil || step.Kind != chain.StepSweep || step.State == wallet.Confirmed ||
 		step.State == wallet.Failed {
@@ -116,6 +126,14 @@ func (s *Sweeper) fulfillSweepTx(
 	return s.outbox.FulfillTx(ctx, tx, f)
 }
 
+// unreserveRest returns what the release reserved of the master wallet for transactions that are not needed now.
+func (s *Sweeper) unreserveRest(ctx context.Context, tx settlement.Tx, r *settlement.Sweep) error {
+	n, _ := s.registry.Network(r.Network)
+	native, _ := n.Native()
+
+	return s.outbox.UnreserveTx(ctx, tx, r.Network, r.Master.Address, native.ID, r.ID)
+}
+
 // fulfillNewTx stores a release whose only transaction is the final one, and fulfills it.
 func (s *Sweeper) fulfillNewTx(
 	ctx context.Context,
@@ -124,8 +142,6 @@ func (s *Sweeper) fulfillNewTx(
 	master chain.Party,
 	f txmgr.Fulfillment,
 ) error {
-	n, _ := s.registry.Network(f.Network)
-	native, _ := n.Native()
 	r := settlement.Sweep{
 		ID:            s.config.IDs.Next(),
 		Owner:         g[0].Owner,
@@ -138,14 +154,41 @@ func (s *Sweeper) fulfillNewTx(
 		FeeAddress:    s.config.FeeAddresses[f.Network],
 		CreatedAt:     s.now(),
 	}
+	if err := s.addSweepTx(ctx, tx, &r, g, f); err != nil {
+		return err
+	}
 
-	var outputs []chain.Output
+	if err := assign(ctx, tx, g, &r, chain.Amount{}); err != nil {
+		return err
+	}
+
+	f.TransactionIDs = []string{lastStep(&r).TransactionID}
+
+	return s.outbox.FulfillTx(ctx, tx, f)
+}
+
+// addSweepTx adds the final transaction to a release as its sweep, and stores both. It fails when the transaction
+// did not bring what the settlements hold.
+func (s *Sweeper) addSweepTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Sweep,
+	g group,
+	f txmgr.Fulfillment,
+) error {
+	n, _ := s.registry.Network(f.Network)
+	native, _ := n.Native()
+
+	var (
+		fee     chain.Amount
+		outputs []chain.Output
+	)
 
 	for _, t := range f.Status.Transfers {
 		switch {
-		case t.To == master.Address && t.AssetID == r.AssetID:
-		case t.To == r.FeeAddress && r.FeeAddress != "" && t.AssetID == native.ID && !g.fee().Less(r.Fee.Add(t.Amount)):
-			r.Fee = r.Fee.Add(t.Amount)
+		case t.To == r.Master.Address && t.AssetID == r.AssetID:
+		case t.To == r.FeeAddress && r.FeeAddress != "" && t.AssetID == native.ID && !g.fee().Less(fee.Add(t.Amount)):
+			fee = fee.Add(t.Amount)
 		default:
 			continue
 		}
@@ -153,7 +196,7 @@ func (s *Sweeper) fulfillNewTx(
 		outputs = append(outputs, chain.Output{To: t.To, AssetID: t.AssetID, Amount: t.Amount})
 	}
 
-	arrived := arrivedBy(&r, wallet.Transaction{Transfers: f.Status.Transfers})
+	arrived := arrivedBy(r, wallet.Transaction{Transfers: f.Status.Transfers})
 	if arrived.IsZero() || r.Amount.Less(arrived) || r.AssetID != native.ID && arrived != r.Amount {
 		return fault.New(
 			fault.State,
@@ -162,7 +205,7 @@ func (s *Sweeper) fulfillNewTx(
 				"released, or as %q",
 			f.Rows[0].TxHash,
 			arrived,
-			master.Address,
+			r.Master.Address,
 			r.Amount,
 			wallet.Foreign,
 		)
@@ -183,18 +226,15 @@ func (s *Sweeper) fulfillNewTx(
 		return err
 	}
 
-	r.Steps = []settlement.Step{{Kind: chain.StepSweep, TransactionID: t.ID, State: t.State, PaysFee: r.Fee}}
+	if len(r.Steps) == 0 {
+		r.Fee = fee
+	}
+
+	r.Steps = append(
+		slices.Clip(r.Steps),
+		settlement.Step{Kind: chain.StepSweep, TransactionID: t.ID, State: t.State, PaysFee: fee},
+	)
 	r.DueAt = time.Time{}
 
-	if err := tx.PutSweep(ctx, &r); err != nil {
-		return err
-	}
-
-	if err := assign(ctx, tx, g, &r, chain.Amount{}); err != nil {
-		return err
-	}
-
-	f.TransactionIDs = []string{t.ID}
-
-	return s.outbox.FulfillTx(ctx, tx, f)
+	return tx.PutSweep(ctx, r)
 }

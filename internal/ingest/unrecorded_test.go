@@ -1,0 +1,79 @@
+package ingest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/memory"
+)
+
+// What a transaction that is not on record brought to an address is explained by it, until it turns out to be a
+// payout or a settlement.
+func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
+	n := sim.DefaultNetwork()
+	native, _ := n.Native()
+	topUp := wallet.Outgoing{
+		Network:    n.Slug,
+		Key:        "w/1",
+		Address:    "w",
+		TxHash:     "t",
+		Block:      chain.Ref{Height: 10},
+		Unrecorded: true,
+		Transfers: []chain.Transfer{
+			{TxHash: "t", From: "w", To: "a", AssetID: native.ID, Amount: chain.Units(70)},
+		},
+	}
+	spend := wallet.Outgoing{
+		Network:      n.Slug,
+		Key:          "a/0",
+		Address:      "a",
+		TxHash:       "s",
+		Block:        chain.Ref{Height: 10},
+		Unrecorded:   true,
+		Fee:          chain.Units(5),
+		Acknowledged: wallet.Foreign,
+		Transfers: []chain.Transfer{
+			{TxHash: "s", From: "a", To: "x", AssetID: native.ID, Amount: chain.Units(20)},
+		},
+	}
+
+	for name, c := range map[string]struct {
+		change func(topUp, spend *wallet.Outgoing)
+		want   uint64
+	}{
+		"foreign":            {func(top, _ *wallet.Outgoing) { top.Acknowledged = wallet.Foreign }, 45},
+		"not acknowledged":   {func(_, _ *wallet.Outgoing) {}, 45},
+		"above the block":    {func(top, _ *wallet.Outgoing) { top.Block.Height = 11 }, 0},
+		"failed":             {func(top, _ *wallet.Outgoing) { top.Failed = true }, 0},
+		"recorded":           {func(top, _ *wallet.Outgoing) { top.Unrecorded = false }, 0},
+		"fulfilled a payout": {func(top, _ *wallet.Outgoing) { top.Acknowledged = "p1" }, 0},
+		"its spend unknown":  {func(_, spend *wallet.Outgoing) { spend.Acknowledged = "" }, 70},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, top, sent := memory.New(), topUp, spend
+			c.change(&top, &sent)
+
+			err := db.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+				for _, row := range []*wallet.Outgoing{&top, &sent} {
+					if err := tx.PutOutgoing(ctx, row); err != nil {
+						return err
+					}
+				}
+
+				found, err := unrecordedAt(ctx, tx, n, "a", chain.Ref{Height: 10})
+				if got := found[native.ID]; got != chain.Units(c.want) {
+					t.Errorf("explained %s, want %d", got, c.want)
+				}
+
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
