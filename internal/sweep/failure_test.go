@@ -29,6 +29,8 @@ func TestRetryDoesNotPayTheFeeAgain(t *testing.T) {
 		t.Fatalf("failed as %+v", s)
 	}
 
+	w.acknowledge()
+
 	if _, err := w.service.Retry(t.Context(), owner, s.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +54,7 @@ func TestRetryOfANativeDepositReleasesWhatIsLeft(t *testing.T) {
 	s := w.until(opened.ID, settlement.Failed)
 	missing := coin(1).Sub(s.FeePaid).Sub(s.NetworkFees).Sub(w.chain.Balance(deposit.Address, "SIM"))
 	w.chain.Fund(deposit.Address, "SIM", missing)
+	w.acknowledge()
 
 	if _, err := w.service.Retry(t.Context(), owner, s.ID); err != nil {
 		t.Fatal(err)

@@ -488,3 +488,38 @@ func (w *harness) check(what string, got, want chain.Amount) {
 		w.t.Errorf("%s is %s, want %s", what, got, want)
 	}
 }
+
+// acknowledge does what a person does with Engine.Acknowledge: every transaction that is not on record is
+// foreign, and the wallets are not frozen any more.
+func (w *harness) acknowledge() {
+	w.t.Helper()
+
+	if err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
+		rows, err := tx.UnrecordedOutgoing(ctx, network, "", time.Time{})
+		if err != nil {
+			return err
+		}
+
+		for _, row := range rows {
+			row.Acknowledged = wallet.Foreign
+			if err := tx.PutOutgoing(ctx, &row); err != nil {
+				return err
+			}
+
+			frozen, _, err := tx.Wallet(ctx, network, row.Address)
+			if err != nil {
+				return err
+			}
+
+			frozen.Unfreeze()
+
+			if err := tx.PutWallet(ctx, &frozen); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+}

@@ -171,6 +171,7 @@ func TestTopUpThatIsUndone(t *testing.T) {
 	w.chain.Mine(1)
 	w.until(opened.ID, settlement.Failed)
 	w.check("booked at the address", w.residue(deposit), chain.Amount{})
+	w.acknowledge()
 
 	if _, err := w.service.Retry(t.Context(), owner, opened.ID); err != nil {
 		t.Fatal(err)
