@@ -170,6 +170,7 @@ func (d *Driver) readTransactions(
 
 		out.Spent = append(out.Spent, tx.spends(info.failed())...)
 		out.Transfers, out.changes = append(out.Transfers, transfers...), append(out.changes, flows...)
+
 		if tx.tx == nil {
 			out.opaque = append(out.opaque, tx)
 		}
