@@ -12,8 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 )
 
@@ -376,6 +378,15 @@ func (c *client) cancelUnsigned(s *service) {
 		idempotency: "stop",
 		body:        `{"asset":"SIM","network":"simnet","amount":"1000000000000000","destination":"` + s.payee + `"}`,
 	})
+
+	s.freeze(c.t, true)
+	c.refuse(
+		409,
+		"payout_awaiting_review",
+		request{method: "POST", path: "/v1/payouts/" + text(p, "id") + "/cancel"},
+	)
+	s.freeze(c.t, false)
+
 	if got := c.post(
 		"/v1/payouts/"+text(p, "id")+"/cancel",
 		"",
@@ -393,8 +404,45 @@ func (c *client) cancelUnsigned(s *service) {
 	})
 	c.get("/v1/payouts/" + text(r, "payout_id"))
 
+	s.freeze(c.t, true)
+	c.refuse(
+		409,
+		"payout_awaiting_review",
+		request{method: "POST", path: "/v1/refunds/" + text(r, "id") + "/cancel"},
+	)
+	s.freeze(c.t, false)
+
 	if got := c.post("/v1/refunds/"+text(r, "id")+"/cancel", ""); got["status"] != "canceled" {
 		c.t.Errorf("canceled: %v", got)
+	}
+}
+
+// freeze freezes the master wallet, as a new epoch of restored records does, or ends that.
+func (s *service) freeze(t *testing.T, on bool) {
+	t.Helper()
+
+	master, err := internal.Of(s.engine).Transactions.MasterWallet(t.Context(), "simnet", s.account.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := s.engine.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+		w, found, err := tx.Wallet(ctx, "simnet", master.Address)
+		if err != nil {
+			return err
+		}
+
+		if !found {
+			w = wallet.Wallet{Network: "simnet", Party: master}
+		}
+
+		if w.Unfreeze(); on {
+			w.Freeze(wallet.FrozenEpoch, "", s.now())
+		}
+
+		return tx.PutWallet(ctx, &w)
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 
