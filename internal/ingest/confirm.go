@@ -20,12 +20,7 @@ func (in *intake) pool(ctx context.Context) error {
 		return err
 	}
 
-	waiting, err := in.tx.UnminedPayments(ctx, in.n.Slug)
-	if err != nil {
-		return err
-	}
-
-	for _, stored := range waiting {
+	for _, stored := range in.unmined {
 		if stored.Status != invoice.Detected || stored.Simulated || stored.TxHash == "" ||
 			in.seen[stored.ID] ||
 			!in.p.takes(stored.TransferKey()) {

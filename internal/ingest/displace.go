@@ -15,19 +15,16 @@ import (
 // displace drops the payments whose transactions stand in blocks of the batch that do not hold them: they
 // failed there, or pay somebody or something else.
 func (in *intake) displace(ctx context.Context, lost map[string]invoice.Payment) error {
-	mined := in.minedHashes()
-	if len(mined) == 0 {
-		return nil
-	}
-
-	candidates, err := in.tx.UnminedPayments(ctx, in.n.Slug)
-	if err != nil {
-		return err
-	}
-
+	candidates := slices.Clone(in.unmined)
 	for _, id := range slices.Sorted(maps.Keys(lost)) {
 		candidates = append(candidates, lost[id])
 	}
+
+	if len(candidates) == 0 {
+		return nil // nothing asks what the blocks hold
+	}
+
+	mined := in.minedHashes()
 
 	for _, stored := range candidates {
 		failed, found := mined[stored.TxHash]

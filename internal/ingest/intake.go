@@ -43,6 +43,8 @@ type intake struct {
 	lost map[string]invoice.Payment
 	// seen are the ids of payments that the batch shows.
 	seen map[string]bool
+	// unmined are the payments in no block, as they are stored; read once, since flush writes at the end.
+	unmined []invoice.Payment
 	// paid are our addresses that transfers of the batch pay, dust the transfers that are too small.
 	paid map[chain.Address]invoice.Address
 	dust []observedTransfer
@@ -60,6 +62,10 @@ func (in *intake) run(ctx context.Context) error {
 
 	lost, err := in.lostPayments(ctx)
 	if err != nil {
+		return err
+	}
+
+	if in.unmined, err = in.unminedPayments(ctx); err != nil {
 		return err
 	}
 
@@ -92,6 +98,15 @@ func (in *intake) run(ctx context.Context) error {
 	}
 
 	return in.flush(ctx)
+}
+
+// unminedPayments returns the payments in no block, where the batch may drop some or miss them in the pool.
+func (in *intake) unminedPayments(ctx context.Context) ([]invoice.Payment, error) {
+	if len(in.p.batch.Blocks) == 0 && !in.p.batch.PoolRead {
+		return nil, nil
+	}
+
+	return in.tx.UnminedPayments(ctx, in.n.Slug)
 }
 
 // lostPayments returns the payments whose blocks a fork took out of the chain, by id.
