@@ -65,6 +65,19 @@ type Block struct {
 	Unverified string
 }
 
+// TransfersOf returns the transfers of a transaction in the block; none when it holds none.
+func (b Block) TransfersOf(txHash string) []Transfer {
+	var out []Transfer
+
+	for _, t := range b.Transfers {
+		if t.TxHash == txHash {
+			out = append(out, t)
+		}
+	}
+
+	return out
+}
+
 // Spend is what a transaction uses up for good, so that no other transaction of the same chain can:
 // an output on networks that spend outputs, a number of its sender on networks that count an
 // account's transactions.

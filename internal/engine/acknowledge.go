@@ -183,11 +183,7 @@ func (a *acknowledgement) transfers(ctx context.Context, row wallet.Outgoing) ([
 			)
 		}
 
-		for _, t := range block.Transfers {
-			if t.TxHash == a.txHash {
-				found = append(found, t)
-			}
-		}
+		found = append(found, block.TransfersOf(a.txHash)...)
 	}
 
 	return found, nil

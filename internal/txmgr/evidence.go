@@ -188,13 +188,7 @@ func (d *walletWorker) transfersIn(
 		return nil, false, err
 	}
 
-	for _, m := range blocks[0].Transfers {
-		if m.TxHash == row.TxHash {
-			transfers = append(transfers, m)
-		}
-	}
-
-	return transfers, true, nil
+	return blocks[0].TransfersOf(row.TxHash), true, nil
 }
 
 // isShared reports whether the driver's second node has a block too, where there is one.

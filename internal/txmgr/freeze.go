@@ -99,11 +99,7 @@ func transfersOf(b follow.Batch, txHash string) []chain.Transfer {
 	var found []chain.Transfer
 
 	for _, block := range b.Blocks {
-		for _, t := range block.Transfers {
-			if t.TxHash == txHash {
-				found = append(found, t)
-			}
-		}
+		found = append(found, block.TransfersOf(txHash)...)
 	}
 
 	return found
