@@ -78,6 +78,11 @@ const (
 	BalancesRead          Scope = "balances:read"
 )
 
+// EventObject returns what an event says of the account beside it.
+func (a Account) EventObject() event.Object {
+	return event.Object{Owner: event.Owner{AccountID: a.ID}, ID: a.ID}
+}
+
 // AllScopes lists every scope.
 func AllScopes() []Scope {
 	return []Scope{

@@ -179,21 +179,7 @@ func (s *Service) change(ctx context.Context, id string, f func(*Account)) (Acco
 
 		changed = a
 
-		return tx.AppendEvents(
-			ctx,
-			event.Event{
-				Owner:    event.Owner{AccountID: id},
-				Type:     event.SettingsChanged,
-				ObjectID: id,
-				Subject:  a,
-			},
-			event.Event{
-				Owner:    event.Owner{AccountID: id, Livemode: true},
-				Type:     event.SettingsChanged,
-				ObjectID: id,
-				Subject:  a,
-			},
-		)
+		return tx.AppendEvents(ctx, event.About(a, event.SettingsChanged)...)
 	})
 	s.seen.clear()
 

@@ -161,7 +161,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
-func TestChangedSettingsArePublishedInBothModes(t *testing.T) {
+func TestChangedSettingsAreOneInternalEvent(t *testing.T) {
 	h := newHarness(t)
 
 	a, err := h.UpdateSettings(t.Context(), h.account.ID, account.Settings{Name: "New"})
@@ -169,18 +169,12 @@ func TestChangedSettingsArePublishedInBothModes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	var want []event.Event
-	for _, livemode := range []bool{false, true} {
-		want = append(
-			want,
-			event.Event{
-				Owner:    event.Owner{AccountID: a.ID, Livemode: livemode},
-				Type:     event.SettingsChanged,
-				ObjectID: a.ID,
-				Subject:  a,
-			},
-		)
-	}
+	want := []event.Event{{
+		Owner:    event.Owner{AccountID: a.ID},
+		Type:     event.SettingsChanged,
+		ObjectID: a.ID,
+		Payload:  a,
+	}}
 
 	if diff := cmp.Diff(want, h.db.events); diff != "" {
 		t.Error(diff)

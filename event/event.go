@@ -23,17 +23,17 @@ type Type string
 
 // The event types of specification part 6 and decisions part 8.
 const (
-	InvoiceCreated         Type = "invoice.created"
-	InvoicePending         Type = "invoice.pending"
-	InvoiceUnderpaid       Type = "invoice.underpaid"
-	InvoicePaid            Type = "invoice.paid"
-	InvoiceExpired         Type = "invoice.expired"
-	InvoiceCanceled        Type = "invoice.canceled"
-	InvoiceRefunded        Type = "invoice.refunded"
-	InvoicePaymentDetected Type = "invoice.payment_detected"
-	InvoicePaymentConfirm  Type = "invoice.payment_confirmed"
-	InvoicePaymentReversed Type = "invoice.payment_reversed"
-	InvoiceReopened        Type = "invoice.reopened"
+	InvoiceCreated          Type = "invoice.created"
+	InvoicePending          Type = "invoice.pending"
+	InvoiceUnderpaid        Type = "invoice.underpaid"
+	InvoicePaid             Type = "invoice.paid"
+	InvoiceExpired          Type = "invoice.expired"
+	InvoiceCanceled         Type = "invoice.canceled"
+	InvoiceRefunded         Type = "invoice.refunded"
+	InvoicePaymentDetected  Type = "invoice.payment_detected"
+	InvoicePaymentConfirmed Type = "invoice.payment_confirmed"
+	InvoicePaymentReversed  Type = "invoice.payment_reversed"
+	InvoiceReopened         Type = "invoice.reopened"
 
 	DepositPaymentDetected  Type = "deposit.payment_detected"
 	DepositPaymentConfirmed Type = "deposit.payment_confirmed"
@@ -64,45 +64,8 @@ const (
 	Ping Type = "ping"
 )
 
-// Types returns every type that an endpoint may subscribe to; ping is sent whatever the subscription.
-func Types() []Type {
-	return []Type{
-		InvoiceCreated,
-		InvoicePending,
-		InvoiceUnderpaid,
-		InvoicePaid,
-		InvoiceExpired,
-		InvoiceCanceled,
-		InvoiceRefunded,
-		InvoicePaymentDetected,
-		InvoicePaymentConfirm,
-		InvoicePaymentReversed,
-		InvoiceReopened,
-		DepositPaymentDetected,
-		DepositPaymentConfirmed,
-		DepositPaymentReleased,
-		PaymentOrphaned,
-		PaymentDropped,
-		PaymentTransactionAttached,
-		PaymentPriced,
-		SettlementHeld,
-		SettlementReleased,
-		SettlementFailed,
-		SettlementReverted,
-		PayoutCreated,
-		PayoutBroadcast,
-		PayoutConfirmed,
-		PayoutFailed,
-		RefundCreated,
-		RefundSucceeded,
-		RefundFailed,
-		WebhookEndpointFailing,
-		WebhookEndpointDisabled,
-	}
-}
-
-// The internal events. Reactions receive them; they are neither stored nor delivered. Their types have no
-// dot.
+// The internal events: other domains react to them in the same transaction. They are neither stored nor
+// delivered. Their types have no dot.
 const (
 	// PaymentValued reports that a confirmed payment got its usd_value, at confirmation or with the first
 	// fresh price.
@@ -112,20 +75,104 @@ const (
 	// TransactionMoved reports that a transaction of ours changed state: signed, broadcast, included,
 	// confirmed, retracted or failed.
 	TransactionMoved Type = "transaction"
-	// RefundTakenBack reports that a reorganisation retracted a refund's payout; nothing is delivered.
+	// RefundTakenBack reports that a reorganisation retracted a refund's payout.
 	RefundTakenBack Type = "refund"
 	// SettingsChanged reports that an account's settings changed.
 	SettingsChanged Type = "settings"
 )
 
+// reach is who is notified of a type.
+type reach int
+
+const (
+	subscribed reach = iota // endpoints that subscribe to it
+	always                  // an endpoint under test, whatever it subscribes to
+	internal                // the domains only
+)
+
+// types is the table of event types.
+var types = []struct {
+	name  Type
+	reach reach
+}{
+	{InvoiceCreated, subscribed},
+	{InvoicePending, subscribed},
+	{InvoiceUnderpaid, subscribed},
+	{InvoicePaid, subscribed},
+	{InvoiceExpired, subscribed},
+	{InvoiceCanceled, subscribed},
+	{InvoiceRefunded, subscribed},
+	{InvoicePaymentDetected, subscribed},
+	{InvoicePaymentConfirmed, subscribed},
+	{InvoicePaymentReversed, subscribed},
+	{InvoiceReopened, subscribed},
+	{DepositPaymentDetected, subscribed},
+	{DepositPaymentConfirmed, subscribed},
+	{DepositPaymentReleased, subscribed},
+	{PaymentOrphaned, subscribed},
+	{PaymentDropped, subscribed},
+	{PaymentTransactionAttached, subscribed},
+	{PaymentPriced, subscribed},
+	{SettlementHeld, subscribed},
+	{SettlementReleased, subscribed},
+	{SettlementFailed, subscribed},
+	{SettlementReverted, subscribed},
+	{PayoutCreated, subscribed},
+	{PayoutBroadcast, subscribed},
+	{PayoutConfirmed, subscribed},
+	{PayoutFailed, subscribed},
+	{RefundCreated, subscribed},
+	{RefundSucceeded, subscribed},
+	{RefundFailed, subscribed},
+	{WebhookEndpointFailing, subscribed},
+	{WebhookEndpointDisabled, subscribed},
+	{Ping, always},
+	{PaymentValued, internal},
+	{PaymentLost, internal},
+	{TransactionMoved, internal},
+	{RefundTakenBack, internal},
+	{SettingsChanged, internal},
+}
+
+// Types returns every type that an endpoint may subscribe to; ping is sent whatever the subscription.
+func Types() []Type {
+	var names []Type
+
+	for _, t := range types {
+		if t.reach == subscribed {
+			names = append(names, t.name)
+		}
+	}
+
+	return names
+}
+
 // Internal reports whether the type is an internal event.
 func (t Type) Internal() bool {
-	switch t {
-	case PaymentValued, PaymentLost, TransactionMoved, RefundTakenBack, SettingsChanged:
-		return true
-	default:
-		return false
+	for _, row := range types {
+		if row.name == t {
+			return row.reach == internal
+		}
 	}
+
+	return false
+}
+
+// Payload is the record that an event is about: an invoice.Invoice, invoice.Payment, settlement.Settlement,
+// payout.Payout, payout.Refund, webhook.Endpoint, wallet.Transaction or account.Account.
+type Payload interface {
+	// EventObject returns what an event says of the record beside it.
+	EventObject() Object
+}
+
+// Object is what an event names of its record.
+type Object struct {
+	Owner Owner
+	ID    string
+	// InvoiceID and PaymentID are set when the record is or belongs to one; deliveries are found by them.
+	InvoiceID, PaymentID string
+	// Sequence is that of the record's latest event.
+	Sequence int64
 }
 
 // Event is one thing that happened to one object.
@@ -140,15 +187,54 @@ type Event struct {
 	InvoiceID, PaymentID string
 	// Sequence counts up per object, from 1, so that a receiver can put events of one object in order.
 	Sequence int64
-	// Subject is the record as the transaction leaves it (an invoice.Invoice, settlement.Settlement …):
-	// what reactions read and what data.object is rendered from. It is not stored.
-	Subject any `json:"-"`
+	// Payload is the record as the transaction leaves it; of an internal event, as it was appended.
+	// Reactions read it and data.object is rendered from it. It is not stored.
+	Payload Payload `json:"-"`
 	// Previous holds the attributes that changed, with their earlier values; may be nil.
 	Previous map[string]any `json:"-"`
 	// Envelope is the rendered JSON, byte for byte what every delivery carries; set by the engine.
 	Envelope  json.RawMessage
 	CreatedAt time.Time
 	Request   Request
+}
+
+// About returns one event of each type about a record, whose Sequence counts the published ones among them.
+// The last published one has the record's number.
+func About(record Payload, types ...Type) []Event {
+	object := record.EventObject()
+	number := object.Sequence - int64(published(types))
+
+	events := make([]Event, len(types))
+	for i, t := range types {
+		if !t.Internal() { // a number for an internal event would look like a lost event
+			number++
+		}
+
+		events[i] = Event{
+			Owner:     object.Owner,
+			Type:      t,
+			ObjectID:  object.ID,
+			InvoiceID: object.InvoiceID,
+			PaymentID: object.PaymentID,
+			Sequence:  number,
+			Payload:   record,
+		}
+	}
+
+	return events
+}
+
+// published counts the types that are not internal.
+func published(types []Type) int {
+	count := 0
+
+	for _, t := range types {
+		if !t.Internal() {
+			count++
+		}
+	}
+
+	return count
 }
 
 // Request names the API request that caused an event; zero for events that nobody asked for.

@@ -45,29 +45,28 @@ func Change(
 // Events counts Sequence up by one for each type and returns the events of what happened to the invoice,
 // which was in status before; empty for a new one. They show it as it is now.
 func (inv *Invoice) Events(before Status, types []event.Type, now time.Time) []event.Event {
-	first := inv.Sequence
 	inv.Sequence += int64(len(types))
 
-	events := make([]event.Event, len(types))
-	for i, t := range types {
-		subject := *inv
-		subject.Sequence = first + int64(i) + 1
+	return inv.numbered(before, types, now)
+}
 
-		events[i] = event.Event{
-			Owner:     inv.Owner,
-			Type:      t,
-			ObjectID:  inv.ID,
-			InvoiceID: inv.ID,
-			Sequence:  subject.Sequence,
-			Subject:   subject,
-			CreatedAt: now,
-		}
+// numbered returns the events of types that Sequence counts already.
+func (inv *Invoice) numbered(before Status, types []event.Type, now time.Time) []event.Event {
+	events := event.About(*inv, types...)
+	for i := range events {
+		events[i].CreatedAt = now
+
 		if before != "" && before != inv.Status {
 			events[i].Previous = map[string]any{"status": before}
 		}
 	}
 
 	return events
+}
+
+// EventObject returns what an event says of the invoice beside it.
+func (inv Invoice) EventObject() event.Object {
+	return event.Object{Owner: inv.Owner, ID: inv.ID, InvoiceID: inv.ID, Sequence: inv.Sequence}
 }
 
 // Put stores an invoice that was moved and returns the events of that, which show it as it is stored, its
@@ -80,16 +79,10 @@ func Put(
 	types []event.Type,
 	now time.Time,
 ) ([]event.Event, error) {
-	events := inv.Events(before, types, now)
+	inv.Sequence += int64(len(types))
 	if err := tx.PutInvoice(ctx, inv); err != nil {
 		return nil, err
 	}
 
-	for i := range events {
-		subject := *inv
-		subject.Sequence = events[i].Sequence
-		events[i].Subject = subject
-	}
-
-	return events, nil
+	return inv.numbered(before, types, now), nil
 }

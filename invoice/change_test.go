@@ -22,7 +22,7 @@ func TestEventsShowTheStoredVersion(t *testing.T) {
 	}
 
 	last := h.events[len(h.events)-1]
-	if shown := last.Subject.(invoice.Invoice); shown.Version != stored.Version {
+	if shown := last.Payload.(invoice.Invoice); shown.Version != stored.Version {
 		t.Errorf("%s shows version %d, stored is %d", last.Type, shown.Version, stored.Version)
 	}
 }

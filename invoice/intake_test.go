@@ -351,7 +351,7 @@ func TestRefusedConfirmationWaits(t *testing.T) {
 	inv := w.sell()
 	tried, broken := 0, true
 	w.refuse = func(e event.Event) error {
-		if broken && e.Type == event.InvoicePaymentConfirm {
+		if broken && e.Type == event.InvoicePaymentConfirmed {
 			tried++
 			return errors.New("no")
 		}

@@ -95,6 +95,17 @@ func (p Payment) TransferKey() TransferKey {
 	return TransferKey{TxHash: p.TxHash, Index: p.TxIndex, To: p.Address, AssetID: p.AssetID}
 }
 
+// EventObject returns what an event says of the payment beside it.
+func (p Payment) EventObject() event.Object {
+	return event.Object{
+		Owner:     p.Owner,
+		ID:        p.ID,
+		InvoiceID: p.InvoiceID,
+		PaymentID: p.ID,
+		Sequence:  p.Sequence,
+	}
+}
+
 // ConfirmationsAt returns how many blocks confirm the payment when tip is the newest block, its own
 // counting as 1; 0 while it is in no block.
 func (p Payment) ConfirmationsAt(tip uint64) uint64 {
@@ -121,7 +132,7 @@ func (p *Payment) DetectedEvent() event.Type {
 // confirmedEvent returns the type of the event of its confirmation, by what was paid.
 func (p *Payment) confirmedEvent() event.Type {
 	if p.InvoiceID != "" {
-		return event.InvoicePaymentConfirm
+		return event.InvoicePaymentConfirmed
 	}
 
 	return event.DepositPaymentConfirmed

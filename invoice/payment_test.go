@@ -78,7 +78,7 @@ func TestPaymentMoves(t *testing.T) {
 
 	const (
 		seen     = event.InvoicePaymentDetected
-		final    = event.InvoicePaymentConfirm
+		final    = event.InvoicePaymentConfirmed
 		orphaned = event.PaymentOrphaned
 		dropped  = event.PaymentDropped
 		lost     = event.PaymentLost

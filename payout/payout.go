@@ -208,6 +208,11 @@ type Conflict struct {
 	Own    bool   `json:"own"`
 }
 
+// EventObject returns what an event says of the payout beside it.
+func (p Payout) EventObject() event.Object {
+	return event.Object{Owner: p.Owner, ID: p.ID, Sequence: p.Sequence}
+}
+
 // Resource returns the payout as the API shows it.
 func (p Payout) Resource() Resource {
 	r := Resource{
@@ -270,6 +275,17 @@ type RefundResource struct {
 	FailedAt    string            `json:"failed_at,omitempty" format:"date-time"`
 	FailureCode string            `json:"failure_code,omitempty"`
 	Livemode    bool              `json:"livemode"`
+}
+
+// EventObject returns what an event says of the refund beside it.
+func (r Refund) EventObject() event.Object {
+	return event.Object{
+		Owner:     r.Owner,
+		ID:        r.ID,
+		InvoiceID: r.InvoiceID,
+		PaymentID: r.PaymentID,
+		Sequence:  r.Sequence,
+	}
 }
 
 // Resource returns the refund as the API shows it.

@@ -255,35 +255,17 @@ func (s *Service) followTx(ctx context.Context, tx Tx, r Refund, p Payout) error
 		return nil
 	}
 	// Taken back by a reorganisation: the invoice's flags follow although no event is published.
-	return tx.AppendEvents(
-		ctx, event.Event{Owner: r.Owner, Type: event.RefundTakenBack, ObjectID: r.ID, Subject: r},
-	)
+	return tx.AppendEvents(ctx, event.About(r, event.RefundTakenBack)...)
 }
 
 // saveRefund stores a refund with its events.
 func (s *Service) saveRefund(ctx context.Context, tx Tx, r *Refund, types ...event.Type) error {
-	first := r.Sequence
-
 	r.Sequence += int64(len(types))
 	if err := tx.PutRefund(ctx, r); err != nil {
 		return err
 	}
 
-	for i, typ := range types {
-		if err := tx.AppendEvents(ctx, event.Event{
-			Owner:     r.Owner,
-			Type:      typ,
-			ObjectID:  r.ID,
-			InvoiceID: r.InvoiceID,
-			PaymentID: r.PaymentID,
-			Sequence:  first + int64(i) + 1,
-			Subject:   *r,
-		}); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return tx.AppendEvents(ctx, event.About(*r, types...)...)
 }
 
 // GetRefund returns a refund, or fault.NotFound.

@@ -141,26 +141,12 @@ func sameAmount(a, b *chain.Amount) bool {
 
 // save stores a payout with its events.
 func (s *Service) save(ctx context.Context, tx Tx, p *Payout, types ...event.Type) error {
-	first := p.Sequence
-
 	p.Sequence += int64(len(types))
 	if err := tx.PutPayout(ctx, p); err != nil {
 		return err
 	}
 
-	for i, typ := range types {
-		if err := tx.AppendEvents(ctx, event.Event{
-			Owner:    p.Owner,
-			Type:     typ,
-			ObjectID: p.ID,
-			Sequence: first + int64(i) + 1,
-			Subject:  *p,
-		}); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return tx.AppendEvents(ctx, event.About(*p, types...)...)
 }
 
 // Get returns a payout, or fault.NotFound.

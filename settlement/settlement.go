@@ -291,6 +291,17 @@ type Resource struct {
 	Livemode            bool          `json:"livemode"`
 }
 
+// EventObject returns what an event says of the settlement beside it.
+func (s Settlement) EventObject() event.Object {
+	return event.Object{
+		Owner:     s.Owner,
+		ID:        s.ID,
+		InvoiceID: s.InvoiceID,
+		PaymentID: s.PaymentID,
+		Sequence:  s.Sequence,
+	}
+}
+
 // Resource returns the settlement as the API shows it.
 func (s Settlement) Resource() Resource {
 	r := Resource{

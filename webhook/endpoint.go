@@ -142,6 +142,11 @@ func (e Endpoint) Pruned(at time.Time) Endpoint {
 // secretContext returns the context that binds a sealed secret to its endpoint.
 func secretContext(endpointID string) []byte { return []byte("webhook_secret/" + endpointID) }
 
+// EventObject returns what an event says of the endpoint beside it.
+func (e Endpoint) EventObject() event.Object {
+	return event.Object{Owner: e.Owner, ID: e.ID, Sequence: e.Sequence}
+}
+
 // withStatusEvent returns the endpoint with the event of its change of status, if there is one.
 func (e Endpoint) withStatusEvent(before EndpointStatus) (Endpoint, []event.Event) {
 	var t event.Type
@@ -159,16 +164,10 @@ func (e Endpoint) withStatusEvent(before EndpointStatus) (Endpoint, []event.Even
 
 	e.Sequence++
 
-	return e, []event.Event{
-		{
-			Owner:    e.Owner,
-			Type:     t,
-			ObjectID: e.ID,
-			Sequence: e.Sequence,
-			Subject:  e,
-			Previous: map[string]any{"status": before},
-		},
-	}
+	events := event.About(e, t)
+	events[0].Previous = map[string]any{"status": before}
+
+	return e, events
 }
 
 // checkEvents returns the event types of a subscription without duplicates.

@@ -35,14 +35,9 @@ func (s *Service) TestTx(ctx context.Context, tx Tx, owner event.Owner, endpoint
 		return Delivery{}, err
 	}
 
-	ping := event.Event{
-		ID:       s.ids.Event(),
-		Owner:    owner,
-		Type:     event.Ping,
-		ObjectID: e.ID,
-		Sequence: e.Sequence,
-		Subject:  e,
-	}
+	ping := event.About(e, event.Ping)[0]
+	ping.ID = s.ids.Event()
+
 	if err := tx.AppendEvents(ctx, ping); err != nil {
 		return Delivery{}, err
 	}

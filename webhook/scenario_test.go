@@ -382,7 +382,7 @@ func (s *scenario) days() {
 		expired, _ = s.sell()
 		short, at = s.sell()
 		s.chain.Pay(at, "SIM", chain.Pow10(17))
-		s.waitForEvent(event.InvoicePaymentConfirm, s.paymentOf(short.ID, "").ID)
+		s.waitForEvent(event.InvoicePaymentConfirmed, s.paymentOf(short.ID, "").ID)
 		hidden, at = s.sell()
 		unseen = s.chain.PayInternal(at, chain.Pow10(18))
 		dropped, at = s.sell()

@@ -117,6 +117,11 @@ type Transaction struct {
 	Version int64
 }
 
+// EventObject returns what an event says of the transaction beside it: the object that it is sent for.
+func (t Transaction) EventObject() event.Object {
+	return event.Object{Owner: t.Owner, ID: t.ObjectID}
+}
+
 // Live reports whether the transaction may still change.
 func (t Transaction) Live() bool { return t.State != Failed && t.State != Confirmed }
 

@@ -76,7 +76,7 @@ func (m *memory) Update(ctx context.Context, f func(context.Context, webhook.Tx)
 
 		e.CreatedAt = m.now()
 
-		subject, err := json.Marshal(e.Subject)
+		subject, err := json.Marshal(e.Payload)
 		if err != nil {
 			return err
 		}

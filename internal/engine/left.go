@@ -12,38 +12,19 @@ import (
 // This file keeps the objects as a transaction leaves them: what each of its events shows, whatever else
 // happened to the object after the event (decisions 11).
 
-// leave keeps an object that was written.
-func (t *transaction) leave(id string, object any) {
+// leave keeps a record that was written.
+func (t *transaction) leave(record event.Payload) {
 	if t.left == nil {
-		t.left = map[string]any{}
+		t.left = map[string]event.Payload{}
 	}
 
-	t.left[id] = object
+	t.left[record.EventObject().ID] = record
 }
 
-// showLeft sets the subject of an event to its object as the transaction leaves it.
+// showLeft has an event show its record as the transaction leaves it.
 func (t *transaction) showLeft(ev *event.Event) {
-	switch left := t.left[ev.ObjectID].(type) {
-	case invoice.Invoice:
-		if _, same := ev.Subject.(invoice.Invoice); same {
-			ev.Subject = left
-		}
-	case invoice.Payment:
-		if _, same := ev.Subject.(invoice.Payment); same {
-			ev.Subject = left
-		}
-	case settlement.Settlement:
-		if _, same := ev.Subject.(settlement.Settlement); same {
-			ev.Subject = left
-		}
-	case payout.Payout:
-		if _, same := ev.Subject.(payout.Payout); same {
-			ev.Subject = left
-		}
-	case payout.Refund:
-		if _, same := ev.Subject.(payout.Refund); same {
-			ev.Subject = left
-		}
+	if left, ok := t.left[ev.ObjectID]; ok {
+		ev.Payload = left
 	}
 }
 
@@ -53,7 +34,7 @@ func (t *transaction) PutInvoice(ctx context.Context, inv *invoice.Invoice) erro
 		return err
 	}
 
-	t.leave(inv.ID, *inv)
+	t.leave(*inv)
 
 	return nil
 }
@@ -65,7 +46,7 @@ func (t *transaction) PutPayments(ctx context.Context, payments ...*invoice.Paym
 	}
 
 	for _, p := range payments {
-		t.leave(p.ID, *p)
+		t.leave(*p)
 	}
 
 	return nil
@@ -78,7 +59,7 @@ func (t *transaction) PutSettlements(ctx context.Context, settlements ...*settle
 	}
 
 	for _, s := range settlements {
-		t.leave(s.ID, *s)
+		t.leave(*s)
 	}
 
 	return nil
@@ -90,7 +71,7 @@ func (t *transaction) PutPayout(ctx context.Context, p *payout.Payout) error {
 		return err
 	}
 
-	t.leave(p.ID, *p)
+	t.leave(*p)
 
 	return nil
 }
@@ -101,7 +82,7 @@ func (t *transaction) PutRefund(ctx context.Context, r *payout.Refund) error {
 		return err
 	}
 
-	t.leave(r.ID, *r)
+	t.leave(*r)
 
 	return nil
 }

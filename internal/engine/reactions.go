@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
@@ -15,39 +17,61 @@ import (
 
 // react runs what other domains do about an event, in the transaction that appended it. It is the whole list.
 func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
-	switch ev.Type {
+	switch record := ev.Payload.(type) {
+	case invoice.Payment:
+		return e.paymentChanged(ctx, tx, ev.Type, record)
+	case wallet.Transaction:
+		// One of our transactions changed state: its release or payout follows.
+		if err := e.Sweeper.TransactionTx(ctx, tx, record); err != nil {
+			return err
+		}
+
+		return e.Payouts.TransactionTx(ctx, tx, record)
+	case payout.Refund:
+		// A refund changed state: its invoice's refund flags follow.
+		return e.refundChanged(ctx, tx, ev.Type, record)
+	case settlement.Settlement:
+		// The merchant of a deposit address is notified with the deposit's own event type.
+		if ev.Type == event.SettlementReleased {
+			return e.depositReleased(ctx, tx, record)
+		}
+	case account.Account:
+		// A merchant's settings changed: settlements that wait for others are looked at again.
+		return e.settingsChanged(ctx, tx, record)
+	}
+
+	return nil
+}
+
+// paymentChanged opens the settlement of a payment that got its value, and ends that of one that was lost.
+func (e *Engine) paymentChanged(ctx context.Context, tx Tx, typ event.Type, p invoice.Payment) error {
+	switch typ {
 	case event.PaymentValued:
 		// A confirmed payment has a price: its settlement opens, or returns to the queue.
-		return e.openSettlement(ctx, tx, ev.Subject.(invoice.Payment))
+		return e.openSettlement(ctx, tx, p)
 	case event.PaymentLost:
 		// A payment left the chain: its settlement fails, or is reverted if it was released;
 		// refunds of it that are not signed are canceled.
-		p := ev.Subject.(invoice.Payment)
 		if err := e.Sweeper.PaymentLostTx(ctx, tx, p.ID); err != nil {
 			return err
 		}
 
 		return e.Payouts.PaymentLostTx(ctx, tx, p.Owner, p.ID, p.InvoiceID)
-	case event.TransactionMoved:
-		// One of our transactions changed state: its release or payout follows.
-		t := ev.Subject.(wallet.Transaction)
-		if err := e.Sweeper.TransactionTx(ctx, tx, t); err != nil {
-			return err
-		}
-
-		return e.Payouts.TransactionTx(ctx, tx, t)
-	case event.RefundCreated, event.RefundSucceeded, event.RefundFailed, event.RefundTakenBack:
-		// A refund changed state: its invoice's refund flags follow.
-		return e.refunded(ctx, tx, ev)
-	case event.SettingsChanged:
-		// A merchant's settings changed: settlements that wait for others are looked at again.
-		return e.Sweeper.SettingsTx(ctx, tx, ev.Owner)
-	case event.SettlementReleased:
-		// The merchant of a deposit address is notified with the deposit's own event type.
-		return e.depositReleased(ctx, tx, ev.Subject.(settlement.Settlement))
 	default:
 		return nil
 	}
+}
+
+// settingsChanged looks at the settlements of an account again, in both modes.
+func (e *Engine) settingsChanged(ctx context.Context, tx Tx, a account.Account) error {
+	for _, livemode := range []bool{false, true} {
+		owner := event.Owner{AccountID: a.ID, Livemode: livemode}
+		if err := e.Sweeper.SettingsTx(ctx, tx, owner); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 func (e *Engine) openSettlement(ctx context.Context, tx Tx, p invoice.Payment) error {
@@ -86,14 +110,7 @@ func (e *Engine) depositReleased(ctx context.Context, tx Tx, s settlement.Settle
 		return err
 	}
 
-	return tx.AppendEvents(ctx, event.Event{
-		Owner:     p.Owner,
-		Type:      event.DepositPaymentReleased,
-		ObjectID:  p.ID,
-		PaymentID: p.ID,
-		Sequence:  p.Sequence,
-		Subject:   p,
-	})
+	return tx.AppendEvents(ctx, event.About(p, event.DepositPaymentReleased)...)
 }
 
 // PaymentResource is a payment with its settlement, as the API shows it.
@@ -121,22 +138,22 @@ type depositEvent struct {
 
 // eventObject returns the object of an event as the API shows it.
 func (e *Engine) eventObject(ctx context.Context, tx Tx, ev event.Event) (any, error) {
-	switch s := ev.Subject.(type) {
+	switch record := ev.Payload.(type) {
 	case invoice.Invoice:
-		return s.Resource(e.CheckoutBase()), nil
+		return record.Resource(e.CheckoutBase()), nil
 	case invoice.Payment:
-		return e.eventPayment(ctx, tx, ev.Type, s)
+		return e.eventPayment(ctx, tx, ev.Type, record)
 	case settlement.Settlement:
-		return s.Resource(), nil
+		return record.Resource(), nil
 	case payout.Payout:
-		return s.Resource(), nil
+		return record.Resource(), nil
 	case payout.Refund:
-		return s.Resource(), nil
+		return record.Resource(), nil
 	case webhook.Endpoint:
-		return s.Resource(), nil
+		return record.Resource(), nil
+	default:
+		return nil, fmt.Errorf("an event cannot show a %T", record)
 	}
-
-	return ev.Subject, nil
 }
 
 func (e *Engine) eventPayment(ctx context.Context, tx Tx, typ event.Type, p invoice.Payment) (any, error) {
@@ -219,9 +236,8 @@ func (e *Engine) Tip(ctx context.Context, network string) (uint64, error) {
 	return c.Tip.Height, err
 }
 
-// refunded applies a refund's change of state to the refunded invoice.
-func (e *Engine) refunded(ctx context.Context, tx Tx, ev event.Event) error {
-	r := ev.Subject.(payout.Refund)
+// refundChanged applies a refund's change of state to the refunded invoice.
+func (e *Engine) refundChanged(ctx context.Context, tx Tx, typ event.Type, r payout.Refund) error {
 	if r.InvoiceID == "" {
 		return nil
 	}
@@ -231,7 +247,7 @@ func (e *Engine) refunded(ctx context.Context, tx Tx, ev event.Event) error {
 		event.RefundSucceeded: invoice.RefundSucceeded,
 		event.RefundFailed:    invoice.RefundFailed,
 		event.RefundTakenBack: invoice.RefundReversed,
-	}[ev.Type]
+	}[typ]
 
 	return e.Ingester.RefundedTx(
 		ctx, tx,

@@ -58,8 +58,8 @@ type transaction struct {
 	events []event.Event
 	// reacted counts the events whose reactions ran.
 	reacted int
-	// left are the objects that were written, by id, as they are now.
-	left map[string]any
+	// left are the records that were written, by id, as they are now.
+	left map[string]event.Payload
 }
 
 // Unwrap returns the store's own transaction. sqlite.SQLTx and postgres.SQLTx find the *sql.Tx through it.

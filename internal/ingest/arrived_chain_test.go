@@ -120,7 +120,7 @@ func TestHintOfAVariablePayerPaysWhatArrived(t *testing.T) {
 			w.wantEvents([]event.Type{
 				event.InvoicePaymentDetected,
 				event.InvoicePaymentDetected,
-				event.InvoicePaymentConfirm,
+				event.InvoicePaymentConfirmed,
 			}, p.ID)
 
 			if e := w.told(event.InvoicePaymentDetected, p.ID); e.Data.Previous["amount"] != "1000000000" ||

@@ -152,7 +152,7 @@ func (r *randomRun) compareEvents(p invoice.Payment, differ func(string, ...any)
 
 	for _, e := range r.events(p.ID) {
 		switch e.Type {
-		case event.InvoicePaymentConfirm, event.DepositPaymentConfirmed:
+		case event.InvoicePaymentConfirmed, event.DepositPaymentConfirmed:
 			credited = e.payment()["amount"]
 		case event.PaymentOrphaned:
 			credited = "0"

@@ -183,20 +183,12 @@ func (l *ledger) changed(a *entry, p *invoice.Payment) {
 // paymentEvent returns an event about a payment; the engine shows the payment in it as it is left.
 // before is the payment as it was; nil for a new one.
 func (l *ledger) paymentEvent(p *invoice.Payment, t event.Type, before *invoice.Payment) event.Event {
-	if !t.Internal() { // internal events are not published: a number for one would look like a lost event
+	if !t.Internal() {
 		p.Sequence++
 	}
 
-	e := event.Event{
-		Owner:     p.Owner,
-		Type:      t,
-		ObjectID:  p.ID,
-		InvoiceID: p.InvoiceID,
-		PaymentID: p.ID,
-		Sequence:  p.Sequence,
-		Subject:   *p,
-		CreatedAt: l.now,
-	}
+	e := event.About(*p, t)[0]
+	e.CreatedAt = l.now
 
 	if before != nil {
 		e.Previous = changedAttributes(*before, *p)

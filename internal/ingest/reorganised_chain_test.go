@@ -36,7 +36,7 @@ var otherBranches = map[string]otherBranch{
 		events: []event.Type{
 			event.PaymentOrphaned,
 			event.InvoicePaymentDetected,
-			event.InvoicePaymentConfirm,
+			event.InvoicePaymentConfirmed,
 		},
 		amounts: map[string]chain.Amount{"USDX": dollars(40)},
 	},
@@ -103,7 +103,7 @@ func TestDeepReorganisationShowsAnotherPayment(t *testing.T) {
 
 			w.wantEvents(append([]event.Type{
 				event.InvoicePaymentDetected,
-				event.InvoicePaymentConfirm,
+				event.InvoicePaymentConfirmed,
 			}, other.events...), p.ID)
 
 			if e := w.told(event.InvoicePaymentReversed, first.ID); e.Data.Object["status"] == "paid" {

@@ -109,7 +109,7 @@ func TestConfirmationShowsItsValue(t *testing.T) {
 		confirmed event.Type
 		value     string
 	}{
-		{inv.ID, event.InvoicePaymentConfirm, "100"},
+		{inv.ID, event.InvoicePaymentConfirmed, "100"},
 		{d.ID, event.DepositPaymentConfirmed, "4000"},
 	} {
 		p := w.only(paid.of)
@@ -137,7 +137,7 @@ func TestValueThatComesLaterIsTold(t *testing.T) {
 	w.want(inv, invoice.Paid, dollars(100), chain.Amount{})
 
 	for of, confirmed := range map[string]event.Type{
-		inv.ID: event.InvoicePaymentConfirm,
+		inv.ID: event.InvoicePaymentConfirmed,
 		d.ID:   event.DepositPaymentConfirmed,
 	} {
 		if value, has := w.told(confirmed, w.only(of).ID).payment()["usd_value"]; has {

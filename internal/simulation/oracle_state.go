@@ -250,7 +250,7 @@ func (o *oracle) checkPaymentShown(e event.Event, p invoice.Payment, object show
 
 	valued := p.USDValue.Valid || o.world.feed.works() && p.Status == invoice.Confirmed
 
-	confirms := e.Type == event.InvoicePaymentConfirm || e.Type == event.DepositPaymentConfirmed
+	confirms := e.Type == event.InvoicePaymentConfirmed || e.Type == event.DepositPaymentConfirmed
 	if confirms && valued && object.USDValue == "" {
 		o.violate(
 			ruleValued,

@@ -243,7 +243,7 @@ func (w *harness) update(
 			for i := 0; i < len(tx.events); i++ {
 				e := tx.events[i]
 				if e.Type == event.TransactionMoved {
-					if err := h.sweeper.TransactionTx(ctx, tx, e.Subject.(wallet.Transaction)); err != nil {
+					if err := h.sweeper.TransactionTx(ctx, tx, e.Payload.(wallet.Transaction)); err != nil {
 						return err
 					}
 				}

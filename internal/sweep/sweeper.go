@@ -88,13 +88,5 @@ func (s *Sweeper) putTx(
 		return err
 	}
 
-	return tx.AppendEvents(ctx, event.Event{
-		Owner:     of.Owner,
-		Type:      t,
-		ObjectID:  of.ID,
-		InvoiceID: of.InvoiceID,
-		PaymentID: of.PaymentID,
-		Sequence:  of.Sequence,
-		Subject:   *of,
-	})
+	return tx.AppendEvents(ctx, event.About(*of, t)...)
 }

@@ -342,7 +342,7 @@ type listening struct {
 
 func (l *listening) AppendEvents(_ context.Context, events ...event.Event) error {
 	for _, e := range events {
-		l.moves = append(l.moves, e.Subject.(wallet.Transaction))
+		l.moves = append(l.moves, e.Payload.(wallet.Transaction))
 	}
 
 	return nil

@@ -158,7 +158,7 @@ func (o *Manager) EnqueueTx(
 		return wallet.Transaction{}, err
 	}
 
-	return t, tx.AppendEvents(ctx, movedEvent(t))
+	return t, tx.AppendEvents(ctx, event.About(t, event.TransactionMoved)...)
 }
 
 // CancelTx fails an unsigned transaction as canceled. A signed one is fault.State with code
@@ -193,12 +193,7 @@ func (o *Manager) CancelTx(
 		return wallet.Transaction{}, err
 	}
 
-	return t, tx.AppendEvents(ctx, movedEvent(t))
-}
-
-// movedEvent returns the internal event that notifies the owner of a transaction.
-func movedEvent(t wallet.Transaction) event.Event {
-	return event.Event{Type: event.TransactionMoved, ObjectID: t.ObjectID, Owner: t.Owner, Subject: t}
+	return t, tx.AppendEvents(ctx, event.About(t, event.TransactionMoved)...)
 }
 
 // MasterWallet returns the master wallet of the account with an index, on a network.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
@@ -305,7 +306,7 @@ func (d *walletWorker) moveTx(
 		now := rows[i%len(rows)]
 
 		moved.Version, moved.DueAt = now.Version, now.DueAt
-		if err := tx.AppendEvents(ctx, movedEvent(moved)); err != nil {
+		if err := tx.AppendEvents(ctx, event.About(moved, event.TransactionMoved)...); err != nil {
 			return false, err
 		}
 	}

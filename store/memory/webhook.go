@@ -93,7 +93,7 @@ func (tx *transaction) PutEvents(ctx context.Context, all ...event.Event) error 
 			)
 		}
 
-		e.Subject, e.Previous = nil, nil
+		e.Payload, e.Previous = nil, nil
 		if err := add(ctx, tx, events, &e); err != nil {
 			return err
 		}

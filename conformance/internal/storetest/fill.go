@@ -88,7 +88,7 @@ func (f *filler) fillElements(v reflect.Value) {
 				f.fill(v.Field(i))
 			}
 		}
-	case reflect.Interface: // Event.Subject, which is not stored
+	case reflect.Interface: // Event.Payload, which is not stored
 	default:
 		panic(fmt.Sprintf("conformance: records have no fields of type %s", v.Type()))
 	}

@@ -315,8 +315,8 @@ var webhookKinds = []recordKind{
 	kindOf[event.Event]{
 		kind: "Event",
 		setKey: func(evt *event.Event, n int) {
-			// Subject and Previous are for reactions and rendering; neither is stored.
-			evt.ID, evt.Subject, evt.Previous = "evt_"+recordID(n), nil, nil
+			// Payload and Previous are for reactions and rendering; neither is stored.
+			evt.ID, evt.Payload, evt.Previous = "evt_"+recordID(n), nil, nil
 		},
 		store: func(tx store.Tx, ctx context.Context, evt *event.Event) error { return tx.PutEvents(ctx, *evt) },
 		read: func(ctx context.Context, tx store.Tx, evt *event.Event) (event.Event, error) {
