@@ -1,7 +1,6 @@
 package event_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -38,20 +37,28 @@ func TestAboutNumbersWhatIsPublished(t *testing.T) {
 	}
 }
 
-// Types of specification part 6 have a dot, those between domains have none.
-func TestTypesArePublic(t *testing.T) {
-	types := event.Types()
-	if slices.Contains(types, event.Ping) {
-		t.Error("an endpoint may subscribe to ping, which is sent whatever the subscription")
-	}
-
-	for _, typ := range types {
-		if typ.Internal() || !strings.Contains(string(typ), ".") {
-			t.Errorf("%s is listed for subscriptions", typ)
+func TestTypesAreDottedUniqueAndPublic(t *testing.T) {
+	seen := map[event.Type]bool{}
+	for _, typ := range event.Types() {
+		if seen[typ] || typ.Internal() || strings.Count(string(typ), ".") != 1 {
+			t.Errorf("%q is twice in the list, internal, or not of the form object.what", typ)
 		}
+
+		seen[typ] = true
 	}
 
-	if !event.SettingsChanged.Internal() || event.Ping.Internal() {
-		t.Error("what is internal is not")
+	if seen[event.Ping] || event.Ping.Internal() || !event.SettingsChanged.Internal() {
+		t.Error("ping can be subscribed to or is internal, or settings is not internal")
+	}
+}
+
+func TestRequestTravelsInContext(t *testing.T) {
+	want := event.Request{ID: "req_1", IdempotencyKey: "k"}
+	if got := event.RequestOf(event.WithRequest(t.Context(), want)); got != want {
+		t.Fatalf("RequestOf = %+v", got)
+	}
+
+	if got := event.RequestOf(t.Context()); got != (event.Request{}) {
+		t.Fatalf("RequestOf without a request = %+v", got)
 	}
 }
