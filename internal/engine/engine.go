@@ -70,7 +70,6 @@ type Engine struct {
 	streams   streams
 	watched   walletWatch
 
-	reading  reading
 	epochSet bool
 
 	running sync.Mutex
@@ -111,7 +110,7 @@ func New(c Config) (*Engine, error) {
 	e.ids = id.New(c.Now, c.Entropy)
 	e.Rates = rate.NewCache(c.Rates, c.Now)
 
-	e.streams.engine, e.reading.engine = e, e
+	e.streams.engine = e
 	if err := e.assemble(fees, watchOnly); err != nil {
 		return nil, err
 	}

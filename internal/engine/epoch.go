@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -17,8 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// This file keeps records that are older than the chain from paying twice: a new epoch after a restore, and the
-// wait until each network has been read.
+// This file keeps records that are older than the chain from paying twice: a new epoch after a restore.
 
 const (
 	// epochSkip is what a new epoch skips of each counter: more numbers than were given out since any backup.
@@ -357,77 +355,4 @@ func (e *Engine) walletHealth(ctx context.Context, n chain.Network, h *health.Re
 	}
 
 	return nil
-}
-
-// reading keeps wallets from signing before their network has been read up to where it was when this process
-// began: records may be older than the chain.
-type reading struct {
-	engine *Engine
-
-	mu sync.Mutex
-	// runs is set while Run or Step does: nobody else makes wallets sign, but tests that drive single workers.
-	runs bool
-	// targets are the heights to read, by network; 0 once they are read.
-	targets map[string]uint64
-}
-
-// begin has wallets wait, until the function that it returns is called.
-func (r *reading) begin() (end func()) {
-	set := func(runs bool) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-
-		r.runs = runs
-	}
-
-	set(true)
-
-	return func() { set(false) }
-}
-
-// isRead reports whether a network has been read up to the tip that its node first showed to this process.
-func (r *reading) isRead(ctx context.Context, network string) (bool, error) {
-	r.mu.Lock()
-	target, known := r.targets[network]
-	runs := r.runs
-	r.mu.Unlock()
-
-	if !runs || known && target == 0 {
-		return true, nil
-	}
-
-	if !known {
-		driver, err := r.engine.Networks.Driver(network)
-		if err != nil {
-			return false, err
-		}
-
-		head, err := driver.Head(ctx)
-		if err != nil {
-			return false, err
-		}
-
-		target = max(head.Tip.Height, 1)
-	}
-
-	c, followed, err := r.engine.config.Store.Cursor(ctx, network)
-	if err != nil {
-		return false, err
-	}
-
-	read := followed && c.At.Height >= target
-	if read {
-		target = 0
-	}
-
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if r.targets == nil {
-		r.targets = map[string]uint64{}
-	}
-
-	r.targets[network] = target
-
-	return read, nil
 }

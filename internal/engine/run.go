@@ -45,7 +45,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	defer e.running.Unlock()
 
-	defer e.reading.begin()()
+	defer e.Transactions.Begin()()
 
 	if err := e.awaitEpoch(ctx); err != nil {
 		return nil // the context ended
@@ -146,7 +146,7 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	}
 	defer e.running.Unlock()
 
-	defer e.reading.begin()()
+	defer e.Transactions.Begin()()
 
 	if err := e.beginEpoch(ctx); err != nil {
 		return false, err

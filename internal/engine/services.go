@@ -86,7 +86,6 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 		WatchOnly: watchOnly,
 		Foreign:   e.config.Foreign,
 		Epoch:     e.config.Epoch,
-		IsRead:    e.reading.isRead,
 	})
 }
 

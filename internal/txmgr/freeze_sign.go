@@ -119,11 +119,7 @@ func (d *walletWorker) unread(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 
-	if d.config.IsRead == nil {
-		return false, nil
-	}
-
-	read, err := d.config.IsRead(ctx, d.network.Slug)
+	read, err := d.isRead(ctx)
 
 	return !read, err
 }

@@ -44,9 +44,6 @@ type Config struct {
 	Foreign wallet.ForeignPolicy
 	// Epoch counts how often the records were replaced by older ones; see payments.Config.Epoch.
 	Epoch uint64
-	// IsRead reports whether a network has been read up to its tip since this process began; nil where
-	// the stored cursor tells enough. Wallets sign only then.
-	IsRead func(ctx context.Context, network string) (bool, error)
 	// ReplaceAfter is how long signed bytes may wait for a block before bytes that pay more replace
 	// them, where the network has replacement. Defaults to 3 minutes.
 	ReplaceAfter time.Duration
@@ -80,6 +77,7 @@ type Manager struct {
 	waits     sync.Map // transaction id → why its outcome waits, as it was logged
 	// unreadNonces are the unreadNonce of wallets, by network and address.
 	unreadNonces sync.Map
+	firstTips    firstTips
 }
 
 // New returns a Manager. It starts nothing; the engine calls Step.

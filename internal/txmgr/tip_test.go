@@ -1,0 +1,79 @@
+package txmgr
+
+import (
+	"context"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+)
+
+// cursorDB has a cursor and nothing else.
+type cursorDB struct {
+	wallet.DB
+	at       chain.Ref
+	followed bool
+}
+
+func (db *cursorDB) Cursor(context.Context, string) (scan.Cursor, bool, error) {
+	return scan.Cursor{Network: "simnet", At: db.at, Tip: db.at}, db.followed, nil
+}
+
+// A process signs only once its network is read up to the tip that it saw first, whatever the stored cursor says of
+// the tip; blocks that come later do not matter.
+func TestNetworkIsReadUpToTheFirstTip(t *testing.T) {
+	network := sim.New(sim.Config{})
+
+	registry, err := chain.NewRegistry(network)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	db := &cursorDB{}
+	worker := &walletWorker{Manager: &Manager{db: db, registry: registry}, network: network.Network()}
+
+	read := func() bool {
+		t.Helper()
+
+		read, err := worker.isRead(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return read
+	}
+	at := func(height uint64) { db.at, db.followed = chain.Ref{Height: height, Hash: "h"}, true }
+
+	if !read() {
+		t.Error("nothing runs, and single workers are held up")
+	}
+
+	defer worker.Begin()()
+
+	first := network.Mine(10).Height
+
+	if read() {
+		t.Error("a network without a cursor is read")
+	}
+
+	at(first - 1)
+
+	if read() {
+		t.Error("a block is missing")
+	}
+
+	network.Mine(10)
+	at(first)
+
+	if !read() {
+		t.Error("it is read up to the first tip")
+	}
+
+	at(first - 5) // a fork
+
+	if !read() {
+		t.Error("what was read is forgotten")
+	}
+}
