@@ -2,7 +2,8 @@
 # Fetches the Bitcoin node that the tests run (bitcoin-knots, a derivative of Bitcoin Core) from Debian's unstable suite into
 # .cache/bitcoind and prints its version. Nothing is installed on the system: the packages are unpacked with the libraries they need,
 # and bin/bitcoind runs through their own dynamic loader. apt checks the archive's signature with Debian's key ring, and every
-# package against the signed index. The mirror is the one that this machine's apt is configured with.
+# package against the signed index. The mirror is the one that this machine's apt is configured with; one that is behind will do,
+# because an older node of the suite serves the tests as well.
 # Safe to call at any time and from several processes at once: a node that is there already costs one test of a file.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -38,7 +39,8 @@ mkdir -p "$target"/{apt/lists/partial,apt/cache/archives/partial,apt/parts,debs,
 echo "deb [signed-by=$keyring] ${mirror%/}/ sid main" >"$target/apt/sources.list"
 apt=(apt-get -qq -o "Dir::Etc::sourcelist=$target/apt/sources.list" -o "Dir::Etc::sourceparts=$target/apt/parts"
   -o "Dir::State::lists=$target/apt/lists" -o "Dir::Cache=$target/apt/cache" -o "Dir::State::status=$target/apt/status"
-  -o APT::Get::AllowUnauthenticated=false -o Acquire::AllowInsecureRepositories=false -o Acquire::Languages=none)
+  -o APT::Get::AllowUnauthenticated=false -o Acquire::AllowInsecureRepositories=false -o Acquire::Languages=none
+  -o Acquire::Check-Valid-Until=false)
 [ "$(id -u)" != 0 ] || apt+=(-o APT::Sandbox::User=root)
 "${apt[@]}" update >&2 9>&-
 
