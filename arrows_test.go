@@ -43,6 +43,7 @@ func TestArrows(t *testing.T) {
 		module + "/internal/txmgr",
 		module + "/internal/sweep",
 		module + "/internal/deliver",
+		module + "/internal/auditor",
 		module + "/internal/engine",
 	}
 
@@ -52,6 +53,7 @@ func TestArrows(t *testing.T) {
 	}{
 		{".", [][]string{heavy, drivers, above[1:], {module + "/store/"}}},
 		{"./internal/engine", [][]string{heavy, drivers, above, {module + "/store/"}}},
+		{"./internal/auditor", [][]string{heavy, drivers, above, {module + "/store"}, mechanism[:5]}},
 		{"./audit", [][]string{heavy, drivers, domains, above, mechanism}},
 		{"./health", [][]string{{module + "/"}}},
 		{"./store/memory", [][]string{heavy, drivers, above}},

@@ -1,20 +1,22 @@
 // Package engine connects the domains. It gives each its view of the store (services.go), runs the
 // workers (run.go), stores the followers' batches (blocks.go), runs the reactions to events
-// (reactions.go), stores and renders events (update.go), and compares the records with the networks
-// (audit.go).
+// (reactions.go), and stores and renders events (update.go).
 //
 // The rules themselves are in invoice, settlement, payout and webhook. Hosts use it through package payments.
 package engine
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/internal/auditor"
 	"github.com/seed-8ee7f392/payments/internal/deliver"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
@@ -159,3 +161,37 @@ func (e *Engine) CheckoutBase() string { return e.config.BaseURL + "/checkout/" 
 
 // NewID returns a new object id.
 func (e *Engine) NewID() string { return e.ids.Next() }
+
+// Audit compares the records with the networks; see payments.Engine.Audit.
+func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
+	accounts, err := e.allAccounts(ctx)
+	if err != nil {
+		return audit.Report{}, err
+	}
+
+	return auditor.Audit(ctx, auditor.Config{
+		Store:        e.config.Store,
+		Networks:     e.Networks,
+		Accounts:     accounts,
+		MasterWallet: e.Transactions.MasterWallet,
+		Now:          e.config.Now,
+	})
+}
+
+// allAccounts returns every account.
+func (e *Engine) allAccounts(ctx context.Context) (all []account.Account, err error) {
+	after := ""
+	for {
+		page, err := e.config.Store.Accounts(ctx, after, accountsPage)
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, page...)
+		if len(page) < accountsPage {
+			return all, nil
+		}
+
+		after = page[len(page)-1].ID
+	}
+}

@@ -24,6 +24,8 @@ const (
 	// epochCounter is the counter whose next number is the stored epoch.
 	epochCounter = "epoch"
 	maxEpoch     = 1_000_000
+	// accountsPage is the number of accounts per query.
+	accountsPage = 500
 	// maxFrozen bounds the wallets per network in Health.
 	maxFrozen = 1000
 )
@@ -152,7 +154,7 @@ func skip(ctx context.Context, tx Tx, counters []string) error {
 func (e *Engine) freezeAll(ctx context.Context) error {
 	after := ""
 	for {
-		page, err := e.config.Store.Accounts(ctx, after, auditPage)
+		page, err := e.config.Store.Accounts(ctx, after, accountsPage)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -284,7 +286,7 @@ func (e *Engine) unfreezePage(ctx context.Context, network, accountID, after str
 		page = append(page, a)
 	} else {
 		var err error
-		if page, err = e.config.Store.Accounts(ctx, after, auditPage); err != nil {
+		if page, err = e.config.Store.Accounts(ctx, after, accountsPage); err != nil {
 			return unfrozen{}, err
 		}
 	}
@@ -313,7 +315,7 @@ func (e *Engine) unfreezePage(ctx context.Context, network, accountID, after str
 		return nil
 	})
 
-	if accountID == "" && len(page) == auditPage {
+	if accountID == "" && len(page) == accountsPage {
 		out.last = page[len(page)-1].ID
 	}
 

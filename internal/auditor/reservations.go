@@ -1,4 +1,4 @@
-package engine
+package auditor
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // reservations reports reservations for objects that ended. It returns the reserved amounts in base units.
 func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amount, error) {
-	rows, err := a.config.Store.BalancesOf(ctx, a.network.Slug)
+	rows, err := a.store.BalancesOf(ctx, a.network.Slug)
 	if err != nil {
 		return nil, err
 	}
@@ -60,26 +60,26 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 // stillReserved re-reads a balance to rule out a race: a reservation ends in the same transaction
 // as its object.
 func (a *auditor) stillReserved(ctx context.Context, b wallet.Balance, r wallet.Reservation) (bool, error) {
-	now, _, err := a.config.Store.Balance(ctx, b.Network, b.Address, b.AssetID)
+	now, _, err := a.store.Balance(ctx, b.Network, b.Address, b.AssetID)
 	return err == nil && slices.Contains(now.Reservations, r), err
 }
 
 // ended reports whether the object of a reservation has ended, and names its kind.
 func (a *auditor) ended(ctx context.Context, objectID string) (object string, over bool, err error) {
-	if t, err := a.config.Store.Transaction(ctx, objectID); err == nil {
+	if t, err := a.store.Transaction(ctx, objectID); err == nil {
 		return "transaction", !t.Live(), nil
 	} else if !errors.Is(err, fault.NotFound) {
 		return "", false, err
 	}
 
-	if p, err := a.config.Store.PayoutByID(ctx, objectID); err == nil {
-		t, err := a.config.Store.Transaction(ctx, p.TransactionID)
+	if p, err := a.store.PayoutByID(ctx, objectID); err == nil {
+		t, err := a.store.Transaction(ctx, p.TransactionID)
 		return "payout", err == nil && !t.Live(), err
 	} else if !errors.Is(err, fault.NotFound) {
 		return "", false, err
 	}
 
-	r, err := a.config.Store.Sweep(ctx, objectID)
+	r, err := a.store.Sweep(ctx, objectID)
 	if errors.Is(err, fault.NotFound) {
 		return "object", true, nil
 	}

@@ -1,4 +1,4 @@
-package engine
+package auditor
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func (a *auditor) balances(ctx context.Context, reserved map[chain.Holding]chain
 		return amounts, err
 	}
 
-	for holdings := range slices.Chunk(a.ledger.close(), auditHoldings) {
+	for holdings := range slices.Chunk(a.ledger.close(), maxHoldings) {
 		amounts, err := read(ctx, holdings)
 		if err != nil {
 			return err

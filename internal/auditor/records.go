@@ -1,4 +1,4 @@
-package engine
+package auditor
 
 import (
 	"context"
@@ -39,9 +39,9 @@ func (a *auditor) reportMismatch(message string, records ...audit.Record) {
 // payments adds payments to the ledger. A confirmed payment that has a price has a settlement of
 // its whole amount.
 func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
-	f := invoice.PaymentFilter{Owner: owner, Networks: []string{a.network.Slug}, Limit: auditPage}
+	f := invoice.PaymentFilter{Owner: owner, Networks: []string{a.network.Slug}, Limit: pageSize}
 	for {
-		page, err := a.config.Store.Payments(ctx, f)
+		page, err := a.store.Payments(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 			a.unnamed(p)
 		}
 
-		found, err := a.config.Store.SettlementsOfPayments(ctx, ids)
+		found, err := a.store.SettlementsOfPayments(ctx, ids)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 		}
 
 		a.out.Payments += len(page)
-		if len(page) < auditPage {
+		if len(page) < pageSize {
 			return nil
 		}
 
@@ -96,7 +96,7 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 func (a *auditor) unnamed(p invoice.Payment) {
 	waits := p.Status == invoice.Detected || p.Status == invoice.Confirmed
 	if p.TxHash != "" || p.Simulated || !waits ||
-		a.config.Now().Sub(p.DetectedAt) < audit.UnnamedAfter {
+		a.now().Sub(p.DetectedAt) < audit.UnnamedAfter {
 		return
 	}
 
@@ -108,11 +108,11 @@ func (a *auditor) unnamed(p invoice.Payment) {
 
 // settlements checks each settlement's fees, and the amounts of each release against its sweep.
 func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
-	f := settlement.Filter{Owner: owner, Networks: []string{a.network.Slug}, Limit: auditPage}
+	f := settlement.Filter{Owner: owner, Networks: []string{a.network.Slug}, Limit: pageSize}
 	checked := map[string]bool{}
 
 	for {
-		page, err := a.config.Store.Settlements(ctx, f)
+		page, err := a.store.Settlements(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 			}
 		}
 
-		if len(page) < auditPage {
+		if len(page) < pageSize {
 			return nil
 		}
 
@@ -153,12 +153,12 @@ func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 
 // release checks that the settlements of a release share exactly what its sweep brought to the master wallet.
 func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
-	r, err := a.config.Store.Sweep(ctx, of.SweepID)
+	r, err := a.store.Sweep(ctx, of.SweepID)
 	if err != nil {
 		return err
 	}
 
-	all, err := a.config.Store.SettlementsByID(ctx, r.SettlementIDs)
+	all, err := a.store.SettlementsByID(ctx, r.SettlementIDs)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (a *auditor) sweepsOf(
 			continue
 		}
 
-		t, err := a.config.Store.Transaction(ctx, step.TransactionID)
+		t, err := a.store.Transaction(ctx, step.TransactionID)
 		if err != nil {
 			return chain.Amount{}, false, nil, err
 		}

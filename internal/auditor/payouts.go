@@ -1,4 +1,4 @@
-package engine
+package auditor
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 // payouts checks that each payout has one transaction, which pays its output within its maximum
 // network fee and has the matching state.
 func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
-	f := payout.Filter{Owner: owner, Networks: []string{a.network.Slug}, Limit: auditPage}
+	f := payout.Filter{Owner: owner, Networks: []string{a.network.Slug}, Limit: pageSize}
 	for {
-		page, err := a.config.Store.Payouts(ctx, f)
+		page, err := a.store.Payouts(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
 			}
 		}
 
-		if len(page) < auditPage {
+		if len(page) < pageSize {
 			return nil
 		}
 
@@ -65,16 +65,16 @@ func (a *auditor) payout(
 	known = known && batched == (t.BatchedBy != "")
 	for try := 0; ; try++ {
 		if !known || try > 0 {
-			if p, err = a.config.Store.PayoutByID(ctx, p.ID); err != nil {
+			if p, err = a.store.PayoutByID(ctx, p.ID); err != nil {
 				return "", t, err
 			}
 
-			if t, err = a.config.Store.Transaction(ctx, p.TransactionID); err != nil {
+			if t, err = a.store.Transaction(ctx, p.TransactionID); err != nil {
 				return "", t, err
 			}
 
 			if t.BatchedBy != "" {
-				if batch, err = a.config.Store.Transaction(ctx, t.BatchedBy); err != nil {
+				if batch, err = a.store.Transaction(ctx, t.BatchedBy); err != nil {
 					return "", t, err
 				}
 			}
@@ -170,9 +170,9 @@ func batchMismatch(p payout.Payout, t, batch wallet.Transaction) string {
 
 // refunds checks that each refund has the state of its payout.
 func (a *auditor) refunds(ctx context.Context, owner event.Owner) error {
-	f := payout.RefundFilter{Owner: owner, Limit: auditPage}
+	f := payout.RefundFilter{Owner: owner, Limit: pageSize}
 	for {
-		page, err := a.config.Store.Refunds(ctx, f)
+		page, err := a.store.Refunds(ctx, f)
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func (a *auditor) refunds(ctx context.Context, owner event.Owner) error {
 			}
 		}
 
-		if len(page) < auditPage {
+		if len(page) < pageSize {
 			return nil
 		}
 
@@ -198,7 +198,7 @@ func (a *auditor) refunds(ctx context.Context, owner event.Owner) error {
 // refund compares one refund with its payout. On a mismatch both are re-read, up to 3 times.
 func (a *auditor) refund(ctx context.Context, r payout.Refund) error {
 	for try := 0; ; try++ {
-		p, err := a.config.Store.PayoutByID(ctx, r.PayoutID)
+		p, err := a.store.PayoutByID(ctx, r.PayoutID)
 		if err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func (a *auditor) refund(ctx context.Context, r payout.Refund) error {
 			return nil
 		}
 
-		if r, err = a.config.Store.RefundByID(ctx, r.ID); err != nil {
+		if r, err = a.store.RefundByID(ctx, r.ID); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package engine
+package auditor
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // unrecorded reports each transaction that nobody has acknowledged yet, and adds those that are foreign to the ledger.
 func (a *auditor) unrecorded(ctx context.Context) error {
-	rows, err := a.config.Store.UnrecordedOutgoing(ctx, a.network.Slug, "", time.Time{})
+	rows, err := a.store.UnrecordedOutgoing(ctx, a.network.Slug, "", time.Time{})
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 func (a *auditor) isRecorded(ctx context.Context, from chain.Address, nonce uint64) (bool, error) {
 	key := chain.Spend{Sender: from, Nonce: nonce}.Key()
 
-	rows, err := a.config.Store.OutgoingByKey(ctx, a.network.Slug, []string{key})
+	rows, err := a.store.OutgoingByKey(ctx, a.network.Slug, []string{key})
 
 	return err == nil && len(rows) > 0 && rows[0].Unrecorded, err
 }

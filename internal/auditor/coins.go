@@ -1,4 +1,4 @@
-package engine
+package auditor
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (a *auditor) spentBy(
 	}
 
 	slices.Sort(hashes)
-	found, err := a.config.Store.CoinsOf(ctx, a.network.Slug, slices.Compact(hashes))
+	found, err := a.store.CoinsOf(ctx, a.network.Slug, slices.Compact(hashes))
 
 	coins := make(map[chain.Outpoint]chain.Coin, len(found))
 	for _, c := range found {
@@ -52,7 +52,7 @@ func (a *auditor) coins(
 ) error {
 	spentAbove := map[chain.Address][]wallet.Coin{} // spent by blocks that are newer than what is compared
 
-	above, err := a.config.Store.CoinsAbove(ctx, a.network.Slug, a.out.At.Height)
+	above, err := a.store.CoinsAbove(ctx, a.network.Slug, a.out.At.Height)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (a *auditor) indexed(
 ) (chain.Amount, error) {
 	var sum chain.Amount
 
-	unspent, err := a.config.Store.Coins(ctx, a.network.Slug, address)
+	unspent, err := a.store.Coins(ctx, a.network.Slug, address)
 	if err != nil {
 		return sum, err
 	}
@@ -109,7 +109,7 @@ func (a *auditor) indexed(
 	}
 
 	mined := slices.DeleteFunc(unspent, func(c wallet.Coin) bool { return c.Height == 0 })
-	for part := range slices.Chunk(mined, auditHoldings) {
+	for part := range slices.Chunk(mined, maxHoldings) {
 		if err := a.checkUnspent(ctx, reader, part); err != nil {
 			return sum, err
 		}
@@ -143,12 +143,12 @@ func (a *auditor) checkUnspent(ctx context.Context, reader chain.CoinReader, coi
 			continue
 		}
 
-		cursor, _, err := a.config.Store.Cursor(ctx, a.network.Slug)
+		cursor, _, err := a.store.Cursor(ctx, a.network.Slug)
 		if err != nil {
 			return err
 		}
 
-		now, err := a.config.Store.CoinsOf(ctx, a.network.Slug, []string{c.Outpoint.TxHash})
+		now, err := a.store.CoinsOf(ctx, a.network.Slug, []string{c.Outpoint.TxHash})
 		if err != nil {
 			return err
 		}

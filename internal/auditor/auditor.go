@@ -1,10 +1,16 @@
-package engine
+// Package auditor compares the records with the networks: what every address of ours holds, and what every wallet
+// sent. payments.Engine.Audit runs it; package audit has the report.
+//
+// ledger.go adds the records up, balances.go and coins.go compare the sums with the network, addresses.go does so
+// for addresses without a record, and records.go and payouts.go compare the records with each other.
+package auditor
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/audit"
@@ -12,14 +18,37 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// This file compares the records with the networks. audit_ledger.go adds the records up,
-// audit_balances.go and audit_coins.go compare the sums with the network, audit_addresses.go does so for
-// addresses without a record, audit_records.go and audit_payouts.go compare the records with each other.
+const (
+	// maxRecords bounds the records that one difference lists.
+	maxRecords = 100
+	// pageSize is the number of records per query.
+	pageSize = 500
+	// maxHoldings is the number of balances per call.
+	maxHoldings = 200
+)
 
-// maxRecords bounds the records that one difference lists.
-const maxRecords = 100
+// Store reads every record.
+type Store interface {
+	invoice.Reader
+	wallet.Reader
+	settlement.Reader
+	payout.Reader
+}
+
+// Config configures an audit. All fields are required.
+type Config struct {
+	Store    Store
+	Networks *chain.Registry
+	Accounts []account.Account
+	// MasterWallet returns the master wallet of the account with an index, on a network.
+	MasterWallet func(ctx context.Context, network string, accountIndex uint32) (chain.Party, error)
+	Now          func() time.Time
+}
 
 // Audit reports each difference between what our records say every address of ours holds and what it holds
 // at the newest block whose payments are stored.
@@ -29,19 +58,21 @@ const maxRecords = 100
 // report.
 //
 // Errors: fault.Unavailable when the store or a node does not answer.
-func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
-	accounts, err := e.allAccounts(ctx)
-	if err != nil {
-		return audit.Report{}, err
-	}
-
+func Audit(ctx context.Context, c Config) (audit.Report, error) {
 	var out audit.Report
 
-	for _, d := range e.Networks.Drivers() {
+	for _, d := range c.Networks.Drivers() {
 		n := d.Network()
 
-		a := &auditor{Engine: e, driver: d, network: n, out: audit.Network{Network: n.Slug}}
-		if err := a.run(ctx, accounts); err != nil {
+		a := &auditor{
+			config:  c,
+			store:   c.Store,
+			now:     c.Now,
+			driver:  d,
+			network: n,
+			out:     audit.Network{Network: n.Slug},
+		}
+		if err := a.run(ctx, c.Accounts); err != nil {
 			return audit.Report{}, fmt.Errorf("auditing %s: %w", n.Slug, err)
 		}
 
@@ -51,31 +82,11 @@ func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
 	return out, nil
 }
 
-func (e *Engine) allAccounts(ctx context.Context) (all []account.Account, err error) {
-	after := ""
-	for {
-		page, err := e.config.Store.Accounts(ctx, after, auditPage)
-		if err != nil {
-			return nil, err
-		}
-
-		all = append(all, page...)
-		if len(page) < auditPage {
-			return all, nil
-		}
-
-		after = page[len(page)-1].ID
-	}
-}
-
-const (
-	auditPage     = 500 // records per query
-	auditHoldings = 200 // balances per call
-)
-
 // auditor compares one network.
 type auditor struct {
-	*Engine
+	config  Config
+	store   Store
+	now     func() time.Time
 	driver  chain.Driver
 	network chain.Network
 	masters map[chain.Address]event.Owner
@@ -124,7 +135,7 @@ func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
 // prepare chooses the block to compare at and finds the master wallets. Every payment at or below
 // that block is stored; records that are above it are left out by their height.
 func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error {
-	cursor, followed, err := a.config.Store.Cursor(ctx, a.network.Slug)
+	cursor, followed, err := a.store.Cursor(ctx, a.network.Slug)
 	if err != nil {
 		return err
 	}
@@ -142,7 +153,7 @@ func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error
 	addresses := map[chain.Address]bool{}
 
 	for _, acc := range accounts {
-		p, err := a.Transactions.MasterWallet(ctx, a.network.Slug, acc.Index)
+		p, err := a.config.MasterWallet(ctx, a.network.Slug, acc.Index)
 		if errors.Is(err, fault.Unsupported) || errors.Is(err, fault.Forbidden) {
 			continue // this network only receives, or the signer has no such key
 		}
@@ -158,7 +169,7 @@ func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error
 	a.ledger = newLedger(a.network, addresses)
 	a.dustAbove = map[chain.Holding]chain.Amount{}
 
-	above, err := a.config.Store.DustAbove(ctx, a.network.Slug, a.out.At.Height)
+	above, err := a.store.DustAbove(ctx, a.network.Slug, a.out.At.Height)
 	for _, d := range above {
 		h := chain.Holding{Address: d.Address, AssetID: d.AssetID}
 		a.dustAbove[h] = a.dustAbove[h].Add(d.Amount)
@@ -171,7 +182,7 @@ func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error
 func (a *auditor) transactions(ctx context.Context) error {
 	after := ""
 	for {
-		page, err := a.config.Store.Transactions(ctx, a.network.Slug, after, auditPage)
+		page, err := a.store.Transactions(ctx, a.network.Slug, after, pageSize)
 		if err != nil {
 			return err
 		}
@@ -190,7 +201,7 @@ func (a *auditor) transactions(ctx context.Context) error {
 		}
 
 		a.out.Transactions += len(page)
-		if len(page) < auditPage {
+		if len(page) < pageSize {
 			return nil
 		}
 
@@ -242,7 +253,7 @@ func (a *auditor) nonces(ctx context.Context) error {
 		}
 
 		// Read after the count: the nonces signed since the transactions were read are below NextNonce.
-		w, _, err := a.config.Store.Wallet(ctx, a.network.Slug, from)
+		w, _, err := a.store.Wallet(ctx, a.network.Slug, from)
 		if err != nil {
 			return err
 		}

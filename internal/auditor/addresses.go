@@ -1,4 +1,4 @@
-package engine
+package auditor
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 func (a *auditor) addresses(ctx context.Context) error {
 	after := chain.Address("")
 	for {
-		page, err := a.config.Store.AddressesAfter(ctx, a.network.Space(), after, auditPage)
+		page, err := a.store.AddressesAfter(ctx, a.network.Space(), after, pageSize)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -24,7 +24,7 @@ func (a *auditor) addresses(ctx context.Context) error {
 			return err
 		}
 
-		if len(page) < auditPage {
+		if len(page) < pageSize {
 			return nil
 		}
 
@@ -39,7 +39,7 @@ func (a *auditor) dust(ctx context.Context, page []invoice.Address) error {
 		addresses[i] = address.Address
 	}
 
-	sums, err := a.config.Store.DustOf(ctx, a.network.Slug, addresses)
+	sums, err := a.store.DustOf(ctx, a.network.Slug, addresses)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (a *auditor) unexplained(
 ) error {
 	after := chain.Address("")
 	for {
-		page, err := a.config.Store.AddressesAfter(ctx, a.network.Space(), after, auditPage)
+		page, err := a.store.AddressesAfter(ctx, a.network.Space(), after, pageSize)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -77,7 +77,7 @@ func (a *auditor) unexplained(
 			}
 		}
 
-		for part := range slices.Chunk(holdings, auditHoldings) {
+		for part := range slices.Chunk(holdings, maxHoldings) {
 			amounts, err := read(ctx, part)
 			if err != nil {
 				return err
