@@ -1,0 +1,113 @@
+package paymentstest_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/httpapi"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/paymentstest"
+	"github.com/seed-8ee7f392/payments/payout"
+)
+
+// A shop ships when its invoice is paid, in the transaction that made it so.
+func TestShipsWhenPaid(t *testing.T) {
+	var shipped []string
+
+	service := paymentstest.New(t, func(c *payments.Config) {
+		c.OnEvent = func(_ context.Context, _ payments.Tx, ev event.Event) error {
+			if ev.Type == event.InvoicePaid {
+				shipped = append(shipped, ev.InvoiceID)
+			}
+
+			return nil
+		}
+	})
+
+	inv := service.Invoice("25.00", "USD")
+
+	if len(shipped) != 0 {
+		t.Fatal("shipped before it was paid")
+	}
+
+	service.Pay(inv)
+
+	if !slices.Equal(shipped, []string{inv.ID}) {
+		t.Errorf("shipped %q, want %s", shipped, inv.ID)
+	}
+}
+
+// Time passes when the test says so: an invoice that nobody pays expires.
+func TestAdvanceExpires(t *testing.T) {
+	service := paymentstest.New(t)
+	inv := service.Invoice("25.00", "USD")
+
+	service.Advance(3 * time.Hour)
+
+	now, err := service.Engine.Invoices.Get(t.Context(), service.Owner, inv.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if now.Status != invoice.Expired {
+		t.Errorf("the invoice is %s after 3 hours, want expired", now.Status)
+	}
+
+	events := service.Events()
+	if last := events[len(events)-1]; events[0].Type != event.InvoiceCreated ||
+		last.Type != event.InvoiceExpired {
+		t.Errorf("the events begin with %s and end with %s", events[0].Type, last.Type)
+	}
+}
+
+// A funded wallet pays out.
+func TestFundPaysOut(t *testing.T) {
+	service := paymentstest.New(t)
+	service.Fund("SIM", chain.MustAmount("2000000000000000000"))
+
+	made, err := service.Engine.Payouts.Create(t.Context(), payout.Params{
+		Owner:       service.Owner,
+		Network:     service.Network.Network().Slug,
+		Asset:       "SIM",
+		Amount:      chain.MustAmount("1000000000000000000"),
+		Destination: string(service.Network.NewAddress()),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	service.Work()
+	service.Mine(5)
+
+	got, err := service.Engine.Payouts.Get(t.Context(), service.Owner, made.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if got.Status != payout.Confirmed {
+		t.Errorf("the payout is %s, want confirmed", got.Status)
+	}
+}
+
+// The key works over HTTP.
+func TestKeyOverHTTP(t *testing.T) {
+	service := paymentstest.New(t)
+	inv := service.Invoice("25.00", "USD")
+
+	request := httptest.NewRequest(http.MethodGet, "/v1/invoices/"+inv.ID, nil)
+	request.Header.Set("Authorization", "Bearer "+service.Key)
+
+	answer := httptest.NewRecorder()
+	httpapi.Handler(service.Engine, nil).ServeHTTP(answer, request)
+
+	if answer.Code != http.StatusOK {
+		t.Errorf("GET of the invoice: %d %s", answer.Code, answer.Body)
+	}
+}
