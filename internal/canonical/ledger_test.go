@@ -31,13 +31,11 @@ func TestSoakLedgerOnAnvil(t *testing.T) {
 		runs = longRuns
 	}
 
-	s := newStage(t)
-
 	var count tally
 
 	for seed := range runs {
 		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			r := newRun(t, s, uint64(seed))
+			r := newRun(t, newStage(t), uint64(seed))
 			r.play(happen)
 			r.compare()
 			count.add(r.did)

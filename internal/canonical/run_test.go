@@ -69,28 +69,17 @@ type run struct {
 	did     tally
 }
 
-// newRun begins a run. The chain goes back when the test ends.
+// newRun begins a run on a stage of its own.
 func newRun(t *testing.T, s *stage, seed uint64) *run {
 	t.Helper()
 
-	copied := *s
-	copied.t = t
 	r := &run{
-		stage:   &copied,
+		stage:   s,
 		rand:    rand.New(rand.NewPCG(seed, 19)),
 		payouts: map[string]string{},
 		used:    map[int]bool{0: true},
 		did:     tally{Runs: 1},
 	}
-
-	var snapshot string
-
-	r.call(&snapshot, "evm_snapshot")
-	t.Cleanup(func() {
-		node := node{t, s.url}
-		node.call(nil, "anvil_dropAllTransactions")
-		node.call(nil, "evm_revert", snapshot)
-	})
 
 	for i := range r.liars {
 		r.liars[i] = newLiar(t, node{t, s.url})
@@ -468,6 +457,11 @@ func (r *run) fork() {
 	r.coinbase()
 	r.say("fork of %d at %d, %d mined again, %d back in the pool", depth, r.tip(), len(again), len(back))
 	r.call(nil, "anvil_reorg", depth, again)
+
+	var code string
+	if r.call(&code, "eth_getCode", r.variable, "latest"); code == "0x" {
+		r.t.Fatalf("the node lost its state in a fork of %d", depth)
+	}
 
 	for _, raw := range back {
 		_ = r.try(nil, "eth_sendRawTransaction", raw)
