@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/btcsuite/btcd/chainhash/v2"
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -20,10 +21,13 @@ import (
 // node with an index names. Otherwise, once a coin of the transaction is spent, the blocks since its lock
 // time are searched. A call searches at most searchPerCall blocks and the next one continues.
 //
+// Of a transaction without its bytes, which a person acknowledges, the outputs are those in its block. It is
+// found by a node with an index, and by the coins that are known to be its inputs.
+//
 // Everything else is pooled or unknown. TxDead is never answered: a node's word on a hash or a coin is no
 // proof.
 func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
-	tx, err := signedTx(signed)
+	tx, err := expectedTx(signed)
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
@@ -39,6 +43,29 @@ func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 	}
 
 	return status, nil
+}
+
+// expectedTx returns our transaction, or as much of it as is known where its bytes are the network's.
+func expectedTx(signed chain.Signed) (*wire.MsgTx, error) {
+	if len(signed.Raw) > 0 {
+		return signedTx(signed)
+	}
+
+	tx := wire.NewMsgTx(wire.TxVersion)
+
+	for _, in := range signed.Inputs {
+		hash, err := chainhash.NewHashFromStr(in.TxHash)
+		if err != nil {
+			return nil, fault.Wrap(
+				err, fault.Invalid, "transaction_malformed", "an input of transaction %q has no hash",
+				truncate(signed.TxHash),
+			)
+		}
+
+		tx.AddTxIn(wire.NewTxIn(wire.NewOutPoint(hash, in.Vout), nil, nil))
+	}
+
+	return tx, nil
 }
 
 // statusAt returns the state of a transaction at one node.
@@ -85,6 +112,12 @@ func (d *Driver) statusAt(
 		return unknown, nil
 	}
 
+	if len(signed.Raw) == 0 {
+		if tx, err = d.txInBlock(ctx, node, signed.TxHash, search.block); err != nil {
+			return chain.TxStatus{}, err
+		}
+	}
+
 	return chain.TxStatus{
 		State:     chain.TxIncluded,
 		Block:     search.block,
@@ -92,6 +125,27 @@ func (d *Driver) statusAt(
 		Fee:       signed.MaxFee,
 		Transfers: d.transfers(tx, signed.TxHash, ""),
 	}, nil
+}
+
+// txInBlock returns a transaction of a block, which is read again and verified.
+func (d *Driver) txInBlock(
+	ctx context.Context,
+	node *endpoint,
+	id string,
+	at chain.Ref,
+) (*wire.MsgTx, error) {
+	block, err := d.rawBlock(ctx, node, at.Height, at.Hash)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, tx := range block.Transactions {
+		if tx.TxHash().String() == id {
+			return tx, nil
+		}
+	}
+
+	return nil, node.Garbled("block %d does not hold transaction %s", at.Height, id)
 }
 
 // inclusionSearch is the progress of a search for the block that includes a transaction.

@@ -71,7 +71,7 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 					fmt.Sprintf("payment %s is confirmed and has no settlement", p.ID),
 					audit.Record{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount},
 				)
-			case settled && s.Gross != p.Amount:
+			case settled && s.Gross != p.Amount && (p.Status == invoice.Confirmed || !isUndone(s)):
 				a.reportMismatch(
 					fmt.Sprintf(
 						"settlement %s is of %s base units, its payment %s of %s",
@@ -239,4 +239,11 @@ func creditsOf(all []settlement.Settlement) (net chain.Amount, allReleased bool,
 	}
 
 	return net, allReleased, records
+}
+
+// isUndone reports whether a settlement is of a payment that left the chain. Its amount is that which was
+// confirmed, until the payment is again: what the pool or another branch shows meanwhile is not settled.
+func isUndone(s settlement.Settlement) bool {
+	return s.Status == settlement.Reverted ||
+		s.Status == settlement.Failed && s.Reason == settlement.PaymentOrphaned
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/fault"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -383,4 +384,58 @@ func (w *harness) spend(from chain.Party, to chain.Output) string {
 	w.chain.Mine(5)
 
 	return signed.TxHash
+}
+
+// A payment that a fork took away shows what the pool says of it. Its settlement, which moved nothing, keeps
+// what was confirmed: the audit finds no difference in that.
+func TestAuditOfAPaymentThatLeftTheChain(t *testing.T) {
+	inTime(
+		t,
+		account.Settings{ManualRelease: true},
+		sim.Config{NoFinality: true},
+		func(t *testing.T, w *harness) {
+			d, err := w.engine.Invoices.CreateDeposit(
+				t.Context(), invoice.DepositParams{Owner: w.owner, Network: network},
+			)
+			w.must(err)
+			w.live("the network is followed", func() bool { _, followed := w.cursor(); return followed })
+
+			output := func(n uint64) chain.Output {
+				return chain.Output{To: d.Address, AssetID: w.chain.Network().Assets[0].ID, Amount: coin(n)}
+			}
+			w.chain.PayVariable(output(2), func(uint64, uint64) sim.Result {
+				return sim.Result{Outputs: []chain.Output{output(1)}}
+			})
+			w.live("its settlement is open", func() bool { return len(w.settlements()) == 1 })
+
+			payment := func() invoice.Payment {
+				p, err := internal.Of(w.engine).Store().PaymentByID(t.Context(), w.settlements()[0].PaymentID)
+				w.must(err)
+
+				return p
+			}
+			head, err := w.chain.Head(t.Context())
+			w.must(err)
+			w.chain.Fork(sim.Fork{
+				Depth: head.Tip.Height - payment().Block.Height + 1,
+				Fate:  sim.ReturnToPool,
+			})
+
+			for range 20 {
+				time.Sleep(5 * time.Second)
+				w.work()
+			}
+
+			if p := payment(); p.Status != invoice.Detected || p.Amount != coin(2) {
+				t.Fatalf("the payment is %s with %s", p.Status, p.Amount)
+			}
+
+			report, err := w.engine.Audit(t.Context())
+			w.must(err)
+
+			if found := report.Differences(); len(found) != 0 {
+				t.Errorf("the audit finds %+v", found)
+			}
+		},
+	)
 }

@@ -3,6 +3,7 @@ package moneyout_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain/sim"
@@ -85,4 +86,37 @@ func TestPaymentIsBackBeforeItsSweep(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where releases are left to a person, a settlement whose payment a fork took away and brought back waits
+// again: nothing is swept that nobody asked for.
+func TestReopenedSettlementWaitsForAPerson(t *testing.T) {
+	settings := account.Settings{ManualRelease: true}
+	inTime(t, settings, sim.Config{NoFinality: true}, func(t *testing.T, w *harness) {
+		s := w.deposited("SIM", coin(1))
+
+		payment, err := internal.Of(w.engine).Store().PaymentByID(t.Context(), s.PaymentID)
+		w.must(err)
+
+		head, err := w.chain.Head(t.Context())
+		w.must(err)
+		w.chain.Fork(sim.Fork{Depth: head.Tip.Height - payment.Block.Height + 1, Fate: sim.ReturnToPool})
+
+		status := func(want settlement.Status) func() bool {
+			return func() bool { return w.settlements()[0].Status == want }
+		}
+		w.live("its payment is lost", status(settlement.Failed))
+		w.live("its payment is back", status(settlement.Pending))
+
+		back := time.Now()
+
+		w.live("time passes", func() bool { return time.Since(back) > 20*time.Minute })
+
+		if got := w.settlements()[0]; got.Status != settlement.Pending || got.SweepID != "" {
+			t.Errorf("it is %s, in the sweep %q", got.Status, got.SweepID)
+		}
+
+		w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, s.ID))
+		w.live("it is released when a person says so", status(settlement.Released))
+	})
 }

@@ -8,15 +8,10 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
@@ -72,8 +67,8 @@ func sqliteAt(path string) database {
 	}
 }
 
-// postgresAt is a database of a server; admin is another one of it.
-func postgresAt(admin, dsn string) database {
+// postgresAt is a database of a server, which pg_dump dumps and pg_restore restores.
+func postgresAt(dsn string) database {
 	return database{
 		open: func(t *testing.T) payments.Store {
 			t.Helper()
@@ -81,33 +76,7 @@ func postgresAt(admin, dsn string) database {
 		},
 		dump: func(t *testing.T) database {
 			t.Helper()
-
-			u, err := url.Parse(dsn)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			name := strings.TrimPrefix(u.Path, "/")
-			u.Path += "_restored"
-
-			config, err := pgx.ParseConfig(admin)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			db := stdlib.OpenDB(*config)
-			defer db.Close()
-
-			for _, statement := range []string{
-				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + name + "'",
-				"CREATE DATABASE " + name + "_restored TEMPLATE " + name,
-			} {
-				if _, err := db.ExecContext(t.Context(), statement); err != nil {
-					t.Fatal(err)
-				}
-			}
-
-			return postgresAt(admin, u.String())
+			return postgresAt(testenv.DumpPostgres(t, dsn).Restore(t))
 		},
 	}
 }
@@ -124,7 +93,7 @@ func overDatabases(
 	for name, make := range map[string]func(t *testing.T) database{
 		"SQLite": func(t *testing.T) database { return sqliteAt(filepath.Join(t.TempDir(), "payments.db")) },
 		"PostgreSQL": func(t *testing.T) database {
-			return postgresAt(testenv.Postgres(t), testenv.Postgres(t))
+			return postgresAt(testenv.Postgres(t))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,6 +35,10 @@ func TestPaymentLostBeforeTheRelease(t *testing.T) {
 		t.Errorf("with its payment it is %s", again.Status)
 	}
 
+	if err := w.service.ReleaseNow(t.Context(), owner, s.ID); err != nil {
+		t.Fatal(err)
+	}
+
 	w.until(s.ID, settlement.Released)
 
 	if n := w.published(event.SettlementFailed); n != 1 {

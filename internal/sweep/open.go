@@ -136,8 +136,8 @@ func simulate(s *settlement.Settlement, now time.Time) error {
 	return s.Release(net, now)
 }
 
-// reopenTx queues a settlement again whose payment is confirmed again. Any other settlement is
-// returned unchanged.
+// reopenTx brings a settlement back whose payment is confirmed again, into the queue where releases are
+// automatic or one was asked for. Any other settlement is returned unchanged.
 func (s *Sweeper) reopenTx(
 	ctx context.Context,
 	tx settlement.Tx,
@@ -165,7 +165,18 @@ func (s *Sweeper) reopenTx(
 		return s.rejoinTx(ctx, tx, old, r)
 	}
 
-	if err := old.Return(false, false, s.now()); err != nil {
+	settings, err := tx.SettlementSettings(ctx, o.Owner.AccountID)
+	if err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	// What no person has asked for yet waits for one, as when it was opened.
+	var due time.Time
+	if settings.AutoRelease || assigned {
+		due = s.now()
+	}
+
+	if err := old.Return(false, false, due); err != nil {
 		return settlement.Settlement{}, err
 	}
 

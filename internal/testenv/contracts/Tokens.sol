@@ -143,3 +143,59 @@ contract Forwarder {
         require(ok, "receiver refused");
     }
 }
+
+/// A token that says the gross amount and takes a hundredth of it: in a second event, or silently.
+contract GrossFee {
+    uint8 public constant decimals = 6;
+    bool public immutable silent;
+    mapping(address => uint256) public balanceOf;
+
+    event Transfer(address indexed from, address indexed to, uint256 value);
+
+    constructor(bool silent_) {
+        silent = silent_;
+    }
+
+    function mint(address to, uint256 value) external {
+        balanceOf[to] += value;
+        emit Transfer(address(0), to, value);
+    }
+
+    function transfer(address to, uint256 value) external returns (bool) {
+        uint256 fee = value / 100;
+        balanceOf[msg.sender] -= value;
+        balanceOf[to] += value - fee;
+        balanceOf[address(this)] += fee;
+        emit Transfer(msg.sender, to, value);
+        if (!silent) {
+            emit Transfer(to, address(this), fee);
+        }
+        return true;
+    }
+}
+
+interface Payable {
+    function transfer(address to, uint256 value) external;
+}
+
+/// Pays what it holds, and looks at the block's miner first: on another branch it pays another receiver, less, or fails.
+contract StatePayer {
+    receive() external payable {}
+
+    /// Native coin where token is zero. The call has no return value that it trusts: see USDTLike and FalseOnSuccess.
+    function pay(address token, address payable to, address payable other, uint256 value) external {
+        uint256 state = uint160(address(block.coinbase)) % 5;
+        require(state != 1, "not on this branch");
+        if (state == 2) {
+            to = other;
+        } else if (state == 3) {
+            value /= 7;
+        }
+        if (token == address(0)) {
+            (bool ok, ) = to.call{value: value}("");
+            require(ok, "receiver refused");
+        } else {
+            Payable(token).transfer(to, value);
+        }
+    }
+}

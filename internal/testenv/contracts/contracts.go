@@ -29,6 +29,12 @@ var (
 	FalseOnSuccess = load("FalseOnSuccess")
 	// Forwarder sends native coin on to one or many receivers, by internal calls. No constructor arguments.
 	Forwarder = load("Forwarder")
+	// GrossFee is a token whose Transfer has the gross amount of which a hundredth is taken: with a second
+	// Transfer out of the receiver, or silently. Constructor: silent bool.
+	GrossFee = load("GrossFee")
+	// StatePayer pays what it holds; receiver, amount and success follow from the block's miner. No
+	// constructor arguments.
+	StatePayer = load("StatePayer")
 )
 
 // load reads one embedded contract. What is embedded does not change after the build, so a fault in

@@ -1,0 +1,231 @@
+//go:build unix
+
+// Package canonical_test compares the API with an independent ledger, which walks the chain of a real node
+// itself, after random runs. Nothing here is imported.
+package canonical_test
+
+import (
+	"fmt"
+	"math/big"
+	"os"
+	"strings"
+	"testing"
+)
+
+const (
+	shortRuns = 2
+	longRuns  = 40
+	happen    = 60 // things in a run
+)
+
+// Whatever happens (tokens of five kinds, contracts whose payments depend on the branch, forks of 1 to 40
+// blocks, two endpoints that lie in turns, kill -9 at any moment), in the end the API shows what an
+// independent walk of the canonical chain finds. Under make soak there are 40 runs.
+func TestSoakLedgerOnAnvil(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs anvil; run without -short")
+	}
+
+	runs := shortRuns
+	if os.Getenv("SOAKTIME") != "" {
+		runs = longRuns
+	}
+
+	var count tally
+
+	for seed := range runs {
+		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			r := newRun(t, newStage(t), uint64(seed))
+			r.play(happen)
+			r.compare()
+			count.add(r.did)
+		})
+		if !ok {
+			break // its steps are enough to read
+		}
+	}
+
+	fmt.Printf(
+		"independent ledger on anvil: %d runs, %d differences: %+v\n",
+		count.Runs,
+		count.Differences,
+		count,
+	)
+
+	if count.Arrivals < 3*runs || count.Forks < runs || count.Kills < runs || count.Told < runs ||
+		count.Payouts == 0 {
+		t.Errorf("the runs show too little: %+v", count)
+	}
+}
+
+// paymentView and invoiceView are what the API shows.
+type paymentView struct {
+	ID, Status, Asset, Contract, Amount, Address string
+	TxHash                                       string `json:"tx_hash"`
+}
+
+type invoiceView struct {
+	Status  string
+	Options []struct {
+		AmountPaid string `json:"amount_paid"`
+	}
+}
+
+// compare holds what the API shows against what a walk of the chain finds.
+func (r *run) compare() {
+	r.t.Helper()
+
+	w := walker{node: r.node, addresses: map[string]bool{}, tokens: map[string]bool{}}
+
+	for _, p := range r.places {
+		w.addresses[p.address] = true
+	}
+
+	for _, token := range r.tokens {
+		w.tokens[strings.ToLower(string(token.Contract))] = true
+	}
+
+	arrived := w.walk(r.first)
+	r.did.Arrivals = arrived.count()
+
+	for _, p := range r.places {
+		r.comparePlace(p, arrived)
+	}
+
+	r.comparePayouts()
+
+	var differences []any
+	r.service.ask("GET", "/audit", "", &differences)
+
+	for _, d := range differences {
+		r.differ("the audit finds %v", d)
+	}
+
+	if r.did.Differences > 0 {
+		r.t.Logf("what happened:\n%s", strings.Join(r.steps, "\n"))
+		r.t.Logf("the last of what the service logged:\n%s", r.service.tail())
+	}
+}
+
+func (r *run) differ(format string, args ...any) {
+	r.t.Helper()
+
+	r.did.Differences++
+	r.t.Errorf(format, args...)
+}
+
+// comparePlace compares what the API shows of one address with the walk.
+func (r *run) comparePlace(p place, arrived arrivals) {
+	r.t.Helper()
+
+	shown := arrivals{}
+
+	for _, pay := range r.payments(p) {
+		tx := pay.TxHash
+		if tx == "" {
+			tx = byContract
+		}
+
+		switch pay.Status {
+		case "confirmed":
+			shown.add(slot{p.address, strings.ToLower(pay.Contract)}, tx, decimal(pay.Amount))
+		case "orphaned", "dropped":
+		default:
+			r.differ("%s: payment %+v came to no end", p.address, pay)
+		}
+	}
+
+	tokens := []string{""}
+	for _, token := range r.tokens {
+		tokens = append(tokens, strings.ToLower(string(token.Contract)))
+	}
+
+	for _, token := range tokens {
+		s := slot{p.address, token}
+		if want, got := fmt.Sprint(arrived[s]), fmt.Sprint(shown[s]); want != got {
+			r.differ("%s, asset %q: the chain has\n%s\nthe API shows\n%s", p.address, token, want, got)
+		}
+	}
+
+	if p.invoice != "" {
+		r.compareInvoice(p, arrived.sum(slot{p.address, p.token}))
+	}
+}
+
+func (r *run) compareInvoice(p place, sum *big.Int) {
+	r.t.Helper()
+
+	var inv invoiceView
+	r.service.ask("GET", "/v1/invoices/"+p.invoice, "", &inv)
+
+	want := "underpaid"
+
+	switch {
+	case sum.Sign() == 0:
+		want = "open"
+	case sum.Cmp(p.due) >= 0:
+		want = "paid"
+	}
+
+	if inv.Status != want || inv.Options[0].AmountPaid != sum.String() {
+		r.differ(
+			"invoice %s is %s with %s of %s, %s arrived",
+			p.invoice, inv.Status, inv.Options[0].AmountPaid, p.due, sum,
+		)
+	}
+}
+
+// payments returns all payments of an address.
+func (r *run) payments(p place) []paymentView {
+	r.t.Helper()
+
+	const limit = 100
+
+	var page struct{ Data []paymentView }
+	r.service.ask("GET", fmt.Sprintf("%s?limit=%d", p.path, limit), "", &page)
+
+	if len(page.Data) == limit {
+		r.t.Fatalf("%s has more payments than a page", p.address)
+	}
+
+	return page.Data
+}
+
+// comparePayouts checks that what is confirmed arrived once, and that what failed sent nothing.
+func (r *run) comparePayouts() {
+	r.t.Helper()
+
+	tip := r.tip()
+
+	for id, to := range r.payouts {
+		var p struct {
+			Status, Amount string
+			FailureCode    string `json:"failure_code"`
+		}
+		r.service.ask("GET", "/v1/payouts/"+id, "", &p)
+
+		want := decimal(p.Amount)
+
+		switch p.Status {
+		case "confirmed":
+			r.did.Payouts++
+		case "failed":
+			want = new(big.Int)
+		default:
+			r.differ("payout %s came to no end: %s", id, p.Status)
+		}
+
+		if got := r.held("", to, tip); got.Cmp(want) != 0 {
+			r.differ("payout %s of %s is %s (%s), %s arrived", id, p.Amount, p.Status, p.FailureCode, got)
+		}
+	}
+}
+
+func decimal(text string) *big.Int {
+	n, ok := new(big.Int).SetString(text, 10)
+	if !ok {
+		panic("no number: " + text)
+	}
+
+	return n
+}
