@@ -69,15 +69,22 @@ func (w *sweepUpdate) setResidue(
 	step *settlement.Step,
 	left, took chain.Amount,
 ) error {
+	more, less := step.ResidueTaken.Add(left), step.ResidueAdded.Add(took)
+	step.ResidueAdded, step.ResidueTaken = left, took
+
+	return w.addResidue(ctx, more, less)
+}
+
+// addResidue adds more, and takes less, from the residue at the release's address (native base units).
+func (w *sweepUpdate) addResidue(ctx context.Context, more, less chain.Amount) error {
 	row, err := w.tx.Residue(ctx, w.release.Network, w.release.Deposit.Address)
 	if err != nil {
 		return err
 	}
 
 	old := row
-	more, less := row.Amount.Add(step.ResidueTaken).Add(left), row.Owed.Add(step.ResidueAdded).Add(took)
+	more, less = row.Amount.Add(more), row.Owed.Add(less)
 	row.Amount, row.Owed = more.SubFloor(less), less.SubFloor(more)
-	step.ResidueAdded, step.ResidueTaken = left, took
 
 	w.release.ResidueOut = row.Amount
 	if row == old {
