@@ -2,14 +2,12 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"time"
 	"unicode/utf8"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -106,12 +104,12 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 	if r.Block.IsZero() {
 		b.Pool = []chain.PoolTx{{TxHash: r.Transfer.TxHash, Transfers: []chain.Transfer{r.Transfer}}}
 	} else {
-		ref, err := driver.RefAt(ctx, r.Block.Height)
-		if err != nil && !errors.Is(err, fault.NotFound) {
+		present, err := inChain(ctx, driver, r.Block)
+		if err != nil {
 			return PreparedRetry{}, err
 		}
 
-		if out.gone = err != nil || ref.Hash != r.Block.Hash; !out.gone {
+		if out.gone = !present; present {
 			b.Blocks = []chain.Block{{Ref: r.Block, Transfers: []chain.Transfer{r.Transfer}}}
 		}
 	}
