@@ -130,7 +130,7 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 		return err
 	}
 
-	unconfirmed, err := c.unconfirmed(ctx)
+	suspects, err := c.suspects(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 		found := balances[i*width : (i+1)*width]
 
 		// Most addresses were swept and hold nothing: they cost no query.
-		if !slices.ContainsFunc(found, notZero) && !unconfirmed[address.Address] {
+		if !slices.ContainsFunc(found, notZero) && !suspects[address.Address] {
 			outcomes[i] = compared
 			continue
 		}
@@ -186,8 +186,9 @@ func (c *balanceCheck) read(
 	return balances, nil
 }
 
-// unconfirmed returns the addresses with an unconfirmed payment that only a balance shows.
-func (c *balanceCheck) unconfirmed(ctx context.Context) (map[chain.Address]bool, error) {
+// suspects returns the addresses that are compared even when they hold nothing: with an unconfirmed payment that
+// only a balance shows, or left by a transaction that is not on record.
+func (c *balanceCheck) suspects(ctx context.Context) (map[chain.Address]bool, error) {
 	waiting, err := c.s.unconfirmed(ctx, c.s.db, c.network.Slug, c.at.Height)
 	if err != nil {
 		return nil, err
@@ -201,7 +202,14 @@ func (c *balanceCheck) unconfirmed(ctx context.Context) (map[chain.Address]bool,
 		}
 	}
 
-	return out, nil
+	return out, c.s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		rows, err := tx.UnrecordedOutgoing(ctx, c.network.Slug, "", time.Time{})
+		for _, row := range rows {
+			out[row.Address] = true
+		}
+
+		return err
+	})
 }
 
 // outcome is what a comparison means for the next one.

@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -68,11 +70,16 @@ func leftoversAt(
 		taken:   map[string]chain.Amount{},
 	}
 
+	uneven := map[string]bool{} // releases of a token that may have moved other amounts than arrived
+
 	for _, s := range settlements {
 		switch {
 		case s.Simulated || s.Network != network:
 		case s.Status == settlement.Released && sent[s.SweepTx]:
 			k.moved[s.PaymentID] = true
+			if s.AssetID != native.ID && s.NetReleased != nil && *s.NetReleased != s.Gross {
+				uneven[s.SweepID] = true
+			}
 		case paysItself(s) && s.AssetID == native.ID:
 			shown, err := leftBlocks(ctx, tx, network, address)
 			if err != nil || !shown {
@@ -91,11 +98,47 @@ func leftoversAt(
 		}
 	}
 
+	if err := k.addUneven(ctx, tx, uneven, settlements, payments); err != nil {
+		return k, false, err
+	}
+
 	residue, err := tx.Residue(ctx, network, address)
 	k.brought[native.ID] = residue.Amount
 	k.taken[native.ID] = k.taken[native.ID].Add(residue.Owed)
 
 	return k, err == nil, err
+}
+
+// addUneven adds what releases of tokens left of their payments, or took beyond them: on another branch another
+// amount may have arrived than the sweep was made for. The residue counts that of native coin.
+func (k *leftovers) addUneven(
+	ctx context.Context,
+	tx Tx,
+	uneven map[string]bool,
+	settlements []settlement.Settlement,
+	payments []invoice.Payment,
+) error {
+	amounts := map[string]chain.Amount{}
+	for _, p := range payments {
+		amounts[p.ID] = p.Amount
+	}
+
+	for _, id := range slices.Sorted(maps.Keys(uneven)) {
+		r, err := tx.Sweep(ctx, id)
+		if err != nil {
+			return err
+		}
+
+		k.taken[r.AssetID] = k.taken[r.AssetID].Add(r.Amount)
+
+		for _, s := range settlements {
+			if s.SweepID == id && k.moved[s.PaymentID] {
+				k.brought[r.AssetID] = k.brought[r.AssetID].Add(amounts[s.PaymentID])
+			}
+		}
+	}
+
+	return nil
 }
 
 // paysItself reports whether a settlement of native coin is between its fee transactions and its sweep: what it

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -88,6 +89,8 @@ type PreparedRetry struct {
 	batch PreparedBatch
 	// gone says that the transfer's block is not in the chain any more.
 	gone bool
+	// late are the balances of the transfer's receiver, where what arrived could not be measured at its block.
+	late *lateBalances
 }
 
 // PrepareRetry asks the network whether the block of the row is still in the chain, and prepares
@@ -104,12 +107,16 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 	if r.Block.IsZero() {
 		b.Pool = []chain.PoolTx{{TxHash: r.Transfer.TxHash, Transfers: []chain.Transfer{r.Transfer}}}
 	} else {
-		present, err := inChain(ctx, driver, r.Block)
+		ref, err := driver.RefAt(ctx, r.Block.Height)
 		if err != nil {
-			return PreparedRetry{}, err
+			return PreparedRetry{}, fault.Wrap(
+				err, fault.State, "block_unknown", "block %d of %s could not be read; its payment waits",
+				r.Block.Height, r.Network,
+			)
 		}
 
-		if out.gone = !present; present {
+		// A node that has no block there yet says nothing.
+		if out.gone = ref.Hash != r.Block.Hash; !out.gone {
 			b.Blocks = []chain.Block{{Ref: r.Block, Transfers: []chain.Transfer{r.Transfer}}}
 		}
 	}
@@ -122,15 +129,26 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 	out.batch = p.Only(invoice.KeyOf(r.Transfer))
 	out.batch.retry, out.batch.partial = r.ID, true
 
-	return out, nil
+	if p.unmeasured[arrivalKey{r.Block.Hash, invoice.KeyOf(r.Transfer)}] {
+		out.late, err = s.readLate(ctx, driver, r.Transfer.To)
+	}
+
+	return out, err
 }
 
-// RetryTx stores the transfer of a retry row and deletes the row. If its block left the chain meanwhile, its
+// RetryTx stores the transfer of a retry row and deletes the row. It fails with fault.State and code
+// balance_unmeasured while nothing says how much of a token arrived. If its block left the chain meanwhile, its
 // payment is orphaned; the batch with the transfer's new block detects it again.
-func (s *Ingester) RetryTx(ctx context.Context, tx invoice.Tx, p PreparedRetry) error {
+func (s *Ingester) RetryTx(ctx context.Context, tx Tx, p PreparedRetry) error {
 	cursor, _, err := tx.Cursor(ctx, p.row.Network)
 	if err != nil {
 		return err
+	}
+
+	if p.late != nil {
+		if p.batch, err = s.measureLate(ctx, tx, p, cursor); err != nil {
+			return err
+		}
 	}
 
 	if p.gone {
