@@ -187,16 +187,21 @@ func (c *balanceCheck) read(
 }
 
 // suspects returns the addresses that are compared even when they hold nothing: with an unconfirmed payment that
-// only a balance shows, or left by a transaction that is not on record.
+// only a balance shows, with one that a fork took back, or left by a transaction that is not on record.
 func (c *balanceCheck) suspects(ctx context.Context) (map[chain.Address]bool, error) {
 	waiting, err := c.s.unconfirmed(ctx, c.s.db, c.network.Slug, c.at.Height)
 	if err != nil {
 		return nil, err
 	}
 
+	unmined, err := c.s.db.UnminedPayments(ctx, c.network.Slug)
+	if err != nil {
+		return nil, err
+	}
+
 	out := map[chain.Address]bool{}
 
-	for _, p := range waiting {
+	for _, p := range append(waiting, unmined...) {
 		if p.TxHash == "" && !p.Simulated {
 			out[p.Address] = true
 		}

@@ -80,6 +80,8 @@ func leftoversAt(
 			if s.AssetID != native.ID && s.NetReleased != nil && *s.NetReleased != s.Gross {
 				uneven[s.SweepID] = true
 			}
+		case isOrphaned(s) && sent[s.SweepTx]:
+			uneven[s.SweepID] = s.AssetID != native.ID // its sweep stands, and what that took is owed
 		case paysItself(s) && s.AssetID == native.ID:
 			shown, err := leftBlocks(ctx, tx, network, address)
 			if err != nil || !shown {
@@ -124,6 +126,10 @@ func (k *leftovers) addUneven(
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(uneven)) {
+		if !uneven[id] {
+			continue
+		}
+
 		r, err := tx.Sweep(ctx, id)
 		if err != nil {
 			return err
@@ -139,6 +145,11 @@ func (k *leftovers) addUneven(
 	}
 
 	return nil
+}
+
+// isOrphaned reports whether a settlement was released and its payment left the chain.
+func isOrphaned(s settlement.Settlement) bool {
+	return s.Status == settlement.Reverted && s.Reason == settlement.PaymentOrphaned
 }
 
 // paysItself reports whether a settlement of native coin is between its fee transactions and its sweep: what it
@@ -168,7 +179,7 @@ func sweptBy(
 	var hashes []string
 
 	for _, s := range settlements {
-		if s.Status == settlement.Released && s.Network == network && s.SweepTx != "" {
+		if (s.Status == settlement.Released || isOrphaned(s)) && s.Network == network && s.SweepTx != "" {
 			hashes = append(hashes, s.SweepTx)
 		}
 	}
@@ -186,12 +197,12 @@ func sweptBy(
 	sent := map[string]bool{}
 
 	for _, s := range settlements {
-		if s.Status != settlement.Released {
+		if s.Status != settlement.Released && !isOrphaned(s) {
 			continue
 		}
 
 		row, shown := outgoing[s.SweepTx]
-		older := s.ReleasedAt.Before(at.Time.Add(-maxClockSkew))
+		older := s.Status == settlement.Released && s.ReleasedAt.Before(at.Time.Add(-maxClockSkew))
 		sent[s.SweepTx] = shown && row.Block.Height <= at.Height || !shown && older
 	}
 
