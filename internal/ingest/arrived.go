@@ -161,8 +161,12 @@ func (s *Ingester) limitByBalance(
 	missing, err := shortfalls(ctx, balancer, block, holdings)
 	if err != nil {
 		s.log.LogAttrs(
-			ctx, slog.LevelWarn, "balances of a block could not be read; its token payments wait until they can",
-			slog.String("network", n.Slug), slog.Any("height", block.Height), slog.Any("error", err),
+			ctx,
+			slog.LevelWarn,
+			"balances of a block could not be read; its token payments wait until they can",
+			slog.String("network", n.Slug),
+			slog.Any("height", block.Height),
+			slog.Any("error", err),
 		)
 
 		return nil, false

@@ -17,7 +17,9 @@ import (
 
 // errUnmeasured is the error of a retry row whose balances cannot be compared yet.
 var errUnmeasured = fault.New(
-	fault.State, "balance_unmeasured", "what arrived could not be compared with the balance yet; the payment waits",
+	fault.State,
+	"balance_unmeasured",
+	"what arrived could not be compared with the balance yet; the payment waits",
 )
 
 // queueUnmeasured adds a retry row for each transfer whose balances could not be read. Its payment confirms only

@@ -125,7 +125,8 @@ func residueAt(
 	less := residue.Owed
 
 	for _, row := range rows {
-		if row.Foreign() && row.Outpoint == (chain.Outpoint{}) { // a coin that is gone is missing in its own release
+		if row.Foreign() &&
+			row.Outpoint == (chain.Outpoint{}) { // a coin that is gone is missing in its own release
 			less = less.Add(takenBy(row, native.ID))
 		}
 	}
@@ -203,6 +204,7 @@ func (s *Sweeper) correctGross(
 	}
 
 	r.Steps = slices.Clone(r.Steps)
+
 	if err := w.correctResidue(ctx, after.SubFloor(before), before.SubFloor(after)); err != nil {
 		return err
 	}
