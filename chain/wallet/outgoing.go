@@ -66,6 +66,11 @@ const ForeignFor = 7 * 24 * time.Hour
 // Open reports whether the row waits for a person to acknowledge it.
 func (o Outgoing) Open() bool { return o.Unrecorded && o.Acknowledged == "" }
 
+// Foreign reports whether a person acknowledged the transaction as Foreign.
+func (o Outgoing) Foreign() bool {
+	return o.Unrecorded && strings.HasPrefix(o.Acknowledged, Foreign)
+}
+
 // Awaits reports whether an object whose payments equal the transaction's waits for a person: nobody has
 // acknowledged the transaction yet, or it was Foreign in the last ForeignFor and does not name the object.
 func (o Outgoing) Awaits(objectID string, outputs []chain.Output, now time.Time) bool {

@@ -90,14 +90,15 @@ type arrivalKey struct {
 type measured map[arrivalKey]chain.Amount
 
 // measure returns what arrived by each transfer in a block of the batch: its net amount, or less where a
-// token's balance shows that less arrived.
+// token's balance shows that less arrived. unmeasured are those whose balances could not be read: what their
+// logs say is provisional.
 func (s *Ingester) measure(
 	ctx context.Context,
 	n chain.Network,
 	blocks []chain.Block,
 	matched []observedTransfer,
-) measured {
-	out := make(measured, len(matched))
+) (amounts measured, unmeasured map[arrivalKey]bool) {
+	amounts, unmeasured = make(measured, len(matched)), map[arrivalKey]bool{}
 	byBlock := map[string][]chain.Transfer{}
 
 	for _, m := range matched {
@@ -105,7 +106,7 @@ func (s *Ingester) measure(
 			continue
 		}
 
-		out[arrivalKey{m.at.Hash, m.key()}] = m.Amount
+		amounts[arrivalKey{m.at.Hash, m.key()}] = m.Amount
 
 		if asset, ok := n.AssetByID(m.AssetID); ok && asset.Kind == chain.Token &&
 			!m.Amount.Less(asset.Dust) {
@@ -114,32 +115,45 @@ func (s *Ingester) measure(
 	}
 
 	for _, block := range blocks {
-		for _, t := range s.limitByBalance(ctx, n, block, byBlock[block.Hash]) {
-			out[arrivalKey{block.Hash, invoice.KeyOf(t)}] = t.Amount
+		transfers := byBlock[block.Hash]
+
+		limited, ok := s.limitByBalance(ctx, n, block, transfers)
+		for _, t := range limited {
+			amounts[arrivalKey{block.Hash, invoice.KeyOf(t)}] = t.Amount
+		}
+
+		for _, t := range transfers {
+			if !ok {
+				unmeasured[arrivalKey{block.Hash, invoice.KeyOf(t)}] = true
+			}
 		}
 	}
 
-	return out
+	return amounts, unmeasured
 }
 
 // limitByBalance returns those of the token transfers in a block by which less arrived than they say, with
 // what did. What a receiver's balance lacks after the block, of what the block's logs say, is taken from the
-// latest transfers to it. Nothing is limited where the node cannot read the balances at this block and the
-// one before it: then the logs count, and the audit compares.
+// latest transfers to it. ok is false where the driver reads balances and could not read them at this block
+// and the one before it.
 func (s *Ingester) limitByBalance(
 	ctx context.Context,
 	n chain.Network,
 	block chain.Block,
 	transfers []chain.Transfer,
-) []chain.Transfer {
+) (limited []chain.Transfer, ok bool) {
 	driver, err := s.registry.Driver(n.Slug)
-	if err != nil || block.Parent == "" || block.Height == 0 || len(transfers) == 0 {
-		return nil
+	if err != nil || len(transfers) == 0 {
+		return nil, true
 	}
 
 	balancer, can := driver.(chain.Balancer)
 	if !can {
-		return nil
+		return nil, true
+	}
+
+	if block.Parent == "" || block.Height == 0 {
+		return nil, false
 	}
 
 	holdings := receivers(transfers)
@@ -147,20 +161,22 @@ func (s *Ingester) limitByBalance(
 	missing, err := shortfalls(ctx, balancer, block, holdings)
 	if err != nil {
 		s.log.LogAttrs(
-			ctx, slog.LevelDebug, "balances of a block could not be read; its logs count",
-			slog.String("network", n.Slug), slog.Any("height", block.Height), slog.Any("error", err),
+			ctx,
+			slog.LevelWarn,
+			"balances of a block could not be read; its token payments wait until they can",
+			slog.String("network", n.Slug),
+			slog.Any("height", block.Height),
+			slog.Any("error", err),
 		)
 
-		return nil
+		return nil, false
 	}
-
-	var out []chain.Transfer
 
 	for i, holding := range holdings {
-		out = append(out, reduced(transfersTo(transfers, holding), missing[i])...)
+		limited = append(limited, reduced(transfersTo(transfers, holding), missing[i])...)
 	}
 
-	return out
+	return limited, true
 }
 
 // receivers returns the holdings that transfers go to, each once.

@@ -59,6 +59,47 @@ func (in *intake) attach(
 	return false, nil
 }
 
+// dropCounted drops a payment in no block whose transfer is found after all, when the balance of its address has
+// been confirmed as a payment without a transaction meanwhile: that one has its money. counted reports whether
+// it did.
+func (in *intake) dropCounted(
+	ctx context.Context,
+	a *entry,
+	p *invoice.Payment,
+	m observedTransfer,
+) (counted bool, err error) {
+	if m.at.IsZero() || p.Status != invoice.Orphaned && p.Status != invoice.Detected {
+		return false, nil
+	}
+
+	all, err := in.tx.BalancePayments(ctx, in.n.Slug, p.Address, p.AssetID)
+	if err != nil {
+		return false, err
+	}
+
+	for _, q := range all {
+		if q.TxHash != "" || q.Status != invoice.Confirmed || q.Block.Height < m.at.Height ||
+			q.Amount.Less(m.Amount) {
+			continue
+		}
+
+		in.s.log.LogAttrs(
+			ctx, slog.LevelWarn, "a transfer is found whose money a payment without a transaction has",
+			slog.String("payment", q.ID), slog.String("tx", m.TxHash), slog.Any("index", m.Index),
+		)
+
+		return true, in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+			if p.Status == invoice.Orphaned {
+				return p.Drop()
+			}
+
+			return p.Displace(in.now)
+		})
+	}
+
+	return false, nil
+}
+
 // balanceEntry returns the entry of the payments without a transaction at an address, or nil.
 func (in *intake) balanceEntry(ctx context.Context, to invoice.Address, asset chain.Asset) (*entry, error) {
 	candidates, err := in.tx.BalancePayments(ctx, in.n.Slug, to.Address, asset.ID)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -130,7 +129,7 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 		return err
 	}
 
-	unconfirmed, err := c.unconfirmed(ctx)
+	suspects, err := c.suspects(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,7 +141,7 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 		found := balances[i*width : (i+1)*width]
 
 		// Most addresses were swept and hold nothing: they cost no query.
-		if !slices.ContainsFunc(found, notZero) && !unconfirmed[address.Address] {
+		if !slices.ContainsFunc(found, notZero) && !suspects[address.Address] {
 			outcomes[i] = compared
 			continue
 		}
@@ -186,22 +185,35 @@ func (c *balanceCheck) read(
 	return balances, nil
 }
 
-// unconfirmed returns the addresses with an unconfirmed payment that only a balance shows.
-func (c *balanceCheck) unconfirmed(ctx context.Context) (map[chain.Address]bool, error) {
+// suspects returns the addresses that are compared even when they hold nothing: with an unconfirmed payment that
+// only a balance shows, with one that a fork took back, or left by a transaction that is not on record.
+func (c *balanceCheck) suspects(ctx context.Context) (map[chain.Address]bool, error) {
 	waiting, err := c.s.unconfirmed(ctx, c.s.db, c.network.Slug, c.at.Height)
+	if err != nil {
+		return nil, err
+	}
+
+	unmined, err := c.s.db.UnminedPayments(ctx, c.network.Slug)
 	if err != nil {
 		return nil, err
 	}
 
 	out := map[chain.Address]bool{}
 
-	for _, p := range waiting {
+	for _, p := range append(waiting, unmined...) {
 		if p.TxHash == "" && !p.Simulated {
 			out[p.Address] = true
 		}
 	}
 
-	return out, nil
+	return out, c.s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		rows, err := tx.UnrecordedOutgoing(ctx, c.network.Slug, "", time.Time{})
+		for _, row := range rows {
+			out[row.Address] = true
+		}
+
+		return err
+	})
 }
 
 // outcome is what a comparison means for the next one.
@@ -341,60 +353,4 @@ func checkSoon(ctx context.Context, tx invoice.Tx, now time.Time, urgent bool, a
 	}
 
 	return tx.UpdateAddresses(ctx, rows...)
-}
-
-// comparedUpTo returns the time up to which money at an invoice's options was looked for, by network: that of
-// the last block that was read, and where balances can be read, at which they were compared.
-func (s *Ingester) comparedUpTo(
-	ctx context.Context,
-	tx Tx,
-	inv invoice.Invoice,
-) (map[string]time.Time, error) {
-	upTo := map[string]time.Time{}
-
-	for _, o := range inv.Options {
-		if !o.Selected() {
-			continue
-		}
-
-		cursor, _, err := tx.Cursor(ctx, o.Network)
-		if err != nil {
-			return nil, err
-		}
-
-		at, err := s.optionComparedAt(ctx, tx, o, cursor)
-		if err != nil {
-			return nil, err
-		}
-
-		if known, seen := upTo[o.Network]; !seen || at.Before(known) {
-			upTo[o.Network] = at
-		}
-	}
-
-	return upTo, nil
-}
-
-// optionComparedAt returns the time up to which money at one option was looked for.
-func (s *Ingester) optionComparedAt(
-	ctx context.Context,
-	tx Tx,
-	o invoice.Option,
-	cursor scan.Cursor,
-) (time.Time, error) {
-	driver, err := s.registry.Driver(o.Network)
-	if err != nil {
-		return time.Time{}, nil //nolint:nilerr // a network that is not served any more is not read
-	}
-
-	if _, can := driver.(chain.Balancer); !can {
-		return cursor.At.Time, nil
-	}
-
-	rows, err := tx.MatchAddresses(ctx, driver.Network().Space(), []chain.Address{o.Address})
-	if err != nil || len(rows) == 0 || rows[0].CheckedAt.After(cursor.At.Time) {
-		return cursor.At.Time, err
-	}
-
-	return rows[0].CheckedAt, nil
 }

@@ -26,6 +26,8 @@ type PreparedBatch struct {
 	observed []observedTransfer
 	// measured are the amounts that arrived by the transfers to our addresses in blocks.
 	measured measured
+	// unmeasured are those of them whose balances could not be read.
+	unmeasured map[arrivalKey]bool
 	// reread is what blocks hold that were read again, by hash.
 	reread map[string]rereadBlock
 	// partial is set when the blocks of the batch do not hold all their transfers.
@@ -178,7 +180,7 @@ func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBa
 
 	p.known = slices.SortedFunc(maps.Keys(known), invoice.TransferKey.Compare)
 	p.replaced = s.replaced(b, matched)
-	p.measured = s.measure(ctx, b.Network, b.Blocks, matched)
+	p.measured, p.unmeasured = s.measure(ctx, b.Network, b.Blocks, matched)
 	p.reread = s.rereadBlocks(ctx, b.Network.Slug)
 
 	return p, s.fill(ctx, p.prices)

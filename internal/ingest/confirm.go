@@ -103,7 +103,8 @@ func (in *intake) confirmations(ctx context.Context) error {
 		}
 
 		for _, p := range a.payments {
-			if queued[p.TransferKey()] || !in.waitsInBlock(p) {
+			_, unmeasured := in.unmeasured[p.TransferKey()]
+			if queued[p.TransferKey()] || unmeasured || !in.waitsInBlock(p) {
 				continue
 			}
 

@@ -196,8 +196,9 @@ func (s *Ingester) prepareFound(
 }
 
 // passedBlock returns the block of a transaction that was looked up, as it is read now; nil while the follower
-// has not passed it, or when the chain has another block there. Blocks show no internal transfers: those of
-// the look-up are added, unless the transaction failed.
+// has not passed it, when the chain has another block there, or after a fork that the follower has not seen:
+// its cursor counts the blocks of another branch. Blocks show no internal transfers: those of the look-up are
+// added, unless the transaction failed.
 func (s *Ingester) passedBlock(
 	ctx context.Context,
 	driver chain.Driver,
@@ -229,7 +230,22 @@ func (s *Ingester) passedBlock(
 		return nil, nil
 	}
 
+	passed, err := inChain(ctx, driver, cursor.At)
+	if err != nil || !passed {
+		return nil, err
+	}
+
 	return &block, nil
+}
+
+// inChain reports whether the network's node has a block in its chain.
+func inChain(ctx context.Context, driver chain.Driver, block chain.Ref) (bool, error) {
+	ref, err := driver.RefAt(ctx, block.Height)
+	if errors.Is(err, fault.NotFound) {
+		return false, nil
+	}
+
+	return err == nil && ref.Hash == block.Hash, err
 }
 
 // withInternal returns the block with the internal transfers of a transaction in it.

@@ -26,6 +26,8 @@ func (s *Ingester) ApplyTx(ctx context.Context, tx invoice.Tx, p PreparedBatch, 
 		cursor:  cursor,
 		trusted: map[uint64]string{},
 		seen:    map[string]bool{},
+
+		unmeasured: map[invoice.TransferKey]observedTransfer{},
 	}
 
 	return in.run(ctx)
@@ -45,6 +47,8 @@ type intake struct {
 	seen map[string]bool
 	// unmined are the payments in no block, as they are stored; read once, since flush writes at the end.
 	unmined []invoice.Payment
+	// unmeasured are the transfers in blocks of which only the logs say what arrived.
+	unmeasured map[invoice.TransferKey]observedTransfer
 	// paid are our addresses that transfers of the batch pay, dust the transfers that are too small.
 	paid map[chain.Address]invoice.Address
 	dust []observedTransfer
@@ -97,6 +101,10 @@ func (in *intake) run(ctx context.Context) error {
 		return err
 	}
 
+	if err := in.queueUnmeasured(ctx); err != nil {
+		return err
+	}
+
 	return in.flush(ctx)
 }
 
@@ -145,6 +153,10 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 
 	in.paid = addresses
 
+	if err := in.dropNothing(ctx, matched); err != nil {
+		return err
+	}
+
 	if matched, err = in.p.arrived(matched); err != nil {
 		return err
 	}
@@ -178,6 +190,10 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 		kind, ours := own[m.TxHash]
 		if !enabled || ours && kind != wallet.Payout || unrecorded[m.TxHash] {
 			continue // an asset that is not enabled, or our own top-up, fee, sweep or cancellation
+		}
+
+		if in.p.unmeasured[arrivalKey{m.at.Hash, m.key()}] {
+			in.unmeasured[m.key()] = m
 		}
 
 		if err := in.record(ctx, m, known, addresses[m.To], asset, lost); err != nil {
@@ -278,10 +294,18 @@ func (in *intake) recordKnown(
 	}
 
 	in.seen[p.ID] = true
+
 	_, moved := lost[p.ID]
+	if !moved && p.Block.IsZero() {
+		if counted, err := in.dropCounted(ctx, a, p, m); counted || err != nil {
+			return err
+		}
+	}
+
 	delete(lost, p.ID)
 
-	differs := p.Amount != m.Amount
+	_, unmeasured := in.unmeasured[m.key()]
+	differs := p.Amount != m.Amount || unmeasured
 
 	switch {
 	case moved && p.Status == invoice.Confirmed && !differs && !m.at.IsZero() && in.final(p.Required, m.at):
@@ -372,14 +396,4 @@ func (in *intake) recordNew(
 	}
 
 	return checkSoon(ctx, in.tx, in.now, false, to)
-}
-
-// orphan takes back a payment whose block left the chain.
-func (in *intake) orphan(ctx context.Context, stored invoice.Payment) error {
-	a, p, err := in.payment(ctx, stored)
-	if err != nil {
-		return err
-	}
-
-	return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) })
 }

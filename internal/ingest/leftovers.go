@@ -2,7 +2,8 @@ package ingest
 
 import (
 	"context"
-	"strings"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -18,12 +19,9 @@ const maxClockSkew = 15 * time.Minute
 type leftovers struct {
 	// moved are the payments, by id, whose money is not there any more.
 	moved map[string]bool
-	// coin is what they left of native coin beside the payments, missing what they took of it too much, in
-	// base units.
-	coin, missing chain.Amount
-	// brought is what transactions of ours that are not on record left there, by asset and in base units. It is
-	// read only where there is an excess; see unrecordedAt.
-	brought map[string]chain.Amount
+	// brought is what they left there beside the payments, and taken what they took of those, by asset and in
+	// base units. What transactions did that are not on record is added by unrecordedAt.
+	brought, taken map[string]chain.Amount
 }
 
 // leftoversAt returns what our own transactions left at an address of its payments, as of a block.
@@ -33,11 +31,13 @@ type leftovers struct {
 func leftoversAt(
 	ctx context.Context,
 	tx Tx,
-	network string,
+	n chain.Network,
 	address chain.Address,
 	payments []invoice.Payment,
 	at chain.Ref,
 ) (k leftovers, ok bool, err error) {
+	network := n.Slug
+
 	live, err := tx.LiveTransactions(ctx, network, address)
 	if err != nil || len(live) > 0 {
 		return k, false, err
@@ -63,13 +63,32 @@ func leftoversAt(
 		return k, false, err
 	}
 
-	k.moved = map[string]bool{}
+	native, _ := n.Native()
+	k = leftovers{
+		moved:   map[string]bool{},
+		brought: map[string]chain.Amount{},
+		taken:   map[string]chain.Amount{},
+	}
+
+	uneven := map[string]bool{} // releases of a token that may have moved other amounts than arrived
 
 	for _, s := range settlements {
 		switch {
 		case s.Simulated || s.Network != network:
 		case s.Status == settlement.Released && sent[s.SweepTx]:
 			k.moved[s.PaymentID] = true
+			if s.AssetID != native.ID && s.NetReleased != nil && *s.NetReleased != s.Gross {
+				uneven[s.SweepID] = true
+			}
+		case isOrphaned(s) && sent[s.SweepTx]:
+			uneven[s.SweepID] = s.AssetID != native.ID // its sweep stands, and what that took is owed
+		case paysItself(s) && s.AssetID == native.ID:
+			shown, err := leftBlocks(ctx, tx, network, address)
+			if err != nil || !shown {
+				return k, false, err
+			}
+
+			k.taken[native.ID] = k.taken[native.ID].Add(s.FeePaid).Add(s.NetworkFees)
 		case s.Status == settlement.Released,
 			s.Status == settlement.Releasing,
 			s.Status == settlement.Reverted,
@@ -81,10 +100,70 @@ func leftoversAt(
 		}
 	}
 
+	if err := k.addUneven(ctx, tx, uneven, settlements, payments); err != nil {
+		return k, false, err
+	}
+
 	residue, err := tx.Residue(ctx, network, address)
-	k.coin, k.missing = residue.Amount, residue.Owed
+	k.brought[native.ID] = residue.Amount
+	k.taken[native.ID] = k.taken[native.ID].Add(residue.Owed)
 
 	return k, err == nil, err
+}
+
+// addUneven adds what releases of tokens left of their payments, or took beyond them: on another branch another
+// amount may have arrived than the sweep was made for. The residue counts that of native coin.
+func (k *leftovers) addUneven(
+	ctx context.Context,
+	tx Tx,
+	uneven map[string]bool,
+	settlements []settlement.Settlement,
+	payments []invoice.Payment,
+) error {
+	amounts := map[string]chain.Amount{}
+	for _, p := range payments {
+		amounts[p.ID] = p.Amount
+	}
+
+	for _, id := range slices.Sorted(maps.Keys(uneven)) {
+		if !uneven[id] {
+			continue
+		}
+
+		r, err := tx.Sweep(ctx, id)
+		if err != nil {
+			return err
+		}
+
+		k.taken[r.AssetID] = k.taken[r.AssetID].Add(r.Amount)
+
+		for _, s := range settlements {
+			if s.SweepID == id && k.moved[s.PaymentID] {
+				k.brought[r.AssetID] = k.brought[r.AssetID].Add(amounts[s.PaymentID])
+			}
+		}
+	}
+
+	return nil
+}
+
+// isOrphaned reports whether a settlement was released and its payment left the chain.
+func isOrphaned(s settlement.Settlement) bool {
+	return s.Status == settlement.Reverted && s.Reason == settlement.PaymentOrphaned
+}
+
+// paysItself reports whether a settlement of native coin is between its fee transactions and its sweep: what it
+// has paid left the address, the rest is there.
+func paysItself(s settlement.Settlement) bool {
+	return s.FeeSource == settlement.FromDeposit && s.FeeTx != "" && s.TopUpTx == "" && s.SweepTx == "" &&
+		s.Status != settlement.Released && s.Status != settlement.Reverted
+}
+
+// leftBlocks reports whether blocks show what leaves an address: those up to the cursor then say what did.
+func leftBlocks(ctx context.Context, tx Tx, network string, address chain.Address) (bool, error) {
+	rows, err := tx.OutgoingOf(ctx, network, address, 0, 1)
+
+	return len(rows) > 0, err
 }
 
 // sweptBy returns the sweeps of released settlements that are in blocks up to one, by hash. The rows of what
@@ -100,7 +179,7 @@ func sweptBy(
 	var hashes []string
 
 	for _, s := range settlements {
-		if s.Status == settlement.Released && s.Network == network && s.SweepTx != "" {
+		if (s.Status == settlement.Released || isOrphaned(s)) && s.Network == network && s.SweepTx != "" {
 			hashes = append(hashes, s.SweepTx)
 		}
 	}
@@ -118,67 +197,66 @@ func sweptBy(
 	sent := map[string]bool{}
 
 	for _, s := range settlements {
-		if s.Status != settlement.Released {
+		if s.Status != settlement.Released && !isOrphaned(s) {
 			continue
 		}
 
 		row, shown := outgoing[s.SweepTx]
-		older := s.ReleasedAt.Before(at.Time.Add(-maxClockSkew))
+		older := s.Status == settlement.Released && s.ReleasedAt.Before(at.Time.Add(-maxClockSkew))
 		sent[s.SweepTx] = shown && row.Block.Height <= at.Height || !shown && older
 	}
 
 	return sent, nil
 }
 
-// unrecordedAt returns what transactions of our wallets that are not on record left at an address, by asset, as
-// of a block: what they moved is no payment. What those of the address itself took counts once they are foreign.
-// One that fulfilled a payout or a settlement is on record now.
-func unrecordedAt(
+// addUnrecorded adds what transactions of our wallets that are not on record left at an address, as of a block:
+// what they moved is no payment. What those of the address itself took counts once they are foreign. One that
+// fulfilled a payout or a settlement is on record now.
+func (k *leftovers) addUnrecorded(
 	ctx context.Context,
 	tx Tx,
 	n chain.Network,
 	address chain.Address,
 	at chain.Ref,
-) (map[string]chain.Amount, error) {
+) error {
 	rows, err := tx.UnrecordedOutgoing(ctx, n.Slug, "", time.Time{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	native, _ := n.Native()
-	in, out := map[string]chain.Amount{}, map[string]chain.Amount{}
 	counted := map[string]bool{}
 
 	for _, row := range rows {
-		if row.Block.Height > at.Height || row.Failed || counted[row.TxHash] {
+		if row.Block.Height > at.Height || counted[row.TxHash] {
 			continue
 		}
 
 		counted[row.TxHash] = true
 
-		foreign := strings.HasPrefix(row.Acknowledged, wallet.Foreign)
+		foreign := row.Foreign()
 		if !foreign && !row.Open() {
 			continue
 		}
 
 		if foreign && row.Address == address {
-			out[native.ID] = out[native.ID].Add(row.Fee)
+			k.taken[native.ID] = k.taken[native.ID].Add(row.Fee)
+		}
+
+		if row.Failed {
+			continue
 		}
 
 		for _, t := range row.Transfers {
 			if t.To == address {
-				in[t.AssetID] = in[t.AssetID].Add(t.Amount)
+				k.brought[t.AssetID] = k.brought[t.AssetID].Add(t.Amount)
 			}
 
 			if t.From == address && foreign {
-				out[t.AssetID] = out[t.AssetID].Add(t.Amount)
+				k.taken[t.AssetID] = k.taken[t.AssetID].Add(t.Amount)
 			}
 		}
 	}
 
-	for asset, amount := range in {
-		in[asset] = amount.SubFloor(out[asset])
-	}
-
-	return in, nil
+	return nil
 }

@@ -87,7 +87,14 @@ func TestLeftoversAreThoseOfTheBlock(t *testing.T) {
 					}
 				}
 
-				k, known, err := leftoversAt(ctx, tx, "n", "a", []invoice.Payment{{ID: "p1"}}, at)
+				k, known, err := leftoversAt(
+					ctx,
+					tx,
+					chain.Network{Slug: "n"},
+					"a",
+					[]invoice.Payment{{ID: "p1"}},
+					at,
+				)
 				if known != c.known || k.moved["p1"] != c.moved && known {
 					t.Errorf("known %t, moved %t; want %t and %t", known, k.moved["p1"], c.known, c.moved)
 				}

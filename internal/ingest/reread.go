@@ -34,7 +34,7 @@ type rereadBlock struct {
 
 // confirmRead confirms a payment that is deep enough, if its block was read again and still shows it. A block
 // that was checked against its header and shows less corrects the payment; one that shows nothing of it
-// drops it. It fails with invoice.ErrUnprepared when the block was not read again yet.
+// drops it. It fails with invoice.ErrUnprepared when the block was not read again yet, but for a retry row.
 func (in *intake) confirmRead(a *entry, p *invoice.Payment) error {
 	if p.TxHash == "" {
 		return nil // only its balance, read again, confirms it
@@ -47,6 +47,10 @@ func (in *intake) confirmRead(a *entry, p *invoice.Payment) error {
 	block, read := in.p.reread[p.Block.Hash]
 	if !read {
 		in.s.suspectBlock(p.Network, p.Block)
+
+		if in.p.retry != "" {
+			return nil // the next batch confirms it
+		}
 
 		return fmt.Errorf(
 			"block %d of %s was not read again: %w", p.Block.Height, p.Network, invoice.ErrUnprepared,

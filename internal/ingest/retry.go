@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"time"
 	"unicode/utf8"
 
@@ -90,6 +89,8 @@ type PreparedRetry struct {
 	batch PreparedBatch
 	// gone says that the transfer's block is not in the chain any more.
 	gone bool
+	// late are the balances of the transfer's receiver, where what arrived could not be measured at its block.
+	late *lateBalances
 }
 
 // PrepareRetry asks the network whether the block of the row is still in the chain, and prepares
@@ -107,11 +108,15 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 		b.Pool = []chain.PoolTx{{TxHash: r.Transfer.TxHash, Transfers: []chain.Transfer{r.Transfer}}}
 	} else {
 		ref, err := driver.RefAt(ctx, r.Block.Height)
-		if err != nil && !errors.Is(err, fault.NotFound) {
-			return PreparedRetry{}, err
+		if err != nil {
+			return PreparedRetry{}, fault.Wrap(
+				err, fault.State, "block_unknown", "block %d of %s could not be read; its payment waits",
+				r.Block.Height, r.Network,
+			)
 		}
 
-		if out.gone = err != nil || ref.Hash != r.Block.Hash; !out.gone {
+		// A node that has no block there yet says nothing.
+		if out.gone = ref.Hash != r.Block.Hash; !out.gone {
 			b.Blocks = []chain.Block{{Ref: r.Block, Transfers: []chain.Transfer{r.Transfer}}}
 		}
 	}
@@ -124,15 +129,26 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 	out.batch = p.Only(invoice.KeyOf(r.Transfer))
 	out.batch.retry, out.batch.partial = r.ID, true
 
-	return out, nil
+	if p.unmeasured[arrivalKey{r.Block.Hash, invoice.KeyOf(r.Transfer)}] {
+		out.late, err = s.readLate(ctx, driver, r.Transfer.To)
+	}
+
+	return out, err
 }
 
-// RetryTx stores the transfer of a retry row and deletes the row. If its block left the chain meanwhile, its
+// RetryTx stores the transfer of a retry row and deletes the row. It fails with fault.State and code
+// balance_unmeasured while nothing says how much of a token arrived. If its block left the chain meanwhile, its
 // payment is orphaned; the batch with the transfer's new block detects it again.
-func (s *Ingester) RetryTx(ctx context.Context, tx invoice.Tx, p PreparedRetry) error {
+func (s *Ingester) RetryTx(ctx context.Context, tx Tx, p PreparedRetry) error {
 	cursor, _, err := tx.Cursor(ctx, p.row.Network)
 	if err != nil {
 		return err
+	}
+
+	if p.late != nil {
+		if p.batch, err = s.measureLate(ctx, tx, p, cursor); err != nil {
+			return err
+		}
 	}
 
 	if p.gone {

@@ -77,7 +77,7 @@ func (c *balanceCheck) compareTx(
 		return stale, err
 	}
 
-	left, known, err := leftoversAt(ctx, tx, c.network.Slug, address.Address, payments, c.at)
+	left, known, err := leftoversAt(ctx, tx, c.network, address.Address, payments, c.at)
 	if err != nil || !known {
 		return compared, err
 	}
@@ -95,14 +95,11 @@ func (c *balanceCheck) compareTx(
 		cursor:  cursor,
 	}
 
-	all := c.explainAll(payments, left, dust)
-	if exceeds(found, all) {
-		if left.brought, err = unrecordedAt(ctx, tx, c.network, address.Address, c.at); err != nil {
-			return stale, err
-		}
-
-		all = c.explainAll(payments, left, dust)
+	if err := left.addUnrecorded(ctx, tx, c.network, address.Address, c.at); err != nil {
+		return stale, err
 	}
+
+	all := c.explainAll(payments, left, dust)
 
 	for i, asset := range c.network.Assets {
 		if err := m.apply(ctx, asset, all[i], found[i]); err != nil {
@@ -141,8 +138,9 @@ func (c *balanceCheck) paymentsOf(
 
 // explanation is what the records say of an asset at an address.
 type explanation struct {
-	// sum is what payments, dust and our own transactions left there, in base units.
-	sum chain.Amount
+	// sum is what payments, dust and our own transactions brought there, taken what ours took of it, in base
+	// units.
+	sum, taken chain.Amount
 	// waiting is the unconfirmed payment without a transaction, taken back the one that a fork took back,
 	// unnamed one that is confirmed. None of them is in sum but unnamed.
 	waiting, takenBack, unnamed *invoice.Payment
@@ -162,17 +160,6 @@ func (c *balanceCheck) explainAll(
 	}
 
 	return all
-}
-
-// exceeds reports whether a balance is more than the records say.
-func exceeds(found []chain.Amount, all []explanation) bool {
-	for i, x := range all {
-		if x.sum.Less(found[i]) {
-			return true
-		}
-	}
-
-	return false
 }
 
 // explain returns what the records say of an asset, as of the block.
@@ -208,20 +195,18 @@ func (c *balanceCheck) explain(
 	}
 
 	x.sum = x.sum.Add(left.brought[asset.ID])
-
-	if asset.Kind == chain.Native {
-		x.sum = x.sum.Add(left.coin).SubFloor(left.missing)
-	}
+	x.taken = left.taken[asset.ID]
 
 	return x
 }
 
 // apply records what a balance of an asset means.
 func (m *comparison) apply(ctx context.Context, asset chain.Asset, x explanation, found chain.Amount) error {
-	excess := found.SubFloor(x.sum)
-	if chain.MaxTransfer.Less(excess) {
+	if chain.MaxTransfer.Less(found) {
 		return nil
 	}
+
+	excess := found.Add(x.taken).SubFloor(x.sum)
 
 	switch {
 	case x.waiting != nil:

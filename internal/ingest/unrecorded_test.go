@@ -43,15 +43,17 @@ func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		change func(topUp, spend *wallet.Outgoing)
-		want   uint64
+		// brought and taken are base units.
+		brought, taken uint64
 	}{
-		"foreign":            {func(top, _ *wallet.Outgoing) { top.Acknowledged = wallet.Foreign }, 45},
-		"not acknowledged":   {func(_, _ *wallet.Outgoing) {}, 45},
-		"above the block":    {func(top, _ *wallet.Outgoing) { top.Block.Height = 11 }, 0},
-		"failed":             {func(top, _ *wallet.Outgoing) { top.Failed = true }, 0},
-		"recorded":           {func(top, _ *wallet.Outgoing) { top.Unrecorded = false }, 0},
-		"fulfilled a payout": {func(top, _ *wallet.Outgoing) { top.Acknowledged = "p1" }, 0},
-		"its spend unknown":  {func(_, spend *wallet.Outgoing) { spend.Acknowledged = "" }, 70},
+		"foreign":            {func(top, _ *wallet.Outgoing) { top.Acknowledged = wallet.Foreign }, 70, 25},
+		"not acknowledged":   {func(_, _ *wallet.Outgoing) {}, 70, 25},
+		"above the block":    {func(top, _ *wallet.Outgoing) { top.Block.Height = 11 }, 0, 25},
+		"failed":             {func(top, _ *wallet.Outgoing) { top.Failed = true }, 0, 25},
+		"recorded":           {func(top, _ *wallet.Outgoing) { top.Unrecorded = false }, 0, 25},
+		"fulfilled a payout": {func(top, _ *wallet.Outgoing) { top.Acknowledged = "p1" }, 0, 25},
+		"its spend unknown":  {func(_, spend *wallet.Outgoing) { spend.Acknowledged = "" }, 70, 0},
+		"its spend failed":   {func(_, spend *wallet.Outgoing) { spend.Failed = true }, 70, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, top, sent := memory.New(), topUp, spend
@@ -64,9 +66,12 @@ func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
 					}
 				}
 
-				found, err := unrecordedAt(ctx, tx, n, "a", chain.Ref{Height: 10})
-				if got := found[native.ID]; got != chain.Units(c.want) {
-					t.Errorf("explained %s, want %d", got, c.want)
+				k := leftovers{brought: map[string]chain.Amount{}, taken: map[string]chain.Amount{}}
+				err := k.addUnrecorded(ctx, tx, n, "a", chain.Ref{Height: 10})
+
+				brought, taken := k.brought[native.ID], k.taken[native.ID]
+				if brought != chain.Units(c.brought) || taken != chain.Units(c.taken) {
+					t.Errorf("brought %s, taken %s; want %d and %d", brought, taken, c.brought, c.taken)
 				}
 
 				return err

@@ -28,7 +28,7 @@ var faultRows = []faultRow{
 	{row: 44, open: false, rule: ruleRest, kinds: []Kind{PayFailing}},
 	{row: 45, open: false, rule: ruleSent, kinds: []Kind{RestoreBackup}},
 	{row: 46, open: true, rule: ruleProgress, kinds: []Kind{StepClock}},
-	{row: 47, open: true, rule: ruleProgress, kinds: []Kind{DeadNode}},
+	{row: 47, open: true, rule: ruleProgress, everywhere: true},
 	{row: 48, open: false, rule: ruleFailed},
 	{row: 49, open: true, rule: ruleFair},
 	{row: 50, open: true, rule: ruleSpendable},
@@ -36,7 +36,7 @@ var faultRows = []faultRow{
 	{row: 61, open: false, rule: ruleFrozen},
 	{row: 0, open: true, rule: ruleReleased, everywhere: true},
 	// A token that takes a fee, while the node does not answer for balances: the logs count.
-	{row: 0, open: true, rule: ruleConfirmed, kinds: []Kind{PayBadToken}},
+	{row: 0, open: false, rule: ruleConfirmed, kinds: []Kind{PayBadToken}},
 	{row: 63, open: false, rule: ruleValued, everywhere: true},
 	{row: 63, open: false, rule: ruleObject, everywhere: true},
 }

@@ -99,6 +99,8 @@ type oracle struct {
 	violations []Violation
 	records    *records
 	backup     *records
+	// lost is set once a backup was restored: what was signed since it was made may take nonces.
+	lost bool
 	// asked are the payouts that merchants asked for, by destination; none is ever forgotten.
 	asked map[place]map[string]chain.Amount
 	// watch is the watch over progress, by process.
@@ -250,8 +252,12 @@ func (o *oracle) look() {
 
 // backUp keeps the records as they are, and restored takes them back: what was stored in between, addresses and
 // events included, is lost.
-func (o *oracle) backUp()   { o.backup = o.records.clone() }
-func (o *oracle) restored() { o.records = o.backup.clone() }
+func (o *oracle) backUp() { o.backup = o.records.clone() }
+
+func (o *oracle) restored() {
+	o.records = o.backup.clone()
+	o.lost = true
+}
 
 // watch is how long a process has been well, without a gap.
 type watch struct {

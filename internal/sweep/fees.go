@@ -194,17 +194,28 @@ func (w *sweepUpdate) addCarry(ctx context.Context) error {
 	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount { return c.Add(w.group.fee()) })
 }
 
-// takeBackCarry reverses addCarry. What a later release has paid of it counts as paid.
+// takeBackCarry reverses addCarry. What a later release has paid of it counts as paid. Where deposits pay their
+// own way it was not paid out of these, so that much stays at the address as residue.
 func (w *sweepUpdate) takeBackCarry(ctx context.Context) error {
-	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
+	var elsewhere chain.Amount
+
+	err := w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
 		for i := range w.group {
 			back := chain.Min(c, w.group[i].FeeCarried)
 			c = c.Sub(back)
-			w.group[i].Pay(w.group[i].FeeCarried.Sub(back))
+
+			paid := w.group[i].FeeCarried.Sub(back)
+			w.group[i].Pay(paid)
+			elsewhere = elsewhere.Add(paid)
 		}
 
 		return c
 	})
+	if err != nil || !w.ofNative() {
+		return err
+	}
+
+	return w.addResidue(ctx, elsewhere, chain.Amount{})
 }
 
 // updateCarry locks the carry of the release's owner and network, and stores what f makes of it (native

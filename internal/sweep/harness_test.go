@@ -471,6 +471,44 @@ func (w *harness) residue(of chain.Party) (amount chain.Amount) {
 	return amount
 }
 
+// owed is what transactions took at an address beyond its deposits, in base units.
+func (w *harness) owed(of chain.Party) (amount chain.Amount) {
+	w.t.Helper()
+
+	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
+		r, err := tx.Residue(ctx, network, of.Address)
+		amount = r.Owed
+
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return amount
+}
+
+// foreign records a transaction of a deposit's address that nobody here made, which took an amount.
+func (w *harness) foreign(from chain.Party, amount chain.Amount) {
+	w.t.Helper()
+
+	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
+		return tx.PutOutgoing(ctx, &wallet.Outgoing{
+			Network:      network,
+			Key:          "foreign",
+			Address:      from.Address,
+			TxHash:       "foreign",
+			Block:        chain.Ref{Height: 1, Hash: "b"},
+			Unrecorded:   true,
+			Acknowledged: wallet.Foreign,
+			Fee:          amount,
+		})
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *harness) published(t event.Type) (n int) {
 	for _, e := range w.events {
 		if e.Type == t {

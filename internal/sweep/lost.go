@@ -23,11 +23,7 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 	lost := found[0]
 	switch lost.Status {
 	case settlement.Released:
-		if err := lost.Revert(settlement.PaymentOrphaned); err != nil {
-			return err
-		}
-
-		return s.putTx(ctx, tx, &lost, event.SettlementReverted)
+		return s.revertLostTx(ctx, tx, lost)
 	case settlement.Reverted:
 		if err := lost.Revert(settlement.PaymentOrphaned); err != nil {
 			return err
@@ -55,6 +51,24 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 	}
 
 	return s.putTx(ctx, tx, &lost, event.SettlementFailed)
+}
+
+// revertLostTx reverts a released settlement whose payment is gone. Its sweep took what others hold at the address.
+func (s *Sweeper) revertLostTx(ctx context.Context, tx settlement.Tx, lost settlement.Settlement) error {
+	if err := lost.Revert(settlement.PaymentOrphaned); err != nil {
+		return err
+	}
+
+	if err := s.putTx(ctx, tx, &lost, event.SettlementReverted); err != nil || lost.Simulated {
+		return err
+	}
+
+	r, in, err := releaseOf(ctx, tx, lost)
+	if err != nil || !in {
+		return err
+	}
+
+	return s.correctGross(ctx, tx, &r, lost.Gross, chain.Amount{})
 }
 
 // releaseOf returns the release that a settlement is or was in; ok is false without one.

@@ -257,7 +257,11 @@ func (s *Sweeper) rejoinTx(
 		return old, tx.PutSettlements(ctx, &old)
 	}
 
-	net, err := recomputeNet(ctx, tx, &r, old.ID)
+	if err := s.correctGross(ctx, tx, &r, chain.Amount{}, old.Gross); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	net, err := recomputeNet(ctx, tx, &r, old)
 	if err != nil {
 		return settlement.Settlement{}, err
 	}
@@ -270,12 +274,12 @@ func (s *Sweeper) rejoinTx(
 }
 
 // recomputeNet returns the net (base units) of a settlement whose sweep was confirmed while its payment
-// was lost.
+// was lost. Its amount may be another one now.
 func recomputeNet(
 	ctx context.Context,
 	tx settlement.Tx,
 	r *settlement.Sweep,
-	settlementID string,
+	back settlement.Settlement,
 ) (chain.Amount, error) {
 	sweep, err := tx.Transaction(ctx, lastStep(r).TransactionID)
 	if err != nil {
@@ -287,7 +291,8 @@ func recomputeNet(
 		return chain.Amount{}, err
 	}
 
-	net := group(g).net(arrivedBy(r, sweep))
+	i := slices.IndexFunc(g, func(s settlement.Settlement) bool { return s.ID == back.ID })
+	g[i] = back
 
-	return net[slices.IndexFunc(g, func(s settlement.Settlement) bool { return s.ID == settlementID })], nil
+	return group(g).net(arrivedBy(r, sweep))[i], nil
 }

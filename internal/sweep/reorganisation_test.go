@@ -242,3 +242,66 @@ func TestReorganisationThatIsDearerForAReleaseUnderWay(t *testing.T) {
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
 	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
 }
+
+// The platform fee of a small deposit was carried, and a later release paid it, when the small one's sweep leaves
+// the chain and comes back: nobody pays for what never left its address.
+func TestFeeThatALaterReleasePaid(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	first := w.until(w.pay("p1", deposit, "SIM", chain.Pow10(12).Mul(3030), 6).ID, settlement.Released)
+	w.check("paid at first", first.FeePaid, chain.Amount{})
+
+	second := w.until(w.pay("p2", w.deposit(2), "SIM", coin(1), 2000).ID, settlement.Released)
+	w.check("carried", second.CarriedIn, first.FeeNative)
+
+	tip := w.chain.Mine(1)
+	w.chain.Fork(sim.Fork{Depth: tip.Height, Length: tip.Height + 5, Fate: sim.Reinclude})
+	w.now = w.now.Add(2 * time.Minute)
+	w.work()
+
+	again := w.until(first.ID, settlement.Released)
+	w.check("arrived again", *again.NetReleased, *first.NetReleased)
+
+	third := w.until(w.pay("p3", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
+	w.check("the sum", third.NetReleased.Add(third.FeePaid).Add(third.NetworkFees), third.Gross)
+	w.check("the network fees of the next", third.NetworkFees, second.NetworkFees)
+	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+}
+
+// A sweep stands when its payment is gone, and when it is back with another amount: what it took of others is
+// owed, neither more nor less.
+func TestSweepOfAPaymentThatChanges(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit, less := w.deposit(1), coin(1).Sub(chain.Units(7))
+	w.until(w.pay("p1", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
+	w.check("owed at first", w.owed(deposit), chain.Amount{})
+
+	w.lose("p1")
+	w.check("owed without the payment", w.owed(deposit), coin(1))
+
+	if s := w.open("p1", deposit, "SIM", less, 2000); s.Status != settlement.Released || s.Gross != less {
+		t.Errorf("back it is %s of %s", s.Status, s.Gross)
+	}
+
+	w.check("owed with the smaller payment", w.owed(deposit), chain.Units(7))
+
+	next := w.pay("p2", deposit, "SIM", coin(1), 2000)
+	w.chain.Pay(deposit.Address, "SIM", chain.Units(7)) // as the harness paid all of the first
+	next = w.until(next.ID, settlement.Released)
+	w.check("the sum", next.NetReleased.Add(next.FeePaid).Add(next.NetworkFees), next.Gross)
+	w.check("owed in the end", w.owed(deposit), chain.Amount{})
+}
+
+// What a foreign transaction took from an address is borne by the next release there, once.
+func TestForeignTransactionIsBorneOnce(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	usual := w.until(w.pay("p1", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
+	w.foreign(deposit, chain.Units(5_000))
+
+	bears := w.until(w.pay("p2", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
+	w.check("borne by the next", bears.NetworkFees, usual.NetworkFees.Add(chain.Units(5_000)))
+
+	last := w.until(w.pay("p3", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
+	w.check("not borne again", last.NetworkFees, usual.NetworkFees)
+}

@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -26,17 +27,7 @@ func (w *sweepUpdate) recordResidue(
 			}
 		}
 	case w.ofNative() && step.Kind == chain.StepSweep && t.State == wallet.Confirmed:
-		// What the deposits held, less what they paid and what arrived, stays behind.
-		taken := t.Fee
-		for _, m := range t.Transfers {
-			if m.AssetID == w.nativeID() &&
-				(m.To == w.release.Master.Address || m.To == w.release.FeeAddress) {
-				taken = taken.Add(m.Amount)
-			}
-		}
-
-		held := w.unspentDeposits()
-		left, took = held.SubFloor(taken), taken.SubFloor(held)
+		left, took = w.sweepResidue(t)
 	case !w.ofNative() && paysNetworkFee(t, w.release.Deposit.Address):
 		took = t.Fee
 	}
@@ -69,40 +60,156 @@ func (w *sweepUpdate) setResidue(
 	step *settlement.Step,
 	left, took chain.Amount,
 ) error {
-	row, err := w.tx.Residue(ctx, w.release.Network, w.release.Deposit.Address)
+	more, less := step.ResidueTaken.Add(left), step.ResidueAdded.Add(took)
+	step.ResidueAdded, step.ResidueTaken = left, took
+
+	return w.addResidue(ctx, more, less)
+}
+
+// addResidue adds more, and takes less, from the residue at the release's address (native base units).
+func (w *sweepUpdate) addResidue(ctx context.Context, more, less chain.Amount) error {
+	address := w.release.Deposit.Address
+	if err := addResidue(ctx, w.tx, w.release.Network, address, more, less); err != nil {
+		return err
+	}
+
+	n, _ := w.registry.Network(w.release.Network)
+	residue, err := residueAt(ctx, w.tx, n, address)
+	w.release.ResidueOut = residue.Amount
+
+	return err
+}
+
+// addResidue adds more, and takes less, from the residue row of an address (native base units).
+func addResidue(
+	ctx context.Context,
+	tx settlement.Tx,
+	network string,
+	address chain.Address,
+	more, less chain.Amount,
+) error {
+	if more == less {
+		return nil
+	}
+
+	row, err := tx.Residue(ctx, network, address)
 	if err != nil {
 		return err
 	}
 
-	old := row
-	more, less := row.Amount.Add(step.ResidueTaken).Add(left), row.Owed.Add(step.ResidueAdded).Add(took)
+	more, less = row.Amount.Add(more), row.Owed.Add(less)
 	row.Amount, row.Owed = more.SubFloor(less), less.SubFloor(more)
-	step.ResidueAdded, step.ResidueTaken = left, took
 
-	w.release.ResidueOut = row.Amount
-	if row == old {
-		return nil
-	}
-
-	return w.tx.PutResidue(ctx, &row)
+	return tx.PutResidue(ctx, &row)
 }
 
-// unspentDeposits returns what earlier transactions left of native deposits for the sweep, in base
-// units. The sweep's own costs are not deducted.
-func (w *sweepUpdate) unspentDeposits() chain.Amount {
-	left, gone := w.release.Amount, chain.Amount{}
-	for _, s := range w.group {
-		gone = gone.Add(s.FeePaid).Add(s.NetworkFees)
+// residueAt returns the residue at an address (native base units): its row, less what foreign transactions took
+// there. A row that was charged for those has that much more.
+func residueAt(
+	ctx context.Context,
+	tx settlement.Tx,
+	n chain.Network,
+	address chain.Address,
+) (settlement.Residue, error) {
+	residue, err := tx.Residue(ctx, n.Slug, address)
+	if err != nil {
+		return residue, err
 	}
 
-	if last := lastStep(w.release); last != nil && last.Kind == chain.StepSweep {
-		left = left.Add(last.NetworkFee)
-		if last.Recorded {
-			left = left.Add(last.PaysFee)
+	rows, err := tx.UnrecordedOutgoing(ctx, n.Slug, address, time.Time{})
+	if err != nil {
+		return residue, err
+	}
+
+	native, _ := n.Native()
+	less := residue.Owed
+
+	for _, row := range rows {
+		if row.Foreign() &&
+			row.Outpoint == (chain.Outpoint{}) { // a coin that is gone is missing in its own release
+			less = less.Add(takenBy(row, native.ID))
 		}
 	}
 
-	return left.SubFloor(gone)
+	residue.Amount, residue.Owed = residue.Amount.SubFloor(less), less.SubFloor(residue.Amount)
+
+	return residue, nil
+}
+
+// takenBy returns what a transaction took of native coin from the address of its row, in base units.
+func takenBy(row wallet.Outgoing, nativeID string) chain.Amount {
+	sum := row.Fee
+	if row.Failed {
+		return sum
+	}
+
+	for _, t := range row.Transfers {
+		if t.From == row.Address && t.AssetID == nativeID {
+			sum = sum.Add(t.Amount)
+		}
+	}
+
+	return sum
+}
+
+// sweepResidue returns what a sweep of native coin left of the deposits that it stands for, and what it took
+// beyond them, in base units. On another branch another amount may have arrived than the sweep was made for.
+func (w *sweepUpdate) sweepResidue(sweep wallet.Transaction) (left, took chain.Amount) {
+	var held, gone chain.Amount
+
+	for _, s := range w.group {
+		if !isOrphaned(s) {
+			held = held.Add(s.Gross)
+		}
+
+		gone = gone.Add(s.FeePaid).Add(s.NetworkFees)
+	}
+
+	// What the sweep itself cost is in its transaction.
+	if last := lastStep(w.release); last != nil && last.Kind == chain.StepSweep {
+		held = held.Add(last.NetworkFee)
+		if last.Recorded {
+			held = held.Add(last.PaysFee)
+		}
+	}
+
+	gone = gone.Add(sweep.Fee)
+
+	for _, m := range sweep.Transfers {
+		if m.AssetID == w.nativeID() &&
+			(m.To == w.release.Master.Address || m.To == w.release.FeeAddress) {
+			gone = gone.Add(m.Amount)
+		}
+	}
+
+	return held.SubFloor(gone), gone.SubFloor(held)
+}
+
+// isOrphaned reports whether the payment of a settlement left the chain: nothing is at the address for it.
+func isOrphaned(s settlement.Settlement) bool {
+	return s.Reason == settlement.PaymentOrphaned
+}
+
+// correctGross corrects the residue that a confirmed sweep of native coin left, when less or more of its
+// deposits is in the chain than before, in base units.
+func (s *Sweeper) correctGross(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Sweep,
+	before, after chain.Amount,
+) error {
+	w := &sweepUpdate{Sweeper: s, tx: tx, release: r}
+	if !w.ofNative() || before == after {
+		return nil
+	}
+
+	r.Steps = slices.Clone(r.Steps)
+
+	if err := w.correctResidue(ctx, after.SubFloor(before), before.SubFloor(after)); err != nil {
+		return err
+	}
+
+	return tx.PutSweep(ctx, r)
 }
 
 // ofNative reports whether the deposits are of the native coin, which pays its own network fees.

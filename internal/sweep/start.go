@@ -127,7 +127,7 @@ func (p *planningRun) carryAndResidue(
 			return err
 		}
 
-		residue, err = tx.Residue(ctx, p.network.Slug, at)
+		residue, err = residueAt(ctx, tx, p.network, at)
 
 		return err
 	})
@@ -262,7 +262,7 @@ func (p *planningRun) chargeResidue(
 	g group,
 	planned settlement.Residue,
 ) (unchanged bool, err error) {
-	now, err := tx.Residue(ctx, r.Network, r.Deposit.Address)
+	now, err := residueAt(ctx, tx, p.network, r.Deposit.Address)
 	if err != nil || now.Amount != planned.Amount || now.Owed != planned.Owed {
 		return false, err
 	}
@@ -272,12 +272,12 @@ func (p *planningRun) chargeResidue(
 		return true, nil
 	}
 
-	g[0].NetworkFees, now.Owed = charged[0].NetworkFees, chain.Amount{}
+	g[0].NetworkFees = charged[0].NetworkFees
 	if err := tx.PutSettlements(ctx, &g[0]); err != nil {
 		return false, err
 	}
 
-	return true, tx.PutResidue(ctx, &now)
+	return true, addResidue(ctx, tx, r.Network, r.Deposit.Address, now.Owed, chain.Amount{})
 }
 
 // enqueue queues the first of the steps in the outbox, and stores the release with it.

@@ -1,0 +1,193 @@
+package ingest
+
+// This file measures token payments whose balances could not be read at their block: later, by all that is at
+// their address (decisions 11, "What arrived").
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice"
+)
+
+// errUnmeasured is the error of a retry row whose balances cannot be compared yet.
+var errUnmeasured = fault.New(
+	fault.State,
+	"balance_unmeasured",
+	"what arrived could not be compared with the balance yet; the payment waits",
+)
+
+// queueUnmeasured adds a retry row for each transfer whose balances could not be read. Its payment confirms only
+// once the row is done. The first attempt is after a minute, the wait doubles up to an hour.
+func (in *intake) queueUnmeasured(ctx context.Context) error {
+	if len(in.unmeasured) == 0 {
+		return nil
+	}
+
+	rows, err := in.tx.Retries(ctx, in.n.Slug, in.now.AddDate(100, 0, 0), 10000)
+	if err != nil {
+		return err
+	}
+
+	queued := map[invoice.TransferKey]scan.Retry{}
+	for _, row := range rows {
+		queued[invoice.KeyOf(row.Transfer)] = row
+	}
+
+	for _, key := range slices.SortedFunc(maps.Keys(in.unmeasured), invoice.TransferKey.Compare) {
+		m := in.unmeasured[key]
+
+		row, known := queued[key]
+		if !known {
+			row = scan.Retry{ID: in.s.ids.Next(), Network: in.n.Slug, CreatedAt: in.now}
+		}
+
+		row.Transfer, row.Block = m.Transfer, m.at // a fork may have moved it
+		row.Error, row.DueAt = short(errUnmeasured), in.now.Add(retryFirst)
+
+		if err := in.tx.PutRetry(ctx, &row); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// lateBalances are the balances of an address at the last block that was read, one per asset of its network; nil
+// where they could not be read.
+type lateBalances struct {
+	at    chain.Ref
+	found []chain.Amount
+}
+
+// readLate reads the balances of an address.
+func (s *Ingester) readLate(
+	ctx context.Context,
+	driver chain.Driver,
+	address chain.Address,
+) (*lateBalances, error) {
+	n := driver.Network()
+
+	cursor, err := s.cursor(ctx, n.Slug)
+	if err != nil {
+		return nil, err
+	}
+
+	check := &balanceCheck{s: s, network: n, at: cursor.At}
+	late := &lateBalances{at: cursor.At}
+
+	balancer, can := driver.(chain.Balancer)
+	if !can || cursor.At.IsZero() {
+		return late, nil
+	}
+
+	found, err := check.read(ctx, balancer, []invoice.Address{{Address: address}})
+	if err == nil {
+		late.found = found
+	}
+
+	return late, nil //nolint:nilerr // the row is postponed
+}
+
+// measureLate returns the batch of a retry row with what arrived by its transfer: what the balance of the address
+// has room for beside everything else on record, at most what the transfer says. It fails with errUnmeasured
+// while that is unknown.
+func (s *Ingester) measureLate(
+	ctx context.Context,
+	tx Tx,
+	p PreparedRetry,
+	cursor scan.Cursor,
+) (PreparedBatch, error) {
+	key := invoice.KeyOf(p.row.Transfer)
+	n := p.batch.batch.Network
+
+	if p.late.found == nil || !canonical(cursor, p.late.at) || p.late.at.Height < p.row.Block.Height {
+		return p.batch, errUnmeasured
+	}
+
+	check := &balanceCheck{s: s, network: n, at: p.late.at}
+	address := invoice.Address{Address: p.row.Transfer.To}
+
+	payments, err := check.paymentsOf(ctx, tx, address)
+	if err != nil {
+		return p.batch, err
+	}
+
+	left, known, err := leftoversAt(ctx, tx, n, address.Address, payments, p.late.at)
+	if err != nil {
+		return p.batch, err
+	}
+
+	if !known {
+		return p.batch, errUnmeasured
+	}
+
+	if err := left.addUnrecorded(ctx, tx, n, address.Address, p.late.at); err != nil {
+		return p.batch, err
+	}
+
+	dust, err := check.dustOf(ctx, tx, address)
+	if err != nil {
+		return p.batch, err
+	}
+
+	others := slices.DeleteFunc(payments, func(q invoice.Payment) bool { return q.TransferKey() == key })
+	all := check.explainAll(others, left, dust)
+
+	i := slices.IndexFunc(n.Assets, func(a chain.Asset) bool { return a.ID == p.row.Transfer.AssetID })
+	if i < 0 || chain.MaxTransfer.Less(p.late.found[i]) {
+		return p.batch, errUnmeasured
+	}
+
+	room := p.late.found[i].Add(all[i].taken).SubFloor(all[i].sum)
+
+	return p.batch.withArrived(arrivalKey{p.row.Block.Hash, key}, room), nil
+}
+
+// withArrived returns the batch with a transfer measured: at most an amount arrived, in base units.
+func (p PreparedBatch) withArrived(at arrivalKey, most chain.Amount) PreparedBatch {
+	p.measured, p.unmeasured = maps.Clone(p.measured), maps.Clone(p.unmeasured)
+	p.measured[at] = chain.Min(p.measured[at], most)
+	delete(p.unmeasured, at)
+
+	return p
+}
+
+// dropNothing drops the payments of a retry row by whose transfers nothing arrived, as their balances show.
+func (in *intake) dropNothing(ctx context.Context, matched []observedTransfer) error {
+	for _, m := range matched {
+		arrived, known := in.p.measured[arrivalKey{m.at.Hash, m.key()}]
+		if in.p.retry == "" || !known || !arrived.IsZero() {
+			continue // a whole block drops what it does not hold by itself
+		}
+
+		stored, err := paymentsByKey(ctx, in.tx, in.n.Slug, m.key())
+		if err != nil {
+			return err
+		}
+
+		for _, q := range stored {
+			if q.Status != invoice.Detected || q.Block.Hash != m.at.Hash {
+				continue
+			}
+
+			a, q, err := in.payment(ctx, q)
+			if err != nil {
+				return err
+			}
+
+			if err := in.move(
+				a, q, func(q *invoice.Payment) ([]event.Type, error) { return q.Displace(in.now) },
+			); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
