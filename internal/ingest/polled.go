@@ -9,28 +9,32 @@ import (
 )
 
 // AddressesOf returns a function that lists a network's addresses, for networks that are polled by address:
-// those of options made at or after a time, and every deposit address, as those do not expire.
+// those of options made at or after a time, every deposit address, and every master wallet, whose transactions
+// are the proof of what left it.
 func (s *Ingester) AddressesOf(
 	network string,
 ) func(ctx context.Context, since time.Time) ([]chain.Address, error) {
 	return func(ctx context.Context, since time.Time) ([]chain.Address, error) {
-		options, err := s.db.AddressesSince(ctx, network, invoice.ForOption, since)
-		if err != nil {
-			return nil, err
-		}
+		var listed []chain.Address
 
-		deposits, err := s.db.AddressesSince(ctx, network, invoice.ForDeposit, time.Time{})
-		if err != nil {
-			return nil, err
-		}
+		for _, of := range []struct {
+			kind  invoice.AddressKind
+			since time.Time
+		}{
+			{invoice.ForOption, since},
+			{invoice.ForDeposit, time.Time{}},
+			{invoice.ForWallet, time.Time{}},
+		} {
+			rows, err := s.db.AddressesSince(ctx, network, of.kind, of.since)
+			if err != nil {
+				return nil, err
+			}
 
-		out := make([]chain.Address, 0, len(options)+len(deposits))
-		for _, list := range [][]invoice.Address{options, deposits} {
-			for _, a := range list {
-				out = append(out, a.Address)
+			for _, row := range rows {
+				listed = append(listed, row.Address)
 			}
 		}
 
-		return out, nil
+		return listed, nil
 	}
 }

@@ -138,7 +138,20 @@ func bitcoindNode(t *testing.T) realNode {
 	}
 }
 
-func solanaNode(t *testing.T) realNode {
+// solanaByBlock and solanaByAddress are the two ways of reading Solana.
+func solanaByBlock(t *testing.T) realNode {
+	t.Helper()
+
+	return solanaNode(t, func(c solana.Config) (payments.ChainDriver, error) { return solana.NewBlockDriver(c) })
+}
+
+func solanaByAddress(t *testing.T) realNode {
+	t.Helper()
+
+	return solanaNode(t, func(c solana.Config) (payments.ChainDriver, error) { return solana.New(c) })
+}
+
+func solanaNode(t *testing.T, dial func(solana.Config) (payments.ChainDriver, error)) realNode {
 	t.Helper()
 
 	const blockTime = 100 * time.Millisecond
@@ -152,8 +165,8 @@ func solanaNode(t *testing.T) realNode {
 	return realNode{
 		asset:  "SOL",
 		amount: chain.Units(50_000_000),
-		driver: opened(func() (*solana.BlockDriver, error) {
-			return solana.NewBlockDriver(solana.Config{Network: network, RPC: node.URL})
+		driver: opened(func() (payments.ChainDriver, error) {
+			return dial(solana.Config{Network: network, RPC: node.URL})
 		}),
 		fund: func(t *testing.T, to chain.Address) {
 			t.Helper()

@@ -358,10 +358,11 @@ func byDump(from database) func(t *testing.T) func() database {
 // A backup that is older than a payout, restored after it was paid, on the node of each family of networks.
 func TestRestoredBackupOnNodes(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T) realNode{
-		"anvil":    anvilNode,
-		"bitcoind": bitcoindNode,
-		"Solana":   solanaNode,
-		"Tron":     tronNode,
+		"anvil":             anvilNode,
+		"bitcoind":          bitcoindNode,
+		"Solana by block":   solanaByBlock,
+		"Solana by address": solanaByAddress,
+		"Tron":              tronNode,
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := sqliteAt(filepath.Join(t.TempDir(), "payments.db"))
