@@ -2,6 +2,7 @@ package tron
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 
@@ -143,6 +144,10 @@ func (d *Driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 
 		g.Go(func() (err error) {
 			quote.assetBalance, err = node.balanceOf(gctx, full, holding{payment.from, payment.asset})
+			if errors.Is(err, errNoNumber) {
+				err = node.Garbled("%v", err)
+			}
+
 			return
 		})
 		g.Go(
