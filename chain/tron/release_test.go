@@ -30,6 +30,7 @@ func (h *harness) release(request chain.SweepRequest, totals *releaseTotals, bet
 		h.must(err)
 
 		step := steps[0]
+
 		status := h.include(h.sign(step.Order))
 		if status.Reverted {
 			h.t.Fatalf("the %s of a release is reverted", step.Kind)
