@@ -13,4 +13,8 @@ type Follower struct {
 	LastErrorAt time.Time
 	// LastReadAt is when the node last answered every request of a step.
 	LastReadAt time.Time
+	// Unreadable names the first asset and address whose balance the token's contract did not answer for when
+	// balances were last compared, and counts the others; empty when all were read. Payments of the other
+	// assets are not affected.
+	Unreadable string
 }

@@ -37,7 +37,7 @@ type Prepared struct {
 
 // Prepare checks the request, estimates the highest network fee and reads the wallet's balance; it
 // stores nothing but what it read. Refusals are fault.Invalid with the codes asset_not_enabled,
-// destination_invalid, amount_too_small and parameter_invalid; fault.Forbidden with
+// destination_invalid, destination_not_payable, amount_too_small and parameter_invalid; fault.Forbidden with
 // destination_not_allowed; fault.State with insufficient_balance.
 func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
@@ -195,11 +195,7 @@ func estimateFee(
 
 		return chain.Amount{}, tooSmall.WithParam("amount")
 	case errors.Is(err, fault.Invalid):
-		notPayable := fault.Wrap(
-			err, fault.Invalid, "destination_invalid", "%s cannot receive %s", to, asset.Symbol,
-		)
-
-		return chain.Amount{}, notPayable.WithParam("destination")
+		return chain.Amount{}, notPayable(err, asset, to)
 	case errors.Is(err, fault.State):
 		// The node will not estimate what the wallet cannot pay.
 		return chain.Amount{}, fault.Wrap(
@@ -301,4 +297,20 @@ func reservations(p Payout, native chain.Asset) []chain.Output {
 	}
 
 	return out
+}
+
+// notPayable returns a driver's refusal of a destination with its reason: destination_not_payable where the
+// address is one that cannot receive the asset, else destination_invalid.
+func notPayable(refusal error, asset chain.Asset, to chain.Address) error {
+	reason, ok := errors.AsType[*fault.Error](refusal)
+	if !ok || reason.Code != wallet.FailNotPayable {
+		return fault.Wrap(
+			refusal, fault.Invalid, "destination_invalid", "%s cannot receive %s", to, asset.Symbol,
+		).WithParam("destination")
+	}
+
+	return fault.Wrap(
+		refusal, fault.Invalid, wallet.FailNotPayable, "%s cannot receive %s: %s",
+		to, asset.Symbol, reason.Message,
+	).WithParam("destination")
 }

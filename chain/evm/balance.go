@@ -2,7 +2,10 @@ package evm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -24,6 +27,7 @@ var (
 //   - fault.Invalid (block_invalid): at is zero
 //   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
 //   - fault.Unavailable: no node has that block
+//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number
 func (d *Driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -49,15 +53,30 @@ func (d *Driver) Balances(
 		return nil, nil
 	}
 
-	out := make([]chain.Amount, len(holdings))
+	var (
+		out        []chain.Amount
+		unreadable []chain.UnreadableHolding
+	)
 
 	err := d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
 		if err := node.do(ctx, calls...); err != nil {
 			return err
 		}
 
+		out, unreadable = make([]chain.Amount, len(holdings)), nil
+
 		for i, rpcCall := range calls {
 			balance, err := rpcCall.amount(node)
+			if rpcCall.failedInContract() {
+				unreadable = append(unreadable, chain.UnreadableHolding{
+					Holding: holdings[i],
+					Index:   i,
+					Err:     err,
+				})
+
+				continue
+			}
+
 			if err != nil {
 				return err
 			}
@@ -71,7 +90,41 @@ func (d *Driver) Balances(
 		return nil, err
 	}
 
+	if len(unreadable) > 0 {
+		return out, &chain.UnreadableError{Network: d.network.Slug, Holdings: unreadable}
+	}
+
 	return out, nil
+}
+
+// failedInContract reports whether the node ran the contract of an eth_call and that reverted, failed, or
+// returned something other than one word: no other node would answer better.
+func (c *call) failedInContract() bool {
+	if c.method != "eth_call" {
+		return false
+	}
+
+	if refusal, ok := errors.AsType[*failover.Refusal](c.err); ok {
+		message := strings.ToLower(refusal.Message)
+
+		return isRevert(c.err) || slices.ContainsFunc(contractFailures, func(text string) bool {
+			return strings.Contains(message, text)
+		})
+	}
+
+	var out hexutil.Bytes
+
+	return !c.isNull() && json.Unmarshal(c.result, &out) == nil && len(out) != 32
+}
+
+// contractFailures are how nodes tell that a call ended without a revert: they have no code of their own.
+// Source: go-ethereum, core/vm/errors.go.
+var contractFailures = []string{
+	"out of gas",
+	"invalid opcode",
+	"invalid jump destination",
+	"stack underflow",
+	"stack limit reached",
 }
 
 // balanceCall returns the call that reads a holding at a block: a tag, or an EIP-1898 object.

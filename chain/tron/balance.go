@@ -3,6 +3,8 @@ package tron
 import (
 	"bytes"
 	"context"
+	"errors"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,11 +25,14 @@ const maxBalanceDistance = 100
 // Balances returns the balance of each holding after block at, in the order asked, in base units.
 //
 // Nodes have balances only at their newest block, where they include its pool, and at the solidified one. So
-// the solidified balance is read, and changed by the blocks between that block and at. It errors:
+// the solidified balance is read, and changed by the blocks between that block and at. A node has one request
+// for each balance and no batches, and a solidified block every 3 seconds: holdings are read in groups of
+// Config.Concurrency × balancesPerSlot, each at a solidified block of its own. It errors:
 //   - fault.Unavailable (block_too_old): at is more than maxBalanceDistance blocks from the solidified one
 //   - fault.Unavailable (block_unknown): at is not in the node's chain
 //   - fault.Unavailable (balance_unreadable): a transaction in between may change the balance in a way that
 //     is not read (staking, exchanges), until its block is solidified
+//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number
 func (d *Driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -59,24 +64,55 @@ func (d *Driver) Balances(
 		return nil, nil
 	}
 
-	var out []chain.Amount
+	var (
+		out        []chain.Amount
+		unreadable []chain.UnreadableHolding
+	)
 
 	err := d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
-		solid, balances, err := d.solidBalances(ctx, node, wanted)
-		if err != nil {
-			return err
+		out, unreadable = make([]chain.Amount, 0, len(wanted)), nil
+
+		for group := range slices.Chunk(wanted, cap(node.slots)*balancesPerSlot) {
+			solid, balances, failures, err := d.solidBalances(ctx, node, group)
+			if err != nil {
+				return err
+			}
+
+			rolled, err := d.rollBalances(ctx, node, solid, at, group, balances, failures)
+			if err != nil {
+				return err
+			}
+
+			for i, failure := range failures {
+				if failure != nil {
+					index := len(out) + i
+					unreadable = append(unreadable, chain.UnreadableHolding{
+						Holding: holdings[index],
+						Index:   index,
+						Err:     failure,
+					})
+				}
+			}
+
+			out = append(out, rolled...)
 		}
 
-		out, err = d.rollBalances(ctx, node, solid, at, wanted, balances)
-
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 
+	if len(unreadable) > 0 {
+		return out, &chain.UnreadableError{Network: d.network.Slug, Holdings: unreadable}
+	}
+
 	return out, nil
 }
+
+// balancesPerSlot is how many balances are read one after another at one solidified block, which lasts for 3
+// seconds: at 100 ms a request, within half of that.
+const balancesPerSlot = 12
 
 // holding is an asset of an address.
 type holding struct {
@@ -84,42 +120,48 @@ type holding struct {
 	asset chain.Asset
 }
 
-// solidBalances returns the balances at the newest solidified block. It reads them again when that block
-// changes meanwhile.
+// solidBalances returns the balances at the newest solidified block, and what the contracts answered that
+// have no balance to tell. It reads them again when that block changes meanwhile.
 func (d *Driver) solidBalances(
 	ctx context.Context,
 	node *endpoint,
 	wanted []holding,
-) (chain.Ref, []chain.Amount, error) {
-	balances := make([]chain.Amount, len(wanted))
+) (at chain.Ref, balances []chain.Amount, failures []error, err error) {
+	balances, failures = make([]chain.Amount, len(wanted)), make([]error, len(wanted))
 
 	before, err := node.latest(ctx, solidified)
 	for range 4 {
 		if err != nil {
-			return chain.Ref{}, nil, err
+			return chain.Ref{}, nil, nil, err
 		}
 
 		g, gctx := errgroup.WithContext(ctx)
+		g.SetLimit(cap(node.slots))
+
 		for i, holding := range wanted {
 			g.Go(func() (err error) {
 				balances[i], err = node.balanceOf(gctx, solidified, holding)
+				if failures[i] = nil; errors.Is(err, errNoNumber) {
+					failures[i], err = err, nil
+				}
+
 				return err
 			})
 		}
 
 		if err := g.Wait(); err != nil {
-			return chain.Ref{}, nil, err
+			return chain.Ref{}, nil, nil, err
 		}
 
 		var after chain.Ref
 		if after, err = node.latest(ctx, solidified); err == nil && after.Hash == before.Hash {
-			return after, balances, nil
+			return after, balances, failures, nil
 		}
 
 		before = after
 	}
 
-	return chain.Ref{}, nil, node.Garbled(
+	return chain.Ref{}, nil, nil, node.Garbled(
 		"its solidified block changes faster than balances can be read at it",
 	)
 }
@@ -143,13 +185,14 @@ func (e *endpoint) balanceOf(ctx context.Context, s service, holding holding) (c
 }
 
 // rollBalances returns the balances at a block from those at the solidified one. The blocks in between must
-// link the two.
+// link the two. Those of holdings with a failure are 0.
 func (d *Driver) rollBalances(
 	ctx context.Context,
 	node *endpoint,
 	solid, at chain.Ref,
 	wanted []holding,
 	balances []chain.Amount,
+	failures []error,
 ) ([]chain.Amount, error) {
 	low, high := solid, at
 	if at.Height < solid.Height {
@@ -175,6 +218,10 @@ func (d *Driver) rollBalances(
 
 	out := make([]chain.Amount, len(wanted))
 	for i, holding := range wanted {
+		if failures[i] != nil {
+			continue
+		}
+
 		in, gone, err := holding.change(blocks)
 		if err != nil {
 			return nil, err

@@ -3,6 +3,8 @@ package tron
 import (
 	"context"
 	"encoding/hex"
+	"errors"
+	"fmt"
 
 	"github.com/seed-8ee7f392/payments/chain"
 )
@@ -99,7 +101,10 @@ func (r callResult) uint256() (chain.Amount, bool) {
 	return n, err == nil
 }
 
-// callUint256 calls a view function that returns one uint256.
+// errNoNumber is a contract that reverts a view function or answers another form, on any node.
+var errNoNumber = errors.New("it reverts or answers no number: is it the token it is configured as?")
+
+// callUint256 calls a view function that returns one uint256; else it is errNoNumber.
 func (e *endpoint) callUint256(
 	ctx context.Context,
 	s service,
@@ -113,10 +118,7 @@ func (e *endpoint) callUint256(
 
 	n, ok := call.uint256()
 	if !ok {
-		return chain.Amount{}, e.Garbled(
-			"contract %s did not answer a number: is it the token it is configured as?",
-			canonical(contract),
-		)
+		return chain.Amount{}, fmt.Errorf("contract %s: %w", canonical(contract), errNoNumber)
 	}
 
 	return n, nil

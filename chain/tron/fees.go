@@ -2,6 +2,7 @@ package tron
 
 import (
 	"context"
+	"errors"
 
 	"golang.org/x/sync/errgroup"
 
@@ -26,6 +27,7 @@ type chainParams struct {
 	activation uint64 // of an account, always burnt
 	newAccount uint64 // instead of bandwidth, when an account is activated
 	accountNet uint64 // staked bandwidth per byte, when an account is activated
+	freeNet    uint64 // bytes of bandwidth, the daily allowance of every active account
 	feeLimit   uint64 // the highest fee limit that nodes accept
 }
 
@@ -53,6 +55,7 @@ func (e *endpoint) readChainParams(ctx context.Context) (chainParams, error) {
 		"getCreateAccountFee":                    &params.newAccount,
 		"getCreateNewAccountBandwidthRate":       &params.accountNet,
 		"getMaxFeeLimit":                         &params.feeLimit,
+		"getFreeNetLimit":                        &params.freeNet,
 	}
 	for _, param := range answer.List {
 		if field, ok := wanted[param.Key]; ok {
@@ -141,6 +144,10 @@ func (d *Driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 
 		g.Go(func() (err error) {
 			quote.assetBalance, err = node.balanceOf(gctx, full, holding{payment.from, payment.asset})
+			if errors.Is(err, errNoNumber) {
+				err = node.Garbled("%v", err)
+			}
+
 			return
 		})
 		g.Go(
@@ -156,6 +163,10 @@ func (d *Driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 	}
 
 	quote.balance, quote.energy = from.balance, call.energy
+	if !from.exists {
+		quote.resources.allowance = quote.params.freeNet // it has one from its activation on
+	}
+
 	if payment.contract == nil {
 		quote.assetBalance, quote.activates = quote.balance, !payee.exists
 	}

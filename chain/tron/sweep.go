@@ -125,10 +125,12 @@ func (d *Driver) planToken(
 		return nil, err
 	}
 
-	toppedUp := slices.Contains(release.Done, chain.StepTopUp)
-	missing := sweep.Order.MaxFee.SubFloor(coin)
+	// The top-up is what the sweep burns as simulated now, without margin: only the deposit's own key can
+	// use up its allowance, and what is left over stays at an address that is not used again. If the sweep
+	// burns more when it is signed, it is refused there, and another top-up is planned.
+	missing := sweep.NetworkFee.SubFloor(coin)
 
-	if !missing.IsZero() && (!toppedUp || coin.Less(sweep.NetworkFee)) {
+	if !missing.IsZero() {
 		step, err := d.planStep(ctx, node, release, chain.StepTopUp, chain.Order{
 			From:    release.Master,
 			Outputs: []chain.Output{{To: release.Deposit.Address, AssetID: d.native.ID, Amount: missing}},

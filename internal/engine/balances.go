@@ -13,5 +13,9 @@ func (e *Engine) checkBalances(ctx context.Context, f *follow.Follower) (bool, e
 		return false, nil
 	}
 
-	return e.Ingester.CheckBalances(ctx, f.Driver.Network().Slug)
+	network := f.Driver.Network().Slug
+	did, err := e.Ingester.CheckBalances(ctx, network)
+	f.SetUnreadable(e.Ingester.Unreadable(network))
+
+	return did, err
 }

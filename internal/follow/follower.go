@@ -108,6 +108,14 @@ func (f *Follower) Health() health.Follower {
 	return f.health
 }
 
+// SetUnreadable sets what Health names as unreadable; empty when every balance was read.
+func (f *Follower) SetUnreadable(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.health.Unreadable = what
+}
+
 // Step reads one batch, if there is one, and has the block handler store it. did reports that something was
 // stored and that more may be waiting. A stopped network returns fault.Stopped until Resume; a network that
 // another process follows returns false and no error.

@@ -5,6 +5,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -50,6 +51,8 @@ type balanceCheck struct {
 	s       *Ingester
 	network chain.Network
 	at      chain.Ref
+	// unreadable are holdings that their token's contract does not answer for: they are not compared.
+	unreadable map[chain.Holding]bool
 }
 
 // CheckBalances compares the balances of addresses of a network that are due, urgent ones first, with one
@@ -83,7 +86,7 @@ func (s *Ingester) CheckBalances(ctx context.Context, network string) (did bool,
 		return false, err
 	}
 
-	check := &balanceCheck{s: s, network: n, at: cursor.At}
+	check := &balanceCheck{s: s, network: n, at: cursor.At, unreadable: map[chain.Holding]bool{}}
 
 	return len(due) == limit, check.run(ctx, balancer, due)
 }
@@ -122,11 +125,20 @@ func (s *Ingester) spendBalanceCall(network string) bool {
 	return true
 }
 
-// run reads the balances of the addresses, compares them and schedules the next comparison.
+// run reads the balances of the addresses, compares them and schedules the next comparison. Holdings whose
+// contract does not answer are left out of it and named by Unreadable.
 func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []invoice.Address) error {
 	balances, err := c.read(ctx, balancer, due)
-	if err != nil {
+
+	unreadable, _ := errors.AsType[*chain.UnreadableError](err)
+	if err != nil && unreadable == nil {
 		return err
+	}
+
+	if unreadable != nil {
+		for _, holding := range unreadable.Holdings {
+			c.unreadable[holding.Holding] = true
+		}
 	}
 
 	suspects, err := c.suspects(ctx)
@@ -151,12 +163,35 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 		}
 	}
 
+	c.s.setUnreadable(c.network.Slug, unreadable)
+
 	return c.schedule(ctx, due, outcomes)
+}
+
+// Unreadable names what of a network could not be read when its balances were last compared in this process;
+// empty when everything was.
+func (s *Ingester) Unreadable(network string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.unreadable[network]
+}
+
+func (s *Ingester) setUnreadable(network string, unreadable *chain.UnreadableError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	delete(s.unreadable, network)
+
+	if unreadable != nil {
+		s.unreadable[network] = unreadable.Error()
+	}
 }
 
 func notZero(a chain.Amount) bool { return !a.IsZero() }
 
-// read returns the balances of every address in base units: for each one per asset, in order.
+// read returns the balances of every address in base units: for each one per asset, in order. With a
+// chain.UnreadableError those that it does not name are right.
 func (c *balanceCheck) read(
 	ctx context.Context,
 	balancer chain.Balancer,
@@ -171,7 +206,9 @@ func (c *balanceCheck) read(
 	}
 
 	balances, err := balancer.Balances(ctx, c.at, holdings)
-	if err != nil {
+
+	unreadable, _ := errors.AsType[*chain.UnreadableError](err)
+	if err != nil && unreadable == nil {
 		return nil, fault.Wrap(
 			err, fault.Unavailable, "balance_unreadable", "balances of %s at block %d could not be read",
 			c.network.Slug, c.at.Height,
@@ -182,7 +219,7 @@ func (c *balanceCheck) read(
 		return nil, errBalances
 	}
 
-	return balances, nil
+	return balances, err
 }
 
 // suspects returns the addresses that are compared even when they hold nothing: with an unconfirmed payment that

@@ -60,6 +60,46 @@ type world struct {
 	now      time.Time
 	noPool   bool // the pool cannot be read
 	noPrices bool
+	badToken string // symbol of the token whose contract answers no balance; empty: none
+}
+
+// chainWithBadToken is a network on which a token's balanceOf may revert.
+type chainWithBadToken struct {
+	*sim.Chain
+	w *world
+}
+
+func (c chainWithBadToken) Balances(
+	ctx context.Context,
+	at chain.Ref,
+	holdings []chain.Holding,
+) ([]chain.Amount, error) {
+	amounts, err := c.Chain.Balances(ctx, at, holdings)
+
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+
+	bad, ok := c.Network().Asset(c.w.badToken)
+	if err != nil || !ok {
+		return amounts, err
+	}
+
+	failure := &chain.UnreadableError{Network: c.Network().Slug}
+
+	for i, holding := range holdings {
+		if holding.AssetID == bad.ID {
+			amounts[i] = chain.Amount{}
+			failure.Holdings = append(
+				failure.Holdings, chain.UnreadableHolding{Holding: holding, Index: i, Err: sim.Unavailable()},
+			)
+		}
+	}
+
+	if len(failure.Holdings) == 0 {
+		return amounts, nil
+	}
+
+	return amounts, failure
 }
 
 // newWorld starts with an account whose settlements wait, so that money stays where it arrives.
@@ -108,7 +148,7 @@ func (w *world) boot() {
 
 	engine, err := payments.New(payments.Config{
 		Store:     connection{w.store, &w.process},
-		Drivers:   []payments.ChainDriver{w.chain},
+		Drivers:   []payments.ChainDriver{chainWithBadToken{w.chain, w}},
 		Signer:    sim.NewSigner(7, nil),
 		Rates:     prices{w},
 		BaseURL:   "https://pay.example.com",

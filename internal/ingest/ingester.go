@@ -71,6 +71,8 @@ type Ingester struct {
 	uses map[string]map[string]*use
 	// budgets are what balance watching spent of the current second.
 	budgets map[string]balanceBudget
+	// unreadable names, by network, what was unreadable when balances were last compared.
+	unreadable map[string]string
 }
 
 // New returns an Ingester. It starts nothing.
@@ -90,6 +92,8 @@ func New(c Config) *Ingester {
 		suspects: map[string]map[chain.Ref]rereadBlock{},
 		uses:     map[string]map[string]*use{},
 		budgets:  map[string]balanceBudget{},
+
+		unreadable: map[string]string{},
 	}
 }
 

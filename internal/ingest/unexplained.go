@@ -102,6 +102,10 @@ func (c *balanceCheck) compareTx(
 	all := c.explainAll(payments, left, dust)
 
 	for i, asset := range c.network.Assets {
+		if c.unreadable[chain.Holding{Address: address.Address, AssetID: asset.ID}] {
+			continue
+		}
+
 		if err := m.apply(ctx, asset, all[i], found[i]); err != nil {
 			return stale, err
 		}

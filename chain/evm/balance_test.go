@@ -1,0 +1,98 @@
+package evm_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/evm"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// A token whose balanceOf fails is named, and the balances beside it are read.
+func TestOneFailingContractFailsAlone(t *testing.T) {
+	cases := map[string]any{
+		"reverts":              rpcError{3, "execution reverted"},
+		"runs out of gas":      rpcError{-32000, "out of gas"},
+		"has an invalid code":  rpcError{-32000, "invalid opcode: INVALID"},
+		"is no contract":       "0x",
+		"answers half a word":  "0x00000000000000000000000000000001",
+		"answers three words":  "0x" + strings.Repeat("00", 96),
+		"reverts, says Parity": rpcError{-32015, "VM execution error."},
+	}
+
+	for name, answer := range cases {
+		t.Run(name, func(t *testing.T) {
+			n := newFakeNode(5)
+			n.answer = func(c rpcCall) (any, bool) { return answer, c.Method == "eth_call" }
+			driver := driverOf(t, n)
+			head, native, token := balanceHoldings(t, driver)
+
+			amounts, err := driver.Balances(t.Context(), head, []chain.Holding{native, token, native})
+
+			unreadable, ok := errors.AsType[*chain.UnreadableError](err)
+			if !ok || !errors.Is(err, fault.Unavailable) {
+				t.Fatalf("Balances returns %v; want an UnreadableError that is fault.Unavailable", err)
+			}
+
+			if len(unreadable.Holdings) != 1 || unreadable.Holdings[0].Holding != token ||
+				unreadable.Holdings[0].Index != 1 || unreadable.Holdings[0].Err == nil {
+				t.Errorf("it names %+v; want the second holding with its error", unreadable.Holdings)
+			}
+
+			want := []chain.Amount{chain.Pow10(18), {}, chain.Pow10(18)}
+			for i := range want {
+				if len(amounts) != 3 || amounts[i] != want[i] {
+					t.Fatalf("the balances are %v; want %v", amounts, want)
+				}
+			}
+		})
+	}
+}
+
+// What says nothing about the contract fails the whole call: another node may know better.
+func TestNodeFailureIsNoContractFailure(t *testing.T) {
+	for name, answer := range map[string]any{
+		"block unknown":  rpcError{-32000, "header not found"},
+		"internal error": rpcError{-32603, "internal error"},
+		"null":           nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newFakeNode(5)
+			n.answer = func(c rpcCall) (any, bool) { return answer, c.Method == "eth_call" }
+			driver := driverOf(t, n)
+			head, native, token := balanceHoldings(t, driver)
+
+			amounts, err := driver.Balances(t.Context(), head, []chain.Holding{native, token})
+			if _, ok := errors.AsType[*chain.UnreadableError](err); err == nil || ok || amounts != nil {
+				t.Errorf("Balances returns %v, %v; want an error for all", amounts, err)
+			}
+		})
+	}
+}
+
+// balanceHoldings returns the node's tip and, of one address, its native coin and its token.
+func balanceHoldings(t *testing.T, driver *evm.Driver) (tip chain.Ref, native, token chain.Holding) {
+	t.Helper()
+
+	head, err := driver.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, asset := range driver.Network().Assets {
+		holding := chain.Holding{Address: chain.Address(payee.Hex()), AssetID: asset.ID}
+		if asset.Kind == chain.Native {
+			native = holding
+		} else {
+			token = holding
+		}
+	}
+
+	if token.AssetID == "" {
+		t.Fatal("the driver has no token")
+	}
+
+	return head.Tip, native, token
+}

@@ -1,0 +1,88 @@
+//go:build unix
+
+package tron_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/tron"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/testenv"
+)
+
+// A token whose contract answers no number is named, and the balances beside it are read.
+func TestOneFailingContractFailsAlone(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 1})
+	owner := h.wallet(7)
+	h.mine(2)
+
+	bad := chain.Asset{Symbol: "BAD", Kind: chain.Token, Contract: chain.Address(h.forwarder), Decimals: 6}
+	d := h.driver(t, func(c *tron.Config) { c.Tokens = []chain.Asset{bad} })
+	bad, _ = d.Network().Asset("BAD")
+	head, err := d.Head(t.Context())
+	h.must(err)
+
+	native := chain.Holding{Address: owner.Address, AssetID: h.native.ID}
+	holding := chain.Holding{Address: owner.Address, AssetID: bad.ID}
+	amounts, err := d.Balances(t.Context(), head.Tip, []chain.Holding{native, holding, native})
+
+	unreadable, ok := errors.AsType[*chain.UnreadableError](err)
+	if !ok || !errors.Is(err, fault.Unavailable) || len(unreadable.Holdings) != 1 ||
+		unreadable.Holdings[0].Holding != holding || unreadable.Holdings[0].Index != 1 {
+		t.Fatalf("Balances returns %v; want an UnreadableError of the second holding", err)
+	}
+
+	if len(amounts) != 3 || amounts[0] != chain.Units(7_000_000) || amounts[2] != amounts[0] {
+		t.Errorf("the balances are %v; want 7 TRX, nothing, 7 TRX", amounts)
+	}
+}
+
+// A block that is solidified between two groups of balances costs one group, not all of them.
+func TestManyBalancesAreReadInGroups(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 1})
+	owner := h.wallet(7)
+	h.mine(2)
+
+	var reads atomic.Int32
+
+	p := newProxy(t, h.TronNode)
+	p.intercept(func(path string, ask func() answer) answer {
+		a := ask()
+
+		// A block is solidified every 30 balances, as a far node would show it.
+		if strings.HasSuffix(path, "walletsolidity/getaccount") && reads.Add(1)%30 == 0 {
+			_, err := h.Control(t.Context(), "mine", map[string]any{"blocks": 1})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+
+		return a
+	})
+
+	d := h.driver(t, viaNodes(p.URL), func(c *tron.Config) { c.Concurrency = 1 })
+	head, err := d.Head(t.Context())
+	h.must(err)
+
+	holdings := make([]chain.Holding, 240)
+	for i := range holdings {
+		holdings[i] = chain.Holding{Address: owner.Address, AssetID: h.native.ID}
+	}
+
+	amounts, err := d.Balances(t.Context(), head.Tip, holdings)
+	h.must(err)
+
+	for i, amount := range amounts {
+		if amount != chain.Units(7_000_000) {
+			t.Fatalf("balance %d is %s; want 7 TRX", i, amount)
+		}
+	}
+
+	if got := reads.Load(); got > 400 {
+		t.Errorf("240 balances took %d requests", got)
+	}
+}

@@ -1,0 +1,141 @@
+//go:build unix
+
+package tron_test
+
+// What releases of tokens cost the master wallet, and what they leave behind.
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/testenv"
+)
+
+// releaseTotals sums releases up, in sun.
+type releaseTotals struct {
+	burnt    chain.Amount // network fees of all steps
+	transfer chain.Amount // network fees of the sweeps alone
+	left     chain.Amount // at the deposit addresses
+	topUps   int
+}
+
+// release carries out a token release as internal/sweep does, which plans anew after each step. between runs
+// after each step.
+func (h *harness) release(request chain.SweepRequest, totals *releaseTotals, between func(chain.StepKind)) {
+	h.t.Helper()
+
+	for range 6 {
+		steps, err := h.d.PlanSweep(h.t.Context(), request)
+		h.must(err)
+
+		step := steps[0]
+
+		status := h.include(h.sign(step.Order))
+		if status.Reverted {
+			h.t.Fatalf("the %s of a release is reverted", step.Kind)
+		}
+
+		totals.burnt = totals.burnt.Add(status.Fee)
+		if step.Kind == chain.StepTopUp {
+			totals.topUps++
+		}
+
+		if step.Kind == chain.StepSweep {
+			totals.transfer = totals.transfer.Add(status.Fee)
+			totals.left = totals.left.Add(h.balance(request.Deposit.Address, h.native))
+
+			return
+		}
+
+		if !slices.Contains(request.Done, step.Kind) {
+			request.Done = append(request.Done, step.Kind)
+		}
+
+		between(step.Kind)
+	}
+
+	h.t.Fatal("a release does not end")
+}
+
+// usdtRelease returns the request that releases a new USDT deposit to the master wallet.
+func (h *harness) usdtRelease(master chain.Party) chain.SweepRequest {
+	h.t.Helper()
+
+	request := chain.SweepRequest{
+		Asset:   h.usdt,
+		Deposit: h.party(),
+		Master:  master,
+		Amount:  chain.Units(20_000_000),
+	}
+	h.must(h.Fund(h.t.Context(), request.Deposit.Address, h.usdt, request.Amount))
+
+	return request
+}
+
+// What 100 USDT releases take from the master wallet is their network fees and what is left at the deposit
+// addresses, which is at most 2 % of it.
+func TestTopUpsLeaveNothingBehind(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 1})
+	master := h.wallet(10_000)
+	h.must(h.Fund(t.Context(), master.Address, h.usdt, chain.Units(1)))
+
+	before := h.balance(master.Address, h.native)
+
+	var totals releaseTotals
+	for range 100 {
+		h.release(h.usdtRelease(master), &totals, func(chain.StepKind) {})
+	}
+
+	spent := before.Sub(h.balance(master.Address, h.native))
+	if spent != totals.burnt.Add(totals.left) {
+		t.Errorf("the master wallet spent %s sun; %s are burnt and %s left", spent, totals.burnt, totals.left)
+	}
+
+	if spent.Less(totals.left.Mul(50)) {
+		t.Errorf("%s of %s sun, more than 2 %%, are left at deposit addresses", totals.left, spent)
+	}
+
+	if totals.topUps != 100 {
+		t.Errorf("100 releases took %d top-ups", totals.topUps)
+	}
+
+	t.Logf("100 releases: spent %s sun, burnt %s, of which the transfers %s, left %s",
+		spent, totals.burnt, totals.transfer, totals.left)
+}
+
+// A sweep that takes more energy after its top-up gets what is missing in a second one.
+func TestDearerEnergyIsToppedUpAgain(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 1})
+	master := h.wallet(1_000)
+	before := h.balance(master.Address, h.native)
+
+	var totals releaseTotals
+
+	h.release(h.usdtRelease(master), &totals, func(chain.StepKind) {
+		h.control("energyfactor", map[string]any{"value": 2})
+	})
+
+	spent := before.Sub(h.balance(master.Address, h.native))
+	if totals.topUps != 2 || !totals.left.IsZero() || spent != totals.burnt {
+		t.Errorf("%d top-ups, spent %s, burnt %s, left %s", totals.topUps, spent, totals.burnt, totals.left)
+	}
+}
+
+// A deposit address whose daily allowance is used up or does not exist gets the bandwidth in its top-up.
+func TestBandwidthIsToppedUpWithoutAllowance(t *testing.T) {
+	h := newHarness(
+		t, testenv.TronOptions{SolidLag: 1, Parameters: map[string]int64{"getFreeNetLimit": 0}},
+	)
+	master := h.wallet(1_000)
+	before := h.balance(master.Address, h.native)
+
+	var totals releaseTotals
+
+	h.release(h.usdtRelease(master), &totals, func(chain.StepKind) {})
+
+	spent := before.Sub(h.balance(master.Address, h.native))
+	if totals.topUps != 1 || spent != totals.burnt.Add(totals.left) || spent.Less(totals.left.Mul(50)) {
+		t.Errorf("%d top-ups, spent %s, burnt %s, left %s", totals.topUps, spent, totals.burnt, totals.left)
+	}
+}
