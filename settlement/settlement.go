@@ -236,15 +236,19 @@ type Reader interface {
 	SettlementSettings(ctx context.Context, accountID string) (Settings, error)
 }
 
-// Tx is everything one operation of this package may touch. Carry and Residue lock their row.
+// Tx is everything one operation of this package may touch.
 type Tx interface {
 	Reader
 	wallet.Tx
 	PutSettlements(ctx context.Context, s ...*Settlement) error
 	PutSweep(ctx context.Context, r *Sweep) error
-	Carry(ctx context.Context, owner event.Owner, network string) (CarriedFee, error)
+	// Carry returns the fee carried for an owner on a network and locks its row until the transaction
+	// ends; ok is false, and the record zero, when there is none.
+	Carry(ctx context.Context, owner event.Owner, network string) (c CarriedFee, ok bool, err error)
 	PutCarry(ctx context.Context, c *CarriedFee) error
-	Residue(ctx context.Context, network string, address chain.Address) (Residue, error)
+	// Residue returns the residue at an address and locks its row until the transaction ends; ok is
+	// false, and the record zero, when there is none.
+	Residue(ctx context.Context, network string, address chain.Address) (r Residue, ok bool, err error)
 	PutResidue(ctx context.Context, r *Residue) error
 }
 

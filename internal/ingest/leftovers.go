@@ -81,7 +81,7 @@ func leftoversAt(
 		}
 	}
 
-	residue, err := tx.Residue(ctx, network, address)
+	residue, _, err := tx.Residue(ctx, network, address)
 	k.coin, k.missing = residue.Amount, residue.Owed
 
 	return k, err == nil, err

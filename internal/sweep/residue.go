@@ -69,7 +69,7 @@ func (w *sweepUpdate) setResidue(
 	step *settlement.Step,
 	left, took chain.Amount,
 ) error {
-	row, err := w.tx.Residue(ctx, w.release.Network, w.release.Deposit.Address)
+	row, err := lockResidue(ctx, w.tx, w.release.Network, w.release.Deposit.Address)
 	if err != nil {
 		return err
 	}
@@ -122,4 +122,19 @@ func paysNetworkFee(t wallet.Transaction, address chain.Address) bool {
 	}
 
 	return t.Order.From.Address == address
+}
+
+// lockResidue locks and returns the residue at an address; a new record when there is none.
+func lockResidue(
+	ctx context.Context,
+	tx settlement.Tx,
+	network string,
+	address chain.Address,
+) (settlement.Residue, error) {
+	row, ok, err := tx.Residue(ctx, network, address)
+	if !ok {
+		row = settlement.Residue{Network: network, Address: address}
+	}
+
+	return row, err
 }

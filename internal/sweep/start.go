@@ -123,11 +123,11 @@ func (p *planningRun) carryAndResidue(
 	at chain.Address,
 ) (carry settlement.CarriedFee, residue settlement.Residue, err error) {
 	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
-		if carry, err = tx.Carry(ctx, owner, p.network.Slug); err != nil {
+		if carry, err = lockCarry(ctx, tx, owner, p.network.Slug); err != nil {
 			return err
 		}
 
-		residue, err = tx.Residue(ctx, p.network.Slug, at)
+		residue, err = lockResidue(ctx, tx, p.network.Slug, at)
 
 		return err
 	})
@@ -213,7 +213,7 @@ func (p *planningRun) lockPlanned(
 		return nil, settlement.CarriedFee{}, err
 	}
 
-	nowCarry, err := tx.Carry(ctx, r.Owner, r.Network)
+	nowCarry, err := lockCarry(ctx, tx, r.Owner, r.Network)
 	if err != nil || nowCarry.Amount != carry.Amount {
 		return nil, settlement.CarriedFee{}, err
 	}
@@ -262,7 +262,7 @@ func (p *planningRun) chargeResidue(
 	g group,
 	planned settlement.Residue,
 ) (unchanged bool, err error) {
-	now, err := tx.Residue(ctx, r.Network, r.Deposit.Address)
+	now, err := lockResidue(ctx, tx, r.Network, r.Deposit.Address)
 	if err != nil || now.Amount != planned.Amount || now.Owed != planned.Owed {
 		return false, err
 	}

@@ -1,11 +1,7 @@
-package memory
-
-// This file keeps accounts, API keys, idempotency keys, counters and leases.
+package kv
 
 import (
 	"context"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
@@ -19,73 +15,77 @@ import (
 )
 
 var (
-	accounts = newKind(
-		"account", func(a *account.Account) string { return a.ID },
+	accounts = newTable(
+		1, "account",
+		func(a *account.Account) key { return keyOf(a.ID) },
 		func(a *account.Account) *int64 { return &a.Version },
 	)
-	accountsByID = accounts.ordered(func(a *account.Account) (string, string, bool) { return "", a.ID, true })
-	// No query uses an account's index, but it is unique.
-	_ = accounts.only(
-		func(a *account.Account) (string, bool) { return strconv.FormatUint(uint64(a.Index), 10), true },
-	)
+	_ = accounts.unique(1, func(a *account.Account) key { return keyOf(a.Index) })
 
-	keys = newKind(
-		"API key", func(k *account.Key) string { return k.ID },
+	apiKeys = newTable(
+		2, "API key",
+		func(k *account.Key) key { return keyOf(k.ID) },
 		func(k *account.Key) *int64 { return &k.Version },
 	)
-	keysByHash    = keys.only(func(k *account.Key) (string, bool) { return string(k.Hash[:]), true })
-	keysByAccount = keys.ordered(
-		func(k *account.Key) (string, string, bool) { return k.Owner.AccountID, k.ID, true },
-	)
+	apiKeysByHash    = apiKeys.unique(1, func(k *account.Key) key { return keyOf(k.Hash) })
+	apiKeysByAccount = apiKeys.ordered(2, func(k *account.Key) key { return keyOf(k.Owner.AccountID) })
 
-	claims = newKind(
-		"idempotency key", func(r *idempotency.Record) string { return claimKey(r.Key) }, nil,
+	claims = newTable(
+		3, "idempotency key",
+		func(r *idempotency.Record) key { return claimKey(r.Key) },
+		nil,
 	)
-	claimsByAge = claims.ordered(func(r *idempotency.Record) (string, string, bool) {
-		return "", join(moment(r.CreatedAt), claimKey(r.Key)), true
-	})
+	claimsByAge = claims.ordered(1, func(r *idempotency.Record) key { return keyOf(r.CreatedAt) })
 
-	leases   = newKind("lease", func(l *lease.Lease) string { return l.Name }, nil)
-	counters = newKind("counter", func(c *counter) string { return c.name }, nil)
+	counters = newTable(4, "counter", func(c *counter) key { return keyOf(c.Name) }, nil)
+	leases   = newTable(5, "lease", func(l *lease.Lease) key { return keyOf(l.Name) }, nil)
+	locks    = newTable(6, "account lock", func(l *lock) key { return keyOf(l.AccountID) }, nil)
 )
 
+// counter is a sequence of numbers.
 type counter struct {
-	name string
-	next int64
+	Name string
+	Next int64
 }
 
-func claimKey(k idempotency.Key) string { return join(ownerKey(k.Owner), k.Key) }
+// lock is a record that LockAccount changes, so that the engine serializes those that lock one account.
+type lock struct {
+	AccountID string
+	Count     int64
+}
+
+func claimKey(k idempotency.Key) key { return keyOf(k.Owner, k.Key) }
 
 func (r *reader) Account(ctx context.Context, id string) (account.Account, error) {
 	return get(ctx, r, accounts, id, nil)
 }
 
 func (r *reader) Accounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
-	return scanRows(ctx, r, accountsByID, "", page[account.Account](after, limit, nil))
+	return list(ctx, r, accounts.primary(), nil, page[account.Account](after, limit, nil))
 }
 
-func (r *reader) KeyByHash(ctx context.Context, hash [32]byte) (account.Key, account.Account, error) {
-	found, err := scanRows(ctx, r, keysByHash, string(hash[:]), window[account.Key]{})
+func (r *reader) KeyByHash(
+	ctx context.Context,
+	hash [32]byte,
+) (k account.Key, a account.Account, err error) {
+	found, err := list(ctx, r, apiKeysByHash, keyOf(hash), window[account.Key]{})
 	if err != nil {
-		return account.Key{}, account.Account{}, err
+		return k, a, err
 	}
 
 	if len(found) == 0 {
-		return account.Key{}, account.Account{}, fault.New(
-			fault.NotFound, "resource_missing", "no API key has this hash",
-		)
+		return k, a, fault.New(fault.NotFound, "resource_missing", "no API key has this hash")
 	}
 
-	a, err := r.Account(ctx, found[0].Owner.AccountID)
-	if err != nil {
-		return account.Key{}, account.Account{}, err
+	if a, err = r.Account(ctx, found[0].Owner.AccountID); err != nil {
+		return k, a, err
 	}
 
 	return found[0], a, nil
 }
 
 func (r *reader) Keys(ctx context.Context, accountID string) ([]account.Key, error) {
-	return scanRows(ctx, r, keysByAccount, accountID, window[account.Key]{downward: true})
+	return list(ctx, r, apiKeysByAccount, keyOf(accountID), window[account.Key]{descending: true})
 }
 
 func (r *reader) InvoiceSettings(ctx context.Context, accountID string) (invoice.Settings, error) {
@@ -115,26 +115,26 @@ func (r *reader) PayoutSettings(ctx context.Context, accountID string) (payout.S
 	return store.PayoutSettings(a), nil
 }
 
-func (r *reader) IdempotencyRecord(ctx context.Context, k idempotency.Key) (idempotency.Record, bool, error) {
-	return try(ctx, r, claims, claimKey(k))
-}
-
 func (tx *transaction) PutAccount(ctx context.Context, a *account.Account) error {
 	return put(ctx, tx, accounts, a)
 }
 
 func (tx *transaction) PutKey(ctx context.Context, k *account.Key) error {
-	return put(ctx, tx, keys, k)
+	return put(ctx, tx, apiKeys, k)
 }
 
-// LockAccount only makes sure that there is such an account: updates queue up as it is.
+// LockAccount changes a record of its own: two transactions that lock one account conflict.
 func (tx *transaction) LockAccount(ctx context.Context, accountID string) error {
-	a, err := lookup(ctx, &tx.reader, accounts, accountID)
-	if err == nil && a == nil {
-		err = fault.Missing("account", accountID)
+	if _, err := tx.Account(ctx, accountID); err != nil {
+		return err
 	}
 
-	return err
+	held, _, err := try(ctx, &tx.reader, locks, keyOf(accountID))
+	if err != nil {
+		return err
+	}
+
+	return put(ctx, tx, locks, &lock{AccountID: accountID, Count: held.Count + 1})
 }
 
 func (tx *transaction) ReserveNumbers(ctx context.Context, name string, n int, first int64) (int64, error) {
@@ -145,19 +145,23 @@ func (tx *transaction) ReserveNumbers(ctx context.Context, name string, n int, f
 		)
 	}
 
-	c, err := lookup(ctx, &tx.reader, counters, name)
+	c, ok, err := try(ctx, &tx.reader, counters, keyOf(name))
 	if err != nil {
 		return 0, err
 	}
 
-	if c != nil {
-		first = c.next
+	if ok {
+		first = c.Next
 	}
 
-	return first, put(ctx, tx, counters, &counter{name, first + int64(n)})
+	return first, put(ctx, tx, counters, &counter{Name: name, Next: first + int64(n)})
 }
 
-// ClaimIdempotencyKey never waits: rivals wait for the whole update.
+func (r *reader) IdempotencyRecord(ctx context.Context, k idempotency.Key) (idempotency.Record, bool, error) {
+	return try(ctx, r, claims, claimKey(k))
+}
+
+// ClaimIdempotencyKey never waits: the backend lets rivals wait for the whole transaction, or conflict.
 func (tx *transaction) ClaimIdempotencyKey(
 	ctx context.Context,
 	r idempotency.Record,
@@ -196,37 +200,11 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 }
 
 func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Time, limit int) (int, error) {
-	return prune(
-		ctx, tx, claimsByAge, before, limit,
-		func(r *idempotency.Record) bool { return r.CreatedAt.Before(before) },
-	)
-}
-
-// prune deletes up to limit matching rows of an index by time.
-func prune[T any](
-	ctx context.Context,
-	tx *transaction,
-	ix *index[T],
-	before time.Time,
-	limit int,
-	match func(*T) bool,
-) (int, error) {
-	old, err := scanStored(ctx, &tx.reader, ix, "", window[T]{to: until(before), match: match, limit: limit})
-	if err != nil {
-		return 0, err
-	}
-
-	for row := range slices.Values(old) {
-		if err := remove(ctx, tx, ix.of, ix.of.key(row)); err != nil {
-			return 0, err
-		}
-	}
-
-	return len(old), nil
+	return prune(ctx, tx, claimsByAge, before, limit, nil)
 }
 
 func (tx *transaction) Lease(ctx context.Context, name string) (lease.Lease, bool, error) {
-	return try(ctx, &tx.reader, leases, name)
+	return try(ctx, &tx.reader, leases, keyOf(name))
 }
 
 func (tx *transaction) PutLease(ctx context.Context, l lease.Lease) error {
