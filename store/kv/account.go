@@ -32,7 +32,7 @@ var (
 
 	claims = newTable(
 		3, "idempotency key",
-		func(r *idempotency.Record) key { return claimKey(r.Key) },
+		func(r *idempotency.Record) key { return keyOf(r.Owner, r.Key.Key) },
 		nil,
 	)
 	claimsByAge = claims.ordered(1, func(r *idempotency.Record) key { return keyOf(r.CreatedAt) })
@@ -53,8 +53,6 @@ type lock struct {
 	AccountID string
 	Count     int64
 }
-
-func claimKey(k idempotency.Key) key { return keyOf(k.Owner, k.Key) }
 
 func (r *reader) Account(ctx context.Context, id string) (account.Account, error) {
 	return get(ctx, r, accounts, id, nil)
@@ -129,7 +127,7 @@ func (tx *transaction) LockAccount(ctx context.Context, accountID string) error 
 		return err
 	}
 
-	held, _, err := try(ctx, &tx.reader, locks, keyOf(accountID))
+	held, _, err := try(ctx, &tx.reader, locks, locks.at(accountID))
 	if err != nil {
 		return err
 	}
@@ -145,7 +143,7 @@ func (tx *transaction) ReserveNumbers(ctx context.Context, name string, n int, f
 		)
 	}
 
-	c, ok, err := try(ctx, &tx.reader, counters, keyOf(name))
+	c, ok, err := try(ctx, &tx.reader, counters, counters.at(name))
 	if err != nil {
 		return 0, err
 	}
@@ -158,7 +156,7 @@ func (tx *transaction) ReserveNumbers(ctx context.Context, name string, n int, f
 }
 
 func (r *reader) IdempotencyRecord(ctx context.Context, k idempotency.Key) (idempotency.Record, bool, error) {
-	return try(ctx, r, claims, claimKey(k))
+	return try(ctx, r, claims, claims.at(k.Owner, k.Key))
 }
 
 // ClaimIdempotencyKey never waits: the backend lets rivals wait for the whole transaction, or conflict.
@@ -168,7 +166,7 @@ func (tx *transaction) ClaimIdempotencyKey(
 	stale time.Time,
 	_ time.Duration,
 ) error {
-	old, ok, err := try(ctx, &tx.reader, claims, claimKey(r.Key))
+	old, ok, err := try(ctx, &tx.reader, claims, claims.at(r.Owner, r.Key.Key))
 	if err != nil {
 		return err
 	}
@@ -181,7 +179,7 @@ func (tx *transaction) ClaimIdempotencyKey(
 }
 
 func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.Record) error {
-	claimed, ok, err := try(ctx, &tx.reader, claims, claimKey(r.Key))
+	claimed, ok, err := try(ctx, &tx.reader, claims, claims.at(r.Owner, r.Key.Key))
 	if err != nil {
 		return err
 	}
@@ -204,7 +202,7 @@ func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Tim
 }
 
 func (tx *transaction) Lease(ctx context.Context, name string) (lease.Lease, bool, error) {
-	return try(ctx, &tx.reader, leases, keyOf(name))
+	return try(ctx, &tx.reader, leases, leases.at(name))
 }
 
 func (tx *transaction) PutLease(ctx context.Context, l lease.Lease) error {

@@ -29,7 +29,7 @@ func (r *reader) MatchAddresses(
 ) ([]invoice.Address, error) {
 	keys := make([]key, len(wanted))
 	for i, a := range wanted {
-		keys[i] = keyOf(space, a)
+		keys[i] = addresses.at(space, a)
 	}
 
 	return several(ctx, r, addresses, keys)

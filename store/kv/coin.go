@@ -60,7 +60,7 @@ func (r *reader) OutgoingByKey(
 	network string,
 	keys []string,
 ) ([]wallet.Outgoing, error) {
-	return several(ctx, r, outgoing, each(network, keys))
+	return several(ctx, r, outgoing, placesOf(outgoing, network, keys))
 }
 
 func (r *reader) OutgoingByHash(
@@ -110,7 +110,7 @@ func (tx *transaction) PutCoin(ctx context.Context, c *wallet.Coin) error {
 }
 
 func (tx *transaction) DeleteCoin(ctx context.Context, network string, o chain.Outpoint) error {
-	return remove(ctx, tx, coins, keyOf(network, o.TxHash, o.Vout))
+	return remove(ctx, tx, coins, coins.at(network, o.TxHash, o.Vout))
 }
 
 func (tx *transaction) PutOutgoing(ctx context.Context, o *wallet.Outgoing) error {
@@ -118,5 +118,5 @@ func (tx *transaction) PutOutgoing(ctx context.Context, o *wallet.Outgoing) erro
 }
 
 func (tx *transaction) DeleteOutgoing(ctx context.Context, network, spend string) error {
-	return remove(ctx, tx, outgoing, keyOf(network, spend))
+	return remove(ctx, tx, outgoing, outgoing.at(network, spend))
 }

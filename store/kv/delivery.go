@@ -53,7 +53,7 @@ func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]we
 }
 
 func (r *reader) DeliveriesByID(ctx context.Context, ids []string) ([]webhook.Delivery, error) {
-	return several(ctx, r, deliveries, byID(ids))
+	return several(ctx, r, deliveries, deliveries.byID(ids))
 }
 
 func (r *reader) PendingDeliveries(ctx context.Context, endpointID string) (int, error) {

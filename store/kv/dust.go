@@ -16,7 +16,7 @@ var (
 
 	dustTransfers = newTable(
 		15, "dust transfer",
-		func(d *invoice.DustTransfer) key { return dustKey(d.Network, d.TransferKey()) },
+		func(d *invoice.DustTransfer) key { return keyOf(d.Network, d.TxHash, d.TxIndex, d.Address, d.AssetID) },
 		nil,
 	)
 	dustTransfersAt = dustTransfers.ordered(1, func(d *invoice.DustTransfer) key {
@@ -29,10 +29,6 @@ var (
 		return keyOf(d.Network, d.Block.Height)
 	})
 )
-
-func dustKey(network string, k invoice.TransferKey) key {
-	return keyOf(network, k.TxHash, k.Index, k.To, k.AssetID)
-}
 
 func (r *reader) DustOf(
 	ctx context.Context,
@@ -86,5 +82,5 @@ func (tx *transaction) DeleteDustTransfer(
 	network string,
 	k invoice.TransferKey,
 ) error {
-	return remove(ctx, tx, dustTransfers, dustKey(network, k))
+	return remove(ctx, tx, dustTransfers, dustTransfers.at(network, k.TxHash, k.Index, k.To, k.AssetID))
 }

@@ -37,7 +37,7 @@ func (r *reader) InvoiceByID(ctx context.Context, id string) (invoice.Invoice, e
 }
 
 func (r *reader) InvoicesByID(ctx context.Context, ids []string) ([]invoice.Invoice, error) {
-	return several(ctx, r, invoices, byID(ids))
+	return several(ctx, r, invoices, invoices.byID(ids))
 }
 
 func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {

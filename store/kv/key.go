@@ -3,7 +3,6 @@ package kv
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -54,7 +53,7 @@ func appendKey(k key, parts ...any) key {
 		case [32]byte:
 			k = append(k, v[:]...)
 		default:
-			panic(fmt.Sprintf("kv: a key has no part of type %T", part))
+			panic("kv: a part of a key has a type that is not encoded")
 		}
 	}
 

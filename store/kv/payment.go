@@ -87,16 +87,6 @@ func (r *reader) PaymentsByHash(
 	return among(ctx, r, paymentsByHash, each(network, hashes), window[invoice.Payment]{})
 }
 
-// each returns the keys of a network's hashes, addresses and the like.
-func each[S ~string](network string, values []S) []key {
-	keys := make([]key, len(values))
-	for i, v := range values {
-		keys[i] = keyOf(network, string(v))
-	}
-
-	return keys
-}
-
 func (r *reader) UnconfirmedPayments(
 	ctx context.Context,
 	network string,

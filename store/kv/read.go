@@ -3,6 +3,7 @@ package kv
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/fault"
@@ -15,7 +16,7 @@ type reader struct {
 
 // get returns the record of an id, or fault.NotFound when there is none or may returns false.
 func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func(*T) bool) (T, error) {
-	record, ok, err := try(ctx, r, t, keyOf(id))
+	record, ok, err := try(ctx, r, t, t.at(id))
 	if err == nil && (!ok || may != nil && !may(&record)) {
 		err = fault.Missing(t.object, id)
 	}
@@ -28,10 +29,10 @@ func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func
 	return record, nil
 }
 
-// try returns the record of a key; ok is false when there is none.
-func try[T any](ctx context.Context, r *reader, t *table[T], k key) (record T, ok bool, err error) {
+// try returns the record under a storage key; ok is false when there is none.
+func try[T any](ctx context.Context, r *reader, t *table[T], at key) (record T, ok bool, err error) {
 	err = r.view(ctx, func(b Reader) error {
-		found, err := t.load(b, t.at(k))
+		found, err := t.load(b, at)
 		if err == nil && found != nil {
 			record, ok = *t.clone(found), true
 		}
@@ -42,22 +43,24 @@ func try[T any](ctx context.Context, r *reader, t *table[T], k key) (record T, o
 	return record, ok, err
 }
 
-// several returns the records of those keys that exist, each once, lowest key first.
+// several returns the records under those storage keys that exist, each once, lowest key first.
 func several[T any](ctx context.Context, r *reader, t *table[T], keys []key) (out []T, err error) {
-	keys = slices.CompactFunc(slices.SortedFunc(slices.Values(keys), bytes.Compare), bytes.Equal)
+	found := map[string]*T{}
 
 	err = r.view(ctx, func(b Reader) error {
-		out = make([]T, 0, min(len(keys), 64))
-
-		for _, k := range keys {
-			found, err := t.load(b, t.at(k))
+		for _, at := range keys {
+			record, err := t.load(b, at)
 			if err != nil {
 				return err
 			}
 
-			if found != nil {
-				out = append(out, *t.clone(found))
+			if record != nil {
+				found[string(at)] = record
 			}
+		}
+
+		for _, at := range slices.Sorted(maps.Keys(found)) {
+			out = append(out, *t.clone(found[at]))
 		}
 
 		return nil
@@ -66,11 +69,31 @@ func several[T any](ctx context.Context, r *reader, t *table[T], keys []key) (ou
 	return out, err
 }
 
-// byID returns the keys of some ids.
-func byID(ids []string) []key {
+// byID returns the storage keys of some ids.
+func (t *table[T]) byID(ids []string) []key {
 	keys := make([]key, len(ids))
 	for i, id := range ids {
-		keys[i] = keyOf(id)
+		keys[i] = t.at(id)
+	}
+
+	return keys
+}
+
+// placesOf returns the storage keys of a network's hashes and the like.
+func placesOf[T any](t *table[T], network string, values []string) []key {
+	keys := make([]key, len(values))
+	for i, v := range values {
+		keys[i] = t.at(network, v)
+	}
+
+	return keys
+}
+
+// each returns the prefixes of a network's hashes, addresses and the like.
+func each[S ~string](network string, values []S) []key {
+	keys := make([]key, len(values))
+	for i, v := range values {
+		keys[i] = keyOf(network, string(v))
 	}
 
 	return keys

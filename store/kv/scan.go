@@ -30,7 +30,7 @@ var (
 )
 
 func (r *reader) Cursor(ctx context.Context, network string) (scan.Cursor, bool, error) {
-	return try(ctx, r, cursors, keyOf(network))
+	return try(ctx, r, cursors, cursors.at(network))
 }
 
 func (r *reader) Ranges(ctx context.Context, network string, limit int) ([]scan.Range, error) {
@@ -57,7 +57,7 @@ func (tx *transaction) PutRange(ctx context.Context, r *scan.Range) error {
 }
 
 func (tx *transaction) DeleteRange(ctx context.Context, id string) error {
-	return remove(ctx, tx, ranges, keyOf(id))
+	return remove(ctx, tx, ranges, ranges.at(id))
 }
 
 func (tx *transaction) PutRetry(ctx context.Context, r *scan.Retry) error {
@@ -65,5 +65,5 @@ func (tx *transaction) PutRetry(ctx context.Context, r *scan.Retry) error {
 }
 
 func (tx *transaction) DeleteRetry(ctx context.Context, id string) error {
-	return remove(ctx, tx, retries, keyOf(id))
+	return remove(ctx, tx, retries, retries.at(id))
 }

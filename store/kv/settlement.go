@@ -62,14 +62,19 @@ func (r *reader) Settlement(
 }
 
 func (r *reader) SettlementsByID(ctx context.Context, ids []string) ([]settlement.Settlement, error) {
-	return several(ctx, r, settlements, byID(ids))
+	return several(ctx, r, settlements, settlements.byID(ids))
 }
 
 func (r *reader) SettlementsOfPayments(
 	ctx context.Context,
 	paymentIDs []string,
 ) ([]settlement.Settlement, error) {
-	return among(ctx, r, settlementsByPayment, byID(paymentIDs), window[settlement.Settlement]{})
+	prefixes := make([]key, len(paymentIDs))
+	for i, id := range paymentIDs {
+		prefixes[i] = keyOf(id)
+	}
+
+	return among(ctx, r, settlementsByPayment, prefixes, window[settlement.Settlement]{})
 }
 
 func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settlement.Settlement, error) {
@@ -135,7 +140,7 @@ func (tx *transaction) Carry(
 	owner event.Owner,
 	network string,
 ) (settlement.CarriedFee, bool, error) {
-	return try(ctx, &tx.reader, carriedFees, keyOf(owner, network))
+	return try(ctx, &tx.reader, carriedFees, carriedFees.at(owner, network))
 }
 
 func (tx *transaction) PutCarry(ctx context.Context, c *settlement.CarriedFee) error {
@@ -147,7 +152,7 @@ func (tx *transaction) Residue(
 	network string,
 	address chain.Address,
 ) (settlement.Residue, bool, error) {
-	return try(ctx, &tx.reader, residues, keyOf(network, address))
+	return try(ctx, &tx.reader, residues, residues.at(network, address))
 }
 
 func (tx *transaction) PutResidue(ctx context.Context, r *settlement.Residue) error {

@@ -54,8 +54,13 @@ func (t *table[T]) unique(number byte, columns func(*T) key) *index[T] {
 // primary returns an index that orders records by their own keys: the records themselves.
 func (t *table[T]) primary() *index[T] { return &index[T]{of: t, prefix: key{t.number, 0}} }
 
-// at returns the storage key of the record with a key.
-func (t *table[T]) at(k key) key { return append(key{t.number, 0}, k...) }
+// at returns the storage key of the record whose key has these parts.
+func (t *table[T]) at(parts ...any) key {
+	return appendKey(append(make(key, 0, 64), t.number, 0), parts...)
+}
+
+// place returns the storage key of a record.
+func (t *table[T]) place(record *T) key { return append(key{t.number, 0}, t.key(record)...) }
 
 // entry returns the key of a record's entry; nil when the index leaves the record out.
 func (ix *index[T]) entry(record *T) key {

@@ -54,7 +54,7 @@ func (r *reader) Transaction(ctx context.Context, id string) (wallet.Transaction
 }
 
 func (r *reader) TransactionsByID(ctx context.Context, ids []string) ([]wallet.Transaction, error) {
-	return several(ctx, r, transactions, byID(ids))
+	return several(ctx, r, transactions, transactions.byID(ids))
 }
 
 func (r *reader) TransactionsOf(ctx context.Context, objectID string) ([]wallet.Transaction, error) {
@@ -96,7 +96,7 @@ func (r *reader) OwnTransactions(
 	network string,
 	hashes []string,
 ) (map[string]wallet.Kind, error) {
-	found, err := several(ctx, r, attempts, each(network, hashes))
+	found, err := several(ctx, r, attempts, placesOf(attempts, network, hashes))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (r *reader) Wallet(
 	network string,
 	address chain.Address,
 ) (wallet.Wallet, bool, error) {
-	return try(ctx, r, wallets, keyOf(network, address))
+	return try(ctx, r, wallets, wallets.at(network, address))
 }
 
 func (r *reader) FrozenWallets(ctx context.Context, network string, limit int) ([]wallet.Wallet, error) {
@@ -127,7 +127,7 @@ func (r *reader) Balance(
 	address chain.Address,
 	assetID string,
 ) (wallet.Balance, bool, error) {
-	return try(ctx, r, balances, keyOf(network, address, assetID))
+	return try(ctx, r, balances, balances.at(network, address, assetID))
 }
 
 func (r *reader) Balances(ctx context.Context, owner event.Owner) ([]wallet.Balance, error) {

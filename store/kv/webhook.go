@@ -54,7 +54,7 @@ func (r *reader) Event(ctx context.Context, owner event.Owner, id string) (event
 }
 
 func (r *reader) EventsByID(ctx context.Context, ids []string) ([]event.Event, error) {
-	return restoreAll(several(ctx, r, events, byID(ids)))
+	return restoreAll(several(ctx, r, events, events.byID(ids)))
 }
 
 func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, error) {
@@ -116,7 +116,7 @@ func (r *reader) WebhookEndpoints(ctx context.Context, f webhook.EndpointFilter)
 }
 
 func (r *reader) EndpointsByID(ctx context.Context, ids []string) ([]webhook.Endpoint, error) {
-	return several(ctx, r, endpoints, byID(ids))
+	return several(ctx, r, endpoints, endpoints.byID(ids))
 }
 
 func (tx *transaction) EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error) {
@@ -130,5 +130,5 @@ func (tx *transaction) PutEndpoint(ctx context.Context, e *webhook.Endpoint) err
 }
 
 func (tx *transaction) DeleteEndpoint(ctx context.Context, id string) error {
-	return remove(ctx, tx, endpoints, keyOf(id))
+	return remove(ctx, tx, endpoints, endpoints.at(id))
 }

@@ -13,7 +13,7 @@ import (
 // caller's record too.
 func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
 	return tx.write(ctx, func(b Writer) error {
-		at := t.at(t.key(record))
+		at := t.place(record)
 
 		before, err := t.load(b, at)
 		if err != nil {
@@ -44,7 +44,7 @@ func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 
 // add stores a record without a version that must not exist yet.
 func add[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
-	_, exists, err := try(ctx, &tx.reader, t, t.key(record))
+	_, exists, err := try(ctx, &tx.reader, t, t.place(record))
 	if err != nil {
 		return err
 	}
@@ -152,11 +152,9 @@ func label(k key) string {
 	return strconv.Quote(strings.TrimSuffix(strings.ReplaceAll(string(k), textEnd, "/"), "/"))
 }
 
-// remove deletes the record of a key, if there is one.
-func remove[T any](ctx context.Context, tx *transaction, t *table[T], k key) error {
+// remove deletes the record under a storage key, if there is one.
+func remove[T any](ctx context.Context, tx *transaction, t *table[T], at key) error {
 	return tx.write(ctx, func(b Writer) error {
-		at := t.at(k)
-
 		before, err := t.load(b, at)
 		if err != nil || before == nil {
 			return tx.breakWith(err)

@@ -2,7 +2,7 @@ package memory
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 
 	"github.com/tidwall/btree"
 
@@ -12,17 +12,33 @@ import (
 // items are the keys in their order. A value is []byte, or a record that kv stored as it is.
 type items = btree.Map[string, any]
 
-// tree is a kv.Backend over a B-tree. A transaction writes into a copy, which shares all nodes that it does
-// not change, and replaces the committed tree at its end.
+// tree is a kv.Backend over a B-tree whose copies share what neither has changed.
+//
+// A transaction writes in place and remembers how to undo it. Only where a View holds the tree meanwhile it
+// writes into a copy; and a View that begins amid a transaction copies the tree and undoes what that wrote.
 type tree struct {
-	committed atomic.Pointer[items]
 	// writer holds a token while no Update runs.
 	writer chan struct{}
+
+	mu      sync.Mutex // guards current, its readers and undo, and every write
+	current *version
+	undo    []item // what the running Update replaced, in order
+}
+
+// version is a tree that some Views read.
+type version struct {
+	items   *items
+	readers int
+}
+
+// item is a key with its value, nil for none.
+type item struct {
+	key   string
+	value any
 }
 
 func newTree() *tree {
-	t := &tree{writer: make(chan struct{}, 1)}
-	t.committed.Store(&items{})
+	t := &tree{writer: make(chan struct{}, 1), current: &version{items: &items{}}}
 	t.writer <- struct{}{}
 
 	return t
@@ -30,17 +46,67 @@ func newTree() *tree {
 
 // clone returns a tree with the committed items.
 func (t *tree) clone() *tree {
-	<-t.writer
-	defer func() { t.writer <- struct{}{} }()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 
 	out := newTree()
-	out.committed.Store(t.committed.Load().IsoCopy())
+	out.current.items = t.committed()
 
 	return out
 }
 
+// committed returns a copy of the tree as it was before the running Update.
+func (t *tree) committed() *items {
+	out := t.current.items.IsoCopy()
+	revert(out, t.undo)
+
+	return out
+}
+
+// revert undoes what a transaction wrote, last first.
+func revert(in *items, undo []item) {
+	for i := len(undo) - 1; i >= 0; i-- {
+		set(in, undo[i])
+	}
+}
+
+// set sets or deletes a key and returns the item that it replaced.
+func set(in *items, i item) (before item) {
+	if i.value == nil {
+		value, _ := in.Delete(i.key)
+		return item{i.key, value}
+	}
+
+	value, _ := in.Set(i.key, i.value)
+
+	return item{i.key, value}
+}
+
 func (t *tree) View(_ context.Context, f func(kv.Reader) error) error {
-	return f(transaction{t.committed.Load()})
+	v := t.hold()
+
+	defer func() {
+		t.mu.Lock()
+		v.readers--
+		t.mu.Unlock()
+	}()
+
+	return f(reader{v.items})
+}
+
+// hold returns the committed tree, which nobody changes until its readers are gone.
+func (t *tree) hold() *version {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	v := t.current
+	if len(t.undo) > 0 {
+		v = &version{items: t.committed()}
+	}
+
+	v.readers++
+
+	return v
 }
 
 func (t *tree) Update(ctx context.Context, f func(kv.Writer) error) error {
@@ -52,62 +118,40 @@ func (t *tree) Update(ctx context.Context, f func(kv.Writer) error) error {
 
 	defer func() { t.writer <- struct{}{} }()
 
-	changed := t.committed.Load().IsoCopy()
-	if err := f(transaction{changed}); err != nil {
+	committed := false
+
+	defer func() { // also while a panic of f passes through
+		t.mu.Lock()
+		defer t.mu.Unlock()
+
+		if !committed {
+			revert(t.current.items, t.undo)
+		}
+
+		t.undo = nil
+	}()
+
+	if err := f(&writer{reader{t.current.items}, t}); err != nil {
 		return err
 	}
 
-	t.committed.Store(changed)
+	committed = true
 
 	return nil
+}
+
+// write sets or deletes a key in the running Update, and returns the tree that has it.
+func (t *tree) write(i item) *items {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+
+	if t.current.readers > 0 {
+		t.current = &version{items: t.current.items.IsoCopy()}
+	}
+
+	t.undo = append(t.undo, set(t.current.items, i))
+
+	return t.current.items
 }
 
 func (t *tree) Close() error { return nil }
-
-// transaction reads and writes one copy of the tree.
-type transaction struct{ items *items }
-
-var _ kv.RecordWriter = transaction{}
-
-func (tx transaction) Get(key []byte) ([]byte, error) {
-	value, _ := tx.items.Get(string(key))
-	bytes, _ := value.([]byte)
-
-	return bytes, nil
-}
-
-func (tx transaction) Record(key []byte) any {
-	record, _ := tx.items.Get(string(key))
-	return record
-}
-
-func (tx transaction) Scan(from, to []byte, descending bool, visit func(key, value []byte) bool) error {
-	low, high := string(from), string(to)
-	inside := func(key string, value any) bool {
-		bytes, _ := value.([]byte)
-		return visit([]byte(key), bytes)
-	}
-
-	if !descending {
-		tx.items.Ascend(low, func(key string, value any) bool { return key < high && inside(key, value) })
-		return nil
-	}
-
-	tx.items.Descend(high, func(key string, value any) bool {
-		return key == high || key >= low && inside(key, value)
-	})
-
-	return nil
-}
-
-func (tx transaction) Put(key, value []byte) error {
-	tx.items.Set(string(key), value)
-	return nil
-}
-
-func (tx transaction) PutRecord(key []byte, record any) { tx.items.Set(string(key), record) }
-
-func (tx transaction) Delete(key []byte) error {
-	tx.items.Delete(string(key))
-	return nil
-}
