@@ -41,6 +41,7 @@ type listSuite interface {
 	testFilters(t *testing.T, st store.Store)
 	testPages(t *testing.T, st store.Store)
 	testOwners(t *testing.T, st store.Store)
+	testLimits(t *testing.T, st store.Store)
 }
 
 // listSuites returns the suites of all lists.
