@@ -206,18 +206,20 @@ type Filter struct {
 	Networks                    []string
 	PaymentID, InvoiceID        string
 	DepositAddressID            string
-	CreatedAfter, CreatedBefore time.Time
+	CreatedAfter, CreatedBefore time.Time // inclusive, exclusive; zero: open
 	After                       string
 	Limit                       int
 }
 
 // Reader is what this package reads.
 type Reader interface {
+	// Settlement returns a settlement of an owner, or fault.NotFound when the owner has none of this id.
 	Settlement(ctx context.Context, owner event.Owner, id string) (Settlement, error)
-	// SettlementsByID returns those that exist, oldest first.
+	// SettlementsByID returns those that exist, each once, oldest first.
 	SettlementsByID(ctx context.Context, ids []string) ([]Settlement, error)
 	// SettlementsOfPayments returns the settlements of these payments, in any order.
 	SettlementsOfPayments(ctx context.Context, paymentIDs []string) ([]Settlement, error)
+	// Settlements returns a page, newest first.
 	Settlements(ctx context.Context, f Filter) ([]Settlement, error)
 	// DueSettlements returns pending, held and self-healing failed ones of a network with DueAt ≤
 	// now, oldest first.
@@ -229,8 +231,9 @@ type Reader interface {
 		address chain.Address,
 		assetID string,
 	) ([]Settlement, error)
+	// Sweep returns a sweep, or fault.NotFound.
 	Sweep(ctx context.Context, id string) (Sweep, error)
-	// LiveReleases returns releases of a network that are not done, oldest first.
+	// LiveSweeps returns sweeps of a network that are not done, oldest first.
 	LiveSweeps(ctx context.Context, network string, limit int) ([]Sweep, error)
 	// SettlementSettings returns the settings of an account, or fault.NotFound.
 	SettlementSettings(ctx context.Context, accountID string) (Settings, error)
