@@ -93,23 +93,24 @@ func (t transaction) Get(key []byte) ([]byte, error) { return t.bucket.Get(key),
 // Scan visits the keys at or above from and below to.
 func (t transaction) Scan(from, to []byte, descending bool, visit func(key, value []byte) bool) error {
 	cursor := t.bucket.Cursor()
-	if descending {
-		for key, value := last(cursor, to); key != nil && bytes.Compare(key, from) >= 0; key, value = cursor.Prev() {
-			if !visit(key, value) {
-				break
-			}
-		}
 
-		return nil
+	next, key, value := cursor.Next, []byte(nil), []byte(nil)
+	if descending {
+		next = cursor.Prev
+		key, value = last(cursor, to)
+	} else {
+		key, value = cursor.Seek(from)
 	}
 
-	for key, value := cursor.Seek(from); key != nil && bytes.Compare(key, to) < 0; key, value = cursor.Next() {
-		if !visit(key, value) {
-			break
-		}
+	for ; inside(key, from, to) && visit(key, value); key, value = next() {
 	}
 
 	return nil
+}
+
+// inside reports whether a key is at or above from and below to. The cursor's end has none.
+func inside(key, from, to []byte) bool {
+	return key != nil && bytes.Compare(key, from) >= 0 && bytes.Compare(key, to) < 0
 }
 
 // last moves the cursor to the last key below to.
