@@ -2,6 +2,7 @@ package kv
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -205,9 +206,6 @@ func (ix *index[T]) scan(b Reader, prefix key, w window[T], found func(*T)) erro
 
 		return w.limit <= 0 || taken < w.limit
 	})
-	if failed != nil {
-		return failed
-	}
 
-	return err
+	return cmp.Or(failed, err)
 }

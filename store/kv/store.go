@@ -40,8 +40,9 @@ var _ store.Store = (*Store)(nil)
 //   - fault.Unavailable: the backend fails, or holds records of another format (code format_unknown)
 func Open(ctx context.Context, backend Backend) (*Store, error) {
 	s := &Store{backend: backend, turn: make(chan struct{}, 1)}
-	s.reader.view = s.view
 	s.turn <- struct{}{}
+
+	s.reader.view = s.view
 
 	err := backend.Update(ctx, func(b Writer) error {
 		stored, err := b.Get(formatKey)
@@ -183,11 +184,11 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 
 		return failed
 	})
+
+	committed = err == nil && failed == nil
 	if failed != nil {
 		return failed
 	}
-
-	committed = err == nil
 
 	return explain(err, "commit")
 }

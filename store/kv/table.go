@@ -1,9 +1,9 @@
 package kv
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/deepcopy"
@@ -73,12 +73,11 @@ func (ix *index[T]) entry(record *T) key {
 		return nil
 	}
 
-	entry := append(bytes.Clone(ix.prefix), columns...)
-	if !ix.unique {
-		entry = append(entry, ix.of.key(record)...)
+	if ix.unique {
+		return slices.Concat(ix.prefix, columns)
 	}
 
-	return entry
+	return slices.Concat(ix.prefix, columns, ix.of.key(record))
 }
 
 // load returns the record under a storage key, or nil. Nobody may write through it: it may be the backend's.

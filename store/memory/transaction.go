@@ -20,10 +20,14 @@ func (r reader) Record(key []byte) any {
 }
 
 func (r reader) Scan(from, to []byte, descending bool, visit func(key, value []byte) bool) error {
+	var buffer []byte // of the visited key
+
 	low, high := string(from), string(to)
 	inside := func(key string, value any) bool {
+		buffer = append(buffer[:0], key...)
 		bytes, _ := value.([]byte)
-		return visit([]byte(key), bytes)
+
+		return visit(buffer, bytes)
 	}
 
 	if !descending {

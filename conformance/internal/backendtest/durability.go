@@ -123,6 +123,7 @@ func killChild(t *testing.T, dir, name string) (last int) {
 	}
 
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run="+strings.Join(parts, "/"), "-test.v")
+
 	child.Env = append(os.Environ(), childVariable+"="+dir)
 
 	output, err := child.StdoutPipe()

@@ -274,9 +274,9 @@ func testDeadline(t *testing.T, st store.Store) {
 
 // testDueExactly reads what is due at exactly a time.
 func testDueExactly(t *testing.T, st store.Store) {
-	now := timeAt(3)
 	putWork(t, st)
 
+	now := timeAt(3)
 	for what, list := range workLists(st, now) {
 		ids, err := list(t.Context(), 100)
 		if err != nil || !slices.Contains(ids, recordID(3)) || slices.Contains(ids, recordID(4)) {
