@@ -62,19 +62,31 @@ func (tx zeroCarry) Carry(ctx context.Context, o event.Owner, n string) (settlem
 	return c, true, err
 }
 
-func (tx filledCarry) Carry(ctx context.Context, o event.Owner, n string) (settlement.CarriedFee, bool, error) {
+func (tx filledCarry) Carry(
+	ctx context.Context,
+	o event.Owner,
+	n string,
+) (settlement.CarriedFee, bool, error) {
 	c, ok, err := tx.Tx.Carry(ctx, o, n)
 	c.Owner, c.Network = o, n
 
 	return c, ok, err
 }
 
-func (tx sharedCarry) Carry(ctx context.Context, o event.Owner, n string) (settlement.CarriedFee, bool, error) {
+func (tx sharedCarry) Carry(
+	ctx context.Context,
+	o event.Owner,
+	n string,
+) (settlement.CarriedFee, bool, error) {
 	o.Livemode = false
 	return tx.Tx.Carry(ctx, o, n)
 }
 
-func (tx zeroResidue) Residue(ctx context.Context, n string, a chain.Address) (settlement.Residue, bool, error) {
+func (tx zeroResidue) Residue(
+	ctx context.Context,
+	n string,
+	a chain.Address,
+) (settlement.Residue, bool, error) {
 	r, _, err := tx.Tx.Residue(ctx, n, a)
 	return r, true, err
 }

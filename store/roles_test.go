@@ -45,7 +45,13 @@ func TestRolesAreSmall(t *testing.T) {
 				seen++
 
 				if methods := declared(role); methods > maxRoleMethods {
-					t.Errorf("%s: %s declares %d methods, at most %d", file, spec.Name, methods, maxRoleMethods)
+					t.Errorf(
+						"%s: %s declares %d methods, at most %d",
+						file,
+						spec.Name,
+						methods,
+						maxRoleMethods,
+					)
 				}
 
 				return true

@@ -27,7 +27,10 @@ var (
 		func(o *wallet.Outgoing) key { return keyOf(o.Network, o.Key) },
 		func(o *wallet.Outgoing) *int64 { return &o.Version },
 	)
-	outgoingByHash    = outgoing.ordered(1, func(o *wallet.Outgoing) key { return keyOf(o.Network, o.TxHash) })
+	outgoingByHash = outgoing.ordered(
+		1,
+		func(o *wallet.Outgoing) key { return keyOf(o.Network, o.TxHash) },
+	)
 	outgoingByAddress = outgoing.ordered(2, func(o *wallet.Outgoing) key {
 		return keyOf(o.Network, o.Address, o.Block.Height)
 	})

@@ -15,7 +15,8 @@ var (
 	)
 
 	dustTransfers = newTable(
-		15, "dust transfer",
+		15,
+		"dust transfer",
 		func(d *invoice.DustTransfer) key { return keyOf(d.Network, d.TxHash, d.TxIndex, d.Address, d.AssetID) },
 		nil,
 	)

@@ -138,7 +138,12 @@ func among[T any](
 		out = nil
 
 		for _, prefix := range prefixes {
-			if err := ix.scan(b, prefix, w, func(record *T) { out = append(out, *ix.of.clone(record)) }); err != nil {
+			if err := ix.scan(
+				b,
+				prefix,
+				w,
+				func(record *T) { out = append(out, *ix.of.clone(record)) },
+			); err != nil {
 				return err
 			}
 		}

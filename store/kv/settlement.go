@@ -15,9 +15,15 @@ var (
 		func(s *settlement.Settlement) key { return keyOf(s.ID) },
 		func(s *settlement.Settlement) *int64 { return &s.Version },
 	)
-	settlementsByOwner   = settlements.ordered(1, func(s *settlement.Settlement) key { return keyOf(s.Owner) })
-	settlementsByPayment = settlements.ordered(2, func(s *settlement.Settlement) key { return keyOf(s.PaymentID) })
-	settlementsWaiting   = settlements.ordered(3, func(s *settlement.Settlement) key {
+	settlementsByOwner = settlements.ordered(
+		1,
+		func(s *settlement.Settlement) key { return keyOf(s.Owner) },
+	)
+	settlementsByPayment = settlements.ordered(
+		2,
+		func(s *settlement.Settlement) key { return keyOf(s.PaymentID) },
+	)
+	settlementsWaiting = settlements.ordered(3, func(s *settlement.Settlement) key {
 		return when(!s.DueAt.IsZero() && (waiting(s) || healing(s)), s.Network)
 	})
 	settlementsAt = settlements.ordered(4, func(s *settlement.Settlement) key {

@@ -15,9 +15,15 @@ var (
 		func(t *wallet.Transaction) key { return keyOf(t.ID) },
 		func(t *wallet.Transaction) *int64 { return &t.Version },
 	)
-	transactionsByObject  = transactions.ordered(1, func(t *wallet.Transaction) key { return keyOf(t.ObjectID) })
-	transactionsByNetwork = transactions.ordered(2, func(t *wallet.Transaction) key { return keyOf(t.Network) })
-	transactionsDue       = transactions.ordered(3, func(t *wallet.Transaction) key {
+	transactionsByObject = transactions.ordered(
+		1,
+		func(t *wallet.Transaction) key { return keyOf(t.ObjectID) },
+	)
+	transactionsByNetwork = transactions.ordered(
+		2,
+		func(t *wallet.Transaction) key { return keyOf(t.Network) },
+	)
+	transactionsDue = transactions.ordered(3, func(t *wallet.Transaction) key {
 		return when(!t.DueAt.IsZero(), t.Network)
 	})
 	transactionsLive = transactions.ordered(4, func(t *wallet.Transaction) key {

@@ -72,8 +72,22 @@ func testKept(t *testing.T, b kv.Backend) {
 // orderKeys are keys in the order of their bytes: prefixes first, and no byte is special.
 func orderKeys() []string {
 	return []string{
-		"\x00", "\x00\x00", "\x00\xff", "a", "a\x00", "a\x00b", "aa", "a\xff", "b", "z", "\x7f", "\x80", "\xc3\x28",
-		"\xff", "\xff\x00", "\xff\xfe",
+		"\x00",
+		"\x00\x00",
+		"\x00\xff",
+		"a",
+		"a\x00",
+		"a\x00b",
+		"aa",
+		"a\xff",
+		"b",
+		"z",
+		"\x7f",
+		"\x80",
+		"\xc3\x28",
+		"\xff",
+		"\xff\x00",
+		"\xff\xfe",
 	}
 }
 

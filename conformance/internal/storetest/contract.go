@@ -97,7 +97,11 @@ func testAbsentCarries(t *testing.T, st store.Store) {
 					t.Errorf("the carry of %v on %s before it was put: %t (%v)", owner, network, ok, err)
 				}
 
-				fee := settlement.CarriedFee{Owner: owner, Network: network, Amount: chain.Units(uint64(n + 1))}
+				fee := settlement.CarriedFee{
+					Owner:   owner,
+					Network: network,
+					Amount:  chain.Units(uint64(n + 1)),
+				}
 
 				return tx.PutCarry(ctx, &fee)
 			})
@@ -107,7 +111,8 @@ func testAbsentCarries(t *testing.T, st store.Store) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n, owner := range owners {
 			got, ok, err := tx.Carry(ctx, owner, "b")
-			if err != nil || !ok || got.Owner != owner || got.Amount != chain.Units(uint64(n+1)) || got.Version != 1 {
+			if err != nil || !ok || got.Owner != owner || got.Amount != chain.Units(uint64(n+1)) ||
+				got.Version != 1 {
 				t.Errorf("the carry of %v: %+v %t (%v)", owner, got, ok, err)
 			}
 		}
@@ -213,7 +218,13 @@ func testClosed(t *testing.T, st store.Store) {
 		t.Errorf("a read of a closed store answered %v, want %v", err, fault.Unavailable)
 	}
 
-	if _, err := st.Invoices(t.Context(), invoice.Filter{Owner: owners[0]}); !errors.Is(err, fault.Unavailable) {
+	if _, err := st.Invoices(
+		t.Context(),
+		invoice.Filter{Owner: owners[0]},
+	); !errors.Is(
+		err,
+		fault.Unavailable,
+	) {
 		t.Errorf("a list of a closed store answered %v, want %v", err, fault.Unavailable)
 	}
 
@@ -231,7 +242,10 @@ func testLockAccount(t *testing.T, st store.Store) {
 	acct := account.Account{ID: "one", Index: 1}
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		return errors.Join(tx.PutAccount(ctx, &acct), tx.PutAccount(ctx, &account.Account{ID: "two", Index: 2}))
+		return errors.Join(
+			tx.PutAccount(ctx, &acct),
+			tx.PutAccount(ctx, &account.Account{ID: "two", Index: 2}),
+		)
 	})
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		if err := errors.Join(tx.LockAccount(ctx, "one"), tx.LockAccount(ctx, "one")); err != nil {
@@ -372,7 +386,10 @@ func putPrunable(t *testing.T, st store.Store) {
 
 			err := errors.Join(
 				tx.ClaimIdempotencyKey(ctx, claim, time.Time{}, time.Second),
-				tx.PutEvents(ctx, event.Event{ID: fmt.Sprint("evt_", 9-n), Owner: owners[0], CreatedAt: timeAt(n)}),
+				tx.PutEvents(
+					ctx,
+					event.Event{ID: fmt.Sprint("evt_", 9-n), Owner: owners[0], CreatedAt: timeAt(n)},
+				),
 				tx.PutDeliveries(ctx, &delivery),
 			)
 			if err != nil {
