@@ -147,12 +147,13 @@ func (k Key) Live(now time.Time) bool {
 
 // Reader reads the records of this package.
 type Reader interface {
+	// Account returns an account, or fault.NotFound.
 	Account(ctx context.Context, id string) (Account, error)
-	// Accounts returns a page, newest first.
+	// Accounts returns a page, newest first, of those below the id after; "" is above all.
 	Accounts(ctx context.Context, after string, limit int) ([]Account, error)
 	// KeyByHash returns a key and its account in one query, or fault.NotFound.
 	KeyByHash(ctx context.Context, hash [32]byte) (Key, Account, error)
-	// Keys returns all keys of an account, newest first.
+	// Keys returns all keys of an account, of both modes, newest first.
 	Keys(ctx context.Context, accountID string) ([]Key, error)
 }
 

@@ -45,7 +45,7 @@ func TestMutantsFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestSignerOfSim/"+m.fails) })
 	}
 
-	for name, m := range storeMutants {
+	for name, m := range allStoreMutants() {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestStoreOfMemory/"+m.fails) })
 	}
 }

@@ -19,6 +19,8 @@ import (
 //   - Work: what is due and what waits, in order and within the limit.
 //   - Concurrent, Lease, Idempotency, Numbers: one winner among many goroutines.
 //   - Deliveries, Events, Endpoints: fair claims, and pruning in batches.
+//   - Contract: absent rows, runs after a conflict, deadlines, a closed store and a nested Update.
+//   - Limit: every list without a limit, and with one.
 //
 // The factory returns a new, empty store per call that is safe for concurrent use, and closes it
 // with t.Cleanup.
@@ -30,6 +32,8 @@ func TestStore(t *testing.T, factory func(t *testing.T) store.Store) {
 	storetest.Work(t, factory)
 	storetest.Concurrency(t, factory)
 	storetest.Deliveries(t, factory)
+	storetest.Contract(t, factory)
+	storetest.Limits(t, factory)
 }
 
 // BenchmarkStore measures the hot paths of a store:

@@ -24,7 +24,7 @@ import (
 func TestStoreOfMemory(t *testing.T) {
 	conformance.TestStore(t, func(*testing.T) store.Store {
 		st := store.Store(memory.New())
-		if m, ok := storeMutants[os.Getenv(mutantVariable)]; ok {
+		if m, ok := allStoreMutants()[os.Getenv(mutantVariable)]; ok {
 			st = m.change(st)
 		}
 

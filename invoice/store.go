@@ -26,7 +26,7 @@ type Filter struct {
 	OrderID  string
 	// Networks keeps invoices with an option on one of them.
 	Networks []string
-	// Q matches id, order id or customer e-mail exactly or by prefix, without case.
+	// Q matches the beginning of the id, the order id or the customer's e-mail, without case.
 	Q                           string
 	CreatedAfter, CreatedBefore time.Time // inclusive, exclusive; zero: open
 	After                       string    // id to continue after, exclusive; newest first
@@ -39,8 +39,8 @@ type PaymentFilter struct {
 	Statuses                      []PaymentStatus
 	Networks                      []string
 	InvoiceID, DepositAddressID   string
-	Q                             string // transaction hash, address or id: exact or prefix, without case
-	DetectedAfter, DetectedBefore time.Time
+	Q                             string    // the beginning of the transaction hash, the address or the id, without case
+	DetectedAfter, DetectedBefore time.Time // inclusive, exclusive; zero: open
 	After                         string
 	Limit                         int
 }
@@ -50,7 +50,7 @@ type DepositFilter struct {
 	Owner    event.Owner
 	Statuses []DepositStatus
 	Networks []string
-	Q        string // name, address or id: exact or prefix, without case
+	Q        string // the beginning of the name, the address or the id, without case
 	After    string
 	Limit    int
 }
@@ -77,31 +77,52 @@ func (k TransferKey) Compare(other TransferKey) int {
 	)
 }
 
-// Reader is what this package reads. Reads of one object answer fault.NotFound when the owner has none.
+// Reader is what this package reads.
 type Reader interface {
+	InvoiceReader
+	PaymentReader
+	AddressReader
+	DustReader
+}
+
+// InvoiceReader reads invoices.
+type InvoiceReader interface {
+	// Invoice returns an invoice of an owner, or fault.NotFound when the owner has none of this id.
 	Invoice(ctx context.Context, owner event.Owner, id string) (Invoice, error)
 	// InvoiceByID is Invoice for callers who know no owner: the checkout page and the workers.
 	InvoiceByID(ctx context.Context, id string) (Invoice, error)
-	// InvoicesByID returns those that exist, in any order.
+	// InvoicesByID returns those that exist, each once, in any order.
 	InvoicesByID(ctx context.Context, ids []string) ([]Invoice, error)
 	// Invoices returns a page, newest first.
 	Invoices(ctx context.Context, f Filter) ([]Invoice, error)
-	// DueInvoices returns invoices with a DueAt that is not after now, oldest DueAt first.
+	// DueInvoices returns invoices with a DueAt that is not after now, oldest DueAt and then lowest id
+	// first.
 	DueInvoices(ctx context.Context, now time.Time, limit int) ([]Invoice, error)
+	// InvoiceSettings returns the settings of an account, or fault.NotFound.
+	InvoiceSettings(ctx context.Context, accountID string) (Settings, error)
+}
 
+// PaymentReader reads payments.
+type PaymentReader interface {
+	// Payment returns a payment of an owner, or fault.NotFound when the owner has none of this id.
 	Payment(ctx context.Context, owner event.Owner, id string) (Payment, error)
+	// PaymentByID is Payment for callers who know no owner.
 	PaymentByID(ctx context.Context, id string) (Payment, error)
+	// Payments returns a page, newest first.
 	Payments(ctx context.Context, f PaymentFilter) ([]Payment, error)
 	// PaymentsOfInvoice returns all payments to an invoice, oldest first.
 	PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]Payment, error)
-	// PaymentsByHash returns the payments of a network whose transaction is one of these.
+	// PaymentsByHash returns the payments of a network whose transaction is one of these, each once, in
+	// any order.
 	PaymentsByHash(ctx context.Context, network string, hashes []string) ([]Payment, error)
 	// UnconfirmedPayments returns the payments of a network that are detected and in a block at or below
-	// the height, lowest block first: those whose time may have come.
+	// the height, lowest block and then lowest id first: those whose time may have come.
 	UnconfirmedPayments(ctx context.Context, network string, height uint64, limit int) ([]Payment, error)
-	// UnminedPayments returns the payments of a network that are detected or orphaned and in no block.
+	// UnminedPayments returns the payments of a network that are detected or orphaned and in no block,
+	// in any order.
 	UnminedPayments(ctx context.Context, network string) ([]Payment, error)
-	// PaymentsAbove returns the detected and confirmed payments of a network in blocks above the height.
+	// PaymentsAbove returns the detected and confirmed payments of a network in blocks above the height,
+	// in any order.
 	PaymentsAbove(ctx context.Context, network string, height uint64) ([]Payment, error)
 	// BalancePayments returns payments to an address in an asset that are not dropped, oldest first.
 	BalancePayments(
@@ -110,12 +131,16 @@ type Reader interface {
 		address chain.Address,
 		assetID string,
 	) ([]Payment, error)
-	// DuePayments returns payments with a DueAt that is not after now, oldest DueAt first.
+	// DuePayments returns payments with a DueAt that is not after now, oldest DueAt and then lowest id
+	// first.
 	DuePayments(ctx context.Context, now time.Time, limit int) ([]Payment, error)
+}
 
-	// MatchAddresses returns, of the addresses given, those that are ours: one indexed query.
+// AddressReader reads addresses of ours, those of options and of wallets among them.
+type AddressReader interface {
+	// MatchAddresses returns, of the addresses given, those that are ours, each once, in any order: one
+	// indexed query.
 	MatchAddresses(ctx context.Context, space chain.Space, addresses []chain.Address) ([]Address, error)
-
 	// AddressesSince returns the addresses of a kind that were made for a network at or after a
 	// time, newest first; the zero time is for all of them.
 	AddressesSince(ctx context.Context, network string, kind AddressKind, since time.Time) ([]Address, error)
@@ -131,14 +156,11 @@ type Reader interface {
 		now time.Time,
 		limit int,
 	) ([]Address, error)
-
-	DustReader
-
+	// DepositAddress returns a deposit address of an owner, or fault.NotFound when the owner has none of
+	// this id.
 	DepositAddress(ctx context.Context, owner event.Owner, id string) (DepositAddress, error)
+	// DepositAddresses returns a page, newest first.
 	DepositAddresses(ctx context.Context, f DepositFilter) ([]DepositAddress, error)
-
-	// InvoiceSettings returns the settings of an account, or fault.NotFound.
-	InvoiceSettings(ctx context.Context, accountID string) (Settings, error)
 }
 
 // DustReader reads transfers that are too small to be payments.
@@ -146,7 +168,7 @@ type DustReader interface {
 	// DustOf returns the sums of all assets at these addresses of a network, in any order.
 	DustOf(ctx context.Context, network string, addresses []chain.Address) ([]Dust, error)
 	// DustTransfers returns up to limit transfers of an asset to an address, lowest block and then hash
-	// first; 0 is no limit.
+	// first.
 	DustTransfers(
 		ctx context.Context,
 		network string,
@@ -154,15 +176,16 @@ type DustReader interface {
 		assetID string,
 		limit int,
 	) ([]DustTransfer, error)
-	// DustByHash returns the transfers of a network whose transaction is one of these.
+	// DustByHash returns the transfers of a network whose transaction is one of these, in any order.
 	DustByHash(ctx context.Context, network string, hashes []string) ([]DustTransfer, error)
-	// DustAbove returns the transfers of a network in blocks above a height.
+	// DustAbove returns the transfers of a network in blocks above a height, in any order.
 	DustAbove(ctx context.Context, network string, height uint64) ([]DustTransfer, error)
 }
 
 // Tx is everything one operation of this package may touch.
 type Tx interface {
 	Reader
+	Writer
 	scan.Tx
 	event.Appender
 	// OwnTransactions is that of send.Reader: which of the hashes are transactions of ours, and of
@@ -170,6 +193,10 @@ type Tx interface {
 	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]wallet.Kind, error)
 	// OutgoingByHash is that of wallet.Reader: which of the hashes took something from an address of ours.
 	OutgoingByHash(ctx context.Context, network string, hashes []string) ([]wallet.Outgoing, error)
+}
+
+// Writer writes what this package stores.
+type Writer interface {
 	PutInvoice(ctx context.Context, inv *Invoice) error
 	PutPayments(ctx context.Context, payments ...*Payment) error
 	PutDepositAddress(ctx context.Context, d *DepositAddress) error
@@ -180,10 +207,11 @@ type Tx interface {
 	PutDust(ctx context.Context, d *Dust) error
 	// PutDustTransfer stores a transfer; fault.Duplicate when it is stored already.
 	PutDustTransfer(ctx context.Context, d DustTransfer) error
+	// DeleteDustTransfer deletes a transfer; an absent one is no error.
 	DeleteDustTransfer(ctx context.Context, network string, key TransferKey) error
 	// ReserveNumbers takes n consecutive numbers from a counter and returns the first; counters
-	// start at first. It is called in transactions of its own, so that creations never queue on one
-	// row.
+	// start at first. A transaction that does not commit takes none. It is called in transactions of its
+	// own, so that creations never queue on one row.
 	ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error)
 }
 

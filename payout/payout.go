@@ -125,11 +125,12 @@ type Settings struct {
 
 // Filter selects payouts for a list.
 type Filter struct {
-	Owner                       event.Owner
-	Statuses                    []Status
-	Networks                    []string
+	Owner    event.Owner
+	Statuses []Status
+	Networks []string
+	// Q matches the beginning of the transaction hash, the destination or the id, without case.
 	Q                           string
-	CreatedAfter, CreatedBefore time.Time
+	CreatedAfter, CreatedBefore time.Time // inclusive, exclusive; zero: open
 	After                       string
 	Limit                       int
 }
@@ -139,21 +140,28 @@ type RefundFilter struct {
 	Owner                       event.Owner
 	Statuses                    []RefundStatus
 	InvoiceID, PaymentID        string
-	CreatedAfter, CreatedBefore time.Time
+	CreatedAfter, CreatedBefore time.Time // inclusive, exclusive; zero: open
 	After                       string
 	Limit                       int
 }
 
 // Reader is what this package reads.
 type Reader interface {
+	// Payout returns a payout of an owner, or fault.NotFound when the owner has none of this id.
 	Payout(ctx context.Context, owner event.Owner, id string) (Payout, error)
+	// PayoutByID is Payout for callers who know no owner.
 	PayoutByID(ctx context.Context, id string) (Payout, error)
+	// Payouts returns a page, newest first.
 	Payouts(ctx context.Context, f Filter) ([]Payout, error)
 	// PayoutsSince counts payouts of an owner, refunds left out, that were created at or after t.
 	PayoutsSince(ctx context.Context, owner event.Owner, t time.Time) (int, error)
+	// Refund returns a refund of an owner, or fault.NotFound when the owner has none of this id.
 	Refund(ctx context.Context, owner event.Owner, id string) (Refund, error)
+	// RefundByID is Refund for callers who know no owner.
 	RefundByID(ctx context.Context, id string) (Refund, error)
+	// Refunds returns a page, newest first.
 	Refunds(ctx context.Context, f RefundFilter) ([]Refund, error)
+	// PayoutSettings returns the settings of an account, or fault.NotFound.
 	PayoutSettings(ctx context.Context, accountID string) (Settings, error)
 }
 
@@ -163,7 +171,9 @@ type Tx interface {
 	wallet.Tx
 	PutPayout(ctx context.Context, p *Payout) error
 	PutRefund(ctx context.Context, r *Refund) error
-	// LockAccount makes operations with a limit over several rows of one account queue up.
+	// LockAccount locks the row of an account, of both modes, until the transaction ends, or returns
+	// fault.NotFound. Transactions that lock one account run one after the other, and each sees what
+	// the one before it committed. It locks nothing else, and changes nothing.
 	LockAccount(ctx context.Context, accountID string) error
 }
 

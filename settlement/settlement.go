@@ -206,18 +206,20 @@ type Filter struct {
 	Networks                    []string
 	PaymentID, InvoiceID        string
 	DepositAddressID            string
-	CreatedAfter, CreatedBefore time.Time
+	CreatedAfter, CreatedBefore time.Time // inclusive, exclusive; zero: open
 	After                       string
 	Limit                       int
 }
 
 // Reader is what this package reads.
 type Reader interface {
+	// Settlement returns a settlement of an owner, or fault.NotFound when the owner has none of this id.
 	Settlement(ctx context.Context, owner event.Owner, id string) (Settlement, error)
-	// SettlementsByID returns those that exist, oldest first.
+	// SettlementsByID returns those that exist, each once, oldest first.
 	SettlementsByID(ctx context.Context, ids []string) ([]Settlement, error)
 	// SettlementsOfPayments returns the settlements of these payments, in any order.
 	SettlementsOfPayments(ctx context.Context, paymentIDs []string) ([]Settlement, error)
+	// Settlements returns a page, newest first.
 	Settlements(ctx context.Context, f Filter) ([]Settlement, error)
 	// DueSettlements returns pending, held and self-healing failed ones of a network with DueAt ≤
 	// now, oldest first.
@@ -229,22 +231,27 @@ type Reader interface {
 		address chain.Address,
 		assetID string,
 	) ([]Settlement, error)
+	// Sweep returns a sweep, or fault.NotFound.
 	Sweep(ctx context.Context, id string) (Sweep, error)
-	// LiveReleases returns releases of a network that are not done, oldest first.
+	// LiveSweeps returns sweeps of a network that are not done, oldest first.
 	LiveSweeps(ctx context.Context, network string, limit int) ([]Sweep, error)
 	// SettlementSettings returns the settings of an account, or fault.NotFound.
 	SettlementSettings(ctx context.Context, accountID string) (Settings, error)
 }
 
-// Tx is everything one operation of this package may touch. Carry and Residue lock their row.
+// Tx is everything one operation of this package may touch.
 type Tx interface {
 	Reader
 	wallet.Tx
 	PutSettlements(ctx context.Context, s ...*Settlement) error
 	PutSweep(ctx context.Context, r *Sweep) error
-	Carry(ctx context.Context, owner event.Owner, network string) (CarriedFee, error)
+	// Carry returns the fee carried for an owner on a network and locks its row until the transaction
+	// ends; ok is false, and the record zero, when there is none.
+	Carry(ctx context.Context, owner event.Owner, network string) (c CarriedFee, ok bool, err error)
 	PutCarry(ctx context.Context, c *CarriedFee) error
-	Residue(ctx context.Context, network string, address chain.Address) (Residue, error)
+	// Residue returns the residue at an address and locks its row until the transaction ends; ok is
+	// false, and the record zero, when there is none.
+	Residue(ctx context.Context, network string, address chain.Address) (r Residue, ok bool, err error)
 	PutResidue(ctx context.Context, r *Residue) error
 }
 

@@ -7,17 +7,30 @@
 //
 //   - Update runs the closure in one transaction and commits when it returns nil; on an error, a
 //     panic or a cancelled context nothing of it remains. Writes may be buffered, but every read
-//     inside the closure sees them. The closure may be run again after a conflict; an
-//     implementation gives up after a bounded number of tries with fault.Conflict.
+//     inside the closure sees them.
+//   - A closure runs again when it ends in fault.Conflict, whether the store found the conflict or the
+//     closure returned it, wrapped or not. An implementation gives up after a bounded number of tries
+//     with fault.Conflict. After any other error it does not run again.
+//   - An Update inside a closure, with its context, is refused: fault.State, code update_nested. Reads on
+//     the store inside a closure see what was committed, and do not wait.
 //   - A record with a Version was read at that version; Version 0 means that it must not exist yet.
 //     A Put of any other version fails, at the latest at commit, with fault.Conflict (an existing
 //     record under Version 0 with fault.Duplicate). Put raises the Version in the caller's record;
 //     Update takes the raise back when it rolls back, so that a closure that runs again may put a
 //     record it captured.
 //   - Everything is correct at READ COMMITTED: limits over several rows lock one parent row.
-//   - Lists page by id, newest first, with After exclusive; each is one query by key.
+//   - Lists page by id, newest first, with After exclusive; each is one query by key. A limit of 0 or less
+//     is none, of every list: the domains decide on the size of pages.
+//   - Reads of one record by its id answer fault.NotFound when there is none, or it is another owner's.
+//     Reads of a row that may be absent answer ok instead: then the record is zero, and its first Put has
+//     Version 0.
+//   - Bounds of time include their first moment and exclude their last: CreatedAfter ≤ t < CreatedBefore.
+//     What has a deadline is due, and what is claimed free, at exactly that moment.
+//   - Q matches the beginning of a field, without case; no character of it is special.
+//   - After Close every call answers fault.Unavailable; a second Close does nothing.
 //   - Records come back as they were put: times in UTC with at least millisecond precision, empty slices and
 //     maps may come back nil.
+//   - What is unique beside the records' keys is in docs/write-a-store.md.
 //   - Errors are wrapped and found by errors.Is: fault.NotFound, fault.Duplicate, fault.Conflict,
 //     fault.Unavailable (the database is down, full, read-only or of another schema; the message says which).
 package store
@@ -62,7 +75,8 @@ type Tx interface {
 	// runs the reactions, renders, and calls PutEvents before the commit. A store's own
 	// AppendEvents is PutEvents.
 	PutEvents(ctx context.Context, events ...event.Event) error
-	// EndpointsOf returns the endpoints of an owner that are not disabled: the receivers of an event.
+	// EndpointsOf returns the endpoints of an owner that are not disabled, in any order: the receivers of
+	// an event.
 	EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error)
 }
 
@@ -71,7 +85,8 @@ type Store interface {
 	Reader
 	// Update runs f in one transaction; see the package comment.
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
-	// Close releases what the store opened itself, and nothing that the host passed in.
+	// Close waits for running transactions and releases what the store opened itself, and nothing that the
+	// host passed in.
 	Close() error
 }
 

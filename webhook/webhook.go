@@ -158,9 +158,13 @@ type Reader interface {
 	EventsByID(ctx context.Context, ids []string) ([]event.Event, error)
 	EndpointsByID(ctx context.Context, ids []string) ([]Endpoint, error)
 	DeliveriesByID(ctx context.Context, ids []string) ([]Delivery, error)
+	// WebhookEndpoint returns an endpoint of an owner, or fault.NotFound when the owner has none of this id.
 	WebhookEndpoint(ctx context.Context, owner event.Owner, id string) (Endpoint, error)
+	// WebhookEndpoints returns a page, newest first.
 	WebhookEndpoints(ctx context.Context, f EndpointFilter) ([]Endpoint, error)
+	// Delivery returns a delivery of an owner, or fault.NotFound when the owner has none of this id.
 	Delivery(ctx context.Context, owner event.Owner, id string) (Delivery, error)
+	// Deliveries returns a page, newest first.
 	Deliveries(ctx context.Context, f DeliveryFilter) ([]Delivery, error)
 	// PendingDeliveries counts the pending deliveries of an endpoint.
 	PendingDeliveries(ctx context.Context, endpointID string) (int, error)
@@ -169,15 +173,27 @@ type Reader interface {
 // Tx is everything that one operation of this package may read and write.
 type Tx interface {
 	Reader
+	Writer
+	Pruner
 	lease.Tx
 	event.Appender
+	// LockAccount locks the row of an account, of both modes, until the transaction ends, or returns
+	// fault.NotFound. Transactions that lock one account run one after the other, and each sees what
+	// the one before it committed. It locks nothing else, and changes nothing.
+	LockAccount(ctx context.Context, accountID string) error
+}
+
+// Writer writes endpoints and deliveries.
+type Writer interface {
 	PutEndpoint(ctx context.Context, e *Endpoint) error
+	// DeleteEndpoint deletes an endpoint; an absent one is no error.
 	DeleteEndpoint(ctx context.Context, id string) error
 	PutDeliveries(ctx context.Context, d ...*Delivery) error
 	// ClaimDeliveries gives up to limit due deliveries, at most perEndpoint of one endpoint, to
-	// owner until the given time: pending, NextAttemptAt ≤ now, and not claimed by anybody else at
-	// now. It sets LapsedAt to what ClaimedUntil was, and ClaimedBy, ClaimedUntil and Fence. Rows
-	// locked by another transaction are passed over, not waited for. Oldest NextAttemptAt first.
+	// owner until the given time: pending, NextAttemptAt ≤ now, and ClaimedUntil ≤ now, so that a claim
+	// is over at exactly its end. It sets LapsedAt to what ClaimedUntil was, and ClaimedBy,
+	// ClaimedUntil and Fence. Rows locked by another transaction are passed over, not waited for, where
+	// the database can. Oldest NextAttemptAt and then lowest id first. A limit of 0 or less is none.
 	ClaimDeliveries(
 		ctx context.Context,
 		owner string,
@@ -186,12 +202,15 @@ type Tx interface {
 	) ([]Delivery, error)
 	// FailDeliveries ends all pending deliveries of an endpoint as failed.
 	FailDeliveries(ctx context.Context, endpointID string) error
-	// PruneDeliveries and PruneEvents delete up to limit ended rows created before t and return how many.
+}
+
+// Pruner deletes old rows, the oldest first, up to a limit, and returns how many. Rows created at exactly that
+// time stay. A limit of 0 or less is none.
+type Pruner interface {
+	// PruneDeliveries deletes deliveries that were created before the time and are not pending.
 	PruneDeliveries(ctx context.Context, before time.Time, limit int) (int, error)
+	// PruneEvents deletes events that were created before the time and have no pending delivery.
 	PruneEvents(ctx context.Context, before time.Time, limit int) (int, error)
-	// LockAccount locks an account's row, so that operations with a limit over several of its rows
-	// are serialized.
-	LockAccount(ctx context.Context, accountID string) error
 }
 
 // DB is this package's view of a store.

@@ -40,7 +40,7 @@ type Record struct {
 
 // Reader reads stored answers.
 type Reader interface {
-	// IdempotencyRecord returns the record of a key; ok is false when there is none.
+	// IdempotencyRecord returns the record of a key; ok is false, and r zero, when there is none.
 	IdempotencyRecord(ctx context.Context, k Key) (r Record, ok bool, err error)
 }
 
@@ -56,6 +56,7 @@ type Tx interface {
 	ClaimIdempotencyKey(ctx context.Context, r Record, stale time.Time, wait time.Duration) error
 	// PutIdempotencyAnswer stores the status and the sealed body of a claimed key.
 	PutIdempotencyAnswer(ctx context.Context, r Record) error
-	// PruneIdempotencyKeys deletes up to limit records created before the time and returns their number.
+	// PruneIdempotencyKeys deletes up to limit records created before the time, oldest first, and returns
+	// their number. Those created at exactly that time stay. A limit of 0 or less is none.
 	PruneIdempotencyKeys(ctx context.Context, before time.Time, limit int) (int, error)
 }

@@ -66,12 +66,17 @@ type Retry struct {
 
 // Reader reads what the follower stored.
 type Reader interface {
-	// Cursor returns the cursor of a network; ok is false before its first batch.
-	Cursor(ctx context.Context, network string) (c Cursor, ok bool, err error)
+	CursorReader
 	// Ranges returns up to limit back-fill rows of a network, oldest first.
 	Ranges(ctx context.Context, network string, limit int) ([]Range, error)
 	// Retries returns up to limit retry rows of a network with DueAt ≤ now, oldest first.
 	Retries(ctx context.Context, network string, now time.Time, limit int) ([]Retry, error)
+}
+
+// CursorReader reads how far networks were read.
+type CursorReader interface {
+	// Cursor returns the cursor of a network; ok is false, and c zero, before its first batch.
+	Cursor(ctx context.Context, network string) (c Cursor, ok bool, err error)
 }
 
 // Tx is what the follower asks of a transaction.
@@ -80,8 +85,10 @@ type Tx interface {
 	lease.Tx
 	PutCursor(ctx context.Context, c *Cursor) error
 	PutRange(ctx context.Context, r *Range) error
+	// DeleteRange deletes a row; an absent one is no error.
 	DeleteRange(ctx context.Context, id string) error
 	PutRetry(ctx context.Context, r *Retry) error
+	// DeleteRetry deletes a row; an absent one is no error.
 	DeleteRetry(ctx context.Context, id string) error
 }
 

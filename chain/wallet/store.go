@@ -12,9 +12,18 @@ import (
 
 // Reader reads transactions, wallets, balances and coins.
 type Reader interface {
+	TransactionReader
+	WalletReader
+	CoinReader
+	OutgoingReader
+	scan.CursorReader
+}
+
+// TransactionReader reads transactions of ours.
+type TransactionReader interface {
 	// Transaction returns a transaction, or fault.NotFound.
 	Transaction(ctx context.Context, id string) (Transaction, error)
-	// TransactionsByID returns those that exist, by id.
+	// TransactionsByID returns those that exist, each once, by id.
 	TransactionsByID(ctx context.Context, ids []string) ([]Transaction, error)
 	// TransactionsOf returns the rows of one object, oldest first.
 	TransactionsOf(ctx context.Context, objectID string) ([]Transaction, error)
@@ -27,11 +36,15 @@ type Reader interface {
 	LiveTransactions(ctx context.Context, network string, from chain.Address) ([]Transaction, error)
 	// OwnTransactions returns, of the hashes given, those of attempts of ours, with the row's kind.
 	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]Kind, error)
-	// Wallet returns a wallet; ok is false before its first transaction.
+}
+
+// WalletReader reads wallets and their balances.
+type WalletReader interface {
+	// Wallet returns a wallet; ok is false, and w zero, before its first transaction.
 	Wallet(ctx context.Context, network string, address chain.Address) (w Wallet, ok bool, err error)
 	// FrozenWallets returns up to limit frozen wallets of a network, by address.
 	FrozenWallets(ctx context.Context, network string, limit int) ([]Wallet, error)
-	// Balance returns a wallet's balance row; ok is false when there is none yet.
+	// Balance returns a wallet's balance row; ok is false, and b zero, when there is none yet.
 	Balance(
 		ctx context.Context,
 		network string,
@@ -40,19 +53,28 @@ type Reader interface {
 	) (b Balance, ok bool, err error)
 	// Balances returns every balance row of an owner, by network and asset.
 	Balances(ctx context.Context, owner event.Owner) ([]Balance, error)
-	// BalancesOf returns every balance row of a network, of all owners.
+	// BalancesOf returns every balance row of a network, of all owners, in any order.
 	BalancesOf(ctx context.Context, network string) ([]Balance, error)
-	// Coins returns the unspent coins of an address.
+}
+
+// CoinReader reads coins.
+type CoinReader interface {
+	// Coins returns the unspent coins of an address, in any order.
 	Coins(ctx context.Context, network string, address chain.Address) ([]Coin, error)
-	// CoinsOf returns the outputs of the transactions with these hashes, spent ones included.
+	// CoinsOf returns the outputs of the transactions with these hashes, spent ones included, each once, in
+	// any order.
 	CoinsOf(ctx context.Context, network string, hashes []string) ([]Coin, error)
-	// UnconfirmedCoins returns the coins that are in no block.
+	// UnconfirmedCoins returns the coins that are in no block, in any order.
 	UnconfirmedCoins(ctx context.Context, network string) ([]Coin, error)
-	// CoinsAbove returns the coins that were made or spent in blocks above a height.
+	// CoinsAbove returns the coins that were made or spent in blocks above a height, in any order.
 	CoinsAbove(ctx context.Context, network string, height uint64) ([]Coin, error)
-	// OutgoingByKey returns the rows of a network with these keys (chain.Spend.Key).
+}
+
+// OutgoingReader reads what the blocks took from addresses of ours.
+type OutgoingReader interface {
+	// OutgoingByKey returns the rows of a network with these keys (chain.Spend.Key), in any order.
 	OutgoingByKey(ctx context.Context, network string, keys []string) ([]Outgoing, error)
-	// OutgoingByHash returns the rows of a network of transactions with these hashes.
+	// OutgoingByHash returns the rows of a network of transactions with these hashes, in any order.
 	OutgoingByHash(ctx context.Context, network string, hashes []string) ([]Outgoing, error)
 	// OutgoingOf returns the rows of an address, lowest block and then key first: up to limit rows in
 	// blocks at or above a height.
@@ -63,7 +85,7 @@ type Reader interface {
 		from uint64,
 		limit int,
 	) ([]Outgoing, error)
-	// OutgoingAbove returns the rows of a network in blocks above a height.
+	// OutgoingAbove returns the rows of a network in blocks above a height, in any order.
 	OutgoingAbove(ctx context.Context, network string, height uint64) ([]Outgoing, error)
 	// UnrecordedOutgoing returns the Unrecorded rows of a network that nobody has acknowledged or that are
 	// in blocks made at or after a time, lowest block and then key first; of one address unless it is empty.
@@ -73,8 +95,6 @@ type Reader interface {
 		address chain.Address,
 		since time.Time,
 	) ([]Outgoing, error)
-	// Cursor returns how far a network was read.
-	Cursor(ctx context.Context, network string) (c scan.Cursor, ok bool, err error)
 }
 
 // Tx reads and writes all that one operation on transactions may touch. The …ForUpdate reads lock the row.
@@ -96,8 +116,10 @@ type Tx interface {
 	) (b Balance, ok bool, err error)
 	PutBalance(ctx context.Context, b *Balance) error
 	PutCoin(ctx context.Context, c *Coin) error
+	// DeleteCoin deletes a coin; an absent one is no error.
 	DeleteCoin(ctx context.Context, network string, outpoint chain.Outpoint) error
 	PutOutgoing(ctx context.Context, o *Outgoing) error
+	// DeleteOutgoing deletes a row; an absent one is no error.
 	DeleteOutgoing(ctx context.Context, network, key string) error
 }
 

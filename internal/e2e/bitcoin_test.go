@@ -511,7 +511,7 @@ func reorganiseBitcoin(t *testing.T, node harness) {
 		}
 
 		must(t, s.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
-			r, err := tx.Residue(ctx, s.slug, inv.Options[0].Address)
+			r, _, err := tx.Residue(ctx, s.slug, inv.Options[0].Address)
 			if !r.Amount.IsZero() || !r.Owed.IsZero() {
 				t.Errorf("the books say that %s are left at the address, or %s owed", r.Amount, r.Owed)
 			}

@@ -287,7 +287,7 @@ const pruneClaims = `DELETE FROM {idempotency_keys} WHERE (account_id, livemode,
 		WHERE created_at < ? ORDER BY created_at LIMIT ?)`
 
 func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := tx.execNow(ctx, pruneClaims, before, int64(limit))
+	n, err := tx.execNow(ctx, pruneClaims, before, rowLimit(limit))
 	return int(n), err
 }
 

@@ -3,6 +3,7 @@ package sqlstore
 // This file builds the conditions of lists.
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,6 +47,15 @@ func (q *query) statement(columns, from, order string, limit int) (string, []any
 	}
 
 	return strings.Join(branches, " UNION ALL ") + end, append(all, args[len(q.args):]...)
+}
+
+// rowLimit returns the argument of LIMIT: a limit of 0 or less is none.
+func rowLimit(limit int) int64 {
+	if limit <= 0 {
+		return math.MaxInt64
+	}
+
+	return int64(limit)
 }
 
 // has adds a condition.

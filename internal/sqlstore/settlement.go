@@ -203,36 +203,24 @@ func (tx *transaction) PutSweep(ctx context.Context, r *settlement.Sweep) error 
 	return put(ctx, tx, sweeps, r)
 }
 
-// Carry returns a row of Version 0 when there is none yet.
 func (tx *transaction) Carry(
 	ctx context.Context,
 	owner event.Owner,
 	network string,
-) (settlement.CarriedFee, error) {
-	c, ok, err := look(ctx, &tx.reader, carryTable, true, owner.AccountID, owner.Livemode, network)
-	if !ok {
-		c.Owner, c.Network = owner, network
-	}
-
-	return c, err
+) (settlement.CarriedFee, bool, error) {
+	return look(ctx, &tx.reader, carryTable, true, owner.AccountID, owner.Livemode, network)
 }
 
 func (tx *transaction) PutCarry(ctx context.Context, c *settlement.CarriedFee) error {
 	return put(ctx, tx, carryTable, c)
 }
 
-// Residue returns a row of Version 0 when there is none yet.
 func (tx *transaction) Residue(
 	ctx context.Context,
 	network string,
 	address chain.Address,
-) (settlement.Residue, error) {
-	r, ok, err := look(ctx, &tx.reader, residues, true, network, string(address))
-	if !ok {
-		r.Network, r.Address = network, address
-	}
-
-	return r, err
+) (settlement.Residue, bool, error) {
+	return look(ctx, &tx.reader, residues, true, network, string(address))
 }
 
 func (tx *transaction) PutResidue(ctx context.Context, r *settlement.Residue) error {

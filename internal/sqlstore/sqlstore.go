@@ -61,8 +61,9 @@ type Store struct {
 	writer chan *session
 	group  group
 
-	closing sync.Once
-	closed  error
+	closing  sync.Once
+	isClosed atomic.Bool
+	closed   error
 }
 
 var _ store.Store = (*Store)(nil)
@@ -103,9 +104,12 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Close releases what the store opened itself, when the last transaction has ended.
+// Close releases what the store opened itself, when the last transaction has ended. Later calls fail with
+// fault.Unavailable.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
+		s.isClosed.Store(true)
+
 		if s.writer != nil {
 			if c := <-s.writer; c != nil {
 				c.close()
@@ -230,8 +234,13 @@ func (s *Store) explain(ctx context.Context, err error, doing string) error {
 	return Explain(s.dialect.Explain, err, doing)
 }
 
-// ready checks, until it succeeds once, that the database's schema is the expected version.
+// ready checks that the store is open and, until it succeeds once, that the database's schema is the expected
+// version.
 func (s *Store) ready(ctx context.Context) error {
+	if s.isClosed.Load() {
+		return fault.New(fault.Unavailable, "store_closed", "the store is closed")
+	}
+
 	if s.fits.Load() || s.dialect.SchemaVersion == nil {
 		return ctx.Err()
 	}

@@ -129,7 +129,7 @@ const pruneEvents = `DELETE FROM {events} WHERE id IN (SELECT id FROM {events} e
 	ORDER BY created_at LIMIT ?)`
 
 func (tx *transaction) PruneEvents(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := tx.execNow(ctx, pruneEvents, before, int64(limit))
+	n, err := tx.execNow(ctx, pruneEvents, before, rowLimit(limit))
 	return int(n), err
 }
 
@@ -285,6 +285,6 @@ const pruneDeliveries = `DELETE FROM {deliveries} WHERE id IN
 	(SELECT id FROM {deliveries} WHERE status <> 'pending' AND created_at < ? ORDER BY created_at LIMIT ?)`
 
 func (tx *transaction) PruneDeliveries(ctx context.Context, before time.Time, limit int) (int, error) {
-	n, err := tx.execNow(ctx, pruneDeliveries, before, int64(limit))
+	n, err := tx.execNow(ctx, pruneDeliveries, before, rowLimit(limit))
 	return int(n), err
 }

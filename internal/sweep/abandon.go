@@ -145,7 +145,7 @@ func unconfirmedIDs(r *settlement.Sweep) []string {
 
 // returnCarryTx adds amount (native base units) to the fee that waits for a later release.
 func returnCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Sweep, amount chain.Amount) error {
-	row, err := tx.Carry(ctx, r.Owner, r.Network)
+	row, err := lockCarry(ctx, tx, r.Owner, r.Network)
 	if err != nil {
 		return err
 	}

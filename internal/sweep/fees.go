@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -225,7 +226,7 @@ func (w *sweepUpdate) updateCarry(ctx context.Context, f func(chain.Amount) chai
 		return nil
 	}
 
-	row, err := w.tx.Carry(ctx, w.release.Owner, w.release.Network)
+	row, err := lockCarry(ctx, w.tx, w.release.Owner, w.release.Network)
 	if err != nil {
 		return err
 	}
@@ -238,4 +239,19 @@ func (w *sweepUpdate) updateCarry(ctx context.Context, f func(chain.Amount) chai
 	row.Amount = amount
 
 	return w.tx.PutCarry(ctx, &row)
+}
+
+// lockCarry locks and returns the fee carried for an owner on a network; a new record when there is none.
+func lockCarry(
+	ctx context.Context,
+	tx settlement.Tx,
+	owner event.Owner,
+	network string,
+) (settlement.CarriedFee, error) {
+	row, ok, err := tx.Carry(ctx, owner, network)
+	if !ok {
+		row = settlement.CarriedFee{Owner: owner, Network: network}
+	}
+
+	return row, err
 }

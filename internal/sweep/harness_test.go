@@ -459,7 +459,7 @@ func (w *harness) residue(of chain.Party) (amount chain.Amount) {
 	w.t.Helper()
 
 	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
-		r, err := tx.Residue(ctx, network, of.Address)
+		r, _, err := tx.Residue(ctx, network, of.Address)
 		amount = r.Amount
 
 		return err
@@ -476,7 +476,7 @@ func (w *harness) owed(of chain.Party) (amount chain.Amount) {
 	w.t.Helper()
 
 	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
-		r, err := tx.Residue(ctx, network, of.Address)
+		r, _, err := tx.Residue(ctx, network, of.Address)
 		amount = r.Owed
 
 		return err

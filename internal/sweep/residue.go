@@ -92,7 +92,7 @@ func addResidue(
 		return nil
 	}
 
-	row, err := tx.Residue(ctx, network, address)
+	row, err := lockResidue(ctx, tx, network, address)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func residueAt(
 	n chain.Network,
 	address chain.Address,
 ) (settlement.Residue, error) {
-	residue, err := tx.Residue(ctx, n.Slug, address)
+	residue, err := lockResidue(ctx, tx, n.Slug, address)
 	if err != nil {
 		return residue, err
 	}
@@ -229,4 +229,19 @@ func paysNetworkFee(t wallet.Transaction, address chain.Address) bool {
 	}
 
 	return t.Order.From.Address == address
+}
+
+// lockResidue locks and returns the residue at an address; a new record when there is none.
+func lockResidue(
+	ctx context.Context,
+	tx settlement.Tx,
+	network string,
+	address chain.Address,
+) (settlement.Residue, error) {
+	row, ok, err := tx.Residue(ctx, network, address)
+	if !ok {
+		row = settlement.Residue{Network: network, Address: address}
+	}
+
+	return row, err
 }

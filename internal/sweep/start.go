@@ -123,7 +123,7 @@ func (p *planningRun) carryAndResidue(
 	at chain.Address,
 ) (carry settlement.CarriedFee, residue settlement.Residue, err error) {
 	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
-		if carry, err = tx.Carry(ctx, owner, p.network.Slug); err != nil {
+		if carry, err = lockCarry(ctx, tx, owner, p.network.Slug); err != nil {
 			return err
 		}
 
@@ -213,7 +213,7 @@ func (p *planningRun) lockPlanned(
 		return nil, settlement.CarriedFee{}, err
 	}
 
-	nowCarry, err := tx.Carry(ctx, r.Owner, r.Network)
+	nowCarry, err := lockCarry(ctx, tx, r.Owner, r.Network)
 	if err != nil || nowCarry.Amount != carry.Amount {
 		return nil, settlement.CarriedFee{}, err
 	}

@@ -28,8 +28,8 @@ type Lease struct {
 
 // Tx is the transaction that lease operations run in.
 type Tx interface {
-	// Lease returns the lease of a name and locks its row until the transaction ends; ok is false
-	// when there is none.
+	// Lease returns the lease of a name and locks its row until the transaction ends; ok is false,
+	// and l zero, when there is none.
 	Lease(ctx context.Context, name string) (l Lease, ok bool, err error)
 	// PutLease stores a lease under its name, and replaces any that exists.
 	PutLease(ctx context.Context, l Lease) error

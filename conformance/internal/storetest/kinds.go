@@ -262,8 +262,7 @@ var settlementKinds = []recordKind{
 		},
 		store: store.Tx.PutCarry,
 		read: func(ctx context.Context, tx store.Tx, c *settlement.CarriedFee) (settlement.CarriedFee, error) {
-			got, err := tx.Carry(ctx, c.Owner, c.Network)
-			return orMissing(got, got.Version != 0, err)
+			return orMissing(tx.Carry(ctx, c.Owner, c.Network))
 		},
 		versionOf: func(c *settlement.CarriedFee) *int64 { return &c.Version },
 	},
@@ -272,8 +271,7 @@ var settlementKinds = []recordKind{
 		setKey: func(r *settlement.Residue, n int) { r.Network, r.Address = "net", chain.Address(recordID(n)) },
 		store:  store.Tx.PutResidue,
 		read: func(ctx context.Context, tx store.Tx, r *settlement.Residue) (settlement.Residue, error) {
-			got, err := tx.Residue(ctx, r.Network, r.Address)
-			return orMissing(got, got.Version != 0, err)
+			return orMissing(tx.Residue(ctx, r.Network, r.Address))
 		},
 		versionOf: func(r *settlement.Residue) *int64 { return &r.Version },
 	},

@@ -41,6 +41,7 @@ type listSuite interface {
 	testFilters(t *testing.T, st store.Store)
 	testPages(t *testing.T, st store.Store)
 	testOwners(t *testing.T, st store.Store)
+	testLimits(t *testing.T, st store.Store)
 }
 
 // listSuites returns the suites of all lists.
@@ -321,8 +322,8 @@ func single[T any](
 	return func(tx store.Tx, ctx context.Context, record *T) error { return put(tx, ctx, record) }
 }
 
-// rangeStart and rangeEnd bound the filters by time.
-var rangeStart, rangeEnd = timeAt(30), timeAt(80)
+// rangeStart and rangeEnd bound the filters by time: exactly those of two records of the second owner.
+var rangeStart, rangeEnd = timeAt(31), timeAt(79)
 
 func inRange(at time.Time) bool { return !at.Before(rangeStart) && at.Before(rangeEnd) }
 

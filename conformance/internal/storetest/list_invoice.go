@@ -18,7 +18,7 @@ var invoiceList = listOf[invoice.Invoice, invoice.Filter]{
 			Owner:         owner,
 			CreatedAt:     timeAt(n),
 			Status:        cycle(n, invoice.Open, invoice.Paid, invoice.Expired),
-			OrderID:       cycle(n, "", "Order-1", "order-12", "Änder_%", "x"),
+			OrderID:       cycle(n, "", "Order-1", "order-12", "Änder_%", "see Order-1", "x-Änder_%", "x"),
 			CustomerEmail: fmt.Sprintf("Person%d@Example.com", n%7),
 		}
 		for _, network := range cycle(n, []string{"a"}, []string{"a", "b"}, []string{"b", "c", "b"}, nil) {

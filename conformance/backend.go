@@ -1,0 +1,62 @@
+package conformance
+
+import (
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/conformance/internal/backendtest"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/kv"
+)
+
+// Backends opens the backends that TestBackend tests.
+type Backends struct {
+	// Open opens the backend whose files are in a directory, which is empty at first.
+	Open func(dir string) (kv.Backend, error)
+	// Volatile says that nothing outlives Close: no reopening and no crash is tested.
+	Volatile bool
+}
+
+// TestBackend tests a backend against the guarantees of kv.Backend, and then TestStore on the store that
+// kv.Open makes of it:
+//
+//   - Values: what is put is got, replaced and deleted, up to the sizes that the store needs.
+//   - Order: scans in both directions, between all bounds, with the transaction's own writes.
+//   - Rollback: nothing remains of a closure that fails or panics.
+//   - Isolation: a View is a snapshot, also inside an Update.
+//   - Conflict: goroutines that read and write the same keys end as if they had run in turns.
+//   - Reopen, Crash: what was committed is there after Close, and after the process was killed.
+//
+// Crash starts the test binary again with -test.run for this test, and kills it.
+func TestBackend(t *testing.T, backends Backends) {
+	if backendtest.Child(t, backends.Open) {
+		return
+	}
+
+	backendtest.Run(t, backends.Open)
+
+	if !backends.Volatile {
+		backendtest.Durability(t, backends.Open)
+	}
+
+	t.Run("Store", func(t *testing.T) {
+		TestStore(t, func(t *testing.T) store.Store {
+			backend, err := backends.Open(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			st, err := kv.Open(t.Context(), backend)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			t.Cleanup(func() {
+				if err := st.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+
+			return st
+		})
+	})
+}

@@ -1,0 +1,216 @@
+package kv
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// reader reads the records: those committed, or those that a transaction sees.
+type reader struct {
+	view func(ctx context.Context, f func(Reader) error) error
+}
+
+// get returns the record of an id, or fault.NotFound when there is none or may returns false.
+func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func(*T) bool) (T, error) {
+	record, ok, err := try(ctx, r, t, t.at(id))
+	if err == nil && (!ok || may != nil && !may(&record)) {
+		err = fault.Missing(t.object, id)
+	}
+
+	if err != nil {
+		var none T
+		return none, err
+	}
+
+	return record, nil
+}
+
+// try returns the record under a storage key; ok is false when there is none.
+func try[T any](ctx context.Context, r *reader, t *table[T], at key) (record T, ok bool, err error) {
+	err = r.view(ctx, func(b Reader) error {
+		found, err := t.load(b, at)
+		if err == nil && found != nil {
+			record, ok = *t.clone(found), true
+		}
+
+		return err
+	})
+
+	return record, ok, err
+}
+
+// several returns the records under those storage keys that exist, each once, lowest key first.
+func several[T any](ctx context.Context, r *reader, t *table[T], keys []key) (out []T, err error) {
+	found := map[string]*T{}
+
+	err = r.view(ctx, func(b Reader) error {
+		for _, at := range keys {
+			record, err := t.load(b, at)
+			if err != nil {
+				return err
+			}
+
+			if record != nil {
+				found[string(at)] = record
+			}
+		}
+
+		for _, at := range slices.Sorted(maps.Keys(found)) {
+			out = append(out, *t.clone(found[at]))
+		}
+
+		return nil
+	})
+
+	return out, err
+}
+
+// byID returns the storage keys of some ids.
+func (t *table[T]) byID(ids []string) []key {
+	keys := make([]key, len(ids))
+	for i, id := range ids {
+		keys[i] = t.at(id)
+	}
+
+	return keys
+}
+
+// placesOf returns the storage keys of a network's hashes and the like.
+func placesOf[T any](t *table[T], network string, values []string) []key {
+	keys := make([]key, len(values))
+	for i, v := range values {
+		keys[i] = t.at(network, v)
+	}
+
+	return keys
+}
+
+// each returns the prefixes of a network's hashes, addresses and the like.
+func each[S ~string](network string, values []S) []key {
+	keys := make([]key, len(values))
+	for i, v := range values {
+		keys[i] = keyOf(network, string(v))
+	}
+
+	return keys
+}
+
+// window selects and orders the records under a prefix of an index.
+type window[T any] struct {
+	descending bool
+	// from and to bound what follows the prefix: at or above from, below to. nil: no bound.
+	from, to key
+	match    func(*T) bool // nil: all
+	limit    int           // 0 or less: no limit
+}
+
+// page returns the window of a list: newest first, after an id.
+func page[T any](after string, limit int, match func(*T) bool) window[T] {
+	w := window[T]{descending: true, limit: limit, match: match}
+	if after != "" {
+		w.to = keyOf(after)
+	}
+
+	return w
+}
+
+// list returns the records under a prefix of an index.
+func list[T any](ctx context.Context, r *reader, ix *index[T], prefix key, w window[T]) (out []T, err error) {
+	return among(ctx, r, ix, []key{prefix}, w)
+}
+
+// among returns the records under each of some prefixes of an index, the prefixes once and in order.
+func among[T any](
+	ctx context.Context,
+	r *reader,
+	ix *index[T],
+	prefixes []key,
+	w window[T],
+) (out []T, err error) {
+	prefixes = slices.CompactFunc(slices.SortedFunc(slices.Values(prefixes), bytes.Compare), bytes.Equal)
+
+	err = r.view(ctx, func(b Reader) error {
+		out = nil
+
+		for _, prefix := range prefixes {
+			if err := ix.scan(
+				b,
+				prefix,
+				w,
+				func(record *T) { out = append(out, *ix.of.clone(record)) },
+			); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+
+	return out, err
+}
+
+// count returns how many entries of an index a window selects.
+func count[T any](ctx context.Context, r *reader, ix *index[T], prefix key, w window[T]) (n int, err error) {
+	err = r.view(ctx, func(b Reader) error {
+		n = 0
+		from, to := ix.bounds(prefix, w)
+
+		return b.Scan(from, to, false, func(_, _ []byte) bool { n++; return true })
+	})
+
+	return n, err
+}
+
+// bounds returns the storage keys between which the entries of a window are.
+func (ix *index[T]) bounds(prefix key, w window[T]) (from, to key) {
+	all := slices.Concat(ix.prefix, prefix)
+
+	from, to = slices.Concat(all, w.from), after(all)
+	if w.to != nil {
+		to = slices.Concat(all, w.to)
+	}
+
+	return from, to
+}
+
+// scan calls found with the records of a window. They are the backend's: found copies what it keeps.
+func (ix *index[T]) scan(b Reader, prefix key, w window[T], found func(*T)) error {
+	var (
+		failed   error
+		taken    int
+		from, to = ix.bounds(prefix, w)
+	)
+
+	err := b.Scan(from, to, w.descending, func(at, value []byte) bool {
+		if ix.columns != nil {
+			at = value
+		}
+
+		record, err := ix.of.load(b, at)
+		if err == nil && record == nil {
+			err = fault.New(
+				fault.Unavailable, "index_damaged", "an index names a %s that does not exist", ix.of.object,
+			)
+		}
+
+		if err != nil {
+			failed = err
+			return false
+		}
+
+		if w.match == nil || w.match(record) {
+			found(record)
+
+			taken++
+		}
+
+		return w.limit <= 0 || taken < w.limit
+	})
+
+	return cmp.Or(failed, err)
+}
