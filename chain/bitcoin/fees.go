@@ -110,9 +110,10 @@ func (c *rpcCall) relayRates(node *endpoint) (feeRates, error) {
 	return rates, nil
 }
 
-// estimatedRate returns the rate in an answer of estimatesmartfee; 0 when the node has no estimate.
+// estimatedRate returns the rate in an answer of estimatesmartfee; 0 when the node has no estimate. btcd has
+// no such method, and Bitcoin Core refuses it while it relays no transactions (-blocksonly).
 func (c *rpcCall) estimatedRate(node *endpoint) (int64, error) {
-	if failover.RefusedWith(c.err, codeNoMethod) { // btcd cannot estimate
+	if failover.RefusedWith(c.err, codeNoMethod, codeInternal) {
 		return 0, nil
 	}
 
