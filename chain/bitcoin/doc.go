@@ -15,8 +15,8 @@
 //
 // Answers of nodes are verified. A block must have the hash and the proof of work of its header. Its
 // transactions are decoded from their bytes and must have the header's Merkle root, their witnesses the
-// commitment of the coinbase (BIP-141). That a header's target is the one that its chain asks for is not
-// checked. A node with another genesis block is not used. An answer that cannot be verified is
+// commitment of the coinbase (BIP-141), which begins with their height (BIP-34). Their target is the parent's,
+// or at a change at most four times easier. A node with another genesis block is not used. An answer that cannot be verified is
 // fault.Unavailable.
 //
 // What a node says about a hash is a hint of where to look: Status and Transaction report a transaction as
