@@ -37,6 +37,7 @@ var _ interface {
 	chain.Deriver
 	chain.URIBuilder
 	chain.FeeEstimator
+	chain.FeeChecker
 	chain.Sender
 	chain.Batcher
 	chain.Sweeper

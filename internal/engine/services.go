@@ -87,6 +87,8 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 		Foreign:   e.config.Foreign,
 		Epoch:     e.config.Epoch,
 		IsRead:    e.reading.isRead,
+
+		ReplaceAfter: e.config.ReplaceAfter,
 	})
 }
 
