@@ -51,7 +51,7 @@ func TestReplacedOnlyWhenTheMarketMoved(t *testing.T) {
 
 	node.enough = false
 
-	k.wait(time.Minute)
+	k.wait(time.Hour)
 
 	if got := k.get(id); len(got.Attempts) != 2 {
 		t.Errorf("%d attempts after the estimate rose", len(got.Attempts))
