@@ -207,10 +207,16 @@ func (d *Driver) verifyBlock(
 	for i, tx := range txs {
 		id := tx.TxHash().String()
 
-		out.Transfers = append(out.Transfers, d.transfers(tx, id, d.senderOf(block.Txs[i]))...)
-		if i > 0 { // the coinbase transaction spends nothing
+		transfers := d.transfers(tx, id, d.senderOf(block.Txs[i]))
+		if i > 0 {
 			out.Spent = append(out.Spent, spendsOf(tx, id)...)
+		} else { // the coinbase transaction spends nothing
+			for at := range transfers {
+				transfers[at].Locked = coinbaseMaturity
+			}
 		}
+
+		out.Transfers = append(out.Transfers, transfers...)
 	}
 
 	return out, header, nil

@@ -31,7 +31,7 @@ var faultRows = []faultRow{
 	{row: 47, open: true, rule: ruleProgress, kinds: []Kind{DeadNode}},
 	{row: 48, open: false, rule: ruleFailed},
 	{row: 49, open: true, rule: ruleFair},
-	{row: 50, open: true, rule: ruleSpendable},
+	{row: 50, open: false, rule: ruleSpendable},
 	{row: 51, open: false, rule: ruleProgress, kinds: []Kind{LagFar}},
 	{row: 61, open: false, rule: ruleFrozen},
 	{row: 0, open: true, rule: ruleReleased, everywhere: true},
