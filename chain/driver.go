@@ -123,6 +123,13 @@ type FeeChecker interface {
 	PaysEnough(ctx context.Context, signed Signed) (bool, error)
 }
 
+// InputPricer prices the inputs of transactions, on networks that spend outputs.
+type InputPricer interface {
+	// InputFees returns what spending each coin adds to the network fee now, in base units of the native
+	// coin, rounded up. A coin that cannot be spent is fault.Invalid.
+	InputFees(ctx context.Context, coins []Coin) ([]Amount, error)
+}
+
 // Nonces reads the account sequence number of networks that have one (EVM).
 type Nonces interface {
 	// Nonce returns how many transactions of the address are in blocks up to the tip: the next free nonce

@@ -119,6 +119,7 @@ var _ interface {
 	chain.URIBuilder
 	chain.FeeEstimator
 	chain.FeeChecker
+	chain.InputPricer
 	chain.Sender
 	chain.Batcher
 	chain.Bumper

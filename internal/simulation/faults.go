@@ -30,7 +30,7 @@ var faultRows = []faultRow{
 	{row: 46, open: true, rule: ruleProgress, kinds: []Kind{StepClock}},
 	{row: 47, open: true, rule: ruleProgress, kinds: []Kind{DeadNode}},
 	{row: 48, open: false, rule: ruleFailed},
-	{row: 49, open: true, rule: ruleFair},
+	{row: 49, open: false, rule: ruleFair},
 	{row: 50, open: false, rule: ruleSpendable},
 	{row: 51, open: false, rule: ruleProgress, kinds: []Kind{LagFar}},
 	{row: 61, open: false, rule: ruleFrozen},
