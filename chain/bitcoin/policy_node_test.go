@@ -6,6 +6,9 @@ package bitcoin_test
 
 import (
 	"encoding/base64"
+	"encoding/hex"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -342,4 +345,82 @@ func TestKeyOffTheCurveIsRefused(t *testing.T) {
 		Outputs: []chain.Output{w.output(offCurve, 100_000)},
 	})
 	mustCode(t, "Build", err, fault.Invalid, "destination_not_payable")
+}
+
+// bitcoinjs and the node read 200 transactions as we do: bytes, hash, size, digests and signatures.
+func TestOthersAgreeOnTransactions(t *testing.T) {
+	const transactions = 200
+
+	n := startNode(t, testenv.BitcoindOptions{}).withCoins(t, 1)
+	plain, taproot := newWallet(t, n), newWallet(t, n, func(c *bitcoin.Config) { c.Taproot = true })
+
+	coins := append(plain.split(0, 20, 40_000), taproot.split(0, 20, 40_000)...)
+	to := plain.destinations()
+
+	type output struct {
+		Script string `json:"script"`
+		Value  string `json:"value"`
+	}
+
+	type transaction struct {
+		Hex   string   `json:"hex"`
+		Spent []output `json:"spent"`
+	}
+
+	random := rand.New(rand.NewPCG(22, 0))
+	txs := make([]transaction, transactions)
+	hashes := make([]string, transactions)
+
+	for i := range txs {
+		w, own := plain, coins[:20]
+		if i%2 == 1 {
+			w, own = taproot, coins[20:]
+		}
+
+		order := chain.Order{MaxFee: chain.Units(500_000)}
+		for _, at := range random.Perm(len(own))[:1+random.IntN(6)] {
+			order.Coins = append(order.Coins, own[at])
+		}
+
+		order.From = order.Coins[0].Owner
+
+		for out := range 1 + random.IntN(len(to)) {
+			order.Outputs = append(order.Outputs, w.output(to[out], 1_000+random.Uint64N(4_000)))
+		}
+
+		signed := w.sign(order)
+		w.testAccept(signed)
+
+		hashes[i], txs[i].Hex = signed.TxHash, hex.EncodeToString(signed.Raw)
+
+		for _, in := range signed.Inputs {
+			at := slices.IndexFunc(own, func(c chain.Coin) bool { return c.Outpoint == in })
+
+			var address struct{ ScriptPubKey string }
+			n.must(t, n.Call(t.Context(), &address, "validateaddress", own[at].Owner.Address))
+
+			txs[i].Spent = append(txs[i].Spent, output{address.ScriptPubKey, own[at].Amount.String()})
+		}
+	}
+
+	var read []struct {
+		ID, Hex       string
+		Vsize, Weight int
+		Signed        bool
+	}
+	testenv.Bitcoinjs(t, "read.js", txs, &read)
+
+	for i, tx := range txs {
+		var decoded struct {
+			Txid          string
+			Vsize, Weight int
+		}
+		n.must(t, n.Call(t.Context(), &decoded, "decoderawtransaction", tx.Hex))
+
+		got := read[i]
+		if got.ID != hashes[i] || decoded.Txid != hashes[i] || got.Hex != tx.Hex || !got.Signed ||
+			got.Vsize != decoded.Vsize || got.Weight != decoded.Weight {
+			t.Errorf("transaction %d, %s: bitcoinjs reads %+v, the node %+v", i, hashes[i], got, decoded)
+		}
+	}
 }

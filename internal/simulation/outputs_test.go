@@ -8,6 +8,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/payout"
 )
 
 // outputsStory is a random order of what happens on a network that spends outputs: payouts on the change of
@@ -41,8 +43,21 @@ var outputsFaults = []Kind{
 	ForkChain, CancelPayout, Heal,
 }
 
+// payOut asks for a payout; a process that dies or a store that fails takes none.
 func (s *outputsStory) payOut() {
-	s.paysOut("SIMB", chain.Units(20_000+s.random.Uint64N(3_000_000)))
+	m := s.merchants[0]
+
+	p, err := s.processes[0].alive().Payouts.Create(s.ctx, payout.Params{
+		Owner:       event.Owner{AccountID: m.owner.AccountID},
+		Network:     s.networks[0].slug(),
+		Asset:       "SIMB",
+		Amount:      chain.Units(20_000 + s.random.Uint64N(3_000_000)),
+		Destination: string(s.networks[0].newAddress()),
+		RequestedBy: requester,
+	})
+	if err == nil {
+		m.payouts = append(m.payouts, p.ID)
+	}
 }
 
 func (s *outputsStory) pass() { s.world.pass(time.Duration(1+s.random.IntN(40)) * time.Second) }
@@ -50,10 +65,6 @@ func (s *outputsStory) pass() { s.world.pass(time.Duration(1+s.random.IntN(40)) 
 func (s *outputsStory) mineSome() { s.outputs().Mine(1 + s.random.IntN(2)) }
 
 func (s *outputsStory) address() chain.Address {
-	if len(s.deposits) == 0 || s.random.IntN(3) == 0 {
-		s.deposits = append(s.deposits, s.depositAddress())
-	}
-
 	return s.deposits[s.random.IntN(len(s.deposits))]
 }
 
@@ -134,6 +145,9 @@ func playOutputs(t *testing.T, seed uint64) []Violation {
 		},
 		play: func(w *world) {
 			s := &outputsStory{world: w, random: random}
+			for range 5 {
+				s.deposits = append(s.deposits, s.depositAddress())
+			}
 
 			for range 40 {
 				if len(w.oracle.violations) > 0 {
