@@ -77,6 +77,7 @@ func TestDeadNodeIsNotCompared(t *testing.T) {
 	d := newDriver(t, config)
 
 	asked := 0
+
 	dead.on("getblockchaininfo", func(params) any {
 		asked++
 		return &rpcError{-28, "Loading block index…"}

@@ -101,15 +101,28 @@ func TestFirstBroadcastsAtTheFloor(t *testing.T) {
 
 				signed := w.sign(order)
 				if err := w.d.Broadcast(t.Context(), signed); err != nil {
-					t.Errorf("transaction %d, %d inputs at a fee of %s: %v", i, len(signed.Inputs), signed.MaxFee, err)
+					t.Errorf(
+						"transaction %d, %d inputs at a fee of %s: %v",
+						i,
+						len(signed.Inputs),
+						signed.MaxFee,
+						err,
+					)
 				}
 
 				var entry struct{ Vsize uint64 }
 				n.must(t, n.Call(t.Context(), &entry, "getmempoolentry", signed.TxHash))
 
 				most := (floor*(entry.Vsize+uint64(len(signed.Inputs))) + 999) / 1000
-				if chain.Units(most+300).Less(signed.MaxFee) { // change below the dust limit goes to the miner
-					t.Errorf("transaction %d of %d vB pays %s, more than %d", i, entry.Vsize, signed.MaxFee, most)
+				if chain.Units(most + 300).
+					Less(signed.MaxFee) { // change below the dust limit goes to the miner
+					t.Errorf(
+						"transaction %d of %d vB pays %s, more than %d",
+						i,
+						entry.Vsize,
+						signed.MaxFee,
+						most,
+					)
 				}
 			}
 		})
@@ -118,7 +131,10 @@ func TestFirstBroadcastsAtTheFloor(t *testing.T) {
 
 // A node that relays no transactions refuses to estimate: the fall-back rate counts.
 func TestBlocksOnlyNodeSends(t *testing.T) {
-	n := startNode(t, testenv.BitcoindOptions{Args: []string{"-blocksonly", "-walletbroadcast=1"}}).withCoins(t, 1)
+	n := startNode(
+		t,
+		testenv.BitcoindOptions{Args: []string{"-blocksonly", "-walletbroadcast=1"}},
+	).withCoins(t, 1)
 	w := newWallet(t, n)
 	from := w.party(chain.RoleMaster, 0)
 	w.pay(from.Address, 500_000)
@@ -185,7 +201,12 @@ func TestCostOfReleases(t *testing.T) {
 			float64(paid)/float64(price))
 
 		if paid*100 > price*102 {
-			t.Errorf("the release of %d deposits costs %d, their inputs and one output %d", deposits, paid, price)
+			t.Errorf(
+				"the release of %d deposits costs %d, their inputs and one output %d",
+				deposits,
+				paid,
+				price,
+			)
 		}
 	}
 }
@@ -277,7 +298,7 @@ func checkDevicePSBT(t *testing.T, w *wallet, from chain.Party, unsigned chain.U
 	t.Helper()
 
 	type key struct {
-		Path, Master_fingerprint string //nolint:revive // the node's name
+		Path, Master_fingerprint string
 	}
 
 	var decoded struct {
@@ -302,7 +323,7 @@ func checkDevicePSBT(t *testing.T, w *wallet, from chain.Party, unsigned chain.U
 	want := key{strings.ReplaceAll(path, "'", "h"), w.signer.Fingerprint()}
 	same := func(keys ...key) bool {
 		return len(keys) == 1 && strings.ReplaceAll(keys[0].Path, "'", "h") == want.Path &&
-			keys[0].Master_fingerprint == want.Master_fingerprint
+			keys[0].Fingerprint == want.Fingerprint
 	}
 
 	in, change := decoded.Inputs[0], decoded.Outputs[1]

@@ -109,8 +109,12 @@ func (d *Driver) keyPathOf(ctx context.Context, party chain.Party) (keyPath, err
 	fingerprint, err := hex.DecodeString(d.config.Keys.Fingerprint())
 	if !ok || err != nil || len(fingerprint) != 4 {
 		return keyPath{}, fault.New(
-			fault.Invalid, "config_invalid", "Config.Keys names key %s by %q of root %q: that is no BIP-32 path",
-			party.Key, text, d.config.Keys.Fingerprint(),
+			fault.Invalid,
+			"config_invalid",
+			"Config.Keys names key %s by %q of root %q: that is no BIP-32 path",
+			party.Key,
+			text,
+			d.config.Keys.Fingerprint(),
 		)
 	}
 

@@ -218,7 +218,14 @@ func batchToEveryKindOfAddress(t *testing.T, n *node) {
 	least, most := (rate*vsize+999)/1000, (rate*(vsize+uint64(3*len(signed.Inputs)+3)/4)+999)/1000
 
 	if fee.Less(chain.Units(least)) || chain.Units(most).Less(fee) {
-		t.Errorf("a fee of %s for %d vB at %d satoshi per 1000 vB: want %d to %d", fee, vsize, rate, least, most)
+		t.Errorf(
+			"a fee of %s for %d vB at %d satoshi per 1000 vB: want %d to %d",
+			fee,
+			vsize,
+			rate,
+			least,
+			most,
+		)
 	}
 
 	n.must(t, w.d.Broadcast(t.Context(), signed))

@@ -64,7 +64,11 @@ func TestInputsPayForThemselves(t *testing.T) {
 
 	release := w.get(opened["honest"].ID).SweepID
 	if release == "" || w.get(opened["least"].ID).SweepID != release {
-		t.Errorf("what pays for its input is in releases %q and %q", release, w.get(opened["least"].ID).SweepID)
+		t.Errorf(
+			"what pays for its input is in releases %q and %q",
+			release,
+			w.get(opened["least"].ID).SweepID,
+		)
 	}
 
 	if got := w.get(opened["dust"].ID); got.Status != settlement.Held || got.Reason != settlement.Uneconomic {

@@ -49,7 +49,12 @@ func TestBlockRewardMatures(t *testing.T) {
 		}
 
 		if got := k.get(payout.ID); got.State != wallet.Queued || !k.available().IsZero() {
-			t.Errorf("below height %d the payout is %s, and %s are available", height, got.State, k.available())
+			t.Errorf(
+				"below height %d the payout is %s, and %s are available",
+				height,
+				got.State,
+				k.available(),
+			)
 		}
 
 		k.take(follow.Batch{Blocks: []chain.Block{block(height, "a", nil)}})
