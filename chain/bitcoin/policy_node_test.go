@@ -298,7 +298,8 @@ func checkDevicePSBT(t *testing.T, w *wallet, from chain.Party, unsigned chain.U
 	t.Helper()
 
 	type key struct {
-		Path, Master_fingerprint string
+		Path        string
+		Fingerprint string `json:"master_fingerprint"`
 	}
 
 	var decoded struct {
