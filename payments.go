@@ -100,6 +100,10 @@ type Config struct {
 	// Unfreeze, and numbers that were given out before are skipped.
 	Epoch uint64
 
+	// ReplaceAfter is how long a transaction waits for a block before one that pays more replaces it.
+	// Where the network tells what it asks for, one that pays that is left alone. Defaults to 3 minutes.
+	ReplaceAfter time.Duration
+
 	// OnEvent runs for every event inside the event's transaction: what it writes commits with the event or
 	// not at all. It may run twice for one event when the transaction is retried. It must not call a network.
 	OnEvent EventHook

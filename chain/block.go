@@ -47,6 +47,8 @@ type Transfer struct {
 	To      Address
 	AssetID string
 	Amount  Amount // what arrived, in base units
+	// Locked is the number of confirmations before it can be spent, as of block rewards; 0 for none.
+	Locked uint64
 }
 
 // Block is one canonical block with every transfer of an enabled asset in it.

@@ -117,6 +117,20 @@ type FeeEstimator interface {
 	EstimateFee(ctx context.Context, order Order) (Amount, error)
 }
 
+// FeeChecker tells whether waiting bytes of ours pay enough, so that they are not replaced for nothing.
+type FeeChecker interface {
+	// PaysEnough reports whether signed bytes, with what they rest on, pay at least what the network asks
+	// for now.
+	PaysEnough(ctx context.Context, signed Signed) (bool, error)
+}
+
+// InputPricer prices the inputs of transactions, on networks that spend outputs.
+type InputPricer interface {
+	// InputFees returns what spending each coin adds to the network fee now, in base units of the native
+	// coin, rounded up. A coin that cannot be spent is fault.Invalid.
+	InputFees(ctx context.Context, coins []Coin) ([]Amount, error)
+}
+
 // Nonces reads the account sequence number of networks that have one (EVM).
 type Nonces interface {
 	// Nonce returns how many transactions of the address are in blocks up to the tip: the next free nonce

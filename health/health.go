@@ -18,6 +18,9 @@ type Network struct {
 	Stopped string
 	// ReadAt is when the cursor last moved.
 	ReadAt time.Time
+	// Stale is set while a live network's newest block is older than 18 block times, and an hour at least:
+	// the nodes may be cut off from their network.
+	Stale bool
 	// Follower is this process's state; other processes may follow the network instead.
 	Follower Follower
 }
@@ -47,10 +50,10 @@ type Report struct {
 	Wallets []Wallet
 }
 
-// OK reports whether every network is read and none is stopped.
+// OK reports whether every network is read, and none is stopped or stale.
 func (h Report) OK() bool {
 	for _, n := range h.Networks {
-		if n.Stopped != "" || n.Follower.LastError != "" {
+		if n.Stopped != "" || n.Stale || n.Follower.LastError != "" {
 			return false
 		}
 	}

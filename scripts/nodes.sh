@@ -21,7 +21,7 @@ npm_set() {
   rm -rf "$target"
   mkdir -p "$target"
   cp "$source/package.json" "$source/package-lock.json" "$source/.npmrc" "$target/"
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --prefix "$target" >&2 9>&-
+  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --prefix "$(cd "$target" && pwd -P)" >&2 9>&-
   for file; do
     [ -e "$target/$file" ] || { echo "nodes: npm left out $target/$file" >&2; exit 1; }
   done
@@ -36,6 +36,7 @@ esac
 npm_set internal/testenv/npm npm "${anvil[@]}"
 npm_set internal/testenv/browser browser
 npm_set internal/testenv/tron tron
+npm_set internal/testenv/bitcoinjs bitcoinjs
 npm_set internal/testenv/solana solana node_modules/litesvm/dist/internal.js
 scripts/bitcoind.sh >&2
 scripts/btcd.sh

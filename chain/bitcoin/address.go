@@ -16,8 +16,8 @@ import (
 
 // ParseAddress returns the canonical form of an address of this network: bech32 and bech32m in lower case,
 // base58 unchanged. P2PKH, P2SH, P2WPKH, P2WSH and P2TR are accepted. fault.Invalid (address_invalid) are
-// other networks' addresses, unknown witness versions, bare public keys and pay-to-anchor, which anybody
-// can spend.
+// other networks' addresses, unknown witness versions, bare public keys, pay-to-anchor, which anybody can
+// spend, and P2TR keys that are no point of the curve, whose outputs nobody can ever spend.
 //
 // The test networks share their base58 prefixes, and Testnet4 and Signet their bech32 prefix: their
 // addresses cannot be distinguished.
@@ -51,6 +51,12 @@ func (d *Driver) parse(s string) (chain.Address, []byte, error) {
 		}
 	default:
 		return "", nil, badAddress(s, d.network.DisplayName)
+	}
+
+	if taproot, ok := addr.(*address.AddressTaproot); ok {
+		if _, err := schnorr.ParsePubKey(taproot.WitnessProgram()); err != nil {
+			return "", nil, badAddress(s, d.network.DisplayName)
+		}
 	}
 
 	script, err := txscript.PayToAddrScript(addr)

@@ -54,6 +54,8 @@ func TestAddressesOfEveryKindAndNetwork(t *testing.T) {
 		{bitcoin.Mainnet, "bc1zw508d6qejxtdg4y5r3zarvaryvaxxpcs", ""},
 		// pay-to-anchor
 		{bitcoin.Mainnet, "bc1pfeessrawgf", ""},
+		// a key that is no point of the curve: nobody can spend its outputs
+		{bitcoin.Mainnet, "bc1pqvpsxqcrqvpsxqcrqvpsxqcrqvpsxqcrqvpsxqcrqvpsxqcrqvpsvk87xn", ""},
 		// v1 with the checksum of v0
 		{bitcoin.Mainnet, "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqh2y7hd", ""},
 		// v0 with the checksum of v1

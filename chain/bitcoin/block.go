@@ -59,13 +59,13 @@ func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, n uint64)
 		hashes = append(hashes, hash)
 	}
 
-	blocks := make([]chain.Block, len(hashes))
+	blocks, headers := make([]chain.Block, len(hashes)), make([]wire.BlockHeader, len(hashes))
 	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(d.config.Concurrency)
 
 	for i, hash := range hashes {
 		g.Go(func() (err error) {
-			blocks[i], err = d.readBlock(inner, node, from+uint64(i), hash)
+			blocks[i], headers[i], err = d.readBlock(inner, node, from+uint64(i), hash)
 			return err
 		})
 	}
@@ -83,7 +83,38 @@ func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, n uint64)
 		}
 	}
 
-	return blocks, nil
+	return blocks, d.checkSchedule(ctx, node, from, headers)
+}
+
+// checkSchedule checks that linked headers have the targets that their parents ask for; see scheduleProblem.
+func (d *Driver) checkSchedule(
+	ctx context.Context,
+	node *endpoint,
+	from uint64,
+	headers []wire.BlockHeader,
+) error {
+	if from == 0 {
+		from, headers = 1, headers[1:]
+	}
+
+	if len(headers) == 0 {
+		return nil
+	}
+
+	parent, err := node.rawHeader(ctx, headers[0].PrevBlock.String())
+	if err != nil {
+		return err
+	}
+
+	for i := range headers {
+		if problem := scheduleProblem(d.params, from+uint64(i), &headers[i], parent); problem != "" {
+			return node.Garbled("its block %s %s", headers[i].BlockHash(), problem)
+		}
+
+		parent = &headers[i]
+	}
+
+	return nil
 }
 
 // blockJSON is an answer of getblock with verbosity 3; with 2 the previous outputs are missing.
@@ -112,24 +143,24 @@ type txJSON struct {
 	} `json:"vin"`
 }
 
-// readBlock returns the verified block of a hash.
+// readBlock returns the verified block of a hash, and its header.
 func (d *Driver) readBlock(
 	ctx context.Context,
 	node *endpoint,
 	height uint64,
 	hash string,
-) (chain.Block, error) {
+) (chain.Block, wire.BlockHeader, error) {
 	var block blockJSON
 
 	err := node.call(ctx, &block, "getblock", hash, 3)
 	if failover.RefusedWith(err, codeMisc) {
 		if pruned := node.checkPruned(ctx, height); pruned != nil { // meanwhile
-			return chain.Block{}, pruned
+			return chain.Block{}, wire.BlockHeader{}, pruned
 		}
 	}
 
 	if err != nil {
-		return chain.Block{}, err
+		return chain.Block{}, wire.BlockHeader{}, err
 	}
 
 	return d.verifyBlock(node, height, hash, block)
@@ -142,9 +173,9 @@ func (d *Driver) verifyBlock(
 	height uint64,
 	hash string,
 	block blockJSON,
-) (chain.Block, error) {
-	wrong := func(what string) (chain.Block, error) {
-		return chain.Block{}, node.Garbled("its block %s %s", node.Clean(hash), what)
+) (chain.Block, wire.BlockHeader, error) {
+	wrong := func(what string) (chain.Block, wire.BlockHeader, error) {
+		return chain.Block{}, wire.BlockHeader{}, node.Garbled("its block %s %s", node.Clean(hash), what)
 	}
 
 	block.Txs = append(block.Txs, block.RawTxs...)
@@ -176,13 +207,19 @@ func (d *Driver) verifyBlock(
 	for i, tx := range txs {
 		id := tx.TxHash().String()
 
-		out.Transfers = append(out.Transfers, d.transfers(tx, id, d.senderOf(block.Txs[i]))...)
-		if i > 0 { // the coinbase transaction spends nothing
+		transfers := d.transfers(tx, id, d.senderOf(block.Txs[i]))
+		if i > 0 {
 			out.Spent = append(out.Spent, spendsOf(tx, id)...)
+		} else { // the coinbase transaction spends nothing
+			for at := range transfers {
+				transfers[at].Locked = coinbaseMaturity
+			}
 		}
+
+		out.Transfers = append(out.Transfers, transfers...)
 	}
 
-	return out, nil
+	return out, header, nil
 }
 
 // wireHeader returns the header of an answer, for hashing.

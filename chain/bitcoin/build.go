@@ -16,7 +16,8 @@ const maxOutputs = 50
 func (d *Driver) MaxOutputs() int { return maxOutputs }
 
 // Build returns an unsigned transaction at current fees. Unsigned.Raw is a PSBT (BIP-174) with the output
-// that each input spends, so that a signer outside can read it. MaxFee is the fee itself, in satoshi.
+// that each input spends, so that a signer outside can read it; with Config.Keys it also names the keys of
+// inputs and change, and holds the transactions that inputs spend. MaxFee is the fee itself, in satoshi.
 // Change goes to Order.From, after the ordered outputs, and is not among Unsigned.Outputs.
 //
 // The coins are chosen from Order.Coins. Those that the node calls spent, and immature block rewards, are
@@ -63,7 +64,12 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 			return err
 		}
 
-		unsigned, err = d.buildPSBT(order, target, selected, height)
+		hints, err := d.hints(ctx, node, order, selected)
+		if err != nil {
+			return err
+		}
+
+		unsigned, err = d.buildPSBT(order, target, selected, height, hints)
 		unsigned.UnconfirmedParents = parent.ancestorSpends
 
 		return err

@@ -30,6 +30,10 @@ type Config struct {
 	// is shown, together with the signer's keys (hdkey.WithTaproot). Coins of both kinds can be spent.
 	Taproot bool
 
+	// Keys adds to each PSBT what a device asks for: the paths of the keys of inputs and change, and the
+	// transactions that inputs spend. Set it to the signer's own, such as hdkey.Signer. Defaults to none.
+	Keys KeyPaths
+
 	// FeeTarget is the confirmation target in blocks, 1 to 1008. Defaults to 3.
 	FeeTarget int
 	// MinFeeRate and MaxFeeRate bound the fee estimate, in satoshi per 1000 virtual bytes. A node that relays

@@ -37,6 +37,8 @@ var _ interface {
 	chain.Deriver
 	chain.URIBuilder
 	chain.FeeEstimator
+	chain.FeeChecker
+	chain.InputPricer
 	chain.Sender
 	chain.Batcher
 	chain.Sweeper
@@ -83,26 +85,29 @@ func (d *Driver) verify(ctx context.Context, node *endpoint) error {
 		return &failover.Mismatch{Host: node.Host, Shows: "has genesis block " + node.Clean(hash), Want: want}
 	}
 
-	var state struct {
-		Syncing bool `json:"initialblockdownload"`
-		Pruned  bool `json:"pruned"`
-	}
-	if err := info.decode(node, &state); err != nil {
+	pruned, err := node.readState(info)
+	if err != nil {
 		return err
 	}
 
-	if state.Syncing {
-		return node.syncing("it has not caught up with the network yet")
-	}
-
-	node.pruned.Store(state.Pruned)
+	node.pruned.Store(pruned)
+	node.suspect.Store(false)
 
 	return nil
 }
 
-// ask runs f against one node after another until one answers, Config.Attempts times.
+// ask runs f against one node after another until one answers, Config.Attempts times. A node that was not
+// there, or synced, is verified anew before it is asked again.
 func (d *Driver) ask(ctx context.Context, f func(context.Context, *endpoint) error) error {
-	return d.nodes.Ask(ctx, d.config.Attempts, 0, f)
+	return d.nodes.Ask(ctx, d.config.Attempts, 0, func(ctx context.Context, node *endpoint) error {
+		if node.suspect.Load() {
+			if err := d.verify(ctx, node); err != nil {
+				return err
+			}
+		}
+
+		return f(ctx, node)
+	})
 }
 
 // PaymentURI returns a BIP-21 URI: bitcoin:<address>?amount=<whole bitcoins>.

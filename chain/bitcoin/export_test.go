@@ -37,7 +37,22 @@ func BlockProblemOn(params *chaincfg.Params, raw []byte) string {
 		return err.Error()
 	}
 
+	height := uint64(9)
+	if block.BlockHash() == *params.GenesisHash {
+		height = 0
+	}
+
 	return blockProblem(
-		params, 9, block.BlockHash().String(), &block.Header, block.Transactions,
+		params, height, block.BlockHash().String(), &block.Header, block.Transactions,
 	)
+}
+
+// ScheduleProblem returns what is wrong with a header's target after its parent's.
+func ScheduleProblem(params *chaincfg.Params, height uint64, bits, parent uint32) string {
+	return scheduleProblem(params, height, &wire.BlockHeader{Bits: bits}, &wire.BlockHeader{Bits: parent})
+}
+
+// HeightProblem returns what is wrong with the height in a coinbase.
+func HeightProblem(params *chaincfg.Params, height uint64, coinbase *wire.MsgTx) string {
+	return heightProblem(params, height, coinbase)
 }

@@ -3,6 +3,8 @@ package bitcoin_test
 // A fake node whose answers each test sets.
 
 import (
+	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/btcsuite/btcd/chaincfg/v2"
 	"github.com/btcsuite/btcd/chainhash/v2"
+	"github.com/btcsuite/btcd/txscript/v2"
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
@@ -46,6 +49,17 @@ type fakeNode struct {
 	calls   map[string]int
 }
 
+// rawGenesisHeader is the header of regtest's genesis block, the parent of the blocks of makeBlock.
+var rawGenesisHeader = rawHeader(chaincfg.RegressionNetParams.GenesisBlock.Header)
+
+func rawHeader(header wire.BlockHeader) string {
+	var raw bytes.Buffer
+
+	_ = header.Serialize(&raw)
+
+	return hex.EncodeToString(raw.Bytes())
+}
+
 // newFake returns a node of regtest that has only its genesis block.
 func newFake(t *testing.T) *fakeNode {
 	t.Helper()
@@ -54,6 +68,7 @@ func newFake(t *testing.T) *fakeNode {
 	f.Server = httptest.NewServer(f)
 	t.Cleanup(f.Close)
 	f.on("getblockhash", func(params) any { return chaincfg.RegressionNetParams.GenesisHash.String() })
+	f.on("getblockheader", func(params) any { return rawGenesisHeader })
 	f.on("getblockchaininfo", func(params) any { return map[string]any{"initialblockdownload": false} })
 
 	return f
@@ -153,7 +168,7 @@ func makeBlock(t *testing.T, height uint64, txs ...*wire.MsgTx) fakeBlock {
 	return mineBlock(t, height, chaincfg.RegressionNetParams.GenesisHash.String(), txs...)
 }
 
-// mineBlock returns a block on top of a parent, with proof of work.
+// mineBlock returns a block on top of a parent, with proof of work. A reward at its front gets the height.
 func mineBlock(t *testing.T, height uint64, parent string, txs ...*wire.MsgTx) fakeBlock {
 	t.Helper()
 
@@ -161,6 +176,10 @@ func mineBlock(t *testing.T, height uint64, parent string, txs ...*wire.MsgTx) f
 		ids []chainhash.Hash
 		in  []fakeTx
 	)
+
+	if len(txs) > 0 && txs[0].TxIn[0].PreviousOutPoint.Hash == (chainhash.Hash{}) {
+		txs[0].TxIn[0].SignatureScript = heightScript(t, height)
+	}
 
 	for _, tx := range txs {
 		ids = append(ids, tx.TxHash())
@@ -194,6 +213,18 @@ func mineBlock(t *testing.T, height uint64, parent string, txs ...*wire.MsgTx) f
 		Nonce:      h.Nonce,
 		Txs:        in,
 	}
+}
+
+// heightScript begins a coinbase (BIP-34).
+func heightScript(t *testing.T, height uint64) []byte {
+	t.Helper()
+
+	script, err := txscript.NewScriptBuilder().AddInt64(int64(height)).AddOp(txscript.OP_0).Script()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return script
 }
 
 // rootOf returns the Merkle root, written apart from the driver's own.

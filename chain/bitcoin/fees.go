@@ -110,9 +110,10 @@ func (c *rpcCall) relayRates(node *endpoint) (feeRates, error) {
 	return rates, nil
 }
 
-// estimatedRate returns the rate in an answer of estimatesmartfee; 0 when the node has no estimate.
+// estimatedRate returns the rate in an answer of estimatesmartfee; 0 when the node has no estimate. btcd has
+// no such method, and Bitcoin Core refuses it while it relays no transactions (-blocksonly).
 func (c *rpcCall) estimatedRate(node *endpoint) (int64, error) {
-	if failover.RefusedWith(c.err, codeNoMethod) { // btcd cannot estimate
+	if failover.RefusedWith(c.err, codeNoMethod, codeInternal) {
 		return 0, nil
 	}
 
@@ -136,6 +137,54 @@ func (c *rpcCall) estimatedRate(node *endpoint) (int64, error) {
 	}
 
 	return rate, nil
+}
+
+// PaysEnough reports whether a transaction of the mempool, alone and with its unconfirmed ancestors, pays the
+// current rate. Where the node does not report the fees of the mempool (btcd), the transaction alone counts.
+func (d *Driver) PaysEnough(ctx context.Context, signed chain.Signed) (enough bool, err error) {
+	tx, err := signedTx(signed)
+	if err != nil {
+		return false, err
+	}
+
+	paid, ok := satoshi(signed.MaxFee)
+	if !ok {
+		return false, nil
+	}
+
+	err = d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+		rates, err := d.readFeeRates(ctx, node)
+		if err != nil {
+			return err
+		}
+
+		if enough = paid >= feeAt(rates.estimate, roundToVBytes(weightOf(tx))); !enough {
+			return nil
+		}
+
+		var answer entryJSON
+
+		err = node.call(ctx, &answer, "getmempoolentry", signed.TxHash)
+		if failover.RefusedWith(err, codeNoMethod, codeMisc) {
+			return nil
+		}
+
+		if failover.RefusedWith(err, codeNotFound) {
+			enough = false
+			return nil
+		}
+
+		if err != nil {
+			return err
+		}
+
+		entry, err := answer.entry(node, signed.TxHash)
+		enough = entry.ancestorFees >= feeAt(rates.estimate, entry.ancestorWeight)
+
+		return err
+	})
+
+	return enough && err == nil, err
 }
 
 // rateOf returns a rate of whole bitcoins per 1000 virtual bytes in satoshi; 0 for an empty number.

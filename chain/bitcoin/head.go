@@ -2,9 +2,13 @@ package bitcoin
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"math"
+	"strings"
 	"time"
+
+	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
@@ -44,20 +48,47 @@ func (e *endpoint) header(ctx context.Context, hash string) (headerJSON, error) 
 	return header, nil
 }
 
+// rawHeader returns the header of a hash, verified against it.
+func (e *endpoint) rawHeader(ctx context.Context, hash string) (*wire.BlockHeader, error) {
+	var text string
+	if err := e.call(ctx, &text, "getblockheader", hash, false); err != nil {
+		return nil, err
+	}
+
+	return e.decodeHeader(hash, text)
+}
+
+// decodeHeader returns the header in an answer of getblockheader, verified against its hash.
+func (e *endpoint) decodeHeader(hash, text string) (*wire.BlockHeader, error) {
+	header := new(wire.BlockHeader)
+
+	err := header.Deserialize(hex.NewDecoder(strings.NewReader(text)))
+	if err != nil || header.BlockHash().String() != hash {
+		return nil, e.Garbled("asked for the header of block %s, it answered another", e.Clean(hash))
+	}
+
+	return header, nil
+}
+
 // ref returns the reference to the block.
 func (h headerJSON) ref() chain.Ref {
 	return chain.Ref{Height: uint64(h.Height), Hash: h.Hash, Time: time.Unix(h.Time, 0).UTC()}
 }
 
-// Head returns the newest block of the best chain. Bitcoin has no safe or final blocks.
+// Head returns the newest block of the best chain. Bitcoin has no safe or final blocks. A node that syncs, or
+// that another one proves to be behind, is passed over; see checkBehind.
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	var head chain.Head
 
 	err := d.ask(ctx, func(ctx context.Context, node *endpoint) error {
 		header, err := node.tip(ctx)
+		if err != nil {
+			return err
+		}
+
 		head.Tip = header.ref()
 
-		return err
+		return d.checkBehind(ctx, node, header)
 	})
 	if err != nil {
 		return chain.Head{}, err
@@ -66,10 +97,20 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	return head, nil
 }
 
-// tip returns the header of the newest block of the best chain.
+// tip returns the header of the newest block of the best chain. A node that syncs has none: it may have been
+// restored since it was verified.
 func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
+	best, info := newCall("getbestblockhash"), newCall("getblockchaininfo")
+	if err := e.batchCall(ctx, best, info); err != nil {
+		return headerJSON{}, err
+	}
+
+	if _, err := e.readState(info); err != nil {
+		return headerJSON{}, err
+	}
+
 	var hash string
-	if err := e.call(ctx, &hash, "getbestblockhash"); err != nil {
+	if err := best.decode(e, &hash); err != nil {
 		return headerJSON{}, err
 	}
 

@@ -419,6 +419,7 @@ func TestFeeRatesStayWithinBounds(t *testing.T) {
 		"estimate":          {map[string]any{"feerate": json.Number("0.00020000")}, nil, 20_000, nil},
 		"without data":      {map[string]any{"errors": []string{"Insufficient data"}}, nil, 10_000, nil},
 		"btcd":              {&rpcError{-32601, "Method not found"}, nil, 10_000, nil},
+		"-blocksonly":       {&rpcError{-32603, "Fee estimation disabled"}, nil, 10_000, nil},
 		"below the minimum": {map[string]any{"feerate": json.Number("1e-8")}, nil, 1_000, nil},
 		"above the maximum": {map[string]any{"feerate": json.Number("0.1")}, nil, 500_000, nil},
 		"the pool asks more": {
@@ -475,9 +476,9 @@ func TestFeeRatesStayWithinBounds(t *testing.T) {
 
 				return
 			}
-			// Weight 562: 42 for the empty transaction with its counts, 272 for the input, 124 for
-			// each of two outputs.
-			if want := chain.Units((c.want*562 + 3999) / 4000).Mul(3); err != nil || fee != want {
+			// 141 virtual bytes. Weight 562: 42 for the empty transaction with its counts, 272 for the
+			// input, 124 for each of two outputs.
+			if want := chain.Units((c.want*141 + 999) / 1000).Mul(3); err != nil || fee != want {
 				t.Errorf("%s, %v, want %s", fee, err, want)
 			}
 		})

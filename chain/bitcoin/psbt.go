@@ -23,6 +23,7 @@ func (d *Driver) buildPSBT(
 	target coinTarget,
 	selected selection,
 	height uint32,
+	hints psbtHints,
 ) (chain.Unsigned, error) {
 	unsigned := chain.Unsigned{MaxFee: satoshiAmount(selected.fee), Outputs: slices.Clone(order.Outputs)}
 
@@ -56,6 +57,8 @@ func (d *Driver) buildPSBT(
 		// Without a sighash type a signer uses ALL for P2WPKH and DEFAULT for P2TR, as it must.
 		packet.Inputs[i].WitnessUtxo = wire.NewTxOut(coin.value, coin.script)
 	}
+
+	hints.addTo(packet, order, target, selected.coins)
 
 	digests, err := sighashes(packet)
 	if err != nil {

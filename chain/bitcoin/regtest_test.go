@@ -212,10 +212,20 @@ func batchToEveryKindOfAddress(t *testing.T, n *node) {
 			fee, signed.MaxFee, len(signed.Inputs),
 		)
 	}
-	// The fall-back rate, on what the longest signatures would weigh: a byte less per ECDSA
-	// signature at most.
-	if least := chain.Units(10 * vsize); fee.Less(least) || least.Add(chain.Units(20)).Less(fee) {
-		t.Errorf("a fee of %s for %d vB", fee, vsize)
+	// The node's rate, which it may estimate from what other tests sent, on what the longest signatures
+	// weigh: an ECDSA signature is shorter by three bytes of witness at most.
+	rate := n.feeRate(t)
+	least, most := (rate*vsize+999)/1000, (rate*(vsize+uint64(3*len(signed.Inputs)+3)/4)+999)/1000
+
+	if fee.Less(chain.Units(least)) || chain.Units(most).Less(fee) {
+		t.Errorf(
+			"a fee of %s for %d vB at %d satoshi per 1000 vB: want %d to %d",
+			fee,
+			vsize,
+			rate,
+			least,
+			most,
+		)
 	}
 
 	n.must(t, w.d.Broadcast(t.Context(), signed))
@@ -232,6 +242,23 @@ func batchToEveryKindOfAddress(t *testing.T, n *node) {
 			t.Errorf("output %d is %+v, want %+v", i, got, out)
 		}
 	}
+}
+
+// feeRate returns the rate that the driver takes, in satoshi per 1000 vB: the node's estimate, or the fall-back
+// rate while it has none.
+func (n *node) feeRate(t *testing.T) uint64 {
+	t.Helper()
+
+	var estimate struct {
+		Rate json.Number `json:"feerate"`
+	}
+	n.must(t, n.Call(t.Context(), &estimate, "estimatesmartfee", 3))
+
+	if estimate.Rate == "" {
+		return 10_000
+	}
+
+	return uint64(decimal.RequireFromString(estimate.Rate.String()).Shift(8).IntPart())
 }
 
 func manyDepositsInOneSweep(t *testing.T, n *node) {

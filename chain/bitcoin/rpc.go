@@ -48,6 +48,10 @@ type endpoint struct {
 	slots          chan struct{} // requests in flight
 
 	pruned atomic.Bool
+	// suspect is set since the node gave no answer or synced: it may have been restored, or be another one.
+	suspect atomic.Bool
+	// skipUntil is when the node is compared with the others again, in Unix nanoseconds; see checkBehind.
+	skipUntil atomic.Int64
 }
 
 // newEndpoint returns the endpoint of a URL. A URL of another form is fault.Invalid (config_invalid).
@@ -285,9 +289,13 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 }
 
 func (e *endpoint) unreachable(err error) error {
+	e.suspect.Store(true)
+
 	return e.Fail(failover.Unreachable, "%s", e.Describe(err, e.timeout))
 }
 
 func (e *endpoint) syncing(what string) error {
+	e.suspect.Store(true)
+
 	return &failover.Failure{Host: e.Host, Code: "node_syncing", What: what}
 }

@@ -326,10 +326,14 @@ type feePolicy struct {
 	parentFee, parentRate int64
 }
 
-// fee returns the least fee of a transaction, in satoshi, for its weight in weight units.
+// fee returns the least fee of a transaction, in satoshi, for its weight in weight units. Every rate is met
+// on whole virtual bytes, rounded up, as nodes and miners count.
 func (p feePolicy) fee(weight int64) int64 {
+	size := roundToVBytes(weight)
+
 	return max(
-		feeAt(p.rate, weight), p.replacedFee+feeAt(p.incrementalRate, weight),
-		p.parentFee+feeAt(p.parentRate, roundToVBytes(weight)),
+		feeAt(p.rate, size),
+		p.replacedFee+feeAt(p.incrementalRate, size),
+		p.parentFee+feeAt(p.parentRate, size),
 	)
 }

@@ -318,6 +318,21 @@ func TestMatchFindsTheBest(t *testing.T) {
 	})
 }
 
+// Nodes count whole virtual bytes: 557 weight units are 140, not 139.25.
+func TestRatesAreMetOnWholeVirtualBytes(t *testing.T) {
+	for weight, want := range map[int64]int64{556: 139, 557: 140, 558: 140, 560: 140, 561: 141} {
+		for name, policy := range map[string]feePolicy{
+			"rate":        {rate: 1_000},
+			"replacement": {incrementalRate: 1_000},
+			"parents":     {parentRate: 1_000},
+		} {
+			if got := policy.fee(weight); got != want {
+				t.Errorf("%s: %d weight units cost %d, want %d", name, weight, got, want)
+			}
+		}
+	}
+}
+
 // TestFeeOfAReplacement: a replacement pays what it displaces and its own relay, and no less than the rate.
 func TestFeeOfAReplacement(t *testing.T) {
 	const weight = 560 // 140 virtual bytes

@@ -61,6 +61,33 @@ func (d *Driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]c
 	return []chain.SweepStep{step}, nil
 }
 
+// InputFees returns what spending each coin adds to a fee at the current rate, in satoshi, rounded up.
+func (d *Driver) InputFees(ctx context.Context, coins []chain.Coin) ([]chain.Amount, error) {
+	var rates feeRates
+
+	err := d.ask(ctx, func(ctx context.Context, node *endpoint) (err error) {
+		rates, err = d.readFeeRates(ctx, node)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	fees := make([]chain.Amount, len(coins))
+
+	for i, coin := range coins {
+		_, script, err := d.parse(string(coin.Owner.Address))
+		if err != nil || !spendableScript(script) {
+			return nil, notSweepable(coin.Owner, notSpendable)
+		}
+
+		input := candidate{taproot: txscript.IsPayToTaproot(script)}
+		fees[i] = satoshiAmount(feeAt(rates.estimate, input.weight()))
+	}
+
+	return fees, nil
+}
+
 // sweepPlan is what a release pays, in satoshi.
 type sweepPlan struct {
 	// fee is the platform fee, 0 where it would be dust.

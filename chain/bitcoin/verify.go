@@ -15,7 +15,7 @@ import (
 const segwitHeight = 481_824
 
 // blockProblem returns which check of a block against its hash failed, "" when it passed all of them:
-// header hash, proof of work, coinbase, Merkle root and witness commitment.
+// header hash, proof of work, coinbase and its height, Merkle root and witness commitment.
 func blockProblem(
 	params *chaincfg.Params,
 	height uint64,
@@ -35,6 +35,10 @@ func blockProblem(
 		return problem
 	}
 
+	if problem := heightProblem(params, height, txs[0]); problem != "" {
+		return problem
+	}
+
 	if params.Net == chaincfg.MainNetParams.Net && height < segwitHeight {
 		return ""
 	}
@@ -45,14 +49,7 @@ func blockProblem(
 // meetsTarget reports whether the hash of a header is at most its target, and the target at most the
 // network's easiest. Source: Bitcoin Core, src/pow.cpp, CheckProofOfWork.
 func meetsTarget(params *chaincfg.Params, header *wire.BlockHeader) bool {
-	const negative = 0x00800000
-
-	exponent, mantissa := uint(header.Bits>>24), big.NewInt(int64(header.Bits&0x007fffff))
-	if header.Bits&negative != 0 || exponent > 32 {
-		return false
-	}
-
-	target := mantissa.Rsh(mantissa.Lsh(mantissa, 8*exponent), 8*3)
+	target := compactTarget(header.Bits)
 	if target.Cmp(params.PowLimit) > 0 {
 		return false
 	}

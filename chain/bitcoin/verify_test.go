@@ -146,8 +146,13 @@ func serveChain(t *testing.T, f *fakeNode, blocks ...fakeBlock) {
 	})
 	f.on("getblockheader", func(p params) any {
 		b, ok := of(p)
-		if !ok {
+		switch {
+		case p.text(0) == bitcoinGenesis:
+			return rawGenesisHeader
+		case !ok:
 			return &rpcError{-5, "Block not found"}
+		case string(p[1]) == "false":
+			return b.raw(t)[:160]
 		}
 
 		return map[string]any{

@@ -118,6 +118,8 @@ var _ interface {
 	chain.Deriver
 	chain.URIBuilder
 	chain.FeeEstimator
+	chain.FeeChecker
+	chain.InputPricer
 	chain.Sender
 	chain.Batcher
 	chain.Bumper

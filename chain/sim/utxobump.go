@@ -130,6 +130,25 @@ func (u *UTXO) checkBump(order chain.Order) (parents uint64, err error) {
 	return parents, nil
 }
 
+// PaysEnough reports whether a waiting transaction, alone and with what it rests on, pays the current rate.
+func (u *UTXO) PaysEnough(ctx context.Context, signed chain.Signed) (bool, error) {
+	if err := u.call(ctx, MethodPaysEnough); err != nil {
+		return false, err
+	}
+
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	entry := u.pool.byHash[signed.TxHash]
+	if entry == nil {
+		return false, nil
+	}
+
+	fee, vsize := sumOf(u.pool.ancestors(entry))
+
+	return lacking(u.rate(), fee, vsize) == 0 && lacking(u.rate(), entry.fee, entry.vsize) == 0, nil
+}
+
 // lacking returns by how much a fee is below that of a rate.
 func lacking(rate, fee, vsize uint64) uint64 {
 	least := feeAt(rate, vsize)

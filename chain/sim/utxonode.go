@@ -18,6 +18,7 @@ import (
 const (
 	MethodUnspent     Method = "Unspent"
 	MethodBump        Method = "Bump"
+	MethodPaysEnough  Method = "PaysEnough"
 	MethodTransfersTo Method = "TransfersTo"
 )
 

@@ -60,6 +60,11 @@ func (u *UTXO) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, erro
 func (u *UTXO) transfers(entry *utxoEntry) []chain.Transfer {
 	var out []chain.Transfer
 
+	locked := uint64(0)
+	if len(entry.tx.inputs) == 0 { // a block reward
+		locked = u.config.Maturity
+	}
+
 	for vout, output := range entry.tx.outputs {
 		if output.amount == 0 {
 			continue
@@ -71,6 +76,7 @@ func (u *UTXO) transfers(entry *utxoEntry) []chain.Transfer {
 			To:      output.to.address(),
 			AssetID: u.native.ID,
 			Amount:  chain.Units(output.amount),
+			Locked:  locked,
 		})
 	}
 

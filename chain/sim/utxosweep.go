@@ -75,6 +75,23 @@ func (u *UTXO) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.Swe
 	}}, nil
 }
 
+// InputFees returns what spending each coin adds to a fee at the current rate, in base units.
+func (u *UTXO) InputFees(ctx context.Context, coins []chain.Coin) ([]chain.Amount, error) {
+	if err := u.call(ctx, MethodEstimateFee); err != nil {
+		return nil, err
+	}
+
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	fees := make([]chain.Amount, len(coins))
+	for i := range fees {
+		fees[i] = chain.Units(feeAt(u.rate(), vsizeOf(utxoWeight(1, 0)-utxoWeight(0, 0))))
+	}
+
+	return fees, nil
+}
+
 // checkSweep returns fault.Invalid (not_releasable) when an asset, address or sum of a release is wrong.
 func (u *UTXO) checkSweep(r chain.SweepRequest) error {
 	refuse := func(why string) error {

@@ -15,6 +15,11 @@ type Coin struct {
 	SpentBy string
 	SpentAt uint64
 	// Depth is the number of waiting transactions of ours that it depends on; 0 in a block.
-	Depth   int
-	Version int64
+	Depth int
+	// MatureAt is the height that the newest block has when it may be spent, as a block reward; 0 for at once.
+	MatureAt uint64
+	Version  int64
 }
+
+// Mature reports whether the coin may be spent by the block after the one at a height.
+func (c Coin) Mature(height uint64) bool { return c.MatureAt <= height }

@@ -62,6 +62,8 @@ type Attempt struct {
 	LastSentAt   time.Time    `json:"last_sent_at,omitzero"`   // when it was last handed over
 	// its error then, empty on success; for operators
 	LastSendError string `json:"last_send_error,omitzero"`
+	// SignedHeight is that of the newest block that was read when it was signed.
+	SignedHeight uint64 `json:"signed_height,omitzero"`
 }
 
 // Conflict is the transaction in a final block because of which another one can never be included.

@@ -33,6 +33,7 @@ type Config struct {
 	WatchOnly     map[string]map[uint32]string
 	Foreign       wallet.ForeignPolicy
 	Epoch         uint64
+	ReplaceAfter  time.Duration
 	OnEvent       func(ctx context.Context, tx store.Tx, ev event.Event) error
 	KeyPrefix     string
 	QuoteFor      time.Duration

@@ -300,6 +300,7 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 			Tip:      c.Tip.Height,
 			Behind:   c.Tip.Height - min(c.Tip.Height, c.At.Height),
 			Stopped:  c.Stopped,
+			Stale:    isStaleTip(f.Driver.Network(), c.Tip, e.config.Now()),
 			ReadAt:   c.UpdatedAt,
 			Follower: f.Health(),
 		})
@@ -313,6 +314,19 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	}
 
 	return h, nil
+}
+
+// staleBlocks and staleFor are the block times, and the least time, after which a newest block is stale. On
+// Bitcoin one block in 65 million takes that long.
+const (
+	staleBlocks = 18
+	staleFor    = time.Hour
+)
+
+// isStaleTip reports whether the newest block of a live network is stale; see health.Network.
+func isStaleTip(n chain.Network, tip chain.Ref, now time.Time) bool {
+	return n.Livemode && n.BlockTime > 0 && !tip.Time.IsZero() &&
+		now.Sub(tip.Time) > max(staleBlocks*n.BlockTime, staleFor)
 }
 
 // Resume restarts a stopped network, after a person looked into the reason that Health names. What the node

@@ -86,6 +86,8 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 		WatchOnly: watchOnly,
 		Foreign:   e.config.Foreign,
 		Epoch:     e.config.Epoch,
+
+		ReplaceAfter: e.config.ReplaceAfter,
 	})
 }
 

@@ -151,6 +151,7 @@ var coins = newTable("coins", "coin", 3, func(c *wallet.Coin) *int64 { return &c
 	str("spent_by", func(c *wallet.Coin) *string { return &c.SpentBy }),
 	num("spent_at", func(c *wallet.Coin) *uint64 { return &c.SpentAt }),
 	num("depth", func(c *wallet.Coin) *int { return &c.Depth }),
+	num("mature_at", func(c *wallet.Coin) *uint64 { return &c.MatureAt }),
 ))
 
 var outgoing = newTable("outgoing", "outgoing transaction", 2,

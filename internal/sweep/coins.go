@@ -13,7 +13,7 @@ import (
 )
 
 // releasable returns the settlements of a group that can be released now, and the coins that hold them,
-// in its order. Settlements whose coin is being CPFP-bumped or is missing from the UTXO index are
+// in its order. Settlements whose coin is being CPFP-bumped, is immature or is missing from the UTXO index are
 // postponed, if due. They fail with funds_missing after fundsGrace.
 func (p *planningRun) releasable(
 	ctx context.Context,
@@ -23,7 +23,7 @@ func (p *planningRun) releasable(
 		return g, nil, nil
 	}
 
-	outputs, held, bumped, err := p.depositCoins(ctx, g)
+	outputs, held, waiting, err := p.depositCoins(ctx, g)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,7 +37,7 @@ func (p *planningRun) releasable(
 		switch {
 		case ok:
 			now, coins = append(now, s), append(coins, c.Coin)
-		case !bumped[at] && p.now().Sub(s.ConfirmedAt) >= fundsGrace:
+		case !waiting[at] && p.now().Sub(s.ConfirmedAt) >= fundsGrace:
 			missing = append(missing, s)
 		case slices.ContainsFunc(due, func(d settlement.Settlement) bool { return d.ID == s.ID }):
 			late = append(late, s)
@@ -61,13 +61,13 @@ func (p *planningRun) releasable(
 
 // coinsOf returns the coins that hold a live release's deposits; nil where the network has none. Errors:
 // fault.State with code funds_missing for a coin that is spent or not in the UTXO index, and with code
-// deposit_bumped for one that is being CPFP-bumped.
+// deposit_waiting for one that is being CPFP-bumped, or is an immature block reward.
 func (p *planningRun) coinsOf(ctx context.Context, g group) ([]chain.Coin, error) {
 	if !p.spendsCoins {
 		return nil, nil
 	}
 
-	outputs, held, bumped, err := p.depositCoins(ctx, g)
+	outputs, held, waiting, err := p.depositCoins(ctx, g)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +76,9 @@ func (p *planningRun) coinsOf(ctx context.Context, g group) ([]chain.Coin, error
 	for _, s := range g {
 		c, ok := held[outputs[s.PaymentID]]
 		switch {
-		case bumped[outputs[s.PaymentID]]:
+		case waiting[outputs[s.PaymentID]]:
 			return nil, fault.New(
-				fault.State, "deposit_bumped", "the output of payment %s is being bumped",
+				fault.State, "deposit_waiting", "the output of payment %s is being bumped, or immature",
 				s.PaymentID,
 			)
 		case !ok:
@@ -100,7 +100,7 @@ func (p *planningRun) coinsOf(ctx context.Context, g group) ([]chain.Coin, error
 func (p *planningRun) depositCoins(
 	ctx context.Context,
 	g group,
-) (outputs map[string]chain.Outpoint, held map[chain.Outpoint]wallet.Coin, bumped map[chain.Outpoint]bool, err error) {
+) (outputs map[string]chain.Outpoint, held map[chain.Outpoint]wallet.Coin, waiting map[chain.Outpoint]bool, err error) {
 	payments := make([]string, len(g))
 	for i, s := range g {
 		payments[i] = s.PaymentID
@@ -110,11 +110,11 @@ func (p *planningRun) depositCoins(
 		return nil, nil, nil, &storeError{err}
 	}
 
-	if held, bumped, err = txmgr.CoinsOfPayments(
+	if held, waiting, err = txmgr.CoinsOfPayments(
 		ctx, p.db, p.network.Slug, slices.Collect(maps.Values(outputs)),
 	); err != nil {
 		return nil, nil, nil, &storeError{err}
 	}
 
-	return outputs, held, bumped, nil
+	return outputs, held, waiting, nil
 }

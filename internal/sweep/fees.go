@@ -72,18 +72,18 @@ func (w *sweepUpdate) setNetworkFee(step *settlement.Step, fee chain.Amount) {
 }
 
 // splitNetworkFees applies a change of the release's network fees and splits the new total among the
-// settlements by gross. The oldest takes the remainder.
+// settlements; see shares.
 func (w *sweepUpdate) splitNetworkFees(change func()) {
 	if len(w.group) == 0 {
 		change()
 		return
 	}
 
-	before := settlement.Split(totalNetworkFees(w.release), grossOfEach(w.group))
+	before := w.shares(totalNetworkFees(w.release))
 
 	change()
 
-	for i, share := range settlement.Split(totalNetworkFees(w.release), grossOfEach(w.group)) {
+	for i, share := range w.shares(totalNetworkFees(w.release)) {
 		w.group[i].NetworkFees = w.group[i].NetworkFees.Add(share).SubFloor(before[i])
 	}
 }

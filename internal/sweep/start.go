@@ -43,6 +43,10 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 		return false, err
 	}
 
+	if g, coins, err = p.payingInputs(ctx, g, coins); err != nil || len(g) == 0 {
+		return false, err
+	}
+
 	if frozen, err := p.frozen(ctx, master.Address, g); err != nil || frozen {
 		return false, errors.Join(err, p.postpone(ctx, g))
 	}

@@ -19,12 +19,13 @@ func Tronweb(t testing.TB, script string, request, answer any) {
 	t.Helper()
 	skipShort(t, "Node and tronweb")
 
-	if err := tronweb(script, request, answer); err != nil {
+	if err := runScript("tron", script, request, answer); err != nil {
 		t.Fatalf("testenv: %s: %v", script, err)
 	}
 }
 
-func tronweb(script string, request, answer any) error {
+// runScript runs a script of internal/testenv/SET with the packages that the set pins.
+func runScript(set, script string, request, answer any) error {
 	if err := fetch(); err != nil {
 		return err
 	}
@@ -44,8 +45,8 @@ func tronweb(script string, request, answer any) error {
 		return err
 	}
 
-	cmd := exec.Command("node", filepath.Join(root, "internal", "testenv", "tron", script))
-	cmd.Env = append(cmd.Environ(), "NODE_PATH="+filepath.Join(dir, "tron", "node_modules"))
+	cmd := exec.Command("node", filepath.Join(root, "internal", "testenv", set, script))
+	cmd.Env = append(cmd.Environ(), "NODE_PATH="+filepath.Join(dir, set, "node_modules"))
 	cmd.Stdin = bytes.NewReader(input)
 
 	var errors bytes.Buffer

@@ -60,7 +60,12 @@ func (d *walletWorker) makeAttempt(
 		return wallet.Attempt{}, err
 	}
 
-	return wallet.Attempt{Signed: signed, SignedAt: d.now()}, nil
+	cursor, _, err := d.db.Cursor(ctx, t.Network)
+	if err != nil {
+		return wallet.Attempt{}, &storeError{err}
+	}
+
+	return wallet.Attempt{Signed: signed, SignedAt: d.now(), SignedHeight: cursor.At.Height}, nil
 }
 
 // requestSignatures returns the signer's signatures of a built transaction and the public key of each.

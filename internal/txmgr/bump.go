@@ -101,6 +101,11 @@ func (o *Manager) unreservedCoins(
 	network string,
 	address chain.Address,
 ) ([]chain.Coin, error) {
+	cursor, _, err := o.db.Cursor(ctx, network)
+	if err != nil {
+		return nil, err
+	}
+
 	coins, err := o.db.Coins(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -109,7 +114,7 @@ func (o *Manager) unreservedCoins(
 	var unreserved []chain.Coin
 
 	for _, c := range coins {
-		if c.ReservedBy == "" && c.Height > 0 {
+		if c.ReservedBy == "" && c.Height > 0 && c.Mature(cursor.At.Height) {
 			unreserved = append(unreserved, c.Coin)
 		}
 	}
@@ -301,20 +306,26 @@ func displacedBytes(t wallet.Transaction) chain.Signed {
 }
 
 // CoinsOfPayments returns, per output that paid us, the coin that holds its money: the output itself, or
-// the output that its CPFP bump paid back, once that is final. bumped are the outputs whose bump is not
-// final or not indexed yet. An output in neither is in no block, or was spent otherwise.
+// the output that its CPFP bump paid back, once that is final. waiting are the outputs whose bump is not
+// final or not indexed yet, and immature block rewards. An output in neither is in no block, or was spent
+// otherwise.
 func CoinsOfPayments(
 	ctx context.Context,
 	r wallet.Reader,
 	network string,
 	outputs []chain.Outpoint,
-) (held map[chain.Outpoint]wallet.Coin, bumped map[chain.Outpoint]bool, err error) {
+) (held map[chain.Outpoint]wallet.Coin, waiting map[chain.Outpoint]bool, err error) {
+	cursor, _, err := r.Cursor(ctx, network)
+	if err != nil {
+		return nil, nil, err
+	}
+
 	coins, err := coinsAt(ctx, r, network, outputs)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	held, bumped = map[chain.Outpoint]wallet.Coin{}, map[chain.Outpoint]bool{}
+	held, waiting = map[chain.Outpoint]wallet.Coin{}, map[chain.Outpoint]bool{}
 	payments := map[chain.Outpoint]wallet.Coin{} // by the output that pays it back
 
 	var returned []chain.Outpoint
@@ -328,10 +339,12 @@ func CoinsOfPayments(
 		}
 
 		switch {
+		case !c.Mature(cursor.At.Height):
+			waiting[c.Outpoint] = true
 		case t.Kind != wallet.Bump && c.Height > 0 && c.SpentBy == "":
 			held[c.Outpoint] = c
 		case t.Kind == wallet.Bump:
-			bumped[c.Outpoint] = true
+			waiting[c.Outpoint] = true
 
 			if t.State == wallet.Confirmed {
 				returned = append(returned, chain.Outpoint{TxHash: t.TxHash}) // its first output
@@ -341,7 +354,7 @@ func CoinsOfPayments(
 	}
 
 	if len(returned) == 0 {
-		return held, bumped, nil
+		return held, waiting, nil
 	}
 
 	returnedCoins, err := coinsAt(ctx, r, network, returned)
@@ -355,12 +368,12 @@ func CoinsOfPayments(
 			continue
 		}
 
-		delete(bumped, payment.Outpoint)
+		delete(waiting, payment.Outpoint)
 
 		if c.SpentBy == "" {
 			held[payment.Outpoint] = c
 		}
 	}
 
-	return held, bumped, nil
+	return held, waiting, nil
 }

@@ -24,10 +24,15 @@ func compareOutpoints(a, b chain.Outpoint) int {
 }
 
 // spendableCoins returns the coins that a transaction's bytes may spend: those reserved by it (or by the
-// one that it displaces), and unreserved ones, but not the change of its own earlier bytes. An order that
-// names its coins gets no others.
+// one that it displaces), and unreserved ones, but not the change of its own earlier bytes, nor block rewards
+// that are immature. An order that names its coins gets no others.
 func (d *walletWorker) spendableCoins(ctx context.Context, t wallet.Transaction) ([]chain.Coin, error) {
 	coins, err := d.candidateCoins(ctx, t)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+
+	cursor, _, err := d.db.Cursor(ctx, t.Network)
 	if err != nil {
 		return nil, &storeError{err}
 	}
@@ -35,7 +40,7 @@ func (d *walletWorker) spendableCoins(ctx context.Context, t wallet.Transaction)
 	var out []chain.Coin
 
 	for _, c := range coins {
-		if t.AttemptIndex(c.Outpoint.TxHash) >= 0 {
+		if t.AttemptIndex(c.Outpoint.TxHash) >= 0 || !c.Mature(cursor.At.Height) {
 			continue
 		}
 

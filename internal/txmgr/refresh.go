@@ -177,7 +177,7 @@ func (o *Manager) sumCoins(ctx context.Context, n chain.Network, parties []chain
 	})
 }
 
-// sumCoinsTx stores the balance of one wallet as the sum of its coins; create makes a missing row.
+// sumCoinsTx stores the balance of one wallet as the sum of its mature coins; create makes a missing row.
 func sumCoinsTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -208,7 +208,7 @@ func sumCoinsTx(
 	var sum chain.Amount
 
 	for _, c := range coins {
-		if c.Height > 0 {
+		if c.Height > 0 && c.Mature(cursor.At.Height) {
 			sum = sum.Add(c.Amount)
 		}
 	}

@@ -9,8 +9,13 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
+// patientBlocks is the number of blocks that leave out bytes which pay what the network asks for, before they
+// are replaced all the same: the estimate was wrong.
+const patientBlocks = 6
+
 // replace replaces bytes that waited longer than Config.ReplaceAfter by bytes that pay more, within the
-// order's maximum fee: at the same nonce, or sharing a coin (BIP-125). Where that fails until
+// order's maximum fee: at the same nonce, or sharing a coin (BIP-125). Bytes in the pool that pay what the
+// network asks for are left alone, see paysEnough. Where replacing fails until
 // Config.CancelAfter, it queues a cancel that displaces them, so that the wallet goes on. Only the lowest
 // nonce of a wallet is replaced; the others wait for it. A CPFP bump that is in the pool is never
 // canceled: it blocks nothing.
@@ -22,6 +27,10 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 	now := d.now()
 	if now.Sub(t.LastAttempt().SignedAt) < d.config.ReplaceAfter {
 		return nil
+	}
+
+	if enough, err := d.paysEnough(ctx, t, pooled); err != nil || enough {
+		return err
 	}
 
 	live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
@@ -53,6 +62,26 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 	}
 
 	return d.queueCancel(ctx, cancelOf(t), t.Nonce, &t)
+}
+
+// paysEnough reports whether the newest bytes wait for nothing but a block: they are in the pool, the driver
+// says that they pay enough, and fewer than patientBlocks blocks were read since they were signed.
+func (d *walletWorker) paysEnough(ctx context.Context, t wallet.Transaction, pooled bool) (bool, error) {
+	checker, ok := d.driver.(chain.FeeChecker)
+	if !ok || !pooled {
+		return false, nil
+	}
+
+	cursor, _, err := d.db.Cursor(ctx, t.Network)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	if cursor.At.Height >= t.LastAttempt().SignedHeight+patientBlocks {
+		return false, nil
+	}
+
+	return checker.PaysEnough(ctx, t.LastAttempt().Signed)
 }
 
 // nonceIsNext reports whether the chain waits for the transaction's nonce; always true without nonces.

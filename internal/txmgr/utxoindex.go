@@ -198,7 +198,10 @@ func (k *utxoIndex) rewind() {
 func (k *utxoIndex) indexBlock(b chain.Block) {
 	for _, t := range b.Transfers {
 		if c := k.coinOf(t); c != nil {
-			c.Height, c.Depth = b.Height, 0
+			c.Height, c.Depth, c.MatureAt = b.Height, 0, 0
+			if t.Locked > 0 {
+				c.MatureAt = b.Height + t.Locked - 1
+			}
 		}
 	}
 

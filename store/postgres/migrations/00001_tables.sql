@@ -403,6 +403,7 @@ CREATE TABLE {schema}payments_coins (
   spent_by    TEXT COLLATE "C" NOT NULL,
   spent_at    BIGINT NOT NULL,
   depth       BIGINT NOT NULL,
+  mature_at   BIGINT NOT NULL,
   version     BIGINT NOT NULL,
   PRIMARY KEY (network, tx_hash, vout)
 );

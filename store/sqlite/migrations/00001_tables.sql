@@ -401,6 +401,7 @@ CREATE TABLE payments_coins (
   spent_by    TEXT NOT NULL,
   spent_at    INTEGER NOT NULL,
   depth       INTEGER NOT NULL,
+  mature_at   INTEGER NOT NULL,
   version     INTEGER NOT NULL,
   PRIMARY KEY (network, tx_hash, vout)
 ) STRICT;

@@ -1,0 +1,107 @@
+package sweep
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// payingInputs returns the settlements of a group whose coin is worth spending, with the coins, in its order.
+// The others are held as uneconomic: an input that costs more than half of what it holds stays where it is, so
+// that no other deposit pays for it. Where the driver prices no inputs all are returned.
+func (p *planningRun) payingInputs(
+	ctx context.Context,
+	g group,
+	coins []chain.Coin,
+) (group, []chain.Coin, error) {
+	pricer, ok := p.planner.(chain.InputPricer)
+	if !ok || len(coins) == 0 {
+		return g, coins, nil
+	}
+
+	fees, err := pricer.InputFees(ctx, coins)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	var (
+		paying, dust group
+		spent        []chain.Coin
+	)
+
+	for i, s := range g {
+		if coins[i].Amount.Less(fees[i].Add(fees[i])) {
+			dust = append(dust, s)
+			continue
+		}
+
+		paying, spent = append(paying, s), append(spent, coins[i])
+	}
+
+	if len(dust) > 0 {
+		if err := p.hold(ctx, dust, settlement.Uneconomic, nil); err != nil {
+			return nil, nil, err
+		}
+	}
+
+	return paying, spent, nil
+}
+
+// shares splits network fees (native base units) among the settlements of a release. Where coins are spent the
+// fee follows the inputs, of which each deposit is one, else the amounts. The oldest takes the remainder.
+func (w *sweepUpdate) shares(total chain.Amount) []chain.Amount {
+	driver, err := w.registry.Driver(w.release.Network)
+	if err != nil {
+		return settlement.Split(total, grossOfEach(w.group))
+	}
+
+	if _, spendsCoins := driver.(chain.CoinReader); !spendsCoins {
+		return settlement.Split(total, grossOfEach(w.group))
+	}
+
+	limits := make([]chain.Amount, len(w.group))
+	for i, s := range w.group {
+		limits[i] = s.Gross.SubFloor(s.FeeNative)
+	}
+
+	return shareByInput(total, limits)
+}
+
+// shareByInput splits an amount equally. None bears more than its limit as long as the others can; what a
+// small one does not bear is split among the others, and the oldest takes the remainder.
+func shareByInput(total chain.Amount, limits []chain.Amount) []chain.Amount {
+	shares := make([]chain.Amount, len(limits))
+
+	for left := total; !left.IsZero(); {
+		var open []int
+
+		for i := range shares {
+			if shares[i].Less(limits[i]) {
+				open = append(open, i)
+			}
+		}
+
+		if len(open) == 0 { // more than all of them hold
+			for i, share := range settlement.Split(left, limits) {
+				shares[i] = shares[i].Add(share)
+			}
+
+			return shares
+		}
+
+		equal := make([]chain.Amount, len(open))
+		for i := range equal {
+			equal[i] = chain.Units(1)
+		}
+
+		before := left
+		for i, part := range settlement.Split(before, equal) {
+			part = chain.Min(part, limits[open[i]].Sub(shares[open[i]]))
+			shares[open[i]] = shares[open[i]].Add(part)
+			left = left.Sub(part)
+		}
+	}
+
+	return shares
+}

@@ -1,0 +1,77 @@
+package sweep_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
+)
+
+// pricedUTXO is a network on which each input costs the same.
+type pricedUTXO struct {
+	utxo
+	fee chain.Amount
+}
+
+func (u pricedUTXO) InputFees(_ context.Context, coins []chain.Coin) ([]chain.Amount, error) {
+	fees := make([]chain.Amount, len(coins))
+	for i := range fees {
+		fees[i] = u.fee
+	}
+
+	return fees, nil
+}
+
+// Pitfall 49. An input that costs more than half of what it holds is held; the others go without it.
+func TestInputsPayForThemselves(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.driver = pricedUTXO{utxo{w.chain}, milli(10)}
+	w.boot()
+
+	opened := map[string]settlement.Settlement{}
+
+	for i, deposit := range []struct {
+		payment string
+		amount  chain.Amount
+	}{{"dust", milli(19)}, {"honest", coin(1)}, {"least", milli(20)}} {
+		s := w.open(deposit.payment, w.deposit(uint32(i+1)), "SIM", deposit.amount, 2000)
+		opened[deposit.payment] = s
+
+		held := wallet.Coin{
+			Network: network,
+			Coin: chain.Coin{
+				Outpoint: chain.Outpoint{TxHash: deposit.payment},
+				Owner:    s.Deposit,
+				Amount:   deposit.amount,
+				Height:   1,
+			},
+		}
+
+		if err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+			return tx.PutCoin(ctx, &held)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if _, err := w.sweeper.Step(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+
+	release := w.get(opened["honest"].ID).SweepID
+	if release == "" || w.get(opened["least"].ID).SweepID != release {
+		t.Errorf(
+			"what pays for its input is in releases %q and %q",
+			release,
+			w.get(opened["least"].ID).SweepID,
+		)
+	}
+
+	if got := w.get(opened["dust"].ID); got.Status != settlement.Held || got.Reason != settlement.Uneconomic {
+		t.Errorf("the dust is %s %s", got.Status, got.Reason)
+	}
+}
