@@ -7,6 +7,7 @@
 const { LiteSvm, Clock, Account } = require('litesvm/dist/internal.js');
 const { VersionedTransaction, PublicKey } = require('@solana/web3.js');
 const bs58 = require('bs58').default || require('bs58');
+const { decodeVersion1 } = require('./version1.js');
 
 const SYSTEM = Buffer.alloc(32);
 const TOKEN_PROGRAMS = new Set(['TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA', 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb']);
@@ -44,6 +45,7 @@ const detailsOf = (outcome) => (typeof outcome.meta === 'function' ? outcome.met
 // decode reads a transaction's bytes. litesvm ends the whole process on malformed ones, so nothing reaches it that was not read and
 // written back here first.
 function decode(bytes) {
+  if (bytes[0] & 0x80) return decodeVersion1(bytes);
   let tx;
   try {
     tx = VersionedTransaction.deserialize(bytes);
@@ -58,7 +60,7 @@ function decode(bytes) {
     throw Object.assign(new Error(`failed to deserialize transaction: ${e.message}`), { code: -32602 });
   }
   return {
-    bytes: Buffer.from(bytes), tx, message: tx.message, legacy: tx.version === 'legacy',
+    bytes: Buffer.from(bytes), tx, message: tx.message, legacy: tx.version === 'legacy', version: tx.version,
     signature: bs58.encode(tx.signatures[0]), blockhash: tx.message.recentBlockhash,
   };
 }
@@ -125,9 +127,21 @@ class Machine {
   }
 
   simulate(t) {
-    const outcome = t.legacy ? this.svm.simulateLegacyTransaction(t.bytes) : this.svm.simulateVersionedTransaction(t.bytes);
+    const outcome = this.run(t, t.legacy ? 'simulateLegacyTransaction' : 'simulateVersionedTransaction');
     const details = detailsOf(outcome);
     return { err: errorOf(outcome), logs: details.logs(), unitsConsumed: Number(details.computeUnitsConsumed()) };
+  }
+
+  // run hands a transaction to litesvm. One of version 1, which litesvm does not know, is run as the legacy transaction with the same
+  // accounts and instructions; its signatures were verified when it was decoded.
+  run(t, method) {
+    if (!t.equivalent) return this.svm[method](t.bytes);
+    this.svm.setSigverify(false);
+    try {
+      return this.svm[method](t.equivalent);
+    } finally {
+      this.svm.setSigverify(true);
+    }
   }
 
   // execute runs a transaction for good. It answers {dropped} when it can be in no block (nobody can be charged for it), else what a
@@ -142,7 +156,7 @@ class Machine {
     const keys = [...t.message.staticAccountKeys.map((k) => k.toBase58()), ...loaded.writable, ...loaded.readonly];
     const before = keys.map((k) => this.account(k));
     const preTokens = before.map((a) => this.tokenBalance(a));
-    const outcome = t.legacy ? this.svm.sendLegacyTransaction(t.bytes) : this.svm.sendVersionedTransaction(t.bytes);
+    const outcome = this.run(t, t.legacy ? 'sendLegacyTransaction' : 'sendVersionedTransaction');
     const after = keys.map((k) => this.account(k));
     const postTokens = after.map((a) => this.tokenBalance(a));
     const err = errorOf(outcome);
