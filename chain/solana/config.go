@@ -52,6 +52,10 @@ type Config struct {
 	// Concurrency is the maximum number of HTTP requests in flight per node. Defaults to 8.
 	Concurrency int
 
+	// CallsPerSecond is the budget for reading a network on which nothing arrives. Up to 5,000 accounts it is
+	// kept; more than that are read within a minute all the same. Defaults to 2.
+	CallsPerSecond int
+
 	// MaxBlocks is the largest number of blocks that Blocks returns. Defaults to 16.
 	MaxBlocks int
 
@@ -109,6 +113,7 @@ func (c Config) withDefaults() Config {
 	c.Timeout = failover.Positive(c.Timeout, 20*time.Second)
 	c.Attempts = failover.Positive(c.Attempts, 3)
 	c.Concurrency = failover.Positive(c.Concurrency, 8)
+	c.CallsPerSecond = failover.Positive(c.CallsPerSecond, 2)
 	c.MaxBlocks = failover.Positive(c.MaxBlocks, 16)
 	c.MaxResponse = failover.Positive(c.MaxResponse, 128<<20)
 	c.MaxPriorityPrice = cmp.Or(c.MaxPriorityPrice, 1_000_000)

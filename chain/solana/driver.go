@@ -29,6 +29,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"sync/atomic"
 
 	solanago "github.com/gagliardetto/solana-go"
 
@@ -46,6 +47,7 @@ type Driver struct {
 	nodes    *failover.Set[*endpoint]
 	slots    *slotCache
 	balances *balanceCache
+	head     atomic.Pointer[blockHeader] // newest confirmed block that Head returned
 }
 
 // BlockDriver is a Driver that also reads whole blocks.
@@ -54,6 +56,7 @@ type BlockDriver struct{ *Driver }
 var _ interface {
 	chain.Driver
 	chain.AddressScanner
+	chain.AddressPoller
 	chain.RefConfirmer
 	chain.Finder
 	chain.Balancer

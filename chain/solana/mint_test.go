@@ -1,7 +1,6 @@
 package solana
 
 import (
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -158,66 +157,6 @@ func TestFeeOfTheEpoch(t *testing.T) {
 			t.Errorf("in epoch %d the fee is %d, want %d", epoch, got, want)
 		}
 	}
-}
-
-// FuzzStaticKeys reads bytes as a transaction: it never panics, and agrees with solana-go on what
-// both can read.
-func FuzzStaticKeys(f *testing.F) {
-	legacy, err := base64.StdEncoding.DecodeString(
-		"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABAAEC",
-	)
-	if err != nil {
-		f.Fatal(err)
-	}
-
-	f.Add(legacy)
-
-	tx, err := solanago.NewTransaction(
-		[]solanago.Instruction{transferCoin(testKey, solanago.SystemProgramID, 5)},
-		solanago.Hash{1}, solanago.TransactionPayer(testKey),
-	)
-	if err != nil {
-		f.Fatal(err)
-	}
-
-	for _, version := range []solanago.MessageVersion{solanago.MessageVersionLegacy, solanago.MessageVersionV0} {
-		if _, err := tx.Message.SetVersion(version); err != nil {
-			f.Fatal(err)
-		}
-
-		raw, err := tx.MarshalBinary()
-		if err != nil {
-			f.Fatal(err)
-		}
-
-		f.Add(raw)
-	}
-
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		signature, keys, signers, err := staticKeys(raw)
-		if err != nil {
-			return
-		}
-
-		other, err := solanago.TransactionFromBytes(raw)
-		if err != nil || len(other.Signatures) == 0 {
-			return // it reads on to the end
-		}
-
-		if other.Signatures[0] != signature || len(other.Message.AccountKeys) != len(keys) ||
-			int(other.Message.Header.NumRequiredSignatures) != signers {
-			t.Fatalf(
-				"%d keys of %s, solana-go has %d of %s",
-				len(keys), signature, len(other.Message.AccountKeys), other.Signatures[0],
-			)
-		}
-
-		for i, key := range keys {
-			if other.Message.AccountKeys[i] != key {
-				t.Fatalf("key %d is %s, solana-go has %s", i, key, other.Message.AccountKeys[i])
-			}
-		}
-	})
 }
 
 // FuzzExtensions reads bytes as mints and token accounts.

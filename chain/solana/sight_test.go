@@ -243,7 +243,10 @@ func TestCallsAtRest(t *testing.T) {
 	must(t, n.SolanaNode.Mine(2))
 
 	rest := func(f *followed) (total, blocks int, byMethod string) {
-		f.steps(120) // first readings
+		for range 60 { // until everything was read and has settled
+			must(t, n.SolanaNode.Mine(14))
+			f.steps(1)
+		}
 
 		_, err := n.Calls()
 		must(t, err)

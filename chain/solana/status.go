@@ -79,7 +79,12 @@ func (d *Driver) nodeStatus(ctx context.Context, e *endpoint, tx chain.Signed) (
 		return chain.TxStatus{State: chain.TxPooled}, nil
 	}
 
-	found, err := d.fetchTransaction(ctx, e, tx.TxHash)
+	fetch := d.fetchTransaction
+	if signatureStatus != nil {
+		fetch = d.fetchListed
+	}
+
+	found, err := fetch(ctx, e, tx.TxHash)
 	switch {
 	case errors.Is(err, failover.ErrMissing) && signatureStatus == nil:
 		return chain.TxStatus{State: chain.TxUnknown}, nil
@@ -167,7 +172,7 @@ func (d *Driver) provesExpiry(
 	e *endpoint,
 	tx chain.Signed,
 ) (expired, known bool, err error) {
-	final, err := e.latestBlock(ctx, "finalized")
+	final, err := e.latestBlock(ctx, "finalized", 0)
 	if err != nil {
 		return false, false, err
 	}

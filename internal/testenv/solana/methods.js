@@ -116,8 +116,8 @@ function methods(machine, ledger) {
     getHealth: () => 'ok',
     getVersion: () => ({ 'solana-core': '3.0.0', 'feature-set': 1 }),
     getGenesisHash: () => ledger.blocks[0].blockhash,
-    getSlot: (o) => ledger.slotOf(commitment(o)),
-    getBlockHeight: (o) => ledger.heightOf(commitment(o)),
+    getSlot: (o) => reached(o),
+    getBlockHeight: (o) => { reached(o); return ledger.heightOf(commitment(o)); },
     getFirstAvailableBlock: () => ledger.blocks[ledger.firstHeight].slot,
     minimumLedgerSlot: () => ledger.blocks[ledger.firstHeight].slot,
     getEpochInfo: (o) => ({
