@@ -244,7 +244,7 @@ func TestCallsAtRest(t *testing.T) {
 
 	rest := func(f *followed) (total, blocks int, byMethod string) {
 		for range 60 { // until everything was read and has settled
-			must(t, n.SolanaNode.Mine(14))
+			must(t, n.SolanaNode.Mine(30))
 			f.steps(1)
 		}
 
