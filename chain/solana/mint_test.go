@@ -1,6 +1,7 @@
 package solana
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -36,8 +37,11 @@ func mintBytes(extensions ...extension) []byte {
 
 	for _, x := range extensions {
 		size := uint16(32)
-		if x == extTransferFee {
+		switch x {
+		case extTransferFee:
 			size = transferFeeConfigSize
+		case extTransferHook:
+			size = 64
 		}
 
 		data = binary.LittleEndian.AppendUint16(data, uint16(x))
@@ -115,6 +119,47 @@ func TestUnsafeMintsAreRefused(t *testing.T) {
 	_, err := parseMint(nine, &accountInfo{Owner: solanago.TokenProgramID.String(), Data: mintBytes()})
 	if fault.Code(err) != "token_mismatch" || !strings.Contains(err.Error(), "6 decimals") {
 		t.Errorf("other decimals: %v", err)
+	}
+}
+
+// TestAcceptedRisksOfAMint takes a mint like PYUSD, with what a host accepts of it and nothing else.
+func TestAcceptedRisksOfAMint(t *testing.T) {
+	all := []TokenRisk{RiskPermanentDelegate, RiskCloseAuthority, RiskTransferHook, RiskConfidential}
+	pyusd := []extension{1, 3, 4, 12, 14, 16, 18, 19}
+	m := testMint(solanago.Token2022ProgramID)
+	account := &accountInfo{Owner: m.program.String(), Data: mintBytes(pyusd...)}
+
+	m.accepted = all
+
+	state, err := parseMint(m, account)
+	if err != nil || !state.hook || state.fee == nil || state.accountSize(m) != 165+1+4+12+5 {
+		t.Errorf("with all accepted: %+v, %v", state, err)
+	}
+
+	for i, risk := range all {
+		m.accepted = slices.Delete(slices.Clone(all), i, i+1)
+
+		_, err := parseMint(m, account)
+		if fault.Code(err) != "token_unsafe" || !strings.Contains(err.Error(), string(risk)) {
+			t.Errorf("without %s: %v", risk, err)
+		}
+	}
+
+	m.accepted = all
+
+	for _, kind := range []extension{6, 9, 10, 25, 26, 28, 60} {
+		data := mintBytes(append(slices.Clone(pyusd), kind)...)
+		if _, err := parseMint(m, &accountInfo{Owner: m.program.String(), Data: data}); err == nil {
+			t.Errorf("extension %d is taken", kind)
+		}
+	}
+
+	hooked := slices.Clone(account.Data)
+	hooked[bytes.Index(hooked, []byte{14, 0, 64, 0})+4+32] = 1
+
+	_, err = parseMint(m, &accountInfo{Owner: m.program.String(), Data: hooked})
+	if fault.Code(err) != "token_unsafe" || !strings.Contains(err.Error(), "one is set") {
+		t.Errorf("with a transfer hook's program: %v", err)
 	}
 }
 

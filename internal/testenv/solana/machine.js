@@ -10,6 +10,7 @@ const bs58 = require('bs58').default || require('bs58');
 const { decodeVersion1 } = require('./version1.js');
 
 const SYSTEM = Buffer.alloc(32);
+const NATIVE_MINT = bs58.decode('So11111111111111111111111111111111111111112');
 const TOKEN_PROGRAMS = new Set(['TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA', 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb']);
 
 // The names of litesvm's numbered errors, in their order. Source: the declarations litesvm ships (dist/internal.d.ts).
@@ -69,6 +70,10 @@ class Machine {
   constructor() {
     this.svm = new LiteSvm();
     this.svm.setBlockhashCheck(false); // the ledger checks the age of blockhashes; litesvm knows only one
+    // The mint of wrapped SOL, as at genesis: nine decimals, initialized, without an authority.
+    const mint = Buffer.alloc(82);
+    mint.writeUInt16LE(0x0109, 44);
+    this.svm.setAccount(NATIVE_MINT, new Account(1_461_600n, mint, bs58.decode('TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'), false, 0n));
     this.svm.setTransactionHistory(0n); // the ledger knows what was processed, and a fork undoes it
   }
 
