@@ -21,8 +21,8 @@
 // balances of their accounts. A node that fails a check is passed over. Two nodes must agree on a hash where
 // two are configured (ConfirmRef), and on the expiry of a transaction (Driver.Status).
 //
-// Blocks and histories say who signed. The transactions of a version that the driver does not know are read
-// from the accounts and balances that the node names.
+// Blocks and histories say who signed. Transactions are read from the accounts and balances that the node names,
+// which have one form for every version. One that the node cannot show is in chain.Block.Unread.
 package solana
 
 import (

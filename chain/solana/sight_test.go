@@ -382,13 +382,13 @@ func TestWrappedCoinIsNoCoin(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	d, key := n.driver(t), newKey(t)
 	owner := key.PublicKey()
-	wrapped, _, err := solanago.FindAssociatedTokenAddress(owner, solanago.SolMint)
+	wrapped, _, err := solanago.FindAssociatedTokenAddress(owner, solanago.WrappedSol)
 	must(t, err)
 
 	payer := n.authority.PublicKey()
 	paid, err := n.send([]solanago.Instruction{
 		ata.NewCreateIdempotentInstructionWithTokenProgram(
-			payer, owner, solanago.SolMint, solanago.TokenProgramID,
+			payer, owner, solanago.WrappedSol, solanago.TokenProgramID,
 		).Build(),
 		system.NewTransferInstruction(5_000_000, payer, wrapped).Build(),
 		tokenprogram.NewSyncNativeInstruction(wrapped).Build(),
