@@ -292,6 +292,7 @@ func (h historyReader) readBlock(ctx context.Context, list []signatureInfo) ([]l
 	}
 
 	byHash := map[string]blockTx{}
+
 	for _, tx := range block.Transactions {
 		if len(tx.Transaction.Signatures) > 0 {
 			byHash[tx.Transaction.Signatures[0]] = tx

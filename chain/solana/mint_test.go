@@ -37,10 +37,11 @@ func mintBytes(extensions ...extension) []byte {
 
 	for _, x := range extensions {
 		size := uint16(32)
-		switch x {
-		case extTransferFee:
+		if x == extTransferFee {
 			size = transferFeeConfigSize
-		case extTransferHook:
+		}
+
+		if x == extTransferHook {
 			size = 64
 		}
 

@@ -206,7 +206,7 @@ func TestDustDelaysNobody(t *testing.T) {
 	f.wants(to, dust...)
 }
 
-// dust sends transfers of one lamport, 40 in a block.
+// dust sends transfers of one lamport, two in a block.
 func (n *node) dust(t *testing.T, to chain.Address, count int) (hashes []string) {
 	t.Helper()
 
@@ -219,7 +219,7 @@ func (n *node) dust(t *testing.T, to chain.Address, count int) (hashes []string)
 
 		hashes = append(hashes, hash)
 
-		if i%40 == 39 {
+		if i%2 == 1 {
 			must(t, n.SolanaNode.Mine(1))
 		}
 	}

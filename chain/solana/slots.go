@@ -340,7 +340,13 @@ func (e *endpoint) latestBlock(ctx context.Context, commitment string, minSlot u
 	}
 
 	h, err := e.header(ctx, slot)
-	if !failover.RefusedWith(err, codeBlockNotYet, codeBlockStatusNotYet, codeSlotSkipped, codeLongTermSkipped) {
+	if !failover.RefusedWith(
+		err,
+		codeBlockNotYet,
+		codeBlockStatusNotYet,
+		codeSlotSkipped,
+		codeLongTermSkipped,
+	) {
 		return h, err
 	}
 

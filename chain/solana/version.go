@@ -63,7 +63,9 @@ func (e *endpoint) executedOf(tx blockTx) (executedTx, error) {
 
 		if account.Signer != (i < len(tx.Transaction.Signatures)) {
 			return executedTx{}, e.Garbled(
-				"a transaction has %d signatures, and account %d fits none", len(tx.Transaction.Signatures), i,
+				"a transaction has %d signatures, and account %d fits none",
+				len(tx.Transaction.Signatures),
+				i,
 			)
 		}
 	}
@@ -86,7 +88,8 @@ func (d *Driver) checkOpened(ctx context.Context, e *endpoint, tx executedTx) er
 
 	for _, after := range tx.meta.PostTokenBalances {
 		index := after.AccountIndex
-		if before[index] || tx.meta.PreBalances[index] == 0 || after.Amount.BaseUnits == 0 || !d.enabled(after) {
+		if before[index] || tx.meta.PreBalances[index] == 0 || after.Amount.BaseUnits == 0 ||
+			!d.enabled(after) {
 			continue
 		}
 

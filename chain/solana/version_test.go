@@ -32,7 +32,8 @@ func FuzzAccounts(f *testing.F) {
 			encoded blockTx
 			meta    *txMeta
 		)
-		if json.Unmarshal(rawAccounts, &encoded.Transaction.Accounts) != nil || json.Unmarshal(rawMeta, &meta) != nil {
+		if json.Unmarshal(rawAccounts, &encoded.Transaction.Accounts) != nil ||
+			json.Unmarshal(rawMeta, &meta) != nil {
 			return
 		}
 
@@ -50,7 +51,8 @@ func FuzzAccounts(f *testing.F) {
 		}
 
 		spends := tx.spends()
-		if before.Less(after) || len(spends) > 1 || len(spends) == 1 && !encoded.Transaction.Accounts[0].Signer {
+		if before.Less(after) || len(spends) > 1 ||
+			len(spends) == 1 && !encoded.Transaction.Accounts[0].Signer {
 			t.Errorf("%d lamports are %d, signed by %+v", before, after, spends)
 		}
 	})

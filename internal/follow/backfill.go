@@ -22,7 +22,10 @@ func (f *Follower) backfill(ctx context.Context) (bool, error) {
 
 	now := f.Now()
 
-	ranges = slices.DeleteFunc(ranges, func(r scan.Range) bool { return now.Before(f.polling.tries[r.ID].at) })
+	ranges = slices.DeleteFunc(
+		ranges,
+		func(r scan.Range) bool { return now.Before(f.polling.tries[r.ID].at) },
+	)
 	if len(ranges) == 0 {
 		return false, nil
 	}
@@ -87,6 +90,7 @@ func (f *Follower) readRange(ctx context.Context, b *Batch, old scan.Range) (don
 	to := min(old.To, old.Next+f.BatchBlocks-1, b.Head.Tip.Height)
 
 	var unread []chain.Unread
+
 	if f.scanner == nil && f.partial != nil {
 		to = min(old.To, old.Next+lookBack, b.Head.Tip.Height)
 		done.next, unread, err = f.readPart(ctx, b, old, to)

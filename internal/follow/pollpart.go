@@ -88,6 +88,7 @@ func (p *polling) stored(r *round) {
 
 	if len(p.read) > 2*len(r.all)+1000 {
 		kept := map[chain.Address]uint64{}
+
 		for _, address := range r.all {
 			if height, ok := p.read[address]; ok {
 				kept[address] = height
@@ -195,7 +196,11 @@ func (f *Follower) chooseAddresses(all []chain.Address, tip uint64) []chain.Addr
 
 // readGroups reads addresses, those together that were read up to the same height, and returns the block up to
 // which all are read.
-func (f *Follower) readGroups(ctx context.Context, b *Batch, chosen []chain.Address) (at chain.Ref, err error) {
+func (f *Follower) readGroups(
+	ctx context.Context,
+	b *Batch,
+	chosen []chain.Address,
+) (at chain.Ref, err error) {
 	at = b.Head.Tip
 	groups := map[uint64][]chain.Address{}
 	base := b.ForkedFrom.Height
@@ -227,8 +232,12 @@ func (f *Follower) readGroups(ctx context.Context, b *Batch, chosen []chain.Addr
 
 		if b.Rewound && len(reading.Unread) > 0 {
 			return chain.Ref{}, fault.New(
-				fault.Unavailable, "node_unavailable", "after a fork of %s, the history of %s cannot be read: %s",
-				f.network.Slug, reading.Unread[0].Address, reading.Unread[0].Why,
+				fault.Unavailable,
+				"node_unavailable",
+				"after a fork of %s, the history of %s cannot be read: %s",
+				f.network.Slug,
+				reading.Unread[0].Address,
+				reading.Unread[0].Why,
 			)
 		}
 

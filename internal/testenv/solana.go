@@ -107,7 +107,9 @@ func (n *SolanaNode) Fork(depth int, keep ...string) error {
 func (n *SolanaNode) Prune(height uint64) error { return n.Call(nil, "svm_prune", height) }
 
 // PruneRecords makes the node forget signatures and transactions below a height, not their blocks.
-func (n *SolanaNode) PruneRecords(height uint64) error { return n.Call(nil, "svm_pruneRecords", height) }
+func (n *SolanaNode) PruneRecords(height uint64) error {
+	return n.Call(nil, "svm_pruneRecords", height)
+}
 
 // Backends returns a URL behind which backends take turns, each of them so many blocks behind.
 func (n *SolanaNode) Backends(lags ...int) (url string, err error) {
