@@ -61,10 +61,26 @@ type Block struct {
 	// Spent is what the block's transactions use up, failed ones included, and on networks without nonces
 	// who signed them. It is complete: what it does not list was not in the block.
 	Spent []Spend
+	// Unread are transactions whose transfers the node cannot show. The others are complete. They are read
+	// again later; see Unread.
+	Unread []Unread
 	// Unverified says why the block's contents could not be checked against its header, such as
 	// "unknown header fields"; empty when they were. Such a block was cross-checked as far as the
 	// network allows, and never leaves credits waiting.
 	Unverified string
+}
+
+// Unread names something that could not be read. It holds up nothing else, is read again until it can be, and is
+// shown in the health report meanwhile.
+type Unread struct {
+	// Address is whose transfers are incomplete; empty for a transaction of a whole block.
+	Address Address
+	// Height is that of the first block in which something may be missing.
+	Height uint64
+	// TxHash is the transaction that cannot be read; empty when it is not known which is missing.
+	TxHash string
+	// Why says what is wrong; empty when there is merely more to read.
+	Why string
 }
 
 // TransfersOf returns the transfers of a transaction in the block; none when it holds none.

@@ -1,6 +1,9 @@
 package chain
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Driver reads one network. Every call honours its context; a node that cannot answer is
 // fault.Unavailable and nothing is guessed. Drivers keep no state that matters: any number of processes
@@ -54,6 +57,29 @@ type AddressScanner interface {
 	// TransfersTo returns one Block per height that holds a transfer to one of the addresses, ascending,
 	// within from and to (inclusive).
 	TransfersTo(ctx context.Context, addresses []Address, from, to uint64) ([]Block, error)
+}
+
+// AddressPoller is an AddressScanner on networks where every call counts. Its readings may be incomplete: a node
+// can be behind, an address can have more transfers than one reading should wait for, and a transaction can be
+// unreadable. None of these holds up the other addresses.
+type AddressPoller interface {
+	// ReadTransfers reads what TransfersTo does, as far as it gets. It may return blocks below from once more.
+	// An address that it cannot read completely is in Unread, from the first height on that may lack something.
+	ReadTransfers(ctx context.Context, addresses []Address, from, to uint64) (AddressReading, error)
+	// ReadingPace returns how many of a number of addresses one reading should ask for, and the shortest time
+	// between two readings. It does no I/O.
+	ReadingPace(addresses int) (perReading int, every time.Duration)
+}
+
+// AddressReading is the answer of an AddressPoller.
+type AddressReading struct {
+	// Blocks are as AddressScanner returns them, up to At.
+	Blocks []Block
+	// At is the last block that was read, at most the height asked for. It is below it when the node that
+	// answered is.
+	At Ref
+	// Unread are the addresses that were not read completely up to At.
+	Unread []Unread
 }
 
 // Mempool shows transactions that wait for a block.

@@ -17,4 +17,21 @@ type Follower struct {
 	// balances were last compared, and counts the others; empty when all were read. Payments of the other
 	// assets are not affected.
 	Unreadable string
+
+	// Unread are the transfers that could not be read, up to 100. Each is read again until it can be, and holds
+	// up nothing else.
+	Unread []Unread
+}
+
+// Unread is a transaction, or the history of an address, that no node could show.
+type Unread struct {
+	// Address is whose transfers are missing; empty for a transaction of a whole block.
+	Address string
+	// TxHash is empty when it is not known which transaction is missing.
+	TxHash string
+	// Height is that of the first block in which something may be missing.
+	Height uint64
+	// Error says why it cannot be read, and Since since when.
+	Error string
+	Since time.Time
 }

@@ -194,6 +194,8 @@ func estimateFee(
 		)
 
 		return chain.Amount{}, tooSmall.WithParam("amount")
+	case fault.Code(err) == "destination_not_payable":
+		return chain.Amount{}, notPayable(err)
 	case errors.Is(err, fault.Invalid):
 		return chain.Amount{}, notPayable(err, asset, to)
 	case errors.Is(err, fault.State):
@@ -208,6 +210,16 @@ func estimateFee(
 	}
 
 	return fee, nil
+}
+
+// notPayable returns a driver's refusal of a destination with its reason, for the caller to see.
+func notPayable(err error) error {
+	refused, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return err
+	}
+
+	return refused.WithParam("destination")
 }
 
 // Tx accepts a prepared payout: the hourly limit, the reservation of amount and fee, the row in the

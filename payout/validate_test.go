@@ -1,8 +1,12 @@
 package payout
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -24,5 +28,40 @@ func TestDestinationMustBeOnTheList(t *testing.T) {
 		if _, err := destination(network, to, c.only); fault.Code(err) != c.code {
 			t.Errorf("%s: %v, want code %q", c.name, err, c.code)
 		}
+	}
+}
+
+// refusing is a driver that cannot pay a destination.
+type refusing struct {
+	chain.Driver
+	err error
+}
+
+func (r refusing) EstimateFee(context.Context, chain.Order) (chain.Amount, error) {
+	return chain.Amount{}, r.err
+}
+
+// TestRefusedDestinationKeepsItsReason shows the caller why a driver refuses a destination.
+func TestRefusedDestinationKeepsItsReason(t *testing.T) {
+	network := sim.New(sim.Config{})
+	refused := fault.Wrap(
+		nil, fault.Invalid, "destination_not_payable", "%s cannot be paid: %s", "T", "it is a token account",
+	)
+
+	_, err := estimateFee(
+		t.Context(), refusing{network, refused}, Params{}, chain.Asset{}, chain.Party{}, "T",
+	)
+
+	shown, ok := errors.AsType[*fault.Error](err)
+	if !ok || shown.Code != "destination_not_payable" || shown.Param != "destination" ||
+		!strings.Contains(shown.Message, "it is a token account") || !errors.Is(err, fault.Invalid) {
+		t.Errorf("%+v", err)
+	}
+
+	other := fault.New(fault.Invalid, "order_invalid", "no")
+
+	_, err = estimateFee(t.Context(), refusing{network, other}, Params{}, chain.Asset{}, chain.Party{}, "T")
+	if fault.Code(err) != "destination_invalid" {
+		t.Errorf("another refusal: %v", err)
 	}
 }

@@ -150,14 +150,16 @@ func (d *Driver) holdingAccount(holding chain.Holding) (holdingAccount, error) {
 	return holdingAccount{key: key, mint: &m}, err
 }
 
-func keysOf(accounts []holdingAccount) []solanago.PublicKey {
+func keysOf[A interface{ publicKey() solanago.PublicKey }](accounts []A) []solanago.PublicKey {
 	keys := make([]solanago.PublicKey, len(accounts))
 	for i, account := range accounts {
-		keys[i] = account.key
+		keys[i] = account.publicKey()
 	}
 
 	return keys
 }
+
+func (a holdingAccount) publicKey() solanago.PublicKey { return a.key }
 
 // balance returns the balance of an account, in base units. It is 0 when the account does not exist or
 // is no token account of the mint.

@@ -14,18 +14,28 @@ import (
 )
 
 // Head returns the newest confirmed block, which is also the safe block, and the newest finalized
-// block. A node behind the last seen tip is passed over while another node is ahead.
+// block. A node behind the last seen tip is passed over while another node is ahead. Of several backends behind
+// one URL those are asked that are as far as was seen.
 func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
-	var best chain.Head
+	var best, bestFinal *blockHeader
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
 		// The final block is read first, so that it is never newer than the tip.
-		final, err := e.latestBlock(ctx, "finalized")
+		final, err := e.latestBlock(ctx, "finalized", 0)
 		if err != nil {
 			return err
 		}
 
-		tip, err := e.latestBlock(ctx, "confirmed")
+		seen := uint64(0)
+		if head := d.head.Load(); head != nil {
+			seen = head.slot
+		}
+
+		tip, err := e.latestBlock(ctx, "confirmed", max(seen, final.slot))
+		if errors.Is(err, failover.ErrLagging) {
+			tip, err = e.latestBlock(ctx, "confirmed", 0)
+		}
+
 		if err != nil {
 			return err
 		}
@@ -37,8 +47,8 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 		e.SawTip(tip.Height)
 		d.slots.put(tip.Height, tip.slot)
 
-		if best.Tip.IsZero() || tip.Height > best.Tip.Height {
-			best = chain.Head{Tip: tip.ref(), Safe: tip.ref(), Final: final.ref()}
+		if best == nil || tip.Height > best.Height {
+			best, bestFinal = &tip, &final
 		}
 
 		if tip.Height < d.nodes.Seen.Load() {
@@ -49,7 +59,7 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 	})
 
 	// All nodes agree that the chain became shorter.
-	if errors.Is(err, failover.ErrLagging) && !best.Tip.IsZero() {
+	if errors.Is(err, failover.ErrLagging) && best != nil {
 		err = nil
 	}
 
@@ -57,9 +67,10 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 		return chain.Head{}, err
 	}
 
-	d.nodes.Seen.Store(best.Tip.Height)
+	d.nodes.Seen.Store(best.Height)
+	d.head.Store(best)
 
-	return best, nil
+	return chain.Head{Tip: best.ref(), Safe: best.ref(), Final: bestFinal.ref()}, nil
 }
 
 // ConfirmRef returns nil when two nodes have this block at its height, or when only one is configured.
@@ -121,7 +132,7 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 	blocks := make([]chain.Block, count)
 
 	err = e.forEach(ctx, count, func(ctx context.Context, i int) error {
-		h, err := e.block(ctx, slots[i], "full")
+		h, err := e.block(ctx, slots[i], "accounts")
 		if err != nil {
 			return e.blockError(ctx, from+uint64(i), err)
 		}
@@ -160,7 +171,8 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 	return blocks, nil
 }
 
-// readTransactions adds the transfers and signers of a block's transactions to it.
+// readTransactions adds the transfers and signers of a block's transactions to it. A transaction that the node
+// cannot show is listed as unread, and does not hold up the others.
 func (d *Driver) readTransactions(
 	ctx context.Context,
 	e *endpoint,
@@ -171,19 +183,32 @@ func (d *Driver) readTransactions(
 		return e.Garbled("it sent block %d without its transactions", h.Height)
 	}
 
-	txs, err := e.executedTxs(ctx, h)
-	if err != nil {
-		return err
-	}
+	seen := make(map[string]bool, len(h.Transactions))
 
-	seen := make(map[string]bool, len(txs))
+	for _, encoded := range h.Transactions {
+		tx, err := e.executedOf(encoded)
+		if err == nil {
+			err = d.checkOpened(ctx, e, tx)
+		}
 
-	for _, tx := range txs {
+		unread, isUnread := unreadTx(err)
+		if err != nil && !isUnread {
+			return err
+		}
+
 		if seen[tx.hash] {
 			return e.Garbled("its block %d holds transaction %s twice", h.Height, tx.hash)
 		}
 
 		seen[tx.hash] = true
+		block.Spent = append(block.Spent, tx.spends()...)
+
+		if isUnread {
+			unread.Height = h.Height
+			block.Unread = append(block.Unread, unread)
+
+			continue
+		}
 
 		transfers, err := d.transfers(tx)
 		if err != nil {
@@ -191,46 +216,21 @@ func (d *Driver) readTransactions(
 		}
 
 		block.Transfers = append(block.Transfers, transfers...)
-		block.Spent = append(block.Spent, tx.spends()...)
 	}
 
 	return nil
 }
 
-// executedTxs returns a block's transactions. Where one is of an unknown version, all are read from the
-// accounts that the node names.
-func (e *endpoint) executedTxs(ctx context.Context, h blockHeader) ([]executedTx, error) {
-	txs := make([]executedTx, len(h.Transactions))
-
-	for i, encoded := range h.Transactions {
-		var err error
-
-		txs[i], err = e.decodeTransaction(encoded.Transaction, encoded.Meta)
-		if errors.Is(err, errUnknownVersion) {
-			return e.accountsOfBlock(ctx, h)
-		}
-
-		if err != nil {
-			return nil, err
-		}
-	}
-
-	return txs, nil
-}
-
-// blockHeader is a block; its transactions are read only with full details.
+// blockHeader is a block; its transactions are read only with their accounts.
 type blockHeader struct {
 	slot         uint64
-	Hash         string  `json:"blockhash"`
-	Parent       string  `json:"previousBlockhash"`
-	ParentSlot   uint64  `json:"parentSlot"`
-	MaybeHeight  *uint64 `json:"blockHeight"`
-	MaybeTime    *int64  `json:"blockTime"` // Unix seconds
-	Height       uint64  `json:"-"`
-	Transactions []struct {
-		Transaction base64Bytes `json:"transaction"`
-		Meta        *txMeta     `json:"meta"`
-	} `json:"transactions"`
+	Hash         string    `json:"blockhash"`
+	Parent       string    `json:"previousBlockhash"`
+	ParentSlot   uint64    `json:"parentSlot"`
+	MaybeHeight  *uint64   `json:"blockHeight"`
+	MaybeTime    *int64    `json:"blockTime"` // Unix seconds
+	Height       uint64    `json:"-"`
+	Transactions []blockTx `json:"transactions"`
 }
 
 func (h blockHeader) ref() chain.Ref {
@@ -246,12 +246,11 @@ func (e *endpoint) header(ctx context.Context, slot uint64) (blockHeader, error)
 func (e *endpoint) block(ctx context.Context, slot uint64, details string) (blockHeader, error) {
 	var h *blockHeader
 
-	err := e.call(ctx, &h, "getBlock", slot, map[string]any{
-		"commitment":                     "confirmed",
-		"encoding":                       "base64",
-		"transactionDetails":             details,
-		"rewards":                        false,
-		"maxSupportedTransactionVersion": anyVersion,
+	err := e.callVersioned(ctx, &h, "getBlock", slot, map[string]any{
+		"commitment":         "confirmed",
+		"encoding":           "json",
+		"transactionDetails": details,
+		"rewards":            false,
 	})
 	if err != nil {
 		return blockHeader{}, err

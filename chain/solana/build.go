@@ -116,30 +116,34 @@ const blockhashAge = 150
 
 // latestBlockhash returns the newest finalized blockhash and its last valid block height.
 func (e *endpoint) latestBlockhash(ctx context.Context) (solanago.Hash, uint64, error) {
-	finalized := map[string]any{"commitment": "finalized"}
-
-	var height uint64
-	if err := e.call(ctx, &height, "getBlockHeight", finalized); err != nil {
-		return solanago.Hash{}, 0, err
-	}
-
 	var latest struct {
+		Context struct {
+			Slot uint64 `json:"slot"`
+		} `json:"context"`
 		Value struct {
 			Hash          string `json:"blockhash"`
 			ValidToHeight uint64 `json:"lastValidBlockHeight"`
 		} `json:"value"`
 	}
+
+	finalized := map[string]any{"commitment": "finalized"}
 	if err := e.call(ctx, &latest, "getLatestBlockhash", finalized); err != nil {
 		return solanago.Hash{}, 0, err
 	}
 
-	// A transaction counts as expired once this height is final, so it must be plausible.
+	h, err := e.header(ctx, latest.Context.Slot)
+	if err != nil {
+		return solanago.Hash{}, 0, e.blockError(ctx, 0, err)
+	}
+
+	// A transaction counts as expired once this height is final, so it must be plausible. It is compared with the
+	// height of the very block, since another backend may answer the second call.
 	hash, err := solanago.HashFromBase58(latest.Value.Hash)
-	if err != nil || latest.Value.ValidToHeight < height+blockhashAge ||
-		latest.Value.ValidToHeight > height+4*blockhashAge {
+	if err != nil || hash.String() != h.Hash || latest.Value.ValidToHeight < h.Height+blockhashAge ||
+		latest.Value.ValidToHeight > h.Height+4*blockhashAge {
 		return solanago.Hash{}, 0, e.Garbled(
-			"its blockhash %q can be used up to height %d, and its final height is %d",
-			e.Clean(latest.Value.Hash), latest.Value.ValidToHeight, height,
+			"its blockhash %q can be used up to height %d, and the height of its block is %d",
+			e.Clean(latest.Value.Hash), latest.Value.ValidToHeight, h.Height,
 		)
 	}
 

@@ -49,7 +49,7 @@ func (d *Driver) planClose(ctx context.Context, e *endpoint, b *txBuilder) error
 			continue
 		}
 
-		tx, err := d.fetchTransaction(ctx, e, info.Signature)
+		tx, err := d.fetchListed(ctx, e, info.Signature)
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (d *Driver) planClose(ctx context.Context, e *endpoint, b *txBuilder) error
 	return nil
 }
 
-// rentPayer reports whether the transaction created an account, and returns who paid its rent; nil when
+// rentPayer reports whether the transaction opened a token account, and returns who paid its rent; nil when
 // that is unknown.
 func (tx executedTx) rentPayer(account solanago.PublicKey) (payer *solanago.PublicKey, created bool) {
 	index := -1
@@ -74,7 +74,7 @@ func (tx executedTx) rentPayer(account solanago.PublicKey) (payer *solanago.Publ
 		}
 	}
 
-	if index < 0 || tx.meta.PreBalances[index] > 0 || tx.meta.PostBalances[index] == 0 {
+	if index < 0 || !tx.opened(index) {
 		return nil, false
 	}
 

@@ -3,7 +3,9 @@ package solana
 import (
 	"cmp"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +38,10 @@ type Config struct {
 	// belong to SPL Token. Check compares both with the network. Defaults to none.
 	Token2022 []chain.Address
 
+	// AcceptedRisks lists, by mint, what the issuer of a Token-2022 token may do that Check refuses otherwise.
+	// Defaults to none.
+	AcceptedRisks map[chain.Address][]TokenRisk
+
 	// HTTPClient sends the requests; its Timeout is not changed. Defaults to a client without redirects.
 	HTTPClient *http.Client
 
@@ -52,7 +58,11 @@ type Config struct {
 	// Concurrency is the maximum number of HTTP requests in flight per node. Defaults to 8.
 	Concurrency int
 
-	// MaxBlocks is the largest number of blocks that Blocks returns. Defaults to 16.
+	// CallsPerSecond is the budget for reading a network on which nothing arrives. Up to 5,000 accounts it is
+	// kept; more than that are read within a minute all the same. Defaults to 2.
+	CallsPerSecond int
+
+	// MaxBlocks is the largest number of blocks that Blocks returns. Defaults to 32.
 	MaxBlocks int
 
 	// MaxResponse is the largest response body, in bytes. Defaults to 128 MiB.
@@ -109,7 +119,8 @@ func (c Config) withDefaults() Config {
 	c.Timeout = failover.Positive(c.Timeout, 20*time.Second)
 	c.Attempts = failover.Positive(c.Attempts, 3)
 	c.Concurrency = failover.Positive(c.Concurrency, 8)
-	c.MaxBlocks = failover.Positive(c.MaxBlocks, 16)
+	c.CallsPerSecond = failover.Positive(c.CallsPerSecond, 2)
+	c.MaxBlocks = failover.Positive(c.MaxBlocks, 32)
 	c.MaxResponse = failover.Positive(c.MaxResponse, 128<<20)
 	c.MaxPriorityPrice = cmp.Or(c.MaxPriorityPrice, 1_000_000)
 
@@ -167,12 +178,39 @@ func (d *Driver) setAssets(c Config) error {
 		d.mints[key] = m
 	}
 
+	if err := d.setRisks(c); err != nil {
+		return err
+	}
+
 	native, ok := d.network.Native()
 	if !ok {
 		return invalidConfig("network %s has no native asset: add one of kind native", c.Network.Slug)
 	}
 
 	d.native = native
+
+	return nil
+}
+
+// setRisks sets what is accepted of the mints.
+func (d *Driver) setRisks(c Config) error {
+	for address, risks := range c.AcceptedRisks {
+		key, err := parseKey(string(address))
+
+		m, enabled := d.mints[key]
+		if err != nil || !enabled || m.program != solanago.Token2022ProgramID {
+			return invalidConfig("AcceptedRisks names %q, which is no mint of Token2022", address)
+		}
+
+		for _, risk := range risks {
+			if !slices.Contains(slices.Collect(maps.Values(acceptableRisks)), risk) {
+				return invalidConfig("AcceptedRisks of %q: there is no risk %q", address, risk)
+			}
+		}
+
+		m.accepted = risks
+		d.mints[key] = m
+	}
 
 	return nil
 }

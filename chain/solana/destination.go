@@ -51,12 +51,8 @@ func describeTokenState(data []byte) string {
 
 // checkTokenDestination returns fault.Invalid when the destination's token account cannot be credited.
 func (p *payment) checkTokenDestination(account *accountInfo) error {
-	if account == nil {
+	if !isOpened(account) {
 		return nil
-	}
-
-	if account.Owner == solanago.SystemProgramID.String() && len(account.Data) == 0 {
-		return nil // coin was sent to the address; the account can still be created
 	}
 
 	subject := "its token account " + p.account.String()

@@ -21,14 +21,15 @@
 // balances of their accounts. A node that fails a check is passed over. Two nodes must agree on a hash where
 // two are configured (ConfirmRef), and on the expiry of a transaction (Driver.Status).
 //
-// Blocks and histories say who signed. The transactions of a version that the driver does not know are read
-// from the accounts and balances that the node names.
+// Blocks and histories say who signed. Transactions are read from the accounts and balances that the node names,
+// which have one form for every version. One that the node cannot show is in chain.Block.Unread.
 package solana
 
 import (
 	"context"
 	"net/url"
 	"slices"
+	"sync/atomic"
 
 	solanago "github.com/gagliardetto/solana-go"
 
@@ -46,6 +47,7 @@ type Driver struct {
 	nodes    *failover.Set[*endpoint]
 	slots    *slotCache
 	balances *balanceCache
+	head     atomic.Pointer[blockHeader] // newest confirmed block that Head returned
 }
 
 // BlockDriver is a Driver that also reads whole blocks.
@@ -54,6 +56,7 @@ type BlockDriver struct{ *Driver }
 var _ interface {
 	chain.Driver
 	chain.AddressScanner
+	chain.AddressPoller
 	chain.RefConfirmer
 	chain.Finder
 	chain.Balancer

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -27,6 +28,8 @@ type endpoint struct {
 	timeout     time.Duration // of one request
 	maxResponse int64         // bytes
 	inFlight    chan struct{} // holds one element per request in flight
+	oldest      atomic.Uint64 // slot; see oldestSlot
+	version     atomic.Uint32 // highest transaction version asked for; see callVersioned
 }
 
 func newEndpoint(raw string, c Config) (*endpoint, error) {
@@ -64,6 +67,10 @@ func (d *Driver) verify(ctx context.Context, e *endpoint) error {
 	return nil
 }
 
+// triesOfBackends is how often a call is made that a node refuses because it is not far enough. One URL may
+// lead to several backends of different heights.
+const triesOfBackends = 5
+
 // call makes one call and decodes its result. Errors:
 //   - *failover.Refusal: the node answered with a JSON-RPC error;
 //   - *failover.Failure: there is no usable answer;
@@ -73,41 +80,57 @@ func (e *endpoint) call(ctx context.Context, result any, method string, params .
 		result = new(json.RawMessage)
 	}
 
+	for try := 1; ; try++ {
+		raw, err := e.callOnce(ctx, method, params)
+		if failover.RefusedWith(err, codeMinContextSlot, codeBlockNotYet, codeBlockStatusNotYet) &&
+			try < triesOfBackends {
+			continue
+		}
+
+		if failover.RefusedWith(err, codeMinContextSlot) {
+			return fmt.Errorf("%w: %w", failover.ErrLagging, err)
+		}
+
+		if err != nil {
+			return err
+		}
+
+		if err := json.Unmarshal(raw, result); err != nil {
+			return e.Garbled("its answer to %s has another form", method)
+		}
+
+		return nil
+	}
+}
+
+// callOnce makes one call and returns its result; see call.
+func (e *endpoint) callOnce(ctx context.Context, method string, params []any) (json.RawMessage, error) {
 	select {
 	case e.inFlight <- struct{}{}:
 		defer func() { <-e.inFlight }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 
 	if barred := e.BackingOff(); barred != nil {
-		return barred
+		return nil, barred
 	}
 
 	body, err := json.Marshal(rpcRequest{"2.0", 1, method, append([]any{}, params...)})
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", method, err)
+		return nil, fmt.Errorf("encode %s: %w", method, err)
 	}
 
 	answer, err := e.post(ctx, body)
 	if ctx.Err() != nil {
-		return ctx.Err() // the caller's, not a failure of the node
+		return nil, ctx.Err() // the caller's, not a failure of the node
 	}
 
 	if err != nil {
-		return err
+		return nil, err
 	}
 
-	raw, err := e.resultOf(method, answer)
-	if err != nil {
-		return err
-	}
-
-	if err := json.Unmarshal(raw, result); err != nil {
-		return e.Garbled("its answer to %s has another form", method)
-	}
-
-	return nil
+	return e.resultOf(method, answer)
 }
 
 // rpcRequest is a JSON-RPC 2.0 request.
@@ -210,15 +233,17 @@ const (
 	codeLongTermSkipped   = -32009 // skipped, or missing in long-term storage
 	codeNoHistory         = -32011
 	codeBlockStatusNotYet = -32014
-	codeMinContextSlot    = -32016 // the node is behind minContextSlot
-	codeInvalidParams     = -32602
-	codeTooManyRequests   = 429
+	// codeUnsupportedVersion is a transaction of a higher version than was asked for.
+	codeUnsupportedVersion = -32015
+	codeMinContextSlot     = -32016 // the node is behind minContextSlot
+	codeInvalidParams      = -32602
+	codeTooManyRequests    = 429
 )
 
 // isNodeFailure reports whether a refusal is a failure of the node rather than of the request.
 func isNodeFailure(r *failover.Refusal) bool {
 	switch r.Code {
-	case codeNodeUnhealthy, codeNoHistory, codeMinContextSlot, codeTooManyRequests:
+	case codeNodeUnhealthy, codeNoHistory, codeTooManyRequests:
 		return true
 	}
 

@@ -1,11 +1,13 @@
 package solana
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 
 	solanago "github.com/gagliardetto/solana-go"
 
@@ -16,8 +18,9 @@ import (
 // mint is an enabled token.
 type mint struct {
 	chain.Asset
-	key     solanago.PublicKey
-	program solanago.PublicKey // SPL Token or Token-2022
+	key      solanago.PublicKey
+	program  solanago.PublicKey // SPL Token or Token-2022
+	accepted []TokenRisk
 }
 
 // mintOf returns the mint of an asset id.
@@ -88,8 +91,10 @@ type extension uint16
 const (
 	extTransferFee        extension = 1
 	extMemoTransfer       extension = 8
+	extTransferHook       extension = 14
 	transferFeeConfigSize           = 108
 	transferFeeAmountSize           = 12 // TransferFeeAmount in a token account: type, length, 8 bytes
+	transferHookAccount             = 5  // TransferHookAccount in a token account: type, length, 1 byte
 )
 
 // allowedExtensions are the extensions of a mint that do not affect payments, or are supported. All
@@ -120,10 +125,70 @@ var refusedExtensions = map[extension]string{
 	28: "burning needs the issuer's permission",
 }
 
+// TokenRisk is an ability of a Token-2022 mint's issuer that a host can accept; see Config.AcceptedRisks.
+type TokenRisk string
+
+// The risks that can be accepted. A mint with any other refused extension cannot be enabled.
+const (
+	// RiskPermanentDelegate is that the issuer can take tokens away from every account.
+	RiskPermanentDelegate TokenRisk = "permanent_delegate"
+	// RiskCloseAuthority is that the issuer can close the mint once nobody holds tokens.
+	RiskCloseAuthority TokenRisk = "close_authority"
+	// RiskTransferHook is that the issuer can have a program run with every transfer. As long as none is set,
+	// payments work; once one is, the token stops with token_unsafe.
+	RiskTransferHook TokenRisk = "transfer_hook"
+	// RiskConfidential is that holders can hide balances. Nothing hidden is credited: it arrives when it is shown.
+	RiskConfidential TokenRisk = "confidential"
+)
+
+// acceptableRisks are the extensions that a host can accept.
+var acceptableRisks = map[extension]TokenRisk{
+	3:               RiskCloseAuthority,
+	4:               RiskConfidential,
+	12:              RiskPermanentDelegate,
+	extTransferHook: RiskTransferHook,
+	16:              RiskConfidential,
+}
+
+// checkExtension returns why an extension of the mint cannot be used; "" when it can.
+func (m mint) checkExtension(kind extension, data []byte) string {
+	if allowedExtensions[kind] {
+		return ""
+	}
+
+	reason, known := refusedExtensions[kind]
+	if !known {
+		return fmt.Sprintf("extension %d is not known to be safe", kind)
+	}
+
+	risk, acceptable := acceptableRisks[kind]
+
+	switch {
+	case !acceptable:
+		return reason
+	case !slices.Contains(m.accepted, risk):
+		return fmt.Sprintf("%s; Config.AcceptedRisks can accept %q", reason, risk)
+	case kind == extTransferHook && !bytes.Equal(transferHookProgram(data), make([]byte, 32)):
+		return reason + "; one is set"
+	}
+
+	return ""
+}
+
+// transferHookProgram returns the program of a transfer hook, which follows its authority.
+func transferHookProgram(data []byte) []byte {
+	if len(data) != 64 {
+		return nil
+	}
+
+	return data[32:]
+}
+
 // mintState is the parsed data of a mint.
 type mintState struct {
 	decimals uint8
 	fee      *transferFee // nil without a transfer fee
+	hook     bool         // with a transfer hook, no program set
 }
 
 // parseMint parses a mint. One that cannot be used for payments is fault.Stopped with code
@@ -154,14 +219,11 @@ func parseMint(m mint, account *accountInfo) (mintState, error) {
 	}
 
 	for kind, data := range extensions {
-		if !allowedExtensions[kind] {
-			reason, known := refusedExtensions[kind]
-			if !known {
-				reason = fmt.Sprintf("extension %d is not known to be safe", kind)
-			}
-
+		if reason := m.checkExtension(kind, data); reason != "" {
 			return mintState{}, m.stopped("token_unsafe", "%s", reason)
 		}
+
+		state.hook = state.hook || kind == extTransferHook
 
 		if kind == extTransferFee {
 			if state.fee, err = parseTransferFee(m, data); err != nil {
@@ -220,6 +282,10 @@ func (s mintState) accountSize(m mint) int {
 	size := tokenAccountSize + 1 + 4 // with ImmutableOwner, which every associated account has
 	if s.fee != nil {
 		size += transferFeeAmountSize
+	}
+
+	if s.hook {
+		size += transferHookAccount
 	}
 
 	return size

@@ -1,7 +1,7 @@
 package solana
 
 import (
-	"encoding/base64"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -39,6 +39,10 @@ func mintBytes(extensions ...extension) []byte {
 		size := uint16(32)
 		if x == extTransferFee {
 			size = transferFeeConfigSize
+		}
+
+		if x == extTransferHook {
+			size = 64
 		}
 
 		data = binary.LittleEndian.AppendUint16(data, uint16(x))
@@ -119,6 +123,47 @@ func TestUnsafeMintsAreRefused(t *testing.T) {
 	}
 }
 
+// TestAcceptedRisksOfAMint takes a mint like PYUSD, with what a host accepts of it and nothing else.
+func TestAcceptedRisksOfAMint(t *testing.T) {
+	all := []TokenRisk{RiskPermanentDelegate, RiskCloseAuthority, RiskTransferHook, RiskConfidential}
+	pyusd := []extension{1, 3, 4, 12, 14, 16, 18, 19}
+	m := testMint(solanago.Token2022ProgramID)
+	account := &accountInfo{Owner: m.program.String(), Data: mintBytes(pyusd...)}
+
+	m.accepted = all
+
+	state, err := parseMint(m, account)
+	if err != nil || !state.hook || state.fee == nil || state.accountSize(m) != 165+1+4+12+5 {
+		t.Errorf("with all accepted: %+v, %v", state, err)
+	}
+
+	for i, risk := range all {
+		m.accepted = slices.Delete(slices.Clone(all), i, i+1)
+
+		_, err := parseMint(m, account)
+		if fault.Code(err) != "token_unsafe" || !strings.Contains(err.Error(), string(risk)) {
+			t.Errorf("without %s: %v", risk, err)
+		}
+	}
+
+	m.accepted = all
+
+	for _, kind := range []extension{6, 9, 10, 25, 26, 28, 60} {
+		data := mintBytes(append(slices.Clone(pyusd), kind)...)
+		if _, err := parseMint(m, &accountInfo{Owner: m.program.String(), Data: data}); err == nil {
+			t.Errorf("extension %d is taken", kind)
+		}
+	}
+
+	hooked := slices.Clone(account.Data)
+	hooked[bytes.Index(hooked, []byte{14, 0, 64, 0})+4+32] = 1
+
+	_, err = parseMint(m, &accountInfo{Owner: m.program.String(), Data: hooked})
+	if fault.Code(err) != "token_unsafe" || !strings.Contains(err.Error(), "one is set") {
+		t.Errorf("with a transfer hook's program: %v", err)
+	}
+}
+
 // TestTransferFees compares the fee with plain arithmetic, and holds the gross amount to what it is for.
 func TestTransferFees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -158,66 +203,6 @@ func TestFeeOfTheEpoch(t *testing.T) {
 			t.Errorf("in epoch %d the fee is %d, want %d", epoch, got, want)
 		}
 	}
-}
-
-// FuzzStaticKeys reads bytes as a transaction: it never panics, and agrees with solana-go on what
-// both can read.
-func FuzzStaticKeys(f *testing.F) {
-	legacy, err := base64.StdEncoding.DecodeString(
-		"AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABAAEC",
-	)
-	if err != nil {
-		f.Fatal(err)
-	}
-
-	f.Add(legacy)
-
-	tx, err := solanago.NewTransaction(
-		[]solanago.Instruction{transferCoin(testKey, solanago.SystemProgramID, 5)},
-		solanago.Hash{1}, solanago.TransactionPayer(testKey),
-	)
-	if err != nil {
-		f.Fatal(err)
-	}
-
-	for _, version := range []solanago.MessageVersion{solanago.MessageVersionLegacy, solanago.MessageVersionV0} {
-		if _, err := tx.Message.SetVersion(version); err != nil {
-			f.Fatal(err)
-		}
-
-		raw, err := tx.MarshalBinary()
-		if err != nil {
-			f.Fatal(err)
-		}
-
-		f.Add(raw)
-	}
-
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		signature, keys, signers, err := staticKeys(raw)
-		if err != nil {
-			return
-		}
-
-		other, err := solanago.TransactionFromBytes(raw)
-		if err != nil || len(other.Signatures) == 0 {
-			return // it reads on to the end
-		}
-
-		if other.Signatures[0] != signature || len(other.Message.AccountKeys) != len(keys) ||
-			int(other.Message.Header.NumRequiredSignatures) != signers {
-			t.Fatalf(
-				"%d keys of %s, solana-go has %d of %s",
-				len(keys), signature, len(other.Message.AccountKeys), other.Signatures[0],
-			)
-		}
-
-		for i, key := range keys {
-			if other.Message.AccountKeys[i] != key {
-				t.Fatalf("key %d is %s, solana-go has %s", i, key, other.Message.AccountKeys[i])
-			}
-		}
-	})
 }
 
 // FuzzExtensions reads bytes as mints and token accounts.

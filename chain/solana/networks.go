@@ -10,6 +10,9 @@ import (
 // finalized, after about 13 seconds. With RuleSafe they confirm by the votes of two thirds of the stake,
 // within about two seconds.
 //
+// BlockTime of Mainnet is that since slots were shortened in 2026. Slower slots only mean that a number of blocks
+// derived from it covers more time.
+//
 // MinAmount of SOL is above the rent minimum of an empty account, the least payment to a new address.
 var (
 	// Mainnet is Solana's main network.
@@ -24,7 +27,7 @@ var (
 		Rule:                  chain.RuleFinalized,
 		Confirmations:         32,
 		EstimatedConfirmation: 15 * time.Second,
-		BlockTime:             400 * time.Millisecond,
+		BlockTime:             210 * time.Millisecond,
 		Livemode:              true,
 		Assets: []chain.Asset{
 			sol(),

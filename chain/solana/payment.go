@@ -18,7 +18,7 @@ type payment struct {
 
 	// Set by txBuilder.load, for tokens only except for account:
 	account solanago.PublicKey // the destination's token account, or the destination
-	create  bool               // the token account does not exist
+	create  bool               // the token account is not opened
 	gross   uint64             // to transfer, so that amount arrives
 	fee     uint64             // withheld by the mint from gross
 	hasFee  bool               // the mint has a transfer fee
@@ -185,8 +185,8 @@ func (d *Driver) load(ctx context.Context, e *endpoint, b *txBuilder) error {
 			return err
 		}
 
-		if account == nil {
-			if err := b.createAccount(ctx, e, i, state); err != nil {
+		if !isOpened(account) {
+			if err := b.createAccount(ctx, e, i, state, lamportsOf(account)); err != nil {
 				return err
 			}
 		}
@@ -232,7 +232,7 @@ func (b *txBuilder) loadSource(
 	}
 
 	rate, err := e.currentFee(ctx, state)
-	if err != nil || source == nil {
+	if err != nil || !isOpened(source) {
 		return state, rate, err
 	}
 
@@ -248,8 +248,20 @@ func (b *txBuilder) loadSource(
 	return state, rate, nil
 }
 
-// createAccount makes payment i create its token account, unless an earlier payment does.
-func (b *txBuilder) createAccount(ctx context.Context, e *endpoint, i int, state mintState) error {
+// isOpened reports whether a token account was opened at its address. Anybody can send coin there before.
+func isOpened(account *accountInfo) bool {
+	return account != nil && (account.Owner != solanago.SystemProgramID.String() || len(account.Data) > 0)
+}
+
+// createAccount makes payment i create its token account, unless an earlier payment does. The lamports that are
+// at its address already are taken for its rent.
+func (b *txBuilder) createAccount(
+	ctx context.Context,
+	e *endpoint,
+	i int,
+	state mintState,
+	lamports uint64,
+) error {
 	p := &b.payments[i]
 	for _, earlier := range b.payments[:i] {
 		if earlier.create && earlier.account == p.account {
@@ -263,7 +275,7 @@ func (b *txBuilder) createAccount(ctx context.Context, e *endpoint, i int, state
 	}
 
 	p.create = true
-	b.rent += rent
+	b.rent += rent - min(rent, lamports)
 
 	return nil
 }

@@ -156,6 +156,57 @@ func TestPriorityFee(t *testing.T) {
 	}
 }
 
+// TestCoinAtATokenAccountBlocksNothing sends less than the rent of a token account to its address before it is
+// opened: that of the master wallet, of a customer, and of the wallet that pays.
+func TestCoinAtATokenAccountBlocksNothing(t *testing.T) {
+	n := startNode(t, solanago.TokenProgramID)
+	s := newSender(t, n)
+	master, deposit := s.party(chain.RoleMaster, 1), s.party(chain.RoleDeposit, 1)
+	s.fund(master, sol, 0)
+	s.fund(deposit, 0, 1_000_000)
+
+	customer := newAddress(t)
+	for _, owner := range []chain.Address{master.Address, customer} {
+		account, err := s.d.TokenAccount(owner, s.token())
+		must(t, err)
+		n.pay(t, account, chain.Asset{Kind: chain.Native}, 890_880)
+	}
+
+	must(t, n.SolanaNode.Mine(1))
+
+	// The master wallet has coin at its token account and no tokens.
+	output := chain.Output{To: customer, AssetID: s.token().ID, Amount: chain.Units(400_000)}
+
+	order := chain.Order{From: master, MaxFee: chain.Units(10_000_000), Outputs: []chain.Output{output}}
+	if _, err := s.d.Build(t.Context(), order); fault.Code(err) != "insufficient_funds" {
+		t.Errorf("without tokens: %v", err)
+	}
+
+	steps, err := s.d.PlanSweep(t.Context(), chain.SweepRequest{
+		Asset:   s.token(),
+		Deposit: deposit,
+		Master:  master,
+		Amount:  chain.Units(1_000_000),
+	})
+	must(t, err)
+
+	for _, o := range []chain.Order{steps[0].Order, {From: master, Outputs: []chain.Output{output}}} {
+		before := s.balance(master.Address, s.native())
+		tx := s.sign(o)
+		st := s.include(tx)
+		spent := before.Sub(s.balance(master.Address, s.native()))
+
+		// The sweep brings back the rent of the closed account to who paid it, which is not the master wallet.
+		if st.Fee != tx.MaxFee || spent != st.Fee {
+			t.Errorf("it cost %s of at most %s, and the wallet spent %s", st.Fee, tx.MaxFee, spent)
+		}
+	}
+
+	if got := s.balance(customer, s.token()); got != chain.Units(400_000) {
+		t.Errorf("the customer has %s", got)
+	}
+}
+
 // TestExpiryNeedsProofFromTwoNodes shows what does not prove that a transaction has expired.
 func TestExpiryNeedsProofFromTwoNodes(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)

@@ -134,7 +134,7 @@ func (d *Driver) blockAtOrBelow(ctx context.Context, e *endpoint, height uint64)
 		return h, err
 	}
 
-	tip, err := e.latestBlock(ctx, "confirmed")
+	tip, err := e.latestBlock(ctx, "confirmed", 0)
 	if err != nil {
 		return blockHeader{}, err
 	}
@@ -240,6 +240,34 @@ func (e *endpoint) firstBlockSlot(ctx context.Context, slot, tipSlot, height uin
 	return first[0], nil
 }
 
+// oldestSlot returns the first slot from which on the node has blocks, transactions and signatures. Source:
+// solana.com/docs/rpc/http/getfirstavailableblock and minimumledgerslot. The latter is of the node's own ledger, the
+// former also of a long-term storage, which need not have signatures.
+func (e *endpoint) oldestSlot(ctx context.Context) (uint64, error) {
+	var first, own uint64
+
+	// What a node has forgotten does not come back.
+	if oldest := e.oldest.Load(); oldest > 1 {
+		return oldest, nil
+	}
+
+	if err := e.call(ctx, &first, "getFirstAvailableBlock"); err != nil {
+		return 0, err
+	}
+
+	if err := e.call(ctx, &own, "minimumLedgerSlot"); err != nil {
+		if _, refused := errors.AsType[*failover.Refusal](err); refused {
+			return first, nil // not every provider serves it
+		}
+
+		return 0, err
+	}
+
+	e.oldest.Store(max(first, own))
+
+	return max(first, own), nil
+}
+
 // checkAvailable returns failover.ErrPruned when a slot is below the node's ledger.
 func (e *endpoint) checkAvailable(ctx context.Context, slot uint64) error {
 	var oldest uint64
@@ -288,7 +316,7 @@ func (e *endpoint) slotMismatch(h blockHeader, height uint64) error {
 
 // refreshTip updates the node's known tip to its newest confirmed height.
 func (e *endpoint) refreshTip(ctx context.Context) error {
-	h, err := e.latestBlock(ctx, "confirmed")
+	h, err := e.latestBlock(ctx, "confirmed", 0)
 	if err != nil {
 		return err
 	}
@@ -298,12 +326,28 @@ func (e *endpoint) refreshTip(ctx context.Context) error {
 	return nil
 }
 
-// latestBlock returns the newest block of a commitment. Right after a slot the node may not serve its
-// block yet; then it returns one of the three blocks before.
-func (e *endpoint) latestBlock(ctx context.Context, commitment string) (blockHeader, error) {
+// latestBlock returns the newest block of a commitment, in a slot of at least minSlot. Right after a slot the node
+// may not serve its block yet; then it returns one of the three blocks before.
+func (e *endpoint) latestBlock(ctx context.Context, commitment string, minSlot uint64) (blockHeader, error) {
+	options := map[string]any{"commitment": commitment}
+	if minSlot > 0 {
+		options["minContextSlot"] = minSlot
+	}
+
 	var slot uint64
-	if err := e.call(ctx, &slot, "getSlot", map[string]any{"commitment": commitment}); err != nil {
+	if err := e.call(ctx, &slot, "getSlot", options); err != nil {
 		return blockHeader{}, err
+	}
+
+	h, err := e.header(ctx, slot)
+	if !failover.RefusedWith(
+		err,
+		codeBlockNotYet,
+		codeBlockStatusNotYet,
+		codeSlotSkipped,
+		codeLongTermSkipped,
+	) {
+		return h, err
 	}
 
 	slots, err := e.slotsUpTo(ctx, slot)

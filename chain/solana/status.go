@@ -3,6 +3,7 @@ package solana
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
@@ -79,7 +80,12 @@ func (d *Driver) nodeStatus(ctx context.Context, e *endpoint, tx chain.Signed) (
 		return chain.TxStatus{State: chain.TxPooled}, nil
 	}
 
-	found, err := d.fetchTransaction(ctx, e, tx.TxHash)
+	fetch := d.fetchTransaction
+	if signatureStatus != nil {
+		fetch = d.fetchListed
+	}
+
+	found, err := fetch(ctx, e, tx.TxHash)
 	switch {
 	case errors.Is(err, failover.ErrMissing) && signatureStatus == nil:
 		return chain.TxStatus{State: chain.TxUnknown}, nil
@@ -113,12 +119,22 @@ func (tx executedTx) cost() chain.Amount {
 	}
 
 	for _, balance := range tx.meta.PostTokenBalances {
-		if tx.meta.PreBalances[balance.AccountIndex] == 0 {
-			cost = cost.Add(chain.Units(tx.meta.PostBalances[balance.AccountIndex]))
+		if i := balance.AccountIndex; tx.opened(i) {
+			rent := chain.Units(tx.meta.PostBalances[i]).SubFloor(chain.Units(tx.meta.PreBalances[i]))
+			cost = cost.Add(rent)
 		}
 	}
 
 	return cost
+}
+
+// opened reports whether the transaction opened a token account. There may have been coin at its address before.
+func (tx executedTx) opened(index int) bool {
+	has := func(balances []tokenBalance) bool {
+		return slices.ContainsFunc(balances, func(b tokenBalance) bool { return b.AccountIndex == index })
+	}
+
+	return !has(tx.meta.PreTokenBalances) && has(tx.meta.PostTokenBalances)
 }
 
 // expiryStatus returns TxDead when two nodes, or the only one, prove that a transaction has expired and no
@@ -167,7 +183,7 @@ func (d *Driver) provesExpiry(
 	e *endpoint,
 	tx chain.Signed,
 ) (expired, known bool, err error) {
-	final, err := e.latestBlock(ctx, "finalized")
+	final, err := e.latestBlock(ctx, "finalized", 0)
 	if err != nil {
 		return false, false, err
 	}

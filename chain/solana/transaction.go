@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 
 	solanago "github.com/gagliardetto/solana-go"
@@ -62,20 +63,21 @@ type confirmedTx struct {
 }
 
 // fetchTransaction reads a transaction and its block. It returns failover.ErrMissing when the node does
-// not know the transaction.
+// not know the transaction, and an *unreadable when the node cannot show what it did.
 func (d *Driver) fetchTransaction(ctx context.Context, e *endpoint, hash string) (confirmedTx, error) {
 	var answer *struct {
-		Slot        uint64      `json:"slot"`
-		Transaction base64Bytes `json:"transaction"`
-		Meta        *txMeta     `json:"meta"`
+		Slot        uint64 `json:"slot"`
+		Transaction struct {
+			Signatures []string `json:"signatures"`
+			Message    struct {
+				Keys []string `json:"accountKeys"`
+			} `json:"message"`
+		} `json:"transaction"`
+		Meta *txMeta `json:"meta"`
 	}
 
-	err := e.call(ctx, &answer, "getTransaction", hash, map[string]any{
-		"commitment":                     "confirmed",
-		"encoding":                       "base64",
-		"maxSupportedTransactionVersion": anyVersion,
-	})
-	if err != nil {
+	options := map[string]any{"commitment": "confirmed", "encoding": "json"}
+	if err := e.callVersioned(ctx, &answer, "getTransaction", hash, options); err != nil {
 		return confirmedTx{}, err
 	}
 
@@ -83,11 +85,13 @@ func (d *Driver) fetchTransaction(ctx context.Context, e *endpoint, hash string)
 		return confirmedTx{}, failover.ErrMissing
 	}
 
-	tx, err := e.decodeTransaction(answer.Transaction, answer.Meta)
-	if errors.Is(err, errUnknownVersion) {
-		tx, err = e.accountsOfTransaction(ctx, hash)
+	keys := answer.Transaction.Message.Keys
+	if answer.Meta != nil {
+		loaded := answer.Meta.LoadedAddresses
+		keys = slices.Concat(keys, loaded.Writable, loaded.Readonly)
 	}
 
+	tx, err := e.executed(answer.Transaction.Signatures, keys, answer.Meta)
 	if err != nil {
 		return confirmedTx{}, err
 	}
@@ -96,12 +100,27 @@ func (d *Driver) fetchTransaction(ctx context.Context, e *endpoint, hash string)
 		return confirmedTx{}, e.Garbled("asked for transaction %s, it answered %s", hash, tx.hash)
 	}
 
+	if err := d.checkOpened(ctx, e, tx); err != nil {
+		return confirmedTx{}, err
+	}
+
 	block, err := e.header(ctx, answer.Slot)
 	if err != nil {
 		return confirmedTx{}, e.blockError(ctx, 0, err)
 	}
 
 	return confirmedTx{tx, block}, nil
+}
+
+// fetchListed reads a transaction that the node has listed. Behind one URL another backend may answer, which
+// does not have it yet.
+func (d *Driver) fetchListed(ctx context.Context, e *endpoint, hash string) (confirmedTx, error) {
+	for try := 1; ; try++ {
+		tx, err := d.fetchTransaction(ctx, e, hash)
+		if !errors.Is(err, failover.ErrMissing) || try == triesOfBackends {
+			return tx, err
+		}
+	}
 }
 
 // executedTx is a transaction with the result of its execution.
@@ -165,32 +184,51 @@ type innerInstructions struct {
 	} `json:"instructions"`
 }
 
-// decodeTransaction parses a transaction, resolves its keys and checks its meta against them. One of a later
-// version is errUnknownVersion.
-func (e *endpoint) decodeTransaction(raw []byte, meta *txMeta) (executedTx, error) {
-	signature, keys, signers, err := staticKeys(raw)
-	if errors.Is(err, errUnknownVersion) {
-		return executedTx{}, err
-	}
+// unreadable is the error of a transaction of which a node does not show what it did.
+type unreadable struct {
+	hash, why string
+}
 
-	if err != nil || meta == nil {
+// Error returns the hash and what is missing.
+func (u *unreadable) Error() string { return "transaction " + u.hash + " cannot be read: " + u.why }
+
+// executed returns a transaction from its signatures, its keys and its meta, which nodes show in the same form
+// for every version. The keys that signed come first, one per signature. A transaction without what decides
+// about money is returned with an *unreadable.
+func (e *endpoint) executed(signatures, keys []string, meta *txMeta) (executedTx, error) {
+	if len(signatures) == 0 || len(signatures) > len(keys) {
 		return executedTx{}, e.Garbled(
-			"it sent a transaction that cannot be read, or nothing of its execution",
+			"it sent a transaction of %d signatures and %d accounts", len(signatures), len(keys),
 		)
 	}
 
-	for _, loaded := range [][]string{meta.LoadedAddresses.Writable, meta.LoadedAddresses.Readonly} {
-		for _, address := range loaded {
-			key, err := solanago.PublicKeyFromBase58(address)
-			if err != nil {
-				return executedTx{}, e.Garbled("a loaded address of transaction %s is none", signature)
-			}
+	signature, err := solanago.SignatureFromBase58(signatures[0])
+	if err != nil {
+		return executedTx{}, e.Garbled("it sent a transaction whose signature is none")
+	}
 
-			keys = append(keys, key)
+	tx := executedTx{
+		hash:    signature.String(),
+		keys:    make([]solanago.PublicKey, len(keys)),
+		signers: len(signatures),
+		meta:    meta,
+	}
+
+	for i, key := range keys {
+		if tx.keys[i], err = solanago.PublicKeyFromBase58(key); err != nil {
+			return executedTx{}, e.Garbled("account %d of transaction %s is none", i, tx.hash)
 		}
 	}
 
-	tx := executedTx{hash: signature.String(), keys: keys, signers: signers, meta: meta}
+	switch {
+	case meta == nil:
+		tx.meta = &txMeta{}
+		return tx, &unreadable{tx.hash, "the node has no record of its execution"}
+	case meta.failed():
+		// Nothing arrived.
+	case meta.PreTokenBalances == nil || meta.PostTokenBalances == nil:
+		return tx, &unreadable{tx.hash, "the node has no record of its token balances"}
+	}
 
 	return tx, e.checkMeta(tx)
 }
@@ -235,71 +273,9 @@ func (e *endpoint) checkMeta(tx executedTx) error {
 	return nil
 }
 
-var (
-	errMalformed      = errors.New("malformed transaction")
-	errUnknownVersion = errors.New("transaction of an unknown version")
-)
+var errMalformed = errors.New("malformed transaction")
 
-// anyVersion asks nodes for transactions of every version.
-const anyVersion = 255
-
-// staticKeys parses the first signature and the account keys of a legacy or version 0 transaction, of which
-// the first signers signed it. The rest of the message is not needed. Source:
-// solana.com/docs/core/transactions, "transaction format". From version 1 on the message comes first, whose
-// first byte is 0x80 plus the version (SIMD-0385); as a number of signatures that would be above 127.
-func staticKeys(
-	raw []byte,
-) (signature solanago.Signature, keys []solanago.PublicKey, signers int, err error) {
-	if len(raw) > 0 && raw[0]&0x80 != 0 {
-		return signature, nil, 0, errUnknownVersion
-	}
-
-	signatures, raw, ok := compactU16(raw)
-	if !ok || signatures == 0 || len(raw) < 64*signatures {
-		return signature, nil, 0, errMalformed
-	}
-
-	copy(signature[:], raw)
-
-	raw = raw[64*signatures:]
-	if len(raw) > 0 && raw[0]&0x80 != 0 {
-		if raw[0] != 0x80 {
-			return signature, nil, 0, errUnknownVersion
-		}
-
-		raw = raw[1:]
-	}
-
-	if len(raw) < 3 || int(raw[0]) != signatures {
-		return signature, nil, 0, errMalformed
-	}
-
-	count, raw, ok := compactU16(raw[3:])
-	if !ok || count < signatures || len(raw) < 32*count {
-		return signature, nil, 0, errMalformed
-	}
-
-	keys = make([]solanago.PublicKey, count)
-	for i := range keys {
-		copy(keys[i][:], raw[32*i:])
-	}
-
-	return signature, keys, signatures, nil
-}
-
-// compactU16 parses a compact-u16: one to three bytes of seven bits each, the lowest first.
-func compactU16(raw []byte) (n int, remaining []byte, ok bool) {
-	for i := range min(3, len(raw)) {
-		n |= int(raw[i]&0x7f) << (7 * i)
-		if raw[i]&0x80 == 0 {
-			return n, raw[i+1:], n <= 0xffff
-		}
-	}
-
-	return 0, nil, false
-}
-
-// base64Bytes are bytes as nodes send them: of a transaction, or the data of an account.
+// base64Bytes are bytes as nodes send them: the data of an account.
 type base64Bytes []byte
 
 // UnmarshalJSON parses ["<base64>", "base64"].

@@ -1,17 +1,43 @@
 package solana
 
-// Transactions of versions that the driver does not decode. Nodes name their accounts, signatures and balances
-// in forms that do not depend on the version: transactionDetails "accounts" of a block, encoding "jsonParsed"
-// of a transaction. Source: solana.com/docs/rpc/http/getblock and gettransaction.
+// Transactions are read in forms that do not depend on their version: accounts, signatures and balances. Source:
+// solana.com/docs/rpc/http/getblock and gettransaction.
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 
 	solanago "github.com/gagliardetto/solana-go"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
+
+// highestVersion is the highest version that a transaction can have: it is seven bits.
+const highestVersion = 127
+
+// callVersioned calls a method that shows transactions. Nodes want to know the highest version that the caller
+// can read, and some refuse a higher one than they know. So each is asked with the lowest that it did not
+// refuse.
+func (e *endpoint) callVersioned(
+	ctx context.Context,
+	result any,
+	method string,
+	subject any,
+	options map[string]any,
+) error {
+	for {
+		highest := e.version.Load()
+		options["maxSupportedTransactionVersion"] = highest
+
+		err := e.call(ctx, result, method, subject, options)
+		if !failover.RefusedWith(err, codeUnsupportedVersion) || highest >= highestVersion {
+			return err
+		}
+
+		e.version.CompareAndSwap(highest, highest+1)
+	}
+}
 
 // accountJSON is an account that a transaction names.
 type accountJSON struct {
@@ -19,119 +45,121 @@ type accountJSON struct {
 	Signer bool   `json:"signer"`
 }
 
-// accountsOfBlock returns a block's transactions from their accounts.
-func (e *endpoint) accountsOfBlock(ctx context.Context, h blockHeader) ([]executedTx, error) {
-	var answer *struct {
-		Hash         string `json:"blockhash"`
-		Transactions []struct {
-			Transaction struct {
-				Accounts   []accountJSON `json:"accountKeys"`
-				Signatures []string      `json:"signatures"`
-			} `json:"transaction"`
-			Meta *txMeta `json:"meta"`
-		} `json:"transactions"`
-	}
-
-	err := e.call(ctx, &answer, "getBlock", h.slot, map[string]any{
-		"commitment":                     "confirmed",
-		"encoding":                       "json",
-		"transactionDetails":             "accounts",
-		"rewards":                        false,
-		"maxSupportedTransactionVersion": anyVersion,
-	})
-	if err != nil {
-		return nil, e.blockError(ctx, h.Height, err)
-	}
-
-	if answer == nil || answer.Hash != h.Hash || len(answer.Transactions) != len(h.Transactions) {
-		return nil, e.Garbled(
-			"its block %d has other transactions with their accounts than without",
-			h.Height,
-		)
-	}
-
-	txs := make([]executedTx, len(answer.Transactions))
-
-	for i, tx := range answer.Transactions {
-		txs[i], err = e.txOfAccounts(tx.Transaction.Signatures, tx.Transaction.Accounts, tx.Meta)
-		if err != nil {
-			return nil, err
-		}
-	}
-
-	return txs, nil
+// blockTx is a transaction in a block with transactionDetails "accounts".
+type blockTx struct {
+	Transaction struct {
+		Accounts   []accountJSON `json:"accountKeys"`
+		Signatures []string      `json:"signatures"`
+	} `json:"transaction"`
+	Meta *txMeta `json:"meta"`
 }
 
-// accountsOfTransaction returns a transaction from its accounts.
-func (e *endpoint) accountsOfTransaction(ctx context.Context, hash string) (executedTx, error) {
-	var answer *struct {
-		Transaction struct {
-			Message struct {
-				Accounts []accountJSON `json:"accountKeys"`
-			} `json:"message"`
-			Signatures []string `json:"signatures"`
-		} `json:"transaction"`
-		Meta *struct {
-			txMeta
-			// Inner hides that of txMeta: instructions have another form here, and are read only to find who
-			// paid rent.
-			Inner json.RawMessage `json:"innerInstructions"`
-		} `json:"meta"`
-	}
+// executedOf returns a transaction of a block. One of which the node does not show what it did is returned with
+// an *unreadable.
+func (e *endpoint) executedOf(tx blockTx) (executedTx, error) {
+	keys := make([]string, len(tx.Transaction.Accounts))
+	for i, account := range tx.Transaction.Accounts {
+		keys[i] = account.Key
 
-	err := e.call(ctx, &answer, "getTransaction", hash, map[string]any{
-		"commitment":                     "confirmed",
-		"encoding":                       "jsonParsed",
-		"maxSupportedTransactionVersion": anyVersion,
-	})
-	if err != nil {
-		return executedTx{}, err
-	}
-
-	if answer == nil {
-		return executedTx{}, failover.ErrMissing
-	}
-
-	var meta *txMeta
-	if answer.Meta != nil {
-		meta = &answer.Meta.txMeta
-	}
-
-	return e.txOfAccounts(answer.Transaction.Signatures, answer.Transaction.Message.Accounts, meta)
-}
-
-// txOfAccounts returns the transaction of the accounts that it names, signers first.
-func (e *endpoint) txOfAccounts(
-	signatures []string,
-	accounts []accountJSON,
-	meta *txMeta,
-) (executedTx, error) {
-	if len(signatures) == 0 || meta == nil {
-		return executedTx{}, e.Garbled("it sent a transaction without signatures or result")
-	}
-
-	signature, err := solanago.SignatureFromBase58(signatures[0])
-	if err != nil {
-		return executedTx{}, e.Garbled("it sent a transaction whose signature is none")
-	}
-
-	tx := executedTx{hash: signature.String(), keys: make([]solanago.PublicKey, len(accounts)), meta: meta}
-
-	for i, account := range accounts {
-		if tx.keys[i], err = solanago.PublicKeyFromBase58(account.Key); err != nil {
-			return executedTx{}, e.Garbled("an account of transaction %s is none", tx.hash)
-		}
-
-		if account.Signer {
-			tx.signers++
-		}
-
-		if account.Signer != (i < len(signatures)) {
+		if account.Signer != (i < len(tx.Transaction.Signatures)) {
 			return executedTx{}, e.Garbled(
-				"transaction %s has %d signatures, and account %d fits none", tx.hash, len(signatures), i,
+				"a transaction has %d signatures, and account %d fits none",
+				len(tx.Transaction.Signatures),
+				i,
 			)
 		}
 	}
 
-	return tx, e.checkMeta(tx)
+	return e.executed(tx.Transaction.Signatures, keys, tx.Meta)
+}
+
+// checkOpened checks the token accounts that were opened at an address with coin: the node shows no token
+// balance before, although there was an account. The transaction before it must show none either, else the node
+// left out a balance and what arrived is unknown. That is an *unreadable.
+func (d *Driver) checkOpened(ctx context.Context, e *endpoint, tx executedTx) error {
+	if tx.meta.failed() {
+		return nil
+	}
+
+	before := map[int]bool{}
+	for _, balance := range tx.meta.PreTokenBalances {
+		before[balance.AccountIndex] = true
+	}
+
+	for _, after := range tx.meta.PostTokenBalances {
+		index := after.AccountIndex
+		if before[index] || tx.meta.PreBalances[index] == 0 || after.Amount.BaseUnits == 0 ||
+			!d.enabled(after) {
+			continue
+		}
+
+		opened, err := e.openedBy(ctx, tx.keys[index], tx.hash)
+		if err != nil {
+			return err
+		}
+
+		if !opened {
+			return &unreadable{tx.hash, "the node left out what " + tx.keys[index].String() + " held before"}
+		}
+	}
+
+	return nil
+}
+
+func (d *Driver) enabled(balance tokenBalance) bool {
+	key, err := solanago.PublicKeyFromBase58(balance.Mint)
+	_, enabled := d.mints[key]
+
+	return err == nil && enabled
+}
+
+// openedBy reports whether an account held no tokens before a transaction, by the transaction before it.
+func (e *endpoint) openedBy(ctx context.Context, account solanago.PublicKey, hash string) (bool, error) {
+	var earlier []signatureInfo
+
+	options := map[string]any{"commitment": "confirmed", "limit": 1, "before": hash}
+	if err := e.call(ctx, &earlier, "getSignaturesForAddress", account, options); err != nil {
+		return false, err
+	}
+
+	if len(earlier) == 0 {
+		return false, nil
+	}
+
+	var answer *struct {
+		Transaction struct {
+			Message struct {
+				Keys []string `json:"accountKeys"`
+			} `json:"message"`
+		} `json:"transaction"`
+		Meta *txMeta `json:"meta"`
+	}
+
+	options = map[string]any{"commitment": "confirmed", "encoding": "json"}
+
+	err := e.callVersioned(ctx, &answer, "getTransaction", earlier[0].Signature, options)
+	if err != nil || answer == nil || answer.Meta == nil || answer.Meta.PostTokenBalances == nil {
+		return false, err
+	}
+
+	loaded := answer.Meta.LoadedAddresses
+	keys := append(append(answer.Transaction.Message.Keys, loaded.Writable...), loaded.Readonly...)
+
+	for _, balance := range answer.Meta.PostTokenBalances {
+		if i := balance.AccountIndex; i >= 0 && i < len(keys) && keys[i] == account.String() {
+			return balance.Amount.BaseUnits == 0, nil
+		}
+	}
+
+	return true, nil
+}
+
+// unreadTx returns the entry of chain.Block.Unread for an *unreadable.
+func unreadTx(err error) (chain.Unread, bool) {
+	u, ok := errors.AsType[*unreadable](err)
+	if !ok {
+		return chain.Unread{}, false
+	}
+
+	return chain.Unread{TxHash: u.hash, Why: u.why}, true
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// FuzzAccounts reads transactions of unknown versions from their accounts, as nodes name them.
+// FuzzAccounts reads transactions of any version from their accounts, as nodes name them.
 func FuzzAccounts(f *testing.F) {
 	signature := solanago.Signature{1}.String()
 	f.Add(signature, []byte(`[{"pubkey":"`+testKey.String()+`","signer":true}]`),
-		[]byte(`{"fee":5,"preBalances":[9],"postBalances":[4]}`))
+		[]byte(`{"fee":5,"preBalances":[9],"postBalances":[4],"preTokenBalances":[],"postTokenBalances":[]}`))
 	f.Add(signature, []byte(`[{"pubkey":"x"}]`), []byte(`{"fee":5,"preBalances":[9],"postBalances":[5]}`))
 
 	f.Add(
@@ -29,14 +29,17 @@ func FuzzAccounts(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, signature string, rawAccounts, rawMeta []byte) {
 		var (
-			accounts []accountJSON
-			meta     *txMeta
+			encoded blockTx
+			meta    *txMeta
 		)
-		if json.Unmarshal(rawAccounts, &accounts) != nil || json.Unmarshal(rawMeta, &meta) != nil {
+		if json.Unmarshal(rawAccounts, &encoded.Transaction.Accounts) != nil ||
+			json.Unmarshal(rawMeta, &meta) != nil {
 			return
 		}
 
-		tx, err := e.txOfAccounts([]string{signature}, accounts, meta)
+		encoded.Transaction.Signatures, encoded.Meta = []string{signature}, meta
+
+		tx, err := e.executedOf(encoded)
 		if err != nil {
 			return
 		}
@@ -48,7 +51,8 @@ func FuzzAccounts(f *testing.F) {
 		}
 
 		spends := tx.spends()
-		if before.Less(after) || len(spends) > 1 || len(spends) == 1 && !accounts[0].Signer {
+		if before.Less(after) || len(spends) > 1 ||
+			len(spends) == 1 && !encoded.Transaction.Accounts[0].Signer {
 			t.Errorf("%d lamports are %d, signed by %+v", before, after, spends)
 		}
 	})

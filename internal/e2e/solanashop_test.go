@@ -40,7 +40,12 @@ func openSolanaShop(t *testing.T, open func(solana.Config) (payments.ChainDriver
 	network.BlockTime = 100 * time.Millisecond
 
 	driver, err := open(
-		solana.Config{Network: network, RPC: node.URL, Token2022: []chain.Address{taxed.asset.Contract}},
+		solana.Config{
+			Network:        network,
+			RPC:            node.URL,
+			Token2022:      []chain.Address{taxed.asset.Contract},
+			CallsPerSecond: 10_000, // the node makes blocks faster than the network
+		},
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -10,14 +10,27 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
+// maxRanges is how many ranges are looked at for one that can be read.
+const maxRanges = 256
+
 // backfill reads one stretch of an old range again, and reports whether there was one.
 func (f *Follower) backfill(ctx context.Context) (bool, error) {
-	ranges, err := f.DB.Ranges(ctx, f.network.Slug, 16)
-	if err != nil || len(ranges) == 0 {
+	ranges, err := f.DB.Ranges(ctx, f.network.Slug, maxRanges)
+	if err != nil {
 		return false, err
 	}
 
-	head, err := f.Driver.Head(ctx)
+	now := f.Now()
+
+	ranges = slices.DeleteFunc(
+		ranges,
+		func(r scan.Range) bool { return now.Before(f.polling.tries[r.ID].at) },
+	)
+	if len(ranges) == 0 {
+		return false, nil
+	}
+
+	head, err := f.backfillHead(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -31,29 +44,113 @@ func (f *Follower) backfill(ctx context.Context) (bool, error) {
 	}
 
 	old := ranges[at]
-
 	b := Batch{Network: f.network, Head: head, Backfill: &old}
-	if to := min(old.To, old.Next+f.BatchBlocks-1, head.Tip.Height); old.Next <= old.To {
-		if b.Blocks, err = f.readOldBlocks(ctx, old, to); err != nil {
-			return false, fmt.Errorf(
-				"reading old blocks from %d of %s again: %w",
-				old.Next, f.network.Slug, err,
-			)
-		}
+
+	done, err := f.readRange(ctx, &b, old)
+	if err != nil {
+		return false, fmt.Errorf("reading old blocks from %d of %s again: %w", old.Next, f.network.Slug, err)
 	}
 
-	b.advance = f.advanceRange(old, b.Blocks)
+	b.advance = f.advanceRange(old, done)
 	if err := f.Handler.Apply(ctx, b); err != nil {
 		return false, fmt.Errorf("storing old blocks from %d of %s: %w", old.Next, f.network.Slug, err)
 	}
 
+	if done.next == old.Next && done.next <= old.To {
+		f.polling.putOff(old.ID, now)
+		return false, nil
+	}
+
+	delete(f.polling.tries, old.ID)
+
 	return true, nil
 }
 
-// advanceRange returns the write that moves the range past blocks, or deletes it at its end.
+// backfillHead returns the head up to which ranges are read: that of the last round where calls count.
+func (f *Follower) backfillHead(ctx context.Context) (chain.Head, error) {
+	if f.partial != nil && !f.polling.head.Tip.IsZero() {
+		return f.polling.head, nil
+	}
+
+	return f.Driver.Head(ctx)
+}
+
+// rangeRead is how far a range was read.
+type rangeRead struct {
+	next   uint64         // the first height that is left
+	unread []chain.Unread // stored as ranges of their own
+}
+
+// readRange reads one stretch of a range into a batch.
+func (f *Follower) readRange(ctx context.Context, b *Batch, old scan.Range) (done rangeRead, err error) {
+	if old.Next > old.To {
+		return rangeRead{next: old.Next}, nil
+	}
+
+	to := min(old.To, old.Next+f.BatchBlocks-1, b.Head.Tip.Height)
+
+	var unread []chain.Unread
+
+	if f.scanner == nil && f.partial != nil {
+		to = min(old.To, old.Next+lookBack, b.Head.Tip.Height)
+		done.next, unread, err = f.readPart(ctx, b, old, to)
+	} else {
+		b.Blocks, err = f.readOldBlocks(ctx, old, to)
+
+		done.next = old.Next
+		if n := len(b.Blocks); n > 0 {
+			done.next = b.Blocks[n-1].Height + 1
+		}
+
+		for _, block := range b.Blocks {
+			for _, u := range block.Unread {
+				u.Height = block.Height
+				unread = append(unread, u)
+			}
+		}
+	}
+
+	if err != nil {
+		return rangeRead{}, err
+	}
+
+	f.polling.clearUnread(old.Addresses, old.Next, done.next-min(done.next, 1))
+	f.polling.noteUnread(unread, f.Now())
+
+	// A range of one address or of one block stays where it cannot be read; of a longer one that part is split off.
+	single := len(old.Addresses) == 1 || old.Next == old.To
+	for _, u := range unread {
+		if single {
+			done.next = min(done.next, max(u.Height, old.Next))
+		} else {
+			done.unread = append(done.unread, u)
+		}
+	}
+
+	return done, nil
+}
+
+// readPart reads the addresses of a range up to a height, or up to where the node that answers is.
+func (f *Follower) readPart(
+	ctx context.Context,
+	b *Batch,
+	old scan.Range,
+	to uint64,
+) (next uint64, unread []chain.Unread, err error) {
+	reading, err := f.partial.ReadTransfers(ctx, old.Addresses, old.Next, to)
+	if err != nil {
+		return old.Next, nil, err
+	}
+
+	b.Blocks = reading.Blocks
+
+	return max(old.Next, reading.At.Height+1), reading.Unread, nil
+}
+
+// advanceRange returns the write that moves the range past what was read, or deletes it at its end.
 func (f *Follower) advanceRange(
 	old scan.Range,
-	blocks []chain.Block,
+	done rangeRead,
 ) func(context.Context, scan.Tx) (scan.Cursor, error) {
 	taken := f.lease
 
@@ -67,16 +164,20 @@ func (f *Follower) advanceRange(
 			return scan.Cursor{}, err
 		}
 
-		done := old
-		if n := len(blocks); n > 0 {
-			done.Next = blocks[n-1].Height + 1
+		for _, u := range done.unread {
+			if err := f.putUnread(ctx, tx, u, max(u.Height, done.next-1)); err != nil {
+				return cursor, err
+			}
 		}
 
-		if done.Next > done.To {
-			return cursor, tx.DeleteRange(ctx, done.ID)
+		moved := old
+		moved.Next = done.next
+
+		if moved.Next > moved.To {
+			return cursor, tx.DeleteRange(ctx, moved.ID)
 		}
 
-		return cursor, tx.PutRange(ctx, &done)
+		return cursor, tx.PutRange(ctx, &moved)
 	}
 }
 

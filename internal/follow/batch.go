@@ -38,6 +38,8 @@ type Batch struct {
 	Backfill *scan.Range
 
 	advance func(ctx context.Context, tx scan.Tx) (scan.Cursor, error)
+	round   *round // of a chain.AddressPoller
+	unread  []chain.Unread
 }
 
 // Advance moves the cursor inside tx and returns it as it is then. A block handler calls it first. It fails

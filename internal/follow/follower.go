@@ -54,12 +54,14 @@ type Follower struct {
 	network chain.Network
 	scanner chain.BlockScanner // nil: addresses are polled
 	poller  chain.AddressScanner
+	partial chain.AddressPoller // nil when readings are complete and cost nothing to speak of
 	name    string
 
 	mu       sync.Mutex
 	lease    lease.Lease
 	poolSeen uint64
 	reread   reread
+	polling  polling
 	unlinked int // how often in a row the node's blocks did not link
 	health   health.Follower
 }
@@ -91,7 +93,11 @@ func New(c Config) (*Follower, error) {
 		c.LeaseFor = 30 * time.Second
 	}
 
+	partial, _ := c.Driver.(chain.AddressPoller)
+
 	return &Follower{
+		partial: partial,
+		polling: newPolling(),
 		Config:  c,
 		network: network,
 		scanner: scanner,
@@ -105,7 +111,10 @@ func (f *Follower) Health() health.Follower {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
-	return f.health
+	report := f.health
+	report.Unread = f.polling.unreadReport()
+
+	return report
 }
 
 // SetUnreadable sets what Health names as unreadable; empty when every balance was read.
@@ -153,6 +162,10 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 		return false, stoppedError(f.network.Slug, cursor.Stopped)
 	}
 
+	if known && f.partial != nil && !f.roundDue() {
+		return f.backfill(ctx)
+	}
+
 	batch, err := f.readBatch(ctx, cursor, known)
 	f.countUnlinked(err)
 
@@ -178,6 +191,8 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 	if batch.PoolRead {
 		f.poolSeen = poolHash(batch.Pool)
 	}
+
+	f.polling.stored(batch.round)
 
 	return true, nil
 }

@@ -37,8 +37,9 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 	case forked:
 		since = time.Time{}
 	case due:
-		from = min(from, max(f.reread.from, 1))
-		if f.reread.at.IsZero() {
+		if !f.reread.at.IsZero() {
+			from = min(from, max(f.reread.from, 1))
+		} else {
 			from -= min(from-1, rereadMore)
 		}
 	}

@@ -41,8 +41,9 @@ func (f *Follower) readBatch(ctx context.Context, cursor scan.Cursor, known bool
 		return nil, nil
 	}
 
-	f.unlinked = 0
+	f.unlinked, f.polling.last, f.polling.head = 0, f.Now(), head
 	next := f.nextCursor(ctx, cursor, b)
+	f.polling.behind = f.scanner != nil && next.At.Height < head.Tip.Height
 	poolChanged := f.fillPool(ctx, b, next)
 
 	headMoved := next.Tip.Height != cursor.Tip.Height || next.Safe.Hash != cursor.Safe.Hash ||
@@ -51,7 +52,7 @@ func (f *Follower) readBatch(ctx context.Context, cursor scan.Cursor, known bool
 		return nil, nil
 	}
 
-	b.advance = f.advanceTo(cursor, known, next)
+	b.advance = f.withUnread(f.advanceTo(cursor, known, next), b)
 
 	return b, nil
 }
@@ -64,7 +65,10 @@ func (f *Follower) fillBlocks(ctx context.Context, b *Batch, cursor scan.Cursor)
 		return true, nil
 	}
 
-	if f.scanner == nil {
+	switch {
+	case f.scanner == nil && f.partial != nil:
+		return true, f.pollPart(ctx, b)
+	case f.scanner == nil:
 		b.Blocks, err = f.poll(ctx, base, tip, b.Rewound)
 		return true, err
 	}

@@ -106,6 +106,34 @@ func (n *SolanaNode) Fork(depth int, keep ...string) error {
 // Prune makes the node forget the blocks below a height.
 func (n *SolanaNode) Prune(height uint64) error { return n.Call(nil, "svm_prune", height) }
 
+// PruneRecords makes the node forget signatures and transactions below a height, not their blocks.
+func (n *SolanaNode) PruneRecords(height uint64) error {
+	return n.Call(nil, "svm_pruneRecords", height)
+}
+
+// Backends returns a URL behind which backends take turns, each of them so many blocks behind.
+func (n *SolanaNode) Backends(lags ...int) (url string, err error) {
+	return n.URL + "/balanced", n.Call(nil, "svm_backends", lags)
+}
+
+// Limit makes the node answer calls of a method beyond so many a second with HTTP status 429.
+func (n *SolanaNode) Limit(method string, perSecond int) error {
+	return n.Call(nil, "svm_limit", method, perSecond)
+}
+
+// Calls returns how often each method was called since it was last asked.
+func (n *SolanaNode) Calls() (byMethod map[string]int, err error) {
+	err = n.Call(&byMethod, "svm_calls")
+	delete(byMethod, "svm_calls")
+
+	return byMethod, err
+}
+
+// DamageMeta leaves out of a transaction's meta its token balances ("tokens"), or all of it ("null").
+func (n *SolanaNode) DamageMeta(signature, damage string) error {
+	return n.Call(nil, "svm_meta", signature, damage)
+}
+
 // Airdrop gives an address coins, in a transaction that the next block holds.
 func (n *SolanaNode) Airdrop(address string, lamports uint64) error {
 	return n.Call(nil, "requestAirdrop", address, lamports)

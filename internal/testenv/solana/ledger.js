@@ -26,6 +26,8 @@ class Ledger {
     this.byAddress = new Map();
     this.changes = []; // {slot, address, before}, oldest first
     this.firstHeight = 0;
+    this.firstRecordSlot = 0; // signatures and transactions of earlier slots are forgotten
+    this.lag = 0; // blocks by which the backend that answers is behind
     this.slot = 0;
     this.open = [];
     this.close();
@@ -35,12 +37,14 @@ class Ledger {
 
   // heightOf returns the newest height at a commitment. The open bank of "processed" counts as one more.
   heightOf(commitment) {
-    if (commitment === 'processed') return this.tip + 1;
-    return commitment === 'confirmed' ? this.tip : Math.max(0, this.tip - this.finality);
+    const tip = Math.max(0, this.tip - this.lag);
+    if (commitment === 'processed') return this.lag ? tip : tip + 1;
+    return commitment === 'confirmed' ? tip : Math.max(0, tip - this.finality);
   }
 
   slotOf(commitment) {
-    return commitment === 'processed' ? this.slot : this.blocks[this.heightOf(commitment)].slot;
+    if (commitment === 'processed' && !this.lag) return this.slot;
+    return this.blocks[this.heightOf(commitment)].slot;
   }
 
   // close makes the open bank a block and opens the next slot.
@@ -132,6 +136,9 @@ class Ledger {
   // prune forgets the blocks below a height.
   prune(height) { this.firstHeight = Math.min(height, this.tip); }
 
+  // pruneRecords forgets signatures and transactions below a height, as a node without long-term storage does.
+  pruneRecords(height) { this.firstRecordSlot = this.blocks[Math.min(height, this.tip)].slot; }
+
   // block returns the block of a slot.
   block(slot, commitment) {
     if (slot > this.slotOf(commitment)) throw refuse(-32004, `Block not available for slot ${slot}`);
@@ -150,18 +157,18 @@ class Ledger {
 
   record(signature, commitment) {
     const r = this.records.get(signature);
-    return r && r.slot <= this.slotOf(commitment) ? r : null;
+    return r && r.slot <= this.slotOf(commitment) && r.slot >= this.firstRecordSlot ? r : null;
   }
 
   // history lists what named an address, newest first.
   history(address, commitment) {
     const slot = this.slotOf(commitment);
-    return (this.byAddress.get(address) || []).filter((r) => r.slot <= slot).reverse();
+    return (this.byAddress.get(address) || []).filter((r) => r.slot <= slot && r.slot >= this.firstRecordSlot).reverse();
   }
 
   status(record) {
     const block = this.bySlot.get(record.slot);
-    const confirmations = block ? this.tip - block.height : 0;
+    const confirmations = block ? this.heightOf('confirmed') - block.height : 0;
     if (block && confirmations >= this.finality) return { confirmations: null, confirmationStatus: 'finalized' };
     return { confirmations, confirmationStatus: block ? 'confirmed' : 'processed' };
   }

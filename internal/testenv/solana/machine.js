@@ -7,8 +7,10 @@
 const { LiteSvm, Clock, Account } = require('litesvm/dist/internal.js');
 const { VersionedTransaction, PublicKey } = require('@solana/web3.js');
 const bs58 = require('bs58').default || require('bs58');
+const { decodeVersion1 } = require('./version1.js');
 
 const SYSTEM = Buffer.alloc(32);
+const NATIVE_MINT = bs58.decode('So11111111111111111111111111111111111111112');
 const TOKEN_PROGRAMS = new Set(['TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA', 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb']);
 
 // The names of litesvm's numbered errors, in their order. Source: the declarations litesvm ships (dist/internal.d.ts).
@@ -44,6 +46,7 @@ const detailsOf = (outcome) => (typeof outcome.meta === 'function' ? outcome.met
 // decode reads a transaction's bytes. litesvm ends the whole process on malformed ones, so nothing reaches it that was not read and
 // written back here first.
 function decode(bytes) {
+  if (bytes[0] & 0x80) return decodeVersion1(bytes);
   let tx;
   try {
     tx = VersionedTransaction.deserialize(bytes);
@@ -58,7 +61,7 @@ function decode(bytes) {
     throw Object.assign(new Error(`failed to deserialize transaction: ${e.message}`), { code: -32602 });
   }
   return {
-    bytes: Buffer.from(bytes), tx, message: tx.message, legacy: tx.version === 'legacy',
+    bytes: Buffer.from(bytes), tx, message: tx.message, legacy: tx.version === 'legacy', version: tx.version,
     signature: bs58.encode(tx.signatures[0]), blockhash: tx.message.recentBlockhash,
   };
 }
@@ -67,6 +70,10 @@ class Machine {
   constructor() {
     this.svm = new LiteSvm();
     this.svm.setBlockhashCheck(false); // the ledger checks the age of blockhashes; litesvm knows only one
+    // The mint of wrapped SOL, as at genesis: nine decimals, initialized, without an authority.
+    const mint = Buffer.alloc(82);
+    mint.writeUInt16LE(0x0109, 44);
+    this.svm.setAccount(NATIVE_MINT, new Account(1_461_600n, mint, bs58.decode('TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'), false, 0n));
     this.svm.setTransactionHistory(0n); // the ledger knows what was processed, and a fork undoes it
   }
 
@@ -125,9 +132,21 @@ class Machine {
   }
 
   simulate(t) {
-    const outcome = t.legacy ? this.svm.simulateLegacyTransaction(t.bytes) : this.svm.simulateVersionedTransaction(t.bytes);
+    const outcome = this.run(t, t.legacy ? 'simulateLegacyTransaction' : 'simulateVersionedTransaction');
     const details = detailsOf(outcome);
     return { err: errorOf(outcome), logs: details.logs(), unitsConsumed: Number(details.computeUnitsConsumed()) };
+  }
+
+  // run hands a transaction to litesvm. One of version 1, which litesvm does not know, is run as the legacy transaction with the same
+  // accounts and instructions; its signatures were verified when it was decoded.
+  run(t, method) {
+    if (!t.equivalent) return this.svm[method](t.bytes);
+    this.svm.setSigverify(false);
+    try {
+      return this.svm[method](t.equivalent);
+    } finally {
+      this.svm.setSigverify(true);
+    }
   }
 
   // execute runs a transaction for good. It answers {dropped} when it can be in no block (nobody can be charged for it), else what a
@@ -142,7 +161,7 @@ class Machine {
     const keys = [...t.message.staticAccountKeys.map((k) => k.toBase58()), ...loaded.writable, ...loaded.readonly];
     const before = keys.map((k) => this.account(k));
     const preTokens = before.map((a) => this.tokenBalance(a));
-    const outcome = t.legacy ? this.svm.sendLegacyTransaction(t.bytes) : this.svm.sendVersionedTransaction(t.bytes);
+    const outcome = this.run(t, t.legacy ? 'sendLegacyTransaction' : 'sendVersionedTransaction');
     const after = keys.map((k) => this.account(k));
     const postTokens = after.map((a) => this.tokenBalance(a));
     const err = errorOf(outcome);

@@ -28,11 +28,15 @@ function methods(machine, ledger) {
   let priorityFee = 0;
 
   const commitment = (o) => (o && o.commitment) || 'finalized';
-  // within answers with the slot that a value is of, which must not be older than the caller asked for.
-  const within = (o, value) => {
+  // reached refuses a caller who has seen a later slot than this backend.
+  const reached = (o) => {
     const slot = ledger.slotOf(commitment(o));
     if (o && o.minContextSlot > slot) throw refuse(-32016, 'Minimum context slot has not been reached', { contextSlot: slot });
-    return { context: { slot, apiVersion: '3.0.0' }, value: value() };
+    return slot;
+  };
+  // within answers with the slot that a value is of, which must not be older than the caller asked for.
+  const within = (o, value) => {
+    return { context: { slot: reached(o), apiVersion: '3.0.0' }, value: value() };
   };
   const encode = (account, o = {}) => {
     if (!account) return null;
@@ -73,16 +77,30 @@ function methods(machine, ledger) {
       signatures: signatures(r),
       message: {
         accountKeys: m.staticAccountKeys.map((k) => k.toBase58()), header: m.header, recentBlockhash: m.recentBlockhash, instructions,
-        ...(r.t.legacy ? {} : { addressTableLookups: lookups }),
+        ...(r.t.version === 0 ? { addressTableLookups: lookups } : {}), ...(r.t.config ? { transactionConfig: r.t.config } : {}),
       },
     };
   };
   const versioned = (r, o) => {
-    if (!r.t.legacy && o.maxSupportedTransactionVersion === undefined) {
-      throw refuse(-32015, 'Transaction version (0) is not supported by the requesting client. Please try the request again with the following configuration parameter: "maxSupportedTransactionVersion": 0');
+    const highest = o.maxSupportedTransactionVersion;
+    if (r.t.version !== 'legacy' && (highest === undefined || r.t.version > highest)) {
+      throw refuse(-32015, `Transaction version (${r.t.version}) is not supported by the requesting client. Please try the request again with the following configuration parameter: "maxSupportedTransactionVersion": ${r.t.version}`);
     }
-    const version = o.maxSupportedTransactionVersion === undefined ? {} : { version: r.t.legacy ? 'legacy' : 0 };
-    return { meta: r.meta, transaction: transaction(r, o.encoding), ...version };
+    return { meta: metaOf(r), transaction: transaction(r, o.encoding), ...(highest === undefined ? {} : { version: r.t.version }) };
+  };
+  // metaOf returns what is stored of an execution, or what a test left of it (svm_meta). Nodes have blocks whose meta they never stored,
+  // and meta from before token balances were recorded.
+  const metaOf = (r) => {
+    if (r.damage === 'null') return null;
+    if (r.damage !== 'tokens') return r.meta;
+    const { preTokenBalances, postTokenBalances, ...meta } = r.meta;
+    return meta;
+  };
+  // simple leaves of a meta what transactionDetails "accounts" has. Source: Agave, UiTransactionStatusMeta::build_simple.
+  const simple = (meta) => {
+    if (!meta) return meta;
+    const { innerInstructions, logMessages, loadedAddresses, rewards, computeUnitsConsumed, ...rest } = meta;
+    return rest;
   };
   const options = (o) => (typeof o === 'string' ? { encoding: o } : o || {});
   const preflight = (t) => {
@@ -98,8 +116,8 @@ function methods(machine, ledger) {
     getHealth: () => 'ok',
     getVersion: () => ({ 'solana-core': '3.0.0', 'feature-set': 1 }),
     getGenesisHash: () => ledger.blocks[0].blockhash,
-    getSlot: (o) => ledger.slotOf(commitment(o)),
-    getBlockHeight: (o) => ledger.heightOf(commitment(o)),
+    getSlot: (o) => reached(o),
+    getBlockHeight: (o) => { reached(o); return ledger.heightOf(commitment(o)); },
     getFirstAvailableBlock: () => ledger.blocks[ledger.firstHeight].slot,
     minimumLedgerSlot: () => ledger.blocks[ledger.firstHeight].slot,
     getEpochInfo: (o) => ({
@@ -119,11 +137,12 @@ function methods(machine, ledger) {
     getSignatureStatuses: (list) => ({
       context: { slot: ledger.slotOf('processed'), apiVersion: '3.0.0' },
       value: list.map((s) => {
-        const r = ledger.records.get(s);
+        const r = ledger.record(s, 'processed');
         return r ? { slot: r.slot, err: r.err, status: r.meta.status, ...ledger.status(r) } : null;
       }),
     }),
     getSignaturesForAddress: (a, o = {}) => {
+      reached(o);
       let list = ledger.history(address(a), commitment(o));
       if (o.before) list = list.slice(list.findIndex((r) => r.signature === o.before) + 1 || list.length);
       const until = o.until ? list.findIndex((r) => r.signature === o.until) : -1;
@@ -147,7 +166,7 @@ function methods(machine, ledger) {
       else if (details === 'full') answer.transactions = b.records.map((r) => versioned(r, o));
       else if (details === 'accounts') {
         answer.transactions = b.records.map((r) => ({
-          ...versioned(r, { ...o, encoding: 'json' }), transaction: { accountKeys: accountKeys(r), signatures: signatures(r) },
+          ...versioned(r, { ...o, encoding: 'json' }), meta: simple(metaOf(r)), transaction: { accountKeys: accountKeys(r), signatures: signatures(r) },
         }));
       } else if (details !== 'none') throw invalid(`transactionDetails ${details} are not served`);
       return answer;
@@ -180,6 +199,8 @@ function methods(machine, ledger) {
     svm_skip: (n = 1) => { ledger.skip(n); return ledger.slot; },
     svm_fork: (depth, keep) => { ledger.fork(depth, keep); return ledger.tip; },
     svm_prune: (height) => { ledger.prune(height); return height; },
+    svm_pruneRecords: (height) => { ledger.pruneRecords(height); return height; },
+    svm_meta: (signature, damage) => { ledger.records.get(signature).damage = damage; return damage; },
     svm_priorityFee: (microLamports) => { priorityFee = microLamports; return priorityFee; },
   };
 }

@@ -20,12 +20,42 @@ const machine = new Machine();
 const ledger = new Ledger(machine, { finality: Number(values.finality) });
 const served = methods(machine, ledger);
 
+// What tests ask of the front itself: how far each of the backends behind the path /balanced is behind, in blocks, one answering after
+// the other; how many calls of a method are served a second; and how many calls there were.
+const front = { lags: [0], next: 0, limits: {}, served: {}, calls: {} };
+const controls = {
+  svm_backends: (lags) => { front.lags = lags; return lags; },
+  svm_limit: (method, perSecond) => { front.limits[method] = perSecond; return perSecond; },
+  svm_calls: () => { const { calls } = front; front.calls = {}; return calls; },
+};
+
+// limited counts a call and says whether it is over the limit of its method.
+function limited(method) {
+  front.calls[method] = (front.calls[method] || 0) + 1;
+  if (!(method in front.limits)) return false;
+  const second = Math.floor(Date.now() / 1000);
+  if (!front.served[method] || front.served[method].second !== second) front.served[method] = { second, calls: 0 };
+  return ++front.served[method].calls > front.limits[method];
+}
+
+// serve answers a call from the backend whose turn it is. Controls act on the ledger itself.
+function serve(method, params, balanced) {
+  if (Object.hasOwn(controls, method)) return controls[method](...params);
+  if (!Object.hasOwn(served, method)) throw refuse(-32601, 'Method not found');
+  if (balanced) ledger.lag = front.lags[front.next++ % front.lags.length];
+  try {
+    return served[method](...params);
+  } finally {
+    ledger.lag = 0;
+  }
+}
+
 // answer makes the JSON of one call. Amounts are whole 64-bit numbers, which JSON.stringify cannot write, so they pass as marked text.
-function answer(request) {
+function answer(request, balanced) {
   let body;
   try {
-    if (!request || !Object.hasOwn(served, request.method)) throw refuse(-32601, 'Method not found');
-    body = { jsonrpc: '2.0', result: served[request.method](...(request.params || [])), id: request.id };
+    if (!request) throw refuse(-32600, 'Invalid request');
+    body = { jsonrpc: '2.0', result: serve(request.method, request.params || [], balanced), id: request.id };
   } catch (e) {
     const { code = -32603, message, data } = e;
     body = { jsonrpc: '2.0', error: { code, message, ...(data === undefined ? {} : { data }) }, id: request ? request.id : null };
@@ -44,7 +74,12 @@ const server = http.createServer((request, response) => {
       return;
     }
     response.setHeader('content-type', 'application/json');
-    response.end(Array.isArray(calls) ? `[${calls.map(answer).join(',')}]` : answer(calls));
+    if (!Array.isArray(calls) && limited(calls.method)) {
+      response.writeHead(429, { 'retry-after': '1' }).end('{"jsonrpc":"2.0","error":{"code":429,"message":"Too many requests for a specific RPC call"},"id":1}');
+      return;
+    }
+    const balanced = request.url === '/balanced';
+    response.end(Array.isArray(calls) ? `[${calls.map((c) => answer(c, balanced)).join(',')}]` : answer(calls, balanced));
   });
 });
 

@@ -5,11 +5,12 @@
 // transactions of ours. It reads one JSON object from standard input and prints one.
 //
 //   {"do": "mint", "url", "secret", "decimals", "program": "token" | "token-2022", "fee": {"bps", "most"}}   a new mint
-//   {"do": "pay", "url", "secret", "to", "lamports", "form": "legacy" | "v0" | "table"}                      coin
+//   {"do": "pay", "url", "secret", "to", "lamports", "form": "legacy" | "v0" | "table" | "v1"}               coin
 //   {"do": "payTokens", "url", "secret", "mint", "program", "to", "amount", "form"}                          freshly minted tokens
 //   {"do": "read", "raw"}                                                                                    a transaction of ours
 //   {"do": "addresses", "keys", "mint"}                                                                      what public keys derive to
 
+const kit = require('@solana/kit');
 const web3 = require('@solana/web3.js');
 const spl = require('@solana/spl-token');
 const bs58 = require('bs58').default || require('bs58');
@@ -24,6 +25,28 @@ async function control(job, method, ...params) {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
   const answer = await (await fetch(job.url, { method: 'POST', body })).json();
   if (answer.error) throw new Error(answer.error.message);
+}
+
+// sendVersion1 sends instructions in a transaction of version 1, made and signed by @solana/kit.
+async function sendVersion1(job, instructions) {
+  const { connection, payer } = wallet(job);
+  const latest = await connection.getLatestBlockhash('finalized');
+  const signer = await kit.createKeyPairSignerFromBytes(payer.secretKey);
+  const role = (k) => (k.isSigner ? 2 : 0) + (k.isWritable ? 1 : 0);
+  const message = kit.appendTransactionMessageInstructions(
+    instructions.map((ix) => ({
+      programAddress: ix.programId.toBase58(), accounts: ix.keys.map((k) => ({ address: k.pubkey.toBase58(), role: role(k) })), data: ix.data,
+    })),
+    kit.setTransactionMessageConfig(
+      { computeUnitLimit: 200_000, loadedAccountsDataSizeLimit: 1 << 20 },
+      kit.setTransactionMessageLifetimeUsingBlockhash(
+        { blockhash: latest.blockhash, lastValidBlockHeight: BigInt(latest.lastValidBlockHeight) },
+        kit.setTransactionMessageFeePayerSigner(signer, kit.createTransactionMessage({ version: 1 })),
+      ),
+    ),
+  );
+  const signed = await kit.signTransactionMessageWithSigners(message);
+  return connection.sendEncodedTransaction(kit.getBase64EncodedWireTransaction(signed));
 }
 
 // send signs instructions in a form and hands them to the node, which runs them first.
@@ -54,6 +77,7 @@ async function tableWith(job, addresses) {
 }
 
 async function inForm(job, instructions, addresses) {
+  if (job.form === 'v1') return { signature: await sendVersion1(job, instructions) };
   if (job.form !== 'table') return { signature: await send(job, instructions, [], job.form || 'legacy') };
   return { signature: await send(job, instructions, [], 'v0', [await tableWith(job, addresses)]) };
 }
