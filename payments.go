@@ -26,6 +26,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/limits"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
@@ -109,6 +110,9 @@ type Config struct {
 
 	// QuoteFor is how long a quoted amount is valid. Defaults to 20 minutes.
 	QuoteFor time.Duration
+
+	// Limits are the budgets against overuse. Each has a default.
+	Limits limits.Table
 
 	// WebhookAllow are otherwise forbidden address ranges that webhooks may be delivered to: for
 	// tests and intranets.

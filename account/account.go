@@ -12,6 +12,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 )
 
@@ -125,8 +126,8 @@ type Key struct {
 	Scopes []Scope
 	// AllowedIPs are addresses or CIDR ranges that may use the key; empty: any.
 	AllowedIPs []string
-	// Destinations are the canonical addresses that payouts may go to; empty: see the payout rules.
-	Destinations []string
+	// Destinations are what payouts and refunds may go to; empty: see PayoutDestinations.
+	Destinations []chain.Destination
 	// ExpiresAt ends a key, such as one that was rolled; zero: never. RevokedAt ended it at once.
 	ExpiresAt, RevokedAt time.Time
 	// RolledFrom is the id of the key this one replaced.

@@ -9,6 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/internal/paging"
+	"github.com/seed-8ee7f392/payments/limits"
 )
 
 const (
@@ -17,8 +20,6 @@ const (
 
 	// IndexCounter is the counter from which Account.Index is taken.
 	IndexCounter = "account_index"
-
-	maxPage = 100 // entries
 )
 
 // Config configures a Service. DB, Registry and IDs are required.
@@ -33,6 +34,8 @@ type Config struct {
 	Entropy io.Reader
 	// KeyPrefix begins every key, 1 to 16 of a-z and 0-9. Defaults to "pay".
 	KeyPrefix string
+	// Limits has the budgets of unknown keys. Each has a default.
+	Limits limits.Table
 }
 
 // IDs makes the ids of new objects.
@@ -47,7 +50,9 @@ type Service struct {
 	now      func() time.Time
 	entropy  io.Reader
 	prefix   string
+	limits   limits.Table
 	seen     seen
+	unknown  unknown
 }
 
 // New returns a Service. It starts nothing.
@@ -81,6 +86,8 @@ func New(c Config) (*Service, error) {
 		now:      c.Now,
 		entropy:  c.Entropy,
 		prefix:   c.KeyPrefix,
+		limits:   c.Limits.Complete(),
+		unknown:  unknown{buckets: limit.NewBuckets(c.Now)},
 	}, nil
 }
 
@@ -114,18 +121,12 @@ func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account
 func (s *Service) Get(ctx context.Context, id string) (Account, error) { return s.db.Account(ctx, id) }
 
 // List returns a page of accounts, newest first, that follow the id after ("" for the first page),
-// and whether there are more. A limit outside 1 to 100 is 50.
+// and whether there are more. A limit of 0 is 50, others outside 1 to 100 are the nearest bound.
 func (s *Service) List(ctx context.Context, after string, limit int) (page []Account, more bool, err error) {
-	if limit < 1 || limit > maxPage {
-		limit = 50
-	}
-
+	limit = paging.Limit(limit)
 	page, err = s.db.Accounts(ctx, after, limit+1)
-	if len(page) > limit {
-		return page[:limit], true, err
-	}
 
-	return page, false, err
+	return paging.Page(page, limit, err)
 }
 
 // UpdateSettings replaces an account's settings as a whole. Held settlements are re-evaluated.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
 // schemaPrefix is the prefix of a reference to a schema.
@@ -297,13 +298,13 @@ func (op *operation) pathParameters() []*huma.Param {
 
 // pageParameters returns the query parameters of every list.
 func pageParameters() []*huma.Param {
-	least, most, longest := 1.0, float64(maxLimit), maxParam
+	least, most, longest := float64(paging.Least), float64(paging.Most), maxParam
 
 	return []*huma.Param{
 		{
 			Name:   "limit",
 			In:     "query",
-			Schema: &huma.Schema{Type: "integer", Minimum: &least, Maximum: &most, Default: defaultLimit},
+			Schema: &huma.Schema{Type: "integer", Minimum: &least, Maximum: &most, Default: paging.Default},
 		},
 		{
 			Name:        "starting_after",
@@ -325,10 +326,8 @@ func (op *operation) queryParameter(schemas huma.Registry, f reflect.StructField
 	param.Schema = huma.SchemaFromField(schemas, f, name)
 	param.Schema.Description, param.Schema.Nullable = "", false
 
-	// Values separated by commas are OpenAPI's style "form" without explode.
+	// OpenAPI's default is one parameter per value; values separated by commas are taken as well.
 	if f.Type.Kind() == reflect.Slice {
-		explode := false
-		param.Explode = &explode
 		param.Schema.Items.MaxLength = nil
 	}
 

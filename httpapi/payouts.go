@@ -9,7 +9,6 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
-	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store"
@@ -53,6 +52,7 @@ func (a *api) payouts() []operation {
 			tag:         tag,
 			scope:       account.PayoutsWrite,
 			idempotency: keyRequired,
+			sends:       true,
 			summary:     "Send an asset from the master wallet",
 			description: "The key needs the scope and an allowlist: of destinations, which are then the " +
 				"only ones it pays, or of IP addresses.",
@@ -90,7 +90,7 @@ func (a *api) createPayout(
 	c *call,
 	b createPayoutBody,
 ) (commit[payout.Resource], error) {
-	destinations, err := c.allowlists()
+	destinations, err := c.key.PayoutDestinations()
 	if err != nil {
 		return nil, err
 	}
@@ -159,25 +159,6 @@ func (a *api) cancelPayout(_ context.Context, c *call, _ none) (commit[payout.Re
 		p, err := a.Payouts.CancelTx(ctx, tx, c.owner, c.id)
 		return p.Resource(), err
 	}, nil
-}
-
-// allowlists returns the destinations that the key may pay, nil for any (specification 4.6). A key
-// with neither a destination nor an IP allowlist is fault.Forbidden; the IP allowlist itself is
-// checked by authorize.
-func (c *call) allowlists() ([]string, error) {
-	if len(c.key.Destinations) > 0 {
-		return c.key.Destinations, nil
-	}
-
-	if len(c.key.AllowedIPs) > 0 {
-		return nil, nil
-	}
-
-	return nil, fault.New(
-		fault.Forbidden, "payout_allowlist_required",
-		"the API key %s has neither an IP allowlist nor a list of destinations: create one that has",
-		c.key.ID,
-	)
 }
 
 // requester returns the API key as the party that requested a payout.

@@ -3,7 +3,6 @@ package payout
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -22,8 +21,8 @@ type Params struct {
 	// Memo is the merchant's own note, at most 200 characters; it never leaves this service.
 	Memo        string
 	RequestedBy Requester
-	// Destinations are the only canonical addresses it may go to; nil: any.
-	Destinations []string
+	// Destinations are the only ones it may go to; nil: any.
+	Destinations []chain.Destination
 }
 
 // Prepared is a payout that was checked against the network and waits for its transaction.
@@ -65,7 +64,7 @@ func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 
 // prepare checks what payouts and refunds have in common.
 func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Prepared, error) {
-	n, asset, err := s.enabledAsset(settings, p)
+	n, asset, err := s.enabledAsset(p)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -143,7 +142,8 @@ func (s *Service) newPayout(p Params, asset, native chain.Asset, to chain.Addres
 }
 
 // enabledAsset returns the network and the asset of a request, or fault.Invalid with code asset_not_enabled.
-func (s *Service) enabledAsset(settings Settings, p Params) (chain.Network, chain.Asset, error) {
+// Settings of the account do not narrow them: what its wallet holds can be paid out (decisions part 11).
+func (s *Service) enabledAsset(p Params) (chain.Network, chain.Asset, error) {
 	n, ok := s.registry.Network(p.Network)
 	if !ok || n.Livemode != p.Owner.Livemode {
 		return chain.Network{}, chain.Asset{}, fault.Param(
@@ -154,10 +154,10 @@ func (s *Service) enabledAsset(settings Settings, p Params) (chain.Network, chai
 	}
 
 	asset, ok := n.Asset(p.Asset)
-	if !ok || (settings.Assets != nil && !slices.Contains(settings.Assets, asset.ID)) {
+	if !ok {
 		return chain.Network{}, chain.Asset{}, fault.Param(
 			"asset", "asset_not_enabled",
-			"asset %q is not enabled on network %s; GET /v1/assets lists those that are",
+			"asset %q is not enabled on network %s",
 			p.Asset, p.Network,
 		)
 	}

@@ -119,8 +119,6 @@ type Settings struct {
 	PerHour int
 	// Index is the account's index, which names its master wallets.
 	Index uint32
-	// Assets are the ids of the assets enabled for the account; nil: all.
-	Assets []string
 }
 
 // Filter selects payouts for a list.

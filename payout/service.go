@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
 // GiveUpAfter is how long a payout may wait unsigned before it fails as stale (specification part 8).
@@ -170,13 +171,10 @@ func (s *Service) Get(ctx context.Context, owner event.Owner, id string) (Payout
 
 // List returns a page of payouts, newest first, and whether there are more.
 func (s *Service) List(ctx context.Context, f Filter) ([]Payout, bool, error) {
-	limit := f.Limit
-	f.Limit++
+	limit := paging.Limit(f.Limit)
+	f.Limit = limit + 1
 
 	page, err := s.db.Payouts(ctx, f)
-	if len(page) > limit {
-		return page[:limit], true, err
-	}
 
-	return page, false, err
+	return paging.Page(page, limit, err)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,7 +82,7 @@ type Receiver struct {
 
 // NewReceiver returns a Receiver.
 //
-// Errors: fault.Invalid without Handle or without a secret.
+// Errors: fault.Invalid without Handle or without a secret, and for a blank one.
 func NewReceiver(c ReceiverConfig) (*Receiver, error) {
 	if c.Handle == nil {
 		return nil, fault.New(fault.Invalid, "config_invalid", "webhook.ReceiverConfig needs Handle")
@@ -92,7 +93,7 @@ func NewReceiver(c ReceiverConfig) (*Receiver, error) {
 	}
 
 	for _, secret := range c.Secrets {
-		if secret == "" {
+		if strings.TrimSpace(secret) == "" {
 			return nil, noSecret()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
@@ -36,10 +37,10 @@ type Config[T Tx] struct {
 // Request identifies a request and its caller.
 type Request struct {
 	Key
-	// KeyID and Scopes are the API key's id and permissions, which decide whether it may read a
-	// stored answer.
-	KeyID  string
-	Scopes []string
+	// KeyID and Permissions are the API key's id, and its scopes and destinations (account.Key), which decide
+	// whether it may read a stored answer.
+	KeyID       string
+	Permissions []string
 	// Fingerprint is SHA-256 over method, path and body.
 	Fingerprint [32]byte
 }
@@ -129,7 +130,7 @@ func (c Config[T]) expired(r Record) bool { return !c.Now().Before(r.CreatedAt.A
 // replay returns the answer of a record. The API key is checked before the fingerprint, so that a key without
 // permission learns nothing about the request.
 func (c Config[T]) replay(record Record, r Request) (Answer, error) {
-	if record.KeyID != r.KeyID && !hasAll(r.Scopes, record.Scopes) {
+	if record.KeyID != r.KeyID && !hasAll(r.Permissions, record.Scopes) {
 		return Answer{}, fault.New(
 			fault.Forbidden, "idempotency_key_not_yours",
 			"this Idempotency-Key was used by another API key: use one of your own",
@@ -177,7 +178,11 @@ func (c Config[T]) replay(record Record, r Request) (Answer, error) {
 
 // hasAll reports whether have contains all of want.
 func hasAll(have, want []string) bool {
-	return !slices.ContainsFunc(want, func(scope string) bool { return !slices.Contains(have, scope) })
+	return !slices.ContainsFunc(want, func(permission string) bool {
+		kind, _, ok := strings.Cut(permission, ":")
+
+		return !slices.Contains(have, permission) && (!ok || !slices.Contains(have, kind+":*"))
+	})
 }
 
 // claimAnswer claims the key, does the work and stores its answer, in one transaction. claimed is
@@ -195,7 +200,7 @@ func (c Config[T]) claimAnswer(
 		record := Record{
 			Key:         r.Key,
 			KeyID:       r.KeyID,
-			Scopes:      r.Scopes,
+			Scopes:      r.Permissions,
 			Fingerprint: r.Fingerprint,
 			CreatedAt:   now.UTC().Truncate(time.Millisecond),
 		}

@@ -164,7 +164,7 @@ func request(body string) idempotency.Request {
 	return idempotency.Request{
 		Key:         idempotency.Key{Owner: event.Owner{AccountID: "a1"}, Key: "order-1"},
 		KeyID:       "k1",
-		Scopes:      []string{"invoices:write"},
+		Permissions: []string{"invoices:write"},
 		Fingerprint: [32]byte([]byte(body + strings.Repeat(" ", 32))[:32]),
 	}
 }
@@ -251,10 +251,11 @@ func TestTheAPIKeyIsCheckedBeforeTheFingerprint(t *testing.T) {
 		{"its successor", "body", "k2", []string{"events:read", "invoices:write"}, ""},
 		{"a weaker key", "body", "k2", []string{"events:read"}, "idempotency_key_not_yours"},
 		{"a weaker key with another request", "other", "k2", nil, "idempotency_key_not_yours"},
+		{"a key that may pay one of two", "body", "k2", []string{"invoices:write", "to:a"}, ""},
 		{"another request", "other", "k1", []string{"invoices:write"}, "idempotency_key_reused"},
 	} {
 		r := request(test.body)
-		r.KeyID, r.Scopes = test.keyID, test.scopes
+		r.KeyID, r.Permissions = test.keyID, test.scopes
 
 		a, err := b.create(t, r)
 		if fault.Code(err) != test.code || a.Replayed != (err == nil) {

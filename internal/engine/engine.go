@@ -24,6 +24,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/limits"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
@@ -148,6 +149,9 @@ func (e *Engine) Log() *slog.Logger { return e.config.Log }
 
 // Now returns the time.
 func (e *Engine) Now() time.Time { return e.config.Now() }
+
+// Limits returns the budgets against overuse, complete.
+func (e *Engine) Limits() limits.Table { return e.config.Limits }
 
 // Entropy returns the source of randomness.
 func (e *Engine) Entropy() io.Reader { return e.config.Entropy }

@@ -47,6 +47,7 @@ func (e *Engine) newAccounts() (*account.Service, error) {
 		Now:       e.config.Now,
 		Entropy:   e.config.Entropy,
 		KeyPrefix: e.config.KeyPrefix,
+		Limits:    e.config.Limits,
 	})
 }
 
@@ -71,6 +72,7 @@ func (e *Engine) newInvoices() *invoice.Service {
 		Ingester: e.Ingester,
 		Now:      e.config.Now,
 		QuoteFor: e.config.QuoteFor,
+		Deposits: e.config.Limits.DepositAddresses,
 	})
 }
 

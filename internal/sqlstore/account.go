@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -48,7 +49,7 @@ var keys = newTable(
 		str("last4", func(k *account.Key) *string { return &k.Last4 }),
 		doc("scopes", func(k *account.Key) *[]account.Scope { return &k.Scopes }),
 		doc("allowed_ips", func(k *account.Key) *[]string { return &k.AllowedIPs }),
-		doc("destinations", func(k *account.Key) *[]string { return &k.Destinations }),
+		doc("destinations", func(k *account.Key) *[]chain.Destination { return &k.Destinations }),
 		at("expires_at", func(k *account.Key) *time.Time { return &k.ExpiresAt }),
 		at("revoked_at", func(k *account.Key) *time.Time { return &k.RevokedAt }),
 		str("rolled_from", func(k *account.Key) *string { return &k.RolledFrom }),
