@@ -32,6 +32,7 @@ var accounts = newTable(
 		blob("logo", func(a *account.Account) *[]byte { return &a.Logo }),
 		at("created_at", func(a *account.Account) *time.Time { return &a.CreatedAt }),
 		at("updated_at", func(a *account.Account) *time.Time { return &a.UpdatedAt }),
+		blob("mac", func(a *account.Account) *[]byte { return &a.MAC }),
 	),
 )
 
@@ -54,6 +55,7 @@ var keys = newTable(
 		at("revoked_at", func(k *account.Key) *time.Time { return &k.RevokedAt }),
 		str("rolled_from", func(k *account.Key) *string { return &k.RolledFrom }),
 		at("created_at", func(k *account.Key) *time.Time { return &k.CreatedAt }),
+		blob("mac", func(k *account.Key) *[]byte { return &k.MAC }),
 	),
 )
 
