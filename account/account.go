@@ -27,7 +27,9 @@ type Account struct {
 	Logo      []byte
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	Version   int64
+	// MAC authenticates ID, Index and Settings with payments.Config.SecretKey.
+	MAC     []byte
+	Version int64
 }
 
 // Settings are a merchant's settings.
@@ -51,6 +53,9 @@ type Settings struct {
 	FeeBPS *int `json:"fee_bps,omitempty"`
 	// Assets are the ids of the assets that invoices may offer; nil: all.
 	Assets []string `json:"assets,omitempty"`
+	// ApproveAboveUSD is the value in USD above which payouts and refunds wait for the approval of a second key
+	// (scope payouts:approve); nil: none does. Without a fresh price each waits.
+	ApproveAboveUSD *decimal.Decimal `json:"approve_above_usd,omitempty"`
 	// PayoutsPerHour limits the creation of payouts; 0: 10.
 	PayoutsPerHour int `json:"payouts_per_hour,omitempty"`
 	// RequestsPerSecond and RequestBurst limit each key; 0: 100 and 300.
@@ -69,6 +74,7 @@ const (
 	DepositAddressesWrite Scope = "deposit_addresses:write"
 	PayoutsRead           Scope = "payouts:read"
 	PayoutsWrite          Scope = "payouts:write"
+	PayoutsApprove        Scope = "payouts:approve"
 	RefundsRead           Scope = "refunds:read"
 	RefundsWrite          Scope = "refunds:write"
 	WebhooksRead          Scope = "webhook_endpoints:read"
@@ -88,6 +94,7 @@ func AllScopes() []Scope {
 		DepositAddressesWrite,
 		PayoutsRead,
 		PayoutsWrite,
+		PayoutsApprove,
 		RefundsRead,
 		RefundsWrite,
 		WebhooksRead,
@@ -104,7 +111,7 @@ func DefaultScopes() []Scope {
 	var out []Scope
 
 	for _, s := range AllScopes() {
-		if s != PayoutsWrite && s != RefundsWrite {
+		if s != PayoutsWrite && s != PayoutsApprove && s != RefundsWrite {
 			out = append(out, s)
 		}
 	}
@@ -133,7 +140,10 @@ type Key struct {
 	// RolledFrom is the id of the key this one replaced.
 	RolledFrom string
 	CreatedAt  time.Time
-	Version    int64
+	// MAC authenticates all of it with payments.Config.SecretKey, so that who can write the database can
+	// neither make a key nor widen one.
+	MAC     []byte
+	Version int64
 }
 
 // Live reports whether the key is neither revoked nor expired at a time.

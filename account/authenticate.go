@@ -22,6 +22,7 @@ const cacheSize = 4096 // keys
 // Errors:
 //   - fault.Unauthenticated: code api_key_invalid, api_key_expired or api_key_revoked
 //   - fault.Forbidden, code ip_not_allowed: the client is not on the key's allowlist
+//   - fault.Unavailable, code account_damaged: its settings were not set through this service
 //   - fault.Limited, code rate_limited: too many unknown keys were tried; a key that this process has
 //     seen before is not affected
 func (s *Service) Authenticate(ctx context.Context, secret string, client netip.Addr) (Key, Account, error) {
@@ -34,6 +35,14 @@ func (s *Service) Authenticate(ctx context.Context, secret string, client netip.
 	known, ok, generation := s.seen.get(hash, now)
 	if !ok {
 		k, a, err := s.lookUp(ctx, hash, client, now)
+		if err == nil {
+			err = s.checkKey(k)
+		}
+
+		if err == nil {
+			err = s.checkAccount(a)
+		}
+
 		if err != nil {
 			return Key{}, Account{}, err
 		}

@@ -60,6 +60,9 @@ func (s *Service) CreateKey(ctx context.Context, p KeyParams) (Key, string, erro
 		}
 
 		created = k
+		if err := s.sealKey(&created); err != nil {
+			return err
+		}
 
 		return tx.PutKey(ctx, &created)
 	})
@@ -167,6 +170,10 @@ func (s *Service) RollKey(
 			return err
 		}
 
+		if err := s.checkKey(old); err != nil {
+			return err
+		}
+
 		if !old.Live(at) {
 			return fault.New(
 				fault.State, "key_not_live",
@@ -183,11 +190,17 @@ func (s *Service) RollKey(
 			old.ExpiresAt = end
 		}
 
-		if err := tx.PutKey(ctx, &old); err != nil {
-			return err
+		for _, k := range []*Key{&old, &created} {
+			if err := s.sealKey(k); err != nil {
+				return err
+			}
+
+			if err := tx.PutKey(ctx, k); err != nil {
+				return err
+			}
 		}
 
-		return tx.PutKey(ctx, &created)
+		return nil
 	})
 	s.seen.clear()
 
@@ -211,7 +224,15 @@ func (s *Service) RevokeKey(ctx context.Context, accountID, keyID string) (Key, 
 		}
 
 		if k.RevokedAt.IsZero() {
+			genuine := s.checkKey(k) == nil // else it gets no tag by being revoked
+
 			k.RevokedAt = at
+			if genuine {
+				if err := s.sealKey(&k); err != nil {
+					return err
+				}
+			}
+
 			if err := tx.PutKey(ctx, &k); err != nil {
 				return err
 			}

@@ -69,7 +69,9 @@ func TestNewKey(t *testing.T) {
 		t.Error(diff)
 	}
 
-	if diff := cmp.Diff([]string{"ALPHA:ONE"}, k.Destinations); diff != "" {
+	if diff := cmp.Diff(
+		[]chain.Destination{{Network: "alpha", Address: "ALPHA:ONE"}}, k.Destinations,
+	); diff != "" {
 		t.Error(diff)
 	}
 

@@ -34,6 +34,8 @@ type Config struct {
 	Entropy io.Reader
 	// KeyPrefix begins every key, 1 to 16 of a-z and 0-9. Defaults to "pay".
 	KeyPrefix string
+	// Seal authenticates accounts and keys. Defaults to none: whoever can write the database can make keys.
+	Seal Authenticator
 	// Limits has the budgets of unknown keys. Each has a default.
 	Limits limits.Table
 }
@@ -50,6 +52,7 @@ type Service struct {
 	now      func() time.Time
 	entropy  io.Reader
 	prefix   string
+	seal     Authenticator
 	limits   limits.Table
 	seen     seen
 	unknown  unknown
@@ -86,6 +89,7 @@ func New(c Config) (*Service, error) {
 		now:      c.Now,
 		entropy:  c.Entropy,
 		prefix:   c.KeyPrefix,
+		seal:     c.Seal,
 		limits:   c.Limits.Complete(),
 		unknown:  unknown{buckets: limit.NewBuckets(c.Now)},
 	}, nil
@@ -110,6 +114,9 @@ func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account
 		}
 
 		created = Account{ID: newID, Index: uint32(index), Settings: settings, CreatedAt: at, UpdatedAt: at}
+		if err := s.sealAccount(&created); err != nil {
+			return err
+		}
 
 		return tx.PutAccount(ctx, &created)
 	})
@@ -136,7 +143,7 @@ func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settin
 		return Account{}, err
 	}
 
-	return s.change(ctx, id, func(a *Account) { a.Settings = settings })
+	return s.change(ctx, id, true, func(a *Account) { a.Settings = settings })
 }
 
 // SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most MaxLogo
@@ -156,11 +163,11 @@ func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []by
 		return Account{}, fault.Param("logo", "logo_invalid", "the logo's bytes are not %s", contentType)
 	}
 
-	return s.change(ctx, id, func(a *Account) { a.LogoType, a.Logo = contentType, logo })
+	return s.change(ctx, id, false, func(a *Account) { a.LogoType, a.Logo = contentType, logo })
 }
 
-// change applies f to an account, stores it, and appends event.SettingsChanged in both modes.
-func (s *Service) change(ctx context.Context, id string, f func(*Account)) (Account, error) {
+// change applies f, which replaces the settings or leaves them, to an account, stores it, and appends event.SettingsChanged in both modes.
+func (s *Service) change(ctx context.Context, id string, replaces bool, f func(*Account)) (Account, error) {
 	at := s.stamp()
 
 	var changed Account
@@ -171,9 +178,18 @@ func (s *Service) change(ctx context.Context, id string, f func(*Account)) (Acco
 			return err
 		}
 
+		// What somebody else wrote must not get a tag with the next change; new settings replace all of it.
+		if err := s.checkAccount(a); err != nil && !replaces {
+			return err
+		}
+
 		f(&a)
 
 		a.UpdatedAt = at
+		if err := s.sealAccount(&a); err != nil {
+			return err
+		}
+
 		if err := tx.PutAccount(ctx, &a); err != nil {
 			return err
 		}

@@ -73,6 +73,14 @@ func (s *Service) checkSettings(v Settings) error {
 		)
 	}
 
+	if v.ApproveAboveUSD != nil && !validSweepMin(*v.ApproveAboveUSD) {
+		return fault.Param(
+			"approve_above_usd", "settings_invalid",
+			"approve_above_usd must be 0 to %s with at most 8 places",
+			maxSweep,
+		)
+	}
+
 	return s.checkAssets(v.Assets)
 }
 

@@ -79,6 +79,8 @@ func Handler(e *payments.Engine, o *Options) http.Handler {
 			Update: engine.Update,
 			Seal:   engine.Sealer(),
 			Now:    engine.Now,
+
+			Running: &idempotency.Running{},
 		},
 		log:   engine.Log(),
 		ids:   id.New(engine.Now, engine.Entropy()),

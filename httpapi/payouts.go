@@ -81,6 +81,21 @@ func (a *api) payouts() []operation {
 			summary: "Cancel a payout that is not signed yet",
 			codes:   []string{"409 payout_not_pending", "409 payout_awaiting_review"},
 		}, a.cancelPayout),
+		write(operation{
+			id:      "approvePayout",
+			method:  "POST",
+			path:    "/v1/payouts/{id}/approve",
+			tag:     tag,
+			scope:   account.PayoutsApprove,
+			summary: "Approve a payout that waits for a second key",
+			description: "Payouts above the account's sum wait until another key than the one that requested " +
+				"them approves; after two hours they fail as stale.",
+			codes: []string{
+				"403 approval_by_requester",
+				"409 payout_not_pending",
+				"409 payout_approval_not_required",
+			},
+		}, a.approvePayout),
 	}
 }
 
@@ -157,6 +172,16 @@ func (a *api) getPayout(ctx context.Context, c *call, _ none) (payout.Resource, 
 func (a *api) cancelPayout(_ context.Context, c *call, _ none) (commit[payout.Resource], error) {
 	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
 		p, err := a.Payouts.CancelTx(ctx, tx, c.owner, c.id)
+		return p.Resource(), err
+	}, nil
+}
+
+// approvePayout approves a payout that waits for a second key.
+func (a *api) approvePayout(_ context.Context, c *call, _ none) (commit[payout.Resource], error) {
+	by := payout.Approver{Requester: c.requester(), RolledFrom: c.key.RolledFrom}
+
+	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
+		p, err := a.Payouts.ApproveTx(ctx, tx, c.owner, c.id, by)
 		return p.Resource(), err
 	}, nil
 }

@@ -39,7 +39,7 @@ type Prepared struct {
 // destination_invalid, amount_too_small and parameter_invalid; fault.Forbidden with
 // destination_not_allowed; fault.State with insufficient_balance.
 func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
-	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
+	settings, err := s.settings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -116,7 +116,13 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 
 	native, _ := n.Native()
 
+	required, err := s.requiresApproval(ctx, settings, p, asset)
+	if err != nil {
+		return Prepared{}, err
+	}
+
 	out := s.newPayout(p, asset, native, to)
+	out.Approval.Required = required
 	out.MaxNetworkFee = fee
 
 	return Prepared{master: master, native: native, payout: out}, nil
@@ -265,7 +271,18 @@ func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, err
 		return Payout{}, err
 	}
 
+	if p.Approval.Required {
+		// Nobody looks at it before it is approved, or stale.
+		t.DueAt = t.GiveUpAt
+		if err := tx.PutTransaction(ctx, &t); err != nil {
+			return Payout{}, err
+		}
+	}
+
 	p.TransactionID, p.CreatedAt = t.ID, now
+	if err := s.authenticate(&p); err != nil {
+		return Payout{}, err
+	}
 
 	return p, s.save(ctx, tx, &p, event.PayoutCreated)
 }

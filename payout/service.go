@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
@@ -24,6 +26,16 @@ type Config struct {
 	// Received reads what was received for an invoice or a payment, with the reader of the
 	// transaction at hand.
 	Received func(ctx context.Context, r Reader, owner event.Owner, invoiceID, paymentID string) ([]Received, error)
+
+	// Price returns the fresh price of one unit of an asset in USD, for the approval above a sum. Defaults to
+	// none: every payout of an account that asks for approvals waits for one.
+	Price func(ctx context.Context, asset chain.Asset) (decimal.Decimal, error)
+
+	// Seal authenticates payouts. Defaults to none: whoever can write the database can have money sent.
+	Seal Authenticator
+
+	// Verify checks that the settings of an account were set through this service. Defaults to no check.
+	Verify func(ctx context.Context, accountID string) error
 
 	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time

@@ -32,6 +32,9 @@ type Config[T Tx] struct {
 	Update func(context.Context, func(context.Context, T) error) error
 	Seal   Sealer
 	Now    func() time.Time
+
+	// Running is shared by all requests of a process. Defaults to none: the store alone makes rivals wait.
+	Running *Running
 }
 
 // Request identifies a request and its caller.
@@ -84,6 +87,12 @@ func Run[T Tx](
 	if ok {
 		return c.replay(record, r)
 	}
+
+	leave, err := c.Running.enter(ctx, r.Key)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer leave()
 
 	commit, err := prepare(ctx)
 	if err != nil {

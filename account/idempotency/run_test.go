@@ -461,3 +461,53 @@ func TestKeysOfAccountsAndModesAreSeparate(t *testing.T) {
 		t.Errorf("%d records for %d keys", len(b.records), len(keys))
 	}
 }
+
+// Where the store has one writer, a rival would wait for its turn however long that takes.
+func TestARivalDoesNotWaitForTheOnlyWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.config.Running = &idempotency.Running{}
+
+		var writer sync.Mutex
+
+		b.config.Update = func(ctx context.Context, f func(context.Context, *rowsTx) error) error {
+			writer.Lock()
+			defer writer.Unlock()
+
+			return b.Update(ctx, f)
+		}
+
+		first := make(chan error)
+
+		go func() {
+			_, err := idempotency.Run(
+				t.Context(), b.config, request("body"),
+				func(context.Context) (idempotency.Commit[*rowsTx], error) {
+					return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
+						time.Sleep(10 * time.Second) // in fake time
+
+						return 200, nil, nil
+					}, nil
+				},
+			)
+			first <- err
+		}()
+
+		synctest.Wait()
+
+		start := time.Now()
+
+		_, err := b.create(t, request("body"))
+		if fault.Code(err) != "idempotency_request_in_progress" || time.Since(start) != idempotency.Wait {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+
+		if a, err := b.create(t, request("body")); err != nil || !a.Replayed {
+			t.Errorf("afterwards: %+v, %v", a, err)
+		}
+	})
+}

@@ -68,6 +68,7 @@ type Engine struct {
 	sealer    *seal.Sealer
 	followers []*follow.Follower
 	bumps     []*bumpLoop // by index of followers
+	fees      map[string]chain.Address
 	streams   streams
 	watched   walletWatch
 
@@ -103,6 +104,8 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	e.fees = fees
 
 	watchOnly, err := watchOnlyAddresses(c.WatchOnly, e.Networks)
 	if err != nil {

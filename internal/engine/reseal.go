@@ -16,6 +16,10 @@ import (
 func (e *Engine) Reseal(ctx context.Context) (done int, err error) {
 	accounts, err := e.allAccounts(ctx)
 	for _, a := range accounts {
+		n, oneErr := e.Accounts.Reseal(ctx, a.ID)
+		done += n
+		err = errors.Join(err, oneErr)
+
 		for _, livemode := range []bool{false, true} {
 			n, oneErr := e.Webhooks.Reseal(ctx, event.Owner{AccountID: a.ID, Livemode: livemode})
 			done += n

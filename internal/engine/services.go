@@ -47,6 +47,7 @@ func (e *Engine) newAccounts() (*account.Service, error) {
 		Now:       e.config.Now,
 		Entropy:   e.config.Entropy,
 		KeyPrefix: e.config.KeyPrefix,
+		Seal:      e.sealer,
 		Limits:    e.config.Limits,
 	})
 }
@@ -80,7 +81,7 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 	return txmgr.New(txmgr.Config{
 		DB:        view[wallet.Tx]{e.config.Store, e, func(tx Tx) wallet.Tx { return tx }},
 		Registry:  e.Networks,
-		Signer:    e.config.Signer,
+		Signer:    guardedSigner{e},
 		IDs:       e.ids,
 		Now:       e.config.Now,
 		Log:       e.config.Log,
@@ -112,6 +113,9 @@ func (e *Engine) newPayouts() *payout.Service {
 		Registry: e.Networks,
 		Sender:   e.Transactions,
 		Received: received,
+		Price:    e.priceUSD,
+		Seal:     e.sealer,
+		Verify:   e.Accounts.Verify,
 		IDs:      e.ids,
 		Now:      e.config.Now,
 		Log:      e.config.Log,
