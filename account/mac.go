@@ -15,8 +15,9 @@ import (
 type Authenticator interface {
 	// MAC returns a tag that is worth something for the same message and context only.
 	MAC(message, context []byte) []byte
-	// VerifyMAC reports whether MAC made the tag for the message and the context.
-	VerifyMAC(message, context, tag []byte) bool
+	// VerifyMAC checks that MAC made the tag for the message and the context. A tag of a key that is not
+	// configured is fault.Unavailable, a wrong one fault.Forbidden.
+	VerifyMAC(message, context, tag []byte) error
 }
 
 // keyMessage is what the tag of a key covers: every field but Version and the tag. Empty lists count as absent,
@@ -56,8 +57,12 @@ func (s *Service) sealKey(k *Key) error {
 // checkKey returns the error of an unknown key for one whose tag is wrong: nobody made it through this service.
 func (s *Service) checkKey(k Key) error {
 	message, context, err := keyToAuthenticate(k)
-	if err == nil && s.seal != nil && !s.seal.VerifyMAC(message, context, k.MAC) {
-		err = unknownKey()
+	if err != nil || s.seal == nil {
+		return err
+	}
+
+	if err = s.seal.VerifyMAC(message, context, k.MAC); errors.Is(err, fault.Forbidden) {
+		return unknownKey()
 	}
 
 	return err
@@ -96,16 +101,19 @@ func (s *Service) sealAccount(a *Account) error {
 // checkAccount returns fault.Unavailable, code account_damaged, for an account whose tag is wrong.
 func (s *Service) checkAccount(a Account) error {
 	message, context, err := accountToAuthenticate(a)
-	if err != nil || s.seal == nil || s.seal.VerifyMAC(message, context, a.MAC) {
+	if err != nil || s.seal == nil {
 		return err
 	}
 
-	return fault.New(
-		fault.Unavailable, "account_damaged",
-		"the settings of account %s were changed outside this service, or its secret key is not configured: "+
-			"restore the row, or set the settings anew",
-		a.ID,
-	)
+	if err = s.seal.VerifyMAC(message, context, a.MAC); errors.Is(err, fault.Forbidden) {
+		return fault.Wrap(
+			err, fault.Unavailable, "account_damaged",
+			"the settings of account %s were changed outside this service: restore the row, or set them anew",
+			a.ID,
+		)
+	}
+
+	return err
 }
 
 func accountToAuthenticate(a Account) (message, context []byte, err error) {

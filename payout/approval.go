@@ -3,7 +3,7 @@ package payout
 import (
 	"context"
 	"encoding/json"
-	"slices"
+	"errors"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -33,8 +33,9 @@ type ApprovalResource struct {
 type Authenticator interface {
 	// MAC returns a tag that is worth something for the same message and context only.
 	MAC(message, context []byte) []byte
-	// VerifyMAC reports whether MAC made the tag for the message and the context.
-	VerifyMAC(message, context, tag []byte) bool
+	// VerifyMAC checks that MAC made the tag for the message and the context. A tag of a key that is not
+	// configured is fault.Unavailable, a wrong one fault.Forbidden.
+	VerifyMAC(message, context, tag []byte) error
 }
 
 // message is what the tag of a payout covers: all that decides what is sent, and on whose word.
@@ -84,11 +85,22 @@ func (s *Service) authenticate(p *Payout) error {
 	return err
 }
 
-// Genuine reports whether the payout, and its approval, were made through this service.
-func (s *Service) Genuine(p Payout) bool {
+// Verify checks that the payout, and its approval, were made through this service.
+//
+// Errors: fault.Unavailable, code payout_damaged or secret_key_unknown.
+func (s *Service) Verify(p Payout) error {
 	text, context, err := p.toAuthenticate()
+	if err != nil || s.config.Seal == nil {
+		return err
+	}
 
-	return err == nil && (s.config.Seal == nil || s.config.Seal.VerifyMAC(text, context, p.MAC))
+	if err = s.config.Seal.VerifyMAC(text, context, p.MAC); errors.Is(err, fault.Forbidden) {
+		return fault.Wrap(
+			err, fault.Unavailable, "payout_damaged", "payout %s was changed outside this service", p.ID,
+		)
+	}
+
+	return err
 }
 
 // settings returns the settings of an account, after they were verified.
@@ -190,18 +202,16 @@ func (s *Service) ApproveTx(
 
 // checkApprover refuses who may not approve, and what is not to be approved.
 func (s *Service) checkApprover(p Payout, by Approver) error {
-	requester := []string{p.RequestedBy.ID}
+	if err := s.Verify(p); err != nil {
+		return err
+	}
 
 	switch {
-	case !s.Genuine(p):
-		return fault.New(
-			fault.Unavailable, "payout_damaged", "payout %s was changed outside this service", p.ID,
-		)
 	case !p.Approval.Required:
 		return fault.New(
 			fault.State, "payout_approval_not_required", "payout %s needs no approval", p.ID,
 		)
-	case slices.Contains(requester, by.ID), by.RolledFrom != "" && slices.Contains(requester, by.RolledFrom):
+	case p.RequestedBy.ID == by.ID, p.RequestedBy.ID == by.RolledFrom:
 		return fault.New(
 			fault.Forbidden, "approval_by_requester",
 			"payout %s was requested by this key: another one has to approve it",

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Reseal encrypts every webhook signing secret with Config.SecretKey and returns how many endpoints
-// it changed. OldSecretKeys are then not needed for them any more. Call it once all processes run
+// Reseal encrypts every webhook signing secret with Config.SecretKey, authenticates every account and API key
+// with it, and returns how many rows it changed. OldSecretKeys are then not needed for them any more. Call it once all processes run
 // with the new key; it is idempotent.
 //
 // Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. An endpoint

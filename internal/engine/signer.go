@@ -127,13 +127,18 @@ func (g guardedSigner) checkPayouts(ctx context.Context, request chain.SignReque
 			return err
 		}
 
-		if p.Approval.Missing() && g.engine.Payouts.Genuine(p) {
+		err = g.engine.Payouts.Verify(p)
+		if fault.Code(err) == "secret_key_unknown" {
+			return err // this process has not learned the key yet
+		}
+
+		if err == nil && p.Approval.Missing() {
 			return fault.New(
 				fault.Unavailable, "approval_missing", "payout %s waits for its approval", p.ID,
 			)
 		}
 
-		if paid[p.ID] || !g.engine.Payouts.Genuine(p) || !orders(p, request.Network, output) {
+		if err != nil || paid[p.ID] || !orders(p, request.Network, output) {
 			return g.refuse(request, fault.New(
 				fault.Forbidden, "unauthorized", "payout %s is not what this service accepted", p.ID,
 			))

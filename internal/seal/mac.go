@@ -1,11 +1,14 @@
 package seal
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // macSize is the size of an authentication tag in bytes: the key's id and HMAC-SHA256.
@@ -24,16 +27,38 @@ func (b *Sealer) MAC(message, context []byte) []byte {
 	return k.mac(message, context)
 }
 
-// VerifyMAC reports whether a tag was made by MAC, with any of the keys, for the same message and context. It
+// VerifyMAC checks that a tag was made by MAC, with any of the keys, for the same message and context. It
 // compares in constant time.
-func (b *Sealer) VerifyMAC(message, context, tag []byte) bool {
-	genuine := false
+//
+// Errors: fault.Unavailable, code secret_key_unknown, for a tag of a key that is not configured; fault.Forbidden,
+// code tag_wrong, for one that nobody made for this.
+func (b *Sealer) VerifyMAC(message, context, tag []byte) error {
+	if len(tag) != macSize {
+		return errWrongTag()
+	}
+
+	genuine, known := false, false
 
 	for _, k := range b.ring.keys {
+		known = known || bytes.Equal(tag[:keyIDSize], k.id[:])
 		genuine = hmac.Equal(tag, k.mac(message, context)) || genuine
 	}
 
-	return genuine
+	switch {
+	case genuine:
+		return nil
+	case !known:
+		return unknownKey([keyIDSize]byte(tag))
+	}
+
+	return errWrongTag()
+}
+
+func errWrongTag() error {
+	return fault.New(
+		fault.Forbidden, "tag_wrong",
+		"a stored row was not written by this service: restore it, or make it anew",
+	)
 }
 
 // mac returns a tag. The context's length keeps context and message apart.

@@ -184,16 +184,20 @@ func (b *Sealer) Open(sealed, context []byte) ([]byte, error) {
 	}
 
 	if !known {
-		return nil, fault.New(
-			fault.Unavailable,
-			"secret_key_unknown",
-			"a stored secret was sealed with the secret key of id %x, which is not configured: add that "+
-				"key after the current one",
-			id,
-		)
+		return nil, unknownKey(id)
 	}
 
 	return nil, damaged("it was altered, or belongs to another row")
+}
+
+func unknownKey(id [keyIDSize]byte) error {
+	return fault.New(
+		fault.Unavailable,
+		"secret_key_unknown",
+		"a stored secret was sealed with the secret key of id %x, which is not configured: add that "+
+			"key after the current one",
+		id,
+	)
 }
 
 func damaged(format string, args ...any) error {
