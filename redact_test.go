@@ -161,7 +161,14 @@ func setSecret(at reflect.Value) bool {
 func printed(pointer any) map[string]string {
 	all := map[string]string{}
 
+	// What is redacted by its pointer alone is used by its pointer alone: drivers, engines, services.
 	value := reflect.ValueOf(pointer).Elem().Interface()
+	if _, redacted := pointer.(fmt.Formatter); redacted {
+		if _, byValue := value.(fmt.Formatter); !byValue {
+			value = pointer
+		}
+	}
+
 	for name, v := range map[string]any{
 		"pointer": pointer,
 		"value":   value,

@@ -26,9 +26,13 @@ func document(operations []operation, docsURL string) ([]byte, error) {
 		addOperation(doc, &operations[i])
 	}
 
+	doc.Webhooks = eventWebhooks(schemas)
+
 	for name, schema := range schemas.Map() {
 		setDescriptions(schemas.TypeFromRef(schemaPrefix+name), schema)
 		completeSchema(name, schema)
+		bound(schemas.TypeFromRef(schemaPrefix+name), schema)
+		openEnums(name, schema)
 	}
 
 	return json.Marshal(doc)
@@ -41,6 +45,7 @@ func newDocument(schemas huma.Registry, docsURL string) *huma.OpenAPI {
 		Info: &huma.Info{
 			Title:   "Merchant Payments API",
 			Version: "v1",
+			License: &huma.License{Name: "MIT", Identifier: "MIT"},
 			Description: "Accept and send crypto payments. Amounts in base units are strings of digits, " +
 				"decimal values are strings with at most 8 places, " +
 				"timestamps are RFC 3339 in UTC. Clients ignore fields, enum values and event types that " +
@@ -88,7 +93,7 @@ func addOperation(doc *huma.OpenAPI, op *operation) {
 	}
 
 	if !slices.ContainsFunc(doc.Tags, func(tag *huma.Tag) bool { return tag.Name == op.tag }) {
-		doc.Tags = append(doc.Tags, &huma.Tag{Name: op.tag})
+		doc.Tags = append(doc.Tags, &huma.Tag{Name: op.tag, Description: tagDescriptions[op.tag]})
 	}
 }
 
@@ -131,6 +136,15 @@ func (op *operation) document(schemas huma.Registry) *huma.Operation {
 
 	for status, codes := range op.errorCodes() {
 		o.Responses[strconv.Itoa(status)] = errorResponse(schemas, status, codes)
+	}
+
+	if op.method == http.MethodPost {
+		for _, status := range []string{"200", "422"} {
+			o.Responses[status].Headers["Idempotent-Replayed"] = &huma.Header{
+				Description: "true when the answer is that of an earlier request with the same Idempotency-Key",
+				Schema:      &huma.Schema{Type: "string", Enum: []any{"true"}},
+			}
+		}
 	}
 
 	return o
