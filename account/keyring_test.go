@@ -28,7 +28,7 @@ func TestKeysAreChecked(t *testing.T) {
 		{account.KeyParams{AllowedIPs: []string{"10.0.0.0/33"}}, "allowed_ips"},
 		{account.KeyParams{AllowedIPs: []string{"::ffff:10.0.0.0/8"}}, "allowed_ips"},
 		{account.KeyParams{Destinations: []chain.Destination{{Address: "nobody"}}}, "destinations"},
-		{account.KeyParams{Destinations: []chain.Destination{{Address: "beta:1"}}}, "destinations"}, // of the other mode
+		{account.KeyParams{Destinations: []chain.Destination{{Address: "beta:1"}}}, "destinations"}, // other mode
 		{account.KeyParams{ExpiresAt: h.now}, "expires_at"},
 	} {
 		test.p.AccountID = h.account.ID

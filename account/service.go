@@ -166,7 +166,8 @@ func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []by
 	return s.change(ctx, id, false, func(a *Account) { a.LogoType, a.Logo = contentType, logo })
 }
 
-// change applies f, which replaces the settings or leaves them, to an account, stores it, and appends event.SettingsChanged in both modes.
+// change applies f, which replaces the settings or leaves them, to an account, stores it, and appends
+// event.SettingsChanged in both modes.
 func (s *Service) change(ctx context.Context, id string, replaces bool, f func(*Account)) (Account, error) {
 	at := s.stamp()
 

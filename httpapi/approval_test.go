@@ -114,7 +114,10 @@ func TestAPayoutAboveTheSumIsApprovedByASecondKey(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 
-	reader := s.newKey(t, account.KeyParams{Scopes: []account.Scope{account.PayoutsRead, account.PayoutsWrite}})
+	reader := s.newKey(
+		t,
+		account.KeyParams{Scopes: []account.Scope{account.PayoutsRead, account.PayoutsWrite}},
+	)
 	if f := s.approve(t, id, reader).refused(t, 403); f.Code != "scope_missing" {
 		t.Errorf("%+v", f)
 	}
@@ -160,7 +163,8 @@ func TestASmallPayoutNeedsNoApproval(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 
-	if f := s.approve(t, p["id"].(string), s.approves).refused(t, 409); f.Code != "payout_approval_not_required" {
+	if f := s.approve(t, p["id"].(string), s.approves).
+		refused(t, 409); f.Code != "payout_approval_not_required" {
 		t.Errorf("%+v", f)
 	}
 }
@@ -270,7 +274,11 @@ func TestAStolenDatabaseMakesNoKey(t *testing.T) {
 			widened.Owner.AccountID = another.ID
 		}
 
-		write(t, storeOf(other), func(ctx context.Context, tx payments.Tx) error { return tx.PutKey(ctx, &widened) })
+		write(
+			t,
+			storeOf(other),
+			func(ctx context.Context, tx payments.Tx) error { return tx.PutKey(ctx, &widened) },
+		)
 		other.do(t, request{method: "GET", path: "/v1/invoices", key: secret}).refused(t, 401)
 
 		// Rolling does not launder it, and revoking gives it no tag.
@@ -291,6 +299,7 @@ func TestStolenSettingsAreNotObeyed(t *testing.T) {
 	}
 
 	a.Settings.PayoutsPerHour = 1_000_000
+
 	write(t, storeOf(s), func(ctx context.Context, tx payments.Tx) error { return tx.PutAccount(ctx, &a) })
 
 	s.do(t, request{method: "GET", path: "/v1/invoices"}).refused(t, 503)
@@ -372,7 +381,8 @@ func TestAStolenDatabaseSignsNoPayout(t *testing.T) {
 			s.work(t)
 
 			p := s.get(t, "/v1/payouts/"+id)
-			if p["tx_hash"] != nil || p["status"] != "pending" && p["failure_code"] != "signer_refused:unauthorized" {
+			if p["tx_hash"] != nil ||
+				p["status"] != "pending" && p["failure_code"] != "signer_refused:unauthorized" {
 				t.Errorf("%v", p)
 			}
 		})

@@ -120,7 +120,11 @@ func TestARequestMayTakeLongerThanItsBody(t *testing.T) {
 func TestABodyHasALimit(t *testing.T) {
 	s := openLimited(t, limits.Table{Body: 100})
 
-	long := request{method: "POST", path: "/v1/invoices", body: `{"description":"` + strings.Repeat("x", 100) + `"}`}
+	long := request{
+		method: "POST",
+		path:   "/v1/invoices",
+		body:   `{"description":"` + strings.Repeat("x", 100) + `"}`,
+	}
 	if f := s.do(t, long).refused(t, 413); f.Code != "body_too_large" {
 		t.Errorf("%+v", f)
 	}
@@ -226,7 +230,8 @@ func TestASimulatedPaymentOfNothingIsRefused(t *testing.T) {
 		"/v1/test/deposit_addresses/" + deposit + "/simulate_payment": `{"asset":"SIM","amount":"0",` +
 			`"outcome":"confirmed"}`,
 	} {
-		if f := s.do(t, request{method: "POST", path: path, body: body}).refused(t, 422); f.Code != "amount_too_small" {
+		if f := s.do(t, request{method: "POST", path: path, body: body}).
+			refused(t, 422); f.Code != "amount_too_small" {
 			t.Errorf("%s: %+v", path, f)
 		}
 	}
@@ -237,7 +242,8 @@ func TestTextsThatTurnOthersAreRefused(t *testing.T) {
 
 	for _, turn := range []string{"\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069"} {
 		body := strings.Replace(invoiceBody, "{", `{"description":"pay `+turn+` me",`, 1)
-		if f := s.do(t, request{method: "POST", path: "/v1/invoices", body: body}).refused(t, 400); f.Param != "description" {
+		if f := s.do(t, request{method: "POST", path: "/v1/invoices", body: body}).
+			refused(t, 400); f.Param != "description" {
 			t.Errorf("%q: %+v", turn, f)
 		}
 	}

@@ -145,7 +145,8 @@ func TestEveryMoveOfAPayout(t *testing.T) {
 			if !ok {
 				refusals++
 
-				if !errors.Is(err, fault.State) || fault.Code(err) != "payout_state" || !reflect.DeepEqual(p, before) ||
+				if !errors.Is(err, fault.State) || fault.Code(err) != "payout_state" ||
+					!reflect.DeepEqual(p, before) ||
 					events != nil {
 					t.Errorf("%s must refuse %v: %+v %v %v", from, f, p, events, err)
 				}

@@ -74,7 +74,10 @@ func destination(driver chain.Driver, address string, only []chain.Destination) 
 			WithParam("destination")
 	}
 
-	if d := (chain.Destination{Network: driver.Network().Slug, Address: to}); !chain.AllowsDestination(only, d) {
+	if d := (chain.Destination{Network: driver.Network().Slug, Address: to}); !chain.AllowsDestination(
+		only,
+		d,
+	) {
 		return "", fault.New(
 			fault.Forbidden, "destination_not_allowed",
 			"%s is not on this key's list of payout destinations",

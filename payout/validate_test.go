@@ -13,7 +13,14 @@ func TestDestinationMustBeOnTheList(t *testing.T) {
 
 	to := network.NewAddress()
 	slug := network.Network().Slug
-	here, other := chain.Destination{Network: slug, Address: to}, chain.Destination{Network: slug, Address: network.NewAddress()}
+
+	here, other := chain.Destination{
+		Network: slug,
+		Address: to,
+	}, chain.Destination{
+		Network: slug,
+		Address: network.NewAddress(),
+	}
 	for _, c := range []struct {
 		name string
 		only []chain.Destination

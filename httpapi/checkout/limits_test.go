@@ -141,7 +141,10 @@ func TestAHintIsFoundOnlyWhenItIsOnRecord(t *testing.T) {
 	} {
 		e := named(t, "pay")
 		if c.paid {
-			e.payments = append(e.payments, invoice.Payment{TxHash: hash, Network: "ethereum", Status: invoice.Dropped})
+			e.payments = append(
+				e.payments,
+				invoice.Payment{TxHash: hash, Network: "ethereum", Status: invoice.Dropped},
+			)
 		}
 
 		page := get(newTestPages(t, newFake(e), nil), pageOf(e)+c.query).Body.String()

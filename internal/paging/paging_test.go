@@ -33,7 +33,12 @@ func TestAPageSaysWhetherThereAreMore(t *testing.T) {
 		}
 	}
 
-	if page, more, err := paging.Page(make([]int, 3), 2, errors.New("down")); err == nil || more || page != nil {
+	if page, more, err := paging.Page(
+		make([]int, 3),
+		2,
+		errors.New("down"),
+	); err == nil || more ||
+		page != nil {
 		t.Errorf("a failed read gives %v, %t, %v", page, more, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 // Text returns what a value is printed as: its type, and what may be known of it.
 func Text(name string, shown ...string) string {
 	text := name + "("
+
 	for i, s := range shown {
 		if i > 0 {
 			text += " "
