@@ -325,7 +325,7 @@ func TestAStolenDatabaseSignsNoPayout(t *testing.T) {
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"another destination in the order": func(ctx context.Context, _ *approvingShop, tx payments.Tx, id string) error {
+		"another order": func(ctx context.Context, _ *approvingShop, tx payments.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			t.Order.Outputs[0].To = chain.Address(thief)
 

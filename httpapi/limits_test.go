@@ -240,7 +240,7 @@ func TestASimulatedPaymentOfNothingIsRefused(t *testing.T) {
 func TestTextsThatTurnOthersAreRefused(t *testing.T) {
 	s := open(t, nil)
 
-	for _, turn := range []string{"\u202a", "\u202b", "\u202c", "\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069"} {
+	for _, turn := range strings.Split("\u202a \u202b \u202c \u202d \u202e \u2066 \u2067 \u2068 \u2069", " ") {
 		body := strings.Replace(invoiceBody, "{", `{"description":"pay `+turn+` me",`, 1)
 		if f := s.do(t, request{method: "POST", path: "/v1/invoices", body: body}).
 			refused(t, 400); f.Param != "description" {
