@@ -134,7 +134,7 @@ func (w *customer) payments() []invoice.Payment {
 	w.t.Helper()
 	all, _, err := w.engine.Invoices.ListPayments(
 		context.Background(),
-		invoice.PaymentFilter{Owner: w.owner, DepositAddressID: w.deposit.ID, Limit: 200},
+		invoice.PaymentFilter{Owner: w.owner, DepositAddressID: w.deposit.ID, Limit: 100},
 	)
 	w.must(err)
 	slices.Reverse(all) // the oldest first

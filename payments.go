@@ -26,6 +26,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/limits"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
@@ -113,6 +114,9 @@ type Config struct {
 
 	// QuoteFor is how long a quoted amount is valid. Defaults to 20 minutes.
 	QuoteFor time.Duration
+
+	// Limits are the budgets against overuse. Each has a default.
+	Limits limits.Table
 
 	// WebhookAllow are otherwise forbidden address ranges that webhooks may be delivered to: for
 	// tests and intranets.
@@ -296,8 +300,8 @@ func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
 	return e.core.Audit(ctx)
 }
 
-// Reseal encrypts every webhook signing secret with Config.SecretKey and returns how many endpoints
-// it changed. OldSecretKeys are then not needed for them any more. Call it once all processes run
+// Reseal encrypts every webhook signing secret with Config.SecretKey, authenticates every account and API key
+// with it, and returns how many rows it changed. OldSecretKeys are then not needed for them any more. Call it once all processes run
 // with the new key; it is idempotent.
 //
 // Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. An endpoint

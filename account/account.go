@@ -12,6 +12,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 )
 
@@ -26,7 +27,9 @@ type Account struct {
 	Logo      []byte
 	CreatedAt time.Time
 	UpdatedAt time.Time
-	Version   int64
+	// MAC authenticates ID, Index and Settings with payments.Config.SecretKey.
+	MAC     []byte
+	Version int64
 }
 
 // Settings are a merchant's settings.
@@ -50,6 +53,9 @@ type Settings struct {
 	FeeBPS *int `json:"fee_bps,omitempty"`
 	// Assets are the ids of the assets that invoices may offer; nil: all.
 	Assets []string `json:"assets,omitempty"`
+	// ApproveAboveUSD is the value in USD above which payouts and refunds wait for the approval of a second key
+	// (scope payouts:approve); nil: none does. Without a fresh price each waits.
+	ApproveAboveUSD *decimal.Decimal `json:"approve_above_usd,omitempty"`
 	// PayoutsPerHour limits the creation of payouts; 0: 10.
 	PayoutsPerHour int `json:"payouts_per_hour,omitempty"`
 	// RequestsPerSecond and RequestBurst limit each key; 0: 100 and 300.
@@ -68,6 +74,7 @@ const (
 	DepositAddressesWrite Scope = "deposit_addresses:write"
 	PayoutsRead           Scope = "payouts:read"
 	PayoutsWrite          Scope = "payouts:write"
+	PayoutsApprove        Scope = "payouts:approve"
 	RefundsRead           Scope = "refunds:read"
 	RefundsWrite          Scope = "refunds:write"
 	WebhooksRead          Scope = "webhook_endpoints:read"
@@ -92,6 +99,7 @@ func AllScopes() []Scope {
 		DepositAddressesWrite,
 		PayoutsRead,
 		PayoutsWrite,
+		PayoutsApprove,
 		RefundsRead,
 		RefundsWrite,
 		WebhooksRead,
@@ -108,7 +116,7 @@ func DefaultScopes() []Scope {
 	var out []Scope
 
 	for _, s := range AllScopes() {
-		if s != PayoutsWrite && s != RefundsWrite {
+		if s != PayoutsWrite && s != PayoutsApprove && s != RefundsWrite {
 			out = append(out, s)
 		}
 	}
@@ -130,14 +138,17 @@ type Key struct {
 	Scopes []Scope
 	// AllowedIPs are addresses or CIDR ranges that may use the key; empty: any.
 	AllowedIPs []string
-	// Destinations are the canonical addresses that payouts may go to; empty: see the payout rules.
-	Destinations []string
+	// Destinations are what payouts and refunds may go to; empty: see PayoutDestinations.
+	Destinations []chain.Destination
 	// ExpiresAt ends a key, such as one that was rolled; zero: never. RevokedAt ended it at once.
 	ExpiresAt, RevokedAt time.Time
 	// RolledFrom is the id of the key this one replaced.
 	RolledFrom string
 	CreatedAt  time.Time
-	Version    int64
+	// MAC authenticates all of it with payments.Config.SecretKey, so that who can write the database can
+	// neither make a key nor widen one.
+	MAC     []byte
+	Version int64
 }
 
 // Live reports whether the key is neither revoked nor expired at a time.

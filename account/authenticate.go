@@ -3,7 +3,6 @@ package account
 import (
 	"context"
 	"crypto/subtle"
-	"errors"
 	"net/netip"
 	"slices"
 	"sync"
@@ -23,6 +22,9 @@ const cacheSize = 4096 // keys
 // Errors:
 //   - fault.Unauthenticated: code api_key_invalid, api_key_expired or api_key_revoked
 //   - fault.Forbidden, code ip_not_allowed: the client is not on the key's allowlist
+//   - fault.Unavailable, code account_damaged: its settings were not set through this service
+//   - fault.Limited, code rate_limited: too many unknown keys were tried; a key that this process has
+//     seen before is not affected
 func (s *Service) Authenticate(ctx context.Context, secret string, client netip.Addr) (Key, Account, error) {
 	if _, err := ParseKey(secret); err != nil {
 		return Key{}, Account{}, err
@@ -32,9 +34,13 @@ func (s *Service) Authenticate(ctx context.Context, secret string, client netip.
 
 	known, ok, generation := s.seen.get(hash, now)
 	if !ok {
-		k, a, err := s.db.KeyByHash(ctx, hash)
-		if errors.Is(err, fault.NotFound) {
-			return Key{}, Account{}, unknownKey()
+		k, a, err := s.lookUp(ctx, hash, client, now)
+		if err == nil {
+			err = s.checkKey(k)
+		}
+
+		if err == nil {
+			err = s.checkAccount(a)
 		}
 
 		if err != nil {
@@ -103,8 +109,8 @@ func (k Key) AllowsIP(client netip.Addr) bool {
 	return false
 }
 
-// seen caches known keys for CacheTTL. It is bounded, and unknown keys are not cached, so that
-// nobody can fill it by guessing.
+// seen caches known keys for CacheTTL. It is bounded, and unknown keys are not in it, so that nobody can
+// fill it by guessing.
 type seen struct {
 	mu         sync.Mutex
 	keys       map[[32]byte]seenKey

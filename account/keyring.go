@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -28,8 +29,9 @@ type KeyParams struct {
 	Scopes []Scope
 	// AllowedIPs are addresses or CIDR ranges; none: any address may use the key.
 	AllowedIPs []string
-	// Destinations are the addresses that payouts and refunds may go to, on any network of the mode.
-	Destinations []string
+	// Destinations are what payouts and refunds may go to. One without a network stands for the address on
+	// every network of the mode that knows it now, and on none that is added later.
+	Destinations []chain.Destination
 	// ExpiresAt ends the key; zero: never.
 	ExpiresAt time.Time
 }
@@ -58,6 +60,9 @@ func (s *Service) CreateKey(ctx context.Context, p KeyParams) (Key, string, erro
 		}
 
 		created = k
+		if err := s.sealKey(&created); err != nil {
+			return err
+		}
 
 		return tx.PutKey(ctx, &created)
 	})
@@ -116,7 +121,7 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 		return Key{}, fault.Param("expires_at", "key_invalid", "expires_at is in the past")
 	}
 
-	return Key{
+	k := Key{
 		Owner:        event.Owner{AccountID: p.AccountID, Livemode: p.Livemode},
 		Publishable:  p.Publishable,
 		Name:         p.Name,
@@ -124,7 +129,9 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 		AllowedIPs:   ips,
 		Destinations: destinations,
 		ExpiresAt:    p.ExpiresAt.UTC().Truncate(time.Millisecond),
-	}, nil
+	}
+
+	return k, checkPaying(k)
 }
 
 // RollKey replaces a key by a new one with the same permissions, and returns it with its secret.
@@ -163,6 +170,10 @@ func (s *Service) RollKey(
 			return err
 		}
 
+		if err := s.checkKey(old); err != nil {
+			return err
+		}
+
 		if !old.Live(at) {
 			return fault.New(
 				fault.State, "key_not_live",
@@ -179,11 +190,17 @@ func (s *Service) RollKey(
 			old.ExpiresAt = end
 		}
 
-		if err := tx.PutKey(ctx, &old); err != nil {
-			return err
+		for _, k := range []*Key{&old, &created} {
+			if err := s.sealKey(k); err != nil {
+				return err
+			}
+
+			if err := tx.PutKey(ctx, k); err != nil {
+				return err
+			}
 		}
 
-		return tx.PutKey(ctx, &created)
+		return nil
 	})
 	s.seen.clear()
 
@@ -207,7 +224,15 @@ func (s *Service) RevokeKey(ctx context.Context, accountID, keyID string) (Key, 
 		}
 
 		if k.RevokedAt.IsZero() {
+			genuine := s.checkKey(k) == nil // else it gets no tag by being revoked
+
 			k.RevokedAt = at
+			if genuine {
+				if err := s.sealKey(&k); err != nil {
+					return err
+				}
+			}
+
 			if err := tx.PutKey(ctx, &k); err != nil {
 				return err
 			}

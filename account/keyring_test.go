@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -26,8 +27,8 @@ func TestKeysAreChecked(t *testing.T) {
 		{account.KeyParams{AllowedIPs: []string{"fe80::1%eth0"}}, "allowed_ips"},
 		{account.KeyParams{AllowedIPs: []string{"10.0.0.0/33"}}, "allowed_ips"},
 		{account.KeyParams{AllowedIPs: []string{"::ffff:10.0.0.0/8"}}, "allowed_ips"},
-		{account.KeyParams{Destinations: []string{"nobody"}}, "destinations"},
-		{account.KeyParams{Destinations: []string{"beta:1"}}, "destinations"}, // of the other mode
+		{account.KeyParams{Destinations: []chain.Destination{{Address: "nobody"}}}, "destinations"},
+		{account.KeyParams{Destinations: []chain.Destination{{Address: "beta:1"}}}, "destinations"}, // other mode
 		{account.KeyParams{ExpiresAt: h.now}, "expires_at"},
 	} {
 		test.p.AccountID = h.account.ID
@@ -53,7 +54,7 @@ func TestNewKey(t *testing.T) {
 	k, secret := h.key(t, account.KeyParams{
 		Name:         "server",
 		AllowedIPs:   []string{"10.1.2.3/8", "::ffff:192.0.2.7", "192.0.2.7"},
-		Destinations: []string{"alpha:one", "ALPHA:ONE"},
+		Destinations: []chain.Destination{{Address: "alpha:one"}, {Address: "ALPHA:ONE"}},
 	})
 	if !strings.HasPrefix(secret, "shop_test_sk_") || !strings.HasSuffix(secret, k.Last4) ||
 		len(k.Last4) != 4 {
@@ -68,7 +69,9 @@ func TestNewKey(t *testing.T) {
 		t.Error(diff)
 	}
 
-	if diff := cmp.Diff([]string{"ALPHA:ONE"}, k.Destinations); diff != "" {
+	if diff := cmp.Diff(
+		[]chain.Destination{{Network: "alpha", Address: "ALPHA:ONE"}}, k.Destinations,
+	); diff != "" {
 		t.Error(diff)
 	}
 

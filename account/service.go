@@ -9,6 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/internal/paging"
+	"github.com/seed-8ee7f392/payments/limits"
 )
 
 const (
@@ -17,8 +20,6 @@ const (
 
 	// IndexCounter is the counter from which Account.Index is taken.
 	IndexCounter = "account_index"
-
-	maxPage = 100 // entries
 )
 
 // Config configures a Service. DB, Registry and IDs are required.
@@ -33,6 +34,10 @@ type Config struct {
 	Entropy io.Reader
 	// KeyPrefix begins every key, 1 to 16 of a-z and 0-9. Defaults to "pay".
 	KeyPrefix string
+	// Seal authenticates accounts and keys. Defaults to none: whoever can write the database can make keys.
+	Seal Authenticator
+	// Limits has the budgets of unknown keys. Each has a default.
+	Limits limits.Table
 }
 
 // IDs makes the ids of new objects.
@@ -47,7 +52,10 @@ type Service struct {
 	now      func() time.Time
 	entropy  io.Reader
 	prefix   string
+	seal     Authenticator
+	limits   limits.Table
 	seen     seen
+	unknown  unknown
 }
 
 // New returns a Service. It starts nothing.
@@ -81,6 +89,9 @@ func New(c Config) (*Service, error) {
 		now:      c.Now,
 		entropy:  c.Entropy,
 		prefix:   c.KeyPrefix,
+		seal:     c.Seal,
+		limits:   c.Limits.Complete(),
+		unknown:  unknown{buckets: limit.NewBuckets(c.Now)},
 	}, nil
 }
 
@@ -103,6 +114,9 @@ func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account
 		}
 
 		created = Account{ID: newID, Index: uint32(index), Settings: settings, CreatedAt: at, UpdatedAt: at}
+		if err := s.sealAccount(&created); err != nil {
+			return err
+		}
 
 		return tx.PutAccount(ctx, &created)
 	})
@@ -114,18 +128,12 @@ func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account
 func (s *Service) Get(ctx context.Context, id string) (Account, error) { return s.db.Account(ctx, id) }
 
 // List returns a page of accounts, newest first, that follow the id after ("" for the first page),
-// and whether there are more. A limit outside 1 to 100 is 50.
+// and whether there are more. A limit of 0 is 50, others outside 1 to 100 are the nearest bound.
 func (s *Service) List(ctx context.Context, after string, limit int) (page []Account, more bool, err error) {
-	if limit < 1 || limit > maxPage {
-		limit = 50
-	}
-
+	limit = paging.Limit(limit)
 	page, err = s.db.Accounts(ctx, after, limit+1)
-	if len(page) > limit {
-		return page[:limit], true, err
-	}
 
-	return page, false, err
+	return paging.Page(page, limit, err)
 }
 
 // UpdateSettings replaces an account's settings as a whole. Held settlements are re-evaluated.
@@ -135,7 +143,7 @@ func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settin
 		return Account{}, err
 	}
 
-	return s.change(ctx, id, func(a *Account) { a.Settings = settings })
+	return s.change(ctx, id, true, func(a *Account) { a.Settings = settings })
 }
 
 // SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most MaxLogo
@@ -155,11 +163,12 @@ func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []by
 		return Account{}, fault.Param("logo", "logo_invalid", "the logo's bytes are not %s", contentType)
 	}
 
-	return s.change(ctx, id, func(a *Account) { a.LogoType, a.Logo = contentType, logo })
+	return s.change(ctx, id, false, func(a *Account) { a.LogoType, a.Logo = contentType, logo })
 }
 
-// change applies f to an account, stores it, and appends event.SettingsChanged in both modes.
-func (s *Service) change(ctx context.Context, id string, f func(*Account)) (Account, error) {
+// change applies f, which replaces the settings or leaves them, to an account, stores it, and appends
+// event.SettingsChanged in both modes.
+func (s *Service) change(ctx context.Context, id string, replaces bool, f func(*Account)) (Account, error) {
 	at := s.stamp()
 
 	var changed Account
@@ -170,9 +179,18 @@ func (s *Service) change(ctx context.Context, id string, f func(*Account)) (Acco
 			return err
 		}
 
+		// What somebody else wrote must not get a tag with the next change; new settings replace all of it.
+		if err := s.checkAccount(a); err != nil && !replaces {
+			return err
+		}
+
 		f(&a)
 
 		a.UpdatedAt = at
+		if err := s.sealAccount(&a); err != nil {
+			return err
+		}
+
 		if err := tx.PutAccount(ctx, &a); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package account
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
 const (
@@ -71,6 +73,14 @@ func (s *Service) checkSettings(v Settings) error {
 		)
 	}
 
+	if v.ApproveAboveUSD != nil && !validSweepMin(*v.ApproveAboveUSD) {
+		return fault.Param(
+			"approve_above_usd", "settings_invalid",
+			"approve_above_usd must be 0 to %s with at most 8 places",
+			maxSweep,
+		)
+	}
+
 	return s.checkAssets(v.Assets)
 }
 
@@ -124,6 +134,12 @@ func checkName(param, s string) error {
 		return fault.Param(param, "settings_invalid", "%s must be at most %d characters", param, maxName)
 	}
 
+	if wire.HasBidiControl(s) {
+		return fault.Param(
+			param, "settings_invalid", "%s must have no characters that turn the direction of others", param,
+		)
+	}
+
 	for _, r := range s {
 		if unicode.IsControl(r) {
 			return fault.Param(param, "settings_invalid", "%s holds a control character", param)
@@ -151,39 +167,40 @@ func checkURL(param, s string) error {
 	return nil
 }
 
-// canonicalDestinations returns each address in the form in which payouts compare it. An address names no
-// network, so it is kept in the form of every network of the mode that can pay it.
-func (s *Service) canonicalDestinations(livemode bool, addresses []string) ([]string, error) {
-	var out []string
+// canonicalDestinations returns each destination in the form in which payouts compare it. One without a network
+// becomes one for each network of the mode that can parse the address.
+func (s *Service) canonicalDestinations(
+	livemode bool,
+	destinations []chain.Destination,
+) ([]chain.Destination, error) {
+	var out []chain.Destination
 
-	have := map[chain.Address]bool{}
-
-	for _, text := range addresses {
+	for _, given := range destinations {
 		found := false
 
 		for _, d := range s.registry.Drivers() {
-			if d.Network().Livemode != livemode {
+			n := d.Network()
+			if n.Livemode != livemode || given.Network != "" && given.Network != n.Slug {
 				continue
 			}
 
-			a, err := d.ParseAddress(text)
+			a, err := d.ParseAddress(string(given.Address))
 			if err != nil {
 				continue
 			}
 
 			found = true
 
-			if !have[a] {
-				have[a] = true
-				out = append(out, string(a))
+			if c := (chain.Destination{Network: n.Slug, Address: a}); !slices.Contains(out, c) {
+				out = append(out, c)
 			}
 		}
 
 		if !found {
 			return nil, fault.Param(
 				"destinations", "destination_invalid",
-				"%q is an address of no network that is enabled for this mode",
-				shortened(text),
+				"%q is an address of no network that is enabled for this mode, or not of the one named",
+				shortened(string(given.Address)),
 			)
 		}
 	}

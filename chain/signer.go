@@ -85,6 +85,9 @@ type SignRequest struct {
 	Unsigned []byte // the driver's form of the whole transaction
 	Payloads []Payload
 	Intent   Intent
+	// Decoded is what Unsigned does, read from its bytes and compared with Intent; nil for a driver that is
+	// no Decoder. A remote signer decodes by itself.
+	Decoded *Decoded
 }
 
 // Signer holds keys, or knows who does: a seed in memory (chain/hdkey), a KMS, an HSM, a remote service.

@@ -23,6 +23,7 @@ const (
 	Checker        Capability = "chain.Checker"
 	RefConfirmer   Capability = "chain.RefConfirmer"
 	Rereader       Capability = "chain.Rereader"
+	Decoder        Capability = "chain.Decoder"
 )
 
 // The capabilities of the network under test: its assets, the harness' node and its controls.

@@ -53,6 +53,7 @@ type DriverHarness struct {
 //   - Keys: derivation needs no node and refuses malformed keys.
 //   - Sender, Orders, Replacement, Batcher: transactions pay what the order says within its fee, and
 //     are called dead only when that is final.
+//   - Decoder: unsigned bytes alone show what they pay, what they cost and what is signed.
 //   - Sweeper: a release balances to the base unit.
 //   - Bumper: a transaction of ours pays the fee of a waiting one (CPFP).
 //   - Calls: contexts, outages and concurrent calls, for every call that reaches a node.

@@ -213,6 +213,7 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 	h.Driver, h.Unreachable = lighten(h.Driver), lighten(h.Unreachable)
 
 	h.Absent = []conformance.Capability{
+		conformance.Decoder,
 		conformance.BlockScanner,
 		conformance.Mempool,
 		conformance.URIBuilder,

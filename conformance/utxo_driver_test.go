@@ -97,6 +97,7 @@ func TestDriverOfUTXO(t *testing.T) {
 			Network: utxoControls{u},
 			Signer:  sim.NewSigner(1, nil),
 			Absent: []conformance.Capability{
+				conformance.Decoder,
 				conformance.AddressScanner,
 				conformance.TokenAccounter,
 				conformance.Nonces,

@@ -102,6 +102,7 @@ func TestDriverOfWindows(t *testing.T) {
 					Network: windowsControls{w},
 					Signer:  sim.NewSigner(1, nil),
 					Absent: []conformance.Capability{
+						conformance.Decoder,
 						conformance.Mempool,
 						conformance.TokenAccounter,
 						conformance.CoinSource,

@@ -213,6 +213,7 @@ type openSchema struct {
 	Items                *openSchema
 	Required             []string
 	Enum                 []any
+	Known                []any `json:"x-extensible-enum"`
 }
 
 func (s openSchema) kind() string {
@@ -295,9 +296,9 @@ func (b *baseline) schema(name string, s openSchema) {
 			b.Fields = append(b.Fields, at+" is always there")
 		}
 
-		values := p.Enum
+		values := slices.Concat(p.Enum, p.Known)
 		if p.Items != nil {
-			values = p.Items.Enum
+			values = slices.Concat(p.Items.Enum, p.Items.Known)
 		}
 
 		for _, v := range values {

@@ -7,12 +7,15 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/limits"
 )
 
 // strict rejects unknown names. The decoder itself rejects duplicate names, names in another case, invalid
@@ -21,10 +24,10 @@ var strict = json.RejectUnknownMembers(true)
 
 // readBody reads the body into c.raw and decodes it into c.body. Its errors are fault.Invalid with the codes
 // body_too_large, body_invalid, content_type_unsupported and parameter_….
-func (c *call) readBody(w http.ResponseWriter, r *http.Request, limit int64) error {
+func (c *call) readBody(w http.ResponseWriter, r *http.Request, t limits.Table) error {
 	c.body = c.op.body.zero()
 
-	if err := c.readRaw(w, r, limit); err != nil {
+	if err := c.readRaw(w, r, t); err != nil {
 		return err
 	}
 
@@ -54,15 +57,23 @@ func (c *call) readBody(w http.ResponseWriter, r *http.Request, limit int64) err
 	return c.op.body.check(c.body, "")
 }
 
-// readRaw reads at most limit bytes into c.raw.
-func (c *call) readRaw(w http.ResponseWriter, r *http.Request, limit int64) error {
+// readRaw reads at most t.Body bytes, within t.BodyTimeout, into c.raw.
+func (c *call) readRaw(w http.ResponseWriter, r *http.Request, t limits.Table) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
 
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, t.Body))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return fault.New(fault.Invalid, "body_too_large", "the body is larger than %d bytes", limit)
+		return fault.New(fault.Invalid, "body_too_large", "the body is larger than %d bytes", t.Body)
+	}
+
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fault.Wrap(
+			err, fault.Invalid, "body_invalid",
+			"the body did not arrive within %v: send it faster",
+			t.BodyTimeout,
+		)
 	}
 
 	if err != nil {
@@ -71,6 +82,8 @@ func (c *call) readRaw(w http.ResponseWriter, r *http.Request, limit int64) erro
 			"the body could not be read to its end: send it again",
 		)
 	}
+
+	limit.EndBodyDeadline(w)
 
 	c.raw = raw
 

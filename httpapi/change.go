@@ -84,15 +84,19 @@ func (c *call) idempotencyRequest() idempotency.Request {
 
 	_, _ = fingerprint.Write(c.raw)
 
-	scopes := make([]string, len(c.key.Scopes))
+	permissions := make([]string, len(c.key.Scopes))
 	for i, scope := range c.key.Scopes {
-		scopes[i] = string(scope)
+		permissions[i] = string(scope)
+	}
+
+	if c.op.sends {
+		permissions = append(permissions, c.key.PayoutPermissions()...)
 	}
 
 	return idempotency.Request{
 		Key:         idempotency.Key{Owner: c.owner, Key: c.idempotencyKey},
 		KeyID:       c.key.ID,
-		Scopes:      scopes,
+		Permissions: permissions,
 		Fingerprint: [32]byte(fingerprint.Sum(nil)),
 	}
 }

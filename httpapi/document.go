@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
 // schemaPrefix is the prefix of a reference to a schema.
@@ -25,9 +26,13 @@ func document(operations []operation, docsURL string) ([]byte, error) {
 		addOperation(doc, &operations[i])
 	}
 
+	doc.Webhooks = eventWebhooks(schemas)
+
 	for name, schema := range schemas.Map() {
 		setDescriptions(schemas.TypeFromRef(schemaPrefix+name), schema)
 		completeSchema(name, schema)
+		bound(schemas.TypeFromRef(schemaPrefix+name), schema)
+		openEnums(name, schema)
 	}
 
 	return json.Marshal(doc)
@@ -40,6 +45,7 @@ func newDocument(schemas huma.Registry, docsURL string) *huma.OpenAPI {
 		Info: &huma.Info{
 			Title:   "Merchant Payments API",
 			Version: "v1",
+			License: &huma.License{Name: "MIT", Identifier: "MIT"},
 			Description: "Accept and send crypto payments. Amounts in base units are strings of digits, " +
 				"decimal values are strings with at most 8 places, " +
 				"timestamps are RFC 3339 in UTC. Clients ignore fields, enum values and event types that " +
@@ -87,7 +93,7 @@ func addOperation(doc *huma.OpenAPI, op *operation) {
 	}
 
 	if !slices.ContainsFunc(doc.Tags, func(tag *huma.Tag) bool { return tag.Name == op.tag }) {
-		doc.Tags = append(doc.Tags, &huma.Tag{Name: op.tag})
+		doc.Tags = append(doc.Tags, &huma.Tag{Name: op.tag, Description: tagDescriptions[op.tag]})
 	}
 }
 
@@ -130,6 +136,15 @@ func (op *operation) document(schemas huma.Registry) *huma.Operation {
 
 	for status, codes := range op.errorCodes() {
 		o.Responses[strconv.Itoa(status)] = errorResponse(schemas, status, codes)
+	}
+
+	if op.method == http.MethodPost {
+		for _, status := range []string{"200", "422"} {
+			o.Responses[status].Headers["Idempotent-Replayed"] = &huma.Header{
+				Description: "true when the answer is that of an earlier request with the same Idempotency-Key",
+				Schema:      &huma.Schema{Type: "string", Enum: []any{"true"}},
+			}
+		}
 	}
 
 	return o
@@ -297,13 +312,13 @@ func (op *operation) pathParameters() []*huma.Param {
 
 // pageParameters returns the query parameters of every list.
 func pageParameters() []*huma.Param {
-	least, most, longest := 1.0, float64(maxLimit), maxParam
+	least, most, longest := float64(paging.Least), float64(paging.Most), maxParam
 
 	return []*huma.Param{
 		{
 			Name:   "limit",
 			In:     "query",
-			Schema: &huma.Schema{Type: "integer", Minimum: &least, Maximum: &most, Default: defaultLimit},
+			Schema: &huma.Schema{Type: "integer", Minimum: &least, Maximum: &most, Default: paging.Default},
 		},
 		{
 			Name:        "starting_after",
@@ -325,10 +340,8 @@ func (op *operation) queryParameter(schemas huma.Registry, f reflect.StructField
 	param.Schema = huma.SchemaFromField(schemas, f, name)
 	param.Schema.Description, param.Schema.Nullable = "", false
 
-	// Values separated by commas are OpenAPI's style "form" without explode.
+	// OpenAPI's default is one parameter per value; values separated by commas are taken as well.
 	if f.Type.Kind() == reflect.Slice {
-		explode := false
-		param.Explode = &explode
 		param.Schema.Items.MaxLength = nil
 	}
 

@@ -95,6 +95,21 @@ func boot(
 		secrets = [][]byte{bytes.Repeat([]byte{7}, 32)}
 	}
 
+	return bootWith(t, db, o, now, func(c *payments.Config) {
+		c.SecretKey, c.OldSecretKeys = secrets[0], secrets[1:]
+	})
+}
+
+// bootWith is boot with a configuration that a test changes.
+func bootWith(
+	t testing.TB,
+	db payments.Store,
+	o *httpapi.Options,
+	now func() time.Time,
+	change func(c *payments.Config),
+) *shop {
+	t.Helper()
+
 	live := sim.DefaultNetwork()
 	live.Slug, live.CAIP2, live.Livemode = "livenet", "sim:2", true
 
@@ -108,19 +123,20 @@ func boot(
 
 	s := &shop{logs: &logs{}, network: sim.New(sim.Config{})}
 
-	s.engine, err = payments.New(payments.Config{
-		Store:         db,
-		Drivers:       []payments.ChainDriver{s.network, sim.New(sim.Config{Network: live})},
-		Signer:        sim.NewSigner(1, nil),
-		Rates:         prices,
-		BaseURL:       "https://pay.example.com",
-		SecretKey:     secrets[0],
-		OldSecretKeys: secrets[1:],
-		WebhookAllow:  []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
-		Log:           slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Now:           now,
-	})
-	if err != nil {
+	config := payments.Config{
+		Store:        db,
+		Drivers:      []payments.ChainDriver{s.network, sim.New(sim.Config{Network: live})},
+		Signer:       sim.NewSigner(1, nil),
+		Rates:        prices,
+		BaseURL:      "https://pay.example.com",
+		SecretKey:    bytes.Repeat([]byte{7}, 32),
+		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Log:          slog.New(slog.NewTextHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Now:          now,
+	}
+	change(&config)
+
+	if s.engine, err = payments.New(config); err != nil {
 		t.Fatal(err)
 	}
 

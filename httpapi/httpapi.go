@@ -42,9 +42,6 @@ type Options struct {
 	// Limiter limits requests across processes. Defaults to a limiter in this handler's memory.
 	Limiter store.Limiter
 
-	// MaxBody is the largest request body in bytes. Defaults to 256 KiB.
-	MaxBody int64
-
 	// Timeout is a request's time limit; after it the answer is 503. Defaults to 30 s.
 	Timeout time.Duration
 
@@ -63,10 +60,6 @@ func (o *Options) withDefaults() Options {
 		out.ForwardedHeader = limit.ForwardedFor
 	}
 
-	if out.MaxBody <= 0 {
-		out.MaxBody = 256 << 10
-	}
-
 	if out.Timeout <= 0 {
 		out.Timeout = 30 * time.Second
 	}
@@ -79,12 +72,15 @@ func Handler(e *payments.Engine, o *Options) http.Handler {
 	engine := engine.Of(e)
 	s := &server{
 		options:      o.withDefaults(),
+		limits:       engine.Limits(),
 		authenticate: engine.Accounts.Authenticate,
 		answers: idempotency.Config[store.Tx]{
 			Reader: engine.Store(),
 			Update: engine.Update,
 			Seal:   engine.Sealer(),
 			Now:    engine.Now,
+
+			Running: &idempotency.Running{},
 		},
 		log:   engine.Log(),
 		ids:   id.New(engine.Now, engine.Entropy()),

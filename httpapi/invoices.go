@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
@@ -335,4 +336,14 @@ func amount(param, text string) (chain.Amount, error) {
 	}
 
 	return parsed, nil
+}
+
+// positiveAmount is amount, and refuses 0 as fault.Invalid with code amount_too_small.
+func positiveAmount(param, text string) (chain.Amount, error) {
+	parsed, err := amount(param, text)
+	if err == nil && parsed.IsZero() {
+		err = fault.Param(param, "amount_too_small", "%s must be at least 1 base unit", param)
+	}
+
+	return parsed, err
 }

@@ -60,7 +60,13 @@ func testKilled(t *testing.T, kind storeKind, when string) {
 	s.fund(t, "SIM", chain.Pow10(20))
 	payee := string(s.network.NewAddress())
 
-	s.key = s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: []string{payee}})
+	s.key = s.newKey(
+		t,
+		account.KeyParams{
+			Scopes:       account.AllScopes(),
+			Destinations: []chain.Destination{{Address: chain.Address(payee)}},
+		},
+	)
 	for _, q := range []request{
 		{method: "POST", path: "/v1/invoices", body: invoiceBody},
 		{method: "POST", path: "/v1/payouts", body: payoutBody("SIM", "1000000000000000000", payee)},

@@ -39,6 +39,8 @@ type operation struct {
 	idempotency idempotent
 	// bodyOptional lets the body be left out.
 	bodyOptional bool
+	// sends is set when it sends money: its stored answer is for keys that may pay the same destinations.
+	sends bool
 	// codes are the operation's own error codes, each as "status code", such as "409 invoice_not_open".
 	codes []string
 

@@ -9,7 +9,6 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
-	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store"
@@ -54,6 +53,7 @@ func (a *api) payouts() []operation {
 			tag:         tag,
 			scope:       account.PayoutsWrite,
 			idempotency: keyRequired,
+			sends:       true,
 			summary:     "Send an asset from the master wallet",
 			description: "The key needs the scope and an allowlist: of destinations, which are then the " +
 				"only ones it pays, or of IP addresses.",
@@ -82,6 +82,21 @@ func (a *api) payouts() []operation {
 			summary: "Cancel a payout that is not signed yet",
 			codes:   []string{"409 payout_not_pending", "409 payout_awaiting_review"},
 		}, a.cancelPayout),
+		write(operation{
+			id:      "approvePayout",
+			method:  "POST",
+			path:    "/v1/payouts/{id}/approve",
+			tag:     tag,
+			scope:   account.PayoutsApprove,
+			summary: "Approve a payout that waits for a second key",
+			description: "Payouts above the account's sum wait until another key than the one that requested " +
+				"them approves; after two hours they fail as stale.",
+			codes: []string{
+				"403 approval_by_requester",
+				"409 payout_not_pending",
+				"409 payout_approval_not_required",
+			},
+		}, a.approvePayout),
 	}
 }
 
@@ -91,7 +106,7 @@ func (a *api) createPayout(
 	c *call,
 	b createPayoutBody,
 ) (commit[payout.Resource], error) {
-	destinations, err := c.allowlists()
+	destinations, err := c.key.PayoutDestinations()
 	if err != nil {
 		return nil, err
 	}
@@ -162,23 +177,14 @@ func (a *api) cancelPayout(_ context.Context, c *call, _ none) (commit[payout.Re
 	}, nil
 }
 
-// allowlists returns the destinations that the key may pay, nil for any (specification 4.6). A key
-// with neither a destination nor an IP allowlist is fault.Forbidden; the IP allowlist itself is
-// checked by authorize.
-func (c *call) allowlists() ([]string, error) {
-	if len(c.key.Destinations) > 0 {
-		return c.key.Destinations, nil
-	}
+// approvePayout approves a payout that waits for a second key.
+func (a *api) approvePayout(_ context.Context, c *call, _ none) (commit[payout.Resource], error) {
+	by := payout.Approver{Requester: c.requester(), RolledFrom: c.key.RolledFrom}
 
-	if len(c.key.AllowedIPs) > 0 {
-		return nil, nil
-	}
-
-	return nil, fault.New(
-		fault.Forbidden, "payout_allowlist_required",
-		"the API key %s has neither an IP allowlist nor a list of destinations: create one that has",
-		c.key.ID,
-	)
+	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
+		p, err := a.Payouts.ApproveTx(ctx, tx, c.owner, c.id, by)
+		return p.Resource(), err
+	}, nil
 }
 
 // requester returns the API key as the party that requested a payout.

@@ -32,9 +32,9 @@ func TestPayoutNeedsAKeyAndAnAllowlist(t *testing.T) {
 	s := open(t, nil)
 	s.fund(t, "SIM", chain.Pow10(20))
 	there, elsewhere := string(s.network.NewAddress()), string(s.network.NewAddress())
-	held := s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: []string{there}})
+	held := s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: destinations(there)})
 	atHome := s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), AllowedIPs: []string{"192.0.2.1"}})
-	unscoped := s.newKey(t, account.KeyParams{Destinations: []string{there}})
+	unscoped := s.newKey(t, account.KeyParams{Destinations: destinations(there)})
 	pay := func(key, body, idempotency string) reply {
 		q := request{method: "POST", path: "/v1/payouts", key: key, body: body}
 		if idempotency != "" {
@@ -119,7 +119,7 @@ func TestPayoutsPerHourAreLimited(t *testing.T) {
 	s.fund(t, "SIM", chain.Pow10(21))
 	there := string(s.network.NewAddress())
 
-	key := s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: []string{there}})
+	key := s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: destinations(there)})
 	for i := range 11 {
 		r := s.do(
 			t,
@@ -157,7 +157,7 @@ func TestBalances(t *testing.T) {
 	s.fund(t, "SIM", chain.Units(5_000_000_000_000_000_000))
 	s.fund(t, "USDX", chain.Units(9_000_000))
 	there := string(s.network.NewAddress())
-	key := s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: []string{there}})
+	key := s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: destinations(there)})
 	p := s.ok(
 		t,
 		s.do(
@@ -194,7 +194,7 @@ func TestBalances(t *testing.T) {
 func TestRefundOfWhatWasNeverReceived(t *testing.T) {
 	s := open(t, nil)
 	there := string(s.network.NewAddress())
-	key := s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: []string{there}})
+	key := s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: destinations(there)})
 	inv := s.post(t, "/v1/invoices", invoiceBody)["id"].(string)
 	refund := func(key, body string) reply {
 		return s.do(

@@ -14,20 +14,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/paging"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
 const (
-	defaultLimit = 50  // rows of a page
-	maxLimit     = 100 // rows of a page
-	maxParam     = 100 // characters of starting_after and of a path id
-	hashSize     = 9   // bytes of the filters' hash in a cursor
+	maxParam = 100 // characters of starting_after and of a path id
+	hashSize = 9   // bytes of the filters' hash in a cursor
 )
 
 // readQuery decodes the query string into c.query, c.limit and c.after. Its errors are fault.Invalid with the
 // codes parameter_unknown, parameter_invalid and parameter_missing.
 func (c *call) readQuery(r *http.Request) error {
-	c.query, c.limit = c.op.query.zero(), defaultLimit
+	c.query, c.limit = c.op.query.zero(), paging.Default
 
 	var values url.Values
 
@@ -45,6 +44,8 @@ func (c *call) readQuery(r *http.Request) error {
 		if err := c.checkParam(name, all); err != nil {
 			return err
 		}
+
+		values[name] = []string{strings.Join(all, ",")}
 	}
 
 	for i := range c.op.query.fields {
@@ -58,8 +59,8 @@ func (c *call) readQuery(r *http.Request) error {
 		var err error
 
 		c.limit, err = strconv.Atoi(text)
-		if err != nil || c.limit < 1 || c.limit > maxLimit {
-			return invalid("limit", "limit is %q: it must be 1 to %d", truncate(text), maxLimit)
+		if err != nil || c.limit < paging.Least || c.limit > paging.Most {
+			return invalid("limit", "limit is %q: it must be 1 to %d", truncate(text), paging.Most)
 		}
 	}
 
@@ -82,20 +83,24 @@ func (c *call) checkParam(name string, values []string) error {
 		)
 	}
 
-	if len(values) != 1 {
-		return invalid(
-			name,
-			"%s is given %d times: give it once, with several values separated by commas where that is allowed",
-			name,
-			len(values),
-		)
+	if len(values) != 1 && !c.isList(name) {
+		return invalid(name, "%s is given %d times: give it once", name, len(values))
 	}
 
-	if values[0] == "" || !utf8.ValidString(values[0]) || strings.ContainsRune(values[0], 0) {
-		return invalid(name, "%s is empty or not text: leave it out or give it a value", name)
+	for _, value := range values {
+		if value == "" || !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
+			return invalid(name, "%s is empty or not text: leave it out or give it a value", name)
+		}
 	}
 
 	return nil
+}
+
+// isList reports whether the query parameter takes several values, separated by commas or given one by one.
+func (c *call) isList(name string) bool {
+	i := slices.IndexFunc(c.op.query.fields, func(f field) bool { return f.name == name })
+
+	return i >= 0 && c.query.FieldByIndex(c.op.query.fields[i].index).Kind() == reflect.Slice
 }
 
 // hasParam reports whether the operation has the query parameter.

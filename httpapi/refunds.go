@@ -49,6 +49,7 @@ func (a *api) refunds() []operation {
 			tag:         tag,
 			scope:       account.RefundsWrite,
 			idempotency: keyRequired,
+			sends:       true,
 			summary:     "Give back what a payer paid, from the master wallet",
 			description: "The key's allowlists hold as for payouts.",
 			codes:       refundErrors,
@@ -85,7 +86,7 @@ func (a *api) createRefund(
 	c *call,
 	b createRefundBody,
 ) (commit[payout.RefundResource], error) {
-	destinations, err := c.allowlists()
+	destinations, err := c.key.PayoutDestinations()
 	if err != nil {
 		return nil, err
 	}

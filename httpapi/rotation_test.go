@@ -151,8 +151,8 @@ func testSecretKeyRotation(t *testing.T, db payments.Store) {
 
 	// Signing secrets are sealed anew; a day later no stored answer of the old key counts any more.
 	for range 2 {
-		if done, err := turned.engine.Reseal(t.Context()); done != 1 || err != nil {
-			t.Fatalf("%d endpoints, %v", done, err)
+		if done, err := turned.engine.Reseal(t.Context()); done < 1 || err != nil {
+			t.Fatalf("%d rows, %v", done, err)
 		}
 	}
 

@@ -116,6 +116,28 @@ func completeSchema(name string, schema *huma.Schema) {
 	}
 }
 
+// bound sets the bounds of the names in a map, which are in the tag keyMaxLength.
+func bound(t reflect.Type, schema *huma.Schema) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+
+	if t.Kind() != reflect.Struct {
+		return
+	}
+
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		most := tagInt(f, "keyMaxLength")
+
+		if property := schema.Properties[name]; property != nil && most > 0 {
+			property.Extensions = map[string]any{
+				"propertyNames": map[string]any{"minLength": 1, "maxLength": most},
+			}
+		}
+	}
+}
+
 // descriptions are the OpenAPI descriptions of fields and query parameters, by Go type and wire name.
 var descriptions = map[string]string{
 	"createDepositBody.name":     "For people, such as your customer's number",

@@ -24,6 +24,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/limits"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
@@ -33,6 +34,7 @@ const maxPooledBuffer = 64 << 10
 // server routes requests to operations and writes their answers.
 type server struct {
 	options      Options
+	limits       limits.Table
 	authenticate func(ctx context.Context, secret string, client netip.Addr) (account.Key, account.Account, error)
 	answers      idempotency.Config[store.Tx]
 	log          *slog.Logger
@@ -111,6 +113,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.answerPanic(w, r, requestID, p)
 		}
 	}()
+
+	limit.SetBodyDeadline(w, r, s.limits.BodyTimeout)
 
 	rest, ok := strings.CutPrefix(r.URL.Path, s.options.Prefix)
 	// The mux would answer an unclean path with a redirect and an HTML page.
@@ -231,7 +235,7 @@ func (s *server) serve(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		return err
 	}
 
-	if err := c.readBody(w, r, s.options.MaxBody); err != nil {
+	if err := c.readBody(w, r, s.limits); err != nil {
 		return err
 	}
 

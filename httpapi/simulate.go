@@ -44,7 +44,7 @@ func (a *api) simulations() []operation {
 			scope:    account.DepositAddressesWrite,
 			testOnly: true,
 			summary:  "Pay to a reusable address without a network",
-			codes:    []string{"422 asset_not_enabled"},
+			codes:    []string{"422 asset_not_enabled", "422 amount_too_small"},
 		}, a.simulateDepositPayment),
 	}
 }
@@ -63,7 +63,7 @@ func (a *api) simulateInvoicePayment(
 	}
 	if b.Amount != "" {
 		var err error
-		if params.Amount, err = amount("amount", b.Amount); err != nil {
+		if params.Amount, err = positiveAmount("amount", b.Amount); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +93,7 @@ func (a *api) simulateDepositPayment(
 	}
 	if b.Amount != "" {
 		var err error
-		if params.Amount, err = amount("amount", b.Amount); err != nil {
+		if params.Amount, err = positiveAmount("amount", b.Amount); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
 // DepositParams are the parameters of a new deposit address.
@@ -30,10 +31,15 @@ type PreparedDeposit struct {
 	joined  bool
 }
 
-// PrepareDeposit checks the parameters and derives the address.
+// PrepareDeposit checks the parameters and derives the address. An account that has made as many addresses
+// as limits.Table.DepositAddresses is fault.State with code deposit_address_limit_exceeded.
 func (s *Service) PrepareDeposit(ctx context.Context, p DepositParams) (PreparedDeposit, error) {
 	n, err := s.depositNetwork(p.Owner, p.Network, p.Name, p.Metadata)
 	if err != nil {
+		return PreparedDeposit{}, err
+	}
+
+	if err := s.countDeposit(ctx, p.Owner); err != nil {
 		return PreparedDeposit{}, err
 	}
 
@@ -45,6 +51,25 @@ func (s *Service) PrepareDeposit(ctx context.Context, p DepositParams) (Prepared
 	d, err := s.depositAt(p.Owner, n, made.party, p.Name, p.Metadata)
 
 	return PreparedDeposit{deposit: d, space: n.Space(), joined: p.Joined}, err
+}
+
+// countDeposit takes a number of the account's deposit addresses, and returns fault.State when there are as
+// many as it may have.
+func (s *Service) countDeposit(ctx context.Context, owner event.Owner) error {
+	if s.deposits <= 0 {
+		return nil
+	}
+
+	number, err := s.numbers.take(ctx, depositCounter(owner), 1)
+	if err != nil || number <= int64(s.deposits) {
+		return err
+	}
+
+	return fault.New(
+		fault.State, "deposit_address_limit_exceeded",
+		"this account has made %d deposit addresses, as many as it may: ask for a higher limit",
+		s.deposits,
+	)
 }
 
 // depositNetwork checks the parameters and returns the network.
@@ -150,11 +175,11 @@ func (s *Service) GetDeposit(ctx context.Context, owner event.Owner, id string) 
 
 // ListDeposits returns a page of deposit addresses, newest first, and whether there are more.
 func (s *Service) ListDeposits(ctx context.Context, f DepositFilter) ([]DepositAddress, bool, error) {
-	limit := f.Limit
-	f.Limit++
+	limit := paging.Limit(f.Limit)
+	f.Limit = limit + 1
 	page, err := s.db.DepositAddresses(ctx, f)
 
-	return trimPage(page, limit, err)
+	return paging.Page(page, limit, err)
 }
 
 // DepositUpdate changes what is not nil. Metadata is replaced as a whole. A disabled address is

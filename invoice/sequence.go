@@ -75,13 +75,19 @@ func (n *sequences) skipTo(ctx context.Context, name string, index uint32) error
 }
 
 // invoiceCounter returns the name of the counter of invoice numbers of an account and mode.
-func invoiceCounter(owner event.Owner) string {
+func invoiceCounter(owner event.Owner) string { return "invoice-number/" + ownerName(owner) }
+
+// depositCounter returns the name of the counter of deposit addresses of an account and mode.
+func depositCounter(owner event.Owner) string { return "deposit-number/" + ownerName(owner) }
+
+// ownerName returns the part of a counter's name that stands for an account and mode.
+func ownerName(owner event.Owner) string {
 	mode := "test"
 	if owner.Livemode {
 		mode = "live"
 	}
 
-	return "invoice-number/" + owner.AccountID + "/" + mode
+	return owner.AccountID + "/" + mode
 }
 
 // indexCounter returns the name of the counter of derivation indexes of a key space.

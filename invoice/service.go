@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/paging"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
@@ -43,6 +44,9 @@ type Config struct {
 	// Reserve is how many numbers and derivation indexes a process reserves at a time. Unused ones
 	// become gaps when it ends. Defaults to 64.
 	Reserve int
+
+	// Deposits is how many deposit addresses an account may make in a mode. Defaults to no limit.
+	Deposits int
 }
 
 // Ingester records payments to invoices and deposit addresses. The engine injects it.
@@ -76,6 +80,7 @@ type Service struct {
 	clock    func() time.Time
 	intake   Ingester
 	quoteFor time.Duration
+	deposits int
 	numbers  sequences
 }
 
@@ -102,6 +107,7 @@ func New(c Config) *Service {
 		clock:    c.Now,
 		intake:   c.Ingester,
 		quoteFor: c.QuoteFor,
+		deposits: c.Deposits,
 		numbers:  sequences{db: c.DB, size: c.Reserve, counters: map[string]*sequence{}},
 	}
 }
@@ -121,11 +127,11 @@ func (s *Service) GetByID(ctx context.Context, id string) (Invoice, error) {
 
 // List returns a page of invoices, newest first, and whether there are more.
 func (s *Service) List(ctx context.Context, f Filter) ([]Invoice, bool, error) {
-	limit := f.Limit
-	f.Limit++
+	limit := paging.Limit(f.Limit)
+	f.Limit = limit + 1
 	page, err := s.db.Invoices(ctx, f)
 
-	return trimPage(page, limit, err)
+	return paging.Page(page, limit, err)
 }
 
 // Payment returns a payment of an owner, or fault.NotFound.
@@ -135,24 +141,11 @@ func (s *Service) Payment(ctx context.Context, owner event.Owner, id string) (Pa
 
 // ListPayments returns a page of payments, newest first, and whether there are more.
 func (s *Service) ListPayments(ctx context.Context, f PaymentFilter) ([]Payment, bool, error) {
-	limit := f.Limit
-	f.Limit++
+	limit := paging.Limit(f.Limit)
+	f.Limit = limit + 1
 	page, err := s.db.Payments(ctx, f)
 
-	return trimPage(page, limit, err)
-}
-
-// trimPage removes the extra record that was read to see whether there are more.
-func trimPage[T any](page []T, limit int, err error) ([]T, bool, error) {
-	if err != nil {
-		return nil, false, err
-	}
-
-	if len(page) > limit {
-		return page[:limit], true, nil
-	}
-
-	return page, false, nil
+	return paging.Page(page, limit, err)
 }
 
 // retryStale runs a whole operation, preparation included, up to 4 times while what was prepared is

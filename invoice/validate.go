@@ -149,6 +149,10 @@ func checkText(param, text string, limit int) error {
 		return invalid(param, "the text must be UTF-8 without NUL characters")
 	}
 
+	if wire.HasBidiControl(text) {
+		return invalid(param, "the text must have no characters that turn the direction of others")
+	}
+
 	if utf8.RuneCountInString(text) > limit {
 		return invalid(param, "the text has more than %d characters", limit)
 	}

@@ -3,7 +3,6 @@ package payout
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -22,8 +21,8 @@ type Params struct {
 	// Memo is the merchant's own note, at most 200 characters; it never leaves this service.
 	Memo        string
 	RequestedBy Requester
-	// Destinations are the only canonical addresses it may go to; nil: any.
-	Destinations []string
+	// Destinations are the only ones it may go to; nil: any.
+	Destinations []chain.Destination
 }
 
 // Prepared is a payout that was checked against the network and waits for its transaction.
@@ -40,7 +39,7 @@ type Prepared struct {
 // destination_invalid, destination_not_payable, amount_too_small and parameter_invalid; fault.Forbidden with
 // destination_not_allowed; fault.State with insufficient_balance.
 func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
-	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
+	settings, err := s.settings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -65,7 +64,7 @@ func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 
 // prepare checks what payouts and refunds have in common.
 func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Prepared, error) {
-	n, asset, err := s.enabledAsset(settings, p)
+	n, asset, err := s.enabledAsset(p)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -117,7 +116,13 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 
 	native, _ := n.Native()
 
+	required, err := s.requiresApproval(ctx, settings, p, asset)
+	if err != nil {
+		return Prepared{}, err
+	}
+
 	out := s.newPayout(p, asset, native, to)
+	out.Approval.Required = required
 	out.MaxNetworkFee = fee
 
 	return Prepared{master: master, native: native, payout: out}, nil
@@ -143,7 +148,8 @@ func (s *Service) newPayout(p Params, asset, native chain.Asset, to chain.Addres
 }
 
 // enabledAsset returns the network and the asset of a request, or fault.Invalid with code asset_not_enabled.
-func (s *Service) enabledAsset(settings Settings, p Params) (chain.Network, chain.Asset, error) {
+// Settings of the account do not narrow them: what its wallet holds can be paid out (decisions part 11).
+func (s *Service) enabledAsset(p Params) (chain.Network, chain.Asset, error) {
 	n, ok := s.registry.Network(p.Network)
 	if !ok || n.Livemode != p.Owner.Livemode {
 		return chain.Network{}, chain.Asset{}, fault.Param(
@@ -154,10 +160,10 @@ func (s *Service) enabledAsset(settings Settings, p Params) (chain.Network, chai
 	}
 
 	asset, ok := n.Asset(p.Asset)
-	if !ok || (settings.Assets != nil && !slices.Contains(settings.Assets, asset.ID)) {
+	if !ok {
 		return chain.Network{}, chain.Asset{}, fault.Param(
 			"asset", "asset_not_enabled",
-			"asset %q is not enabled on network %s; GET /v1/assets lists those that are",
+			"asset %q is not enabled on network %s",
 			p.Asset, p.Network,
 		)
 	}
@@ -194,8 +200,6 @@ func estimateFee(
 		)
 
 		return chain.Amount{}, tooSmall.WithParam("amount")
-	case fault.Code(err) == "destination_not_payable":
-		return chain.Amount{}, notPayable(err)
 	case errors.Is(err, fault.Invalid):
 		return chain.Amount{}, notPayable(err, asset, to)
 	case errors.Is(err, fault.State):
@@ -210,16 +214,6 @@ func estimateFee(
 	}
 
 	return fee, nil
-}
-
-// notPayable returns a driver's refusal of a destination with its reason, for the caller to see.
-func notPayable(err error) error {
-	refused, ok := errors.AsType[*fault.Error](err)
-	if !ok {
-		return err
-	}
-
-	return refused.WithParam("destination")
 }
 
 // Tx accepts a prepared payout: the hourly limit, the reservation of amount and fee, the row in the
@@ -273,7 +267,18 @@ func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, err
 		return Payout{}, err
 	}
 
+	if p.Approval.Required {
+		// Nobody looks at it before it is approved, or stale.
+		t.DueAt = t.GiveUpAt
+		if err := tx.PutTransaction(ctx, &t); err != nil {
+			return Payout{}, err
+		}
+	}
+
 	p.TransactionID, p.CreatedAt = t.ID, now
+	if err := s.authenticate(&p); err != nil {
+		return Payout{}, err
+	}
 
 	return p, s.save(ctx, tx, &p, event.PayoutCreated)
 }
@@ -311,18 +316,14 @@ func reservations(p Payout, native chain.Asset) []chain.Output {
 	return out
 }
 
-// notPayable returns a driver's refusal of a destination with its reason: destination_not_payable where the
-// address is one that cannot receive the asset, else destination_invalid.
+// notPayable returns a driver's refusal of a destination: with its reason where the address cannot receive the
+// asset (destination_not_payable), else as destination_invalid.
 func notPayable(refusal error, asset chain.Asset, to chain.Address) error {
-	reason, ok := errors.AsType[*fault.Error](refusal)
-	if !ok || reason.Code != wallet.FailNotPayable {
-		return fault.Wrap(
-			refusal, fault.Invalid, "destination_invalid", "%s cannot receive %s", to, asset.Symbol,
-		).WithParam("destination")
+	if reason, ok := errors.AsType[*fault.Error](refusal); ok && reason.Code == wallet.FailNotPayable {
+		return reason.WithParam("destination")
 	}
 
 	return fault.Wrap(
-		refusal, fault.Invalid, wallet.FailNotPayable, "%s cannot receive %s: %s",
-		to, asset.Symbol, reason.Message,
+		refusal, fault.Invalid, "destination_invalid", "%s cannot receive %s", to, asset.Symbol,
 	).WithParam("destination")
 }

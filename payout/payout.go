@@ -10,6 +10,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
@@ -68,8 +70,13 @@ type Payout struct {
 	CreatedAt     time.Time
 	ConfirmedAt   time.Time
 	FailedAt      time.Time
-	Sequence      int64
-	Version       int64
+	// Approval is that of a second key, where the account asks for one.
+	Approval Approval
+	// MAC authenticates with payments.Config.SecretKey what is paid to whom, and the approval: nothing is
+	// signed without it.
+	MAC      []byte
+	Sequence int64
+	Version  int64
 }
 
 // RefundStatus is where a refund stands.
@@ -119,8 +126,8 @@ type Settings struct {
 	PerHour int
 	// Index is the account's index, which names its master wallets.
 	Index uint32
-	// Assets are the ids of the assets enabled for the account; nil: all.
-	Assets []string
+	// ApproveAboveUSD is the value in USD above which a payout waits for its approval; nil: none does.
+	ApproveAboveUSD *decimal.Decimal
 }
 
 // Filter selects payouts for a list.
@@ -209,7 +216,9 @@ type Resource struct {
 	NativeDecimals uint8         `json:"native_decimals"`
 	MaxNetworkFee  string        `json:"max_network_fee,omitempty"`
 	NetworkFee     string        `json:"network_fee,omitempty"`
-	Livemode       bool          `json:"livemode"`
+	// Approval is there when one is required.
+	Approval *ApprovalResource `json:"approval,omitempty"`
+	Livemode bool              `json:"livemode"`
 }
 
 // Conflict is the transaction that took a failed payout's place, as the API shows it (decisions part 11).
@@ -254,6 +263,14 @@ func (p Payout) Resource() Resource {
 
 	if p.NetworkFee != nil {
 		r.NetworkFee = p.NetworkFee.String()
+	}
+
+	if p.Approval.Required {
+		r.Approval = &ApprovalResource{
+			Required:   true,
+			ApprovedBy: p.Approval.ApprovedBy,
+			ApprovedAt: wire.Time(p.Approval.ApprovedAt),
+		}
 	}
 
 	if p.Conflict.TxHash != "" {

@@ -6,6 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
 // RefundParams asks for a refund.
@@ -21,7 +22,7 @@ type RefundParams struct {
 	Reason       string
 	Metadata     map[string]string
 	RequestedBy  Requester
-	Destinations []string
+	Destinations []chain.Destination
 }
 
 // PrepareRefund checks a refund against what was received and the network. It stores nothing but the balance
@@ -40,7 +41,7 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 		return Prepared{}, err
 	}
 
-	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
+	settings, err := s.settings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -69,9 +70,6 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 
 		return Prepared{refund: &r}, nil
 	}
-
-	// What was received can be given back whatever the account offers now.
-	settings.Assets = nil
 
 	prepared, err := s.prepare(ctx, settings, Params{
 		Owner:        p.Owner,
@@ -275,13 +273,10 @@ func (s *Service) GetRefund(ctx context.Context, owner event.Owner, id string) (
 
 // ListRefunds returns a page of refunds, newest first, and whether there are more.
 func (s *Service) ListRefunds(ctx context.Context, f RefundFilter) ([]Refund, bool, error) {
-	limit := f.Limit
-	f.Limit++
+	limit := paging.Limit(f.Limit)
+	f.Limit = limit + 1
 
 	page, err := s.db.Refunds(ctx, f)
-	if len(page) > limit {
-		return page[:limit], true, err
-	}
 
-	return page, false, err
+	return paging.Page(page, limit, err)
 }

@@ -5,9 +5,12 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
 // GiveUpAfter is how long a payout may wait unsigned before it fails as stale (specification part 8).
@@ -23,6 +26,16 @@ type Config struct {
 	// Received reads what was received for an invoice or a payment, with the reader of the
 	// transaction at hand.
 	Received func(ctx context.Context, r Reader, owner event.Owner, invoiceID, paymentID string) ([]Received, error)
+
+	// Price returns the fresh price of one unit of an asset in USD, for the approval above a sum. Defaults to
+	// none: every payout of an account that asks for approvals waits for one.
+	Price func(ctx context.Context, asset chain.Asset) (decimal.Decimal, error)
+
+	// Seal authenticates payouts. Defaults to none: whoever can write the database can have money sent.
+	Seal Authenticator
+
+	// Verify checks that the settings of an account were set through this service. Defaults to no check.
+	Verify func(ctx context.Context, accountID string) error
 
 	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time
@@ -156,13 +169,10 @@ func (s *Service) Get(ctx context.Context, owner event.Owner, id string) (Payout
 
 // List returns a page of payouts, newest first, and whether there are more.
 func (s *Service) List(ctx context.Context, f Filter) ([]Payout, bool, error) {
-	limit := f.Limit
-	f.Limit++
+	limit := paging.Limit(f.Limit)
+	f.Limit = limit + 1
 
 	page, err := s.db.Payouts(ctx, f)
-	if len(page) > limit {
-		return page[:limit], true, err
-	}
 
-	return page, false, err
+	return paging.Page(page, limit, err)
 }

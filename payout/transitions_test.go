@@ -2,6 +2,7 @@ package payout_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -133,7 +134,7 @@ func TestEveryMoveOfAPayout(t *testing.T) {
 
 			events, err := p.Follow(transaction(f), now)
 			if from == payout.Failed && f.state == wallet.Failed {
-				if err != nil || p != before || len(events) != 0 {
+				if err != nil || !reflect.DeepEqual(p, before) || len(events) != 0 {
 					t.Errorf("%s follows %v again: %+v %v %v", from, f, p, events, err)
 				}
 
@@ -144,7 +145,8 @@ func TestEveryMoveOfAPayout(t *testing.T) {
 			if !ok {
 				refusals++
 
-				if !errors.Is(err, fault.State) || fault.Code(err) != "payout_state" || p != before ||
+				if !errors.Is(err, fault.State) || fault.Code(err) != "payout_state" ||
+					!reflect.DeepEqual(p, before) ||
 					events != nil {
 					t.Errorf("%s must refuse %v: %+v %v %v", from, f, p, events, err)
 				}

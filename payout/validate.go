@@ -1,12 +1,12 @@
 package payout
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
 // The bounds of specification 4.6 and decisions part 6. Texts count characters.
@@ -22,6 +22,12 @@ const (
 func checkText(param, text string, limit int) error {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return fault.Param(param, "parameter_invalid", "%s must be UTF-8 without NUL characters", param)
+	}
+
+	if wire.HasBidiControl(text) {
+		return fault.Param(
+			param, "parameter_invalid", "%s must have no characters that turn the direction of others", param,
+		)
 	}
 
 	if utf8.RuneCountInString(text) > limit {
@@ -56,8 +62,8 @@ func checkMetadata(m map[string]string) error {
 	return nil
 }
 
-// destination reads an address and holds it to a list of canonical ones; nil: any.
-func destination(driver chain.Driver, address string, only []string) (chain.Address, error) {
+// destination parses an address and checks that it is one of the destinations; nil: any.
+func destination(driver chain.Driver, address string, only []chain.Destination) (chain.Address, error) {
 	to, err := driver.ParseAddress(address)
 	if err != nil {
 		return "", fault.Wrap(
@@ -68,11 +74,14 @@ func destination(driver chain.Driver, address string, only []string) (chain.Addr
 			WithParam("destination")
 	}
 
-	if only != nil && !slices.Contains(only, string(to)) {
+	if d := (chain.Destination{Network: driver.Network().Slug, Address: to}); !chain.AllowsDestination(
+		only,
+		d,
+	) {
 		return "", fault.New(
 			fault.Forbidden, "destination_not_allowed",
 			"%s is not on this key's list of payout destinations",
-			to,
+			d,
 		)
 	}
 

@@ -14,18 +14,32 @@ import (
 func TestDestinationMustBeOnTheList(t *testing.T) {
 	network := sim.New(sim.Config{})
 
-	to, other := string(network.NewAddress()), string(network.NewAddress())
+	to := network.NewAddress()
+	slug := network.Network().Slug
+
+	here, other := chain.Destination{
+		Network: slug,
+		Address: to,
+	}, chain.Destination{
+		Network: slug,
+		Address: network.NewAddress(),
+	}
 	for _, c := range []struct {
 		name string
-		only []string
+		only []chain.Destination
 		code string
 	}{
 		{"no list", nil, ""},
-		{"on the list", []string{other, to}, ""},
-		{"not on the list", []string{other}, "destination_not_allowed"},
-		{"an empty list", []string{}, "destination_not_allowed"},
+		{"on the list", []chain.Destination{other, here}, ""},
+		{"not on the list", []chain.Destination{other}, "destination_not_allowed"},
+		{
+			"the same address on another network",
+			[]chain.Destination{{Network: "elsewhere", Address: to}},
+			"destination_not_allowed",
+		},
+		{"an empty list", []chain.Destination{}, "destination_not_allowed"},
 	} {
-		if _, err := destination(network, to, c.only); fault.Code(err) != c.code {
+		if _, err := destination(network, string(to), c.only); fault.Code(err) != c.code {
 			t.Errorf("%s: %v, want code %q", c.name, err, c.code)
 		}
 	}

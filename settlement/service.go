@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
 // Config is what a Service needs.
@@ -42,19 +43,12 @@ func (s *Service) Get(ctx context.Context, owner event.Owner, settlementID strin
 
 // List returns a page, newest first, and whether there is more.
 func (s *Service) List(ctx context.Context, f Filter) (page []Settlement, more bool, err error) {
-	limit := f.Limit
+	limit := paging.Limit(f.Limit)
 	f.Limit = limit + 1
 
 	page, err = s.db.Settlements(ctx, f)
-	if err != nil {
-		return nil, false, err
-	}
 
-	if len(page) > limit {
-		return page[:limit], true, nil
-	}
-
-	return page, false, nil
+	return paging.Page(page, limit, err)
 }
 
 // OfPayments returns the settlements of payments, in any order.

@@ -5,12 +5,14 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/ssrf"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
@@ -208,6 +210,13 @@ func checkEvents(types []event.Type) ([]event.Type, error) {
 //
 // Errors: fault.Invalid when it is too long or not UTF-8.
 func checkDescription(s string) error {
+	if wire.HasBidiControl(s) {
+		return fault.Param(
+			"description", "parameter_invalid",
+			"description must have no characters that turn the direction of others",
+		)
+	}
+
 	if n := utf8.RuneCountInString(s); n > maxDescription || !utf8.ValidString(s) {
 		return fault.Param(
 			"description", "parameter_invalid",
@@ -220,11 +229,11 @@ func checkDescription(s string) error {
 }
 
 // checkURL checks an endpoint's URL: https, or http in test mode, with a host, without user name or
-// fragment. A host that is an IP address must pass allowed. A host name is checked when it is
-// connected to.
+// fragment. A host that is an IP address must pass the guard. A host name is checked when it is
+// connected to. A port must be 80, 443 or above 1023.
 //
 // Errors: fault.Invalid.
-func checkURL(s string, livemode bool, allowed func(netip.Addr) error) error {
+func checkURL(s string, livemode bool, guard ssrf.Guard) error {
 	bad := func(format string, args ...any) error {
 		return fault.Param("url", "parameter_invalid", format, args...)
 	}
@@ -249,6 +258,16 @@ func checkURL(s string, livemode bool, allowed func(netip.Addr) error) error {
 	}
 
 	addr, err := netip.ParseAddr(u.Hostname())
+
+	if text := u.Port(); text != "" {
+		port, portErr := strconv.ParseUint(text, 10, 16)
+		if portErr != nil || guard.Port(addr, uint16(port)) != nil {
+			return fault.Param(
+				"url", "url_not_allowed", "url has the port %s: it must be 80, 443 or above 1023", text,
+			)
+		}
+	}
+
 	if err != nil {
 		if numeric(u.Hostname()) {
 			return bad("url names an address in an unusual notation: write it in the usual one")
@@ -257,7 +276,7 @@ func checkURL(s string, livemode bool, allowed func(netip.Addr) error) error {
 		return nil
 	}
 
-	if err := allowed(addr); err != nil {
+	if err := guard.Address(addr); err != nil {
 		return fault.Param(
 			"url", "url_not_allowed",
 			"url leads to %s, and webhooks are not delivered to internal addresses",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
 // This file holds what merchants do with endpoints.
@@ -52,7 +53,7 @@ func (s *Service) CreateEndpointTx(ctx context.Context, tx Tx, p EndpointParams)
 	}
 
 	if err == nil {
-		err = checkURL(p.URL, p.Owner.Livemode, s.guard.Address)
+		err = checkURL(p.URL, p.Owner.Livemode, s.guard)
 	}
 
 	if err != nil {
@@ -151,7 +152,7 @@ func (s *Service) UpdateEndpointTx(
 
 	e, at := before, s.stamp()
 	if u.URL != nil && *u.URL != e.URL {
-		if err := checkURL(*u.URL, owner.Livemode, s.guard.Address); err != nil {
+		if err := checkURL(*u.URL, owner.Livemode, s.guard); err != nil {
 			return Endpoint{}, err
 		}
 
@@ -293,16 +294,17 @@ func (s *Service) GetEndpoint(ctx context.Context, owner event.Owner, id string)
 }
 
 // ListEndpoints returns a page of endpoints, newest first, and whether there are more. A limit
-// outside 1 to 100 is 50.
+// of 0 is 50, others outside 1 to 100 are the nearest bound.
 func (s *Service) ListEndpoints(
 	ctx context.Context,
 	f EndpointFilter,
 ) (page []Endpoint, more bool, err error) {
-	f.Limit = pageLimit(f.Limit) + 1
-	page, err = s.db.WebhookEndpoints(ctx, f)
-	page, more = pageOf(page, f.Limit-1)
+	limit := paging.Limit(f.Limit)
+	f.Limit = limit + 1
 
-	return page, more, err
+	page, err = s.db.WebhookEndpoints(ctx, f)
+
+	return paging.Page(page, limit, err)
 }
 
 func endpoint(ctx context.Context, r Reader, owner event.Owner, id string) (Endpoint, error) {

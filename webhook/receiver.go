@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -73,7 +74,8 @@ type ReceiverConfig struct {
 // 400, 405 or 413 to what is no delivery; 409 while the same event is being handled; 500 when
 // Handle failed and 503 when Seen did. The sender tries again after anything but 2xx.
 type Receiver struct {
-	c ReceiverConfig
+	// c returns the configuration. fmt shows the secrets of a field, but not what a function returns.
+	c func() *ReceiverConfig
 
 	mu      sync.Mutex
 	current map[string]bool // events that are being handled
@@ -81,7 +83,7 @@ type Receiver struct {
 
 // NewReceiver returns a Receiver.
 //
-// Errors: fault.Invalid without Handle or without a secret.
+// Errors: fault.Invalid without Handle or without a secret, and for a blank one.
 func NewReceiver(c ReceiverConfig) (*Receiver, error) {
 	if c.Handle == nil {
 		return nil, fault.New(fault.Invalid, "config_invalid", "webhook.ReceiverConfig needs Handle")
@@ -92,7 +94,7 @@ func NewReceiver(c ReceiverConfig) (*Receiver, error) {
 	}
 
 	for _, secret := range c.Secrets {
-		if secret == "" {
+		if strings.TrimSpace(secret) == "" {
 			return nil, noSecret()
 		}
 	}
@@ -113,7 +115,7 @@ func NewReceiver(c ReceiverConfig) (*Receiver, error) {
 		c.Log = slog.Default()
 	}
 
-	return &Receiver{c: c, current: make(map[string]bool)}, nil
+	return &Receiver{c: func() *ReceiverConfig { return &c }, current: make(map[string]bool)}, nil
 }
 
 // ServeHTTP handles one delivery.
@@ -124,7 +126,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		w.WriteHeader(status)
 		return
 	case status >= 500:
-		r.c.Log.ErrorContext(q.Context(), "a webhook was not handled", "status", status, "error", err)
+		r.c().Log.ErrorContext(q.Context(), "a webhook was not handled", "status", status, "error", err)
 		// The cause is not shown: the sender stores the response.
 		http.Error(w, http.StatusText(status), status)
 	default:
@@ -138,7 +140,7 @@ func (r *Receiver) receive(w http.ResponseWriter, q *http.Request) (status int, 
 		return http.StatusMethodNotAllowed, errors.New("webhooks are delivered by POST")
 	}
 
-	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, r.c.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, r.c().MaxBody))
 	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig {
 		return http.StatusRequestEntityTooLarge, errors.New("the body is too large")
 	}
@@ -152,7 +154,7 @@ func (r *Receiver) receive(w http.ResponseWriter, q *http.Request) (status int, 
 		return http.StatusUnauthorized, errors.New("there are several signature headers")
 	}
 
-	if err := VerifyAt(body, q.Header.Get(SignatureHeader), r.c.Now(), r.c.Secrets...); err != nil {
+	if err := VerifyAt(body, q.Header.Get(SignatureHeader), r.c().Now(), r.c().Secrets...); err != nil {
 		return http.StatusUnauthorized, err
 	}
 
@@ -171,7 +173,7 @@ func (r *Receiver) receive(w http.ResponseWriter, q *http.Request) (status int, 
 }
 
 func (r *Receiver) handle(ctx context.Context, n Notification) (status int, err error) {
-	seen, err := r.c.Seen.Has(ctx, n.ID)
+	seen, err := r.c().Seen.Has(ctx, n.ID)
 	if err != nil {
 		return http.StatusServiceUnavailable, err
 	}
@@ -180,13 +182,13 @@ func (r *Receiver) handle(ctx context.Context, n Notification) (status int, err 
 		return http.StatusNoContent, nil
 	}
 
-	if err := r.c.Handle(ctx, n); err != nil {
+	if err := r.c().Handle(ctx, n); err != nil {
 		return http.StatusInternalServerError, err
 	}
 
-	if err := r.c.Seen.Add(ctx, n.ID); err != nil {
+	if err := r.c().Seen.Add(ctx, n.ID); err != nil {
 		// It was handled. Asking for another delivery would have it handled twice.
-		r.c.Log.ErrorContext(ctx, "a webhook was handled but not remembered", "event", n.ID, "error", err)
+		r.c().Log.ErrorContext(ctx, "a webhook was handled but not remembered", "event", n.ID, "error", err)
 	}
 
 	return http.StatusNoContent, nil

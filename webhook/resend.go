@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
 // This file holds what merchants do with events and deliveries: read them, resend them, and test an endpoint.
@@ -193,14 +194,16 @@ func (s *Service) GetDelivery(ctx context.Context, owner event.Owner, id string)
 }
 
 // ListDeliveries returns a page of deliveries, newest first, and whether there are more. A limit
-// outside 1 to 100 is 50.
+// of 0 is 50, others outside 1 to 100 are the nearest bound.
 //
 // Errors: fault.NotFound for an event or endpoint in the filter that the owner does not have.
 func (s *Service) ListDeliveries(
 	ctx context.Context,
 	f DeliveryFilter,
 ) (page []Delivery, more bool, err error) {
-	f.Limit = pageLimit(f.Limit) + 1
+	limit := paging.Limit(f.Limit)
+	f.Limit = limit + 1
+
 	if page, err = s.db.Deliveries(ctx, f); err != nil {
 		return nil, false, err
 	}
@@ -215,9 +218,7 @@ func (s *Service) ListDeliveries(
 		}
 	}
 
-	page, more = pageOf(page, f.Limit-1)
-
-	return page, more, err
+	return paging.Page(page, limit, err)
 }
 
 // GetEvent returns an event, or fault.NotFound.
@@ -225,14 +226,15 @@ func (s *Service) GetEvent(ctx context.Context, owner event.Owner, id string) (e
 	return eventOf(ctx, s.db, owner, id)
 }
 
-// ListEvents returns a page of events, newest first, and whether there are more. A limit outside 1
-// to 100 is 50.
+// ListEvents returns a page of events, newest first, and whether there are more. A limit of 0
+// is 50, others outside 1 to 100 are the nearest bound.
 func (s *Service) ListEvents(ctx context.Context, f event.Filter) (page []event.Event, more bool, err error) {
-	f.Limit = pageLimit(f.Limit) + 1
-	page, err = s.db.Events(ctx, f)
-	page, more = pageOf(page, f.Limit-1)
+	limit := paging.Limit(f.Limit)
+	f.Limit = limit + 1
 
-	return page, more, err
+	page, err = s.db.Events(ctx, f)
+
+	return paging.Page(page, limit, err)
 }
 
 func eventOf(ctx context.Context, r event.Reader, owner event.Owner, id string) (event.Event, error) {

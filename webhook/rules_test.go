@@ -276,8 +276,39 @@ func TestExpiredSecretIsForgotten(t *testing.T) {
 	}
 }
 
+// Requests to other ports could reach mail and name servers. A range that is opened has all ports.
+func TestEndpointPorts(t *testing.T) {
+	closed, open := ssrf.New(nil), ssrf.New([]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")})
+
+	for _, c := range []struct {
+		url  string
+		with ssrf.Guard
+		fine bool
+	}{
+		{"https://example.com:80/", closed, true},
+		{"https://example.com:443/", closed, true},
+		{"https://example.com:1024/", closed, true},
+		{"https://example.com:65535/", closed, true},
+		{"https://example.com:65536/", closed, false},
+		{"https://example.com:0/", closed, false},
+		{"https://example.com:25/", closed, false},
+		{"https://example.com:1023/", closed, false},
+		{"https://93.184.215.14:22/", open, false},
+		{"https://10.1.2.3:22/", open, true},
+	} {
+		err := checkURL(c.url, true, c.with)
+		if c.fine && err != nil {
+			t.Errorf("%s: %v", c.url, err)
+		}
+
+		if !c.fine {
+			wantFault(t, err, fault.Invalid, "url_not_allowed")
+		}
+	}
+}
+
 func TestEndpointURL(t *testing.T) {
-	open := ssrf.New([]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}).Address
+	open := ssrf.New([]netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")})
 	for _, c := range []struct {
 		url  string
 		live bool

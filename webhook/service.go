@@ -13,8 +13,6 @@ import (
 const (
 	// MaxOverlap is the longest time that a rotated secret goes on signing, beside the new one.
 	MaxOverlap = 168 * time.Hour
-
-	maxPage = 100 // entries
 )
 
 // Sealer encrypts secrets at rest. internal/seal.Box implements it.
@@ -89,15 +87,3 @@ func New(c Config) (*Service, error) {
 }
 
 func (s *Service) stamp() time.Time { return s.now().UTC() }
-
-func pageLimit(n int) int {
-	if n < 1 || n > maxPage {
-		return 50
-	}
-
-	return n
-}
-
-func pageOf[T any](found []T, limit int) (page []T, more bool) {
-	return found[:min(len(found), limit)], len(found) > limit
-}

@@ -77,7 +77,7 @@ func Verify(body []byte, header string, secrets ...string) error {
 //   - signature_expired: the signature is good, but its time is more than Tolerance before or after
 //     now: a replay, or a clock that is wrong.
 //
-// No secret at all, or an empty one, is fault.Invalid with code secret_missing: anybody could sign with it.
+// No secret at all, or a blank one, is fault.Invalid with code secret_missing: anybody could sign with it.
 func VerifyAt(body []byte, header string, now time.Time, secrets ...string) error {
 	if len(secrets) == 0 {
 		return noSecret()
@@ -91,7 +91,7 @@ func VerifyAt(body []byte, header string, now time.Time, secrets ...string) erro
 	genuine := false
 
 	for _, secret := range secrets {
-		if secret == "" {
+		if strings.TrimSpace(secret) == "" {
 			return noSecret()
 		}
 

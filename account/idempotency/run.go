@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
@@ -31,15 +32,18 @@ type Config[T Tx] struct {
 	Update func(context.Context, func(context.Context, T) error) error
 	Seal   Sealer
 	Now    func() time.Time
+
+	// Running is shared by all requests of a process. Defaults to none: the store alone makes rivals wait.
+	Running *Running
 }
 
 // Request identifies a request and its caller.
 type Request struct {
 	Key
-	// KeyID and Scopes are the API key's id and permissions, which decide whether it may read a
-	// stored answer.
-	KeyID  string
-	Scopes []string
+	// KeyID and Permissions are the API key's id, and its scopes and destinations (account.Key), which decide
+	// whether it may read a stored answer.
+	KeyID       string
+	Permissions []string
 	// Fingerprint is SHA-256 over method, path and body.
 	Fingerprint [32]byte
 }
@@ -83,6 +87,12 @@ func Run[T Tx](
 	if ok {
 		return c.replay(record, r)
 	}
+
+	leave, err := c.Running.enter(ctx, r.Key)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer leave()
 
 	commit, err := prepare(ctx)
 	if err != nil {
@@ -129,7 +139,7 @@ func (c Config[T]) expired(r Record) bool { return !c.Now().Before(r.CreatedAt.A
 // replay returns the answer of a record. The API key is checked before the fingerprint, so that a key without
 // permission learns nothing about the request.
 func (c Config[T]) replay(record Record, r Request) (Answer, error) {
-	if record.KeyID != r.KeyID && !hasAll(r.Scopes, record.Scopes) {
+	if record.KeyID != r.KeyID && !hasAll(r.Permissions, record.Scopes) {
 		return Answer{}, fault.New(
 			fault.Forbidden, "idempotency_key_not_yours",
 			"this Idempotency-Key was used by another API key: use one of your own",
@@ -177,7 +187,11 @@ func (c Config[T]) replay(record Record, r Request) (Answer, error) {
 
 // hasAll reports whether have contains all of want.
 func hasAll(have, want []string) bool {
-	return !slices.ContainsFunc(want, func(scope string) bool { return !slices.Contains(have, scope) })
+	return !slices.ContainsFunc(want, func(permission string) bool {
+		kind, _, ok := strings.Cut(permission, ":")
+
+		return !slices.Contains(have, permission) && (!ok || !slices.Contains(have, kind+":*"))
+	})
 }
 
 // claimAnswer claims the key, does the work and stores its answer, in one transaction. claimed is
@@ -195,7 +209,7 @@ func (c Config[T]) claimAnswer(
 		record := Record{
 			Key:         r.Key,
 			KeyID:       r.KeyID,
-			Scopes:      r.Scopes,
+			Scopes:      r.Permissions,
 			Fingerprint: r.Fingerprint,
 			CreatedAt:   now.UTC().Truncate(time.Millisecond),
 		}

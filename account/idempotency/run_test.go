@@ -164,7 +164,7 @@ func request(body string) idempotency.Request {
 	return idempotency.Request{
 		Key:         idempotency.Key{Owner: event.Owner{AccountID: "a1"}, Key: "order-1"},
 		KeyID:       "k1",
-		Scopes:      []string{"invoices:write"},
+		Permissions: []string{"invoices:write"},
 		Fingerprint: [32]byte([]byte(body + strings.Repeat(" ", 32))[:32]),
 	}
 }
@@ -251,10 +251,11 @@ func TestTheAPIKeyIsCheckedBeforeTheFingerprint(t *testing.T) {
 		{"its successor", "body", "k2", []string{"events:read", "invoices:write"}, ""},
 		{"a weaker key", "body", "k2", []string{"events:read"}, "idempotency_key_not_yours"},
 		{"a weaker key with another request", "other", "k2", nil, "idempotency_key_not_yours"},
+		{"a key that may pay one of two", "body", "k2", []string{"invoices:write", "to:a"}, ""},
 		{"another request", "other", "k1", []string{"invoices:write"}, "idempotency_key_reused"},
 	} {
 		r := request(test.body)
-		r.KeyID, r.Scopes = test.keyID, test.scopes
+		r.KeyID, r.Permissions = test.keyID, test.scopes
 
 		a, err := b.create(t, r)
 		if fault.Code(err) != test.code || a.Replayed != (err == nil) {
@@ -459,4 +460,54 @@ func TestKeysOfAccountsAndModesAreSeparate(t *testing.T) {
 	if len(maps.Clone(b.records)) != len(keys) {
 		t.Errorf("%d records for %d keys", len(b.records), len(keys))
 	}
+}
+
+// Where the store has one writer, a rival would wait for its turn however long that takes.
+func TestARivalDoesNotWaitForTheOnlyWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.config.Running = &idempotency.Running{}
+
+		var writer sync.Mutex
+
+		b.config.Update = func(ctx context.Context, f func(context.Context, *rowsTx) error) error {
+			writer.Lock()
+			defer writer.Unlock()
+
+			return b.Update(ctx, f)
+		}
+
+		first := make(chan error)
+
+		go func() {
+			_, err := idempotency.Run(
+				t.Context(), b.config, request("body"),
+				func(context.Context) (idempotency.Commit[*rowsTx], error) {
+					return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
+						time.Sleep(10 * time.Second) // in fake time
+
+						return 200, nil, nil
+					}, nil
+				},
+			)
+			first <- err
+		}()
+
+		synctest.Wait()
+
+		start := time.Now()
+
+		_, err := b.create(t, request("body"))
+		if fault.Code(err) != "idempotency_request_in_progress" || time.Since(start) != idempotency.Wait {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+
+		if a, err := b.create(t, request("body")); err != nil || !a.Replayed {
+			t.Errorf("afterwards: %+v, %v", a, err)
+		}
+	})
 }

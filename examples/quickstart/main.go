@@ -33,6 +33,7 @@ import (
 	"github.com/seed-8ee7f392/payments/httpapi"
 	"github.com/seed-8ee7f392/payments/httpapi/checkout"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/limits"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
@@ -213,11 +214,7 @@ func newServer(ctx context.Context, engine *payments.Engine) *http.Server {
 	mux.Handle("/v1/", httpapi.Handler(engine, nil))
 	mux.Handle("/checkout/", checkout.Handler(engine, nil))
 
-	return &http.Server{
-		Handler:           mux,
-		ReadHeaderTimeout: 10 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-	}
+	return limits.Server(ctx, mux)
 }
 
 // start runs the engine and the server until ctx ends. The channel receives the error of one that fails.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -22,8 +23,9 @@ type errorView struct {
 
 // writeError answers an error as a page or as JSON. Statuses from 500 are logged; their cause is not shown.
 func (r *request) writeError(err error) {
-	if r.Context().Err() != nil {
-		return // the client is gone
+	// The client is gone, unless net/http ended the context because the body came too slowly.
+	if r.Context().Err() != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return
 	}
 
 	status, key := errorStatus(err)

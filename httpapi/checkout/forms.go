@@ -40,6 +40,10 @@ func (r *request) hint() error {
 		return err
 	}
 
+	if err := r.allowHint(inv.ID); err != nil {
+		return err
+	}
+
 	answer, err := r.lookUpHint(inv.ID, hash)
 	if err != nil {
 		return err
@@ -50,11 +54,22 @@ func (r *request) hint() error {
 	}
 
 	q := url.Values{"hint": {answer}}
-	if answer != string(invoice.HintFound) && len(hash) <= maxHash {
+	if len(hash) <= maxHash {
 		q.Set("tx", hash)
 	}
 
 	return r.answerForm(q, nil)
+}
+
+// allowHint takes a look-up from the budgets of the invoice and of this process, which hold however many
+// addresses a payer has.
+func (r *request) allowHint(invoiceID string) error {
+	t := r.p.limits
+	if err := r.allow("checkout/hints/"+invoiceID, perSecond(t.HintsPerInvoice)); err != nil {
+		return err
+	}
+
+	return r.take(r.p.own, "hints", perSecond(t.Hints))
 }
 
 // lookUpHint returns the key of the message hint.<key>: a HintResult, "invalid" or "unavailable".

@@ -32,18 +32,20 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/limits"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // Handler returns the checkout pages of an engine; o may be nil. Mount it at "/checkout/" under any prefix,
 // stripped or not. Options that cannot work panic, as template.Must does: a template that does not parse, a
 // malformed frame ancestor.
 //
-// Event streams stay open as long as a page does. Give http.Server a BaseContext that ends with the
-// service, or Shutdown waits for them.
+// Event streams stay open as long as a page does. limits.Server returns an http.Server whose Shutdown does not
+// wait for them.
 func Handler(e *payments.Engine, o *Options) http.Handler {
 	engine := engine.Of(e)
 
-	p, err := newPages(adapter{engine}, o, engine.Log())
+	p, err := newPages(adapter{engine}, o, engine.Limits(), engine.Log())
 	if err != nil {
 		panic("checkout.Handler: " + err.Error())
 	}
@@ -57,6 +59,8 @@ type pages struct {
 	site    *site
 	options Options
 	policy  string
+	limits  limits.Table
+	own     *limit.Buckets // of this process
 	log     *slog.Logger
 
 	merchants cache[merchantProfile]
@@ -64,14 +68,24 @@ type pages struct {
 }
 
 // newPages loads the site's files and checks the options.
-func newPages(b backend, o *Options, log *slog.Logger) (*pages, error) {
-	p := &pages{backend: b, log: log}
+func newPages(b backend, o *Options, t limits.Table, log *slog.Logger) (*pages, error) {
+	p := &pages{
+		backend: b,
+		log:     log,
+		limits:  t,
+		own:     limit.NewBuckets(b.Now),
+		streams: streamCount{most: t.Streams, ofClient: t.StreamsPerClient},
+	}
 	if o != nil {
 		p.options = *o
 	}
 
+	if p.options.ForwardedHeader == "" {
+		p.options.ForwardedHeader = limit.ForwardedFor
+	}
+
 	if p.options.Limiter == nil {
-		p.options.Limiter = limit.NewBuckets(b.Now)
+		p.options.Limiter = p.own
 	}
 
 	var err error
@@ -128,14 +142,17 @@ var routes = map[string]struct {
 // ServeHTTP implements http.Handler.
 func (p *pages) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	p.setHeaders(w.Header())
+	limit.SetBodyDeadline(w, hr, p.limits.BodyTimeout)
 
 	query := hr.URL.Query()
 	r := &request{
 		Request: hr,
 		p:       p,
 		w:       w,
-		client:  clientOf(hr, p.options.TrustedProxies),
-		lang:    p.site.languages.match(query.Get("lang"), hr.Header.Get("Accept-Language")),
+		client: limit.ClientKey(
+			limit.ClientAddr(hr, p.options.ForwardedHeader, p.options.TrustedProxies),
+		),
+		lang: p.site.languages.match(query.Get("lang"), hr.Header.Get("Accept-Language")),
 	}
 
 	first, action, deeper := strings.Cut(subpath(hr.URL.Path), "/")
@@ -211,6 +228,8 @@ func (r *request) serve() error {
 		if err := r.ParseForm(); err != nil {
 			return fault.Wrap(err, fault.Invalid, "body_invalid", "the form cannot be read")
 		}
+
+		limit.EndBodyDeadline(r.w)
 	}
 
 	return route.do(r)
@@ -219,7 +238,12 @@ func (r *request) serve() error {
 // allow takes a token of the bucket, or returns fault.Limited. When the limiter fails, the request
 // is allowed.
 func (r *request) allow(key string, a allowance) error {
-	ok, waitSeconds, err := r.p.options.Limiter.Allow(r.Context(), key, a.PerSecond, a.Burst)
+	return r.take(r.p.options.Limiter, key, a)
+}
+
+// take is allow with a given limiter.
+func (r *request) take(from store.Limiter, key string, a allowance) error {
+	ok, waitSeconds, err := from.Allow(r.Context(), key, a.PerSecond, a.Burst)
 	if err != nil {
 		r.p.log.WarnContext(
 			r.Context(), "rate limiter failed, request allowed",

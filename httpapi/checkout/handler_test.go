@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -17,7 +18,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/limits"
 )
 
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
@@ -320,6 +323,15 @@ func TestHint(t *testing.T) {
 			t.Errorf("%s: asked for %q", name, b.hints[0])
 		}
 
+		if c.result == invoice.HintFound { // what the page calls found is on record
+			e.payments = append(e.payments, invoice.Payment{
+				TxHash:  strings.TrimSpace(c.hash),
+				Network: e.invoice.Options[0].Network,
+				Status:  invoice.Dropped,
+			})
+			b.set(e)
+		}
+
 		page := get(h, strings.Replace(location, "..", "/checkout", 1))
 
 		words := allLanguages(t)[0].text["hint."+c.want]
@@ -558,7 +570,7 @@ func TestClientAddress(t *testing.T) {
 			r.Header.Set("X-Forwarded-For", c.forwarded)
 		}
 
-		if got := clientOf(r, proxies); got != c.want {
+		if got := limit.ClientKey(limit.ClientAddr(r, limit.ForwardedFor, proxies)); got != c.want {
 			t.Errorf("%s forwarding %q is %s, want %s", c.peer, c.forwarded, got, c.want)
 		}
 	}
@@ -726,7 +738,7 @@ func TestFilesOfTheHost(t *testing.T) {
 		"a template that does not parse": {"page.html": {Data: []byte("{{")}},
 		"a language that is none":        {"lang/pt.json": {Data: []byte("{")}},
 	} {
-		if _, err := newPages(newFake(), &Options{Files: files}, h.log); err == nil {
+		if _, err := newPages(newFake(), &Options{Files: files}, limits.Defaults(), h.log); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -753,7 +765,8 @@ func TestFrames(t *testing.T) {
 		"a\nb",
 	} {
 		if _, err := newPages(
-			newFake(), &Options{FrameAncestors: []string{bad}}, newTestPages(t, newFake(), nil).log,
+			newFake(), &Options{FrameAncestors: []string{bad}}, limits.Defaults(),
+			slog.New(slog.DiscardHandler),
 		); err == nil {
 			t.Errorf("%q is taken for a frame ancestor", bad)
 		}

@@ -1,15 +1,16 @@
 package checkout
 
 import (
-	"net/http"
-	"net/netip"
 	"sync"
 
-	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/limits"
 )
 
 // allowance is a token bucket that refills at PerSecond up to Burst.
 type allowance struct{ PerSecond, Burst int }
+
+// perSecond returns the allowance of a budget of limits.Table.
+func perSecond(n int) allowance { return allowance{n, n * limits.Burst} }
 
 var (
 	// readRate is per client address, which several visitors may share.
@@ -19,21 +20,21 @@ var (
 	formRate = allowance{1, 6}
 )
 
-// maxStreams is the number of event streams that one client address may have open in this process.
-const maxStreams = 32
-
-// streamCount counts the open event streams of each client.
+// streamCount counts the open event streams, of all clients and of each.
 type streamCount struct {
+	most, ofClient int
+
 	mu   sync.Mutex
+	all  int
 	open map[string]int
 }
 
-// acquire counts a stream of the client; false when it has maxStreams already.
+// acquire counts a stream of the client; false when it, or all clients together, have as many as they may.
 func (c *streamCount) acquire(client string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if c.open[client] >= maxStreams {
+	if c.all >= c.most || c.open[client] >= c.ofClient {
 		return false
 	}
 
@@ -41,6 +42,7 @@ func (c *streamCount) acquire(client string) bool {
 		c.open = map[string]int{}
 	}
 
+	c.all++
 	c.open[client]++
 
 	return true
@@ -51,21 +53,8 @@ func (c *streamCount) release(client string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
+	c.all--
 	if c.open[client]--; c.open[client] <= 0 {
 		delete(c.open, client)
 	}
-}
-
-// clientOf returns the client's rate limit key: its IPv4 address, or the /64 of its IPv6 address,
-// which is what one subscriber gets (RFC 6177). Clients without a known address share a key.
-func clientOf(r *http.Request, trusted []netip.Prefix) string {
-	addr := limit.ClientAddr(r, limit.ForwardedFor, trusted)
-	switch {
-	case !addr.IsValid():
-		return "unknown"
-	case addr.Is6():
-		return netip.PrefixFrom(addr, 64).Masked().String()
-	}
-
-	return addr.String()
 }

@@ -14,7 +14,7 @@ func (w *View) setMessage(l *language) {
 	if p := s.Payment; p != nil {
 		pairs = append(
 			pairs,
-			"asset", p.Asset, "network", p.NetworkName, "missing", p.MissingText, "received", w.received(),
+			"asset", p.Asset, "network", p.NetworkName, "missing", p.MissingText, "received", s.ReceivedText,
 			"excess", p.ExcessText,
 		)
 	}
@@ -91,21 +91,4 @@ func (s *State) paidMessageKey() string {
 	}
 
 	return string(Paid)
-}
-
-// received returns the amounts of the payments that count, joined by "+".
-func (w *View) received() string {
-	out := ""
-
-	for _, t := range w.State.Transactions {
-		if t.Counts && (t.Status == invoice.Detected || t.Status == invoice.Confirmed) {
-			if out != "" {
-				out += " + "
-			}
-
-			out += t.AmountText + " " + t.Asset
-		}
-	}
-
-	return out
 }

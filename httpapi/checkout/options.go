@@ -29,9 +29,13 @@ type Options struct {
 	// "https://shop.example.com". Defaults to none.
 	FrameAncestors []string
 
-	// TrustedProxies are the peers whose X-Forwarded-For header is trusted. Defaults to none: the
-	// client is the peer.
+	// TrustedProxies are the peers whose forwarding header is trusted. Defaults to none: the client
+	// is the peer.
 	TrustedProxies []netip.Prefix
+
+	// ForwardedHeader is the trusted proxies' header: a list of addresses, the latest hop last. Defaults to
+	// X-Forwarded-For.
+	ForwardedHeader string
 
 	// Limiter limits requests; a store/redis limiter is shared by many processes. Defaults to one in memory.
 	Limiter store.Limiter

@@ -24,8 +24,10 @@ const (
 type snapshot struct {
 	Invoice  invoice.Invoice
 	Payments []invoice.Payment // oldest first
-	Merchant merchant
-	Networks *chain.Registry
+	// MaxPayments is how many of them are shown; 0: all.
+	MaxPayments int
+	Merchant    merchant
+	Networks    *chain.Registry
 	// NetworkStatuses are those of the selected option's and the detected payments' networks, by slug.
 	NetworkStatuses map[string]networkStatus
 	// Prices are of one whole unit in the invoice's currency, by asset id; unknown ones are absent.
@@ -55,6 +57,7 @@ func (p *pages) loadSnapshot(ctx context.Context, inv invoice.Invoice) (snapshot
 		Invoice:         inv,
 		Networks:        p.backend.Registry(),
 		NetworkStatuses: map[string]networkStatus{},
+		MaxPayments:     p.limits.CheckoutPayments,
 		Now:             p.backend.Now(),
 	}
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/shopspring/decimal"
 
@@ -39,8 +40,11 @@ type State struct {
 	CanSelect bool `json:"can_select"`
 	// Payment is how to pay by the selected option.
 	Payment *PaymentDetails `json:"payment,omitempty"`
-	// Transactions are the payments so far, oldest first.
-	Transactions []Transaction `json:"transactions"`
+	// Transactions are the newest payments so far, oldest first; EarlierTransactions is how many are left out.
+	Transactions        []Transaction `json:"transactions"`
+	EarlierTransactions int           `json:"earlier_transactions,omitempty"`
+	// ReceivedText has the sum of the payments that count, by asset: "0.5 ETH + 3 USDC".
+	ReceivedText string `json:"received_text,omitempty"`
 	// NetworkTrouble is "stopped" or "behind" when the selected option's network is read late.
 	NetworkTrouble string `json:"network_trouble,omitempty"`
 	ExpiresAt      string `json:"expires_at"`
@@ -150,9 +154,15 @@ func stateOf(f snapshot) State {
 		s.Price = &invoice.Price{Currency: inv.Currency, Amount: wire.Decimal(inv.Price)}
 	}
 
-	for _, p := range f.Payments {
+	if f.MaxPayments > 0 {
+		s.EarlierTransactions = max(len(f.Payments)-f.MaxPayments, 0)
+	}
+
+	for _, p := range f.Payments[s.EarlierTransactions:] {
 		s.Transactions = append(s.Transactions, f.transaction(p))
 	}
+
+	s.ReceivedText = receivedText(f.Payments)
 
 	arrived := slices.ContainsFunc(f.Payments, counts)
 	if missing := outstanding(inv, f.Payments); arrived && inv.Kind == invoice.Fiat && missing.Sign() > 0 {
@@ -201,6 +211,33 @@ func selectedOption(inv *invoice.Invoice) *invoice.Option {
 // counts reports whether a payment stands and pays the invoice.
 func counts(p invoice.Payment) bool {
 	return p.OptionID != "" && (p.Status == invoice.Detected || p.Status == invoice.Confirmed)
+}
+
+// receivedText returns State.ReceivedText.
+func receivedText(payments []invoice.Payment) string {
+	var order []string
+
+	sums, decimals, symbols := map[string]chain.Amount{}, map[string]uint8{}, map[string]string{}
+
+	for _, p := range payments {
+		if !counts(p) {
+			continue
+		}
+
+		if _, known := sums[p.AssetID]; !known {
+			order = append(order, p.AssetID)
+		}
+
+		sums[p.AssetID] = sums[p.AssetID].Add(p.Amount)
+		decimals[p.AssetID], symbols[p.AssetID] = p.Decimals, p.Asset
+	}
+
+	texts := make([]string, len(order))
+	for i, id := range order {
+		texts[i] = formatUnits(sums[id], decimals[id], 0) + " " + symbols[id]
+	}
+
+	return strings.Join(texts, " + ")
 }
 
 // outstanding returns the price less the payments' credits, in its currency; never below zero.

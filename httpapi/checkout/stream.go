@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/limit"
 )
 
 // A stream is a sequence of short watches. Each starts with a fresh read, which shows what only
@@ -70,6 +71,8 @@ func (s *stream) start() (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
+	limit.EndBodyDeadline(r.w) // a stream lives longer than the server's ReadTimeout
 
 	h := r.w.Header()
 	h.Set("Content-Type", "text/event-stream")

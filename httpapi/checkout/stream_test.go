@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/seed-8ee7f392/payments/limits"
 )
 
 // openLimiter lets everything through.
@@ -159,7 +161,7 @@ func TestStreamsPerClient(t *testing.T) {
 	e := named(t, "pay")
 
 	p := newTestPages(t, newFake(e), nil)
-	for range maxStreams {
+	for range limits.Defaults().StreamsPerClient {
 		if !p.streams.acquire("192.0.2.1") {
 			t.Fatal("a place is refused too early")
 		}

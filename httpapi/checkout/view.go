@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -48,6 +50,8 @@ type View struct {
 	// Progress is set while a payment confirms.
 	Progress     *Progress
 	Transactions []TransactionView
+	// Earlier says how many payments are not shown; "" when all are.
+	Earlier string
 	// CanChange shows the link to the other options, CanKeep the link back from them.
 	CanChange, CanKeep bool
 	// CanHint shows the form for a transaction hash; HintHash was entered last, HintAnswer is its result.
@@ -140,6 +144,10 @@ func newView(s State, l *language, all languages, query pageQuery) View {
 		w.Transactions = append(w.Transactions, transactionView(t, l))
 	}
 
+	if s.EarlierTransactions > 0 {
+		w.Earlier = l.message("payments_earlier", "count", strconv.Itoa(s.EarlierTransactions))
+	}
+
 	w.setHintAnswer(l, query)
 	w.addOutcomes(l)
 
@@ -172,17 +180,38 @@ func (w *View) setChoosing(l *language) {
 
 // setHintAnswer shows the hash that the payer entered last, and the answer to it.
 func (w *View) setHintAnswer(l *language, query pageQuery) {
-	w.HintHash = query.HintHash
-	if query.HintAnswer == "" || !w.CanHint {
+	found := query.HintAnswer == string(invoice.HintFound)
+	if !found {
+		w.HintHash = query.HintHash
+	}
+
+	// Anybody can write the query: what it calls found has to be on record.
+	if query.HintAnswer == "" || !w.CanHint || found && !w.State.has(query.HintHash) {
 		return
 	}
 
 	tone := Warning
-	if query.HintAnswer == string(invoice.HintFound) {
+	if found {
 		tone = Good
 	}
 
 	w.HintAnswer = &Notice{Tone: tone, Text: l.message("hint."+query.HintAnswer, "merchant", w.Merchant)}
+}
+
+// has reports whether one of the payments shown has the hash that a payer entered.
+func (s *State) has(hash string) bool {
+	return slices.ContainsFunc(s.Transactions, func(t Transaction) bool {
+		return t.TxHash != "" && strings.EqualFold(bareHash(t.TxHash), bareHash(hash))
+	})
+}
+
+// bareHash returns a hash without the prefix 0x.
+func bareHash(hash string) string {
+	if len(hash) > 2 && hash[0] == '0' && (hash[1] == 'x' || hash[1] == 'X') {
+		return hash[2:]
+	}
+
+	return hash
 }
 
 // langQuery returns the query of links for a language tag, "" for none.

@@ -128,10 +128,15 @@ func (s *bitcoinStage) balance() (available chain.Amount) {
 func (s *bitcoinStage) sendingKey(to ...string) string {
 	s.t.Helper()
 
+	var destinations []chain.Destination
+	for _, address := range to {
+		destinations = append(destinations, chain.Destination{Address: chain.Address(address)})
+	}
+
 	_, key, err := s.engine.Accounts.CreateKey(s.t.Context(), account.KeyParams{
 		AccountID:    s.account.ID,
 		Scopes:       account.AllScopes(),
-		Destinations: to,
+		Destinations: destinations,
 	})
 	if err != nil {
 		s.t.Fatal(err)

@@ -290,7 +290,7 @@ func solanaScenario(t *testing.T, open func(solana.Config) (payments.ChainDriver
 		_, key, err := s.engine.Accounts.CreateKey(t.Context(), account.KeyParams{
 			AccountID:    s.account.ID,
 			Scopes:       account.AllScopes(),
-			Destinations: []string{string(to)},
+			Destinations: []chain.Destination{{Address: to}},
 		})
 		p.must(err)
 		eventually(t, "the master wallet's balance is known", func() (bool, string) {

@@ -415,7 +415,7 @@ func payoutsOnTron(t *testing.T, s *tronStage) {
 		account.KeyParams{
 			AccountID:    s.account.ID,
 			Scopes:       account.AllScopes(),
-			Destinations: []string{string(to)},
+			Destinations: []chain.Destination{{Address: to}},
 		},
 	)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/limits"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
@@ -37,6 +38,7 @@ type Config struct {
 	OnEvent       func(ctx context.Context, tx store.Tx, ev event.Event) error
 	KeyPrefix     string
 	QuoteFor      time.Duration
+	Limits        limits.Table
 	WebhookAllow  []netip.Prefix
 	KeepEvents    time.Duration
 	Process       string
@@ -81,6 +83,7 @@ func (c *Config) complete() error {
 		return missing("BaseURL", `must be an absolute URL such as "https://pay.example.com"`)
 	}
 
+	c.Limits = c.Limits.Complete()
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
 	if c.KeyPrefix == "" {
 		c.KeyPrefix = "pay"

@@ -26,6 +26,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/limits"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
@@ -69,6 +70,7 @@ type Engine struct {
 	sealer    *seal.Sealer
 	followers []*follow.Follower
 	bumps     []*bumpLoop // by index of followers
+	fees      map[string]chain.Address
 	streams   streams
 	watched   walletWatch
 
@@ -103,6 +105,8 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	e.fees = fees
 
 	watchOnly, err := watchOnlyAddresses(c.WatchOnly, e.Networks)
 	if err != nil {
@@ -149,6 +153,9 @@ func (e *Engine) Log() *slog.Logger { return e.config.Log }
 
 // Now returns the time.
 func (e *Engine) Now() time.Time { return e.config.Now() }
+
+// Limits returns the budgets against overuse, complete.
+func (e *Engine) Limits() limits.Table { return e.config.Limits }
 
 // Entropy returns the source of randomness.
 func (e *Engine) Entropy() io.Reader { return e.config.Entropy }

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Reseal encrypts every webhook signing secret with Config.SecretKey and returns how many endpoints
-// it changed. OldSecretKeys are then not needed for them any more. Call it once all processes run
+// Reseal encrypts every webhook signing secret with Config.SecretKey, authenticates every account and API key
+// with it, and returns how many rows it changed. OldSecretKeys are then not needed for them any more. Call it once all processes run
 // with the new key; it is idempotent.
 //
 // Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. An endpoint
@@ -16,6 +16,10 @@ import (
 func (e *Engine) Reseal(ctx context.Context) (done int, err error) {
 	accounts, err := e.allAccounts(ctx)
 	for _, a := range accounts {
+		n, oneErr := e.Accounts.Reseal(ctx, a.ID)
+		done += n
+		err = errors.Join(err, oneErr)
+
 		for _, livemode := range []bool{false, true} {
 			n, oneErr := e.Webhooks.Reseal(ctx, event.Owner{AccountID: a.ID, Livemode: livemode})
 			done += n

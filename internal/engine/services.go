@@ -47,6 +47,8 @@ func (e *Engine) newAccounts() (*account.Service, error) {
 		Now:       e.config.Now,
 		Entropy:   e.config.Entropy,
 		KeyPrefix: e.config.KeyPrefix,
+		Seal:      e.sealer,
+		Limits:    e.config.Limits,
 	})
 }
 
@@ -71,6 +73,7 @@ func (e *Engine) newInvoices() *invoice.Service {
 		Ingester: e.Ingester,
 		Now:      e.config.Now,
 		QuoteFor: e.config.QuoteFor,
+		Deposits: e.config.Limits.DepositAddresses,
 	})
 }
 
@@ -78,7 +81,7 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 	return txmgr.New(txmgr.Config{
 		DB:        view[wallet.Tx]{e.config.Store, e, func(tx Tx) wallet.Tx { return tx }},
 		Registry:  e.Networks,
-		Signer:    e.config.Signer,
+		Signer:    guardedSigner{e},
 		IDs:       e.ids,
 		Now:       e.config.Now,
 		Log:       e.config.Log,
@@ -111,6 +114,9 @@ func (e *Engine) newPayouts() *payout.Service {
 		Registry: e.Networks,
 		Sender:   e.Transactions,
 		Received: received,
+		Price:    e.priceUSD,
+		Seal:     e.sealer,
+		Verify:   e.Accounts.Verify,
 		IDs:      e.ids,
 		Now:      e.config.Now,
 		Log:      e.config.Log,

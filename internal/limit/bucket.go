@@ -61,6 +61,31 @@ func (b *Buckets) Allow(
 	return true, 0, nil
 }
 
+// Wait returns the seconds until the bucket has a token, rounded up, and takes none; 0 when it has one.
+func (b *Buckets) Wait(key string, perSecond, burst int) (seconds int) {
+	token := time.Second / time.Duration(max(perSecond, 1))
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	full, ok := b.young[key]
+	if !ok {
+		full = b.aged[key]
+	}
+
+	now := b.now()
+	if full.Before(now) {
+		return 0
+	}
+
+	whole := time.Duration(max(burst, 1)) * token
+	if over := full.Add(token).Sub(now) - whole; over > 0 {
+		return int((over + time.Second - 1) / time.Second)
+	}
+
+	return 0
+}
+
 // full returns when a bucket is full, and sees to it that the bucket is among the young ones, for
 // it is in use.
 func (b *Buckets) full(key string) time.Time {

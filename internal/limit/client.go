@@ -49,6 +49,19 @@ func ClientAddr(r *http.Request, header string, trusted []netip.Prefix) netip.Ad
 	return client
 }
 
+// ClientKey returns the key under which a client is limited: its IPv4 address, or the /64 of its IPv6 address,
+// which is what one subscriber gets (RFC 6177). Clients without a known address share a key.
+func ClientKey(addr netip.Addr) string {
+	switch {
+	case !addr.IsValid():
+		return "unknown"
+	case addr.Is6():
+		return netip.PrefixFrom(addr, 64).Masked().String()
+	}
+
+	return addr.String()
+}
+
 // parseHop reads an address, or an address with a port.
 func parseHop(s string) (netip.Addr, error) {
 	if a, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {

@@ -6,7 +6,10 @@ import (
 
 	"github.com/seed-8ee7f392/payments/conformance"
 	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/store"
 )
+
+var _ store.Limiter = (*limit.Buckets)(nil)
 
 func TestLimiterOfOneProcess(t *testing.T) {
 	conformance.TestLimiter(t, func(*testing.T) conformance.LimiterHarness {

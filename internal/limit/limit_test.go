@@ -8,11 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/seed-8ee7f392/payments/store"
 )
-
-var _ store.Limiter = (*Buckets)(nil)
 
 func TestBuckets(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)

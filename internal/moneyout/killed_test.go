@@ -13,6 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/moneyout/ethereum"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -209,7 +210,7 @@ func TestSoakPayoutByKilledProcesses(t *testing.T) {
 
 		return o, func() {
 			// A client that got no answer asks again with its idempotency key, and gets what was stored.
-			all, _, err := k.Engine.Payouts.List(t.Context(), payout.Filter{Owner: k.Owner, Limit: 10_000})
+			all, err := internal.Of(k.Engine).Store().Payouts(t.Context(), payout.Filter{Owner: k.Owner, Limit: 10_000})
 			k.Must(err)
 
 			ours := slices.DeleteFunc(
@@ -278,7 +279,7 @@ func TestSoakReleaseByKilledProcesses(t *testing.T) {
 		k.Live("the settlements opened", func() bool {
 			var err error
 
-			waiting, _, err = k.Engine.Settlements.List(
+			waiting, err = internal.Of(k.Engine).Store().Settlements(
 				t.Context(),
 				settlement.Filter{
 					Owner:    k.Owner,

@@ -159,12 +159,14 @@ func TestPayoutIsRefused(t *testing.T) {
 				"destination_invalid",
 			},
 			"another destination": {
-				func(p *payout.Params) { p.Destinations = []string{there} },
+				func(p *payout.Params) {
+					p.Destinations = []chain.Destination{{Network: p.Network, Address: chain.Address(there)}}
+				},
 				fault.Forbidden,
 				"destination_not_allowed",
 			},
 			"no destination allowed": {
-				func(p *payout.Params) { p.Destinations = []string{} },
+				func(p *payout.Params) { p.Destinations = []chain.Destination{} },
 				fault.Forbidden,
 				"destination_not_allowed",
 			},
@@ -207,7 +209,13 @@ func TestPayoutIsRefused(t *testing.T) {
 
 		ok := w.params("SIM", milli(1))
 
-		ok.Memo, ok.Destinations = strings.Repeat("é", 200), []string{there, ok.Destination}
+		ok.Memo = strings.Repeat("é", 200)
+		for _, address := range []string{there, ok.Destination} {
+			ok.Destinations = append(
+				ok.Destinations, chain.Destination{Network: ok.Network, Address: chain.Address(address)},
+			)
+		}
+
 		for range 2 {
 			_, err := w.engine.Payouts.Create(t.Context(), ok)
 			w.must(err)

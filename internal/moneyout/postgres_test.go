@@ -139,7 +139,7 @@ func TestSoakPayoutsByFourProcesses(t *testing.T) {
 
 	audits := 0
 	all := func() (confirmed []payout.Payout) {
-		confirmed, _, err := w.Engine.Payouts.List(
+		confirmed, err := internal.Of(w.Engine).Store().Payouts(
 			t.Context(),
 			payout.Filter{Owner: w.Owner, Statuses: []payout.Status{payout.Confirmed}, Limit: payouts},
 		)

@@ -112,7 +112,7 @@ func TestRefundInParts(t *testing.T) {
 			},
 			{payout.RefundParams{InvoiceID: inv.ID, Amount: ptr(chain.Amount{})}, fault.Invalid, "amount_too_small"},
 			{
-				payout.RefundParams{InvoiceID: inv.ID, Destinations: []string{}},
+				payout.RefundParams{InvoiceID: inv.ID, Destinations: []chain.Destination{}},
 				fault.Forbidden,
 				"destination_not_allowed",
 			},
@@ -474,7 +474,7 @@ func TestRefundOfASimulatedPayment(t *testing.T) {
 		)
 		w.must(err)
 		_, err = w.engine.Payouts.CreateRefund(
-			ctx, w.refundTo(payout.RefundParams{InvoiceID: inv.ID, Destinations: []string{}}),
+			ctx, w.refundTo(payout.RefundParams{InvoiceID: inv.ID, Destinations: []chain.Destination{}}),
 		)
 		wantFault(t, err, fault.Forbidden, "destination_not_allowed")
 		r, err := w.engine.Payouts.CreateRefund(ctx, w.refundTo(payout.RefundParams{InvoiceID: inv.ID}))

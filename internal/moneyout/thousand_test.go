@@ -109,7 +109,7 @@ func (w *harness) auditMeanwhile(e *payments.Engine) {
 
 func (w *harness) allPaid(n int) bool {
 	w.t.Helper()
-	confirmed, _, err := w.engine.Payouts.List(
+	confirmed, err := internal.Of(w.engine).Store().Payouts(
 		w.t.Context(),
 		payout.Filter{Owner: w.owner, Statuses: []payout.Status{payout.Confirmed}, Limit: n},
 	)

@@ -59,6 +59,8 @@ type ring struct {
 type key struct {
 	id   [keyIDSize]byte
 	aead cipher.AEAD
+	// macKey is a pointer for the reason that ring is one.
+	macKey *[]byte
 }
 
 // New returns a Box that seals with the first key and opens with any of them. To rotate, put the new key in
@@ -101,7 +103,15 @@ func New(keys ...[]byte) (*Sealer, error) {
 			)
 		}
 
-		r.keys = append(r.keys, key{keyID(raw), aead})
+		macKey, err := deriveMACKey(raw)
+		if err != nil {
+			return nil, fault.Wrap(
+				err, fault.Unsupported, "secret_key_unsupported",
+				"this build of Go cannot derive the authentication key",
+			)
+		}
+
+		r.keys = append(r.keys, key{keyID(raw), aead, &macKey})
 	}
 
 	return &Sealer{r}, nil
@@ -174,16 +184,20 @@ func (b *Sealer) Open(sealed, context []byte) ([]byte, error) {
 	}
 
 	if !known {
-		return nil, fault.New(
-			fault.Unavailable,
-			"secret_key_unknown",
-			"a stored secret was sealed with the secret key of id %x, which is not configured: add that "+
-				"key after the current one",
-			id,
-		)
+		return nil, unknownKey(id)
 	}
 
 	return nil, damaged("it was altered, or belongs to another row")
+}
+
+func unknownKey(id [keyIDSize]byte) error {
+	return fault.New(
+		fault.Unavailable,
+		"secret_key_unknown",
+		"a stored secret was sealed with the secret key of id %x, which is not configured: add that "+
+			"key after the current one",
+		id,
+	)
 }
 
 func damaged(format string, args ...any) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -31,6 +32,7 @@ var accounts = newTable(
 		blob("logo", func(a *account.Account) *[]byte { return &a.Logo }),
 		at("created_at", func(a *account.Account) *time.Time { return &a.CreatedAt }),
 		at("updated_at", func(a *account.Account) *time.Time { return &a.UpdatedAt }),
+		blob("mac", func(a *account.Account) *[]byte { return &a.MAC }),
 	),
 )
 
@@ -48,11 +50,12 @@ var keys = newTable(
 		str("last4", func(k *account.Key) *string { return &k.Last4 }),
 		doc("scopes", func(k *account.Key) *[]account.Scope { return &k.Scopes }),
 		doc("allowed_ips", func(k *account.Key) *[]string { return &k.AllowedIPs }),
-		doc("destinations", func(k *account.Key) *[]string { return &k.Destinations }),
+		doc("destinations", func(k *account.Key) *[]chain.Destination { return &k.Destinations }),
 		at("expires_at", func(k *account.Key) *time.Time { return &k.ExpiresAt }),
 		at("revoked_at", func(k *account.Key) *time.Time { return &k.RevokedAt }),
 		str("rolled_from", func(k *account.Key) *string { return &k.RolledFrom }),
 		at("created_at", func(k *account.Key) *time.Time { return &k.CreatedAt }),
+		blob("mac", func(k *account.Key) *[]byte { return &k.MAC }),
 	),
 )
 

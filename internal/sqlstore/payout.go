@@ -43,6 +43,8 @@ var payouts = newTable(
 		at("created_at", func(p *payout.Payout) *time.Time { return &p.CreatedAt }),
 		at("confirmed_at", func(p *payout.Payout) *time.Time { return &p.ConfirmedAt }),
 		at("failed_at", func(p *payout.Payout) *time.Time { return &p.FailedAt }),
+		doc("approval", func(p *payout.Payout) *payout.Approval { return &p.Approval }),
+		blob("mac", func(p *payout.Payout) *[]byte { return &p.MAC }),
 		num("sequence", func(p *payout.Payout) *int64 { return &p.Sequence }),
 		search("q_tx_hash", func(p *payout.Payout) string { return p.TxHash }),
 		search("q_destination", func(p *payout.Payout) string { return string(p.Destination) }),

@@ -3,6 +3,7 @@
 package ssrf
 
 import (
+	"fmt"
 	"net/netip"
 	"syscall"
 
@@ -17,16 +18,19 @@ var neverPublic = []netip.Prefix{
 // Guard decides which addresses may be connected to.
 type Guard struct {
 	rules *ssrf.Guardian
+	allow []netip.Prefix
 }
 
 // New returns a Guard that lets only public addresses through, and those of the ranges that are allowed.
 func New(allow []netip.Prefix) Guard {
-	var v4, v6 []netip.Prefix
+	var all, v4, v6 []netip.Prefix
 
 	for _, p := range allow {
 		if p.Addr().Is4In6() && p.Bits() >= 96 {
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
+
+		all = append(all, p)
 
 		if p.Addr().Is4() {
 			v4 = append(v4, p)
@@ -36,11 +40,29 @@ func New(allow []netip.Prefix) Guard {
 	}
 
 	return Guard{
-		ssrf.New(
+		rules: ssrf.New(
 			ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...),
 			ssrf.WithAllowedV6Prefixes(v6...), ssrf.WithDeniedV4Prefixes(neverPublic...),
 		),
+		allow: all,
 	}
+}
+
+// Port returns an error for a port that must not be connected to: only 80, 443 and those above 1023 may, lest
+// requests reach mail and name servers. Addresses that are allowed by name may have any port; the zero address
+// stands for one that is not known yet.
+func (g Guard) Port(addr netip.Addr, port uint16) error {
+	if port == 80 || port == 443 || port > 1023 {
+		return nil
+	}
+
+	for _, p := range g.allow {
+		if !addr.IsValid() || p.Contains(addr.Unmap()) {
+			return nil
+		}
+	}
+
+	return fmt.Errorf("port %d is neither 80 nor 443 nor above 1023", port)
 }
 
 // Address returns an error for an address that must not be connected to. An IPv4 address written as
@@ -51,6 +73,10 @@ func (g Guard) Address(addr netip.Addr) error { return g.rules.SafeAddr(addr.Unm
 // notation it came from.
 func (g Guard) Control(network, address string, c syscall.RawConn) error {
 	if at, err := netip.ParseAddrPort(address); err == nil {
+		if err := g.Port(at.Addr(), at.Port()); err != nil {
+			return err
+		}
+
 		address = netip.AddrPortFrom(at.Addr().Unmap(), at.Port()).String()
 	}
 

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/httpapi"
@@ -67,7 +68,7 @@ func start(t *testing.T, seen coverage) (*client, *service) {
 
 	c := &client{t: t, base: serve(t, s.engine), seen: seen}
 	c.key = s.newKey(t, account.KeyParams{Scopes: account.AllScopes()})
-	c.sending = s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: []string{s.payee}})
+	c.sending = s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: []chain.Destination{{Address: chain.Address(s.payee)}}})
 	c.public = s.newKey(t, account.KeyParams{Publishable: true})
 	c.live = s.newKey(t, account.KeyParams{Livemode: true, Scopes: account.AllScopes()})
 	c.read()

@@ -29,6 +29,7 @@ const (
 	Checker        = "chain.Checker"
 	RefConfirmer   = "chain.RefConfirmer"
 	Rereader       = "chain.Rereader"
+	Decoder        = "chain.Decoder"
 )
 
 // What the network, its node and the controls may lack.
@@ -75,6 +76,7 @@ var capabilities = []struct {
 	{Checker, driverIs[chain.Checker]},
 	{RefConfirmer, driverIs[chain.RefConfirmer]},
 	{Rereader, driverIs[chain.Rereader]},
+	{Decoder, driverIs[chain.Decoder]},
 	{UnreachableNode, func(harness Harness) bool { return harness.Unreachable != nil }},
 	{WrongNode, func(harness Harness) bool { return harness.Misconfigured != nil }},
 	{Forking, controlsAre[Forker]},

@@ -80,6 +80,7 @@ var parts = []part{
 	{"Keys", nil, keyTests},
 	{"Sender", []Capability{Sender}, senderTests},
 	{"Orders", []Capability{Sender}, orderTests},
+	{"Decoder", []Capability{Sender, Decoder}, decodeTests},
 	{"Replacement", []Capability{Sender, Replacement}, replacementTests},
 	{"Batcher", []Capability{Sender, Batcher}, batchTests},
 	{"Sweeper", []Capability{Sweeper}, releaseTests},

@@ -13,6 +13,7 @@ CREATE TABLE {schema}payments_accounts (
   logo       BYTEA,
   created_at TIMESTAMPTZ,
   updated_at TIMESTAMPTZ,
+  mac              BYTEA,
   version    BIGINT NOT NULL,
   PRIMARY KEY (id)
 );
@@ -33,6 +34,7 @@ CREATE TABLE {schema}payments_api_keys (
   revoked_at   TIMESTAMPTZ,
   rolled_from  TEXT COLLATE "C" NOT NULL,
   created_at   TIMESTAMPTZ,
+  mac              BYTEA,
   version      BIGINT NOT NULL,
   PRIMARY KEY (id)
 );
@@ -535,6 +537,8 @@ CREATE TABLE {schema}payments_payouts (
   created_at      TIMESTAMPTZ,
   confirmed_at    TIMESTAMPTZ,
   failed_at       TIMESTAMPTZ,
+  approval        JSON,
+  mac             BYTEA,
   sequence        BIGINT NOT NULL,
   q_tx_hash       TEXT COLLATE "C" NOT NULL,
   q_destination   TEXT COLLATE "C" NOT NULL,

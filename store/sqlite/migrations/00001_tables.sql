@@ -11,6 +11,7 @@ CREATE TABLE payments_accounts (
   logo       BLOB,
   created_at INTEGER,
   updated_at INTEGER,
+  mac              BLOB,
   version    INTEGER NOT NULL,
   PRIMARY KEY (id)
 ) STRICT;
@@ -31,6 +32,7 @@ CREATE TABLE payments_api_keys (
   revoked_at   INTEGER,
   rolled_from  TEXT NOT NULL,
   created_at   INTEGER,
+  mac              BLOB,
   version      INTEGER NOT NULL,
   PRIMARY KEY (id)
 ) STRICT;
@@ -533,6 +535,8 @@ CREATE TABLE payments_payouts (
   created_at      INTEGER,
   confirmed_at    INTEGER,
   failed_at       INTEGER,
+  approval        TEXT,
+  mac             BLOB,
   sequence        INTEGER NOT NULL,
   q_tx_hash       TEXT NOT NULL,
   q_destination   TEXT NOT NULL,

@@ -1,0 +1,67 @@
+package idempotency
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Running has the keys whose requests run in this process. A rival waits for one of them at most Wait, also
+// where the store has one writer and would make it wait for its turn. The zero value is ready.
+type Running struct {
+	mu   sync.Mutex
+	keys map[Key]chan struct{} // closed when the request ends
+}
+
+// enter waits until no other request with the key runs, at most Wait, and marks it as running. leave ends
+// that; it is nil when the wait is over. A nil Running marks nothing.
+func (r *Running) enter(ctx context.Context, k Key) (leave func(), err error) {
+	if r == nil {
+		return func() {}, nil
+	}
+
+	timer := time.NewTimer(Wait)
+	defer timer.Stop()
+
+	for {
+		ended, taken := r.take(k)
+		if taken {
+			return func() { r.leave(k) }, nil
+		}
+
+		select {
+		case <-ended:
+		case <-timer.C:
+			return nil, inProgress()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// take marks the key as running; otherwise it returns what is closed when the other request ends.
+func (r *Running) take(k Key) (ended chan struct{}, taken bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if ended, ok := r.keys[k]; ok {
+		return ended, false
+	}
+
+	if r.keys == nil {
+		r.keys = map[Key]chan struct{}{}
+	}
+
+	r.keys[k] = make(chan struct{})
+
+	return nil, true
+}
+
+// leave ends the mark of take.
+func (r *Running) leave(k Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	close(r.keys[k])
+	delete(r.keys, k)
+}

@@ -1,0 +1,204 @@
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Authenticator makes and verifies authentication tags of rows. internal/seal.Sealer implements it.
+type Authenticator interface {
+	// MAC returns a tag that is worth something for the same message and context only.
+	MAC(message, context []byte) []byte
+	// VerifyMAC checks that MAC made the tag for the message and the context. A tag of a key that is not
+	// configured is fault.Unavailable, a wrong one fault.Forbidden.
+	VerifyMAC(message, context, tag []byte) error
+}
+
+// keyMessage is what the tag of a key covers: every field but Version and the tag. Empty lists count as absent,
+// since stores do not distinguish them.
+type keyMessage struct {
+	AccountID    string
+	Livemode     bool
+	Publishable  bool
+	Name         string
+	Hash         []byte
+	Last4        string
+	Scopes       []Scope             `json:",omitempty"`
+	AllowedIPs   []string            `json:",omitempty"`
+	Destinations []chain.Destination `json:",omitempty"`
+	ExpiresAt    int64               // Unix milliseconds; below 0 for the zero time
+	RevokedAt    int64
+	RolledFrom   string
+	CreatedAt    int64
+}
+
+// accountMessage is what the tag of an account covers: what decides about its wallets and its money.
+type accountMessage struct {
+	Index    uint32
+	Settings Settings
+}
+
+// sealKey sets the tag of a key.
+func (s *Service) sealKey(k *Key) error {
+	message, context, err := keyToAuthenticate(*k)
+	if err == nil && s.seal != nil {
+		k.MAC = s.seal.MAC(message, context)
+	}
+
+	return err
+}
+
+// checkKey returns the error of an unknown key for one whose tag is wrong: nobody made it through this service.
+func (s *Service) checkKey(k Key) error {
+	message, context, err := keyToAuthenticate(k)
+	if err != nil || s.seal == nil {
+		return err
+	}
+
+	if err = s.seal.VerifyMAC(message, context, k.MAC); errors.Is(err, fault.Forbidden) {
+		return unknownKey()
+	}
+
+	return err
+}
+
+func keyToAuthenticate(k Key) (message, context []byte, err error) {
+	message, err = json.Marshal(keyMessage{
+		AccountID:    k.Owner.AccountID,
+		Livemode:     k.Owner.Livemode,
+		Publishable:  k.Publishable,
+		Name:         k.Name,
+		Hash:         k.Hash[:],
+		Last4:        k.Last4,
+		Scopes:       k.Scopes,
+		AllowedIPs:   k.AllowedIPs,
+		Destinations: k.Destinations,
+		ExpiresAt:    millis(k.ExpiresAt),
+		RevokedAt:    millis(k.RevokedAt),
+		RolledFrom:   k.RolledFrom,
+		CreatedAt:    millis(k.CreatedAt),
+	})
+
+	return message, []byte("api_keys/" + k.ID), err
+}
+
+// sealAccount sets the tag of an account.
+func (s *Service) sealAccount(a *Account) error {
+	message, context, err := accountToAuthenticate(*a)
+	if err == nil && s.seal != nil {
+		a.MAC = s.seal.MAC(message, context)
+	}
+
+	return err
+}
+
+// checkAccount returns fault.Unavailable, code account_damaged, for an account whose tag is wrong.
+func (s *Service) checkAccount(a Account) error {
+	message, context, err := accountToAuthenticate(a)
+	if err != nil || s.seal == nil {
+		return err
+	}
+
+	if err = s.seal.VerifyMAC(message, context, a.MAC); errors.Is(err, fault.Forbidden) {
+		return fault.Wrap(
+			err, fault.Unavailable, "account_damaged",
+			"the settings of account %s were changed outside this service: restore the row, or set them anew",
+			a.ID,
+		)
+	}
+
+	return err
+}
+
+func accountToAuthenticate(a Account) (message, context []byte, err error) {
+	message, err = json.Marshal(accountMessage{a.Index, a.Settings})
+
+	return message, []byte("accounts/" + a.ID), err
+}
+
+// millis returns a time as a number that every store keeps.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return -1
+	}
+
+	return t.UnixMilli()
+}
+
+// Verify checks that an account's settings are those that were set through this service.
+//
+// Errors: fault.NotFound; fault.Unavailable, code account_damaged.
+func (s *Service) Verify(ctx context.Context, id string) error {
+	a, err := s.db.Account(ctx, id)
+	if err != nil {
+		return err
+	}
+
+	return s.checkAccount(a)
+}
+
+// Reseal authenticates an account and its keys with payments.Config.SecretKey, where an older key did, and returns
+// how many rows it changed. A row whose tag is wrong stays as it is, and is in the error.
+func (s *Service) Reseal(ctx context.Context, id string) (done int, err error) {
+	if s.seal == nil {
+		return 0, nil
+	}
+
+	var failed []error
+
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		done, failed = 0, nil
+
+		a, err := tx.Account(ctx, id)
+		if err != nil {
+			return err
+		}
+
+		keys, err := tx.Keys(ctx, id)
+		if err != nil {
+			return err
+		}
+
+		if err := s.checkAccount(a); err != nil {
+			failed = []error{err}
+		} else if before := a.MAC; s.sealAccount(&a) == nil && !slices.Equal(before, a.MAC) {
+			done++
+
+			if err := tx.PutAccount(ctx, &a); err != nil {
+				return err
+			}
+		}
+
+		for _, k := range keys {
+			before := k.MAC
+			if s.checkKey(k) != nil {
+				failed = []error{errors.Join(append(failed, fault.New(
+					fault.Unavailable, "api_key_damaged",
+					"the API key %s was changed outside this service", k.ID,
+				))...)}
+
+				continue
+			}
+
+			if err := s.sealKey(&k); err != nil || slices.Equal(before, k.MAC) {
+				continue
+			}
+
+			done++
+
+			if err := tx.PutKey(ctx, &k); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+
+	return done, errors.Join(append(failed, err)...)
+}

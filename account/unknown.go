@@ -1,0 +1,131 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/limits"
+)
+
+// unknownSize bounds each of the two sets of hashes, in entries.
+const unknownSize = 16384
+
+// unknown keeps guessed keys away from the store: it remembers for CacheTTL which were unknown, and has a
+// budget for those that are new. Keys that were found once are looked up whatever the budget says.
+type unknown struct {
+	buckets *limit.Buckets
+
+	mu    sync.Mutex
+	tried map[[32]byte]time.Time // until when a hash is taken as unknown
+	found map[[32]byte]bool
+}
+
+// lookUp reads a key that is not cached from the store.
+func (s *Service) lookUp(
+	ctx context.Context,
+	hash [32]byte,
+	client netip.Addr,
+	now time.Time,
+) (Key, Account, error) {
+	found, tried := s.unknown.state(hash, now)
+	if tried {
+		return Key{}, Account{}, unknownKey()
+	}
+
+	if !found {
+		if err := s.unknown.checkBudget(s.limits, client); err != nil {
+			return Key{}, Account{}, err
+		}
+	}
+
+	k, a, err := s.db.KeyByHash(ctx, hash)
+
+	switch {
+	case errors.Is(err, fault.NotFound):
+		s.unknown.spend(ctx, s.limits, client)
+		s.unknown.remember(hash, now.Add(CacheTTL))
+
+		return Key{}, Account{}, unknownKey()
+	case err != nil:
+		return Key{}, Account{}, err
+	}
+
+	s.unknown.recognize(hash)
+
+	return k, a, nil
+}
+
+// state reports whether the store had the key once, and whether it did not have it within CacheTTL.
+func (u *unknown) state(hash [32]byte, now time.Time) (found, tried bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	return u.found[hash], now.Before(u.tried[hash])
+}
+
+// checkBudget returns fault.Limited when the client, or the process, has used up its budget.
+func (u *unknown) checkBudget(t limits.Table, client netip.Addr) error {
+	for _, b := range budgets(t, client) {
+		if wait := u.buckets.Wait(b.name, b.perSecond, b.perSecond*limits.Burst); wait > 0 {
+			limited := fault.New(
+				fault.Limited, "rate_limited",
+				"too many unknown API keys were tried: check the key, and wait before the next try",
+			)
+			limited.RetryAfter = time.Duration(wait) * time.Second
+
+			return limited
+		}
+	}
+
+	return nil
+}
+
+// spend takes an unknown key from the budgets.
+func (u *unknown) spend(ctx context.Context, t limits.Table, client netip.Addr) {
+	for _, b := range budgets(t, client) {
+		_, _, _ = u.buckets.Allow(ctx, b.name, b.perSecond, b.perSecond*limits.Burst)
+	}
+}
+
+// budget is a bucket's name and the tokens that it gets per second.
+type budget struct {
+	name      string
+	perSecond int
+}
+
+// budgets returns the budgets of a client's unknown keys.
+func budgets(t limits.Table, client netip.Addr) []budget {
+	return []budget{
+		{"client/" + limit.ClientKey(client), t.UnknownKeysPerClient},
+		{"process", t.UnknownKeys},
+	}
+}
+
+// remember notes that a key is unknown until a time.
+func (u *unknown) remember(hash [32]byte, until time.Time) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	if u.tried == nil || len(u.tried) >= unknownSize {
+		u.tried = map[[32]byte]time.Time{}
+	}
+
+	u.tried[hash] = until
+}
+
+// recognize notes that the store has a key.
+func (u *unknown) recognize(hash [32]byte) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	if u.found == nil || len(u.found) >= unknownSize {
+		u.found = map[[32]byte]bool{}
+	}
+
+	u.found[hash] = true
+}

@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/payout"
+)
+
+// refusedUnauthorized is the reason of the refusal of what nobody asked this service for.
+const refusedUnauthorized = "unauthorized"
+
+// guardedSigner is the host's signer behind the rules for what may be signed at all. It does not trust the
+// database: payouts are authenticated with Config.SecretKey, everything else may go to addresses of ours only.
+type guardedSigner struct{ engine *Engine }
+
+// PublicKey implements chain.Signer.
+func (g guardedSigner) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error) {
+	return g.engine.config.Signer.PublicKey(ctx, key)
+}
+
+// Sign implements chain.Signer.
+func (g guardedSigner) Sign(ctx context.Context, request chain.SignRequest) ([][]byte, error) {
+	signing, err := g.signingAddresses(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := g.decode(&request, signing); err != nil {
+		return nil, err
+	}
+
+	if request.Intent.Kind == string(wallet.Payout) {
+		err = g.checkPayouts(ctx, request)
+	} else {
+		err = g.checkOwn(ctx, request, signing)
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	return g.engine.config.Signer.Sign(ctx, request)
+}
+
+// signingAddresses returns the addresses of the keys that are to sign.
+func (g guardedSigner) signingAddresses(
+	ctx context.Context,
+	request chain.SignRequest,
+) (all []chain.Address, err error) {
+	for _, p := range request.Payloads {
+		a, err := g.addressOf(ctx, request.Network, p.Key)
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, a)
+	}
+
+	return all, nil
+}
+
+// addressOf derives the address of a key on a network.
+func (g guardedSigner) addressOf(ctx context.Context, network string, key chain.KeyRef) (chain.Address, error) {
+	driver, err := g.engine.Networks.Driver(network)
+	if err != nil {
+		return "", err
+	}
+
+	deriver, ok := driver.(chain.Deriver)
+	if !ok {
+		return "", nil
+	}
+
+	public, err := g.PublicKey(ctx, key)
+	if err != nil {
+		return "", err
+	}
+
+	return deriver.DeriveAddress(public)
+}
+
+// decode compares the bytes with the intent, where the driver can decode them, and gives the signer what they do.
+func (g guardedSigner) decode(request *chain.SignRequest, signing []chain.Address) error {
+	driver, err := g.engine.Networks.Driver(request.Network)
+	if err != nil {
+		return err
+	}
+
+	decoder, ok := driver.(chain.Decoder)
+	if !ok {
+		return nil
+	}
+
+	decoded, err := decoder.Decode(request.Unsigned)
+	if err == nil {
+		err = chain.CheckDecoded(decoded, *request, signing)
+	}
+
+	if err != nil {
+		return g.refuse(*request, err)
+	}
+
+	request.Decoded = &decoded
+
+	return nil
+}
+
+// checkPayouts refuses payouts that were not made through this service, or differ from what is to be signed.
+// One that waits for its approval is fault.Unavailable: it is tried again.
+func (g guardedSigner) checkPayouts(ctx context.Context, request chain.SignRequest) error {
+	i := request.Intent
+	if len(i.ObjectIDs) != len(i.Outputs) || len(i.Outputs) == 0 {
+		return g.refuse(request, fault.New(fault.Forbidden, "unauthorized", "an output has no payout"))
+	}
+
+	paid, most := map[string]bool{}, chain.Amount{}
+
+	for at, output := range i.Outputs {
+		p, err := g.engine.config.Store.PayoutByID(ctx, i.ObjectIDs[at])
+		if err != nil {
+			return err
+		}
+
+		err = g.engine.Payouts.Verify(p)
+		if fault.Code(err) == "secret_key_unknown" {
+			return err // this process has not learned the key yet
+		}
+
+		if err == nil && p.Approval.Missing() {
+			return fault.New(
+				fault.Unavailable, "approval_missing", "payout %s waits for its approval", p.ID,
+			)
+		}
+
+		if err != nil || paid[p.ID] || !orders(p, request.Network, output) {
+			return g.refuse(request, fault.New(
+				fault.Forbidden, "unauthorized", "payout %s is not what this service accepted", p.ID,
+			))
+		}
+
+		paid[p.ID], most = true, most.Add(p.MaxNetworkFee)
+	}
+
+	if most.Less(i.MaxFee) {
+		return g.refuse(request, fault.New(
+			fault.Forbidden, "unauthorized", "the fee of up to %s is above %s", i.MaxFee, most,
+		))
+	}
+
+	return nil
+}
+
+// orders reports whether a payout orders an output.
+func orders(p payout.Payout, network string, o chain.Output) bool {
+	return p.Network == network && p.AssetID == o.AssetID && p.Amount == o.Amount && p.Destination == o.To
+}
+
+// checkOwn refuses outputs that do not go to addresses of ours: those that sign, the account's master wallet, the
+// platform's fee address, and those that a key of the signer has.
+func (g guardedSigner) checkOwn(ctx context.Context, request chain.SignRequest, signing []chain.Address) error {
+	own := map[chain.Address]bool{g.engine.fees[request.Network]: true}
+	for _, a := range signing {
+		own[a] = true
+	}
+
+	a, err := g.engine.config.Store.Account(ctx, request.Intent.AccountID)
+	if err != nil {
+		return err
+	}
+
+	if err := g.engine.Accounts.Verify(ctx, a.ID); err != nil {
+		return err
+	}
+
+	master, err := g.engine.Transactions.MasterWallet(ctx, request.Network, a.Index)
+	if err != nil {
+		return err
+	}
+
+	own[master.Address] = true
+	delete(own, "")
+
+	for _, o := range request.Intent.Outputs {
+		if own[o.To] {
+			continue
+		}
+
+		ours, err := g.derives(ctx, request.Network, o.To)
+		if err != nil {
+			return err
+		}
+
+		if !ours {
+			return g.refuse(request, fault.New(
+				fault.Forbidden, "unauthorized", "the %s pays %s, which is no address of this service",
+				request.Intent.Kind, o.To,
+			))
+		}
+	}
+
+	return nil
+}
+
+// derives reports whether the key on record for an address derives it.
+func (g guardedSigner) derives(ctx context.Context, network string, address chain.Address) (bool, error) {
+	n, _ := g.engine.Networks.Network(network)
+
+	found, err := g.engine.config.Store.MatchAddresses(ctx, n.Space(), []chain.Address{address})
+	if err != nil || len(found) == 0 {
+		return false, err
+	}
+
+	derived, err := g.addressOf(ctx, network, found[0].Key)
+
+	return derived == address, err
+}
+
+// refuse logs why a request is not signed, and returns the refusal.
+func (g guardedSigner) refuse(request chain.SignRequest, why error) error {
+	g.engine.config.Log.Error(
+		"signature refused: the records do not authorize it",
+		"network", request.Network, "kind", request.Intent.Kind, "object", request.Intent.ObjectID, "error", why,
+	)
+
+	return chain.Refuse(refusedUnauthorized)
+}
+
+// priceUSD returns the fresh price of an asset in USD.
+func (e *Engine) priceUSD(ctx context.Context, asset chain.Asset) (decimal.Decimal, error) {
+	return rate.Fresh(ctx, e.Rates, asset.PriceSymbol(), "USD", e.config.Now())
+}

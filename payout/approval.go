@@ -1,0 +1,238 @@
+package payout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Approval is what a payout above its account's sum waits for: the word of a second key. One that is not
+// approved in time fails as stale.
+type Approval struct {
+	Required   bool      `json:"required,omitempty"`
+	ApprovedBy string    `json:"approved_by,omitempty"` // the id of an API key or user
+	ApprovedAt time.Time `json:"approved_at,omitzero"`
+}
+
+// Missing reports whether the payout waits for its approval.
+func (a Approval) Missing() bool { return a.Required && a.ApprovedBy == "" }
+
+// ApprovalResource is an approval as the API shows it (decisions part 11).
+type ApprovalResource struct {
+	Required   bool   `json:"required"`
+	ApprovedBy string `json:"approved_by,omitempty"`
+	ApprovedAt string `json:"approved_at,omitempty" format:"date-time"`
+}
+
+// Authenticator makes and verifies authentication tags of payouts. internal/seal.Sealer implements it.
+type Authenticator interface {
+	// MAC returns a tag that is worth something for the same message and context only.
+	MAC(message, context []byte) []byte
+	// VerifyMAC checks that MAC made the tag for the message and the context. A tag of a key that is not
+	// configured is fault.Unavailable, a wrong one fault.Forbidden.
+	VerifyMAC(message, context, tag []byte) error
+}
+
+// message is what the tag of a payout covers: all that decides what is sent, and on whose word.
+type message struct {
+	AccountID     string
+	Livemode      bool
+	Network       string
+	AssetID       string
+	Amount        chain.Amount
+	Destination   chain.Address
+	MaxNetworkFee chain.Amount
+	RefundID      string
+	RequestedBy   Requester
+	CreatedAt     int64 // Unix milliseconds
+	Required      bool
+	ApprovedBy    string
+	ApprovedAt    int64
+}
+
+func (p Payout) toAuthenticate() (text, context []byte, err error) {
+	text, err = json.Marshal(message{
+		AccountID:     p.Owner.AccountID,
+		Livemode:      p.Owner.Livemode,
+		Network:       p.Network,
+		AssetID:       p.AssetID,
+		Amount:        p.Amount,
+		Destination:   p.Destination,
+		MaxNetworkFee: p.MaxNetworkFee,
+		RefundID:      p.RefundID,
+		RequestedBy:   p.RequestedBy,
+		CreatedAt:     p.CreatedAt.UnixMilli(),
+		Required:      p.Approval.Required,
+		ApprovedBy:    p.Approval.ApprovedBy,
+		ApprovedAt:    p.Approval.ApprovedAt.UnixMilli(),
+	})
+
+	return text, []byte("payouts/" + p.ID), err
+}
+
+// authenticate sets the tag of a payout.
+func (s *Service) authenticate(p *Payout) error {
+	text, context, err := p.toAuthenticate()
+	if err == nil && s.config.Seal != nil {
+		p.MAC = s.config.Seal.MAC(text, context)
+	}
+
+	return err
+}
+
+// Verify checks that the payout, and its approval, were made through this service.
+//
+// Errors: fault.Unavailable, code payout_damaged or secret_key_unknown.
+func (s *Service) Verify(p Payout) error {
+	text, context, err := p.toAuthenticate()
+	if err != nil || s.config.Seal == nil {
+		return err
+	}
+
+	if err = s.config.Seal.VerifyMAC(text, context, p.MAC); errors.Is(err, fault.Forbidden) {
+		return fault.Wrap(
+			err, fault.Unavailable, "payout_damaged", "payout %s was changed outside this service", p.ID,
+		)
+	}
+
+	return err
+}
+
+// settings returns the settings of an account, after they were verified.
+func (s *Service) settings(ctx context.Context, accountID string) (Settings, error) {
+	if s.config.Verify != nil {
+		if err := s.config.Verify(ctx, accountID); err != nil {
+			return Settings{}, err
+		}
+	}
+
+	return s.db.PayoutSettings(ctx, accountID)
+}
+
+// requiresApproval reports whether a payout is above the account's sum. One that cannot be priced is.
+func (s *Service) requiresApproval(
+	ctx context.Context,
+	settings Settings,
+	p Params,
+	asset chain.Asset,
+) (bool, error) {
+	if settings.ApproveAboveUSD == nil {
+		return false, nil
+	}
+
+	if s.config.Price == nil {
+		return true, nil
+	}
+
+	price, err := s.config.Price(ctx, asset)
+	if err != nil {
+		return true, ctx.Err()
+	}
+
+	value := p.Amount.Decimal(asset.Decimals).Mul(price) // exact
+
+	return value.GreaterThan(*settings.ApproveAboveUSD), nil
+}
+
+// Approver is who approves: an API key, or a user of the host's own interface.
+type Approver struct {
+	Requester
+	// RolledFrom is the id of the key that an API key replaced.
+	RolledFrom string
+}
+
+// ApproveTx approves a payout that waits for it, so that it is signed at once. It is idempotent.
+//
+// Errors:
+//   - fault.Forbidden, code approval_by_requester: who asked for the payout cannot approve it
+//   - fault.State, code payout_not_pending: it was canceled, is stale or is being paid
+//   - fault.State, code payout_approval_not_required
+//   - fault.Unavailable, code payout_damaged: the payout was changed outside this service
+func (s *Service) ApproveTx(
+	ctx context.Context,
+	tx Tx,
+	owner event.Owner,
+	payoutID string,
+	by Approver,
+) (Payout, error) {
+	p, err := tx.Payout(ctx, owner, payoutID)
+	if err != nil {
+		return Payout{}, err
+	}
+
+	if err := s.checkApprover(p, by); err != nil {
+		return Payout{}, err
+	}
+
+	if !p.Approval.Missing() {
+		return p, nil
+	}
+
+	t, err := tx.Transaction(ctx, p.TransactionID)
+	if err != nil {
+		return Payout{}, err
+	}
+
+	now := s.now()
+	if p.Status != Pending || t.Stale(now) {
+		return Payout{}, fault.New(
+			fault.State, "payout_not_pending",
+			"payout %s does not wait for its approval any more: create it again",
+			p.ID,
+		)
+	}
+
+	t.DueAt = now
+	if err := tx.PutTransaction(ctx, &t); err != nil {
+		return Payout{}, err
+	}
+
+	p.Approval.ApprovedBy, p.Approval.ApprovedAt = by.ID, now
+	if err := s.authenticate(&p); err != nil {
+		return Payout{}, err
+	}
+
+	return p, s.save(ctx, tx, &p)
+}
+
+// checkApprover refuses who may not approve, and what is not to be approved.
+func (s *Service) checkApprover(p Payout, by Approver) error {
+	if err := s.Verify(p); err != nil {
+		return err
+	}
+
+	switch {
+	case !p.Approval.Required:
+		return fault.New(
+			fault.State, "payout_approval_not_required", "payout %s needs no approval", p.ID,
+		)
+	case p.RequestedBy.ID == by.ID, p.RequestedBy.ID == by.RolledFrom:
+		return fault.New(
+			fault.Forbidden, "approval_by_requester",
+			"payout %s was requested by this key: another one has to approve it",
+			p.ID,
+		)
+	}
+
+	return nil
+}
+
+// Approve is ApproveTx in a transaction of its own.
+func (s *Service) Approve(
+	ctx context.Context,
+	owner event.Owner,
+	payoutID string,
+	by Approver,
+) (p Payout, err error) {
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		p, err = s.ApproveTx(ctx, tx, owner, payoutID, by)
+		return err
+	})
+
+	return p, err
+}
