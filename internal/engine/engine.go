@@ -17,6 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/internal/deliver"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
 	"github.com/seed-8ee7f392/payments/internal/seal"
@@ -27,6 +28,7 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/lease"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -65,6 +67,7 @@ type Engine struct {
 	config    Config
 	ids       *id.Source
 	sealer    *seal.Sealer
+	heartbeat *heartbeat.Heartbeat
 	followers []*follow.Follower
 	bumps     []*bumpLoop // by index of followers
 	streams   streams
@@ -111,6 +114,13 @@ func New(c Config) (*Engine, error) {
 	e.ids = id.New(c.Now, c.Entropy)
 	e.Rates = rate.NewCache(c.Rates, c.Now)
 
+	e.heartbeat = heartbeat.New(heartbeat.Config{
+		DB:      view[lease.Tx]{e.config.Store, e, func(tx Tx) lease.Tx { return tx }},
+		Process: c.Process,
+		NewID:   e.ids.Next,
+		Now:     c.Now,
+	})
+
 	e.streams.engine, e.reading.engine = e, e
 	if err := e.assemble(fees, watchOnly); err != nil {
 		return nil, err
@@ -121,7 +131,7 @@ func New(c Config) (*Engine, error) {
 			Driver:    d,
 			Handler:   blockHandler{e},
 			DB:        view[scan.Tx]{e.config.Store, e, func(tx Tx) scan.Tx { return tx }},
-			Owner:     c.Process,
+			Heartbeat: e.heartbeat,
 			Now:       c.Now,
 			Log:       c.Log,
 			Addresses: e.Ingester.AddressesOf(d.Network().Slug),

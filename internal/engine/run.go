@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 )
 
 // How often each kind of work is looked for when nobody wakes it. Wake-ups are hints; this is the truth.
@@ -82,17 +83,28 @@ func (e *Engine) Run(ctx context.Context) error {
 	for _, f := range e.followers {
 		if err := f.Release(done); err != nil {
 			e.config.Log.WarnContext(
-				done, "a lease could not be given back; another process waits for its deadline",
+				done, "a lease could not be given back; another process waits until it is free",
 				"error", err,
 			)
 		}
+	}
+
+	if err := e.heartbeat.Stop(done); err != nil {
+		e.config.Log.WarnContext(
+			done, "the heartbeat could not be given up; other processes wait until it stood still",
+			"error", err,
+		)
 	}
 
 	return nil
 }
 
 func (e *Engine) workers() []worker {
-	var all []worker
+	all := []worker{{
+		"heartbeat",
+		heartbeat.Pace,
+		func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
+	}}
 
 	for i, f := range e.followers {
 		n := f.Driver.Network()
@@ -137,7 +149,7 @@ func (e *Engine) workers() []worker {
 // Step does one bounded batch of each kind of work, one after the other, and reports whether any found
 // something to do. It is what Run repeats, for a host that schedules the work itself. A kind that fails does
 // not hold up the others; their errors are joined. The leases of the networks stay with this process until
-// they expire.
+// it no longer calls Step.
 //
 // Errors: fault.State while another Run or Step of this engine is running.
 func (e *Engine) Step(ctx context.Context) (did bool, err error) {

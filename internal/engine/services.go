@@ -82,7 +82,7 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 		IDs:       e.ids,
 		Now:       e.config.Now,
 		Log:       e.config.Log,
-		Process:   e.config.Process,
+		Heartbeat: e.heartbeat,
 		WatchOnly: watchOnly,
 		Foreign:   e.config.Foreign,
 		Epoch:     e.config.Epoch,
@@ -100,7 +100,7 @@ func (e *Engine) newSweeper(fees map[string]chain.Address) *sweep.Sweeper {
 		IDs:          e.ids,
 		Now:          e.config.Now,
 		Log:          e.config.Log,
-		Process:      e.config.Process,
+		Heartbeat:    e.heartbeat,
 	})
 }
 

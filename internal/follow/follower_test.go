@@ -307,7 +307,7 @@ func TestOneOfTwoProcessesFollows(t *testing.T) {
 		Name:      l.Name,
 		Owner:     "b",
 		Fence:     l.Fence + 1,
-		ExpiresAt: now().Add(time.Minute),
+		UpdatedAt: now(),
 	}
 	at := d.at(c.Network().Slug)
 	c.Mine(2)

@@ -102,7 +102,6 @@ func (p *polled) follow(t interface{ Fatal(...any) }, d *db) *follow.Follower {
 		Log:         quiet(),
 		StartHeight: 1,
 		Addresses:   p.addresses,
-		LeaseFor:    time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)

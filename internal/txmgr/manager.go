@@ -22,10 +22,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/id"
 )
 
-// Config configures a Manager. DB, Registry, Signer, IDs and Process are required.
+// Config configures a Manager. DB, Registry, Signer and IDs are required.
 type Config struct {
 	DB       wallet.DB
 	Registry *chain.Registry
@@ -35,7 +36,7 @@ type Config struct {
 	Now func() time.Time
 	// Log defaults to slog.Default().
 	Log *slog.Logger
-	// Process names this process in leases, for operators.
+	// Process names this process in the default of Heartbeat.
 	Process string
 	// WatchOnly holds, by network slug and account index, master wallets whose keys this service does
 	// not have. They receive; a transaction that they should pay fails as signer_refused:watch_only.
@@ -56,8 +57,8 @@ type Config struct {
 	// FundsGrace is how long a payout whose wallet looks empty waits for the money before it fails as
 	// chain:insufficient_funds: the node may lag. Defaults to 10 minutes.
 	FundsGrace time.Duration
-	// LeaseFor is how long a wallet's lease lasts after its last prolongation. Defaults to 1 minute.
-	LeaseFor time.Duration
+	// Heartbeat owns the leases. Defaults to one of its own, which beats whenever it is asked for an owner.
+	Heartbeat *heartbeat.Heartbeat
 	// Batch is the maximum number of transactions in one Step. Defaults to 100.
 	Batch int
 }
@@ -101,7 +102,15 @@ func New(c Config) *Manager {
 	or(&c.ReplaceAfter, 3*time.Minute)
 	or(&c.CancelAfter, 6*time.Hour)
 	or(&c.FundsGrace, 10*time.Minute)
-	or(&c.LeaseFor, time.Minute)
+
+	if c.Heartbeat == nil {
+		c.Heartbeat = heartbeat.New(heartbeat.Config{
+			DB:      heartbeat.Over(c.DB.Update),
+			Process: c.Process,
+			NewID:   c.IDs.Next,
+			Now:     c.Now,
+		})
+	}
 
 	if c.Batch <= 0 {
 		c.Batch = 100
