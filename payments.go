@@ -117,6 +117,9 @@ type Config struct {
 	// KeepEvents is how long events and deliveries are kept. Defaults to 30 days.
 	KeepEvents time.Duration
 
+	// Webhooks says how many webhooks this process sends at once, and how long it waits for answers.
+	Webhooks webhook.Policy
+
 	// Process names this process in leases and wake-ups; unique among all processes over one store,
 	// at most 200 bytes. Defaults to a random name.
 	Process string

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // Config configures an Engine. payments.Config has the same fields and documents them.
@@ -38,6 +39,7 @@ type Config struct {
 	QuoteFor      time.Duration
 	WebhookAllow  []netip.Prefix
 	KeepEvents    time.Duration
+	Webhooks      webhook.Policy
 	Process       string
 	Waker         store.Waker
 	Log           *slog.Logger

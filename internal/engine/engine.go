@@ -77,6 +77,8 @@ type Engine struct {
 	epochSet bool
 
 	running sync.Mutex
+	work    workLog
+	clock   clockSkew
 	wakes   wakes
 }
 
@@ -84,11 +86,13 @@ type Engine struct {
 //
 // Errors: fault.Invalid for a configuration that cannot work; it names the field.
 func New(c Config) (*Engine, error) {
+	injected := c.Now != nil
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
 
 	e := &Engine{config: c}
+	e.clock.injected = injected
 
 	var err error
 	if e.Networks, err = chain.NewRegistry(c.Drivers...); err != nil {
@@ -112,7 +116,7 @@ func New(c Config) (*Engine, error) {
 	}
 
 	e.ids = id.New(c.Now, c.Entropy)
-	e.Rates = rate.NewCache(c.Rates, c.Now)
+	e.Rates = rate.NewCache(loggedRates{c.Rates, e}, c.Now)
 
 	e.heartbeat = heartbeat.New(heartbeat.Config{
 		DB:      view[lease.Tx]{e.config.Store, e, func(tx Tx) lease.Tx { return tx }},

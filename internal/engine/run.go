@@ -14,7 +14,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 )
@@ -24,6 +23,8 @@ const (
 	paceWorkers = time.Second
 	paceBalance = 15 * time.Second
 	pacePrune   = time.Minute
+	paceStore   = 15 * time.Second
+	paceClock   = 15 * time.Second
 	minPace     = 100 * time.Millisecond
 	maxPace     = 15 * time.Second
 )
@@ -47,6 +48,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer e.running.Unlock()
 
 	defer e.reading.begin()()
+	defer e.work.run()()
 
 	if err := e.awaitEpoch(ctx); err != nil {
 		return nil // the context ended
@@ -100,11 +102,15 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 func (e *Engine) workers() []worker {
-	all := []worker{{
-		"heartbeat",
-		heartbeat.Pace,
-		func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
-	}}
+	all := []worker{
+		{
+			"heartbeat",
+			heartbeat.Pace,
+			func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
+		},
+		{"store", paceStore, func(ctx context.Context) (bool, error) { return false, e.probeStore(ctx) }},
+		{"clock", paceClock, func(ctx context.Context) (bool, error) { return false, e.readClock(ctx) }},
+	}
 
 	for i, f := range e.followers {
 		n := f.Driver.Network()
@@ -266,6 +272,10 @@ func (e *Engine) runStep(ctx context.Context, w worker) (did bool, err error) {
 			)
 			did, err = false, fmt.Errorf("%s panicked: %v", w.name, p)
 		}
+
+		if ctx.Err() == nil {
+			e.work.done(w.name, w.pace, e.config.Now(), err)
+		}
 	}()
 
 	return w.step(ctx)
@@ -288,43 +298,6 @@ func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 	)
 
 	return sent || answered, errors.Join(sentErr, answeredErr)
-}
-
-// Health returns the state of every network, and the wallets that do not send.
-func (e *Engine) Health(ctx context.Context) (health.Report, error) {
-	var h health.Report
-
-	for _, f := range e.followers {
-		if err := e.walletHealth(ctx, f.Driver.Network(), &h); err != nil {
-			return health.Report{}, err
-		}
-
-		slug := f.Driver.Network().Slug
-
-		c, _, err := e.config.Store.Cursor(ctx, slug)
-		if err != nil {
-			return health.Report{}, err
-		}
-
-		h.Networks = append(h.Networks, health.Network{
-			Network:  slug,
-			Height:   c.At.Height,
-			Tip:      c.Tip.Height,
-			Behind:   c.Tip.Height - min(c.Tip.Height, c.At.Height),
-			Stopped:  c.Stopped,
-			ReadAt:   c.UpdatedAt,
-			Follower: f.Health(),
-		})
-
-		stuck, err := e.Transactions.StuckWallets(ctx, slug)
-		if err != nil {
-			return health.Report{}, err
-		}
-
-		h.Wallets = append(h.Wallets, stuck...)
-	}
-
-	return h, nil
 }
 
 // Resume restarts a stopped network, after a person looked into the reason that Health names. What the node

@@ -86,7 +86,7 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 		WatchOnly: watchOnly,
 		Foreign:   e.config.Foreign,
 		Epoch:     e.config.Epoch,
-		IsRead:    e.reading.isRead,
+		IsRead:    e.maySign,
 	})
 }
 
@@ -122,11 +122,15 @@ func (e *Engine) newDeliverer() *deliver.Deliverer {
 		IDs:       e.ids,
 		Seal:      e.sealer,
 		HTTP:      deliver.HTTP{Allow: e.config.WebhookAllow},
+		Policy:    e.config.Webhooks,
 		Process:   e.config.Process,
 		Retention: e.config.KeepEvents,
-		Now:       e.config.Now,
+		Now:       e.storeNow,
 		Entropy:   e.config.Entropy,
 		Log:       e.config.Log,
+		Claimed: func(err error) {
+			e.work.done("webhooks", paceWorkers, e.config.Now(), err)
+		},
 	})
 }
 

@@ -327,6 +327,7 @@ func TestAnyPolledHistoryEndsAsTheChain(t *testing.T) {
 			case 4:
 				p.c.Lag(uint64(rapid.IntRange(0, 3).Draw(t, "lag")))
 			case 5:
+				d.loseHeartbeats()
 				f = p.follow(t, d) // the process starts again
 			case 6:
 				_, _ = f.Step(context.Background())
