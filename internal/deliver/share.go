@@ -9,8 +9,8 @@ import (
 
 // This file shares the slots: by mode, then by account, then by endpoint.
 //
-// Test mode gets half of the slots. An account gets an equal share of its mode's slots, counted with one
-// account more than those that have or want slots, so that one more always finds some free. An endpoint's
+// Test mode gets half of the slots. While a quarter of a mode's slots is free, an account may have a quarter of
+// them. Beyond that it gets an equal share, counted with one account more than those that have or want slots. An endpoint's
 // limit rises while it answers in time and more waits, and falls when it is slow.
 
 // slowAnswer is how long an attempt may take before its endpoint gets fewer slots.
@@ -22,14 +22,15 @@ func (p *pool) mayStart(d webhook.Delivery) bool {
 		return false
 	}
 
-	slots := p.s.concurrency
+	slots, taken := p.s.concurrency, p.active-p.tests
 	if !d.Owner.Livemode {
-		if slots = max(slots/2, 1); p.tests >= slots {
+		if slots, taken = max(slots/2, 1), p.tests; taken >= slots {
 			return false
 		}
 	}
 
-	return p.owners[d.Owner] < max(slots/(p.accounts(d.Owner)+1), 1)
+	// While most are free, nobody has to share.
+	return taken < slots*3/4 && p.active < p.s.concurrency*3/4 && p.owners[d.Owner] < max(slots/4, 1) || p.owners[d.Owner] < max(slots/(p.accounts(d.Owner)+1), 1)
 }
 
 // accounts counts the accounts of an owner's mode that have or want slots, the owner included.
@@ -76,8 +77,8 @@ func (p *pool) adapt(r result) {
 
 		return
 	case took > slowAnswer:
-		limit = max(limit/2, 1)
-	case len(p.waiting[endpointID]) > 0 || limit < p.s.perEndpoint:
+		limit = max(limit/2, p.s.perEndpoint)
+	case p.busy[endpointID]+1 >= limit:
 		limit = min(limit+1, p.s.maxEndpoint)
 	}
 

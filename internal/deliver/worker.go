@@ -180,7 +180,7 @@ func (p *pool) claim(ctx context.Context, free int) (due []webhook.Delivery, err
 		// A new claimant for every claim: what this process has in flight counts as claimed by another.
 		claimant := p.s.process + "/" + p.s.ids.Next()
 
-		due, err = tx.ClaimDeliveries(ctx, claimant, now, now.Add(claimFor), free, p.s.maxEndpoint)
+		due, err = tx.ClaimDeliveries(ctx, claimant, now, now.Add(claimFor), free, p.s.perEndpoint)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -104,6 +105,7 @@ func (t tx) Lease(_ context.Context, n string) (lease.Lease, bool, error) {
 	l, ok := t.leases[n]
 	return l, ok, nil
 }
+
 // loseHeartbeats ends the sessions of all processes, as their peers do when they stand still.
 func (d *db) loseHeartbeats() {
 	for name, row := range d.leases {
