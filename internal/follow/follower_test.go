@@ -591,6 +591,8 @@ func TestAnyHistoryEndsAsTheChain(t *testing.T) {
 			case 4:
 				c.Lag(uint64(rapid.IntRange(0, 3).Draw(t, "lag")))
 			case 5:
+				d.loseHeartbeats()
+
 				fs = []*follow.Follower{newFollower(t, c, d, "a")} // the process starts again
 			case 6:
 				_, _ = fs[0].Step(context.Background())

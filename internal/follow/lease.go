@@ -45,6 +45,9 @@ func (f *Follower) holdLease(ctx context.Context) (bool, error) {
 		return err
 	})
 	if err != nil {
+		f.Heartbeat.Abandon(f.name, owner)
+		f.lease = lease.Lease{}
+
 		return false, fmt.Errorf("taking the lease of %s: %w", f.network.Slug, err)
 	}
 

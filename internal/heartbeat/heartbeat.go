@@ -100,7 +100,7 @@ func (h *Heartbeat) Owner(ctx context.Context) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	if err := h.beatIfDue(ctx); err != nil {
+	if err := h.beatAndRelease(ctx); err != nil {
 		return "", err
 	}
 
@@ -120,6 +120,10 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
+	return h.beatAndRelease(ctx)
+}
+
+func (h *Heartbeat) beatAndRelease(ctx context.Context) error {
 	if err := h.beatIfDue(ctx); err != nil {
 		return err
 	}
@@ -133,6 +137,14 @@ func (h *Heartbeat) Beat(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// Abandon frees, at the next beats, what a turn may have taken in a transaction whose outcome is unknown.
+func (h *Heartbeat) Abandon(name, owner string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	h.abandoned = append(h.abandoned, lease.Lease{Name: name, Owner: owner})
 }
 
 // Release frees the lease of a turn that ended. What fails is repeated by later beats.
@@ -157,7 +169,17 @@ const releaseLimit = 5 * time.Second
 
 func (h *Heartbeat) release(ctx context.Context, held lease.Lease) error {
 	err := h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) error {
-		return lease.Release(ctx, tx, held)
+		row := held
+		if row.Fence == 0 { // the fence of an abandoned turn is not known; its owner is
+			stored, _, err := tx.Lease(ctx, row.Name)
+			if err != nil {
+				return err
+			}
+
+			row.Fence = stored.Fence
+		}
+
+		return lease.Release(ctx, tx, row)
 	})
 	if err != nil {
 		return fmt.Errorf("releasing the lease of %s: %w", held.Name, err)

@@ -111,8 +111,13 @@ func (o *Manager) workWallet(
 		d.lease, taken, err = lease.Take(ctx, tx, name, owner, o.now())
 		return err
 	})
-	if err != nil || !taken {
+	if err != nil {
+		o.config.Heartbeat.Abandon(name, owner)
 		return false, err
+	}
+
+	if !taken {
+		return false, nil
 	}
 
 	defer func() { err = d.release(ctx, err) }() // also while a panic passes through
