@@ -125,6 +125,9 @@ type Config struct {
 	// KeepEvents is how long events and deliveries are kept. Defaults to 30 days.
 	KeepEvents time.Duration
 
+	// Webhooks says how many webhooks this process sends at once, and how long it waits for answers.
+	Webhooks webhook.Policy
+
 	// Process names this process in leases and wake-ups; unique among all processes over one store,
 	// at most 200 bytes. Defaults to a random name.
 	Process string
@@ -208,7 +211,7 @@ func (e *Engine) Run(ctx context.Context) error {
 // Step does one bounded batch of each kind of work, one after the other, and reports whether any found
 // something to do. It is what Run repeats, for a host that schedules the work itself. A kind that fails does
 // not hold up the others; their errors are joined. The leases of the networks stay with this process until
-// they expire.
+// it no longer calls Step.
 //
 // Errors: fault.State while another Run or Step of this engine is running.
 func (e *Engine) Step(ctx context.Context) (did bool, err error) {

@@ -11,7 +11,9 @@ type Follower struct {
 	// LastError is the last error and LastErrorAt its time; both are empty after a success.
 	LastError   string
 	LastErrorAt time.Time
-	// LastReadAt is when the node last answered every request of a step.
+	// FailingSince is when the errors began that have not been followed by a success.
+	FailingSince time.Time
+	// LastReadAt is when this process's node last answered every request of a step.
 	LastReadAt time.Time
 	// Unreadable names the first asset and address whose balance the token's contract did not answer for when
 	// balances were last compared, and counts the others; empty when all were read. Payments of the other

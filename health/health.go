@@ -48,10 +48,32 @@ type Report struct {
 	Networks []Network
 	// Wallets are those that are frozen or do not send; empty when all is well.
 	Wallets []Wallet
+	// Checks are the kinds of work of this process, by name.
+	Checks []Check
+	// Processes are the other processes, by name.
+	Processes []Process
+	// ClockSkew is how far this process's clock is ahead of the store's; 0 where that is not measured.
+	ClockSkew time.Duration
 }
 
-// OK reports whether every network is read, and none is stopped or stale.
+// NeedsPerson reports whether a wallet waits for a person. Everybody else's work goes on, so OK may still be true.
+func (h Report) NeedsPerson() bool { return len(h.Wallets) > 0 }
+
+// OK reports whether the service works: every network is read and has blocks, all work succeeds in time, and no process is
+// lost. A wallet that is frozen does not count: see NeedsPerson.
 func (h Report) OK() bool {
+	for _, c := range h.Checks {
+		if c.Error != "" {
+			return false
+		}
+	}
+
+	for _, p := range h.Processes {
+		if p.Lost {
+			return false
+		}
+	}
+
 	for _, n := range h.Networks {
 		if n.Stopped != "" || n.Stale || n.Follower.LastError != "" {
 			return false

@@ -37,6 +37,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
@@ -88,6 +89,20 @@ type Store interface {
 	// Close waits for running transactions and releases what the store opened itself, and nothing that the
 	// host passed in.
 	Close() error
+}
+
+// Clock is a store with a clock that all processes share. Engine.Health then shows how far the process's own
+// clock differs, and nothing is signed while it differs by more than 5 minutes.
+type Clock interface {
+	// Time returns the store's current time.
+	Time(ctx context.Context) (time.Time, error)
+}
+
+// Prober is a store that can find that its database was changed or went away under the process.
+type Prober interface {
+	// Probe fails with fault.Unavailable, as all later uses of the store do until a Probe succeeds, when the
+	// schema has another version or the database is gone.
+	Probe(ctx context.Context) error
 }
 
 // Waker notifies all processes of one service of new work. Notifications are hints, sent after a

@@ -70,7 +70,6 @@ func (f *followed) restart(d chain.Driver) {
 		Addresses: func(context.Context, time.Time) ([]chain.Address, error) {
 			return slices.Clone(f.addresses), nil
 		},
-		LeaseFor: time.Hour,
 	})
 	must(f.t, err)
 }

@@ -58,9 +58,15 @@ func (s *Deliverer) post(
 	limited, cancel := context.WithTimeout(httptrace.WithClientTrace(ctx, seen.trace()), s.timeout)
 	defer cancel()
 
+	late := time.AfterFunc(s.headers, cancel)
+
 	response, err := s.send(limited, e.URL, header, ev.Envelope)
+	if !late.Stop() && err != nil && ctx.Err() == nil {
+		err = context.DeadlineExceeded // the headers were late
+	}
+
 	if err == nil {
-		raw, readErr := io.ReadAll(io.LimitReader(response.Body, readLimit))
+		raw, readErr := s.readBody(response.Body, cancel)
 		response.Body.Close()
 		a.attempt.HTTPStatus = response.StatusCode
 		kept := &webhook.AttemptResponse{Headers: keptHeaders(response.Header)}
@@ -84,6 +90,30 @@ func (s *Deliverer) post(
 	}
 
 	return a, ctx.Err() == nil || a.attempt.HTTPStatus != 0
+}
+
+// readBody reads up to readLimit bytes, until the body takes too long or stands still.
+func (s *Deliverer) readBody(body io.Reader, cancel context.CancelFunc) ([]byte, error) {
+	whole, idle := time.AfterFunc(s.body, cancel), time.AfterFunc(s.idle, cancel)
+	defer whole.Stop()
+	defer idle.Stop()
+
+	return io.ReadAll(io.LimitReader(moving{body, func() { idle.Reset(s.idle) }}, readLimit))
+}
+
+// moving calls moved after every read that returned bytes.
+type moving struct {
+	io.Reader
+	moved func()
+}
+
+func (m moving) Read(b []byte) (int, error) {
+	n, err := m.Reader.Read(b)
+	if n > 0 {
+		m.moved()
+	}
+
+	return n, err
 }
 
 func (s *Deliverer) send(

@@ -29,12 +29,10 @@ type Config struct {
 	// Process names this process in claims. Defaults to "webhook".
 	Process string
 
-	// Concurrency is how many deliveries are in flight at once, in this process. Defaults to 256.
-	Concurrency int
+	webhook.Policy
 
-	// PerEndpoint is how many of them go to one endpoint. An endpoint whose last attempt failed gets one.
-	// Defaults to 4.
-	PerEndpoint int
+	// Claimed is notified of every claim and of its error; may be nil.
+	Claimed func(err error)
 
 	// Poll is how often Run looks for deliveries that became due. Defaults to 1 s.
 	Poll time.Duration
@@ -62,6 +60,11 @@ type Deliverer struct {
 	process     string
 	concurrency int
 	perEndpoint int
+	maxEndpoint int
+	headers     time.Duration
+	body        time.Duration
+	idle        time.Duration
+	claimed     func(err error)
 	poll        time.Duration
 	retention   time.Duration
 	now         func() time.Time
@@ -81,6 +84,9 @@ func New(c Config) *Deliverer {
 		process:     c.Process,
 		concurrency: positive(c.Concurrency, 256),
 		perEndpoint: positive(c.PerEndpoint, 4),
+		body:        positive(c.BodyTimeout, 5*time.Second),
+		idle:        positive(c.IdleTimeout, 2*time.Second),
+		claimed:     c.Claimed,
 		poll:        positive(c.Poll, time.Second),
 		retention:   positive(c.Retention, 30*24*time.Hour),
 		now:         c.Now,
@@ -91,6 +97,17 @@ func New(c Config) *Deliverer {
 
 	if c.HTTP.Timeout > 0 {
 		d.timeout = min(c.HTTP.Timeout, DefaultTimeout)
+	}
+
+	if c.Policy.Timeout > 0 {
+		d.timeout = min(c.Policy.Timeout, d.timeout)
+	}
+
+	d.headers = min(positive(c.HeaderTimeout, d.timeout), d.timeout)
+	d.maxEndpoint = max(positive(c.MaxPerEndpoint, 32), d.perEndpoint)
+
+	if d.claimed == nil {
+		d.claimed = func(error) {}
 	}
 
 	if d.process == "" {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -25,8 +26,16 @@ type pool struct {
 	stored  chan []result // from the storer back
 	running sync.WaitGroup
 
-	active int            // slots taken
-	busy   map[string]int // slots taken, by endpoint
+	active int                 // slots taken
+	busy   map[string]int      // slots taken, by endpoint
+	owners map[event.Owner]int // slots taken, by account and mode
+	tests  int                 // slots taken in test mode
+	// limits are the slots of endpoints that answered, where they are not Policy.PerEndpoint.
+	limits map[string]int
+	// turns are the endpoints of waiting, in the order in which they get slots.
+	turns []string
+	// queued counts waiting deliveries by account and mode.
+	queued map[event.Owner]int
 	// waiting are the claimed deliveries, by endpoint, that found its slots taken.
 	waiting map[string][]webhook.Delivery
 	// unsent are claimed deliveries that are not sent under their claims. They are stored with the
@@ -45,6 +54,9 @@ func newPool(ctx context.Context, s *Deliverer) *pool {
 		results:    make(chan result, s.concurrency),
 		stored:     make(chan []result, s.concurrency),
 		busy:       make(map[string]int),
+		owners:     make(map[event.Owner]int),
+		limits:     make(map[string]int),
+		queued:     make(map[event.Owner]int),
 		waiting:    make(map[string][]webhook.Delivery),
 		backingOff: make(map[string]bool),
 	}
@@ -52,21 +64,6 @@ func newPool(ctx context.Context, s *Deliverer) *pool {
 	p.running.Go(p.storeAll)
 
 	return p
-}
-
-// mayStart reports whether an endpoint has a free slot.
-func (p *pool) mayStart(endpointID string) bool {
-	if p.backingOff[endpointID] {
-		return p.busy[endpointID] == 0
-	}
-
-	return p.busy[endpointID] < p.s.perEndpoint
-}
-
-// take takes a slot for a delivery to an endpoint.
-func (p *pool) take(endpointID string) {
-	p.active++
-	p.busy[endpointID]++
 }
 
 // start sends deliveries that have taken their slots.
@@ -84,41 +81,15 @@ func (p *pool) start(ds []webhook.Delivery) {
 
 // free gives the slots of stored results to waiting deliveries and reports whether slots remain free.
 func (p *pool) free(stored []result) (left bool) {
-	var starting []webhook.Delivery
-
 	for _, r := range stored {
-		endpointID := r.claimed.EndpointID
-
-		p.active--
-		if p.busy[endpointID]--; p.busy[endpointID] == 0 {
-			delete(p.busy, endpointID)
-		}
+		p.giveBack(r.claimed)
 
 		if r.kind == tried {
-			if r.attempt.Succeeded() {
-				delete(p.backingOff, endpointID)
-			} else {
-				p.backingOff[endpointID] = true
-			}
-		}
-
-		for p.active < p.s.concurrency && len(p.waiting[endpointID]) > 0 && p.mayStart(endpointID) {
-			next := p.waiting[endpointID][0]
-			if p.waiting[endpointID] = p.waiting[endpointID][1:]; len(p.waiting[endpointID]) == 0 {
-				delete(p.waiting, endpointID)
-			}
-
-			if next.ClaimedUntil.Sub(p.s.now()) < p.s.timeout+claimMargin {
-				p.unsent = append(p.unsent, result{claimed: next, kind: givenBack})
-				continue
-			}
-
-			p.take(endpointID)
-
-			starting = append(starting, next)
+			p.adapt(r)
 		}
 	}
 
+	starting := p.refill()
 	p.start(starting)
 
 	return len(starting) < len(stored)
@@ -134,11 +105,12 @@ func (p *pool) close() {
 	}
 
 	clear(p.waiting)
+	p.turns = nil
 
 	for len(p.unsent) > 0 {
 		select { // the storer may be waiting for us
 		case p.results <- p.unsent[0]:
-			p.take(p.unsent[0].claimed.EndpointID)
+			p.take(p.unsent[0].claimed)
 			p.unsent = p.unsent[1:]
 		case stored := <-p.stored:
 			p.free(stored)

@@ -59,6 +59,10 @@ func (s *Deliverer) Run(ctx context.Context) error {
 		claimed, full, err := p.fill(ctx)
 		wait := s.poll
 
+		if ctx.Err() == nil {
+			s.claimed(err)
+		}
+
 		if err == nil {
 			pause = 0
 		} else {
@@ -119,6 +123,8 @@ func (s *Deliverer) Step(ctx context.Context) (did bool, err error) {
 	p := newPool(ctx, s)
 
 	claimed, _, err := p.fill(ctx)
+	s.claimed(err)
+
 	for p.active > 0 && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -191,11 +197,11 @@ func (p *pool) dispatch(due []webhook.Delivery) {
 
 	for _, d := range due {
 		switch {
-		case p.mayStart(d.EndpointID):
-			p.take(d.EndpointID)
+		case p.mayStart(d):
+			p.take(d)
 			starting = append(starting, d)
-		case len(p.waiting[d.EndpointID]) < waitingShare*p.s.perEndpoint:
-			p.waiting[d.EndpointID] = append(p.waiting[d.EndpointID], d)
+		case len(p.waiting[d.EndpointID]) < waitingShare*p.limitOf(d.EndpointID):
+			p.enqueue(d)
 		default:
 			wait := busyPutOff
 			if p.backingOff[d.EndpointID] {

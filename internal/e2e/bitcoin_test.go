@@ -186,7 +186,12 @@ func (s *bitcoinStage) hold() (release func()) {
 
 	eventually(s.t, "the wallet's lease", func() (taken bool, state string) {
 		must(s.t, s.engine.Update(s.t.Context(), func(ctx context.Context, tx payments.Tx) (err error) {
-			held, taken, err = lease.Take(ctx, tx, name, "the test", time.Now(), patience)
+			beat := lease.Lease{Name: "process/test", Owner: "test", Fence: 1}
+			if err := tx.PutLease(ctx, beat); err != nil {
+				return err
+			}
+
+			held, taken, err = lease.Take(ctx, tx, name, lease.Owner(beat.Name, beat.Owner, "hold"), time.Now())
 			return err
 		}))
 

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/limits"
 	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // Config configures an Engine. payments.Config has the same fields and documents them.
@@ -41,6 +42,7 @@ type Config struct {
 	Limits        limits.Table
 	WebhookAllow  []netip.Prefix
 	KeepEvents    time.Duration
+	Webhooks      webhook.Policy
 	Process       string
 	Waker         store.Waker
 	Log           *slog.Logger

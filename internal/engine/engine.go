@@ -19,6 +19,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/auditor"
 	"github.com/seed-8ee7f392/payments/internal/deliver"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
 	"github.com/seed-8ee7f392/payments/internal/seal"
@@ -30,6 +31,7 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/lease"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -68,6 +70,7 @@ type Engine struct {
 	config    Config
 	ids       *id.Source
 	sealer    *seal.Sealer
+	heartbeat *heartbeat.Heartbeat
 	followers []*follow.Follower
 	bumps     []*bumpLoop // by index of followers
 	fees      map[string]chain.Address
@@ -77,6 +80,8 @@ type Engine struct {
 	epochSet bool
 
 	running sync.Mutex
+	work    workLog
+	clock   clockSkew
 	wakes   wakes
 }
 
@@ -84,11 +89,13 @@ type Engine struct {
 //
 // Errors: fault.Invalid for a configuration that cannot work; it names the field.
 func New(c Config) (*Engine, error) {
+	injected := c.Now != nil
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
 
 	e := &Engine{config: c}
+	e.clock.injected = injected
 
 	var err error
 	if e.Networks, err = chain.NewRegistry(c.Drivers...); err != nil {
@@ -114,7 +121,14 @@ func New(c Config) (*Engine, error) {
 	}
 
 	e.ids = id.New(c.Now, c.Entropy)
-	e.Rates = rate.NewCache(c.Rates, c.Now)
+	e.Rates = rate.NewCache(loggedRates{c.Rates, e}, c.Now)
+
+	e.heartbeat = heartbeat.New(heartbeat.Config{
+		DB:      view[lease.Tx]{e.config.Store, e, func(tx Tx) lease.Tx { return tx }},
+		Process: c.Process,
+		NewID:   e.ids.Next,
+		Now:     c.Now,
+	})
 
 	e.streams.engine = e
 	if err := e.assemble(fees, watchOnly); err != nil {
@@ -126,7 +140,7 @@ func New(c Config) (*Engine, error) {
 			Driver:    d,
 			Handler:   blockHandler{e},
 			DB:        view[scan.Tx]{e.config.Store, e, func(tx Tx) scan.Tx { return tx }},
-			Owner:     c.Process,
+			Heartbeat: e.heartbeat,
 			Now:       c.Now,
 			Log:       c.Log,
 			Addresses: e.Ingester.AddressesOf(d.Network().Slug),

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 )
 
 // How often each kind of work is looked for when nobody wakes it. Wake-ups are hints; this is the truth.
@@ -23,6 +23,8 @@ const (
 	paceWorkers = time.Second
 	paceBalance = 15 * time.Second
 	pacePrune   = time.Minute
+	paceStore   = 15 * time.Second
+	paceClock   = 15 * time.Second
 	minPace     = 100 * time.Millisecond
 	maxPace     = 15 * time.Second
 )
@@ -46,6 +48,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer e.running.Unlock()
 
 	defer e.Transactions.Begin()()
+	defer e.work.run()()
 
 	if err := e.awaitEpoch(ctx); err != nil {
 		return nil // the context ended
@@ -82,17 +85,32 @@ func (e *Engine) Run(ctx context.Context) error {
 	for _, f := range e.followers {
 		if err := f.Release(done); err != nil {
 			e.config.Log.WarnContext(
-				done, "a lease could not be given back; another process waits for its deadline",
+				done, "a lease could not be given back; another process waits until it is free",
 				"error", err,
 			)
 		}
+	}
+
+	if err := e.heartbeat.Stop(done); err != nil {
+		e.config.Log.WarnContext(
+			done, "the heartbeat could not be given up; other processes wait until it stood still",
+			"error", err,
+		)
 	}
 
 	return nil
 }
 
 func (e *Engine) workers() []worker {
-	var all []worker
+	all := []worker{
+		{
+			"heartbeat",
+			heartbeat.Pace,
+			func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
+		},
+		{"store", paceStore, func(ctx context.Context) (bool, error) { return false, e.probeStore(ctx) }},
+		{"clock", paceClock, func(ctx context.Context) (bool, error) { return false, e.readClock(ctx) }},
+	}
 
 	for i, f := range e.followers {
 		n := f.Driver.Network()
@@ -137,7 +155,7 @@ func (e *Engine) workers() []worker {
 // Step does one bounded batch of each kind of work, one after the other, and reports whether any found
 // something to do. It is what Run repeats, for a host that schedules the work itself. A kind that fails does
 // not hold up the others; their errors are joined. The leases of the networks stay with this process until
-// they expire.
+// it no longer calls Step.
 //
 // Errors: fault.State while another Run or Step of this engine is running.
 func (e *Engine) Step(ctx context.Context) (did bool, err error) {
@@ -254,6 +272,10 @@ func (e *Engine) runStep(ctx context.Context, w worker) (did bool, err error) {
 			)
 			did, err = false, fmt.Errorf("%s panicked: %v", w.name, p)
 		}
+
+		if ctx.Err() == nil {
+			e.work.done(w.name, w.pace, e.config.Now(), err)
+		}
 	}()
 
 	return w.step(ctx)
@@ -276,57 +298,6 @@ func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 	)
 
 	return sent || answered, errors.Join(sentErr, answeredErr)
-}
-
-// Health returns the state of every network, and the wallets that do not send.
-func (e *Engine) Health(ctx context.Context) (health.Report, error) {
-	var h health.Report
-
-	for _, f := range e.followers {
-		if err := e.walletHealth(ctx, f.Driver.Network(), &h); err != nil {
-			return health.Report{}, err
-		}
-
-		slug := f.Driver.Network().Slug
-
-		c, _, err := e.config.Store.Cursor(ctx, slug)
-		if err != nil {
-			return health.Report{}, err
-		}
-
-		h.Networks = append(h.Networks, health.Network{
-			Network:  slug,
-			Height:   c.At.Height,
-			Tip:      c.Tip.Height,
-			Behind:   c.Tip.Height - min(c.Tip.Height, c.At.Height),
-			Stopped:  c.Stopped,
-			Stale:    isStaleTip(f.Driver.Network(), c.Tip, e.config.Now()),
-			ReadAt:   c.UpdatedAt,
-			Follower: f.Health(),
-		})
-
-		stuck, err := e.Transactions.StuckWallets(ctx, slug)
-		if err != nil {
-			return health.Report{}, err
-		}
-
-		h.Wallets = append(h.Wallets, stuck...)
-	}
-
-	return h, nil
-}
-
-// staleBlocks and staleFor are the block times, and the least time, after which a newest block is stale. On
-// Bitcoin one block in 65 million takes that long.
-const (
-	staleBlocks = 18
-	staleFor    = time.Hour
-)
-
-// isStaleTip reports whether the newest block of a live network is stale; see health.Network.
-func isStaleTip(n chain.Network, tip chain.Ref, now time.Time) bool {
-	return n.Livemode && n.BlockTime > 0 && !tip.Time.IsZero() &&
-		now.Sub(tip.Time) > max(staleBlocks*n.BlockTime, staleFor)
 }
 
 // Resume restarts a stopped network, after a person looked into the reason that Health names. What the node

@@ -85,10 +85,11 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 		IDs:       e.ids,
 		Now:       e.config.Now,
 		Log:       e.config.Log,
-		Process:   e.config.Process,
+		Heartbeat: e.heartbeat,
 		WatchOnly: watchOnly,
 		Foreign:   e.config.Foreign,
 		Epoch:     e.config.Epoch,
+		MaySign:   e.maySign,
 
 		ReplaceAfter: e.config.ReplaceAfter,
 	})
@@ -104,7 +105,7 @@ func (e *Engine) newSweeper(fees map[string]chain.Address) *sweep.Sweeper {
 		IDs:          e.ids,
 		Now:          e.config.Now,
 		Log:          e.config.Log,
-		Process:      e.config.Process,
+		Heartbeat:    e.heartbeat,
 	})
 }
 
@@ -129,11 +130,15 @@ func (e *Engine) newDeliverer() *deliver.Deliverer {
 		IDs:       e.ids,
 		Seal:      e.sealer,
 		HTTP:      deliver.HTTP{Allow: e.config.WebhookAllow},
+		Policy:    e.config.Webhooks,
 		Process:   e.config.Process,
 		Retention: e.config.KeepEvents,
-		Now:       e.config.Now,
+		Now:       e.storeNow,
 		Entropy:   e.config.Entropy,
 		Log:       e.config.Log,
+		Claimed: func(err error) {
+			e.work.done("webhooks", paceWorkers, e.config.Now(), err)
+		},
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
@@ -33,7 +34,9 @@ type Config struct {
 	Handler BlockHandler
 	// DB stores the cursor, the ranges and the lease.
 	DB scan.DB
-	// Owner names this process in leases; unique among all processes over one store.
+	// Heartbeat owns the lease. Defaults to one of its own, which beats at every Step.
+	Heartbeat *heartbeat.Heartbeat
+	// Owner names this process in the default of Heartbeat.
 	Owner string
 	// Now returns the current time.
 	Now func() time.Time
@@ -42,8 +45,6 @@ type Config struct {
 
 	// BatchBlocks is how many blocks one batch holds at most. Defaults to 50.
 	BatchBlocks uint64
-	// LeaseFor is how long a lease lasts. Defaults to 30 seconds.
-	LeaseFor time.Duration
 	// StartHeight is the first height read of a network without a cursor. Defaults to 0, the tip.
 	StartHeight uint64
 }
@@ -59,6 +60,8 @@ type Follower struct {
 
 	mu       sync.Mutex
 	lease    lease.Lease
+	checked  time.Time // when the lease was last read
+	yielded  bool      // the lease was given up: the node has to answer before it is taken again
 	poolSeen uint64
 	reread   reread
 	polling  polling
@@ -89,8 +92,8 @@ func New(c Config) (*Follower, error) {
 		c.BatchBlocks = 50
 	}
 
-	if c.LeaseFor == 0 {
-		c.LeaseFor = 30 * time.Second
+	if c.Heartbeat == nil {
+		c.Heartbeat = heartbeat.New(heartbeat.Config{DB: heartbeat.Over(c.DB.Update), Process: c.Owner, Now: c.Now})
 	}
 
 	partial, _ := c.Driver.(chain.AddressPoller)
@@ -127,7 +130,8 @@ func (f *Follower) SetUnreadable(what string) {
 
 // Step reads one batch, if there is one, and has the block handler store it. did reports that something was
 // stored and that more may be waiting. A stopped network returns fault.Stopped until Resume; a network that
-// another process follows returns false and no error.
+// another process follows returns false and no error. After any other error the lease is given up, so that a
+// process whose node answers may follow the network at once.
 func (f *Follower) Step(ctx context.Context) (did bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,13 +139,19 @@ func (f *Follower) Step(ctx context.Context) (did bool, err error) {
 	did, err = f.readAndStore(ctx)
 	switch {
 	case err == nil:
-		f.health.LastError, f.health.LastErrorAt = "", time.Time{}
-		f.health.LastReadAt = f.Now()
+		f.health.LastError, f.health.LastErrorAt, f.health.FailingSince = "", time.Time{}, time.Time{}
 	case errors.Is(err, fault.LeaseLost):
 		f.lease, f.health.Following = lease.Lease{}, false
 		return false, nil
 	default:
+		if f.health.LastError == "" {
+			f.health.FailingSince = f.Now()
+		}
+
 		f.health.LastError, f.health.LastErrorAt = err.Error(), f.Now()
+		if !errors.Is(err, fault.Stopped) && ctx.Err() == nil {
+			f.yield(ctx)
+		}
 	}
 
 	return did, err
@@ -176,6 +186,8 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
+	f.health.LastReadAt = f.Now()
 
 	if batch == nil {
 		return f.backfill(ctx)

@@ -3,17 +3,36 @@ package follow
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-// holdLease takes or prolongs the lease, and reports whether this process holds it. It writes only when half
-// of the lease is over.
+// rereadLease is how long a lease that was read is taken to be still ours. Every write checks it anyway.
+const rereadLease = heartbeat.LeaseFor / 2
+
+// holdLease takes the lease, or reads it again, and reports whether this process holds it.
 func (f *Follower) holdLease(ctx context.Context) (bool, error) {
+	if f.yielded {
+		if _, err := f.Driver.Head(ctx); err != nil {
+			return false, fmt.Errorf("asking %s for its tip: %w", f.network.Slug, err)
+		}
+	}
+
+	owner, err := f.Heartbeat.Owner(ctx)
+	if err != nil {
+		return false, err
+	}
+
 	now := f.Now()
-	if f.lease.Owner == f.Owner && f.lease.ExpiresAt.Sub(now) > f.LeaseFor/2 {
-		return true, nil
+	if f.lease.Owner != "" && f.Heartbeat.Holds(f.lease.Owner) {
+		if since := now.Sub(f.checked); since >= 0 && since < rereadLease {
+			return true, nil
+		}
+
+		owner = f.lease.Owner
 	}
 
 	var (
@@ -21,11 +40,14 @@ func (f *Follower) holdLease(ctx context.Context) (bool, error) {
 		ok    bool
 	)
 
-	err := f.DB.Update(ctx, func(ctx context.Context, tx scan.Tx) (err error) {
-		taken, ok, err = lease.Take(ctx, tx, f.name, f.Owner, now, f.LeaseFor)
+	err = f.DB.Update(ctx, func(ctx context.Context, tx scan.Tx) (err error) {
+		taken, ok, err = lease.Take(ctx, tx, f.name, owner, now)
 		return err
 	})
 	if err != nil {
+		f.Heartbeat.Abandon(f.name, owner)
+		f.lease = lease.Lease{}
+
 		return false, fmt.Errorf("taking the lease of %s: %w", f.network.Slug, err)
 	}
 
@@ -33,9 +55,18 @@ func (f *Follower) holdLease(ctx context.Context) (bool, error) {
 		taken = lease.Lease{}
 	}
 
-	f.lease, f.health.Following = taken, ok
+	f.lease, f.checked, f.health.Following, f.yielded = taken, now, ok, false
 
 	return ok, nil
+}
+
+// yield gives the lease up until the node answers again.
+func (f *Follower) yield(ctx context.Context) {
+	f.yielded = true
+
+	if err := f.release(ctx); err != nil {
+		f.Log.WarnContext(ctx, "a lease could not be given up", "network", f.network.Slug, "error", err)
+	}
 }
 
 // Release frees the lease, so that another process may follow the network at once.
@@ -43,14 +74,16 @@ func (f *Follower) Release(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
+	return f.release(ctx)
+}
+
+func (f *Follower) release(ctx context.Context) error {
 	if f.lease.Owner == "" {
 		return nil
 	}
 
 	freed := f.lease
-	f.lease, f.health.Following = lease.Lease{}, false
+	f.lease, f.checked, f.health.Following = lease.Lease{}, time.Time{}, false
 
-	return f.DB.Update(ctx, func(ctx context.Context, tx scan.Tx) error {
-		return lease.Release(ctx, tx, freed)
-	})
+	return f.Heartbeat.Release(ctx, freed)
 }

@@ -102,7 +102,6 @@ func (p *polled) follow(t interface{ Fatal(...any) }, d *db) *follow.Follower {
 		Log:         quiet(),
 		StartHeight: 1,
 		Addresses:   p.addresses,
-		LeaseFor:    time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -328,6 +327,7 @@ func TestAnyPolledHistoryEndsAsTheChain(t *testing.T) {
 			case 4:
 				p.c.Lag(uint64(rapid.IntRange(0, 3).Draw(t, "lag")))
 			case 5:
+				d.loseHeartbeats()
 				f = p.follow(t, d) // the process starts again
 			case 6:
 				_, _ = f.Step(context.Background())

@@ -74,7 +74,7 @@ var leases = newTable("leases", "lease", 1, nil, cols[lease.Lease](
 	str("name", func(l *lease.Lease) *string { return &l.Name }),
 	str("owner", func(l *lease.Lease) *string { return &l.Owner }),
 	num("fence", func(l *lease.Lease) *int64 { return &l.Fence }),
-	at("expires_at", func(l *lease.Lease) *time.Time { return &l.ExpiresAt }),
+	at("updated_at", func(l *lease.Lease) *time.Time { return &l.UpdatedAt }),
 ))
 
 func (r *reader) Account(ctx context.Context, id string) (account.Account, error) {

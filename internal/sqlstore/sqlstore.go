@@ -44,6 +44,8 @@ type Options struct {
 	Single bool
 	// Close releases what the store opened; may be nil.
 	Close func() error
+	// Probe checks that the database is still there; may be nil.
+	Probe func() error
 	// Wait waits before Update retries a closure, and returns early with the context's error. Defaults to
 	// a timer.
 	Wait func(ctx context.Context, d time.Duration) error
@@ -234,6 +236,14 @@ func (s *Store) explain(ctx context.Context, err error, doing string) error {
 	return Explain(s.dialect.Explain, err, doing)
 }
 
+// Probe checks the schema's version again, and what Options.Probe checks. While it fails, so does every use of
+// the store.
+func (s *Store) Probe(ctx context.Context) error {
+	s.fits.Store(false)
+
+	return s.ready(ctx)
+}
+
 // ready checks that the store is open and, until it succeeds once, that the database's schema is the expected
 // version.
 func (s *Store) ready(ctx context.Context) error {
@@ -243,6 +253,12 @@ func (s *Store) ready(ctx context.Context) error {
 
 	if s.fits.Load() || s.dialect.SchemaVersion == nil {
 		return ctx.Err()
+	}
+
+	if s.options.Probe != nil {
+		if err := s.options.Probe(); err != nil {
+			return err
+		}
 	}
 
 	have, err := s.dialect.SchemaVersion(ctx, s.options.Read)

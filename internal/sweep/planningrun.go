@@ -51,17 +51,16 @@ func (s *Sweeper) Step(ctx context.Context, network string) (did bool, err error
 		return false, err
 	}
 
+	defer func() { // also while a panic passes through
+		if releaseErr := s.config.Heartbeat.Release(ctx, run.lease); err == nil {
+			err = releaseErr
+		}
+	}()
+
 	err = run.plan(ctx, next, due)
 	if errors.Is(err, fault.LeaseLost) {
 		s.config.Log.WarnContext(ctx, "another process took over planning", "network", network)
 		return true, nil
-	}
-
-	releaseErr := s.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) error {
-		return lease.Release(ctx, tx, run.lease)
-	})
-	if err == nil {
-		err = releaseErr
 	}
 
 	return true, err
@@ -115,15 +114,20 @@ type planningRun struct {
 // acquireLease takes the network's planning lease. Its owner is this run, not the process: two runs of one
 // process exclude each other too.
 func (p *planningRun) acquireLease(ctx context.Context) (acquired bool, err error) {
-	owner := p.config.Process + "/" + p.config.IDs.Next()
+	owner, err := p.config.Heartbeat.Owner(ctx)
+	if err != nil {
+		return false, err
+	}
 
 	err = p.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
-		p.lease, acquired, err = lease.Take(
-			ctx, tx, "settle/"+p.network.Slug, owner, p.now(), p.config.LeaseFor,
-		)
+		p.lease, acquired, err = lease.Take(ctx, tx, "settle/"+p.network.Slug, owner, p.now())
 
 		return err
 	})
+
+	if err != nil {
+		p.config.Heartbeat.Abandon("settle/"+p.network.Slug, owner)
+	}
 
 	return acquired, err
 }
@@ -232,10 +236,10 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
-// update runs a closure in a transaction that prolongs the lease.
+// update runs a closure in a transaction that checks the lease.
 func (p *planningRun) update(ctx context.Context, f func(ctx context.Context, tx settlement.Tx) error) error {
 	err := p.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) error {
-		if err := lease.Prolong(ctx, tx, p.lease, p.now().Add(p.config.LeaseFor)); err != nil {
+		if err := lease.Check(ctx, tx, p.lease); err != nil {
 			return err
 		}
 

@@ -15,12 +15,13 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// Config is what a Sweeper needs. DB, Registry, IDs, Outbox and Process are required.
+// Config is what a Sweeper needs. DB, Registry, IDs and Outbox are required.
 type Config struct {
 	DB       settlement.DB
 	Registry *chain.Registry
@@ -30,7 +31,7 @@ type Config struct {
 	Now func() time.Time
 	// Log defaults to slog.Default().
 	Log *slog.Logger
-	// Process names this process in leases, for people.
+	// Process names this process in the default of Heartbeat.
 	Process string
 	// FeeAddresses receive the platform fee, by network slug. On a network without one the fee is
 	// carried until there is one.
@@ -41,8 +42,8 @@ type Config struct {
 	// SignWithin is how long a release transaction may wait for its signature before it is given up
 	// and the release planned again. Defaults to 30 minutes.
 	SignWithin time.Duration
-	// LeaseFor is how long a network's planning stays taken after its process crashed. Defaults to 1 minute.
-	LeaseFor time.Duration
+	// Heartbeat owns the leases. Defaults to one of its own, which beats whenever it is asked for an owner.
+	Heartbeat *heartbeat.Heartbeat
 }
 
 // Sweeper releases settlements. It is safe for concurrent use, by any number of processes over one store.
@@ -67,8 +68,13 @@ func New(c Config) *Sweeper {
 		c.SignWithin = 30 * time.Minute
 	}
 
-	if c.LeaseFor <= 0 {
-		c.LeaseFor = time.Minute
+	if c.Heartbeat == nil {
+		c.Heartbeat = heartbeat.New(heartbeat.Config{
+			DB:      heartbeat.Over(c.DB.Update),
+			Process: c.Process,
+			NewID:   c.IDs.Next,
+			Now:     c.Now,
+		})
 	}
 
 	return &Sweeper{config: c, db: c.DB, registry: c.Registry, outbox: c.Outbox}

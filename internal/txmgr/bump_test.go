@@ -667,7 +667,9 @@ func TestBumpSurvivesCrashAtEveryStep(t *testing.T) {
 					booted := p.index.processes
 					p.index.process.Arm(at, after)
 					p.wait(time.Hour)
-					p.wait(2 * time.Minute) // the lease of a dead process runs out
+					for range 6 { // the heartbeat of a dead process stands still
+						p.wait(20 * time.Second)
+					}
 
 					if replaced {
 						p.displace()

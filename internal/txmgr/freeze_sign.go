@@ -103,7 +103,7 @@ func (d *walletWorker) outcomeWaits(ctx context.Context, t wallet.Transaction) (
 	return d.unread(ctx)
 }
 
-// unread reports whether the network is stopped, or not read up to its tip.
+// unread reports whether the network is stopped, or not read up to its tip, or this process's clock is wrong.
 func (d *walletWorker) unread(ctx context.Context) (bool, error) {
 	c, followed, err := d.db.Cursor(ctx, d.network.Slug)
 	if err != nil {
@@ -116,6 +116,10 @@ func (d *walletWorker) unread(ctx context.Context) (bool, error) {
 	}
 
 	if followed && (c.Stopped != "" || c.At.Height+lag < c.Tip.Height) {
+		return true, nil
+	}
+
+	if !d.config.MaySign() {
 		return true, nil
 	}
 

@@ -261,6 +261,19 @@ func (w *harness) boot(process string) *txmgr.Manager {
 	)
 }
 
+// outlast has a process work until it takes over from one that stands still.
+func (w *harness) outlast(other *txmgr.Manager) error {
+	for range 10 {
+		w.now = w.now.Add(10 * time.Second)
+
+		if did, err := other.Step(w.t.Context(), network); did || err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
 // spy is the network as the outbox sees it. Nothing may be handed over whose bytes, hash and nonce
 // are not stored.
 type spy struct {

@@ -520,9 +520,7 @@ func TestOneOwnerPerWallet(t *testing.T) {
 			t.Errorf("two processes worked on one wallet: %s", got.State)
 		}
 
-		w.now = w.now.Add(2 * time.Minute) // the lease runs out
-
-		_, err := other.Step(t.Context(), network)
+		err := w.outlast(other)
 		if got := w.get(p.ID); got.State != wallet.Broadcast {
 			t.Errorf("the other process made it %s", got.State)
 		}
@@ -549,10 +547,7 @@ func TestSignatureOfALostLeaseIsThrownAway(t *testing.T) {
 			return errors.New("the HSM is away")
 		}
 
-		w.now = w.now.Add(2 * time.Minute)
-		_, err := other.Step(t.Context(), network)
-
-		return err
+		return w.outlast(other)
 	}
 	if _, err := w.outbox.Step(t.Context(), network); err != nil {
 		t.Fatal(err)

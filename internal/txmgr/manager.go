@@ -22,10 +22,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/id"
 )
 
-// Config configures a Manager. DB, Registry, Signer, IDs and Process are required.
+// Config configures a Manager. DB, Registry, Signer and IDs are required.
 type Config struct {
 	DB       wallet.DB
 	Registry *chain.Registry
@@ -35,7 +36,7 @@ type Config struct {
 	Now func() time.Time
 	// Log defaults to slog.Default().
 	Log *slog.Logger
-	// Process names this process in leases, for operators.
+	// Process names this process in the default of Heartbeat.
 	Process string
 	// WatchOnly holds, by network slug and account index, master wallets whose keys this service does
 	// not have. They receive; a transaction that they should pay fails as signer_refused:watch_only.
@@ -44,6 +45,8 @@ type Config struct {
 	Foreign wallet.ForeignPolicy
 	// Epoch counts how often the records were replaced by older ones; see payments.Config.Epoch.
 	Epoch uint64
+	// MaySign reports whether this process's clock is right enough to sign. Defaults to always.
+	MaySign func() bool
 	// ReplaceAfter is how long signed bytes may wait for a block before bytes that pay more replace
 	// them, where the network has replacement. Defaults to 3 minutes.
 	ReplaceAfter time.Duration
@@ -53,8 +56,8 @@ type Config struct {
 	// FundsGrace is how long a payout whose wallet looks empty waits for the money before it fails as
 	// chain:insufficient_funds: the node may lag. Defaults to 10 minutes.
 	FundsGrace time.Duration
-	// LeaseFor is how long a wallet's lease lasts after its last prolongation. Defaults to 1 minute.
-	LeaseFor time.Duration
+	// Heartbeat owns the leases. Defaults to one of its own, which beats whenever it is asked for an owner.
+	Heartbeat *heartbeat.Heartbeat
 	// Batch is the maximum number of transactions in one Step. Defaults to 100.
 	Batch int
 }
@@ -90,6 +93,10 @@ func New(c Config) *Manager {
 		c.Log = slog.Default()
 	}
 
+	if c.MaySign == nil {
+		c.MaySign = func() bool { return true }
+	}
+
 	or := func(d *time.Duration, otherwise time.Duration) {
 		if *d <= 0 {
 			*d = otherwise
@@ -99,7 +106,15 @@ func New(c Config) *Manager {
 	or(&c.ReplaceAfter, 3*time.Minute)
 	or(&c.CancelAfter, 6*time.Hour)
 	or(&c.FundsGrace, 10*time.Minute)
-	or(&c.LeaseFor, time.Minute)
+
+	if c.Heartbeat == nil {
+		c.Heartbeat = heartbeat.New(heartbeat.Config{
+			DB:      heartbeat.Over(c.DB.Update),
+			Process: c.Process,
+			NewID:   c.IDs.Next,
+			Now:     c.Now,
+		})
+	}
 
 	if c.Batch <= 0 {
 		c.Batch = 100

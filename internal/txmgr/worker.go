@@ -100,17 +100,28 @@ func (o *Manager) workWallet(
 	}
 
 	// The lease's owner is this turn, not the process: two turns of one process exclude each other too.
-	owner := o.config.Process + "/" + o.config.IDs.Next()
+	owner, err := o.config.Heartbeat.Owner(ctx)
+	if err != nil {
+		return false, err
+	}
+
 	name := "wallet/" + d.network.Slug + "/" + string(d.party.Address)
 	taken := false
 
 	err = o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) (err error) {
-		d.lease, taken, err = lease.Take(ctx, tx, name, owner, o.now(), o.config.LeaseFor)
+		d.lease, taken, err = lease.Take(ctx, tx, name, owner, o.now())
 		return err
 	})
-	if err != nil || !taken {
+	if err != nil {
+		o.config.Heartbeat.Abandon(name, owner)
 		return false, err
 	}
+
+	if !taken {
+		return false, nil
+	}
+
+	defer func() { err = d.release(ctx, err) }() // also while a panic passes through
 
 	err = d.work(ctx, due)
 	if errors.Is(err, fault.LeaseLost) {
@@ -118,18 +129,20 @@ func (o *Manager) workWallet(
 		return true, nil
 	}
 
-	releaseErr := o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		return lease.Release(ctx, tx, d.lease)
-	})
-	if err == nil {
-		err = releaseErr
-	}
-
 	if err == nil && d.moved {
 		d.refresh(ctx)
 	}
 
 	return true, err
+}
+
+// release gives the wallet's lease back. It returns err, or else why that failed.
+func (d *walletWorker) release(ctx context.Context, err error) error {
+	if releaseErr := d.config.Heartbeat.Release(ctx, d.lease); err == nil {
+		return releaseErr
+	}
+
+	return err
 }
 
 // work signs or follows each due transaction of the wallet.
@@ -192,10 +205,10 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 	return d.postponeQueued(ctx, waiting)
 }
 
-// write runs a closure in a store transaction that also prolongs the lease. It fails as storeError.
+// write runs a closure in a store transaction that also checks the lease. It fails as storeError.
 func (d *walletWorker) write(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
 	err := d.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		if err := lease.Prolong(ctx, tx, d.lease, d.now().Add(d.config.LeaseFor)); err != nil {
+		if err := lease.Check(ctx, tx, d.lease); err != nil {
 			return err
 		}
 

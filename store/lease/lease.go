@@ -1,14 +1,21 @@
-// Package lease gives work in progress an owner and a deadline.
+// Package lease gives work in progress an owner, without trusting clocks.
 //
-// A lease is a row: a name (the work), an owner (a process), a deadline and a fence number that rises when
-// the owner changes. The holder calls Check inside every transaction that stores a result. If another
-// process took over meanwhile, the transaction fails with fault.LeaseLost, and the results, signatures
-// included, are discarded. For a moment two processes may believe that they hold a lease, but only one of
-// them can write.
+// A lease is a row: a name (the work), an owner and a fence number that rises when the owner changes. The
+// holder calls Check inside every transaction that stores a result. If another process took over meanwhile,
+// the transaction fails with fault.LeaseLost, and the results, signatures included, are discarded. For a
+// moment two processes may believe that they hold a lease, but only one of them can write.
+//
+// A lease has no deadline. Its owner names the heartbeat row of a process: a lease named "process/N", whose
+// fence rises with every beat and whose owner is the session of the process that beats. A lease is held as
+// long as its owner's session owns that heartbeat. A process that stops gives its heartbeat up, and all its
+// leases are free at once. One that no longer beats loses its heartbeat to any process that saw it stand
+// still for a lease's length, by the observer's own monotonic clock (package internal/heartbeat).
 package lease
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
@@ -16,14 +23,14 @@ import (
 
 // Lease is one row.
 type Lease struct {
-	// Name identifies the work, such as "watch/sepolia" or "wallet/sepolia/0x…". Unique.
+	// Name identifies the work, such as "watch/sepolia" or "wallet/sepolia/0x…", or a heartbeat. Unique.
 	Name string
-	// Owner is the process that holds the lease; empty after Release.
+	// Owner is the Owner that holds the lease, or a heartbeat's session; empty after Release.
 	Owner string
-	// Fence rises by one whenever the owner changes; it starts at 1.
+	// Fence rises by one whenever the owner changes, and with every beat of a heartbeat; it starts at 1.
 	Fence int64
-	// ExpiresAt is the deadline: from then on any process may take the lease.
-	ExpiresAt time.Time
+	// UpdatedAt is when the row was written, by its writer's clock. Nothing is decided by it.
+	UpdatedAt time.Time
 }
 
 // Tx is the transaction that lease operations run in.
@@ -40,36 +47,65 @@ type DB interface {
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }
 
-// Take acquires or prolongs the lease of a name for owner until now+ttl. ok is false when another owner's
-// lease has not expired; l is then that lease.
+// ownerParts separates the parts of an owner.
+const ownerParts = "#"
+
+// HeartbeatName returns the name of the n-th heartbeat row, from 1.
+func HeartbeatName(n int) string { return "process/" + strconv.Itoa(n) }
+
+// Owner returns the owner of a lease: a turn of work in the session that owns a heartbeat. None of the three
+// may contain "#".
+func Owner(heartbeat, session, turn string) string {
+	return heartbeat + ownerParts + session + ownerParts + turn
+}
+
+// Take acquires the lease of a name for owner. ok is false when another owner holds it; l is then that lease.
+// at is stored as UpdatedAt.
 func Take(
 	ctx context.Context,
 	tx Tx,
 	name, owner string,
-	now time.Time,
-	ttl time.Duration,
+	at time.Time,
 ) (l Lease, ok bool, err error) {
 	l, found, err := tx.Lease(ctx, name)
-	switch {
-	case err != nil:
+	if err != nil {
 		return Lease{}, false, err
+	}
+
+	switch {
 	case !found:
 		l = Lease{Name: name, Owner: owner, Fence: 1}
 	case l.Owner == owner:
-		// Prolonged by its holder: the fence stays.
-	case l.Owner != "" && now.Before(l.ExpiresAt):
-		return l, false, nil
+		return l, true, nil
 	default:
+		held, err := isHeld(ctx, tx, l.Owner)
+		if err != nil || held {
+			return l, false, err
+		}
+
 		l.Owner, l.Fence = owner, l.Fence+1
 	}
 
-	l.ExpiresAt = now.Add(ttl)
+	l.UpdatedAt = at
 
 	return l, true, tx.PutLease(ctx, l)
 }
 
+// isHeld reports whether the session of an owner still owns its heartbeat.
+func isHeld(ctx context.Context, tx Tx, owner string) (bool, error) {
+	heartbeat, rest, ok := strings.Cut(owner, ownerParts)
+	if !ok {
+		return false, nil
+	}
+
+	session, _, _ := strings.Cut(rest, ownerParts)
+	beat, found, err := tx.Lease(ctx, heartbeat)
+
+	return found && beat.Owner == session, err
+}
+
 // Check verifies, inside the transaction that stores a result, that l is still held: the same owner under
-// the same fence. An expired lease that no other process took is still held. Errors:
+// the same fence. A lease whose heartbeat was lost and that no other process took is still held. Errors:
 //   - fault.LeaseLost: another process took the lease, or it was released
 func Check(ctx context.Context, tx Tx, l Lease) error {
 	now, found, err := tx.Lease(ctx, l.Name)
@@ -88,19 +124,7 @@ func Check(ctx context.Context, tx Tx, l Lease) error {
 	return nil
 }
 
-// Prolong checks the lease like Check and moves its deadline to until. A holder calls it in each
-// transaction of a long operation.
-func Prolong(ctx context.Context, tx Tx, l Lease, until time.Time) error {
-	if err := Check(ctx, tx, l); err != nil {
-		return err
-	}
-
-	l.ExpiresAt = until
-
-	return tx.PutLease(ctx, l)
-}
-
-// Release frees a lease before its deadline, so that another process may take it at once. It does nothing
+// Release frees a lease, so that another process may take it at once. It does nothing
 // to a lease that was lost.
 func Release(ctx context.Context, tx Tx, l Lease) error {
 	now, found, err := tx.Lease(ctx, l.Name)

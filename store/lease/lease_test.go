@@ -18,26 +18,48 @@ func (r rows) Lease(_ context.Context, name string) (lease.Lease, bool, error) {
 }
 func (r rows) PutLease(_ context.Context, l lease.Lease) error { r[l.Name] = l; return nil }
 
-func TestTakeCheckRelease(t *testing.T) {
-	ctx, tx, t0 := t.Context(), rows{}, time.Unix(1000, 0)
+// beat moves a heartbeat, or gives it up for an empty session.
+func (r rows) beat(n int, session string) {
+	name := lease.HeartbeatName(n)
+	r[name] = lease.Lease{Name: name, Owner: session, Fence: r[name].Fence + 1}
+}
 
-	a, ok, err := lease.Take(ctx, tx, "watch/x", "a", t0, time.Minute)
+func TestTakeCheckRelease(t *testing.T) {
+	ctx, tx, at := t.Context(), rows{}, time.Unix(1000, 0)
+	ownerA, ownerB := lease.Owner("process/1", "a", "1"), lease.Owner("process/2", "b", "1")
+
+	tx.beat(1, "a")
+	tx.beat(2, "b")
+
+	a, ok, err := lease.Take(ctx, tx, "watch/x", ownerA, at)
 	if err != nil || !ok || a.Fence != 1 {
 		t.Fatalf("first take: %+v %v %v", a, ok, err)
 	}
 
-	if _, ok, _ := lease.Take(ctx, tx, "watch/x", "b", t0.Add(59*time.Second), time.Minute); ok {
-		t.Fatal("b took a lease that had not run out")
+	// No time that passes, and no clock, frees it.
+	if _, ok, _ := lease.Take(ctx, tx, "watch/x", ownerB, at.Add(time.Hour)); ok {
+		t.Fatal("b took a lease of a process that has its heartbeat")
 	}
 
-	a, ok, _ = lease.Take(ctx, tx, "watch/x", "a", t0.Add(30*time.Second), time.Minute)
-	if !ok || a.Fence != 1 || !a.ExpiresAt.Equal(t0.Add(90*time.Second)) {
-		t.Fatalf("prolonged: %+v %v", a, ok)
+	other := lease.Owner("process/1", "a", "2")
+	if _, ok, _ := lease.Take(ctx, tx, "watch/x", other, at); ok {
+		t.Fatal("another turn of one process took its lease")
 	}
 
-	b, ok, _ := lease.Take(ctx, tx, "watch/x", "b", t0.Add(90*time.Second), time.Minute)
+	a, ok, _ = lease.Take(ctx, tx, "watch/x", ownerA, at)
+	if !ok || a.Fence != 1 {
+		t.Fatalf("taken again by its holder: %+v %v", a, ok)
+	}
+
+	tx.beat(1, "")
+
+	if err := lease.Check(ctx, tx, a); err != nil {
+		t.Fatalf("a lease without a heartbeat that nobody took is held: %v", err)
+	}
+
+	b, ok, _ := lease.Take(ctx, tx, "watch/x", ownerB, at)
 	if !ok || b.Fence != 2 {
-		t.Fatalf("b after the deadline: %+v %v", b, ok)
+		t.Fatalf("b after a gave its heartbeat up: %+v %v", b, ok)
 	}
 
 	if err := lease.Check(ctx, tx, a); !errors.Is(err, fault.LeaseLost) {
@@ -48,21 +70,7 @@ func TestTakeCheckRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := lease.Prolong(
-		ctx, tx, a, t0.Add(time.Hour),
-	); !errors.Is(err, fault.LeaseLost) ||
-		tx["watch/x"] != b {
-		t.Fatalf("a prolonged what b took: %v %+v", err, tx["watch/x"])
-	}
-
-	if err := lease.Prolong(
-		ctx, tx, b, t0.Add(3*time.Minute),
-	); err != nil || !tx["watch/x"].ExpiresAt.Equal(t0.Add(3*time.Minute)) ||
-		tx["watch/x"].Fence != 2 {
-		t.Fatalf("b prolonged: %v %+v", err, tx["watch/x"])
-	}
-
-	if err := lease.Release(ctx, tx, a); err != nil || tx["watch/x"].Owner != "b" {
+	if err := lease.Release(ctx, tx, a); err != nil || tx["watch/x"].Owner != ownerB {
 		t.Fatalf("a's release took b's lease away: %v %+v", err, tx["watch/x"])
 	}
 
@@ -70,7 +78,7 @@ func TestTakeCheckRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	c, ok, _ := lease.Take(ctx, tx, "watch/x", "a", t0.Add(91*time.Second), time.Minute)
+	c, ok, _ := lease.Take(ctx, tx, "watch/x", ownerA, at)
 	if !ok || c.Fence != 3 {
 		t.Fatalf("after a release: %+v %v", c, ok)
 	}
@@ -82,5 +90,26 @@ func TestTakeCheckRelease(t *testing.T) {
 
 	if err := lease.Check(ctx, tx, c); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A lease is free when its owner's session no longer owns the heartbeat: another has it, or there is none.
+func TestLeaseOfAnotherSessionIsFree(t *testing.T) {
+	for name, owner := range map[string]string{
+		"another session has the heartbeat": lease.Owner("process/1", "before", "1"),
+		"the heartbeat was never there":     lease.Owner("process/9", "a", "1"),
+		"the owner names no heartbeat":      "a process",
+		"it was released":                   "",
+	} {
+		tx := rows{"work": {Name: "work", Owner: owner, Fence: 4}}
+		tx.beat(1, "now")
+		tx.beat(2, "b")
+
+		taken, ok, err := lease.Take(
+			t.Context(), tx, "work", lease.Owner("process/2", "b", "1"), time.Unix(1000, 0),
+		)
+		if err != nil || !ok || taken.Fence != 5 {
+			t.Errorf("%s: %+v %v %v", name, taken, ok, err)
+		}
 	}
 }

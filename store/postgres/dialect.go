@@ -5,6 +5,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/internal/sqlstore"
 )
@@ -76,6 +77,15 @@ const (
 		`set_config('lock_timeout', ?::bigint::text, true)`
 	afterClaim = `SELECT set_config('lock_timeout', current_setting('payments.lock_timeout'), true)`
 )
+
+// Time returns the database's time.
+func (s *Store) Time(ctx context.Context) (at time.Time, err error) {
+	if err := s.db.QueryRowContext(ctx, "SELECT clock_timestamp()").Scan(&at); err != nil {
+		return at, sqlstore.Explain(explain, err, "read the database's clock")
+	}
+
+	return at, nil
+}
 
 // schemaVersion returns the version of the schema; 0 when the version table does not exist.
 func (o Options) schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {

@@ -47,6 +47,31 @@ func explainState(code string) sqlstore.Explanation {
 			fault.Conflict, "statement_lost",
 			"the connection lost its prepared statements; run the operation again",
 		)
+	case "40003": // statement_completion_unknown
+		return explanation(
+			fault.Unavailable, "commit_unknown",
+			"the database does not know whether the transaction committed; look whether it did, or repeat it "+
+				"under the same Idempotency-Key",
+		)
+	// idle_in_transaction_session_timeout, transaction_timeout
+	case "25P03", "25P04":
+		return explanation(
+			fault.Unavailable, "database_timeout",
+			"the database ended a transaction that stood idle or took too long; try again, and raise "+
+				"idle_in_transaction_session_timeout or transaction_timeout if it stays so",
+		)
+	// duplicate_prepared_statement, of another connection behind a pooler
+	case "42P05":
+		return explanation(
+			fault.Unavailable, "statement_pooled",
+			"a proxy that pools transactions mixes up prepared statements; set pgx's DefaultQueryExecMode to "+
+				"QueryExecModeExec, or connect to the database itself",
+		)
+	case "25P02", "40000", "40002": // in_failed_sql_transaction, transaction_rollback and its constraint violation
+		return explanation(
+			fault.Conflict, "transaction_aborted",
+			"a statement of the transaction had failed; run the operation again",
+		)
 	case "55P03": // lock_not_available
 		return explanation(fault.Unavailable, "claim_busy", "another transaction holds it; try again shortly")
 	case "57014": // query_canceled

@@ -10,10 +10,12 @@ import (
 	"io/fs"
 	"strings"
 	"testing/fstest"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sqlstore"
 )
 
@@ -90,7 +92,11 @@ func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 		}
 	}
 
-	locker, err := lock.NewPostgresSessionLocker()
+	if err := keepsSessions(ctx, db); err != nil {
+		return err
+	}
+
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockRetry, lockTries))
 	if err != nil {
 		return fmt.Errorf("prepare the migration of the schema: %w", err)
 	}
@@ -105,6 +111,74 @@ func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 
 	if _, err := provider.Up(ctx); err != nil {
 		return sqlstore.Explain(explain, err, "bring the schema up to date")
+	}
+
+	return nil
+}
+
+// How long Migrate waits for another process that migrates: lockTries times lockRetry, in seconds.
+const (
+	lockRetry = 2
+	lockTries = 150
+)
+
+// sessionProbe bounds keepsSessions.
+const sessionProbe = 5 * time.Second
+
+// keepsSessions fails with fault.Unavailable when statements of one connection do not reach one session of the
+// server: the lock of a migration would then stay behind in a session that others use.
+func keepsSessions(ctx context.Context, db *sql.DB) error {
+	if db.Stats().MaxOpenConnections == 1 {
+		return nil // there is no second connection to tell by
+	}
+
+	limited, cancel := context.WithTimeout(ctx, sessionProbe)
+	defer cancel()
+
+	conn, err := db.Conn(limited)
+	if err != nil {
+		return sqlstore.Explain(explain, err, "connect to the database")
+	}
+	defer conn.Close()
+
+	// A pooler gives each transaction any session of the server. While one is taken by another transaction,
+	// the next statement of the connection lands in a second one.
+	var first, second int
+
+	const session = "SELECT pg_backend_pid()"
+	if err := conn.QueryRowContext(limited, session).Scan(&first); err != nil {
+		return sqlstore.Explain(explain, err, "read the session of the connection")
+	}
+
+	other, err := db.Conn(limited)
+	if err != nil {
+		return sqlstore.Explain(explain, err, "connect to the database")
+	}
+	defer other.Close()
+
+	held, err := other.BeginTx(limited, nil)
+	if err != nil {
+		return sqlstore.Explain(explain, err, "begin a transaction")
+	}
+
+	defer func() { _ = held.Rollback() }()
+
+	if _, err := held.ExecContext(limited, session); err != nil {
+		return sqlstore.Explain(explain, err, "read the session of a transaction")
+	}
+
+	err = conn.QueryRowContext(limited, session).Scan(&second)
+	if err != nil && limited.Err() == nil {
+		return sqlstore.Explain(explain, err, "read the session of the connection again")
+	}
+
+	// A pooler with one session has the second statement wait for the transaction.
+	if err != nil && ctx.Err() == nil || first != second {
+		return fault.New(
+			fault.Unavailable, "session_pooled",
+			"a proxy that pools transactions lies between this process and the database: run Migrate over a "+
+				"connection to the database itself",
+		)
 	}
 
 	return nil

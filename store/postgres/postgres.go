@@ -75,6 +75,7 @@ type Store struct {
 var (
 	_ store.Store = (*Store)(nil)
 	_ store.Waker = (*Store)(nil)
+	_ store.Clock = (*Store)(nil)
 )
 
 // New returns a store over a database that the host opened and closes, and whose schema the host

@@ -14,6 +14,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -98,14 +99,43 @@ func Open(path string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("open the SQLite store at %s: %w", path, err)
 	}
 
+	same, err := sameFile(path)
+	if err != nil {
+		_ = shut()
+		return nil, err
+	}
+
 	return &Store{
 		sqlstore.New(sqlstore.Options{
+			Probe:   same,
 			Dialect: dialect(),
 			Write:   write,
 			Read:    read,
 			Single:  true,
 			Close:   shut,
 		}),
+	}, nil
+}
+
+// sameFile returns a check that the file at path is the one that is there now. One that was deleted or replaced
+// under the process still takes writes, and they are lost.
+func sameFile(path string) (check func() error, err error) {
+	opened, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the SQLite store at %s: %w", path, err)
+	}
+
+	return func() error {
+		now, err := os.Stat(path)
+		if err == nil && os.SameFile(opened, now) {
+			return nil
+		}
+
+		return fault.Wrap(
+			err, fault.Unavailable, "database_gone",
+			"the file %s was deleted or replaced under the process: what is written is lost; put it back and restart",
+			path,
+		)
 	}, nil
 }
 

@@ -26,6 +26,7 @@ func Concurrency(t *testing.T, factory Factory) {
 		{"Concurrent/IdempotencyKey", testConcurrentClaim},
 		{"Concurrent/StaleIdempotencyKey", testConcurrentStaleClaim},
 		{"Concurrent/Lease", testConcurrentLease},
+		{"Concurrent/Heartbeat", testConcurrentHeartbeat},
 		{"Concurrent/Balance", testConcurrentBalance},
 		{"Concurrent/Numbers", testConcurrentNumbers},
 		{"Concurrent/Account", testConcurrentAccount},

@@ -65,7 +65,7 @@ CREATE TABLE {schema}payments_leases (
   name       TEXT COLLATE "C" NOT NULL,
   owner      TEXT COLLATE "C" NOT NULL,
   fence      BIGINT NOT NULL,
-  expires_at TIMESTAMPTZ,
+  updated_at TIMESTAMPTZ,
   PRIMARY KEY (name)
 );
 

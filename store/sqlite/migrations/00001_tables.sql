@@ -63,7 +63,7 @@ CREATE TABLE payments_leases (
   name       TEXT NOT NULL,
   owner      TEXT NOT NULL,
   fence      INTEGER NOT NULL,
-  expires_at INTEGER,
+  updated_at INTEGER,
   PRIMARY KEY (name)
 ) STRICT, WITHOUT ROWID;
 

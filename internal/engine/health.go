@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/health"
+	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/store"
+)
+
+// The bounds of a clock's difference from the database's.
+const (
+	skewWarned = 5 * time.Second
+	skewTooBig = 5 * time.Minute
+)
+
+// stillTooLong is how long another process's heartbeat may stand still before it is reported.
+const stillTooLong = heartbeat.LeaseFor / 3
+
+// Health returns the state of every network, of each kind of work, of the other processes, and the wallets
+// that do not send. What cannot be read is reported as a check that fails; the error is that of ctx.
+func (e *Engine) Health(ctx context.Context) (health.Report, error) {
+	now := e.config.Now()
+	report := health.Report{
+		Checks:    e.work.checks(now),
+		ClockSkew: e.clock.measured(),
+	}
+
+	for _, peer := range e.heartbeat.Peers() {
+		report.Processes = append(report.Processes, health.Process{
+			Name:       peer.Process,
+			Still:      peer.Still,
+			ClockAhead: peer.Ahead,
+			Lost:       peer.Still > stillTooLong,
+		})
+	}
+
+	for _, f := range e.followers {
+		if err := e.networkHealth(ctx, f, &report); err != nil {
+			if ctx.Err() != nil {
+				return health.Report{}, err
+			}
+
+			report.Checks = append(report.Checks, health.Check{
+				Name:         "records of " + f.Driver.Network().Slug,
+				Error:        err.Error(),
+				FailingSince: now,
+			})
+		}
+	}
+
+	return report, nil
+}
+
+// networkHealth adds a network and its wallets.
+func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *health.Report) error {
+	slug := f.Driver.Network().Slug
+	n := health.Network{Network: slug, Follower: f.Health()}
+
+	c, _, err := e.config.Store.Cursor(ctx, slug)
+
+	n.Height, n.Tip, n.Stopped, n.ReadAt = c.At.Height, c.Tip.Height, c.Stopped, c.UpdatedAt
+	n.Behind = c.Tip.Height - min(c.Tip.Height, c.At.Height)
+	n.Stale = isStaleTip(f.Driver.Network(), c.Tip, e.config.Now())
+
+	report.Networks = append(report.Networks, n)
+	if err != nil {
+		return err
+	}
+
+	if err := e.walletHealth(ctx, f.Driver.Network(), report); err != nil {
+		return err
+	}
+
+	stuck, err := e.Transactions.StuckWallets(ctx, slug)
+	report.Wallets = append(report.Wallets, stuck...)
+
+	return err
+}
+
+// probeStore reads from the store, and has it look whether its schema or file changed.
+func (e *Engine) probeStore(ctx context.Context) error {
+	if p, ok := e.config.Store.(store.Prober); ok {
+		if err := p.Probe(ctx); err != nil {
+			return fmt.Errorf("checking the store: %w", err)
+		}
+	}
+
+	if _, err := e.config.Store.Accounts(ctx, "", 1); err != nil {
+		return fmt.Errorf("reading from the store: %w", err)
+	}
+
+	return nil
+}
+
+// clockSkew is how far this process's clock is ahead of the store's.
+type clockSkew struct {
+	mu       sync.Mutex
+	injected bool
+	skew     time.Duration
+}
+
+func (c *clockSkew) measured() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.skew
+}
+
+// CheckClock has an injected clock checked like the system's. Only tests call it, before Run.
+func (e *Engine) CheckClock() { e.clock.injected = false }
+
+// readClock measures the skew.
+//
+// Errors: fault.Unavailable with code clock_skewed when it is too big to sign.
+func (e *Engine) readClock(ctx context.Context) error {
+	source, ok := e.config.Store.(store.Clock)
+	if !ok || e.clock.injected {
+		return nil
+	}
+
+	before := e.config.Now()
+
+	theirs, err := source.Time(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the store's clock: %w", err)
+	}
+
+	after := e.config.Now()
+	skew := before.Add(after.Sub(before) / 2).Sub(theirs).Round(time.Millisecond)
+
+	e.clock.mu.Lock()
+	e.clock.skew = skew
+	e.clock.mu.Unlock()
+
+	if skew.Abs() > skewWarned {
+		e.config.Log.WarnContext(ctx, "this process's clock differs from the store's", "ahead", skew)
+	}
+
+	return e.clock.check()
+}
+
+// check returns an error when the skew is too big to sign.
+func (c *clockSkew) check() error {
+	if skew := c.measured(); skew.Abs() > skewTooBig {
+		return fault.New(
+			fault.Unavailable, "clock_skewed",
+			"this process's clock is %s ahead of the store's; nothing is signed until it is set right", skew,
+		)
+	}
+
+	return nil
+}
+
+// storeNow returns the time by the store's clock, as far as it was measured. Deadlines that other processes
+// read are counted from it.
+func (e *Engine) storeNow() time.Time { return e.config.Now().Add(-e.clock.measured()) }
+
+// maySign reports whether wallets may sign in this process: its clock is right. Health shows where it is not.
+func (e *Engine) maySign() bool { return e.clock.check() == nil }
+
+// loggedRates records whether the source of prices answers.
+type loggedRates struct {
+	rate.Source
+	engine *Engine
+}
+
+// Quote asks the source.
+func (l loggedRates) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
+	q, err := l.Source.Quote(ctx, base, currency)
+	if ctx.Err() == nil && !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.Invalid) {
+		l.engine.work.done("rates", ratesPace, l.engine.config.Now(), err)
+	}
+
+	return q, err
+}
+
+// ratesPace makes prices that nobody asked for never overdue.
+const ratesPace = 100 * 365 * 24 * time.Hour
+
+// staleBlocks and staleFor are the block times, and the least time, after which a newest block is stale. On
+// Bitcoin one block in 65 million takes that long.
+const (
+	staleBlocks = 18
+	staleFor    = time.Hour
+)
+
+// isStaleTip reports whether the newest block of a live network is stale; see health.Network.
+func isStaleTip(n chain.Network, tip chain.Ref, now time.Time) bool {
+	return n.Livemode && n.BlockTime > 0 && !tip.Time.IsZero() &&
+		now.Sub(tip.Time) > max(staleBlocks*n.BlockTime, staleFor)
+}

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/health"
+)
+
+// overdueAfter is how long beyond twice its pace a kind of work of a running engine may not succeed.
+const overdueAfter = time.Minute
+
+// workLog stores, by kind of work, what was done last. It is safe for concurrent use.
+type workLog struct {
+	mu      sync.Mutex
+	running bool
+	entries map[string]workEntry
+}
+
+type workEntry struct {
+	health.Check
+	pace time.Duration
+}
+
+// run marks the engine as running until the returned function is called: then work has to be done in time.
+func (l *workLog) run() (end func()) {
+	l.set(true)
+	return func() { l.set(false) }
+}
+
+func (l *workLog) set(running bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.running = running
+}
+
+// done records the outcome of one step of work.
+func (l *workLog) done(name string, pace time.Duration, at time.Time, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.entries == nil {
+		l.entries = map[string]workEntry{}
+	}
+
+	entry := l.entries[name]
+	entry.Name, entry.pace = name, pace
+
+	if err == nil {
+		entry.DoneAt, entry.Error, entry.FailingSince = at, "", time.Time{}
+	} else {
+		if entry.Error == "" {
+			entry.FailingSince = at
+		}
+
+		entry.Error = err.Error()
+	}
+
+	l.entries[name] = entry
+}
+
+// checks returns what was done last, by name. Work that was not done in time has an error.
+func (l *workLog) checks(now time.Time) []health.Check {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	all := make([]health.Check, 0, len(l.entries))
+
+	for _, entry := range l.entries {
+		c := entry.Check
+		if !c.DoneAt.IsZero() {
+			c.Age = now.Sub(c.DoneAt)
+		}
+
+		if l.running && c.Error == "" && c.Age > 2*entry.pace+overdueAfter {
+			c.Error, c.FailingSince = "it was not done in time", c.DoneAt.Add(2*entry.pace)
+		}
+
+		all = append(all, c)
+	}
+
+	slices.SortFunc(all, func(a, b health.Check) int { return cmp.Compare(a.Name, b.Name) })
+
+	return all
+}

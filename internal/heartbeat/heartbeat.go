@@ -1,0 +1,380 @@
+// Package heartbeat shows a process's life to the others in one row, and finds processes that no longer
+// beat. Package lease says what a heartbeat means for leases.
+//
+// Nobody believes another process's clock. A process reads the rows of all others whenever it beats, and
+// adds up how long each stood still between its own readings. One that stood still for a lease's length loses
+// its heartbeat, and its leases with it.
+package heartbeat
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/store/lease"
+)
+
+// LeaseFor is how long a heartbeat may stand still before its process loses its leases.
+const LeaseFor = 30 * time.Second
+
+// Pace is how often a process beats.
+const Pace = LeaseFor / 6
+
+// longestReading is the most that one interval between two readings counts. A step of the observer's clock
+// then never ends a lease alone.
+const longestReading = LeaseFor / 2
+
+// Config configures a Heartbeat. DB and Now are required.
+type Config struct {
+	DB lease.DB
+
+	// Process names the process in what Peers returns.
+	Process string
+
+	// NewID returns a unique id without "#". Defaults to crypto/rand.Text.
+	NewID func() string
+
+	// Now returns the time. Only differences between two of its times decide anything.
+	Now func() time.Time
+}
+
+// Heartbeat is a process's heartbeat, and what it saw of the others. It is safe for concurrent use.
+type Heartbeat struct {
+	config Config
+
+	mu      sync.Mutex
+	session string
+	row     string // the name of the heartbeat row; empty without one
+	beatAt  time.Time
+	seen    map[string]reading // by name of the heartbeat row
+	// abandoned are leases of turns that ended and could not be released.
+	abandoned []lease.Lease
+}
+
+// reading is what was read last of a heartbeat row.
+type reading struct {
+	row   lease.Lease
+	at    time.Time
+	still time.Duration
+}
+
+// Peer is another process's heartbeat.
+type Peer struct {
+	// Process names the process.
+	Process string
+	// Still is how long its heartbeat has not moved, as far as this process saw.
+	Still time.Duration
+	// Ahead is how far its clock was ahead of this process's when its row was read, within a few seconds.
+	Ahead time.Duration
+}
+
+// New returns a Heartbeat that has not begun.
+func New(c Config) *Heartbeat {
+	if c.NewID == nil {
+		c.NewID = rand.Text
+	}
+
+	return &Heartbeat{config: c}
+}
+
+// Over returns a view of an update function with a wider transaction.
+func Over[T lease.Tx](
+	update func(ctx context.Context, f func(ctx context.Context, tx T) error) error,
+) lease.DB {
+	return over[T](update)
+}
+
+type over[T lease.Tx] func(ctx context.Context, f func(ctx context.Context, tx T) error) error
+
+func (o over[T]) Update(ctx context.Context, f func(ctx context.Context, tx lease.Tx) error) error {
+	return o(ctx, func(ctx context.Context, tx T) error { return f(ctx, tx) })
+}
+
+// Owner beats if it is time, and returns the owner of a new turn of work.
+func (h *Heartbeat) Owner(ctx context.Context) (string, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if err := h.beatAndRelease(ctx); err != nil {
+		return "", err
+	}
+
+	return lease.Owner(h.row, h.session, h.config.NewID()), nil
+}
+
+// Holds reports whether an owner is of this process's present session.
+func (h *Heartbeat) Holds(owner string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	return h.row != "" && strings.HasPrefix(owner, lease.Owner(h.row, h.session, ""))
+}
+
+// Beat beats if it is time, and releases what could not be released before.
+func (h *Heartbeat) Beat(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	return h.beatAndRelease(ctx)
+}
+
+func (h *Heartbeat) beatAndRelease(ctx context.Context) error {
+	if err := h.beatIfDue(ctx); err != nil {
+		return err
+	}
+
+	for len(h.abandoned) > 0 {
+		if err := h.release(ctx, h.abandoned[0]); err != nil {
+			return err
+		}
+
+		h.abandoned = h.abandoned[1:]
+	}
+
+	return nil
+}
+
+// Abandon frees, at the next beats, what a turn may have taken in a transaction whose outcome is unknown.
+func (h *Heartbeat) Abandon(name, owner string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	h.abandoned = append(h.abandoned, lease.Lease{Name: name, Owner: owner})
+}
+
+// Release frees the lease of a turn that ended. What fails is repeated by later beats.
+func (h *Heartbeat) Release(ctx context.Context, held lease.Lease) error {
+	// A turn that ends because its process stops is released all the same.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+	defer cancel()
+
+	err := h.release(ctx, held)
+	if err != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+
+		h.abandoned = append(h.abandoned, held)
+	}
+
+	return err
+}
+
+// releaseLimit bounds the release of one lease.
+const releaseLimit = 5 * time.Second
+
+func (h *Heartbeat) release(ctx context.Context, held lease.Lease) error {
+	err := h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) error {
+		row := held
+		if row.Fence == 0 { // the fence of an abandoned turn is not known; its owner is
+			stored, _, err := tx.Lease(ctx, row.Name)
+			if err != nil {
+				return err
+			}
+
+			row.Fence = stored.Fence
+		}
+
+		return lease.Release(ctx, tx, row)
+	})
+	if err != nil {
+		return fmt.Errorf("releasing the lease of %s: %w", held.Name, err)
+	}
+
+	return nil
+}
+
+// Stop gives the heartbeat up, and with it every lease of the process.
+func (h *Heartbeat) Stop(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	row, session := h.row, h.session
+	if row == "" {
+		return nil
+	}
+
+	err := h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) error {
+		beat, ok, err := tx.Lease(ctx, row)
+		if err != nil || !ok || beat.Owner != session {
+			return err
+		}
+
+		beat.Owner = ""
+
+		return tx.PutLease(ctx, beat)
+	})
+	if err != nil {
+		return fmt.Errorf("giving the heartbeat up: %w", err)
+	}
+
+	h.row, h.session, h.beatAt = "", "", time.Time{}
+
+	return nil
+}
+
+// BeatAt returns when the process last beat; zero before it did.
+func (h *Heartbeat) BeatAt() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	return h.beatAt
+}
+
+// Peers returns the other processes whose heartbeats were there at the last beat.
+func (h *Heartbeat) Peers() []Peer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	var peers []Peer
+
+	for name, r := range h.seen {
+		if name == h.row || r.row.Owner == "" {
+			continue
+		}
+
+		peers = append(peers, Peer{Process: processOf(r.row.Owner), Still: r.still, Ahead: r.row.UpdatedAt.Sub(r.at)})
+	}
+
+	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.Process, b.Process) })
+
+	return peers
+}
+
+// beatIfDue beats when Pace is over, and when the clock was set back.
+func (h *Heartbeat) beatIfDue(ctx context.Context) error {
+	now := h.config.Now()
+	if since := now.Sub(h.beatAt); h.row != "" && since >= 0 && since < Pace {
+		return nil
+	}
+
+	if err := h.beat(ctx, now); err != nil {
+		return fmt.Errorf("writing the heartbeat: %w", err)
+	}
+
+	return nil
+}
+
+// round is what one beat read and wrote.
+type round struct {
+	*Heartbeat
+	now     time.Time
+	session string
+	row     string
+	seen    map[string]reading
+}
+
+// beat reads the heartbeats in the order of their numbers, moves ours, and ends those that stood still. A
+// process without one, or whose was ended, takes the first that is free.
+func (h *Heartbeat) beat(ctx context.Context, now time.Time) error {
+	var r round
+
+	fresh := h.config.NewID() + sessionParts + strings.ReplaceAll(h.config.Process, "#", "_")
+
+	err := h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) error {
+		r = round{Heartbeat: h, now: now, session: h.session, row: h.row, seen: map[string]reading{}}
+
+		// Only the first beat that finds our row lost begins a session: rows before it are free then.
+		if err := r.readAll(ctx, tx); !errors.Is(err, errLost) {
+			return err
+		}
+
+		r.session, r.row, r.seen = fresh, "", map[string]reading{}
+
+		return r.readAll(ctx, tx)
+	})
+	if err != nil {
+		return err
+	}
+
+	h.session, h.row, h.seen, h.beatAt = r.session, r.row, r.seen, now
+
+	return nil
+}
+
+// errLost reports that our heartbeat is another's, or that there is none yet.
+var errLost = errors.New("the heartbeat is lost")
+
+// readAll reads the rows from the first to the first that is missing.
+func (r *round) readAll(ctx context.Context, tx lease.Tx) error {
+	if r.session == "" {
+		return errLost
+	}
+
+	held := false
+
+	for n := 1; ; n++ {
+		name := lease.HeartbeatName(n)
+
+		row, found, err := tx.Lease(ctx, name)
+		if err != nil {
+			return err
+		}
+
+		if name == r.row && row.Owner != r.session {
+			return errLost
+		}
+
+		if r.row == "" && row.Owner == "" {
+			r.row = name
+		}
+
+		if name == r.row {
+			held = true
+			row = lease.Lease{Name: name, Owner: r.session, Fence: row.Fence + 1, UpdatedAt: r.now}
+			err = tx.PutLease(ctx, row)
+		} else if found {
+			row, err = r.observe(ctx, tx, row)
+		}
+
+		if err != nil {
+			return err
+		}
+
+		if !found {
+			break
+		}
+
+		r.seen[name] = reading{row: row, at: r.now, still: r.still(row)}
+	}
+
+	if !held {
+		return errLost
+	}
+
+	return nil
+}
+
+// observe ends another process's heartbeat that stood still for LeaseFor.
+func (r *round) observe(ctx context.Context, tx lease.Tx, row lease.Lease) (lease.Lease, error) {
+	if row.Owner == "" || r.still(row) < LeaseFor {
+		return row, nil
+	}
+
+	row.Owner = ""
+
+	return row, tx.PutLease(ctx, row)
+}
+
+// still returns how long a row has stood still, this reading included.
+func (r *round) still(row lease.Lease) time.Duration {
+	before, ok := r.Heartbeat.seen[row.Name]
+	if !ok || before.row.Owner != row.Owner || before.row.Fence != row.Fence {
+		return 0
+	}
+
+	return before.still + min(max(r.now.Sub(before.at), 0), longestReading)
+}
+
+// sessionParts separates a session's id from its process's name.
+const sessionParts = " "
+
+// processOf returns the name of the process in a session.
+func processOf(session string) string {
+	_, process, _ := strings.Cut(session, sessionParts)
+	return process
+}
