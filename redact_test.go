@@ -28,6 +28,7 @@ var notSecret = []string{
 	"webhook.EndpointParams.URL", "webhook.EndpointUpdate.URL", "webhook.EndpointResource.URL",
 	"webhook.Endpoint.SecretLast4", "webhook.EndpointResource.SecretLast4", "idempotency.Key.Key",
 	"idempotency.Record.Key", "idempotency.Request.Key", "wallet.Outgoing.Key", "checkout.TransactionView.URL",
+	"paymentstest.Service.Key",
 }
 
 // Every exported struct, its secrets filled in at any depth, prints none of them: with no verb, as a value, a

@@ -25,8 +25,10 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/limits"
+	"github.com/seed-8ee7f392/payments/paymentstest"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store/kv"
 	"github.com/seed-8ee7f392/payments/store/lease"
 	"github.com/seed-8ee7f392/payments/store/memory"
 	"github.com/seed-8ee7f392/payments/store/postgres"
@@ -134,6 +136,9 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[health.Follower](),
 	reflect.TypeFor[health.Network](),
 	reflect.TypeFor[health.Report](),
+	reflect.TypeFor[health.Unread](),
+	reflect.TypeFor[health.Check](),
+	reflect.TypeFor[health.Process](),
 	reflect.TypeFor[health.Wallet](),
 	reflect.TypeFor[httpapi.Options](),
 	reflect.TypeFor[checkout.Choice](),
@@ -226,6 +231,13 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[settlement.Step](),
 	reflect.TypeFor[settlement.Sweep](),
 	reflect.TypeFor[lease.Lease](),
+	reflect.TypeFor[kv.Store](),
+	reflect.TypeFor[event.Object](),
+	reflect.TypeFor[conformance.Backends](),
+	reflect.TypeFor[chain.UnreadableHolding](),
+	reflect.TypeFor[chain.UnreadableError](),
+	reflect.TypeFor[chain.Unread](),
+	reflect.TypeFor[chain.AddressReading](),
 	reflect.TypeFor[memory.Store](),
 	reflect.TypeFor[postgres.Options](),
 	reflect.TypeFor[postgres.Store](),
@@ -247,6 +259,8 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[webhook.EndpointUpdate](),
 	reflect.TypeFor[webhook.Notification](),
 	reflect.TypeFor[webhook.NotificationData](),
+	reflect.TypeFor[paymentstest.Service](),
+	reflect.TypeFor[webhook.Policy](),
 	reflect.TypeFor[webhook.Receiver](),
 	reflect.TypeFor[webhook.ReceiverConfig](),
 	reflect.TypeFor[webhook.Recent](),

@@ -53,7 +53,12 @@ func withLiar(t *testing.T, config sim.Config, scenario func(t *testing.T, w *ha
 		w.change = func(c *payments.Config) { c.Drivers = []payments.ChainDriver{node} }
 		w.engine = w.boot()
 
-		time.Sleep(time.Minute) // the first process's leases run out
+		// The first process's heartbeat stands still for as long as its leases last.
+		for range 12 {
+			time.Sleep(5 * time.Second)
+			w.work()
+		}
+
 		scenario(t, w, node)
 	})
 }

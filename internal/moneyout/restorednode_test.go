@@ -48,12 +48,13 @@ type realHarness struct {
 	store   payments.Store
 	engine  *payments.Engine
 	slug    string
+	ahead   time.Duration
 	account account.Account
 	owner   event.Owner
 }
 
 // patience is how long a condition on a real node may take.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // reopen has a process run over a database.
 func (w *realHarness) reopen(from database) {
@@ -72,7 +73,7 @@ func (w *realHarness) reopen(from database) {
 
 	prices, err := rate.NewFixed(
 		map[string]string{"ETH/USD": "2000", "BTC/USD": "60000", "TRX/USD": "0.25", "SOL/USD": "150"},
-		time.Minute, nil,
+		time.Minute, w.now,
 	)
 	w.must(err)
 
@@ -88,7 +89,7 @@ func (w *realHarness) reopen(from database) {
 		Rates:     prices,
 		BaseURL:   "https://pay.example.com",
 		SecretKey: bytes.Repeat([]byte{7}, 32),
-		Process:   "the service", // under one name, so that it has the leases of the one before
+		Now:       w.now,
 		Log:       slog.New(slog.NewTextHandler(log, nil)),
 	})
 	w.must(err)
@@ -141,10 +142,16 @@ func (w *realHarness) until(what string, done func() bool) {
 	w.t.Fatalf("never came true: %s", what)
 }
 
+// now is ahead of the time by a second for each turn, so that the heartbeat of a process that is gone stands still
+// for long enough within a few turns.
+func (w *realHarness) now() time.Time { return time.Now().Add(w.ahead) }
+
 // turn makes a block and has the engine do what is due.
 func (w *realHarness) turn() {
 	w.t.Helper()
 	w.mine(w.t)
+
+	w.ahead += time.Second
 
 	for range 50 {
 		did, err := w.engine.Step(w.t.Context())
