@@ -31,6 +31,7 @@ type runner struct {
 	address string   // what stands for pageAddress
 	env     []string // of every command
 
+	serves  bool   // a file of the page serves on address
 	output  string // of the last block that ran
 	started *started
 	did     int
@@ -96,6 +97,7 @@ func (r *runner) block(ctx context.Context, b block) error {
 
 	switch b.verb {
 	case "file":
+		r.serves = r.serves || strings.Contains(text, r.address)
 		return r.write(b.args, text)
 	case "run":
 		return r.run(ctx, text, b.args == "repo")
@@ -148,7 +150,8 @@ func (r *runner) current() (string, error) {
 // run runs a block. Its variables and its directory are those of the next one.
 func (r *runner) run(ctx context.Context, text string, inRepo bool) error {
 	script := fmt.Sprintf(
-		"[ ! -e %[1]q ] || . %[1]q\nset -a\n%[2]s\n{ export -p | grep -v ' PWD='; printf 'cd %%q\\n' \"$PWD\"; } >%[1]q\n",
+		"[ ! -e %[1]q ] || . %[1]q\nset -a\n%[2]s\n"+
+			"{ export -p | grep -v ' PWD='; printf 'cd %%q\\n' \"$PWD\"; } >%[1]q\n",
 		r.state, text,
 	)
 	if inRepo {
@@ -200,6 +203,24 @@ func (r *runner) start(ctx context.Context, text, words string) error {
 	}
 
 	r.output = out.String()
+
+	return r.listening(ctx)
+}
+
+// listening waits until the page's address accepts connections, if one of its files names it.
+func (r *runner) listening(ctx context.Context) error {
+	for r.serves {
+		conn, err := net.Dial("tcp", r.address)
+		if err == nil {
+			return conn.Close()
+		}
+
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 
 	return nil
 }
