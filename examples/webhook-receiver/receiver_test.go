@@ -245,7 +245,7 @@ func (s *service) awaitDelivered(t *testing.T, eventID string, want int) {
 		done := 0
 
 		for _, d := range deliveries {
-			if d.Status == webhook.Succeeded {
+			if d.Status == webhook.DeliverySucceeded {
 				done++
 			}
 		}
