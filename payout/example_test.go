@@ -15,11 +15,14 @@ import (
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
-// A payout is pending until it is signed, and confirmed by the network's rule. Step stands for Run here.
+// A payout is pending until it is signed, and confirmed by the network's rule. Step stands for Run here, and time
+// passes with the blocks.
 func ExampleService_Create() {
-	network := sim.New(sim.Config{})
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	network := sim.New(sim.Config{Clock: clock})
 
-	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "USDC/USD": "1"}, time.Minute, nil)
+	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "USDC/USD": "1"}, time.Minute, clock)
 	if err != nil {
 		panic(err)
 	}
@@ -31,6 +34,7 @@ func ExampleService_Create() {
 		Rates:     prices,
 		BaseURL:   "https://pay.example.com",
 		SecretKey: []byte("32 random bytes, from your vault"),
+		Now:       clock,
 	})
 	if err != nil {
 		panic(err)
@@ -45,17 +49,21 @@ func ExampleService_Create() {
 
 	owner := event.Owner{AccountID: merchant.ID}
 
-	// The master wallet gets two coins.
 	mine := func(blocks int) {
-		network.Mine(blocks)
+		for range blocks {
+			now = now.Add(network.Network().BlockTime)
+			network.Mine(1)
 
-		for did := true; did; {
-			if did, err = engine.Step(ctx); err != nil {
-				panic(err)
+			for did := true; did; {
+				if did, err = engine.Step(ctx); err != nil {
+					panic(err)
+				}
 			}
 		}
 	}
 	mine(1)
+
+	// The master wallet gets two coins.
 
 	balances, err := engine.Payouts.Balances(ctx, owner)
 	if err != nil {
@@ -77,8 +85,7 @@ func ExampleService_Create() {
 	}
 
 	fmt.Println(made.Status)
-	mine(0)
-	mine(5)
+	mine(6)
 
 	done, err := engine.Payouts.Get(ctx, owner, made.ID)
 	if err != nil {
