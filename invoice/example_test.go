@@ -24,7 +24,10 @@ func ExampleService_Create() {
 		Owner:   owner,
 		OrderID: "order-1",
 		Price:   &invoice.Price{Currency: "USD", Amount: "25.00"},
-		Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet"}, {Asset: "USDX", Network: "simnet"}},
+		Options: []invoice.OptionParams{
+			{Asset: "SIM", Network: "simnet"},
+			{Asset: "USDX", Network: "simnet"},
+		},
 	})
 	if err != nil {
 		panic(err)

@@ -124,7 +124,12 @@ func sell(ctx context.Context, engine *payments.Engine, network *sim.Chain, shop
 		}
 	}
 
-	fmt.Printf("%s was told: %s SIM came, %s SIM is the platform's\n", shop.name, coins(parts[0]), coins(parts[1]))
+	fmt.Printf(
+		"%s was told: %s SIM came, %s SIM is the platform's\n",
+		shop.name,
+		coins(parts[0]),
+		coins(parts[1]),
+	)
 
 	// What neither of them has is the network's, for the transactions.
 	if parts[0].Less(parts[1].Add(parts[2])) {
@@ -140,7 +145,12 @@ func isolated(engine *payments.Engine, books, games *merchant) error {
 
 	for _, shop := range []*merchant{books, games} {
 		status := shop.get(api, "/v1/invoices/"+books.invoiceID())
-		fmt.Printf("the key of %s reads the invoice of %s: %s\n", shop.name, books.name, http.StatusText(status))
+		fmt.Printf(
+			"the key of %s reads the invoice of %s: %s\n",
+			shop.name,
+			books.name,
+			http.StatusText(status),
+		)
 	}
 
 	return nil

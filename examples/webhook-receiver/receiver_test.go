@@ -32,7 +32,8 @@ const deadline = time.Minute
 func TestGo(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "receiver")
 
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./go").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./go").
+		CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 
@@ -124,7 +125,12 @@ func refuses(t *testing.T, url, secret, body string) {
 		{"not ASCII", body, stamp + ",v1=\xc3\xa9", http.StatusUnauthorized},
 		{"no time", body, "v1=" + strings.Repeat("0", 64), http.StatusUnauthorized},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(c.body))
+		request, err := http.NewRequestWithContext(
+			t.Context(),
+			http.MethodPost,
+			url,
+			strings.NewReader(c.body),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,6 +288,7 @@ func start(t *testing.T, address, secret, program string, args ...string) *outpu
 
 	out := &output{}
 	cmd := exec.Command(program, args...)
+
 	cmd.Env = append(os.Environ(), "WEBHOOK_SECRET="+secret, "PORT="+port, "TMPDIR="+t.TempDir())
 	cmd.Stdout, cmd.Stderr = out, out
 

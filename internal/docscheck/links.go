@@ -88,7 +88,10 @@ func hasAnchor(page, name string) (bool, error) {
 	}
 
 	for line := range strings.Lines(text) {
-		if header := headerLine.FindStringSubmatch(strings.TrimSpace(line)); header != nil && slug(header[1]) == name {
+		if header := headerLine.FindStringSubmatch(
+			strings.TrimSpace(line),
+		); header != nil &&
+			slug(header[1]) == name {
 			return true, nil
 		}
 

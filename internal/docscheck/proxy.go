@@ -27,7 +27,13 @@ func writeProxy(repo, dir, version string) error {
 		return err
 	}
 
-	info := fmt.Sprintf("{%q: %q, %q: %q}\n", "Version", version, "Time", time.Now().UTC().Format(time.RFC3339))
+	info := fmt.Sprintf(
+		"{%q: %q, %q: %q}\n",
+		"Version",
+		version,
+		"Time",
+		time.Now().UTC().Format(time.RFC3339),
+	)
 
 	for name, text := range map[string]string{
 		"list":            version + "\n",

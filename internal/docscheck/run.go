@@ -186,6 +186,7 @@ func (r *runner) start(ctx context.Context, text, words string) error {
 
 	go func() {
 		defer close(r.started.done)
+
 		_ = cmd.Wait()
 	}()
 
