@@ -95,7 +95,7 @@ func TestMissing(t *testing.T) {
 func TestBrokenLinks(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
 	text := "# A `code` heading\n[good](#a-code-heading) [bad](#gone) [gone](gone.md) [out](https://example.com)\n" +
-		"```\n[in a block](gone.md)\n```\n"
+		"<img src=\"gone.png\">\n```\n[in a block](gone.md)\n```\n"
 
 	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -106,8 +106,8 @@ func TestBrokenLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if len(broken) != 2 {
-		t.Errorf("broken links: %q, want #gone and gone.md", broken)
+	if len(broken) != 3 {
+		t.Errorf("broken links: %q, want #gone, gone.md and gone.png", broken)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	linkTarget = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	linkTarget = regexp.MustCompile(`(?:\]\(|src=")([^)"\s]+)[)"]`)
 	headerLine = regexp.MustCompile(`^#+ (.*)$`)
 	anchorTag  = regexp.MustCompile(`<a id="([^"]+)">`)
 )
