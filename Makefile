@@ -6,10 +6,10 @@ SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test short lint fuzz soak simulate mutants vuln setup nodes contracts vectors bench compare screenshots api counts
+.PHONY: help test short lint fuzz soak simulate mutants vuln setup nodes contracts vectors bench compare screenshots api counts docs-check
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 test: setup nodes ## run every test of every module with the race detector, real nodes included
 	scripts/test.sh
@@ -65,3 +65,6 @@ api: ## list the public surface in docs/api.txt
 
 counts: ## print the size of the public surface, the shape of the code and forbidden words
 	scripts/counts.sh
+
+docs-check: ## run every command and program of README.md, docs and examples, from an empty home directory
+	go run ./internal/docscheck

@@ -1,0 +1,77 @@
+<?php
+// Receives webhooks at http://127.0.0.1:$PORT/webhooks: php -S 127.0.0.1:$PORT receiver.php
+declare(strict_types=1);
+
+const TOLERANCE = 300; // seconds between the sender's clock and this one
+const MAX_BODY = 1 << 20; // bytes
+
+// verify reports whether the header has a signature of these very bytes, made with the secret, not long ago.
+function verify(string $body, string $header, string $secret): bool
+{
+    $times = $given = [];
+    foreach (explode(',', $header) as $part) {
+        [$name, $value] = explode('=', $part, 2) + [1 => ''];
+        if ($name === 't') {
+            $times[] = $value;
+        } elseif ($name === 'v1') {
+            $given[] = $value;
+        }
+    }
+    if (count($times) !== 1 || !preg_match('/^[0-9]{1,12}$/D', $times[0])) {
+        return false;
+    }
+
+    $want = hash_hmac('sha256', $times[0] . '.' . $body, $secret);
+    $genuine = false;
+    foreach ($given as $signature) {
+        $genuine = hash_equals($want, $signature) || $genuine;
+    }
+
+    return $genuine && abs(time() - (int) $times[0]) <= TOLERANCE;
+}
+
+// first reports whether an event was not handled before. A service in earnest keeps the ids in its database, in the
+// transaction that handles the event; here each is an empty file, which exactly one request can make.
+function first(string $id): bool
+{
+    $dir = sys_get_temp_dir() . '/webhooks-' . getenv('PORT');
+    if (!is_dir($dir)) {
+        @mkdir($dir, 0700);
+    }
+
+    return @fopen($dir . '/' . hash('sha256', $id), 'x') !== false;
+}
+
+// handle is called once per event.
+function handle(array $event): void
+{
+    file_put_contents('php://stdout', "received {$event['type']} {$event['id']}\n");
+}
+
+$secret = getenv('WEBHOOK_SECRET');
+if ($secret === false || $secret === '') {
+    http_response_code(500);
+    exit;
+}
+if ($_SERVER['REQUEST_METHOD'] !== 'POST' || $_SERVER['REQUEST_URI'] !== '/webhooks') {
+    http_response_code(404);
+    exit;
+}
+
+$body = file_get_contents('php://input', false, null, 0, MAX_BODY + 1);
+if (strlen($body) > MAX_BODY) {
+    http_response_code(413);
+    exit;
+}
+
+// The signature covers the bytes as they came: verify before parsing.
+if (!verify($body, $_SERVER['HTTP_SERVICE_SIGNATURE'] ?? '', $secret)) {
+    http_response_code(401);
+    exit;
+}
+
+$event = json_decode($body, true, 512, JSON_THROW_ON_ERROR);
+if (first($event['id'])) {
+    handle($event);
+}
+http_response_code(204);
