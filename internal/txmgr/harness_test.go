@@ -187,9 +187,7 @@ func (w *harness) scripted(b follow.Batch) {
 	w.t.Helper()
 
 	b.Network = w.chain.Network()
-	if len(b.Blocks) > 0 {
-		w.script = b.Blocks[len(b.Blocks)-1].Ref
-	}
+	w.setScript(b)
 
 	if err := w.update(w.t.Context(), func(ctx context.Context, tx wallet.Tx) error {
 		if err := moveCursor(ctx, tx.(*listening).Tx, b); err != nil {
@@ -199,6 +197,13 @@ func (w *harness) scripted(b follow.Batch) {
 		return w.record(ctx, tx, b)
 	}); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// setScript has the node show the last block of a batch.
+func (w *harness) setScript(b follow.Batch) {
+	if len(b.Blocks) > 0 {
+		w.script = b.Blocks[len(b.Blocks)-1].Ref
 	}
 }
 
