@@ -75,6 +75,7 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 	n.Follower.Unread = append(n.Follower.Unread, waiting...)
 
 	report.Networks = append(report.Networks, n)
+
 	if err := errors.Join(err, retriesErr); err != nil {
 		return err
 	}
