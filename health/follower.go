@@ -20,12 +20,13 @@ type Follower struct {
 	// assets are not affected.
 	Unreadable string
 
-	// Unread are the transfers that could not be read, up to 100. Each is read again until it can be, and holds
-	// up nothing else.
+	// Unread are the transfers that could not be read, up to 100, and those that wait to be stored, up to 100: a
+	// balance that measures them cannot be read, or storing them failed. Each is tried again until it succeeds,
+	// and holds up nothing else.
 	Unread []Unread
 }
 
-// Unread is a transaction, or the history of an address, that no node could show.
+// Unread is a transfer, or the history of an address, that could not be read or stored.
 type Unread struct {
 	// Address is whose transfers are missing; empty for a transaction of a whole block.
 	Address string
@@ -33,7 +34,7 @@ type Unread struct {
 	TxHash string
 	// Height is that of the first block in which something may be missing.
 	Height uint64
-	// Error says why it cannot be read, and Since since when.
+	// Error says why it waits, and Since since when.
 	Error string
 	Since time.Time
 }

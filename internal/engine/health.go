@@ -71,8 +71,12 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 	n.Behind = c.Tip.Height - min(c.Tip.Height, c.At.Height)
 	n.Stale = isStaleTip(f.Driver.Network(), c.Tip, e.config.Now())
 
+	waiting, retriesErr := e.waitingTransfers(ctx, slug)
+	n.Follower.Unread = append(n.Follower.Unread, waiting...)
+
 	report.Networks = append(report.Networks, n)
-	if err != nil {
+
+	if err := errors.Join(err, retriesErr); err != nil {
 		return err
 	}
 
@@ -84,6 +88,25 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 	report.Wallets = append(report.Wallets, stuck...)
 
 	return err
+}
+
+// waitingTransfers returns up to 100 transfers of a network that are stored to be tried again, oldest first:
+// those whose balances could not be read, and those that a record or a hook refused.
+func (e *Engine) waitingTransfers(ctx context.Context, network string) ([]health.Unread, error) {
+	rows, err := e.config.Store.Retries(ctx, network, e.config.Now().AddDate(100, 0, 0), 100)
+
+	waiting := make([]health.Unread, len(rows))
+	for i, row := range rows {
+		waiting[i] = health.Unread{
+			Address: string(row.Transfer.To),
+			TxHash:  row.Transfer.TxHash,
+			Height:  row.Block.Height,
+			Error:   row.Error,
+			Since:   row.CreatedAt,
+		}
+	}
+
+	return waiting, err
 }
 
 // probeStore reads from the store, and has it look whether its schema or file changed.

@@ -31,6 +31,36 @@ func (in *intake) attach(
 		return false, err
 	}
 
+	p := in.explainedBy(a, m, to, asset)
+	if p == nil {
+		return false, nil
+	}
+
+	if p.Status == invoice.Confirmed && p.Amount != m.Amount {
+		in.s.log.LogAttrs(
+			ctx,
+			slog.LevelWarn,
+			"a transfer explains a part of a confirmed payment that was known from the balance; it is "+
+				"counted already",
+			slog.String("payment", p.ID),
+			slog.String("tx", m.TxHash),
+			slog.Any("index", m.Index),
+		)
+
+		return true, nil
+	}
+
+	return true, in.attachTo(a, p, m)
+}
+
+// explainedBy returns the payment without a transaction whose balance holds a transfer: the first one read at the
+// transfer's block or later, as each later one holds only what came after it. It returns nil when there is none.
+func (in *intake) explainedBy(
+	a *entry,
+	m observedTransfer,
+	to invoice.Address,
+	asset chain.Asset,
+) (first *invoice.Payment) {
 	for _, p := range a.payments { // includes the remainder of one that this batch attached
 		here := p.Network == in.n.Slug && p.Address == to.Address && p.AssetID == asset.ID
 
@@ -39,24 +69,12 @@ func (in *intake) attach(
 			continue
 		}
 
-		if p.Status == invoice.Confirmed && p.Amount != m.Amount {
-			in.s.log.LogAttrs(
-				ctx,
-				slog.LevelWarn,
-				"a transfer explains a part of a confirmed payment that was known from the balance; it is "+
-					"counted already",
-				slog.String("payment", p.ID),
-				slog.String("tx", m.TxHash),
-				slog.Any("index", m.Index),
-			)
-
-			return true, nil
+		if first == nil || p.Block.Height < first.Block.Height {
+			first = p
 		}
-
-		return true, in.attachTo(a, p, m)
 	}
 
-	return false, nil
+	return first
 }
 
 // dropCounted drops a payment in no block whose transfer is found after all, when the balance of its address has

@@ -1,11 +1,13 @@
 package ingest_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -100,4 +102,34 @@ func TestHintOnAnUnreadBranchIsProvisional(t *testing.T) {
 
 	w.mine(4)
 	w.want(inv, invoice.Paid, dollars(100), chain.Amount{})
+}
+
+// Health names a payment that waits for its balance to be read, until it was.
+func TestHealthNamesWhatIsUnmeasured(t *testing.T) {
+	w := newWorld(t, sim.Config{})
+	inv := w.sell("USDX", dollars(5))
+	hash := w.chain.Pay(addressOf(inv), "USDX", dollars(5))
+	w.chain.FailNext(sim.MethodBalances, sim.Unavailable(), 1)
+	w.mine(1)
+
+	unread := func() []health.Unread {
+		report, err := w.engine.Health(t.Context())
+		w.must(err)
+
+		return report.Networks[0].Follower.Unread
+	}
+
+	got := unread()
+	if len(got) != 1 || got[0].TxHash != hash || got[0].Address != string(addressOf(inv)) ||
+		!strings.Contains(got[0].Error, "balance") || got[0].Since.IsZero() {
+		t.Fatalf("health names %+v", got)
+	}
+
+	w.pass(2 * time.Minute)
+	w.mine(5)
+	w.want(inv, invoice.Paid, dollars(5), chain.Amount{})
+
+	if got := unread(); len(got) != 0 {
+		t.Errorf("after the payment was measured health names %+v", got)
+	}
 }

@@ -145,9 +145,9 @@ type explanation struct {
 	// sum is what payments, dust and our own transactions brought there, taken what ours took of it, in base
 	// units.
 	sum, taken chain.Amount
-	// waiting is the unconfirmed payment without a transaction, taken back the one that a fork took back,
-	// unnamed one that is confirmed. None of them is in sum but unnamed.
-	waiting, takenBack, unnamed *invoice.Payment
+	// waiting is the unconfirmed payment without a transaction, takenBack one that a fork took back. Neither is
+	// in sum; confirmed ones are.
+	waiting, takenBack *invoice.Payment
 }
 
 // explainAll returns what the records say of each asset of the network, as of the block.
@@ -191,10 +191,6 @@ func (c *balanceCheck) explain(
 			}
 		case p.Block.Height <= c.at.Height:
 			x.sum = x.sum.Add(p.Amount)
-
-			if p.TxHash == "" {
-				x.unnamed = &payments[i]
-			}
 		}
 	}
 
@@ -219,8 +215,6 @@ func (m *comparison) apply(ctx context.Context, asset chain.Asset, x explanation
 		return nil
 	case x.takenBack != nil:
 		return m.revive(ctx, *x.takenBack, excess)
-	case x.unnamed != nil:
-		return nil // at most one payment without a transaction: the next one follows once it is swept or named
 	}
 
 	return m.add(ctx, asset, excess)

@@ -33,7 +33,11 @@ type bumpNode struct {
 func newBumpNode(t *testing.T) *bumpNode {
 	k := newCoinIndex(t)
 	p := &bumpNode{index: k, waits: true, deposit: k.signer.Party(chain.RoleDeposit, 3, k.chain)}
-	p.outputs = &outputs{Driver: k.chain, offered: map[string]int{}, status: map[string]chain.TxStatus{}}
+	p.outputs = &outputs{
+		Driver:  spy{k.chain, k.harness},
+		offered: map[string]int{},
+		status:  map[string]chain.TxStatus{},
+	}
 	k.ours[p.deposit.Address] = p.deposit
 	p.boot()
 

@@ -102,7 +102,11 @@ func newOutputs(t *testing.T, coins int) (*harness, *outputs) {
 	t.Helper()
 	w := newHarness(t, sim.Config{})
 	w.follower = nil
-	driver := &outputs{Driver: w.chain, offered: map[string]int{}, status: map[string]chain.TxStatus{}}
+	driver := &outputs{
+		Driver:  spy{w.chain, w},
+		offered: map[string]int{},
+		status:  map[string]chain.TxStatus{},
+	}
 	w.offers = func(to chain.Address) int { return driver.offered[string(to)] }
 
 	registry, err := chain.NewRegistry(driver)

@@ -191,6 +191,22 @@ func (d *walletWorker) transfersIn(
 	return blocks[0].TransfersOf(row.TxHash), true, nil
 }
 
+// isCanonical reports whether the node has a block at its height now. The last block that was read carries every
+// row below it and their depth; a fork may have replaced it before it is read.
+func (d *walletWorker) isCanonical(ctx context.Context, t wallet.Transaction, at chain.Ref) (bool, error) {
+	now, err := d.driver.RefAt(ctx, at.Height)
+	if err != nil && !errors.Is(err, fault.NotFound) {
+		return false, err
+	}
+
+	if err != nil || now.Hash != at.Hash {
+		d.logWait(ctx, t, "the node does not show the last block that was read", true)
+		return false, nil
+	}
+
+	return true, nil
+}
+
 // isShared reports whether the driver's second node has a block too, where there is one.
 func (d *walletWorker) isShared(ctx context.Context, t wallet.Transaction, block chain.Ref) bool {
 	confirmer, ok := d.driver.(chain.RefConfirmer)

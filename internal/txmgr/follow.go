@@ -147,9 +147,15 @@ func (d *walletWorker) recordInclusion(ctx context.Context, t wallet.Transaction
 	}
 
 	open := t.State != wallet.Confirmed || !recorded
-	if open && e.cursor.IsFinal(d.network, d.network.Confirmations, e.row.Block) &&
-		d.isShared(ctx, t, e.row.Block) {
-		moves = append(moves, end(e.row.Failed))
+	if open && e.cursor.IsFinal(d.network, d.network.Confirmations, e.row.Block) {
+		stands, err := d.isCanonical(ctx, t, e.cursor.At)
+		if err != nil {
+			return err
+		}
+
+		if stands && d.isShared(ctx, t, e.row.Block) {
+			moves = append(moves, end(e.row.Failed))
+		}
 	}
 
 	if len(moves) > 0 {

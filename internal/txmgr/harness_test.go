@@ -53,6 +53,7 @@ type harness struct {
 	reading   bool                // the follower calls the node, not the process
 	reader    func()              // reads the network instead of follower, where blocks are scripted
 	driver    func() chain.Driver // what a process talks to; nil: the simulated network
+	script    chain.Ref           // the last scripted block; zero: none
 	// offers returns how many coins the last Build for a destination could choose from; see outputs.
 	offers func(to chain.Address) int
 }
@@ -186,6 +187,7 @@ func (w *harness) scripted(b follow.Batch) {
 	w.t.Helper()
 
 	b.Network = w.chain.Network()
+	w.setScript(b)
 
 	if err := w.update(w.t.Context(), func(ctx context.Context, tx wallet.Tx) error {
 		if err := moveCursor(ctx, tx.(*listening).Tx, b); err != nil {
@@ -195,6 +197,13 @@ func (w *harness) scripted(b follow.Batch) {
 		return w.record(ctx, tx, b)
 	}); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// setScript has the node show the last block of a batch.
+func (w *harness) setScript(b follow.Batch) {
+	if len(b.Blocks) > 0 {
+		w.script = b.Blocks[len(b.Blocks)-1].Ref
 	}
 }
 
@@ -293,6 +302,14 @@ func (s spy) Broadcast(ctx context.Context, signed chain.Signed) error {
 	}
 
 	return s.Chain.Broadcast(ctx, signed)
+}
+
+func (s spy) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
+	if s.w.script.Height == height && !s.w.script.IsZero() {
+		return s.w.script, nil
+	}
+
+	return s.Chain.RefAt(ctx, height)
 }
 
 func (s spy) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {

@@ -747,3 +747,33 @@ func TestPayoutSurvivesCrashAtEveryStep(t *testing.T) {
 		})
 	}
 }
+
+// Architecture rule 4. A fork replaced the block, or one that its depth counts on, and was not read yet: the
+// payout waits, as its depth is that of another chain.
+func TestUnreadForkConfirmsNothing(t *testing.T) {
+	for name, depth := range map[string]uint64{"its block": 3, "a block on top of it": 1} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, sim.Config{NoFinality: true})
+			p := w.payout("SIM", coin(1))
+			w.until(p.ID, wallet.Included)
+
+			for need := w.chain.Network().Confirmations - 1; need > 0; need-- {
+				w.chain.Mine(1)
+			}
+
+			w.read()
+			w.chain.Fork(sim.Fork{Depth: depth, Fate: sim.DropOrphan})
+
+			w.reader = func() {} // the follower stands still
+
+			w.wait(10 * time.Minute)
+
+			if got := w.get(p.ID); got.State != wallet.Included {
+				t.Fatalf("by a chain that is gone it is %s", got.State)
+			}
+
+			w.reader = nil
+			w.confirmed(p.ID)
+		})
+	}
+}

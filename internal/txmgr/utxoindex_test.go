@@ -57,6 +57,8 @@ func (k *coinIndex) take(b follow.Batch) string {
 	k.t.Helper()
 
 	b.Network = k.network
+	k.setScript(b)
+
 	for range 2 {
 		if err := k.update(k.t.Context(), func(ctx context.Context, tx wallet.Tx) error {
 			if err := moveCursor(ctx, tx.(*listening).Tx, b); err != nil {
