@@ -47,7 +47,7 @@ type Settings struct {
 	// SweepMinUSD is the least value in USD that a deposit is swept at; smaller ones are held.
 	SweepMinUSD decimal.Decimal `json:"sweep_min_usd"`
 	// FeeBPS is the platform fee in basis points; nil: 50.
-	FeeBPS *int `json:"fee_bps,omitempty"`
+	FeeBPS *int `json:"fee_bps,omitempty"` // spec 2.8.13
 	// Assets are the ids of the assets that invoices may offer; nil: all.
 	Assets []string `json:"assets,omitempty"`
 	// PayoutsPerHour limits the creation of payouts; 0: 10.
@@ -104,7 +104,7 @@ func AllScopes() []Scope {
 }
 
 // DefaultScopes returns the scopes of a new key: all that cannot send money out.
-func DefaultScopes() []Scope {
+func DefaultScopes() []Scope { // spec D9.8
 	var out []Scope
 
 	for _, s := range AllScopes() {

@@ -88,7 +88,7 @@ func (k Key) Allows(scope Scope) bool { return slices.Contains(k.Scopes, scope) 
 
 // AllowsIP reports whether a client of this address may use the key. An unknown address (the zero
 // value) may use only keys without an allowlist.
-func (k Key) AllowsIP(client netip.Addr) bool {
+func (k Key) AllowsIP(client netip.Addr) bool { // spec D5.14
 	if len(k.AllowedIPs) == 0 {
 		return true
 	}

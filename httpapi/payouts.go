@@ -15,7 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-type createPayoutBody struct {
+type createPayoutBody struct { // spec 4.6.1
 	Asset       string `json:"asset" maxLength:"16" example:"USDC"`
 	Network     string `json:"network" minLength:"2" maxLength:"32" example:"ethereum"`
 	Amount      string `json:"amount" pattern:"^[0-9]{1,78}$"`
@@ -164,12 +164,12 @@ func (a *api) cancelPayout(_ context.Context, c *call, _ none) (commit[payout.Re
 // allowlists returns the destinations that the key may pay, nil for any (specification 4.6). A key
 // with neither a destination nor an IP allowlist is fault.Forbidden; the IP allowlist itself is
 // checked by authorize.
-func (c *call) allowlists() ([]string, error) {
+func (c *call) allowlists() ([]string, error) { // spec 5.5
 	if len(c.key.Destinations) > 0 {
 		return c.key.Destinations, nil
 	}
 
-	if len(c.key.AllowedIPs) > 0 {
+	if len(c.key.AllowedIPs) > 0 { // spec 4.6.4
 		return nil, nil
 	}
 
@@ -184,7 +184,7 @@ func (c *call) allowlists() ([]string, error) {
 func (c *call) requester() payout.Requester { return payout.Requester{Type: "apiKey", ID: c.key.ID} }
 
 // balanceResource is a master wallet's balance of one asset in base units (decisions part 9).
-type balanceResource struct {
+type balanceResource struct { // spec D9.12
 	Network  string        `json:"network"`
 	Asset    string        `json:"asset"`
 	AssetID  string        `json:"asset_id"`
@@ -202,7 +202,7 @@ type balanceResource struct {
 }
 
 // frozenResource is why and since when nothing new is paid from a wallet.
-type frozenResource struct {
+type frozenResource struct { // spec D11.26
 	Reason wallet.FreezeReason `json:"reason" enum:"unrecorded_transaction,epoch"`
 	// TxHash is the transaction that is not on record.
 	TxHash string `json:"tx_hash,omitempty"`

@@ -75,7 +75,7 @@ func (n *sequences) skipTo(ctx context.Context, name string, index uint32) error
 }
 
 // invoiceCounter returns the name of the counter of invoice numbers of an account and mode.
-func invoiceCounter(owner event.Owner) string {
+func invoiceCounter(owner event.Owner) string { // spec D1.4
 	mode := "test"
 	if owner.Livemode {
 		mode = "live"
@@ -85,7 +85,7 @@ func invoiceCounter(owner event.Owner) string {
 }
 
 // indexCounter returns the name of the counter of derivation indexes of a key space.
-func indexCounter(space chain.Space) string { return "index/" + space.String() }
+func indexCounter(space chain.Space) string { return "index/" + space.String() } // spec D2.2.4
 
 // NumberCounters returns the counters of invoice numbers of an account, for the test and the live mode.
 func NumberCounters(accountID string) []string {
@@ -162,7 +162,7 @@ func (s *Service) addressOf(
 }
 
 // tokenAccount returns where an address holds a token, or "" on networks without token accounts.
-func (s *Service) tokenAccount(owner chain.Address, asset chain.Asset) (chain.Address, error) {
+func (s *Service) tokenAccount(owner chain.Address, asset chain.Asset) (chain.Address, error) { // spec 2.2.7
 	driver, err := s.registry.Driver(asset.Network)
 	if err != nil {
 		return "", err

@@ -20,14 +20,15 @@ type Settings struct {
 }
 
 // Filter selects invoices for a list.
-type Filter struct {
+type Filter struct { // spec 4.1.6
 	Owner    event.Owner
 	Statuses []Status
 	OrderID  string
 	// Networks keeps invoices with an option on one of them.
 	Networks []string
 	// Q matches id, order id or customer e-mail exactly or by prefix, without case.
-	Q                           string
+	Q string // spec 4.1.9, D1.12
+	// spec D1.14
 	CreatedAfter, CreatedBefore time.Time // inclusive, exclusive; zero: open
 	After                       string    // id to continue after, exclusive; newest first
 	Limit                       int

@@ -55,7 +55,7 @@ func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 	}
 
 	if prepared.limit = settings.PerHour; prepared.limit == 0 {
-		prepared.limit = 10
+		prepared.limit = 10 // spec 8.2
 	}
 
 	prepared.payout.Memo = p.Memo
@@ -64,7 +64,7 @@ func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 }
 
 // prepare checks what payouts and refunds have in common.
-func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Prepared, error) {
+func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Prepared, error) { // spec D5.12
 	n, asset, err := s.enabledAsset(settings, p)
 	if err != nil {
 		return Prepared{}, err
@@ -217,7 +217,7 @@ func estimateFee(
 // Tx accepts a prepared payout: the hourly limit, the reservation of amount and fee, the row in the
 // outbox and the record are one transaction. Missing money is fault.State with code
 // insufficient_balance; too many payouts, fault.Limited with code payout_limit_exceeded.
-func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, error) {
+func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, error) { // spec D5.15
 	p, now := prepared.payout, s.now()
 	if prepared.limit > 0 {
 		if err := tx.LockAccount(ctx, p.Owner.AccountID); err != nil {
@@ -267,7 +267,7 @@ func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, err
 
 	p.TransactionID, p.CreatedAt = t.ID, now
 
-	return p, s.save(ctx, tx, &p, event.PayoutCreated)
+	return p, s.save(ctx, tx, &p, event.PayoutCreated) // spec D5.16
 }
 
 // Create is Prepare and Tx in a transaction of its own.
@@ -287,7 +287,7 @@ func (s *Service) Create(ctx context.Context, params Params) (p Payout, err erro
 
 // reservations returns what a payout takes out of the master wallet at most, in base units, by asset id
 // in the order of locks.
-func reservations(p Payout, native chain.Asset) []chain.Output {
+func reservations(p Payout, native chain.Asset) []chain.Output { // spec D5.1
 	if p.AssetID == native.ID {
 		return []chain.Output{{AssetID: native.ID, Amount: p.Amount.Add(p.MaxNetworkFee)}}
 	}

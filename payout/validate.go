@@ -57,7 +57,7 @@ func checkMetadata(m map[string]string) error {
 }
 
 // destination reads an address and holds it to a list of canonical ones; nil: any.
-func destination(driver chain.Driver, address string, only []string) (chain.Address, error) {
+func destination(driver chain.Driver, address string, only []string) (chain.Address, error) { // spec 4.6.3
 	to, err := driver.ParseAddress(address)
 	if err != nil {
 		return "", fault.Wrap(

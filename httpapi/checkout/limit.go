@@ -16,7 +16,7 @@ var (
 	readRate = allowance{20, 100}
 	// formRate is per form, invoice and client address: a selection derives an address and reads
 	// prices, a hint queries a node.
-	formRate = allowance{1, 6}
+	formRate = allowance{1, 6} // spec D10.6
 )
 
 // maxStreams is the number of event streams that one client address may have open in this process.

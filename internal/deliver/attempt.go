@@ -103,7 +103,7 @@ func (s *Deliverer) send(
 }
 
 // sentHeaders returns the headers of a request with names in lower case, without the signatures.
-func sentHeaders(h http.Header) map[string]string {
+func sentHeaders(h http.Header) map[string]string { // spec 2.9.4
 	sent := make(map[string]string, len(h))
 	for name, values := range h {
 		sent[strings.ToLower(name)] = redactSecrets(strings.Join(values, ", "))

@@ -32,7 +32,7 @@ type HTTP struct {
 // DefaultTimeout is the time limit of one attempt.
 const DefaultTimeout = 15 * time.Second
 
-func newClient(g ssrf.Guard, h HTTP) *http.Client {
+func newClient(g ssrf.Guard, h HTTP) *http.Client { // spec D8.14
 	dialer := &net.Dialer{Control: g.Control, Resolver: h.Resolver, KeepAlive: 30 * time.Second}
 
 	return &http.Client{

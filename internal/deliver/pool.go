@@ -55,7 +55,7 @@ func newPool(ctx context.Context, s *Deliverer) *pool {
 }
 
 // mayStart reports whether an endpoint has a free slot.
-func (p *pool) mayStart(endpointID string) bool {
+func (p *pool) mayStart(endpointID string) bool { // spec D8.19
 	if p.backingOff[endpointID] {
 		return p.busy[endpointID] == 0
 	}

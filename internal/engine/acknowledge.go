@@ -32,7 +32,7 @@ type acknowledgement struct {
 
 // Acknowledge records what a final transaction of a wallet was that is not on record; see
 // payments.Engine.Acknowledge.
-func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...string) error {
+func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...string) error { // spec D11.10
 	driver, err := e.Networks.Driver(network)
 	if err != nil {
 		return err
@@ -329,7 +329,7 @@ func (a *acknowledgement) fulfill(
 	ctx context.Context,
 	tx Tx,
 	rows []wallet.Outgoing,
-) (fulfilled bool, err error) {
+) (fulfilled bool, err error) { // spec D11.11
 	f := txmgr.Fulfillment{Network: a.network, Rows: rows, Status: a.status}
 
 	var settlements, payouts []string

@@ -145,7 +145,7 @@ func (in *intake) lostPayments(ctx context.Context) (map[string]invoice.Payment,
 }
 
 // recordTransfers records every transfer of the batch that is a payment to us.
-func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.Payment) error {
+func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.Payment) error { // spec D3.7
 	matched, addresses, err := in.s.match(ctx, in.tx, in.n, in.p.transfers())
 	if err != nil || len(matched) == 0 {
 		return err

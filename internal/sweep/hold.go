@@ -13,7 +13,7 @@ import (
 )
 
 // holdOrFail holds or fails a group whose release cannot be planned. It returns every other cause unchanged.
-func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) error {
+func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) error { // spec 2.8.9
 	switch {
 	case errors.Is(cause, fault.Invalid):
 		return p.fail(ctx, g, settlement.NotReleasable)
@@ -69,7 +69,7 @@ func (p *planningRun) hold(
 
 // nextCheck returns when a held settlement is planned again: after 1 minute when it waits for the master
 // wallet, else after 5 minutes.
-func nextCheck(reason settlement.Reason, now time.Time) time.Time {
+func nextCheck(reason settlement.Reason, now time.Time) time.Time { // spec 3.4.2
 	if reason == settlement.InsufficientMasterBalance {
 		return now.Add(time.Minute)
 	}

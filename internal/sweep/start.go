@@ -147,7 +147,7 @@ func (p *planningRun) storeSweep(
 	steps []chain.SweepStep,
 	carry settlement.CarriedFee,
 	residue settlement.Residue,
-) (began bool, err error) {
+) (began bool, err error) { // spec 2.8.5
 	required := allFromMaster(steps, r.Master.Address, p.native.ID)
 	short := false
 

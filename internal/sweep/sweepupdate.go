@@ -312,7 +312,7 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 }
 
 // reason returns the settlement's reason for a failure code (specification 2.8).
-func (w *sweepUpdate) reason(t wallet.Transaction) settlement.Reason {
+func (w *sweepUpdate) reason(t wallet.Transaction) settlement.Reason { // spec 2.8.11, 2.8.12
 	switch {
 	case t.Failure == wallet.FailNotPayable:
 		return settlement.NotReleasable
