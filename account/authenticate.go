@@ -24,6 +24,7 @@ const cacheSize = 4096 // keys
 //   - fault.Unauthenticated: code api_key_invalid, api_key_expired or api_key_revoked
 //   - fault.Forbidden, code ip_not_allowed: the client is not on the key's allowlist
 func (s *Service) Authenticate(ctx context.Context, secret string, client netip.Addr) (Key, Account, error) {
+	// spec D5.14
 	if _, err := ParseKey(secret); err != nil {
 		return Key{}, Account{}, err
 	}
@@ -88,7 +89,7 @@ func (k Key) Allows(scope Scope) bool { return slices.Contains(k.Scopes, scope) 
 
 // AllowsIP reports whether a client of this address may use the key. An unknown address (the zero
 // value) may use only keys without an allowlist.
-func (k Key) AllowsIP(client netip.Addr) bool { // spec D5.14
+func (k Key) AllowsIP(client netip.Addr) bool {
 	if len(k.AllowedIPs) == 0 {
 		return true
 	}

@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	// spec 4.1.2
 	maxIdempotencyKey = 255 // bytes
 	changeTries       = 4
 )
@@ -117,7 +116,7 @@ func (c *call) readIdempotencyKey(r *http.Request) error { // spec 4.1.1
 	}
 
 	key := values[0]
-	badLength := key == "" || len(key) > maxIdempotencyKey
+	badLength := key == "" || len(key) > maxIdempotencyKey // spec 4.1.2
 
 	if len(values) != 1 || badLength || !printable([]byte(key)) {
 		return fault.New(

@@ -51,7 +51,7 @@ type invoiceQuery struct {
 	CreatedBefore time.Time `query:"created_before"`
 }
 
-type invoicePaymentsQuery struct {
+type invoicePaymentsQuery struct { // spec 4.12.1
 	Status []invoice.PaymentStatus `query:"status" enum:"detected,confirmed,orphaned,dropped" maxLength:"256"`
 }
 

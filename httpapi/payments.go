@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-type paymentQuery struct { // spec 4.12.1
+type paymentQuery struct {
 	Status           []invoice.PaymentStatus `query:"status" enum:"detected,confirmed,orphaned,dropped" maxLength:"256"`
 	Network          []string                `query:"network" maxLength:"256"`
 	InvoiceID        string                  `query:"invoice_id" pattern:"^[0-9a-f]{24}$"`

@@ -242,6 +242,7 @@ func withoutSecret(endpoint webhook.Endpoint, err error) (webhook.EndpointResour
 
 // withSecret renders an endpoint with its signing secret, or returns err.
 func withSecret(endpoint webhook.Endpoint, secret string, err error) (webhook.EndpointResource, error) {
+	// spec 2.10.2
 	if err != nil {
 		return webhook.EndpointResource{}, err
 	}

@@ -64,13 +64,13 @@ func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 }
 
 // prepare checks what payouts and refunds have in common.
-func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Prepared, error) { // spec D5.12
+func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Prepared, error) {
 	n, asset, err := s.enabledAsset(settings, p)
 	if err != nil {
 		return Prepared{}, err
 	}
 
-	if p.Amount.IsZero() {
+	if p.Amount.IsZero() { // spec D5.18
 		return Prepared{}, fault.Param(
 			"amount", "amount_too_small", "the amount must be at least 1 base unit",
 		)
@@ -144,6 +144,7 @@ func (s *Service) newPayout(p Params, asset, native chain.Asset, to chain.Addres
 
 // enabledAsset returns the network and the asset of a request, or fault.Invalid with code asset_not_enabled.
 func (s *Service) enabledAsset(settings Settings, p Params) (chain.Network, chain.Asset, error) {
+	// spec D5.12
 	n, ok := s.registry.Network(p.Network)
 	if !ok || n.Livemode != p.Owner.Livemode {
 		return chain.Network{}, chain.Asset{}, fault.Param(

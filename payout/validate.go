@@ -61,7 +61,7 @@ func destination(driver chain.Driver, address string, only []string) (chain.Addr
 	to, err := driver.ParseAddress(address)
 	if err != nil {
 		return "", fault.Wrap(
-			err, fault.Invalid, "destination_invalid",
+			err, fault.Invalid, "destination_invalid", // spec D5.17
 			"the destination is not an address of network %s",
 			driver.Network().Slug,
 		).

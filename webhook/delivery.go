@@ -143,10 +143,10 @@ func (d Delivery) Unclaimed() Delivery {
 }
 
 // Succeeded reports whether the endpoint answered 2xx.
-func (a Attempt) Succeeded() bool { return a.Error == "" }
+func (a Attempt) Succeeded() bool { return a.Error == "" } // spec D8.14
 
 // Gone reports whether the endpoint answered 410 Gone.
-func (a Attempt) Gone() bool { return a.HTTPStatus == http.StatusGone }
+func (a Attempt) Gone() bool { return a.HTTPStatus == http.StatusGone } // spec D8.24
 
 // ParseRetryAfter returns the delay from now, 0 to 24 h, of a Retry-After header: seconds or an HTTP date
 // (RFC 9110, section 10.2.3). Anything else is 0.

@@ -52,7 +52,7 @@ func (e Endpoint) Succeeded(at time.Time) Endpoint { // spec D8.7
 // Failed returns the endpoint after a failed attempt that ended at a time. ranOut reports that it
 // was the delivery's last attempt, gone that the endpoint answered 410 Gone. Failures may come in
 // any order: one from before the last success does not set FirstFailureAt.
-func (e Endpoint) Failed(at time.Time, ranOut, gone bool) Endpoint { // spec D8.6
+func (e Endpoint) Failed(at time.Time, ranOut, gone bool) Endpoint {
 	if e.Status == Disabled {
 		return e
 	}
@@ -64,7 +64,7 @@ func (e Endpoint) Failed(at time.Time, ranOut, gone bool) Endpoint { // spec D8.
 	switch {
 	case gone, !e.FirstFailureAt.IsZero() && at.Sub(e.FirstFailureAt) >= disableAfter:
 		return e.disabled(at)
-	case ranOut && e.Status == Enabled:
+	case ranOut && e.Status == Enabled: // spec D8.6
 		e.Status, e.FailingSince, e.UpdatedAt = Failing, at, at
 	}
 

@@ -21,7 +21,7 @@ import (
 // The headers of a delivery.
 const (
 	SignatureHeader  = "Service-Signature"
-	EventIDHeader    = "Service-Event-Id" // spec D8.11
+	EventIDHeader    = "Service-Event-Id"
 	DeliveryIDHeader = "Service-Delivery-Id"
 )
 

@@ -219,7 +219,7 @@ type EndpointResource struct { // spec 2.10.1
 }
 
 // Resource returns the endpoint as the API shows it, without its secret.
-func (e Endpoint) Resource() EndpointResource { // spec 2.10.2
+func (e Endpoint) Resource() EndpointResource {
 	return EndpointResource{
 		ID:                      e.ID,
 		URL:                     e.URL,

@@ -23,9 +23,9 @@ func (c Cursor) FinalHeight(n chain.Network, required uint64) (height uint64, ok
 	switch at := c.At.Height; {
 	case c.At.IsZero():
 		return 0, false
-	case !reached.IsZero():
+	case !reached.IsZero(): // spec 2.4.3
 		return min(at, reached.Height), true
-	case required == 0: // spec 2.4.3
+	case required == 0:
 		return at, true
 	case at+1 < required:
 		return 0, false

@@ -42,7 +42,7 @@ func (s *Deliverer) post(
 	e webhook.Endpoint,
 	ev event.Event,
 	secrets []string,
-) (a answer, ok bool) {
+) (a answer, ok bool) { // spec D8.11
 	started := s.stamp()
 	header := http.Header{
 		"Content-Type":           {"application/json"},

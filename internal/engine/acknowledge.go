@@ -329,7 +329,7 @@ func (a *acknowledgement) fulfill(
 	ctx context.Context,
 	tx Tx,
 	rows []wallet.Outgoing,
-) (fulfilled bool, err error) { // spec D11.11
+) (fulfilled bool, err error) {
 	f := txmgr.Fulfillment{Network: a.network, Rows: rows, Status: a.status}
 
 	var settlements, payouts []string
@@ -358,7 +358,7 @@ func (a *acknowledgement) fulfill(
 				a.txHash,
 				a.network,
 			)
-		case p.Status == payout.Failed:
+		case p.Status == payout.Failed: // spec D11.11
 		case p.Status == payout.Included || p.Status == payout.Confirmed:
 			return false, mismatch("%s was paid by its own transaction %s, not by %s", id, p.TxHash, a.txHash)
 		default:

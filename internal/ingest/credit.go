@@ -109,7 +109,7 @@ func (l *ledger) confirm(a *entry, p *invoice.Payment) error {
 }
 
 // value sets the price snapshot of a payment that confirmed without one.
-func (l *ledger) value(a *entry, p *invoice.Payment) error { // spec D11.22
+func (l *ledger) value(a *entry, p *invoice.Payment) error {
 	set, err := l.pricer(p)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (l *ledger) value(a *entry, p *invoice.Payment) error { // spec D11.22
 	return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
 		types, err := set(p)
 		if len(types) > 0 {
-			types = append(types, event.PaymentPriced)
+			types = append(types, event.PaymentPriced) // spec D11.22
 		}
 
 		return types, err

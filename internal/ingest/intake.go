@@ -145,7 +145,7 @@ func (in *intake) lostPayments(ctx context.Context) (map[string]invoice.Payment,
 }
 
 // recordTransfers records every transfer of the batch that is a payment to us.
-func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.Payment) error { // spec D3.7
+func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.Payment) error {
 	matched, addresses, err := in.s.match(ctx, in.tx, in.n, in.p.transfers())
 	if err != nil || len(matched) == 0 {
 		return err
@@ -188,7 +188,7 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 		asset, enabled := in.n.AssetByID(m.AssetID)
 
 		kind, ours := own[m.TxHash]
-		if !enabled || ours && kind != wallet.Payout || unrecorded[m.TxHash] {
+		if !enabled || ours && kind != wallet.Payout || unrecorded[m.TxHash] { // spec D3.7
 			continue // an asset that is not enabled, or our own top-up, fee, sweep or cancellation
 		}
 

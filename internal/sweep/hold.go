@@ -13,7 +13,7 @@ import (
 )
 
 // holdOrFail holds or fails a group whose release cannot be planned. It returns every other cause unchanged.
-func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) error { // spec 2.8.9
+func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) error {
 	switch {
 	case errors.Is(cause, fault.Invalid):
 		return p.fail(ctx, g, settlement.NotReleasable)
@@ -22,7 +22,7 @@ func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) erro
 			return cause
 		}
 
-		return p.fail(ctx, g, settlement.FundsMissing)
+		return p.fail(ctx, g, settlement.FundsMissing) // spec 2.8.9
 	case fault.Code(cause) == "uneconomic":
 		return p.hold(ctx, g, settlement.Uneconomic, nil)
 	}

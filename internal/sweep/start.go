@@ -147,7 +147,7 @@ func (p *planningRun) storeSweep(
 	steps []chain.SweepStep,
 	carry settlement.CarriedFee,
 	residue settlement.Residue,
-) (began bool, err error) { // spec 2.8.5
+) (began bool, err error) {
 	required := allFromMaster(steps, r.Master.Address, p.native.ID)
 	short := false
 
@@ -165,7 +165,7 @@ func (p *planningRun) storeSweep(
 				return err
 			}
 
-			if b.Available().Less(required) {
+			if b.Available().Less(required) { // spec 2.8.5
 				short = true
 				return nil
 			}

@@ -312,19 +312,19 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 }
 
 // reason returns the settlement's reason for a failure code (specification 2.8).
-func (w *sweepUpdate) reason(t wallet.Transaction) settlement.Reason { // spec 2.8.11, 2.8.12
+func (w *sweepUpdate) reason(t wallet.Transaction) settlement.Reason {
 	switch {
 	case t.Failure == wallet.FailNotPayable:
 		return settlement.NotReleasable
 	case t.Failure == wallet.FailCanceled,
 		t.Failure == wallet.FailStale,
 		t.Failure == wallet.FailInsufficientFunds:
-		return settlement.Replanning
+		return settlement.Replanning // spec 2.8.12
 	case t.Failure == wallet.FailConflict,
 		t.Failure == wallet.FailExpired,
 		t.Failure == wallet.FailReverted,
 		strings.HasPrefix(t.Failure, wallet.FailSignerRefused):
-		return settlement.TransactionFailed
+		return settlement.TransactionFailed // spec 2.8.11
 	}
 
 	return settlement.Unclassified
