@@ -181,7 +181,10 @@ func checkRules(tree fs.FS) (homes int, problems []string) {
 		}
 
 		if len(places) > 1 {
-			problems = append(problems, fmt.Sprintf("rule %s is tagged in %s and %s", id, places[0], places[1]))
+			problems = append(
+				problems,
+				fmt.Sprintf("rule %s is tagged in %s and %s", id, places[0], places[1]),
+			)
 		}
 	}
 
@@ -191,6 +194,7 @@ func checkRules(tree fs.FS) (homes int, problems []string) {
 // readRules parses the rows of docs/rules.md. Those below the heading "Not built" need no home.
 func readRules(page string) (rules []rule, problems []string) {
 	seen, notBuilt := map[string]bool{}, false
+
 	for line := range strings.Lines(page) {
 		line = strings.TrimSpace(line)
 		if heading, ok := strings.CutPrefix(line, "## "); ok {
