@@ -18,11 +18,11 @@ const (
 //
 // Errors: fault.Forbidden, code payout_allowlist_required, for a key with neither destinations nor an IP
 // allowlist that is narrow enough. Whether the client is on the allowlist is Authenticate's to check.
-func (k Key) PayoutDestinations() ([]chain.Destination, error) {
+func (k Key) PayoutDestinations() ([]chain.Destination, error) { // spec 5.5
 	switch {
 	case len(k.Destinations) > 0:
 		return k.Destinations, nil
-	case len(k.AllowedIPs) > 0 && narrow(k.AllowedIPs):
+	case len(k.AllowedIPs) > 0 && narrow(k.AllowedIPs): // spec 4.6.4
 		return nil, nil
 	}
 
@@ -35,7 +35,7 @@ func (k Key) PayoutDestinations() ([]chain.Destination, error) {
 
 // PayoutPermissions returns what an answer about a payment of this key gives away, as permissions: another key
 // must have them all (specification part 5).
-func (k Key) PayoutPermissions() []string {
+func (k Key) PayoutPermissions() []string { // spec D11.28
 	only, err := k.PayoutDestinations()
 
 	switch {
@@ -73,7 +73,7 @@ func checkPaying(k Key) error {
 }
 
 // narrow reports whether ranges have together at most maxPayingV4 IPv4 addresses and one IPv6 /48.
-func narrow(ranges []string) bool {
+func narrow(ranges []string) bool { // spec D11.19
 	v4, v6 := new(big.Int), new(big.Int)
 
 	for _, text := range ranges {

@@ -26,6 +26,7 @@ const cacheSize = 4096 // keys
 //   - fault.Limited, code rate_limited: too many unknown keys were tried; a key that this process has
 //     seen before is not affected
 func (s *Service) Authenticate(ctx context.Context, secret string, client netip.Addr) (Key, Account, error) {
+	// spec D5.14
 	if _, err := ParseKey(secret); err != nil {
 		return Key{}, Account{}, err
 	}

@@ -41,7 +41,7 @@ func GenerateKey(
 	prefix string,
 	livemode, publishable bool,
 	entropy io.Reader,
-) (secret string, hash [32]byte, err error) {
+) (secret string, hash [32]byte, err error) { // spec D9.9
 	if !validPrefix(prefix) {
 		return "", hash, fault.New(
 			fault.Invalid, "key_prefix_invalid",
@@ -80,7 +80,7 @@ func GenerateKey(
 // ParseKey parses mode and kind from the text of a key of any prefix. The error never shows the text.
 //
 // Errors: fault.Unauthenticated, code api_key_invalid, for text of another form.
-func ParseKey(s string) (Parsed, error) {
+func ParseKey(s string) (Parsed, error) { // spec 5.2
 	prefix, rest, ok := strings.Cut(s, "_")
 	mode, rest, ok2 := strings.Cut(rest, "_")
 

@@ -142,7 +142,7 @@ func (s *Service) RollKey(
 	ctx context.Context,
 	accountID, keyID string,
 	overlap time.Duration,
-) (Key, string, error) {
+) (Key, string, error) { // spec D9.10
 	if overlap < 0 || overlap > MaxOverlap {
 		return Key{}, "", fault.Param(
 			"overlap", "key_invalid", "the overlap is %v: it must be 0 to %v",

@@ -27,7 +27,7 @@ var maxSweep = decimal.New(1, 12)
 // checkSettings checks settings.
 //
 // Errors: fault.Invalid; it names the field.
-func (s *Service) checkSettings(v Settings) error {
+func (s *Service) checkSettings(v Settings) error { // spec D9.11
 	if err := checkName("name", v.Name); err != nil {
 		return err
 	}

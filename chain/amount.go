@@ -33,7 +33,7 @@ func Units(n uint64) Amount {
 
 // ParseAmount reads a whole number of base units: 1 to 78 digits, no sign, no leading zero except "0"
 // itself, at most 2^256−1. Anything else is fault.Invalid.
-func ParseAmount(s string) (Amount, error) {
+func ParseAmount(s string) (Amount, error) { // spec D1.6
 	if s == "" || len(s) > 78 || (len(s) > 1 && s[0] == '0') {
 		return Amount{}, badAmount(s)
 	}
@@ -139,7 +139,7 @@ func (a Amount) Bytes32() [32]byte { return a.u.Bytes32() }
 func (a Amount) Uint64() (uint64, bool) { return a.u.Uint64(), a.u.IsUint64() }
 
 // String returns the digits, without leading zeros.
-func (a Amount) String() string { return a.u.Dec() }
+func (a Amount) String() string { return a.u.Dec() } // spec 2.1.3
 
 // IsZero reports whether the amount is 0.
 func (a Amount) IsZero() bool { return a.u.IsZero() }

@@ -32,7 +32,7 @@ type Outpoint struct {
 
 // InternalIndex is the Transfer.Index of a transaction's first internal transfer: coin that a contract
 // sent, which shows in traces and balances and not in blocks.
-const InternalIndex = 1 << 20
+const InternalIndex = 1 << 20 // spec D3.6
 
 // Transfer is one transfer of one enabled asset to one address.
 //
@@ -40,7 +40,7 @@ const InternalIndex = 1 << 20
 // reorganisation. EVM and Tron: 0 is the transaction's own value, 1+k the k-th log of its receipt,
 // 2^20+k its k-th internal transfer; Bitcoin: the output's index; Solana: the index of the receiving
 // account among the resolved account keys.
-type Transfer struct {
+type Transfer struct { // spec D3.5
 	TxHash  string
 	Index   uint32
 	From    Address // empty when unknown or when there are several senders

@@ -194,14 +194,14 @@ func AssetID(caip2 string, contract Address) string {
 	return derivedID(caip2 + "/" + string(contract))
 }
 
-func derivedID(s string) string {
+func derivedID(s string) string { // spec D1.2
 	h := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(h[:12])
 }
 
 // Address is an address in the canonical form of its network, as Driver.ParseAddress returns it
 // (EIP-55, bech32 in lower case, base58). Two addresses are the same exactly when the strings are.
-type Address string
+type Address string // spec D9.15
 
 // Space is a key space: a family in one mode. Derivation indexes count up per space.
 type Space struct {

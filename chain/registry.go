@@ -16,7 +16,7 @@ type Registry struct {
 
 // NewRegistry checks the drivers' networks and returns them as a set: slugs, ids and (network, symbol)
 // must be unique, a native asset must be there.
-func NewRegistry(drivers ...Driver) (*Registry, error) {
+func NewRegistry(drivers ...Driver) (*Registry, error) { // spec D1.3
 	r := &Registry{bySlug: make(map[string]Driver, len(drivers))}
 	ids := map[string]string{}
 

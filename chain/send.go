@@ -42,7 +42,7 @@ type Order struct {
 	// account, whose rent goes back to whoever paid it, or a wallet without coin). Such a
 	// transaction is reverted when something arrives in between. PlanSweep sets it; Build may
 	// leave the account open all the same.
-	Close bool `json:"close,omitempty"`
+	Close bool `json:"close,omitempty"` // spec D4.22
 	// MaxFee is the most the transaction may cost, in base units of the native coin. Build refuses with
 	// fault.Limited and code fee_above_maximum when the network asks for more now.
 	MaxFee Amount `json:"max_fee"`

@@ -91,7 +91,7 @@ const (
 )
 
 // types is the table of event types.
-var types = []struct {
+var types = []struct { // spec 6.1
 	name  Type
 	reach reach
 }{
@@ -200,7 +200,7 @@ type Event struct {
 
 // About returns one event of each type about a record, whose Sequence counts the published ones among them.
 // The last published one has the record's number.
-func About(record Payload, types ...Type) []Event {
+func About(record Payload, types ...Type) []Event { // spec D8.1
 	object := record.EventObject()
 	number := object.Sequence - int64(published(types))
 

@@ -109,7 +109,7 @@ func Param(param, code, format string, args ...any) *Error {
 }
 
 // Missing returns the NotFound error for an object, with the code the API publishes for all of them.
-func Missing(object, id string) *Error {
+func Missing(object, id string) *Error { // spec D1.5
 	return New(NotFound, "resource_missing", "no such %s: %s", object, id)
 }
 

@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	// spec 8.1
 	requestsPerSecond = 100 // of one key, by default
 	requestBurst      = 300 // requests
 )
@@ -38,7 +39,7 @@ func (s *server) authorize(ctx context.Context, w http.ResponseWriter, r *http.R
 		return err
 	}
 
-	c.key, c.owner, c.settings = key, key.Owner, acct.Settings
+	c.key, c.owner, c.settings = key, key.Owner, acct.Settings // spec 5.4
 
 	if err := s.limit(ctx, c); err != nil {
 		return err
@@ -50,7 +51,7 @@ func (s *server) authorize(ctx context.Context, w http.ResponseWriter, r *http.R
 // checkPermission returns fault.Forbidden when the key may not use the operation.
 func (c *call) checkPermission() error {
 	switch {
-	case c.key.Publishable && c.op.access != anyKey:
+	case c.key.Publishable && c.op.access != anyKey: // spec 5.3
 		return fault.New(
 			fault.Forbidden,
 			"publishable_key_not_allowed",
@@ -63,6 +64,7 @@ func (c *call) checkPermission() error {
 			c.key.ID, c.op.scope,
 		)
 	case c.op.testOnly && c.owner.Livemode:
+		// spec 4.5.1
 		return fault.New(fault.Forbidden, "test_mode_only", "this works on test data only: use a test key")
 	}
 
@@ -70,7 +72,7 @@ func (c *call) checkPermission() error {
 }
 
 // bearer returns the API key of the Authorization header (RFC 6750 section 2.1).
-func bearer(h http.Header) (string, error) {
+func bearer(h http.Header) (string, error) { // spec 5.1
 	values := h.Values("Authorization")
 	if len(values) != 1 {
 		return "", fault.New(
@@ -92,7 +94,7 @@ func bearer(h http.Header) (string, error) {
 
 // limit takes one token of the key's bucket, or returns fault.Limited with the seconds to wait. When the
 // shared limiter fails, this process limits on its own.
-func (s *server) limit(ctx context.Context, c *call) error {
+func (s *server) limit(ctx context.Context, c *call) error { // spec 7.4
 	perSecond, burst := c.settings.RequestsPerSecond, c.settings.RequestBurst
 	if perSecond == 0 {
 		perSecond = requestsPerSecond

@@ -118,7 +118,7 @@ func TestEveryRemovalIsDetected(t *testing.T) {
 	t.Logf("%d entries", tried)
 }
 
-func removedSince(once, now *baseline) (lost []string) {
+func removedSince(once, now *baseline) (lost []string) { // spec 9.2
 	for kind, list := range once.lists() {
 		for _, line := range *list {
 			if !slices.Contains(*now.lists()[kind], line) {

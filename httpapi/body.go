@@ -20,7 +20,7 @@ import (
 
 // strict rejects unknown names. The decoder itself rejects duplicate names, names in another case, invalid
 // UTF-8 and trailing data.
-var strict = json.RejectUnknownMembers(true)
+var strict = json.RejectUnknownMembers(true) // spec D1.11
 
 // readBody reads the body into c.raw and decodes it into c.body. Its errors are fault.Invalid with the codes
 // body_too_large, body_invalid, content_type_unsupported and parameter_….
@@ -91,7 +91,7 @@ func (c *call) readRaw(w http.ResponseWriter, r *http.Request, t limits.Table) e
 }
 
 // isJSON reports whether the headers declare unencoded JSON in UTF-8.
-func isJSON(h http.Header) bool {
+func isJSON(h http.Header) bool { // spec 2.1.7
 	mediaType, params, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || mediaType != "application/json" {
 		return false

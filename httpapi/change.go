@@ -50,7 +50,7 @@ func (s *server) changeOnce(ctx context.Context, c *call) (idempotency.Answer, e
 
 			body, err := render(answer)
 
-			return http.StatusOK, body, err
+			return http.StatusOK, body, err // spec D1.15
 		}, nil
 	}
 
@@ -76,7 +76,7 @@ func (s *server) changeOnce(ctx context.Context, c *call) (idempotency.Answer, e
 }
 
 // idempotencyRequest returns the key with its fingerprint: SHA-256 over method, path and body.
-func (c *call) idempotencyRequest() idempotency.Request {
+func (c *call) idempotencyRequest() idempotency.Request { // spec D9.4
 	fingerprint := sha256.New()
 	for _, part := range []string{c.op.method, c.path} {
 		_, _ = io.WriteString(fingerprint, part+"\n")
@@ -102,14 +102,14 @@ func (c *call) idempotencyRequest() idempotency.Request {
 }
 
 // readIdempotencyKey sets c.idempotencyKey from the header of a POST. Other methods ignore the header.
-func (c *call) readIdempotencyKey(r *http.Request) error {
+func (c *call) readIdempotencyKey(r *http.Request) error { // spec 4.1.1
 	if c.op.method != http.MethodPost {
 		return nil
 	}
 
 	values := r.Header.Values("Idempotency-Key")
 	if len(values) == 0 {
-		if c.op.idempotency == keyRequired {
+		if c.op.idempotency == keyRequired { // spec 4.6.2
 			return fault.New(
 				fault.Invalid, "idempotency_key_required",
 				"this request needs an Idempotency-Key header, so that sending it twice pays once",
@@ -120,7 +120,7 @@ func (c *call) readIdempotencyKey(r *http.Request) error {
 	}
 
 	key := values[0]
-	badLength := key == "" || len(key) > maxIdempotencyKey
+	badLength := key == "" || len(key) > maxIdempotencyKey // spec 4.1.2
 
 	if len(values) != 1 || badLength || !printable([]byte(key)) {
 		return fault.New(

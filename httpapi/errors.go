@@ -17,7 +17,7 @@ type errorBody struct {
 	Error errorDetail `json:"error"`
 }
 
-type errorDetail struct {
+type errorDetail struct { // spec D9.1
 	Type      errorType `json:"type"`
 	Code      string    `json:"code" example:"parameter_invalid"`
 	Message   string    `json:"message"`
@@ -113,7 +113,7 @@ func problemOf(err error) problem {
 
 // classify returns the status and type of an error's kind. Invalid is 400 when the request cannot be
 // understood (codes parameter_…) and 422 when it is understood and refused.
-func classify(f *fault.Error) (int, errorType) {
+func classify(f *fault.Error) (int, errorType) { // spec 7.1
 	switch {
 	case errors.Is(f.Kind, fault.Invalid):
 		if strings.HasPrefix(f.Code, "parameter_") {
@@ -152,7 +152,7 @@ func isUnavailable(f *fault.Error) bool {
 }
 
 // internalProblem is an error without a kind: a defect of this service.
-func internalProblem() problem {
+func internalProblem() problem { // spec D9.2
 	return problem{
 		status:  http.StatusInternalServerError,
 		kind:    "api_error",

@@ -109,7 +109,7 @@ func (a *api) operations() []operation {
 }
 
 // openAPI returns the operation that serves the OpenAPI document of the given operations and of itself.
-func openAPI(operations []operation, docsURL string) operation {
+func openAPI(operations []operation, docsURL string) operation { // spec D9.14
 	var rendered json.RawMessage
 
 	op := get(operation{

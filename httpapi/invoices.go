@@ -13,7 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-type createInvoiceBody struct {
+type createInvoiceBody struct { // spec 4.4.1
 	Price         *priceBody   `json:"price,omitempty"`
 	Options       []optionBody `json:"options,omitempty" maxItems:"20" nullable:"false"`
 	OrderID       string       `json:"order_id,omitempty" maxLength:"128"`
@@ -52,7 +52,7 @@ type invoiceQuery struct {
 	CreatedBefore time.Time `query:"created_before"`
 }
 
-type invoicePaymentsQuery struct {
+type invoicePaymentsQuery struct { // spec 4.12.1
 	Status []invoice.PaymentStatus `query:"status" enum:"detected,confirmed,orphaned,dropped" maxLength:"256"`
 }
 
@@ -260,6 +260,7 @@ func (a *api) cancelInvoice(_ context.Context, c *call, _ none) (commit[invoice.
 
 // acceptInvoice accepts what arrived as payment, late or too little.
 func (a *api) acceptInvoice(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
+	// spec 4.3.1
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
 		return a.invoiceResource(a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, true))
 	}, nil
@@ -267,6 +268,7 @@ func (a *api) acceptInvoice(_ context.Context, c *call, _ none) (commit[invoice.
 
 // acceptLatePayment accepts what arrived after the invoice expired or was canceled.
 func (a *api) acceptLatePayment(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
+	// spec 4.2.1
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
 		return a.invoiceResource(a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, false))
 	}, nil

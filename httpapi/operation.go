@@ -28,7 +28,7 @@ const (
 // operation is one entry of the API. Routing, input checks and the OpenAPI document are made from it.
 type operation struct {
 	// id is the operationId of the document. The path's wildcards are ids.
-	id, method, path string
+	id, method, path string // spec 9.1
 	tag, summary     string
 	// description is the document's longer text; may be empty.
 	description string
@@ -113,7 +113,7 @@ func write[B, R any](
 }
 
 // listing is the body of a page (specification 4.1).
-type listing[R any] struct {
+type listing[R any] struct { // spec 4.1.5
 	Data       []R     `json:"data" nullable:"false"`
 	HasMore    bool    `json:"has_more"`
 	NextCursor *string `json:"next_cursor"`

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-type createPayoutBody struct {
+type createPayoutBody struct { // spec 4.6.1
 	Asset       string `json:"asset" maxLength:"16" example:"USDC"`
 	Network     string `json:"network" minLength:"2" maxLength:"32" example:"ethereum"`
 	Amount      string `json:"amount" pattern:"^[0-9]{1,78}$"`
@@ -191,7 +191,7 @@ func (a *api) approvePayout(_ context.Context, c *call, _ none) (commit[payout.R
 func (c *call) requester() payout.Requester { return payout.Requester{Type: "apiKey", ID: c.key.ID} }
 
 // balanceResource is a master wallet's balance of one asset in base units (decisions part 9).
-type balanceResource struct {
+type balanceResource struct { // spec D9.12
 	Network  string        `json:"network"`
 	Asset    string        `json:"asset"`
 	AssetID  string        `json:"asset_id"`
@@ -209,7 +209,7 @@ type balanceResource struct {
 }
 
 // frozenResource is why and since when nothing new is paid from a wallet.
-type frozenResource struct {
+type frozenResource struct { // spec D11.26
 	Reason wallet.FreezeReason `json:"reason" enum:"unrecorded_transaction,epoch"`
 	// TxHash is the transaction that is not on record.
 	TxHash string `json:"tx_hash,omitempty"`

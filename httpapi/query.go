@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	maxParam = 100 // characters of starting_after and of a path id
+	// maxParam bounds starting_after and a path id, in characters.
+	maxParam = 100 // spec 4.1.4
 	hashSize = 9   // bytes of the filters' hash in a cursor
 )
 
@@ -59,7 +60,7 @@ func (c *call) readQuery(r *http.Request) error {
 		var err error
 
 		c.limit, err = strconv.Atoi(text)
-		if err != nil || c.limit < paging.Least || c.limit > paging.Most {
+		if err != nil || c.limit < paging.Least || c.limit > paging.Most { // spec D11.15
 			return invalid("limit", "limit is %q: it must be 1 to %d", truncate(text), paging.Most)
 		}
 	}
@@ -74,7 +75,7 @@ func (c *call) readQuery(r *http.Request) error {
 }
 
 // checkParam checks that the operation has the query parameter, and that it is given once and is text.
-func (c *call) checkParam(name string, values []string) error {
+func (c *call) checkParam(name string, values []string) error { // spec D1.10
 	if !c.hasParam(name) {
 		return fault.Param(
 			cmp.Or(truncate(name), emptyName), "parameter_unknown",
@@ -113,7 +114,7 @@ func (c *call) hasParam(name string) bool {
 }
 
 // readQuery sets one field from its text, which is "" when the parameter is absent.
-func (f *field) readQuery(v reflect.Value, text string) error {
+func (f *field) readQuery(v reflect.Value, text string) error { // spec 4.1.8
 	if text == "" {
 		return f.checkAbsent(f.name)
 	}
@@ -175,7 +176,7 @@ func (c *call) cursor(last string) string {
 }
 
 // readCursor sets c.after from a cursor of this list; another cursor is fault.Invalid.
-func (c *call) readCursor(s string) error {
+func (c *call) readCursor(s string) error { // spec D1.9
 	if s == "" {
 		return nil
 	}

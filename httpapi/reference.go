@@ -10,7 +10,7 @@ import (
 )
 
 // networkResource is the JSON of a network (specification 2.4).
-type networkResource struct {
+type networkResource struct { // spec 2.4.1
 	ID                           string       `json:"id"`
 	Slug                         string       `json:"slug" example:"ethereum"`
 	Family                       chain.Family `json:"family" example:"evm"`
@@ -48,7 +48,7 @@ func newNetworkResource(n chain.Network) networkResource {
 }
 
 // assetResource is the JSON of an asset (specification 2.5).
-type assetResource struct {
+type assetResource struct { // spec 2.5.1
 	ID        string          `json:"id"`
 	Asset     string          `json:"asset" example:"USDC"`
 	Network   string          `json:"network" example:"ethereum"`
@@ -76,7 +76,7 @@ func newAssetResource(a chain.Asset) assetResource {
 }
 
 // rateResource is the JSON of a price (specification 2.6).
-type rateResource struct {
+type rateResource struct { // spec 2.6.1
 	Base      string `json:"base" example:"ETH"`
 	Quote     string `json:"quote" enum:"USD"`
 	Rate      string `json:"rate" example:"2481.55"`
@@ -84,11 +84,11 @@ type rateResource struct {
 	ExpiresAt string `json:"expires_at" format:"date-time"`
 }
 
-type assetQuery struct {
+type assetQuery struct { // spec 4.8.1
 	Network string `query:"network" maxLength:"32"`
 }
 
-type rateQuery struct {
+type rateQuery struct { // spec 4.9.1
 	Base  string `query:"base" required:"true" maxLength:"16" example:"ETH"`
 	Quote string `query:"quote" enum:"USD"`
 }
@@ -124,7 +124,7 @@ func (a *api) reference() []operation {
 }
 
 // listNetworks lists the enabled networks of the key's mode.
-func (a *api) listNetworks(_ context.Context, c *call, _ none) (page[networkResource], error) {
+func (a *api) listNetworks(_ context.Context, c *call, _ none) (page[networkResource], error) { // spec 4.7.1
 	found, more := paginate(
 		a.Networks.Networks(c.owner.Livemode), c,
 		func(n chain.Network) string { return n.Slug },
@@ -180,7 +180,7 @@ func (a *api) getRate(ctx context.Context, c *call, q rateQuery) (rateResource, 
 }
 
 // checkNetworks returns fault.Invalid when a network is not enabled in the key's mode.
-func (a *api) checkNetworks(c *call, slugs ...string) error {
+func (a *api) checkNetworks(c *call, slugs ...string) error { // spec D1.13
 	for _, slug := range slugs {
 		if n, ok := a.Networks.Network(slug); !ok || n.Livemode != c.owner.Livemode {
 			return invalid(

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-type createRefundBody struct {
+type createRefundBody struct { // spec D6.2
 	InvoiceID   string            `json:"invoice_id,omitempty" pattern:"^[0-9a-f]{24}$"`
 	PaymentID   string            `json:"payment_id,omitempty" pattern:"^[0-9a-f]{24}$"`
 	Amount      string            `json:"amount,omitempty" pattern:"^[0-9]{1,78}$"`

@@ -99,7 +99,7 @@ func (s *server) route(operations []operation) {
 }
 
 // ServeHTTP answers one request. Every answer has a Request-Id, and every error an errorBody.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) { // spec 4.1.7
 	requestID := "req_" + s.ids.Next()
 	setHeader(
 		w.Header(),
@@ -243,7 +243,7 @@ func (s *server) serve(ctx context.Context, w http.ResponseWriter, r *http.Reque
 
 	answer, err := s.change(ctx, c)
 	if answer.Replayed {
-		setHeader(w.Header(), "Idempotent-Replayed", "true")
+		setHeader(w.Header(), "Idempotent-Replayed", "true") // spec 8.4
 	}
 
 	if err != nil {

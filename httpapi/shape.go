@@ -233,7 +233,7 @@ func (f *field) checkText(s, path string) error {
 		return invalid(path, "%s has %d characters, and %d is the most", path, n, *f.max)
 	case f.min != nil && n < *f.min:
 		return invalid(path, "%s has %d characters, and %d is the least", path, n, *f.min)
-	case len(f.enum) > 0 && !slices.Contains(f.enum, s):
+	case len(f.enum) > 0 && !slices.Contains(f.enum, s): // spec D1.16
 		return invalid(path, "%s is %q: it must be one of %s", path, truncate(s), strings.Join(f.enum, ", "))
 	case f.pattern != nil && !f.pattern.MatchString(s):
 		return invalid(path, "%s is %q, which does not match %s", path, truncate(s), f.pattern)

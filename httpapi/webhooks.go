@@ -16,14 +16,14 @@ type createEndpointBody struct {
 	Events      []event.Type `json:"events" maxItems:"100" maxLength:"64" nullable:"false"`
 }
 
-type updateEndpointBody struct {
+type updateEndpointBody struct { // spec D8.18
 	URL         *string                 `json:"url,omitempty" format:"uri" maxLength:"2048"`
 	Description *string                 `json:"description,omitempty" maxLength:"200"`
 	Events      *[]event.Type           `json:"events,omitempty" maxItems:"100" maxLength:"64" nullable:"false"`
 	Status      *webhook.EndpointStatus `json:"status,omitempty" enum:"enabled,disabled"`
 }
 
-type rotateSecretBody struct {
+type rotateSecretBody struct { // spec 4.11.1
 	OverlapHours *int `json:"overlap_hours,omitempty" minimum:"0" maximum:"168"`
 }
 
@@ -242,6 +242,7 @@ func withoutSecret(endpoint webhook.Endpoint, err error) (webhook.EndpointResour
 
 // withSecret renders an endpoint with its signing secret, or returns err.
 func withSecret(endpoint webhook.Endpoint, secret string, err error) (webhook.EndpointResource, error) {
+	// spec 2.10.2
 	if err != nil {
 		return webhook.EndpointResource{}, err
 	}
@@ -300,7 +301,7 @@ func (a *api) resendWebhookDelivery(
 func (a *api) deliveriesPage(
 	ctx context.Context,
 	f webhook.DeliveryFilter,
-) (page[webhook.DeliveryResource], error) {
+) (page[webhook.DeliveryResource], error) { // spec 4.10.1
 	records, more, err := a.Webhooks.ListDeliveries(ctx, f)
 
 	return pageOf(

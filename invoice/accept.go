@@ -75,6 +75,7 @@ func (s *Service) change(
 //   - fault.State, invoice_payment_pending: a payment waits for its confirmation
 //   - fault.State, invoice_has_no_payment: nothing was confirmed
 func (inv *Invoice) Accept(payments []Payment, allowUnderpaid bool, now time.Time) ([]event.Type, error) {
+	// spec 3.1.1
 	closed := inv.Status == Expired || inv.Status == Canceled
 	switch {
 	case inv.Status == Refunded || inv.refunding():
@@ -87,7 +88,7 @@ func (inv *Invoice) Accept(payments []Payment, allowUnderpaid bool, now time.Tim
 		return nil, nil
 	case !closed && !allowUnderpaid:
 		return nil, fault.New(
-			fault.State, "invoice_not_late",
+			fault.State, "invoice_not_late", // spec D2.3.7
 			"invoice %s is %s: only an expired or canceled invoice has a late payment to accept",
 			inv.ID, inv.Status,
 		)
@@ -102,13 +103,14 @@ func (inv *Invoice) Accept(payments []Payment, allowUnderpaid bool, now time.Tim
 	r := inv.receive(payments)
 	if !r.any || inv.Status == Open {
 		return nil, fault.New(
+			// spec D2.3.13
 			fault.State, "invoice_has_no_payment", "invoice %s has no confirmed payment to accept",
 			inv.ID,
 		)
 	}
 
 	inv.set(Late, closed)
-	inv.set(UnderpaidAccepted, !inv.enough(r, false))
+	inv.set(UnderpaidAccepted, !inv.enough(r, false)) // spec 3.1.2
 
 	return inv.Recompute(payments, now), nil
 }

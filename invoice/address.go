@@ -39,7 +39,7 @@ type Address struct {
 }
 
 // DepositStatus is whether a deposit address is handed out.
-type DepositStatus string
+type DepositStatus string // spec D7.3
 
 // The statuses of decisions part 7. A disabled address is still watched and credited.
 const (

@@ -19,7 +19,7 @@ func (inv *Invoice) Expire(
 	payments []Payment,
 	scanned map[string]time.Time,
 	now time.Time,
-) ([]event.Type, error) {
+) ([]event.Type, error) { // spec D2.3.4
 	if inv.Status == Expired {
 		return nil, nil
 	}
@@ -38,7 +38,7 @@ func (inv *Invoice) Expire(
 		)
 	}
 
-	for _, o := range inv.Options {
+	for _, o := range inv.Options { // spec D2.3.10
 		if o.Selected() && scanned[o.Network].Before(inv.ExpiresAt) {
 			return nil, fault.New(
 				fault.State, "invoice_not_due",
@@ -99,7 +99,7 @@ func (inv *Invoice) close(as Status, payments []Payment, now time.Time) []event.
 }
 
 // refuseClosing returns the error of an invoice whose status does not allow what.
-func (inv *Invoice) refuseClosing(what string) error {
+func (inv *Invoice) refuseClosing(what string) error { // spec D2.3.5
 	if inv.Status == Pending {
 		return fault.New(
 			fault.State, "invoice_payment_pending",
@@ -115,7 +115,7 @@ func (inv *Invoice) refuseClosing(what string) error {
 }
 
 // refuseOrphaned returns an error while a payment is orphaned and not yet dropped: it may return.
-func (inv *Invoice) refuseOrphaned(payments []Payment) error {
+func (inv *Invoice) refuseOrphaned(payments []Payment) error { // spec D2.3.11
 	for _, p := range payments {
 		if p.Status == Orphaned {
 			return fault.New(
@@ -133,12 +133,12 @@ func (inv *Invoice) refuseOrphaned(payments []Payment) error {
 }
 
 // Closed reports whether a payment that confirms now is late.
-func (inv *Invoice) Closed() bool {
+func (inv *Invoice) Closed() bool { // spec 2.7.5
 	return inv.Status == Expired || inv.Status == Canceled || inv.Status == Refunded && inv.ClosedAs != ""
 }
 
 // Deadline returns when the invoice expires: PreSelectionExpiresAt as long as no option is selected.
-func (inv *Invoice) Deadline() time.Time {
+func (inv *Invoice) Deadline() time.Time { // spec D2.2.3
 	if inv.SelectedOptionID == "" {
 		return inv.PreSelectionExpiresAt
 	}

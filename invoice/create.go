@@ -56,7 +56,7 @@ type PreparedCreate struct {
 // PrepareCreate checks the parameters (fault.Invalid, naming the field), reads prices, takes a
 // number and, when there is only one option, derives its address. No fresh price is
 // fault.Unavailable, price_unavailable.
-func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCreate, error) {
+func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCreate, error) { // spec D2.2.13
 	if err := checkCreate(p); err != nil {
 		return PreparedCreate{}, err
 	}
@@ -155,6 +155,7 @@ func (s *Service) newInvoice(p CreateParams, settings Settings) Invoice {
 // assetsFor returns the assets of the options; without options, those that are enabled for the
 // account. A fiat invoice needs a price for at least one.
 func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settings) ([]chain.Asset, error) {
+	// spec 2.2.9
 	var assets []chain.Asset
 
 	for i, o := range p.Options {
@@ -299,6 +300,7 @@ func (s *Service) priceable(
 
 // selectOnly selects the only option of an invoice that is not stored yet.
 func (s *Service) selectOnly(ctx context.Context, inv *Invoice, asset chain.Asset) (*Address, error) {
+	// spec D2.2.2
 	o := &inv.Options[0]
 	if inv.Kind == Fiat {
 		r, err := s.quote(ctx, asset.PriceSymbol(), inv.Currency)
@@ -330,7 +332,7 @@ func (s *Service) CreateTx(ctx context.Context, tx Tx, p PreparedCreate) (Invoic
 		}
 	}
 
-	events, err := Put(ctx, tx, &inv, "", []event.Type{event.InvoiceCreated}, inv.CreatedAt)
+	events, err := Put(ctx, tx, &inv, "", []event.Type{event.InvoiceCreated}, inv.CreatedAt) // spec D2.3.14
 	if err != nil {
 		return Invoice{}, err
 	}

@@ -265,7 +265,7 @@ type ImportParams struct {
 //
 //   - fault.Invalid, key_mismatch: the key does not derive the address, so its money could not be moved
 //   - fault.Duplicate: the address is stored already
-func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, error) {
+func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, error) { // spec D7.4
 	n, err := s.depositNetwork(p.Owner, p.Network, p.Name, p.Metadata)
 	if err != nil {
 		return DepositAddress{}, err

@@ -28,7 +28,7 @@ const (
 )
 
 // Status is the status of an invoice.
-type Status string
+type Status string // spec 2.2.2
 
 // The statuses of specification 3.1.
 const (
@@ -47,7 +47,7 @@ func Statuses() []Status {
 }
 
 // Flag is a detail of an invoice's outcome.
-type Flag string
+type Flag string // spec 2.2.3
 
 // The flags of specification 2.2.
 const (
@@ -145,7 +145,7 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 		next = Refunded
 	case inv.accepted():
 		next = Paid
-	case inv.ClosedAs != "" && standing == Paid && inv.AcceptLate && !inv.refunding():
+	case inv.ClosedAs != "" && standing == Paid && inv.AcceptLate && !inv.refunding(): // spec D2.3.12
 		inv.set(Late, true)
 
 		next = Paid
@@ -178,13 +178,13 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 
 // statusEvents returns the event of a change of status. An invoice that waits for nothing any more returns
 // from pending to open or underpaid as invoice.reopened (decisions 11).
-func statusEvents(before, next Status) []event.Type {
+func statusEvents(before, next Status) []event.Type { // spec 6.5
 	switch {
 	case before == next:
 		return nil
-	case before == Paid && next != Refunded:
+	case before == Paid && next != Refunded: // spec D2.3.6
 		return []event.Type{event.InvoicePaymentReversed}
-	case before == Pending && next == Open:
+	case before == Pending && next == Open: // spec D11.1
 		return []event.Type{event.InvoiceReopened}
 	case before == Pending && next == Underpaid:
 		return []event.Type{event.InvoiceReopened, event.InvoiceUnderpaid}

@@ -93,7 +93,7 @@ func (inv *Invoice) selectable(optionID string, now time.Time) (*Option, error) 
 
 // Quoted reports whether the option's amount holds at a time: a quote that has not run out, or the fixed
 // amount of a crypto invoice, which never does.
-func (o Option) Quoted(now time.Time) bool {
+func (o Option) Quoted(now time.Time) bool { // spec D2.2.10
 	return !o.AmountDue.IsZero() && (o.QuoteExpiresAt.IsZero() || now.Before(o.QuoteExpiresAt))
 }
 

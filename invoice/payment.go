@@ -12,7 +12,7 @@ import (
 )
 
 // PaymentStatus is the status of a payment.
-type PaymentStatus string
+type PaymentStatus string // spec 2.7.2
 
 // The statuses of specification 3.3.
 const (
@@ -28,7 +28,7 @@ func PaymentStatuses() []PaymentStatus {
 }
 
 // Detection is how a payment was detected.
-type Detection string
+type Detection string // spec 2.7.4
 
 // The ways of specification 2.7.
 const (
@@ -108,7 +108,7 @@ func (p Payment) EventObject() event.Object {
 
 // ConfirmationsAt returns how many blocks confirm the payment when tip is the newest block, its own
 // counting as 1; 0 while it is in no block.
-func (p Payment) ConfirmationsAt(tip uint64) uint64 {
+func (p Payment) ConfirmationsAt(tip uint64) uint64 { // spec D3.11
 	if p.Block.IsZero() || p.Status == Orphaned || p.Status == Dropped || tip < p.Block.Height {
 		return 0
 	}
@@ -118,10 +118,10 @@ func (p Payment) ConfirmationsAt(tip uint64) uint64 {
 
 // LostAfter is how long a transaction may be out of both the pool and the chain before its payment
 // is dropped.
-const LostAfter = 24 * time.Hour
+const LostAfter = 24 * time.Hour // spec D3.4
 
 // DetectedEvent returns the type of the event of its detection, by what was paid.
-func (p *Payment) DetectedEvent() event.Type {
+func (p *Payment) DetectedEvent() event.Type { // spec 6.9
 	if p.InvoiceID != "" {
 		return event.InvoicePaymentDetected
 	}
@@ -130,7 +130,7 @@ func (p *Payment) DetectedEvent() event.Type {
 }
 
 // confirmedEvent returns the type of the event of its confirmation, by what was paid.
-func (p *Payment) confirmedEvent() event.Type {
+func (p *Payment) confirmedEvent() event.Type { // spec 6.10
 	if p.InvoiceID != "" {
 		return event.InvoicePaymentConfirmed
 	}
@@ -145,7 +145,7 @@ func (p *Payment) confirmedEvent() event.Type {
 // payment takes the block, an orphaned or dropped one is detected again. A block outranks the pool,
 // whose view may be older. A confirmed payment that is seen in another block has to be orphaned or
 // moved first (payment_confirmed).
-func (p *Payment) Observe(at chain.Ref) ([]event.Type, error) {
+func (p *Payment) Observe(at chain.Ref) ([]event.Type, error) { // spec 3.3.1
 	switch p.Status {
 	case Confirmed:
 		if !at.IsZero() && at.Hash != p.Block.Hash {
@@ -174,7 +174,7 @@ func (p *Payment) Observe(at chain.Ref) ([]event.Type, error) {
 // Correct replaces what was seen earlier by what a transfer shows now: amount and sender. A detected
 // payment is detected again; one that was taken back waits for Observe. A confirmed payment has to be
 // orphaned first (payment_confirmed).
-func (p *Payment) Correct(t chain.Transfer) ([]event.Type, error) {
+func (p *Payment) Correct(t chain.Transfer) ([]event.Type, error) { // spec D11.3
 	if p.Amount == t.Amount {
 		return nil, nil
 	}
@@ -196,7 +196,7 @@ func (p *Payment) Correct(t chain.Transfer) ([]event.Type, error) {
 // Displace records that the payment's transaction stands in a canonical block that does not hold the
 // payment: it failed there, or pays somebody or something else. The payment is dropped; a confirmed one
 // is orphaned before.
-func (p *Payment) Displace(now time.Time) ([]event.Type, error) {
+func (p *Payment) Displace(now time.Time) ([]event.Type, error) { // spec D11.2
 	var types []event.Type
 
 	if p.Status == Confirmed {
@@ -250,7 +250,7 @@ func (p *Payment) Confirm(late bool, now time.Time) ([]event.Type, error) {
 
 // Price sets the price snapshot of a confirmed payment: usd for one whole unit of its asset, native for one
 // native coin, both in USD. The value is rounded down to 8 places. A payment that has a price keeps it.
-func (p *Payment) Price(usd, native decimal.Decimal) ([]event.Type, error) {
+func (p *Payment) Price(usd, native decimal.Decimal) ([]event.Type, error) { // spec D3.13
 	if p.Status != Confirmed {
 		return nil, p.refuse("payment_not_confirmed", "be priced")
 	}
@@ -267,7 +267,7 @@ func (p *Payment) Price(usd, native decimal.Decimal) ([]event.Type, error) {
 }
 
 // Orphan records that the payment's block left the chain. It clears what the confirmation had set.
-func (p *Payment) Orphan(now time.Time) ([]event.Type, error) {
+func (p *Payment) Orphan(now time.Time) ([]event.Type, error) { // spec 6.11
 	switch {
 	case p.Status == Orphaned:
 		return nil, nil
@@ -302,7 +302,7 @@ func (p *Payment) MarkMissing(now time.Time) error {
 }
 
 // Drop records that the payment's transaction was replaced, double-spent or missing for LostAfter.
-func (p *Payment) Drop() ([]event.Type, error) {
+func (p *Payment) Drop() ([]event.Type, error) { // spec 6.12
 	switch {
 	case p.Status == Dropped:
 		return nil, nil
@@ -323,7 +323,7 @@ func (p *Payment) Drop() ([]event.Type, error) {
 
 // Attach sets the transaction of a payment that was known from a balance alone. The amount becomes the
 // transfer's as long as the payment is not confirmed; afterwards it must be the same (payment_confirmed).
-func (p *Payment) Attach(t chain.Transfer, at chain.Ref) ([]event.Type, error) {
+func (p *Payment) Attach(t chain.Transfer, at chain.Ref) ([]event.Type, error) { // spec 6.13
 	switch {
 	case p.TxHash == t.TxHash && p.TxIndex == t.Index:
 		return nil, nil

@@ -25,7 +25,7 @@ func (inv *Invoice) Quote(
 	payments []Payment,
 	now time.Time,
 	holds time.Duration,
-) error {
+) error { // spec D2.2.6
 	o := inv.Option(optionID)
 	if o == nil {
 		return fault.Missing("option", optionID)
@@ -56,7 +56,7 @@ func (inv *Invoice) Quote(
 	display := displayDecimals(rate, o.Decimals)
 	step := chain.Pow10(o.Decimals - display)
 	received := o.AmountPaid.Add(o.AmountDetected)
-	asked := received.Add(rest).RoundUpTo(step)
+	asked := received.Add(rest).RoundUpTo(step) // spec 2.2.5
 
 	due := received.Add(chain.Max(rest, minAmount)).RoundUpTo(step)
 	if chain.MaxTransfer.Less(due) {
@@ -73,7 +73,7 @@ func (inv *Invoice) Quote(
 	return nil
 }
 
-func tooSmall(param string, o Option, minAmount chain.Amount) error {
+func tooSmall(param string, o Option, minAmount chain.Amount) error { // spec D2.2.11
 	return fault.Param(param, "amount_too_small", "an invoice cannot ask for less than %s %s on %s",
 		minAmount.Decimal(o.Decimals), o.Asset, o.Network)
 }
@@ -82,7 +82,7 @@ func tooSmall(param string, o Option, minAmount chain.Amount) error {
 var thousandth = decimal.New(1, -3)
 
 // displayDecimals returns the smallest d ≤ decimals with rate·10^-d ≤ 0.001, or decimals when none fits.
-func displayDecimals(rate decimal.Decimal, decimals uint8) uint8 {
+func displayDecimals(rate decimal.Decimal, decimals uint8) uint8 { // spec D2.2.7
 	for d := range decimals {
 		if rate.Shift(-int32(d)).Cmp(thousandth) <= 0 {
 			return d
@@ -128,7 +128,7 @@ func unitsFor(value, rate decimal.Decimal, decimals uint8) (chain.Amount, error)
 func pow10(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
 
 // CreditOf returns what an amount is worth at a rate, exact.
-func CreditOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal {
+func CreditOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal { // spec D2.2.5
 	return amount.Decimal(decimals).Mul(rate)
 }
 

@@ -20,7 +20,7 @@ type receipt struct {
 }
 
 // receive sets the sums of the options from the payments, and returns the receipt.
-func (inv *Invoice) receive(payments []Payment) receipt {
+func (inv *Invoice) receive(payments []Payment) receipt { // spec 2.2.8
 	var r receipt
 
 	paid, detected := make([]chain.Amount, len(inv.Options)), make([]chain.Amount, len(inv.Options))
@@ -50,7 +50,7 @@ func (inv *Invoice) receive(payments []Payment) receipt {
 }
 
 // standing returns the status by the money alone.
-func (inv *Invoice) standing(r receipt) Status {
+func (inv *Invoice) standing(r receipt) Status { // spec D2.3.2
 	switch {
 	case inv.enough(r, false):
 		return Paid
@@ -65,7 +65,7 @@ func (inv *Invoice) standing(r receipt) Status {
 
 // enough reports whether what was confirmed, or with waiting also what was detected, pays the invoice. The
 // allowed shortfall is exact in money and rounded down in base units.
-func (inv *Invoice) enough(r receipt, waiting bool) bool {
+func (inv *Invoice) enough(r receipt, waiting bool) bool { // spec D2.3.1
 	if inv.Kind == Fiat {
 		sum := r.confirmed
 		if waiting {
@@ -96,7 +96,7 @@ func (inv *Invoice) tolerance() decimal.Decimal {
 
 // overpaid reports whether what is confirmed exceeds what was due by more than the tolerance and one display
 // step; a remainder that we raised to the asset's minimum counts as due.
-func (inv *Invoice) overpaid(r receipt) bool {
+func (inv *Invoice) overpaid(r receipt) bool { // spec D2.3.3
 	if inv.Kind == Fiat {
 		limit := inv.Price.Add(inv.tolerance())
 		if o := inv.Option(inv.PaidOptionID); o != nil {

@@ -104,12 +104,12 @@ func positive(sums map[string]chain.Amount) bool {
 }
 
 // refunding reports whether any refund is on its way or arrived.
-func (inv *Invoice) refunding() bool {
+func (inv *Invoice) refunding() bool { // spec D2.3.9
 	return positive(inv.Refunds.Pending) || positive(inv.Refunds.Succeeded)
 }
 
 // refundedInFull reports whether refunds that succeeded cover, asset by asset, all that was received.
-func (inv *Invoice) refundedInFull(payments []Payment) bool {
+func (inv *Invoice) refundedInFull(payments []Payment) bool { // spec D2.3.8
 	if inv.Status == Open || inv.Status == Pending || !positive(inv.Refunds.Succeeded) {
 		return false
 	}

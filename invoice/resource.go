@@ -12,7 +12,7 @@ type Price struct {
 }
 
 // Resource is an invoice as the API and events show it (specification 2.2).
-type Resource struct {
+type Resource struct { // spec 2.2.1
 	ID                    string            `json:"id"`
 	Number                int64             `json:"number"`
 	Status                Status            `json:"status" enum:"open,pending,underpaid,paid,expired,canceled,refunded"`
@@ -41,7 +41,7 @@ type Resource struct {
 }
 
 // OptionResource is an invoice option as the API shows it.
-type OptionResource struct {
+type OptionResource struct { // spec 2.2.4
 	ID              string        `json:"id"`
 	Network         string        `json:"network"`
 	Asset           string        `json:"asset"`
@@ -123,7 +123,7 @@ func (inv Invoice) Resource(checkoutBase string) Resource {
 
 // PaymentResource is a payment as the API and events show it (specification 2.7). Settlement holds a
 // settlement.Resource, or its id and status alone inside an event.
-type PaymentResource struct {
+type PaymentResource struct { // spec 2.7.1
 	ID                    string        `json:"id"`
 	Status                PaymentStatus `json:"status" enum:"detected,confirmed,orphaned,dropped"`
 	InvoiceID             string        `json:"invoice_id,omitempty"`
@@ -156,7 +156,7 @@ type PaymentResource struct {
 
 // Resource returns the payment as the API shows it, without its settlement; tip is the newest block
 // seen on its network.
-func (p Payment) Resource(tip uint64) PaymentResource {
+func (p Payment) Resource(tip uint64) PaymentResource { // spec 2.7.3
 	r := PaymentResource{
 		ID:                    p.ID,
 		Status:                p.Status,
@@ -199,7 +199,7 @@ func (p Payment) Resource(tip uint64) PaymentResource {
 }
 
 // DepositResource is a deposit address as the API shows it (decisions part 7).
-type DepositResource struct {
+type DepositResource struct { // spec D7.1
 	ID            string            `json:"id"`
 	Name          string            `json:"name,omitempty"`
 	Network       string            `json:"network"`

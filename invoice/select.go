@@ -18,7 +18,7 @@ type optionAddress struct {
 	tokenAccount chain.Address
 }
 
-func (a optionAddress) give(o *Option) {
+func (a optionAddress) give(o *Option) { // spec D2.2.1
 	o.Address, o.TokenAccount, o.Key = a.Address.Address, a.tokenAccount, a.Key
 }
 

@@ -75,7 +75,9 @@ func (n *sequences) skipTo(ctx context.Context, name string, index uint32) error
 }
 
 // invoiceCounter returns the name of the counter of invoice numbers of an account and mode.
-func invoiceCounter(owner event.Owner) string { return "invoice-number/" + ownerName(owner) }
+func invoiceCounter(owner event.Owner) string { // spec D1.4
+	return "invoice-number/" + ownerName(owner)
+}
 
 // depositCounter returns the name of the counter of deposit addresses of an account and mode.
 func depositCounter(owner event.Owner) string { return "deposit-number/" + ownerName(owner) }
@@ -91,7 +93,7 @@ func ownerName(owner event.Owner) string {
 }
 
 // indexCounter returns the name of the counter of derivation indexes of a key space.
-func indexCounter(space chain.Space) string { return "index/" + space.String() }
+func indexCounter(space chain.Space) string { return "index/" + space.String() } // spec D2.2.4
 
 // NumberCounters returns the counters of invoice numbers of an account, for the test and the live mode.
 func NumberCounters(accountID string) []string {
@@ -168,7 +170,7 @@ func (s *Service) addressOf(
 }
 
 // tokenAccount returns where an address holds a token, or "" on networks without token accounts.
-func (s *Service) tokenAccount(owner chain.Address, asset chain.Asset) (chain.Address, error) {
+func (s *Service) tokenAccount(owner chain.Address, asset chain.Asset) (chain.Address, error) { // spec 2.2.7
 	driver, err := s.registry.Driver(asset.Network)
 	if err != nil {
 		return "", err

@@ -39,7 +39,7 @@ type Config struct {
 	Now func() time.Time
 
 	// QuoteFor is how long a quote holds. Defaults to 20 minutes.
-	QuoteFor time.Duration
+	QuoteFor time.Duration // spec D2.2.8
 
 	// Reserve is how many numbers and derivation indexes a process reserves at a time. Unused ones
 	// become gaps when it ends. Defaults to 64.

@@ -26,7 +26,7 @@ const (
 )
 
 var (
-	invoiceOutcomes = []Outcome{
+	invoiceOutcomes = []Outcome{ // spec D9.13
 		SimulateDetected,
 		SimulatePaid,
 		SimulateUnderpaid,
@@ -97,7 +97,7 @@ func (s *Service) prepareSimulate(ctx context.Context, p SimulateParams) (Commit
 	return s.intake.PrepareSimulate(ctx, s, p)
 }
 
-func checkSimulate(p SimulateParams) error {
+func checkSimulate(p SimulateParams) error { // spec D11.27
 	if p.Owner.Livemode {
 		return fault.New(
 			fault.Forbidden, "test_mode_only", "payments can only be simulated with a test key",

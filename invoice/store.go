@@ -20,15 +20,16 @@ type Settings struct {
 }
 
 // Filter selects invoices for a list.
-type Filter struct {
+type Filter struct { // spec 4.1.6
 	Owner    event.Owner
 	Statuses []Status
 	OrderID  string
 	// Networks keeps invoices with an option on one of them.
 	Networks []string
 	// Q matches the beginning of the id, the order id or the customer's e-mail, without case.
-	Q                           string
-	CreatedAfter, CreatedBefore time.Time // inclusive, exclusive; zero: open
+	Q string // spec 4.1.9, D1.12
+	// CreatedAfter is inclusive, CreatedBefore exclusive; zero: open.
+	CreatedAfter, CreatedBefore time.Time // spec D1.14
 	After                       string    // id to continue after, exclusive; newest first
 	Limit                       int
 }

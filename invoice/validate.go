@@ -14,21 +14,21 @@ import (
 
 // The bounds of decisions 2.1 and 7. Texts count characters.
 const (
-	maxOptions      = 20
-	maxOrderID      = 128
+	maxOptions      = 20  // spec D2.1.2
+	maxOrderID      = 128 // spec D2.1.4
 	maxEmail        = 254
 	maxDescription  = 500
 	maxURL          = 2048
 	maxMetadata     = 50
 	maxMetadataKey  = 40
 	maxMetadataText = 500
-	maxTolerance    = 500
-	maxName         = 64
+	maxTolerance    = 500 // spec D2.1.6
+	maxName         = 64  // spec D7.2
 
-	minLife             = 300 * time.Second
+	minLife             = 300 * time.Second // spec D2.1.7
 	maxLife             = 604800 * time.Second
 	defaultLife         = 86400 * time.Second
-	defaultPreSelection = 7200 * time.Second
+	defaultPreSelection = 7200 * time.Second // spec D2.1.8
 )
 
 func invalid(param, format string, args ...any) error {
@@ -91,7 +91,7 @@ func checkCreate(p CreateParams) error {
 }
 
 // checkMoney checks price and options against each other.
-func checkMoney(p CreateParams) error {
+func checkMoney(p CreateParams) error { // spec D2.1.1
 	if p.Price != nil {
 		if c := p.Price.Currency; len(c) != 3 || strings.Trim(c, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
 			return invalid("price.currency", "%q is not an ISO 4217 code such as EUR", clip(c))
@@ -118,7 +118,7 @@ func checkMoney(p CreateParams) error {
 		return invalid("options", "an invoice has at most %d options", maxOptions)
 	}
 
-	for i, o := range p.Options {
+	for i, o := range p.Options { // spec D2.1.3
 		amount := fmt.Sprintf("options[%d].amount", i)
 		if p.Price != nil && !o.Amount.IsZero() {
 			return invalid(amount, "an invoice with a price has no amounts in its options")
@@ -160,7 +160,7 @@ func checkText(param, text string, limit int) error {
 	return nil
 }
 
-func checkMetadata(m map[string]string) error {
+func checkMetadata(m map[string]string) error { // spec D2.1.5
 	if len(m) > maxMetadata {
 		return invalid("metadata", "metadata has at most %d keys", maxMetadata)
 	}
@@ -193,7 +193,7 @@ func isEmail(s string) bool {
 }
 
 // checkURL wants https, or http in test mode, and a host.
-func checkURL(param, s string, livemode bool) error {
+func checkURL(param, s string, livemode bool) error { // spec D2.1.9
 	if s == "" {
 		return nil
 	}
@@ -217,7 +217,7 @@ func checkURL(param, s string, livemode bool) error {
 
 // checkAmount refuses an amount, in base units, below the asset's minimum or above what one
 // transfer can move.
-func checkAmount(asset chain.Asset, amount chain.Amount, field string) error {
+func checkAmount(asset chain.Asset, amount chain.Amount, field string) error { // spec 2.5.2
 	if amount.Less(asset.MinAmount) {
 		o := Option{Asset: asset.Symbol, Network: asset.Network, Decimals: asset.Decimals}
 		return tooSmall(field, o, asset.MinAmount)

@@ -13,7 +13,7 @@ import (
 
 // Approval is what a payout above its account's sum waits for: the word of a second key. One that is not
 // approved in time fails as stale.
-type Approval struct {
+type Approval struct { // spec D11.20
 	Required   bool      `json:"required,omitempty"`
 	ApprovedBy string    `json:"approved_by,omitempty"` // the id of an API key or user
 	ApprovedAt time.Time `json:"approved_at,omitzero"`

@@ -14,6 +14,7 @@ import (
 // payout_not_pending, or with code payout_awaiting_review for one that may have been paid before the records
 // were restored.
 func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payoutID string) (Payout, error) {
+	// spec 3.2.1
 	p, err := tx.Payout(ctx, owner, payoutID)
 	if err != nil {
 		return Payout{}, err
@@ -151,7 +152,7 @@ func (s *Service) PaymentLostTx(
 	tx Tx,
 	owner event.Owner,
 	paymentID, invoiceID string,
-) error {
+) error { // spec D6.6
 	// A refund that is being created reads the payment under the same lock, so that one of the two
 	// sees the other.
 	if err := tx.LockAccount(ctx, owner.AccountID); err != nil {

@@ -54,7 +54,7 @@ func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
 	}
 
 	if prepared.limit = settings.PerHour; prepared.limit == 0 {
-		prepared.limit = 10
+		prepared.limit = 10 // spec 8.2
 	}
 
 	prepared.payout.Memo = p.Memo
@@ -69,7 +69,7 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		return Prepared{}, err
 	}
 
-	if p.Amount.IsZero() {
+	if p.Amount.IsZero() { // spec D5.18
 		return Prepared{}, fault.Param(
 			"amount", "amount_too_small", "the amount must be at least 1 base unit",
 		)
@@ -149,7 +149,7 @@ func (s *Service) newPayout(p Params, asset, native chain.Asset, to chain.Addres
 
 // enabledAsset returns the network and the asset of a request, or fault.Invalid with code asset_not_enabled.
 // Settings of the account do not narrow them: what its wallet holds can be paid out (decisions part 11).
-func (s *Service) enabledAsset(p Params) (chain.Network, chain.Asset, error) {
+func (s *Service) enabledAsset(p Params) (chain.Network, chain.Asset, error) { // spec D5.12, D11.14
 	n, ok := s.registry.Network(p.Network)
 	if !ok || n.Livemode != p.Owner.Livemode {
 		return chain.Network{}, chain.Asset{}, fault.Param(
@@ -219,7 +219,7 @@ func estimateFee(
 // Tx accepts a prepared payout: the hourly limit, the reservation of amount and fee, the row in the
 // outbox and the record are one transaction. Missing money is fault.State with code
 // insufficient_balance; too many payouts, fault.Limited with code payout_limit_exceeded.
-func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, error) {
+func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, error) { // spec D5.15
 	p, now := prepared.payout, s.now()
 	if prepared.limit > 0 {
 		if err := tx.LockAccount(ctx, p.Owner.AccountID); err != nil {
@@ -280,7 +280,7 @@ func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, err
 		return Payout{}, err
 	}
 
-	return p, s.save(ctx, tx, &p, event.PayoutCreated)
+	return p, s.save(ctx, tx, &p, event.PayoutCreated) // spec D5.16
 }
 
 // Create is Prepare and Tx in a transaction of its own.
@@ -300,7 +300,7 @@ func (s *Service) Create(ctx context.Context, params Params) (p Payout, err erro
 
 // reservations returns what a payout takes out of the master wallet at most, in base units, by asset id
 // in the order of locks.
-func reservations(p Payout, native chain.Asset) []chain.Output {
+func reservations(p Payout, native chain.Asset) []chain.Output { // spec D5.1
 	if p.AssetID == native.ID {
 		return []chain.Output{{AssetID: native.ID, Amount: p.Amount.Add(p.MaxNetworkFee)}}
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // Status is where a payout stands.
-type Status string
+type Status string // spec 2.3.2
 
 // The statuses of specification 3.2.
 const (
@@ -34,7 +34,7 @@ const (
 func Statuses() []Status { return []Status{Pending, Processing, Included, Confirmed, Failed} }
 
 // Requester says who asked: a key of the API, or a user of the host's own interface.
-type Requester struct {
+type Requester struct { // spec 2.3.7
 	Type string `json:"type" enum:"user,apiKey"`
 	ID   string `json:"id"`
 }
@@ -51,7 +51,7 @@ type Payout struct {
 	Decimals       uint8
 	Amount         chain.Amount // what the destination receives
 	Destination    chain.Address
-	Memo           string
+	Memo           string // spec 2.3.5
 	TxHash         string
 	RefundID       string
 	FailureCode    string
@@ -192,7 +192,7 @@ type DB interface {
 }
 
 // Resource is a payout as the API shows it (specification 2.3).
-type Resource struct {
+type Resource struct { // spec 2.3.1
 	ID             string        `json:"id"`
 	Status         Status        `json:"status" enum:"pending,processing,included,confirmed,failed"`
 	Network        string        `json:"network"`
@@ -222,7 +222,7 @@ type Resource struct {
 }
 
 // Conflict is the transaction that took a failed payout's place, as the API shows it (decisions part 11).
-type Conflict struct {
+type Conflict struct { // spec D11.7
 	TxHash string `json:"tx_hash"`
 	Own    bool   `json:"own"`
 }
@@ -281,7 +281,7 @@ func (p Payout) Resource() Resource {
 }
 
 // RefundResource is a refund as the API shows it (decisions part 6).
-type RefundResource struct {
+type RefundResource struct { // spec D6.1
 	ID          string            `json:"id"`
 	Status      RefundStatus      `json:"status" enum:"pending,succeeded,failed,canceled"`
 	InvoiceID   string            `json:"invoice_id,omitempty"`

@@ -175,7 +175,7 @@ func (s *Service) newRefund(p RefundParams, total Received, asset chain.Asset, a
 // RefundTx accepts a prepared refund and the payout that pays it. What was received is read again
 // under the account's lock: refunds that have not failed never exceed it (422
 // refund_exceeds_payment).
-func (s *Service) RefundTx(ctx context.Context, tx Tx, prepared Prepared) (Refund, error) {
+func (s *Service) RefundTx(ctx context.Context, tx Tx, prepared Prepared) (Refund, error) { // spec D6.5
 	r, now := *prepared.refund, s.now()
 	if err := tx.LockAccount(ctx, r.Owner.AccountID); err != nil {
 		return Refund{}, err
@@ -196,7 +196,7 @@ func (s *Service) RefundTx(ctx context.Context, tx Tx, prepared Prepared) (Refun
 	}
 
 	r.CreatedAt = now
-	if r.Simulated {
+	if r.Simulated { // spec D6.7
 		if err := s.saveRefund(ctx, tx, &r, event.RefundCreated); err != nil {
 			return Refund{}, err
 		}

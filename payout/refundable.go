@@ -16,7 +16,7 @@ func (s *Service) refundable(
 	r Reader,
 	owner event.Owner,
 	invoiceID, paymentID string,
-) (total Received, left chain.Amount, err error) {
+) (total Received, left chain.Amount, err error) { // spec D6.3
 	received, err := s.config.Received(ctx, r, owner, invoiceID, paymentID)
 	if err != nil {
 		return Received{}, left, err
@@ -74,7 +74,7 @@ func (s *Service) refundable(
 
 // sum returns the total of what was received in one asset (base units). Several assets need a payment to
 // be named.
-func sum(received []Received) (Received, error) {
+func sum(received []Received) (Received, error) { // spec D6.4
 	if len(received) == 0 {
 		return Received{}, fault.New(
 			fault.State, "refund_no_payment",

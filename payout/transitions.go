@@ -24,7 +24,7 @@ type Transition[S ~string] struct {
 
 // transitions are the moves of a payout (decisions part 5). What was signed fails only by proof
 // that it can never be included, what is included only as reverted.
-var transitions = []Transition[Status]{
+var transitions = []Transition[Status]{ // spec D5.6
 	{To: Pending, When: "accepted, amount and highest fee reserved"},
 	{From: Pending, To: Processing, When: "signed bytes are stored"},
 	{
@@ -54,7 +54,7 @@ var transitions = []Transition[Status]{
 
 // refundTransitions are the moves of a refund (decisions part 6). One whose payout leaves its block
 // after all is pending again.
-var refundTransitions = []Transition[RefundStatus]{
+var refundTransitions = []Transition[RefundStatus]{ // spec D6.8
 	{To: RefundPending, When: "accepted, with the payout that pays it"},
 	{To: RefundSucceeded, When: "of a simulated payment"},
 	{From: RefundPending, To: RefundSucceeded, When: "its payout is confirmed"},
@@ -94,7 +94,7 @@ var statusOf = map[wallet.State]Status{
 }
 
 // messages explain failure codes to people; a code without a row needs no explanation.
-var messages = map[string]string{
+var messages = map[string]string{ // spec 2.3.4
 	wallet.FailStale: "The payout was not signed within two hours of its creation and was given " +
 		"up rather than paid late. Nothing was sent; create it again.",
 	wallet.FailConflict: "Something else used the wallet's nonce or coins first. Nothing was sent; " +
@@ -127,7 +127,7 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 		return nil, nil
 	}
 
-	p.Status, p.NetworkFee = next, nil
+	p.Status, p.NetworkFee = next, nil // spec 2.3.6
 	if next == Included || next == Confirmed || t.Failure == wallet.FailReverted {
 		fee := t.OwnFee()
 		p.NetworkFee = &fee
@@ -137,7 +137,7 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 
 	if taken(t) {
 		if p.TxHash == "" {
-			events = append(events, event.PayoutBroadcast)
+			events = append(events, event.PayoutBroadcast) // spec 6.6
 		}
 
 		p.TxHash = t.TxHash
@@ -153,7 +153,7 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	case Confirmed:
 		p.ConfirmedAt = now
 
-		events = append(events, event.PayoutConfirmed)
+		events = append(events, event.PayoutConfirmed) // spec 6.7
 	case Failed:
 		p.FailedAt, p.FailureCode, p.FailureMessage = now, t.Failure, messages[t.Failure]
 		p.Conflict = t.Conflict
@@ -162,7 +162,7 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 			p.FailureMessage = "The signer refused to sign. Nothing was sent; see its policy for the reason."
 		}
 
-		events = append(events, event.PayoutFailed)
+		events = append(events, event.PayoutFailed) // spec 6.8
 	case Pending, Processing, Included:
 		// On the way.
 	}

@@ -89,6 +89,7 @@ func (s *Service) ReleaseNow(ctx context.Context, owner event.Owner, settlementI
 
 // Retry puts a failed settlement back into the queue, for an operator. What was paid is not paid again.
 func (s *Service) Retry(ctx context.Context, owner event.Owner, settlementID string) (Settlement, error) {
+	// spec D4.8
 	var out Settlement
 
 	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) error {

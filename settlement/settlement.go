@@ -20,7 +20,7 @@ import (
 )
 
 // Status is where a settlement stands.
-type Status string
+type Status string // spec 2.8.2
 
 // The statuses of specification 3.4.
 const (
@@ -36,7 +36,7 @@ const (
 func Statuses() []Status { return []Status{Pending, Held, Releasing, Released, Failed, Reverted} }
 
 // Reason says why a settlement is held or failed (specification 2.8).
-type Reason string
+type Reason string // spec 2.8.3
 
 // The reasons: the first three hold, the others fail.
 const (
@@ -53,7 +53,7 @@ const (
 )
 
 // FeeSource says who pays the platform fee.
-type FeeSource string
+type FeeSource string // spec D4.12
 
 // The sources: a native deposit pays its own fee, a token deposit's is paid by the master wallet.
 const (
@@ -81,7 +81,7 @@ type Settlement struct {
 	FeeBPS   int
 	// FeeUSD = USDValue × FeeBPS / 10000, rounded down to 8 places. NativePrice is USD per native coin in the
 	// same snapshot. FeeNative = FeeUSD ÷ NativePrice, rounded down to a base unit.
-	FeeUSD, NativePrice decimal.Decimal
+	FeeUSD, NativePrice decimal.Decimal // spec 2.8.15
 	FeeNative           chain.Amount
 	FeeSource           FeeSource
 	// FeePaid + FeeCarried = FeeNative + CarriedIn, always: FeeCarried is what is not paid, be it
@@ -263,7 +263,7 @@ type DB interface {
 }
 
 // Resource is a settlement as the API shows it (specification 2.8).
-type Resource struct {
+type Resource struct { // spec 2.8.1
 	ID                  string        `json:"id"`
 	Status              Status        `json:"status" enum:"pending,held,releasing,released,failed,reverted"`
 	PaymentID           string        `json:"payment_id"`
@@ -310,7 +310,7 @@ func (s Settlement) EventObject() event.Object {
 }
 
 // Resource returns the settlement as the API shows it.
-func (s Settlement) Resource() Resource {
+func (s Settlement) Resource() Resource { // spec 2.8.4
 	r := Resource{
 		ID:                  s.ID,
 		Status:              s.Status,

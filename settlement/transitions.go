@@ -45,6 +45,7 @@ func (s *Settlement) Unassign(due time.Time) error {
 // native base units; nil when it is not short. fresh reports whether the reason is new, and so
 // published.
 func (s *Settlement) Hold(reason Reason, required *chain.Amount, now, due time.Time) (fresh bool, err error) {
+	// spec D4.4
 	if (s.Status != Pending && s.Status != Held) || s.SweepID != "" {
 		return false, s.refuse("be held")
 	}
@@ -66,7 +67,7 @@ func (s *Settlement) Hold(reason Reason, required *chain.Amount, now, due time.T
 // Start says that the first transaction of the settlement's release is signed and stored: pending
 // or held become releasing. carried is the platform fee of earlier settlements that this one takes
 // along.
-func (s *Settlement) Start(carried chain.Amount) error {
+func (s *Settlement) Start(carried chain.Amount) error { // spec D4.3
 	if s.Status == Releasing {
 		return nil
 	}
@@ -83,7 +84,7 @@ func (s *Settlement) Start(carried chain.Amount) error {
 
 // Release moves a releasing settlement to released. net is what measurably arrived, in base units of the
 // asset.
-func (s *Settlement) Release(net chain.Amount, now time.Time) error {
+func (s *Settlement) Release(net chain.Amount, now time.Time) error { // spec D4.5
 	if s.Status == Released {
 		return nil
 	}
@@ -100,7 +101,7 @@ func (s *Settlement) Release(net chain.Amount, now time.Time) error {
 // Fail ends the attempt to release. From releasing any failing reason is legal; a pending or held
 // settlement fails when its payment is gone or when planning finds that it cannot be released. due
 // is when it comes back by itself, zero when it does not.
-func (s *Settlement) Fail(reason Reason, now, due time.Time) error {
+func (s *Settlement) Fail(reason Reason, now, due time.Time) error { // spec D4.6
 	if s.Status == Failed && s.Reason == reason {
 		return nil
 	}
@@ -121,7 +122,7 @@ func (s *Settlement) Fail(reason Reason, now, due time.Time) error {
 
 // Revert says that a reorganisation removed the sweep of a released settlement (reason "") or its payment
 // (payment_orphaned). A reverted one only takes note that its payment is gone as well.
-func (s *Settlement) Revert(reason Reason) error {
+func (s *Settlement) Revert(reason Reason) error { // spec D4.7
 	if reason != "" && reason != PaymentOrphaned {
 		return s.refuse("be reverted as " + string(reason))
 	}
@@ -143,7 +144,7 @@ func (s *Settlement) Revert(reason Reason) error {
 // Return puts a settlement back into the queue: a reverted one, one that failed because its payment
 // was orphaned or for replanning by itself, any other failed one only for an operator. Without keep
 // it leaves its release.
-func (s *Settlement) Return(operator, keep bool, due time.Time) error {
+func (s *Settlement) Return(operator, keep bool, due time.Time) error { // spec 3.4.3
 	switch {
 	case s.Status == Pending:
 		return nil
@@ -162,7 +163,7 @@ func (s *Settlement) Return(operator, keep bool, due time.Time) error {
 }
 
 // Pay moves amount (native base units) from FeeCarried to FeePaid; their sum stays.
-func (s *Settlement) Pay(amount chain.Amount) {
+func (s *Settlement) Pay(amount chain.Amount) { // spec D4.14
 	s.FeeCarried, s.FeePaid = s.FeeCarried.Sub(amount), s.FeePaid.Add(amount)
 }
 
@@ -197,13 +198,13 @@ func (r Reason) holds() bool {
 }
 
 // FeeUSD returns the platform fee of a deposit in USD: value × bps / 10000, rounded down to 8 places.
-func FeeUSD(value decimal.Decimal, bps int) decimal.Decimal {
+func FeeUSD(value decimal.Decimal, bps int) decimal.Decimal { // spec D4.9
 	return value.Mul(decimal.NewFromInt(int64(bps))).Shift(-4).Truncate(8)
 }
 
 // FeeNative returns a fee in native base units at the coin's price in USD, rounded down. Without a price
 // it returns fault.Unavailable.
-func FeeNative(feeUSD, price decimal.Decimal, decimals uint8) (chain.Amount, error) {
+func FeeNative(feeUSD, price decimal.Decimal, decimals uint8) (chain.Amount, error) { // spec 2.8.14, D4.10
 	if feeUSD.IsZero() {
 		return chain.Amount{}, nil
 	}
@@ -223,7 +224,7 @@ func FeeNative(feeUSD, price decimal.Decimal, decimals uint8) (chain.Amount, err
 
 // Split divides an amount by weights, each share rounded down and the remainder added to the first:
 // the shares sum to the amount. The weights must not all be zero.
-func Split(amount chain.Amount, weights []chain.Amount) []chain.Amount {
+func Split(amount chain.Amount, weights []chain.Amount) []chain.Amount { // spec D4.15
 	var sum, given chain.Amount
 	for _, w := range weights {
 		sum = sum.Add(w)

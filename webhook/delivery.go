@@ -17,7 +17,7 @@ import (
 
 // schedule is the delay after the first failed attempt, the second, and so on: ten attempts over
 // about three days. It is a table, so that no arithmetic can overflow.
-var schedule = [...]time.Duration{
+var schedule = [...]time.Duration{ // spec D8.15
 	5 * time.Second,
 	5 * time.Minute,
 	30 * time.Minute,
@@ -30,7 +30,7 @@ var schedule = [...]time.Duration{
 }
 
 // maxRetryAfter is the longest wait that an endpoint may ask for.
-const maxRetryAfter = 24 * time.Hour
+const maxRetryAfter = 24 * time.Hour // spec D8.16
 
 // retryDelay returns the delay after a number of failed attempts, ±10 % by jitter, 64 random bits.
 // asked is the endpoint's Retry-After; it is honoured when it is longer, up to 24 h. ok is false
@@ -143,10 +143,10 @@ func (d Delivery) Unclaimed() Delivery {
 }
 
 // Succeeded reports whether the endpoint answered 2xx.
-func (a Attempt) Succeeded() bool { return a.Error == "" }
+func (a Attempt) Succeeded() bool { return a.Error == "" } // spec D8.14
 
 // Gone reports whether the endpoint answered 410 Gone.
-func (a Attempt) Gone() bool { return a.HTTPStatus == http.StatusGone }
+func (a Attempt) Gone() bool { return a.HTTPStatus == http.StatusGone } // spec D8.24
 
 // ParseRetryAfter returns the delay from now, 0 to 24 h, of a Retry-After header: seconds or an HTTP date
 // (RFC 9110, section 10.2.3). Anything else is 0.

@@ -25,17 +25,17 @@ import (
 
 const (
 	// MaxEndpoints is how many endpoints an account may have in each mode.
-	MaxEndpoints = 16
+	MaxEndpoints = 16 // spec D8.4
 
 	// disableAfter is how long every delivery must have failed until the endpoint is disabled.
-	disableAfter = 5 * 24 * time.Hour
+	disableAfter = 5 * 24 * time.Hour // spec D8.8
 
 	maxURL         = 2048 // bytes
 	maxDescription = 200  // characters
 )
 
 // Succeeded returns the endpoint after a successful attempt that ended at a time.
-func (e Endpoint) Succeeded(at time.Time) Endpoint {
+func (e Endpoint) Succeeded(at time.Time) Endpoint { // spec D8.7
 	if at.After(e.LastSuccessAt) {
 		e.LastSuccessAt = at
 	}
@@ -66,7 +66,7 @@ func (e Endpoint) Failed(at time.Time, ranOut, gone bool) Endpoint {
 	switch {
 	case gone, !e.FirstFailureAt.IsZero() && at.Sub(e.FirstFailureAt) >= disableAfter:
 		return e.disabled(at)
-	case ranOut && e.Status == Enabled:
+	case ranOut && e.Status == Enabled: // spec D8.6
 		e.Status, e.FailingSince, e.UpdatedAt = Failing, at, at
 	}
 
@@ -96,6 +96,7 @@ func (e Endpoint) enabled(at time.Time) Endpoint {
 // rotated returns the endpoint with sealed as its signing secret. The previous secret goes on
 // signing for overlap; an older one is dropped.
 func (e Endpoint) rotated(sealed []byte, last4 string, overlap time.Duration, at time.Time) Endpoint {
+	// spec 2.10.3, D8.9
 	e.SealedPrevious, e.PreviousSecretExpiresAt = nil, time.Time{}
 	if overlap > 0 {
 		e.SealedPrevious, e.PreviousSecretExpiresAt = e.SealedSecret, at.Add(overlap)
@@ -124,7 +125,7 @@ func (e Endpoint) OpenSecrets(seal Sealer, at time.Time) ([]string, error) {
 }
 
 // sealedSecrets returns the secrets that sign at a time, the current one first.
-func (e Endpoint) sealedSecrets(at time.Time) [][]byte {
+func (e Endpoint) sealedSecrets(at time.Time) [][]byte { // spec 4.11.2
 	if len(e.SealedPrevious) > 0 && at.Before(e.PreviousSecretExpiresAt) {
 		return [][]byte{e.SealedSecret, e.SealedPrevious}
 	}
@@ -175,7 +176,7 @@ func (e Endpoint) withStatusEvent(before EndpointStatus) (Endpoint, []event.Even
 // checkEvents returns the event types of a subscription without duplicates.
 //
 // Errors: fault.Invalid unless they are known types or the single entry "*".
-func checkEvents(types []event.Type) ([]event.Type, error) {
+func checkEvents(types []event.Type) ([]event.Type, error) { // spec 2.10.4
 	if len(types) == 0 {
 		return nil, fault.Param(
 			"events", "parameter_invalid",
@@ -233,7 +234,7 @@ func checkDescription(s string) error {
 // connected to. A port must be 80, 443 or above 1023.
 //
 // Errors: fault.Invalid.
-func checkURL(s string, livemode bool, guard ssrf.Guard) error {
+func checkURL(s string, livemode bool, guard ssrf.Guard) error { // spec D8.3
 	bad := func(format string, args ...any) error {
 		return fault.Param("url", "parameter_invalid", format, args...)
 	}

@@ -17,7 +17,7 @@ import (
 // This file holds what merchants do with endpoints.
 
 // secretPrefix begins every signing secret.
-const secretPrefix = "whsec_"
+const secretPrefix = "whsec_" // spec 5.8
 
 // EndpointParams are the parameters of CreateEndpoint.
 type EndpointParams struct {
@@ -101,6 +101,7 @@ func (s *Service) CreateEndpointTx(ctx context.Context, tx Tx, p EndpointParams)
 
 // newSecret returns a new signing secret for an endpoint: "whsec_" and 32 random bytes in base64.
 func (s *Service) newSecret(endpointID string) (secret string, sealed []byte, last4 string, err error) {
+	// spec D8.5
 	var raw [32]byte
 	if _, err := io.ReadFull(s.entropy, raw[:]); err != nil {
 		return "", nil, "", fault.Wrap(
@@ -200,7 +201,7 @@ func (s *Service) UpdateEndpointTx(
 
 // PutChanged stores an endpoint and appends the event of its change of status. An endpoint that
 // became disabled has its pending deliveries failed.
-func PutChanged(ctx context.Context, tx Tx, e *Endpoint, before EndpointStatus) error {
+func PutChanged(ctx context.Context, tx Tx, e *Endpoint, before EndpointStatus) error { // spec D8.10
 	changed, events := e.withStatusEvent(before)
 	*e = changed
 

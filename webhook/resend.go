@@ -26,6 +26,7 @@ func (s *Service) Test(ctx context.Context, owner event.Owner, endpointID string
 // TestTx does what Test does inside the caller's transaction. It sets the ping's event id, because
 // the delivery names it: the engine must keep an id that is set.
 func (s *Service) TestTx(ctx context.Context, tx Tx, owner event.Owner, endpointID string) (Delivery, error) {
+	// spec D8.21
 	e, err := receiving(ctx, tx, owner, endpointID)
 	if err != nil {
 		return Delivery{}, err
@@ -72,7 +73,7 @@ func (s *Service) ResendEventTx(
 	tx Tx,
 	owner event.Owner,
 	eventID string,
-) ([]Delivery, error) {
+) ([]Delivery, error) { // spec D8.20
 	ev, err := eventOf(ctx, tx, owner, eventID)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ const (
 )
 
 // Tolerance is how far a delivery's timestamp may be from the receiver's clock, in either direction.
-const Tolerance = 300 * time.Second
+const Tolerance = 300 * time.Second // spec D8.13
 
 const (
 	maxSignatureHeader = 4096 // bytes; ours have at most 162
@@ -35,7 +35,7 @@ const (
 
 // Sign returns the value of SignatureHeader for a body that is sent at a time, with one signature per secret.
 // Receivers use it in their tests to make deliveries of their own.
-func Sign(body []byte, at time.Time, secrets ...string) string {
+func Sign(body []byte, at time.Time, secrets ...string) string { // spec 5.7
 	t := strconv.FormatInt(at.Unix(), 10)
 
 	var b strings.Builder
@@ -51,7 +51,7 @@ func Sign(body []byte, at time.Time, secrets ...string) string {
 }
 
 // signature returns HMAC-SHA256 of the time t (Unix seconds), a dot and the body, keyed with the secret.
-func signature(body []byte, t, secret string) []byte {
+func signature(body []byte, t, secret string) []byte { // spec D8.12
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(t))
 	mac.Write([]byte{'.'})

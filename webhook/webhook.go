@@ -17,7 +17,7 @@ import (
 )
 
 // EndpointStatus is the status of an endpoint.
-type EndpointStatus string
+type EndpointStatus string // spec 3.5.2
 
 // The statuses of specification 3.5.
 const (
@@ -48,7 +48,7 @@ type Endpoint struct {
 }
 
 // Wants reports whether the endpoint is subscribed to a type and not disabled.
-func (e Endpoint) Wants(t event.Type) bool {
+func (e Endpoint) Wants(t event.Type) bool { // spec 6.3
 	if e.Status == Disabled {
 		return false
 	}
@@ -63,7 +63,7 @@ func (e Endpoint) Wants(t event.Type) bool {
 }
 
 // Trigger is why a delivery was made.
-type Trigger string
+type Trigger string // spec 2.9.2
 
 // The triggers of specification 2.9.
 const (
@@ -73,7 +73,7 @@ const (
 )
 
 // DeliveryStatus is the status of a delivery.
-type DeliveryStatus string
+type DeliveryStatus string // spec 3.5.1
 
 // The statuses of specification 3.5.
 const (
@@ -220,7 +220,7 @@ type DB interface {
 }
 
 // EndpointResource is an endpoint as the API shows it (specification 2.10).
-type EndpointResource struct {
+type EndpointResource struct { // spec 2.10.1
 	ID                      string         `json:"id"`
 	URL                     string         `json:"url" format:"uri"`
 	Description             string         `json:"description,omitempty"`
@@ -256,7 +256,7 @@ func (e Endpoint) Resource() EndpointResource {
 }
 
 // DeliveryResource is a delivery as the API shows it (specification 2.9).
-type DeliveryResource struct {
+type DeliveryResource struct { // spec 2.9.1
 	ID                string            `json:"id"`
 	EventID           string            `json:"event_id"`
 	EventType         event.Type        `json:"event_type"`
@@ -274,7 +274,7 @@ type DeliveryResource struct {
 }
 
 // AttemptResource is an attempt as the API shows it.
-type AttemptResource struct {
+type AttemptResource struct { // spec 2.9.3
 	At         string           `json:"at" format:"date-time"`
 	HTTPStatus int              `json:"http_status,omitempty"`
 	Error      string           `json:"error,omitempty" example:"http_500"`
@@ -285,7 +285,7 @@ type AttemptResource struct {
 
 // Resource returns the delivery as the API shows it. withResponses includes the endpoint's
 // responses, which the API shows only for a single delivery.
-func (d Delivery) Resource(withResponses bool) DeliveryResource {
+func (d Delivery) Resource(withResponses bool) DeliveryResource { // spec 2.9.8
 	r := DeliveryResource{
 		ID:                d.ID,
 		EventID:           d.EventID,

@@ -15,7 +15,7 @@ import (
 )
 
 // TTL is how long an answer is kept.
-const TTL = 24 * time.Hour
+const TTL = 24 * time.Hour // spec 8.3
 
 // Key identifies a request within an account and mode.
 type Key struct {

@@ -13,7 +13,7 @@ import (
 )
 
 // Wait is how long a request waits for another one with the same key, and the RetryAfter of its refusal.
-const Wait = 2 * time.Second
+const Wait = 2 * time.Second // spec D11.16
 
 // claimTries is how often a claim is tried while others take the key and roll back.
 const claimTries = 3
@@ -78,7 +78,7 @@ func Run[T Tx](
 	c Config[T],
 	r Request,
 	prepare func(context.Context) (Commit[T], error),
-) (Answer, error) {
+) (Answer, error) { // spec D9.3
 	record, ok, err := c.lookup(ctx, r)
 	if err != nil {
 		return Answer{}, err
@@ -138,7 +138,7 @@ func (c Config[T]) expired(r Record) bool { return !c.Now().Before(r.CreatedAt.A
 
 // replay returns the answer of a record. The API key is checked before the fingerprint, so that a key without
 // permission learns nothing about the request.
-func (c Config[T]) replay(record Record, r Request) (Answer, error) {
+func (c Config[T]) replay(record Record, r Request) (Answer, error) { // spec 5.6
 	if record.KeyID != r.KeyID && !hasAll(r.Permissions, record.Scopes) {
 		return Answer{}, fault.New(
 			fault.Forbidden, "idempotency_key_not_yours",
@@ -146,7 +146,7 @@ func (c Config[T]) replay(record Record, r Request) (Answer, error) {
 		)
 	}
 
-	if record.Fingerprint != r.Fingerprint {
+	if record.Fingerprint != r.Fingerprint { // spec 7.3
 		return Answer{}, fault.New(
 			fault.Invalid,
 			"idempotency_key_reused",
@@ -249,7 +249,7 @@ const refusedStatus = 422
 
 // refuse stores an error of kind fault.Invalid and returns it. When storing fails, it is returned
 // all the same: the request had no effect, and the next one is checked afresh.
-func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, error) {
+func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, error) { // spec D9.5
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || !errors.Is(f.Kind, fault.Invalid) || f.Code == "insufficient_balance" ||
 		f.Code == "price_unavailable" {
@@ -275,7 +275,7 @@ func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, er
 }
 
 // inProgress returns the error of a key whose first request is still running.
-func inProgress() error {
+func inProgress() error { // spec 7.2
 	busy := fault.New(
 		fault.Conflict, "idempotency_request_in_progress",
 		"the first request with this Idempotency-Key is still running: send it again in a moment",

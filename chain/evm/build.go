@@ -168,7 +168,7 @@ func chooseFees(order chain.Order, quote networkQuote, minFees feesPerGas) (fees
 
 	offer := feesPerGas{feeCap: chain.Min(wanted, affordable), tipCap: tipCap}
 	if order.SubtractFee {
-		offer.tipCap = offer.feeCap
+		offer.tipCap = offer.feeCap // spec D4.16
 	}
 
 	return offer, nil

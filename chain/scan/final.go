@@ -5,7 +5,7 @@ import "github.com/seed-8ee7f392/payments/chain"
 // FinalHeight returns the height up to which the blocks that were read are final by a network's rule:
 // its safe or final block reached, or required confirmations. Where finality cannot be read, required is
 // the fall-back. ok is false while no block is final.
-func (c Cursor) FinalHeight(n chain.Network, required uint64) (height uint64, ok bool) {
+func (c Cursor) FinalHeight(n chain.Network, required uint64) (height uint64, ok bool) { // spec 2.4.2
 	reached := chain.Ref{}
 
 	switch n.Rule {
@@ -23,7 +23,7 @@ func (c Cursor) FinalHeight(n chain.Network, required uint64) (height uint64, ok
 	switch at := c.At.Height; {
 	case c.At.IsZero():
 		return 0, false
-	case !reached.IsZero():
+	case !reached.IsZero(): // spec 2.4.3
 		return min(at, reached.Height), true
 	case required == 0:
 		return at, true

@@ -40,7 +40,7 @@ func (b Balance) Available() chain.Amount { return b.OnChain.SubFloor(b.Reserved
 
 // Reserve reserves an amount (base units) for an object. Reserving again for the object replaces the
 // amount. More than is available is fault.State with code insufficient_balance, and nothing changes.
-func (b *Balance) Reserve(objectID string, amount chain.Amount) error {
+func (b *Balance) Reserve(objectID string, amount chain.Amount) error { // spec D5.13
 	ofObject := func(r Reservation) bool { return r.ObjectID == objectID }
 	rest := slices.DeleteFunc(slices.Clone(b.Reservations), ofObject)
 	others := total(rest)
@@ -102,7 +102,7 @@ func (b *Balance) Spend(objectID string, height uint64, amount chain.Amount) {
 // Update sets the balance (base units) as of a block, and ends the reservations that were spent up to it or
 // released. It reports whether it did: a block below the last one is ignored, because a node that lags must
 // not restore money that was spent.
-func (b *Balance) Update(at chain.Ref, amount chain.Amount) bool {
+func (b *Balance) Update(at chain.Ref, amount chain.Amount) bool { // spec D5.10
 	if at.Height < b.At.Height {
 		return false
 	}

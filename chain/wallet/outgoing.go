@@ -61,7 +61,7 @@ func NewOutgoing(network string, owner chain.Address, spend chain.Spend, block c
 const Foreign = "foreign"
 
 // ForeignFor is how long a payout that equals a Foreign transaction waits for a person.
-const ForeignFor = 7 * 24 * time.Hour
+const ForeignFor = 7 * 24 * time.Hour // spec D11.13
 
 // Open reports whether the row waits for a person to acknowledge it.
 func (o Outgoing) Open() bool { return o.Unrecorded && o.Acknowledged == "" }

@@ -43,7 +43,7 @@ const (
 
 // The failure codes (specification 2.3). FailSignerRefused is followed by the signer's reason.
 const (
-	FailCanceled          = "canceled"
+	FailCanceled          = "canceled" // spec 2.3.3
 	FailStale             = "stale"
 	FailConflict          = "conflict"
 	FailExpired           = "expired"
@@ -194,7 +194,7 @@ func (t *Transaction) RecordAccepted(hash string, at time.Time) error {
 
 // Include records the block that holds an attempt, from Signed, Broadcast or Included (also another
 // block). A Confirmed transaction accepts only the block that it has; see Retract.
-func (t *Transaction) Include(hash string, status chain.TxStatus) error {
+func (t *Transaction) Include(hash string, status chain.TxStatus) error { // spec D5.3
 	if t.AttemptIndex(hash) < 0 || status.Block.IsZero() {
 		return t.refuse("be included without its own bytes and a block")
 	}
@@ -218,7 +218,7 @@ func (t *Transaction) Include(hash string, status chain.TxStatus) error {
 }
 
 // Confirm records that the block of an Included transaction is final.
-func (t *Transaction) Confirm() error {
+func (t *Transaction) Confirm() error { // spec D5.5
 	if t.BatchedBy != "" {
 		return t.refuseAlone()
 	}
@@ -236,7 +236,7 @@ func (t *Transaction) Confirm() error {
 
 // Retract records that the block of an Included or Confirmed transaction left the chain: it becomes
 // Broadcast, without block, fee and transfers.
-func (t *Transaction) Retract() error {
+func (t *Transaction) Retract() error { // spec D5.4
 	if t.BatchedBy != "" {
 		return t.refuseAlone()
 	}

@@ -74,6 +74,6 @@ func (w *Wallet) Unfreeze() { w.Frozen, w.FrozenBy, w.FrozenAt = "", "", time.Ti
 
 // Holds reports whether a payout made at a time waits until a person has compared the wallet with its
 // network: it is older than the epoch that froze the wallet.
-func (w *Wallet) Holds(createdAt time.Time) bool {
+func (w *Wallet) Holds(createdAt time.Time) bool { // spec D11.25
 	return w.Frozen == FrozenEpoch && !createdAt.After(w.FrozenAt)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // logo serves the logo of the merchant's account.
-func (r *request) logo() error {
+func (r *request) logo() error { // spec D10.10
 	inv, err := r.p.backend.Invoice(r.Context(), r.id)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func (r *request) selectOption() error {
 const maxHash = 128
 
 // hint looks up the transaction whose hash the payer entered.
-func (r *request) hint() error {
+func (r *request) hint() error { // spec D10.3
 	hash := strings.TrimSpace(r.PostForm.Get("tx_hash"))
 
 	inv, err := r.p.backend.Invoice(r.Context(), r.id)

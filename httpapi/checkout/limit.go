@@ -17,7 +17,7 @@ var (
 	readRate = allowance{20, 100}
 	// formRate is per form, invoice and client address: a selection derives an address and reads
 	// prices, a hint queries a node.
-	formRate = allowance{1, 6}
+	formRate = allowance{1, 6} // spec D10.6
 )
 
 // streamCount counts the open event streams, of all clients and of each.

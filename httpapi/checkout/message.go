@@ -47,7 +47,7 @@ var phaseTones = map[Phase]Tone{
 }
 
 // messageKey returns the key of the headline and the message.
-func (s *State) messageKey() string {
+func (s *State) messageKey() string { // spec D10.4
 	switch s.Phase {
 	case Choose:
 		if s.Kind == invoice.Crypto {

@@ -42,7 +42,7 @@ type Options struct {
 }
 
 // policy returns the Content-Security-Policy of every answer.
-func (o *Options) policy() (string, error) {
+func (o *Options) policy() (string, error) { // spec D10.7
 	ancestors := "'none'"
 
 	for _, a := range o.FrameAncestors {

@@ -122,6 +122,6 @@ func (f snapshot) confirmations(p invoice.Payment) uint64 {
 
 // quoteExpired reports whether an option's amount no longer says what to pay: its quote expired, or all of it
 // arrived at another price. Amounts of crypto invoices never expire.
-func quoteExpired(inv *invoice.Invoice, o *invoice.Option, now time.Time) bool {
+func quoteExpired(inv *invoice.Invoice, o *invoice.Option, now time.Time) bool { // spec D10.9
 	return inv.Kind == invoice.Fiat && (!now.Before(o.QuoteExpiresAt) || missing(o).IsZero())
 }

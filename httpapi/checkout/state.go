@@ -19,7 +19,7 @@ import (
 // State is the JSON of /checkout/{id}/state.json. Amounts are in base units as digits; each
 // amount_text is the same amount in whole units, exact, as it is shown and copied. Fields without a
 // value are left out.
-type State struct {
+type State struct { // spec D10.5
 	ID string `json:"id"`
 	// Revision is a hash of all fields but ServerTime and the estimates.
 	Revision     string         `json:"revision"`

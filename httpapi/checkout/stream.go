@@ -26,7 +26,7 @@ const (
 // events streams the state as server-sent events
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html). An event "state" has the JSON
 // of state.json, at first and whenever its revision changes.
-func (r *request) events() error {
+func (r *request) events() error { // spec D10.8
 	if !r.p.streams.acquire(r.client) {
 		limited := fault.New(
 			fault.Limited, "rate_limited", "too many event streams are open from this address",

@@ -42,7 +42,7 @@ func (s *Deliverer) post(
 	e webhook.Endpoint,
 	ev event.Event,
 	secrets []string,
-) (a answer, ok bool) {
+) (a answer, ok bool) { // spec D8.11
 	started := s.stamp()
 	header := http.Header{
 		"Content-Type":           {"application/json"},
@@ -133,7 +133,7 @@ func (s *Deliverer) send(
 }
 
 // sentHeaders returns the headers of a request with names in lower case, without the signatures.
-func sentHeaders(h http.Header) map[string]string {
+func sentHeaders(h http.Header) map[string]string { // spec 2.9.4
 	sent := make(map[string]string, len(h))
 	for name, values := range h {
 		sent[strings.ToLower(name)] = redactSecrets(strings.Join(values, ", "))

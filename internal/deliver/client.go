@@ -30,12 +30,13 @@ type HTTP struct {
 }
 
 // DefaultTimeout is the time limit of one attempt.
-const DefaultTimeout = 15 * time.Second
+const DefaultTimeout = 15 * time.Second // spec D8.23
 
 func newClient(g ssrf.Guard, h HTTP) *http.Client {
 	dialer := &net.Dialer{Control: g.Control, Resolver: h.Resolver, KeepAlive: 30 * time.Second}
 
 	return &http.Client{
+		// spec D8.22
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
 			Proxy:                  nil, // a proxy would be the one whose address is checked

@@ -16,6 +16,7 @@ import (
 const (
 	redacted = "[redacted]"
 
+	// spec 2.9.6
 	maxBody = 4096 // characters of an answer's body that are kept (specification part 8)
 	// bytes that are read to have as many characters, and to see whether there are more
 	readLimit = maxBody*4 + 1
@@ -67,7 +68,7 @@ func looksSecret(name string) bool {
 }
 
 // keptHeaders returns an answer's headers with names in lower case, without those that carry credentials.
-func keptHeaders(h http.Header) map[string]string {
+func keptHeaders(h http.Header) map[string]string { // spec 2.9.5
 	names := make([]string, 0, len(h))
 	for name := range h {
 		if !looksSecret(name) && !slices.Contains(credentialHeaders, strings.ToLower(name)) {
@@ -127,7 +128,7 @@ func redactSecrets(s string) string {
 
 // redactJSON replaces the values of secret-looking fields by a marker, whatever their type. The text need not
 // be whole or valid JSON, since it may have been cut: a value that does not end is replaced to the end.
-func redactJSON(s string) string {
+func redactJSON(s string) string { // spec 2.9.7
 	var out strings.Builder
 
 	done := 0 // what is before it was written

@@ -17,7 +17,7 @@ import (
 const slowAnswer = 4 * time.Second
 
 // mayStart reports whether a delivery may take a slot.
-func (p *pool) mayStart(d webhook.Delivery) bool {
+func (p *pool) mayStart(d webhook.Delivery) bool { // spec D8.19
 	if p.active >= p.s.concurrency || p.busy[d.EndpointID] >= p.limitOf(d.EndpointID) {
 		return false
 	}

@@ -32,7 +32,7 @@ type acknowledgement struct {
 
 // Acknowledge records what a final transaction of a wallet was that is not on record; see
 // payments.Engine.Acknowledge.
-func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...string) error {
+func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...string) error { // spec D11.10
 	driver, err := e.Networks.Driver(network)
 	if err != nil {
 		return err
@@ -358,7 +358,7 @@ func (a *acknowledgement) fulfill(
 				a.txHash,
 				a.network,
 			)
-		case p.Status == payout.Failed:
+		case p.Status == payout.Failed: // spec D11.11
 		case p.Status == payout.Included || p.Status == payout.Confirmed:
 			return false, mismatch("%s was paid by its own transaction %s, not by %s", id, p.TxHash, a.txHash)
 		default:

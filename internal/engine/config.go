@@ -92,7 +92,7 @@ func (c *Config) complete() error {
 	}
 
 	if c.KeepEvents == 0 {
-		c.KeepEvents = 30 * 24 * time.Hour
+		c.KeepEvents = 30 * 24 * time.Hour // spec D8.2
 	}
 
 	if c.Now == nil {

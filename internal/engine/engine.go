@@ -178,7 +178,7 @@ func (e *Engine) Entropy() io.Reader { return e.config.Entropy }
 func (e *Engine) BaseURL() string { return e.config.BaseURL }
 
 // CheckoutBase returns the prefix of checkout URLs; the invoice's id follows it.
-func (e *Engine) CheckoutBase() string { return e.config.BaseURL + "/checkout/" }
+func (e *Engine) CheckoutBase() string { return e.config.BaseURL + "/checkout/" } // spec D10.1
 
 // NewID returns a new object id.
 func (e *Engine) NewID() string { return e.ids.Next() }

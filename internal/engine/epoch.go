@@ -107,7 +107,7 @@ func (e *Engine) storedEpoch(ctx context.Context) (stored uint64, err error) {
 }
 
 // raiseEpoch stores Config.Epoch, unless another process did, and skips the counters of all accounts.
-func (e *Engine) raiseEpoch(ctx context.Context, tx Tx) error {
+func (e *Engine) raiseEpoch(ctx context.Context, tx Tx) error { // spec D11.12
 	next, err := tx.ReserveNumbers(ctx, epochCounter, 1, 0)
 	if err != nil {
 		return err

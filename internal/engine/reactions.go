@@ -74,7 +74,7 @@ func (e *Engine) settingsChanged(ctx context.Context, tx Tx, a account.Account) 
 	return nil
 }
 
-func (e *Engine) openSettlement(ctx context.Context, tx Tx, p invoice.Payment) error {
+func (e *Engine) openSettlement(ctx context.Context, tx Tx, p invoice.Payment) error { // spec 1.1
 	n, _ := e.Networks.Network(p.Network)
 	asset, _ := n.AssetByID(p.AssetID)
 	_, err := e.Sweeper.OpenTx(ctx, tx, sweep.OpenParams{
@@ -95,7 +95,7 @@ func (e *Engine) openSettlement(ctx context.Context, tx Tx, p invoice.Payment) e
 	return err
 }
 
-func (e *Engine) depositReleased(ctx context.Context, tx Tx, s settlement.Settlement) error {
+func (e *Engine) depositReleased(ctx context.Context, tx Tx, s settlement.Settlement) error { // spec D4.20
 	if s.DepositAddressID == "" {
 		return nil
 	}
@@ -120,7 +120,7 @@ type PaymentResource struct {
 }
 
 // eventPayment is a payment inside an event: of its settlement only id and status.
-type eventPayment struct {
+type eventPayment struct { // spec 2.7.7
 	invoice.PaymentResource
 	Settlement *eventSettlement `json:"settlement,omitempty"`
 }
@@ -131,7 +131,7 @@ type eventSettlement struct {
 }
 
 // depositEvent is data.object of the deposit.* events (specification part 6).
-type depositEvent struct {
+type depositEvent struct { // spec 6.4
 	Payment        eventPayment            `json:"payment"`
 	DepositAddress invoice.DepositResource `json:"deposit_address"`
 }

@@ -168,7 +168,7 @@ func (t *transaction) finish(ctx context.Context) error {
 }
 
 // envelope is the body of a webhook delivery and of GET /v1/events/{id} (decisions part 8).
-type envelope struct {
+type envelope struct { // spec 6.2
 	ID         string        `json:"id"`
 	Type       event.Type    `json:"type"`
 	APIVersion string        `json:"api_version"`

@@ -56,7 +56,7 @@ func New(now func() time.Time, entropy io.Reader) *Source {
 // step of 1 to 2^32; a sum beyond 48 bits carries into the time.
 //
 // Next panics when the entropy runs out, which crypto/rand does not, and at the end of ids in the year 10889.
-func (s *Source) Next() string {
+func (s *Source) Next() string { // spec D1.1
 	var text [size]byte
 	s.put(&text)
 
@@ -64,14 +64,14 @@ func (s *Source) Next() string {
 }
 
 // Event returns the id of an event: "evt_" and an id.
-func (s *Source) Event() string {
+func (s *Source) Event() string { // spec 2.1.2
 	var text [size]byte
 	s.put(&text)
 
 	return eventPrefix + string(text[:])
 }
 
-func (s *Source) put(text *[size]byte) {
+func (s *Source) put(text *[size]byte) { // spec 2.1.1
 	millis, random := s.advance()
 
 	var raw [16]byte

@@ -97,7 +97,7 @@ func (s *Ingester) measure(
 	n chain.Network,
 	blocks []chain.Block,
 	matched []observedTransfer,
-) (amounts measured, unmeasured map[arrivalKey]bool) {
+) (amounts measured, unmeasured map[arrivalKey]bool) { // spec D11.4
 	amounts, unmeasured = make(measured, len(matched)), map[arrivalKey]bool{}
 	byBlock := map[string][]chain.Transfer{}
 

@@ -21,7 +21,7 @@ func (in *intake) attach(
 	m observedTransfer,
 	to invoice.Address,
 	asset chain.Asset,
-) (bool, error) {
+) (bool, error) { // spec D3.10
 	if m.at.IsZero() {
 		return false, nil
 	}

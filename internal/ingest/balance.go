@@ -356,7 +356,7 @@ func (c *balanceCheck) lastDeposit(ctx context.Context, address invoice.Address)
 }
 
 // nextCheck returns when an address is compared again whose last activity was at since.
-func nextCheck(now, since time.Time, urgent bool) time.Time {
+func nextCheck(now, since time.Time, urgent bool) time.Time { // spec D11.6
 	switch age := now.Sub(since); {
 	case urgent:
 		return now.Add(urgentEvery)

@@ -281,7 +281,7 @@ func (s *Ingester) wantForNew(
 }
 
 // madeAt returns when a payment counts as made: min(first seen, block time).
-func madeAt(firstSeen time.Time, at chain.Ref) time.Time {
+func madeAt(firstSeen time.Time, at chain.Ref) time.Time { // spec D2.2.14
 	if !at.IsZero() && !at.Time.IsZero() && at.Time.Before(firstSeen) {
 		return at.Time
 	}
@@ -296,7 +296,7 @@ func (s *Ingester) match(
 	r invoice.Reader,
 	n chain.Network,
 	all []observedTransfer,
-) ([]observedTransfer, map[chain.Address]invoice.Address, error) {
+) ([]observedTransfer, map[chain.Address]invoice.Address, error) { // spec D3.8
 	if len(all) == 0 {
 		return nil, nil, nil
 	}

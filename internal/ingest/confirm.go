@@ -157,7 +157,7 @@ func (in *intake) waitsInBlock(p *invoice.Payment) bool {
 }
 
 // confirmOrOrphan confirms a payment that is deep enough, or orphans one whose block left the chain.
-func (in *intake) confirmOrOrphan(a *entry, p *invoice.Payment) error {
+func (in *intake) confirmOrOrphan(a *entry, p *invoice.Payment) error { // spec D3.1
 	switch {
 	case in.foreign(p.Block):
 		return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) })

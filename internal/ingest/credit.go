@@ -53,6 +53,7 @@ func (l *ledger) enter(
 // was made after the quote expired (the quote's when there is no fresh one). Money in another
 // asset or on another network than the option's pays nothing.
 func (l *ledger) credit(inv *invoice.Invoice, p *invoice.Payment, optionID string, asset chain.Asset) error {
+	// spec D2.2.9
 	o := inv.Option(optionID)
 	if o == nil || !o.Accepts(p.Network, p.AssetID) {
 		return nil
@@ -117,7 +118,7 @@ func (l *ledger) value(a *entry, p *invoice.Payment) error {
 	return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
 		types, err := set(p)
 		if len(types) > 0 {
-			types = append(types, event.PaymentPriced)
+			types = append(types, event.PaymentPriced) // spec D11.22
 		}
 
 		return types, err
@@ -151,7 +152,7 @@ func (l *ledger) pricer(p *invoice.Payment) (func(p *invoice.Payment) ([]event.T
 
 // setRequired sets how many confirmations the unconfirmed payments of an entry need. The tier follows the USD
 // sum of those in blocks, and is the highest one while a price is missing: what a pool shows raises nothing.
-func (l *ledger) setRequired(a *entry) error {
+func (l *ledger) setRequired(a *entry) error { // spec D3.12
 	var sum decimal.Decimal
 
 	summed, priced := false, true
@@ -210,7 +211,7 @@ func (l *ledger) unconfirmedUSD(a *entry) (sum decimal.Decimal, priced bool, err
 
 // confirmationsFor returns how many confirmations a network requires for a sum in USD. Under the
 // finality rules it is the fall-back depth.
-func confirmationsFor(n chain.Network, sum decimal.Decimal, priced bool) uint64 {
+func confirmationsFor(n chain.Network, sum decimal.Decimal, priced bool) uint64 { // spec 2.7.6
 	need := n.Confirmations
 	if n.Rule != chain.RuleConfirmations {
 		return need

@@ -181,7 +181,7 @@ func (in *intake) promoteDust(
 	ctx context.Context,
 	sums map[chain.Holding]invoice.Dust,
 	h chain.Holding,
-) error {
+) error { // spec D11.5
 	asset, enabled := in.n.AssetByID(h.AssetID)
 
 	to, paid := in.paid[h.Address]

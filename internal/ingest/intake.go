@@ -188,7 +188,7 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 		asset, enabled := in.n.AssetByID(m.AssetID)
 
 		kind, ours := own[m.TxHash]
-		if !enabled || ours && kind != wallet.Payout || unrecorded[m.TxHash] {
+		if !enabled || ours && kind != wallet.Payout || unrecorded[m.TxHash] { // spec D3.7
 			continue // an asset that is not enabled, or our own top-up, fee, sweep or cancellation
 		}
 

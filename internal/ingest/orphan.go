@@ -9,7 +9,7 @@ import (
 )
 
 // orphan takes back a payment whose block left the chain.
-func (in *intake) orphan(ctx context.Context, stored invoice.Payment) error {
+func (in *intake) orphan(ctx context.Context, stored invoice.Payment) error { // spec D3.2
 	a, p, err := in.payment(ctx, stored)
 	if err != nil {
 		return err

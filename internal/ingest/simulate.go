@@ -230,7 +230,7 @@ func (s *Ingester) simulatedPayment(
 		ID:         id,
 		Owner:      p.params.Owner,
 		Status:     invoice.Detected,
-		TxHash:     "sim_" + id,
+		TxHash:     "sim_" + id, // spec 2.7.8
 		Amount:     p.params.Amount,
 		Simulated:  true,
 		DetectedBy: invoice.BySimulated,
@@ -305,6 +305,7 @@ func (s *Ingester) setRecipient(pay *invoice.Payment, a *entry, p preparedSimula
 // simulatedAmount returns the base units that lead to an outcome: all that is due, half of it (at
 // least 1 base unit), or all and a tenth of the amount due, which exceeds any tolerance.
 func simulatedAmount(inv invoice.Invoice, o invoice.Option, outcome invoice.Outcome) chain.Amount {
+	// spec 3.1.3
 	due := o.AmountDue.SubFloor(o.AmountPaid.Add(o.AmountDetected))
 	if inv.Status == invoice.Paid || due.IsZero() {
 		due = o.AmountDue

@@ -202,6 +202,7 @@ func (c *balanceCheck) explain(
 
 // apply records what a balance of an asset means.
 func (m *comparison) apply(ctx context.Context, asset chain.Asset, x explanation, found chain.Amount) error {
+	// spec D3.9
 	if chain.MaxTransfer.Less(found) {
 		return nil
 	}

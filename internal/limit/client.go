@@ -17,7 +17,7 @@ const ForwardedFor = "X-Forwarded-For"
 // addresses, with or without a port, the latest hop last. IPv4 addresses are never in their IPv6
 // form, and no address has a zone. The result is the zero value when nobody knows: when the peer
 // has no address, or a trusted proxy names something that is none.
-func ClientAddr(r *http.Request, header string, trusted []netip.Prefix) netip.Addr {
+func ClientAddr(r *http.Request, header string, trusted []netip.Prefix) netip.Addr { // spec D9.7
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
 		return netip.Addr{}

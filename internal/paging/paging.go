@@ -3,14 +3,14 @@ package paging
 
 // The bounds of a page's limit, in entries (specification 4.1).
 const (
-	Default = 50
+	Default = 50 // spec 4.1.3
 	Least   = 1
 	Most    = 100
 )
 
 // Limit returns the limit of a page that a Go caller asks for: Default when n is 0, else the nearest bound
 // (decisions part 11). Over HTTP a limit outside the bounds is refused before.
-func Limit(n int) int {
+func Limit(n int) int { // spec D11.29
 	if n == 0 {
 		return Default
 	}

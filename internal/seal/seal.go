@@ -139,7 +139,7 @@ func (b *Sealer) UseEntropy(source io.Reader) { b.ring.entropy = source }
 // Seal encrypts plaintext with the first key. context says where the result will be stored (table, row and
 // column, such as "webhook_endpoints/<id>/secret"): it is not stored with it, and Open must be given the
 // same, so that a sealed text opens nowhere else. Equal plaintexts give different results.
-func (b *Sealer) Seal(plaintext, context []byte) []byte {
+func (b *Sealer) Seal(plaintext, context []byte) []byte { // spec D9.6
 	k := b.ring.keys[0]
 	out := make([]byte, headerSize+chacha20poly1305.NonceSizeX, Overhead+len(plaintext))
 	out[0] = version

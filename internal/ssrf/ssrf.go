@@ -67,7 +67,7 @@ func (g Guard) Port(addr netip.Addr, port uint16) error {
 
 // Address returns an error for an address that must not be connected to. An IPv4 address written as
 // an IPv6 one is checked as what it is.
-func (g Guard) Address(addr netip.Addr) error { return g.rules.SafeAddr(addr.Unmap()) }
+func (g Guard) Address(addr netip.Addr) error { return g.rules.SafeAddr(addr.Unmap()) } // spec D8.17
 
 // Control is a net.Dialer.Control: it sees the address that is connected to, whatever name or
 // notation it came from.

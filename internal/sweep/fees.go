@@ -13,7 +13,7 @@ import (
 // net divides arrived (base units) among the settlements. Each gets its deposit less what it paid
 // itself. The oldest bears a shortfall (residue, token fees). Where that does not add up, arrived is
 // split by gross.
-func (g group) net(arrived chain.Amount) []chain.Amount {
+func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
 	net := make([]chain.Amount, len(g))
 
 	var sum chain.Amount

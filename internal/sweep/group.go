@@ -17,7 +17,7 @@ const maxGroup = 50
 // group holds the settlements of one release key that may be released together, oldest first.
 type group []settlement.Settlement
 
-func (g group) gross() (sum chain.Amount) {
+func (g group) gross() (sum chain.Amount) { // spec D4.21
 	for _, s := range g {
 		sum = sum.Add(s.Gross)
 	}
@@ -71,7 +71,7 @@ func (g group) ids() []string {
 
 // belowMin reports whether every deposit of the group is worth less than the account's sweep
 // minimum. One that is worth enough takes the others along.
-func (g group) belowMin(minimum decimal.Decimal) bool {
+func (g group) belowMin(minimum decimal.Decimal) bool { // spec 2.8.7
 	for _, s := range g {
 		if !s.USDValue.LessThan(minimum) {
 			return false
@@ -83,7 +83,7 @@ func (g group) belowMin(minimum decimal.Decimal) bool {
 
 // uneconomic reports whether the network fees exceed half of what the group is worth. Native
 // deposits are compared in base units, tokens in USD at the newest snapshot of the group.
-func (g group) uneconomic(steps []chain.SweepStep, nativeDecimals uint8) bool {
+func (g group) uneconomic(steps []chain.SweepStep, nativeDecimals uint8) bool { // spec 2.8.6
 	fees := networkFees(steps)
 	if g[0].FeeSource == settlement.FromDeposit {
 		return g.gross().Less(fees.Add(fees))

@@ -22,7 +22,7 @@ func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) erro
 			return cause
 		}
 
-		return p.fail(ctx, g, settlement.FundsMissing)
+		return p.fail(ctx, g, settlement.FundsMissing) // spec 2.8.9
 	case fault.Code(cause) == "uneconomic":
 		return p.hold(ctx, g, settlement.Uneconomic, nil)
 	}
@@ -69,7 +69,7 @@ func (p *planningRun) hold(
 
 // nextCheck returns when a held settlement is planned again: after 1 minute when it waits for the master
 // wallet, else after 5 minutes.
-func nextCheck(reason settlement.Reason, now time.Time) time.Time {
+func nextCheck(reason settlement.Reason, now time.Time) time.Time { // spec 3.4.2
 	if reason == settlement.InsufficientMasterBalance {
 		return now.Add(time.Minute)
 	}

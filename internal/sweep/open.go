@@ -34,6 +34,7 @@ type OpenParams struct {
 // price. A payment has one settlement: opening it again returns the same one, brought back when the
 // payment had left the chain. A simulated one is released at once.
 func (s *Sweeper) OpenTx(ctx context.Context, tx settlement.Tx, o OpenParams) (settlement.Settlement, error) {
+	// spec D4.1
 	known, err := tx.SettlementsOfPayments(ctx, []string{o.PaymentID})
 	if err != nil {
 		return settlement.Settlement{}, err
@@ -108,7 +109,7 @@ func (s *Sweeper) open(o OpenParams, settings settlement.Settings) (settlement.S
 	}
 
 	out.FeeCarried = out.FeeNative // nothing of it is paid yet
-	if settings.AutoRelease {
+	if settings.AutoRelease {      // spec D4.2
 		out.DueAt = now
 	}
 
@@ -116,7 +117,7 @@ func (s *Sweeper) open(o OpenParams, settings settlement.Settings) (settlement.S
 }
 
 // simulate releases a settlement without moving anything.
-func simulate(s *settlement.Settlement, now time.Time) error {
+func simulate(s *settlement.Settlement, now time.Time) error { // spec D4.19
 	net := s.Gross
 
 	s.SweepID, s.SweepTx = "sim_"+s.ID, "sim_sweep_"+s.ID

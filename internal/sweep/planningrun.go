@@ -25,7 +25,7 @@ const (
 //
 // It returns false when nothing was due or another process plans. A failing release is postponed and logged;
 // the error is the store's or the context's.
-func (s *Sweeper) Step(ctx context.Context, network string) (did bool, err error) {
+func (s *Sweeper) Step(ctx context.Context, network string) (did bool, err error) { // spec 3.4.1
 	driver, err := s.registry.Driver(network)
 	if err != nil {
 		return false, err
@@ -182,7 +182,7 @@ func (p *planningRun) candidates(
 	ctx context.Context,
 	at sweepKey,
 	due group,
-) ([]settlement.Settlement, error) {
+) ([]settlement.Settlement, error) { // spec 2.8.8
 	if !p.spendsCoins {
 		return p.db.SettlementsAt(ctx, p.network.Slug, at.address, at.assetID)
 	}

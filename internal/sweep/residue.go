@@ -110,7 +110,7 @@ func residueAt(
 	tx settlement.Tx,
 	n chain.Network,
 	address chain.Address,
-) (settlement.Residue, error) {
+) (settlement.Residue, error) { // spec D4.17
 	residue, err := lockResidue(ctx, tx, n.Slug, address)
 	if err != nil {
 		return residue, err

@@ -169,7 +169,7 @@ func (p *planningRun) storeSweep(
 				return err
 			}
 
-			if b.Available().Less(required) {
+			if b.Available().Less(required) { // spec 2.8.5
 				short = true
 				return nil
 			}

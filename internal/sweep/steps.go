@@ -83,7 +83,7 @@ func (p *planningRun) planSteps(
 
 // checkPlan returns fault.Invalid with code not_releasable unless the plan does what was asked and
 // nothing else: a faulty driver must not move money.
-func checkPlan(r chain.SweepRequest, steps []chain.SweepStep, nativeID string) error {
+func checkPlan(r chain.SweepRequest, steps []chain.SweepStep, nativeID string) error { // spec 2.8.10
 	what := planFault(r, steps, nativeID)
 	if what == "" {
 		return nil
@@ -190,7 +190,7 @@ func paysFee(steps []chain.SweepStep) (sum chain.Amount) {
 
 // notWorthSending reports whether a transaction that does nothing but pay the platform fee costs
 // more than it pays.
-func notWorthSending(steps []chain.SweepStep) bool {
+func notWorthSending(steps []chain.SweepStep) bool { // spec D4.13
 	for _, s := range steps {
 		if s.Kind == chain.StepFee && !s.NetworkFee.Less(s.PaysFee) {
 			return true
@@ -226,6 +226,7 @@ func fromMaster(step chain.SweepStep, master chain.Address, nativeID string) (su
 // platform fee, top-up, and network fees with headroom. The wallet must hold it, and it is reserved
 // there.
 func allFromMaster(steps []chain.SweepStep, master chain.Address, nativeID string) (sum chain.Amount) {
+	// spec D4.11
 	for _, s := range steps {
 		sum = sum.Add(fromMaster(s, master, nativeID))
 	}

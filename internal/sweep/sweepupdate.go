@@ -319,12 +319,12 @@ func (w *sweepUpdate) reason(t wallet.Transaction) settlement.Reason {
 	case t.Failure == wallet.FailCanceled,
 		t.Failure == wallet.FailStale,
 		t.Failure == wallet.FailInsufficientFunds:
-		return settlement.Replanning
+		return settlement.Replanning // spec 2.8.12
 	case t.Failure == wallet.FailConflict,
 		t.Failure == wallet.FailExpired,
 		t.Failure == wallet.FailReverted,
 		strings.HasPrefix(t.Failure, wallet.FailSignerRefused):
-		return settlement.TransactionFailed
+		return settlement.TransactionFailed // spec 2.8.11
 	}
 
 	return settlement.Unclassified

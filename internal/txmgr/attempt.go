@@ -144,7 +144,7 @@ func (d *walletWorker) ownsKeys(ctx context.Context, order chain.Order) error {
 // matches checks a built transaction against its order before it is signed: outputs, maximum fee (base
 // units of the native coin), and the payment that a CPFP bump spends. A mismatch is fault.Unavailable
 // with code build_mismatch.
-func matches(order chain.Order, unsigned chain.Unsigned) error {
+func matches(order chain.Order, unsigned chain.Unsigned) error { // spec D5.9
 	wrong := func(what string) error {
 		return fault.New(
 			fault.Unavailable, "build_mismatch",
@@ -185,6 +185,7 @@ func matches(order chain.Order, unsigned chain.Unsigned) error {
 // The first bytes also join their batch members. A row that was moved meanwhile, or is stale, is an
 // illegalMove, and the signatures are thrown away.
 func (d *walletWorker) storeAttempt(ctx context.Context, t wallet.Transaction, a wallet.Attempt) error {
+	// spec D5.2
 	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		stored, err := tx.Transaction(ctx, t.ID)
 		if err != nil {

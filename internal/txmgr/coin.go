@@ -16,7 +16,7 @@ import (
 
 // maxDepth is how many waiting transactions of ours a coin may depend on. Nodes accept chains of 25
 // (Bitcoin Core's ancestor limit; decisions part 5).
-const maxDepth = 20
+const maxDepth = 20 // spec D5.11
 
 // compareOutpoints orders outpoints by hash and index.
 func compareOutpoints(a, b chain.Outpoint) int {

@@ -26,7 +26,7 @@ func (d *walletWorker) proveDeath(
 	ctx context.Context,
 	t wallet.Transaction,
 	cursor scan.Cursor,
-) (proof death, dead bool, err error) {
+) (proof death, dead bool, err error) { // spec D5.7
 	rows, err := d.rowsOfAttempts(ctx, t)
 	if err != nil {
 		return death{}, false, err

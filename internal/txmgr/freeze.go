@@ -114,7 +114,7 @@ func (o *Manager) freezeByTx(
 	row *wallet.Outgoing,
 	party chain.Party,
 	transfers []chain.Transfer,
-) error {
+) error { // spec D11.8
 	if party.Key.Role != chain.RoleMaster && party.Key.Role != chain.RoleDeposit ||
 		o.watchOnly(row.Network, party.Address) {
 		return nil
@@ -153,7 +153,7 @@ func (o *Manager) freezeByTx(
 }
 
 // watchOnly reports whether an address is a watch-only master wallet.
-func (o *Manager) watchOnly(network string, address chain.Address) bool {
+func (o *Manager) watchOnly(network string, address chain.Address) bool { // spec D11.23
 	for _, watched := range o.config.WatchOnly[network] {
 		if watched == address {
 			return true
@@ -164,7 +164,7 @@ func (o *Manager) watchOnly(network string, address chain.Address) bool {
 }
 
 // equalsWaiting reports whether a row's transaction equals a payout of its wallet that is not final.
-func equalsWaiting(ctx context.Context, tx wallet.Tx, row wallet.Outgoing) (bool, error) {
+func equalsWaiting(ctx context.Context, tx wallet.Tx, row wallet.Outgoing) (bool, error) { // spec D11.24
 	live, err := tx.LiveTransactions(ctx, row.Network, row.Address)
 	if err != nil {
 		return false, err

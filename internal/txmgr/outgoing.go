@@ -67,7 +67,7 @@ func outgoingRows(
 	tx wallet.Tx,
 	b follow.Batch,
 	parties PartyLookup,
-) (map[string]wallet.Outgoing, error) {
+) (map[string]wallet.Outgoing, error) { // spec D11.9
 	senders, coinHashes := map[chain.Address]bool{}, map[string]bool{}
 
 	for _, block := range b.Blocks {

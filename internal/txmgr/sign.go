@@ -216,6 +216,7 @@ func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction
 // broadcast sends stored bytes to the network and records its answer. An error changes no state: the
 // bytes are looked up and sent again.
 func (d *walletWorker) broadcast(ctx context.Context, transactionID string, signed chain.Signed) error {
+	// spec D5.8
 	at := d.now()
 
 	err := d.sender.Broadcast(ctx, signed)

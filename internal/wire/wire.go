@@ -13,7 +13,7 @@ import (
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
 // Time writes RFC 3339 in UTC with milliseconds, or "" for the zero time (the field is then left out).
-func Time(t time.Time) string {
+func Time(t time.Time) string { // spec D1.8
 	if t.IsZero() {
 		return ""
 	}
@@ -22,7 +22,7 @@ func Time(t time.Time) string {
 }
 
 // ParseTime reads RFC 3339 with any offset and precision; anything else is fault.Invalid naming param.
-func ParseTime(param, s string) (time.Time, error) {
+func ParseTime(param, s string) (time.Time, error) { // spec 2.1.5
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
 		return time.Time{}, fault.Param(
@@ -36,10 +36,10 @@ func ParseTime(param, s string) (time.Time, error) {
 
 // Decimal writes a decimal without exponent and trailing zeros. It does not round: records hold at
 // most 8 places.
-func Decimal(d decimal.Decimal) string { return d.String() }
+func Decimal(d decimal.Decimal) string { return d.String() } // spec D1.7
 
 // OptionalDecimal writes a decimal, or "" when there is none (the field is then left out).
-func OptionalDecimal(d decimal.NullDecimal) string {
+func OptionalDecimal(d decimal.NullDecimal) string { // spec 2.1.6
 	if !d.Valid {
 		return ""
 	}
@@ -49,7 +49,7 @@ func OptionalDecimal(d decimal.NullDecimal) string {
 
 // ParseDecimal reads a positive or zero decimal of at most 8 places and 40 characters, without sign or
 // exponent; anything else is fault.Invalid naming param.
-func ParseDecimal(param, s string) (decimal.Decimal, error) {
+func ParseDecimal(param, s string) (decimal.Decimal, error) { // spec 2.1.4
 	bad := func() (decimal.Decimal, error) {
 		if len(s) > 50 {
 			s = s[:50] + "…"

@@ -48,7 +48,7 @@ func Fresh(ctx context.Context, from Source, base, currency string, now time.Tim
 }
 
 // Unavailable is the error of a pair that has no fresh price now.
-func Unavailable(base, currency string, cause error) error {
+func Unavailable(base, currency string, cause error) error { // spec 4.9.2
 	return fault.Wrap(
 		cause, fault.Unavailable, "price_unavailable",
 		"there is no fresh price of %s in %s; try again shortly",
@@ -66,7 +66,7 @@ func Unsupported(base, currency string) error {
 }
 
 // Round brings a price to 8 places, rounded down, and reports whether at least 3 significant digits are left.
-func Round(d decimal.Decimal) (decimal.Decimal, bool) {
+func Round(d decimal.Decimal) (decimal.Decimal, bool) { // spec 2.2.6, D2.2.12
 	d = d.RoundDown(8)
 	return d, d.Sign() > 0 && d.Shift(8).Cmp(decimal.NewFromInt(100)) >= 0
 }
