@@ -19,15 +19,27 @@ import (
 const hiddenText = "hunter2-hunter2-hunter2-hunter2!" // 32 bytes, as a SecretKey has
 
 // secretField matches the names of fields that hold secrets, in any package.
-var secretField = regexp.MustCompile(`(?i)^(secret|secrets|secretkey|oldsecretkeys|password|apikey|header|token|` +
-	`url|urls|rpc|solidityurl|solidityurls|user|auth|key|seed|mnemonic|dsn|secret\w*)$`)
+var secretField = regexp.MustCompile(
+	`(?i)^(secret|secrets|secretkey|oldsecretkeys|password|apikey|header|token|` +
+		`url|urls|rpc|solidityurl|solidityurls|user|auth|key|seed|mnemonic|dsn|secret\w*)$`,
+)
 
 // notSecret are fields of such a name that are none: what anybody may see, or sees in the API.
 var notSecret = []string{
-	"account.Parsed", "chain.KeyRef", "webhook.EndpointResource.Secret", "webhook.Endpoint.URL",
-	"webhook.EndpointParams.URL", "webhook.EndpointUpdate.URL", "webhook.EndpointResource.URL",
-	"webhook.Endpoint.SecretLast4", "webhook.EndpointResource.SecretLast4", "idempotency.Key.Key",
-	"idempotency.Record.Key", "idempotency.Request.Key", "wallet.Outgoing.Key", "checkout.TransactionView.URL",
+	"account.Parsed",
+	"chain.KeyRef",
+	"webhook.EndpointResource.Secret",
+	"webhook.Endpoint.URL",
+	"webhook.EndpointParams.URL",
+	"webhook.EndpointUpdate.URL",
+	"webhook.EndpointResource.URL",
+	"webhook.Endpoint.SecretLast4",
+	"webhook.EndpointResource.SecretLast4",
+	"idempotency.Key.Key",
+	"idempotency.Record.Key",
+	"idempotency.Request.Key",
+	"wallet.Outgoing.Key",
+	"checkout.TransactionView.URL",
 	"paymentstest.Service.Key",
 }
 
@@ -119,7 +131,8 @@ func fillInside(at reflect.Value, path string, depth int) int {
 	case reflect.Struct:
 		return fillSecrets(at, path, depth+1)
 	case reflect.Pointer:
-		if at.Type().Elem().Kind() == reflect.Struct && strings.Contains(at.Type().Elem().PkgPath(), "/payments") {
+		if at.Type().Elem().Kind() == reflect.Struct &&
+			strings.Contains(at.Type().Elem().PkgPath(), "/payments") {
 			at.Set(reflect.New(at.Type().Elem()))
 			return fillSecrets(at.Elem(), path, depth+1)
 		}
@@ -177,7 +190,7 @@ func printed(pointer any) map[string]string {
 		"element": []any{value, pointer},
 		"map":     map[string]any{"of": value},
 	} {
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%o", "%b", "%c", "%U", "%t", "%e"} {
+		for _, verb := range strings.Fields("%v %+v %#v %s %q %x %X %d %o %b %c %U %t %e") {
 			all[verb+" of "+name] = fmt.Sprintf(verb, v)
 		}
 

@@ -59,8 +59,8 @@ type Report struct {
 // NeedsPerson reports whether a wallet waits for a person. Everybody else's work goes on, so OK may still be true.
 func (h Report) NeedsPerson() bool { return len(h.Wallets) > 0 }
 
-// OK reports whether the service works: every network is read and has blocks, all work succeeds in time, and no process is
-// lost. A wallet that is frozen does not count: see NeedsPerson.
+// OK reports whether the service works: every network is read and has blocks, all work succeeds in time,
+// and no process is lost. A wallet that is frozen does not count: see NeedsPerson.
 func (h Report) OK() bool {
 	for _, c := range h.Checks {
 		if c.Error != "" {

@@ -40,7 +40,7 @@ type PaymentFilter struct {
 	Statuses                      []PaymentStatus
 	Networks                      []string
 	InvoiceID, DepositAddressID   string
-	Q                             string    // the beginning of the transaction hash, the address or the id, without case
+	Q                             string    // the beginning of the hash, the address or the id, without case
 	DetectedAfter, DetectedBefore time.Time // inclusive, exclusive; zero: open
 	After                         string
 	Limit                         int

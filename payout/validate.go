@@ -63,7 +63,11 @@ func checkMetadata(m map[string]string) error {
 }
 
 // destination parses an address and checks that it is one of the destinations; nil: any.
-func destination(driver chain.Driver, address string, only []chain.Destination) (chain.Address, error) { // spec 4.6.3
+func destination(
+	driver chain.Driver,
+	address string,
+	only []chain.Destination,
+) (chain.Address, error) { // spec 4.6.3
 	to, err := driver.ParseAddress(address)
 	if err != nil {
 		return "", fault.Wrap(

@@ -41,7 +41,11 @@ func SettlementSettings(a account.Account) settlement.Settings {
 
 // PayoutSettings returns what package payout needs to know of an account.
 func PayoutSettings(a account.Account) payout.Settings {
-	s := payout.Settings{PerHour: defaultPayoutsPerHour, Index: a.Index, ApproveAboveUSD: a.Settings.ApproveAboveUSD}
+	s := payout.Settings{
+		PerHour:         defaultPayoutsPerHour,
+		Index:           a.Index,
+		ApproveAboveUSD: a.Settings.ApproveAboveUSD,
+	}
 	if a.Settings.PayoutsPerHour != 0 {
 		s.PerHour = a.Settings.PayoutsPerHour
 	}

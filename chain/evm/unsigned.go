@@ -12,7 +12,12 @@ var _ chain.Decoder = (*Driver)(nil)
 func (d *Driver) Decode(raw []byte) (chain.Decoded, error) {
 	tx, err := decodeUnsigned(raw)
 	if err != nil {
-		return chain.Decoded{}, fault.Wrap(err, fault.Invalid, "unsigned_invalid", "the transaction cannot be decoded")
+		return chain.Decoded{}, fault.Wrap(
+			err,
+			fault.Invalid,
+			"unsigned_invalid",
+			"the transaction cannot be decoded",
+		)
 	}
 
 	if tx.chainID != d.network.ChainID {

@@ -11,12 +11,20 @@ var _ chain.Decoder = (*Chain)(nil)
 func (c *Chain) Decode(raw []byte) (chain.Decoded, error) {
 	tx, err := decodeUnsigned(raw)
 	if err != nil {
-		return chain.Decoded{}, fault.Wrap(err, fault.Invalid, "unsigned_invalid", "the transaction cannot be decoded")
+		return chain.Decoded{}, fault.Wrap(
+			err,
+			fault.Invalid,
+			"unsigned_invalid",
+			"the transaction cannot be decoded",
+		)
 	}
 
 	if tx.network != c.networkID {
 		return chain.Decoded{}, fault.New(
-			fault.Invalid, "unsigned_invalid", "the transaction is of another network than %s", c.network.Slug,
+			fault.Invalid,
+			"unsigned_invalid",
+			"the transaction is of another network than %s",
+			c.network.Slug,
 		)
 	}
 

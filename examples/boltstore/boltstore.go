@@ -94,12 +94,12 @@ func (t transaction) Get(key []byte) ([]byte, error) { return t.bucket.Get(key),
 func (t transaction) Scan(from, to []byte, descending bool, visit func(key, value []byte) bool) error {
 	cursor := t.bucket.Cursor()
 
-	next, key, value := cursor.Next, []byte(nil), []byte(nil)
+	next := cursor.Next
+
+	key, value := cursor.Seek(from)
 	if descending {
 		next = cursor.Prev
 		key, value = last(cursor, to)
-	} else {
-		key, value = cursor.Seek(from)
 	}
 
 	for ; inside(key, from, to) && visit(key, value); key, value = next() {

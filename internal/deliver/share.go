@@ -10,8 +10,8 @@ import (
 // This file shares the slots: by mode, then by account, then by endpoint.
 //
 // Test mode gets half of the slots. While a quarter of a mode's slots is free, an account may have a quarter of
-// them. Beyond that it gets an equal share, counted with one account more than those that have or want slots. An endpoint's
-// limit rises while it answers in time and more waits, and falls when it is slow.
+// them. Beyond that it gets an equal share, counted with one account more than those that have or want slots. An
+// endpoint's limit rises while it answers in time and more waits, and falls when it is slow.
 
 // slowAnswer is how long an attempt may take before its endpoint gets fewer slots.
 const slowAnswer = 4 * time.Second
@@ -30,7 +30,9 @@ func (p *pool) mayStart(d webhook.Delivery) bool { // spec D8.19
 	}
 
 	// While most are free, nobody has to share.
-	return taken < slots*3/4 && p.active < p.s.concurrency*3/4 && p.owners[d.Owner] < max(slots/4, 1) || p.owners[d.Owner] < max(slots/(p.accounts(d.Owner)+1), 1)
+	return taken < slots*3/4 && p.active < p.s.concurrency*3/4 &&
+		p.owners[d.Owner] < max(slots/4, 1) ||
+		p.owners[d.Owner] < max(slots/(p.accounts(d.Owner)+1), 1)
 }
 
 // accounts counts the accounts of an owner's mode that have or want slots, the owner included.

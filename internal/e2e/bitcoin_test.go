@@ -191,7 +191,14 @@ func (s *bitcoinStage) hold() (release func()) {
 				return err
 			}
 
-			held, taken, err = lease.Take(ctx, tx, name, lease.Owner(beat.Name, beat.Owner, "hold"), time.Now())
+			held, taken, err = lease.Take(
+				ctx,
+				tx,
+				name,
+				lease.Owner(beat.Name, beat.Owner, "hold"),
+				time.Now(),
+			)
+
 			return err
 		}))
 

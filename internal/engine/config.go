@@ -86,6 +86,7 @@ func (c *Config) complete() error {
 	}
 
 	c.Limits = c.Limits.Complete()
+
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
 	if c.KeyPrefix == "" {
 		c.KeyPrefix = "pay"

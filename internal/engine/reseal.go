@@ -8,8 +8,8 @@ import (
 )
 
 // Reseal encrypts every webhook signing secret with Config.SecretKey, authenticates every account and API key
-// with it, and returns how many rows it changed. OldSecretKeys are then not needed for them any more. Call it once all processes run
-// with the new key; it is idempotent.
+// with it, and returns how many rows it changed. OldSecretKeys are then not needed for them any more. Call it
+// once all processes run with the new key; it is idempotent.
 //
 // Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. An endpoint
 // that fails does not stop the others. The error names it, and its old key has to stay until it is repaired.

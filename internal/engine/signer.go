@@ -66,7 +66,11 @@ func (g guardedSigner) signingAddresses(
 }
 
 // addressOf derives the address of a key on a network.
-func (g guardedSigner) addressOf(ctx context.Context, network string, key chain.KeyRef) (chain.Address, error) {
+func (g guardedSigner) addressOf(
+	ctx context.Context,
+	network string,
+	key chain.KeyRef,
+) (chain.Address, error) {
 	driver, err := g.engine.Networks.Driver(network)
 	if err != nil {
 		return "", err
@@ -163,7 +167,11 @@ func orders(p payout.Payout, network string, o chain.Output) bool {
 
 // checkOwn refuses outputs that do not go to addresses of ours: those that sign, the account's master wallet, the
 // platform's fee address, and those that a key of the signer has.
-func (g guardedSigner) checkOwn(ctx context.Context, request chain.SignRequest, signing []chain.Address) error {
+func (g guardedSigner) checkOwn(
+	ctx context.Context,
+	request chain.SignRequest,
+	signing []chain.Address,
+) error {
 	own := map[chain.Address]bool{g.engine.fees[request.Network]: true}
 	for _, a := range signing {
 		own[a] = true
@@ -225,7 +233,14 @@ func (g guardedSigner) derives(ctx context.Context, network string, address chai
 func (g guardedSigner) refuse(request chain.SignRequest, why error) error {
 	g.engine.config.Log.Error(
 		"signature refused: the records do not authorize it",
-		"network", request.Network, "kind", request.Intent.Kind, "object", request.Intent.ObjectID, "error", why,
+		"network",
+		request.Network,
+		"kind",
+		request.Intent.Kind,
+		"object",
+		request.Intent.ObjectID,
+		"error",
+		why,
 	)
 
 	return chain.Refuse(refusedUnauthorized)

@@ -93,7 +93,9 @@ func New(c Config) (*Follower, error) {
 	}
 
 	if c.Heartbeat == nil {
-		c.Heartbeat = heartbeat.New(heartbeat.Config{DB: heartbeat.Over(c.DB.Update), Process: c.Owner, Now: c.Now})
+		c.Heartbeat = heartbeat.New(
+			heartbeat.Config{DB: heartbeat.Over(c.DB.Update), Process: c.Owner, Now: c.Now},
+		)
 	}
 
 	partial, _ := c.Driver.(chain.AddressPoller)

@@ -237,7 +237,10 @@ func (h *Heartbeat) Peers() []Peer {
 			continue
 		}
 
-		peers = append(peers, Peer{Process: processOf(r.row.Owner), Still: r.still, Ahead: r.row.UpdatedAt.Sub(r.at)})
+		peers = append(
+			peers,
+			Peer{Process: processOf(r.row.Owner), Still: r.still, Ahead: r.row.UpdatedAt.Sub(r.at)},
+		)
 	}
 
 	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.Process, b.Process) })

@@ -210,7 +210,9 @@ func TestSoakPayoutByKilledProcesses(t *testing.T) {
 
 		return o, func() {
 			// A client that got no answer asks again with its idempotency key, and gets what was stored.
-			all, err := internal.Of(k.Engine).Store().Payouts(t.Context(), payout.Filter{Owner: k.Owner, Limit: 10_000})
+			all, err := internal.Of(k.Engine).
+				Store().
+				Payouts(t.Context(), payout.Filter{Owner: k.Owner, Limit: 10_000})
 			k.Must(err)
 
 			ours := slices.DeleteFunc(

@@ -142,7 +142,10 @@ func bitcoindNode(t *testing.T) realNode {
 func solanaByBlock(t *testing.T) realNode {
 	t.Helper()
 
-	return solanaNode(t, func(c solana.Config) (payments.ChainDriver, error) { return solana.NewBlockDriver(c) })
+	return solanaNode(
+		t,
+		func(c solana.Config) (payments.ChainDriver, error) { return solana.NewBlockDriver(c) },
+	)
 }
 
 func solanaByAddress(t *testing.T) realNode {

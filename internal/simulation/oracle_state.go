@@ -248,7 +248,8 @@ func (o *oracle) checkPaymentShown(e event.Event, p invoice.Payment, object show
 		)
 	}
 
-	valued := p.USDValue.Valid || o.world.feed.works() && o.world.running.offset == 0 && p.Status == invoice.Confirmed
+	valued := p.USDValue.Valid ||
+		o.world.feed.works() && o.world.running.offset == 0 && p.Status == invoice.Confirmed
 
 	confirms := e.Type == event.InvoicePaymentConfirmed || e.Type == event.DepositPaymentConfirmed
 	if confirms && valued && object.USDValue == "" {

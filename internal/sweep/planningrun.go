@@ -124,7 +124,6 @@ func (p *planningRun) acquireLease(ctx context.Context) (acquired bool, err erro
 
 		return err
 	})
-
 	if err != nil {
 		p.config.Heartbeat.Abandon("settle/"+p.network.Slug, owner)
 	}

@@ -671,6 +671,7 @@ func TestBumpSurvivesCrashAtEveryStep(t *testing.T) {
 					booted := p.index.processes
 					p.index.process.Arm(at, after)
 					p.wait(time.Hour)
+
 					for range 6 { // the heartbeat of a dead process stands still
 						p.wait(20 * time.Second)
 					}

@@ -49,7 +49,8 @@ func explainState(code string) sqlstore.Explanation {
 		)
 	case "40003": // statement_completion_unknown
 		return explanation(
-			fault.Unavailable, "commit_unknown",
+			fault.Unavailable,
+			"commit_unknown",
 			"the database does not know whether the transaction committed; look whether it did, or repeat it "+
 				"under the same Idempotency-Key",
 		)
@@ -63,11 +64,14 @@ func explainState(code string) sqlstore.Explanation {
 	// duplicate_prepared_statement, of another connection behind a pooler
 	case "42P05":
 		return explanation(
-			fault.Unavailable, "statement_pooled",
+			fault.Unavailable,
+			"statement_pooled",
 			"a proxy that pools transactions mixes up prepared statements; set pgx's DefaultQueryExecMode to "+
 				"QueryExecModeExec, or connect to the database itself",
 		)
-	case "25P02", "40000", "40002": // in_failed_sql_transaction, transaction_rollback and its constraint violation
+	case "25P02",
+		"40000",
+		"40002": // in_failed_sql_transaction, transaction_rollback and its constraint violation
 		return explanation(
 			fault.Conflict, "transaction_aborted",
 			"a statement of the transaction had failed; run the operation again",

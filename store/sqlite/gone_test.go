@@ -21,7 +21,7 @@ func TestFileThatWentAwayRefusesWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer st.Close()
+	defer func() { _ = st.Close() }()
 
 	if err := st.Probe(t.Context()); err != nil {
 		t.Fatal(err)
@@ -31,7 +31,10 @@ func TestFileThatWentAwayRefusesWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := st.Probe(t.Context()); !errors.Is(err, fault.Unavailable) || fault.Code(err) != "database_gone" {
+	if err := st.Probe(
+		t.Context(),
+	); !errors.Is(err, fault.Unavailable) ||
+		fault.Code(err) != "database_gone" {
 		t.Errorf("the probe found %v", err)
 	}
 

@@ -132,7 +132,9 @@ func sameFile(path string) (check func() error, err error) {
 		}
 
 		return fault.Wrap(
-			err, fault.Unavailable, "database_gone",
+			err,
+			fault.Unavailable,
+			"database_gone",
 			"the file %s was deleted or replaced under the process: what is written is lost; put it back and restart",
 			path,
 		)

@@ -32,7 +32,11 @@ func testConcurrentLease(t *testing.T, st store.Store) {
 	}
 
 	for n := range goroutines {
-		update(t, st, func(ctx context.Context, tx store.Tx) error { return beat(ctx, tx, n+1, fmt.Sprint("s", n)) })
+		update(
+			t,
+			st,
+			func(ctx context.Context, tx store.Tx) error { return beat(ctx, tx, n+1, fmt.Sprint("s", n)) },
+		)
 	}
 
 	results := concurrently(func(n int) (r result) {
