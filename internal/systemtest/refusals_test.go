@@ -506,7 +506,10 @@ func (c *client) refusedKeys(s *service, op *openapi3.Operation, q, there reques
 	scope, _ := op.Extensions["x-scope"].(string)
 	taken.key = s.newKey(
 		c.t,
-		account.KeyParams{Scopes: []account.Scope{account.Scope(scope)}, Destinations: []chain.Destination{{Address: chain.Address(s.payee)}}},
+		account.KeyParams{
+			Scopes:       []account.Scope{account.Scope(scope)},
+			Destinations: []chain.Destination{{Address: chain.Address(s.payee)}},
+		},
 	)
 	c.refuse(403, "idempotency_key_not_yours", taken)
 

@@ -68,7 +68,13 @@ func start(t *testing.T, seen coverage) (*client, *service) {
 
 	c := &client{t: t, base: serve(t, s.engine), seen: seen}
 	c.key = s.newKey(t, account.KeyParams{Scopes: account.AllScopes()})
-	c.sending = s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: []chain.Destination{{Address: chain.Address(s.payee)}}})
+	c.sending = s.newKey(
+		t,
+		account.KeyParams{
+			Scopes:       account.AllScopes(),
+			Destinations: []chain.Destination{{Address: chain.Address(s.payee)}},
+		},
+	)
 	c.public = s.newKey(t, account.KeyParams{Publishable: true})
 	c.live = s.newKey(t, account.KeyParams{Livemode: true, Scopes: account.AllScopes()})
 	c.read()
