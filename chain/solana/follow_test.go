@@ -53,9 +53,11 @@ func newFollowed(t *testing.T, d chain.Driver, addresses ...chain.Address) *foll
 	return f
 }
 
-// restart puts a new process with a new driver in the place of the old one.
+// restart puts a new process with a new driver in the place of the old one, whose leases it freed as it stopped.
 func (f *followed) restart(d chain.Driver) {
 	f.t.Helper()
+
+	clear(f.leases)
 
 	var err error
 
