@@ -118,7 +118,7 @@ func (c *client) webhookEndpoints(merchant string) string {
 	}
 
 	c.post("/v1/webhook_deliveries/"+delivery+"/resend", "")
-	c.get(path + "/deliveries?status=succeeded,pending")
+	c.get(path + "/deliveries?status=succeeded&status=pending")
 	c.do(200, request{method: "DELETE", path: "/v1/webhook_endpoints/" + other})
 	c.do(404, request{method: "GET", path: "/v1/webhook_endpoints/" + other})
 
@@ -152,7 +152,7 @@ func (c *client) invoices() {
 	id := text(first, "id")
 
 	c.get(
-		"/v1/invoices?status=open,paid&network=simnet&order_id=A-1&q=a" +
+		"/v1/invoices?status=open&status=paid&network=simnet&order_id=A-1&q=a" +
 			"&created_after=2026-01-01T00:00:00Z&created_before=2100-01-01T00:00:00Z&limit=1",
 	)
 	c.get("/v1/invoices/" + id)
@@ -162,7 +162,7 @@ func (c *client) invoices() {
 		c.t.Errorf("simulated as paid: %v", paid)
 	}
 
-	list := rows(c.get("/v1/invoices/" + id + "/payments?status=confirmed,detected"))
+	list := rows(c.get("/v1/invoices/" + id + "/payments?status=confirmed&status=detected"))
 	if len(list) != 1 {
 		c.t.Fatalf("payments %v", list)
 	}
@@ -173,7 +173,9 @@ func (c *client) invoices() {
 			"&detected_after=2026-01-01T00:00:00.000Z&detected_before=2100-01-01T00:00:00%2B02:00&q=sim_",
 	)
 
-	settlements := rows(c.get("/v1/settlements?invoice_id=" + id + "&status=released,pending&network=simnet"))
+	settlements := rows(
+		c.get("/v1/settlements?invoice_id=" + id + "&status=released&status=pending&network=simnet"),
+	)
 	if len(settlements) != 1 {
 		c.t.Fatalf("settlements %v", settlements)
 	}
@@ -275,7 +277,9 @@ func (c *client) sendMoney(s *service) {
 			`","memo":"rent"}`,
 	}
 	id := text(c.do(200, pay), "id")
-	c.get("/v1/payouts?status=pending,processing,included,confirmed,failed&network=simnet&q=" + id)
+	c.get(
+		"/v1/payouts?status=pending&status=processing&status=included&status=confirmed&status=failed&network=simnet&q=" + id,
+	)
 	c.await("/v1/payouts/"+id, func(p map[string]any) bool {
 		s.network.Mine(1)
 		return p["status"] == "confirmed"
@@ -305,7 +309,7 @@ func (c *client) sendMoney(s *service) {
 			`","reason":"broken","metadata":{"case":"1"}}`,
 	})
 	c.get("/v1/refunds/" + text(refund, "id"))
-	c.get("/v1/refunds?status=succeeded,pending&invoice_id=" + inv)
+	c.get("/v1/refunds?status=succeeded&status=pending&invoice_id=" + inv)
 	c.do(409, request{method: "POST", path: "/v1/refunds/" + text(refund, "id") + "/cancel"})
 	c.do(422, request{
 		method:      "POST",

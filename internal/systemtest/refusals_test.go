@@ -10,6 +10,8 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/sim"
@@ -188,6 +190,9 @@ func (c *client) refusedMoney(s *service) {
 	s.network.Fund(master.Address, "SIM", chain.Pow10(19))
 	s.network.Mine(5)
 
+	c.refusedDestination(s)
+	c.refusedApproval(s)
+
 	invoice, _ := c.made(invoiceBody)
 	c.simulate(invoice, "paid")
 	invoiceID := invoice[len("/v1/invoices/"):]
@@ -216,6 +221,7 @@ func (c *client) refusedMoney(s *service) {
 		}
 		change(422, "amount_too_small", "amount", "0")
 		change(422, "destination_invalid", "destination", "nowhere")
+
 		change(403, "destination_not_allowed", "destination", string(s.network.NewAddress()))
 
 		without := q
@@ -231,7 +237,7 @@ func (c *client) refusedMoney(s *service) {
 	}
 
 	id := text(c.do(200, pay), "id")
-	for i := range 9 {
+	for i := range 6 {
 		c.do(200, s.paying(c, "pay"+string(rune('a'+i))))
 	}
 
@@ -322,6 +328,11 @@ func (c *client) refusedWebhooks() {
 		method: "POST",
 		path:   "/v1/test/deposit_addresses/" + deposit + "/simulate_payment",
 		body:   `{"asset":"GOLD","amount":"1","outcome":"confirmed"}`,
+	})
+	c.refuse(422, "amount_too_small", request{
+		method: "POST",
+		path:   "/v1/test/deposit_addresses/" + deposit + "/simulate_payment",
+		body:   `{"asset":"SIM","amount":"0","outcome":"confirmed"}`,
 	})
 }
 
@@ -569,4 +580,79 @@ func (c *client) known(s *service) map[string]request {
 		"updateWebhookEndpoint": {body: `{"description":"d"}`},
 		"rotateWebhookSecret":   {body: `{"overlap_hours":1}`},
 	}
+}
+
+// refusedDestination provokes the refusals of a destination that cannot receive the asset: of a payout, and of a
+// refund of a payment on the network.
+func (c *client) refusedDestination(s *service) {
+	c.t.Helper()
+
+	follow := func() {
+		for range 10 {
+			s.network.Mine(1)
+
+			if _, err := s.engine.Step(c.t.Context()); err != nil {
+				c.t.Fatal(err)
+			}
+		}
+	}
+	follow()
+
+	path, _ := c.made(cryptoBody)
+	option := c.get(path)["options"].([]any)[0].(map[string]any)
+	s.network.Pay(chain.Address(text(option, "address")), "SIM", chain.MustAmount(text(option, "amount_due")))
+	follow()
+
+	s.network.Freeze(chain.Address(s.payee), "SIM", true)
+	defer s.network.Freeze(chain.Address(s.payee), "SIM", false)
+
+	c.refuse(422, "destination_not_payable", s.paying(c, "frozen"))
+	c.refuse(
+		422, "destination_not_payable",
+		c.refunding(s, "invoice_id", path[len("/v1/invoices/"):], "1000", "frozen-refund"),
+	)
+}
+
+// refusedApproval provokes what the approval of a payout may refuse, and approves one.
+func (c *client) refusedApproval(s *service) {
+	c.t.Helper()
+
+	set := func(above *decimal.Decimal) {
+		settings := s.account.Settings
+		settings.ApproveAboveUSD = above
+
+		if _, err := s.engine.Accounts.UpdateSettings(c.t.Context(), s.account.ID, settings); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	approver := func() string {
+		return s.newKey(c.t, account.KeyParams{
+			Scopes:       account.AllScopes(),
+			Destinations: []chain.Destination{{Network: "simnet", Address: chain.Address(s.payee)}},
+		})
+	}
+	approve := func(id, key string) request {
+		return request{method: "POST", path: "/v1/payouts/" + id + "/approve", key: key}
+	}
+
+	set(new(decimal.Decimal))
+
+	pay, second := s.paying(c, "to-approve"), approver()
+	pay.key = approver()
+	waits := text(c.do(200, pay), "id")
+
+	pay.idempotency = "canceled"
+	canceled := text(c.do(200, pay), "id")
+
+	set(nil)
+
+	c.refuse(403, "approval_by_requester", approve(waits, pay.key))
+	c.do(200, approve(waits, second))
+	c.post("/v1/payouts/"+waits+"/cancel", "")
+	c.post("/v1/payouts/"+canceled+"/cancel", "")
+	c.refuse(409, "payout_not_pending", approve(canceled, second))
+
+	free := text(c.do(200, s.paying(c, "free")), "id")
+	c.refuse(409, "payout_approval_not_required", approve(free, second))
+	c.post("/v1/payouts/"+free+"/cancel", "")
 }
