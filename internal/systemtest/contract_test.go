@@ -278,7 +278,8 @@ func (c *client) sendMoney(s *service) {
 	}
 	id := text(c.do(200, pay), "id")
 	c.get(
-		"/v1/payouts?status=pending&status=processing&status=included&status=confirmed&status=failed&network=simnet&q=" + id,
+		"/v1/payouts?status=pending&status=processing&status=included&status=confirmed&status=failed" +
+			"&network=simnet&q=" + id,
 	)
 	c.await("/v1/payouts/"+id, func(p map[string]any) bool {
 		s.network.Mine(1)
