@@ -386,8 +386,13 @@ func (s *scenario) buried(cause error) {
 	}
 
 	s.crashes++
-	s.now = s.now.Add(2 * time.Minute)
 	s.boot()
+
+	// The successor takes the leases of the dead when it has seen their heartbeat stand still for their length.
+	for range 4 {
+		s.now = s.now.Add(30 * time.Second)
+		s.request("POST", "/step", "")
+	}
 }
 
 // request asks the process, and its successor when it dies meanwhile, as a client with an
