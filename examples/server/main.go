@@ -1,0 +1,70 @@
+// Command server is a complete payment service: PostgreSQL, real networks, keys in a process of their own, TLS,
+// metrics, and an orderly end. All configuration is in the environment; README.md lists it.
+//
+//	server migrate          makes the tables
+//	server signer           holds the keys, and serves them on a Unix socket
+//	server                  serves the API and the checkout page, and works
+//	server merchant NAME    makes a merchant's account, and prints its test key; -live makes a live one
+//	server audit            compares the records with the networks; it fails when they differ
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	if err := command(ctx, log, os.Args[1:]); err != nil {
+		log.Error("the server ends", "error", err)
+		os.Exit(1)
+	}
+}
+
+// command runs one command of the program.
+func command(ctx context.Context, log *slog.Logger, args []string) error {
+	if len(args) == 0 {
+		args = []string{"serve"}
+	}
+
+	settings, err := readSettings(os.Getenv)
+	if err != nil {
+		return err
+	}
+
+	switch name, rest := args[0], args[1:]; name {
+	case "migrate":
+		return migrate(ctx, settings)
+
+	case "signer":
+		return runSigner(ctx, log, settings)
+
+	case "serve":
+		return serve(ctx, log, settings)
+
+	case "merchant":
+		flags := flag.NewFlagSet(name, flag.ContinueOnError)
+		live := flags.Bool("live", false, "print a live key")
+
+		if err := flags.Parse(rest); err != nil {
+			return err
+		}
+
+		return createMerchant(ctx, log, settings, flags.Arg(0), *live)
+
+	case "audit":
+		return runAudit(ctx, log, settings)
+
+	default:
+		return fmt.Errorf("there is no command %q: use migrate, signer, serve, merchant or audit", name)
+	}
+}

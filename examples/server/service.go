@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver that store/postgres works on
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/httpapi"
+	"github.com/seed-8ee7f392/payments/httpapi/checkout"
+	"github.com/seed-8ee7f392/payments/limits"
+	"github.com/seed-8ee7f392/payments/store/postgres"
+)
+
+// drain is how long requests may take to end once the process is told to stop.
+const drain = 20 * time.Second
+
+func openDatabase(s settings) (*sql.DB, error) {
+	if s.databaseURL == "" {
+		return nil, errors.New("DATABASE_URL is empty: postgres://user@host/database")
+	}
+
+	db, err := sql.Open("pgx", s.databaseURL)
+	if err != nil {
+		return nil, err
+	}
+
+	db.SetMaxOpenConns(20)
+	db.SetMaxIdleConns(20)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+
+	return db, nil
+}
+
+func migrate(ctx context.Context, s settings) error {
+	db, err := openDatabase(s)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+
+	return postgres.Migrate(ctx, db, postgres.Options{})
+}
+
+// newEngine returns the engine that every command but migrate and signer uses.
+func newEngine(log *slog.Logger, s settings, db *sql.DB) (*payments.Engine, error) {
+	records, err := postgres.New(db, postgres.Options{
+		ListenConn: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, s.databaseURL) },
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	drivers, err := s.drivers(log)
+	if err != nil {
+		return nil, err
+	}
+
+	prices, err := s.rates()
+	if err != nil {
+		return nil, err
+	}
+
+	secret, err := s.secretKey()
+	if err != nil {
+		return nil, err
+	}
+
+	return payments.New(payments.Config{
+		Store:        records,
+		Drivers:      drivers,
+		Signer:       newRemoteSigner(s.signerSocket),
+		Rates:        prices,
+		BaseURL:      s.baseURL,
+		SecretKey:    secret,
+		FeeAddresses: s.feeAddresses,
+		WebhookAllow: s.webhookAllow,
+		Log:          log,
+	})
+}
+
+// with opens the database and the engine for one command.
+func with(log *slog.Logger, s settings, use func(*payments.Engine) error) (err error) {
+	db, err := openDatabase(s)
+	if err != nil {
+		return err
+	}
+
+	defer func() { err = errors.Join(err, db.Close()) }()
+
+	engine, err := newEngine(log, s, db)
+	if err != nil {
+		return err
+	}
+
+	return use(engine)
+}
+
+// createMerchant prints the key once: only its hash is kept.
+func createMerchant(ctx context.Context, log *slog.Logger, s settings, name string, live bool) error {
+	return with(log, s, func(engine *payments.Engine) error {
+		created, err := engine.Accounts.CreateAccount(ctx, account.Settings{Name: name})
+		if err != nil {
+			return err
+		}
+
+		_, key, err := engine.Accounts.CreateKey(
+			ctx, account.KeyParams{AccountID: created.ID, Livemode: live, Name: "first"},
+		)
+		if err != nil {
+			return err
+		}
+
+		fmt.Printf("account %s\nkey %s\n", created.ID, key)
+
+		return nil
+	})
+}
+
+// runAudit is for a nightly job, which tells a person when it fails.
+func runAudit(ctx context.Context, log *slog.Logger, s settings) error {
+	return with(log, s, func(engine *payments.Engine) error {
+		report, err := engine.Audit(ctx)
+		if err != nil {
+			return err
+		}
+
+		for _, d := range report.Differences() {
+			fmt.Printf("%s %s %s: %s\n", d.Network, d.Kind, d.Address, d.Message)
+		}
+
+		if !report.Clean() {
+			return errors.New("the records differ from the networks")
+		}
+
+		fmt.Println("the records agree with every network")
+
+		return nil
+	})
+}
+
+// serve works and serves until ctx ends. Then no new connection is taken, requests have a while to end, and the
+// engine stops last: it gives its leases to the other processes.
+func serve(ctx context.Context, log *slog.Logger, s settings) error {
+	return with(log, s, func(engine *payments.Engine) error {
+		// A node of the wrong network is a mistake of the configuration; one that is down is not.
+		if err := engine.Check(ctx); err != nil {
+			log.Warn("a network did not pass its check", "error", err)
+		}
+
+		working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+		defer stopWork()
+
+		public, err := listen(working, s.listen, s.cert, s.key, publicHandler(engine))
+		if err != nil {
+			return err
+		}
+
+		admin, err := listen(working, s.adminListen, "", "", adminHandler(engine))
+		if err != nil {
+			return err
+		}
+
+		failed := make(chan error, 3)
+		ended := make(chan struct{})
+
+		go func() {
+			defer close(ended)
+
+			if err := engine.Run(working); err != nil {
+				failed <- err
+			}
+		}()
+
+		go func() { failed <- public.serve() }()
+		go func() { failed <- admin.serve() }()
+
+		log.Info(
+			"the server is ready",
+			"listen", public.listener.Addr().String(),
+			"admin", admin.listener.Addr().String(),
+			"networks", s.networks,
+		)
+
+		select {
+		case <-ctx.Done():
+			log.Info("the server stops")
+		case err = <-failed:
+		}
+
+		draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+
+		err = errors.Join(err, public.server.Shutdown(draining))
+
+		stopWork()
+		<-ended
+
+		return errors.Join(err, admin.server.Close())
+	})
+}
+
+// site is one address that is served.
+type site struct {
+	server    *http.Server
+	listener  net.Listener
+	cert, key string
+}
+
+// listen takes the address, with TLS if there is a certificate.
+func listen(ctx context.Context, address, cert, key string, handler http.Handler) (site, error) {
+	listener, err := net.Listen("tcp", address)
+
+	return site{limits.Server(ctx, handler), listener, cert, key}, err
+}
+
+// serve serves until Shutdown or Close, which is no error.
+func (s site) serve() error {
+	var err error
+
+	if s.cert == "" {
+		err = s.server.Serve(s.listener)
+	} else {
+		err = s.server.ServeTLS(s.listener, s.cert, s.key)
+	}
+
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+
+	return err
+}
+
+func publicHandler(engine *payments.Engine) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", httpapi.Handler(engine, nil))
+	mux.Handle("/checkout/", checkout.Handler(engine, nil))
+
+	return mux
+}
+
+// adminHandler is for probes and metrics, on an address that payers and merchants do not reach.
+func adminHandler(engine *payments.Engine) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", httpapi.HealthHandler(engine))
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		writeMetrics(w, r, engine)
+	})
+
+	return mux
+}

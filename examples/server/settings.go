@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"strings"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// settings are what the environment says.
+type settings struct {
+	databaseURL string
+	baseURL     string
+
+	listen      string // of the API and the checkout page
+	adminListen string // of health and metrics, for this machine or a private network
+	cert, key   string // files; empty behind a proxy that ends TLS
+
+	secretKeyFile string
+
+	signerSocket string
+	mnemonicFile string                  // the signer's only
+	largest      map[string]chain.Amount // of one payout, by symbol in base units; the signer's only
+
+	networks     []string
+	nodes        map[string][]string // URLs, by network slug
+	feeAddresses map[string]string   // by network slug
+	prices       map[string]string   // fixed ones, for test networks; empty: those of the markets
+
+	webhookAllow []netip.Prefix
+}
+
+// readSettings reads the environment. Values are never put into errors: they may hold passwords.
+func readSettings(env func(string) string) (settings, error) {
+	s := settings{
+		databaseURL:   env("DATABASE_URL"),
+		baseURL:       env("BASE_URL"),
+		listen:        or(env("LISTEN"), ":8443"),
+		adminListen:   or(env("ADMIN_LISTEN"), "127.0.0.1:9090"),
+		cert:          env("TLS_CERT"),
+		key:           env("TLS_KEY"),
+		secretKeyFile: env("SECRET_KEY_FILE"),
+		signerSocket:  or(env("SIGNER_SOCKET"), "/run/payments/signer.sock"),
+		mnemonicFile:  env("MNEMONIC_FILE"),
+		largest:       map[string]chain.Amount{},
+		networks:      strings.Fields(env("NETWORKS")),
+		nodes:         map[string][]string{},
+		feeAddresses:  map[string]string{},
+		prices:        map[string]string{},
+	}
+
+	for _, slug := range s.networks {
+		name := strings.ToUpper(strings.ReplaceAll(slug, "-", "_"))
+		s.nodes[slug] = strings.Fields(env("NODES_" + name))
+
+		if len(s.nodes[slug]) == 0 {
+			return s, fmt.Errorf("NODES_%s is empty: it lists the URLs of the nodes of %s", name, slug)
+		}
+
+		if address := env("FEE_ADDRESS_" + name); address != "" {
+			s.feeAddresses[slug] = address
+		}
+	}
+
+	for pair := range strings.FieldsSeq(env("PRICES")) {
+		name, price, ok := strings.Cut(pair, "=")
+		if !ok {
+			return s, errors.New("PRICES has the form ETH/USD=2500 USDC/USD=1")
+		}
+
+		s.prices[name] = price
+	}
+
+	for pair := range strings.FieldsSeq(env("SIGNER_LARGEST")) {
+		symbol, digits, _ := strings.Cut(pair, "=")
+
+		amount, err := chain.ParseAmount(digits)
+		if err != nil {
+			return s, fmt.Errorf("SIGNER_LARGEST has the form USDC=5000000000, in base units: %w", err)
+		}
+
+		s.largest[symbol] = amount
+	}
+
+	for text := range strings.FieldsSeq(env("WEBHOOK_ALLOW")) {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return s, fmt.Errorf("WEBHOOK_ALLOW lists address ranges: %w", err)
+		}
+
+		s.webhookAllow = append(s.webhookAllow, prefix)
+	}
+
+	return s, nil
+}
+
+// secretKey returns the key that seals secrets in the database: 32 bytes in base64.
+func (s settings) secretKey() ([]byte, error) {
+	text, err := readSecret("SECRET_KEY_FILE", s.secretKeyFile)
+	if err != nil {
+		return nil, err
+	}
+
+	key, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(key) != 32 {
+		return nil, errors.New(
+			"SECRET_KEY_FILE holds no 32 bytes in base64: make one with openssl rand -base64 32",
+		)
+	}
+
+	return key, nil
+}
+
+// readSecret reads a file that the variable names, which must be its owner's alone.
+func readSecret(variable, path string) (string, error) {
+	if path == "" {
+		return "", fmt.Errorf("%s is empty: it names a file", variable)
+	}
+
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", variable, err)
+	}
+
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("%s: others may read the file: chmod 600 %s", variable, path)
+	}
+
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", variable, err)
+	}
+
+	return strings.TrimSpace(string(text)), nil
+}
+
+func or(value, otherwise string) string {
+	if value == "" {
+		return otherwise
+	}
+
+	return value
+}
