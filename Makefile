@@ -6,7 +6,7 @@ SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test short lint fuzz soak simulate mutants vuln setup nodes contracts vectors bench compare screenshots api counts docs-check
+.PHONY: help test short lint fuzz soak simulate mutants vuln setup nodes contracts vectors bench compare screenshots api counts docs docs-check
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -65,6 +65,9 @@ api: ## list the public surface in docs/api.txt
 
 counts: ## print the size of the public surface, the shape of the code and forbidden words
 	scripts/counts.sh
+
+docs: ## make a site of the documents in site/
+	scripts/docs.sh
 
 docs-check: ## run every command and program of README.md, docs and examples, from an empty home directory
 	go run ./internal/docscheck
