@@ -29,11 +29,14 @@ const (
 	maxPace     = 15 * time.Second
 )
 
-// worker is one kind of work. step does one bounded batch of it and reports whether more may be waiting.
+// worker does work at its pace, and at once when there is some of its kinds on its network. step does one bounded
+// batch and reports whether more may be waiting.
 type worker struct {
-	name string
-	pace time.Duration
-	step func(ctx context.Context) (did bool, err error)
+	name    string
+	pace    time.Duration
+	step    func(ctx context.Context) (did bool, err error)
+	kinds   kinds
+	network string
 }
 
 // Run follows the networks, expires invoices, releases settlements, sends transactions and delivers
@@ -57,12 +60,12 @@ func (e *Engine) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 
 	for _, w := range e.workers() {
-		wake := e.wakes.subscribe()
+		asleep := e.wakes.subscribe(w.kinds, w.network)
 
 		wg.Go(func() {
-			defer e.wakes.unsubscribe(wake)
+			defer e.wakes.unsubscribe(asleep)
 
-			e.loop(ctx, w, wake)
+			e.loop(ctx, w, asleep.wake)
 		})
 	}
 
@@ -101,55 +104,86 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
+// workers are those of Run. What only the clock makes due, no commit wakes.
 func (e *Engine) workers() []worker {
 	all := []worker{
 		{
-			"heartbeat",
-			heartbeat.Pace,
-			func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
+			name: "heartbeat",
+			pace: heartbeat.Pace,
+			step: func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
 		},
-		{"store", paceStore, func(ctx context.Context) (bool, error) { return false, e.probeStore(ctx) }},
-		{"clock", paceClock, func(ctx context.Context) (bool, error) { return false, e.readClock(ctx) }},
+		{
+			name: "store",
+			pace: paceStore,
+			step: func(ctx context.Context) (bool, error) { return false, e.probeStore(ctx) },
+		},
+		{
+			name: "clock",
+			pace: paceClock,
+			step: func(ctx context.Context) (bool, error) { return false, e.readClock(ctx) },
+		},
 	}
 
 	for i, f := range e.followers {
-		n := f.Driver.Network()
-		pace := min(max(n.BlockTime/4, minPace), maxPace)
-		all = append(
-			all,
-			worker{"follower of " + n.Slug, pace, f.Step},
-			worker{
-				"outbox of " + n.Slug,
-				pace,
-				func(ctx context.Context) (bool, error) { return e.send(ctx, n.Slug, e.bumps[i]) },
-			},
-			worker{
-				"balances of " + n.Slug,
-				paceBalance,
-				func(ctx context.Context) (bool, error) { return false, e.Transactions.RefreshBalances(ctx, n.Slug) },
-			},
-			worker{
-				"unexplained balances of " + n.Slug,
-				paceWorkers,
-				func(ctx context.Context) (bool, error) { return e.checkBalances(ctx, f) },
-			},
-			worker{
-				"retries of " + n.Slug,
-				paceWorkers,
-				func(ctx context.Context) (bool, error) { return e.retry(ctx, n.Slug) },
-			},
-			worker{
-				"settlements of " + n.Slug,
-				pace,
-				func(ctx context.Context) (bool, error) { return e.Sweeper.Step(ctx, n.Slug) },
-			},
-		)
+		all = append(all, e.networkWorkers(f, e.bumps[i])...)
 	}
 
 	return append(all,
-		worker{"invoices", paceWorkers, e.Ingester.Step},
-		worker{"retention", pacePrune, e.prune},
+		worker{name: "invoices", pace: paceWorkers, step: e.Ingester.Step},
+		worker{name: "retention", pace: pacePrune, step: e.prune},
 	)
+}
+
+// networkWorkers are those of one network.
+func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop) []worker {
+	n := f.Driver.Network()
+	pace := min(max(n.BlockTime/4, minPace), maxPace)
+
+	all := []worker{
+		{
+			name:  "follower of " + n.Slug,
+			pace:  pace,
+			step:  f.Step,
+			kinds: reading,
+		},
+		{
+			name:  "outbox of " + n.Slug,
+			pace:  pace,
+			step:  func(ctx context.Context) (bool, error) { return e.send(ctx, n.Slug, bumps) },
+			kinds: sending,
+		},
+		{
+			name: "balances of " + n.Slug,
+			pace: paceBalance,
+			step: func(ctx context.Context) (bool, error) {
+				return false, e.Transactions.RefreshBalances(ctx, n.Slug)
+			},
+			kinds: sending,
+		},
+		{
+			name: "unexplained balances of " + n.Slug,
+			pace: paceWorkers,
+			step: func(ctx context.Context) (bool, error) { return e.checkBalances(ctx, f) },
+		},
+		{
+			name:  "retries of " + n.Slug,
+			pace:  paceWorkers,
+			step:  func(ctx context.Context) (bool, error) { return e.retry(ctx, n.Slug) },
+			kinds: retrying,
+		},
+		{
+			name:  "settlements of " + n.Slug,
+			pace:  pace,
+			step:  func(ctx context.Context) (bool, error) { return e.Sweeper.Step(ctx, n.Slug) },
+			kinds: settling,
+		},
+	}
+
+	for i := range all {
+		all[i].network = n.Slug
+	}
+
+	return all
 }
 
 // Step does one bounded batch of each kind of work, one after the other, and reports whether any found

@@ -15,7 +15,7 @@ import (
 //
 // f may run more than once: it assigns and never appends to what it captured, and does no network call.
 func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
-	happened := false
+	var made wakeUp
 
 	err := e.config.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		t := &transaction{Tx: tx, engine: e}
@@ -23,12 +23,17 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 			return err
 		}
 
-		happened = len(t.events) > 0
+		err := t.finish(ctx)
 
-		return t.finish(ctx)
+		// What changes nothing that anyone is told of is a worker's own bookkeeping.
+		if made = nil; len(t.events) > 0 {
+			made = t.made
+		}
+
+		return err
 	})
-	if err == nil && happened {
-		e.Wake()
+	if err == nil {
+		e.wake(made)
 	}
 
 	return err
@@ -60,6 +65,8 @@ type transaction struct {
 	reacted int
 	// left are the records that were written, by id, as they are now.
 	left map[string]event.Payload
+	// made is what was made work of.
+	made wakeUp
 }
 
 // Unwrap returns the store's own transaction. sqlite.SQLTx and postgres.SQLTx find the *sql.Tx through it.
