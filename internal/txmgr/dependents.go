@@ -40,7 +40,18 @@ func hasDependents(ctx context.Context, r wallet.Reader, t wallet.Transaction) (
 		return false, asStoreError(err)
 	}
 
-	return slices.ContainsFunc(dependents, func(t wallet.Transaction) bool { return t.Live() }), nil
+	return slices.ContainsFunc(dependents, func(other wallet.Transaction) bool {
+		return other.Live() && restsOn(other, outputs)
+	}), nil
+}
+
+// restsOn reports whether the newest bytes of a transaction spend one of some coins. What was built again
+// rests on others than the dead bytes before.
+func restsOn(t wallet.Transaction, coins []wallet.Coin) bool {
+	return slices.ContainsFunc(coins, func(c wallet.Coin) bool {
+		return c.ReservedBy == t.ID &&
+			(len(t.Attempts) == 0 || slices.Contains(t.LastAttempt().Signed.Inputs, c.Outpoint))
+	})
 }
 
 // outputsOf returns the coins that the attempts of a transaction made; none without inputs.
@@ -66,7 +77,22 @@ func outputsOf(ctx context.Context, r wallet.Reader, t wallet.Transaction) ([]wa
 
 // dropOutputsTx deletes the outputs of attempts that are about to be replaced, so that nothing is built on
 // them any more. Outputs that something rests on are an illegalMove.
+//
+// Those of what a cancel displaces are dropped with the cancel's first bytes.
 func dropOutputsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+	if t.Kind == wallet.Cancel && len(t.Attempts) == 0 {
+		displaced, err := tx.Transaction(ctx, t.ObjectID)
+		if errors.Is(err, fault.NotFound) {
+			return nil // a nonce that nothing has
+		}
+
+		if err != nil {
+			return err
+		}
+
+		return dropOutputsTx(ctx, tx, displaced)
+	}
+
 	outputs, err := outputsOf(ctx, tx, t)
 	if err != nil {
 		return err
@@ -81,7 +107,12 @@ func dropOutputsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) erro
 		return &illegalMove{refuse(t, "be replaced: other transactions rest on it")}
 	}
 
-	for _, c := range outputs {
+	return deleteFreeTx(ctx, tx, outputs)
+}
+
+// deleteFreeTx deletes the coins that are in no block and that nothing has reserved.
+func deleteFreeTx(ctx context.Context, tx wallet.Tx, coins []wallet.Coin) error {
+	for _, c := range coins {
 		if c.Height > 0 || c.ReservedBy != "" {
 			continue
 		}
