@@ -292,7 +292,7 @@ func (r *bitcoinRun) happen() {
 	case k < 15:
 		r.quiet()
 	case k < 17:
-		r.mineReplaced()
+		r.race()
 	case k < 18:
 		r.fork()
 	case k < 19:
@@ -388,6 +388,26 @@ func (r *bitcoinRun) quiet() {
 		r.service.now = r.service.now.Add(8 * time.Minute)
 		r.work(0)
 	}
+}
+
+// race lets fees rise until what waits is replaced, has more paid on top, and mines what was replaced.
+func (r *bitcoinRun) race() {
+	r.t.Helper()
+
+	r.payOut()
+	r.work(0)
+	r.market.rate.Store(r.market.rate.Load()*2 + 2_000)
+	r.say("a fee rate of %d", r.market.rate.Load())
+
+	for range 2 {
+		r.service.now = r.service.now.Add(4 * time.Minute)
+		r.work(0)
+	}
+
+	r.payOut()
+	r.work(0)
+	r.mineReplaced()
+	r.market.rate.Store(int64(1_000 + r.rand.IntN(10_000)))
 }
 
 // mineReplaced mines bytes of ours that are in the pool no more, as a miner may who has them.
@@ -489,6 +509,12 @@ func (r *bitcoinRun) compare() {
 	}
 
 	l := walkOutputs(r.bitcoinNode, ours)
+
+	for hash := range r.ours {
+		if _, mined := l.fees[hash]; !mined {
+			r.did.Replaced++
+		}
+	}
 
 	told := r.comparePayouts(l) + r.compareSettlements()
 	for _, p := range r.honest {
