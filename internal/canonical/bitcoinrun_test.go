@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
 
 // bitcoinNetwork is the slug of bitcoind's regtest.
@@ -542,9 +543,40 @@ func (r *bitcoinRun) compare() {
 	}
 
 	if r.did.Differences > 0 {
+		r.t.Logf("what is not over:\n%s", strings.Join(r.records(), "\n"))
 		r.t.Logf("what happened:\n%s", strings.Join(r.steps, "\n"))
 		r.t.Logf("the last of what the service logged:\n%s", r.service.tail())
 	}
+}
+
+// records returns the transactions of payouts that are not over, as the service stores them.
+func (r *bitcoinRun) records() (lines []string) {
+	r.t.Helper()
+
+	db, err := sqlite.Open(r.service.DB)
+	r.service.must(err)
+
+	defer db.Close()
+
+	for _, open := range r.unfinished() {
+		id, _, _ := strings.Cut(open, " ")
+
+		all, err := db.TransactionsOf(r.t.Context(), id)
+		r.service.must(err)
+
+		for _, t := range all {
+			lines = append(lines, fmt.Sprintf("%s %s %s due %v", t.Kind, t.ID, t.State, t.DueAt))
+
+			for _, a := range t.Attempts {
+				lines = append(lines, fmt.Sprintf(
+					"  %s at %v, sent %v %q, spends %v on %v", a.Signed.TxHash, a.SignedAt, a.LastSentAt,
+					a.LastSendError, a.Signed.Inputs, a.Signed.UnconfirmedParents,
+				))
+			}
+		}
+	}
+
+	return lines
 }
 
 func (r *bitcoinRun) differ(format string, args ...any) {

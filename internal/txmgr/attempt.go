@@ -56,13 +56,13 @@ func (d *walletWorker) makeAttempt(
 		coins = append(slices.Clone(coins), *order.Bumps)
 	}
 
-	if err := d.addOwnParents(ctx, &signed, coins); err != nil {
-		return wallet.Attempt{}, err
-	}
-
 	cursor, _, err := d.db.Cursor(ctx, t.Network)
 	if err != nil {
 		return wallet.Attempt{}, &storeError{err}
+	}
+
+	if err := d.addOwnParents(ctx, &signed, coins, cursor.At.Height); err != nil {
+		return wallet.Attempt{}, err
 	}
 
 	return wallet.Attempt{Signed: signed, SignedAt: d.now(), SignedHeight: cursor.At.Height}, nil

@@ -125,19 +125,38 @@ func deleteFreeTx(ctx context.Context, tx wallet.Tx, coins []wallet.Coin) error 
 	return nil
 }
 
+// shallowBlocks is how many blocks below the newest one a fork may take the parent of signed bytes away: such a
+// parent is recorded like one that waits.
+const shallowBlocks = 12
+
 // addOwnParents adds the spends of the waiting transactions of ours that signed bytes rest on, and of what
-// those rest on. Once another transaction makes one of them, the bytes can never be included.
-func (d *walletWorker) addOwnParents(ctx context.Context, signed *chain.Signed, coins []chain.Coin) error {
-	waiting := map[string]bool{}
+// those rest on, and likewise of those in the newest blocks. Once another transaction makes one of them, the
+// bytes can never be included.
+func (d *walletWorker) addOwnParents(
+	ctx context.Context,
+	signed *chain.Signed,
+	coins []chain.Coin,
+	at uint64,
+) error {
+	waiting, shallow := map[string]bool{}, map[string]bool{}
 
 	for _, c := range coins {
-		if c.Height == 0 && slices.Contains(signed.Inputs, c.Outpoint) {
+		switch {
+		case !slices.Contains(signed.Inputs, c.Outpoint):
+		case c.Height == 0:
 			waiting[c.Outpoint.TxHash] = true
+		case c.Height+shallowBlocks > at:
+			shallow[c.Outpoint.TxHash] = true
 		}
 	}
 
-	if len(waiting) == 0 {
+	if len(waiting)+len(shallow) == 0 {
 		return nil
+	}
+
+	spends, err := d.shallowSpends(ctx, shallow, at)
+	if err != nil {
+		return err
 	}
 
 	parents, err := d.parents(ctx, waiting)
@@ -145,7 +164,7 @@ func (d *walletWorker) addOwnParents(ctx context.Context, signed *chain.Signed, 
 		return err
 	}
 
-	spends := slices.Clone(signed.UnconfirmedParents)
+	spends = append(spends, signed.UnconfirmedParents...)
 
 	for _, parent := range parents {
 		for _, in := range parent.Inputs {
@@ -161,8 +180,48 @@ func (d *walletWorker) addOwnParents(ctx context.Context, signed *chain.Signed, 
 	return nil
 }
 
+// shallowSpends returns the recorded spends of transactions in the newest blocks, and of what they rest on
+// there.
+func (d *walletWorker) shallowSpends(
+	ctx context.Context,
+	hashes map[string]bool,
+	at uint64,
+) (spends []chain.Spend, err error) {
+	next := slices.Sorted(maps.Keys(hashes))
+
+	for len(next) > 0 {
+		rows, err := d.db.OutgoingByHash(ctx, d.network.Slug, next)
+		if err != nil {
+			return nil, &storeError{err}
+		}
+
+		next = nil
+
+		for _, row := range rows {
+			if row.Block.Height+shallowBlocks <= at {
+				continue
+			}
+
+			spends = append(spends, chain.Spend{Outpoint: row.Outpoint, By: row.TxHash})
+
+			if made := row.Outpoint.TxHash; !hashes[made] {
+				hashes[made] = true
+				next = append(next, made)
+			}
+		}
+
+		slices.Sort(next)
+	}
+
+	return spends, nil
+}
+
 // parents returns the signed bytes of ours with the given hashes that may wait for a block.
 func (d *walletWorker) parents(ctx context.Context, hashes map[string]bool) ([]chain.Signed, error) {
+	if len(hashes) == 0 {
+		return nil, nil
+	}
+
 	missing := maps.Clone(hashes)
 
 	var found []chain.Signed
