@@ -50,6 +50,7 @@ func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) c
 			// nor account sequence numbers
 			conformance.Nonces,
 			conformance.CoinSource, conformance.Bumper, conformance.CheapPayments, // nor outputs
+			conformance.FeeChecker, conformance.InputPricer,
 			conformance.Batcher,     // one destination at a time
 			conformance.Replacement, // so nothing can be displaced: transactions run out instead
 		},

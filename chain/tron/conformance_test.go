@@ -32,6 +32,8 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 				conformance.TokenAccounter,
 				conformance.CoinSource,
 				conformance.Bumper,
+				conformance.FeeChecker,
+				conformance.InputPricer,
 				conformance.CheapPayments,
 				conformance.Rereader,
 				conformance.VariablePayments, // its test node executes the same everywhere
