@@ -52,6 +52,10 @@ func TestMutantsFail(t *testing.T) {
 	for name, m := range allStoreMutants() {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestStoreOfMemory/"+m.fails) })
 	}
+
+	for name, m := range backendMutants {
+		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestBackendOfModel/"+m.fails) })
+	}
 }
 
 func expectFailure(t *testing.T, mutant, subtest string) {
