@@ -41,7 +41,6 @@ func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) c
 		Network: controls{n},
 		Signer:  freshSigner(t),
 		Absent: []conformance.Capability{
-			conformance.Decoder,
 			// Solana has none that can be read
 			conformance.Mempool,
 			// its test node executes the same everywhere

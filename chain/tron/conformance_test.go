@@ -26,7 +26,6 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 			Network: c,
 			Signer:  freshSigner(t),
 			Absent: []conformance.Capability{
-				conformance.Decoder,
 				// not of an account network with logs
 				conformance.AddressScanner,
 				conformance.TokenAccounter,
