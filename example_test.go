@@ -30,7 +30,7 @@ func ExampleNew() {
 
 	engine, err := payments.New(payments.Config{
 		Store:     memory.New(),
-		Drivers:   []payments.ChainDriver{sim.New(sim.Config{})},
+		Drivers:   []payments.ChainDriver{sim.New(sim.Config{}).Driver()},
 		Signer:    sim.NewSigner(1, nil),
 		Rates:     prices,
 		BaseURL:   "https://pay.example.com",
@@ -231,7 +231,7 @@ func exampleEngine() (*payments.Engine, event.Owner) {
 
 	engine, err := payments.New(payments.Config{
 		Store:     memory.New(),
-		Drivers:   []payments.ChainDriver{sim.New(sim.Config{})},
+		Drivers:   []payments.ChainDriver{sim.New(sim.Config{}).Driver()},
 		Signer:    sim.NewSigner(1, nil),
 		Rates:     prices,
 		BaseURL:   "https://pay.example.com",

@@ -14,10 +14,10 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store"
@@ -87,7 +87,7 @@ func libraryFile(path string) (string, bool) {
 		return "", false
 	}
 
-	return inside, !strings.HasPrefix(inside, "chain/sim/") && !strings.HasPrefix(inside, "store/")
+	return inside, !strings.HasPrefix(inside, "internal/sim/") && !strings.HasPrefix(inside, "store/")
 }
 
 // keep keeps the phases up to the first of a name, without those in a package that works on something else.

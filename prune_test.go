@@ -9,8 +9,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // A running engine forgets what it no longer has to remember: answers after a day, events after

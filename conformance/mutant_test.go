@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 const mutantVariable = "CONFORMANCE_MUTANT"

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // utxoControls are the controls of sim.UTXO as the suite wants them.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // windowsControls are the controls of sim.Windows as the suite wants them.

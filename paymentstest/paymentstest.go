@@ -78,7 +78,7 @@ func New(t testing.TB, configure ...func(*payments.Config)) *Service {
 
 	config := payments.Config{
 		Store:        memory.New(),
-		Drivers:      []payments.ChainDriver{s.Network},
+		Drivers:      []payments.ChainDriver{s.Network.Driver()},
 		Signer:       keys,
 		Rates:        prices,
 		BaseURL:      "https://pay.example.com",

@@ -91,7 +91,7 @@ func newService(ctx context.Context, network *sim.Chain) (*service, error) {
 
 	engine, err := payments.New(payments.Config{
 		Store:     memory.New(),
-		Drivers:   []payments.ChainDriver{network},
+		Drivers:   []payments.ChainDriver{network.Driver()},
 		Signer:    sim.NewSigner(1, nil),
 		Rates:     prices,
 		BaseURL:   "https://pay.example.com",
@@ -207,7 +207,7 @@ func (s *service) adopt(
 	name string,
 	index uint32,
 ) (invoice.DepositAddress, error) {
-	old := sim.NewSigner(1, nil).Party(chain.RoleDeposit, index, network)
+	old := network.Party(sim.NewSigner(1, nil), chain.RoleDeposit, index)
 
 	return s.engine.Invoices.Import(ctx, invoice.ImportParams{
 		Owner:   s.owner,

@@ -85,7 +85,7 @@ func newEngine(network *sim.Chain, feeAddress chain.Address) (*payments.Engine, 
 
 	return payments.New(payments.Config{
 		Store:        memory.New(),
-		Drivers:      []payments.ChainDriver{network},
+		Drivers:      []payments.ChainDriver{network.Driver()},
 		Signer:       sim.NewSigner(1, nil),
 		Rates:        prices,
 		BaseURL:      "https://pay.example.com",

@@ -46,7 +46,7 @@ func dial(ctx context.Context, rpc string, log *slog.Logger) (*network, error) {
 	simulated := sim.New(sim.Config{Network: n})
 
 	return &network{
-		driver:     simulated,
+		driver:     simulated.Driver(),
 		slug:       n.Slug,
 		asset:      n.NativeAsset,
 		feeAddress: string(simulated.NewAddress()),

@@ -109,7 +109,7 @@ func open(ctx context.Context, path string, network *sim.Chain) (*shop, func(), 
 
 	engine, err := payments.New(payments.Config{
 		Store:     store,
-		Drivers:   []payments.ChainDriver{network},
+		Drivers:   []payments.ChainDriver{network.Driver()},
 		Signer:    sim.NewSigner(1, nil),
 		Rates:     prices,
 		BaseURL:   "https://pay.example.com",

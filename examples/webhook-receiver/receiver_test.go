@@ -166,7 +166,7 @@ func newService(t *testing.T) *service {
 
 	engine, err := payments.New(payments.Config{
 		Store:        memory.New(),
-		Drivers:      []payments.ChainDriver{sim.New(sim.Config{})},
+		Drivers:      []payments.ChainDriver{sim.New(sim.Config{}).Driver()},
 		Signer:       sim.NewSigner(1, nil),
 		Rates:        prices,
 		BaseURL:      "https://pay.example.com",

@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"testing/fstest"
 
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/httpapi/checkout"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // A shop in its own colours, with its own words where it wants them, and in one more language. In a

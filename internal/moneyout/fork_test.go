@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
 )

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // network is a network of any family as payers, faults and the oracle use it.

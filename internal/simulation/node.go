@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // node is the node that one process reads a network from. It answers as the network does, until a fault is

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // Kind is a kind of operation or fault.

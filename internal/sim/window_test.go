@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 func newWindows(t *testing.T, config sim.WindowsConfig) (*sim.Windows, *sim.Signer, chain.Party) {

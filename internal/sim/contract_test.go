@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // A transaction is executed anew by each block that includes it: what it does depends on the block.

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // wallet is a funded wallet on a network.

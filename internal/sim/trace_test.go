@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // trace returns everything that a driver shows of a network after the same calls, as JSON.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 func newUTXO(t *testing.T, change ...func(*sim.UTXOConfig)) *sim.UTXO {
