@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 	"testing"
 
 	"github.com/tidwall/btree"
@@ -182,6 +183,9 @@ func (m *model) conflicts(tx *modelTx) bool {
 	return false
 }
 
+// tornFor is how long a commit in two parts is torn: long beside the rest of it, so that a crash finds it so.
+const tornFor = 5 * time.Millisecond
+
 // append writes a commit to the log.
 func (m *model) append(writes []modelPair) error {
 	parts := [][]modelPair{writes}
@@ -207,6 +211,8 @@ func (m *model) append(writes []modelPair) error {
 			if err := m.log.Sync(); err != nil {
 				return err
 			}
+
+			time.Sleep(tornFor)
 		}
 	}
 
