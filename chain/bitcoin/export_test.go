@@ -70,7 +70,9 @@ func ScheduleProblem(params *chaincfg.Params, height uint64, header, parent, fir
 }
 
 // PeriodStart returns the height of the block that begins the period which decides a target.
-func PeriodStart(params *chaincfg.Params, height uint64) (uint64, bool) { return periodStart(params, height) }
+func PeriodStart(params *chaincfg.Params, height uint64) (uint64, bool) {
+	return periodStart(params, height)
+}
 
 // HeightProblem returns what is wrong with the height in a coinbase.
 func HeightProblem(params *chaincfg.Params, height uint64, coinbase *wire.MsgTx) string {
