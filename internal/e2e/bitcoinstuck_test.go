@@ -176,7 +176,8 @@ func TestBitcoinOwnDisplacementIsToldAndCharged(t *testing.T) {
 		t.Errorf("the wallet lost %s, the payout says %v", lost, got.NetworkFee)
 	}
 
-	if resource := got.Resource(); resource.NetworkFee != lost.String() || resource.Conflict == nil {
+	if resource := got.Resource(); resource.NetworkFee != "" || resource.Conflict == nil ||
+		resource.Conflict.NetworkFee != lost.String() {
 		t.Errorf("the API shows %+v", resource)
 	}
 

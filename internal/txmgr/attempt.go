@@ -185,6 +185,7 @@ func matches(order chain.Order, unsigned chain.Unsigned) error { // spec D5.9
 // The first bytes also join their batch members. A row that was moved meanwhile, or is stale, is an
 // illegalMove, and the signatures are thrown away.
 func (d *walletWorker) storeAttempt(ctx context.Context, t wallet.Transaction, a wallet.Attempt) error {
+	// spec D5.2
 	return d.storeAttemptAfter(ctx, t, a, dropOutputsTx)
 }
 
@@ -195,7 +196,7 @@ func (d *walletWorker) storeAttemptAfter(
 	t wallet.Transaction,
 	a wallet.Attempt,
 	before func(ctx context.Context, tx wallet.Tx, stored wallet.Transaction) error,
-) error { // spec D5.2
+) error {
 	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		stored, err := tx.Transaction(ctx, t.ID)
 		if err != nil {
