@@ -111,8 +111,8 @@ var messages = map[string]string{ // spec 2.3.4
 
 // displacedMessage explains a payout that lost to a transaction of ours.
 const displacedMessage = "Another transaction of this service took the payout's place, such as the one that " +
-	"frees a wallet from a payment which no block takes; see conflict. Nothing was sent, network_fee is what " +
-	"that cost, if anything; create the payout again."
+	"frees a wallet from a payment which no block takes. Nothing was sent; conflict names the transaction and " +
+	"what it cost. Create the payout again."
 
 // Follow moves the payout to the status of its transaction and returns the events to publish. At the
 // same status it changes only the hash of a replacement and the fee of another block. An illegal move is

@@ -260,6 +260,9 @@ type payoutView struct {
 	TxHash                      string `json:"tx_hash"`
 	FailureCode                 string `json:"failure_code"`
 	NetworkFee                  string `json:"network_fee"`
+	Conflict                    struct {
+		NetworkFee string `json:"network_fee"`
+	}
 }
 
 func (r *bitcoinRun) payout(id string) (p payoutView) {
@@ -605,8 +608,10 @@ func (r *bitcoinRun) comparePayouts(l *outputLedger) (fees int64) {
 			r.differ("payout %s came to no end: %s", id, p.Status)
 		}
 
-		if p.NetworkFee != "" {
-			fees += decimal(p.NetworkFee).Int64()
+		for _, fee := range []string{p.NetworkFee, p.Conflict.NetworkFee} {
+			if fee != "" {
+				fees += decimal(fee).Int64()
+			}
 		}
 
 		if got := l.received(r.to[id]); got != want || len(l.arrived[r.to[id]]) > 1 {

@@ -176,7 +176,8 @@ func TestBitcoinOwnDisplacementIsToldAndCharged(t *testing.T) {
 		t.Errorf("the wallet lost %s, the payout says %v", lost, got.NetworkFee)
 	}
 
-	if resource := got.Resource(); resource.NetworkFee != lost.String() || resource.Conflict == nil {
+	if resource := got.Resource(); resource.NetworkFee != "" || resource.Conflict == nil ||
+		resource.Conflict.NetworkFee != lost.String() {
 		t.Errorf("the API shows %+v", resource)
 	}
 
@@ -468,4 +469,27 @@ func (s *steppedBitcoin) signElsewhere(satoshi, of uint64) chain.Signed {
 	must(t, err)
 
 	return signed
+}
+
+// A fork takes away the payment that funded the wallet, and its payer spends the money otherwise: the payout that was
+// built on it ends, and nothing stays reserved.
+func TestBitcoinFundingTakenByAFork(t *testing.T) {
+	s := stepBitcoin(t)
+	funding := s.node.pay(t, s.master.Address, chain.Units(2_000_000))
+	s.mine(1)
+
+	p := s.payOut(s.node.address(t), 500_000)
+
+	var hash string
+	s.node.call(t, &hash, "getblockhash", s.node.height(t))
+	s.node.call(t, nil, "invalidateblock", hash)
+	s.node.spendAgain(t, funding, chain.Units(100_000))
+	s.mine(4)
+	s.pass(time.Minute)
+
+	if got := s.payout(p.ID); got.FailureCode != wallet.FailConflict || got.Conflict.Own {
+		t.Errorf("it is %s %s against %+v", got.Status, got.FailureCode, got.Conflict)
+	}
+
+	s.atRest(p)
 }

@@ -116,3 +116,28 @@ func TestPayoutDiesWithAParentThatAForkTookAway(t *testing.T) {
 		}
 	}
 }
+
+// Likewise a payment to the master wallet, whose payer spends the money otherwise on the other branch.
+func TestPayoutDiesWithThePaymentThatFundedIt(t *testing.T) {
+	k := newCoinIndex(t)
+	k.take(follow.Batch{Blocks: []chain.Block{
+		block(2, "a", []chain.Transfer{k.pays("funding", k.master().Address)}, spends("funding", "payer's")...),
+	}})
+
+	p := k.payout("SIM", coin(1))
+	k.work()
+
+	p = k.get(p.ID)
+	if got := p.Attempts[0].Signed.UnconfirmedParents; !slices.Equal(got, spends("funding", "payer's")) {
+		t.Fatalf("it rests on %+v", got)
+	}
+
+	forked := buried(block(2, "b", nil, spends("elsewhere", "payer's")...), "b")
+	forked.Rewound, forked.ForkedFrom = true, chain.Ref{Height: 1}
+	k.take(forked)
+	k.wait(time.Minute)
+
+	if got := k.get(p.ID); got.Failure != wallet.FailConflict || got.Conflict.TxHash != "elsewhere" {
+		t.Errorf("it is %s %s against %+v", got.State, got.Failure, got.Conflict)
+	}
+}
