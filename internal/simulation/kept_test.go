@@ -125,6 +125,19 @@ var keptPlans = map[string]Plan{
 			{RestoreBackup, 16103900188483428063, 4126066382831761129, 5587297154631276016},
 		},
 	},
+	"2102: a price refused under a wrong clock was kept as long as the clock was ahead": {
+		Seed:      2102,
+		Processes: 2,
+		Networks:  2,
+		Finality:  false,
+		Batch:     1,
+		Ops: []Op{
+			{CreateInvoice, 16848785101200075202, 1662501594323142906, 2635744490714962543},
+			{StepClock, 1887219324952578944, 7269680093869733371, 15586252329072552015},
+			{PayInvoice, 6954547200549008642, 16977458111257755617, 15017334084791685836},
+			{Step, 17754324313523312388, 15533117273555601137, 11031134800681750196},
+		},
+	},
 }
 
 // What a seed once found stays mended.
