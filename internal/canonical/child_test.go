@@ -43,6 +43,8 @@ const (
 	mnemonic = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 	// feeTo receives platform fees; nobody has its key.
 	feeTo = "0x0000000000000000000000000000000000000fee"
+	// confirmations is how deep a payment has to be.
+	confirmations = 3
 	// maxSteps bounds what a process does before time goes on.
 	maxSteps = 60
 )
@@ -65,19 +67,23 @@ type orders struct {
 	DB     string
 	RPCs   []string
 	Tokens []chain.Asset
+
+	Pool       evm.PoolSource // "" is the driver's default
+	Tiers      []chain.Tier
+	Passphrase string // of the mnemonic: who shares a node has keys of its own
 }
 
 // engine makes the engine of a process, and the store that it runs on.
 func (o orders) engine(now func() time.Time, log io.Writer) (*payments.Engine, payments.Store, error) {
 	network := evm.Local(testenv.DefaultChainID, o.Tokens...)
-	network.Confirmations = 3
+	network.Confirmations, network.Tiers = confirmations, o.Tiers
 
-	driver, err := evm.New(evm.Config{Network: network, RPCs: o.RPCs})
+	driver, err := evm.New(evm.Config{Network: network, RPCs: o.RPCs, Pool: o.Pool})
 	if err != nil {
 		return nil, nil, err
 	}
 
-	keys, err := hdkey.New(mnemonic, "")
+	keys, err := hdkey.New(mnemonic, o.Passphrase)
 	if err != nil {
 		return nil, nil, err
 	}
