@@ -44,6 +44,8 @@ const (
 	mnemonic = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 	// feeTo receives platform fees; nobody has its key.
 	feeTo = "0x0000000000000000000000000000000000000fee"
+	// confirmations is how deep a payment has to be.
+	confirmations = 3
 	// maxSteps bounds what a process does before time goes on.
 	maxSteps = 60
 )
@@ -66,8 +68,13 @@ type orders struct {
 	DB     string
 	RPCs   []string
 	Tokens []chain.Asset
+
 	// BitcoinFeeTo receives platform fees where the endpoints are of Bitcoin's regtest; empty for anvil's.
 	BitcoinFeeTo string
+
+	Pool       evm.PoolSource // "" is the driver's default
+	Tiers      []chain.Tier
+	Passphrase string // of the mnemonic: who shares a node has keys of its own
 }
 
 // driver makes the driver of a process, with the address of its platform fees.
@@ -79,9 +86,9 @@ func (o orders) driver() (payments.ChainDriver, string, error) {
 	}
 
 	network := evm.Local(testenv.DefaultChainID, o.Tokens...)
-	network.Confirmations = 3
+	network.Confirmations, network.Tiers = confirmations, o.Tiers
 
-	driver, err := evm.New(evm.Config{Network: network, RPCs: o.RPCs})
+	driver, err := evm.New(evm.Config{Network: network, RPCs: o.RPCs, Pool: o.Pool})
 
 	return driver, feeTo, err
 }
@@ -93,7 +100,7 @@ func (o orders) engine(now func() time.Time, log io.Writer) (*payments.Engine, p
 		return nil, nil, err
 	}
 
-	keys, err := hdkey.New(mnemonic, "")
+	keys, err := hdkey.New(mnemonic, o.Passphrase)
 	if err != nil {
 		return nil, nil, err
 	}
