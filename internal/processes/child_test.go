@@ -76,6 +76,15 @@ func (o orders) now() time.Time {
 // feeTo receives platform fees; nobody has its key.
 const feeTo = "0x0000000000000000000000000000000000000fee"
 
+// connections is how many connections a process has: with RealTime, many services share a server.
+func (o orders) connections() int {
+	if o.RealTime {
+		return 4
+	}
+
+	return 8
+}
+
 // openStore opens the store of the orders. The caller calls shut.
 func (o orders) openStore() (st payments.Store, shut func(), err error) {
 	if o.SQLite != "" {
@@ -93,8 +102,8 @@ func (o orders) openStore() (st payments.Store, shut func(), err error) {
 	}
 
 	db := stdlib.OpenDB(*config)
-	db.SetMaxOpenConns(8)
-	db.SetMaxIdleConns(8)
+	db.SetMaxOpenConns(o.connections())
+	db.SetMaxIdleConns(o.connections())
 
 	shut = func() { _ = db.Close() }
 
