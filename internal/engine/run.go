@@ -57,6 +57,11 @@ func (e *Engine) Run(ctx context.Context) error {
 		return nil // the context ended
 	}
 
+	// Nothing is dated before the clock was compared.
+	if _, err := e.runStep(ctx, e.clockWorker()); err != nil {
+		e.config.Log.WarnContext(ctx, "the clock was not compared, or is wrong", "error", err)
+	}
+
 	var wg sync.WaitGroup
 
 	for _, w := range e.workers() {
@@ -117,11 +122,7 @@ func (e *Engine) workers() []worker {
 			pace: paceStore,
 			step: func(ctx context.Context) (bool, error) { return false, e.probeStore(ctx) },
 		},
-		{
-			name: "clock",
-			pace: paceClock,
-			step: func(ctx context.Context) (bool, error) { return false, e.readClock(ctx) },
-		},
+		e.clockWorker(),
 	}
 
 	for i, f := range e.followers {
@@ -129,7 +130,7 @@ func (e *Engine) workers() []worker {
 	}
 
 	return append(all,
-		worker{name: "invoices", pace: paceWorkers, step: e.Ingester.Step},
+		worker{name: "invoices", pace: paceWorkers, step: e.expire},
 		worker{name: "retention", pace: pacePrune, step: e.prune},
 	)
 }
@@ -147,9 +148,9 @@ func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop) []worker {
 			kinds: reading,
 		},
 		{
-			name:  "outbox of " + n.Slug,
+			name:  outboxOf(n.Slug),
 			pace:  pace,
-			step:  func(ctx context.Context) (bool, error) { return e.send(ctx, n.Slug, bumps) },
+			step:  func(ctx context.Context) (bool, error) { return e.send(ctx, f.Driver, bumps) },
 			kinds: sending,
 		},
 		{
@@ -172,9 +173,9 @@ func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop) []worker {
 			kinds: retrying,
 		},
 		{
-			name:  "settlements of " + n.Slug,
+			name:  settlementsOf(n.Slug),
 			pace:  pace,
-			step:  func(ctx context.Context) (bool, error) { return e.Sweeper.Step(ctx, n.Slug) },
+			step:  func(ctx context.Context) (bool, error) { return e.release(ctx, f.Driver) },
 			kinds: settling,
 		},
 	}
@@ -184,6 +185,14 @@ func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop) []worker {
 	}
 
 	return all
+}
+
+func (e *Engine) clockWorker() worker {
+	return worker{
+		name: "clock",
+		pace: paceClock,
+		step: func(ctx context.Context) (bool, error) { return false, e.checkClock(ctx) },
+	}
 }
 
 // Step does one bounded batch of each kind of work, one after the other, and reports whether any found
@@ -315,12 +324,60 @@ func (e *Engine) runStep(ctx context.Context, w worker) (did bool, err error) {
 	return w.step(ctx)
 }
 
-// send queues due CPFP bumps, then sends and tracks our own transactions of a network.
-func (e *Engine) send(ctx context.Context, network string, l *bumpLoop) (did bool, err error) {
-	_, bumpErr := l.bumpDue(ctx)
-	did, err = e.Transactions.Step(ctx, network)
+// outboxOf and settlementsOf name work in the log and in Health.
+func outboxOf(network string) string      { return "outbox of " + network }
+func settlementsOf(network string) string { return "settlements of " + network }
 
-	return did, errors.Join(err, bumpErr)
+// send queues due CPFP bumps, then sends and tracks our own transactions of a network.
+func (e *Engine) send(ctx context.Context, driver chain.Driver, l *bumpLoop) (did bool, err error) {
+	network := driver.Network().Slug
+
+	return e.withNode(ctx, outboxOf(network), driver, func(ctx context.Context) (bool, error) {
+		_, bumpErr := l.bumpDue(ctx)
+		did, err := e.Transactions.Step(ctx, network)
+
+		return did, errors.Join(err, bumpErr)
+	})
+}
+
+// release plans and starts releases of a network.
+func (e *Engine) release(ctx context.Context, driver chain.Driver) (did bool, err error) {
+	network := driver.Network().Slug
+
+	return e.withNode(ctx, settlementsOf(network), driver, func(ctx context.Context) (bool, error) {
+		return e.Sweeper.Step(ctx, network)
+	})
+}
+
+// withNode runs a step of work that takes leases and asks a node. A node that hangs ends it, and after an error
+// the node has to answer first: a process without a node takes no lease from those that have one.
+func (e *Engine) withNode(
+	ctx context.Context,
+	name string,
+	driver chain.Driver,
+	step func(ctx context.Context) (bool, error),
+) (did bool, err error) {
+	if e.work.failing(name) {
+		if err := follow.Answers(ctx, driver); err != nil {
+			return false, err
+		}
+	}
+
+	err = follow.WhileAnswering(ctx, driver, func(ctx context.Context) (err error) {
+		did, err = step(ctx)
+		return err
+	})
+
+	return did, err
+}
+
+// expire expires invoices by the clock. A process whose clock is wrong leaves them to the others.
+func (e *Engine) expire(ctx context.Context) (did bool, err error) {
+	if err := e.clock.check(); err != nil {
+		return false, err
+	}
+
+	return e.Ingester.Step(ctx)
 }
 
 // prune deletes expired events, deliveries and idempotency rows in small batches. One kind that fails does
