@@ -122,18 +122,28 @@ func rows[T, R any](ctx context.Context, r *reader, t *table[T, R], text string,
 		return nil, r.readError(ctx, err, t.object)
 	}
 
-	var found []R
-	if err := sqlx.SelectContext(ctx, r.on, &found, text, r.store.dialect.args(args)...); err != nil {
+	found, err := r.on.QueryxContext(ctx, text, r.store.dialect.args(args)...)
+	if err != nil {
 		return nil, r.readError(ctx, err, t.object)
 	}
+	defer found.Close()
 
-	if len(found) == 0 {
-		return nil, nil
+	// One row at a time: sqlx.Select would hold and copy all of them beside the records.
+	var (
+		out []T
+		row R
+	)
+
+	for found.Next() {
+		if err := found.StructScan(&row); err != nil {
+			return nil, r.readError(ctx, err, t.object)
+		}
+
+		out = append(out, t.record(&row))
 	}
 
-	out := make([]T, len(found))
-	for i := range found {
-		out[i] = t.record(&found[i])
+	if err := found.Err(); err != nil {
+		return nil, r.readError(ctx, err, t.object)
 	}
 
 	return out, nil
