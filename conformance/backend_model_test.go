@@ -29,7 +29,7 @@ func TestBackendOfModel(t *testing.T) {
 				return nil, err
 			}
 
-			if mutant, ok := backendMutants[os.Getenv(mutantVariable)]; ok {
+			if mutant, ok := allBackendMutants()[os.Getenv(mutantVariable)]; ok {
 				return mutant.change(m), nil
 			}
 

@@ -53,7 +53,7 @@ func TestMutantsFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestStoreOfMemory/"+m.fails) })
 	}
 
-	for name, m := range backendMutants {
+	for name, m := range allBackendMutants() {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestBackendOfModel/"+m.fails) })
 	}
 }
