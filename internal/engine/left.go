@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -10,7 +12,7 @@ import (
 )
 
 // This file keeps the objects as a transaction leaves them: what each of its events shows, whatever else
-// happened to the object after the event (decisions 11).
+// happened to the object after the event (decisions 11). Of balances it keeps how much more they leave to spend.
 
 // leave keeps a record that was written.
 func (t *transaction) leave(record event.Payload) {
@@ -85,4 +87,74 @@ func (t *transaction) PutRefund(ctx context.Context, r *payout.Refund) error {
 	t.leave(*r)
 
 	return nil
+}
+
+// balanceKey names a balance.
+type balanceKey struct {
+	network string
+	address chain.Address
+	assetID string
+}
+
+// balanceChange is what a transaction did to what can be spent of a balance.
+type balanceChange struct {
+	before chain.Amount
+	now    wallet.Balance
+}
+
+// BalanceForUpdate locks and returns a balance.
+func (t *transaction) BalanceForUpdate(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	assetID string,
+) (wallet.Balance, bool, error) {
+	b, found, err := t.Tx.BalanceForUpdate(ctx, network, address, assetID)
+	if err != nil {
+		return b, found, err
+	}
+
+	key := balanceKey{network, address, assetID}
+	if _, known := t.balances[key]; !known {
+		if t.balances == nil {
+			t.balances = map[balanceKey]balanceChange{}
+		}
+
+		t.balances[key] = balanceChange{before: b.Available(), now: b}
+	}
+
+	return b, found, nil
+}
+
+// PutBalance writes a balance.
+func (t *transaction) PutBalance(ctx context.Context, b *wallet.Balance) error {
+	if err := t.Tx.PutBalance(ctx, b); err != nil {
+		return err
+	}
+
+	key := balanceKey{b.Network, b.Address, b.AssetID}
+	if change, locked := t.balances[key]; locked {
+		change.now = *b
+		t.balances[key] = change
+	}
+
+	return nil
+}
+
+// funded returns the balances of native coin of which more can be spent than before the transaction.
+func (t *transaction) funded() []wallet.Balance {
+	var all []wallet.Balance
+
+	for key, change := range t.balances {
+		n, ok := t.engine.Networks.Network(key.network)
+		if !ok || !change.before.Less(change.now.Available()) {
+			continue
+		}
+
+		if native, ok := n.Native(); ok && native.ID == key.assetID {
+			all = append(all, change.now)
+		}
+	}
+
+	return all
 }
