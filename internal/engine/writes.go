@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
@@ -15,7 +16,8 @@ import (
 
 // This file is what a transaction's writes mean to the engine. It keeps the objects as the transaction leaves them:
 // what each of its events shows, whatever else happened to the object after the event (decisions 11). And it says
-// which writes make work, and of which kind: what the commit wakes, and nobody else.
+// which writes make work, and of which kind: what the commit wakes, and nobody else. Of balances it keeps how much more they
+// leave to spend.
 
 // leave keeps a record that was written.
 func (t *transaction) leave(record event.Payload) {
@@ -143,4 +145,74 @@ func (t *transaction) PutDeliveries(ctx context.Context, deliveries ...*webhook.
 	}
 
 	return t.Tx.PutDeliveries(ctx, deliveries...)
+}
+
+// balanceKey names a balance.
+type balanceKey struct {
+	network string
+	address chain.Address
+	assetID string
+}
+
+// balanceChange is what a transaction did to what can be spent of a balance.
+type balanceChange struct {
+	before chain.Amount
+	now    wallet.Balance
+}
+
+// BalanceForUpdate locks and returns a balance.
+func (t *transaction) BalanceForUpdate(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	assetID string,
+) (wallet.Balance, bool, error) {
+	b, found, err := t.Tx.BalanceForUpdate(ctx, network, address, assetID)
+	if err != nil {
+		return b, found, err
+	}
+
+	key := balanceKey{network, address, assetID}
+	if _, known := t.balances[key]; !known {
+		if t.balances == nil {
+			t.balances = map[balanceKey]balanceChange{}
+		}
+
+		t.balances[key] = balanceChange{before: b.Available(), now: b}
+	}
+
+	return b, found, nil
+}
+
+// PutBalance writes a balance.
+func (t *transaction) PutBalance(ctx context.Context, b *wallet.Balance) error {
+	if err := t.Tx.PutBalance(ctx, b); err != nil {
+		return err
+	}
+
+	key := balanceKey{b.Network, b.Address, b.AssetID}
+	if change, locked := t.balances[key]; locked {
+		change.now = *b
+		t.balances[key] = change
+	}
+
+	return nil
+}
+
+// funded returns the balances of native coin of which more can be spent than before the transaction.
+func (t *transaction) funded() []wallet.Balance {
+	var all []wallet.Balance
+
+	for key, change := range t.balances {
+		n, ok := t.engine.Networks.Network(key.network)
+		if !ok || !change.before.Less(change.now.Available()) {
+			continue
+		}
+
+		if native, ok := n.Native(); ok && native.ID == key.assetID {
+			all = append(all, change.now)
+		}
+	}
+
+	return all
 }
