@@ -56,3 +56,9 @@ func ScheduleProblem(params *chaincfg.Params, height uint64, bits, parent uint32
 func HeightProblem(params *chaincfg.Params, height uint64, coinbase *wire.MsgTx) string {
 	return heightProblem(params, height, coinbase)
 }
+
+// Driver is the driver with every ability.
+type Driver = driver
+
+// NewDriver returns it.
+func NewDriver(c Config) (*Driver, error) { return newDriver(c) }
