@@ -43,12 +43,12 @@ var notSecret = []string{
 	"paymentstest.Service.Key",
 }
 
-// Every exported struct, its secrets filled in at any depth, prints none of them: with no verb, as a value, a
+// Every exported struct and every one behind a constructor, its secrets filled in at any depth, prints none of them: with no verb, as a value, a
 // pointer, a field, an element, or in a log.
 func TestNoPrintedValueShowsASecret(t *testing.T) {
 	filled := 0
 
-	for _, typ := range exportedTypes {
+	for _, typ := range slices.Concat(exportedTypes, hiddenTypes(t)) {
 		v := reflect.New(typ)
 
 		n := fillSecrets(v.Elem(), typ.String(), 0)

@@ -2,6 +2,7 @@ package payments_test
 
 import (
 	"reflect"
+	"testing"
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
@@ -91,20 +92,15 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[chain.TxStatus](),
 	reflect.TypeFor[chain.Unsigned](),
 	reflect.TypeFor[bitcoin.Config](),
-	reflect.TypeFor[bitcoin.Driver](),
 	reflect.TypeFor[evm.Config](),
-	reflect.TypeFor[evm.Driver](),
 	reflect.TypeFor[hdkey.Signer](),
 	reflect.TypeFor[scan.Cursor](),
 	reflect.TypeFor[scan.Range](),
 	reflect.TypeFor[scan.Retry](),
 	reflect.TypeFor[sim.Chain](),
 	reflect.TypeFor[sim.Config](),
-	reflect.TypeFor[solana.BlockDriver](),
 	reflect.TypeFor[solana.Config](),
-	reflect.TypeFor[solana.Driver](),
 	reflect.TypeFor[tron.Config](),
-	reflect.TypeFor[tron.Driver](),
 	reflect.TypeFor[tron.Node](),
 	reflect.TypeFor[wallet.Attempt](),
 	reflect.TypeFor[wallet.Balance](),
@@ -255,4 +251,45 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[webhook.ReceiverConfig](),
 	reflect.TypeFor[webhook.Recent](),
 	reflect.TypeFor[webhook.Service](),
+}
+
+// hiddenTypes returns the structs behind the interfaces that constructors return.
+func hiddenTypes(t *testing.T) []reflect.Type {
+	t.Helper()
+
+	const url = "http://127.0.0.1:1"
+
+	type driver func() (chain.Driver, error)
+
+	all := []any{sim.NewSigner(1, nil)}
+
+	for _, open := range []driver{
+		func() (chain.Driver, error) { return evm.New(evm.Config{Network: evm.Local(1), RPC: url}) },
+		func() (chain.Driver, error) {
+			return bitcoin.New(bitcoin.Config{Network: bitcoin.Regtest, RPC: url})
+		},
+		func() (chain.Driver, error) {
+			return solana.New(solana.Config{Network: solana.Devnet, RPC: url})
+		},
+		func() (chain.Driver, error) {
+			return solana.New(solana.Config{Network: solana.Devnet, RPC: url, WholeBlocks: true})
+		},
+		func() (chain.Driver, error) {
+			return tron.New(tron.Config{Network: tron.Nile, Nodes: []tron.Node{{URL: url}}})
+		},
+	} {
+		d, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		all = append(all, d)
+	}
+
+	types := make([]reflect.Type, len(all))
+	for i, v := range all {
+		types[i] = reflect.TypeOf(v).Elem()
+	}
+
+	return types
 }

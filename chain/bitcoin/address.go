@@ -21,13 +21,13 @@ import (
 //
 // The test networks share their base58 prefixes, and Testnet4 and Signet their bech32 prefix: their
 // addresses cannot be distinguished.
-func (d *Driver) ParseAddress(s string) (chain.Address, error) {
+func (d *driver) ParseAddress(s string) (chain.Address, error) {
 	a, _, err := d.parse(s)
 	return a, err
 }
 
 // parse returns an address in canonical form, and its output script.
-func (d *Driver) parse(s string) (chain.Address, []byte, error) {
+func (d *driver) parse(s string) (chain.Address, []byte, error) {
 	if len(s) < 14 || len(s) > 90 { // BIP-173's limit; base58 addresses are shorter
 		return "", nil, badAddress(s, d.network.DisplayName)
 	}
@@ -81,7 +81,7 @@ func badAddress(s, network string) error {
 
 // addressOf returns the address that an output script pays, "" for none: data, bare keys and scripts, and
 // unknown witness versions.
-func (d *Driver) addressOf(script []byte) chain.Address {
+func (d *driver) addressOf(script []byte) chain.Address {
 	class, addresses, _, err := txscript.ExtractPkScriptAddrs(script, d.params)
 	if err != nil || len(addresses) != 1 {
 		return ""
@@ -101,12 +101,12 @@ func (d *Driver) addressOf(script []byte) chain.Address {
 
 // DeriveAddress returns the address of a compressed secp256k1 public key: P2WPKH, or with Config.Taproot the
 // P2TR address of BIP-86. Another key is fault.Invalid (key_invalid).
-func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
+func (d *driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	return d.derive(key, d.config.Taproot)
 }
 
 // derive returns the address of a public key, P2TR or P2WPKH.
-func (d *Driver) derive(key chain.PublicKey, taproot bool) (chain.Address, error) {
+func (d *driver) derive(key chain.PublicKey, taproot bool) (chain.Address, error) {
 	if key.Curve != chain.Secp256k1 || len(key.Bytes) != btcec.PubKeyBytesLenCompressed {
 		return "", fault.New(
 			fault.Invalid, "key_invalid",

@@ -122,7 +122,7 @@ func TestConfigurationThatCannotWork(t *testing.T) {
 		c := bitcoin.Config{Network: bitcoin.Regtest, RPC: "http://user:hidden-password@127.0.0.1:1"}
 		change(&c)
 
-		_, err := bitcoin.New(c)
+		_, err := bitcoin.NewDriver(c)
 		if !errors.Is(err, fault.Invalid) || strings.Contains(err.Error(), "hidden") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -137,7 +137,7 @@ func FuzzParseAddress(f *testing.F) {
 		f.Add(s)
 	}
 
-	d, err := bitcoin.New(bitcoin.Config{Network: bitcoin.Regtest, RPC: "http://127.0.0.1:1"})
+	d, err := bitcoin.NewDriver(bitcoin.Config{Network: bitcoin.Regtest, RPC: "http://127.0.0.1:1"})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func (e *endpoint) readState(info *rpcCall) (pruned bool, err error) {
 // checkBehind returns a *failover.Failure (node_behind) when another node has minLead blocks on top of the
 // node's tip. Their headers are verified: they link to the tip, meet their targets, and these are what the
 // tip's chain asks for. What another node says without that work proves nothing.
-func (d *Driver) checkBehind(ctx context.Context, node *endpoint, tip headerJSON) error {
+func (d *driver) checkBehind(ctx context.Context, node *endpoint, tip headerJSON) error {
 	if len(d.nodes.Nodes) == 1 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (d *Driver) checkBehind(ctx context.Context, node *endpoint, tip headerJSON
 }
 
 // isAhead reports whether a node proves minLead blocks on top of a tip.
-func (d *Driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (bool, error) {
+func (d *driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (bool, error) {
 	if err := d.nodes.Check(ctx, node); err != nil {
 		return false, err
 	}
@@ -140,7 +140,7 @@ func (d *Driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (b
 }
 
 // extends reports whether a header is one on top of its parent, with the work that their chain asks for.
-func (d *Driver) extends(header, parent, first *wire.BlockHeader, height uint64) bool {
+func (d *driver) extends(header, parent, first *wire.BlockHeader, height uint64) bool {
 	return header.PrevBlock == parent.BlockHash() && meetsTarget(d.params, header) &&
 		scheduleProblem(d.params, height, header, parent, first) == ""
 }

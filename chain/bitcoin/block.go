@@ -19,7 +19,7 @@ import (
 // Blocks returns canonical blocks from one height to another, Config.MaxBlocks at most. Transfer.From is set
 // where the node reports previous outputs (Bitcoin Core from version 25 on) and all are of one address. It
 // is for display only.
-func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
+func (d *driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "blocks %d to %d are no range", from, to)
 	}
@@ -40,7 +40,7 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 }
 
 // readBlocks returns up to n verified blocks from a height on, fewer at the tip.
-func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, n uint64) ([]chain.Block, error) {
+func (d *driver) readBlocks(ctx context.Context, node *endpoint, from, n uint64) ([]chain.Block, error) {
 	if err := node.checkPruned(ctx, from); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, n uint64)
 }
 
 // checkSchedule checks that linked headers have the targets that their parents ask for; see scheduleProblem.
-func (d *Driver) checkSchedule(
+func (d *driver) checkSchedule(
 	ctx context.Context,
 	node *endpoint,
 	from uint64,
@@ -175,7 +175,7 @@ type txJSON struct {
 }
 
 // readBlock returns the verified block of a hash, and its header.
-func (d *Driver) readBlock(
+func (d *driver) readBlock(
 	ctx context.Context,
 	node *endpoint,
 	height uint64,
@@ -199,7 +199,7 @@ func (d *Driver) readBlock(
 
 // verifyBlock returns the block in an answer, verified against its hash; see blockProblem. Only previous
 // outputs are not verified.
-func (d *Driver) verifyBlock(
+func (d *driver) verifyBlock(
 	node *endpoint,
 	height uint64,
 	hash string,
@@ -285,7 +285,7 @@ func (b blockJSON) wireHeader() (wire.BlockHeader, error) {
 }
 
 // transfers returns the outputs of a transaction that pay an address, as transfers.
-func (d *Driver) transfers(tx *wire.MsgTx, id string, from chain.Address) []chain.Transfer {
+func (d *driver) transfers(tx *wire.MsgTx, id string, from chain.Address) []chain.Transfer {
 	var out []chain.Transfer
 
 	for i, output := range tx.TxOut {
@@ -324,7 +324,7 @@ func outpointOf(o wire.OutPoint) chain.Outpoint {
 
 // senderOf returns the one address whose outputs a transaction spends; "" when it is unknown or there are
 // several.
-func (d *Driver) senderOf(answer txJSON) chain.Address {
+func (d *driver) senderOf(answer txJSON) chain.Address {
 	var from chain.Address
 
 	for i, in := range answer.In {

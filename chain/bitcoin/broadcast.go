@@ -14,7 +14,7 @@ import (
 // Broadcast sends a transaction to the network. Status finds out what a refusal means. It errors:
 //   - fault.Invalid (transaction_malformed): the bytes have another hash, or can never be valid
 //   - fault.Unavailable (broadcast_refused): such as a spent coin, a low fee or a conflicting transaction
-func (d *Driver) Broadcast(ctx context.Context, signed chain.Signed) error {
+func (d *driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 	if _, err := signedTx(signed); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 const maxOutputs = 50
 
 // MaxOutputs returns the number of destinations that one transaction pays.
-func (d *Driver) MaxOutputs() int { return maxOutputs }
+func (d *driver) MaxOutputs() int { return maxOutputs }
 
 // Build returns an unsigned transaction at current fees. Unsigned.Raw is a PSBT (BIP-174) with the output
 // that each input spends, so that a signer outside can read it; with Config.Keys it also names the keys of
@@ -30,7 +30,7 @@ func (d *Driver) MaxOutputs() int { return maxOutputs }
 // pays what its ancestors lack (cpfp.go). When they lack nothing it is fault.NotFound (bump_not_needed).
 //
 // The lock time is the newest height, against fee sniping. Status searches for the transaction from there.
-func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
+func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	target, err := d.targetOf(order)
 	if err != nil {
 		return chain.Unsigned{}, err
@@ -83,7 +83,7 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 
 // feePolicies returns the fee policies of an order at current rates. Where there are two, the second is
 // the least that the pool takes, for when the first exceeds Order.MaxFee.
-func (d *Driver) feePolicies(
+func (d *driver) feePolicies(
 	ctx context.Context,
 	node *endpoint,
 	order chain.Order,
@@ -123,7 +123,7 @@ func (d *Driver) feePolicies(
 //   - fault.State (insufficient_funds): the coins do not cover the order
 //   - fault.Limited (fee_above_maximum): the fee exceeds Order.MaxFee
 //   - fault.Unavailable (coin_spent): a required coin is spent in a block
-func (d *Driver) fundOrder(
+func (d *driver) fundOrder(
 	ctx context.Context,
 	node *endpoint,
 	order chain.Order,

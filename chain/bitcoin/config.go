@@ -72,9 +72,18 @@ type Config struct {
 	PoolLimit int
 }
 
-// New returns the driver of a configuration, without I/O: Driver.Check asks the nodes. A configuration that
+// New returns the driver of a configuration, without I/O: its Check asks the nodes. A configuration that
 // cannot work is fault.Invalid (config_invalid).
-func New(c Config) (*Driver, error) {
+func New(c Config) (chain.Driver, error) {
+	d, err := newDriver(c)
+	if err != nil {
+		return nil, err
+	}
+
+	return d, nil
+}
+
+func newDriver(c Config) (*driver, error) {
 	c = c.withDefaults()
 
 	params := paramsOf(c.Network)
@@ -85,7 +94,7 @@ func New(c Config) (*Driver, error) {
 	network := c.Network
 	network.Assets = nil
 
-	d := &Driver{
+	d := &driver{
 		network:  network.With(c.Network.Assets...),
 		params:   params,
 		config:   c,

@@ -33,14 +33,14 @@ const (
 )
 
 // BumpAfter returns Config.BumpAfter; on is false without Config.BumpMaxFee.
-func (d *Driver) BumpAfter() (after time.Duration, on bool) {
+func (d *driver) BumpAfter() (after time.Duration, on bool) {
 	return d.config.CPFPAfter, d.config.CPFPMaxFee > 0
 }
 
 // Bump returns the order that bumps an unconfirmed coin at the current fee rate; ok is false when it needs no
 // bump or cannot have one. Only nodes like Bitcoin Core report the fees of unconfirmed transactions
 // (getmempoolentry): with btcd it is fault.Unsupported (bump_unsupported).
-func (d *Driver) Bump(
+func (d *driver) Bump(
 	ctx context.Context,
 	coin chain.Coin,
 	wallet chain.Party,

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// Driver serves one Bitcoin network. It is safe for concurrent use.
-type Driver struct {
+// driver serves one Bitcoin network. It is safe for concurrent use.
+type driver struct {
 	network chain.Network
 	native  chain.Asset
 	params  *chaincfg.Params
@@ -44,10 +44,10 @@ var _ interface {
 	chain.Sweeper
 	chain.Bumper
 	chain.Checker
-} = (*Driver)(nil)
+} = (*driver)(nil)
 
 // Network returns the network with the ids of its assets. The caller may keep and change it.
-func (d *Driver) Network() chain.Network {
+func (d *driver) Network() chain.Network {
 	network := d.network
 	network.Assets, network.Tiers = slices.Clone(network.Assets), slices.Clone(network.Tiers)
 
@@ -58,7 +58,7 @@ func (d *Driver) Network() chain.Network {
 //   - fault.Stopped (chain_id_mismatch): a node has another genesis block
 //   - fault.Unavailable: a node gives no answer, refuses the credentials (node_unauthorized) or is syncing
 //     (node_syncing)
-func (d *Driver) Check(ctx context.Context) error {
+func (d *driver) Check(ctx context.Context) error {
 	for _, node := range d.nodes.Nodes {
 		if err := d.verify(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
@@ -70,7 +70,7 @@ func (d *Driver) Check(ctx context.Context) error {
 
 // verify checks that the endpoint has the network's genesis block and is synced, and notes whether it is
 // pruned.
-func (d *Driver) verify(ctx context.Context, node *endpoint) error {
+func (d *driver) verify(ctx context.Context, node *endpoint) error {
 	genesis, info := newCall("getblockhash", 0), newCall("getblockchaininfo")
 	if err := node.batchCall(ctx, genesis, info); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (d *Driver) verify(ctx context.Context, node *endpoint) error {
 
 // ask runs f against one node after another until one answers, Config.Attempts times. A node that was not
 // there, or synced, is verified anew before it is asked again.
-func (d *Driver) ask(ctx context.Context, f func(context.Context, *endpoint) error) error {
+func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) error) error {
 	return d.nodes.Ask(ctx, d.config.Attempts, 0, func(ctx context.Context, node *endpoint) error {
 		if node.suspect.Load() {
 			if err := d.verify(ctx, node); err != nil {
@@ -111,6 +111,6 @@ func (d *Driver) ask(ctx context.Context, f func(context.Context, *endpoint) err
 }
 
 // PaymentURI returns a BIP-21 URI: bitcoin:<address>?amount=<whole bitcoins>.
-func (d *Driver) PaymentURI(to chain.Address, _ chain.Asset, amount chain.Amount) string {
+func (d *driver) PaymentURI(to chain.Address, _ chain.Asset, amount chain.Amount) string {
 	return "bitcoin:" + string(to) + "?amount=" + amount.Decimal(decimals).String()
 }

@@ -78,3 +78,9 @@ func PeriodStart(params *chaincfg.Params, height uint64) (uint64, bool) {
 func HeightProblem(params *chaincfg.Params, height uint64, coinbase *wire.MsgTx) string {
 	return heightProblem(params, height, coinbase)
 }
+
+// Driver is the driver with every ability.
+type Driver = driver
+
+// NewDriver returns it.
+func NewDriver(c Config) (*Driver, error) { return newDriver(c) }

@@ -37,7 +37,7 @@ type feeRates struct {
 
 // readFeeRates returns the node's rates. The estimate is within the configured bounds and at least what the
 // node relays. A node that relays nothing within the bounds is fault.Limited (fee_above_maximum).
-func (d *Driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, error) {
+func (d *driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, error) {
 	estimate, pool := newCall("estimatesmartfee", d.config.FeeTarget), newCall("getmempoolinfo")
 	if err := node.batchCall(ctx, estimate, pool); err != nil {
 		return feeRates{}, err
@@ -141,7 +141,7 @@ func (c *rpcCall) estimatedRate(node *endpoint) (int64, error) {
 
 // PaysEnough reports whether a transaction of the mempool, alone and with its unconfirmed ancestors, pays the
 // current rate. Where the node does not report the fees of the mempool (btcd), the transaction alone counts.
-func (d *Driver) PaysEnough(ctx context.Context, signed chain.Signed) (enough bool, err error) {
+func (d *driver) PaysEnough(ctx context.Context, signed chain.Signed) (enough bool, err error) {
 	tx, err := signedTx(signed)
 	if err != nil {
 		return false, err
@@ -204,7 +204,7 @@ const assumedInputs = 3
 // EstimateFee returns three times the order's fee at current rates, in satoshi. It assumes the coins that
 // Build would choose of Order.Coins. Where there are too few, it assumes assumedInputs inputs of the
 // configured kind of address, and change.
-func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
+func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	target, err := d.targetOf(order)
 	if err != nil {
 		return chain.Amount{}, err
@@ -251,7 +251,7 @@ func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 }
 
 // ownInputWeight returns the weight of an input of the configured kind of address, in weight units.
-func (d *Driver) ownInputWeight() int64 {
+func (d *driver) ownInputWeight() int64 {
 	if d.config.Taproot {
 		return p2trWeight
 	}

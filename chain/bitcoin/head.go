@@ -77,7 +77,7 @@ func (h headerJSON) ref() chain.Ref {
 
 // Head returns the newest block of the best chain. Bitcoin has no safe or final blocks. A node that syncs, or
 // that another one proves to be behind, is passed over; see checkBehind.
-func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
+func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	var head chain.Head
 
 	err := d.ask(ctx, func(ctx context.Context, node *endpoint) error {
@@ -125,7 +125,7 @@ func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 // RefAt returns the canonical block at a height. It errors:
 //   - fault.NotFound (block_unknown): the height is above the tip
 //   - fault.Stopped (node_pruned): every node has pruned it
-func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
+func (d *driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
 	err := d.ask(ctx, func(ctx context.Context, node *endpoint) error {
@@ -158,7 +158,7 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 // errors:
 //   - fault.NotFound (block_unknown): a node has another block there
 //   - fault.Unavailable: fewer than two nodes answer, or have reached the height
-func (d *Driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
+func (d *driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
 	return d.nodes.Confirm(
 		ctx, at.Height, at.Hash,
 		func(ctx context.Context, node *endpoint) (string, error) { return node.hashAt(ctx, at.Height) },

@@ -526,7 +526,7 @@ func TestBroadcastVerdicts(t *testing.T) {
 }
 
 func FuzzAssemble(f *testing.F) {
-	d, err := bitcoin.New(bitcoin.Config{Network: bitcoin.Regtest, RPC: "http://127.0.0.1:1"})
+	d, err := bitcoin.NewDriver(bitcoin.Config{Network: bitcoin.Regtest, RPC: "http://127.0.0.1:1"})
 	if err != nil {
 		f.Fatal(err)
 	}

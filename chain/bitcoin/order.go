@@ -14,7 +14,7 @@ import (
 // targetOf returns the coin target of an order: its outputs and where change goes. It errors:
 //   - fault.Invalid (order_invalid, asset_not_enabled, destination_not_payable): the order can never be paid
 //   - fault.Unsupported (outputs_unsupported): it has more destinations than maxOutputs
-func (d *Driver) targetOf(order chain.Order) (coinTarget, error) {
+func (d *driver) targetOf(order chain.Order) (coinTarget, error) {
 	target := coinTarget{subtractFee: order.SubtractFee}
 	if len(order.Outputs) == 0 {
 		return target, fault.New(fault.Invalid, "order_invalid", "the order pays nothing")
@@ -56,7 +56,7 @@ func (d *Driver) targetOf(order chain.Order) (coinTarget, error) {
 
 // txOutOf returns the transaction output of an ordered one of at most limit satoshi. One that bears the fee
 // may be dust here: buildPSBT checks what is left of it.
-func (d *Driver) txOutOf(output chain.Output, limit int64, bearsFee bool) (*wire.TxOut, error) {
+func (d *driver) txOutOf(output chain.Output, limit int64, bearsFee bool) (*wire.TxOut, error) {
 	if output.AssetID != d.native.ID {
 		return nil, fault.New(
 			fault.Invalid, "asset_not_enabled", "network %s has no asset with id %q",
@@ -99,7 +99,7 @@ func spendableScript(script []byte) bool {
 // candidates returns the coins of an order that may be chosen and those that must be spent. Coins at an
 // address that this package cannot sign for are passed over. Orders that lack a required coin are
 // fault.Invalid (replacement_invalid).
-func (d *Driver) candidates(order chain.Order) (coins, required []candidate, err error) {
+func (d *driver) candidates(order chain.Order) (coins, required []candidate, err error) {
 	outpoints, err := requiredOutpoints(order)
 	if err != nil {
 		return nil, nil, err
@@ -175,7 +175,7 @@ func requiredOutpoints(order chain.Order) ([]chain.Outpoint, error) {
 }
 
 // candidateOf returns a coin as a candidate; ok is false when this package cannot spend it.
-func (d *Driver) candidateOf(coin chain.Coin) (c candidate, ok bool) {
+func (d *driver) candidateOf(coin chain.Coin) (c candidate, ok bool) {
 	_, script, err := d.parse(string(coin.Owner.Address))
 	if err != nil || !spendableScript(script) {
 		return candidate{}, false

@@ -32,7 +32,7 @@ func (p *poolCache) store(txs map[string]chain.PoolTx) {
 
 // Pool returns the transactions of the mempool with the outputs that they spend, which show replacements.
 // There are at most Config.PoolLimit.
-func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
+func (d *driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	var out []chain.PoolTx
 
 	err := d.ask(ctx, func(ctx context.Context, node *endpoint) (err error) {
@@ -47,7 +47,7 @@ func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 }
 
 // readPool returns the transactions of a node's mempool, and stores them in the cache.
-func (d *Driver) readPool(ctx context.Context, node *endpoint) ([]chain.PoolTx, error) {
+func (d *driver) readPool(ctx context.Context, node *endpoint) ([]chain.PoolTx, error) {
 	if d.pool.limit == 0 {
 		return nil, nil
 	}
@@ -102,7 +102,7 @@ func (d *Driver) readPool(ctx context.Context, node *endpoint) ([]chain.PoolTx, 
 }
 
 // poolTx returns the transaction in an answer of getrawtransaction.
-func (d *Driver) poolTx(node *endpoint, hash string, answer json.RawMessage) (chain.PoolTx, error) {
+func (d *driver) poolTx(node *endpoint, hash string, answer json.RawMessage) (chain.PoolTx, error) {
 	var text string
 	if json.Unmarshal(answer, &text) != nil {
 		return chain.PoolTx{}, node.Garbled(

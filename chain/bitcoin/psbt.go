@@ -18,7 +18,7 @@ import (
 
 // buildPSBT returns the unsigned transaction of a selection as a PSBT (BIP-174), with one payload per input.
 // Payments too small to bear the fee are fault.State (insufficient_funds).
-func (d *Driver) buildPSBT(
+func (d *driver) buildPSBT(
 	order chain.Order,
 	target coinTarget,
 	selected selection,
@@ -116,7 +116,7 @@ func txOuts(
 // Assemble returns the signed transaction with its hash. Each signature is verified as the network does
 // it, by the script of the output that it spends. Each key must be that of the output's address.
 // Otherwise it is fault.Invalid (signature_invalid).
-func (d *Driver) Assemble(
+func (d *driver) Assemble(
 	order chain.Order,
 	unsigned chain.Unsigned,
 	keys []chain.PublicKey,
@@ -179,7 +179,7 @@ func prevOutputs(packet *psbt.Packet) (map[wire.OutPoint]*wire.TxOut, error) {
 }
 
 // checkPSBT checks that inputs, outputs and fee of a packet are those of its Unsigned.
-func (d *Driver) checkPSBT(
+func (d *driver) checkPSBT(
 	packet *psbt.Packet,
 	spent map[wire.OutPoint]*wire.TxOut,
 	unsigned chain.Unsigned,
@@ -220,7 +220,7 @@ func (d *Driver) checkPSBT(
 }
 
 // addWitnesses sets the witness of each input from its key and signature.
-func (d *Driver) addWitnesses(
+func (d *driver) addWitnesses(
 	tx *wire.MsgTx,
 	spent map[wire.OutPoint]*wire.TxOut,
 	keys []chain.PublicKey,
@@ -261,7 +261,7 @@ func (d *Driver) addWitnesses(
 }
 
 // verifyScripts runs the script of every output that the transaction spends.
-func (d *Driver) verifyScripts(tx *wire.MsgTx, spent map[wire.OutPoint]*wire.TxOut) error {
+func (d *driver) verifyScripts(tx *wire.MsgTx, spent map[wire.OutPoint]*wire.TxOut) error {
 	fetcher := txscript.NewMultiPrevOutFetcher(spent)
 	hashes := txscript.NewTxSigHashes(tx, fetcher)
 

@@ -43,7 +43,7 @@ type keyPath struct {
 
 // hints returns the hints for a selection; none without Config.Keys. A previous transaction that the node does
 // not have is left out.
-func (d *Driver) hints(
+func (d *driver) hints(
 	ctx context.Context,
 	node *endpoint,
 	order chain.Order,
@@ -83,7 +83,7 @@ func (d *Driver) hints(
 }
 
 // keyPathOf returns the path of a party's key; zero when its address is not that of the key.
-func (d *Driver) keyPathOf(ctx context.Context, party chain.Party) (keyPath, error) {
+func (d *driver) keyPathOf(ctx context.Context, party chain.Party) (keyPath, error) {
 	public, err := d.config.Keys.PublicKey(ctx, party.Key)
 	if err != nil {
 		return keyPath{}, err

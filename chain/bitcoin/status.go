@@ -26,7 +26,7 @@ import (
 //
 // Everything else is pooled or unknown. TxDead is never answered: a node's word on a hash or a coin is no
 // proof.
-func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
+func (d *driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
 	tx, err := expectedTx(signed)
 	if err != nil {
 		return chain.TxStatus{}, err
@@ -69,7 +69,7 @@ func expectedTx(signed chain.Signed) (*wire.MsgTx, error) {
 }
 
 // statusAt returns the state of a transaction at one node.
-func (d *Driver) statusAt(
+func (d *driver) statusAt(
 	ctx context.Context,
 	node *endpoint,
 	signed chain.Signed,
@@ -128,7 +128,7 @@ func (d *Driver) statusAt(
 }
 
 // txInBlock returns a transaction of a block, which is read again and verified.
-func (d *Driver) txInBlock(
+func (d *driver) txInBlock(
 	ctx context.Context,
 	node *endpoint,
 	id string,
@@ -169,7 +169,7 @@ const (
 
 // findIncluded returns the search of a transaction whose result is known, while its block is in the node's
 // best chain. Otherwise the search has no spender.
-func (d *Driver) findIncluded(
+func (d *driver) findIncluded(
 	ctx context.Context,
 	node *endpoint,
 	id string,
@@ -214,7 +214,7 @@ func (e *endpoint) confirmations(ctx context.Context, block chain.Ref) (uint64, 
 
 // searchSpender searches blocks for what spends a coin of a transaction, once the node has one as spent. The
 // search has no spender while it is not found.
-func (d *Driver) searchSpender(
+func (d *driver) searchSpender(
 	ctx context.Context,
 	node *endpoint,
 	id string,
@@ -271,7 +271,7 @@ func (e *endpoint) spentInputs(ctx context.Context, tx *wire.MsgTx) (map[wire.Ou
 
 // searchBlocks searches canonical blocks, from a height on, for a transaction that spends one of the outputs.
 // At the tip the search starts over, since the chain may reorganize.
-func (d *Driver) searchBlocks(
+func (d *driver) searchBlocks(
 	ctx context.Context,
 	node *endpoint,
 	spent map[wire.OutPoint]bool,
@@ -306,7 +306,7 @@ func (d *Driver) searchBlocks(
 }
 
 // rawBlock returns the block of a hash, verified against it; see blockProblem.
-func (d *Driver) rawBlock(
+func (d *driver) rawBlock(
 	ctx context.Context,
 	node *endpoint,
 	height uint64,
@@ -343,7 +343,7 @@ func (d *Driver) rawBlock(
 }
 
 // searchOf returns the search for a transaction, or a new one from a height.
-func (d *Driver) searchOf(id string, from uint64) inclusionSearch {
+func (d *driver) searchOf(id string, from uint64) inclusionSearch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -357,7 +357,7 @@ func (d *Driver) searchOf(id string, from uint64) inclusionSearch {
 	return inclusionSearch{next: from}
 }
 
-func (d *Driver) saveSearch(id string, search inclusionSearch) {
+func (d *driver) saveSearch(id string, search inclusionSearch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
@@ -368,7 +368,7 @@ func (d *Driver) saveSearch(id string, search inclusionSearch) {
 	d.searches[id] = &search
 }
 
-func (d *Driver) dropSearch(id string) {
+func (d *driver) dropSearch(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 

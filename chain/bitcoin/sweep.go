@@ -18,7 +18,7 @@ import (
 // over. MaxFee allows for replacements, as far as the remainder stays above the dust limit. It errors:
 //   - fault.Invalid (not_releasable): an asset, address or sum of the release is wrong
 //   - fault.State (uneconomic): the deposit does not cover the fees
-func (d *Driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]chain.SweepStep, error) {
+func (d *driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]chain.SweepStep, error) {
 	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
 	}
@@ -62,7 +62,7 @@ func (d *Driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]c
 }
 
 // InputFees returns what spending each coin adds to a fee at the current rate, in satoshi, rounded up.
-func (d *Driver) InputFees(ctx context.Context, coins []chain.Coin) ([]chain.Amount, error) {
+func (d *driver) InputFees(ctx context.Context, coins []chain.Coin) ([]chain.Amount, error) {
 	var rates feeRates
 
 	err := d.ask(ctx, func(ctx context.Context, node *endpoint) (err error) {
@@ -99,7 +99,7 @@ type sweepPlan struct {
 }
 
 // checkSweep returns what a release pays.
-func (d *Driver) checkSweep(release chain.SweepRequest) (sweepPlan, error) {
+func (d *driver) checkSweep(release chain.SweepRequest) (sweepPlan, error) {
 	if release.Asset.ID != d.native.ID {
 		return sweepPlan{}, notSweepable(release.Deposit, "network "+d.network.Slug+" has no such asset")
 	}
@@ -144,7 +144,7 @@ func (d *Driver) checkSweep(release chain.SweepRequest) (sweepPlan, error) {
 }
 
 // depositWeight returns the weight of the inputs that hold the deposits, in weight units.
-func (d *Driver) depositWeight(release chain.SweepRequest) (weight int64, err error) {
+func (d *driver) depositWeight(release chain.SweepRequest) (weight int64, err error) {
 	var sum chain.Amount
 
 	for _, coin := range release.Coins {
@@ -169,7 +169,7 @@ func (d *Driver) depositWeight(release chain.SweepRequest) (weight int64, err er
 }
 
 // platformFee returns the platform fee of a release in satoshi, 0 where it would be dust.
-func (d *Driver) platformFee(release chain.SweepRequest) (int64, error) {
+func (d *driver) platformFee(release chain.SweepRequest) (int64, error) {
 	if release.Fee.IsZero() {
 		return 0, nil
 	}
@@ -192,7 +192,7 @@ func (d *Driver) platformFee(release chain.SweepRequest) (int64, error) {
 }
 
 // sweepStep returns the step of a release without its network fees.
-func (d *Driver) sweepStep(release chain.SweepRequest, plan sweepPlan) chain.SweepStep {
+func (d *driver) sweepStep(release chain.SweepRequest, plan sweepPlan) chain.SweepStep {
 	var outputs []chain.Output
 	if plan.fee > 0 {
 		outputs = append(outputs, d.output(release.FeeAddress, plan.fee))
@@ -211,7 +211,7 @@ func (d *Driver) sweepStep(release chain.SweepRequest, plan sweepPlan) chain.Swe
 }
 
 // output returns a payment of an amount in satoshi.
-func (d *Driver) output(to chain.Address, amount int64) chain.Output {
+func (d *driver) output(to chain.Address, amount int64) chain.Output {
 	return chain.Output{To: to, AssetID: d.native.ID, Amount: satoshiAmount(amount)}
 }
 

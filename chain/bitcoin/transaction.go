@@ -23,7 +23,7 @@ import (
 //   - fault.NotFound (transaction_unknown): neither mempool nor chain of any node has it
 //   - fault.Unavailable (txindex_missing): it is not in the mempool, and a node has no complete index of
 //     transactions (-txindex=1) that finds it in a block
-func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
+func (d *driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	hash, err := parseHash(hash)
 	if err != nil {
 		return chain.FoundTx{}, err
@@ -108,7 +108,7 @@ func (e *endpoint) lookUp(ctx context.Context, hash string) (txLookup, error) {
 
 // includingBlock returns the verified block of the best chain that a node named for a transaction. That the
 // block does not hold the transaction is a *failover.Failure.
-func (d *Driver) includingBlock(
+func (d *driver) includingBlock(
 	ctx context.Context,
 	node *endpoint,
 	txHash, blockHash string,

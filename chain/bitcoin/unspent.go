@@ -15,7 +15,7 @@ const unspentBatch = 200
 
 // Unspent returns the amounts of outputs in the node's UTXO set, without the mempool; 0 for one that is
 // spent or unknown. All answers are of one tip: a block that arrives in between is fault.Unavailable.
-func (d *Driver) Unspent(
+func (d *driver) Unspent(
 	ctx context.Context,
 	outpoints []chain.Outpoint,
 ) (at chain.Ref, amounts []chain.Amount, err error) {

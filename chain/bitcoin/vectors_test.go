@@ -50,7 +50,7 @@ func newDriver(t *testing.T, c bitcoin.Config, change ...func(*bitcoin.Config)) 
 		f(&c)
 	}
 
-	d, err := bitcoin.New(c)
+	d, err := bitcoin.NewDriver(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -190,7 +190,7 @@ func (n *node) driver(t *testing.T, change ...func(*evm.Config)) *evm.Driver {
 		apply(&c)
 	}
 
-	driver, err := evm.New(c)
+	driver, err := evm.NewDriver(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ var (
 //   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
 //   - fault.Unavailable: no node has that block
 //   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number
-func (d *Driver) Balances(
+func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
 	holdings []chain.Holding,
@@ -128,7 +128,7 @@ var contractFailures = []string{
 }
 
 // balanceCall returns the call that reads a holding at a block: a tag, or an EIP-1898 object.
-func (d *Driver) balanceCall(holding chain.Holding, block any) (*call, error) {
+func (d *driver) balanceCall(holding chain.Holding, block any) (*call, error) {
 	owner, err := parseAddress(string(holding.Address))
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (c *call) uint256(node *endpoint) (chain.Amount, error) {
 
 // checkTokens compares the decimals of each token with those of its contract. A difference is
 // fault.Stopped (token_mismatch).
-func (d *Driver) checkTokens(ctx context.Context, node *endpoint) error {
+func (d *driver) checkTokens(ctx context.Context, node *endpoint) error {
 	var (
 		calls  []*call
 		assets []chain.Asset

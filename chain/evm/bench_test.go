@@ -16,7 +16,7 @@ import (
 // BenchmarkVerifyBlock measures what one block costs after its bytes arrived: parsing, and the checks with
 // and without recovering the senders. Half of the transactions send coin, half a token with two logs.
 func BenchmarkVerifyBlock(b *testing.B) {
-	driver, err := New(Config{Network: Ethereum, RPC: "http://node.invalid"})
+	driver, err := newDriver(Config{Network: Ethereum, RPC: "http://node.invalid"})
 	if err != nil {
 		b.Fatal(err)
 	}

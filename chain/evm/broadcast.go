@@ -18,7 +18,7 @@ import (
 //   - fault.Invalid (transaction_malformed, transaction_foreign): no node can accept the bytes
 //   - fault.Invalid (chain:insufficient_funds): every node that answered finds the sender unfunded
 //   - fault.Unavailable: anything else, such as "nonce too low"; it proves nothing, Status decides
-func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
+func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	decoded, _, err := d.decodeSigned(tx.Raw)
 	if err != nil {
 		return err

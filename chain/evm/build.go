@@ -24,7 +24,7 @@ import (
 //   - fault.Invalid (replacement_invalid): Order.Replaces has another sender or nonce
 //   - fault.State (insufficient_funds)
 //   - fault.Limited (fee_above_maximum)
-func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
+func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	msg, err := d.messageOf(order)
 	if err != nil {
 		return chain.Unsigned{}, err
@@ -52,7 +52,7 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 }
 
 // buildTx returns the transaction of an order at the fees of a quote.
-func (d *Driver) buildTx(
+func (d *driver) buildTx(
 	order chain.Order,
 	msg transferMsg,
 	quote networkQuote,
@@ -112,7 +112,7 @@ type feesPerGas struct{ feeCap, tipCap chain.Amount }
 
 // replacementFees returns the lowest fees that replace Order.Replaces: both raised by an eighth,
 // rounded up; zero without it.
-func (d *Driver) replacementFees(order chain.Order, msg transferMsg) (feesPerGas, error) {
+func (d *driver) replacementFees(order chain.Order, msg transferMsg) (feesPerGas, error) {
 	if order.Replaces == nil {
 		return feesPerGas{}, nil
 	}
@@ -179,7 +179,7 @@ func chooseFees(order chain.Order, quote networkQuote, minFees feesPerGas) (fees
 //   - fault.Invalid (transaction_malformed, transaction_foreign): the bytes are not of this order
 //   - fault.Invalid (signature_invalid): not one signature over these bytes by the key of
 //     Order.From
-func (d *Driver) Assemble(
+func (d *driver) Assemble(
 	order chain.Order,
 	unsigned chain.Unsigned,
 	keys []chain.PublicKey,
@@ -229,7 +229,7 @@ func (d *Driver) Assemble(
 
 // checkSigner returns the sender of an order's transaction. The transaction must be of this network
 // and nonce, with one signature by the key of Order.From; its validity is checked later.
-func (d *Driver) checkSigner(
+func (d *driver) checkSigner(
 	order chain.Order,
 	tx *unsignedTx,
 	keys []chain.PublicKey,

@@ -74,17 +74,27 @@ type Config struct {
 // specification, "Predeploys").
 const opGasPriceOracle chain.Address = "0x420000000000000000000000000000000000000F"
 
-// New returns the driver of a configuration. It does no I/O: Driver.Check calls the nodes. Errors:
+// New returns the driver of a configuration. It does no I/O: payments.Engine.Check
+// calls the nodes. Errors:
 //
 //   - fault.Invalid (config_invalid): a configuration that cannot work
 //   - fault.Invalid (address_invalid): a malformed L1GasPriceOracle
-func New(config Config) (*Driver, error) {
+func New(config Config) (chain.Driver, error) {
+	d, err := newDriver(config)
+	if err != nil {
+		return nil, err
+	}
+
+	return d, nil
+}
+
+func newDriver(config Config) (*driver, error) {
 	config = config.withDefaults()
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
 
-	driver := &Driver{
+	driver := &driver{
 		tokens:      map[common.Address]chain.Asset{},
 		attempts:    config.Attempts,
 		maxBatch:    config.MaxBatch,
@@ -126,7 +136,7 @@ func New(config Config) (*Driver, error) {
 }
 
 // setAssets sets the network with its enabled assets.
-func (d *Driver) setAssets(config Config) error {
+func (d *driver) setAssets(config Config) error {
 	assets, err := canonicalTokens(slices.Concat(config.Network.Assets, config.Tokens))
 	if err != nil {
 		return err

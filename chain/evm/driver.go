@@ -17,8 +17,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Driver serves one EVM network. It is safe for concurrent use.
-type Driver struct {
+// driver serves one EVM network. It is safe for concurrent use.
+type driver struct {
 	network          chain.Network
 	native           chain.Asset
 	tokens           map[common.Address]chain.Asset
@@ -52,10 +52,10 @@ var _ interface {
 	chain.Sender
 	chain.Sweeper
 	chain.Checker
-} = (*Driver)(nil)
+} = (*driver)(nil)
 
 // Network returns the network and its assets with their ids. The caller may change the result.
-func (d *Driver) Network() chain.Network {
+func (d *driver) Network() chain.Network {
 	n := d.network
 	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
 
@@ -67,7 +67,7 @@ func (d *Driver) Network() chain.Network {
 //   - fault.Stopped (chain_id_mismatch): a node serves another network
 //   - fault.Stopped (token_mismatch): a contract is no token or has other decimals
 //   - fault.Unavailable: a node did not answer
-func (d *Driver) Check(ctx context.Context) error {
+func (d *driver) Check(ctx context.Context) error {
 	for _, node := range d.nodes.Nodes {
 		if err := d.nodes.Check(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
@@ -83,7 +83,7 @@ func (d *Driver) Check(ctx context.Context) error {
 
 // ParseAddress returns the EIP-55 form of an address: 0x and 40 hex digits, of one case or with a
 // correct checksum. Anything else is fault.Invalid (address_invalid).
-func (d *Driver) ParseAddress(text string) (chain.Address, error) {
+func (d *driver) ParseAddress(text string) (chain.Address, error) {
 	address, err := parseAddress(text)
 	if err != nil {
 		return "", err
@@ -126,7 +126,7 @@ func canonical(address common.Address) chain.Address { return chain.Address(addr
 
 // DeriveAddress returns the address of a compressed secp256k1 public key: the last 20 bytes of the
 // Keccak-256 of the uncompressed point. Another key is fault.Invalid (key_invalid).
-func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
+func (d *driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	if key.Curve != chain.Secp256k1 {
 		return "", fault.New(
 			fault.Invalid, "key_invalid", "an EVM address needs a secp256k1 key, not %s",
@@ -146,7 +146,7 @@ func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 
 // PaymentURI returns an EIP-681 request: ethereum:<to>@<chain>?value=<wei>, or for a token
 // ethereum:<contract>@<chain>/transfer?address=<to>&uint256=<amount>.
-func (d *Driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
+func (d *driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
 	id := strconv.FormatUint(d.network.ChainID, 10)
 	if asset.Kind == chain.Token {
 		target := "ethereum:" + string(asset.Contract) + "@" + id

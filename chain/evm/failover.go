@@ -39,15 +39,15 @@ func hasNoTag(err error) bool {
 }
 
 // ask makes a call to the nodes in turn, with as many attempts as configured; see failover.Set.Ask.
-func (d *Driver) ask(ctx context.Context, need uint64, call func(context.Context, *endpoint) error) error {
+func (d *driver) ask(ctx context.Context, need uint64, call func(context.Context, *endpoint) error) error {
 	return d.nodes.Ask(ctx, d.attempts, need, call)
 }
 
 // DemoteNode demotes the preferred node as if it had failed.
-func (d *Driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }
+func (d *driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }
 
 // verify compares the node's chain id with the network's.
-func (d *Driver) verify(ctx context.Context, node *endpoint) error {
+func (d *driver) verify(ctx context.Context, node *endpoint) error {
 	rpcCall := newCall("eth_chainId")
 	if err := node.do(ctx, rpcCall); err != nil {
 		return err

@@ -564,7 +564,7 @@ func fakeDriver(t *testing.T, w fakeTransport, hosts []string, change ...func(*e
 		apply(&c)
 	}
 
-	driver, err := evm.New(c)
+	driver, err := evm.NewDriver(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // EstimateFee returns the most that the order's transaction should cost, in wei: gas limit × 1.5 ×
 // (2 × base fee + priority fee), plus the L1 data fee of an OP-stack rollup. Errors are those of
 // messageOf and quote.
-func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
+func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	msg, err := d.messageOf(order)
 	if err != nil {
 		return chain.Amount{}, err
@@ -56,7 +56,7 @@ type networkQuote struct {
 //
 //   - fault.State (insufficient_funds): the sender holds less than the transfer
 //   - fault.Invalid (destination_not_payable): the contract or the payee reverts
-func (d *Driver) quote(ctx context.Context, node *endpoint, msg transferMsg) (networkQuote, error) {
+func (d *driver) quote(ctx context.Context, node *endpoint, msg transferMsg) (networkQuote, error) {
 	var quote networkQuote
 
 	calls, err := d.quoteCallsOf(msg)
@@ -103,7 +103,7 @@ func (d *Driver) quote(ctx context.Context, node *endpoint, msg transferMsg) (ne
 type quoteCalls struct{ header, tipCap, gas, code, balance, assetBalance *call }
 
 // quoteCallsOf returns the calls of a quote, not sent yet.
-func (d *Driver) quoteCallsOf(msg transferMsg) (quoteCalls, error) {
+func (d *driver) quoteCallsOf(msg transferMsg) (quoteCalls, error) {
 	calls := quoteCalls{
 		header: newCall("eth_getBlockByNumber", "latest", false),
 		tipCap: newCall("eth_maxPriorityFeePerGas"),
@@ -223,7 +223,7 @@ func isRevert(err error) bool {
 // l1Fee returns the L1 data fee of an OP-stack rollup in wei, elsewhere 0. A quarter is added,
 // rounded up, as L1 prices may rise before inclusion. Source: OP-stack specification,
 // GasPriceOracle.getL1Fee.
-func (d *Driver) l1Fee(
+func (d *driver) l1Fee(
 	ctx context.Context,
 	node *endpoint,
 	msg transferMsg,

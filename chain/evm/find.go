@@ -18,7 +18,7 @@ import (
 //
 //   - fault.Invalid (tx_hash_invalid)
 //   - fault.NotFound (transaction_unknown)
-func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
+func (d *driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	txHash, err := parseHash(hash)
 	if err != nil {
 		return chain.FoundTx{}, err
@@ -75,7 +75,7 @@ type txLookup struct {
 
 // lookUpTx looks up a transaction at one node. The node's answer by hash only says which block to read:
 // the transaction and its receipt are those of the canonical block, verified as by Blocks.
-func (d *Driver) lookUpTx(ctx context.Context, node *endpoint, hash common.Hash) (txLookup, error) {
+func (d *driver) lookUpTx(ctx context.Context, node *endpoint, hash common.Hash) (txLookup, error) {
 	byHash := newCall("eth_getTransactionByHash", hash)
 	if err := node.do(ctx, byHash); err != nil || byHash.isNull() {
 		return txLookup{}, err
@@ -122,7 +122,7 @@ func (d *Driver) lookUpTx(ctx context.Context, node *endpoint, hash common.Hash)
 
 // verifyPooled replaces what the node says about a pending transaction by what its bytes say. A type
 // that is not known is left as the node says.
-func (d *Driver) verifyPooled(node *endpoint, tx *txJSON) error {
+func (d *driver) verifyPooled(node *endpoint, tx *txJSON) error {
 	kind, err := tx.kind(node)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func parseHash(text string) (common.Hash, error) {
 }
 
 // Nonce returns the number of the address's transactions in blocks up to the tip.
-func (d *Driver) Nonce(ctx context.Context, address chain.Address) (uint64, error) {
+func (d *driver) Nonce(ctx context.Context, address chain.Address) (uint64, error) {
 	account, err := parseAddress(string(address))
 	if err != nil {
 		return 0, err

@@ -16,7 +16,7 @@ import (
 func blockOf(t *testing.T, network chain.Network, file string) *verification {
 	t.Helper()
 
-	driver, err := New(Config{Network: network, RPC: "http://node.invalid"})
+	driver, err := newDriver(Config{Network: network, RPC: "http://node.invalid"})
 	if err != nil {
 		t.Fatal(err)
 	}

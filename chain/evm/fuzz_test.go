@@ -13,12 +13,12 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-func fuzzDriver(f *testing.F) (*Driver, *endpoint, common.Address) {
+func fuzzDriver(f *testing.F) (*driver, *endpoint, common.Address) {
 	f.Helper()
 
 	contract := common.HexToAddress("0x1000000000000000000000000000000000000001")
 
-	driver, err := New(Config{
+	driver, err := newDriver(Config{
 		Network: Local(
 			31337,
 			chain.Asset{Symbol: "TST", Kind: chain.Token, Contract: canonical(contract), Decimals: 6},

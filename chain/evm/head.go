@@ -13,7 +13,7 @@ import (
 
 // Head returns the newest, the safe and the finalized block. A node below an earlier tip is skipped
 // while another one is ahead.
-func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
+func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	var best chain.Head
 
 	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
@@ -48,7 +48,7 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 
 // readHead reads one node's head. It asks for the final block first, which can only be older than
 // the tip.
-func (d *Driver) readHead(ctx context.Context, node *endpoint) (chain.Head, error) {
+func (d *driver) readHead(ctx context.Context, node *endpoint) (chain.Head, error) {
 	final := newCall("eth_getBlockByNumber", "finalized", false)
 	safe := newCall("eth_getBlockByNumber", "safe", false)
 
@@ -93,7 +93,7 @@ func (d *Driver) readHead(ctx context.Context, node *endpoint) (chain.Head, erro
 // taggedBlock returns the block of a finality tag, or zero if no node ever named one. Later absence
 // is an error: falling back to depth then could weaken the rule. A refusal for another reason than a
 // tag that the node does not have is an error too.
-func (d *Driver) taggedBlock(node *endpoint, rpcCall *call) (chain.Ref, error) {
+func (d *driver) taggedBlock(node *endpoint, rpcCall *call) (chain.Ref, error) {
 	if rpcCall.err != nil && !hasNoTag(rpcCall.err) {
 		return chain.Ref{}, rpcCall.err
 	}
@@ -123,7 +123,7 @@ func (d *Driver) taggedBlock(node *endpoint, rpcCall *call) (chain.Ref, error) {
 //
 //   - fault.NotFound (block_unknown): above the tip
 //   - fault.Stopped (node_pruned): no node has the height any more
-func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
+func (d *driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
 	err := d.ask(ctx, height, func(ctx context.Context, node *endpoint) (err error) {

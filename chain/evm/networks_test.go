@@ -19,7 +19,7 @@ func TestCatalogueIsComplete(t *testing.T) {
 	var drivers []chain.Driver
 
 	for _, n := range append(catalogue, evm.Local(31337)) {
-		driver, err := evm.New(evm.Config{Network: n, RPC: "http://node.invalid"})
+		driver, err := evm.NewDriver(evm.Config{Network: n, RPC: "http://node.invalid"})
 		if err != nil {
 			t.Fatalf("%s: %v", n.Slug, err)
 		}
@@ -107,7 +107,7 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 			c := evm.Config{Network: evm.Local(1337), RPC: "http://node.invalid"}
 			change(&c)
 
-			if _, err := evm.New(c); err == nil || fault.Code(err) == "" {
+			if _, err := evm.NewDriver(c); err == nil || fault.Code(err) == "" {
 				t.Errorf("New: %v", err)
 			}
 		})
@@ -116,7 +116,7 @@ func TestConfigThatCannotWorkIsRefused(t *testing.T) {
 	a := fakeToken
 	a.Contract = chain.Address(strings.ToLower(string(a.Contract)))
 
-	driver, err := evm.New(evm.Config{
+	driver, err := evm.NewDriver(evm.Config{
 		Network: evm.Local(1337),
 		RPC:     "http://node.invalid",
 		Tokens:  []chain.Asset{a},

@@ -363,7 +363,7 @@ func TestRealFailover(t *testing.T) {
 	b := newFixture(t)
 	backup := b.url
 	first := testenv.Anvil(t, testenv.AnvilOptions{Args: []string{"--no-mining"}})
-	driver, err := evm.New(evm.Config{
+	driver, err := evm.NewDriver(evm.Config{
 		Network: evm.Local(testenv.DefaultChainID, b.asset),
 		RPCs:    []string{first.URL, backup},
 	})

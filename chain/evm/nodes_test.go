@@ -110,7 +110,7 @@ func TestErrorsNameTheHostAlone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log bytes.Buffer
 
-				driver, err := evm.New(evm.Config{
+				driver, err := evm.NewDriver(evm.Config{
 					Network:    fakeNetwork(),
 					RPC:        url,
 					HTTPClient: &http.Client{Transport: w},
@@ -137,7 +137,7 @@ func TestErrorsNameTheHostAlone(t *testing.T) {
 	}
 
 	for _, bad := range []string{"ftp://host/secretsecret", "secretsecret", "http://", "https://%zz/secretsecret"} {
-		_, err := evm.New(evm.Config{Network: fakeNetwork(), RPC: bad})
+		_, err := evm.NewDriver(evm.Config{Network: fakeNetwork(), RPC: bad})
 		wantFault(t, err, fault.Invalid, "config_invalid")
 
 		if strings.Contains(err.Error(), "secret") {

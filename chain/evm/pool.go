@@ -12,7 +12,7 @@ import (
 // Pool returns the pending transactions that send native coin or call transfer of an enabled token,
 // as far as Config.Pool shows them. Transfers by other contracts are seen in blocks only. Its
 // transfers are provisional: a pending transaction may fail.
-func (d *Driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
+func (d *driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	if d.pool == PoolOff {
 		return nil, nil
 	}

@@ -24,7 +24,7 @@ import (
 //   - fault.NotFound (block_unknown): from is above the tip
 //   - fault.Stopped (node_pruned): no node has the height any more
 //   - fault.Unavailable: no node gave a consistent answer
-func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
+func (d *driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "the range from %d to %d is empty", from, to)
 	}
@@ -52,7 +52,7 @@ func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 // secondOpinion returns blocks that did not verify for an undeclared reason as another node has them. A node
 // must not escape verification by an invented header field. Without another node's answer the first one
 // stands; a contradiction between two answers is fault.Unavailable.
-func (d *Driver) secondOpinion(ctx context.Context, first []chain.Block) ([]chain.Block, error) {
+func (d *driver) secondOpinion(ctx context.Context, first []chain.Block) ([]chain.Block, error) {
 	var (
 		second     []chain.Block
 		unexpected bool
@@ -92,7 +92,7 @@ func (d *Driver) secondOpinion(ctx context.Context, first []chain.Block) ([]chai
 
 // Reread returns a block as another node than the preferred one shows it, in rotation, verified as by
 // Blocks. Another block at that height is fault.NotFound (block_unknown).
-func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
+func (d *driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
 	var out chain.Block
 
 	err := d.nodes.AskOthers(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
@@ -117,7 +117,7 @@ func (d *Driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) 
 }
 
 // anotherBlock returns fault.NotFound (block_unknown) for a node with another block at a height.
-func (d *Driver) anotherBlock(node *endpoint, at chain.Ref, has string) error {
+func (d *driver) anotherBlock(node *endpoint, at chain.Ref, has string) error {
 	return fault.New(
 		fault.NotFound, "block_unknown", "node %s of network %s has block %s at height %d, not %s",
 		node.Host, d.network.Slug, has, at.Height, at.Hash,
@@ -129,7 +129,7 @@ func (d *Driver) anotherBlock(node *endpoint, at chain.Ref, has string) error {
 //
 //   - fault.NotFound (block_unknown): a node has another block there, and no two have this one
 //   - fault.Unavailable: fewer than two nodes answered, or are that far
-func (d *Driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
+func (d *driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
 	return d.nodes.Confirm(
 		ctx, at.Height, at.Hash,
 		func(ctx context.Context, node *endpoint) (string, error) {
@@ -141,7 +141,7 @@ func (d *Driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
 
 // readBlocks returns one node's blocks of a range, or a prefix of it. unexpected is set when one could
 // not be verified for a reason that the network's format does not declare.
-func (d *Driver) readBlocks(
+func (d *driver) readBlocks(
 	ctx context.Context,
 	node *endpoint,
 	from, to uint64,
@@ -165,7 +165,7 @@ func (d *Driver) readBlocks(
 }
 
 // scanned returns what a block transfers and uses up.
-func (d *Driver) scanned(node *endpoint, block *verifiedBlock) (chain.Block, error) {
+func (d *driver) scanned(node *endpoint, block *verifiedBlock) (chain.Block, error) {
 	out := chain.Block{Ref: block.ref, Parent: block.json.ParentHash.Hex(), Unverified: block.unverified}
 
 	for i := range block.json.Transactions {
@@ -184,7 +184,7 @@ func (d *Driver) scanned(node *endpoint, block *verifiedBlock) (chain.Block, err
 }
 
 // readVerified returns one node's blocks of a range, or a prefix of it, each checked against its header.
-func (d *Driver) readVerified(ctx context.Context, node *endpoint, from, to uint64) ([]verifiedBlock, error) {
+func (d *driver) readVerified(ctx context.Context, node *endpoint, from, to uint64) ([]verifiedBlock, error) {
 	blocks, err := node.fullBlocks(ctx, from, to)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 // A transaction that the node does not know is TxUnknown. TxDead is never the answer: one node's "not
 // found" proves nothing, and neither does a nonce that is used up. The blocks do: they list by whom each
 // nonce was used (chain.Block.Spent).
-func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+func (d *driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	hash, err := parseHash(tx.TxHash)
 	if err != nil {
 		return chain.TxStatus{}, err
@@ -36,7 +36,7 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 }
 
 // nodeStatus returns the status at one node.
-func (d *Driver) nodeStatus(
+func (d *driver) nodeStatus(
 	ctx context.Context,
 	node *endpoint,
 	hash common.Hash,
@@ -76,7 +76,7 @@ func (d *Driver) nodeStatus(
 
 // finalHeight returns the newest final height by the network's rule; ok is false while there is
 // none. Without safe and finalized blocks, Confirmations decides.
-func (d *Driver) finalHeight(head chain.Head) (height uint64, ok bool) {
+func (d *driver) finalHeight(head chain.Head) (height uint64, ok bool) {
 	switch {
 	case d.network.Rule == chain.RuleSafe && !head.Safe.IsZero():
 		return head.Safe.Height, true

@@ -19,7 +19,7 @@ import (
 // Amount less Spent; a token release may use Residue for gas. Errors, besides chain.Sweeper's:
 //
 //   - fault.State (funds_missing): the address holds less than its deposits
-func (d *Driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]chain.SweepStep, error) {
+func (d *driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]chain.SweepStep, error) {
 	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
 	}
@@ -51,7 +51,7 @@ func (d *Driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]c
 }
 
 // planNative returns the steps of a native deposit: platform fee, sweep.
-func (d *Driver) planNative(
+func (d *driver) planNative(
 	ctx context.Context,
 	node *endpoint,
 	release chain.SweepRequest,
@@ -107,7 +107,7 @@ func (d *Driver) planNative(
 }
 
 // planToken returns the steps of a token deposit: top-up, platform fee, sweep.
-func (d *Driver) planToken(
+func (d *driver) planToken(
 	ctx context.Context,
 	node *endpoint,
 	release chain.SweepRequest,
@@ -163,7 +163,7 @@ func (d *Driver) planToken(
 
 // spendableGas returns the native coin, in wei, that a token sweep may spend: the residue, as far
 // as it is there. After a top-up, which no deposit explains either, it is the whole balance.
-func (d *Driver) spendableGas(
+func (d *driver) spendableGas(
 	ctx context.Context,
 	node *endpoint,
 	release chain.SweepRequest,
@@ -188,7 +188,7 @@ func (d *Driver) spendableGas(
 }
 
 // planStep returns a step with its maximum and its estimated network fee.
-func (d *Driver) planStep(
+func (d *driver) planStep(
 	ctx context.Context,
 	node *endpoint,
 	release chain.SweepRequest,

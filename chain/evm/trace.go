@@ -25,7 +25,7 @@ type frameJSON struct {
 
 // internalTransfers returns the native transfers by contracts within a transaction, in call order.
 // Reverted calls, and the calls below them, transfer nothing.
-func (d *Driver) internalTransfers(
+func (d *driver) internalTransfers(
 	ctx context.Context,
 	node *endpoint,
 	hash common.Hash,

@@ -29,7 +29,7 @@ type transferMsg struct {
 //   - fault.Invalid (destination_not_payable, address_invalid, asset_not_enabled, amount_too_small)
 //   - fault.Invalid (subtract_fee_invalid): the fee cannot be taken out of a token
 //   - fault.Unsupported (outputs_unsupported, fee_payer_unsupported)
-func (d *Driver) messageOf(order chain.Order) (transferMsg, error) {
+func (d *driver) messageOf(order chain.Order) (transferMsg, error) {
 	if len(order.Outputs) != 1 {
 		return transferMsg{}, fault.New(fault.Unsupported, "outputs_unsupported",
 			"a transaction of network %s pays one destination, not %d", d.network.Slug, len(order.Outputs))
@@ -102,7 +102,7 @@ func notPayable(cause error, to chain.Address) error {
 }
 
 // insufficientFunds returns fault.State for a sender with the given balance (base units).
-func (d *Driver) insufficientFunds(msg transferMsg, balance chain.Amount) error {
+func (d *driver) insufficientFunds(msg transferMsg, balance chain.Amount) error {
 	return fault.New(
 		fault.State, "insufficient_funds",
 		"%s holds %s base units of %s, too little for what it has to send and its fee",
@@ -227,7 +227,7 @@ func (tx *unsignedTx) sign(signature []byte) (*types.Transaction, error) {
 //
 //   - fault.Invalid (transaction_malformed): not a signed type-2 transaction of this driver
 //   - fault.Invalid (transaction_foreign): signed for another chain id
-func (d *Driver) decodeSigned(raw []byte) (*types.Transaction, common.Address, error) {
+func (d *driver) decodeSigned(raw []byte) (*types.Transaction, common.Address, error) {
 	tx := new(types.Transaction)
 	if err := tx.UnmarshalBinary(raw); err != nil {
 		return nil, common.Address{}, malformedTx(err)

@@ -15,7 +15,7 @@ var transferSelector = [4]byte{0xa9, 0x05, 0x9c, 0xbb}
 
 // transfersOf returns the transfers of enabled assets in chain order. Index 0 is the transaction's
 // own value, 1+k the k-th log of its receipt. A failed transaction has none.
-func (d *Driver) transfersOf(node *endpoint, tx *txJSON, receipt *receiptJSON) ([]chain.Transfer, error) {
+func (d *driver) transfersOf(node *endpoint, tx *txJSON, receipt *receiptJSON) ([]chain.Transfer, error) {
 	if *receipt.Status == 0 {
 		return nil, nil
 	}
@@ -36,7 +36,7 @@ func (d *Driver) transfersOf(node *endpoint, tx *txJSON, receipt *receiptJSON) (
 }
 
 // nativeTransfer returns the transfer of a transaction's own value, if any.
-func (d *Driver) nativeTransfer(node *endpoint, tx *txJSON) ([]chain.Transfer, error) {
+func (d *driver) nativeTransfer(node *endpoint, tx *txJSON) ([]chain.Transfer, error) {
 	if tx.To == nil || tx.Value.ToInt().Sign() == 0 {
 		return nil, nil
 	}
@@ -58,7 +58,7 @@ func (d *Driver) nativeTransfer(node *endpoint, tx *txJSON) ([]chain.Transfer, e
 }
 
 // tokenTransfer returns the transfer of an enabled token in a log; ok is false for other logs.
-func (d *Driver) tokenTransfer(log *logJSON) (transfer chain.Transfer, ok bool) {
+func (d *driver) tokenTransfer(log *logJSON) (transfer chain.Transfer, ok bool) {
 	asset, enabled := d.tokens[*log.Address]
 	if !enabled || len(log.Topics) != 3 || log.Topics[0] != transferTopic || len(log.Data) != 32 {
 		return transfer, false
@@ -77,7 +77,7 @@ func (d *Driver) tokenTransfer(log *logJSON) (transfer chain.Transfer, ok bool) 
 
 // pendingTransfers returns what a pending transaction transfers if it succeeds: its own value, or
 // the amount of a plain token transfer. Index 1 holds for tokens whose first log is that event.
-func (d *Driver) pendingTransfers(node *endpoint, tx *txJSON) ([]chain.Transfer, error) {
+func (d *driver) pendingTransfers(node *endpoint, tx *txJSON) ([]chain.Transfer, error) {
 	transfers, err := d.nativeTransfer(node, tx)
 	if err != nil || tx.To == nil {
 		return nil, err

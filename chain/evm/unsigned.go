@@ -5,11 +5,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var _ chain.Decoder = (*Driver)(nil)
+var _ chain.Decoder = (*driver)(nil)
 
 // Decode implements chain.Decoder. It decodes plain transfers of the coin and calls of transfer(address,uint256)
 // of an enabled token; MaxFee leaves out the L1 data fee of rollups, which the bytes do not bound.
-func (d *Driver) Decode(raw []byte) (chain.Decoded, error) {
+func (d *driver) Decode(raw []byte) (chain.Decoded, error) {
 	tx, err := decodeUnsigned(raw)
 	if err != nil {
 		return chain.Decoded{}, fault.Wrap(
@@ -42,7 +42,7 @@ func (d *Driver) Decode(raw []byte) (chain.Decoded, error) {
 }
 
 // decodedOutput returns what a transaction pays.
-func (d *Driver) decodedOutput(tx *unsignedTx) (chain.Output, error) {
+func (d *driver) decodedOutput(tx *unsignedTx) (chain.Output, error) {
 	token, isToken := d.tokens[tx.to]
 
 	switch {

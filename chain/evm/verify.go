@@ -33,7 +33,7 @@ type verifiedBlock struct {
 
 // verification checks one block of one node.
 type verification struct {
-	driver   *Driver
+	driver   *driver
 	node     *endpoint
 	block    *blockJSON
 	receipts []*receiptJSON
@@ -47,7 +47,7 @@ type verification struct {
 // verifyBlock returns the block with the facts that its header commits to. What cannot be checked is a
 // reason in unverified, and the block is compared with what else the node says. A check that holds on
 // this network and fails here is a failure of the node.
-func (d *Driver) verifyBlock(
+func (d *driver) verifyBlock(
 	ctx context.Context,
 	node *endpoint,
 	block *blockJSON,
@@ -86,7 +86,7 @@ func (d *Driver) verifyBlock(
 }
 
 // holds reports whether all checks are known to hold on this network.
-func (d *Driver) holds(checks ...string) bool {
+func (d *driver) holds(checks ...string) bool {
 	return !slices.ContainsFunc(checks, func(check string) bool {
 		_, ok := d.held.Load(check)
 		return !ok
@@ -313,7 +313,7 @@ func (v *verification) checkSenders() error {
 
 // recoverSenders sets the senders of transactions to who signed them. wrong is set for each whose named
 // sender is another, or that has no valid signature and keeps its named one.
-func (d *Driver) recoverSenders(signed []*txJSON, wrong []bool) {
+func (d *driver) recoverSenders(signed []*txJSON, wrong []bool) {
 	signer := types.LatestSignerForChainID(new(big.Int).SetUint64(d.network.ChainID))
 	workers := runtime.GOMAXPROCS(0)
 

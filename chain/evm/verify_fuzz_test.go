@@ -51,7 +51,7 @@ func FuzzVerifiedBlock(f *testing.F) {
 		}
 		change(&config)
 
-		driver, err := evm.New(config)
+		driver, err := evm.NewDriver(config)
 		if err != nil {
 			t.Fatal(err)
 		}

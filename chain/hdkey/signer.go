@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"fmt"
-	"log/slog"
+	"io"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -138,23 +138,12 @@ func (s *Signer) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicK
 	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: private.PubKey().SerializeCompressed()}, nil
 }
 
-// String returns the package, the type and the fingerprint.
-func (s Signer) String() string {
-	if s.keys == nil {
-		return "hdkey.Signer(no keys)"
+// Format writes the type and the fingerprint for every verb, so that no verb reaches the fields.
+func (s Signer) Format(f fmt.State, _ rune) {
+	shown := "no keys"
+	if s.keys != nil {
+		shown = s.keys.fingerprint
 	}
 
-	return "hdkey.Signer(" + s.keys.fingerprint + ")"
+	_, _ = io.WriteString(f, "hdkey.Signer("+shown+")")
 }
-
-// GoString returns String.
-func (s Signer) GoString() string { return s.String() }
-
-// Format writes String for every verb, so that no verb reaches the fields.
-func (s Signer) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
-
-// LogValue returns String.
-func (s Signer) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// MarshalText returns String, for encoders that would otherwise read the fields.
-func (s Signer) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

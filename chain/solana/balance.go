@@ -14,7 +14,7 @@ import (
 // Balances returns the balance of each holding after a block, in base units. Nodes serve balances of
 // their newest block only, so later transactions are undone: the balance is what the first of them
 // found in the account.
-func (d *Driver) Balances(
+func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
 	holdings []chain.Holding,
@@ -53,7 +53,7 @@ func (d *Driver) Balances(
 }
 
 // balancesAt reads the balances after a block from one node.
-func (d *Driver) balancesAt(
+func (d *driver) balancesAt(
 	ctx context.Context,
 	e *endpoint,
 	at chain.Ref,
@@ -95,7 +95,7 @@ func (d *Driver) balancesAt(
 }
 
 // balanceAfter returns an account's balance after a slot, given the balance at a later slot.
-func (d *Driver) balanceAfter(
+func (d *driver) balanceAfter(
 	ctx context.Context,
 	e *endpoint,
 	account holdingAccount,
@@ -130,7 +130,7 @@ type holdingAccount struct {
 	mint *mint // nil for the native coin
 }
 
-func (d *Driver) holdingAccount(holding chain.Holding) (holdingAccount, error) {
+func (d *driver) holdingAccount(holding chain.Holding) (holdingAccount, error) {
 	owner, err := parseKey(string(holding.Address))
 	if err != nil {
 		return holdingAccount{}, err

@@ -16,7 +16,7 @@ import (
 // Head returns the newest confirmed block, which is also the safe block, and the newest finalized
 // block. A node behind the last seen tip is passed over while another node is ahead. Of several backends behind
 // one URL those are asked that are as far as was seen.
-func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
+func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	var best, bestFinal *blockHeader
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
@@ -77,7 +77,7 @@ func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
 // Errors:
 //   - fault.NotFound (block_unknown): a node has another block there;
 //   - fault.Unavailable: fewer than two nodes answer, or have reached the height.
-func (d *Driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
+func (d *driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
 	return d.nodes.Confirm(ctx, at.Height, at.Hash, func(ctx context.Context, e *endpoint) (string, error) {
 		h, err := d.headerAt(ctx, e, at.Height)
 		return h.Hash, err
@@ -85,7 +85,7 @@ func (d *Driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
 }
 
 // RefAt returns the canonical block at a height. A height above the tip is fault.NotFound.
-func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
+func (d *driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
@@ -101,7 +101,7 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 }
 
 // Blocks returns the blocks of a range of heights, at most Config.MaxBlocks of them.
-func (d *BlockDriver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
+func (d *blockDriver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, emptyRange(from, to)
 	}
@@ -120,7 +120,7 @@ func (d *BlockDriver) Blocks(ctx context.Context, from, to uint64) ([]chain.Bloc
 }
 
 // readBlocks reads blocks from one node and checks that each is the child of the one before.
-func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) ([]chain.Block, error) {
+func (d *driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) ([]chain.Block, error) {
 	count := int(min(to-from, uint64(d.config.MaxBlocks)-1)) + 1
 
 	slots, err := d.slotsOf(ctx, e, from, count)
@@ -173,7 +173,7 @@ func (d *Driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 
 // readTransactions adds the transfers and signers of a block's transactions to it. A transaction that the node
 // cannot show is listed as unread, and does not hold up the others.
-func (d *Driver) readTransactions(
+func (d *driver) readTransactions(
 	ctx context.Context,
 	e *endpoint,
 	h blockHeader,

@@ -18,7 +18,7 @@ import (
 //
 // A transaction that would fail for another reason is sent without simulation. Included, its failure is
 // proven and costs the base fee; withheld, it could still succeed later.
-func (d *Driver) Broadcast(ctx context.Context, tx chain.Signed) error {
+func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	if err := checkSigned(tx); err != nil {
 		return err
 	}

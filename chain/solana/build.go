@@ -21,7 +21,7 @@ import (
 // With Order.Close it closes a token account that the order empties. The rent goes to the account that
 // paid it; if that is unknown, the token account stays open. Coin below the rent minimum cannot remain,
 // so the last output is reduced when more arrived since planning.
-func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
+func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	builder, err := d.newTxBuilder(order)
 	if err != nil {
 		return chain.Unsigned{}, err
@@ -237,7 +237,7 @@ func (b *txBuilder) tokenOwners() []string {
 
 // Assemble adds the signatures to an unsigned transaction. The transaction hash is the first signature,
 // the fee payer's. Signatures or keys that do not match are fault.Invalid, code signature_invalid.
-func (d *Driver) Assemble(
+func (d *driver) Assemble(
 	order chain.Order,
 	unsigned chain.Unsigned,
 	keys []chain.PublicKey,

@@ -14,7 +14,7 @@ const maxHistory = 200
 
 // planClose sets rentRecipient when the order closes the sender's token account: Order.Close is set, the
 // payments empty it, and the payer of its rent is found.
-func (d *Driver) planClose(ctx context.Context, e *endpoint, b *txBuilder) error {
+func (d *driver) planClose(ctx context.Context, e *endpoint, b *txBuilder) error {
 	if b.sourceMint == nil || !b.order.Close || b.held.amount == 0 {
 		return nil
 	}

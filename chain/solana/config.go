@@ -62,6 +62,10 @@ type Config struct {
 	// kept; more than that are read within a minute all the same. Defaults to 2.
 	CallsPerSecond int
 
+	// WholeBlocks makes the driver read blocks, several megabytes each on the main network. Defaults to false: it
+	// finds payments in the histories of addresses, which every provider serves.
+	WholeBlocks bool
+
 	// MaxBlocks is the largest number of blocks that Blocks returns. Defaults to 32.
 	MaxBlocks int
 
@@ -73,15 +77,27 @@ type Config struct {
 	MaxPriorityPrice uint64
 }
 
-// New returns a driver that finds payments in the histories of addresses. It does no I/O; Driver.Check
-// calls the nodes. An unusable configuration is fault.Invalid.
-func New(c Config) (*Driver, error) {
+// New returns the driver of a configuration. It does no I/O; its Check calls the nodes. An unusable configuration is fault.Invalid.
+func New(c Config) (chain.Driver, error) {
+	d, err := newDriver(c)
+	if err != nil {
+		return nil, err
+	}
+
+	if c.WholeBlocks {
+		return &blockDriver{d}, nil
+	}
+
+	return d, nil
+}
+
+func newDriver(c Config) (*driver, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 
-	d := &Driver{
+	d := &driver{
 		config:   c,
 		mints:    map[solanago.PublicKey]mint{},
 		slots:    newSlotCache(),
@@ -96,17 +112,6 @@ func New(c Config) (*Driver, error) {
 	}
 
 	return d, nil
-}
-
-// NewBlockDriver is New for a driver that also reads whole blocks. A block of the main network has
-// several megabytes.
-func NewBlockDriver(c Config) (*BlockDriver, error) {
-	d, err := New(c)
-	if err != nil {
-		return nil, err
-	}
-
-	return &BlockDriver{d}, nil
 }
 
 func (c Config) withDefaults() Config {
@@ -150,7 +155,7 @@ func (c Config) check() error {
 }
 
 // setAssets sets the network with its assets, the mints and the native coin.
-func (d *Driver) setAssets(c Config) error {
+func (d *driver) setAssets(c Config) error {
 	assets, err := c.assets()
 	if err != nil {
 		return err
@@ -193,7 +198,7 @@ func (d *Driver) setAssets(c Config) error {
 }
 
 // setRisks sets what is accepted of the mints.
-func (d *Driver) setRisks(c Config) error {
+func (d *driver) setRisks(c Config) error {
 	for address, risks := range c.AcceptedRisks {
 		key, err := parseKey(string(address))
 
@@ -244,7 +249,7 @@ func (c Config) assets() ([]chain.Asset, error) {
 }
 
 // setNodes sets the nodes of the configured URLs.
-func (d *Driver) setNodes(c Config) error {
+func (d *driver) setNodes(c Config) error {
 	d.nodes = &failover.Set[*endpoint]{
 		Network: d.network.Slug,
 		Log:     c.Logger,

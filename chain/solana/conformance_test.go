@@ -25,7 +25,7 @@ func TestDriverConformance(t *testing.T) {
 	t.Run("Histories", func(t *testing.T) {
 		n := startNode(t, solanago.Token2022ProgramID, withFee(0, 0))
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
-			h := harness(t, n, func(d *solana.BlockDriver) chain.Driver { return d.Driver })
+			h := harness(t, n, func(d *solana.BlockDriver) chain.Driver { return d.Histories() })
 			h.Absent = append(h.Absent, conformance.BlockScanner)
 
 			return h

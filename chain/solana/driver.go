@@ -1,9 +1,9 @@
 // Package solana implements the driver for Solana: SOL, SPL Token and Token-2022.
 //
-// A Driver calls full nodes over JSON-RPC. New returns one that finds payments in the signature
-// histories of addresses (chain.AddressScanner), which every provider serves. NewBlockDriver returns
-// one that also reads whole blocks (chain.BlockScanner), for a node of one's own. Both build, sign and
-// broadcast transactions through chain.Sender, and plan sweeps through chain.Sweeper.
+// The driver calls full nodes over JSON-RPC. It finds payments in the signature histories of addresses
+// (chain.AddressScanner), which every provider serves. With Config.WholeBlocks it also reads whole blocks
+// (chain.BlockScanner), for a node of one's own. It builds, assembles and broadcasts transactions through
+// chain.Sender, and plans sweeps through chain.Sweeper.
 //
 // Heights are block heights, as getBlockHeight counts them. A slot without a block has no height, so
 // blocks are linked without gaps, and Signed.ValidToHeight is the network's last valid block height.
@@ -19,7 +19,7 @@
 // chain.Block.Unverified are none. They are cross-checked: heights, slots and parents must link, no
 // transaction may be there twice, and none may leave more lamports than it found. Histories must explain the
 // balances of their accounts. A node that fails a check is passed over. Two nodes must agree on a hash where
-// two are configured (ConfirmRef), and on the expiry of a transaction (Driver.Status).
+// two are configured (ConfirmRef), and on the expiry of a transaction (Status).
 //
 // Blocks and histories say who signed. Transactions are read from the accounts and balances that the node names,
 // which have one form for every version. One that the node cannot show is in chain.Block.Unread.
@@ -38,8 +38,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Driver serves one Solana network. It is safe for concurrent use.
-type Driver struct {
+// driver serves one Solana network. It is safe for concurrent use.
+type driver struct {
 	config   Config
 	network  chain.Network
 	native   chain.Asset
@@ -50,8 +50,8 @@ type Driver struct {
 	head     atomic.Pointer[blockHeader] // newest confirmed block that Head returned
 }
 
-// BlockDriver is a Driver that also reads whole blocks.
-type BlockDriver struct{ *Driver }
+// blockDriver is a driver that also reads whole blocks.
+type blockDriver struct{ *driver }
 
 var _ interface {
 	chain.Driver
@@ -67,15 +67,15 @@ var _ interface {
 	chain.Sender
 	chain.Sweeper
 	chain.Checker
-} = (*Driver)(nil)
+} = (*driver)(nil)
 
 var _ interface {
 	chain.BlockScanner
 	chain.Sender
-} = (*BlockDriver)(nil)
+} = (*blockDriver)(nil)
 
 // Network returns the network's description, with the ids of its assets. The caller may change it.
-func (d *Driver) Network() chain.Network {
+func (d *driver) Network() chain.Network {
 	n := d.network
 	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
 
@@ -87,7 +87,7 @@ func (d *Driver) Network() chain.Network {
 //   - fault.Stopped, code token_mismatch: a mint is missing, has other decimals or another program;
 //   - fault.Stopped, code token_unsafe: a mint's extension makes it unusable for payments;
 //   - fault.Unavailable: a node does not answer.
-func (d *Driver) Check(ctx context.Context) error {
+func (d *driver) Check(ctx context.Context) error {
 	for _, e := range d.nodes.Nodes {
 		if err := d.verify(ctx, e); err != nil {
 			return failover.Fault(d.network.Slug, err)
@@ -103,7 +103,7 @@ func (d *Driver) Check(ctx context.Context) error {
 
 // ParseAddress returns an address: 32 bytes in base58, which has one spelling per value. Anything else
 // is fault.Invalid.
-func (d *Driver) ParseAddress(s string) (chain.Address, error) {
+func (d *driver) ParseAddress(s string) (chain.Address, error) {
 	key, err := parseKey(s)
 	if err != nil {
 		return "", err
@@ -132,7 +132,7 @@ func parseKey(s string) (solanago.PublicKey, error) {
 
 // DeriveAddress returns the address of an Ed25519 public key: the key in base58. Another key is
 // fault.Invalid.
-func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
+func (d *driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	if key.Curve != chain.Ed25519 || len(key.Bytes) != solanago.PublicKeyLength ||
 		!solanago.IsOnCurve(key.Bytes) {
 		return "", fault.New(
@@ -147,7 +147,7 @@ func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 
 // TokenAccount returns the associated token account of an owner. A bad address or an unknown token is
 // fault.Invalid.
-func (d *Driver) TokenAccount(owner chain.Address, asset chain.Asset) (chain.Address, error) {
+func (d *driver) TokenAccount(owner chain.Address, asset chain.Asset) (chain.Address, error) {
 	key, err := parseKey(string(owner))
 	if err != nil {
 		return "", err
@@ -171,7 +171,7 @@ func (d *Driver) TokenAccount(owner chain.Address, asset chain.Asset) (chain.Add
 
 // PaymentURI returns a Solana Pay transfer request: solana:<to>?amount=<whole units>, with
 // spl-token=<mint> for a token. Source: docs.solanapay.com, transfer request.
-func (d *Driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
+func (d *driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
 	query := "?amount=" + amount.Decimal(asset.Decimals).String()
 	if asset.Kind == chain.Token {
 		query += "&spl-token=" + url.QueryEscape(string(asset.Contract))
@@ -180,7 +180,7 @@ func (d *Driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Am
 	return "solana:" + string(to) + query
 }
 
-func (d *Driver) unknownAsset(assetID string) error {
+func (d *driver) unknownAsset(assetID string) error {
 	return fault.New(
 		fault.Invalid, "asset_not_enabled", "network %s has no asset with id %q",
 		d.network.Slug, assetID,

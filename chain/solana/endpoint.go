@@ -49,12 +49,12 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 }
 
 // ask calls failover.Set.Ask with the configured number of attempts.
-func (d *Driver) ask(ctx context.Context, f func(context.Context, *endpoint) error) error {
+func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) error) error {
 	return d.nodes.Ask(ctx, d.config.Attempts, 0, f)
 }
 
 // verify returns a *failover.Mismatch when the node's genesis hash is not the network's.
-func (d *Driver) verify(ctx context.Context, e *endpoint) error {
+func (d *driver) verify(ctx context.Context, e *endpoint) error {
 	var genesis string
 	if err := e.call(ctx, &genesis, "getGenesisHash"); err != nil {
 		return err

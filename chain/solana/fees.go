@@ -14,7 +14,7 @@ import (
 
 // EstimateFee returns the maximum fee to give an order, in lamports. It is twice the fee at present
 // prices, plus the rent of the token accounts to create.
-func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
+func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	builder, err := d.newTxBuilder(order)
 	if err != nil {
 		return chain.Amount{}, err
@@ -46,7 +46,7 @@ func (b *txBuilder) suggestedMaxFee(price uint64) chain.Amount {
 
 // unitPrice returns the price to offer per compute unit, in millionths of a lamport. It is the median
 // price of recent transactions that wrote to the same accounts, at most Config.MaxPriorityPrice.
-func (d *Driver) unitPrice(ctx context.Context, e *endpoint, b *txBuilder) (uint64, error) {
+func (d *driver) unitPrice(ctx context.Context, e *endpoint, b *txBuilder) (uint64, error) {
 	written := []solanago.PublicKey{b.payer}
 	for _, p := range b.payments {
 		written = append(written, p.account)

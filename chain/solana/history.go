@@ -22,7 +22,7 @@ import (
 //
 // An account with the balance of its last complete reading has received nothing since, unless something moved
 // there shortly before. Such accounts cost no further call.
-func (d *Driver) TransfersTo(
+func (d *driver) TransfersTo(
 	ctx context.Context,
 	addresses []chain.Address,
 	from, to uint64,
@@ -59,7 +59,7 @@ func (d *Driver) TransfersTo(
 
 // ReadTransfers is TransfersTo for a part: up to where the node is, a bounded number of transactions of each
 // account, and without the addresses that cannot be read. Blocks below from may be there once more.
-func (d *Driver) ReadTransfers(
+func (d *driver) ReadTransfers(
 	ctx context.Context,
 	addresses []chain.Address,
 	from, to uint64,
@@ -74,7 +74,7 @@ func (d *Driver) ReadTransfers(
 
 // historyScan is one call of TransfersTo or ReadTransfers.
 type historyScan struct {
-	driver    *Driver
+	driver    *driver
 	from, to  uint64 // heights
 	unbounded bool   // read histories to their end
 	addresses map[chain.Address]bool
@@ -96,7 +96,7 @@ type addressAccount struct {
 }
 
 // newHistoryScan returns a scan of the addresses with their token accounts of all enabled mints.
-func (d *Driver) newHistoryScan(addresses []chain.Address, from, to uint64) (*historyScan, error) {
+func (d *driver) newHistoryScan(addresses []chain.Address, from, to uint64) (*historyScan, error) {
 	if to < from {
 		return nil, emptyRange(from, to)
 	}

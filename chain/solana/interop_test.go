@@ -434,7 +434,7 @@ func TestAddressesOfWallets(t *testing.T) {
 			Tokens:  []chain.Asset{{Symbol: "TOK", Contract: usdc, Decimals: 6}},
 		}
 		change(&c)
-		d, err := solana.New(c)
+		d, err := solana.NewDriver(c)
 		must(t, err)
 
 		return d

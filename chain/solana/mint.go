@@ -24,7 +24,7 @@ type mint struct {
 }
 
 // mintOf returns the mint of an asset id.
-func (d *Driver) mintOf(assetID string) (mint, bool) {
+func (d *driver) mintOf(assetID string) (mint, bool) {
 	asset, ok := d.network.AssetByID(assetID)
 	if !ok || asset.Kind != chain.Token {
 		return mint{}, false
@@ -49,7 +49,7 @@ func (m mint) accountOf(owner solanago.PublicKey) (solanago.PublicKey, error) {
 }
 
 // checkMints compares every enabled token with its mint; see parseMint.
-func (d *Driver) checkMints(ctx context.Context, e *endpoint) error {
+func (d *driver) checkMints(ctx context.Context, e *endpoint) error {
 	var keys []solanago.PublicKey
 	for key := range d.mints {
 		keys = append(keys, key)

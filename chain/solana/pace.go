@@ -19,7 +19,7 @@ const (
 
 // ReadingPace returns the part of the addresses that one reading asks for and the time between two readings, so
 // that Config.CallsPerSecond is kept while nothing arrives.
-func (d *Driver) ReadingPace(addresses int) (perReading int, every time.Duration) {
+func (d *driver) ReadingPace(addresses int) (perReading int, every time.Duration) {
 	accounts := 1 + len(d.mints)
 
 	perReading = max(accountCalls*maxAccountsPerCall/accounts, (addresses+maxRounds-1)/maxRounds)
@@ -32,6 +32,6 @@ func (d *Driver) ReadingPace(addresses int) (perReading int, every time.Duration
 }
 
 // ReadingPace returns the time between two readings of blocks, which are read whatever the addresses are.
-func (d *BlockDriver) ReadingPace(addresses int) (perReading int, every time.Duration) {
+func (d *blockDriver) ReadingPace(addresses int) (perReading int, every time.Duration) {
 	return addresses, 2 * blockRound / time.Duration(d.config.CallsPerSecond)
 }

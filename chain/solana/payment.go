@@ -44,7 +44,7 @@ type txBuilder struct {
 // newTxBuilder parses an order without calling a node. Errors:
 //   - fault.Invalid: no network would execute it;
 //   - fault.Unsupported: it pays several tokens.
-func (d *Driver) newTxBuilder(order chain.Order) (txBuilder, error) {
+func (d *driver) newTxBuilder(order chain.Order) (txBuilder, error) {
 	b := txBuilder{order: order}
 
 	var err error
@@ -91,7 +91,7 @@ func (d *Driver) newTxBuilder(order chain.Order) (txBuilder, error) {
 }
 
 // addPayment adds the payment of an output.
-func (d *Driver) addPayment(b *txBuilder, output chain.Output) error {
+func (d *driver) addPayment(b *txBuilder, output chain.Output) error {
 	p := payment{Output: output}
 
 	var err error
@@ -135,7 +135,7 @@ func (d *Driver) addPayment(b *txBuilder, output chain.Output) error {
 // sender's funds. Errors:
 //   - fault.Invalid: a destination or an amount cannot be paid;
 //   - fault.Stopped: the mint is unsafe, or the sender's token account has another owner.
-func (d *Driver) load(ctx context.Context, e *endpoint, b *txBuilder) error {
+func (d *driver) load(ctx context.Context, e *endpoint, b *txBuilder) error {
 	keys, err := b.accountKeys()
 	if err != nil {
 		return err

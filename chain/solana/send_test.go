@@ -252,31 +252,31 @@ func TestExpiryNeedsProofFromTwoNodes(t *testing.T) {
 			t.Errorf("%s it is %+v, %v; want %s", what, st, err, state)
 		}
 	}
-	want("past its last height, which is not final yet,", s.d.Driver, tx, chain.TxUnknown)
+	want("past its last height, which is not final yet,", s.d.Histories(), tx, chain.TxUnknown)
 	must(t, n.SolanaNode.Mine(5))
 
-	want("while the second node cannot be asked,", with(n.URL, unreachable).Driver, tx, chain.TxUnknown)
-	want("with the proof of the only node,", with(n.URL).Driver, tx, chain.TxDead)
-	want("with the proof of two nodes,", with(n.URL, amnesiac.URL).Driver, tx, chain.TxDead)
+	want("while the second node cannot be asked,", with(n.URL, unreachable).Histories(), tx, chain.TxUnknown)
+	want("with the proof of the only node,", with(n.URL).Histories(), tx, chain.TxDead)
+	want("with the proof of two nodes,", with(n.URL, amnesiac.URL).Histories(), tx, chain.TxDead)
 	want(
 		"with the proof of two of three nodes,",
-		with(n.URL, unreachable, amnesiac.URL).Driver,
+		with(n.URL, unreachable, amnesiac.URL).Histories(),
 		tx,
 		chain.TxDead,
 	)
 	want("for a driver that reads blocks,", with(n.URL, amnesiac.URL), tx, chain.TxUnknown)
 
-	want("denied by one node of two,", with(amnesiac.URL, n.URL).Driver, kept, chain.TxIncluded)
-	want("denied by two of three,", with(amnesiac.URL, amnesiac.URL, n.URL).Driver, kept, chain.TxIncluded)
+	want("denied by one node of two,", with(amnesiac.URL, n.URL).Histories(), kept, chain.TxIncluded)
+	want("denied by two of three,", with(amnesiac.URL, amnesiac.URL, n.URL).Histories(), kept, chain.TxIncluded)
 	want(
 		"denied by the only node that answers,",
-		with(amnesiac.URL, unreachable).Driver,
+		with(amnesiac.URL, unreachable).Histories(),
 		kept,
 		chain.TxUnknown,
 	)
 
 	must(t, n.Prune(head.Tip.Height+20))
-	want("of a node that has thrown its time away,", with(n.URL).Driver, tx, chain.TxUnknown)
+	want("of a node that has thrown its time away,", with(n.URL).Histories(), tx, chain.TxUnknown)
 }
 
 // TestOtherTokenAccounts does not credit an owner with tokens outside the associated account, which no

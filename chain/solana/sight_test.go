@@ -35,7 +35,7 @@ var nativeAsset = chain.Asset{Kind: chain.Native}
 func (n *node) byAddress(t *testing.T, change ...func(*solana.Config)) chain.Driver {
 	t.Helper()
 
-	return n.driver(t, change...).Driver
+	return n.driver(t, change...).Histories()
 }
 
 // TestFirstReadingIsAtThePresent follows a node that no longer has its first blocks, and restarts.
@@ -134,7 +134,7 @@ func TestBackendsOfDifferentHeights(t *testing.T) {
 	must(t, err)
 
 	balanced := n.driver(t, func(c *solana.Config) { c.RPC = url })
-	f := newFollowed(t, balanced.Driver, to)
+	f := newFollowed(t, balanced.Histories(), to)
 	f.steps(2)
 
 	for i := range 6 {

@@ -49,7 +49,7 @@ func (c *slotCache) clear() {
 // headerAt returns the block at a height, without its transactions. Errors:
 //   - failover.ErrLagging: the height is above the node's tip;
 //   - failover.ErrPruned: the height is below the node's ledger.
-func (d *Driver) headerAt(ctx context.Context, e *endpoint, height uint64) (blockHeader, error) {
+func (d *driver) headerAt(ctx context.Context, e *endpoint, height uint64) (blockHeader, error) {
 	if slot, ok := d.slots.get(height); ok {
 		h, err := e.header(ctx, slot)
 		if err == nil && h.Height == height {
@@ -84,7 +84,7 @@ func (d *Driver) headerAt(ctx context.Context, e *endpoint, height uint64) (bloc
 
 // slotsOf returns the slots of n heights from a height on, none of them above the tip. The caller
 // checks the heights of the blocks, since a list with a gap looks like a complete one.
-func (d *Driver) slotsOf(ctx context.Context, e *endpoint, height uint64, n int) ([]uint64, error) {
+func (d *driver) slotsOf(ctx context.Context, e *endpoint, height uint64, n int) ([]uint64, error) {
 	last := height + uint64(n) - 1
 	if last > e.KnownTip() {
 		if err := e.refreshTip(ctx); err != nil {
@@ -129,7 +129,7 @@ func (d *Driver) slotsOf(ctx context.Context, e *endpoint, height uint64, n int)
 const maxListedSlots = 400_000
 
 // blockAtOrBelow returns a block at or below a height, at most maxListedSlots blocks below it.
-func (d *Driver) blockAtOrBelow(ctx context.Context, e *endpoint, height uint64) (blockHeader, error) {
+func (d *driver) blockAtOrBelow(ctx context.Context, e *endpoint, height uint64) (blockHeader, error) {
 	if h, ok, err := d.cachedBlockAtOrBelow(ctx, e, height); ok || err != nil {
 		return h, err
 	}
@@ -148,7 +148,7 @@ func (d *Driver) blockAtOrBelow(ctx context.Context, e *endpoint, height uint64)
 
 // cachedBlockAtOrBelow returns a block at most 16 blocks below a height whose slot is cached. ok is
 // false when there is none.
-func (d *Driver) cachedBlockAtOrBelow(
+func (d *driver) cachedBlockAtOrBelow(
 	ctx context.Context,
 	e *endpoint,
 	height uint64,

@@ -15,7 +15,7 @@ import (
 // TxDead by expiry needs proof by two nodes where two are configured, and no node that knows the transaction.
 // A node proves it when it has finalized a block above the last valid height, still has the blocks since
 // signing, and does not know the transaction. A node that lags or has pruned proves nothing.
-func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+func (d *driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	status, err := d.status(ctx, tx)
 	if err != nil || status.State != chain.TxUnknown {
 		return status, err
@@ -26,12 +26,12 @@ func (d *Driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 
 // Status returns the status of a transaction, as Driver.Status does, without TxDead: final blocks up to
 // Signed.ValidToHeight without the transaction prove that it has expired.
-func (d *BlockDriver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+func (d *blockDriver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	return d.status(ctx, tx)
 }
 
 // status returns TxUnknown when no node that answers knows the transaction.
-func (d *Driver) status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+func (d *driver) status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	var status chain.TxStatus
 
 	unknownTo := 0 // nodes
@@ -56,7 +56,7 @@ func (d *Driver) status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 }
 
 // nodeStatus returns the status of a transaction at one node.
-func (d *Driver) nodeStatus(ctx context.Context, e *endpoint, tx chain.Signed) (chain.TxStatus, error) {
+func (d *driver) nodeStatus(ctx context.Context, e *endpoint, tx chain.Signed) (chain.TxStatus, error) {
 	var answer struct {
 		Value []*struct {
 			Status string `json:"confirmationStatus"`
@@ -139,7 +139,7 @@ func (tx executedTx) opened(index int) bool {
 
 // expiryStatus returns TxDead when two nodes, or the only one, prove that a transaction has expired and no
 // node knows it. It returns TxUnknown otherwise.
-func (d *Driver) expiryStatus(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+func (d *driver) expiryStatus(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	unknown := chain.TxStatus{State: chain.TxUnknown}
 	if tx.ValidToHeight == 0 {
 		return unknown, nil
@@ -178,7 +178,7 @@ func (d *Driver) expiryStatus(ctx context.Context, tx chain.Signed) (chain.TxSta
 // provesExpiry reports whether one node proves that a transaction has expired, and whether it knows the
 // transaction. The final height is read first, so that the lookup after it covers every block that could
 // include the transaction.
-func (d *Driver) provesExpiry(
+func (d *driver) provesExpiry(
 	ctx context.Context,
 	e *endpoint,
 	tx chain.Signed,

@@ -24,7 +24,7 @@ import (
 //
 // In addition to the errors of chain.Sweeper, an address that holds less than its deposits is fault.State
 // with code funds_missing.
-func (d *Driver) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
+func (d *driver) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
 	if slices.Contains(r.Done, chain.StepSweep) {
 		return nil, ctx.Err()
 	}
@@ -55,7 +55,7 @@ func (d *Driver) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.S
 	return steps, nil
 }
 
-func (d *Driver) planNative(
+func (d *driver) planNative(
 	ctx context.Context,
 	e *endpoint,
 	r chain.SweepRequest,
@@ -112,7 +112,7 @@ func (d *Driver) planNative(
 }
 
 // nativeSweep returns the sweep of an amount in lamports, of which the platform fee is paid.
-func (d *Driver) nativeSweep(r chain.SweepRequest, amount, fee chain.Amount) chain.SweepStep {
+func (d *driver) nativeSweep(r chain.SweepRequest, amount, fee chain.Amount) chain.SweepStep {
 	var outputs []chain.Output
 	if !fee.IsZero() {
 		outputs = append(outputs, chain.Output{To: r.FeeAddress, AssetID: d.native.ID, Amount: fee})
@@ -131,7 +131,7 @@ func (d *Driver) nativeSweep(r chain.SweepRequest, amount, fee chain.Amount) cha
 	}
 }
 
-func (d *Driver) planToken(
+func (d *driver) planToken(
 	ctx context.Context,
 	e *endpoint,
 	r chain.SweepRequest,
@@ -186,7 +186,7 @@ func (d *Driver) planToken(
 
 // priceStep sets the fees of a step that the master wallet pays for. It does not check the master
 // wallet's funds.
-func (d *Driver) priceStep(
+func (d *driver) priceStep(
 	ctx context.Context,
 	e *endpoint,
 	r chain.SweepRequest,
@@ -217,7 +217,7 @@ func (d *Driver) priceStep(
 
 // quote returns the loaded builder of an order and the price per compute unit, in millionths of a
 // lamport. An order that cannot be executed is fault.Invalid with code not_releasable.
-func (d *Driver) quote(
+func (d *driver) quote(
 	ctx context.Context,
 	e *endpoint,
 	r chain.SweepRequest,
@@ -246,7 +246,7 @@ func (d *Driver) quote(
 }
 
 // payableFee returns the platform fee in lamports, or 0 when it cannot open the fee address.
-func (d *Driver) payableFee(ctx context.Context, e *endpoint, r chain.SweepRequest) (chain.Amount, error) {
+func (d *driver) payableFee(ctx context.Context, e *endpoint, r chain.SweepRequest) (chain.Amount, error) {
 	if r.Fee.IsZero() {
 		return r.Fee, nil
 	}
@@ -266,7 +266,7 @@ func (d *Driver) payableFee(ctx context.Context, e *endpoint, r chain.SweepReque
 
 // amountAfterFee returns what arrives at the master wallet of a token deposit, in base units: the amount
 // less the mint's transfer fee.
-func (d *Driver) amountAfterFee(
+func (d *driver) amountAfterFee(
 	ctx context.Context,
 	e *endpoint,
 	r chain.SweepRequest,

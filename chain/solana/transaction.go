@@ -17,7 +17,7 @@ import (
 
 // Transaction returns a confirmed transaction by its hash, which is its first signature. Solana has no
 // readable pool. An unknown transaction is fault.NotFound.
-func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
+func (d *driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	signature, err := solanago.SignatureFromBase58(hash)
 	if err != nil || signature.String() != hash {
 		if len(hash) > 100 {
@@ -64,7 +64,7 @@ type confirmedTx struct {
 
 // fetchTransaction reads a transaction and its block. It returns failover.ErrMissing when the node does
 // not know the transaction, and an *unreadable when the node cannot show what it did.
-func (d *Driver) fetchTransaction(ctx context.Context, e *endpoint, hash string) (confirmedTx, error) {
+func (d *driver) fetchTransaction(ctx context.Context, e *endpoint, hash string) (confirmedTx, error) {
 	var answer *struct {
 		Slot        uint64 `json:"slot"`
 		Transaction struct {
@@ -114,7 +114,7 @@ func (d *Driver) fetchTransaction(ctx context.Context, e *endpoint, hash string)
 
 // fetchListed reads a transaction that the node has listed. Behind one URL another backend may answer, which
 // does not have it yet.
-func (d *Driver) fetchListed(ctx context.Context, e *endpoint, hash string) (confirmedTx, error) {
+func (d *driver) fetchListed(ctx context.Context, e *endpoint, hash string) (confirmedTx, error) {
 	for try := 1; ; try++ {
 		tx, err := d.fetchTransaction(ctx, e, hash)
 		if !errors.Is(err, failover.ErrMissing) || try == triesOfBackends {

@@ -8,7 +8,7 @@ import (
 
 // transfers returns the transfers of enabled assets: one per account whose balance increased. The
 // amount is the increase, in base units. A failed transaction has none.
-func (d *Driver) transfers(tx executedTx) ([]chain.Transfer, error) {
+func (d *driver) transfers(tx executedTx) ([]chain.Transfer, error) {
 	if tx.meta.failed() {
 		return nil, nil
 	}
@@ -22,7 +22,7 @@ func (d *Driver) transfers(tx executedTx) ([]chain.Transfer, error) {
 }
 
 // nativeTransfers returns the transfers of SOL. It omits token accounts, whose coin is their rent.
-func (d *Driver) nativeTransfers(tx executedTx) []chain.Transfer {
+func (d *driver) nativeTransfers(tx executedTx) []chain.Transfer {
 	var transfers []chain.Transfer
 
 	tokenAccounts := tx.tokenAccounts()
@@ -48,7 +48,7 @@ func (d *Driver) nativeTransfers(tx executedTx) []chain.Transfer {
 }
 
 // tokenTransfers returns the transfers of enabled tokens.
-func (d *Driver) tokenTransfers(tx executedTx) ([]chain.Transfer, error) {
+func (d *driver) tokenTransfers(tx executedTx) ([]chain.Transfer, error) {
 	var transfers []chain.Transfer
 
 	before := map[int]tokenBalance{}

@@ -76,7 +76,7 @@ func (e *endpoint) executedOf(tx blockTx) (executedTx, error) {
 // checkOpened checks the token accounts that were opened at an address with coin: the node shows no token
 // balance before, although there was an account. The transaction before it must show none either, else the node
 // left out a balance and what arrived is unknown. That is an *unreadable.
-func (d *Driver) checkOpened(ctx context.Context, e *endpoint, tx executedTx) error {
+func (d *driver) checkOpened(ctx context.Context, e *endpoint, tx executedTx) error {
 	if tx.meta.failed() {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (d *Driver) checkOpened(ctx context.Context, e *endpoint, tx executedTx) er
 	return nil
 }
 
-func (d *Driver) enabled(balance tokenBalance) bool {
+func (d *driver) enabled(balance tokenBalance) bool {
 	key, err := solanago.PublicKeyFromBase58(balance.Mint)
 	_, enabled := d.mints[key]
 

@@ -68,7 +68,7 @@ func TestCloseOfAWrappedSum(t *testing.T) {
 	}
 
 	// Without an endpoint: the history of an account that is closed would be read.
-	if err := new(Driver).planClose(t.Context(), nil, &b); err != nil || b.rentRecipient != nil {
+	if err := new(driver).planClose(t.Context(), nil, &b); err != nil || b.rentRecipient != nil {
 		t.Errorf("the account is closed for %v, %v", b.rentRecipient, err)
 	}
 }

@@ -21,7 +21,7 @@ type address = common.Address
 
 // ParseAddress returns the base58check form of an address ("T" and 33 more characters). The 42 hexadecimal
 // digits of nodes, beginning with 41, are accepted. Anything else is fault.Invalid (address_invalid).
-func (d *Driver) ParseAddress(s string) (chain.Address, error) {
+func (d *driver) ParseAddress(s string) (chain.Address, error) {
 	a, err := parseAddress(s)
 	if err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func nodeHex(a address) string { return hex.EncodeToString(prefixedBytes(a)) }
 
 // DeriveAddress returns the address of a compressed secp256k1 public key: the last 20 bytes of the Keccak-256
 // of the uncompressed point, with the prefix 41. Another key is fault.Invalid (key_invalid).
-func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
+func (d *driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	if key.Curve != chain.Secp256k1 {
 		return "", fault.New(
 			fault.Invalid, "key_invalid", "a Tron address needs a secp256k1 key, not %s",
@@ -110,6 +110,6 @@ func (d *Driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 }
 
 // PaymentURI returns the bare address: Tron has no common payment URI.
-func (d *Driver) PaymentURI(to chain.Address, _ chain.Asset, _ chain.Amount) string {
+func (d *driver) PaymentURI(to chain.Address, _ chain.Asset, _ chain.Amount) string {
 	return string(to)
 }

@@ -33,7 +33,7 @@ const maxBalanceDistance = 100
 //   - fault.Unavailable (balance_unreadable): a transaction in between may change the balance in a way that
 //     is not read (staking, exchanges), until its block is solidified
 //   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number
-func (d *Driver) Balances(
+func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
 	holdings []chain.Holding,
@@ -122,7 +122,7 @@ type holding struct {
 
 // solidBalances returns the balances at the newest solidified block, and what the contracts answered that
 // have no balance to tell. It reads them again when that block changes meanwhile.
-func (d *Driver) solidBalances(
+func (d *driver) solidBalances(
 	ctx context.Context,
 	node *endpoint,
 	wanted []holding,
@@ -186,7 +186,7 @@ func (e *endpoint) balanceOf(ctx context.Context, s service, holding holding) (c
 
 // rollBalances returns the balances at a block from those at the solidified one. The blocks in between must
 // link the two. Those of holdings with a failure are 0.
-func (d *Driver) rollBalances(
+func (d *driver) rollBalances(
 	ctx context.Context,
 	node *endpoint,
 	solid, at chain.Ref,
@@ -247,7 +247,7 @@ func (d *Driver) rollBalances(
 }
 
 // blocksBetween returns the blocks above low up to high.
-func (d *Driver) blocksBetween(
+func (d *driver) blocksBetween(
 	ctx context.Context,
 	node *endpoint,
 	low, high chain.Ref,
@@ -368,7 +368,7 @@ func addressArgument(a address) []byte { return append(make([]byte, 12), a[:]...
 
 // checkToken compares a token's decimals with those of its contract. A difference is fault.Stopped
 // (token_mismatch).
-func (d *Driver) checkToken(ctx context.Context, node *endpoint, contract address, asset chain.Asset) error {
+func (d *driver) checkToken(ctx context.Context, node *endpoint, contract address, asset chain.Asset) error {
 	call, err := node.simulate(ctx, full, contract, contract, decimalsSelector[:])
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // the header's transaction root, and each transaction a receipt with the same result. Other answers are
 // fault.Unavailable. A header or transaction with fields that this package does not know is reported in
 // Unverified where it has another id or root without them.
-func (d *Driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
+func (d *driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "the range from %d to %d is empty", from, to)
 	}
@@ -59,7 +59,7 @@ type limitRequest struct {
 
 // readBlocks returns the blocks of a range of at most 100, up to the first that the node does not have or
 // that does not follow the one before it.
-func (d *Driver) readBlocks(ctx context.Context, node *endpoint, from, to uint64) ([]*scannedBlock, error) {
+func (d *driver) readBlocks(ctx context.Context, node *endpoint, from, to uint64) ([]*scannedBlock, error) {
 	var list struct {
 		Blocks []blockJSON `json:"block"`
 	}
@@ -136,7 +136,7 @@ func linkBlocks(
 
 // readTransactions adds to a block its transfers, spends and balance changes, from its transactions and
 // receipts.
-func (d *Driver) readTransactions(
+func (d *driver) readTransactions(
 	ctx context.Context,
 	node *endpoint,
 	block *blockJSON,

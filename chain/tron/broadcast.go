@@ -14,7 +14,7 @@ import (
 //   - fault.Invalid (chain:insufficient_funds): every node refuses it as unfunded
 //   - fault.Unavailable: any other refusal, also one that not all nodes share, which proves nothing: Status
 //     finds out
-func (d *Driver) Broadcast(ctx context.Context, signed chain.Signed) error {
+func (d *driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 	tx, raw, signer, err := decodeSigned(signed.Raw)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // With SubtractFee the amount is reduced by the expected burn. Where stake or allowance cover it, one sun
 // remains: no deduction at all would look like a forgotten one. If they are used up first, the network
 // refuses the transaction and it is rebuilt after its expiration.
-func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
+func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	payment, err := d.paymentOf(order)
 	if err != nil {
 		return chain.Unsigned{}, err
@@ -50,7 +50,7 @@ func (d *Driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 
 // build returns the unsigned transaction of a payment. A sender that does not hold amount and fee is
 // fault.State (insufficient_funds).
-func (d *Driver) build(
+func (d *driver) build(
 	order chain.Order,
 	payment paymentParams,
 	quote feeQuote,
@@ -174,7 +174,7 @@ func (q feeQuote) amountAfterFee(payment paymentParams) (chain.Amount, error) {
 
 // Assemble returns the signed transaction with its hash. The signature must be one over these bytes by the
 // one key, and the key that of Order.From. Otherwise it is fault.Invalid (signature_invalid).
-func (d *Driver) Assemble(
+func (d *driver) Assemble(
 	order chain.Order,
 	unsigned chain.Unsigned,
 	keys []chain.PublicKey,
@@ -231,7 +231,7 @@ func (d *Driver) Assemble(
 }
 
 // checkSigner returns the address of a key, which must be the sender of transaction and order.
-func (d *Driver) checkSigner(order chain.Order, tx *transaction, key chain.PublicKey) (chain.Address, error) {
+func (d *driver) checkSigner(order chain.Order, tx *transaction, key chain.PublicKey) (chain.Address, error) {
 	signer, err := d.DeriveAddress(key)
 	if err != nil {
 		return "", err

@@ -59,9 +59,18 @@ type Config struct {
 	Now func() time.Time
 }
 
-// New returns the driver of a configuration, without I/O: Driver.Check asks the nodes. A configuration that
+// New returns the driver of a configuration, without I/O: its Check asks the nodes. A configuration that
 // cannot work is fault.Invalid (config_invalid).
-func New(c Config) (*Driver, error) {
+func New(c Config) (chain.Driver, error) {
+	d, err := newDriver(c)
+	if err != nil {
+		return nil, err
+	}
+
+	return d, nil
+}
+
+func newDriver(c Config) (*driver, error) {
 	c = c.withDefaults()
 
 	genesis, err := c.check()
@@ -69,7 +78,7 @@ func New(c Config) (*Driver, error) {
 		return nil, err
 	}
 
-	d := &Driver{
+	d := &driver{
 		genesis:   genesis,
 		tokens:    map[address]chain.Asset{},
 		attempts:  c.Attempts,

@@ -55,7 +55,7 @@ func addressOf(t testing.TB, digits string) string {
 func toBase58(t testing.TB, raw []byte) string {
 	t.Helper()
 
-	d, err := tron.New(tron.Config{Network: tron.Nile, Nodes: []tron.Node{{URL: "http://127.0.0.1:1"}}})
+	d, err := tron.NewDriver(tron.Config{Network: tron.Nile, Nodes: []tron.Node{{URL: "http://127.0.0.1:1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func (c *chainWithToken) driver(t testing.TB, change ...func(*tron.Config)) *tro
 		f(&config)
 	}
 
-	d, err := tron.New(config)
+	d, err := tron.NewDriver(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func (c *chainWithToken) NewAddress(context.Context) (chain.Address, error) {
 		return "", err
 	}
 
-	d, err := tron.New(tron.Config{Network: c.network(), Nodes: []tron.Node{{URL: c.URL}}})
+	d, err := tron.NewDriver(tron.Config{Network: c.network(), Nodes: []tron.Node{{URL: c.URL}}})
 	if err != nil {
 		return "", err
 	}

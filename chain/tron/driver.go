@@ -10,8 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// Driver serves one Tron network. It is safe for concurrent use.
-type Driver struct {
+// driver serves one Tron network. It is safe for concurrent use.
+type driver struct {
 	network   chain.Network
 	genesis   string // the last 4 bytes of the genesis block's id, in hex
 	native    chain.Asset
@@ -38,10 +38,10 @@ var _ interface {
 	chain.Sender
 	chain.Sweeper
 	chain.Checker
-} = (*Driver)(nil)
+} = (*driver)(nil)
 
 // Network returns the network with the ids of its assets. The caller may keep and change it.
-func (d *Driver) Network() chain.Network {
+func (d *driver) Network() chain.Network {
 	network := d.network
 	network.Assets, network.Tiers = slices.Clone(network.Assets), slices.Clone(network.Tiers)
 
@@ -52,7 +52,7 @@ func (d *Driver) Network() chain.Network {
 //   - fault.Stopped (chain_id_mismatch): a node has another genesis block
 //   - fault.Stopped (token_mismatch): a token does not exist or has other decimals
 //   - fault.Unavailable: a node gives no answer
-func (d *Driver) Check(ctx context.Context) error {
+func (d *driver) Check(ctx context.Context) error {
 	for _, node := range d.nodes.Nodes {
 		if err := d.nodes.Check(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
@@ -74,7 +74,7 @@ func (d *Driver) Check(ctx context.Context) error {
 
 // timestamp returns the time of a new transaction in milliseconds since 1970, each time another one: equal
 // payments of the same time are then different transactions.
-func (d *Driver) timestamp() int64 {
+func (d *driver) timestamp() int64 {
 	for {
 		last := d.lastTimestamp.Load()
 
@@ -86,7 +86,7 @@ func (d *Driver) timestamp() int64 {
 }
 
 // verify checks that the endpoint has the network's genesis block.
-func (d *Driver) verify(ctx context.Context, node *endpoint) error {
+func (d *driver) verify(ctx context.Context, node *endpoint) error {
 	var genesis blockJSON
 
 	found, err := node.post(ctx, full, "getblockbynum", numRequest{0}, &genesis)
@@ -111,6 +111,6 @@ func (d *Driver) verify(ctx context.Context, node *endpoint) error {
 
 // ask runs f against one node after another until one answers, Config.Attempts times. Nodes below the height
 // minHeight are not asked.
-func (d *Driver) ask(ctx context.Context, minHeight uint64, f func(context.Context, *endpoint) error) error {
+func (d *driver) ask(ctx context.Context, minHeight uint64, f func(context.Context, *endpoint) error) error {
 	return d.nodes.Ask(ctx, d.attempts, minHeight, f)
 }

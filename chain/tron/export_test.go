@@ -11,3 +11,9 @@ func HeaderID(text []byte) (string, error) {
 
 	return id, err
 }
+
+// Driver is the driver with every ability.
+type Driver = driver
+
+// NewDriver returns it.
+func NewDriver(c Config) (*Driver, error) { return newDriver(c) }

@@ -124,7 +124,7 @@ type feeQuote struct {
 //   - fault.Invalid (destination_not_payable): the payee of TRX is a contract, which the network refuses
 //   - the same: the token's contract blacklists the payee, where the tokens would be lost, or refuses the
 //     transfer
-func (d *Driver) quote(ctx context.Context, node *endpoint, payment paymentParams) (feeQuote, error) {
+func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParams) (feeQuote, error) {
 	var (
 		quote       feeQuote
 		from, payee accountState
@@ -270,7 +270,7 @@ func (q feeQuote) fees(payment paymentParams) (expected, maxFee chain.Amount) {
 
 // EstimateFee returns one and a half of the order's fee without stake or allowance, rounded up, in sun. It
 // includes the activation of the destination's account.
-func (d *Driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
+func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	payment, err := d.paymentOf(order)
 	if err != nil {
 		return chain.Amount{}, err

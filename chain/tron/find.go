@@ -12,7 +12,7 @@ import (
 // Transaction returns a transaction of the pool or of a canonical block. It errors:
 //   - fault.Invalid (tx_hash_invalid): the text is no transaction hash
 //   - fault.NotFound (transaction_unknown): neither pool nor chain of any node has it
-func (d *Driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
+func (d *driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	id, err := parseTxID(hash)
 	if err != nil {
 		return chain.FoundTx{}, err

@@ -11,7 +11,7 @@ import (
 
 // Head returns the newest block and the newest solidified one. A node that is behind the highest tip seen is
 // passed over while another is not.
-func (d *Driver) Head(ctx context.Context) (chain.Head, error) {
+func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	var best chain.Head
 
 	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
@@ -86,7 +86,7 @@ func (e *endpoint) latest(ctx context.Context, s service) (chain.Ref, error) {
 // RefAt returns the canonical block at a height. It errors:
 //   - fault.NotFound (block_unknown): the height is above the tip
 //   - fault.Stopped (node_pruned): every node has pruned it
-func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
+func (d *driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	var ref chain.Ref
 
 	err := d.ask(ctx, height, func(ctx context.Context, node *endpoint) (err error) {
@@ -104,7 +104,7 @@ func (d *Driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 // errors:
 //   - fault.NotFound (block_unknown): a node has another block there
 //   - fault.Unavailable: fewer than two nodes answer, or have reached the height
-func (d *Driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
+func (d *driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
 	return d.nodes.Confirm(
 		ctx,
 		at.Height,

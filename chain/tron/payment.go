@@ -23,7 +23,7 @@ type paymentParams struct {
 //   - fault.Invalid (address_invalid, destination_not_payable, asset_not_enabled, amount_too_small,
 //     subtract_fee_invalid): the order can never be paid
 //   - fault.State (insufficient_funds): the amount is more TRX than there are
-func (d *Driver) paymentOf(order chain.Order) (paymentParams, error) {
+func (d *driver) paymentOf(order chain.Order) (paymentParams, error) {
 	if err := d.checkOrder(order); err != nil {
 		return paymentParams{}, err
 	}
@@ -69,7 +69,7 @@ func (d *Driver) paymentOf(order chain.Order) (paymentParams, error) {
 }
 
 // checkOrder returns fault.Unsupported for an order that Tron has no transactions for.
-func (d *Driver) checkOrder(order chain.Order) error {
+func (d *driver) checkOrder(order chain.Order) error {
 	switch {
 	case len(order.Outputs) != 1:
 		return fault.New(
@@ -93,7 +93,7 @@ func (d *Driver) checkOrder(order chain.Order) error {
 }
 
 // checkPayment returns an error for a payment that the network refuses or that would be lost.
-func (d *Driver) checkPayment(order chain.Order, payment paymentParams) error {
+func (d *driver) checkPayment(order chain.Order, payment paymentParams) error {
 	isNative := payment.asset.Kind == chain.Native
 	_, isToken := d.tokens[payment.payee]
 

@@ -96,7 +96,7 @@ func TestPublishedAnswersAreRead(t *testing.T) {
 		t.Errorf("%+v, %v", tx.tx, err)
 	}
 
-	nile, err := New(Config{Network: Nile, Nodes: []Node{{URL: "http://127.0.0.1:1"}}})
+	nile, err := newDriver(Config{Network: Nile, Nodes: []Node{{URL: "http://127.0.0.1:1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // TxDead is never answered: a node's word on a hash is no proof. That a transaction has expired is shown by
 // final blocks up to Signed.ValidTo without it: a block includes only transactions that expire after its
 // parent.
-func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
+func (d *driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
 	id, err := parseTxID(signed.TxHash)
 	if err != nil {
 		return chain.TxStatus{}, err
@@ -32,7 +32,7 @@ func (d *Driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 }
 
 // statusAt returns the state at one node. The head is read before the transaction.
-func (d *Driver) statusAt(ctx context.Context, node *endpoint, id [32]byte) (chain.TxStatus, error) {
+func (d *driver) statusAt(ctx context.Context, node *endpoint, id [32]byte) (chain.TxStatus, error) {
 	head, err := node.head(ctx)
 	if err != nil {
 		return chain.TxStatus{}, err
@@ -66,7 +66,7 @@ func (d *Driver) statusAt(ctx context.Context, node *endpoint, id [32]byte) (cha
 }
 
 // finalHeight returns the newest final height by the network's rule; ok is false while there is none.
-func (d *Driver) finalHeight(head chain.Head) (height uint64, ok bool) {
+func (d *driver) finalHeight(head chain.Head) (height uint64, ok bool) {
 	switch {
 	case d.network.Rule == chain.RuleFinalized:
 		return head.Final.Height, true

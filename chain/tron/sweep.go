@@ -19,7 +19,7 @@ import (
 // Other money at the address may be another deposit and is not used. A native release moves Amount less
 // Spent; a token release has Residue for its fee. Beside the errors of chain.Sweeper, an address that holds
 // less than its deposits is fault.State (funds_missing).
-func (d *Driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]chain.SweepStep, error) {
+func (d *driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]chain.SweepStep, error) {
 	if slices.Contains(release.Done, chain.StepSweep) {
 		return nil, nil
 	}
@@ -51,7 +51,7 @@ func (d *Driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]c
 }
 
 // planNative returns the steps of a native release.
-func (d *Driver) planNative(
+func (d *driver) planNative(
 	ctx context.Context,
 	node *endpoint,
 	release chain.SweepRequest,
@@ -104,7 +104,7 @@ func (d *Driver) planNative(
 }
 
 // planToken returns the steps of a token release.
-func (d *Driver) planToken(
+func (d *driver) planToken(
 	ctx context.Context,
 	node *endpoint,
 	release chain.SweepRequest,
@@ -160,7 +160,7 @@ func (d *Driver) planToken(
 
 // spendableTRX returns the sun that a token sweep may burn: the residue as far as the address holds it, or
 // after a top-up the whole balance.
-func (d *Driver) spendableTRX(
+func (d *driver) spendableTRX(
 	ctx context.Context,
 	node *endpoint,
 	release chain.SweepRequest,
@@ -179,7 +179,7 @@ func (d *Driver) spendableTRX(
 }
 
 // planStep returns a step with its expected and its largest fee.
-func (d *Driver) planStep(
+func (d *driver) planStep(
 	ctx context.Context,
 	node *endpoint,
 	release chain.SweepRequest,

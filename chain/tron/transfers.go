@@ -31,7 +31,7 @@ type balanceChange struct {
 // Index 0 is its own value, 1+k the k-th log of its receipt, 2^20+k its k-th internal transfer of TRX. The
 // return value of a token's transfer is ignored: USDT returns false on success. A failed transaction has no
 // transfers and burns its fee.
-func (d *Driver) transfersOf(
+func (d *driver) transfersOf(
 	node *endpoint,
 	tx blockTx,
 	info *infoJSON,
@@ -143,7 +143,7 @@ func (i *internalTx) transfer(
 }
 
 // tokenTransfer returns a log as the transfer of an enabled token; ok is false for other logs.
-func (d *Driver) tokenTransfer(
+func (d *driver) tokenTransfer(
 	log *logJSON,
 ) (from, to address, asset chain.Asset, amount chain.Amount, ok bool) {
 	contract, ok := logAddress(log.Address)
@@ -202,7 +202,7 @@ func addressWord(word []byte) (address, bool) {
 
 // pendingTransfers returns the expected transfers of a pending transaction: its own value, or the amount of a
 // token transfer. The index of the latter is right for tokens whose first log is the transfer.
-func (d *Driver) pendingTransfers(tx blockTx) []chain.Transfer {
+func (d *driver) pendingTransfers(tx blockTx) []chain.Transfer {
 	if tx.tx == nil {
 		return nil
 	}

@@ -81,7 +81,7 @@ func unhex(t testing.TB, s string) []byte {
 }
 
 // testDriver is a driver without a node.
-func testDriver(t testing.TB, change ...func(*Config)) *Driver {
+func testDriver(t testing.TB, change ...func(*Config)) *driver {
 	t.Helper()
 
 	c := Config{Network: Mainnet, Nodes: []Node{{URL: "http://127.0.0.1:1"}}}
@@ -89,7 +89,7 @@ func testDriver(t testing.TB, change ...func(*Config)) *Driver {
 		f(&c)
 	}
 
-	d, err := New(c)
+	d, err := newDriver(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,15 +28,35 @@ import (
 // timedDriver is a driver that tells how long reading blocks took: the node's work, its answer on
 // the wire, and its parsing.
 type timedDriver struct {
-	*bitcoin.Driver
+	bitcoinDriver
 	reading atomic.Int64 // nanoseconds
+}
+
+// bitcoinDriver is what the driver can do.
+type bitcoinDriver interface {
+	chain.Driver
+	chain.BlockScanner
+	chain.RefConfirmer
+	chain.Mempool
+	chain.Finder
+	chain.CoinReader
+	chain.Deriver
+	chain.URIBuilder
+	chain.FeeEstimator
+	chain.FeeChecker
+	chain.InputPricer
+	chain.Sender
+	chain.Batcher
+	chain.Sweeper
+	chain.Bumper
+	chain.Checker
 }
 
 func (d *timedDriver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	start := time.Now()
 	defer func() { d.reading.Add(int64(time.Since(start))) }()
 
-	return d.Driver.Blocks(ctx, from, to)
+	return d.bitcoinDriver.Blocks(ctx, from, to)
 }
 
 // follower is a service that follows a network with many watched addresses.
@@ -57,7 +77,7 @@ func newFollower(b *testing.B, url string, watched []chain.Address) *follower {
 		b.Fatal(err)
 	}
 
-	f := &follower{driver: &timedDriver{Driver: driver}}
+	f := &follower{driver: &timedDriver{bitcoinDriver: driver.(bitcoinDriver)}}
 	if f.store, err = sqlite.Open(filepath.Join(b.TempDir(), "payments.db")); err != nil {
 		b.Fatal(err)
 	}

@@ -138,7 +138,7 @@ func TestWrongNode(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := dead.Check(
+	if err := dead.(chain.Checker).Check(
 		t.Context(),
 	); !errors.Is(err, fault.Unavailable) || strings.Contains(err.Error(), secret) ||
 		!strings.Contains(err.Error(), "127.0.0.1:1") {
@@ -157,7 +157,7 @@ func TestWrongNode(t *testing.T) {
 	}
 
 	for what, ask := range map[string]func() error{
-		"Check": func() error { return other.Check(t.Context()) },
+		"Check": func() error { return other.(chain.Checker).Check(t.Context()) },
 		"Head":  func() error { _, err := other.Head(t.Context()); return err },
 	} {
 		if err := ask(); !errors.Is(err, fault.Stopped) || !strings.Contains(err.Error(), "4242") ||

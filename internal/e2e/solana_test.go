@@ -217,12 +217,15 @@ func (p *solanaPayer) freshAddress() chain.Address {
 // blocks.
 func TestSolana(t *testing.T) {
 	t.Run("Histories", func(t *testing.T) {
-		solanaScenario(t, func(c solana.Config) (payments.ChainDriver, error) { return solana.New(c) })
+		solanaScenario(t, solana.New)
 	})
 	t.Run("Blocks", func(t *testing.T) {
 		solanaScenario(
 			t,
-			func(c solana.Config) (payments.ChainDriver, error) { return solana.NewBlockDriver(c) },
+			func(c solana.Config) (payments.ChainDriver, error) {
+				c.WholeBlocks = true
+				return solana.New(c)
+			},
 		)
 	})
 }

@@ -17,8 +17,25 @@ import (
 
 // dusted is a driver that has something happen before a transaction is sent.
 type dusted struct {
-	*solana.Driver
+	solanaDriver
 	before atomic.Pointer[func(tx chain.Signed)]
+}
+
+// solanaDriver is what the driver can do.
+type solanaDriver interface {
+	chain.Driver
+	chain.AddressScanner
+	chain.AddressPoller
+	chain.RefConfirmer
+	chain.Finder
+	chain.Balancer
+	chain.Deriver
+	chain.TokenAccounter
+	chain.URIBuilder
+	chain.FeeEstimator
+	chain.Sender
+	chain.Sweeper
+	chain.Checker
 }
 
 func (d *dusted) Broadcast(ctx context.Context, tx chain.Signed) error {
@@ -26,7 +43,7 @@ func (d *dusted) Broadcast(ctx context.Context, tx chain.Signed) error {
 		(*f)(tx)
 	}
 
-	return d.Driver.Broadcast(ctx, tx)
+	return d.solanaDriver.Broadcast(ctx, tx)
 }
 
 // TestSolanaDust has a stranger pay the least there is to a deposit address while the sweep that
@@ -34,8 +51,12 @@ func (d *dusted) Broadcast(ctx context.Context, tx chain.Signed) error {
 // itself, and the records agree with the node to the base unit.
 func TestSolanaDust(t *testing.T) {
 	d := &dusted{}
-	shop := openSolanaShop(t, func(c solana.Config) (_ payments.ChainDriver, err error) {
-		d.Driver, err = solana.New(c)
+	shop := openSolanaShop(t, func(c solana.Config) (payments.ChainDriver, error) {
+		driver, err := solana.New(c)
+		if err == nil {
+			d.solanaDriver = driver.(solanaDriver)
+		}
+
 		return d, err
 	})
 

@@ -30,7 +30,7 @@ import (
 type tronStage struct {
 	*service
 	node   *testenv.TronNode
-	driver *tron.Driver
+	driver chain.Driver
 	token  abi.ABI
 	usdt   string
 	slug   string
@@ -587,7 +587,7 @@ func uneconomicOnTron(t *testing.T, s *tronStage) {
 
 	usdt, _ := s.driver.Network().Asset("USDT")
 
-	steps, err := s.driver.PlanSweep(t.Context(), chain.SweepRequest{
+	steps, err := s.driver.(chain.Sweeper).PlanSweep(t.Context(), chain.SweepRequest{
 		Asset:      usdt,
 		Deposit:    chain.Party{Address: to},
 		Master:     s.master,

@@ -35,7 +35,7 @@ func noError(t *testing.T, err error) {
 }
 
 // opened returns a function that makes a driver.
-func opened[D payments.ChainDriver](open func() (D, error)) func(t *testing.T) payments.ChainDriver {
+func opened(open func() (payments.ChainDriver, error)) func(t *testing.T) payments.ChainDriver {
 	return func(t *testing.T) payments.ChainDriver {
 		t.Helper()
 
@@ -65,7 +65,7 @@ func anvilNode(t *testing.T) realNode {
 	return realNode{
 		asset:  "ETH",
 		amount: milli(10),
-		driver: opened(func() (*evm.Driver, error) {
+		driver: opened(func() (payments.ChainDriver, error) {
 			return evm.New(evm.Config{Network: evm.Local(anvil.ChainID), RPC: anvil.URL})
 		}),
 		fund: func(t *testing.T, to chain.Address) {
@@ -112,7 +112,7 @@ func bitcoindNode(t *testing.T) realNode {
 	return realNode{
 		asset:  "BTC",
 		amount: chain.Units(100_000),
-		driver: opened(func() (*bitcoin.Driver, error) {
+		driver: opened(func() (payments.ChainDriver, error) {
 			return bitcoin.New(bitcoin.Config{Network: bitcoin.Regtest, RPC: node.URL})
 		}),
 		fund: func(t *testing.T, to chain.Address) {
@@ -144,14 +144,17 @@ func solanaByBlock(t *testing.T) realNode {
 
 	return solanaNode(
 		t,
-		func(c solana.Config) (payments.ChainDriver, error) { return solana.NewBlockDriver(c) },
+		func(c solana.Config) (payments.ChainDriver, error) {
+			c.WholeBlocks = true
+			return solana.New(c)
+		},
 	)
 }
 
 func solanaByAddress(t *testing.T) realNode {
 	t.Helper()
 
-	return solanaNode(t, func(c solana.Config) (payments.ChainDriver, error) { return solana.New(c) })
+	return solanaNode(t, solana.New)
 }
 
 func solanaNode(t *testing.T, dial func(solana.Config) (payments.ChainDriver, error)) realNode {
@@ -214,7 +217,7 @@ func tronNode(t *testing.T) realNode {
 	return realNode{
 		asset:  "TRX",
 		amount: chain.Units(10_000_000),
-		driver: opened(func() (*tron.Driver, error) {
+		driver: opened(func() (payments.ChainDriver, error) {
 			return tron.New(tron.Config{Network: network, Nodes: []tron.Node{{URL: node.URL}}})
 		}),
 		fund: func(t *testing.T, to chain.Address) {

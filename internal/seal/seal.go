@@ -25,7 +25,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"log/slog"
 	"slices"
 
 	"golang.org/x/crypto/chacha20poly1305"
@@ -211,8 +210,8 @@ func damaged(format string, args ...any) error {
 // authenticated joins header and context; the header's fixed size keeps them apart.
 func authenticated(header, context []byte) []byte { return slices.Concat(header, context) }
 
-// String names the ids of the keys, which say nothing about the keys.
-func (b Sealer) String() string {
+// Format writes the ids of the keys for every verb, which say nothing about the keys.
+func (b Sealer) Format(f fmt.State, _ rune) {
 	var ids []string
 
 	if b.ring != nil {
@@ -221,17 +220,5 @@ func (b Sealer) String() string {
 		}
 	}
 
-	return fmt.Sprintf("seal.Box%v", ids)
+	_, _ = fmt.Fprintf(f, "seal.Sealer%v", ids)
 }
-
-// GoString is String.
-func (b Sealer) GoString() string { return b.String() }
-
-// Format writes String for every verb, so that no verb reaches the fields.
-func (b Sealer) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(b.String())) }
-
-// LogValue is String.
-func (b Sealer) LogValue() slog.Value { return slog.StringValue(b.String()) }
-
-// MarshalText is String, for encoders that would otherwise look at the fields.
-func (b Sealer) MarshalText() ([]byte, error) { return []byte(b.String()), nil }

@@ -259,7 +259,7 @@ func TestSealerNeverShowsAKey(t *testing.T) {
 		}
 	}
 
-	if !strings.Contains(out.String(), "seal.Box[") {
+	if !strings.Contains(out.String(), "seal.Sealer[") {
 		t.Fatalf("the sealer does not name itself:\n%s", out.String())
 	}
 

@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient/simulated"
 	"github.com/ethereum/go-ethereum/params"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
@@ -105,7 +106,7 @@ func TestGethBlocksVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	blocks, err := driver.Blocks(t.Context(), 0, uint64(len(counts)))
+	blocks, err := driver.(chain.BlockScanner).Blocks(t.Context(), 0, uint64(len(counts)))
 	if err != nil || len(blocks) != len(counts)+1 {
 		t.Fatalf("%d blocks, %v", len(blocks), err)
 	}

@@ -2,24 +2,11 @@ package redis
 
 import (
 	"fmt"
-	"log/slog"
 
 	"github.com/seed-8ee7f392/payments/internal/redact"
 )
 
 // This file prints values that hold secrets without them.
 
-// String returns the name of the type, without secrets.
-func (s *Shared) String() string { return redact.Text("redis.Shared") }
-
-// GoString is String.
-func (s *Shared) GoString() string { return s.String() }
-
-// Format writes String for every verb.
-func (s *Shared) Format(state fmt.State, _ rune) { redact.Format(state, s.String()) }
-
-// LogValue is String.
-func (s *Shared) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// MarshalText is String, for encoders that would look at the fields.
-func (s *Shared) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+// Format writes the name of the type, without secrets, for every verb.
+func (s *Shared) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("redis.Shared")) }
