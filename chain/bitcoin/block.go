@@ -125,7 +125,7 @@ func (d *driver) checkSchedule(
 
 // periodHeader returns the header that begins the period of periodStart, with the work of its target; nil where
 // there is none.
-func (d *Driver) periodHeader(ctx context.Context, node *endpoint, height uint64) (*wire.BlockHeader, error) {
+func (d *driver) periodHeader(ctx context.Context, node *endpoint, height uint64) (*wire.BlockHeader, error) {
 	start, ok := periodStart(d.params, height)
 	if !ok {
 		return nil, nil

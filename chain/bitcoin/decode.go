@@ -11,12 +11,12 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var _ chain.Decoder = (*Driver)(nil)
+var _ chain.Decoder = (*driver)(nil)
 
 // Decode implements chain.Decoder. MaxFee is the fee: what the inputs hold beyond the outputs. Each digest commits
 // to the amount of its own input at least, and a previous transaction in the packet must have the output that its
 // input spends. A packet with fields that Build does not write is refused.
-func (d *Driver) Decode(raw []byte) (chain.Decoded, error) {
+func (d *driver) Decode(raw []byte) (chain.Decoded, error) {
 	decoded, err := d.decodePSBT(raw)
 	if err != nil {
 		return chain.Decoded{}, fault.Wrap(
@@ -27,7 +27,7 @@ func (d *Driver) Decode(raw []byte) (chain.Decoded, error) {
 	return decoded, nil
 }
 
-func (d *Driver) decodePSBT(raw []byte) (chain.Decoded, error) {
+func (d *driver) decodePSBT(raw []byte) (chain.Decoded, error) {
 	packet, err := parseBuiltPSBT(raw)
 	if err != nil {
 		return chain.Decoded{}, err
@@ -143,7 +143,7 @@ func hasOutput(previous *wire.MsgTx, in *wire.TxIn, output *wire.TxOut) bool {
 }
 
 // decodeOutputs returns what outputs pay. Each must have an amount, and a script that has an address.
-func (d *Driver) decodeOutputs(list []*wire.TxOut) ([]chain.Output, error) {
+func (d *driver) decodeOutputs(list []*wire.TxOut) ([]chain.Output, error) {
 	var outputs []chain.Output
 
 	for _, output := range list {

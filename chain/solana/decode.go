@@ -12,13 +12,13 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var _ chain.Decoder = (*Driver)(nil)
+var _ chain.Decoder = (*driver)(nil)
 
 // Decode implements chain.Decoder. It decodes the instructions that Build writes and no others. The owner of a
 // token account is beside the message and must derive that account. MaxFee leaves out rent, which the bytes do
 // not bound: only accounts that the transaction pays are opened. A closed account's rent, and nothing
 // else, goes to whoever the bytes name.
-func (d *Driver) Decode(raw []byte) (chain.Decoded, error) {
+func (d *driver) Decode(raw []byte) (chain.Decoded, error) {
 	decoded, err := d.decodeRaw(raw)
 	if err != nil {
 		return chain.Decoded{}, fault.Wrap(
@@ -29,7 +29,7 @@ func (d *Driver) Decode(raw []byte) (chain.Decoded, error) {
 	return decoded, nil
 }
 
-func (d *Driver) decodeRaw(raw []byte) (chain.Decoded, error) {
+func (d *driver) decodeRaw(raw []byte) (chain.Decoded, error) {
 	var unsigned unsignedTx
 	if err := json.Unmarshal(raw, &unsigned); err != nil {
 		return chain.Decoded{}, err
@@ -64,7 +64,7 @@ func (d *Driver) decodeRaw(raw []byte) (chain.Decoded, error) {
 
 // messageDecoder decodes the instructions of a message in their order.
 type messageDecoder struct {
-	driver        *Driver
+	driver        *driver
 	message       solanago.Message
 	payer, sender solanago.PublicKey
 
@@ -79,7 +79,7 @@ type messageDecoder struct {
 
 // newMessageDecoder returns the decoder of a legacy message that its sender signs, and perhaps a fee payer
 // before it.
-func (d *Driver) newMessageDecoder(unsigned unsignedTx) (*messageDecoder, error) {
+func (d *driver) newMessageDecoder(unsigned unsignedTx) (*messageDecoder, error) {
 	m := &messageDecoder{driver: d}
 	if err := m.message.UnmarshalBase64(encodeBase64(unsigned.Message)); err != nil {
 		return nil, err

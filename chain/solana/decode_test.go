@@ -22,7 +22,7 @@ var (
 )
 
 // decodeDriver returns a driver with USDC (SPL Token), wrapped coin, and a token of Token-2022.
-func decodeDriver(t testing.TB) *Driver {
+func decodeDriver(t testing.TB) *driver {
 	t.Helper()
 
 	fees := chain.Address("So11111111111111111111111111111111111111114")
@@ -40,7 +40,7 @@ func decodeDriver(t testing.TB) *Driver {
 		t.Fatal(err)
 	}
 
-	return d
+	return d.(*driver)
 }
 
 // decodeCase is a transaction of the builder, whose instructions a test may change.
@@ -51,7 +51,7 @@ type decodeCase struct {
 }
 
 // paying returns a case that pays 700 base units of an asset, as Build does after it read the network.
-func paying(t testing.TB, d *Driver, symbol string, create bool) *decodeCase {
+func paying(t testing.TB, d *driver, symbol string, create bool) *decodeCase {
 	t.Helper()
 
 	asset, _ := d.network.Asset(symbol)

@@ -8,12 +8,12 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var _ chain.Decoder = (*Driver)(nil)
+var _ chain.Decoder = (*driver)(nil)
 
 // Decode implements chain.Decoder. It decodes transfers of TRX and calls of transfer(address,uint256) of an enabled
 // token. MaxFee is the fee limit of a call; it leaves out bandwidth and the activation of an account, which the
 // bytes do not bound.
-func (d *Driver) Decode(raw []byte) (chain.Decoded, error) {
+func (d *driver) Decode(raw []byte) (chain.Decoded, error) {
 	decoded, err := d.decodeRaw(raw)
 	if err != nil {
 		return chain.Decoded{}, fault.Wrap(
@@ -24,7 +24,7 @@ func (d *Driver) Decode(raw []byte) (chain.Decoded, error) {
 	return decoded, nil
 }
 
-func (d *Driver) decodeRaw(raw []byte) (chain.Decoded, error) {
+func (d *driver) decodeRaw(raw []byte) (chain.Decoded, error) {
 	tx, ok := decodeTransaction(raw)
 	if !ok {
 		return chain.Decoded{}, errors.New("it is no transfer or call")
@@ -54,7 +54,7 @@ func (d *Driver) decodeRaw(raw []byte) (chain.Decoded, error) {
 }
 
 // decodeOutput returns what a transaction pays.
-func (d *Driver) decodeOutput(tx *transaction) (chain.Output, error) {
+func (d *driver) decodeOutput(tx *transaction) (chain.Output, error) {
 	if tx.kind == transferContract {
 		return chain.Output{
 			To:      canonical(tx.to),

@@ -112,7 +112,7 @@ func (t *transaction) value() []byte {
 }
 
 // tokenDriver returns a driver with one enabled token.
-func tokenDriver(t testing.TB, contract string) *Driver {
+func tokenDriver(t testing.TB, contract string) *driver {
 	t.Helper()
 
 	return testDriver(t, func(c *Config) {
