@@ -19,14 +19,16 @@ type Backends struct {
 // TestBackend tests a backend against the guarantees of kv.Backend, and then TestStore on the store that
 // kv.Open makes of it:
 //
-//   - Values: what is put is got, replaced and deleted, up to the sizes that the store needs.
-//   - Order: scans in both directions, between all bounds, with the transaction's own writes.
-//   - Rollback: nothing remains of a closure that fails or panics.
+//   - Values: what is put is got, replaced and deleted, up to the sizes that the store needs. The last write of
+//     a key counts, and what Get returned stays as it is.
+//   - Order: scans in both directions, between all bounds, of many keys, with the transaction's own writes.
+//   - Rollback: nothing remains of a closure that fails or panics, or of an Update that answers an error.
 //   - Isolation: a View is a snapshot, also inside an Update.
-//   - Conflict: goroutines that read and write the same keys end as if they had run in turns.
-//   - Reopen, Crash: what was committed is there after Close, and after the process was killed.
+//   - Conflict: goroutines that read, put and delete the same keys end as if they had run in turns.
+//   - Reopen, Crash: what was committed is there after Close, and after the process was killed, and no part of
+//     what was not. A machine that loses its power is not tested: what the engine syncs is its own option.
 //
-// Crash starts the test binary again with -test.run for this test, and kills it.
+// Crash starts the test binary again with -test.run for this test, and kills it, five times.
 func TestBackend(t *testing.T, backends Backends) {
 	if backendtest.Child(t, backends.Open) {
 		return

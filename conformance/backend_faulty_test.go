@@ -130,7 +130,9 @@ func (w writes) Delete(key []byte) error {
 }
 
 func wrongPut(put func(w writes, key, value []byte) error) func(*model) kv.Backend {
-	return wrongWrites(func(w kv.Writer) kv.Writer { return writes{Writer: w, own: map[string][]byte{}, put: put} })
+	return wrongWrites(
+		func(w kv.Writer) kv.Writer { return writes{Writer: w, own: map[string][]byte{}, put: put} },
+	)
 }
 
 func wrongDelete(remove func(w writes, key []byte) error) func(*model) kv.Backend {
@@ -193,7 +195,10 @@ func (r live) Get(key []byte) (value []byte, err error) {
 }
 
 func (r live) Scan(from, to []byte, descending bool, visit func(key, value []byte) bool) error {
-	return r.m.View(context.Background(), func(r kv.Reader) error { return r.Scan(from, to, descending, visit) })
+	return r.m.View(
+		context.Background(),
+		func(r kv.Reader) error { return r.Scan(from, to, descending, visit) },
+	)
 }
 
 // locked runs Updates with a lock that some ends leave behind.
@@ -202,8 +207,9 @@ func locked(keep func(err error, panicked bool) bool) func(*model) kv.Backend {
 		lock := make(chan struct{}, 1)
 
 		b.update = func(ctx context.Context, f func(kv.Writer) error) (err error) {
-			lock <- struct{}{}
 			panicked := true
+
+			lock <- struct{}{}
 
 			defer func() {
 				if !keep(err, panicked) {
@@ -220,7 +226,9 @@ func locked(keep func(err error, panicked bool) bool) func(*model) kv.Backend {
 }
 
 // exclusive runs Views and Updates one after the other, where they take the lock.
-func exclusive(inUpdate func(lock chan struct{}, f func(kv.Writer) error) func(kv.Writer) error) func(*model) kv.Backend {
+func exclusive(
+	inUpdate func(lock chan struct{}, f func(kv.Writer) error) func(kv.Writer) error,
+) func(*model) kv.Backend {
 	return wrongCalls(func(b *faultyBackend, m *model) {
 		lock := make(chan struct{}, 1)
 

@@ -165,7 +165,11 @@ func (m *model) commit(tx *modelTx) error {
 	return nil
 }
 
-var errModelConflict = fault.New(fault.Conflict, "write_conflict", "another transaction changed what this one got")
+var errModelConflict = fault.New(
+	fault.Conflict,
+	"write_conflict",
+	"another transaction changed what this one got",
+)
 
 // conflicts reports whether a key that the transaction got was changed since it began.
 func (m *model) conflicts(tx *modelTx) bool {

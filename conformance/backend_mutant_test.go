@@ -47,13 +47,16 @@ var backendMutants = map[string]backendMutant{
 
 		return w.Writer.Delete(key)
 	})},
-	"a transaction of 5,000 keys is too large": {"Values/Sizes", wrongPut(func(w writes, key, value []byte) error {
-		if len(w.own) >= 5000 {
-			return errTooLarge
-		}
+	"a transaction of 5,000 keys is too large": {
+		"Values/Sizes",
+		wrongPut(func(w writes, key, value []byte) error {
+			if len(w.own) >= 5000 {
+				return errTooLarge
+			}
 
-		return w.Writer.Put(key, value)
-	})},
+			return w.Writer.Put(key, value)
+		}),
+	},
 	"a transaction of 4 MiB is too large": {"Values/Sizes", wrongPut(func(w writes, key, value []byte) error {
 		size := len(value)
 		for _, other := range w.own {
@@ -141,7 +144,10 @@ var backendMutants = map[string]backendMutant{
 	"a failed closure leaves its lock behind": {
 		"Rollback/Error", locked(func(err error, _ bool) bool { return err != nil }),
 	},
-	"a panic leaves its lock behind": {"Rollback/Panic", locked(func(_ error, panicked bool) bool { return panicked })},
+	"a panic leaves its lock behind": {
+		"Rollback/Panic",
+		locked(func(_ error, panicked bool) bool { return panicked }),
+	},
 	"a panic is an error": {"Rollback/Panic", wrongCalls(func(b *faultyBackend, m *model) {
 		b.update = func(ctx context.Context, f func(kv.Writer) error) (err error) {
 			defer func() {
@@ -162,11 +168,14 @@ var backendMutants = map[string]backendMutant{
 			return m.Update(ctx, f)
 		}
 	})},
-	"a context that ends is told after the commit": {"Rollback/Context", wrongCalls(func(b *faultyBackend, m *model) {
-		b.update = func(ctx context.Context, f func(kv.Writer) error) error {
-			return errors.Join(m.Update(ctx, f), ctx.Err())
-		}
-	})},
+	"a context that ends is told after the commit": {
+		"Rollback/Context",
+		wrongCalls(func(b *faultyBackend, m *model) {
+			b.update = func(ctx context.Context, f func(kv.Writer) error) error {
+				return errors.Join(m.Update(ctx, f), ctx.Err())
+			}
+		}),
+	},
 	"a View sees later commits": {"Isolation/Snapshot", wrongCalls(func(b *faultyBackend, m *model) {
 		b.view = func(_ context.Context, f func(kv.Reader) error) error { return f(live{m}) }
 	})},
@@ -178,6 +187,7 @@ var backendMutants = map[string]backendMutant{
 				}
 
 				lock <- struct{}{}
+
 				<-lock
 
 				return nil
@@ -210,21 +220,32 @@ var backendMutants = map[string]backendMutant{
 			return err
 		}
 	})},
-	"a closure that conflicts runs again inside": {"Conflict/Counter", wrongCalls(func(b *faultyBackend, m *model) {
-		b.update = func(ctx context.Context, f func(kv.Writer) error) (err error) {
-			for range 5 {
-				if err = m.Update(ctx, f); !errors.Is(err, fault.Conflict) {
-					break
+	"a closure that conflicts runs again inside": {
+		"Conflict/Counter",
+		wrongCalls(func(b *faultyBackend, m *model) {
+			b.update = func(ctx context.Context, f func(kv.Writer) error) (err error) {
+				for range 5 {
+					if err = m.Update(ctx, f); !errors.Is(err, fault.Conflict) {
+						break
+					}
 				}
-			}
 
-			return err
-		}
-	})},
-	"what conflicts is committed":    {"Conflict/Counter", wrongCommit(func(f *modelFaults) { f.commitsConflict = true })},
-	"absent keys are not compared":   {"Conflict/Absent", wrongCommit(func(f *modelFaults) { f.ignoresAbsent = true })},
-	"deletes are not compared":       {"Conflict/Delete", wrongCommit(func(f *modelFaults) { f.ignoresDeletes = true })},
-	"only written keys are compared": {"Conflict/WriteSkew", wrongCommit(func(f *modelFaults) { f.ignoresReads = true })},
+				return err
+			}
+		}),
+	},
+	"what conflicts is committed": {
+		"Conflict/Counter", wrongCommit(func(f *modelFaults) { f.commitsConflict = true }),
+	},
+	"absent keys are not compared": {
+		"Conflict/Absent", wrongCommit(func(f *modelFaults) { f.ignoresAbsent = true }),
+	},
+	"deletes are not compared": {
+		"Conflict/Delete", wrongCommit(func(f *modelFaults) { f.ignoresDeletes = true }),
+	},
+	"only written keys are compared": {
+		"Conflict/WriteSkew", wrongCommit(func(f *modelFaults) { f.ignoresReads = true }),
+	},
 	"a reopened backend is empty": {"Reopen", func(m *model) kv.Backend {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -233,6 +254,10 @@ var backendMutants = map[string]backendMutant{
 
 		return m
 	}},
-	"a commit is in two parts":         {"Crash", wrongCommit(func(f *modelFaults) { f.tearsLog = true })},
-	"a commit is durable after a time": {"Crash", wrongCommit(func(f *modelFaults) { f.delaysLog = true })},
+	"a commit is in two parts": {
+		"Crash", wrongCommit(func(f *modelFaults) { f.tearsLog = true }),
+	},
+	"a commit is durable after a time": {
+		"Crash", wrongCommit(func(f *modelFaults) { f.delaysLog = true }),
+	},
 }

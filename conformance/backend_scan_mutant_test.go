@@ -47,7 +47,12 @@ var scanMutants = map[string]backendMutant{
 	)},
 	"a descending scan does not stop": {"Order/Stop", wrongScan(
 		func(r kv.Reader, from, to []byte, descending bool, visit func(key, value []byte) bool) error {
-			return r.Scan(from, to, descending, func(key, value []byte) bool { return visit(key, value) || descending })
+			return r.Scan(
+				from,
+				to,
+				descending,
+				func(key, value []byte) bool { return visit(key, value) || descending },
+			)
 		},
 	)},
 	"a scan ends after 1,000 keys": {"Order/Long", wrongScan(

@@ -3,6 +3,7 @@
 //   - TestDriver for chain.Driver and the optional interfaces beside it
 //   - TestSigner for chain.Signer
 //   - TestStore for store.Store, with BenchmarkStore and BenchmarkCreate
+//   - TestBackend for kv.Backend, and for the store that store/kv makes of it
 //   - TestLimiter for store.Limiter
 //   - TestWaker for store.Waker
 //

@@ -1,7 +1,7 @@
 // Package kv is a whole store over any ordered key-value engine.
 //
-// An engine that keeps keys in the order of their bytes and runs serializable transactions needs a Backend,
-// which has seven methods; Open makes a store.Store of it. Records, unique and ordered indexes, versions,
+// An engine that keeps keys in the order of their bytes and commits transactions needs a Backend, which has
+// seven methods; Open makes a store.Store of it. Records, unique and ordered indexes, versions,
 // counters, leases, pruning and lists are written here once: a table for each record (the var blocks of
 // account.go, invoice.go …) names its key and its indexes, and the methods below it read and write them.
 //
@@ -19,18 +19,21 @@ import "context"
 type Backend interface {
 	// View calls f once with a snapshot: what was committed when View was called, whatever commits
 	// meanwhile. It does not wait for an Update that is running, and may be called inside one: then it sees
-	// nothing of it. It returns f's error as it is.
+	// nothing of it. It returns f's error, as it is or wrapped.
 	View(ctx context.Context, f func(Reader) error) error
 	// Update calls f once in a transaction that sees what was committed, and its own writes.
 	//
 	//   - f returns nil: everything is committed, durably where the engine is durable, or nothing is.
-	//   - f returns an error: nothing remains, and that error is returned as it is.
+	//   - f returns an error: nothing remains, and that error is returned, as it is or wrapped.
 	//   - f panics: nothing remains, and the panic goes on.
 	//
-	// Transactions are serializable: their result is that of running one after the other. When another
-	// transaction changed a key that this one got, found absent or scanned, Update waits for that one
-	// first or returns fault.Conflict with nothing of f committed. While it waits to begin, the end of
-	// the context may end it with the context's error.
+	// Transactions that get the same keys run as if one after the other. When another transaction put or
+	// deleted a key that this one got, or found absent, Update waits for that one first or returns
+	// fault.Conflict with nothing of f committed. Keys that a scan alone visited need no comparison, nor
+	// do ranges: the store gets every row that it decides by.
+	//
+	// While Update waits to begin, the end of the context may end it with the context's error. Later the
+	// context changes nothing: an error of Update always means that nothing was committed.
 	Update(ctx context.Context, f func(Writer) error) error
 	// Close frees what the backend holds. The store calls it once, when no View and no Update runs.
 	Close() error
@@ -38,8 +41,8 @@ type Backend interface {
 
 // Reader reads inside View or Update. It is used by one goroutine.
 type Reader interface {
-	// Get returns the value of a key, or nil when there is none. The store changes nothing in it, and
-	// reads it only until the transaction ends.
+	// Get returns the value of a key, or nil when there is none. The slice stays as it is until the transaction
+	// ends, whatever is read and written meanwhile; the store changes nothing in it, and reads it no longer.
 	Get(key []byte) ([]byte, error)
 	// Scan calls visit for each key at or above from and below to, in ascending order or in descending,
 	// until visit returns false. Neither bound is nil. The store keeps no key or value longer than
@@ -50,8 +53,10 @@ type Reader interface {
 // Writer reads and writes inside Update. Its reads see its writes.
 type Writer interface {
 	Reader
-	// Put sets the value of a key. Keys have at most 8 KiB; neither is empty. The store never changes
-	// either slice afterwards, so that the backend may keep them.
+	// Put sets the value of a key. Keys have at most 8 KiB and values 1 MiB; neither is empty. The store never
+	// changes either slice afterwards, so that the backend may keep them.
+	//
+	// One transaction has to hold 10,000 puts, and 8 MiB. Of the writes of one key the last counts.
 	Put(key, value []byte) error
 	// Delete removes a key; an absent one is no error.
 	Delete(key []byte) error

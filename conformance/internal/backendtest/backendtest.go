@@ -63,6 +63,7 @@ func finishes(t *testing.T, test func()) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done) // also after t.Fatal
+
 		test()
 	}()
 
@@ -180,7 +181,7 @@ func scan(r kv.Reader, from, to string, descending bool) (keys []string, err err
 
 	err = r.Scan([]byte(from), []byte(to), descending, func(key, value []byte) bool {
 		if string(value) != "v"+string(key) {
-			wrong = fmt.Errorf("Scan passes the value %.40q with the key %q, want %q", value, key, "v"+string(key))
+			wrong = fmt.Errorf("the value %.40q comes with the key %q, want %q", value, key, "v"+string(key))
 		}
 
 		keys = append(keys, string(key))

@@ -42,7 +42,10 @@ func concurrently(t *testing.T, b kv.Backend, f func(n int, w kv.Writer) error) 
 				switch {
 				case runs > 1 || runs == 0 && err == nil:
 					failed.Do(func() {
-						t.Errorf("Update called its closure %d times: it calls it once, the store runs it again", runs)
+						t.Errorf(
+							"Update called its closure %d times: it calls it once, the store runs it again",
+							runs,
+						)
 					})
 
 					return
@@ -50,7 +53,10 @@ func concurrently(t *testing.T, b kv.Backend, f func(n int, w kv.Writer) error) 
 					return
 				case !errors.Is(err, fault.Conflict):
 					failed.Do(func() {
-						t.Errorf("Update answered %v: transactions in conflict wait, or are fault.Conflict", err)
+						t.Errorf(
+							"Update answered %v: transactions in conflict wait, or are fault.Conflict",
+							err,
+						)
 					})
 
 					return

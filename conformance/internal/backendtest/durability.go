@@ -158,7 +158,8 @@ func expectWhole(t *testing.T, open Open, dir string, last int) bool {
 		if len(found) != 0 && len(found) != len(crashParts) {
 			t.Errorf(
 				"of a transaction of %d keys a killed process left only %q: all are committed at once, or none",
-				len(crashParts), found,
+				len(crashParts),
+				found,
 			)
 		}
 	}

@@ -113,7 +113,13 @@ func difference(got, want []string) string {
 
 	for _, key := range want {
 		if !slices.Contains(got, key) {
-			return fmt.Sprintf("does not visit %q, the %d. of %d keys (%s)", key, slices.Index(want, key)+1, len(want), rule)
+			return fmt.Sprintf(
+				"does not visit %q, the %d. of %d keys (%s)",
+				key,
+				slices.Index(want, key)+1,
+				len(want),
+				rule,
+			)
 		}
 	}
 
@@ -174,7 +180,10 @@ func testLong(t *testing.T, b kv.Backend) {
 		return errors.Join(putEvery(w, 1), expectScans(w, keys, []string{"long/", "long0"}))
 	})
 
-	if err := view(b, func(r kv.Reader) error { return expectScans(r, keys, []string{"long/", "long0"}) }); err != nil {
+	if err := view(
+		b,
+		func(r kv.Reader) error { return expectScans(r, keys, []string{"long/", "long0"}) },
+	); err != nil {
 		t.Error(err)
 	}
 }
@@ -215,7 +224,10 @@ func testOwnWrites(t *testing.T, b kv.Backend) {
 		return nil
 	})
 
-	if err := view(b, func(r kv.Reader) error { return expectScans(r, keys, []string{"a", "z"}) }); err != nil {
+	if err := view(
+		b,
+		func(r kv.Reader) error { return expectScans(r, keys, []string{"a", "z"}) },
+	); err != nil {
 		t.Errorf("after the commit: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ func testValues(t *testing.T, b kv.Backend) {
 		}
 
 		if err := w.Delete([]byte("absent")); err != nil {
-			return fmt.Errorf("Delete of a key without a value is no error: %w", err)
+			return fmt.Errorf("deleting a key without a value is no error: %w", err)
 		}
 
 		return nil
@@ -44,6 +44,7 @@ const (
 // testSizes puts the longest key, the longest value, many keys in one transaction, and many bytes.
 func testSizes(t *testing.T, b kv.Backend) {
 	key, value := strings.Repeat("k", longestKey), strings.Repeat("v", longestValue)
+
 	putMany(t, b, "a key of 8 KiB and a value of 1 MiB", 1, func(int) (string, string) { return key, value })
 	expect(t, b, key, value)
 
@@ -128,6 +129,7 @@ func testGot(t *testing.T, b kv.Backend) {
 		}
 
 		_, err = keepGot(w, "e", "d", "b", "a")
+
 		check(t)
 
 		return err
@@ -140,6 +142,7 @@ func testGot(t *testing.T, b kv.Backend) {
 		}
 
 		_, err = keepGot(r, "e", "d", "b", "a")
+
 		check(t)
 
 		return err

@@ -120,7 +120,12 @@ var invoiceKinds = []recordKind{
 		},
 		read: func(ctx context.Context, tx store.Tx, d *invoice.DustTransfer) (invoice.DustTransfer, error) {
 			all, err := tx.DustByHash(ctx, d.Network, []string{d.TxHash})
-			return findRecord(all, err, func(x invoice.DustTransfer) bool { return x.TransferKey() == d.TransferKey() })
+
+			return findRecord(
+				all,
+				err,
+				func(x invoice.DustTransfer) bool { return x.TransferKey() == d.TransferKey() },
+			)
 		},
 	},
 	kindOf[invoice.DepositAddress]{
