@@ -207,7 +207,8 @@ func TestPeriodThatDecidesATarget(t *testing.T) {
 		{&chaincfg.TestNet4Params, 1, 0, true},
 		{&chaincfg.RegressionNetParams, 4032, 0, false},
 	} {
-		if start, ok := bitcoin.PeriodStart(test.params, test.height); ok != test.ok || ok && start != test.start {
+		start, ok := bitcoin.PeriodStart(test.params, test.height)
+		if ok != test.ok || ok && start != test.start {
 			t.Errorf("block %d of %s: from %d, %v", test.height, test.params.Name, start, ok)
 		}
 	}

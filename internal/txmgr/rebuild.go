@@ -17,8 +17,16 @@ import (
 
 // rebuild signs a payout whose attempts died with their parents anew, and broadcasts it. done is false where it
 // cannot be built again: nothing that excludes the dead attempts is left to spend, or its time is over.
-func (d *walletWorker) rebuild(ctx context.Context, t wallet.Transaction, proof death) (done bool, err error) {
-	if t.Kind != wallet.Payout || !proof.inherited || d.hasNonces() || len(t.Attempts) >= maxAttempts || t.Stale(d.now()) {
+func (d *walletWorker) rebuild(
+	ctx context.Context,
+	t wallet.Transaction,
+	proof death,
+) (done bool, err error) {
+	if t.Kind != wallet.Payout || !proof.inherited || d.hasNonces() {
+		return false, nil
+	}
+
+	if len(t.Attempts) >= maxAttempts || t.Stale(d.now()) {
 		return false, nil
 	}
 
