@@ -229,7 +229,8 @@ func TestPublishedRetargets(t *testing.T) {
 	} {
 		problem := func(bits uint32) string {
 			return bitcoin.ScheduleProblem(
-				&chaincfg.MainNetParams, v.height, at(bits, v.last+600), at(v.bits, v.last), at(v.bits, v.first),
+				&chaincfg.MainNetParams, v.height,
+				at(bits, v.last+600), at(v.bits, v.last), at(v.bits, v.first),
 			)
 		}
 

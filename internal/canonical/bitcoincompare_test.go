@@ -181,8 +181,8 @@ func (r *bitcoinRun) comparePlace(p place, l *outputLedger) {
 		}
 	}
 
-	if want, got := fmt.Sprint(l.arrived[p.address]), fmt.Sprint(shown); len(l.arrived[p.address])+len(shown) > 0 &&
-		want != got {
+	arrived := l.arrived[p.address]
+	if want, got := fmt.Sprint(arrived), fmt.Sprint(shown); len(arrived)+len(shown) > 0 && want != got {
 		r.differ("%s: the chain has\n%s\nthe API shows\n%s", p.address, want, got)
 	}
 }

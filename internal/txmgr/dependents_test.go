@@ -124,7 +124,10 @@ func TestPayoutDiesWithAParentThatAForkTookAway(t *testing.T) {
 func TestPayoutDiesWithThePaymentThatFundedIt(t *testing.T) {
 	k := newCoinIndex(t)
 	k.take(follow.Batch{Blocks: []chain.Block{
-		block(2, "a", []chain.Transfer{k.pays("funding", k.master().Address)}, spends("funding", "payer's")...),
+		block(
+			2, "a", []chain.Transfer{k.pays("funding", k.master().Address)},
+			spends("funding", "payer's")...,
+		),
 	}})
 
 	p := k.payout("SIM", coin(1))

@@ -83,7 +83,7 @@ func (d *walletWorker) storeRebuilt(
 	a wallet.Attempt,
 	proof death,
 ) error {
-	return d.storeAttemptAfter(ctx, t, a, func(ctx context.Context, tx wallet.Tx, now wallet.Transaction) error {
+	dropFree := func(ctx context.Context, tx wallet.Tx, now wallet.Transaction) error {
 		if now.Version != t.Version {
 			return &illegalMove{refuse(now, "be built again by what was read before it was moved")}
 		}
@@ -98,7 +98,9 @@ func (d *walletWorker) storeRebuilt(
 		}
 
 		return deleteFreeTx(ctx, tx, outputs)
-	})
+	}
+
+	return d.storeAttemptAfter(ctx, t, a, dropFree)
 }
 
 // excludingCoins returns the coins that a payout may be built from again, and those of them that it has to
