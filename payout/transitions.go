@@ -133,6 +133,7 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	}
 
 	p.Status, p.NetworkFee = next, nil // spec 2.3.6
+
 	displaced := t.Failure == wallet.FailConflict && !t.Fee.IsZero()
 	if next == Included || next == Confirmed || t.Failure == wallet.FailReverted || displaced {
 		fee := t.OwnFee()

@@ -207,7 +207,8 @@ func TestPeriodThatDecidesATarget(t *testing.T) {
 		{&chaincfg.TestNet4Params, 1, 0, true},
 		{&chaincfg.RegressionNetParams, 4032, 0, false},
 	} {
-		if start, ok := bitcoin.PeriodStart(test.params, test.height); ok != test.ok || ok && start != test.start {
+		start, ok := bitcoin.PeriodStart(test.params, test.height)
+		if ok != test.ok || ok && start != test.start {
 			t.Errorf("block %d of %s: from %d, %v", test.height, test.params.Name, start, ok)
 		}
 	}
@@ -228,7 +229,8 @@ func TestPublishedRetargets(t *testing.T) {
 	} {
 		problem := func(bits uint32) string {
 			return bitcoin.ScheduleProblem(
-				&chaincfg.MainNetParams, v.height, at(bits, v.last+600), at(v.bits, v.last), at(v.bits, v.first),
+				&chaincfg.MainNetParams, v.height,
+				at(bits, v.last+600), at(v.bits, v.last), at(v.bits, v.first),
 			)
 		}
 

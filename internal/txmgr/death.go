@@ -52,7 +52,8 @@ func (d *walletWorker) proveDeath(
 		case spent:
 			proof.reason, proof.conflict.TxHash = chain.ReasonConflict, row.TxHash
 			proof.inherited = proof.inherited && !slices.ContainsFunc(
-				a.Signed.Inputs, func(in chain.Outpoint) bool { return chain.Spend{Outpoint: in}.Key() == row.Key },
+				a.Signed.Inputs,
+				func(in chain.Outpoint) bool { return chain.Spend{Outpoint: in}.Key() == row.Key },
 			)
 			proof.rows, proof.blocks = append(proof.rows, row), append(proof.blocks, row.Block)
 		case expired(a.Signed, last):

@@ -94,7 +94,10 @@ func TestReplacementTakesItsOldChangeAlong(t *testing.T) {
 func TestPayoutDiesWithAParentThatAForkTookAway(t *testing.T) {
 	k, parent, _ := onChange(t, true)
 	k.take(follow.Batch{Blocks: []chain.Block{
-		block(3, "a", []chain.Transfer{k.pays(parent.TxHash, k.master().Address)}, spends(parent.TxHash, "m")...),
+		block(
+			3, "a", []chain.Transfer{k.pays(parent.TxHash, k.master().Address)},
+			spends(parent.TxHash, "m")...,
+		),
 	}})
 
 	child := k.payout("SIM", coin(2))
@@ -121,7 +124,10 @@ func TestPayoutDiesWithAParentThatAForkTookAway(t *testing.T) {
 func TestPayoutDiesWithThePaymentThatFundedIt(t *testing.T) {
 	k := newCoinIndex(t)
 	k.take(follow.Batch{Blocks: []chain.Block{
-		block(2, "a", []chain.Transfer{k.pays("funding", k.master().Address)}, spends("funding", "payer's")...),
+		block(
+			2, "a", []chain.Transfer{k.pays("funding", k.master().Address)},
+			spends("funding", "payer's")...,
+		),
 	}})
 
 	p := k.payout("SIM", coin(1))

@@ -119,7 +119,13 @@ func outgoingRows(
 
 // addFunding adds the keys of what transactions spend that pay a master wallet: what the wallet builds on such a
 // payment dies with it when a fork has its payer spend the money otherwise.
-func addFunding(ctx context.Context, b follow.Batch, parties PartyLookup, coins bool, keys map[string]bool) error {
+func addFunding(
+	ctx context.Context,
+	b follow.Batch,
+	parties PartyLookup,
+	coins bool,
+	keys map[string]bool,
+) error {
 	if !coins {
 		return nil
 	}

@@ -17,8 +17,16 @@ import (
 
 // rebuild signs a payout whose attempts died with their parents anew, and broadcasts it. done is false where it
 // cannot be built again: nothing that excludes the dead attempts is left to spend, or its time is over.
-func (d *walletWorker) rebuild(ctx context.Context, t wallet.Transaction, proof death) (done bool, err error) {
-	if t.Kind != wallet.Payout || !proof.inherited || d.hasNonces() || len(t.Attempts) >= maxAttempts || t.Stale(d.now()) {
+func (d *walletWorker) rebuild(
+	ctx context.Context,
+	t wallet.Transaction,
+	proof death,
+) (done bool, err error) {
+	if t.Kind != wallet.Payout || !proof.inherited || d.hasNonces() {
+		return false, nil
+	}
+
+	if len(t.Attempts) >= maxAttempts || t.Stale(d.now()) {
 		return false, nil
 	}
 
@@ -75,7 +83,7 @@ func (d *walletWorker) storeRebuilt(
 	a wallet.Attempt,
 	proof death,
 ) error {
-	return d.storeAttemptAfter(ctx, t, a, func(ctx context.Context, tx wallet.Tx, now wallet.Transaction) error {
+	dropFree := func(ctx context.Context, tx wallet.Tx, now wallet.Transaction) error {
 		if now.Version != t.Version {
 			return &illegalMove{refuse(now, "be built again by what was read before it was moved")}
 		}
@@ -90,7 +98,9 @@ func (d *walletWorker) storeRebuilt(
 		}
 
 		return deleteFreeTx(ctx, tx, outputs)
-	})
+	}
+
+	return d.storeAttemptAfter(ctx, t, a, dropFree)
 }
 
 // excludingCoins returns the coins that a payout may be built from again, and those of them that it has to

@@ -12,7 +12,11 @@ import (
 
 // onReplaced makes a payout that was replaced once, and one or two that rest on its replacement, one on the
 // other. The first bytes of the parent then get into a final block.
-func onReplaced(t *testing.T, dependents int, careless bool) (k *coinIndex, parent wallet.Transaction, all []string) {
+func onReplaced(
+	t *testing.T,
+	dependents int,
+	careless bool,
+) (k *coinIndex, parent wallet.Transaction, all []string) {
 	t.Helper()
 	k, parent, _ = onChange(t, true)
 	k.wait(5 * time.Minute)
@@ -28,9 +32,9 @@ func onReplaced(t *testing.T, dependents int, careless bool) (k *coinIndex, pare
 	for n := range dependents {
 		p := k.payout("SIM", coin(uint64(2+n)))
 		k.work()
-		all = append(all, p.ID)
 
 		p = k.get(p.ID)
+		all = append(all, p.ID)
 		pool = append(pool, k.change(p.TxHash, pool[n].TxHash))
 		k.take(follow.Batch{PoolRead: true, Pool: pool})
 	}
