@@ -34,7 +34,7 @@ mutants: ## plant each mutant of the money rules and see a test fail
 	go run ./internal/mutants
 
 vuln: ## look for known vulnerabilities (needs the Go vulnerability database)
-	scripts/each-module.sh go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
+	scripts/vuln.sh
 
 setup: ## install the servers and the browser that the tests run, where they are missing
 	scripts/setup.sh

@@ -25,9 +25,14 @@ type approvingShop struct {
 
 func newApprovingShop(t *testing.T) *approvingShop {
 	t.Helper()
+	return newApprovingShopOn(t, memory.New())
+}
+
+func newApprovingShopOn(t *testing.T, db payments.Store) *approvingShop {
+	t.Helper()
 
 	s := &approvingShop{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	s.shop = openOn(t, memory.New(), nil, func() time.Time { return s.now })
+	s.shop = openOn(t, db, nil, func() time.Time { return s.now })
 	s.fund(t, "SIM", chain.Pow10(20))
 
 	most := decimal.NewFromInt(100)
