@@ -88,4 +88,3 @@ func TestGeneratedGoClient(t *testing.T) {
 		t.Errorf("the client says:\n%s", said)
 	}
 }
-
