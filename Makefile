@@ -6,7 +6,7 @@ SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test short lint fuzz soak simulate mutants vuln setup nodes contracts vectors bench compare screenshots api counts docs docs-check
+.PHONY: help test short lint fuzz soak simulate mutants vuln setup nodes contracts vectors bench compare screenshots api counts docs docs-check release
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,7 +34,11 @@ mutants: ## plant each mutant of the money rules and see a test fail
 	go run ./internal/mutants
 
 vuln: ## look for known vulnerabilities (needs the Go vulnerability database)
-	scripts/each-module.sh go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
+	scripts/vuln.sh
+
+release: ## write what a release comes with into dist/: its bill of materials (CycloneDX)
+	mkdir -p dist
+	go run ./internal/sbom >dist/sbom.cdx.json
 
 setup: ## install the servers and the browser that the tests run, where they are missing
 	scripts/setup.sh

@@ -43,13 +43,18 @@ var storeKinds = []storeKind{
 // stores runs a test on a new database of each kind.
 func stores(t *testing.T, f func(t *testing.T, db payments.Store)) {
 	for _, kind := range storeKinds {
-		t.Run(kind.name, func(t *testing.T) {
-			name := ""
-			if kind.create != nil {
-				name = kind.create(t)
-			}
-
-			f(t, kind.open(t, name))
-		})
+		t.Run(kind.name, func(t *testing.T) { f(t, kind.fresh(t)) })
 	}
+}
+
+// fresh opens a new database.
+func (k storeKind) fresh(t *testing.T) payments.Store {
+	t.Helper()
+
+	name := ""
+	if k.create != nil {
+		name = k.create(t)
+	}
+
+	return k.open(t, name)
 }

@@ -18,6 +18,7 @@ npm_set internal/testenv/npm npm "${anvil[@]}"
 npm_set internal/testenv/browser browser
 npm_set internal/testenv/tron tron
 npm_set internal/testenv/bitcoinjs bitcoinjs
+npm_set internal/testenv/openapi openapi
 npm_set internal/testenv/solana solana node_modules/litesvm/dist/internal.js
 scripts/bitcoind.sh >&2
 scripts/btcd.sh

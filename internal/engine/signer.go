@@ -148,6 +148,10 @@ func (g guardedSigner) checkPayouts(ctx context.Context, request chain.SignReque
 			))
 		}
 
+		if err := g.checkMasterKeys(ctx, request, p.Owner.AccountID); err != nil {
+			return err
+		}
+
 		paid[p.ID], most = true, most.Add(p.MaxNetworkFee)
 	}
 
@@ -155,6 +159,33 @@ func (g guardedSigner) checkPayouts(ctx context.Context, request chain.SignReque
 		return g.refuse(request, fault.New(
 			fault.Forbidden, "unauthorized", "the fee of up to %s is above %s", i.MaxFee, most,
 		))
+	}
+
+	return nil
+}
+
+// checkMasterKeys refuses the master wallets of other accounts as signers. The key of a payout is on a row that is
+// not authenticated, the index of an account is on one that is.
+func (g guardedSigner) checkMasterKeys(ctx context.Context, request chain.SignRequest, accountID string) error {
+	a, err := g.engine.config.Store.Account(ctx, accountID)
+	if err != nil {
+		return err
+	}
+
+	if err := g.engine.Accounts.Verify(ctx, a.ID); err != nil {
+		return err
+	}
+
+	payout := request.Intent.Kind == string(wallet.Payout)
+
+	for _, p := range request.Payloads {
+		foreign := p.Key.Role == chain.RoleMaster && p.Key.Index != a.Index
+		if foreign || payout && p.Key.Role != chain.RoleMaster {
+			return g.refuse(request, fault.New(
+				fault.Forbidden, "unauthorized", "the %s of account %s takes from %s, which is not its wallet",
+				request.Intent.Kind, a.ID, p.Key,
+			))
+		}
 	}
 
 	return nil
@@ -182,7 +213,7 @@ func (g guardedSigner) checkOwn(
 		return err
 	}
 
-	if err := g.engine.Accounts.Verify(ctx, a.ID); err != nil {
+	if err := g.checkMasterKeys(ctx, request, a.ID); err != nil {
 		return err
 	}
 
