@@ -24,7 +24,7 @@ const (
 	// lost is how long a payment may be in neither pool nor chain, and a little more.
 	lost = 25 * time.Hour
 	// releaseBlocks are enough for releases that wait for each other.
-	releaseBlocks = 60
+	releaseBlocks = 400
 )
 
 // tally counts what runs went through.
@@ -185,17 +185,28 @@ func (r *run) play(n int) {
 		r.rest(5)
 	}
 
-	for range releaseBlocks { // a release that waits is looked at again after minutes
-		if r.manual {
-			break
-		}
-
-		r.service.now = r.service.now.Add(2 * time.Minute)
+	for n := 0; !r.manual && n < releaseBlocks && r.releases(); n++ {
+		r.service.now = r.service.now.Add(2 * time.Minute) // what waits is looked at again after minutes
 		r.rest(1)
 	}
 
 	r.did.Kills = r.service.kills
 	r.did.Told = r.liars[0].lied() + r.liars[1].lied()
+}
+
+// releases reports whether a release is under way or waits.
+func (r *run) releases() bool {
+	r.t.Helper()
+
+	for _, p := range r.places {
+		for _, pay := range r.payments(p) {
+			if set := pay.Settlement; set != nil && (set.Status == "pending" || set.Status == "releasing") {
+				return true
+			}
+		}
+	}
+
+	return false
 }
 
 // rest makes blocks, one at a time, and has the service read each.
