@@ -165,7 +165,8 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 		arrived.In = m.Amount
 		l.arrivals[h] = append(l.arrivals[h], arrived)
 
-		if t.Kind == wallet.Sweep && m.From != from && l.masters[m.From] { // a token takes its fee from the receiver
+		if t.Kind == wallet.Sweep && m.From != from &&
+			l.masters[m.From] { // a token takes its fee from the receiver
 			taken := record
 			taken.Out = m.Amount
 			l.balanceOf(m.From, m.AssetID).add(taken)

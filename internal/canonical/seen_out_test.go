@@ -125,7 +125,8 @@ func settlementBesideALie(t *testing.T, s *stage, l, after lie) {
 	fees := w.held("", feeTo, tip)
 	fees.Sub(fees, feesBefore)
 
-	if arrived != dollars100 || set.NetReleased != arrived || set.FeePaid != fees.String() || fees.Sign() == 0 {
+	if arrived != dollars100 || set.NetReleased != arrived || set.FeePaid != fees.String() ||
+		fees.Sign() == 0 {
 		t.Errorf("%s arrived and %s of fees; the settlement says %+v", arrived, fees, set)
 	}
 
