@@ -8,16 +8,25 @@ import (
 	"testing"
 )
 
-// Every test that docs/pitfalls.md names is there.
+// Every test that docs/pitfalls.md and docs/testing.md name is there.
 func TestPitfallsNameTheirTests(t *testing.T) {
-	page, err := os.ReadFile("docs/pitfalls.md")
+	for page, least := range map[string]int{"docs/pitfalls.md": 30, "docs/testing.md": 15} {
+		t.Run(page, func(t *testing.T) { namesItsTests(t, page, least) })
+	}
+}
+
+// namesItsTests checks that a page names at least so many tests, all of which are there.
+func namesItsTests(t *testing.T, path string, least int) {
+	t.Helper()
+
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	named := regexp.MustCompile("`([a-z0-9/.]+)` (Test[A-Za-z0-9]+)").FindAllStringSubmatch(string(page), -1)
-	if len(named) < 30 {
-		t.Fatalf("docs/pitfalls.md names %d tests", len(named))
+	if len(named) < least {
+		t.Fatalf("%s names %d tests", path, len(named))
 	}
 
 	for _, n := range named {
@@ -38,7 +47,7 @@ func TestPitfallsNameTheirTests(t *testing.T) {
 		}
 
 		if !found {
-			t.Errorf("docs/pitfalls.md names %s of %s, which is not there", n[2], n[1])
+			t.Errorf("%s names %s of %s, which is not there", path, n[2], n[1])
 		}
 	}
 }

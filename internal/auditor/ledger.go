@@ -164,6 +164,13 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 		arrived := record
 		arrived.In = m.Amount
 		l.arrivals[h] = append(l.arrivals[h], arrived)
+
+		if t.Kind == wallet.Sweep && m.From != from &&
+			l.masters[m.From] { // a token takes its fee from the receiver
+			taken := record
+			taken.Out = m.Amount
+			l.balanceOf(m.From, m.AssetID).add(taken)
+		}
 	}
 }
 

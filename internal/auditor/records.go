@@ -204,14 +204,19 @@ func (a *auditor) sweepsOf(
 
 		swept = true
 
-		var brought chain.Amount
+		var brought, taken chain.Amount
 
 		for _, transfer := range t.Transfers {
-			if transfer.To == r.Master.Address && transfer.AssetID == r.AssetID {
+			switch {
+			case transfer.AssetID != r.AssetID:
+			case transfer.To == r.Master.Address:
 				brought = brought.Add(transfer.Amount)
+			case transfer.From == r.Master.Address: // a token takes its fee from the receiver
+				taken = taken.Add(transfer.Amount)
 			}
 		}
 
+		brought = brought.SubFloor(taken)
 		arrived = arrived.Add(brought)
 		records = append(records, audit.Record{
 			Object: "transaction",

@@ -62,6 +62,14 @@ func TestSoakLedgerOnAnvil(t *testing.T) {
 type paymentView struct {
 	ID, Status, Asset, Contract, Amount, Address string
 	TxHash                                       string `json:"tx_hash"`
+	Settlement                                   *settlementView
+}
+
+type settlementView struct {
+	ID, Status, Reason string
+	FeePaid            string `json:"fee_paid"`
+	NetworkFees        string `json:"network_fees"`
+	NetReleased        string `json:"net_released"`
 }
 
 type invoiceView struct {
@@ -75,7 +83,7 @@ type invoiceView struct {
 func (r *run) compare() {
 	r.t.Helper()
 
-	w := walker{node: r.node, addresses: map[string]bool{}, tokens: map[string]bool{}}
+	w := newWalker(r.node, r.master)
 
 	for _, p := range r.places {
 		w.addresses[p.address] = true
@@ -92,7 +100,12 @@ func (r *run) compare() {
 		r.comparePlace(p, arrived)
 	}
 
-	r.comparePayouts()
+	burnt := r.comparePayouts()
+	burnt.Add(burnt, r.compareReleases(w))
+
+	if burnt.Cmp(w.gas) != 0 {
+		r.differ("the API shows %s of network fees, %s were burnt", burnt, w.gas)
+	}
 
 	var differences []any
 	r.service.ask("GET", "/audit", "", &differences)
@@ -103,6 +116,9 @@ func (r *run) compare() {
 
 	if r.did.Differences > 0 {
 		r.t.Logf("what happened:\n%s", strings.Join(r.steps, "\n"))
+
+		_, health, err := r.service.request("GET", "/health", "")
+		r.t.Logf("health: %s, %v", health, err)
 		r.t.Logf("the last of what the service logged:\n%s", r.service.tail())
 	}
 }
@@ -191,18 +207,89 @@ func (r *run) payments(p place) []paymentView {
 	return page.Data
 }
 
-// comparePayouts checks that what is confirmed arrived once, and that what failed sent nothing.
-func (r *run) comparePayouts() {
+// compareReleases checks that what the settlements say is what reached the master wallet and the fee address, and
+// returns the network fees that they show.
+func (r *run) compareReleases(w *walker) (burnt *big.Int) {
 	r.t.Helper()
 
+	burnt = new(big.Int)
+	net, fees := map[string]*big.Int{}, new(big.Int)
+
+	for _, p := range r.places {
+		for _, pay := range r.payments(p) {
+			set := pay.Settlement
+			if set == nil {
+				continue
+			}
+
+			burnt.Add(burnt, decimal(set.NetworkFees))
+			fees.Add(fees, decimal(set.FeePaid))
+
+			switch set.Status {
+			case "released":
+				r.did.Releases++
+
+				token := strings.ToLower(pay.Contract)
+				if net[token] == nil {
+					net[token] = new(big.Int)
+				}
+
+				net[token].Add(net[token], decimal(set.NetReleased))
+			case "held", "failed", "reverted":
+			case "pending":
+				if !r.manual {
+					r.differ("%s: settlement %+v came to no end", p.address, set)
+				}
+			default:
+				r.differ("%s: settlement %+v came to no end", p.address, set)
+			}
+		}
+	}
+
+	tip := r.tip()
+	got := map[string]*big.Int{"": w.released}
+
+	for token := range w.tokens {
+		got[token] = r.held(token, r.master, tip)
+	}
+
+	for token, reached := range got {
+		if net[token] == nil {
+			net[token] = new(big.Int)
+		}
+
+		if reached.Cmp(net[token]) != 0 {
+			r.differ("%s of %q reached the wallet, the settlements say %s", reached, token, net[token])
+		}
+	}
+
+	paid := r.held("", feeTo, tip)
+	if paid.Sub(paid, r.held("", feeTo, r.first)); paid.Cmp(fees) != 0 {
+		r.differ("%s of fees were paid, the settlements say %s", paid, fees)
+	}
+
+	return burnt
+}
+
+// comparePayouts checks that what is confirmed arrived once, and that what failed sent nothing, and returns the
+// network fees that they show.
+func (r *run) comparePayouts() (burnt *big.Int) {
+	r.t.Helper()
+
+	burnt = new(big.Int)
 	tip := r.tip()
 
 	for id, to := range r.payouts {
 		var p struct {
 			Status, Amount string
 			FailureCode    string `json:"failure_code"`
+			NetworkFee     string `json:"network_fee"`
 		}
 		r.service.ask("GET", "/v1/payouts/"+id, "", &p)
+
+		if p.NetworkFee != "" {
+			burnt.Add(burnt, decimal(p.NetworkFee))
+		}
 
 		want := decimal(p.Amount)
 
@@ -219,6 +306,8 @@ func (r *run) comparePayouts() {
 			r.differ("payout %s of %s is %s (%s), %s arrived", id, p.Amount, p.Status, p.FailureCode, got)
 		}
 	}
+
+	return burnt
 }
 
 func decimal(text string) *big.Int {

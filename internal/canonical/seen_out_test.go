@@ -23,10 +23,11 @@ func TestWhatBlocksHoldIsNotToldAsFailed(t *testing.T) {
 	play(t, map[string]func(t *testing.T, s *stage){
 		"payout, hash denied": payoutBesideALie,
 		"settlement and its top-up, hashes denied": func(t *testing.T, s *stage) {
-			settlementBesideALie(t, s, lie{answer: denied})
+			settlementBesideALie(t, s, lie{answer: denied}, lie{})
 		},
 		"settlement, receipts by hash without logs": func(t *testing.T, s *stage) {
-			settlementBesideALie(t, s, lie{answer: without("eth_getTransactionReceipt")})
+			l := lie{answer: without("eth_getTransactionReceipt")}
+			settlementBesideALie(t, s, l, l)
 		},
 	})
 }
@@ -73,8 +74,9 @@ func payoutBesideALie(t *testing.T, s *stage) {
 	}
 }
 
-// settlementBesideALie has both endpoints lie for 13 s after each block of a release. No lie may be asked for.
-func settlementBesideALie(t *testing.T, s *stage, l lie) {
+// settlementBesideALie has both endpoints lie for 13 s after each block of a release, and say something else
+// after that. No lie may be asked for.
+func settlementBesideALie(t *testing.T, s *stage, l, after lie) {
 	w := s.begin(t, orders{}, account.Settings{})
 	inv := w.sell("HONEST", dollars100)
 	feesBefore := w.held("", feeTo, w.tip())
@@ -95,7 +97,7 @@ func settlementBesideALie(t *testing.T, s *stage, l lie) {
 			w.pass(time.Second)
 		}
 
-		w.tell(lie{})
+		w.tell(after)
 
 		var page struct {
 			Data []struct{ Settlement json.RawMessage }
@@ -116,13 +118,15 @@ func settlementBesideALie(t *testing.T, s *stage, l lie) {
 
 		return set.Status == "released"
 	})
+	w.tell(lie{})
 
 	tip := w.tip()
 	arrived := w.held(string(w.tokens[honest].Contract), w.master, tip).String()
 	fees := w.held("", feeTo, tip)
 	fees.Sub(fees, feesBefore)
 
-	if arrived != dollars100 || set.NetReleased != arrived || set.FeePaid != fees.String() || fees.Sign() == 0 {
+	if arrived != dollars100 || set.NetReleased != arrived || set.FeePaid != fees.String() ||
+		fees.Sign() == 0 {
 		t.Errorf("%s arrived and %s of fees; the settlement says %+v", arrived, fees, set)
 	}
 

@@ -55,28 +55,47 @@ func (a arrivals) sum(s slot) *big.Int {
 // rawBlock and rawReceipt are what the walk reads.
 type rawBlock struct {
 	Number, Hash, ParentHash string
-	Transactions             []struct{ Hash, To, Value string }
+	Transactions             []struct{ Hash, From, To, Value string }
 }
 
 type rawReceipt struct {
-	TransactionHash, Status string
-	Logs                    []struct {
+	TransactionHash, Status, GasUsed, EffectiveGasPrice string
+	Logs                                                []struct {
 		Address, Data string
 		Topics        []string
 	}
 }
 
-// walker walks the chain for some addresses, which send nothing, and tokens.
+// walker walks the chain for some addresses, what is swept from them to a master wallet, and tokens.
 type walker struct {
 	node
 	addresses, tokens map[string]bool
+	master            string
+
+	out      arrivals // what the addresses and the wallet sent, gas included
+	into     arrivals // the coin that these transactions brought them
+	released *big.Int // the coin of these that went from an address to the wallet
+	gas      *big.Int // wei that these transactions burnt
+}
+
+func newWalker(n node, master string) *walker {
+	return &walker{
+		node:      n,
+		addresses: map[string]bool{},
+		tokens:    map[string]bool{},
+		master:    master,
+		out:       arrivals{},
+		into:      arrivals{},
+		released:  new(big.Int),
+		gas:       new(big.Int),
+	}
 }
 
 var transferTopic = "0x" + hex.EncodeToString(keccak("Transfer(address,address,uint256)"))
 
 // walk returns what arrived in the blocks after first up to the tip. It fails where the sums differ from the
 // balances that the node has at the tip.
-func (w walker) walk(first uint64) arrivals {
+func (w *walker) walk(first uint64) arrivals {
 	w.t.Helper()
 
 	found, tip, parent := arrivals{}, w.tip(), ""
@@ -94,15 +113,19 @@ func (w walker) walk(first uint64) arrivals {
 	}
 
 	for address := range w.addresses {
+		coins := slot{address, ""}
 		rest := new(big.Int).Sub(w.held("", address, tip), w.held("", address, first))
-		rest.Sub(rest, found.sum(slot{address, ""}))
+		rest.Sub(rest, found.sum(coins))
+		rest.Sub(rest, w.into.sum(coins))
+		rest.Add(rest, w.out.sum(coins))
 
 		if rest.Sign() > 0 {
-			found.add(slot{address, ""}, byContract, rest)
+			found.add(coins, byContract, rest)
 		}
 
 		for token := range w.tokens {
-			if got, has := found.sum(slot{address, token}), w.held(token, address, tip); got.Cmp(has) != 0 {
+			got, has := found.sum(slot{address, token}), w.held(token, address, tip)
+			if got.Sub(got, w.out.sum(slot{address, token})); got.Cmp(has) != 0 {
 				w.t.Fatalf("the walk finds %s of %s at %s, which holds %s", got, token, address, has)
 			}
 		}
@@ -113,17 +136,24 @@ func (w walker) walk(first uint64) arrivals {
 
 // read adds what a block brought: the value of a transaction, and the sum of its logs to an address minus
 // those out of it. What a balance rose less in the block than all its logs say, the latest brought less.
-func (w walker) read(block rawBlock, height uint64, found arrivals) {
+func (w *walker) read(block rawBlock, height uint64, found arrivals) {
 	w.t.Helper()
 
 	var receipts []rawReceipt
 	w.call(&receipts, "eth_getBlockReceipts", hexOf(height))
 
-	sums, order := arrivals{}, []string{}
+	sums, outs, order := arrivals{}, arrivals{}, []string{}
 
 	for i, tx := range block.Transactions {
 		if receipts[i].TransactionHash != tx.Hash {
 			w.t.Fatalf("receipt %d of block %d is of another transaction", i, height)
+		}
+
+		if w.addresses[tx.From] || tx.From == w.master {
+			w.addSent(tx.From, tx.To, number(w.t, tx.Value), receipts[i])
+			w.addLogs(receipts[i], outs)
+
+			continue
 		}
 
 		if receipts[i].Status != "0x1" {
@@ -139,10 +169,17 @@ func (w walker) read(block rawBlock, height uint64, found arrivals) {
 		w.addLogs(receipts[i], sums)
 	}
 
+	for s, txs := range outs {
+		for hash, amount := range txs {
+			w.out.add(s, hash, new(big.Int).Neg(amount))
+		}
+	}
+
 	slices.Reverse(order)
 
 	for s, txs := range sums {
 		less := sums.sum(s)
+		less.Add(less, outs.sum(s))
 		less.Sub(less, w.held(s.token, s.address, height))
 		less.Add(less, w.held(s.token, s.address, height-1))
 
@@ -169,8 +206,28 @@ func (w walker) read(block rawBlock, height uint64, found arrivals) {
 	}
 }
 
+// addSent adds the coin that a transaction of an address, or of the wallet, moved and burnt.
+func (w *walker) addSent(from, to string, value *big.Int, receipt rawReceipt) {
+	w.t.Helper()
+
+	fee := new(big.Int).Mul(number(w.t, receipt.GasUsed), number(w.t, receipt.EffectiveGasPrice))
+	w.gas.Add(w.gas, fee)
+	w.out.add(slot{from, ""}, receipt.TransactionHash, fee)
+
+	if receipt.Status != "0x1" {
+		return
+	}
+
+	w.out.add(slot{from, ""}, receipt.TransactionHash, value)
+	w.into.add(slot{to, ""}, receipt.TransactionHash, value)
+
+	if to == w.master && w.addresses[from] {
+		w.released.Add(w.released, value)
+	}
+}
+
 // addLogs adds the transfers in a receipt to and from the addresses.
-func (w walker) addLogs(receipt rawReceipt, sums arrivals) {
+func (w *walker) addLogs(receipt rawReceipt, sums arrivals) {
 	w.t.Helper()
 
 	for _, l := range receipt.Logs {

@@ -45,9 +45,23 @@ func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
 	return net
 }
 
-// arrivedBy returns what a sweep brought to the master wallet, in base units of the asset.
+// arrivedBy returns what a sweep brought to the master wallet, in base units of the asset: the net of the logs,
+// because a token may say the gross amount and take its fee from the receiver by a second log.
 func arrivedBy(r *settlement.Sweep, sweep wallet.Transaction) (sum chain.Amount) {
+	var taken chain.Amount
+
 	for _, m := range sweep.Transfers {
+		if m.From == r.Master.Address && m.AssetID == r.AssetID && m.To != r.Master.Address {
+			taken = taken.Add(m.Amount)
+		}
+	}
+
+	return sentToMaster(r, sweep.Transfers).SubFloor(taken)
+}
+
+// sentToMaster returns what transfers say was sent to the master wallet, in base units of the asset.
+func sentToMaster(r *settlement.Sweep, transfers []chain.Transfer) (sum chain.Amount) {
+	for _, m := range transfers {
 		if m.To == r.Master.Address && m.AssetID == r.AssetID {
 			sum = sum.Add(m.Amount)
 		}

@@ -201,7 +201,7 @@ func (s *Sweeper) addSweepTx(
 		outputs = append(outputs, chain.Output{To: t.To, AssetID: t.AssetID, Amount: t.Amount})
 	}
 
-	arrived := arrivedBy(r, wallet.Transaction{Transfers: f.Status.Transfers})
+	arrived := sentToMaster(r, f.Status.Transfers)
 	if arrived.IsZero() || r.Amount.Less(arrived) || r.AssetID != native.ID && arrived != r.Amount {
 		return fault.New(
 			fault.State,
