@@ -64,6 +64,9 @@ fi
 if ! has initdb && ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
   servers+=(postgresql)
 fi
+if ! has mariadb-install-db || ! { has mariadbd || [ -x /usr/sbin/mariadbd ]; }; then
+  servers+=(mariadb-server)
+fi
 if [ -z "${PAYMENTS_CHROMIUM:-}" ] && ! has_any chromium chromium-browser google-chrome; then
   servers+=(chromium)
 fi

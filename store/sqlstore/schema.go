@@ -86,6 +86,15 @@ func (d *Dialect) schemaText(template string) string {
 			continue // comments speak of the template
 		}
 
+		partial, ok := strings.CutPrefix(line, "{PARTIAL} ")
+		whole, no := strings.CutPrefix(partial, "{WHOLE} ")
+
+		if ok && !d.Types.Partial || no && d.Types.Partial {
+			continue
+		}
+
+		line = whole
+
 		lines = append(lines, placeholder.ReplaceAllStringFunc(line, func(found string) string {
 			name := strings.Trim(found, " {}")
 			space := found[:strings.IndexByte(found, '{')]
