@@ -17,9 +17,9 @@ import (
 	"testing"
 )
 
-// MariaDB starts an empty MariaDB server that does not wait for the disk, and returns the DSN of its database
-// "test" for github.com/go-sql-driver/mysql, with full rights. The only way in is a Unix socket. The server is
-// stopped when the test ends.
+// MariaDB starts an empty MariaDB server that does not wait for the disk, and returns the DSN of its
+// database "test" for github.com/go-sql-driver/mysql, with full rights. The only way in is a Unix socket. The
+// server is stopped when the test ends.
 func MariaDB(t testing.TB) string {
 	t.Helper()
 	skipShort(t, "MariaDB")

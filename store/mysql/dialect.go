@@ -24,9 +24,10 @@ func dialect() sqlstore.Dialect {
 		Prefix: prefix,
 		Arg:    argument,
 
-		Goose:       goose.DialectMySQL,
-		Types:       types,
-		TableExists: "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?",
+		Goose: goose.DialectMySQL,
+		Types: types,
+		TableExists: "SELECT count(*) FROM information_schema.tables " +
+			"WHERE table_schema = DATABASE() AND table_name = ?",
 
 		Begin:      "START TRANSACTION",
 		Send:       send,
@@ -38,7 +39,8 @@ func dialect() sqlstore.Dialect {
 		Upsert:    upsert,
 		Unindexed: func(column string) string { return "CONCAT(" + column + ", '')" },
 		Among: func(columns, table, condition, column string) string {
-			return "SELECT " + columns + " FROM {" + table + "} WHERE " + column + " IN (" + list + ") AND " + condition
+			return "SELECT " + columns + " FROM {" + table + "} WHERE " + column + " IN (" + list + ") AND " +
+				condition
 		},
 		// The optimizer never changes the order of a STRAIGHT_JOIN.
 		Each: func(table, alias, condition string) string {
@@ -76,7 +78,8 @@ const list = "SELECT value FROM JSON_TABLE(?, '$[*]' COLUMNS (value VARCHAR(760)
 // due numbers the due deliveries of each endpoint. It reads all that are due: MariaDB has no join by which a
 // query could stop after the first few of each endpoint.
 const due = `SELECT id FROM (
-	SELECT id, next_attempt_at, ROW_NUMBER() OVER (PARTITION BY endpoint_id ORDER BY next_attempt_at, id) AS place
+	SELECT id, next_attempt_at,
+		ROW_NUMBER() OVER (PARTITION BY endpoint_id ORDER BY next_attempt_at, id) AS place
 	FROM {deliveries} WHERE status = 'pending' AND next_attempt_at <= ?
 		AND (claimed_until IS NULL OR claimed_until <= ?)) ranked
 WHERE place <= ? ORDER BY next_attempt_at, id LIMIT ?`
@@ -160,5 +163,6 @@ func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) ([]int64, error
 }
 
 var errEnded = fault.New(
-	fault.Conflict, "transaction_aborted", "the database rolled the transaction back; run the operation again",
+	fault.Conflict, "transaction_aborted",
+	"the database rolled the transaction back; run the operation again",
 )

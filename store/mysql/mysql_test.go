@@ -135,7 +135,7 @@ func TestConnectionThatCountsFoundRowsIsRefused(t *testing.T) {
 	}
 }
 
-// TestEndedTransactionCommitsNothing has a hook swallow a deadlock's effect: the server has rolled back, and what
+// TestEndedTransactionCommitsNothing has a hook swallow a deadlock: the server has rolled back, and what
 // follows would be committed by itself.
 func TestEndedTransactionCommitsNothing(t *testing.T) {
 	db := database(t, testenv.MariaDB(t))
@@ -162,7 +162,8 @@ func TestEndedTransactionCommitsNothing(t *testing.T) {
 	}
 
 	var rows int
-	if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM payments_leases").Scan(&rows); err != nil {
+	row := db.QueryRowContext(t.Context(), "SELECT count(*) FROM payments_leases")
+	if err := row.Scan(&rows); err != nil {
 		t.Fatal(err)
 	}
 

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Dialect holds what differs between databases: all SQL that is not the same everywhere. Statements are templates:
-// {name} is the full name of a table, and ? the next parameter.
+// Dialect holds what differs between databases: all SQL that is not the same everywhere. Statements are
+// templates: {name} is the full name of a table, and ? the next parameter.
 type Dialect struct {
 	// Name is the database's name in messages.
 	Name string
@@ -87,7 +87,7 @@ func (d *Dialect) check() error {
 		"Name":        d.Name != "",
 		"Prefix":      d.Prefix != "",
 		"Goose":       d.Goose != "",
-		"Types":       d.Types.Text != "" && d.Types.Key != "" && d.Types.Int != "" && d.Types.Bool != "" && d.Types.Time != "" && d.Types.Bytes != "" && d.Types.Hash != "" && d.Types.JSON != "",
+		"Types":       d.Types.complete(),
 		"TableExists": d.TableExists != "",
 		"Begin":       d.Begin != "",
 		"Writers":     d.Writers > 0,
@@ -112,7 +112,8 @@ func (d *Dialect) check() error {
 	slices.Sort(missing)
 
 	return fault.New(
-		fault.Invalid, "dialect_incomplete", "the dialect of a SQL store lacks %s", strings.Join(missing, ", "),
+		fault.Invalid, "dialect_incomplete",
+		"the dialect of a SQL store lacks %s", strings.Join(missing, ", "),
 	)
 }
 

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing/fstest"
@@ -38,6 +39,11 @@ type Types struct {
 	Heap, Clustered, Churned string
 	// Partial says that an index may have a condition. Where it may not, it holds all rows.
 	Partial bool
+}
+
+// complete reports whether each kind of column has a type.
+func (t Types) complete() bool {
+	return !slices.Contains([]string{t.Text, t.Key, t.Int, t.Bool, t.Time, t.Bytes, t.Hash, t.JSON}, "")
 }
 
 // Migrations returns the files of the schema in the dialect.
@@ -161,8 +167,9 @@ func (d *Dialect) schemaVersion(ctx context.Context, db *sql.DB) (int64, error) 
 	return version.Int64, err
 }
 
-// Migrate brings the tables in db up to date. prepare runs before, where there is something to do, and returns
-// options such as a lock; it may be nil. A schema of a newer release is fault.Unavailable and left alone.
+// Migrate brings the tables in db up to date. prepare runs before, where there is something to do, and
+// returns options such as a lock; it may be nil. A schema of a newer release is fault.Unavailable and left
+// alone.
 func Migrate(
 	ctx context.Context,
 	db *sql.DB,
