@@ -26,7 +26,10 @@ func MariaDB(t testing.TB) string {
 
 	dsn, server, err := startMariaDB()
 	if err != nil {
-		t.Fatalf("testenv: MariaDB: %v; install mariadb-server (on Debian: apt-get install mariadb-server)", err)
+		t.Fatalf(
+			"testenv: MariaDB: %v; install mariadb-server (on Debian: apt-get install mariadb-server)",
+			err,
+		)
 	}
 
 	t.Cleanup(func() {
@@ -105,7 +108,12 @@ func startMariaDB() (dsn string, _ *process, err error) {
 // createMariaDB makes the database "test".
 func createMariaDB(socket string) error {
 	out, err := exec.Command(
-		"mariadb", "--no-defaults", "--user=root", "--socket="+socket, "-e", "CREATE DATABASE IF NOT EXISTS test",
+		"mariadb",
+		"--no-defaults",
+		"--user=root",
+		"--socket="+socket,
+		"-e",
+		"CREATE DATABASE IF NOT EXISTS test",
 	).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("mariadb: %w: %s", err, out)

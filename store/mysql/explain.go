@@ -69,7 +69,9 @@ func explainNumber(number uint16) sqlstore.Explanation {
 		)
 	case 1366, 1406: // ER_TRUNCATED_WRONG_VALUE_FOR_FIELD, ER_DATA_TOO_LONG
 		return explanation(
-			fault.Invalid, "text_invalid", "a text is too long or holds bytes that the database does not take",
+			fault.Invalid,
+			"text_invalid",
+			"a text is too long or holds bytes that the database does not take",
 		)
 	case 1021, 1114: // ER_DISK_FULL, ER_RECORD_FILE_FULL
 		return explanation(

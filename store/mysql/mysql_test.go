@@ -162,6 +162,7 @@ func TestEndedTransactionCommitsNothing(t *testing.T) {
 	}
 
 	var rows int
+
 	row := db.QueryRowContext(t.Context(), "SELECT count(*) FROM payments_leases")
 	if err := row.Scan(&rows); err != nil {
 		t.Fatal(err)

@@ -54,6 +54,7 @@ func (d *Dialect) Migrations() fs.FS {
 	}
 
 	out := fstest.MapFS{}
+
 	for _, name := range files {
 		text, err := templates.ReadFile(name)
 		if err != nil {

@@ -205,7 +205,11 @@ func (s *sqlStore) Update(ctx context.Context, f func(ctx context.Context, tx st
 
 // try runs f once. retry is set after a conflict: on a database with a single writer the transaction
 // then begins before f runs, which rules out another conflict.
-func (s *sqlStore) try(ctx context.Context, f func(ctx context.Context, tx store.Tx) error, retry bool) error {
+func (s *sqlStore) try(
+	ctx context.Context,
+	f func(ctx context.Context, tx store.Tx) error,
+	retry bool,
+) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
