@@ -116,7 +116,22 @@ func TestArrows(t *testing.T) {
 				{module + "/store/memory", module + "/store/sqlite", module + "/store/postgres"},
 			},
 		},
-		{"./store/sqlite", [][]string{{"github.com/ethereum/", "github.com/jackc/"}, drivers, above}},
+		{
+			"./store/sqlite",
+			[][]string{{"github.com/ethereum/", "github.com/jackc/", "github.com/go-sql-driver/"}, drivers, above},
+		},
+		{
+			"./store/sqlstore",
+			[][]string{
+				{"github.com/ethereum/", "github.com/jackc/", "github.com/go-sql-driver/", "modernc.org/"},
+				drivers,
+				above,
+			},
+		},
+		{
+			"./store/mysql",
+			[][]string{{"github.com/ethereum/", "github.com/jackc/", "modernc.org/"}, drivers, above},
+		},
 		{"./chain/evm", [][]string{{"modernc.org/", "github.com/jackc/"}, domains, above}},
 		{"./chain/bitcoin", [][]string{{"github.com/ethereum/", "modernc.org/", "github.com/jackc/"}, domains, above}},
 		{

@@ -67,6 +67,9 @@ fi
 if ! has pgbouncer && [ ! -x /usr/sbin/pgbouncer ]; then
   servers+=(pgbouncer)
 fi
+if ! has mariadb-install-db || ! { has mariadbd || [ -x /usr/sbin/mariadbd ]; }; then
+  servers+=(mariadb-server)
+fi
 if [ -z "${PAYMENTS_CHROMIUM:-}" ] && ! has_any chromium chromium-browser google-chrome; then
   servers+=(chromium)
 fi

@@ -4,11 +4,13 @@ package postgres
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pressly/goose/v3"
 
-	"github.com/seed-8ee7f392/payments/internal/sqlstore"
+	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
 func dialect(o Options) sqlstore.Dialect {
@@ -16,15 +18,16 @@ func dialect(o Options) sqlstore.Dialect {
 		Name:        "PostgreSQL",
 		Prefix:      o.prefix(),
 		Numbered:    true,
-		In:          func(column string) string { return column + " = ANY(?)" },
+		Upsert:      upsert,
+		Returning:   true,
+		Unindexed:   func(column string) string { return column + " || ''" },
 		Among:       among,
 		Each:        each,
 		Lock:        " FOR UPDATE",
 		Concurrent:  true,
 		Due:         due,
 		Claim:       claim,
-		BeforeClaim: beforeClaim,
-		AfterClaim:  afterClaim,
+		Bound:       bound,
 		Begin:       begin,
 		Writers:     2,
 		Rows:        8,
@@ -83,13 +86,36 @@ const claim = `id = ANY(ARRAY(SELECT d.id FROM unnest(?::text[]) w (id) CROSS JO
 	WHERE x.id = w.id AND x.status || '' = 'pending' AND (x.claimed_until IS NULL OR x.claimed_until <= ?)
 	OFFSET 0 FOR UPDATE SKIP LOCKED) d LIMIT ?))`
 
-// lock_timeout bounds how long a claim waits for another process, in the claim's own round trip. The
-// transaction's setting is saved before and restored after.
+// lock_timeout bounds how long a statement waits for another process. The transaction's setting is saved
+// before and restored after.
 const (
-	beforeClaim = `SELECT set_config('payments.lock_timeout', current_setting('lock_timeout'), true), ` +
-		`set_config('lock_timeout', ?::bigint::text, true)`
-	afterClaim = `SELECT set_config('lock_timeout', current_setting('payments.lock_timeout'), true)`
+	boundLocks = `SELECT set_config('payments.lock_timeout', current_setting('lock_timeout'), true), ` +
+		`set_config('lock_timeout', $1::bigint::text, true)`
+	unboundLocks = `SELECT set_config('lock_timeout', current_setting('payments.lock_timeout'), true)`
 )
+
+// bound puts statements between those that set and restore lock_timeout.
+func bound(b sqlstore.Batch, wait time.Duration) (bounded sqlstore.Batch, first int) {
+	texts := slices.Concat([]string{boundLocks}, b.Texts, []string{unboundLocks})
+	args := slices.Concat([][]any{{wait.Milliseconds()}}, b.Args, [][]any{nil})
+
+	return sqlstore.Batch{Begin: b.Begin, Commit: b.Commit, Texts: texts, Args: args}, 1
+}
+
+// upsert is the clause for a row of a key that is taken.
+func upsert(key, columns []string) string {
+	clause := " ON CONFLICT (" + strings.Join(key, ", ") + ")"
+	if len(columns) == 0 {
+		return clause + " DO NOTHING"
+	}
+
+	sets := make([]string, len(columns))
+	for i, c := range columns {
+		sets[i] = c + " = excluded." + c
+	}
+
+	return clause + " DO UPDATE SET " + strings.Join(sets, ", ")
+}
 
 // Time returns the database's time.
 func (s *Store) Time(ctx context.Context) (at time.Time, err error) {

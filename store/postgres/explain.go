@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/sqlstore"
+	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
 // explain reads SQLSTATE codes (PostgreSQL documentation, appendix A) and broken connections.

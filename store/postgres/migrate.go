@@ -13,7 +13,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/sqlstore"
+	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
 // Migrations returns the files of the schema for the given schema name ("" for the first of the search

@@ -15,10 +15,13 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/seed-8ee7f392/payments/internal/sqlstore"
+	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
-const begin = "BEGIN"
+const (
+	begin  = "BEGIN"
+	commit = "COMMIT"
+)
 
 // statementLost is SQLSTATE invalid_sql_statement_name: the connection's prepared statements were
 // discarded, for example by DISCARD ALL.
@@ -48,7 +51,7 @@ func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) (changed []int6
 // exec runs one statement on a wrapped driver. In a failed transaction COMMIT rolls back and says so
 // only in its command tag, which drivers do not return: a statement sent before it fails instead.
 func exec(ctx context.Context, c driver.ExecerContext, text string, args []any) (int64, error) {
-	if text == sqlstore.Commit {
+	if text == commit {
 		if _, err := c.ExecContext(ctx, "SELECT 1", nil); err != nil {
 			return 0, err
 		}
@@ -59,7 +62,12 @@ func exec(ctx context.Context, c driver.ExecerContext, text string, args []any) 
 		named[i] = driver.NamedValue{Ordinal: i + 1, Value: arg}
 	}
 
-	return sqlstore.Affected(c.ExecContext(ctx, text, named))
+	result, err := c.ExecContext(ctx, text, named)
+	if err != nil {
+		return 0, err
+	}
+
+	return result.RowsAffected()
 }
 
 // pipeline sends a batch on pgx's own connection. It omits BEGIN and COMMIT when both are there: a
@@ -74,7 +82,7 @@ func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) (changed []int
 	}
 
 	if commits {
-		texts = append(texts[:len(texts):len(texts)], sqlstore.Commit)
+		texts = append(texts[:len(texts):len(texts)], commit)
 		args = append(args[:len(args):len(args)], nil)
 	}
 
@@ -84,7 +92,7 @@ func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) (changed []int
 	}
 
 	tags, err := exchange(ctx, c, texts, args)
-	if err == nil && commits && tags[len(tags)-1].String() != sqlstore.Commit {
+	if err == nil && commits && tags[len(tags)-1].String() != commit {
 		err = pgx.ErrTxCommitRollback
 	}
 

@@ -8,7 +8,7 @@
 // transactions, set pgx's DefaultQueryExecMode as for any other use of it.
 //
 // Tables begin with payments_ and lie in the schema of Options, or where the search path leads. The
-// work is done in internal/sqlstore, which store/sqlite shares.
+// work is done in store/sqlstore, which store/sqlite shares.
 package postgres
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/sqlstore"
 	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
 // Options say where the tables are, and how processes wake each other.
@@ -67,7 +67,7 @@ func (o Options) check() error {
 
 // Store is a store over PostgreSQL. Its methods are those of store.Store and store.Waker.
 type Store struct {
-	*sqlstore.Store
+	sqlstore.Store
 	options Options
 	db      *sql.DB
 }
@@ -86,7 +86,12 @@ func New(db *sql.DB, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open the PostgreSQL store: %w", err)
 	}
 
-	return &Store{sqlstore.New(sqlstore.Options{Dialect: dialect(o), Write: db}), o, db}, nil
+	st, err := sqlstore.New(sqlstore.Options{Dialect: dialect(o), Write: db})
+	if err != nil {
+		return nil, fmt.Errorf("open the PostgreSQL store: %w", err)
+	}
+
+	return &Store{st, o, db}, nil
 }
 
 // Join returns a transaction inside the host's own and the function that sends what it buffered,
@@ -97,9 +102,7 @@ func Join(tx *sql.Tx, o Options) (joined store.Tx, flush func(ctx context.Contex
 		return nil, nil, fmt.Errorf("join a transaction: %w", err)
 	}
 
-	joined, flush = sqlstore.New(sqlstore.Options{Dialect: dialect(o)}).Join(tx)
-
-	return joined, flush, nil
+	return sqlstore.Join(dialect(o), tx)
 }
 
 // SQLTx returns the SQL transaction under a transaction of a SQL store, so that a host's hook

@@ -4,22 +4,25 @@ package sqlite
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/pressly/goose/v3"
 
-	"github.com/seed-8ee7f392/payments/internal/sqlstore"
+	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
 const prefix = "payments_"
 
 func dialect() sqlstore.Dialect {
 	return sqlstore.Dialect{
-		Name:   "SQLite",
-		Prefix: prefix,
-		Arg:    argument,
+		Name:      "SQLite",
+		Prefix:    prefix,
+		Arg:       argument,
+		Upsert:    upsert,
+		Returning: true,
+		Unindexed: func(column string) string { return column + " || ''" },
 		// A list is one argument, however long: SQLite bounds the number of arguments.
-		In: func(column string) string { return column + " IN (SELECT value FROM json_each(?))" },
 		Among: func(columns, table, condition, column string) string {
 			return "SELECT " + columns + " FROM {" + table + "} WHERE " + column +
 				" IN (SELECT value FROM json_each(?)) AND " + condition
@@ -54,6 +57,21 @@ func dialect() sqlstore.Dialect {
 			Partial:   true,
 		},
 	}
+}
+
+// upsert is the clause for a row of a key that is taken.
+func upsert(key, columns []string) string {
+	clause := " ON CONFLICT (" + strings.Join(key, ", ") + ")"
+	if len(columns) == 0 {
+		return clause + " DO NOTHING"
+	}
+
+	sets := make([]string, len(columns))
+	for i, c := range columns {
+		sets[i] = c + " = excluded." + c
+	}
+
+	return clause + " DO UPDATE SET " + strings.Join(sets, ", ")
 }
 
 func argument(v any) any {

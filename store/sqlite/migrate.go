@@ -7,7 +7,7 @@ import (
 	"database/sql"
 	"io/fs"
 
-	"github.com/seed-8ee7f392/payments/internal/sqlstore"
+	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
 // Migrations are the files of the schema, for hosts that apply them with a tool of their own

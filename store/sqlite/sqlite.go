@@ -6,7 +6,7 @@
 // disk when Update returns (synchronous=FULL); updates that only write and end at the same time
 // share one. Several processes may open one file on one machine; they wait for each other. New
 // works on a database that the host opened and may share with its own tables: all of this package's
-// begin with payments_. The work is done in internal/sqlstore, which store/postgres shares.
+// begin with payments_. The work is done in store/sqlstore, which store/postgres shares.
 package sqlite
 
 import (
@@ -23,12 +23,12 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/sqlstore"
 	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
 // Store is a store over SQLite. Its methods are those of store.Store.
-type Store struct{ *sqlstore.Store }
+type Store struct{ sqlstore.Store }
 
 var _ store.Store = (*Store)(nil)
 
@@ -105,16 +105,14 @@ func Open(path string, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 
-	return &Store{
-		sqlstore.New(sqlstore.Options{
-			Probe:   same,
-			Dialect: dialect(),
-			Write:   write,
-			Read:    read,
-			Single:  true,
-			Close:   shut,
-		}),
-	}, nil
+	return newStore(sqlstore.Options{
+		Probe:   same,
+		Dialect: dialect(),
+		Write:   write,
+		Read:    read,
+		Single:  true,
+		Close:   shut,
+	}), nil
 }
 
 // sameFile returns a check that the file at path is the one that is there now. One that was deleted or replaced
@@ -155,14 +153,28 @@ func dsn(path string, o options, more string) string {
 // brings up to date with Migrate or Migrations. The pool needs at least two connections, if the
 // host reads on the store while one of its own closures runs.
 func New(db *sql.DB) *Store {
-	return &Store{sqlstore.New(sqlstore.Options{Dialect: dialect(), Write: db})}
+	return newStore(sqlstore.Options{Dialect: dialect(), Write: db})
+}
+
+func newStore(o sqlstore.Options) *Store {
+	st, err := sqlstore.New(o)
+	if err != nil {
+		panic(err) // cannot happen: the dialect is complete
+	}
+
+	return &Store{st}
 }
 
 // Join returns a transaction inside the host's own and the function that sends what it buffered,
 // which the host calls before it commits. Nothing is run again on its own: fault.Conflict goes to
 // the host, which rolls back.
 func Join(tx *sql.Tx) (joined store.Tx, flush func(ctx context.Context) error) {
-	return sqlstore.New(sqlstore.Options{Dialect: dialect()}).Join(tx)
+	joined, flush, err := sqlstore.Join(dialect(), tx)
+	if err != nil {
+		panic(err) // cannot happen: the dialect is complete
+	}
+
+	return joined, flush
 }
 
 // SQLTx returns the SQL transaction under a transaction of a SQL store, so that a host's hook

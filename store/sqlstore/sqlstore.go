@@ -1,19 +1,21 @@
-// Package sqlstore implements package store over a SQL database, for store/sqlite and store/postgres. A
-// Dialect holds what differs between the two.
+// Package sqlstore is a whole store over a SQL database. A Dialect holds what differs between databases;
+// store/sqlite, store/postgres and store/mysql are three of them.
 //
-// A record is a row. Fields used in conditions have columns of their own; nested values are JSON. One list
-// of columns per table (table.go) serves writing and reading, so that no field can be stored and not read.
-// A transaction buffers its writes and sends them together before it commits (transaction.go).
+// A record is a row: a struct whose tags name its columns, read by sqlx and written by the same tags, so
+// that no field can be stored and not read. Fields used in conditions have columns of their own; nested
+// values are JSON. The schema is one text, rendered for each dialect. A transaction buffers its writes and
+// sends them together before it commits.
 //
-// It is one package because a table's columns, the transaction's buffer and the group commit share their
-// unexported types; each record's statements have a file of their own.
+// Whoever writes a dialect runs conformance.TestStore on it.
 package sqlstore
 
 import (
 	"context"
 	"database/sql"
+	"encoding"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -35,8 +37,9 @@ const (
 	commitTimeout = 30 * time.Second
 )
 
-// Options configure a Store.
+// Options configure a store.
 type Options struct {
+	// Dialect is the database's.
 	Dialect Dialect
 	// Write is the pool for transactions, Read the one for reads outside of them. Read defaults to
 	// Write.
@@ -53,8 +56,19 @@ type Options struct {
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
-// Store is a store.Store over a SQL database.
-type Store struct {
+// Store is what New returns. It prints without secrets.
+type Store interface {
+	store.Store
+	store.Prober
+	fmt.Stringer
+	fmt.GoStringer
+	fmt.Formatter
+	slog.LogValuer
+	encoding.TextMarshaler
+}
+
+// sqlStore is a Store.
+type sqlStore struct {
 	reader
 	options Options
 	dialect *Dialect
@@ -71,10 +85,31 @@ type Store struct {
 	closed   error
 }
 
-var _ store.Store = (*Store)(nil)
+var _ Store = (*sqlStore)(nil)
 
-// New returns a store. It does not touch the database.
-func New(o Options) *Store {
+// New returns a store. It does not touch the database: the first use answers fault.Unavailable if the schema
+// is not the one that this code was written for. Errors: fault.Invalid for an incomplete dialect.
+func New(o Options) (Store, error) {
+	if err := o.Dialect.check(); err != nil {
+		return nil, err
+	}
+
+	return newStore(o), nil
+}
+
+// Join returns a transaction inside the host's, and the function that sends its buffered writes. The
+// host calls flush before it commits. Nothing is retried: the host gets fault.Conflict.
+func Join(d Dialect, sqlTx *sql.Tx) (tx store.Tx, flush func(ctx context.Context) error, err error) {
+	if err := d.check(); err != nil {
+		return nil, nil, err
+	}
+
+	t := newTransaction(context.Background(), newStore(Options{Dialect: d}), sqlTx)
+
+	return t, t.flush, nil
+}
+
+func newStore(o Options) *sqlStore {
 	if o.Read == nil {
 		o.Read = o.Write
 	}
@@ -83,7 +118,7 @@ func New(o Options) *Store {
 		o.Wait = wait
 	}
 
-	s := &Store{options: o}
+	s := &sqlStore{options: o}
 	s.dialect = &s.options.Dialect
 
 	if o.Read != nil {
@@ -116,7 +151,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // Close releases what the store opened itself, when the last transaction has ended. Later calls fail with
 // fault.Unavailable.
-func (s *Store) Close() error {
+func (s *sqlStore) Close() error {
 	s.closing.Do(func() {
 		s.isClosed.Store(true)
 
@@ -136,11 +171,11 @@ func (s *Store) Close() error {
 	return s.closed
 }
 
-type updating struct{ store *Store }
+type updating struct{ store *sqlStore }
 
 // Update runs f in one transaction; see package store. An Update inside the closure of another one is
 // refused with fault.State, because it could wait for itself.
-func (s *Store) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
+func (s *sqlStore) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
 	if ctx.Value(updating{s}) != nil {
 		return fault.New(
 			fault.State, "update_nested",
@@ -170,7 +205,11 @@ func (s *Store) Update(ctx context.Context, f func(ctx context.Context, tx store
 
 // try runs f once. retry is set after a conflict: on a database with a single writer the transaction
 // then begins before f runs, which rules out another conflict.
-func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx) error, retry bool) error {
+func (s *sqlStore) try(
+	ctx context.Context,
+	f func(ctx context.Context, tx store.Tx) error,
+	retry bool,
+) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
@@ -214,7 +253,7 @@ func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx
 }
 
 // text returns the statement of a fixed template, cached.
-func (s *Store) text(template string) string {
+func (s *sqlStore) text(template string) string {
 	if t, ok := s.texts.Load(template); ok {
 		return t.(string)
 	}
@@ -226,7 +265,7 @@ func (s *Store) text(template string) string {
 }
 
 // explain classifies a driver's error and wraps it with what was being done.
-func (s *Store) explain(ctx context.Context, err error, doing string) error {
+func (s *sqlStore) explain(ctx context.Context, err error, doing string) error {
 	if err == nil {
 		return nil
 	}
@@ -246,7 +285,7 @@ func (s *Store) explain(ctx context.Context, err error, doing string) error {
 
 // Probe checks the schema's version again, and what Options.Probe checks. While it fails, so does every use of
 // the store.
-func (s *Store) Probe(ctx context.Context) error {
+func (s *sqlStore) Probe(ctx context.Context) error {
 	s.fits.Store(false)
 
 	return s.ready(ctx)
@@ -254,7 +293,7 @@ func (s *Store) Probe(ctx context.Context) error {
 
 // ready checks that the store is open and, until it succeeds once, that the database's schema is the expected
 // version.
-func (s *Store) ready(ctx context.Context) error {
+func (s *sqlStore) ready(ctx context.Context) error {
 	if s.isClosed.Load() {
 		return fault.New(fault.Unavailable, "store_closed", "the store is closed")
 	}

@@ -152,7 +152,7 @@ func add[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record 
 
 // set buffers an unversioned record that replaces the stored one.
 func set[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record *T) error {
-	return putUnversioned(ctx, tx, t, record, t.upsert, nil)
+	return putUnversioned(ctx, tx, t, record, t.upsert(tx.store.dialect), nil)
 }
 
 // putUnversioned buffers a record without a version under a statement. fresh is set when the row must
@@ -193,7 +193,7 @@ func putUnversioned[T, R any](
 		object:  t.object,
 		key:     k,
 		values:  values,
-		one:     true,
+		one:     fresh != nil, // databases count a replaced row differently
 		certain: true,
 		fresh:   fresh,
 		text:    func(w *write) (string, []any) { return template, w.values },

@@ -67,9 +67,9 @@ func (r *reader) SettlementsOfPayments(
 }
 
 func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settlement.Settlement, error) {
-	q := of(f.Owner, f.After, f.PaymentID, f.InvoiceID, f.DepositAddressID)
-	anyOf(q, r, "status", f.Statuses, f.PaymentID != "" || f.InvoiceID != "" || f.DepositAddressID != "")
-	oneOf(q, r, "network", f.Networks)
+	q := of(r, f.Owner, f.After, f.PaymentID, f.InvoiceID, f.DepositAddressID)
+	anyOf(q, "status", f.Statuses, f.PaymentID != "" || f.InvoiceID != "" || f.DepositAddressID != "")
+	oneOf(q, "network", f.Networks)
 	q.is("payment_id", f.PaymentID)
 
 	if f.InvoiceID != "" {

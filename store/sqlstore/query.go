@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/seed-8ee7f392/payments/event"
 )
 
@@ -71,12 +73,12 @@ func (q *query) has(condition string, args ...any) {
 // of returns the conditions of an owner's list: newest first, after an id. objects are ids by which
 // the list is filtered, each with an index of its own. When one is given, the owner's index is ruled
 // out: without statistics a planner would walk all rows of the owner instead of the object's few.
-func of(o event.Owner, after string, objects ...string) *query {
+func of(r *reader, o event.Owner, after string, objects ...string) *query {
 	q := &query{}
 
 	account := "account_id"
 	if slices.ContainsFunc(objects, func(id string) bool { return id != "" }) {
-		account += " || ''" // what no index holds
+		account = r.store.dialect.Unindexed(account)
 	}
 
 	q.has(account+" = ? AND livemode = ?", o.AccountID, o.Livemode)
@@ -95,14 +97,14 @@ func (q *query) is(column, value string) {
 	}
 }
 
-// in adds the condition that a column has one of the values.
-func (q *query) in(r *reader, column string, values []string) {
-	if len(values) == 1 {
-		q.has(column+" = ?", values[0])
-		return
+// in adds the condition that a column has one of the values, which are few.
+func (q *query) in(column string, values []string) {
+	condition, args, err := sqlx.In(column+" IN (?)", values)
+	if err != nil {
+		condition = "1 = 0" // no values: no row has one
 	}
 
-	q.has(r.store.dialect.In(column), values)
+	q.has(condition, args...)
 }
 
 // word matches values that may be written into a statement without quoting rules.
@@ -111,14 +113,14 @@ var word = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
 // oneOf adds the condition that a column has one of the values, unless there are none. Statuses and the
 // like are literals of the statement. A database plans a prepared statement once for all arguments: it
 // cannot know whether a status is rare, and would read all rows of an account to find a few.
-func oneOf[S ~string](q *query, r *reader, column string, values []S) {
+func oneOf[S ~string](q *query, column string, values []S) {
 	if len(values) == 0 {
 		return
 	}
 
 	all, words := distinct(values)
 	if !words {
-		q.in(r, column, all)
+		q.in(column, all)
 		return
 	}
 
@@ -128,10 +130,10 @@ func oneOf[S ~string](q *query, r *reader, column string, values []S) {
 // anyOf is oneOf for a column by which an index has the owner's rows, each value's in the order of
 // the list. Several values are as many queries that the database merges: it reads only what it returns,
 // however rare the values are. filtered says that another condition already limits the list to few rows.
-func anyOf[S ~string](q *query, r *reader, column string, values []S, filtered bool) {
+func anyOf[S ~string](q *query, column string, values []S, filtered bool) {
 	all, words := distinct(values)
 	if filtered || len(all) < 2 || !words {
-		oneOf(q, r, column, values)
+		oneOf(q, column, values)
 		return
 	}
 

@@ -39,7 +39,7 @@ type transaction struct {
 var _ store.Tx = (*transaction)(nil)
 
 // newTransaction returns a transaction without a connection yet, or one inside the host's joined.
-func newTransaction(life context.Context, s *Store, joined *sql.Tx) *transaction {
+func newTransaction(life context.Context, s *sqlStore, joined *sql.Tx) *transaction {
 	tx := &transaction{joined: joined, life: life}
 
 	tx.reader = reader{store: s, on: s.read, tx: tx}
@@ -66,13 +66,6 @@ func SQL(tx store.Tx) (sqlTx *sql.Tx, ok bool) {
 	}
 
 	return nil, false
-}
-
-// Join returns a transaction inside the host's, and the function that sends its buffered writes. The
-// host calls flush before it commits. Nothing is retried: the host gets fault.Conflict.
-func (s *Store) Join(sqlTx *sql.Tx) (tx store.Tx, flush func(ctx context.Context) error) {
-	t := newTransaction(context.Background(), s, sqlTx)
-	return t, t.flush
 }
 
 // restoreVersions resets the versions in callers' records, so that a retried closure may put a record
@@ -190,7 +183,7 @@ func (tx *transaction) send(ctx context.Context, b Batch) ([]int64, error) {
 	}
 
 	return b.OneByOne("", func(text string, args []any) (int64, error) {
-		return Affected(tx.joined.ExecContext(ctx, text, args...))
+		return affected(tx.joined.ExecContext(ctx, text, args...))
 	})
 }
 

@@ -20,9 +20,9 @@ type table[T, R any] struct {
 	// also makes more statements for a new record, such as rows of a side table; may be nil.
 	also func(*T) []insertion
 
-	columns                               string // those that are read
-	get, insert, update, upsert, deletion string
-	into                                  *into
+	columns                       string // those that are read
+	get, insert, update, deletion string
+	into                          *into
 }
 
 func newTable[T, R any](
@@ -57,11 +57,6 @@ func newTable[T, R any](
 		}
 	}
 
-	var excluded []string
-	for _, c := range columns[keys:] {
-		excluded = append(excluded, c.name+" = excluded."+c.name)
-	}
-
 	t.columns = strings.Join(read, ", ")
 	condition := strings.Join(where, " AND ")
 	t.get = "SELECT " + t.columns + " FROM {" + name + "} WHERE " + condition
@@ -70,17 +65,32 @@ func newTable[T, R any](
 		marks: "(" + strings.Join(marks, ", ") + ")",
 	}
 	t.insert = t.into.head + t.into.marks
-	t.upsert = t.insert + " ON CONFLICT (" + strings.Join(
-		all[:keys], ", ",
-	) + ") DO UPDATE SET " + strings.Join(
-		excluded, ", ",
-	)
 	t.update = "UPDATE {" + name + "} SET " + strings.Join(
 		sets, ", ",
 	) + " WHERE " + condition + " AND version = ?"
 	t.deletion = "DELETE FROM {" + name + "} WHERE " + condition
 
 	return t
+}
+
+// upsert returns the insert of a row that replaces the one of its key, if there is one.
+func (t *table[T, R]) upsert(d *Dialect) string {
+	names := make([]string, len(t.cols))
+	for i, c := range t.cols {
+		names[i] = c.name
+	}
+
+	return t.insert + d.Upsert(names[:t.keys], names[t.keys:])
+}
+
+// insertNew returns the insert of a row that leaves the one of its key, if there is one, as it is.
+func (t *table[T, R]) insertNew(d *Dialect) string {
+	names := make([]string, t.keys)
+	for i := range names {
+		names[i] = t.cols[i].name
+	}
+
+	return t.insert + d.Upsert(names, nil)
 }
 
 // values reads all columns of a record.

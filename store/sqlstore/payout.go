@@ -37,9 +37,9 @@ func (r *reader) PayoutByID(ctx context.Context, id string) (payout.Payout, erro
 }
 
 func (r *reader) Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout, error) {
-	q := of(f.Owner, f.After)
-	anyOf(q, r, "status", f.Statuses, f.Q != "")
-	oneOf(q, r, "network", f.Networks)
+	q := of(r, f.Owner, f.After)
+	anyOf(q, "status", f.Statuses, f.Q != "")
+	oneOf(q, "network", f.Networks)
 	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
 	q.starts("payouts", f.Owner, f.Q, "id", "q_tx_hash", "q_destination")
 
@@ -66,8 +66,8 @@ func (r *reader) RefundByID(ctx context.Context, id string) (payout.Refund, erro
 }
 
 func (r *reader) Refunds(ctx context.Context, f payout.RefundFilter) ([]payout.Refund, error) {
-	q := of(f.Owner, f.After, f.InvoiceID, f.PaymentID)
-	anyOf(q, r, "status", f.Statuses, f.InvoiceID != "" || f.PaymentID != "")
+	q := of(r, f.Owner, f.After, f.InvoiceID, f.PaymentID)
+	anyOf(q, "status", f.Statuses, f.InvoiceID != "" || f.PaymentID != "")
 
 	if f.InvoiceID != "" {
 		q.has("invoice_id <> '' AND invoice_id = ?", f.InvoiceID)

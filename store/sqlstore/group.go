@@ -34,7 +34,7 @@ const (
 // flight, the next one goes when it has their average size, or when patience has run out: groups of
 // equal size cost the database the least.
 type group struct {
-	store *Store
+	store *sqlStore
 
 	mu      sync.Mutex
 	waiting []*member
@@ -186,7 +186,7 @@ func (g *group) retryAppoint() {
 }
 
 // commitAll commits the transactions of a group and sets each member's err.
-func (s *Store) commitAll(ctx context.Context, c *session, members []*member) {
+func (s *sqlStore) commitAll(ctx context.Context, c *session, members []*member) {
 	if len(members) > 1 {
 		_, err := s.send(ctx, c, s.merged(members))
 		if err == nil {
@@ -217,7 +217,7 @@ func (s *Store) commitAll(ctx context.Context, c *session, members []*member) {
 
 // merged returns one batch for all members. Rows inserted into one table go together; everything else
 // follows in the members' order. Inserts of new rows are independent of each other, or fail.
-func (s *Store) merged(members []*member) Batch {
+func (s *sqlStore) merged(members []*member) Batch {
 	b := Batch{Begin: true, Commit: true}
 
 	var (
@@ -279,7 +279,7 @@ type into struct{ head, marks string }
 
 // insert adds statements with up to Dialect.Rows rows each. Their numbers of rows are powers of
 // two, so that few different statements are ever prepared.
-func (s *Store) insert(b *Batch, i insertion) {
+func (s *sqlStore) insert(b *Batch, i insertion) {
 	for rows := i.rows; len(rows) > 0; {
 		n := 1
 		for n*2 <= min(len(rows), s.dialect.Rows) {
@@ -297,7 +297,7 @@ func (s *Store) insert(b *Batch, i insertion) {
 }
 
 // rowsText returns the statement that inserts n rows, cached.
-func (s *Store) rowsText(t *into, n int) string {
+func (s *sqlStore) rowsText(t *into, n int) string {
 	type key struct {
 		*into
 		n int

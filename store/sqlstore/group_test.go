@@ -11,7 +11,7 @@ import (
 
 // TestGroups checks when a member is appointed leader, and how large its group is.
 func TestGroups(t *testing.T) {
-	g := &group{store: &Store{dialect: &Dialect{Writers: 2}}}
+	g := &group{store: &sqlStore{dialect: &Dialect{Writers: 2}}}
 
 	var all []*member
 
@@ -106,7 +106,7 @@ func TestGroups(t *testing.T) {
 // TestPatience has a few wait beside a large group that does not come back.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &group{store: &Store{dialect: &Dialect{Writers: 2}}, groups: 1, members: 10}
+		g := &group{store: &sqlStore{dialect: &Dialect{Writers: 2}}, groups: 1, members: 10}
 		early := g.enqueue(nil)
 
 		time.Sleep(patience - time.Nanosecond)
@@ -142,7 +142,7 @@ func TestPatience(t *testing.T) {
 
 // TestQuitInTime ends a context while its transaction waits behind groups on their way.
 func TestQuitInTime(t *testing.T) {
-	g := &group{store: &Store{dialect: &Dialect{Writers: 1}}, groups: 1, members: 1}
+	g := &group{store: &sqlStore{dialect: &Dialect{Writers: 1}}, groups: 1, members: 1}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 

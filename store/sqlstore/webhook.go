@@ -51,8 +51,8 @@ func (r *reader) EventsByID(ctx context.Context, ids []string) ([]event.Event, e
 }
 
 func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, error) {
-	q := of(f.Owner, f.After, f.ObjectID)
-	oneOf(q, r, "type", f.Types)
+	q := of(r, f.Owner, f.After, f.ObjectID)
+	oneOf(q, "type", f.Types)
 	q.is("object_id", f.ObjectID)
 	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
 
@@ -82,9 +82,9 @@ func (tx *transaction) PutEvents(ctx context.Context, all ...event.Event) error 
 	return nil
 }
 
-const pruneEvents = `DELETE FROM {events} WHERE id IN (SELECT id FROM {events} e WHERE created_at < ?
+const pruneEvents = `DELETE FROM {events} WHERE id IN (SELECT * FROM (SELECT id FROM {events} e WHERE created_at < ?
 	AND NOT EXISTS (SELECT 1 FROM {deliveries} d WHERE d.event_id = e.id AND d.status = 'pending')
-	ORDER BY created_at LIMIT ?)`
+	ORDER BY created_at LIMIT ?) old)`
 
 func (tx *transaction) PruneEvents(ctx context.Context, before time.Time, limit int) (int, error) {
 	n, err := tx.execNow(ctx, pruneEvents, before, rowLimit(limit))
@@ -100,7 +100,7 @@ func (r *reader) WebhookEndpoint(
 }
 
 func (r *reader) WebhookEndpoints(ctx context.Context, f webhook.EndpointFilter) ([]webhook.Endpoint, error) {
-	return list(ctx, r, endpoints, of(f.Owner, f.After), newest, f.Limit)
+	return list(ctx, r, endpoints, of(r, f.Owner, f.After), newest, f.Limit)
 }
 
 func (r *reader) EndpointsByID(ctx context.Context, ids []string) ([]webhook.Endpoint, error) {
@@ -108,7 +108,7 @@ func (r *reader) EndpointsByID(ctx context.Context, ids []string) ([]webhook.End
 }
 
 func (tx *transaction) EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error) {
-	q := of(owner, "")
+	q := of(&tx.reader, owner, "")
 	q.has("status <> 'disabled'")
 
 	return list(ctx, &tx.reader, endpoints, q, "ORDER BY id", 0)
@@ -127,10 +127,10 @@ func (r *reader) Delivery(ctx context.Context, owner event.Owner, id string) (we
 }
 
 func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]webhook.Delivery, error) {
-	q := of(f.Owner, f.After, f.EventID, f.EndpointID)
+	q := of(r, f.Owner, f.After, f.EventID, f.EndpointID)
 	q.is("event_id", f.EventID)
 	q.is("endpoint_id", f.EndpointID)
-	oneOf(q, r, "status", f.Statuses)
+	oneOf(q, "status", f.Statuses)
 
 	return list(ctx, r, deliveries, q, newest, f.Limit)
 }
@@ -188,18 +188,50 @@ func (tx *transaction) ClaimDeliveries(
 		return nil, err
 	}
 
-	text := "UPDATE {deliveries} SET lapsed_at = claimed_until, claimed_by = ?, claimed_until = ?, fence " +
-		"= fence + 1, version = version + 1 WHERE " +
-		tx.store.dialect.Claim + " RETURNING " + deliveries.columns
-	claimed, err := rows(
-		ctx, &tx.reader, deliveries, tx.store.text(text),
-		[]any{owner, until, ids, now, int64(limit)},
-	)
+	claimed, err := tx.claimOf(ctx, ids, owner, now, until, limit)
 	slices.SortFunc(claimed, func(a, b webhook.Delivery) int {
 		return cmp.Or(a.NextAttemptAt.Compare(b.NextAttemptAt), cmp.Compare(a.ID, b.ID))
 	})
 
 	return claimed, err
+}
+
+// claimOf claims those of the candidates that are still free.
+func (tx *transaction) claimOf(
+	ctx context.Context,
+	ids []string,
+	owner string,
+	now, until time.Time,
+	limit int,
+) ([]webhook.Delivery, error) {
+	d := tx.store.dialect
+	if d.Returning {
+		text := "UPDATE {deliveries} SET lapsed_at = claimed_until, claimed_by = ?, claimed_until = ?, fence " +
+			"= fence + 1, version = version + 1 WHERE " + d.Claim + " RETURNING " + deliveries.columns
+
+		return rows(
+			ctx, &tx.reader, deliveries, tx.store.text(text), []any{owner, until, ids, now, int64(limit)},
+		)
+	}
+
+	text := "SELECT " + deliveries.columns + " FROM {deliveries} WHERE " + d.Claim + d.Lock
+
+	claimed, err := rows(ctx, &tx.reader, deliveries, tx.store.text(text), []any{ids, now, int64(limit)})
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range claimed {
+		c := &claimed[i]
+		c.LapsedAt, c.ClaimedBy, c.ClaimedUntil = c.ClaimedUntil, owner, until
+		c.Fence++
+
+		if err := put(ctx, tx, deliveries, c); err != nil {
+			return nil, err
+		}
+	}
+
+	return claimed, tx.flush(ctx)
 }
 
 // ids runs a query for ids.
@@ -224,7 +256,8 @@ func (tx *transaction) FailDeliveries(ctx context.Context, endpointID string) er
 }
 
 const pruneDeliveries = `DELETE FROM {deliveries} WHERE id IN
-	(SELECT id FROM {deliveries} WHERE status <> 'pending' AND created_at < ? ORDER BY created_at LIMIT ?)`
+	(SELECT * FROM (SELECT id FROM {deliveries} WHERE status <> 'pending' AND created_at < ?
+		ORDER BY created_at LIMIT ?) old)`
 
 func (tx *transaction) PruneDeliveries(ctx context.Context, before time.Time, limit int) (int, error) {
 	n, err := tx.execNow(ctx, pruneDeliveries, before, rowLimit(limit))

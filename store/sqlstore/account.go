@@ -4,6 +4,7 @@ package sqlstore
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -166,12 +167,30 @@ func (tx *transaction) LockAccount(ctx context.Context, accountID string) error 
 	return err
 }
 
-const reserve = "INSERT INTO {counters} AS c (name, next) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET " +
-	"next = c.next + ? RETURNING next"
+// counter is the next number of a sequence.
+type counter struct {
+	Name string `db:"name"`
+	Next int64  `db:"next"`
+}
+
+var counters = newTable(
+	"counters",
+	"counter",
+	1,
+	nil,
+	func(from *counter) counter { return *from },
+	func(row *counter) counter { return *row },
+)
+
+const (
+	reserve = "INSERT INTO {counters} AS c (name, next) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET " +
+		"next = c.next + ? RETURNING next"
+	advance = "UPDATE {counters} SET next = next + ? WHERE name = ?"
+)
 
 func (tx *transaction) ReserveNumbers(
 	ctx context.Context,
-	counter string,
+	name string,
 	n int,
 	first int64,
 ) (int64, error) {
@@ -186,15 +205,30 @@ func (tx *transaction) ReserveNumbers(
 		return 0, err
 	}
 
-	next, err := tx.count(ctx, "counters", reserve, counter, first+int64(n), int64(n))
+	if tx.store.dialect.Returning {
+		next, err := tx.count(ctx, counters.name, reserve, name, first+int64(n), int64(n))
+		return int64(next - n), err
+	}
 
-	return int64(next - n), err
+	if _, err := tx.execNow(ctx, counters.insertNew(tx.store.dialect), name, first); err != nil {
+		return 0, err
+	}
+
+	if _, err := tx.execNow(ctx, advance, int64(n), name); err != nil {
+		return 0, err
+	}
+
+	counted, _, err := look(ctx, &tx.reader, counters, false, name)
+
+	return counted.Next - int64(n), err
 }
 
-// claim takes a key that nobody holds, or one that is stale, in one statement: a rival's fresh
-// claim is never taken over.
-var claim = claims.upsert + " WHERE {idempotency_keys}.created_at <= ?"
+// dropStale makes room for a claim of a key that was claimed long ago and never answered.
+const dropStale = "DELETE FROM {idempotency_keys} WHERE account_id = ? AND livemode = ? AND " +
+	"idempotency_key = ? AND created_at <= ?"
 
+// ClaimIdempotencyKey takes a key that nobody holds, or one that is stale: a rival's fresh claim is never
+// taken over. Both statements go in one round trip.
 func (tx *transaction) ClaimIdempotencyKey(
 	ctx context.Context,
 	r idempotency.Record,
@@ -211,22 +245,23 @@ func (tx *transaction) ClaimIdempotencyKey(
 	}
 
 	s := tx.store
-	texts, args := []string{s.text(claim)}, [][]any{s.dialect.args(append(values, stale))}
+	key := values[:claims.keys]
 
-	at := 0
-	if s.dialect.BeforeClaim != "" {
-		at = 1
-		limit := max(1, wait.Milliseconds()) // 0 would wait for ever
-		texts = []string{s.text(s.dialect.BeforeClaim), texts[0], s.text(s.dialect.AfterClaim)}
-		args = [][]any{{limit}, args[0], nil}
+	b := Batch{}
+	b.add(s.text(dropStale), s.dialect.args(append(slices.Clone(key), stale)))
+	b.add(s.text(claims.insertNew(s.dialect)), s.dialect.args(values))
+
+	first := 0
+	if s.dialect.Bound != nil {
+		b, first = s.dialect.Bound(b, max(wait, time.Millisecond)) // 0 would wait for ever
 	}
 
-	changed, err := tx.send(ctx, Batch{Texts: texts, Args: args})
+	changed, err := tx.send(ctx, b)
 	if err != nil {
 		return tx.breakWith(ctx, err, "claim the idempotency key "+r.Key.Key)
 	}
 
-	if changed[at] == 0 {
+	if changed[first+1] == 0 {
 		return duplicate(claims.object, r.Key.Key)
 	}
 
@@ -234,7 +269,7 @@ func (tx *transaction) ClaimIdempotencyKey(
 		tx.claimed = map[string]bool{}
 	}
 
-	tx.claimed[claims.slot(values[:claims.keys])] = true
+	tx.claimed[claims.slot(key)] = true
 
 	return nil
 }
@@ -246,15 +281,17 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 
 	k := []any{r.Owner.AccountID, r.Owner.Livemode, r.Key.Key}
 	args := append([]any{int64(r.Status), append([]byte(nil), r.SealedBody...)}, k...)
+	claimed := tx.claimed[claims.slot(k)]
 	// Not under the row's slot: the buffer does not hold the whole record, so reads of it must ask
-	// the database.
+	// the database. The row of a claim of this transaction is there: databases that count only rows that a
+	// statement changes may count none.
 	tx.buffer(&write{
 		table:   claims.name,
 		object:  claims.object,
 		key:     []any{r.Key.Key},
 		values:  args,
-		one:     true,
-		certain: tx.claimed[claims.slot(k)],
+		one:     !claimed,
+		certain: claimed,
 		text: func(*write) (string, []any) {
 			return "UPDATE {idempotency_keys} SET status = ?, sealed_body = ? WHERE account_id = ? AND " +
 				"livemode = ? AND idempotency_key = ?", args
@@ -266,8 +303,8 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 }
 
 const pruneClaims = `DELETE FROM {idempotency_keys} WHERE (account_id, livemode, idempotency_key) IN
-	(SELECT account_id, livemode, idempotency_key FROM {idempotency_keys}
-		WHERE created_at < ? ORDER BY created_at LIMIT ?)`
+	(SELECT * FROM (SELECT account_id, livemode, idempotency_key FROM {idempotency_keys}
+		WHERE created_at < ? ORDER BY created_at LIMIT ?) old)`
 
 func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Time, limit int) (int, error) {
 	n, err := tx.execNow(ctx, pruneClaims, before, rowLimit(limit))
@@ -283,8 +320,7 @@ func (tx *transaction) Lease(ctx context.Context, name string) (lease.Lease, boo
 		return l, ok && l.Fence > 0, err
 	}
 
-	insert := leases.insert + " ON CONFLICT DO NOTHING"
-	if _, err := tx.execNow(ctx, insert, name, "", int64(0), nil); err != nil {
+	if _, err := tx.execNow(ctx, leases.insertNew(tx.store.dialect), name, "", int64(0), nil); err != nil {
 		return lease.Lease{}, false, err
 	}
 

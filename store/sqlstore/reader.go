@@ -15,7 +15,7 @@ import (
 
 // reader reads committed rows on a pool, or inside a transaction its own writes as well.
 type reader struct {
-	store *Store
+	store *sqlStore
 	on    sqlx.QueryerContext
 	tx    *transaction // nil outside of one
 }

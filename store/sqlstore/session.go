@@ -32,7 +32,7 @@ type session struct {
 }
 
 // acquireSession waits for a connection to write on.
-func (s *Store) acquireSession(ctx context.Context) (*session, error) {
+func (s *sqlStore) acquireSession(ctx context.Context) (*session, error) {
 	if s.writer == nil {
 		conn, err := s.options.Write.Conn(ctx)
 		if err != nil {
@@ -65,7 +65,7 @@ func (s *Store) acquireSession(ctx context.Context) (*session, error) {
 }
 
 // releaseSession returns the connection to the pool, or closes it when it is broken.
-func (s *Store) releaseSession(c *session) {
+func (s *sqlStore) releaseSession(c *session) {
 	switch {
 	case s.writer == nil:
 		c.close()
@@ -94,7 +94,7 @@ func (c *session) close() {
 // exec runs one statement.
 func (c *session) exec(ctx context.Context, text string, args []any) (int64, error) {
 	if c.prepared == nil {
-		return Affected(c.conn.ExecContext(ctx, text, args...))
+		return affected(c.conn.ExecContext(ctx, text, args...))
 	}
 
 	stmt := c.prepared[text]
@@ -107,11 +107,11 @@ func (c *session) exec(ctx context.Context, text string, args []any) (int64, err
 		c.prepared[text] = stmt
 	}
 
-	return Affected(stmt.ExecContext(ctx, args...))
+	return affected(stmt.ExecContext(ctx, args...))
 }
 
-// Affected returns how many rows a statement changed, given the result of its execution.
-func Affected(result driver.Result, err error) (int64, error) {
+// affected returns how many rows a statement changed, given the result of its execution.
+func affected(result driver.Result, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
@@ -119,14 +119,16 @@ func Affected(result driver.Result, err error) (int64, error) {
 	return result.RowsAffected()
 }
 
-// Commit is the statement that commits.
-const Commit = "COMMIT"
+// commit is the statement that commits.
+const commit = "COMMIT"
 
-// Batch is a list of statements, optionally begun and committed with them.
+// Batch is a list of statements with their arguments.
 type Batch struct {
+	// Begin and Commit say that the transaction begins before the statements, and is committed after them.
 	Begin, Commit bool
-	Texts         []string
-	Args          [][]any
+	// Texts are the statements, Args the arguments of each.
+	Texts []string
+	Args  [][]any
 }
 
 func (b *Batch) add(text string, args []any) {
@@ -153,7 +155,7 @@ func (b Batch) OneByOne(begin string, exec func(text string, args []any) (int64,
 	}
 
 	if b.Commit {
-		if _, err := exec(Commit, nil); err != nil {
+		if _, err := exec(commit, nil); err != nil {
 			return changed, err
 		}
 	}
@@ -162,7 +164,7 @@ func (b Batch) OneByOne(begin string, exec func(text string, args []any) (int64,
 }
 
 // send runs a batch and returns the rows changed by each statement that succeeded.
-func (s *Store) send(ctx context.Context, c *session, b Batch) ([]int64, error) {
+func (s *sqlStore) send(ctx context.Context, c *session, b Batch) ([]int64, error) {
 	if s.dialect.Send != nil {
 		return s.dialect.Send(ctx, c.conn, b)
 	}
@@ -211,7 +213,7 @@ func (tx *transaction) begin(ctx context.Context) error {
 	}
 
 	tx.begun = true
-	if _, err := tx.session.exec(ctx, tx.store.dialect.Begin, nil); err != nil {
+	if _, err := tx.store.send(ctx, tx.session, Batch{Begin: true}); err != nil {
 		return tx.breakWith(ctx, err, "begin a transaction")
 	}
 

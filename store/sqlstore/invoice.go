@@ -95,13 +95,12 @@ func invoiceList(r *reader, f invoice.Filter) (string, []any) {
 	default:
 		q.has("account_id = ? AND livemode = ?", f.Owner.AccountID, f.Owner.Livemode)
 		// With an OFFSET it stays a question about one row at a time.
+		sub := &query{}
+		sub.in("n.network", f.Networks)
 		q.has(
 			"EXISTS (SELECT 1 FROM {invoice_networks} n WHERE n.account_id = i.account_id AND n.livemode "+
-				"= i.livemode AND n.invoice_id = i.id AND "+
-				r.store.dialect.In(
-					"n.network",
-				)+" LIMIT 1 OFFSET 0)",
-			f.Networks,
+				"= i.livemode AND n.invoice_id = i.id AND "+sub.where.String()+" LIMIT 1 OFFSET 0)",
+			sub.args...,
 		)
 	}
 
@@ -109,7 +108,7 @@ func invoiceList(r *reader, f invoice.Filter) (string, []any) {
 		q.has("id < ?", f.After)
 	}
 
-	anyOf(q, r, "i.status", f.Statuses, walk || f.OrderID != "" || f.Q != "")
+	anyOf(q, "i.status", f.Statuses, walk || f.OrderID != "" || f.Q != "")
 
 	if f.OrderID != "" {
 		q.has("i.q_order <> '' AND i.q_order = ? AND i.order_id = ?", searched(f.OrderID).lower(), f.OrderID)

@@ -47,7 +47,7 @@ func (r *reader) PaymentByID(ctx context.Context, id string) (invoice.Payment, e
 }
 
 func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoice.Payment, error) {
-	q := of(f.Owner, f.After, f.InvoiceID, f.DepositAddressID)
+	q := of(r, f.Owner, f.After, f.InvoiceID, f.DepositAddressID)
 	if f.InvoiceID != "" {
 		q.has("invoice_id <> '' AND invoice_id = ?", f.InvoiceID)
 	}
@@ -56,8 +56,8 @@ func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoi
 		q.has("deposit_address_id <> '' AND deposit_address_id = ?", f.DepositAddressID)
 	}
 
-	anyOf(q, r, "status", f.Statuses, f.InvoiceID != "" || f.DepositAddressID != "" || f.Q != "")
-	oneOf(q, r, "network", f.Networks)
+	anyOf(q, "status", f.Statuses, f.InvoiceID != "" || f.DepositAddressID != "" || f.Q != "")
+	oneOf(q, "network", f.Networks)
 	q.within("detected_at", f.DetectedAfter, f.DetectedBefore)
 	q.starts("payments", f.Owner, f.Q, "id", "q_tx_hash", "q_address")
 
@@ -204,9 +204,9 @@ func (r *reader) DepositAddresses(
 	ctx context.Context,
 	f invoice.DepositFilter,
 ) ([]invoice.DepositAddress, error) {
-	q := of(f.Owner, f.After)
-	oneOf(q, r, "status", f.Statuses)
-	oneOf(q, r, "network", f.Networks)
+	q := of(r, f.Owner, f.After)
+	oneOf(q, "status", f.Statuses)
+	oneOf(q, "network", f.Networks)
 	q.starts("deposit_addresses", f.Owner, f.Q, "id", "q_name", "q_address")
 
 	return list(ctx, r, deposits, q, newest, f.Limit)

@@ -234,7 +234,7 @@ func (r *reader) Balance(
 }
 
 func (r *reader) Balances(ctx context.Context, owner event.Owner) ([]wallet.Balance, error) {
-	q := of(owner, "")
+	q := of(r, owner, "")
 	return list(ctx, r, balances, q, "ORDER BY network, asset_id, address", 0)
 }
 

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing/fstest"
@@ -40,6 +41,11 @@ type Types struct {
 	Partial bool
 }
 
+// complete reports whether each kind of column has a type.
+func (t Types) complete() bool {
+	return !slices.Contains([]string{t.Text, t.Key, t.Int, t.Bool, t.Time, t.Bytes, t.Hash, t.JSON}, "")
+}
+
 // Migrations returns the files of the schema in the dialect.
 func (d *Dialect) Migrations() fs.FS {
 	files, err := fs.Glob(templates, "migrations/*.sql")
@@ -48,6 +54,7 @@ func (d *Dialect) Migrations() fs.FS {
 	}
 
 	out := fstest.MapFS{}
+
 	for _, name := range files {
 		text, err := templates.ReadFile(name)
 		if err != nil {
@@ -85,6 +92,15 @@ func (d *Dialect) schemaText(template string) string {
 		if strings.HasPrefix(line, "--") && !strings.HasPrefix(line, "-- +") {
 			continue // comments speak of the template
 		}
+
+		partial, ok := strings.CutPrefix(line, "{PARTIAL} ")
+		whole, no := strings.CutPrefix(partial, "{WHOLE} ")
+
+		if ok && !d.Types.Partial || no && d.Types.Partial {
+			continue
+		}
+
+		line = whole
 
 		lines = append(lines, placeholder.ReplaceAllStringFunc(line, func(found string) string {
 			name := strings.Trim(found, " {}")
@@ -152,8 +168,9 @@ func (d *Dialect) schemaVersion(ctx context.Context, db *sql.DB) (int64, error) 
 	return version.Int64, err
 }
 
-// Migrate brings the tables in db up to date. prepare runs before, where there is something to do, and returns
-// options such as a lock; it may be nil. A schema of a newer release is fault.Unavailable and left alone.
+// Migrate brings the tables in db up to date. prepare runs before, where there is something to do, and
+// returns options such as a lock; it may be nil. A schema of a newer release is fault.Unavailable and left
+// alone.
 func Migrate(
 	ctx context.Context,
 	db *sql.DB,

@@ -1,7 +1,8 @@
 -- +goose Up
 
 -- One text for all databases: a dialect gives the column types {TEXT}, {INT} …, the kinds of tables {HEAP}, {CLUSTERED} and
--- {CHURNED}, partial indexes {WHERE …}, and the full names of tables in braces.
+-- {CHURNED}, partial indexes {WHERE …}, and the full names of tables in braces. Lines that begin with {PARTIAL} are for databases
+-- that have partial indexes, {WHOLE} for those that do not: there NULLs make a unique index partial.
 --
 -- {KEY} is a text in an index, {HASH} are 32 bytes in one. Amounts and decimals are digits; nested values are JSON as it was
 -- written; nothing is NULL but what has no value. Columns q_... hold the lower case of a text, for searches.
@@ -168,7 +169,9 @@ CREATE INDEX payments_payments_owner ON {payments} (account_id, livemode, id);
 CREATE INDEX payments_payments_status ON {payments} (account_id, livemode, status, id);
 CREATE INDEX payments_payments_invoice ON {payments} (invoice_id, id) {WHERE invoice_id <> ''};
 CREATE INDEX payments_payments_deposit ON {payments} (deposit_address_id, id) {WHERE deposit_address_id <> ''};
-CREATE UNIQUE INDEX payments_payments_transfer ON {payments} (network, tx_hash, tx_index, address, asset_id) {WHERE tx_hash <> ''};
+{PARTIAL} CREATE UNIQUE INDEX payments_payments_transfer ON {payments} (network, tx_hash, tx_index, address, asset_id) WHERE tx_hash <> '';
+{WHOLE} ALTER TABLE {payments} ADD COLUMN tx_hash_or_null {KEY} AS (NULLIF(tx_hash, ''));
+{WHOLE} CREATE UNIQUE INDEX payments_payments_transfer ON {payments} (network, tx_hash_or_null, tx_index, address, asset_id);
 CREATE INDEX payments_payments_unconfirmed ON {payments} (network, block_height, id) {WHERE status = 'detected' AND block_hash <> ''};
 CREATE INDEX payments_payments_unmined ON {payments} (network, id) {WHERE status IN ('detected', 'orphaned') AND block_hash = ''};
 CREATE INDEX payments_payments_blocks ON {payments} (network, block_height, id) {WHERE status IN ('detected', 'confirmed') AND block_hash <> ''};

@@ -1,0 +1,149 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/pressly/goose/v3"
+
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Dialect holds what differs between databases: all SQL that is not the same everywhere. Statements are
+// templates: {name} is the full name of a table, and ? the next parameter.
+type Dialect struct {
+	// Name is the database's name in messages.
+	Name string
+	// Prefix is the prefix of table names: "payments_", optionally after a schema and a dot.
+	Prefix string
+	// Numbered says that parameters are $1, $2 … instead of ?.
+	Numbered bool
+	// Arg converts an argument (nil, string, int64, bool, []byte, time.Time, []string) for the driver.
+	// Defaults to no conversion.
+	Arg func(any) any
+
+	// Goose is the name of the dialect in goose, which applies the schema.
+	Goose goose.Dialect
+	// Types are the types of columns and the kinds of tables.
+	Types Types
+	// TableExists counts the tables of a name, its argument: 0 or 1.
+	TableExists string
+
+	// Begin begins a transaction that may write, at READ COMMITTED or above.
+	Begin string
+	// Send runs a batch in one round trip where it can, and returns the number of rows each
+	// statement changed; on an error, those before the statement that failed. A commit fails when
+	// the transaction was rolled back instead. Defaults to statements one by one.
+	Send func(ctx context.Context, conn *sql.Conn, b Batch) ([]int64, error)
+	// Writers is how many groups of transactions are committed at once; Rows, how many rows one
+	// statement inserts at most.
+	Writers, Rows int
+	// Concurrent says that several transactions write at once, so that rows that do not exist yet
+	// need locking too.
+	Concurrent bool
+	// Lock is appended to a SELECT to lock its rows; empty where there is a single writer.
+	Lock string
+
+	// Upsert is appended to an INSERT: on a row of the same key it replaces the columns. Without columns
+	// it leaves that row as it is, and the statement changes no row.
+	Upsert func(key, columns []string) string
+	// Returning says that INSERT with ON CONFLICT, and UPDATE, answer rows by RETURNING.
+	Returning bool
+	// Unindexed is an expression of a text column's value that no index serves.
+	Unindexed func(column string) string
+	// Among selects columns of {table} from the rows under the condition whose column has one of a
+	// list of values, the query's first argument ([]string): one look-up by index per value, whatever
+	// the planner knows of the table.
+	Among func(columns, table, condition, column string) string
+	// Each joins {table} AS alias to what stands before it in a FROM, by a look-up of the rows
+	// under the condition for each row there, in the order of those; the condition names columns of
+	// the table without the alias.
+	Each func(table, alias, condition string) string
+	// Due selects from {deliveries} the ids of due deliveries by time and id. Its arguments are now, now,
+	// the largest number of one endpoint, and the limit.
+	Due string
+	// Claim is the condition on {deliveries} that picks those to claim: of an UPDATE, and locking them, with
+	// Returning, else of a SELECT that Lock is appended to. Its arguments are the ids to choose from
+	// ([]string), now and the limit.
+	Claim string
+	// Bound returns a batch whose statements wait for locks for at most a time, in the batch's own round
+	// trip, and the index of its first statement in it. Defaults to the batch itself, where nothing is
+	// waited for.
+	Bound func(b Batch, wait time.Duration) (bounded Batch, first int)
+
+	// Explain says what kind of error a driver's error is.
+	Explain func(error) Explanation
+}
+
+// check returns fault.Invalid when something without a default is missing.
+func (d *Dialect) check() error {
+	var missing []string
+
+	for name, there := range map[string]bool{
+		"Name":        d.Name != "",
+		"Prefix":      d.Prefix != "",
+		"Goose":       d.Goose != "",
+		"Types":       d.Types.complete(),
+		"TableExists": d.TableExists != "",
+		"Begin":       d.Begin != "",
+		"Writers":     d.Writers > 0,
+		"Rows":        d.Rows > 0,
+		"Upsert":      d.Upsert != nil,
+		"Unindexed":   d.Unindexed != nil,
+		"Among":       d.Among != nil,
+		"Each":        d.Each != nil,
+		"Due":         d.Due != "",
+		"Claim":       d.Claim != "",
+		"Explain":     d.Explain != nil,
+	} {
+		if !there {
+			missing = append(missing, name)
+		}
+	}
+
+	if len(missing) == 0 {
+		return nil
+	}
+
+	slices.Sort(missing)
+
+	return fault.New(
+		fault.Invalid, "dialect_incomplete",
+		"the dialect of a SQL store lacks %s", strings.Join(missing, ", "),
+	)
+}
+
+// Explanation classifies a driver's error.
+type Explanation struct {
+	// Word is one of package fault's; nil when the error is none that callers can do something about.
+	Word error
+	// Code is the fault code, Sentence says for people what happened and what to do.
+	Code, Sentence string
+}
+
+// text makes the statement of a template. Templates hold no other braces and question marks.
+func (d *Dialect) text(template string) string {
+	named := strings.NewReplacer("{", d.Prefix, "}", "").Replace(template)
+	if !d.Numbered {
+		return named
+	}
+
+	return sqlx.Rebind(sqlx.DOLLAR, named)
+}
+
+func (d *Dialect) args(values []any) []any {
+	if d.Arg == nil {
+		return values
+	}
+
+	out := make([]any, len(values))
+	for i, v := range values {
+		out[i] = d.Arg(v)
+	}
+
+	return out
+}
