@@ -169,7 +169,7 @@ func TestSoakDrippingEndpointsDelayNobodyElse(t *testing.T) {
 		t.Skip("make soak plays 1,000 endpoints of 50 accounts")
 	}
 
-	drippersDelayNobody(t, 50, 20)
+	drippersDelayNobody(t, 50, 6)
 }
 
 // quickAnswer is how long an endpoint takes that does not drip: one slot of its own.
