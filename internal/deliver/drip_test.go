@@ -314,6 +314,13 @@ func TestBacklogs(t *testing.T) {
 			t.Errorf("all of them: %+v", all)
 		}
 
+		// Those that wait now were put off before: they are due since they were made all the same.
+		time.Sleep(65 * time.Second)
+
+		if _, all := h.Backlogs(); all.Age < 74*time.Second {
+			t.Errorf("the oldest is due for 75 s, shown are %s", all.Age)
+		}
+
 		stop()
 
 		if accounts, all := h.Backlogs(); len(accounts) > 0 || all.Waiting > 0 {
