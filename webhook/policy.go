@@ -14,7 +14,7 @@ type Policy struct {
 	// PerEndpoint is how many of them go to one endpoint at first; an endpoint whose last attempt failed gets
 	// one. Defaults to 4.
 	PerEndpoint int
-	// MaxPerEndpoint is how many go to an endpoint that answers in time while more wait. Defaults to 32.
+	// MaxPerEndpoint is how many go to an endpoint that answers within 4 s while more wait. Defaults to 32.
 	MaxPerEndpoint int
 
 	// Timeout limits an attempt, from looking up the name to the last byte. Defaults to 15 s, and is at most that.

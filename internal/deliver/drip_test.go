@@ -169,7 +169,7 @@ func TestSoakDrippingEndpointsDelayNobodyElse(t *testing.T) {
 		t.Skip("make soak plays 1,000 endpoints of 50 accounts")
 	}
 
-	drippersDelayNobody(t, 50, 20)
+	drippersDelayNobody(t, 50, 6)
 }
 
 // quickAnswer is how long an endpoint takes that does not drip: one slot of its own.
@@ -312,6 +312,13 @@ func TestBacklogs(t *testing.T) {
 
 		if all.Waiting != got.Waiting || all.InFlight != got.InFlight || all.Age != got.Age || !all.More {
 			t.Errorf("all of them: %+v", all)
+		}
+
+		// Those that wait now were put off before: they are due since they were made all the same.
+		time.Sleep(65 * time.Second)
+
+		if _, all := h.Backlogs(); all.Age < 74*time.Second {
+			t.Errorf("the oldest is due for 75 s, shown are %s", all.Age)
 		}
 
 		stop()

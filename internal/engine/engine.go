@@ -81,7 +81,7 @@ type Engine struct {
 
 	running sync.Mutex
 	work    workLog
-	clock   clockSkew
+	clock   clock
 	wakes   wakes
 }
 
@@ -95,7 +95,9 @@ func New(c Config) (*Engine, error) {
 	}
 
 	e := &Engine{config: c}
-	e.clock.injected = injected
+	began := time.Now()
+	e.clock.injected, e.clock.now = injected, c.Now
+	e.clock.elapsed = func() time.Duration { return time.Since(began) }
 
 	var err error
 	if e.Networks, err = chain.NewRegistry(c.Drivers...); err != nil {

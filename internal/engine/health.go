@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -16,12 +15,6 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// The bounds of a clock's difference from the database's.
-const (
-	skewWarned = 5 * time.Second
-	skewTooBig = 5 * time.Minute
-)
-
 // stillTooLong is how long another process's heartbeat may stand still before it is reported.
 const stillTooLong = heartbeat.LeaseFor / 3
 
@@ -31,13 +24,13 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	now := e.config.Now()
 	report := health.Report{
 		Checks:    e.work.checks(now),
-		ClockSkew: e.clock.measured(),
+		ClockSkew: e.clock.skew(),
 	}
 
 	report.Backlogs, report.Backlog = e.Deliverer.Backlogs()
 
 	for _, peer := range e.heartbeat.Peers() {
-		ahead := peer.Ahead + e.clock.measured() // of the store
+		ahead := peer.Ahead + e.clock.skew() // of the store
 		report.Processes = append(report.Processes, health.Process{
 			Name:       peer.Process,
 			Still:      peer.Still,
@@ -129,100 +122,6 @@ func (e *Engine) probeStore(ctx context.Context) error {
 	return nil
 }
 
-// clockSkew is how far this process's clock is ahead of the store's.
-type clockSkew struct {
-	mu       sync.Mutex
-	injected bool
-	skew     time.Duration
-}
-
-func (c *clockSkew) measured() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return c.skew
-}
-
-// CheckClock has an injected clock checked like the system's. Only tests call it, before Run.
-func (e *Engine) CheckClock() { e.clock.injected = false }
-
-func (c *clockSkew) isChecked() bool { return !c.injected }
-
-// checkClock measures the skew, and warns of networks whose newest block is ahead of the clock.
-//
-// Errors: fault.Unavailable with code clock_skewed when the skew is too big to sign.
-func (e *Engine) checkClock(ctx context.Context) error {
-	if !e.clock.isChecked() {
-		return nil
-	}
-
-	err := e.readClock(ctx)
-
-	for _, f := range e.followers {
-		n := f.Driver.Network()
-
-		c, _, cursorErr := e.config.Store.Cursor(ctx, n.Slug)
-		if ahead := e.tipAhead(n, c.Tip); ahead > 0 {
-			e.config.Log.WarnContext(
-				ctx, "the newest block is ahead of this process's clock", "network", n.Slug, "ahead", ahead,
-			)
-		}
-
-		err = errors.Join(err, cursorErr)
-	}
-
-	return err
-}
-
-// readClock measures the skew.
-//
-// Errors: fault.Unavailable with code clock_skewed when it is too big to sign.
-func (e *Engine) readClock(ctx context.Context) error {
-	source, ok := e.config.Store.(store.Clock)
-	if !ok {
-		return e.clock.check()
-	}
-
-	before := e.config.Now()
-
-	theirs, err := source.Time(ctx)
-	if err != nil {
-		return fmt.Errorf("reading the store's clock: %w", err)
-	}
-
-	after := e.config.Now()
-	skew := before.Add(after.Sub(before) / 2).Sub(theirs).Round(time.Millisecond)
-
-	e.clock.mu.Lock()
-	e.clock.skew = skew
-	e.clock.mu.Unlock()
-
-	if skew.Abs() > skewWarned {
-		e.config.Log.WarnContext(ctx, "this process's clock differs from the store's", "ahead", skew)
-	}
-
-	return e.clock.check()
-}
-
-// check returns an error when the skew is too big to sign.
-func (c *clockSkew) check() error {
-	if skew := c.measured(); skew.Abs() > skewTooBig {
-		return fault.New(
-			fault.Unavailable, "clock_skewed",
-			"this process's clock is %s ahead of the store's; nothing is signed until it is set right", skew,
-		)
-	}
-
-	return nil
-}
-
-// storeNow returns the time by the store's clock, as far as it was measured. Deadlines that other processes
-// read are counted from it.
-func (e *Engine) storeNow() time.Time { return e.config.Now().Add(-e.clock.measured()) }
-
-// maySign reports whether wallets may sign in this process: its clock is right. Health shows where it is not.
-func (e *Engine) maySign() bool { return e.clock.check() == nil }
-
 // loggedRates records whether the source of prices answers.
 type loggedRates struct {
 	rate.Source
@@ -248,21 +147,6 @@ const (
 	staleBlocks = 18
 	staleFor    = time.Hour
 )
-
-// aheadBlocks is how many block times a newest block may be ahead of the clock. On Bitcoin that is the two hours
-// that the network allows.
-const aheadBlocks = 12
-
-// tipAhead returns how far a network's newest block is ahead of a checked clock; 0 while it may be. A block behind
-// the clock says nothing: blocks may be rare.
-func (e *Engine) tipAhead(n chain.Network, tip chain.Ref) time.Duration {
-	ahead := tip.Time.Sub(e.config.Now())
-	if !e.clock.isChecked() || ahead <= max(aheadBlocks*n.BlockTime, skewWarned) {
-		return 0
-	}
-
-	return ahead
-}
 
 // isStaleTip reports whether the newest block of a live network is stale; see health.Network.
 func isStaleTip(n chain.Network, tip chain.Ref, now time.Time) bool {

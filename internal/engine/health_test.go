@@ -146,6 +146,9 @@ func newClinic(t *testing.T, over store.Store) *clinic {
 		t.Fatal(err)
 	}
 
+	began := c.at
+	c.clock.elapsed = func() time.Duration { return now().Sub(began) }
+
 	return c
 }
 
@@ -328,6 +331,26 @@ func TestDeadlinesCountFromTheStoresClock(t *testing.T) {
 
 	if got := c.storeNow(); !got.Equal(c.at.Add(-time.Hour)) {
 		t.Errorf("%s, want %s", got, c.at.Add(-time.Hour))
+	}
+}
+
+// A step of the clock is seen at once, not only when the store's clock is read again.
+func TestStepOfTheClockIsSeenAtOnce(t *testing.T) {
+	c := newClinic(t, memory.New())
+	c.CheckClock()
+	c.passes(time.Minute)
+
+	right := c.storeNow()
+	if !c.maySign() {
+		t.Fatal("it does not sign while its clock is right")
+	}
+
+	// The clock steps; the machine's monotonic one does not.
+	c.clock.elapsed = func() time.Duration { return time.Minute }
+	c.at = c.at.Add(time.Hour)
+
+	if got := c.storeNow(); c.maySign() || !got.Equal(right) {
+		t.Errorf("it signs %v, and counts from %s instead of %s", c.maySign(), got, right)
 	}
 }
 

@@ -1,0 +1,192 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/health"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/store/sqlite"
+)
+
+// While another connection holds SQLite's write lock, /healthz says that the process lives and /readyz that it
+// cannot work, naming what and not why.
+func TestReadyzOverALockedDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "payments.db")
+	e := overSQLite(t, path)
+	work := func() { _, _ = e.Step(t.Context()) } // its errors are in Health
+	work()
+
+	if status, body := probe(t, HealthHandler(e), "/readyz"); status != http.StatusOK || body.Status != "ok" {
+		t.Fatalf("while all is well: %d %+v", status, body)
+	}
+
+	unlock := lockSQLite(t, path)
+
+	// Heartbeats are due every 5 s; a second engine beats at once.
+	e = overSQLite(t, path)
+	work()
+
+	if status, body := probe(t, HealthHandler(e), "/healthz"); status != http.StatusOK || body.Status != "ok" {
+		t.Errorf("/healthz of a process that lives: %d %+v", status, body)
+	}
+
+	status, body := probe(t, HealthHandler(e), "/readyz")
+	if status != http.StatusServiceUnavailable || body.Status != "failing" ||
+		!slices.Contains(body.Failing, "heartbeat") {
+		t.Errorf("while it is locked: %d %+v", status, body)
+	}
+
+	if strings.Contains(strings.Join(body.Failing, " "), "lock") {
+		t.Errorf("it says why: %+v", body)
+	}
+
+	unlock()
+	work()
+
+	if status, body := probe(t, HealthHandler(e), "/readyz"); status != http.StatusOK || len(body.Failing) > 0 {
+		t.Errorf("once it is free: %d %+v", status, body)
+	}
+}
+
+// A process stays ready while another is lost, and says so.
+func TestReadyzWhileAnotherProcessIsLost(t *testing.T) {
+	report := health.Report{Processes: []health.Process{{Name: "other", Lost: true}}}
+
+	if report.OK() || statusOf(report) != http.StatusOK {
+		t.Errorf("OK %v, status %d", report.OK(), statusOf(report))
+	}
+
+	if body := bodyOf(report); body.Status != "failing" || !slices.Contains(body.Failing, "a process") {
+		t.Errorf("%+v", body)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	got := string(metricsOf(health.Report{
+		Checks: []health.Check{
+			{Name: "store", Age: 1500 * time.Millisecond},
+			{Name: "outbox of \"x\"\n", Error: "down"},
+		},
+		Networks:  []health.Network{{Network: "sepolia", Behind: 3}},
+		Processes: []health.Process{{Name: `a\b`, Still: 12 * time.Second, Lost: true}},
+		ClockSkew: -time.Second,
+		Backlog:   health.Backlog{Waiting: 5, InFlight: 2, Age: time.Minute},
+		Backlogs:  []health.Backlog{{AccountID: "65a", Livemode: true, Waiting: 4, Age: time.Minute}},
+	}))
+
+	for _, line := range []string{
+		"payments_ok 0",
+		"payments_ready 0",
+		"payments_clock_skew_seconds -1",
+		`payments_check_age_seconds{check="store"} 1.5`,
+		`payments_check_failing{check="store"} 0`,
+		`payments_check_failing{check="outbox of \"x\"\n"} 1`,
+		`payments_network_behind_blocks{network="sepolia"} 3`,
+		`payments_process_still_seconds{process="a\\b"} 12`,
+		"payments_webhooks_waiting 5",
+		"payments_webhooks_in_flight 2",
+		"payments_webhooks_age_seconds 60",
+		`payments_webhooks_account_waiting{account="65a",livemode="true"} 4`,
+		`payments_webhooks_account_age_seconds{account="65a",livemode="true"} 60`,
+		"# TYPE payments_webhooks_account_age_seconds gauge",
+	} {
+		if !strings.Contains(got, line+"\n") {
+			t.Errorf("no line %s in\n%s", line, got)
+		}
+	}
+}
+
+func TestMetricsHandler(t *testing.T) {
+	e := overSQLite(t, filepath.Join(t.TempDir(), "payments.db"))
+	answer := httptest.NewRecorder()
+	MetricsHandler(e).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+
+	if answer.Code != http.StatusOK || !strings.Contains(answer.Body.String(), "payments_ok ") {
+		t.Errorf("%d: %s", answer.Code, answer.Body)
+	}
+}
+
+// overSQLite returns an engine over a file, which waits 10 ms for its lock.
+func overSQLite(t *testing.T, path string) *payments.Engine {
+	t.Helper()
+
+	st, err := sqlite.Open(path, sqlite.WithBusyTimeout(10*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = st.Close() })
+
+	prices, err := rate.NewFixed(map[string]string{"SIM/USD": "1"}, time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	e, err := payments.New(payments.Config{
+		Store:     st,
+		Drivers:   []payments.ChainDriver{sim.New(sim.Config{})},
+		Signer:    sim.NewSigner(1, nil),
+		Rates:     prices,
+		BaseURL:   "https://pay.example.com",
+		SecretKey: bytes.Repeat([]byte{7}, 32),
+		Log:       slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return e
+}
+
+// lockSQLite takes the write lock of a file until unlock is called.
+func lockSQLite(t *testing.T, path string) (unlock func()) {
+	t.Helper()
+
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+
+	return func() {
+		if _, err := conn.ExecContext(context.WithoutCancel(t.Context()), "ROLLBACK"); err != nil {
+			t.Error(err)
+		}
+
+		_, _ = conn.Close(), db.Close()
+	}
+}
+
+func probe(t *testing.T, h http.Handler, path string) (status int, body healthBody) {
+	t.Helper()
+
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+
+	if err := json.Unmarshal(answer.Body.Bytes(), &body); err != nil {
+		t.Fatal(err)
+	}
+
+	return answer.Code, body
+}

@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/health"
+)
+
+// MetricsHandler serves GET /metrics, the figures of Engine.Health, as Prometheus's text format 0.0.4. They name
+// accounts and processes and are not authenticated: mount it where only the host's monitoring reaches it.
+func MetricsHandler(e *payments.Engine) http.Handler {
+	mux := http.NewServeMux()
+
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		report, err := e.Health(r.Context())
+		if err != nil {
+			http.Error(w, "the request ended", http.StatusServiceUnavailable)
+			return
+		}
+
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+
+		_, _ = w.Write(metricsOf(report)) // an error: the client is gone
+	})
+
+	return mux
+}
+
+// metrics writes gauges.
+type metrics struct{ bytes.Buffer }
+
+// gauge writes a gauge's heading.
+func (m *metrics) gauge(name, help string) {
+	fmt.Fprintf(m, "# HELP payments_%s %s\n# TYPE payments_%s gauge\n", name, help, name)
+}
+
+// value writes one value under pairs of label names and values.
+func (m *metrics) value(name string, value float64, labels ...string) {
+	pairs := make([]string, 0, len(labels)/2)
+	for i := 0; i+1 < len(labels); i += 2 {
+		pairs = append(pairs, labels[i]+`="`+labelEscapes.Replace(labels[i+1])+`"`)
+	}
+
+	braces := ""
+	if len(pairs) > 0 {
+		braces = "{" + strings.Join(pairs, ",") + "}"
+	}
+
+	fmt.Fprintf(m, "payments_%s%s %s\n", name, braces, strconv.FormatFloat(value, 'g', -1, 64))
+}
+
+var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// metricsOf returns a report as metrics.
+func metricsOf(report health.Report) []byte {
+	m := &metrics{}
+
+	m.gauge("ok", "1 while Report.OK.")
+	m.value("ok", oneIf(report.OK()))
+	m.gauge("ready", "1 while Report.Ready.")
+	m.value("ready", oneIf(report.Ready()))
+	m.gauge("clock_skew_seconds", "How far the clock is ahead of the store's.")
+	m.value("clock_skew_seconds", report.ClockSkew.Seconds())
+
+	m.gauge("check_failing", "1 while a kind of work fails.")
+
+	for _, c := range report.Checks {
+		m.value("check_failing", oneIf(c.Error != ""), "check", c.Name)
+	}
+
+	m.gauge("check_age_seconds", "How long ago a kind of work last succeeded.")
+
+	for _, c := range report.Checks {
+		m.value("check_age_seconds", c.Age.Seconds(), "check", c.Name)
+	}
+
+	m.gauge("network_behind_blocks", "How many blocks are not read yet.")
+
+	for _, n := range report.Networks {
+		m.value("network_behind_blocks", float64(n.Behind), "network", n.Network)
+	}
+
+	m.gauge("process_still_seconds", "How long another process's heartbeat has stood still.")
+
+	for _, p := range report.Processes {
+		m.value("process_still_seconds", p.Still.Seconds(), "process", p.Name)
+	}
+
+	m.backlogs(report)
+
+	return m.Bytes()
+}
+
+// backlogs writes the webhooks of the process and of its accounts.
+func (m *metrics) backlogs(report health.Report) {
+	for _, figure := range []struct {
+		name, help string
+		of         func(b health.Backlog) float64
+	}{
+		{
+			"in_flight", "Deliveries being sent.",
+			func(b health.Backlog) float64 { return float64(b.InFlight) },
+		},
+		{
+			"waiting", "Deliveries that wait for a slot.",
+			func(b health.Backlog) float64 { return float64(b.Waiting) },
+		},
+		{
+			"age_seconds", "How long the oldest delivery that waits for a slot has been due.",
+			func(b health.Backlog) float64 { return b.Age.Seconds() },
+		},
+	} {
+		m.gauge("webhooks_"+figure.name, figure.help)
+		m.value("webhooks_"+figure.name, figure.of(report.Backlog))
+		m.gauge("webhooks_account_"+figure.name, figure.help)
+
+		for _, b := range report.Backlogs {
+			m.value(
+				"webhooks_account_"+figure.name, figure.of(b),
+				"account", b.AccountID, "livemode", strconv.FormatBool(b.Livemode),
+			)
+		}
+	}
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+
+	return 0
+}
