@@ -35,7 +35,7 @@ const maxFlowFiles = 15
 // of blocks and the reactions to events, so that a flow passes them again.
 var dispatch = []string{
 	"internal/engine/blocks.go",
-	"internal/engine/left.go",
+	"internal/engine/writes.go",
 	"internal/engine/reactions.go",
 	"internal/engine/update.go",
 }

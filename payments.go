@@ -129,7 +129,7 @@ type Config struct {
 	Webhooks webhook.Policy
 
 	// Process names this process in leases and wake-ups; unique among all processes over one store,
-	// at most 200 bytes. Defaults to a random name.
+	// at most 190 bytes. Defaults to a random name.
 	Process string
 
 	// Waker publishes wake-ups to the other processes, such as store/redis. Defaults to the Store, if it
@@ -238,8 +238,9 @@ func (e *Engine) UpdateIn(
 	return e.core.UpdateIn(ctx, joined, f)
 }
 
-// Wake wakes every worker of this process and publishes a wake-up to other processes through Config.Waker.
-// It does not wait for either. A host calls it after it has committed what it made with UpdateIn.
+// Wake wakes the workers of this process and publishes a wake-up to other processes through Config.Waker. It does
+// not wait for either. Engine.Update wakes those that have work by itself. A host calls it after it has committed
+// what it made with UpdateIn.
 func (e *Engine) Wake() {
 	e.core.Wake()
 }

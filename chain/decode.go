@@ -10,7 +10,8 @@ import (
 type Decoded struct {
 	// Outputs are all that it pays, change included, in the order of the bytes.
 	Outputs []Output
-	// MaxFee is the most that it can cost, in base units of the native coin.
+	// MaxFee is the most that its bytes let it cost, in base units of the native coin. What a network charges
+	// beyond any bound in the bytes is left out, such as the rent of an account that is paid first.
 	MaxFee Amount
 	// Digests are what its signatures sign, in the order of Unsigned.Payloads.
 	Digests [][]byte

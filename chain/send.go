@@ -50,6 +50,9 @@ type Order struct {
 	Nonce uint64 `json:"nonce,omitempty"`
 	// Coins are the inputs that may be chosen from (UTXO networks); a release names those of its deposits.
 	Coins []Coin `json:"coins,omitempty"`
+	// Spends are those of Coins that must be spent, so that the transaction excludes another one. Build fails
+	// as fault.Invalid where Coins lacks one.
+	Spends []Outpoint `json:"spends,omitempty"`
 	// Bumps is an output to one of our addresses in a payer's waiting transaction. It must be spent, and
 	// the fee must also pay for that transaction and its unconfirmed parents, so that all of them are
 	// included; see Bumper.

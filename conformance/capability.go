@@ -15,6 +15,8 @@ const (
 	TokenAccounter Capability = "chain.TokenAccounter"
 	URIBuilder     Capability = "chain.URIBuilder"
 	FeeEstimator   Capability = "chain.FeeEstimator"
+	FeeChecker     Capability = "chain.FeeChecker"
+	InputPricer    Capability = "chain.InputPricer"
 	Nonces         Capability = "chain.Nonces"
 	Sender         Capability = "chain.Sender"
 	Batcher        Capability = "chain.Batcher"

@@ -19,6 +19,8 @@ func TestCapabilityNames(t *testing.T) {
 		conformance.TokenAccounter:  drivertest.TokenAccounter,
 		conformance.URIBuilder:      drivertest.URIBuilder,
 		conformance.FeeEstimator:    drivertest.FeeEstimator,
+		conformance.FeeChecker:      drivertest.FeeChecker,
+		conformance.InputPricer:     drivertest.InputPricer,
 		conformance.Nonces:          drivertest.Nonces,
 		conformance.Sender:          drivertest.Sender,
 		conformance.Batcher:         drivertest.Batcher,

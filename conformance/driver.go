@@ -53,6 +53,9 @@ type DriverHarness struct {
 //   - Keys: derivation needs no node and refuses malformed keys.
 //   - Sender, Orders, Replacement, Batcher: transactions pay what the order says within its fee, and
 //     are called dead only when that is final.
+//   - NamedCoins: Order.Spends are spent.
+//   - FeeChecker: what is built at current fees pays enough, with what it rests on.
+//   - InputPricer: each coin is priced at what it adds.
 //   - Decoder: unsigned bytes alone show what they pay, what they cost and what is signed.
 //   - Sweeper: a release balances to the base unit.
 //   - Bumper: a transaction of ours pays the fee of a waiting one (CPFP).

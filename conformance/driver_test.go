@@ -147,6 +147,8 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 			conformance.TokenAccounter,
 			conformance.CoinSource,
 			conformance.Bumper,
+			conformance.FeeChecker,
+			conformance.InputPricer,
 			conformance.CheapPayments,
 			conformance.WrongNode, // driver and node are one
 		},
@@ -227,6 +229,8 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 		conformance.Rereader,
 		conformance.CoinSource,
 		conformance.Bumper,
+		conformance.FeeChecker,
+		conformance.InputPricer,
 		conformance.CheapPayments,
 		conformance.LyingNodes,
 		conformance.WrongNode,

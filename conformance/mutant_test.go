@@ -41,12 +41,20 @@ func TestMutantsFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverOfSeveralSims/"+m.fails) })
 	}
 
+	for name, m := range utxoMutants {
+		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverOfUTXO/"+m.fails) })
+	}
+
 	for name, m := range signerMutants {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestSignerOfSim/"+m.fails) })
 	}
 
 	for name, m := range allStoreMutants() {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestStoreOfMemory/"+m.fails) })
+	}
+
+	for name, m := range allBackendMutants() {
+		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestBackendOfModel/"+m.fails) })
 	}
 }
 

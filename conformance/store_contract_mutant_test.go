@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
@@ -12,7 +11,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/lease"
@@ -23,6 +21,8 @@ import (
 func allStoreMutants() map[string]storeMutant {
 	all := maps.Clone(storeMutants)
 	maps.Copy(all, contractMutants)
+	maps.Copy(all, readMutants)
+	maps.Copy(all, uniqueMutants)
 
 	return all
 }
@@ -216,112 +216,6 @@ func (tx startedNumbers) ReserveNumbers(ctx context.Context, c string, n int, _ 
 
 func (forgottenAnswers) PutIdempotencyAnswer(context.Context, idempotency.Record) error { return nil }
 
-// The stores below embed the real one and break its reads.
-type (
-	cutLists      struct{ store.Store }
-	substringList struct{ store.Store }
-	exactSearch   struct{ store.Store }
-	lateLists     struct{ store.Store }
-	exclusiveList struct{ store.Store }
-	lateWork      struct{ store.Store }
-	emptyWork     struct{ store.Store }
-	openReads     struct {
-		store.Store
-		closed *bool
-	}
-)
-
-func (s cutLists) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoice.Payment, error) {
-	if f.Limit <= 0 {
-		f.Limit = 20
-	}
-
-	return s.Store.Payments(ctx, f)
-}
-
-func (s substringList) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-	q, limit := strings.ToLower(f.Q), f.Limit
-	if q == "" {
-		return s.Store.Invoices(ctx, f)
-	}
-
-	f.Q, f.Limit = "", 0
-	all, err := s.Store.Invoices(ctx, f)
-
-	var found []invoice.Invoice
-
-	for _, inv := range all {
-		text := strings.ToLower(inv.ID + "\x00" + inv.OrderID + "\x00" + inv.CustomerEmail)
-		if strings.Contains(text, q) && (limit <= 0 || len(found) < limit) {
-			found = append(found, inv)
-		}
-	}
-
-	return found, err
-}
-
-func (s exactSearch) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-	found, err := s.Store.Invoices(ctx, f)
-	if f.Q == "" {
-		return found, err
-	}
-
-	var exact []invoice.Invoice
-
-	for _, inv := range found {
-		if strings.EqualFold(inv.OrderID, f.Q) || strings.EqualFold(inv.CustomerEmail, f.Q) || inv.ID == f.Q {
-			exact = append(exact, inv)
-		}
-	}
-
-	return exact, err
-}
-
-func (s lateLists) Events(ctx context.Context, f event.Filter) ([]event.Event, error) {
-	if !f.CreatedAfter.IsZero() {
-		f.CreatedAfter = f.CreatedAfter.Add(time.Millisecond)
-	}
-
-	return s.Store.Events(ctx, f)
-}
-
-func (s exclusiveList) Settlements(
-	ctx context.Context,
-	f settlement.Filter,
-) ([]settlement.Settlement, error) {
-	if !f.CreatedBefore.IsZero() {
-		f.CreatedBefore = f.CreatedBefore.Add(time.Millisecond)
-	}
-
-	return s.Store.Settlements(ctx, f)
-}
-
-func (s lateWork) DueInvoices(ctx context.Context, now time.Time, limit int) ([]invoice.Invoice, error) {
-	return s.Store.DueInvoices(ctx, now.Add(-time.Microsecond), limit)
-}
-
-func (s emptyWork) DueSettlements(
-	ctx context.Context,
-	network string,
-	now time.Time,
-	limit int,
-) ([]settlement.Settlement, error) {
-	return s.Store.DueSettlements(ctx, network, now, max(limit, 1))
-}
-
-func (s openReads) Close() error {
-	*s.closed = true
-	return nil
-}
-
-func (s openReads) InvoiceByID(ctx context.Context, id string) (invoice.Invoice, error) {
-	if *s.closed {
-		return invoice.Invoice{}, fault.Missing("invoice", id)
-	}
-
-	return s.Store.InvoiceByID(ctx, id)
-}
-
 var contractMutants = map[string]storeMutant{
 	"zero structs are carried fees": {
 		"Contract/AbsentCarries", wrapTx(func(tx store.Tx) zeroCarry { return zeroCarry{tx} }),
@@ -385,30 +279,6 @@ var contractMutants = map[string]storeMutant{
 	},
 	"answers are not stored": {
 		"Idempotency/Answer", wrapTx(func(tx store.Tx) forgottenAnswers { return forgottenAnswers{tx} }),
-	},
-	"a list without a limit is cut": {
-		"Limit/Payments", func(st store.Store) store.Store { return cutLists{st} },
-	},
-	"a search finds what is inside": {
-		"List/Invoices/Filters", func(st store.Store) store.Store { return substringList{st} },
-	},
-	"a search finds whole fields only": {
-		"List/Invoices/Filters", func(st store.Store) store.Store { return exactSearch{st} },
-	},
-	"CreatedAfter is exclusive": {
-		"List/Events/Filters", func(st store.Store) store.Store { return lateLists{st} },
-	},
-	"CreatedBefore is inclusive": {
-		"List/Settlements/Filters", func(st store.Store) store.Store { return exclusiveList{st} },
-	},
-	"work is due after its time": {
-		"Contract/DueExactly", func(st store.Store) store.Store { return lateWork{st} },
-	},
-	"work without a limit is one row": {
-		"Limit/Work", func(st store.Store) store.Store { return emptyWork{st} },
-	},
-	"a closed store answers": {
-		"Contract/Closed", func(st store.Store) store.Store { return openReads{st, new(bool)} },
 	},
 	"an update runs inside an update": {
 		"Contract/NestedUpdate",

@@ -2,8 +2,10 @@ package conformance_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/conformance"
@@ -117,6 +119,13 @@ func TestDriverOfUTXO(t *testing.T) {
 			}),
 		}
 		simAddresses(&h, u.NewAddress())
+
+		if broken := utxoMutants[os.Getenv(mutantVariable)]; broken.change != nil {
+			f := &faultyUTXO{UTXO: u, build: u.Build, paysEnough: u.PaysEnough, inputFees: u.InputFees}
+			broken.change(f)
+
+			h.Driver, h.Patience = f, 200*time.Millisecond
+		}
 
 		return h
 	})

@@ -107,6 +107,8 @@ func TestDriverOfWindows(t *testing.T) {
 						conformance.TokenAccounter,
 						conformance.CoinSource,
 						conformance.Bumper,
+						conformance.FeeChecker,
+						conformance.InputPricer,
 						conformance.CheapPayments,
 						conformance.Nonces,
 						conformance.Batcher,

@@ -23,6 +23,20 @@ type Process struct {
 	Still time.Duration
 	// ClockAhead is how far its clock is ahead of this process's, within a few seconds.
 	ClockAhead time.Duration
+	// ClockWrong is set when its clock differs from the store's by more than 5 minutes: it signs nothing then.
+	ClockWrong bool
 	// Lost is set when it does not beat any more and its work was not taken over yet.
 	Lost bool
+}
+
+// Backlog is what of an account's webhooks this process has claimed and not sent yet.
+type Backlog struct {
+	AccountID string
+	Livemode  bool
+	// Waiting is how many deliveries wait for a slot, and InFlight how many are being sent.
+	Waiting, InFlight int
+	// More is set when deliveries were put off lately because enough of their endpoint waited already.
+	More bool
+	// Age is how long the oldest of those that wait has been due.
+	Age time.Duration
 }

@@ -21,6 +21,9 @@ type Network struct {
 	// Stale is set while a live network's newest block is older than 18 block times, and an hour at least:
 	// the nodes may be cut off from their network.
 	Stale bool
+	// TipAhead is how far the newest block's time is ahead of the clock, where that is more than blocks may
+	// be: the clock may be slow. It only warns.
+	TipAhead time.Duration
 	// Follower is this process's state; other processes may follow the network instead.
 	Follower Follower
 }
@@ -54,6 +57,10 @@ type Report struct {
 	Processes []Process
 	// ClockSkew is how far this process's clock is ahead of the store's; 0 where that is not measured.
 	ClockSkew time.Duration
+	// Backlogs are the accounts whose webhooks this process is sending: those that wait longest first, up to 100.
+	// Backlog is the sum of all of them.
+	Backlogs []Backlog
+	Backlog  Backlog
 }
 
 // NeedsPerson reports whether a wallet waits for a person. Everybody else's work goes on, so OK may still be true.
@@ -62,14 +69,20 @@ func (h Report) NeedsPerson() bool { return len(h.Wallets) > 0 }
 // OK reports whether the service works: every network is read and has blocks, all work succeeds in time,
 // and no process is lost. A wallet that is frozen does not count: see NeedsPerson.
 func (h Report) OK() bool {
-	for _, c := range h.Checks {
-		if c.Error != "" {
+	for _, p := range h.Processes {
+		if p.Lost {
 			return false
 		}
 	}
 
-	for _, p := range h.Processes {
-		if p.Lost {
+	return h.Ready()
+}
+
+// Ready reports whether this process works. It leaves out other processes that are lost, so that a load balancer
+// does not take all of them out when one dies.
+func (h Report) Ready() bool {
+	for _, c := range h.Checks {
+		if c.Error != "" {
 			return false
 		}
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // HealthHandler serves GET /healthz and /readyz without authentication. /healthz answers 200 as long as the
-// process answers. /readyz answers 503 while health.Report.OK is false. The body names what fails, and nothing
-// of why: the errors of Engine.Health are for the host.
+// process answers. /readyz answers 503 while health.Report.Ready is false. The body names what fails, other
+// processes that are lost included, and nothing of why: the errors of Engine.Health are for the host.
 func HealthHandler(e *payments.Engine) http.Handler {
 	mux := http.NewServeMux()
 
@@ -41,7 +41,7 @@ type healthBody struct {
 }
 
 func statusOf(report health.Report) int {
-	if report.OK() {
+	if report.Ready() {
 		return http.StatusOK
 	}
 

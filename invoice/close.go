@@ -32,9 +32,9 @@ func (inv *Invoice) Expire(
 		return nil, err
 	}
 
-	if now.Before(inv.deadline()) {
+	if now.Before(inv.Deadline()) {
 		return nil, fault.New(
-			fault.State, "invoice_not_due", "invoice %s expires at %s", inv.ID, inv.deadline(),
+			fault.State, "invoice_not_due", "invoice %s expires at %s", inv.ID, inv.Deadline(),
 		)
 	}
 
@@ -137,8 +137,8 @@ func (inv *Invoice) Closed() bool { // spec 2.7.5
 	return inv.Status == Expired || inv.Status == Canceled || inv.Status == Refunded && inv.ClosedAs != ""
 }
 
-// deadline returns when the invoice expires: PreSelectionExpiresAt as long as no option is selected.
-func (inv *Invoice) deadline() time.Time { // spec D2.2.3
+// Deadline returns when the invoice expires: PreSelectionExpiresAt as long as no option is selected.
+func (inv *Invoice) Deadline() time.Time { // spec D2.2.3
 	if inv.SelectedOptionID == "" {
 		return inv.PreSelectionExpiresAt
 	}
@@ -150,6 +150,6 @@ func (inv *Invoice) deadline() time.Time { // spec D2.2.3
 func (inv *Invoice) Schedule() {
 	inv.DueAt = time.Time{}
 	if inv.Status == Open || inv.Status == Underpaid {
-		inv.DueAt = inv.deadline()
+		inv.DueAt = inv.Deadline()
 	}
 }

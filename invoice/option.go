@@ -80,7 +80,7 @@ func (inv *Invoice) selectable(optionID string, now time.Time) (*Option, error) 
 			"invoice %s is %s, so no option can be chosen any more",
 			inv.ID, inv.Status,
 		)
-	case !now.Before(inv.deadline()):
+	case !now.Before(inv.Deadline()):
 		return nil, fault.New(
 			fault.State, "invoice_expired",
 			"the time to pay invoice %s is over; ask for a new invoice",

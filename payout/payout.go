@@ -63,7 +63,7 @@ type Payout struct {
 	NativeDecimals uint8
 	// MaxNetworkFee is what was set aside for the fee, NetworkFee what the transaction paid while
 	// it is in a block, or the payout's share of that where the transaction pays others, too (they
-	// have the same TxHash).
+	// have the same TxHash). Of a payout that its own wallet displaced it is what that paid.
 	MaxNetworkFee chain.Amount
 	NetworkFee    *chain.Amount
 	TransactionID string
@@ -225,6 +225,8 @@ type Resource struct { // spec 2.3.1
 type Conflict struct { // spec D11.7
 	TxHash string `json:"tx_hash"`
 	Own    bool   `json:"own"`
+	// NetworkFee is what the transaction cost the payout: it displaced the payout for its own wallet.
+	NetworkFee string `json:"network_fee,omitempty"`
 }
 
 // EventObject returns what an event says of the payout beside it.
@@ -261,7 +263,7 @@ func (p Payout) Resource() Resource {
 		r.MaxNetworkFee = p.MaxNetworkFee.String()
 	}
 
-	if p.NetworkFee != nil {
+	if p.NetworkFee != nil && !p.displaced() {
 		r.NetworkFee = p.NetworkFee.String()
 	}
 
@@ -275,10 +277,16 @@ func (p Payout) Resource() Resource {
 
 	if p.Conflict.TxHash != "" {
 		r.Conflict = &Conflict{TxHash: p.Conflict.TxHash, Own: p.Conflict.Own}
+		if p.displaced() {
+			r.Conflict.NetworkFee = p.NetworkFee.String()
+		}
 	}
 
 	return r
 }
+
+// displaced reports whether NetworkFee is of the transaction that displaced the payout.
+func (p Payout) displaced() bool { return p.NetworkFee != nil && p.Conflict.TxHash != "" }
 
 // RefundResource is a refund as the API shows it (decisions part 6).
 type RefundResource struct { // spec D6.1

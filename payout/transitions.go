@@ -109,6 +109,11 @@ var messages = map[string]string{ // spec 2.3.4
 		"with its owner.",
 }
 
+// displacedMessage explains a payout that lost to a transaction of ours.
+const displacedMessage = "Another transaction of this service took the payout's place, such as the one that " +
+	"frees a wallet from a payment which no block takes. Nothing was sent; conflict names the transaction and " +
+	"what it cost. Create the payout again."
+
 // Follow moves the payout to the status of its transaction and returns the events to publish. At the
 // same status it changes only the hash of a replacement and the fee of another block. An illegal move is
 // fault.State with code payout_state, and changes nothing.
@@ -128,7 +133,8 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	}
 
 	p.Status, p.NetworkFee = next, nil // spec 2.3.6
-	if next == Included || next == Confirmed || t.Failure == wallet.FailReverted {
+	displaced := t.Failure == wallet.FailConflict && !t.Fee.IsZero()
+	if next == Included || next == Confirmed || t.Failure == wallet.FailReverted || displaced {
 		fee := t.OwnFee()
 		p.NetworkFee = &fee
 	}
@@ -157,6 +163,10 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	case Failed:
 		p.FailedAt, p.FailureCode, p.FailureMessage = now, t.Failure, messages[t.Failure]
 		p.Conflict = t.Conflict
+
+		if t.Failure == wallet.FailConflict && t.Conflict.Own {
+			p.FailureMessage = displacedMessage
+		}
 
 		if strings.HasPrefix(t.Failure, wallet.FailSignerRefused) {
 			p.FailureMessage = "The signer refused to sign. Nothing was sent; see its policy for the reason."

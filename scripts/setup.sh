@@ -64,6 +64,9 @@ fi
 if ! has initdb && ! compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; then
   servers+=(postgresql)
 fi
+if ! has pgbouncer && [ ! -x /usr/sbin/pgbouncer ]; then
+  servers+=(pgbouncer)
+fi
 if [ -z "${PAYMENTS_CHROMIUM:-}" ] && ! has_any chromium chromium-browser google-chrome; then
   servers+=(chromium)
 fi

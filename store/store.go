@@ -109,13 +109,13 @@ type Prober interface {
 // commit: polling finds all work without them. Implementations are the PostgreSQL store
 // (postgres.Options.ListenConn) and store/redis. The suite is conformance.TestWaker.
 type Waker interface {
-	// Wake notifies all processes, this one included, of new work. from names the process that
-	// made it, at most 200 bytes. A waker that cannot reach the others answers fault.Unavailable.
-	Wake(ctx context.Context, from string) error
-	// Wakes listens and calls f, from one goroutine, for every Wake. It calls f with an empty name
+	// Wake notifies all processes, this one included, of new work. note says to them of which kind, and who
+	// made it: at most 200 bytes. A waker that cannot reach the others answers fault.Unavailable.
+	Wake(ctx context.Context, note string) error
+	// Wakes listens and calls f, from one goroutine, for every Wake. It calls f with an empty note
 	// as soon as it listens, for what went by before. When ctx ends it returns nil, and when it can
 	// listen no longer fault.Unavailable: then it is called again.
-	Wakes(ctx context.Context, f func(from string)) error
+	Wakes(ctx context.Context, f func(note string)) error
 }
 
 // Limiter is a rate limiter, such as the one of store/redis that processes share. Without one, each

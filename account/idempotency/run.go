@@ -94,13 +94,19 @@ func Run[T Tx](
 	}
 	defer leave()
 
-	commit, err := prepare(ctx)
+	wait := &storeWait{left: Wait}
+
+	commit, err := prepare(context.WithValue(ctx, waitKey{}, wait))
+	if err != nil && wait.over() {
+		return Answer{}, inProgress()
+	}
+
 	if err != nil {
 		return c.refuse(ctx, r, err)
 	}
 
 	for range claimTries {
-		answer, claimed, err := c.claimAnswer(ctx, r, commit)
+		answer, claimed, err := c.claimAnswer(ctx, r, wait, commit)
 		if claimed && err != nil {
 			return c.refuse(ctx, r, err)
 		}
@@ -200,8 +206,12 @@ func hasAll(have, want []string) bool {
 func (c Config[T]) claimAnswer(
 	ctx context.Context,
 	r Request,
+	wait *storeWait,
 	work Commit[T],
 ) (a Answer, claimed bool, err error) {
+	ctx, end := wait.begin(ctx)
+	defer end()
+
 	err = c.Update(ctx, func(ctx context.Context, tx T) error {
 		claimed = false
 		now := c.Now()
@@ -219,6 +229,8 @@ func (c Config[T]) claimAnswer(
 
 		claimed = true
 
+		end()
+
 		status, body, err := work(ctx, tx)
 		a = Answer{Status: status, Body: body}
 
@@ -230,7 +242,7 @@ func (c Config[T]) claimAnswer(
 
 		return tx.PutIdempotencyAnswer(ctx, record)
 	})
-	if err != nil && !claimed && fault.Code(err) == "claim_busy" {
+	if err != nil && !claimed && (fault.Code(err) == "claim_busy" || wait.over()) {
 		err = inProgress()
 	}
 
@@ -262,7 +274,7 @@ func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, er
 	}
 
 	_, claimed, storeErr := c.claimAnswer(
-		ctx, r, func(context.Context, T) (int, []byte, error) { return refusedStatus, body, nil },
+		ctx, r, &storeWait{left: Wait}, func(context.Context, T) (int, []byte, error) { return refusedStatus, body, nil },
 	)
 	if storeErr != nil && !claimed && errors.Is(storeErr, fault.Duplicate) {
 		// Another request was answered meanwhile, perhaps differently: the stored answer is the only one.

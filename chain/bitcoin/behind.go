@@ -126,8 +126,11 @@ func (d *driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (b
 			return false, err
 		}
 
-		if i > 0 && !d.extends(header, parent, height+uint64(i)) {
-			return false, nil
+		if i > 0 {
+			first, err := d.periodHeader(ctx, node, height+uint64(i))
+			if err != nil || !d.extends(header, parent, first, height+uint64(i)) {
+				return false, err
+			}
 		}
 
 		parent = header
@@ -137,7 +140,7 @@ func (d *driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (b
 }
 
 // extends reports whether a header is one on top of its parent, with the work that their chain asks for.
-func (d *driver) extends(header, parent *wire.BlockHeader, height uint64) bool {
+func (d *driver) extends(header, parent, first *wire.BlockHeader, height uint64) bool {
 	return header.PrevBlock == parent.BlockHash() && meetsTarget(d.params, header) &&
-		scheduleProblem(d.params, height, header, parent) == ""
+		scheduleProblem(d.params, height, header, parent, first) == ""
 }

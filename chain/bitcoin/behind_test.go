@@ -121,28 +121,125 @@ func TestSyncIsLookedAtContinuously(t *testing.T) {
 }
 
 func TestTargetFollowsThatOfTheParent(t *testing.T) {
-	const hard, four, eight = 0x1a00ffff, 0x1a03fffc, 0x1a07fff8
+	const (
+		hard, four = 0x1a00ffff, 0x1a03fffc
+		limit      = 0x1d00ffff
+		now        = 1_700_000_000
+		fortnight  = 14 * 24 * 60 * 60
+	)
+
+	mainnet, testnet4 := &chaincfg.MainNetParams, &chaincfg.TestNet4Params
 
 	for name, test := range map[string]struct {
-		params       *chaincfg.Params
-		height       uint64
-		bits, parent uint32
-		ok           bool
+		params                *chaincfg.Params
+		height                uint64
+		header, parent, first bitcoin.Scheduled
+		ok                    bool
 	}{
-		"the same":                        {&chaincfg.MainNetParams, 2017, hard, hard, true},
-		"easier":                          {&chaincfg.MainNetParams, 2017, four, hard, false},
-		"harder":                          {&chaincfg.MainNetParams, 2017, hard, four, false},
-		"a change by four":                {&chaincfg.MainNetParams, 4032, four, hard, true},
-		"a change by more":                {&chaincfg.MainNetParams, 4032, eight, hard, false},
-		"a change to harder":              {&chaincfg.MainNetParams, 4032, hard, eight, true},
-		"signet, easier":                  {&chaincfg.SigNetParams, 2017, four, hard, false},
-		"an easy block of Testnet4":       {&chaincfg.TestNet4Params, 2017, 0x1d00ffff, hard, true},
-		"regtest, which changes nothing":  {&chaincfg.RegressionNetParams, 4032, four, hard, false},
-		"regtest, as all of its chain is": {&chaincfg.RegressionNetParams, 4032, 0x207fffff, 0x207fffff, true},
+		"the same":       {params: mainnet, height: 2017, header: at(hard, now), parent: at(hard, now), ok: true},
+		"easier":         {params: mainnet, height: 2017, header: at(four, now), parent: at(hard, now)},
+		"harder":         {params: mainnet, height: 2017, header: at(hard, now), parent: at(four, now)},
+		"signet, easier": {params: &chaincfg.SigNetParams, height: 2017, header: at(four, now), parent: at(hard, now)},
+		"a change in time": {
+			mainnet, 4032, at(hard, now), at(hard, now), at(hard, now-fortnight), true,
+		},
+		"a change by four": {
+			mainnet, 4032, at(four, now), at(hard, now), at(hard, now-9*fortnight), true,
+		},
+		"a change that the time does not ask for": {
+			mainnet, 4032, at(four, now), at(hard, now), at(hard, now-fortnight), false,
+		},
+		"none though the time asks for one": {
+			mainnet, 4032, at(hard, now), at(hard, now), at(hard, now-2*fortnight), false,
+		},
+		"a period that began with another target": {
+			mainnet, 4032, at(four, now), at(hard, now), at(four, now-9*fortnight), false,
+		},
+		"Testnet4, the target of the period": {
+			testnet4, 2020, at(hard, now+1200), at(limit, now), at(hard, now), true,
+		},
+		"Testnet4, easy after 20 minutes": {
+			testnet4, 2020, at(limit, now+1201), at(hard, now), at(hard, now), true,
+		},
+		"Testnet4, easy before": {
+			testnet4, 2020, at(limit, now+1200), at(hard, now), at(hard, now), false,
+		},
+		"Testnet4, hard although it may be easy": {
+			testnet4, 2020, at(hard, now+1201), at(hard, now), at(hard, now), false,
+		},
+		"Testnet4, an easy parent does not make a period easy": {
+			testnet4, 4032, at(hard, now), at(limit, now), at(hard, now-fortnight), true,
+		},
+		"Testnet4, a period begins before its parent": {
+			testnet4, 4032, at(hard, now-600), at(limit, now), at(hard, now-fortnight), true,
+		},
+		"Testnet4, long before its parent": {
+			testnet4, 4032, at(hard, now-601), at(limit, now), at(hard, now-fortnight), false,
+		},
+		"regtest, which changes nothing": {
+			&chaincfg.RegressionNetParams, 4032, at(four, now), at(hard, now), at(hard, now-9*fortnight), false,
+		},
+		"regtest, as all of its chain is": {
+			&chaincfg.RegressionNetParams, 4032, at(0x207fffff, now), at(0x207fffff, now), at(0, 0), true,
+		},
 	} {
-		problem := bitcoin.ScheduleProblem(test.params, test.height, test.bits, test.parent)
+		problem := bitcoin.ScheduleProblem(test.params, test.height, test.header, test.parent, test.first)
 		if (problem == "") != test.ok {
 			t.Errorf("%s: %q", name, problem)
+		}
+	}
+}
+
+func at(bits uint32, unix int64) bitcoin.Scheduled { return bitcoin.Scheduled{Bits: bits, Unix: unix} }
+
+func TestPeriodThatDecidesATarget(t *testing.T) {
+	for _, test := range []struct {
+		params        *chaincfg.Params
+		height, start uint64
+		ok            bool
+	}{
+		{&chaincfg.MainNetParams, 2016, 0, true},
+		{&chaincfg.MainNetParams, 4032, 2016, true},
+		{&chaincfg.MainNetParams, 4033, 0, false},
+		{&chaincfg.SigNetParams, 4032, 2016, true},
+		{&chaincfg.TestNet4Params, 4032, 2016, true},
+		{&chaincfg.TestNet4Params, 4033, 4032, true},
+		{&chaincfg.TestNet4Params, 1, 0, true},
+		{&chaincfg.RegressionNetParams, 4032, 0, false},
+	} {
+		if start, ok := bitcoin.PeriodStart(test.params, test.height); ok != test.ok || ok && start != test.start {
+			t.Errorf("block %d of %s: from %d, %v", test.height, test.params.Name, start, ok)
+		}
+	}
+}
+
+// Changes of mainnet's target, and its limits. Source: Bitcoin Core, src/test/pow_tests.cpp; the last one's first
+// time is made up there.
+func TestPublishedRetargets(t *testing.T) {
+	for _, v := range []struct {
+		height      uint64
+		first, last int64
+		bits, want  uint32
+	}{
+		{2016, 1231006505, 1233061996, 0x1d00ffff, 0x1d00ffff},
+		{32256, 1261130161, 1262152739, 0x1d00ffff, 0x1d00d86a},
+		{68544, 1279008237, 1279297671, 0x1c05a3f4, 0x1c0168fd},
+		{46368, 1263163443, 1269211443, 0x1c387f6f, 0x1d00e1fd},
+	} {
+		problem := func(bits uint32) string {
+			return bitcoin.ScheduleProblem(
+				&chaincfg.MainNetParams, v.height, at(bits, v.last+600), at(v.bits, v.last), at(v.bits, v.first),
+			)
+		}
+
+		if got := problem(v.want); got != "" {
+			t.Errorf("block %d %s", v.height, got)
+		}
+
+		for _, other := range []uint32{v.want - 1, v.want + 1} {
+			if problem(other) == "" {
+				t.Errorf("block %d may have a target of %x, one off", v.height, other)
+			}
 		}
 	}
 }
@@ -156,6 +253,7 @@ func TestCoinbaseBeginsWithItsHeight(t *testing.T) {
 	}{
 		"a small number":          {&chaincfg.RegressionNetParams, 9, []byte{0x59, 0}, true},
 		"a small number, as data": {&chaincfg.RegressionNetParams, 9, []byte{1, 9}, false},
+		"mainnet's block 227931":  {&chaincfg.MainNetParams, 227_931, []byte{3, 0x5b, 0x7a, 3, 7}, true},
 		"of the main network":     {&chaincfg.MainNetParams, 900_001, []byte{3, 0xa1, 0xbb, 0x0d, 7}, true},
 		"another height":          {&chaincfg.MainNetParams, 900_002, []byte{3, 0xa1, 0xbb, 0x0d, 7}, false},
 		"nothing":                 {&chaincfg.MainNetParams, 900_001, nil, false},
@@ -198,7 +296,7 @@ func TestBlockOfAnotherTargetIsNotRead(t *testing.T) {
 		_, err := newDriver(t, f.config()).Blocks(t.Context(), from, 2)
 		mustCode(t, "another target", err, fault.Unavailable, "node_unavailable")
 
-		if !strings.Contains(err.Error(), "another target") {
+		if !strings.Contains(err.Error(), "another target than") {
 			t.Errorf("from %d: %v", from, err)
 		}
 	}

@@ -107,7 +107,13 @@ func (d *driver) checkSchedule(
 	}
 
 	for i := range headers {
-		if problem := scheduleProblem(d.params, from+uint64(i), &headers[i], parent); problem != "" {
+		first, err := d.periodHeader(ctx, node, from+uint64(i))
+		if err != nil {
+			return err
+		}
+
+		problem := scheduleProblem(d.params, from+uint64(i), &headers[i], parent, first)
+		if problem != "" {
 			return node.Garbled("its block %s %s", headers[i].BlockHash(), problem)
 		}
 
@@ -115,6 +121,31 @@ func (d *driver) checkSchedule(
 	}
 
 	return nil
+}
+
+// periodHeader returns the header that begins the period of periodStart, with the work of its target; nil where
+// there is none.
+func (d *driver) periodHeader(ctx context.Context, node *endpoint, height uint64) (*wire.BlockHeader, error) {
+	start, ok := periodStart(d.params, height)
+	if !ok {
+		return nil, nil
+	}
+
+	hash, err := node.hashAt(ctx, start)
+	if err != nil {
+		return nil, err
+	}
+
+	header, err := node.rawHeader(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+
+	if !meetsTarget(d.params, header) {
+		return nil, node.Garbled("its block %s does not meet its target", node.Clean(hash))
+	}
+
+	return header, nil
 }
 
 // blockJSON is an answer of getblock with verbosity 3; with 2 the previous outputs are missing.

@@ -61,7 +61,6 @@ func harness(
 
 // absent is what the network or its nodes do not have.
 var absent = []conformance.Capability{
-	conformance.Decoder,
 	// not of this network
 	conformance.AddressScanner, conformance.TokenAccounter, conformance.Nonces, conformance.Tokens,
 	// a node keeps no balances of addresses; chain/send knows its coins

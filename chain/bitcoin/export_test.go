@@ -2,6 +2,7 @@ package bitcoin
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/btcsuite/btcd/chaincfg/v2"
 	"github.com/btcsuite/btcd/txscript/v2"
@@ -47,9 +48,30 @@ func BlockProblemOn(params *chaincfg.Params, raw []byte) string {
 	)
 }
 
-// ScheduleProblem returns what is wrong with a header's target after its parent's.
-func ScheduleProblem(params *chaincfg.Params, height uint64, bits, parent uint32) string {
-	return scheduleProblem(params, height, &wire.BlockHeader{Bits: bits}, &wire.BlockHeader{Bits: parent})
+// Scheduled is the target and the time of a header.
+type Scheduled struct {
+	Bits uint32
+	Unix int64
+}
+
+func (s Scheduled) header() *wire.BlockHeader {
+	return &wire.BlockHeader{Bits: s.Bits, Timestamp: time.Unix(s.Unix, 0)}
+}
+
+// ScheduleProblem returns what is wrong with a header's target after its parent's; first begins the period that
+// decides it, where one does.
+func ScheduleProblem(params *chaincfg.Params, height uint64, header, parent, first Scheduled) string {
+	var start *wire.BlockHeader
+	if _, ok := periodStart(params, height); ok {
+		start = first.header()
+	}
+
+	return scheduleProblem(params, height, header.header(), parent.header(), start)
+}
+
+// PeriodStart returns the height of the block that begins the period which decides a target.
+func PeriodStart(params *chaincfg.Params, height uint64) (uint64, bool) {
+	return periodStart(params, height)
 }
 
 // HeightProblem returns what is wrong with the height in a coinbase.

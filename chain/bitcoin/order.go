@@ -139,12 +139,18 @@ func (d *driver) candidates(order chain.Order) (coins, required []candidate, err
 	return coins, required, nil
 }
 
-// requiredOutpoints returns the coins that an order must spend: the one that it bumps, then those that its
-// predecessor spends.
+// requiredOutpoints returns the coins that an order must spend: the one that it bumps, those that it names,
+// then those that its predecessor spends.
 func requiredOutpoints(order chain.Order) ([]chain.Outpoint, error) {
 	var outpoints []chain.Outpoint
 	if order.Bumps != nil {
 		outpoints = append(outpoints, order.Bumps.Outpoint)
+	}
+
+	for _, named := range order.Spends {
+		if !slices.Contains(outpoints, named) {
+			outpoints = append(outpoints, named)
+		}
 	}
 
 	if order.Replaces == nil {

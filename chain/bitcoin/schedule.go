@@ -9,36 +9,100 @@ import (
 )
 
 const (
-	// retargetInterval is the number of blocks between two changes of the target. Source: Bitcoin Core,
-	// DifficultyAdjustmentInterval.
+	// retargetInterval is the number of blocks between two changes of the target: a period. Source: Bitcoin
+	// Core, DifficultyAdjustmentInterval.
 	retargetInterval = 2016
-	// maxRetarget is the factor by which a target grows at most. Source: Bitcoin Core,
+	// retargetTimespan is how long a period should take, in seconds: two weeks. Source: Bitcoin Core,
+	// nPowTargetTimespan.
+	retargetTimespan = 14 * 24 * 60 * 60
+	// maxRetarget is the factor by which a target changes at most. Source: Bitcoin Core,
 	// CalculateNextWorkRequired.
 	maxRetarget = 4
+	// easyAfter is how many seconds after its parent a test network's block may be easy: two block times.
+	// Source: Bitcoin Core, GetNextWorkRequired.
+	easyAfter = 20 * 60
+	// maxTimewarp is how many seconds a period of Testnet4 may begin before its parent (BIP-94).
+	maxTimewarp = 600
 )
 
-// scheduleProblem returns what is wrong with a header's target after its parent's, "" for nothing. Between
-// changes the target stays, and a change makes it easier by at most maxRetarget. How much it changes depends
-// on 2016 earlier blocks, which are not read. Networks that allow easy blocks by the clock (Testnet4) have no
-// such rule.
-func scheduleProblem(params *chaincfg.Params, height uint64, header, parent *wire.BlockHeader) string {
+// periodStart returns the height of the first block of the period that decides the target at a height; ok is
+// false where the parent alone decides.
+func periodStart(params *chaincfg.Params, height uint64) (start uint64, ok bool) {
 	switch {
-	case params.ReduceMinDifficulty && !params.PoWNoRetargeting:
-		return ""
-	case params.PoWNoRetargeting || height%retargetInterval != 0:
-		if header.Bits != parent.Bits {
-			return "has another target than its parent"
-		}
-
-		return ""
+	case params.PoWNoRetargeting || height == 0:
+		return 0, false
+	case height%retargetInterval == 0:
+		return height - retargetInterval, true
 	}
 
-	easiest := new(big.Int).Mul(compactTarget(parent.Bits), big.NewInt(maxRetarget))
-	if compactTarget(header.Bits).Cmp(easiest) > 0 {
-		return "has a target that is too easy after its parent's"
+	return height - height%retargetInterval, params.ReduceMinDifficulty
+}
+
+// scheduleProblem returns what is wrong with a header's target after its parent's, "" for nothing. first begins
+// the period of periodStart; nil where there is none. Source: Bitcoin Core, src/pow.cpp, GetNextWorkRequired;
+// BIP-94.
+func scheduleProblem(
+	params *chaincfg.Params,
+	height uint64,
+	header, parent, first *wire.BlockHeader,
+) string {
+	want := parent.Bits
+
+	switch {
+	case first == nil:
+		// The target stays.
+	case height%retargetInterval == 0:
+		if params.EnforceBIP94 && header.Timestamp.Unix() < parent.Timestamp.Unix()-maxTimewarp {
+			return "begins its period long before its parent"
+		}
+
+		if !params.EnforceBIP94 && first.Bits != parent.Bits {
+			return "ends a period that began with another target"
+		}
+
+		want = retarget(params, first.Bits, parent.Timestamp.Unix()-first.Timestamp.Unix())
+	case header.Timestamp.Unix() > parent.Timestamp.Unix()+easyAfter:
+		want = params.PowLimitBits
+	default:
+		want = first.Bits // an easy block changes nothing for the next
+	}
+
+	if header.Bits != want {
+		return "has another target than its chain asks for"
 	}
 
 	return ""
+}
+
+// retarget returns the target after a period of a target, in compact form. It took a number of seconds, from its
+// first block to its last: one block time less than a period. Source: Bitcoin Core, CalculateNextWorkRequired.
+func retarget(params *chaincfg.Params, bits uint32, seconds int64) uint32 {
+	seconds = min(max(seconds, retargetTimespan/maxRetarget), retargetTimespan*maxRetarget)
+
+	target := compactTarget(bits)
+	target.Mul(target, big.NewInt(seconds))
+	target.Div(target, big.NewInt(retargetTimespan))
+
+	if target.Cmp(params.PowLimit) > 0 {
+		target = params.PowLimit
+	}
+
+	return compactBits(target)
+}
+
+// compactBits returns the compact form of a target, rounded down to its three highest bytes. Source: Bitcoin Core,
+// arith_uint256::GetCompact.
+func compactBits(target *big.Int) uint32 {
+	const negative = 0x00800000
+
+	size := uint((target.BitLen() + 7) / 8)
+	mantissa := new(big.Int).Rsh(new(big.Int).Lsh(target, 8*3), 8*size).Uint64()
+
+	if mantissa&negative != 0 {
+		mantissa, size = mantissa>>8, size+1
+	}
+
+	return uint32(size)<<24 | uint32(mantissa)
 }
 
 // compactTarget returns the target in the compact form of headers. A negative one is 0.

@@ -157,6 +157,10 @@ type unsignedTx struct {
 
 	// ValidToHeight is the last block height that may include it.
 	ValidToHeight uint64 `json:"valid_to_height"`
+
+	// Owners are whom the token accounts belong to that are paid, in their order: the message names the
+	// accounts alone, and Decode derives them from these.
+	Owners []string `json:"owners,omitempty"`
 }
 
 // maxTransactionSize is the limit in bytes. Source: solana.com/docs/core/transactions.
@@ -192,7 +196,11 @@ func (b *txBuilder) unsigned(
 		)
 	}
 
-	raw, err := json.Marshal(unsignedTx{message, validToHeight})
+	raw, err := json.Marshal(unsignedTx{
+		Message:       message,
+		ValidToHeight: validToHeight,
+		Owners:        b.tokenOwners(),
+	})
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
@@ -212,6 +220,19 @@ func (b *txBuilder) unsigned(
 	}
 
 	return unsigned, nil
+}
+
+// tokenOwners returns the owners of the token accounts that are paid.
+func (b *txBuilder) tokenOwners() []string {
+	var owners []string
+
+	for _, p := range b.payments {
+		if p.mint != nil {
+			owners = append(owners, p.to.String())
+		}
+	}
+
+	return owners
 }
 
 // Assemble adds the signatures to an unsigned transaction. The transaction hash is the first signature,

@@ -19,6 +19,11 @@ func (d *driver) planClose(ctx context.Context, e *endpoint, b *txBuilder) error
 		return nil
 	}
 
+	// Wrapped coin that arrives in between would go to the receiver of the rent.
+	if b.sourceMint.key == solanago.WrappedSol {
+		return nil
+	}
+
 	var total uint64 // base units
 
 	for _, p := range b.payments {

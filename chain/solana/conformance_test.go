@@ -41,7 +41,6 @@ func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) c
 		Network: controls{n},
 		Signer:  freshSigner(t),
 		Absent: []conformance.Capability{
-			conformance.Decoder,
 			// Solana has none that can be read
 			conformance.Mempool,
 			// its test node executes the same everywhere
@@ -50,6 +49,7 @@ func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) c
 			// nor account sequence numbers
 			conformance.Nonces,
 			conformance.CoinSource, conformance.Bumper, conformance.CheapPayments, // nor outputs
+			conformance.FeeChecker, conformance.InputPricer,
 			conformance.Batcher,     // one destination at a time
 			conformance.Replacement, // so nothing can be displaced: transactions run out instead
 		},

@@ -26,12 +26,13 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 			Network: c,
 			Signer:  freshSigner(t),
 			Absent: []conformance.Capability{
-				conformance.Decoder,
 				// not of an account network with logs
 				conformance.AddressScanner,
 				conformance.TokenAccounter,
 				conformance.CoinSource,
 				conformance.Bumper,
+				conformance.FeeChecker,
+				conformance.InputPricer,
 				conformance.CheapPayments,
 				conformance.Rereader,
 				conformance.VariablePayments, // its test node executes the same everywhere

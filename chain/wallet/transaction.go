@@ -100,8 +100,8 @@ type Transaction struct {
 	TxHash string
 	// Block is where it is included; zero otherwise.
 	Block chain.Ref
-	// Fee is the network fee in base units of the native coin, while it is included: the whole fee, or
-	// for a batch member its share; see OwnFee.
+	// Fee is the network fee in base units of the native coin, while it is included, or that of its cancel once
+	// it failed because of that: the whole fee, or for a batch member its share; see OwnFee.
 	Fee chain.Amount
 	// Transfers are what its inclusion moved; a batch member's are with its carrier.
 	Transfers []chain.Transfer
@@ -298,6 +298,22 @@ func (t *Transaction) FailAgainst(c Conflict) error {
 	}
 
 	t.Conflict = c
+
+	return nil
+}
+
+// FailDisplaced is FailAgainst with what the conflict cost, in base units of the native coin: the fee of the
+// transaction's own cancel, 0 for any other.
+func (t *Transaction) FailDisplaced(c Conflict, cost chain.Amount) error {
+	if t.State == Failed {
+		return t.Fail(FailConflict)
+	}
+
+	if err := t.FailAgainst(c); err != nil {
+		return err
+	}
+
+	t.Fee = cost
 
 	return nil
 }

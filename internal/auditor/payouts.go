@@ -103,7 +103,7 @@ func payoutMismatch(p payout.Payout, t wallet.Transaction) string {
 		return message
 	}
 
-	if p.MaxNetworkFee.Less(t.OwnFee()) {
+	if p.MaxNetworkFee.Less(t.OwnFee()) && t.Failure != wallet.FailConflict { // a cancel has its own maximum
 		return fmt.Sprintf("payout %s cost %s, more than the %s it may", p.ID, t.OwnFee(), p.MaxNetworkFee)
 	}
 

@@ -26,6 +26,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/httpapi"
@@ -43,6 +44,8 @@ const (
 	mnemonic = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 	// feeTo receives platform fees; nobody has its key.
 	feeTo = "0x0000000000000000000000000000000000000fee"
+	// confirmations is how deep a payment has to be.
+	confirmations = 3
 	// maxSteps bounds what a process does before time goes on.
 	maxSteps = 60
 )
@@ -65,24 +68,44 @@ type orders struct {
 	DB     string
 	RPCs   []string
 	Tokens []chain.Asset
+
+	// BitcoinFeeTo receives platform fees where the endpoints are of Bitcoin's regtest; empty for anvil's.
+	BitcoinFeeTo string
+
+	Pool       evm.PoolSource // "" is the driver's default
+	Tiers      []chain.Tier
+	Passphrase string // of the mnemonic: who shares a node has keys of its own
+}
+
+// driver makes the driver of a process, with the address of its platform fees.
+func (o orders) driver() (payments.ChainDriver, string, error) {
+	if o.BitcoinFeeTo != "" {
+		driver, err := bitcoin.New(bitcoin.Config{Network: bitcoin.Regtest, RPCs: o.RPCs, Attempts: 1})
+
+		return driver, o.BitcoinFeeTo, err
+	}
+
+	network := evm.Local(testenv.DefaultChainID, o.Tokens...)
+	network.Confirmations, network.Tiers = confirmations, o.Tiers
+
+	driver, err := evm.New(evm.Config{Network: network, RPCs: o.RPCs, Pool: o.Pool})
+
+	return driver, feeTo, err
 }
 
 // engine makes the engine of a process, and the store that it runs on.
 func (o orders) engine(now func() time.Time, log io.Writer) (*payments.Engine, payments.Store, error) {
-	network := evm.Local(testenv.DefaultChainID, o.Tokens...)
-	network.Confirmations = 3
-
-	driver, err := evm.New(evm.Config{Network: network, RPCs: o.RPCs})
+	driver, fees, err := o.driver()
 	if err != nil {
 		return nil, nil, err
 	}
 
-	keys, err := hdkey.New(mnemonic, "")
+	keys, err := hdkey.New(mnemonic, o.Passphrase)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	quotes := map[string]string{"ETH/USD": "2500"}
+	quotes := map[string]string{"ETH/USD": "2500", "BTC/USD": "60000"}
 	for _, token := range o.Tokens {
 		quotes[token.Symbol+"/USD"] = "1"
 	}
@@ -104,7 +127,7 @@ func (o orders) engine(now func() time.Time, log io.Writer) (*payments.Engine, p
 		Rates:        prices,
 		BaseURL:      "https://pay.example.com",
 		SecretKey:    bytes.Repeat([]byte{7}, 32),
-		FeeAddresses: map[string]string{network.Slug: feeTo},
+		FeeAddresses: map[string]string{driver.Network().Slug: fees},
 		Now:          now,
 		Log:          slog.New(slog.NewTextHandler(log, nil)),
 	})

@@ -10,12 +10,12 @@ import (
 	"maps"
 	"math/big"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-8ee7f392/payments/account"
 )
 
 const (
@@ -83,24 +83,7 @@ func newRun(t *testing.T, s *stage, seed uint64) *run {
 		did:     tally{Runs: 1},
 	}
 
-	for i := range r.liars {
-		r.liars[i] = newLiar(t, node{t, s.url})
-	}
-
-	path := filepath.Join(t.TempDir(), "payments.db")
-
-	template, err := os.ReadFile(s.template)
-	if err == nil {
-		err = os.WriteFile(path, template, 0o600)
-	}
-
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	r.service = newService(
-		t, orders{DB: path, RPCs: []string{r.liars[0].URL, r.liars[1].URL}, Tokens: s.tokens}, s.key,
-	)
+	r.service, r.liars = s.serve(t, orders{}, account.Settings{ManualRelease: true})
 	r.open()
 
 	return r

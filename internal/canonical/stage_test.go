@@ -32,7 +32,6 @@ type stage struct {
 	payers              []string
 	tokens              []chain.Asset
 	forwarder, variable string
-	template, key       string
 }
 
 func newStage(t *testing.T) *stage {
@@ -69,7 +68,6 @@ func newStage(t *testing.T) *stage {
 	s.forwarder = s.deploy(contracts.Forwarder.Bytecode)
 	s.variable = s.deploy(contracts.StatePayer.Bytecode)
 	s.endow()
-	s.template, s.key = s.merchant()
 
 	return s
 }
@@ -138,42 +136,49 @@ func (s *stage) endow() {
 	s.mine(1)
 }
 
-// merchant makes a database with a merchant, whose deposits stay where they are, and a key.
-func (s *stage) merchant() (path, key string) {
-	s.t.Helper()
+// serve starts a process for a new merchant over two endpoints that can lie.
+func (s *stage) serve(t *testing.T, o orders, settings account.Settings) (*service, [2]*liar) {
+	t.Helper()
 
-	path = filepath.Join(s.t.TempDir(), "template.db")
+	liars := [2]*liar{newLiar(t, node{t, s.url}), newLiar(t, node{t, s.url})}
+	o.DB = filepath.Join(t.TempDir(), "payments.db")
+	o.RPCs, o.Tokens = []string{liars[0].URL, liars[1].URL}, s.tokens
 
-	engine, db, err := orders{DB: path, RPCs: []string{s.url}, Tokens: s.tokens}.engine(
-		time.Now, s.t.Output(),
-	)
+	return newService(t, o, merchant(t, o, settings)), liars
+}
+
+// merchant makes a database with a merchant, and returns a key.
+func merchant(t *testing.T, o orders, settings account.Settings) (key string) {
+	t.Helper()
+
+	engine, db, err := o.engine(time.Now, t.Output())
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 
-	made, err := engine.Accounts.CreateAccount(
-		s.t.Context(), account.Settings{Name: "Corner Shop", ManualRelease: true},
-	)
+	settings.Name = "Corner Shop"
+
+	made, err := engine.Accounts.CreateAccount(t.Context(), settings)
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 
-	_, key, err = engine.Accounts.CreateKey(s.t.Context(), account.KeyParams{
+	_, key, err = engine.Accounts.CreateKey(t.Context(), account.KeyParams{
 		AccountID:  made.ID,
 		AllowedIPs: []string{"127.0.0.1"},
 		Scopes: []account.Scope{
 			account.InvoicesRead, account.InvoicesWrite, account.DepositAddressesRead,
 			account.DepositAddressesWrite, account.PaymentsRead, account.PayoutsRead, account.PayoutsWrite,
-			account.BalancesRead, account.SettlementsRead,
+			account.BalancesRead, account.SettlementsRead, account.EventsRead,
 		},
 	})
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 
 	if err := db.Close(); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 
-	return path, key
+	return key
 }

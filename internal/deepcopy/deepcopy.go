@@ -3,6 +3,7 @@
 package deepcopy
 
 import (
+	"maps"
 	"reflect"
 	"time"
 )
@@ -118,6 +119,11 @@ func sliceDeepener(t reflect.Type) func(reflect.Value) {
 }
 
 func mapDeepener(t reflect.Type) func(reflect.Value) {
+	// The metadata of records. Reflection would allocate for each of its entries.
+	if t == reflect.TypeFor[map[string]string]() {
+		return cloneTexts
+	}
+
 	deepen := deepener(t.Elem())
 
 	return func(v reflect.Value) {
@@ -139,4 +145,9 @@ func mapDeepener(t reflect.Type) func(reflect.Value) {
 
 		v.Set(c)
 	}
+}
+
+func cloneTexts(v reflect.Value) {
+	texts := v.Addr().Interface().(*map[string]string)
+	*texts = maps.Clone(*texts)
 }

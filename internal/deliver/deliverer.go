@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/internal/ssrf"
@@ -71,6 +72,7 @@ type Deliverer struct {
 	entropy     io.Reader
 	log         *slog.Logger
 	wake        chan struct{}
+	backlog     atomic.Pointer[backlog]
 }
 
 // New returns a Deliverer. It starts nothing.

@@ -38,6 +38,8 @@ type pool struct {
 	queued map[event.Owner]int
 	// waiting are the claimed deliveries, by endpoint, that found its slots taken.
 	waiting map[string][]webhook.Delivery
+	// putOff is when deliveries of an account were last put off for want of a slot.
+	putOff map[event.Owner]time.Time
 	// unsent are claimed deliveries that are not sent under their claims. They are stored with the
 	// next claim.
 	unsent []result
@@ -58,6 +60,7 @@ func newPool(ctx context.Context, s *Deliverer) *pool {
 		limits:     make(map[string]int),
 		queued:     make(map[event.Owner]int),
 		waiting:    make(map[string][]webhook.Delivery),
+		putOff:     make(map[event.Owner]time.Time),
 		backingOff: make(map[string]bool),
 	}
 	p.sending, p.cut = context.WithCancel(context.WithoutCancel(ctx))
@@ -126,5 +129,6 @@ func (p *pool) close() {
 	close(p.results)
 	p.running.Wait()
 	p.cut()
+	p.s.backlog.Store(nil)
 	p.s.client.CloseIdleConnections()
 }

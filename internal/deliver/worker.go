@@ -59,6 +59,8 @@ func (s *Deliverer) Run(ctx context.Context) error {
 		claimed, full, err := p.fill(ctx)
 		wait := s.poll
 
+		p.publish()
+
 		if ctx.Err() == nil {
 			s.claimed(err)
 		}
@@ -208,6 +210,7 @@ func (p *pool) dispatch(due []webhook.Delivery) {
 				wait = backingOffPutOff
 			}
 
+			p.putOff[d.Owner] = p.s.now()
 			p.unsent = append(p.unsent, result{claimed: d, kind: putOff, dueAt: p.s.stamp().Add(wait)})
 		}
 	}

@@ -77,7 +77,7 @@ func (c *Config) complete() error {
 	case c.Epoch > maxEpoch:
 		return missing("Epoch", "is above 1,000,000: raise it by 1")
 	case len(c.Process) > maxProcess:
-		return missing("Process", "is longer than 200 bytes")
+		return missing("Process", "is longer than 190 bytes")
 	}
 
 	u, err := url.Parse(c.BaseURL)

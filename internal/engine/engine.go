@@ -135,6 +135,8 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 
+	e.wakes.delivering, e.wakes.showing = e.Deliverer.Wake, e.streams.wake
+
 	for _, d := range e.Networks.Drivers() {
 		f, err := follow.New(follow.Config{
 			Driver:    d,

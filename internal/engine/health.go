@@ -34,11 +34,15 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 		ClockSkew: e.clock.measured(),
 	}
 
+	report.Backlogs, report.Backlog = e.Deliverer.Backlogs()
+
 	for _, peer := range e.heartbeat.Peers() {
+		ahead := peer.Ahead + e.clock.measured() // of the store
 		report.Processes = append(report.Processes, health.Process{
 			Name:       peer.Process,
 			Still:      peer.Still,
 			ClockAhead: peer.Ahead,
+			ClockWrong: e.clock.isChecked() && ahead.Abs() > skewTooBig,
 			Lost:       peer.Still > stillTooLong,
 		})
 	}
@@ -70,6 +74,7 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 	n.Height, n.Tip, n.Stopped, n.ReadAt = c.At.Height, c.Tip.Height, c.Stopped, c.UpdatedAt
 	n.Behind = c.Tip.Height - min(c.Tip.Height, c.At.Height)
 	n.Stale = isStaleTip(f.Driver.Network(), c.Tip, e.config.Now())
+	n.TipAhead = e.tipAhead(f.Driver.Network(), c.Tip)
 
 	waiting, retriesErr := e.waitingTransfers(ctx, slug)
 	n.Follower.Unread = append(n.Follower.Unread, waiting...)
@@ -141,13 +146,41 @@ func (c *clockSkew) measured() time.Duration {
 // CheckClock has an injected clock checked like the system's. Only tests call it, before Run.
 func (e *Engine) CheckClock() { e.clock.injected = false }
 
+func (c *clockSkew) isChecked() bool { return !c.injected }
+
+// checkClock measures the skew, and warns of networks whose newest block is ahead of the clock.
+//
+// Errors: fault.Unavailable with code clock_skewed when the skew is too big to sign.
+func (e *Engine) checkClock(ctx context.Context) error {
+	if !e.clock.isChecked() {
+		return nil
+	}
+
+	err := e.readClock(ctx)
+
+	for _, f := range e.followers {
+		n := f.Driver.Network()
+
+		c, _, cursorErr := e.config.Store.Cursor(ctx, n.Slug)
+		if ahead := e.tipAhead(n, c.Tip); ahead > 0 {
+			e.config.Log.WarnContext(
+				ctx, "the newest block is ahead of this process's clock", "network", n.Slug, "ahead", ahead,
+			)
+		}
+
+		err = errors.Join(err, cursorErr)
+	}
+
+	return err
+}
+
 // readClock measures the skew.
 //
 // Errors: fault.Unavailable with code clock_skewed when it is too big to sign.
 func (e *Engine) readClock(ctx context.Context) error {
 	source, ok := e.config.Store.(store.Clock)
-	if !ok || e.clock.injected {
-		return nil
+	if !ok {
+		return e.clock.check()
 	}
 
 	before := e.config.Now()
@@ -215,6 +248,21 @@ const (
 	staleBlocks = 18
 	staleFor    = time.Hour
 )
+
+// aheadBlocks is how many block times a newest block may be ahead of the clock. On Bitcoin that is the two hours
+// that the network allows.
+const aheadBlocks = 12
+
+// tipAhead returns how far a network's newest block is ahead of a checked clock; 0 while it may be. A block behind
+// the clock says nothing: blocks may be rare.
+func (e *Engine) tipAhead(n chain.Network, tip chain.Ref) time.Duration {
+	ahead := tip.Time.Sub(e.config.Now())
+	if !e.clock.isChecked() || ahead <= max(aheadBlocks*n.BlockTime, skewWarned) {
+		return 0
+	}
+
+	return ahead
+}
 
 // isStaleTip reports whether the newest block of a live network is stale; see health.Network.
 func isStaleTip(n chain.Network, tip chain.Ref, now time.Time) bool {

@@ -74,6 +74,20 @@ func (e *Engine) settingsChanged(ctx context.Context, tx Tx, a account.Account) 
 	return nil
 }
 
+// queueFunded has settlements planned that waited for a balance. It runs after the commit of what raised it, since
+// balances are locked after settlements everywhere. The planner's own pace is the fallback.
+func (e *Engine) queueFunded(ctx context.Context, b wallet.Balance) {
+	err := e.Update(ctx, func(ctx context.Context, tx Tx) error {
+		return e.Sweeper.FundedTx(ctx, tx, b.Owner, b.Network, b.Available())
+	})
+	if err != nil {
+		e.config.Log.WarnContext(
+			ctx, "settlements that wait for native coin are released a minute later",
+			"network", b.Network, "wallet", b.Address, "error", err,
+		)
+	}
+}
+
 func (e *Engine) openSettlement(ctx context.Context, tx Tx, p invoice.Payment) error { // spec 1.1
 	n, _ := e.Networks.Network(p.Network)
 	asset, _ := n.AssetByID(p.AssetID)

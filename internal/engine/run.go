@@ -29,11 +29,14 @@ const (
 	maxPace     = 15 * time.Second
 )
 
-// worker is one kind of work. step does one bounded batch of it and reports whether more may be waiting.
+// worker does work at its pace, and at once when there is some of its kinds on its network. step does one bounded
+// batch and reports whether more may be waiting.
 type worker struct {
-	name string
-	pace time.Duration
-	step func(ctx context.Context) (did bool, err error)
+	name    string
+	pace    time.Duration
+	step    func(ctx context.Context) (did bool, err error)
+	kinds   kinds
+	network string
 }
 
 // Run follows the networks, expires invoices, releases settlements, sends transactions and delivers
@@ -54,15 +57,20 @@ func (e *Engine) Run(ctx context.Context) error {
 		return nil // the context ended
 	}
 
+	// Nothing is dated before the clock was compared.
+	if _, err := e.runStep(ctx, e.clockWorker()); err != nil {
+		e.config.Log.WarnContext(ctx, "the clock was not compared, or is wrong", "error", err)
+	}
+
 	var wg sync.WaitGroup
 
 	for _, w := range e.workers() {
-		wake := e.wakes.subscribe()
+		asleep := e.wakes.subscribe(w.kinds, w.network)
 
 		wg.Go(func() {
-			defer e.wakes.unsubscribe(wake)
+			defer e.wakes.unsubscribe(asleep)
 
-			e.loop(ctx, w, wake)
+			e.loop(ctx, w, asleep.wake)
 		})
 	}
 
@@ -101,55 +109,90 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
+// workers are those of Run. What only the clock makes due, no commit wakes.
 func (e *Engine) workers() []worker {
 	all := []worker{
 		{
-			"heartbeat",
-			heartbeat.Pace,
-			func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
+			name: "heartbeat",
+			pace: heartbeat.Pace,
+			step: func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
 		},
-		{"store", paceStore, func(ctx context.Context) (bool, error) { return false, e.probeStore(ctx) }},
-		{"clock", paceClock, func(ctx context.Context) (bool, error) { return false, e.readClock(ctx) }},
+		{
+			name: "store",
+			pace: paceStore,
+			step: func(ctx context.Context) (bool, error) { return false, e.probeStore(ctx) },
+		},
+		e.clockWorker(),
 	}
 
 	for i, f := range e.followers {
-		n := f.Driver.Network()
-		pace := min(max(n.BlockTime/4, minPace), maxPace)
-		all = append(
-			all,
-			worker{"follower of " + n.Slug, pace, f.Step},
-			worker{
-				"outbox of " + n.Slug,
-				pace,
-				func(ctx context.Context) (bool, error) { return e.send(ctx, n.Slug, e.bumps[i]) },
-			},
-			worker{
-				"balances of " + n.Slug,
-				paceBalance,
-				func(ctx context.Context) (bool, error) { return false, e.Transactions.RefreshBalances(ctx, n.Slug) },
-			},
-			worker{
-				"unexplained balances of " + n.Slug,
-				paceWorkers,
-				func(ctx context.Context) (bool, error) { return e.checkBalances(ctx, f) },
-			},
-			worker{
-				"retries of " + n.Slug,
-				paceWorkers,
-				func(ctx context.Context) (bool, error) { return e.retry(ctx, n.Slug) },
-			},
-			worker{
-				"settlements of " + n.Slug,
-				pace,
-				func(ctx context.Context) (bool, error) { return e.Sweeper.Step(ctx, n.Slug) },
-			},
-		)
+		all = append(all, e.networkWorkers(f, e.bumps[i])...)
 	}
 
 	return append(all,
-		worker{"invoices", paceWorkers, e.Ingester.Step},
-		worker{"retention", pacePrune, e.prune},
+		worker{name: "invoices", pace: paceWorkers, step: e.expire},
+		worker{name: "retention", pace: pacePrune, step: e.prune},
 	)
+}
+
+// networkWorkers are those of one network.
+func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop) []worker {
+	n := f.Driver.Network()
+	pace := min(max(n.BlockTime/4, minPace), maxPace)
+
+	all := []worker{
+		{
+			name:  "follower of " + n.Slug,
+			pace:  pace,
+			step:  f.Step,
+			kinds: reading,
+		},
+		{
+			name:  outboxOf(n.Slug),
+			pace:  pace,
+			step:  func(ctx context.Context) (bool, error) { return e.send(ctx, f.Driver, bumps) },
+			kinds: sending,
+		},
+		{
+			name: "balances of " + n.Slug,
+			pace: paceBalance,
+			step: func(ctx context.Context) (bool, error) {
+				return false, e.Transactions.RefreshBalances(ctx, n.Slug)
+			},
+			kinds: sending,
+		},
+		{
+			name: "unexplained balances of " + n.Slug,
+			pace: paceWorkers,
+			step: func(ctx context.Context) (bool, error) { return e.checkBalances(ctx, f) },
+		},
+		{
+			name:  "retries of " + n.Slug,
+			pace:  paceWorkers,
+			step:  func(ctx context.Context) (bool, error) { return e.retry(ctx, n.Slug) },
+			kinds: retrying,
+		},
+		{
+			name:  settlementsOf(n.Slug),
+			pace:  pace,
+			step:  func(ctx context.Context) (bool, error) { return e.release(ctx, f.Driver) },
+			kinds: settling,
+		},
+	}
+
+	for i := range all {
+		all[i].network = n.Slug
+	}
+
+	return all
+}
+
+func (e *Engine) clockWorker() worker {
+	return worker{
+		name: "clock",
+		pace: paceClock,
+		step: func(ctx context.Context) (bool, error) { return false, e.checkClock(ctx) },
+	}
 }
 
 // Step does one bounded batch of each kind of work, one after the other, and reports whether any found
@@ -281,12 +324,60 @@ func (e *Engine) runStep(ctx context.Context, w worker) (did bool, err error) {
 	return w.step(ctx)
 }
 
-// send queues due CPFP bumps, then sends and tracks our own transactions of a network.
-func (e *Engine) send(ctx context.Context, network string, l *bumpLoop) (did bool, err error) {
-	_, bumpErr := l.bumpDue(ctx)
-	did, err = e.Transactions.Step(ctx, network)
+// outboxOf and settlementsOf name work in the log and in Health.
+func outboxOf(network string) string      { return "outbox of " + network }
+func settlementsOf(network string) string { return "settlements of " + network }
 
-	return did, errors.Join(err, bumpErr)
+// send queues due CPFP bumps, then sends and tracks our own transactions of a network.
+func (e *Engine) send(ctx context.Context, driver chain.Driver, l *bumpLoop) (did bool, err error) {
+	network := driver.Network().Slug
+
+	return e.withNode(ctx, outboxOf(network), driver, func(ctx context.Context) (bool, error) {
+		_, bumpErr := l.bumpDue(ctx)
+		did, err := e.Transactions.Step(ctx, network)
+
+		return did, errors.Join(err, bumpErr)
+	})
+}
+
+// release plans and starts releases of a network.
+func (e *Engine) release(ctx context.Context, driver chain.Driver) (did bool, err error) {
+	network := driver.Network().Slug
+
+	return e.withNode(ctx, settlementsOf(network), driver, func(ctx context.Context) (bool, error) {
+		return e.Sweeper.Step(ctx, network)
+	})
+}
+
+// withNode runs a step of work that takes leases and asks a node. A node that hangs ends it, and after an error
+// the node has to answer first: a process without a node takes no lease from those that have one.
+func (e *Engine) withNode(
+	ctx context.Context,
+	name string,
+	driver chain.Driver,
+	step func(ctx context.Context) (bool, error),
+) (did bool, err error) {
+	if e.work.failing(name) {
+		if err := follow.Answers(ctx, driver); err != nil {
+			return false, err
+		}
+	}
+
+	err = follow.WhileAnswering(ctx, driver, func(ctx context.Context) (err error) {
+		did, err = step(ctx)
+		return err
+	})
+
+	return did, err
+}
+
+// expire expires invoices by the clock. A process whose clock is wrong leaves them to the others.
+func (e *Engine) expire(ctx context.Context) (did bool, err error) {
+	if err := e.clock.check(); err != nil {
+		return false, err
+	}
+
+	return e.Ingester.Step(ctx)
 }
 
 // prune deletes expired events, deliveries and idempotency rows in small batches. One kind that fails does

@@ -83,7 +83,7 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 		Registry:  e.Networks,
 		Signer:    guardedSigner{e},
 		IDs:       e.ids,
-		Now:       e.config.Now,
+		Now:       e.storeNow,
 		Log:       e.config.Log,
 		Heartbeat: e.heartbeat,
 		WatchOnly: watchOnly,
@@ -103,7 +103,7 @@ func (e *Engine) newSweeper(fees map[string]chain.Address) *sweep.Sweeper {
 		FeeAddresses: fees,
 		Outputs:      e.outputs,
 		IDs:          e.ids,
-		Now:          e.config.Now,
+		Now:          e.storeNow,
 		Log:          e.config.Log,
 		Heartbeat:    e.heartbeat,
 	})
@@ -119,7 +119,7 @@ func (e *Engine) newPayouts() *payout.Service {
 		Seal:     e.sealer,
 		Verify:   e.Accounts.Verify,
 		IDs:      e.ids,
-		Now:      e.config.Now,
+		Now:      e.storeNow,
 		Log:      e.config.Log,
 	})
 }

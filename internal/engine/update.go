@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/store"
@@ -15,23 +16,38 @@ import (
 //
 // f may run more than once: it assigns and never appends to what it captured, and does no network call.
 func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
-	happened := false
+	ctx, end := idempotency.Bound(ctx)
+	defer end()
+
+	var committed *transaction
 
 	err := e.config.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		t := &transaction{Tx: tx, engine: e}
+		committed = t
+
 		if err := f(ctx, t); err != nil {
 			return err
 		}
 
-		happened = len(t.events) > 0
-
 		return t.finish(ctx)
 	})
-	if err == nil && happened {
-		e.Wake()
+	if err != nil {
+		return err
 	}
 
-	return err
+	made := committed.made
+	if len(committed.events) == 0 {
+		made = nil // what nobody is told of is a worker's own bookkeeping
+	}
+
+	for _, b := range committed.funded() {
+		e.queueFunded(ctx, b)
+		made.add(b.Network, settling)
+	}
+
+	e.wake(made)
+
+	return nil
 }
 
 // UpdateIn runs f as Update does, inside a transaction of the host that postgres.Join or sqlite.Join made.
@@ -60,6 +76,10 @@ type transaction struct {
 	reacted int
 	// left are the records that were written, by id, as they are now.
 	left map[string]event.Payload
+	// made is what was made work of.
+	made wakeUp
+	// balances are those that were locked or written, as they were and as they are now.
+	balances map[balanceKey]balanceChange
 }
 
 // Unwrap returns the store's own transaction. sqlite.SQLTx and postgres.SQLTx find the *sql.Tx through it.

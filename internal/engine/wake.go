@@ -2,19 +2,67 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 )
 
-// This file holds wake-ups: hints that there is work, to the workers of this process and to other
-// processes. Polling finds what a lost hint was about.
+// This file holds wake-ups: hints that there is work of some kinds, to the workers of this process that do it and
+// to other processes. Polling finds what a lost hint was about.
+
+// kinds are kinds of work, as a set of bits.
+type kinds uint8
 
 const (
-	// maxProcess is the longest process name in bytes.
-	maxProcess = 200
+	reading    kinds = 1 << iota // networks: a stopped one was resumed, a range is to be read
+	retrying                     // transactions that were named by a hint, or could not be read
+	settling                     // settlements to be released
+	sending                      // transactions of our own
+	delivering                   // webhooks
+	showing                      // invoices that are watched
+
+	everything = reading | retrying | settling | sending | delivering | showing
+)
+
+// wakeUp is what a commit made work of: kinds, on one network each, or on all for the network "".
+type wakeUp map[string]kinds
+
+// add adds kinds on a network.
+func (w *wakeUp) add(network string, k kinds) {
+	if *w == nil {
+		*w = wakeUp{}
+	}
+
+	(*w)[network] |= k
+}
+
+// all returns the kinds without their networks.
+func (w wakeUp) all() (k kinds) {
+	for _, some := range w {
+		k |= some
+	}
+
+	return k
+}
+
+// on returns the kinds on a network. A worker without a network has the name "".
+func (w wakeUp) on(network string) kinds {
+	if network == "" {
+		return w.all()
+	}
+
+	return w[network] | w[""]
+}
+
+const (
+	// maxProcess is the longest process name in bytes: with the kinds before it, it fits into a wake-up.
+	maxProcess = 190
 	// wakeGap is the least time between two wake-ups that this process publishes, and between two that
 	// it handles. A burst of commits is one hint; a single hint is handled at once.
 	wakeGap = 50 * time.Millisecond
@@ -24,57 +72,88 @@ const (
 
 // wakes holds the workers to wake in this process and the publishing of wake-ups to other processes.
 type wakes struct {
+	// delivering and showing wake those who deliver webhooks and show invoices.
+	delivering, showing func()
+
 	mu      sync.Mutex
-	workers []chan struct{}
+	workers []*sleeper
 	// stopPublishing stops the publishing goroutine and published is closed when it has ended. Both are nil
-	// while there is none. pending reports that a wake-up is to be published.
+	// while there is none. pending are the kinds that are to be published.
 	stopPublishing context.CancelFunc
 	published      chan struct{}
-	pending        bool
+	pending        kinds
 }
 
-// Wake wakes every worker of this process and publishes a wake-up to other processes through Config.Waker.
-// It does not wait for either. A host calls it after it has committed what it made with UpdateIn.
+// sleeper is a worker that is woken when there is work of its kinds on its network.
+type sleeper struct {
+	kinds   kinds
+	network string
+	wake    chan struct{}
+}
+
+// Wake wakes every worker of this process that does work of others, and publishes a wake-up to other processes
+// through Config.Waker. It does not wait for either. A host calls it after it has committed what it made with
+// UpdateIn.
 func (e *Engine) Wake() {
-	e.wakeHere()
-	e.publishWake()
+	e.wake(wakeUp{"": everything})
 }
 
-// wakeHere wakes this process only.
-func (e *Engine) wakeHere() {
-	e.streams.wake()
-	e.Deliverer.Wake()
+// wake wakes those that do what a commit made work of, here and in other processes.
+func (e *Engine) wake(w wakeUp) {
+	if len(w) == 0 {
+		return
+	}
+
+	e.wakeHere(w)
+	e.publishWake(w.all())
+}
+
+// wakeHere wakes workers of this process only.
+func (e *Engine) wakeHere(w wakeUp) {
+	if w.all()&showing != 0 {
+		e.wakes.showing()
+	}
+
+	if w.all()&delivering != 0 {
+		e.wakes.delivering()
+	}
+
 	e.wakes.mu.Lock()
 	defer e.wakes.mu.Unlock()
 
-	for _, w := range e.wakes.workers {
+	for _, worker := range e.wakes.workers {
+		if w.on(worker.network)&worker.kinds == 0 {
+			continue
+		}
+
 		select {
-		case w <- struct{}{}:
+		case worker.wake <- struct{}{}:
 		default:
 		}
 	}
 }
 
-func (w *wakes) subscribe() chan struct{} {
+func (w *wakes) subscribe(k kinds, network string) *sleeper {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	c := make(chan struct{}, 1)
-	w.workers = append(w.workers, c)
+	s := &sleeper{k, network, make(chan struct{}, 1)}
+	w.workers = append(w.workers, s)
 
-	return c
+	return s
 }
 
-func (w *wakes) unsubscribe(c chan struct{}) {
+func (w *wakes) unsubscribe(s *sleeper) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	w.workers = slices.DeleteFunc(w.workers, func(other chan struct{}) bool { return other == c })
+	w.workers = slices.DeleteFunc(w.workers, func(other *sleeper) bool { return other == s })
 }
 
-// publishWake schedules a wake-up of the other processes. Its goroutine runs only while a wake-up is pending,
+// publishWake schedules a wake-up of the other processes for some kinds of work, on any network. Its goroutine
+// runs only while a wake-up is pending,
 // so a process that serves requests without Run publishes too.
-func (e *Engine) publishWake() {
+func (e *Engine) publishWake(k kinds) {
 	if e.config.Waker == nil {
 		return
 	}
@@ -82,7 +161,7 @@ func (e *Engine) publishWake() {
 	e.wakes.mu.Lock()
 	defer e.wakes.mu.Unlock()
 
-	e.wakes.pending = true
+	e.wakes.pending |= k
 	if e.wakes.published == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 
@@ -92,9 +171,14 @@ func (e *Engine) publishWake() {
 }
 
 func (e *Engine) publishWakes(ctx context.Context) {
-	for e.wakes.more(ctx) {
+	for {
+		k, more := e.wakes.more(ctx)
+		if !more {
+			return
+		}
+
 		limited, cancel := context.WithTimeout(ctx, wakeTimeout)
-		err := e.config.Waker.Wake(limited, e.config.Process)
+		err := e.config.Waker.Wake(limited, note(k, e.config.Process))
 
 		cancel()
 
@@ -113,21 +197,37 @@ func (e *Engine) publishWakes(ctx context.Context) {
 	}
 }
 
-// more reports whether a wake-up is pending. When none is, or ctx has ended, it marks publishing as stopped.
-func (w *wakes) more(ctx context.Context) bool {
+// more returns the kinds that are to be published. When there are none, or ctx has ended, it marks publishing as
+// stopped.
+func (w *wakes) more(ctx context.Context) (pending kinds, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	if w.pending && ctx.Err() == nil {
-		w.pending = false
-		return true
+	pending, w.pending = w.pending, 0
+	if pending != 0 && ctx.Err() == nil {
+		return pending, true
 	}
 
 	w.stopPublishing()
 	close(w.published)
-	w.stopPublishing, w.published, w.pending = nil, nil, false
+	w.stopPublishing, w.published = nil, nil
 
-	return false
+	return 0, false
+}
+
+// note is what a wake-up to other processes says: the kinds in hexadecimal, and the process that made the work.
+func note(k kinds, process string) string { return fmt.Sprintf("%02x:%s", uint8(k), process) }
+
+// readNote returns what a wake-up says. One that cannot be read, as of another version, is about everything.
+func readNote(text string) (k kinds, process string) {
+	digits, process, _ := strings.Cut(text, ":")
+
+	read, err := strconv.ParseUint(digits, 16, 8)
+	if err != nil {
+		return everything, ""
+	}
+
+	return kinds(read), process
 }
 
 // stop stops publishing and waits until its goroutine has ended.
@@ -149,11 +249,14 @@ func (w *wakes) stop() {
 func (e *Engine) listen(ctx context.Context) {
 	received := make(chan struct{}, 1)
 
-	var followed sync.WaitGroup
+	var (
+		followed sync.WaitGroup
+		of       atomic.Uint32 // the kinds that were received and not yet handled
+	)
 
 	followed.Go(func() {
 		for range received {
-			e.wakeHere()
+			e.wakeHere(wakeUp{"": kinds(of.Swap(0))})
 			sleep(ctx, wakeGap)
 		}
 	})
@@ -164,12 +267,14 @@ func (e *Engine) listen(ctx context.Context) {
 	pause.InitialInterval, pause.MaxInterval = minPace, maxPace
 
 	for {
-		err := e.config.Waker.Wakes(ctx, func(from string) {
+		err := e.config.Waker.Wakes(ctx, func(text string) {
+			k, from := readNote(text)
 			if from == e.config.Process {
 				return
 			}
 
 			pause.Reset()
+			of.Or(uint32(k))
 
 			select {
 			case received <- struct{}{}:

@@ -62,6 +62,14 @@ func (l *workLog) done(name string, pace time.Duration, at time.Time, err error)
 	l.entries[name] = entry
 }
 
+// failing reports whether a kind of work failed last.
+func (l *workLog) failing(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.entries[name].Error != ""
+}
+
 // checks returns what was done last, by name. Work that was not done in time has an error.
 func (l *workLog) checks(now time.Time) []health.Check {
 	l.mu.Lock()

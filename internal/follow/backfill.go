@@ -30,7 +30,12 @@ func (f *Follower) backfill(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 
-	head, err := f.backfillHead(ctx)
+	var head chain.Head
+
+	err = WhileAnswering(ctx, f.Driver, func(ctx context.Context) (err error) {
+		head, err = f.backfillHead(ctx)
+		return err
+	})
 	if err != nil {
 		return false, err
 	}
@@ -46,7 +51,12 @@ func (f *Follower) backfill(ctx context.Context) (bool, error) {
 	old := ranges[at]
 	b := Batch{Network: f.network, Head: head, Backfill: &old}
 
-	done, err := f.readRange(ctx, &b, old)
+	var done rangeRead
+
+	err = WhileAnswering(ctx, f.Driver, func(ctx context.Context) (err error) {
+		done, err = f.readRange(ctx, &b, old)
+		return err
+	})
 	if err != nil {
 		return false, fmt.Errorf("reading old blocks from %d of %s again: %w", old.Next, f.network.Slug, err)
 	}

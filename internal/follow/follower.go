@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,6 +68,11 @@ type Follower struct {
 	polling  polling
 	unlinked int // how often in a row the node's blocks did not link
 	health   health.Follower
+
+	// report is what Health returns: health as the last step left it. A step may hang for as long as its node.
+	reportMu   sync.Mutex
+	report     health.Follower
+	unreadable string
 }
 
 // New returns a Follower. It starts nothing. It fails with fault.Unsupported when the driver can scan neither
@@ -111,23 +117,32 @@ func New(c Config) (*Follower, error) {
 	}, nil
 }
 
-// Health returns the state of the follower in this process.
+// Health returns the state of the follower in this process, as its last step left it.
 func (f *Follower) Health() health.Follower {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.reportMu.Lock()
+	defer f.reportMu.Unlock()
 
-	report := f.health
-	report.Unread = f.polling.unreadReport()
+	report := f.report
+	report.Unread, report.Unreadable = slices.Clone(report.Unread), f.unreadable
 
 	return report
 }
 
+// publish sets what Health returns. The caller holds f.mu.
+func (f *Follower) publish() {
+	f.reportMu.Lock()
+	defer f.reportMu.Unlock()
+
+	f.report = f.health
+	f.report.Unread = f.polling.unreadReport()
+}
+
 // SetUnreadable sets what Health names as unreadable; empty when every balance was read.
 func (f *Follower) SetUnreadable(what string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.reportMu.Lock()
+	defer f.reportMu.Unlock()
 
-	f.health.Unreadable = what
+	f.unreadable = what
 }
 
 // Step reads one batch, if there is one, and has the block handler store it. did reports that something was
@@ -137,6 +152,8 @@ func (f *Follower) SetUnreadable(what string) {
 func (f *Follower) Step(ctx context.Context) (did bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
+	defer f.publish()
 
 	did, err = f.readAndStore(ctx)
 	switch {
@@ -178,7 +195,12 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 		return f.backfill(ctx)
 	}
 
-	batch, err := f.readBatch(ctx, cursor, known)
+	var batch *Batch
+
+	err = WhileAnswering(ctx, f.Driver, func(ctx context.Context) (err error) {
+		batch, err = f.readBatch(ctx, cursor, known)
+		return err
+	})
 	f.countUnlinked(err)
 
 	if errors.Is(err, fault.Stopped) {

@@ -74,6 +74,8 @@ func (f *Follower) Release(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 
+	defer f.publish()
+
 	return f.release(ctx)
 }
 

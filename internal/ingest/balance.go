@@ -369,6 +369,24 @@ func nextCheck(now, since time.Time, urgent bool) time.Time { // spec D11.6
 	return now.Add(oldEvery)
 }
 
+// compareNow makes the next comparison of addresses due: an invoice waits for it to expire.
+func compareNow(ctx context.Context, tx invoice.Tx, now time.Time, all []invoice.Address) error {
+	var rows []invoice.Address
+
+	for _, address := range all {
+		if address.NextCheck.After(now) {
+			address.NextCheck, address.Urgent = now, true
+			rows = append(rows, address)
+		}
+	}
+
+	if len(rows) == 0 {
+		return nil
+	}
+
+	return tx.UpdateAddresses(ctx, rows...)
+}
+
 // checkSoon brings the next comparison of addresses forward: an urgent one within a minute, others within
 // the hour. It writes only those that are scheduled later.
 func checkSoon(ctx context.Context, tx invoice.Tx, now time.Time, urgent bool, all ...invoice.Address) error {

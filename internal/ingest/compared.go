@@ -11,14 +11,21 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// comparedUpTo returns the time up to which money at an invoice's options was looked for, by network: that of
-// the last block that was read, and where balances can be read, at which they were compared.
-func (s *Ingester) comparedUpTo(
-	ctx context.Context,
-	tx Tx,
-	inv invoice.Invoice,
-) (map[string]time.Time, error) {
-	upTo := map[string]time.Time{}
+// lookedFor says up to when money at the options of an invoice was looked for.
+type lookedFor struct {
+	// upTo is, by network, the time of the last block that was read, and where balances can be read, at which
+	// they were compared.
+	upTo map[string]time.Time
+	// uncompared are addresses whose network was read up to the end of the invoice, and which were last
+	// compared before it.
+	uncompared []invoice.Address
+	// blockTime is the least time between two blocks of these networks.
+	blockTime time.Duration
+}
+
+// lookedUpTo returns up to when money at the selected options of an invoice was looked for.
+func (s *Ingester) lookedUpTo(ctx context.Context, tx Tx, inv invoice.Invoice) (lookedFor, error) {
+	looked := lookedFor{upTo: map[string]time.Time{}, blockTime: postponed}
 
 	for _, o := range inv.Options {
 		if !o.Selected() {
@@ -27,20 +34,34 @@ func (s *Ingester) comparedUpTo(
 
 		cursor, _, err := tx.Cursor(ctx, o.Network)
 		if err != nil {
-			return nil, err
+			return looked, err
 		}
 
 		at, err := s.optionComparedAt(ctx, tx, o, cursor)
 		if err != nil {
-			return nil, err
+			return looked, err
 		}
 
-		if known, seen := upTo[o.Network]; !seen || at.Before(known) {
-			upTo[o.Network] = at
+		if known, seen := looked.upTo[o.Network]; !seen || at.time.Before(known) {
+			looked.upTo[o.Network] = at.time
+		}
+
+		if at.time.Before(inv.ExpiresAt) && !cursor.At.Time.Before(inv.ExpiresAt) {
+			looked.uncompared = append(looked.uncompared, at.rows...)
+		}
+
+		if n, ok := s.registry.Network(o.Network); ok {
+			looked.blockTime = min(looked.blockTime, n.BlockTime)
 		}
 	}
 
-	return upTo, nil
+	return looked, nil
+}
+
+// optionCompared is the time up to which money at one option was looked for, and the address that says so.
+type optionCompared struct {
+	time time.Time
+	rows []invoice.Address
 }
 
 // optionComparedAt returns the time up to which money at one option was looked for.
@@ -49,20 +70,26 @@ func (s *Ingester) optionComparedAt(
 	tx Tx,
 	o invoice.Option,
 	cursor scan.Cursor,
-) (time.Time, error) {
+) (optionCompared, error) {
 	driver, err := s.registry.Driver(o.Network)
 	if err != nil {
-		return time.Time{}, nil //nolint:nilerr // a network that is not served any more is not read
+		return optionCompared{}, nil //nolint:nilerr // a network that is not served any more is not read
 	}
 
 	if _, can := driver.(chain.Balancer); !can {
-		return cursor.At.Time, nil
+		return optionCompared{time: cursor.At.Time}, nil
 	}
 
 	rows, err := tx.MatchAddresses(ctx, driver.Network().Space(), []chain.Address{o.Address})
 	if err != nil || len(rows) == 0 || rows[0].CheckedAt.After(cursor.At.Time) {
-		return cursor.At.Time, err
+		return optionCompared{time: cursor.At.Time}, err
 	}
 
-	return rows[0].CheckedAt, nil
+	return optionCompared{time: rows[0].CheckedAt, rows: rows}, nil
+}
+
+// retryAfter returns how long an invoice that is due waits until it is looked at again: a quarter of the time
+// between blocks, or of the time that it waits already, from a second to postponed.
+func (l lookedFor) retryAfter(overdue time.Duration) time.Duration {
+	return min(max(l.blockTime/4, overdue/4, time.Second), postponed)
 }

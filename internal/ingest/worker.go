@@ -60,7 +60,7 @@ func (s *Ingester) dueInvoice(ctx context.Context, due invoice.Invoice) error {
 			return err
 		}
 
-		scanned, err := s.comparedUpTo(ctx, tx, inv)
+		looked, err := s.lookedUpTo(ctx, tx, inv)
 		if err != nil {
 			return err
 		}
@@ -76,12 +76,12 @@ func (s *Ingester) dueInvoice(ctx context.Context, due invoice.Invoice) error {
 					return nil, nil
 				}
 
-				types, err := inv.Expire(payments, scanned, now)
+				types, err := inv.Expire(payments, looked.upTo, now)
 				if errors.Is(err, fault.State) {
 					inv.Schedule()
 
 					if !inv.DueAt.IsZero() && !now.Before(inv.DueAt) {
-						inv.DueAt = now.Add(postponed)
+						inv.DueAt = now.Add(looked.retryAfter(now.Sub(inv.Deadline())))
 					}
 
 					return nil, nil
@@ -90,8 +90,11 @@ func (s *Ingester) dueInvoice(ctx context.Context, due invoice.Invoice) error {
 				return types, err
 			},
 		)
+		if err != nil {
+			return err
+		}
 
-		return err
+		return compareNow(ctx, tx, now, looked.uncompared)
 	})
 }
 

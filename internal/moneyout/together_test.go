@@ -272,7 +272,7 @@ func TestBatchThatFails(t *testing.T) {
 				}
 			},
 			wallet.FailConflict,
-			false,
+			true,
 		},
 		"reverted": {
 			together,

@@ -221,7 +221,8 @@ func TestFeeSpike(t *testing.T) {
 			}
 
 			p = w.becomes(p.ID, payout.Failed)
-			if p.FailureCode != "conflict" || p.FailureMessage == "" || p.NetworkFee != nil {
+			if resource := p.Resource(); p.FailureCode != "conflict" || p.FailureMessage == "" ||
+				resource.NetworkFee != "" || resource.Conflict.NetworkFee == "" {
 				t.Errorf("failed as %+v", p)
 			}
 

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,9 +33,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/httpapi"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store/postgres"
+	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
 
 // childVariable holds the orders of a child; a test binary without it is the parent.
@@ -45,35 +48,78 @@ type orders struct {
 	DSN, RPC string
 	ChainID  uint64
 	Began    time.Time
+
+	// SQLite is the file of the store; empty for PostgreSQL.
+	SQLite string
+	// Keys is the passphrase of the keys: services over one node need different ones.
+	Keys string
+	// Name is the process's.
+	Name string
+	// RealTime has the engine run on the system's clock, shifted by what the parent says, and check it.
+	RealTime bool
 }
 
 // speed is how much faster the engines' clocks go: leases of 30 s then last 3 s, so that many change hands.
 const speed = 10
 
-func (o orders) now() time.Time { return o.Began.Add(speed * time.Since(o.Began)) }
+// clockOffset is how far the clock of this process is wrong under RealTime, in nanoseconds.
+var clockOffset atomic.Int64
+
+func (o orders) now() time.Time {
+	if o.RealTime {
+		return time.Now().Add(time.Duration(clockOffset.Load()))
+	}
+
+	return o.Began.Add(speed * time.Since(o.Began))
+}
 
 // feeTo receives platform fees; nobody has its key.
 const feeTo = "0x0000000000000000000000000000000000000fee"
 
-// engine makes the service's engine. The caller closes what it opened.
-func (o orders) engine(log io.Writer) (*payments.Engine, func(), error) {
+// connections is how many connections a process has: with RealTime, many services share a server.
+func (o orders) connections() int {
+	if o.RealTime {
+		return 4
+	}
+
+	return 8
+}
+
+// openStore opens the store of the orders. The caller calls shut.
+func (o orders) openStore() (st payments.Store, shut func(), err error) {
+	if o.SQLite != "" {
+		st, err := sqlite.Open(o.SQLite)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		return st, func() { _ = st.Close() }, nil
+	}
+
 	config, err := pgx.ParseConfig(o.DSN)
 	if err != nil {
 		return nil, nil, err
 	}
 
 	db := stdlib.OpenDB(*config)
-	db.SetMaxOpenConns(8)
-	db.SetMaxIdleConns(8)
+	db.SetMaxOpenConns(o.connections())
+	db.SetMaxIdleConns(o.connections())
 
-	shut := func() { _ = db.Close() }
+	shut = func() { _ = db.Close() }
 
-	st, err := postgres.New(
+	st, err = postgres.New(
 		db,
 		postgres.Options{
 			ListenConn: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, o.DSN) },
 		},
 	)
+
+	return st, shut, err
+}
+
+// engine makes the service's engine. The caller closes what it opened.
+func (o orders) engine(log io.Writer) (*payments.Engine, func(), error) {
+	st, shut, err := o.openStore()
 	if err != nil {
 		return nil, shut, err
 	}
@@ -85,7 +131,7 @@ func (o orders) engine(log io.Writer) (*payments.Engine, func(), error) {
 		return nil, shut, err
 	}
 	// of the BIP-39 test vectors
-	keys, err := hdkey.New("legal winner thank year wave sausage worth useful legal winner thank yellow", "")
+	keys, err := hdkey.New("legal winner thank year wave sausage worth useful legal winner thank yellow", o.Keys)
 	if err != nil {
 		return nil, shut, err
 	}
@@ -109,9 +155,14 @@ func (o orders) engine(log io.Writer) (*payments.Engine, func(), error) {
 		SecretKey:    bytes.Repeat([]byte{7}, 32),
 		FeeAddresses: map[string]string{network.Slug: string(fees)},
 		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		Process:      o.Name,
 		Now:          o.now,
 		Log:          slog.New(slog.NewTextHandler(log, nil)),
 	})
+
+	if err == nil && o.RealTime {
+		internal.Of(e).CheckClock()
+	}
 
 	return e, shut, err
 }
@@ -146,15 +197,24 @@ func serve() error {
 		return err
 	}
 
-	server := &http.Server{Handler: httpapi.Handler(e, nil)}
+	server := &http.Server{Handler: handler(e)}
 	go func() { _ = server.Serve(listener) }()
 
 	ctx, stop := context.WithCancel(context.Background())
 
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		defer stop()
 
-		stop()
+		// Each line is how far the clock is wrong from now on.
+		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+			offset, err := time.ParseDuration(lines.Text())
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "child:", err)
+				return
+			}
+
+			clockOffset.Store(int64(offset))
+		}
 	}()
 
 	fmt.Println(listener.Addr())
@@ -167,6 +227,23 @@ func serve() error {
 	_ = server.Shutdown(limited)
 
 	return err
+}
+
+// handler serves the API, and Engine.Health at /report.
+func handler(e *payments.Engine) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", httpapi.Handler(e, nil))
+	mux.HandleFunc("GET /report", func(w http.ResponseWriter, r *http.Request) {
+		report, err := e.Health(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+
+		_ = json.NewEncoder(w).Encode(report)
+	})
+
+	return mux
 }
 
 // process is a running child, as its parent sees it.

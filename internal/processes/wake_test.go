@@ -7,6 +7,7 @@ package processes_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"log/slog"
 	"os"
 	"slices"
@@ -33,6 +34,11 @@ import (
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Exit(child())
+	}
+
+	// The processes of TestIllProcessIsReportedAndReplaced mostly wait, so all of them wait at once.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
 	}
 
 	os.Exit(testenv.Main(m))

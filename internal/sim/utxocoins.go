@@ -111,12 +111,18 @@ func (u *UTXO) orderOutput(output chain.Output, bearsFee bool) (utxoPayment, err
 	return utxoPayment{to: to, amount: amount}, nil
 }
 
-// requiredOf returns the coins that an order must spend: the one that it bumps and those of what it
-// replaces.
+// requiredOf returns the coins that an order must spend: the one that it bumps, those that it names and those
+// of what it replaces.
 func requiredOf(order chain.Order) ([]chain.Outpoint, error) {
 	var required []chain.Outpoint
 	if order.Bumps != nil {
 		required = append(required, order.Bumps.Outpoint)
+	}
+
+	for _, named := range order.Spends {
+		if !slices.Contains(required, named) {
+			required = append(required, named)
+		}
 	}
 
 	if order.Replaces == nil {

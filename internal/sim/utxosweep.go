@@ -75,7 +75,8 @@ func (u *UTXO) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.Swe
 	}}, nil
 }
 
-// InputFees returns what spending each coin adds to a fee at the current rate, in base units.
+// InputFees returns what spending each coin adds to a fee at the current rate, in base units. A coin at no
+// address is fault.Invalid.
 func (u *UTXO) InputFees(ctx context.Context, coins []chain.Coin) ([]chain.Amount, error) {
 	if err := u.call(ctx, MethodEstimateFee); err != nil {
 		return nil, err
@@ -85,7 +86,13 @@ func (u *UTXO) InputFees(ctx context.Context, coins []chain.Coin) ([]chain.Amoun
 	defer u.mu.Unlock()
 
 	fees := make([]chain.Amount, len(coins))
-	for i := range fees {
+	for i, coin := range coins {
+		if _, err := parseAccount(string(coin.Owner.Address)); err != nil {
+			return nil, fault.Wrap(
+				err, fault.Invalid, "not_releasable", "coin %d of %d cannot be spent", i, len(coins),
+			)
+		}
+
 		fees[i] = chain.Units(feeAt(u.rate(), vsizeOf(utxoWeight(1, 0)-utxoWeight(0, 0))))
 	}
 

@@ -17,6 +17,13 @@ var restPauses = []struct {
 	pause time.Duration
 }{{20, 3 * time.Second}, {60, 30 * time.Second}, {60, 5 * time.Minute}, {90, 30 * time.Minute}}
 
+// workSteps and workPause are the short steps after each long pause: a process works all the time, and what it queues
+// with a deadline is not left alone until that has passed.
+const (
+	workSteps = 4
+	workPause = 3 * time.Second
+)
+
 // balancesRead is the time within which the balances of all addresses were compared: those of invoices that wait
 // for no money are hourly.
 const balancesRead = 2 * time.Hour
@@ -39,6 +46,10 @@ func (w *world) rest() bool {
 	for _, r := range restPauses {
 		for range r.times {
 			w.pass(r.pause)
+
+			if r.pause > time.Minute {
+				w.work()
+			}
 
 			if len(w.oracle.violations) > 0 {
 				return false
@@ -68,6 +79,17 @@ func (w *world) rest() bool {
 	w.oracle.violate(ruleRest, "two days after the last fault: %s", strings.Join(rest, "; "))
 
 	return false
+}
+
+// work has every process work a few times, with little time in between.
+func (w *world) work() {
+	for range workSteps {
+		if len(w.oracle.violations) > 0 {
+			return
+		}
+
+		w.pass(workPause)
+	}
 }
 
 // resume is an operator's business: a network that was stopped goes on.

@@ -61,8 +61,8 @@ func report(t *testing.T, r Result, steps int) {
 	first := r.Violations[0]
 	short := Shrink(r.Plan, first.Rule, number(t, "SHRINK", 200), func(p Plan) Result { return run(t, p) })
 	t.Errorf(
-		"seed %d: %s\nreplay: make simulate SEED=%d SEEDS=1 STEPS=%d\nshortest plan found:\n%s",
-		r.Plan.Seed, first, r.Plan.Seed, steps, short.Listing(),
+		"seed %d: %s\nreplay: make simulate BIAS=%s SEED=%d SEEDS=1 STEPS=%d\nshortest plan found:\n%s",
+		r.Plan.Seed, first, os.Getenv("BIAS"), r.Plan.Seed, steps, short.Listing(),
 	)
 }
 
@@ -74,8 +74,13 @@ func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 
 	var found []string
 
+	bias := os.Getenv("BIAS")
+	if _, known := biases[bias]; !known {
+		t.Fatalf("BIAS: %q is unknown", bias)
+	}
+
 	for seed := first; more(seed); seed++ {
-		r := run(t, NewPlan(uint64(seed), steps))
+		r := run(t, NewBiasedPlan(uint64(seed), steps, bias))
 		total.Add(r.Account)
 
 		if os.Getenv("COUNT") != "" {
@@ -105,6 +110,7 @@ func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 	)
 
 	if len(found) > 0 {
+		t.Logf("seeds that found something: %s", strings.Join(found, ", "))
 		t.Errorf("found in %d of %d seeds, first in seed %s", len(found), total.Runs, found[0])
 	}
 
@@ -112,7 +118,7 @@ func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 }
 
 // The short form: the seeds from SEED on, SEEDS in number, with STEPS operations each. With COUNT set it says
-// in how many of them something was found; see go run ./internal/mutants -simulate.
+// in how many of them something was found; see go run ./internal/mutants -simulate. BIAS names one of biases.
 func TestSimulate(t *testing.T) {
 	first, seeds := number(t, "SEED", 1), number(t, "SEEDS", shortSeeds)
 	play(t, first, number(t, "STEPS", shortSteps), func(seed int) bool { return seed < first+seeds })

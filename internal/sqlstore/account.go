@@ -9,8 +9,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
-	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -24,16 +22,8 @@ var accounts = newTable(
 	"account",
 	1,
 	func(a *account.Account) *int64 { return &a.Version },
-	cols[account.Account](
-		str("id", func(a *account.Account) *string { return &a.ID }),
-		num("idx", func(a *account.Account) *uint32 { return &a.Index }),
-		doc("settings", func(a *account.Account) *account.Settings { return &a.Settings }),
-		str("logo_type", func(a *account.Account) *string { return &a.LogoType }),
-		blob("logo", func(a *account.Account) *[]byte { return &a.Logo }),
-		at("created_at", func(a *account.Account) *time.Time { return &a.CreatedAt }),
-		at("updated_at", func(a *account.Account) *time.Time { return &a.UpdatedAt }),
-		blob("mac", func(a *account.Account) *[]byte { return &a.MAC }),
-	),
+	accountRowOf,
+	(*accountRow).record,
 )
 
 var keys = newTable(
@@ -41,41 +31,27 @@ var keys = newTable(
 	"API key",
 	1,
 	func(k *account.Key) *int64 { return &k.Version },
-	cols[account.Key](
-		str("id", func(k *account.Key) *string { return &k.ID }),
-		owned(func(k *account.Key) *event.Owner { return &k.Owner }),
-		yes("publishable", func(k *account.Key) *bool { return &k.Publishable }),
-		str("name", func(k *account.Key) *string { return &k.Name }),
-		hash("hash", func(k *account.Key) *[32]byte { return &k.Hash }),
-		str("last4", func(k *account.Key) *string { return &k.Last4 }),
-		doc("scopes", func(k *account.Key) *[]account.Scope { return &k.Scopes }),
-		doc("allowed_ips", func(k *account.Key) *[]string { return &k.AllowedIPs }),
-		doc("destinations", func(k *account.Key) *[]chain.Destination { return &k.Destinations }),
-		at("expires_at", func(k *account.Key) *time.Time { return &k.ExpiresAt }),
-		at("revoked_at", func(k *account.Key) *time.Time { return &k.RevokedAt }),
-		str("rolled_from", func(k *account.Key) *string { return &k.RolledFrom }),
-		at("created_at", func(k *account.Key) *time.Time { return &k.CreatedAt }),
-		blob("mac", func(k *account.Key) *[]byte { return &k.MAC }),
-	),
+	keyRowOf,
+	(*keyRow).record,
 )
 
-var claims = newTable("idempotency_keys", "idempotency key", 3, nil, cols[idempotency.Record](
-	owned(func(r *idempotency.Record) *event.Owner { return &r.Owner }),
-	str("idempotency_key", func(r *idempotency.Record) *string { return &r.Key.Key }),
-	str("key_id", func(r *idempotency.Record) *string { return &r.KeyID }),
-	doc("scopes", func(r *idempotency.Record) *[]string { return &r.Scopes }),
-	hash("fingerprint", func(r *idempotency.Record) *[32]byte { return &r.Fingerprint }),
-	num("status", func(r *idempotency.Record) *int { return &r.Status }),
-	blob("sealed_body", func(r *idempotency.Record) *[]byte { return &r.SealedBody }),
-	at("created_at", func(r *idempotency.Record) *time.Time { return &r.CreatedAt }),
-))
+var claims = newTable(
+	"idempotency_keys",
+	"idempotency key",
+	3,
+	nil,
+	claimRowOf,
+	(*claimRow).record,
+)
 
-var leases = newTable("leases", "lease", 1, nil, cols[lease.Lease](
-	str("name", func(l *lease.Lease) *string { return &l.Name }),
-	str("owner", func(l *lease.Lease) *string { return &l.Owner }),
-	num("fence", func(l *lease.Lease) *int64 { return &l.Fence }),
-	at("updated_at", func(l *lease.Lease) *time.Time { return &l.UpdatedAt }),
-))
+var leases = newTable(
+	"leases",
+	"lease",
+	1,
+	nil,
+	leaseRowOf,
+	(*leaseRow).record,
+)
 
 func (r *reader) Account(ctx context.Context, id string) (account.Account, error) {
 	return get(ctx, r, accounts, id, nil)
@@ -120,11 +96,15 @@ func (r *reader) KeyByHash(ctx context.Context, hash [32]byte) (k account.Key, a
 		return k, a, fault.New(fault.NotFound, "resource_missing", "no API key has this hash")
 	}
 
-	if err := found.Scan(append(keys.targets(&k), accounts.targets(&a)...)...); err != nil {
+	var (
+		keyed  keyRow
+		holder accountRow
+	)
+	if err := found.Scan(append(keys.targets(&keyed), accounts.targets(&holder)...)...); err != nil {
 		return k, a, r.readError(ctx, err, keys.object)
 	}
 
-	return k, a, nil
+	return keyed.record(), holder.record(), nil
 }
 
 func (r *reader) Keys(ctx context.Context, accountID string) ([]account.Key, error) {

@@ -1,39 +1,23 @@
 package sqlstore
 
-// This file turns fields of records into column values and back. A codec points at one field: Value reads
-// it for a statement, Scan fills it from a row, or from what Value gave when the row is still buffered.
+// This file holds the types of columns: each writes itself as a driver's value and scans itself from one.
+// Strings, integers up to 63 bits, booleans, bytes and decimals need no type of their own.
 
 import (
-	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/shopspring/decimal"
-
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/deepcopy"
 )
 
-type codec interface {
-	driver.Valuer
-	sql.Scanner
-}
-
-// text is any kind of string.
-type text[S ~string] struct{ p *S }
-
-func (c text[S]) Value() (driver.Value, error) { return string(*c.p), nil }
-func (c text[S]) Scan(src any) error {
-	s, err := textOf(src)
-	*c.p = S(s)
-
-	return err
-}
-
+// textOf returns the text of a column; NULL is "".
 func textOf(src any) (string, error) {
 	switch v := src.(type) {
 	case nil:
@@ -49,70 +33,51 @@ func textOf(src any) (string, error) {
 
 // prose is foreign text, such as a node's error. Zero bytes and invalid UTF-8, which a database refuses,
 // become U+FFFD.
-type prose struct{ p *string }
+type prose string
 
 func (c prose) Value() (driver.Value, error) {
-	return strings.ReplaceAll(strings.ToValidUTF8(*c.p, "\uFFFD"), "\x00", "\uFFFD"), nil
-}
-func (c prose) Scan(src any) error { return text[string](c).Scan(src) }
-
-type integer interface {
-	~int | ~int64 | ~uint8 | ~uint32 | ~uint64
+	return strings.ReplaceAll(strings.ToValidUTF8(string(c), "\uFFFD"), "\x00", "\uFFFD"), nil
 }
 
-// number is an integer. Numbers above 2^63−1 are stored as the int64 of the same bits.
-type number[N integer] struct{ p *N }
+// bits is an unsigned integer. Numbers above 2^63−1 are stored as the int64 of the same bits.
+type bits uint64
 
-func (c number[N]) Value() (driver.Value, error) { return int64(*c.p), nil }
-func (c number[N]) Scan(src any) error {
+func (c bits) Value() (driver.Value, error) { return int64(c), nil }
+
+func (c *bits) Scan(src any) error {
 	switch v := src.(type) {
 	case int64:
-		*c.p = N(v)
-	case int32:
-		*c.p = N(v)
-	default:
-		return fmt.Errorf("a number column holds a %T", src)
+		*c = bits(v)
+		return nil
+	case []byte:
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		*c = bits(n)
+
+		return err
 	}
 
-	return nil
-}
-
-// flag is a boolean, in SQLite 1 or 0.
-type flag struct{ p *bool }
-
-func (c flag) Value() (driver.Value, error) { return *c.p, nil }
-func (c flag) Scan(src any) error {
-	switch v := src.(type) {
-	case bool:
-		*c.p = v
-	case int64:
-		*c.p = v != 0
-	default:
-		return fmt.Errorf("a yes-or-no column holds a %T", src)
-	}
-
-	return nil
+	return fmt.Errorf("a number column holds a %T", src)
 }
 
 // moment is a time in whole microseconds, in SQLite as their number since 1970; the zero time is NULL.
-type moment struct{ p *time.Time }
+type moment time.Time
 
 func (c moment) Value() (driver.Value, error) {
-	if c.p.IsZero() {
+	if time.Time(c).IsZero() {
 		return nil, nil
 	}
 
-	return c.p.UTC().Truncate(time.Microsecond), nil
+	return time.Time(c).UTC().Truncate(time.Microsecond), nil
 }
 
-func (c moment) Scan(src any) error {
+func (c *moment) Scan(src any) error {
 	switch v := src.(type) {
 	case nil:
-		*c.p = time.Time{}
+		*c = moment{}
 	case int64:
-		*c.p = time.UnixMicro(v).UTC()
+		*c = moment(time.UnixMicro(v).UTC())
 	case time.Time:
-		*c.p = v.UTC()
+		*c = moment(v.UTC())
 	default:
 		return fmt.Errorf("a time column holds a %T", src)
 	}
@@ -120,135 +85,78 @@ func (c moment) Scan(src any) error {
 	return nil
 }
 
-// bytes are bytes; empty ones are NULL.
-type bytes struct{ p *[]byte }
-
-func (c bytes) Value() (driver.Value, error) {
-	if len(*c.p) == 0 {
-		return nil, nil
-	}
-
-	return append([]byte(nil), *c.p...), nil
-}
-
-func (c bytes) Scan(src any) error {
-	switch v := src.(type) {
-	case nil:
-		*c.p = nil
-	case []byte:
-		*c.p = append([]byte(nil), v...)
-	default:
-		return fmt.Errorf("a column of bytes holds a %T", src)
-	}
-
-	return nil
-}
-
 // digest is 32 bytes.
-type digest struct{ p *[32]byte }
+type digest [32]byte
 
-func (c digest) Value() (driver.Value, error) { return append([]byte(nil), c.p[:]...), nil }
-func (c digest) Scan(src any) error {
+func (c digest) Value() (driver.Value, error) { return append([]byte(nil), c[:]...), nil }
+
+func (c *digest) Scan(src any) error {
 	v, ok := src.([]byte)
-	if !ok || len(v) != len(c.p) {
+	if !ok || len(v) != len(c) {
 		return fmt.Errorf("a digest column holds %d bytes of %T", len(v), src)
 	}
 
-	copy(c.p[:], v)
+	copy(c[:], v)
 
 	return nil
 }
 
 // amount is in base units, stored as decimal digits: no column type of all databases holds 256 bits.
-type amount struct{ p *chain.Amount }
+type amount chain.Amount
 
-func (c amount) Value() (driver.Value, error) { return c.p.String(), nil }
-func (c amount) Scan(src any) error {
+func (c amount) Value() (driver.Value, error) { return chain.Amount(c).String(), nil }
+
+func (c *amount) Scan(src any) error {
 	s, err := textOf(src)
 	if err != nil {
 		return err
 	}
 
-	*c.p, err = chain.ParseAmount(s)
+	parsed, err := chain.ParseAmount(s)
+	*c = amount(parsed)
 
 	return err
 }
 
 // optionalAmount is an amount or NULL.
-type optionalAmount struct{ p **chain.Amount }
+type optionalAmount struct{ amount *chain.Amount }
 
 func (c optionalAmount) Value() (driver.Value, error) {
-	if *c.p == nil {
+	if c.amount == nil {
 		return nil, nil
 	}
 
-	return (*c.p).String(), nil
+	return c.amount.String(), nil
 }
 
-func (c optionalAmount) Scan(src any) error {
-	if *c.p = nil; src == nil {
+func (c *optionalAmount) Scan(src any) error {
+	if c.amount = nil; src == nil {
 		return nil
 	}
 
-	*c.p = new(chain.Amount)
+	c.amount = new(chain.Amount)
 
-	return amount{*c.p}.Scan(src)
+	return (*amount)(c.amount).Scan(src)
 }
 
-// fraction is a decimal, stored as digits.
-type fraction struct{ p *decimal.Decimal }
-
-func (c fraction) Value() (driver.Value, error) { return c.p.String(), nil }
-func (c fraction) Scan(src any) error {
-	s, err := textOf(src)
-	if err != nil {
-		return err
-	}
-
-	*c.p, err = decimal.NewFromString(s)
-
-	return err
-}
-
-// optionalFraction is a decimal or NULL.
-type optionalFraction struct{ p *decimal.NullDecimal }
-
-func (c optionalFraction) Value() (driver.Value, error) {
-	if !c.p.Valid {
-		return nil, nil
-	}
-
-	return c.p.Decimal.String(), nil
-}
-
-func (c optionalFraction) Scan(src any) error {
-	if *c.p = (decimal.NullDecimal{}); src == nil {
-		return nil
-	}
-
-	c.p.Valid = true
-
-	return fraction{&c.p.Decimal}.Scan(src)
-}
-
-// keyRef is a key reference, written as chain.KeyRef.String does.
-type keyRef struct{ p *chain.KeyRef }
+// keyRef is a key reference, written as chain.KeyRef.String does; the zero reference is "".
+type keyRef chain.KeyRef
 
 func (c keyRef) Value() (driver.Value, error) {
-	if *c.p == (chain.KeyRef{}) {
+	if c == (keyRef{}) {
 		return "", nil
 	}
 
-	return c.p.String(), nil
+	return chain.KeyRef(c).String(), nil
 }
 
-func (c keyRef) Scan(src any) error {
+func (c *keyRef) Scan(src any) error {
 	s, err := textOf(src)
 	if err != nil {
 		return err
 	}
 
-	if *c.p = (chain.KeyRef{}); s == "" {
+	if *c = (keyRef{}); s == "" {
 		return nil
 	}
 
@@ -262,7 +170,7 @@ func (c keyRef) Scan(src any) error {
 		return fmt.Errorf("%q is not a key reference: %w", s, err)
 	}
 
-	*c.p = chain.KeyRef{
+	*c = keyRef{
 		Family:   chain.Family(parts[0]),
 		Livemode: parts[1] == "live",
 		Role:     chain.Role(parts[2]),
@@ -273,35 +181,53 @@ func (c keyRef) Scan(src any) error {
 }
 
 // document is a nested value as JSON; the zero value is NULL.
-type document[V any] struct {
-	p     *V
-	clone func(*V) *V // brings nested times into the form of stores
-}
+type document[V any] struct{ value V }
+
+func documentOf[V any](value V) document[V] { return document[V]{value} }
 
 func (c document[V]) Value() (driver.Value, error) {
-	if reflect.ValueOf(c.p).Elem().IsZero() {
+	if reflect.ValueOf(&c.value).Elem().IsZero() {
 		return nil, nil
 	}
 
 	var b strings.Builder
-	if err := json.NewEncoder(&b).Encode(c.clone(c.p)); err != nil {
+	if err := json.NewEncoder(&b).Encode(clone(&c.value)); err != nil {
 		return nil, err
 	}
 
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-func (c document[V]) Scan(src any) error {
+func (c *document[V]) Scan(src any) error {
 	var zero V
 
-	*c.p = zero
+	c.value = zero
 
-	s, err := textOf(src)
-	if err != nil || s == "" {
-		return err
+	switch v := src.(type) {
+	case nil:
+		return nil
+	case []byte:
+		return json.Unmarshal(v, &c.value)
+	case string:
+		return json.Unmarshal([]byte(v), &c.value)
 	}
 
-	return json.Unmarshal([]byte(s), c.p)
+	return fmt.Errorf("a column of JSON holds a %T", src)
+}
+
+// cloners holds the clone functions of documents' types, made once each.
+var cloners sync.Map
+
+// clone copies a value with its nested times in the form of stores.
+func clone[V any](value *V) *V {
+	kind := reflect.TypeFor[V]()
+
+	cloner, ok := cloners.Load(kind)
+	if !ok {
+		cloner, _ = cloners.LoadOrStore(kind, deepcopy.Of[V]())
+	}
+
+	return cloner.(func(*V) *V)(value)
 }
 
 // searched is the lower-case form of a text, for queries only. It is never read back.
@@ -309,4 +235,3 @@ type searched string
 
 func (c searched) Value() (driver.Value, error) { return c.lower(), nil }
 func (c searched) lower() string                { return strings.ToLower(string(c)) }
-func (searched) Scan(any) error                 { return nil }

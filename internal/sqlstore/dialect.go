@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"strconv"
 	"strings"
+
+	"github.com/pressly/goose/v3"
 )
 
 // Dialect holds what differs between the databases.
@@ -54,10 +56,12 @@ type Dialect struct {
 	Send func(ctx context.Context, conn *sql.Conn, b Batch) ([]int64, error)
 	// Explain says what kind of error a driver's error is.
 	Explain func(error) Explanation
-	// SchemaVersion returns the version of the schema, 0 when there is none.
-	SchemaVersion func(ctx context.Context, db *sql.DB) (int64, error)
-	// WantVersion is the schema version this code was written for.
-	WantVersion int64
+	// Types are the types of columns and the kinds of tables.
+	Types Types
+	// TableExists counts the tables of a name, its argument: 0 or 1.
+	TableExists string
+	// Goose is the name of the dialect in goose, which applies the schema.
+	Goose goose.Dialect
 }
 
 // Explanation classifies a driver's error.

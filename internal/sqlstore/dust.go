@@ -14,13 +14,8 @@ var dust = newTable(
 	"dust",
 	3,
 	func(d *invoice.Dust) *int64 { return &d.Version },
-	cols[invoice.Dust](
-		str("network", func(d *invoice.Dust) *string { return &d.Network }),
-		str("address", func(d *invoice.Dust) *chain.Address { return &d.Address }),
-		str("asset_id", func(d *invoice.Dust) *string { return &d.AssetID }),
-		amt("amount", func(d *invoice.Dust) *chain.Amount { return &d.Amount }),
-		num("transfers", func(d *invoice.Dust) *int64 { return &d.Count }),
-	),
+	dustRowOf,
+	(*dustRow).record,
 )
 
 var dustTransfers = newTable(
@@ -28,16 +23,8 @@ var dustTransfers = newTable(
 	"dust transfer",
 	5,
 	nil,
-	cols[invoice.DustTransfer](
-		str("network", func(d *invoice.DustTransfer) *string { return &d.Network }),
-		str("tx_hash", func(d *invoice.DustTransfer) *string { return &d.TxHash }),
-		num("tx_index", func(d *invoice.DustTransfer) *uint32 { return &d.TxIndex }),
-		str("address", func(d *invoice.DustTransfer) *chain.Address { return &d.Address }),
-		str("asset_id", func(d *invoice.DustTransfer) *string { return &d.AssetID }),
-		str("from_address", func(d *invoice.DustTransfer) *chain.Address { return &d.FromAddress }),
-		amt("amount", func(d *invoice.DustTransfer) *chain.Amount { return &d.Amount }),
-		block("block", func(d *invoice.DustTransfer) *chain.Ref { return &d.Block }),
-	),
+	dustTransferRowOf,
+	(*dustTransferRow).record,
 )
 
 func (r *reader) DustOf(

@@ -8,56 +8,18 @@ import (
 	"slices"
 	"time"
 
-	"github.com/shopspring/decimal"
-
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-var invoices = func() *table[invoice.Invoice] {
+var invoices = func() *table[invoice.Invoice, invoiceRow] {
 	t := newTable(
 		"invoices",
 		"invoice",
 		1,
 		func(i *invoice.Invoice) *int64 { return &i.Version },
-		cols[invoice.Invoice](
-			str("id", func(i *invoice.Invoice) *string { return &i.ID }),
-			owned(func(i *invoice.Invoice) *event.Owner { return &i.Owner }),
-			num("number", func(i *invoice.Invoice) *int64 { return &i.Number }),
-			str("kind", func(i *invoice.Invoice) *invoice.Kind { return &i.Kind }),
-			str("status", func(i *invoice.Invoice) *invoice.Status { return &i.Status }),
-			doc("flags", func(i *invoice.Invoice) *[]invoice.Flag { return &i.Flags }),
-			str("currency", func(i *invoice.Invoice) *string { return &i.Currency }),
-			dec("price", func(i *invoice.Invoice) *decimal.Decimal { return &i.Price }),
-			doc("options", func(i *invoice.Invoice) *[]invoice.Option { return &i.Options }),
-			str("selected_option_id", func(i *invoice.Invoice) *string { return &i.SelectedOptionID }),
-			str("paid_option_id", func(i *invoice.Invoice) *string { return &i.PaidOptionID }),
-			num("tolerance_bps", func(i *invoice.Invoice) *int { return &i.ToleranceBPS }),
-			yes("accept_late", func(i *invoice.Invoice) *bool { return &i.AcceptLate }),
-			str("order_id", func(i *invoice.Invoice) *string { return &i.OrderID }),
-			str("customer_email", func(i *invoice.Invoice) *string { return &i.CustomerEmail }),
-			str("description", func(i *invoice.Invoice) *string { return &i.Description }),
-			doc("metadata", func(i *invoice.Invoice) *map[string]string { return &i.Metadata }),
-			str("success_url", func(i *invoice.Invoice) *string { return &i.SuccessURL }),
-			str("cancel_url", func(i *invoice.Invoice) *string { return &i.CancelURL }),
-			at("expires_at", func(i *invoice.Invoice) *time.Time { return &i.ExpiresAt }),
-			at(
-				"pre_selection_expires_at",
-				func(i *invoice.Invoice) *time.Time { return &i.PreSelectionExpiresAt },
-			),
-			at("created_at", func(i *invoice.Invoice) *time.Time { return &i.CreatedAt }),
-			at("paid_at", func(i *invoice.Invoice) *time.Time { return &i.PaidAt }),
-			at("expired_at", func(i *invoice.Invoice) *time.Time { return &i.ExpiredAt }),
-			at("canceled_at", func(i *invoice.Invoice) *time.Time { return &i.CanceledAt }),
-			at("refunded_at", func(i *invoice.Invoice) *time.Time { return &i.RefundedAt }),
-			str("closed_as", func(i *invoice.Invoice) *invoice.Status { return &i.ClosedAs }),
-			doc("refunds", func(i *invoice.Invoice) *invoice.Refunds { return &i.Refunds }),
-			yes("simulated", func(i *invoice.Invoice) *bool { return &i.Simulated }),
-			at("due_at", func(i *invoice.Invoice) *time.Time { return &i.DueAt }),
-			num("sequence", func(i *invoice.Invoice) *int64 { return &i.Sequence }),
-			search("q_order", func(i *invoice.Invoice) string { return i.OrderID }),
-			search("q_email", func(i *invoice.Invoice) string { return i.CustomerEmail }),
-		),
+		invoiceRowOf,
+		(*invoiceRow).record,
 	)
 	t.also = invoiceNetworks
 

@@ -6,8 +6,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/shopspring/decimal"
-
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -18,82 +16,27 @@ var payments = newTable(
 	"payment",
 	1,
 	func(p *invoice.Payment) *int64 { return &p.Version },
-	cols[invoice.Payment](
-		str("id", func(p *invoice.Payment) *string { return &p.ID }),
-		owned(func(p *invoice.Payment) *event.Owner { return &p.Owner }),
-		str("status", func(p *invoice.Payment) *invoice.PaymentStatus { return &p.Status }),
-		str("invoice_id", func(p *invoice.Payment) *string { return &p.InvoiceID }),
-		str("option_id", func(p *invoice.Payment) *string { return &p.OptionID }),
-		str("deposit_address_id", func(p *invoice.Payment) *string { return &p.DepositAddressID }),
-		num("invoice_number", func(p *invoice.Payment) *int64 { return &p.InvoiceNumber }),
-		str("deposit_address_name", func(p *invoice.Payment) *string { return &p.DepositAddressName }),
-		str("network", func(p *invoice.Payment) *string { return &p.Network }),
-		str("asset", func(p *invoice.Payment) *string { return &p.Asset }),
-		str("asset_id", func(p *invoice.Payment) *string { return &p.AssetID }),
-		str("contract", func(p *invoice.Payment) *chain.Address { return &p.Contract }),
-		num("decimals", func(p *invoice.Payment) *uint8 { return &p.Decimals }),
-		str("address", func(p *invoice.Payment) *chain.Address { return &p.Address }),
-		key("address_key", func(p *invoice.Payment) *chain.KeyRef { return &p.Key }),
-		str("from_address", func(p *invoice.Payment) *chain.Address { return &p.FromAddress }),
-		str("tx_hash", func(p *invoice.Payment) *string { return &p.TxHash }),
-		num("tx_index", func(p *invoice.Payment) *uint32 { return &p.TxIndex }),
-		amt("amount", func(p *invoice.Payment) *chain.Amount { return &p.Amount }),
-		block("block", func(p *invoice.Payment) *chain.Ref { return &p.Block }),
-		num("confirmations_required", func(p *invoice.Payment) *uint64 { return &p.Required }),
-		dec("rate", func(p *invoice.Payment) *decimal.Decimal { return &p.Rate }),
-		dec("credit", func(p *invoice.Payment) *decimal.Decimal { return &p.Credit }),
-		decOrNull("usd_value", func(p *invoice.Payment) *decimal.NullDecimal { return &p.USDValue }),
-		decOrNull("native_usd", func(p *invoice.Payment) *decimal.NullDecimal { return &p.NativeUSD }),
-		yes("late", func(p *invoice.Payment) *bool { return &p.Late }),
-		yes("simulated", func(p *invoice.Payment) *bool { return &p.Simulated }),
-		str("detected_by", func(p *invoice.Payment) *invoice.Detection { return &p.DetectedBy }),
-		at("detected_at", func(p *invoice.Payment) *time.Time { return &p.DetectedAt }),
-		at("confirmed_at", func(p *invoice.Payment) *time.Time { return &p.ConfirmedAt }),
-		at("lost_at", func(p *invoice.Payment) *time.Time { return &p.LostAt }),
-		at("due_at", func(p *invoice.Payment) *time.Time { return &p.DueAt }),
-		num("sequence", func(p *invoice.Payment) *int64 { return &p.Sequence }),
-		search("q_tx_hash", func(p *invoice.Payment) string { return p.TxHash }),
-		search("q_address", func(p *invoice.Payment) string { return string(p.Address) }),
-	),
+	paymentRowOf,
+	(*paymentRow).record,
 )
 
-var addresses = newTable("addresses", "address", 3, nil, cols[invoice.Address](
-	str("space_family", func(a *invoice.Address) *chain.Family { return &a.Space.Family }),
-	yes("space_livemode", func(a *invoice.Address) *bool { return &a.Space.Livemode }),
-	str("address", func(a *invoice.Address) *chain.Address { return &a.Address }),
-	str("kind", func(a *invoice.Address) *invoice.AddressKind { return &a.Kind }),
-	owned(func(a *invoice.Address) *event.Owner { return &a.Owner }),
-	str("invoice_id", func(a *invoice.Address) *string { return &a.InvoiceID }),
-	str("option_id", func(a *invoice.Address) *string { return &a.OptionID }),
-	str("deposit_address_id", func(a *invoice.Address) *string { return &a.DepositAddressID }),
-	str("network", func(a *invoice.Address) *string { return &a.Network }),
-	key("address_key", func(a *invoice.Address) *chain.KeyRef { return &a.Key }),
-	at("created_at", func(a *invoice.Address) *time.Time { return &a.CreatedAt }),
-	at("checked_at", func(a *invoice.Address) *time.Time { return &a.CheckedAt }),
-	at("next_check", func(a *invoice.Address) *time.Time { return &a.NextCheck }),
-	yes("urgent", func(a *invoice.Address) *bool { return &a.Urgent }),
-))
+var addresses = newTable(
+	"addresses",
+	"address",
+	3,
+	nil,
+	addressRowOf,
+	(*addressRow).record,
+)
 
-var deposits = newTable("deposit_addresses", "deposit address", 1,
-	func(d *invoice.DepositAddress) *int64 { return &d.Version }, cols[invoice.DepositAddress](
-		str("id", func(d *invoice.DepositAddress) *string { return &d.ID }),
-		owned(func(d *invoice.DepositAddress) *event.Owner { return &d.Owner }),
-		str("name", func(d *invoice.DepositAddress) *string { return &d.Name }),
-		str("network", func(d *invoice.DepositAddress) *string { return &d.Network }),
-		str("address", func(d *invoice.DepositAddress) *chain.Address { return &d.Address }),
-		key("address_key", func(d *invoice.DepositAddress) *chain.KeyRef { return &d.Key }),
-		doc(
-			"token_accounts",
-			func(d *invoice.DepositAddress) *[]invoice.TokenAccount { return &d.TokenAccounts },
-		),
-		str("status", func(d *invoice.DepositAddress) *invoice.DepositStatus { return &d.Status }),
-		doc("metadata", func(d *invoice.DepositAddress) *map[string]string { return &d.Metadata }),
-		at("last_payment_at", func(d *invoice.DepositAddress) *time.Time { return &d.LastPaymentAt }),
-		at("created_at", func(d *invoice.DepositAddress) *time.Time { return &d.CreatedAt }),
-		num("sequence", func(d *invoice.DepositAddress) *int64 { return &d.Sequence }),
-		search("q_name", func(d *invoice.DepositAddress) string { return d.Name }),
-		search("q_address", func(d *invoice.DepositAddress) string { return string(d.Address) }),
-	))
+var deposits = newTable(
+	"deposit_addresses",
+	"deposit address",
+	1,
+	func(d *invoice.DepositAddress) *int64 { return &d.Version },
+	depositRowOf,
+	(*depositRow).record,
+)
 
 func (r *reader) Payment(ctx context.Context, owner event.Owner, id string) (invoice.Payment, error) {
 	return get(ctx, r, payments, id, func(p *invoice.Payment) bool { return p.Owner == owner })

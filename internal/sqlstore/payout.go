@@ -6,7 +6,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/payout"
 )
@@ -16,39 +15,8 @@ var payouts = newTable(
 	"payout",
 	1,
 	func(p *payout.Payout) *int64 { return &p.Version },
-	cols[payout.Payout](
-		str("id", func(p *payout.Payout) *string { return &p.ID }),
-		owned(func(p *payout.Payout) *event.Owner { return &p.Owner }),
-		str("status", func(p *payout.Payout) *payout.Status { return &p.Status }),
-		str("network", func(p *payout.Payout) *string { return &p.Network }),
-		str("asset", func(p *payout.Payout) *string { return &p.Asset }),
-		str("asset_id", func(p *payout.Payout) *string { return &p.AssetID }),
-		str("contract", func(p *payout.Payout) *chain.Address { return &p.Contract }),
-		num("decimals", func(p *payout.Payout) *uint8 { return &p.Decimals }),
-		amt("amount", func(p *payout.Payout) *chain.Amount { return &p.Amount }),
-		str("destination", func(p *payout.Payout) *chain.Address { return &p.Destination }),
-		str("memo", func(p *payout.Payout) *string { return &p.Memo }),
-		str("tx_hash", func(p *payout.Payout) *string { return &p.TxHash }),
-		str("refund_id", func(p *payout.Payout) *string { return &p.RefundID }),
-		str("failure_code", func(p *payout.Payout) *string { return &p.FailureCode }),
-		note("failure_message", func(p *payout.Payout) *string { return &p.FailureMessage }),
-		str("conflict_tx_hash", func(p *payout.Payout) *string { return &p.Conflict.TxHash }),
-		yes("conflict_own", func(p *payout.Payout) *bool { return &p.Conflict.Own }),
-		doc("requested_by", func(p *payout.Payout) *payout.Requester { return &p.RequestedBy }),
-		str("native_asset", func(p *payout.Payout) *string { return &p.NativeAsset }),
-		num("native_decimals", func(p *payout.Payout) *uint8 { return &p.NativeDecimals }),
-		amt("max_network_fee", func(p *payout.Payout) *chain.Amount { return &p.MaxNetworkFee }),
-		amtOrNull("network_fee", func(p *payout.Payout) **chain.Amount { return &p.NetworkFee }),
-		str("transaction_id", func(p *payout.Payout) *string { return &p.TransactionID }),
-		at("created_at", func(p *payout.Payout) *time.Time { return &p.CreatedAt }),
-		at("confirmed_at", func(p *payout.Payout) *time.Time { return &p.ConfirmedAt }),
-		at("failed_at", func(p *payout.Payout) *time.Time { return &p.FailedAt }),
-		doc("approval", func(p *payout.Payout) *payout.Approval { return &p.Approval }),
-		blob("mac", func(p *payout.Payout) *[]byte { return &p.MAC }),
-		num("sequence", func(p *payout.Payout) *int64 { return &p.Sequence }),
-		search("q_tx_hash", func(p *payout.Payout) string { return p.TxHash }),
-		search("q_destination", func(p *payout.Payout) string { return string(p.Destination) }),
-	),
+	payoutRowOf,
+	(*payoutRow).record,
 )
 
 var refunds = newTable(
@@ -56,30 +24,8 @@ var refunds = newTable(
 	"refund",
 	1,
 	func(r *payout.Refund) *int64 { return &r.Version },
-	cols[payout.Refund](
-		str("id", func(r *payout.Refund) *string { return &r.ID }),
-		owned(func(r *payout.Refund) *event.Owner { return &r.Owner }),
-		str("status", func(r *payout.Refund) *payout.RefundStatus { return &r.Status }),
-		str("invoice_id", func(r *payout.Refund) *string { return &r.InvoiceID }),
-		str("payment_id", func(r *payout.Refund) *string { return &r.PaymentID }),
-		str("payout_id", func(r *payout.Refund) *string { return &r.PayoutID }),
-		str("network", func(r *payout.Refund) *string { return &r.Network }),
-		str("asset", func(r *payout.Refund) *string { return &r.Asset }),
-		str("asset_id", func(r *payout.Refund) *string { return &r.AssetID }),
-		str("contract", func(r *payout.Refund) *chain.Address { return &r.Contract }),
-		num("decimals", func(r *payout.Refund) *uint8 { return &r.Decimals }),
-		amt("amount", func(r *payout.Refund) *chain.Amount { return &r.Amount }),
-		str("destination", func(r *payout.Refund) *chain.Address { return &r.Destination }),
-		str("reason", func(r *payout.Refund) *string { return &r.Reason }),
-		doc("metadata", func(r *payout.Refund) *map[string]string { return &r.Metadata }),
-		doc("requested_by", func(r *payout.Refund) *payout.Requester { return &r.RequestedBy }),
-		yes("simulated", func(r *payout.Refund) *bool { return &r.Simulated }),
-		str("failure_code", func(r *payout.Refund) *string { return &r.FailureCode }),
-		at("created_at", func(r *payout.Refund) *time.Time { return &r.CreatedAt }),
-		at("succeeded_at", func(r *payout.Refund) *time.Time { return &r.SucceededAt }),
-		at("failed_at", func(r *payout.Refund) *time.Time { return &r.FailedAt }),
-		num("sequence", func(r *payout.Refund) *int64 { return &r.Sequence }),
-	),
+	refundRowOf,
+	(*refundRow).record,
 )
 
 func (r *reader) Payout(ctx context.Context, owner event.Owner, id string) (payout.Payout, error) {

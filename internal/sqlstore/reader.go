@@ -8,24 +8,24 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // reader reads committed rows on a pool, or inside a transaction its own writes as well.
 type reader struct {
 	store *Store
-	on    interface {
-		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	}
-	tx *transaction // nil outside of one
+	on    sqlx.QueryerContext
+	tx    *transaction // nil outside of one
 }
 
 // look returns the row of a key; ok is false when there is none. locked locks the row until the
 // transaction ends.
-func look[T any](
+func look[T, R any](
 	ctx context.Context,
 	r *reader,
-	t *table[T],
+	t *table[T, R],
 	locked bool,
 	k ...any,
 ) (record T, ok bool, err error) {
@@ -61,28 +61,20 @@ func look[T any](
 		template += r.store.dialect.Lock
 	}
 
-	found, err := rows(ctx, r, t, r.store.text(template), k)
-	if err != nil {
-		return record, false, err
-	}
-
-	if len(found) == 0 {
-		if r.tx != nil {
-			if r.tx.absent == nil {
-				r.tx.absent = map[string]bool{}
-			}
-
-			r.tx.absent[t.slot(k)] = true
+	record, ok, err = row(ctx, r, t, r.store.text(template), k)
+	if err == nil && !ok && r.tx != nil {
+		if r.tx.absent == nil {
+			r.tx.absent = map[string]bool{}
 		}
 
-		return record, false, nil
+		r.tx.absent[t.slot(k)] = true
 	}
 
-	return found[0], true, nil
+	return record, ok, err
 }
 
 // get returns the row of an id, or fault.NotFound when there is none or may returns false.
-func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func(*T) bool) (T, error) {
+func get[T, R any](ctx context.Context, r *reader, t *table[T, R], id string, may func(*T) bool) (T, error) {
 	record, ok, err := look(ctx, r, t, false, id)
 	if err != nil {
 		return record, err
@@ -97,15 +89,15 @@ func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func
 }
 
 // several returns the rows of those ids that exist.
-func several[T any](ctx context.Context, r *reader, t *table[T], ids []string) ([]T, error) {
+func several[T, R any](ctx context.Context, r *reader, t *table[T, R], ids []string) ([]T, error) {
 	return among(ctx, r, t, t.cols[0].name, ids, " ORDER BY "+t.cols[0].name, "1 = 1")
 }
 
 // among returns the rows that satisfy a condition and whose column has one of the values.
-func among[T any](
+func among[T, R any](
 	ctx context.Context,
 	r *reader,
-	t *table[T],
+	t *table[T, R],
 	column string,
 	values []string,
 	order, condition string,
@@ -125,22 +117,29 @@ func among[T any](
 }
 
 // rows runs a query for a table's columns and returns the records.
-func rows[T any](ctx context.Context, r *reader, t *table[T], text string, args []any) ([]T, error) {
-	found, err := r.query(ctx, text, args)
+func rows[T, R any](ctx context.Context, r *reader, t *table[T, R], text string, args []any) ([]T, error) {
+	if err := r.ready(ctx); err != nil {
+		return nil, r.readError(ctx, err, t.object)
+	}
+
+	found, err := r.on.QueryxContext(ctx, text, r.store.dialect.args(args)...)
 	if err != nil {
 		return nil, r.readError(ctx, err, t.object)
 	}
 	defer found.Close()
 
-	var out []T
+	// One row at a time: sqlx.Select would hold and copy all of them beside the records.
+	var (
+		out []T
+		row R
+	)
 
 	for found.Next() {
-		var record T
-		if err := found.Scan(t.targets(&record)...); err != nil {
+		if err := found.StructScan(&row); err != nil {
 			return nil, r.readError(ctx, err, t.object)
 		}
 
-		out = append(out, record)
+		out = append(out, t.record(&row))
 	}
 
 	if err := found.Err(); err != nil {
@@ -150,11 +149,44 @@ func rows[T any](ctx context.Context, r *reader, t *table[T], text string, args 
 	return out, nil
 }
 
+// row runs a query for a table's columns and returns the first record; ok is false when there is none.
+func row[T, R any](
+	ctx context.Context,
+	r *reader,
+	t *table[T, R],
+	text string,
+	args []any,
+) (record T, ok bool, err error) {
+	if err := r.ready(ctx); err != nil {
+		return record, false, r.readError(ctx, err, t.object)
+	}
+
+	var found R
+
+	err = sqlx.GetContext(ctx, r.on, &found, text, r.store.dialect.args(args)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return record, false, nil
+	}
+
+	if err != nil {
+		return record, false, r.readError(ctx, err, t.object)
+	}
+
+	return t.record(&found), true, nil
+}
+
+// ready checks the schema before a read outside of transactions.
+func (r *reader) ready(ctx context.Context) error {
+	if r.tx != nil {
+		return nil
+	}
+
+	return r.store.ready(ctx)
+}
+
 func (r *reader) query(ctx context.Context, text string, args []any) (*sql.Rows, error) {
-	if r.tx == nil {
-		if err := r.store.ready(ctx); err != nil {
-			return nil, err
-		}
+	if err := r.ready(ctx); err != nil {
+		return nil, err
 	}
 
 	return r.on.QueryContext(ctx, text, r.store.dialect.args(args)...)
@@ -183,23 +215,17 @@ func (r *reader) flushTables(ctx context.Context, tables ...string) error {
 }
 
 // count runs a query of a table that returns one number.
-func (r *reader) count(ctx context.Context, table, template string, args ...any) (int, error) {
+func (r *reader) count(ctx context.Context, table, template string, args ...any) (n int, err error) {
 	if err := r.flushTables(ctx, table); err != nil {
 		return 0, err
 	}
 
-	found, err := r.query(ctx, r.store.text(template), args)
-	if err != nil {
+	if err := r.ready(ctx); err != nil {
 		return 0, r.readError(ctx, err, "count")
 	}
-	defer found.Close()
 
-	if !found.Next() {
-		return 0, r.readError(ctx, errors.Join(errors.New("a count answered no row"), found.Err()), "count")
-	}
-
-	var n int
-	if err := found.Scan(&n); err != nil {
+	text := r.store.text(template)
+	if err := sqlx.GetContext(ctx, r.on, &n, text, r.store.dialect.args(args)...); err != nil {
 		return 0, r.readError(ctx, err, "count")
 	}
 
@@ -207,10 +233,10 @@ func (r *reader) count(ctx context.Context, table, template string, args ...any)
 }
 
 // list returns a table's rows under the conditions of q. limit is in rows; 0 returns all.
-func list[T any](
+func list[T, R any](
 	ctx context.Context,
 	r *reader,
-	t *table[T],
+	t *table[T, R],
 	q *query,
 	order string,
 	limit int,

@@ -1,29 +1,117 @@
 package sqlstore
 
-// This file holds the versions of the schema, and the check that the database has the wanted one.
+// This file holds the versions of the schema: one text, rendered for each dialect.
 
 import (
+	"context"
+	"database/sql"
+	"embed"
 	"fmt"
 	"io/fs"
+	"path"
+	"regexp"
 	"strconv"
 	"strings"
+	"testing/fstest"
+
+	"github.com/pressly/goose/v3"
 
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Sub returns the subtree of an embedded directory, and panics when it is missing.
-func Sub(files fs.FS, dir string) fs.FS {
-	sub, err := fs.Sub(files, dir)
-	if err != nil {
-		panic(err)
-	}
+//go:embed migrations/*.sql
+var templates embed.FS
 
-	return sub
+// wantVersion is the version of the schema that this code was written for.
+var wantVersion = latestVersion(templates)
+
+// Types are how a database declares the columns and tables of the schema.
+type Types struct {
+	// Text is any text; Key, one of at most 255 characters that an index holds. Both compare by bytes.
+	Text, Key string
+	// Int holds 64 bits with a sign, Bool yes or no, Time microseconds in UTC.
+	Int, Bool, Time string
+	// Bytes are bytes; Hash, 32 bytes that an index holds; JSON, a document that is read as it was written.
+	Bytes, Hash, JSON string
+	// Heap, Clustered and Churned are appended to CREATE TABLE: by default, where rows are small and read by
+	// the primary key, and where rows change often.
+	Heap, Clustered, Churned string
+	// Partial says that an index may have a condition. Where it may not, it holds all rows.
+	Partial bool
 }
 
-// LatestVersion returns the number at the beginning of the last migration's name.
-func LatestVersion(migrations fs.FS) int64 {
-	files, err := fs.Glob(migrations, "*.sql")
+// Migrations returns the files of the schema in the dialect.
+func (d *Dialect) Migrations() fs.FS {
+	files, err := fs.Glob(templates, "migrations/*.sql")
+	if err != nil {
+		panic(err) // cannot happen: the pattern is well formed
+	}
+
+	out := fstest.MapFS{}
+	for _, name := range files {
+		text, err := templates.ReadFile(name)
+		if err != nil {
+			panic(err) // cannot happen: the file is embedded
+		}
+
+		out[path.Base(name)] = &fstest.MapFile{Data: []byte(d.schemaText(string(text))), Mode: 0o444}
+	}
+
+	return out
+}
+
+// placeholder is a name or a condition in braces.
+var placeholder = regexp.MustCompile(` ?\{([^{}]+)\}`)
+
+// schemaText renders a file of the schema.
+func (d *Dialect) schemaText(template string) string {
+	types := map[string]string{
+		"TEXT":      d.Types.Text,
+		"KEY":       d.Types.Key,
+		"INT":       d.Types.Int,
+		"BOOL":      d.Types.Bool,
+		"TIME":      d.Types.Time,
+		"BYTES":     d.Types.Bytes,
+		"HASH":      d.Types.Hash,
+		"JSON":      d.Types.JSON,
+		"HEAP":      d.Types.Heap,
+		"CLUSTERED": d.Types.Clustered,
+		"CHURNED":   d.Types.Churned,
+	}
+
+	var lines []string
+
+	for line := range strings.Lines(template) {
+		if strings.HasPrefix(line, "--") && !strings.HasPrefix(line, "-- +") {
+			continue // comments speak of the template
+		}
+
+		lines = append(lines, placeholder.ReplaceAllStringFunc(line, func(found string) string {
+			name := strings.Trim(found, " {}")
+			space := found[:strings.IndexByte(found, '{')]
+
+			if condition, ok := strings.CutPrefix(name, "WHERE "); ok {
+				if !d.Types.Partial {
+					return ""
+				}
+
+				return space + "WHERE " + condition
+			}
+
+			if declared, ok := types[name]; ok {
+				return strings.TrimRight(space+declared, " ")
+			}
+
+			return space + d.Prefix + name
+		}))
+	}
+
+	return strings.Join(lines, "")
+}
+
+// latestVersion returns the number at the beginning of the last migration's name.
+func latestVersion(migrations fs.FS) int64 {
+	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		panic(err)
 	}
@@ -31,7 +119,7 @@ func LatestVersion(migrations fs.FS) int64 {
 	latest := int64(0)
 
 	for _, name := range files {
-		number, _, _ := strings.Cut(name, "_")
+		number, _, _ := strings.Cut(path.Base(name), "_")
 
 		version, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
@@ -44,9 +132,76 @@ func LatestVersion(migrations fs.FS) int64 {
 	return latest
 }
 
-// Fits compares the schema that is there with the one that is wanted; fault.Unavailable when they differ.
-func (d *Dialect) Fits(have int64) error {
-	switch want := d.WantVersion; {
+// versionTable returns the name of the table of applied versions.
+func (d *Dialect) versionTable() string { return d.Prefix + "schema_version" }
+
+// schemaVersion returns the version of the schema; 0 when there is none.
+func (d *Dialect) schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
+	var tables int
+
+	row := db.QueryRowContext(ctx, d.text(d.TableExists), d.versionTable())
+	if err := row.Scan(&tables); err != nil || tables == 0 {
+		return 0, err
+	}
+
+	var version sql.NullInt64
+
+	row = db.QueryRowContext(ctx, "SELECT max(version_id) FROM "+d.versionTable()+" WHERE is_applied")
+	err := row.Scan(&version)
+
+	return version.Int64, err
+}
+
+// Migrate brings the tables in db up to date. prepare runs before, where there is something to do, and returns
+// options such as a lock; it may be nil. A schema of a newer release is fault.Unavailable and left alone.
+func Migrate(
+	ctx context.Context,
+	db *sql.DB,
+	d Dialect,
+	prepare func(ctx context.Context) ([]goose.ProviderOption, error),
+) error {
+	have, err := d.schemaVersion(ctx, db)
+	if err != nil {
+		return Explain(d.Explain, err, "read the version of the schema")
+	}
+
+	if have == wantVersion {
+		return nil
+	}
+
+	if have > wantVersion {
+		return d.fits(have)
+	}
+
+	options := []goose.ProviderOption{
+		goose.WithTableName(d.versionTable()),
+		goose.WithDisableGlobalRegistry(true),
+	}
+
+	if prepare != nil {
+		more, err := prepare(ctx)
+		if err != nil {
+			return err
+		}
+
+		options = append(options, more...)
+	}
+
+	provider, err := goose.NewProvider(d.Goose, db, d.Migrations(), options...)
+	if err != nil {
+		return fmt.Errorf("prepare the migration of the schema: %w", err)
+	}
+
+	if _, err := provider.Up(ctx); err != nil {
+		return Explain(d.Explain, err, "bring the schema up to date")
+	}
+
+	return nil
+}
+
+// fits compares the schema that is there with the one that is wanted; fault.Unavailable when they differ.
+func (d *Dialect) fits(have int64) error {
+	switch want := wantVersion; {
 	case have == 0:
 		return fault.New(fault.Unavailable, "schema_missing",
 			"the %s database has no schema of this library; it needs version %d: run Migrate", d.Name, want)

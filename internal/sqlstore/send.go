@@ -17,16 +17,8 @@ var cursors = newTable(
 	"cursor",
 	1,
 	func(c *scan.Cursor) *int64 { return &c.Version },
-	cols[scan.Cursor](
-		str("network", func(c *scan.Cursor) *string { return &c.Network }),
-		block("at", func(c *scan.Cursor) *chain.Ref { return &c.At }),
-		block("tip", func(c *scan.Cursor) *chain.Ref { return &c.Tip }),
-		block("final", func(c *scan.Cursor) *chain.Ref { return &c.Final }),
-		block("safe", func(c *scan.Cursor) *chain.Ref { return &c.Safe }),
-		doc("recent", func(c *scan.Cursor) *[]chain.Ref { return &c.Recent }),
-		note("stopped", func(c *scan.Cursor) *string { return &c.Stopped }),
-		at("updated_at", func(c *scan.Cursor) *time.Time { return &c.UpdatedAt }),
-	),
+	cursorRowOf,
+	(*cursorRow).record,
 )
 
 var ranges = newTable(
@@ -34,14 +26,8 @@ var ranges = newTable(
 	"back-fill range",
 	1,
 	func(r *scan.Range) *int64 { return &r.Version },
-	cols[scan.Range](
-		str("id", func(r *scan.Range) *string { return &r.ID }),
-		str("network", func(r *scan.Range) *string { return &r.Network }),
-		doc("addresses", func(r *scan.Range) *[]chain.Address { return &r.Addresses }),
-		num("next_height", func(r *scan.Range) *uint64 { return &r.Next }),
-		num("to_height", func(r *scan.Range) *uint64 { return &r.To }),
-		at("created_at", func(r *scan.Range) *time.Time { return &r.CreatedAt }),
-	),
+	rangeRowOf,
+	(*rangeRow).record,
 )
 
 var retries = newTable(
@@ -49,47 +35,18 @@ var retries = newTable(
 	"retry",
 	1,
 	func(r *scan.Retry) *int64 { return &r.Version },
-	cols[scan.Retry](
-		str("id", func(r *scan.Retry) *string { return &r.ID }),
-		str("network", func(r *scan.Retry) *string { return &r.Network }),
-		doc("transfer", func(r *scan.Retry) *chain.Transfer { return &r.Transfer }),
-		block("block", func(r *scan.Retry) *chain.Ref { return &r.Block }),
-		note("error", func(r *scan.Retry) *string { return &r.Error }),
-		num("attempts", func(r *scan.Retry) *int { return &r.Attempts }),
-		at("due_at", func(r *scan.Retry) *time.Time { return &r.DueAt }),
-		at("created_at", func(r *scan.Retry) *time.Time { return &r.CreatedAt }),
-	),
+	retryRowOf,
+	(*retryRow).record,
 )
 
-var transactions = newTable("transactions", "transaction", 1,
-	func(t *wallet.Transaction) *int64 { return &t.Version }, cols[wallet.Transaction](
-		str("id", func(t *wallet.Transaction) *string { return &t.ID }),
-		owned(func(t *wallet.Transaction) *event.Owner { return &t.Owner }),
-		str("network", func(t *wallet.Transaction) *string { return &t.Network }),
-		str("kind", func(t *wallet.Transaction) *wallet.Kind { return &t.Kind }),
-		str("object_id", func(t *wallet.Transaction) *string { return &t.ObjectID }),
-		doc("instruction", func(t *wallet.Transaction) *chain.Order { return &t.Order }),
-		col[wallet.Transaction]{
-			name:   "from_address",
-			hidden: true,
-			at:     func(t *wallet.Transaction) codec { return text[chain.Address]{&t.Order.From.Address} },
-		},
-		str("state", func(t *wallet.Transaction) *wallet.State { return &t.State }),
-		doc("attempts", func(t *wallet.Transaction) *[]wallet.Attempt { return &t.Attempts }),
-		doc("batch_members", func(t *wallet.Transaction) *[]string { return &t.BatchMembers }),
-		str("batched_by", func(t *wallet.Transaction) *string { return &t.BatchedBy }),
-		num("nonce", func(t *wallet.Transaction) *uint64 { return &t.Nonce }),
-		str("tx_hash", func(t *wallet.Transaction) *string { return &t.TxHash }),
-		block("block", func(t *wallet.Transaction) *chain.Ref { return &t.Block }),
-		amt("fee", func(t *wallet.Transaction) *chain.Amount { return &t.Fee }),
-		doc("transfers", func(t *wallet.Transaction) *[]chain.Transfer { return &t.Transfers }),
-		str("failure", func(t *wallet.Transaction) *string { return &t.Failure }),
-		str("conflict_tx_hash", func(t *wallet.Transaction) *string { return &t.Conflict.TxHash }),
-		yes("conflict_own", func(t *wallet.Transaction) *bool { return &t.Conflict.Own }),
-		at("give_up_at", func(t *wallet.Transaction) *time.Time { return &t.GiveUpAt }),
-		at("due_at", func(t *wallet.Transaction) *time.Time { return &t.DueAt }),
-		at("created_at", func(t *wallet.Transaction) *time.Time { return &t.CreatedAt }),
-	))
+var transactions = newTable(
+	"transactions",
+	"transaction",
+	1,
+	func(t *wallet.Transaction) *int64 { return &t.Version },
+	transactionRowOf,
+	(*transactionRow).record,
+)
 
 // attempt is the hash of a transaction that the engine signed.
 type attempt struct {
@@ -97,29 +54,22 @@ type attempt struct {
 	kind                         wallet.Kind
 }
 
-var attempts = newTable("attempt_hashes", "attempt", 2, nil, cols[attempt](
-	str("network", func(a *attempt) *string { return &a.network }),
-	str("hash", func(a *attempt) *string { return &a.hash }),
-	str("transaction_id", func(a *attempt) *string { return &a.transactionID }),
-	str("kind", func(a *attempt) *wallet.Kind { return &a.kind }),
-))
+var attempts = newTable(
+	"attempt_hashes",
+	"attempt",
+	2,
+	nil,
+	attemptRowOf,
+	(*attemptRow).record,
+)
 
 var wallets = newTable(
 	"wallets",
 	"wallet",
 	2,
 	func(w *wallet.Wallet) *int64 { return &w.Version },
-	cols[wallet.Wallet](
-		str("network", func(w *wallet.Wallet) *string { return &w.Network }),
-		str("address", func(w *wallet.Wallet) *chain.Address { return &w.Party.Address }),
-		key("address_key", func(w *wallet.Wallet) *chain.KeyRef { return &w.Party.Key }),
-		num("next_nonce", func(w *wallet.Wallet) *uint64 { return &w.NextNonce }),
-		num("since", func(w *wallet.Wallet) *uint64 { return &w.Since }),
-		num("epoch", func(w *wallet.Wallet) *uint64 { return &w.Epoch }),
-		str("frozen", func(w *wallet.Wallet) *wallet.FreezeReason { return &w.Frozen }),
-		str("frozen_by", func(w *wallet.Wallet) *string { return &w.FrozenBy }),
-		at("frozen_at", func(w *wallet.Wallet) *time.Time { return &w.FrozenAt }),
-	),
+	walletRowOf,
+	(*walletRow).record,
 )
 
 var balances = newTable(
@@ -127,49 +77,27 @@ var balances = newTable(
 	"balance",
 	3,
 	func(b *wallet.Balance) *int64 { return &b.Version },
-	cols[wallet.Balance](
-		str("network", func(b *wallet.Balance) *string { return &b.Network }),
-		str("address", func(b *wallet.Balance) *chain.Address { return &b.Address }),
-		str("asset_id", func(b *wallet.Balance) *string { return &b.AssetID }),
-		owned(func(b *wallet.Balance) *event.Owner { return &b.Owner }),
-		amt("on_chain", func(b *wallet.Balance) *chain.Amount { return &b.OnChain }),
-		block("at", func(b *wallet.Balance) *chain.Ref { return &b.At }),
-		amt("reserved", func(b *wallet.Balance) *chain.Amount { return &b.Reserved }),
-		doc("reservations", func(b *wallet.Balance) *[]wallet.Reservation { return &b.Reservations }),
-	),
+	balanceRowOf,
+	(*balanceRow).record,
 )
 
-var coins = newTable("coins", "coin", 3, func(c *wallet.Coin) *int64 { return &c.Version }, cols[wallet.Coin](
-	str("network", func(c *wallet.Coin) *string { return &c.Network }),
-	str("tx_hash", func(c *wallet.Coin) *string { return &c.Outpoint.TxHash }),
-	num("vout", func(c *wallet.Coin) *uint32 { return &c.Outpoint.Vout }),
-	str("address", func(c *wallet.Coin) *chain.Address { return &c.Owner.Address }),
-	key("address_key", func(c *wallet.Coin) *chain.KeyRef { return &c.Owner.Key }),
-	amt("amount", func(c *wallet.Coin) *chain.Amount { return &c.Amount }),
-	num("height", func(c *wallet.Coin) *uint64 { return &c.Height }),
-	str("reserved_by", func(c *wallet.Coin) *string { return &c.ReservedBy }),
-	str("spent_by", func(c *wallet.Coin) *string { return &c.SpentBy }),
-	num("spent_at", func(c *wallet.Coin) *uint64 { return &c.SpentAt }),
-	num("depth", func(c *wallet.Coin) *int { return &c.Depth }),
-	num("mature_at", func(c *wallet.Coin) *uint64 { return &c.MatureAt }),
-))
+var coins = newTable(
+	"coins",
+	"coin",
+	3,
+	func(c *wallet.Coin) *int64 { return &c.Version },
+	coinRowOf,
+	(*coinRow).record,
+)
 
-var outgoing = newTable("outgoing", "outgoing transaction", 2,
-	func(o *wallet.Outgoing) *int64 { return &o.Version }, cols[wallet.Outgoing](
-		str("network", func(o *wallet.Outgoing) *string { return &o.Network }),
-		str("spend_key", func(o *wallet.Outgoing) *string { return &o.Key }),
-		str("address", func(o *wallet.Outgoing) *chain.Address { return &o.Address }),
-		num("nonce", func(o *wallet.Outgoing) *uint64 { return &o.Nonce }),
-		str("coin_hash", func(o *wallet.Outgoing) *string { return &o.Outpoint.TxHash }),
-		num("coin_vout", func(o *wallet.Outgoing) *uint32 { return &o.Outpoint.Vout }),
-		str("tx_hash", func(o *wallet.Outgoing) *string { return &o.TxHash }),
-		block("block", func(o *wallet.Outgoing) *chain.Ref { return &o.Block }),
-		yes("failed", func(o *wallet.Outgoing) *bool { return &o.Failed }),
-		yes("unrecorded", func(o *wallet.Outgoing) *bool { return &o.Unrecorded }),
-		doc("transfers", func(o *wallet.Outgoing) *[]chain.Transfer { return &o.Transfers }),
-		amt("fee", func(o *wallet.Outgoing) *chain.Amount { return &o.Fee }),
-		note("acknowledged", func(o *wallet.Outgoing) *string { return &o.Acknowledged }),
-	))
+var outgoing = newTable(
+	"outgoing",
+	"outgoing transaction",
+	2,
+	func(o *wallet.Outgoing) *int64 { return &o.Version },
+	outgoingRowOf,
+	(*outgoingRow).record,
+)
 
 func (r *reader) Cursor(ctx context.Context, network string) (scan.Cursor, bool, error) {
 	return look(ctx, r, cursors, false, network)

@@ -11,6 +11,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 )
 
 const (
@@ -193,7 +195,7 @@ func (tx *transaction) connect(ctx context.Context) error {
 		return err
 	}
 
-	tx.session, tx.on = c, c.conn
+	tx.session, tx.on = c, &sqlx.Conn{Conn: c.conn, Mapper: mapper}
 
 	return nil
 }

@@ -6,88 +6,27 @@ import (
 	"context"
 	"time"
 
-	"github.com/shopspring/decimal"
-
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-var settlements = newTable("settlements", "settlement", 1,
-	func(s *settlement.Settlement) *int64 { return &s.Version }, cols[settlement.Settlement](
-		str("id", func(s *settlement.Settlement) *string { return &s.ID }),
-		owned(func(s *settlement.Settlement) *event.Owner { return &s.Owner }),
-		str("status", func(s *settlement.Settlement) *settlement.Status { return &s.Status }),
-		str("payment_id", func(s *settlement.Settlement) *string { return &s.PaymentID }),
-		str("invoice_id", func(s *settlement.Settlement) *string { return &s.InvoiceID }),
-		str("deposit_address_id", func(s *settlement.Settlement) *string { return &s.DepositAddressID }),
-		str("network", func(s *settlement.Settlement) *string { return &s.Network }),
-		str("asset", func(s *settlement.Settlement) *string { return &s.Asset }),
-		str("asset_id", func(s *settlement.Settlement) *string { return &s.AssetID }),
-		str("native_asset", func(s *settlement.Settlement) *string { return &s.NativeAsset }),
-		str("address", func(s *settlement.Settlement) *chain.Address { return &s.Deposit.Address }),
-		key("address_key", func(s *settlement.Settlement) *chain.KeyRef { return &s.Deposit.Key }),
-		amt("gross", func(s *settlement.Settlement) *chain.Amount { return &s.Gross }),
-		dec("usd_value", func(s *settlement.Settlement) *decimal.Decimal { return &s.USDValue }),
-		num("fee_bps", func(s *settlement.Settlement) *int { return &s.FeeBPS }),
-		dec("fee_usd", func(s *settlement.Settlement) *decimal.Decimal { return &s.FeeUSD }),
-		dec("native_price", func(s *settlement.Settlement) *decimal.Decimal { return &s.NativePrice }),
-		amt("fee_native", func(s *settlement.Settlement) *chain.Amount { return &s.FeeNative }),
-		str("fee_source", func(s *settlement.Settlement) *settlement.FeeSource { return &s.FeeSource }),
-		amt("fee_paid", func(s *settlement.Settlement) *chain.Amount { return &s.FeePaid }),
-		amt("fee_carried", func(s *settlement.Settlement) *chain.Amount { return &s.FeeCarried }),
-		amt("carried_in", func(s *settlement.Settlement) *chain.Amount { return &s.CarriedIn }),
-		amtOrNull(
-			"required_native",
-			func(s *settlement.Settlement) **chain.Amount { return &s.RequiredNative },
-		),
-		str(
-			"master_wallet_address",
-			func(s *settlement.Settlement) *chain.Address { return &s.MasterWalletAddress },
-		),
-		str("reason", func(s *settlement.Settlement) *settlement.Reason { return &s.Reason }),
-		str("fee_tx", func(s *settlement.Settlement) *string { return &s.FeeTx }),
-		str("topup_tx", func(s *settlement.Settlement) *string { return &s.TopUpTx }),
-		str("sweep_tx", func(s *settlement.Settlement) *string { return &s.SweepTx }),
-		amt("network_fees", func(s *settlement.Settlement) *chain.Amount { return &s.NetworkFees }),
-		amtOrNull("net_released", func(s *settlement.Settlement) **chain.Amount { return &s.NetReleased }),
-		yes("simulated", func(s *settlement.Settlement) *bool { return &s.Simulated }),
-		str("sweep_id", func(s *settlement.Settlement) *string { return &s.SweepID }),
-		at("confirmed_at", func(s *settlement.Settlement) *time.Time { return &s.ConfirmedAt }),
-		at("held_since", func(s *settlement.Settlement) *time.Time { return &s.HeldSince }),
-		at("released_at", func(s *settlement.Settlement) *time.Time { return &s.ReleasedAt }),
-		at("failed_at", func(s *settlement.Settlement) *time.Time { return &s.FailedAt }),
-		at("created_at", func(s *settlement.Settlement) *time.Time { return &s.CreatedAt }),
-		at("due_at", func(s *settlement.Settlement) *time.Time { return &s.DueAt }),
-		num("sequence", func(s *settlement.Settlement) *int64 { return &s.Sequence }),
-	))
+var settlements = newTable(
+	"settlements",
+	"settlement",
+	1,
+	func(s *settlement.Settlement) *int64 { return &s.Version },
+	settlementRowOf,
+	(*settlementRow).record,
+)
 
 var sweeps = newTable(
 	"sweeps",
 	"sweep",
 	1,
 	func(r *settlement.Sweep) *int64 { return &r.Version },
-	cols[settlement.Sweep](
-		str("id", func(r *settlement.Sweep) *string { return &r.ID }),
-		owned(func(r *settlement.Sweep) *event.Owner { return &r.Owner }),
-		str("network", func(r *settlement.Sweep) *string { return &r.Network }),
-		str("asset_id", func(r *settlement.Sweep) *string { return &r.AssetID }),
-		str("address", func(r *settlement.Sweep) *chain.Address { return &r.Deposit.Address }),
-		key("address_key", func(r *settlement.Sweep) *chain.KeyRef { return &r.Deposit.Key }),
-		str("master_address", func(r *settlement.Sweep) *chain.Address { return &r.Master.Address }),
-		key("master_key", func(r *settlement.Sweep) *chain.KeyRef { return &r.Master.Key }),
-		doc("settlement_ids", func(r *settlement.Sweep) *[]string { return &r.SettlementIDs }),
-		amt("amount", func(r *settlement.Sweep) *chain.Amount { return &r.Amount }),
-		amt("fee", func(r *settlement.Sweep) *chain.Amount { return &r.Fee }),
-		amt("carry_in", func(r *settlement.Sweep) *chain.Amount { return &r.CarryIn }),
-		str("fee_address", func(r *settlement.Sweep) *chain.Address { return &r.FeeAddress }),
-		amt("residue_in", func(r *settlement.Sweep) *chain.Amount { return &r.ResidueIn }),
-		amt("residue_out", func(r *settlement.Sweep) *chain.Amount { return &r.ResidueOut }),
-		doc("steps", func(r *settlement.Sweep) *[]settlement.Step { return &r.Steps }),
-		yes("done", func(r *settlement.Sweep) *bool { return &r.Done }),
-		at("due_at", func(r *settlement.Sweep) *time.Time { return &r.DueAt }),
-		at("created_at", func(r *settlement.Sweep) *time.Time { return &r.CreatedAt }),
-	),
+	sweepRowOf,
+	(*sweepRow).record,
 )
 
 var carryTable = newTable(
@@ -95,11 +34,8 @@ var carryTable = newTable(
 	"carried fee",
 	3,
 	func(c *settlement.CarriedFee) *int64 { return &c.Version },
-	cols[settlement.CarriedFee](
-		owned(func(c *settlement.CarriedFee) *event.Owner { return &c.Owner }),
-		str("network", func(c *settlement.CarriedFee) *string { return &c.Network }),
-		amt("amount", func(c *settlement.CarriedFee) *chain.Amount { return &c.Amount }),
-	),
+	carryRowOf,
+	(*carryRow).record,
 )
 
 var residues = newTable(
@@ -107,12 +43,8 @@ var residues = newTable(
 	"residue",
 	2,
 	func(r *settlement.Residue) *int64 { return &r.Version },
-	cols[settlement.Residue](
-		str("network", func(r *settlement.Residue) *string { return &r.Network }),
-		str("address", func(r *settlement.Residue) *chain.Address { return &r.Address }),
-		amt("amount", func(r *settlement.Residue) *chain.Amount { return &r.Amount }),
-		amt("owed", func(r *settlement.Residue) *chain.Amount { return &r.Owed }),
-	),
+	residueRowOf,
+	(*residueRow).record,
 )
 
 func (r *reader) Settlement(

@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -56,6 +58,7 @@ type Store struct {
 	reader
 	options Options
 	dialect *Dialect
+	read    *sqlx.DB
 	texts   sync.Map // template → statement
 	fits    atomic.Bool
 	// writer holds the only connection for writing while it is idle, or nil before it is opened. The
@@ -82,7 +85,12 @@ func New(o Options) *Store {
 
 	s := &Store{options: o}
 	s.dialect = &s.options.Dialect
-	s.reader = reader{store: s, on: o.Read}
+
+	if o.Read != nil {
+		s.read = &sqlx.DB{DB: o.Read, Mapper: mapper}
+	}
+
+	s.reader = reader{store: s, on: s.read}
 
 	s.group.store = s
 	if o.Single {
@@ -251,7 +259,7 @@ func (s *Store) ready(ctx context.Context) error {
 		return fault.New(fault.Unavailable, "store_closed", "the store is closed")
 	}
 
-	if s.fits.Load() || s.dialect.SchemaVersion == nil {
+	if s.fits.Load() {
 		return ctx.Err()
 	}
 
@@ -261,12 +269,12 @@ func (s *Store) ready(ctx context.Context) error {
 		}
 	}
 
-	have, err := s.dialect.SchemaVersion(ctx, s.options.Read)
+	have, err := s.dialect.schemaVersion(ctx, s.options.Read)
 	if err != nil {
 		return s.explain(ctx, err, "read the version of the database's schema")
 	}
 
-	if err := s.dialect.Fits(have); err != nil {
+	if err := s.dialect.fits(have); err != nil {
 		return err
 	}
 

@@ -1,21 +1,22 @@
 package sqlstore
 
-// This file holds tables: the list of a record's columns and the statements made from it once.
+// This file holds tables: the statements made once from a row's columns.
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
-
-	"github.com/seed-8ee7f392/payments/event"
 )
 
-// table says how records of one kind are stored. Its statements are templates; see Store.text.
-type table[T any] struct {
+// table says how records T of one kind are stored as rows R. Its statements are templates; see Store.text.
+type table[T, R any] struct {
 	name    string // without prefix
 	object  string // the word for it in errors
 	keys    int    // so many columns, from the first, are the primary key
-	cols    []col[T]
+	cols    []column
 	version func(*T) *int64 // nil: records of this kind have no version
+	row     func(*T) R
+	record  func(*R) T
 	// also makes more statements for a new record, such as rows of a side table; may be nil.
 	also func(*T) []insertion
 
@@ -24,12 +25,23 @@ type table[T any] struct {
 	into                                  *into
 }
 
-func newTable[T any](name, object string, keys int, version func(*T) *int64, columns []col[T]) *table[T] {
-	if version != nil {
-		columns = append(columns, num("version", version))
+func newTable[T, R any](
+	name, object string,
+	keys int,
+	version func(*T) *int64,
+	row func(*T) R,
+	record func(*R) T,
+) *table[T, R] {
+	columns := columnsOf(reflect.TypeFor[R]())
+	t := &table[T, R]{
+		name:    name,
+		object:  object,
+		keys:    keys,
+		cols:    columns,
+		version: version,
+		row:     row,
+		record:  record,
 	}
-
-	t := &table[T]{name: name, object: object, keys: keys, cols: columns, version: version}
 
 	var read, all, sets, where, marks []string
 	for i, c := range columns {
@@ -72,10 +84,13 @@ func newTable[T any](name, object string, keys int, version func(*T) *int64, col
 }
 
 // values reads all columns of a record.
-func (t *table[T]) values(record *T) ([]any, error) {
+func (t *table[T, R]) values(record *T) ([]any, error) {
+	row := t.row(record)
+	fields := reflect.ValueOf(&row).Elem()
+
 	out := make([]any, len(t.cols))
 	for i, c := range t.cols {
-		v, err := c.at(record).Value()
+		v, err := valueOf(fields.FieldByIndex(c.field))
 		if err != nil {
 			return nil, fmt.Errorf("write %s of a %s: %w", c.name, t.object, err)
 		}
@@ -87,24 +102,30 @@ func (t *table[T]) values(record *T) ([]any, error) {
 }
 
 // fill makes a record of buffered values.
-func (t *table[T]) fill(values []any) (record T, err error) {
+func (t *table[T, R]) fill(values []any) (record T, err error) {
+	var row R
+
+	fields := reflect.ValueOf(&row).Elem()
+
 	for i, c := range t.cols {
 		if !c.hidden {
-			if err := c.at(&record).Scan(values[i]); err != nil {
+			if err := setField(fields.FieldByIndex(c.field), values[i]); err != nil {
 				return record, fmt.Errorf("read %s of a %s: %w", c.name, t.object, err)
 			}
 		}
 	}
 
-	return record, nil
+	return t.record(&row), nil
 }
 
-// targets are where a row of the table's columns is scanned to.
-func (t *table[T]) targets(record *T) []any {
+// targets are the fields of a row in the order of the table's columns, for a query of two tables at once.
+func (t *table[T, R]) targets(row *R) []any {
+	fields := reflect.ValueOf(row).Elem()
 	out := make([]any, 0, len(t.cols))
+
 	for _, c := range t.cols {
 		if !c.hidden {
-			out = append(out, c.at(record))
+			out = append(out, fields.FieldByIndex(c.field).Addr().Interface())
 		}
 	}
 
@@ -112,7 +133,7 @@ func (t *table[T]) targets(record *T) []any {
 }
 
 // slot names a row in a transaction's buffer.
-func (t *table[T]) slot(key []any) string {
+func (t *table[T, R]) slot(key []any) string {
 	var b strings.Builder
 	b.WriteString(t.name)
 
@@ -138,12 +159,4 @@ func label(key []any) string {
 	}
 
 	return strings.Join(parts, "/")
-}
-
-// owned are the two columns of an owner.
-func owned[T any](f func(*T) *event.Owner) []col[T] {
-	return []col[T]{
-		str("account_id", func(r *T) *string { return &f(r).AccountID }),
-		yes("livemode", func(r *T) *bool { return &f(r).Livemode }),
-	}
 }

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -40,9 +42,9 @@ var _ store.Tx = (*transaction)(nil)
 func newTransaction(life context.Context, s *Store, joined *sql.Tx) *transaction {
 	tx := &transaction{joined: joined, life: life}
 
-	tx.reader = reader{store: s, on: s.options.Read, tx: tx}
+	tx.reader = reader{store: s, on: s.read, tx: tx}
 	if joined != nil {
-		tx.on = joined
+		tx.on = &sqlx.Tx{Tx: joined, Mapper: mapper}
 	}
 
 	return tx

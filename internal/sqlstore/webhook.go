@@ -8,52 +8,29 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-var events = newTable("events", "event", 1, nil, cols[event.Event](
-	str("id", func(e *event.Event) *string { return &e.ID }),
-	owned(func(e *event.Event) *event.Owner { return &e.Owner }),
-	str("type", func(e *event.Event) *event.Type { return &e.Type }),
-	str("object_id", func(e *event.Event) *string { return &e.ObjectID }),
-	str("invoice_id", func(e *event.Event) *string { return &e.InvoiceID }),
-	str("payment_id", func(e *event.Event) *string { return &e.PaymentID }),
-	num("sequence", func(e *event.Event) *int64 { return &e.Sequence }),
-	// The envelope is signed as it is: bytes, so that no database touches them.
-	blob("envelope", func(e *event.Event) *[]byte { return (*[]byte)(&e.Envelope) }),
-	at("created_at", func(e *event.Event) *time.Time { return &e.CreatedAt }),
-	str("request_id", func(e *event.Event) *string { return &e.Request.ID }),
-	str("request_idempotency_key", func(e *event.Event) *string { return &e.Request.IdempotencyKey }),
-))
+var events = newTable(
+	"events",
+	"event",
+	1,
+	nil,
+	eventRowOf,
+	(*eventRow).record,
+)
 
 var endpoints = newTable(
 	"endpoints",
 	"webhook endpoint",
 	1,
 	func(e *webhook.Endpoint) *int64 { return &e.Version },
-	cols[webhook.Endpoint](
-		str("id", func(e *webhook.Endpoint) *string { return &e.ID }),
-		owned(func(e *webhook.Endpoint) *event.Owner { return &e.Owner }),
-		str("url", func(e *webhook.Endpoint) *string { return &e.URL }),
-		str("description", func(e *webhook.Endpoint) *string { return &e.Description }),
-		doc("events", func(e *webhook.Endpoint) *[]event.Type { return &e.Events }),
-		str("status", func(e *webhook.Endpoint) *webhook.EndpointStatus { return &e.Status }),
-		blob("sealed_secret", func(e *webhook.Endpoint) *[]byte { return &e.SealedSecret }),
-		blob("sealed_previous", func(e *webhook.Endpoint) *[]byte { return &e.SealedPrevious }),
-		str("secret_last4", func(e *webhook.Endpoint) *string { return &e.SecretLast4 }),
-		at(
-			"previous_secret_expires_at",
-			func(e *webhook.Endpoint) *time.Time { return &e.PreviousSecretExpiresAt },
-		),
-		at("failing_since", func(e *webhook.Endpoint) *time.Time { return &e.FailingSince }),
-		at("last_success_at", func(e *webhook.Endpoint) *time.Time { return &e.LastSuccessAt }),
-		at("first_failure_at", func(e *webhook.Endpoint) *time.Time { return &e.FirstFailureAt }),
-		at("created_at", func(e *webhook.Endpoint) *time.Time { return &e.CreatedAt }),
-		at("updated_at", func(e *webhook.Endpoint) *time.Time { return &e.UpdatedAt }),
-		num("sequence", func(e *webhook.Endpoint) *int64 { return &e.Sequence }),
-	),
+	endpointRowOf,
+	(*endpointRow).record,
 )
 
 var deliveries = newTable(
@@ -61,27 +38,8 @@ var deliveries = newTable(
 	"webhook delivery",
 	1,
 	func(d *webhook.Delivery) *int64 { return &d.Version },
-	cols[webhook.Delivery](
-		str("id", func(d *webhook.Delivery) *string { return &d.ID }),
-		owned(func(d *webhook.Delivery) *event.Owner { return &d.Owner }),
-		str("event_id", func(d *webhook.Delivery) *string { return &d.EventID }),
-		str("event_type", func(d *webhook.Delivery) *event.Type { return &d.EventType }),
-		str("invoice_id", func(d *webhook.Delivery) *string { return &d.InvoiceID }),
-		str("payment_id", func(d *webhook.Delivery) *string { return &d.PaymentID }),
-		str("endpoint_id", func(d *webhook.Delivery) *string { return &d.EndpointID }),
-		str("cause", func(d *webhook.Delivery) *webhook.Trigger { return &d.Trigger }),
-		str("status", func(d *webhook.Delivery) *webhook.DeliveryStatus { return &d.Status }),
-		num("attempts", func(d *webhook.Delivery) *int { return &d.Attempts }),
-		doc("log", func(d *webhook.Delivery) *[]webhook.Attempt { return &d.Log }),
-		at("next_attempt_at", func(d *webhook.Delivery) *time.Time { return &d.NextAttemptAt }),
-		at("last_attempt_at", func(d *webhook.Delivery) *time.Time { return &d.LastAttemptAt }),
-		at("delivered_at", func(d *webhook.Delivery) *time.Time { return &d.DeliveredAt }),
-		str("claimed_by", func(d *webhook.Delivery) *string { return &d.ClaimedBy }),
-		at("claimed_until", func(d *webhook.Delivery) *time.Time { return &d.ClaimedUntil }),
-		at("lapsed_at", func(d *webhook.Delivery) *time.Time { return &d.LapsedAt }),
-		num("fence", func(d *webhook.Delivery) *int64 { return &d.Fence }),
-		at("created_at", func(d *webhook.Delivery) *time.Time { return &d.CreatedAt }),
-	),
+	deliveryRowOf,
+	(*deliveryRow).record,
 )
 
 func (r *reader) Event(ctx context.Context, owner event.Owner, id string) (event.Event, error) {
@@ -245,25 +203,9 @@ func (tx *transaction) ClaimDeliveries(
 }
 
 // ids runs a query for ids.
-func (tx *transaction) ids(ctx context.Context, template string, args ...any) ([]string, error) {
-	found, err := tx.query(ctx, tx.store.text(template), args)
+func (tx *transaction) ids(ctx context.Context, template string, args ...any) (ids []string, err error) {
+	err = sqlx.SelectContext(ctx, tx.on, &ids, tx.store.text(template), tx.store.dialect.args(args)...)
 	if err != nil {
-		return nil, tx.readError(ctx, err, "ids")
-	}
-	defer found.Close()
-
-	var ids []string
-
-	for found.Next() {
-		var id string
-		if err := found.Scan(&id); err != nil {
-			return nil, tx.readError(ctx, err, "ids")
-		}
-
-		ids = append(ids, id)
-	}
-
-	if err := found.Err(); err != nil {
 		return nil, tx.readError(ctx, err, "ids")
 	}
 

@@ -44,7 +44,7 @@ func duplicate(object, label string) error {
 }
 
 // put buffers a versioned record and raises the version in the caller's record.
-func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
+func put[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record *T) error {
 	if err := tx.usable(ctx); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (tx *transaction) mergePut(
 }
 
 // versionedWrite returns the insert of a record, or from base 1 on the update of that version.
-func versionedWrite[T any](t *table[T], record *T, values []any, base int64) *write {
+func versionedWrite[T, R any](t *table[T, R], record *T, values []any, base int64) *write {
 	w := &write{
 		slot:    t.slot(values[:t.keys]),
 		table:   t.name,
@@ -135,7 +135,7 @@ func versionedWrite[T any](t *table[T], record *T, values []any, base int64) *wr
 	return w
 }
 
-func putAll[T any](ctx context.Context, tx *transaction, t *table[T], records []*T) error {
+func putAll[T, R any](ctx context.Context, tx *transaction, t *table[T, R], records []*T) error {
 	for _, record := range records {
 		if err := put(ctx, tx, t, record); err != nil {
 			return err
@@ -146,21 +146,21 @@ func putAll[T any](ctx context.Context, tx *transaction, t *table[T], records []
 }
 
 // add buffers an unversioned record that must not exist yet.
-func add[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
+func add[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record *T) error {
 	return putUnversioned(ctx, tx, t, record, t.insert, t.into)
 }
 
 // set buffers an unversioned record that replaces the stored one.
-func set[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
+func set[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record *T) error {
 	return putUnversioned(ctx, tx, t, record, t.upsert, nil)
 }
 
 // putUnversioned buffers a record without a version under a statement. fresh is set when the row must
 // be new.
-func putUnversioned[T any](
+func putUnversioned[T, R any](
 	ctx context.Context,
 	tx *transaction,
-	t *table[T],
+	t *table[T, R],
 	record *T,
 	template string,
 	fresh *into,
@@ -203,7 +203,7 @@ func putUnversioned[T any](
 }
 
 // remove buffers a deletion.
-func remove[T any](ctx context.Context, tx *transaction, t *table[T], k ...any) error {
+func remove[T, R any](ctx context.Context, tx *transaction, t *table[T, R], k ...any) error {
 	if err := tx.usable(ctx); err != nil {
 		return err
 	}

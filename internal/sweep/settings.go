@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -34,9 +35,23 @@ func (s *Sweeper) queueTx(
 	owner event.Owner,
 	status settlement.Status,
 ) error {
+	all := func(settlement.Settlement) bool { return true }
+
+	return s.queueWhereTx(
+		ctx, tx, settlement.Filter{Owner: owner, Statuses: []settlement.Status{status}}, all,
+	)
+}
+
+// queueWhereTx is queueTx for the settlements of a filter for which wanted returns true.
+func (s *Sweeper) queueWhereTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	f settlement.Filter,
+	wanted func(settlement.Settlement) bool,
+) error {
 	now := s.now()
 
-	for f := (settlement.Filter{Owner: owner, Statuses: []settlement.Status{status}, Limit: settingsPage}); ; {
+	for f.Limit = settingsPage; ; {
 		page, err := tx.Settlements(ctx, f)
 		if err != nil {
 			return err
@@ -46,7 +61,7 @@ func (s *Sweeper) queueTx(
 			waits := &page[i]
 
 			queued := !waits.DueAt.IsZero() && !waits.DueAt.After(now)
-			if waits.SweepID != "" || waits.Simulated || queued {
+			if waits.SweepID != "" || waits.Simulated || queued || !wanted(*waits) {
 				continue
 			}
 
@@ -62,4 +77,25 @@ func (s *Sweeper) queueTx(
 
 		f.After = page[len(page)-1].ID
 	}
+}
+
+// FundedTx says that a master wallet has more native coin to spend, in base units: what waits for no more than
+// that goes into the next planning run.
+func (s *Sweeper) FundedTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	owner event.Owner,
+	network string,
+	available chain.Amount,
+) error {
+	filter := settlement.Filter{
+		Owner:    owner,
+		Statuses: []settlement.Status{settlement.Held},
+		Networks: []string{network},
+	}
+
+	return s.queueWhereTx(ctx, tx, filter, func(waits settlement.Settlement) bool {
+		return waits.Reason == settlement.InsufficientMasterBalance && waits.RequiredNative != nil &&
+			!available.Less(*waits.RequiredNative)
+	})
 }

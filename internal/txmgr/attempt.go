@@ -56,13 +56,13 @@ func (d *walletWorker) makeAttempt(
 		coins = append(slices.Clone(coins), *order.Bumps)
 	}
 
-	if err := d.addOwnParents(ctx, &signed, coins); err != nil {
-		return wallet.Attempt{}, err
-	}
-
 	cursor, _, err := d.db.Cursor(ctx, t.Network)
 	if err != nil {
 		return wallet.Attempt{}, &storeError{err}
+	}
+
+	if err := d.addOwnParents(ctx, &signed, coins, cursor.At.Height); err != nil {
+		return wallet.Attempt{}, err
 	}
 
 	return wallet.Attempt{Signed: signed, SignedAt: d.now(), SignedHeight: cursor.At.Height}, nil
@@ -186,6 +186,17 @@ func matches(order chain.Order, unsigned chain.Unsigned) error { // spec D5.9
 // illegalMove, and the signatures are thrown away.
 func (d *walletWorker) storeAttempt(ctx context.Context, t wallet.Transaction, a wallet.Attempt) error {
 	// spec D5.2
+	return d.storeAttemptAfter(ctx, t, a, dropOutputsTx)
+}
+
+// storeAttemptAfter is storeAttempt with what comes first in its store transaction, on the transaction as it is
+// stored.
+func (d *walletWorker) storeAttemptAfter(
+	ctx context.Context,
+	t wallet.Transaction,
+	a wallet.Attempt,
+	before func(ctx context.Context, tx wallet.Tx, stored wallet.Transaction) error,
+) error {
 	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		stored, err := tx.Transaction(ctx, t.ID)
 		if err != nil {
@@ -202,7 +213,7 @@ func (d *walletWorker) storeAttempt(ctx context.Context, t wallet.Transaction, a
 			}
 		}
 
-		if err := dropOutputsTx(ctx, tx, stored); err != nil {
+		if err := before(ctx, tx, stored); err != nil {
 			return err
 		}
 

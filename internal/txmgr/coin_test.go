@@ -16,7 +16,7 @@ import (
 )
 
 // outputs is a sender that spends outputs, as on Bitcoin: each transaction takes the first coin it
-// is offered, or, when careless, the last one.
+// is offered or those that it has to, or, when careless, the last one.
 type outputs struct {
 	chain.Driver
 	careless bool
@@ -33,17 +33,22 @@ func (o *outputs) Build(_ context.Context, order chain.Order) (chain.Unsigned, e
 	}
 
 	coin := order.Coins[0]
-	if order.Replaces != nil && o.careless {
+	if (order.Replaces != nil || len(order.Spends) > 0) && o.careless {
 		coin = order.Coins[len(order.Coins)-1]
 	}
 
-	raw := fmt.Sprintf("%v to %s replacing %v", coin.Outpoint, order.Outputs[0].To, order.Replaces != nil)
+	inputs := []chain.Outpoint{coin.Outpoint}
+	if len(order.Spends) > 0 && !o.careless {
+		inputs = order.Spends
+	}
+
+	raw := fmt.Sprintf("%v to %s replacing %v", inputs, order.Outputs[0].To, order.Replaces != nil)
 
 	return chain.Unsigned{
 		Raw:      []byte(raw),
 		Payloads: []chain.Payload{{Key: order.From.Key, Data: make([]byte, 32)}},
 		MaxFee:   chain.Units(1),
-		Inputs:   []chain.Outpoint{coin.Outpoint},
+		Inputs:   inputs,
 		Outputs:  order.Outputs,
 
 		UnconfirmedParents: o.parents[coin.Outpoint],
@@ -170,11 +175,20 @@ func (w *harness) coins() map[uint32]wallet.Coin {
 }
 
 func TestCoinsAreSpentByOneTransactionEach(t *testing.T) {
-	w, driver := newOutputs(t, 2)
+	w, driver := newOutputs(t, 1)
 	second, parent := chain.Outpoint{TxHash: "c", Vout: 1}, chain.Outpoint{TxHash: "parent"}
 	driver.parents = map[chain.Outpoint][]chain.Spend{second: spends("change", "parent")}
 
 	if err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		waiting := wallet.Coin{
+			Network: network,
+			Coin:    chain.Coin{Outpoint: second, Owner: w.master(), Amount: coin(5)},
+			Depth:   1,
+		}
+		if err := tx.PutCoin(ctx, &waiting); err != nil {
+			return err
+		}
+
 		return tx.PutCoin(ctx, &wallet.Coin{
 			Network: network,
 			Coin:    chain.Coin{Outpoint: parent, Owner: w.master(), Amount: coin(5), Height: 1},

@@ -14,7 +14,10 @@ type death struct {
 	reason chain.TerminalReason
 	// conflict is the transaction that took the place of the newest attempt; zero for an expiry.
 	conflict wallet.Conflict
-	// rows are the spends of others that prove it, blocks all final blocks that it rests on.
+	// inherited is set when parents died and none of the transaction's own coins was spent by others.
+	inherited bool
+	// rows are the spends of others that prove it, one for each attempt of a conflict; blocks are all final
+	// blocks that it rests on.
 	rows   []wallet.Outgoing
 	blocks []chain.Ref
 }
@@ -38,7 +41,7 @@ func (d *walletWorker) proveDeath(
 	}
 
 	last := newestAt(cursor, final)
-	proof.reason = chain.ReasonExpired
+	proof.reason, proof.inherited = chain.ReasonExpired, true
 
 	for _, a := range t.Attempts {
 		row, spent := rival(d.usedUp(a.Signed), rows, final)
@@ -48,8 +51,12 @@ func (d *walletWorker) proveDeath(
 			return death{}, false, nil // a block that was just read holds it
 		case spent:
 			proof.reason, proof.conflict.TxHash = chain.ReasonConflict, row.TxHash
+			proof.inherited = proof.inherited && !slices.ContainsFunc(
+				a.Signed.Inputs, func(in chain.Outpoint) bool { return chain.Spend{Outpoint: in}.Key() == row.Key },
+			)
 			proof.rows, proof.blocks = append(proof.rows, row), append(proof.blocks, row.Block)
 		case expired(a.Signed, last):
+			proof.inherited = false
 			proof.blocks = append(proof.blocks, last)
 		default:
 			return death{}, false, nil

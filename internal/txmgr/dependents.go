@@ -40,7 +40,18 @@ func hasDependents(ctx context.Context, r wallet.Reader, t wallet.Transaction) (
 		return false, asStoreError(err)
 	}
 
-	return slices.ContainsFunc(dependents, func(t wallet.Transaction) bool { return t.Live() }), nil
+	return slices.ContainsFunc(dependents, func(other wallet.Transaction) bool {
+		return other.Live() && restsOn(other, outputs)
+	}), nil
+}
+
+// restsOn reports whether the newest bytes of a transaction spend one of some coins. What was built again
+// rests on others than the dead bytes before.
+func restsOn(t wallet.Transaction, coins []wallet.Coin) bool {
+	return slices.ContainsFunc(coins, func(c wallet.Coin) bool {
+		return c.ReservedBy == t.ID &&
+			(len(t.Attempts) == 0 || slices.Contains(t.LastAttempt().Signed.Inputs, c.Outpoint))
+	})
 }
 
 // outputsOf returns the coins that the attempts of a transaction made; none without inputs.
@@ -66,7 +77,22 @@ func outputsOf(ctx context.Context, r wallet.Reader, t wallet.Transaction) ([]wa
 
 // dropOutputsTx deletes the outputs of attempts that are about to be replaced, so that nothing is built on
 // them any more. Outputs that something rests on are an illegalMove.
+//
+// Those of what a cancel displaces are dropped with the cancel's first bytes.
 func dropOutputsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+	if t.Kind == wallet.Cancel && len(t.Attempts) == 0 {
+		displaced, err := tx.Transaction(ctx, t.ObjectID)
+		if errors.Is(err, fault.NotFound) {
+			return nil // a nonce that nothing has
+		}
+
+		if err != nil {
+			return err
+		}
+
+		return dropOutputsTx(ctx, tx, displaced)
+	}
+
 	outputs, err := outputsOf(ctx, tx, t)
 	if err != nil {
 		return err
@@ -81,7 +107,12 @@ func dropOutputsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) erro
 		return &illegalMove{refuse(t, "be replaced: other transactions rest on it")}
 	}
 
-	for _, c := range outputs {
+	return deleteFreeTx(ctx, tx, outputs)
+}
+
+// deleteFreeTx deletes the coins that are in no block and that nothing has reserved.
+func deleteFreeTx(ctx context.Context, tx wallet.Tx, coins []wallet.Coin) error {
+	for _, c := range coins {
 		if c.Height > 0 || c.ReservedBy != "" {
 			continue
 		}
@@ -94,19 +125,38 @@ func dropOutputsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) erro
 	return nil
 }
 
+// shallowBlocks is how many blocks below the newest one a fork may take the parent of signed bytes away: such a
+// parent is recorded like one that waits.
+const shallowBlocks = 12
+
 // addOwnParents adds the spends of the waiting transactions of ours that signed bytes rest on, and of what
-// those rest on. Once another transaction makes one of them, the bytes can never be included.
-func (d *walletWorker) addOwnParents(ctx context.Context, signed *chain.Signed, coins []chain.Coin) error {
-	waiting := map[string]bool{}
+// those rest on, and likewise of those in the newest blocks. Once another transaction makes one of them, the
+// bytes can never be included.
+func (d *walletWorker) addOwnParents(
+	ctx context.Context,
+	signed *chain.Signed,
+	coins []chain.Coin,
+	at uint64,
+) error {
+	waiting, shallow := map[string]bool{}, map[string]bool{}
 
 	for _, c := range coins {
-		if c.Height == 0 && slices.Contains(signed.Inputs, c.Outpoint) {
+		switch {
+		case !slices.Contains(signed.Inputs, c.Outpoint):
+		case c.Height == 0:
 			waiting[c.Outpoint.TxHash] = true
+		case c.Height+shallowBlocks > at:
+			shallow[c.Outpoint.TxHash] = true
 		}
 	}
 
-	if len(waiting) == 0 {
+	if len(waiting)+len(shallow) == 0 {
 		return nil
+	}
+
+	spends, err := d.shallowSpends(ctx, shallow, at)
+	if err != nil {
+		return err
 	}
 
 	parents, err := d.parents(ctx, waiting)
@@ -114,7 +164,7 @@ func (d *walletWorker) addOwnParents(ctx context.Context, signed *chain.Signed, 
 		return err
 	}
 
-	spends := slices.Clone(signed.UnconfirmedParents)
+	spends = append(spends, signed.UnconfirmedParents...)
 
 	for _, parent := range parents {
 		for _, in := range parent.Inputs {
@@ -130,8 +180,48 @@ func (d *walletWorker) addOwnParents(ctx context.Context, signed *chain.Signed, 
 	return nil
 }
 
+// shallowSpends returns the recorded spends of transactions in the newest blocks, and of what they rest on
+// there.
+func (d *walletWorker) shallowSpends(
+	ctx context.Context,
+	hashes map[string]bool,
+	at uint64,
+) (spends []chain.Spend, err error) {
+	next := slices.Sorted(maps.Keys(hashes))
+
+	for len(next) > 0 {
+		rows, err := d.db.OutgoingByHash(ctx, d.network.Slug, next)
+		if err != nil {
+			return nil, &storeError{err}
+		}
+
+		next = nil
+
+		for _, row := range rows {
+			if row.Block.Height+shallowBlocks <= at {
+				continue
+			}
+
+			spends = append(spends, chain.Spend{Outpoint: row.Outpoint, By: row.TxHash})
+
+			if made := row.Outpoint.TxHash; !hashes[made] {
+				hashes[made] = true
+				next = append(next, made)
+			}
+		}
+
+		slices.Sort(next)
+	}
+
+	return spends, nil
+}
+
 // parents returns the signed bytes of ours with the given hashes that may wait for a block.
 func (d *walletWorker) parents(ctx context.Context, hashes map[string]bool) ([]chain.Signed, error) {
+	if len(hashes) == 0 {
+		return nil, nil
+	}
+
 	missing := maps.Clone(hashes)
 
 	var found []chain.Signed

@@ -88,3 +88,56 @@ func TestReplacementTakesItsOldChangeAlong(t *testing.T) {
 
 	k.want("without the old change", k.state(), "m:0@2")
 }
+
+// A fork may take away the block of what a payout rests on, and another branch spend its coin otherwise: the
+// payout dies with it as with one that waits.
+func TestPayoutDiesWithAParentThatAForkTookAway(t *testing.T) {
+	k, parent, _ := onChange(t, true)
+	k.take(follow.Batch{Blocks: []chain.Block{
+		block(3, "a", []chain.Transfer{k.pays(parent.TxHash, k.master().Address)}, spends(parent.TxHash, "m")...),
+	}})
+
+	child := k.payout("SIM", coin(2))
+	k.work()
+
+	child = k.get(child.ID)
+	if got := child.Attempts[0].Signed.UnconfirmedParents; !slices.Equal(got, spends(parent.TxHash, "m")) {
+		t.Fatalf("it rests on %+v", got)
+	}
+
+	forked := buried(block(3, "b", nil, spends("thief", "m")...), "b")
+	forked.Rewound, forked.ForkedFrom = true, chain.Ref{Height: 2}
+	k.take(forked)
+	k.wait(time.Minute)
+
+	for _, id := range []string{parent.ID, child.ID} {
+		if got := k.get(id); got.Failure != wallet.FailConflict || got.Conflict.TxHash != "thief" {
+			t.Errorf("it is %s %s against %+v", got.State, got.Failure, got.Conflict)
+		}
+	}
+}
+
+// Likewise a payment to the master wallet, whose payer spends the money otherwise on the other branch.
+func TestPayoutDiesWithThePaymentThatFundedIt(t *testing.T) {
+	k := newCoinIndex(t)
+	k.take(follow.Batch{Blocks: []chain.Block{
+		block(2, "a", []chain.Transfer{k.pays("funding", k.master().Address)}, spends("funding", "payer's")...),
+	}})
+
+	p := k.payout("SIM", coin(1))
+	k.work()
+
+	p = k.get(p.ID)
+	if got := p.Attempts[0].Signed.UnconfirmedParents; !slices.Equal(got, spends("funding", "payer's")) {
+		t.Fatalf("it rests on %+v", got)
+	}
+
+	forked := buried(block(2, "b", nil, spends("elsewhere", "payer's")...), "b")
+	forked.Rewound, forked.ForkedFrom = true, chain.Ref{Height: 1}
+	k.take(forked)
+	k.wait(time.Minute)
+
+	if got := k.get(p.ID); got.Failure != wallet.FailConflict || got.Conflict.TxHash != "elsewhere" {
+		t.Errorf("it is %s %s against %+v", got.State, got.Failure, got.Conflict)
+	}
+}

@@ -185,10 +185,7 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 	}
 
 	if proof.reason == chain.ReasonConflict {
-		return d.updateProven(
-			ctx, t, wallet.Outgoing{}, proof.rows,
-			func(t *wallet.Transaction) error { return t.FailAgainst(proof.conflict) },
-		)
+		return d.terminateConflict(ctx, t, proof)
 	}
 
 	if len(t.Attempts) >= maxAttempts || t.Stale(d.now()) {
@@ -217,6 +214,52 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 	}
 
 	return err
+}
+
+// terminateConflict handles a transaction that can never be included because of others. What died with its
+// parent is built again where it can be; anything else fails, and bears what its own cancel cost.
+func (d *walletWorker) terminateConflict(ctx context.Context, t wallet.Transaction, proof death) error {
+	if done, err := d.rebuild(ctx, t, proof); done || err != nil {
+		return err
+	}
+
+	cost, known, err := d.displacementFee(ctx, t, proof.conflict)
+	if err != nil {
+		return err
+	}
+
+	if !known {
+		return d.update(ctx, t.ID) // the cancel is looked at first
+	}
+
+	return d.updateProven(ctx, t, wallet.Outgoing{}, proof.rows, func(t *wallet.Transaction) error {
+		return t.FailDisplaced(proof.conflict, cost)
+	})
+}
+
+// displacementFee returns the network fee of a transaction's own cancel in a block, in base units of the native
+// coin; 0 for a conflict with anything else. known is false until the cancel is recorded as included.
+func (d *walletWorker) displacementFee(
+	ctx context.Context,
+	t wallet.Transaction,
+	conflict wallet.Conflict,
+) (fee chain.Amount, known bool, err error) {
+	if !conflict.Own || t.Kind != wallet.Payout {
+		return chain.Amount{}, true, nil
+	}
+
+	cancels, err := d.db.TransactionsOf(ctx, t.ID)
+	if err != nil {
+		return chain.Amount{}, false, &storeError{err}
+	}
+
+	for _, cancel := range cancels {
+		if cancel.Kind == wallet.Cancel && cancel.AttemptIndex(conflict.TxHash) >= 0 {
+			return cancel.Fee, cancel.State == wallet.Included || cancel.State == wallet.Confirmed, nil
+		}
+	}
+
+	return chain.Amount{}, true, nil
 }
 
 // giveUp fails a transaction whose bytes have expired. Its nonce is free and blocks all later ones, so the

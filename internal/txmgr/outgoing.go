@@ -15,8 +15,8 @@ import (
 // the network's cursor: one row per nonce, coin or signature. A fork deletes the rows above it that the new
 // blocks do not hold. It comes before ApplyForkTx, which reads the rows, and is idempotent.
 //
-// What payers spend is recorded too, without an address, where a bump of ours rests on it: when another
-// transaction makes such a spend, the bump is dead.
+// What payers spend is recorded too, without an address, where it pays a master wallet or something of ours rests
+// on it: when another transaction makes such a spend, what rests on it is dead.
 func (o *Manager) RecordOutgoingTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -95,6 +95,10 @@ func outgoingRows(
 		return nil, err
 	}
 
+	if err := addFunding(ctx, b, parties, len(coinHashes) > 0, watched); err != nil {
+		return nil, err
+	}
+
 	rows := map[string]wallet.Outgoing{}
 
 	for _, block := range b.Blocks {
@@ -111,6 +115,49 @@ func outgoingRows(
 	}
 
 	return rows, nil
+}
+
+// addFunding adds the keys of what transactions spend that pay a master wallet: what the wallet builds on such a
+// payment dies with it when a fork has its payer spend the money otherwise.
+func addFunding(ctx context.Context, b follow.Batch, parties PartyLookup, coins bool, keys map[string]bool) error {
+	if !coins {
+		return nil
+	}
+
+	paid := map[chain.Address]map[string]bool{} // hashes by recipient
+
+	for _, block := range b.Blocks {
+		for _, t := range block.Transfers {
+			if paid[t.To] == nil {
+				paid[t.To] = map[string]bool{}
+			}
+
+			paid[t.To][t.TxHash] = true
+		}
+	}
+
+	ours, err := parties(ctx, slices.Sorted(maps.Keys(paid)))
+	if err != nil {
+		return err
+	}
+
+	funding := map[string]bool{}
+
+	for address, party := range ours {
+		if party.Key.Role == chain.RoleMaster {
+			maps.Copy(funding, paid[address])
+		}
+	}
+
+	for _, block := range b.Blocks {
+		for _, spend := range block.Spent {
+			if funding[spend.By] {
+				keys[spend.Key()] = true
+			}
+		}
+	}
+
+	return nil
 }
 
 // coinOwners returns the owners of our coins among the outputs of transactions: of those that are indexed,
@@ -160,8 +207,8 @@ func coinOwners(
 	return owners, nil
 }
 
-// parentSpends returns the keys of the spends that bumps of ours rest on. Each bump reserves the payment
-// that it spends, which is in no block.
+// parentSpends returns the keys of the spends that bumps and payouts of ours rest on. Each reserves the output
+// that it spends, which is in no block, or in one that a fork takes away.
 func parentSpends(ctx context.Context, tx wallet.Tx, b follow.Batch, coins bool) (map[string]bool, error) {
 	keys := map[string]bool{}
 	if !coins {

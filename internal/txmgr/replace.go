@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
-	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // patientBlocks is the number of blocks that leave out bytes which pay what the network asks for, before they
@@ -140,8 +139,8 @@ func (d *walletWorker) tryReplace(ctx context.Context, t wallet.Transaction) (do
 	return false, nil
 }
 
-// makeReplacement signs a replacement. One that shares no coin with every earlier attempt could be
-// included besides them: it is fault.Unavailable with code replacement_unsafe.
+// makeReplacement signs a replacement. One that could be included besides an earlier attempt is
+// fault.Unavailable with code replacement_unsafe; see excludesAll.
 func (d *walletWorker) makeReplacement(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -152,14 +151,17 @@ func (d *walletWorker) makeReplacement(
 		return wallet.Attempt{}, err
 	}
 
-	if len(order.Replaces.Inputs) > 0 && !sharesCoin(t.Attempts, a.Signed.Inputs) {
-		return wallet.Attempt{}, fault.New(
-			fault.Unavailable,
-			"replacement_unsafe",
-			"the driver built a replacement of %s that shares no coin with all earlier attempts; it "+
-				"was thrown away",
-			t.ID,
-		)
+	if len(order.Replaces.Inputs) == 0 {
+		return a, nil
+	}
+
+	safe, err := d.excludesAll(ctx, t, a.Signed.Inputs)
+	if err != nil {
+		return wallet.Attempt{}, err
+	}
+
+	if !safe {
+		return wallet.Attempt{}, unsafeReplacement(t)
 	}
 
 	return a, nil

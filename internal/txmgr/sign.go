@@ -25,12 +25,18 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 		return d.update(ctx, t.ID, fail(wallet.FailStale))
 	}
 
-	if t.Kind == wallet.Cancel && d.hasNonces() {
-		if counted, err := d.nonce(ctx); err != nil {
+	if t.Kind == wallet.Cancel {
+		over, waits, err := d.displacementOver(ctx, t)
+		if err != nil {
 			return err
-		} else if counted > t.Order.Nonce {
-			// what it was to displace is in a block, or was displaced by others
+		}
+
+		if over {
 			return d.update(ctx, t.ID, fail(wallet.FailCanceled))
+		}
+
+		if waits {
+			return d.update(ctx, t.ID)
 		}
 	}
 
@@ -59,6 +65,32 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 	}
 
 	return d.broadcastFirst(ctx, t.ID, a)
+}
+
+// displacementOver reports whether there is nothing left that a cancel could displace: it is in a block, or was
+// displaced by others. waits is set while another transaction of ours rests on it, which pays for both.
+func (d *walletWorker) displacementOver(
+	ctx context.Context,
+	cancel wallet.Transaction,
+) (over, waits bool, err error) {
+	if d.hasNonces() {
+		counted, err := d.nonce(ctx)
+
+		return err == nil && counted > cancel.Order.Nonce, false, err
+	}
+
+	displaced, err := d.db.Transaction(ctx, cancel.ObjectID)
+	if err != nil {
+		return false, false, asStoreError(err)
+	}
+
+	if !displaced.Live() || displaced.State == wallet.Included {
+		return true, false, nil
+	}
+
+	waits, err = hasDependents(ctx, d.db, displaced)
+
+	return false, waits, err
 }
 
 // broadcastFirst broadcasts the first bytes of a transaction and counts it as in flight.

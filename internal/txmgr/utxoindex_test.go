@@ -19,6 +19,7 @@ type coinIndex struct {
 	*harness
 	t       *testing.T
 	network chain.Network
+	outputs *outputs
 	ours    map[chain.Address]chain.Party
 }
 
@@ -30,6 +31,7 @@ func newCoinIndex(t *testing.T) *coinIndex {
 		harness: w,
 		t:       t,
 		network: driver.Network(),
+		outputs: driver,
 		ours: map[chain.Address]chain.Party{
 			master.Address: master,
 			"deposit":      {Address: "deposit", Key: chain.KeyRef{Role: chain.RoleDeposit, Index: 3}},

@@ -20,11 +20,16 @@ type Cache struct {
 }
 
 type pair struct {
-	quote   Quote
-	err     error
-	until   time.Time
-	waiting chan struct{} // closed when the refresh under way has ended; nil when there is none
+	quote Quote
+	err   error
+	// since and until bound the time for which the answer is kept.
+	since, until time.Time
+	waiting      chan struct{} // closed when the refresh under way has ended; nil when there is none
 }
+
+// fresh reports whether the answer still counts. One from a time that is yet to come does not: the clock was set
+// back since, and until may be as far ahead.
+func (p *pair) fresh(now time.Time) bool { return !now.Before(p.since) && now.Before(p.until) }
 
 // failureFor is how long a failure is remembered, so that a dead feed is not asked by every request.
 const failureFor = time.Second
@@ -59,7 +64,7 @@ func (c *Cache) Quote(ctx context.Context, base, currency string) (Quote, error)
 			c.pairs[key] = p
 		}
 
-		if c.now().Before(p.until) {
+		if p.fresh(c.now()) {
 			defer c.mu.Unlock()
 			return p.quote, p.err
 		}
@@ -94,9 +99,9 @@ func (c *Cache) refresh(ctx context.Context, p *pair, base, currency string) (q 
 			return // the caller gave up: that says nothing about the price
 		}
 
-		p.quote, p.err, p.until = q, err, q.ExpiresAt
+		p.quote, p.err, p.since, p.until = q, err, c.now(), q.ExpiresAt
 		if err != nil {
-			p.until = c.now().Add(failureFor)
+			p.until = p.since.Add(failureFor)
 		}
 	}()
 

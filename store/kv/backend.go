@@ -60,7 +60,8 @@ type Writer interface {
 // RecordReader is implemented by the Reader of a backend in the process's own memory, which keeps records as
 // they are. The store then encodes none: it copies them on their way in and out. store/memory has it.
 type RecordReader interface {
-	// Record returns what PutRecord stored under a key, or nil. The store changes nothing in it.
+	// Record returns what PutRecord stored under a key, or nil. Nobody changes anything in it, ever: the store
+	// may read it after the transaction.
 	Record(key []byte) any
 }
 

@@ -17,8 +17,8 @@ type reader struct {
 
 // get returns the record of an id, or fault.NotFound when there is none or may returns false.
 func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func(*T) bool) (T, error) {
-	record, ok, err := try(ctx, r, t, t.at(id))
-	if err == nil && (!ok || may != nil && !may(&record)) {
+	found, err := fetch(ctx, r, t, t.at(id))
+	if err == nil && (found == nil || may != nil && !may(found)) {
 		err = fault.Missing(t.object, id)
 	}
 
@@ -27,21 +27,28 @@ func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func
 		return none, err
 	}
 
-	return record, nil
+	return *t.clone(found), nil
 }
 
 // try returns the record under a storage key; ok is false when there is none.
 func try[T any](ctx context.Context, r *reader, t *table[T], at key) (record T, ok bool, err error) {
-	err = r.view(ctx, func(b Reader) error {
-		found, err := t.load(b, at)
-		if err == nil && found != nil {
-			record, ok = *t.clone(found), true
-		}
+	found, err := fetch(ctx, r, t, at)
+	if err != nil || found == nil {
+		return record, false, err
+	}
 
+	return *t.clone(found), true, nil
+}
+
+// fetch returns the record under a storage key, or nil. Nobody may write through it: it may be the backend's,
+// which never changes a record that it holds.
+func fetch[T any](ctx context.Context, r *reader, t *table[T], at key) (found *T, err error) {
+	err = r.view(ctx, func(b Reader) (err error) {
+		found, err = t.load(b, at)
 		return err
 	})
 
-	return record, ok, err
+	return found, err
 }
 
 // several returns the records under those storage keys that exist, each once, lowest key first.

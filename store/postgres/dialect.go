@@ -4,33 +4,46 @@ package postgres
 
 import (
 	"context"
-	"database/sql"
 	"time"
+
+	"github.com/pressly/goose/v3"
 
 	"github.com/seed-8ee7f392/payments/internal/sqlstore"
 )
 
 func dialect(o Options) sqlstore.Dialect {
 	return sqlstore.Dialect{
-		Name:          "PostgreSQL",
-		Prefix:        o.prefix(),
-		Numbered:      true,
-		In:            func(column string) string { return column + " = ANY(?)" },
-		Among:         among,
-		Each:          each,
-		Lock:          " FOR UPDATE",
-		Concurrent:    true,
-		Due:           due,
-		Claim:         claim,
-		BeforeClaim:   beforeClaim,
-		AfterClaim:    afterClaim,
-		Begin:         begin,
-		Writers:       2,
-		Rows:          8,
-		Send:          send,
-		Explain:       explain,
-		SchemaVersion: o.schemaVersion,
-		WantVersion:   sqlstore.LatestVersion(migrations),
+		Name:        "PostgreSQL",
+		Prefix:      o.prefix(),
+		Numbered:    true,
+		In:          func(column string) string { return column + " = ANY(?)" },
+		Among:       among,
+		Each:        each,
+		Lock:        " FOR UPDATE",
+		Concurrent:  true,
+		Due:         due,
+		Claim:       claim,
+		BeforeClaim: beforeClaim,
+		AfterClaim:  afterClaim,
+		Begin:       begin,
+		Writers:     2,
+		Rows:        8,
+		Send:        send,
+		Explain:     explain,
+		TableExists: "SELECT count(*) FROM to_regclass(?) AS found WHERE found IS NOT NULL",
+		Goose:       goose.DialectPostgres,
+		Types: sqlstore.Types{
+			Text:    `TEXT COLLATE "C"`,
+			Key:     `TEXT COLLATE "C"`,
+			Int:     "BIGINT",
+			Bool:    "BOOLEAN",
+			Time:    "TIMESTAMPTZ",
+			Bytes:   "BYTEA",
+			Hash:    "BYTEA",
+			JSON:    "JSON",
+			Churned: "WITH (fillfactor = 50)",
+			Partial: true,
+		},
 	}
 }
 
@@ -85,21 +98,4 @@ func (s *Store) Time(ctx context.Context) (at time.Time, err error) {
 	}
 
 	return at, nil
-}
-
-// schemaVersion returns the version of the schema; 0 when the version table does not exist.
-func (o Options) schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
-	var exists bool
-
-	row := db.QueryRowContext(ctx, "SELECT to_regclass($1) IS NOT NULL", o.versionTable())
-	if err := row.Scan(&exists); err != nil || !exists {
-		return 0, err
-	}
-
-	var version sql.NullInt64
-
-	row = db.QueryRowContext(ctx, "SELECT max(version_id) FROM "+o.versionTable()+" WHERE is_applied")
-	err := row.Scan(&version)
-
-	return version.Int64, err
 }

@@ -5,11 +5,8 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"fmt"
 	"io/fs"
-	"strings"
-	"testing/fstest"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -18,15 +15,6 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sqlstore"
 )
-
-//go:embed migrations/*.sql
-var embedded embed.FS
-
-// migrations are the files with {schema} in them.
-var migrations = sqlstore.Sub(embedded, "migrations")
-
-// versionTable returns the name of goose's table of applied versions.
-func (o Options) versionTable() string { return o.prefix() + "schema_version" }
 
 // Migrations returns the files of the schema for the given schema name ("" for the first of the search
 // path), for hosts that apply them with a tool of their own (goose, with the table
@@ -38,22 +26,9 @@ func Migrations(schema string) fs.FS {
 		return refused{err}
 	}
 
-	out := fstest.MapFS{}
-	_ = fs.WalkDir(migrations, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
+	d := dialect(o)
 
-		text, err := fs.ReadFile(migrations, path)
-		out[path] = &fstest.MapFile{
-			Data: []byte(strings.ReplaceAll(string(text), "{schema}", o.qualifier())),
-			Mode: 0o444,
-		}
-
-		return err
-	})
-
-	return out
+	return d.Migrations()
 }
 
 type refused struct{ err error }
@@ -71,46 +46,33 @@ func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 		return err
 	}
 
-	have, err := o.schemaVersion(ctx, db)
-	if err != nil {
-		return sqlstore.Explain(explain, err, "read the version of the schema")
-	}
+	return sqlstore.Migrate(ctx, db, dialect(o), func(ctx context.Context) ([]goose.ProviderOption, error) {
+		if err := o.makeSchema(ctx, db); err != nil {
+			return nil, err
+		}
 
-	target := dialect(o)
-	if have == target.WantVersion {
+		if err := keepsSessions(ctx, db); err != nil {
+			return nil, err
+		}
+
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockRetry, lockTries))
+		if err != nil {
+			return nil, fmt.Errorf("prepare the migration of the schema: %w", err)
+		}
+
+		return []goose.ProviderOption{goose.WithSessionLocker(locker)}, nil
+	})
+}
+
+// makeSchema makes the schema of Options if there is none.
+func (o Options) makeSchema(ctx context.Context, db *sql.DB) error {
+	if o.Schema == "" {
 		return nil
 	}
 
-	if have > target.WantVersion {
-		return target.Fits(have)
-	}
-
-	if o.Schema != "" {
-		_, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+o.Schema)
-		if err != nil && explain(err).Code != "duplicate" {
-			return sqlstore.Explain(explain, err, "make the schema "+o.Schema)
-		}
-	}
-
-	if err := keepsSessions(ctx, db); err != nil {
-		return err
-	}
-
-	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(lockRetry, lockTries))
-	if err != nil {
-		return fmt.Errorf("prepare the migration of the schema: %w", err)
-	}
-
-	provider, err := goose.NewProvider(
-		goose.DialectPostgres, db, Migrations(o.Schema), goose.WithTableName(o.versionTable()),
-		goose.WithDisableGlobalRegistry(true), goose.WithSessionLocker(locker),
-	)
-	if err != nil {
-		return fmt.Errorf("prepare the migration of the schema: %w", err)
-	}
-
-	if _, err := provider.Up(ctx); err != nil {
-		return sqlstore.Explain(explain, err, "bring the schema up to date")
+	_, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+o.Schema)
+	if err != nil && explain(err).Code != "duplicate" {
+		return sqlstore.Explain(explain, err, "make the schema "+o.Schema)
 	}
 
 	return nil

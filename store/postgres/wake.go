@@ -31,12 +31,12 @@ func (o Options) channel() string {
 }
 
 // Wake notifies all processes of new work; see store.Waker. It does nothing without Options.ListenConn.
-func (s *Store) Wake(ctx context.Context, from string) error {
+func (s *Store) Wake(ctx context.Context, note string) error {
 	if s.options.ListenConn == nil {
 		return nil
 	}
 
-	if _, err := s.db.ExecContext(ctx, "SELECT pg_notify($1, $2)", s.options.channel(), from); err != nil {
+	if _, err := s.db.ExecContext(ctx, "SELECT pg_notify($1, $2)", s.options.channel(), note); err != nil {
 		return errors.Join(ctx.Err(), sqlstore.Explain(explain, err, "tell other processes of work"))
 	}
 
@@ -44,7 +44,7 @@ func (s *Store) Wake(ctx context.Context, from string) error {
 }
 
 // Wakes listens; see store.Waker. Without Options.ListenConn it only waits until ctx ends.
-func (s *Store) Wakes(ctx context.Context, f func(from string)) error {
+func (s *Store) Wakes(ctx context.Context, f func(note string)) error {
 	if s.options.ListenConn == nil {
 		<-ctx.Done()
 		return nil
@@ -59,7 +59,7 @@ func (s *Store) Wakes(ctx context.Context, f func(from string)) error {
 }
 
 // listen calls f for every notification until ctx ends or the connection is lost.
-func (s *Store) listen(ctx context.Context, f func(from string)) error {
+func (s *Store) listen(ctx context.Context, f func(note string)) error {
 	conn, err := s.options.ListenConn(ctx)
 	if err != nil {
 		return err

@@ -17,10 +17,10 @@ const pingAfter = 20 * time.Second
 func (s *Shared) channel() string { return s.options.Prefix + "wake" }
 
 // Wake implements store.Waker: it publishes a wake-up to all processes.
-func (s *Shared) Wake(ctx context.Context, from string) error {
+func (s *Shared) Wake(ctx context.Context, note string) error {
 	const doing = "publish a wake-up"
 
-	if err := s.client.Publish(ctx, s.channel(), from).Err(); err != nil {
+	if err := s.client.Publish(ctx, s.channel(), note).Err(); err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%s: %w: %w", doing, ctx.Err(), wrapError(err, doing))
 		}
@@ -32,7 +32,7 @@ func (s *Shared) Wake(ctx context.Context, from string) error {
 }
 
 // Wakes implements store.Waker: it calls f with each wake-up until ctx ends or the connection fails.
-func (s *Shared) Wakes(ctx context.Context, f func(from string)) error {
+func (s *Shared) Wakes(ctx context.Context, f func(note string)) error {
 	subscription := s.client.Subscribe(ctx, s.channel())
 	defer func() { _ = subscription.Close() }()
 
@@ -50,7 +50,7 @@ func (s *Shared) Wakes(ctx context.Context, f func(from string)) error {
 
 // receive calls f with each message, and with "" when the subscription starts. It fails when a ping
 // stays unanswered.
-func (s *Shared) receive(ctx context.Context, subscription *goredis.PubSub, f func(from string)) error {
+func (s *Shared) receive(ctx context.Context, subscription *goredis.PubSub, f func(note string)) error {
 	pinged := false
 
 	for {

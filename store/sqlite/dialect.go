@@ -3,10 +3,10 @@ package sqlite
 // This file holds SQLite's dialect: arguments, joins and claims.
 
 import (
-	"context"
-	"database/sql"
 	"encoding/json"
 	"time"
+
+	"github.com/pressly/goose/v3"
 
 	"github.com/seed-8ee7f392/payments/internal/sqlstore"
 )
@@ -30,14 +30,29 @@ func dialect() sqlstore.Dialect {
 		},
 		// A transaction that reads first may fail to become a writer with SQLITE_BUSY; one that begins as
 		// a writer cannot.
-		Begin:         "BEGIN IMMEDIATE",
-		Writers:       1,
-		Rows:          1, // a statement of many rows is no faster here
-		Due:           due,
-		Claim:         claim,
-		Explain:       explain,
-		SchemaVersion: schemaVersion,
-		WantVersion:   sqlstore.LatestVersion(migrations),
+		Begin:       "BEGIN IMMEDIATE",
+		Writers:     1,
+		Rows:        1, // a statement of many rows is no faster here
+		Due:         due,
+		Claim:       claim,
+		Explain:     explain,
+		TableExists: "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
+		Goose:       goose.DialectSQLite3,
+		// Times are microseconds since 1970 in UTC, yes and no are 1 and 0.
+		Types: sqlstore.Types{
+			Text:      "TEXT",
+			Key:       "TEXT",
+			Int:       "INTEGER",
+			Bool:      "INTEGER",
+			Time:      "INTEGER",
+			Bytes:     "BLOB",
+			Hash:      "BLOB",
+			JSON:      "TEXT",
+			Heap:      "STRICT",
+			Clustered: "STRICT, WITHOUT ROWID",
+			Churned:   "STRICT",
+			Partial:   true,
+		},
 	}
 }
 
@@ -76,20 +91,3 @@ ORDER BY d.next_attempt_at, d.id LIMIT ?`
 
 const claim = `id IN (SELECT id FROM {deliveries} WHERE id IN (SELECT value FROM json_each(?))
 	AND (claimed_until IS NULL OR claimed_until <= ?) ORDER BY next_attempt_at, id LIMIT ?)`
-
-// schemaVersion returns the version of the schema; 0 when the version table does not exist.
-func schemaVersion(ctx context.Context, db *sql.DB) (int64, error) {
-	const countTables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
-
-	var tables int
-	if err := db.QueryRowContext(ctx, countTables, versionTable).Scan(&tables); err != nil || tables == 0 {
-		return 0, err
-	}
-
-	var version sql.NullInt64
-
-	row := db.QueryRowContext(ctx, "SELECT max(version_id) FROM "+versionTable+" WHERE is_applied")
-	err := row.Scan(&version)
-
-	return version.Int64, err
-}

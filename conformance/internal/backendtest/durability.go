@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"regexp"
@@ -57,11 +59,17 @@ const (
 	childVariable = "PAYMENTS_BACKEND_CRASH"
 	// acknowledged begins the lines in which that process says what it committed.
 	acknowledged = "committed "
-	// crashAfter is how many commits it has acknowledged when it is killed.
+	// crashes is how many processes are killed, one after the other, in one directory.
+	crashes = 5
+	// crashAfter is how many commits each of them has acknowledged when it is killed.
 	crashAfter = 25
 	// lastCommit ends a process that nobody killed.
 	lastCommit = 100_000
 )
+
+// crashParts begin the keys of one transaction of the process that is killed: apart, so that an engine that
+// commits in parts is seen to.
+var crashParts = []string{"a/", "d/", "g/", "j/", "m/", "p/", "s/", "v/", "y/"}
 
 // Child runs the process that is killed, if this is it.
 func Child(t *testing.T, open Open) bool {
@@ -73,41 +81,96 @@ func Child(t *testing.T, open Open) bool {
 	}
 
 	b := mustOpen(t, open, dir)
+	first := committedIn(t, b)
 
 	for n := range lastCommit {
+		number := first + n
+
 		err := b.Update(context.Background(), func(w kv.Writer) error {
-			return putPairs(w, fmt.Sprint("first/", n), "written", fmt.Sprint("second/", n), "written")
+			for _, part := range crashParts {
+				if err := putPairs(w, part+crashKey(number), "written"); err != nil {
+					return err
+				}
+			}
+
+			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		fmt.Printf("\n%s%d\n", acknowledged, n)
+		fmt.Printf("\n%s%d\n", acknowledged, number)
 	}
 
 	return true
 }
 
-// testCrash kills a process amid its transactions: what it acknowledged is there, and no half of the rest.
+func crashKey(n int) string { return fmt.Sprintf("%08d", n) }
+
+// committedIn returns how many transactions of killed processes are there.
+func committedIn(t *testing.T, b kv.Backend) (count int) {
+	t.Helper()
+
+	err := view(b, func(r kv.Reader) error {
+		return r.Scan([]byte("a/"), []byte("a0"), false, func(_, _ []byte) bool { count++; return true })
+	})
+	if err != nil {
+		t.Fatalf("View: %v", err)
+	}
+
+	return count
+}
+
+// testCrash kills processes amid their transactions: what they acknowledged is there, and no part of the rest.
 func testCrash(t *testing.T, open Open, name string) {
 	dir := t.TempDir()
-	last := killChild(t, dir, name)
+
+	for range crashes {
+		last := killChild(t, dir, name)
+		if !expectWhole(t, open, dir, last) {
+			return
+		}
+	}
+}
+
+// expectWhole opens what a killed process left, whose last acknowledged transaction is known.
+func expectWhole(t *testing.T, open Open, dir string, last int) bool {
+	t.Helper()
 
 	b := mustOpen(t, open, dir)
 	defer mustClose(t, b)
 
+	var lost []int
+
 	for n := range last + 10*crashAfter {
-		first, second := read(t, b, fmt.Sprint("first/", n)), read(t, b, fmt.Sprint("second/", n))
-		if first != second {
-			t.Errorf("half of transaction %d is there: %q and %q", n, first, second)
+		var found []string
+
+		for _, part := range crashParts {
+			if read(t, b, part+crashKey(n)) != "" {
+				found = append(found, part+crashKey(n))
+			}
 		}
 
-		if n <= last && first == "" {
-			t.Errorf("transaction %d of %d, which was committed, is lost", n, last)
+		if n <= last && len(found) == 0 {
+			lost = append(lost, n)
+		}
+
+		if len(found) != 0 && len(found) != len(crashParts) {
+			t.Errorf(
+				"of a transaction of %d keys a killed process left only %q: all are committed at once, or none",
+				len(crashParts), found,
+			)
 		}
 	}
 
-	put(t, b, "after", "the crash")
+	if len(lost) > 0 {
+		t.Errorf(
+			"Update returned, the process was killed, and %d of %d transactions are lost (the first is %d): "+
+				"Update returns when the engine has synced its log", len(lost), last+1, lost[0],
+		)
+	}
+
+	return !t.Failed()
 }
 
 // killChild starts this test in a process of its own, kills it, and returns its last acknowledged commit.
@@ -135,7 +198,25 @@ func killChild(t *testing.T, dir, name string) (last int) {
 		t.Fatal(err)
 	}
 
-	last = -1
+	last, acknowledgements := readUntilKilled(t, child, output)
+
+	_ = child.Wait() // it was killed
+
+	if acknowledgements <= crashAfter {
+		t.Fatalf("the process that was to be killed committed %d transactions and ended", acknowledgements)
+	}
+
+	return last
+}
+
+// readUntilKilled kills the process at some moment of a commit, and returns the last that it acknowledged.
+func readUntilKilled(t *testing.T, child *exec.Cmd, output io.Reader) (last, acknowledgements int) {
+	t.Helper()
+
+	var (
+		err   error
+		began = time.Now()
+	)
 
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		number, found := strings.CutPrefix(lines.Text(), acknowledged)
@@ -147,18 +228,16 @@ func killChild(t *testing.T, dir, name string) (last int) {
 			t.Fatal(err)
 		}
 
-		if last == crashAfter {
-			if err := child.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+		switch acknowledgements++; acknowledgements {
+		case 1:
+			began = time.Now()
+		case crashAfter + 1:
+			commit := time.Since(began) / crashAfter
+			kill := time.AfterFunc(rand.N(commit+1), func() { _ = child.Process.Kill() })
+
+			defer kill.Stop()
 		}
 	}
 
-	_ = child.Wait() // it was killed
-
-	if last < crashAfter {
-		t.Fatalf("the process that was to be killed committed %d transactions and ended", last+1)
-	}
-
-	return last
+	return last, acknowledgements
 }

@@ -1,9 +1,8 @@
 package backendtest
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -23,31 +22,71 @@ func testValues(t *testing.T, b kv.Backend) {
 			return err
 		}
 
-		return w.Delete([]byte("absent"))
+		if err := w.Delete([]byte("absent")); err != nil {
+			return fmt.Errorf("Delete of a key without a value is no error: %w", err)
+		}
+
+		return nil
 	})
 	expect(t, b, "a", "")
 	expect(t, b, "b", "2")
 }
 
-// testSizes puts the longest key, a long value, and many keys in one transaction.
-func testSizes(t *testing.T, b kv.Backend) {
-	const longest, many = 8 << 10, 5000
+// What the store needs, beside the keys and values of ordinary records.
+const (
+	longestKey   = 8 << 10
+	longestValue = 1 << 20
+	// mostPuts and mostBytes are what one transaction has to hold.
+	mostPuts  = 10_000
+	mostBytes = 8 << 20
+)
 
-	key, value := strings.Repeat("k", longest), strings.Repeat("v", 1<<20)
-	put(t, b, key, value)
+// testSizes puts the longest key, the longest value, many keys in one transaction, and many bytes.
+func testSizes(t *testing.T, b kv.Backend) {
+	key, value := strings.Repeat("k", longestKey), strings.Repeat("v", longestValue)
+	putMany(t, b, "a key of 8 KiB and a value of 1 MiB", 1, func(int) (string, string) { return key, value })
 	expect(t, b, key, value)
 
-	update(t, b, func(w kv.Writer) error {
-		for n := range many {
-			if err := putPairs(w, fmt.Sprintf("many/%06d", n), fmt.Sprint(n)); err != nil {
+	many := func(n int) (string, string) { return fmt.Sprintf("many/%06d", n), fmt.Sprint(n) }
+	putMany(t, b, "10,000 keys in one transaction", mostPuts, many)
+
+	for _, n := range []int{0, mostPuts / 2, mostPuts - 1} {
+		key, value := many(n)
+		expect(t, b, key, value)
+	}
+
+	const values = mostBytes / longestValue
+
+	large := func(n int) (string, string) {
+		return fmt.Sprint("large/", n), strings.Repeat(fmt.Sprint(n), longestValue)
+	}
+	putMany(t, b, "8 MiB in one transaction", values, large)
+
+	for n := range values {
+		key, value := large(n)
+		expect(t, b, key, value)
+	}
+}
+
+// putMany puts the pairs of 0 to count-1 in one transaction.
+func putMany(t *testing.T, b kv.Backend, what string, count int, pair func(n int) (key, value string)) {
+	t.Helper()
+
+	err := b.Update(t.Context(), func(w kv.Writer) error {
+		for n := range count {
+			if err := putPairs(w, pairOf(pair(n))...); err != nil {
 				return err
 			}
 		}
 
 		return nil
 	})
-	expect(t, b, fmt.Sprintf("many/%06d", many-1), fmt.Sprint(many-1))
+	if err != nil {
+		t.Fatalf("the store needs %s: %v", what, err)
+	}
 }
+
+func pairOf(key, value string) []string { return []string{key, value} }
 
 // testKept checks that a backend neither changes nor mixes up the slices that it is given.
 func testKept(t *testing.T, b kv.Backend) {
@@ -62,160 +101,126 @@ func testKept(t *testing.T, b kv.Backend) {
 	})
 
 	if string(key) != "key" || string(value) != "value" {
-		t.Errorf("the slices of a Put became %q and %q", key, value)
+		t.Errorf("Put changed the slices that it was passed, to %q and %q", key, value)
 	}
 
 	expect(t, b, "key", "value")
 	expect(t, b, "other", "longer than the first")
 }
 
-// orderKeys are keys in the order of their bytes: prefixes first, and no byte is special.
-func orderKeys() []string {
-	return []string{
-		"\x00",
-		"\x00\x00",
-		"\x00\xff",
-		"a",
-		"a\x00",
-		"a\x00b",
-		"aa",
-		"a\xff",
-		"b",
-		"z",
-		"\x7f",
-		"\x80",
-		"\xc3\x28",
-		"\xff",
-		"\xff\x00",
-		"\xff\xfe",
-	}
-}
-
-func testOrder(t *testing.T, b kv.Backend) {
-	keys := orderKeys()
-	if !slices.IsSorted(keys) {
-		t.Fatal("the suite's own keys are not in order")
-	}
+// testGot keeps what Get returns while the transaction goes on: other gets, a scan and writes change none of it.
+func testGot(t *testing.T, b kv.Backend) {
+	put(t, b, "a", "va", "b", "vb", "c", "vc", "d", "vd")
 
 	update(t, b, func(w kv.Writer) error {
-		for _, n := range []int{7, 3, 15, 0, 11, 1, 14, 2, 9, 4, 13, 5, 8, 6, 12, 10} {
-			if err := putPairs(w, keys[n], "v"+keys[n]); err != nil {
-				return err
-			}
-		}
-
-		return nil
-	})
-
-	bounds := append([]string{"a\x00a", "m", "\xff\xff"}, keys...)
-
-	for _, from := range bounds {
-		for _, to := range bounds {
-			for _, descending := range []bool{false, true} {
-				expectScan(t, b, keys, from, to, descending)
-			}
-		}
-	}
-
-	var first []string
-
-	err := view(b, func(r kv.Reader) error {
-		return r.Scan([]byte("\x00"), []byte("\xff\xff"), false, func(key, _ []byte) bool {
-			first = append(first, string(key))
-			return len(first) < 3
-		})
-	})
-	if err != nil || !slices.Equal(first, keys[:3]) {
-		t.Errorf("a scan that is stopped after 3 keys visits %q (%v)", first, err)
-	}
-}
-
-// expectScan compares a scan with a loop over all keys.
-func expectScan(t *testing.T, b kv.Backend, keys []string, from, to string, descending bool) {
-	t.Helper()
-
-	var want []string
-
-	for _, key := range keys {
-		if key >= from && key < to {
-			want = append(want, key)
-		}
-	}
-
-	if descending {
-		slices.Reverse(want)
-	}
-
-	var got []string
-
-	err := view(b, func(r kv.Reader) (err error) {
-		got, err = scan(r, from, to, descending)
-		return err
-	})
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("from %q to %q, descending %t: %q (%v), want %q", from, to, descending, got, err, want)
-	}
-}
-
-// testOwnWrites scans and gets what the transaction itself wrote and deleted.
-func testOwnWrites(t *testing.T, b kv.Backend) {
-	put(t, b, "a", "va", "b", "vb", "d", "old")
-
-	update(t, b, func(w kv.Writer) error {
-		if err := putPairs(w, "c", "vc", "d", "vd", "e", "ve"); err != nil {
+		if err := putPairs(w, "b", "own b", "e", "own e"); err != nil {
 			return err
 		}
 
-		for _, key := range []string{"a", "e"} {
-			if err := w.Delete([]byte(key)); err != nil {
-				return err
-			}
+		check, err := keepGot(w, "a", "b", "c", "d", "e")
+		if err != nil {
+			return err
 		}
 
-		for _, descending := range []bool{false, true} {
-			want := []string{"b", "c", "d"}
-			if descending {
-				slices.Reverse(want)
-			}
-
-			got, err := scan(w, "a", "z", descending)
-			if err != nil || !slices.Equal(got, want) {
-				t.Errorf("descending %t: %q (%v), want %q", descending, got, err, want)
-			}
+		// Writes of the keys that were got, then reads that may use the same memory.
+		if err := errors.Join(putPairs(w, "a", "zz", "b", "zzzzz"), w.Delete([]byte("c"))); err != nil {
+			return err
 		}
 
-		for key, want := range map[string]string{"a": "", "b": "vb", "d": "vd", "e": ""} {
-			if got, err := get(w, key); err != nil || got != want {
-				t.Errorf("%q is %q in the transaction (%v), want %q", key, got, err, want)
-			}
-		}
+		_, err = keepGot(w, "e", "d", "b", "a")
+		check(t)
 
-		return nil
+		return err
 	})
-}
 
-func testGetInsideScan(t *testing.T, b kv.Backend) {
-	put(t, b, "i/1", "r/2", "i/2", "r/1", "r/1", "one", "r/2", "two")
-
-	read := func(r kv.Reader) error {
-		var found []byte
-
-		err := r.Scan([]byte("i/"), []byte("i0"), false, func(_, value []byte) bool {
-			record, err := r.Get(bytes.Clone(value))
-			found = append(found, record...)
-
-			return err == nil
-		})
-		if err != nil || string(found) != "twoone" {
-			t.Errorf("the records of an index are %q (%v)", found, err)
+	err := view(b, func(r kv.Reader) error {
+		check, err := keepGot(r, "a", "b", "d", "e")
+		if err != nil {
+			return err
 		}
 
-		return nil
-	}
+		_, err = keepGot(r, "e", "d", "b", "a")
+		check(t)
 
-	update(t, b, func(w kv.Writer) error { return read(w) })
-
-	if err := view(b, read); err != nil {
+		return err
+	})
+	if err != nil {
 		t.Error(err)
 	}
+}
+
+// keepGot gets some keys and scans all, and returns a check that the slices are as they were got.
+func keepGot(r kv.Reader, keys ...string) (check func(t *testing.T), err error) {
+	kept, copies := map[string][]byte{}, map[string]string{}
+
+	for _, key := range keys {
+		if kept[key], err = r.Get([]byte(key)); err != nil {
+			return nil, err
+		}
+
+		copies[key] = string(kept[key])
+		if copies[key] == "" {
+			return nil, fmt.Errorf("Get(%q) finds nothing", key)
+		}
+	}
+
+	err = r.Scan([]byte("a"), []byte("z"), false, func(_, _ []byte) bool { return true })
+
+	return func(t *testing.T) {
+		t.Helper()
+
+		for key, want := range copies {
+			if got := string(kept[key]); got != want {
+				t.Errorf(
+					"Get(%q) returned %q, which became %q before the transaction ended: return a copy",
+					key, want, got,
+				)
+			}
+		}
+	}, err
+}
+
+// testLastWrite writes keys several times in one transaction: the last put or delete of each is committed.
+func testLastWrite(t *testing.T, b kv.Backend) {
+	for _, committed := range []string{"", "committed"} {
+		for _, last := range []string{"", "last"} {
+			for _, writes := range [][]string{{"x", last}, {"", last}, {"x", "", last}, {"", "x", last}} {
+				key := fmt.Sprintf("%s/%s/%q", committed, last, writes)
+
+				if committed != "" {
+					put(t, b, key, committed)
+				}
+
+				update(t, b, func(w kv.Writer) error { return writeAll(w, key, writes) })
+				expect(t, b, key, last)
+			}
+		}
+	}
+}
+
+// writeAll puts the values of a key one after the other; "" deletes it.
+func writeAll(w kv.Writer, key string, values []string) error {
+	for _, value := range values {
+		var err error
+		if value == "" {
+			err = w.Delete([]byte(key))
+		} else {
+			err = putPairs(w, key, value)
+		}
+
+		if err != nil {
+			return err
+		}
+
+		got, err := get(w, key)
+		if err == nil && got != value {
+			err = fmt.Errorf("a transaction writes %q and then gets %q, want its last write", value, got)
+		}
+
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
 }

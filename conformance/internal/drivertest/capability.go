@@ -21,6 +21,8 @@ const (
 	TokenAccounter = "chain.TokenAccounter"
 	URIBuilder     = "chain.URIBuilder"
 	FeeEstimator   = "chain.FeeEstimator"
+	FeeChecker     = "chain.FeeChecker"
+	InputPricer    = "chain.InputPricer"
 	Nonces         = "chain.Nonces"
 	Sender         = "chain.Sender"
 	Batcher        = "chain.Batcher"
@@ -65,6 +67,8 @@ var capabilities = []struct {
 	{TokenAccounter, driverIs[chain.TokenAccounter]},
 	{URIBuilder, driverIs[chain.URIBuilder]},
 	{FeeEstimator, driverIs[chain.FeeEstimator]},
+	{FeeChecker, driverIs[chain.FeeChecker]},
+	{InputPricer, driverIs[chain.InputPricer]},
 	{Nonces, driverIs[chain.Nonces]},
 	{Sender, driverIs[chain.Sender]},
 	{

@@ -106,7 +106,7 @@ var invoiceKinds = []recordKind{
 		store: store.Tx.PutDust,
 		read: func(ctx context.Context, tx store.Tx, d *invoice.Dust) (invoice.Dust, error) {
 			all, err := tx.DustOf(ctx, d.Network, []chain.Address{d.Address})
-			return findRecord(all, err, func(invoice.Dust) bool { return true })
+			return findRecord(all, err, func(x invoice.Dust) bool { return x.AssetID == d.AssetID })
 		},
 		versionOf: func(d *invoice.Dust) *int64 { return &d.Version },
 	},
@@ -120,7 +120,7 @@ var invoiceKinds = []recordKind{
 		},
 		read: func(ctx context.Context, tx store.Tx, d *invoice.DustTransfer) (invoice.DustTransfer, error) {
 			all, err := tx.DustByHash(ctx, d.Network, []string{d.TxHash})
-			return findRecord(all, err, func(invoice.DustTransfer) bool { return true })
+			return findRecord(all, err, func(x invoice.DustTransfer) bool { return x.TransferKey() == d.TransferKey() })
 		},
 	},
 	kindOf[invoice.DepositAddress]{

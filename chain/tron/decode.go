@@ -1,0 +1,78 @@
+package tron
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+var _ chain.Decoder = (*driver)(nil)
+
+// Decode implements chain.Decoder. It decodes transfers of TRX and calls of transfer(address,uint256) of an enabled
+// token. MaxFee is the fee limit of a call; it leaves out bandwidth and the activation of an account, which the
+// bytes do not bound.
+func (d *driver) Decode(raw []byte) (chain.Decoded, error) {
+	decoded, err := d.decodeRaw(raw)
+	if err != nil {
+		return chain.Decoded{}, fault.Wrap(
+			err, fault.Invalid, "unsigned_invalid", "the transaction cannot be decoded",
+		)
+	}
+
+	return decoded, nil
+}
+
+func (d *driver) decodeRaw(raw []byte) (chain.Decoded, error) {
+	tx, ok := decodeTransaction(raw)
+	if !ok {
+		return chain.Decoded{}, errors.New("it is no transfer or call")
+	}
+
+	// The decoder reads over unknown fields, such as the permission to sign with or tokens that a call sends.
+	if !bytes.Equal(tx.encode(), raw) {
+		return chain.Decoded{}, errors.New("it has fields that this driver does not write")
+	}
+
+	if len(tx.memo) > 0 || tx.feeLimit < 0 {
+		return chain.Decoded{}, errors.New("it has a memo, or a negative fee limit")
+	}
+
+	output, err := d.decodeOutput(tx)
+	if err != nil {
+		return chain.Decoded{}, err
+	}
+
+	digest := txID(raw)
+
+	return chain.Decoded{
+		Outputs: []chain.Output{output},
+		MaxFee:  chain.Units(uint64(tx.feeLimit)),
+		Digests: [][]byte{digest[:]},
+	}, nil
+}
+
+// decodeOutput returns what a transaction pays.
+func (d *driver) decodeOutput(tx *transaction) (chain.Output, error) {
+	if tx.kind == transferContract {
+		return chain.Output{
+			To:      canonical(tx.to),
+			AssetID: d.native.ID,
+			Amount:  chain.Units(uint64(tx.amount)),
+		}, nil
+	}
+
+	token, enabled := d.tokens[tx.to]
+
+	to, amount, ok := parseTransferInput(tx.data)
+	if !enabled || !ok || tx.amount != 0 {
+		return chain.Output{}, errors.New("it calls something else than the transfer of an enabled token")
+	}
+
+	return chain.Output{
+		To:      canonical(to),
+		AssetID: token.ID,
+		Amount:  amount,
+	}, nil
+}

@@ -1,0 +1,156 @@
+package tron
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// TestDecodeVectors decodes the bytes of another library to what they pay.
+func TestDecodeVectors(t *testing.T) {
+	vectors := readVectors(t)
+	d := tokenDriver(t, vectors.Contract)
+
+	for _, vector := range vectors.Transactions {
+		raw := unhex(t, vector.Raw)
+
+		decoded, err := d.Decode(raw)
+		if vector.Memo != "" {
+			if !errors.Is(err, fault.Invalid) {
+				t.Errorf("%s: a transaction with a memo decodes: %v", vector.Name, err)
+			}
+
+			continue
+		}
+
+		if err != nil {
+			t.Errorf("%s: %v", vector.Name, err)
+			continue
+		}
+
+		output := decoded.Outputs[0]
+		if len(decoded.Outputs) != 1 || string(output.To) != vector.To || output.Amount.String() != vector.Amount {
+			t.Errorf("%s: it pays %+v, want %s to %s", vector.Name, decoded.Outputs, vector.Amount, vector.To)
+		}
+
+		if decoded.MaxFee != chain.Units(uint64(vector.FeeLimit)) {
+			t.Errorf("%s: it may cost %s, want %d", vector.Name, decoded.MaxFee, vector.FeeLimit)
+		}
+
+		if len(decoded.Digests) != 1 || !bytes.Equal(decoded.Digests[0], unhex(t, vector.TxID)) {
+			t.Errorf("%s: its digests are %x, want %s", vector.Name, decoded.Digests, vector.TxID)
+		}
+	}
+}
+
+// TestDecodeRefuses refuses what transfers something else, or more, than an output says.
+func TestDecodeRefuses(t *testing.T) {
+	token, owner, payee := address{9}, address{1}, address{2}
+	d := tokenDriver(t, string(canonical(token)))
+
+	coin := transaction{
+		kind:   transferContract,
+		owner:  owner,
+		to:     payee,
+		amount: 5,
+	}
+	call := transaction{
+		kind:     triggerContract,
+		owner:    owner,
+		to:       token,
+		data:     transferInput(payee, chain.Units(5)),
+		feeLimit: 7,
+	}
+
+	for name, tx := range map[string]transaction{"coin": coin, "call": call} {
+		if _, err := d.Decode(tx.encode()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+
+	change := func(tx transaction, f func(*transaction)) []byte {
+		f(&tx)
+		return tx.encode()
+	}
+	parameter := func(field int64) []byte {
+		value := appendInt(slices.Clone(coin.value()), 9, field)
+		return rawOf(transferContract, typeURLs[transferContract], value)
+	}
+
+	for name, raw := range map[string][]byte{
+		"no transaction":     {1, 2, 3},
+		"a memo":             change(coin, func(tx *transaction) { tx.memo = []byte("x") }),
+		"a negative limit":   change(call, func(tx *transaction) { tx.feeLimit = -1 }),
+		"an unknown field":   parameter(5),
+		"two contracts":      append(coin.encode(), appendBytes(nil, 11, coin.contract())...),
+		"another contract":   change(call, func(tx *transaction) { tx.to = address{8} }),
+		"coin with a call":   change(call, func(tx *transaction) { tx.amount = 1 }),
+		"another function":   change(call, func(tx *transaction) { tx.data = append([]byte{9, 5, 0xea, 0xa7}, tx.data[4:]...) }),
+		"a longer input":     change(call, func(tx *transaction) { tx.data = append(slices.Clone(tx.data), 0) }),
+		"a permission":       rawWithPermission(coin),
+		"fields in disarray": append(appendInt(nil, 18, 1), coin.encode()...),
+	} {
+		if decoded, err := d.Decode(raw); !errors.Is(err, fault.Invalid) || fault.Code(err) != "unsigned_invalid" {
+			t.Errorf("%s: it decodes to %+v, %v", name, decoded, err)
+		}
+	}
+}
+
+// rawWithPermission returns a transaction that is signed by another permission of its owner.
+func rawWithPermission(tx transaction) []byte {
+	return appendBytes(nil, 11, appendInt(tx.contract(), 5, 2))
+}
+
+// value returns the message in the parameter of a contract.
+func (t *transaction) value() []byte {
+	value := appendBytes(appendBytes(nil, 1, prefixedBytes(t.owner)), 2, prefixedBytes(t.to))
+	return appendInt(value, 3, t.amount)
+}
+
+// tokenDriver returns a driver with one enabled token.
+func tokenDriver(t testing.TB, contract string) *Driver {
+	t.Helper()
+
+	return testDriver(t, func(c *Config) {
+		if contract == string(usdtMainnet) {
+			return // of the network's own assets
+		}
+
+		c.Tokens = append(c.Tokens, chain.Asset{
+			Symbol:   "TOK",
+			Kind:     chain.Token,
+			Contract: chain.Address(contract),
+			Decimals: 6,
+		})
+	})
+}
+
+// FuzzDecode: bytes that decode are the only ones for what they do.
+func FuzzDecode(f *testing.F) {
+	vectors := readVectors(f)
+	d := tokenDriver(f, vectors.Contract)
+
+	for _, vector := range vectors.Transactions {
+		f.Add(unhex(f, vector.Raw))
+	}
+
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		decoded, err := d.Decode(raw)
+		if err != nil {
+			if !errors.Is(err, fault.Invalid) {
+				t.Fatalf("%x: %v", raw, err)
+			}
+
+			return
+		}
+
+		digest := txID(raw)
+		if len(decoded.Outputs) != 1 || len(decoded.Digests) != 1 || !bytes.Equal(decoded.Digests[0], digest[:]) {
+			t.Errorf("%x decodes to %+v", raw, decoded)
+		}
+	})
+}

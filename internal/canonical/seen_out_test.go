@@ -1,0 +1,173 @@
+//go:build unix
+
+package canonical_test
+
+// This file holds faults of money out that were seen on real nodes: what blocks hold was paid, whatever a node
+// says about its hash.
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/account"
+)
+
+// deniedFor is how many seconds a hash is denied.
+const deniedFor = 13
+
+// Rows 38 and 39 of the pitfalls: paid, told as failed.
+func TestWhatBlocksHoldIsNotToldAsFailed(t *testing.T) {
+	play(t, map[string]func(t *testing.T, s *stage){
+		"payout, hash denied": payoutBesideALie,
+		"settlement and its top-up, hashes denied": func(t *testing.T, s *stage) {
+			settlementBesideALie(t, s, lie{answer: denied})
+		},
+		"settlement, receipts by hash without logs": func(t *testing.T, s *stage) {
+			settlementBesideALie(t, s, lie{answer: without("eth_getTransactionReceipt")})
+		},
+	})
+}
+
+// payoutBesideALie has both endpoints deny the hash of a payout for 13 s after a block took it.
+func payoutBesideALie(t *testing.T, s *stage) {
+	const to = "0x00000000000000000000000000000000deadbeef"
+
+	w := s.begin(t, orders{}, keep)
+	before := w.held("", to, w.tip())
+
+	var made struct{ ID, Status string }
+	w.service.ask("POST", "/v1/payouts", fmt.Sprintf(
+		`{"asset":"ETH","network":%q,"amount":%q,"destination":%q}`, network, coin, to,
+	), &made)
+	w.service.work(0)
+	w.mine(1)
+	w.tell(lie{answer: denied})
+
+	payout := func() string {
+		w.service.ask("GET", "/v1/payouts/"+made.ID, "", &made)
+		return made.Status
+	}
+
+	for range deniedFor {
+		if w.blocks(1); payout() == "failed" {
+			t.Fatalf("it failed while a block holds it\n%s", w.service.tail())
+		}
+	}
+
+	w.tell(lie{})
+	w.within(time.Minute, "it is confirmed", func() bool { return payout() == "confirmed" })
+
+	if got := w.held("", to, w.tip()); got.Sub(got, before).String() != coin {
+		t.Errorf("%s arrived", got)
+	}
+
+	if sent := w.sentBy(w.master); len(sent) != 1 || w.happened("payout.failed") != 0 {
+		t.Errorf("the wallet sent %+v", sent)
+	}
+
+	if w.liars[0].lied() == 0 {
+		t.Error("no answer was a lie")
+	}
+}
+
+// settlementBesideALie has both endpoints lie for 13 s after each block of a release. No lie may be asked for.
+func settlementBesideALie(t *testing.T, s *stage, l lie) {
+	w := s.begin(t, orders{}, account.Settings{})
+	inv := w.sell("HONEST", dollars100)
+	feesBefore := w.held("", feeTo, w.tip())
+	w.transfer(1+honest, honest, inv, 100_000_000)
+
+	var set struct {
+		Status, Reason string
+		FeePaid        string `json:"fee_paid"`
+		NetworkFees    string `json:"network_fees"`
+		NetReleased    string `json:"net_released"`
+	}
+
+	w.within(5*time.Minute, "the settlement ended", func() bool {
+		w.tell(l)
+		w.mine(1)
+
+		for range deniedFor {
+			w.pass(time.Second)
+		}
+
+		w.tell(lie{})
+
+		var page struct {
+			Data []struct{ Settlement json.RawMessage }
+		}
+		w.service.ask("GET", "/v1/invoices/"+inv.ID+"/payments", "", &page)
+
+		if len(page.Data) == 0 || len(page.Data[0].Settlement) == 0 {
+			return false
+		}
+
+		if err := json.Unmarshal(page.Data[0].Settlement, &set); err != nil {
+			t.Fatal(err)
+		}
+
+		if set.Status == "failed" || set.Reason != "" {
+			t.Fatalf("the settlement is %+v\n%s", set, w.service.tail())
+		}
+
+		return set.Status == "released"
+	})
+
+	tip := w.tip()
+	arrived := w.held(string(w.tokens[honest].Contract), w.master, tip).String()
+	fees := w.held("", feeTo, tip)
+	fees.Sub(fees, feesBefore)
+
+	if arrived != dollars100 || set.NetReleased != arrived || set.FeePaid != fees.String() || fees.Sign() == 0 {
+		t.Errorf("%s arrived and %s of fees; the settlement says %+v", arrived, fees, set)
+	}
+
+	burnt, topUps := new(big.Int), 0
+
+	for _, address := range []string{w.master, inv.Address} {
+		for _, tx := range w.sentBy(address) {
+			burnt.Add(burnt, tx.fee)
+
+			if tx.to == inv.Address {
+				topUps++
+			}
+		}
+	}
+
+	if topUps != 1 || set.NetworkFees != burnt.String() {
+		t.Errorf("%d top-ups, %s of network fees; the settlement says %s", topUps, burnt, set.NetworkFees)
+	}
+
+	if found := w.audit(); len(found) != 0 {
+		t.Errorf("the audit finds %v", found)
+	}
+}
+
+// sentTx is a transaction in a block.
+type sentTx struct {
+	to  string
+	fee *big.Int
+}
+
+// sentBy returns what an address sent since the scenario began.
+func (w *scenario) sentBy(address string) (all []sentTx) {
+	w.t.Helper()
+
+	for height := w.first + 1; height <= w.tip(); height++ {
+		var receipts []struct{ From, To, GasUsed, EffectiveGasPrice string }
+		w.call(&receipts, "eth_getBlockReceipts", hexOf(height))
+
+		for _, r := range receipts {
+			if r.From == address {
+				fee := new(big.Int).Mul(number(w.t, r.GasUsed), number(w.t, r.EffectiveGasPrice))
+				all = append(all, sentTx{r.To, fee})
+			}
+		}
+	}
+
+	return all
+}

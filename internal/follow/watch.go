@@ -1,0 +1,89 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
+)
+
+// A node that neither answers nor refuses holds work up for as long as the driver waits and repeats, and the work
+// holds a lease all that time. Work may take long all the same, so it is not ended by its length: the node is
+// asked for its tip meanwhile, and must answer.
+const (
+	// watchAfter is how long work goes on before the node is asked for its tip, again and again.
+	watchAfter = heartbeat.LeaseFor / 3
+	// watchLimit is how long the node may take to answer.
+	watchLimit = heartbeat.LeaseFor / 3
+)
+
+// WhileAnswering runs work that asks a driver's node and holds a lease. It cancels it when the node does not
+// answer for its tip, and returns why: the error of Answers.
+func WhileAnswering(ctx context.Context, d chain.Driver, work func(ctx context.Context) error) error {
+	watched, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+
+	go func() {
+		defer close(ended)
+
+		watchNode(watched, d, cancel)
+	}()
+
+	defer func() { // also while a panic passes through
+		cancel(nil)
+		<-ended
+	}()
+
+	err := work(watched)
+	if cause := context.Cause(watched); err != nil && ctx.Err() == nil && cause != nil {
+		return cause
+	}
+
+	return err
+}
+
+// watchNode asks the node for its tip every watchAfter, and cancels when it does not answer.
+func watchNode(ctx context.Context, d chain.Driver, cancel context.CancelCauseFunc) {
+	timer := time.NewTimer(watchAfter)
+	defer timer.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+
+		if err := Answers(ctx, d); err != nil {
+			cancel(err)
+			return
+		}
+
+		timer.Reset(watchAfter)
+	}
+}
+
+// Answers asks a driver's node for its tip, for a third of a lease at most.
+//
+// Errors: fault.Unavailable with code node_hangs when there was no answer; else the driver's.
+func Answers(ctx context.Context, d chain.Driver) error {
+	limited, stop := context.WithTimeout(ctx, watchLimit)
+	defer stop()
+
+	_, err := d.Head(limited)
+	if err == nil || ctx.Err() != nil {
+		return nil
+	}
+
+	if limited.Err() != nil {
+		return fault.Wrap(
+			err, fault.Unavailable, "node_hangs", "the node of %s did not answer within %s",
+			d.Network().Slug, watchLimit,
+		)
+	}
+
+	return fmt.Errorf("asking %s for its tip: %w", d.Network().Slug, err)
+}

@@ -1,0 +1,75 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/store/postgres"
+)
+
+// A migration takes a lock of its session, which a proxy that pools transactions gives to others: it would wait
+// for itself. It is refused at once instead, with the cure; and nothing was migrated or left locked.
+func TestMigrateThroughATransactionPoolerDoesNotHang(t *testing.T) {
+	for name, sessions := range map[string]int{"one session": 1, "several": 3} {
+		t.Run(name, func(t *testing.T) {
+			dsn := testenv.Postgres(t)
+			pooled := pooledDB(t, testenv.PgBouncer(t, dsn, sessions))
+
+			limited, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+
+			err := postgres.Migrate(limited, pooled, postgres.Options{})
+			if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "session_pooled" {
+				t.Fatalf("through the pooler: %v", err)
+			}
+
+			config, err := pgx.ParseConfig(dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			direct := sqlOpen(t, config)
+			if err := postgres.Migrate(limited, direct, postgres.Options{}); err != nil {
+				t.Fatalf("over a connection to the database itself: %v", err)
+			}
+
+			// There is nothing left to migrate, so that a service may run over the pooler.
+			if err := postgres.Migrate(limited, pooled, postgres.Options{}); err != nil {
+				t.Errorf("through the pooler once the schema is there: %v", err)
+			}
+
+			st, err := postgres.New(pooled, postgres.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if err := st.Update(limited, put("there")); err != nil {
+				t.Errorf("a write through the pooler: %v", err)
+			}
+		})
+	}
+}
+
+// pooledDB opens a database behind a pooler as docs/many-processes.md says.
+func pooledDB(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+
+	db := sqlOpen(t, config)
+	db.SetMaxOpenConns(4)
+
+	return db
+}
