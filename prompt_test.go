@@ -7,9 +7,9 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
 )

@@ -26,7 +26,6 @@ var secretField = regexp.MustCompile(
 
 // notSecret are fields of such a name that are none: what anybody may see, or sees in the API.
 var notSecret = []string{
-	"account.Parsed",
 	"chain.KeyRef",
 	"webhook.EndpointResource.Secret",
 	"webhook.Endpoint.URL",

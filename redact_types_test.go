@@ -1,6 +1,7 @@
 package payments_test
 
 import (
+	"context"
 	"reflect"
 	"testing"
 
@@ -29,7 +30,6 @@ import (
 	"github.com/seed-8ee7f392/payments/paymentstest"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
-	"github.com/seed-8ee7f392/payments/store/kv"
 	"github.com/seed-8ee7f392/payments/store/lease"
 	"github.com/seed-8ee7f392/payments/store/memory"
 	"github.com/seed-8ee7f392/payments/store/postgres"
@@ -45,7 +45,6 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[account.Config](),
 	reflect.TypeFor[account.Key](),
 	reflect.TypeFor[account.KeyParams](),
-	reflect.TypeFor[account.Parsed](),
 	reflect.TypeFor[account.Service](),
 	reflect.TypeFor[account.Settings](),
 	reflect.TypeFor[idempotency.Config[payments.Tx]](),
@@ -217,14 +216,12 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[settlement.Step](),
 	reflect.TypeFor[settlement.Sweep](),
 	reflect.TypeFor[lease.Lease](),
-	reflect.TypeFor[kv.Store](),
 	reflect.TypeFor[event.Object](),
 	reflect.TypeFor[conformance.Backends](),
 	reflect.TypeFor[chain.UnreadableHolding](),
 	reflect.TypeFor[chain.UnreadableError](),
 	reflect.TypeFor[chain.Unread](),
 	reflect.TypeFor[chain.AddressReading](),
-	reflect.TypeFor[memory.Store](),
 	reflect.TypeFor[postgres.Options](),
 	reflect.TypeFor[postgres.Store](),
 	reflect.TypeFor[redis.Options](),
@@ -247,9 +244,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[webhook.NotificationData](),
 	reflect.TypeFor[paymentstest.Service](),
 	reflect.TypeFor[webhook.Policy](),
-	reflect.TypeFor[webhook.Receiver](),
 	reflect.TypeFor[webhook.ReceiverConfig](),
-	reflect.TypeFor[webhook.Recent](),
 	reflect.TypeFor[webhook.Service](),
 }
 
@@ -261,7 +256,15 @@ func hiddenTypes(t *testing.T) []reflect.Type {
 
 	type driver func() (chain.Driver, error)
 
-	all := []any{sim.NewSigner(1, nil)}
+	receiver, err := webhook.NewReceiver(webhook.ReceiverConfig{
+		Secrets: []string{"whsec_1"},
+		Handle:  func(context.Context, webhook.Notification) error { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	all := []any{sim.NewSigner(1, nil), memory.New(), receiver}
 
 	for _, open := range []driver{
 		func() (chain.Driver, error) { return evm.New(evm.Config{Network: evm.Local(1), RPC: url}) },

@@ -111,8 +111,8 @@ func AllScopes() []Scope {
 	}
 }
 
-// DefaultScopes returns the scopes of a new key: all that cannot send money out.
-func DefaultScopes() []Scope { // spec D9.8
+// defaultScopes returns the scopes of a new key: all that cannot send money out.
+func defaultScopes() []Scope { // spec D9.8
 	var out []Scope
 
 	for _, s := range AllScopes() {
@@ -151,8 +151,8 @@ type Key struct {
 	Version int64
 }
 
-// Live reports whether the key is neither revoked nor expired at a time.
-func (k Key) Live(now time.Time) bool {
+// live reports whether the key is neither revoked nor expired at a time.
+func (k Key) live(now time.Time) bool {
 	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 

@@ -42,7 +42,7 @@ func (k Key) PayoutPermissions() []string { // spec D11.28
 	case err != nil:
 		return nil
 	case only == nil:
-		return []string{AnyDestination}
+		return []string{anyDestination}
 	}
 
 	permissions := make([]string, len(only))
@@ -53,8 +53,8 @@ func (k Key) PayoutPermissions() []string { // spec D11.28
 	return permissions
 }
 
-// AnyDestination is the permission to pay any destination, which contains those to pay given ones.
-const AnyDestination = destinationPermission + "*"
+// anyDestination is the permission to pay any destination, which contains those to pay given ones.
+const anyDestination = destinationPermission + "*"
 
 const destinationPermission = "destination:"
 

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// CacheTTL is how long Authenticate may use its cache: a key that another process revoked works
+// cacheTTL is how long Authenticate may use its cache: a key that another process revoked works
 // here for at most that long. Changes by this process apply at once.
-const CacheTTL = 5 * time.Second
+const cacheTTL = 5 * time.Second
 
 const cacheSize = 4096 // keys
 
@@ -27,7 +27,7 @@ const cacheSize = 4096 // keys
 //     seen before is not affected
 func (s *Service) Authenticate(ctx context.Context, secret string, client netip.Addr) (Key, Account, error) {
 	// spec D5.14
-	if _, err := ParseKey(secret); err != nil {
+	if _, err := parseKey(secret); err != nil {
 		return Key{}, Account{}, err
 	}
 
@@ -48,7 +48,7 @@ func (s *Service) Authenticate(ctx context.Context, secret string, client netip.
 			return Key{}, Account{}, err
 		}
 
-		known = seenKey{key: k, account: a, until: now.Add(CacheTTL)}
+		known = seenKey{key: k, account: a, until: now.Add(cacheTTL)}
 		s.seen.put(hash, known, generation)
 	}
 
@@ -64,7 +64,7 @@ func (s *Service) Authenticate(ctx context.Context, secret string, client netip.
 		)
 	}
 
-	if !k.Live(now) {
+	if !k.live(now) {
 		return Key{}, Account{}, fault.New(
 			fault.Unauthenticated, "api_key_expired",
 			"the API key %s expired: use the one that replaced it",
@@ -72,7 +72,7 @@ func (s *Service) Authenticate(ctx context.Context, secret string, client netip.
 		)
 	}
 
-	if !k.AllowsIP(client) {
+	if !k.allowsIP(client) {
 		return Key{}, Account{}, fault.New(
 			fault.Forbidden, "ip_not_allowed",
 			"the API key %s may not be used from this IP address: add it to the key's allowlist",
@@ -93,9 +93,9 @@ func unknownKey() error {
 // Allows reports whether the key holds a scope.
 func (k Key) Allows(scope Scope) bool { return slices.Contains(k.Scopes, scope) }
 
-// AllowsIP reports whether a client of this address may use the key. An unknown address (the zero
+// allowsIP reports whether a client of this address may use the key. An unknown address (the zero
 // value) may use only keys without an allowlist.
-func (k Key) AllowsIP(client netip.Addr) bool {
+func (k Key) allowsIP(client netip.Addr) bool {
 	if len(k.AllowedIPs) == 0 {
 		return true
 	}
@@ -110,7 +110,7 @@ func (k Key) AllowsIP(client netip.Addr) bool {
 	return false
 }
 
-// seen caches known keys for CacheTTL. It is bounded, and unknown keys are not in it, so that nobody can
+// seen caches known keys for cacheTTL. It is bounded, and unknown keys are not in it, so that nobody can
 // fill it by guessing.
 type seen struct {
 	mu         sync.Mutex

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// MaxPrefix is the longest prefix of API keys, in characters.
-	MaxPrefix = 16
+	// maxPrefix is the longest prefix of API keys, in characters.
+	maxPrefix = 16
 
 	keyBytes  = 32 // of entropy
 	keyDigits = 43 // 62^43 is the first power of 62 above 2^256
 )
 
-// Parsed holds what the text of a key states. It is unverified until the hash is found in the store.
-type Parsed struct {
+// parsed holds what the text of a key states. It is unverified until the hash is found in the store.
+type parsed struct {
 	// Livemode is true for "live" keys, false for "test" keys.
 	Livemode bool
 	// Publishable is true for "pk" keys, which read reference data only, false for "sk" keys.
@@ -46,7 +46,7 @@ func GenerateKey(
 		return "", hash, fault.New(
 			fault.Invalid, "key_prefix_invalid",
 			"API keys cannot have a prefix like this one of %d bytes: write 1 to %d of a-z and 0-9",
-			len(prefix), MaxPrefix,
+			len(prefix), maxPrefix,
 		)
 	}
 
@@ -77,10 +77,10 @@ func GenerateKey(
 	return secret, HashKey(secret), nil
 }
 
-// ParseKey parses mode and kind from the text of a key of any prefix. The error never shows the text.
+// parseKey parses mode and kind from the text of a key of any prefix. The error never shows the text.
 //
 // Errors: fault.Unauthenticated, code api_key_invalid, for text of another form.
-func ParseKey(s string) (Parsed, error) { // spec 5.2
+func parseKey(s string) (parsed, error) { // spec 5.2
 	prefix, rest, ok := strings.Cut(s, "_")
 	mode, rest, ok2 := strings.Cut(rest, "_")
 
@@ -88,13 +88,13 @@ func ParseKey(s string) (Parsed, error) { // spec 5.2
 	if !ok || !ok2 || !ok3 || !validPrefix(prefix) || (mode != "live" && mode != "test") ||
 		(kind != "sk" && kind != "pk") ||
 		!validDigits(digits) {
-		return Parsed{}, fault.New(
+		return parsed{}, fault.New(
 			fault.Unauthenticated, "api_key_invalid",
 			"this is not an API key: check that it was copied whole",
 		)
 	}
 
-	return Parsed{Livemode: mode == "live", Publishable: kind == "pk"}, nil
+	return parsed{Livemode: mode == "live", Publishable: kind == "pk"}, nil
 }
 
 // HashKey returns SHA-256 of a key's text, which is stored in its place. The key has 256 random
@@ -103,7 +103,7 @@ func ParseKey(s string) (Parsed, error) { // spec 5.2
 func HashKey(s string) [32]byte { return sha256.Sum256([]byte(s)) }
 
 func validPrefix(prefix string) bool {
-	return len(prefix) >= 1 && len(prefix) <= MaxPrefix &&
+	return len(prefix) >= 1 && len(prefix) <= maxPrefix &&
 		strings.Trim(prefix, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// MaxOverlap is the longest time that a rolled key goes on working.
-const MaxOverlap = 168 * time.Hour
+// maxOverlap is the longest time that a rolled key goes on working.
+const maxOverlap = 168 * time.Hour
 
 const maxAllowlist = 100 // entries of one allowlist of a key
 
@@ -25,7 +25,7 @@ type KeyParams struct {
 	Publishable bool
 	// Name is a label for people, at most 80 characters.
 	Name string
-	// Scopes default to DefaultScopes.
+	// Scopes default to defaultScopes.
 	Scopes []Scope
 	// AllowedIPs are addresses or CIDR ranges; none: any address may use the key.
 	AllowedIPs []string
@@ -87,7 +87,7 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 			"a publishable key reads reference data only and has no scopes",
 		)
 	case !p.Publishable && scopes == nil:
-		scopes = DefaultScopes()
+		scopes = defaultScopes()
 	}
 
 	known := AllScopes()
@@ -135,7 +135,7 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 }
 
 // RollKey replaces a key by a new one with the same permissions, and returns it with its secret.
-// The old key goes on working for overlap, 0 to MaxOverlap, but not beyond its own expiry.
+// The old key goes on working for overlap, 0 to maxOverlap, but not beyond its own expiry.
 //
 // Errors: fault.State, code key_not_live, for a revoked or expired key.
 func (s *Service) RollKey(
@@ -143,10 +143,10 @@ func (s *Service) RollKey(
 	accountID, keyID string,
 	overlap time.Duration,
 ) (Key, string, error) { // spec D9.10
-	if overlap < 0 || overlap > MaxOverlap {
+	if overlap < 0 || overlap > maxOverlap {
 		return Key{}, "", fault.Param(
 			"overlap", "key_invalid", "the overlap is %v: it must be 0 to %v",
-			overlap, MaxOverlap,
+			overlap, maxOverlap,
 		)
 	}
 
@@ -174,7 +174,7 @@ func (s *Service) RollKey(
 			return err
 		}
 
-		if !old.Live(at) {
+		if !old.live(at) {
 			return fault.New(
 				fault.State, "key_not_live",
 				"the key %s is revoked or expired and cannot be rolled: create a new one",
@@ -211,7 +211,7 @@ func (s *Service) RollKey(
 	return created, secret, nil
 }
 
-// RevokeKey revokes a key for good: in this process at once, in others within CacheTTL. It is idempotent.
+// RevokeKey revokes a key for good: in this process at once, in others within cacheTTL. It is idempotent.
 func (s *Service) RevokeKey(ctx context.Context, accountID, keyID string) (Key, error) {
 	at := s.stamp()
 

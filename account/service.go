@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// MaxLogo is the largest logo, in bytes.
-	MaxLogo = 64 << 10
+	// maxLogo is the largest logo, in bytes.
+	maxLogo = 64 << 10
 
 	// IndexCounter is the counter from which Account.Index is taken.
 	IndexCounter = "account_index"
@@ -78,7 +78,7 @@ func New(c Config) (*Service, error) {
 		return nil, fault.New(
 			fault.Invalid, "key_prefix_invalid",
 			"%q cannot be the prefix of API keys: write 1 to %d of a-z and 0-9",
-			shortened(c.KeyPrefix), MaxPrefix,
+			shortened(c.KeyPrefix), maxPrefix,
 		)
 	}
 
@@ -137,7 +137,7 @@ func (s *Service) List(ctx context.Context, after string, limit int) (page []Acc
 }
 
 // UpdateSettings replaces an account's settings as a whole. Held settlements are re-evaluated.
-// Other processes apply a new request rate within CacheTTL.
+// Other processes apply a new request rate within cacheTTL.
 func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settings) (Account, error) {
 	if err := s.checkSettings(settings); err != nil {
 		return Account{}, err
@@ -146,16 +146,16 @@ func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settin
 	return s.change(ctx, id, true, func(a *Account) { a.Settings = settings })
 }
 
-// SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most MaxLogo
+// SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most maxLogo
 // bytes, of the kind that contentType says. No bytes at all remove it.
 func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []byte) (Account, error) {
 	switch {
 	case len(logo) == 0:
 		contentType, logo = "", nil
-	case len(logo) > MaxLogo:
+	case len(logo) > maxLogo:
 		return Account{}, fault.Param(
 			"logo", "logo_invalid", "the logo has %d bytes, and %d is the most: make it smaller",
-			len(logo), MaxLogo,
+			len(logo), maxLogo,
 		)
 	case contentType != "image/png" && contentType != "image/jpeg" && contentType != "image/webp":
 		return Account{}, fault.Param("logo", "logo_invalid", "a logo is image/png, image/jpeg or image/webp")

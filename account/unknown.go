@@ -15,7 +15,7 @@ import (
 // unknownSize bounds each of the two sets of hashes, in entries.
 const unknownSize = 16384
 
-// unknown keeps guessed keys away from the store: it remembers for CacheTTL which were unknown, and has a
+// unknown keeps guessed keys away from the store: it remembers for cacheTTL which were unknown, and has a
 // budget for those that are new. Keys that were found once are looked up whatever the budget says.
 type unknown struct {
 	buckets *limit.Buckets
@@ -48,7 +48,7 @@ func (s *Service) lookUp(
 	switch {
 	case errors.Is(err, fault.NotFound):
 		s.unknown.spend(ctx, s.limits, client)
-		s.unknown.remember(hash, now.Add(CacheTTL))
+		s.unknown.remember(hash, now.Add(cacheTTL))
 
 		return Key{}, Account{}, unknownKey()
 	case err != nil:
@@ -60,7 +60,7 @@ func (s *Service) lookUp(
 	return k, a, nil
 }
 
-// state reports whether the store had the key once, and whether it did not have it within CacheTTL.
+// state reports whether the store had the key once, and whether it did not have it within cacheTTL.
 func (u *unknown) state(hash [32]byte, now time.Time) (found, tried bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

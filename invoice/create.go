@@ -308,7 +308,7 @@ func (s *Service) selectOnly(ctx context.Context, inv *Invoice, asset chain.Asse
 			return nil, err
 		}
 
-		if err := inv.Quote(o.ID, r, asset.MinAmount, nil, inv.CreatedAt, s.quoteFor); err != nil {
+		if err := inv.quote(o.ID, r, asset.MinAmount, nil, inv.CreatedAt, s.quoteFor); err != nil {
 			return nil, err
 		}
 	}
@@ -320,7 +320,7 @@ func (s *Service) selectOnly(ctx context.Context, inv *Invoice, asset chain.Asse
 
 	a.give(o)
 
-	return &a.Address, inv.Select(o.ID, inv.CreatedAt)
+	return &a.Address, inv.selectOption(o.ID, inv.CreatedAt)
 }
 
 // CreateTx stores the invoice, and its address when it has one, in tx.

@@ -38,7 +38,7 @@ type harness struct {
 	t      tester
 	mu     sync.Mutex
 	now    time.Time
-	store  *memory.Store
+	store  store.Store
 	rates  *rate.Fixed
 	chains []*sim.Chain
 	owner  event.Owner
@@ -372,7 +372,7 @@ func (t *tx) AppendEvents(_ context.Context, events ...event.Event) error {
 	return nil
 }
 
-type watchDB struct{ *memory.Store }
+type watchDB struct{ store.Store }
 
 func (d watchDB) Update(ctx context.Context, f func(ctx context.Context, tx scan.Tx) error) error {
 	return d.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })

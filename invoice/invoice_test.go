@@ -117,7 +117,7 @@ func TestInvoiceRequests(t *testing.T) {
 			return inv.Accept(p, false, later)
 		},
 		"accept": func(inv *Invoice, p []Payment) ([]event.Type, error) { return inv.Accept(p, true, later) },
-		"select": func(inv *Invoice, _ []Payment) ([]event.Type, error) { return nil, inv.Select("o", now) },
+		"select": func(inv *Invoice, _ []Payment) ([]event.Type, error) { return nil, inv.selectOption("o", now) },
 	}
 	want := map[string]map[Status]string{ // the status after it, or the code
 		"cancel": {

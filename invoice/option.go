@@ -50,9 +50,9 @@ func (inv *Invoice) Option(id string) *Option {
 	return nil
 }
 
-// Select makes an option the selected one. Whether it needs an address or a new quote is Quoted's and
+// selectOption makes an option the selected one. Whether it needs an address or a new quote is Quoted's and
 // Selected's to say; only open and underpaid invoices that have not run out can be selected (fault.State).
-func (inv *Invoice) Select(optionID string, now time.Time) error {
+func (inv *Invoice) selectOption(optionID string, now time.Time) error {
 	o, err := inv.selectable(optionID, now)
 	if err != nil {
 		return err
@@ -91,9 +91,9 @@ func (inv *Invoice) selectable(optionID string, now time.Time) (*Option, error) 
 	return o, nil
 }
 
-// Quoted reports whether the option's amount holds at a time: a quote that has not run out, or the fixed
+// quoted reports whether the option's amount holds at a time: a quote that has not run out, or the fixed
 // amount of a crypto invoice, which never does.
-func (o Option) Quoted(now time.Time) bool { // spec D2.2.10
+func (o Option) quoted(now time.Time) bool { // spec D2.2.10
 	return !o.AmountDue.IsZero() && (o.QuoteExpiresAt.IsZero() || now.Before(o.QuoteExpiresAt))
 }
 

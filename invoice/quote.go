@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Quote fixes what an option of a fiat invoice costs at a rate (the price of one whole unit in the invoice's
+// quote fixes what an option of a fiat invoice costs at a rate (the price of one whole unit in the invoice's
 // currency, above 0) until now + holds.
 //
 // Outstanding = price − credits of detected and confirmed payments on all options. AmountDue is the
@@ -18,7 +18,7 @@ import (
 // rounded up to a whole display step. So AmountDue × rate always pays, and never asks for a full
 // display step too much. A first quote below minAmount is fault.Invalid with code amount_too_small;
 // a later remainder is raised to it.
-func (inv *Invoice) Quote(
+func (inv *Invoice) quote(
 	optionID string,
 	rate decimal.Decimal,
 	minAmount chain.Amount,

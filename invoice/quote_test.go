@@ -45,7 +45,7 @@ func TestQuote(t *testing.T) {
 	}
 
 	inv := fresh()
-	if err := inv.Quote("o", rate, chain.Units(1), nil, now, 20*time.Minute); err != nil {
+	if err := inv.quote("o", rate, chain.Units(1), nil, now, 20*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	// 100 ÷ 0.9 = 111.111111…, shown with three decimals, rounded up.
@@ -56,7 +56,7 @@ func TestQuote(t *testing.T) {
 	}
 
 	inv = fresh()
-	if err := inv.Quote(
+	if err := inv.quote(
 		"o", rate, chain.Units(111_111_113), nil, now, time.Minute,
 	); err == nil ||
 		fault.Code(err) != "amount_too_small" {
@@ -71,7 +71,7 @@ func TestQuote(t *testing.T) {
 	), 6, rate, decimal.RequireFromString(
 		"99.9",
 	)
-	if err := inv.Quote("o", rate, chain.Units(5_000_000), []Payment{most}, now, time.Minute); err != nil {
+	if err := inv.quote("o", rate, chain.Units(5_000_000), []Payment{most}, now, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 
@@ -94,7 +94,7 @@ func TestQuote(t *testing.T) {
 	inv = fresh()
 
 	inv.Price = decimal.New(1, 75)
-	if err := inv.Quote(
+	if err := inv.quote(
 		"o", rate, chain.Units(1), nil, now, time.Minute,
 	); err == nil ||
 		fault.Code(err) != "amount_too_large" {
@@ -124,7 +124,7 @@ func FuzzQuote(f *testing.F) {
 			Price:   p,
 			Options: []Option{{ID: "o", Decimals: decimals}},
 		}
-		if err := inv.Quote("o", r, chain.Units(1), nil, now, time.Minute); err != nil {
+		if err := inv.quote("o", r, chain.Units(1), nil, now, time.Minute); err != nil {
 			if fault.Code(err) == "amount_too_large" {
 				return
 			}

@@ -130,7 +130,7 @@ func (s *Service) prepareSelect(
 		return PreparedSelect{}, err
 	}
 
-	if !o.Quoted(now) {
+	if !o.quoted(now) {
 		if p.rate, err = s.quote(ctx, p.asset.PriceSymbol(), inv.Currency); err != nil {
 			return PreparedSelect{}, err
 		}
@@ -172,7 +172,7 @@ func (s *Service) SelectTx(ctx context.Context, tx Tx, p PreparedSelect) (Invoic
 		return Invoice{}, err
 	}
 
-	if o.Quoted(now) && o.Selected() && inv.SelectedOptionID == o.ID {
+	if o.quoted(now) && o.Selected() && inv.SelectedOptionID == o.ID {
 		return inv, nil
 	}
 
@@ -199,7 +199,7 @@ func (s *Service) selectOption(
 		return err
 	}
 
-	if !o.Quoted(now) {
+	if !o.quoted(now) {
 		if p.rate.IsZero() { // it ran out between the two looks at it
 			return fault.New(
 				fault.Conflict, "quote_expired",
@@ -208,7 +208,7 @@ func (s *Service) selectOption(
 			)
 		}
 
-		if err := inv.Quote(o.ID, p.rate, p.asset.MinAmount, payments, now, s.quoteFor); err != nil {
+		if err := inv.quote(o.ID, p.rate, p.asset.MinAmount, payments, now, s.quoteFor); err != nil {
 			return err
 		}
 	}
@@ -228,10 +228,10 @@ func (s *Service) selectOption(
 		p.address.give(o)
 	}
 
-	return inv.Select(o.ID, now)
+	return inv.selectOption(o.ID, now)
 }
 
-// Select is PrepareSelect and SelectTx in a transaction of its own.
+// selectOption is PrepareSelect and SelectTx in a transaction of its own.
 func (s *Service) Select(
 	ctx context.Context,
 	owner *event.Owner,

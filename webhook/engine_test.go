@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
@@ -84,7 +85,7 @@ func throughTheEngine(t *testing.T, st payments.Store) {
 	owner := event.Owner{AccountID: merchant.ID}
 	arrived := make(chan webhook.Notification, 10)
 
-	var receiver *webhook.Receiver
+	var receiver http.Handler
 
 	server := httptest.NewUnstartedServer(nil)
 

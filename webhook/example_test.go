@@ -13,7 +13,7 @@ import (
 
 // A merchant's server mounts a Receiver where its endpoint's URL leads; its tests sign deliveries
 // of their own.
-func ExampleReceiver() {
+func ExampleNewReceiver() {
 	const secret = "whsec_the-one-that-creating-the-endpoint-returned"
 
 	receiver, err := webhook.NewReceiver(webhook.ReceiverConfig{

@@ -68,12 +68,8 @@ type ReceiverConfig struct {
 	Log *slog.Logger
 }
 
-// Receiver is an http.Handler for deliveries: it verifies them, drops duplicates, and calls Handle.
-//
-// It answers 204 when the event was handled, now or before; 401 to a delivery that does not verify;
-// 400, 405 or 413 to what is no delivery; 409 while the same event is being handled; 500 when
-// Handle failed and 503 when Seen did. The sender tries again after anything but 2xx.
-type Receiver struct {
+// receiver is the handler that NewReceiver returns.
+type receiver struct {
 	// c returns the configuration. fmt shows the secrets of a field, but not what a function returns.
 	c func() *ReceiverConfig
 
@@ -81,10 +77,14 @@ type Receiver struct {
 	current map[string]bool // events that are being handled
 }
 
-// NewReceiver returns a Receiver.
+// NewReceiver returns an http.Handler for deliveries: it verifies them, drops duplicates, and calls Handle.
+//
+// It answers 204 when the event was handled, now or before; 401 to a delivery that does not verify;
+// 400, 405 or 413 to what is no delivery; 409 while the same event is being handled; 500 when
+// Handle failed and 503 when Seen did. The sender tries again after anything but 2xx.
 //
 // Errors: fault.Invalid without Handle or without a secret, and for a blank one.
-func NewReceiver(c ReceiverConfig) (*Receiver, error) {
+func NewReceiver(c ReceiverConfig) (http.Handler, error) {
 	if c.Handle == nil {
 		return nil, fault.New(fault.Invalid, "config_invalid", "webhook.ReceiverConfig needs Handle")
 	}
@@ -100,7 +100,7 @@ func NewReceiver(c ReceiverConfig) (*Receiver, error) {
 	}
 
 	if c.Seen == nil {
-		c.Seen = NewRecent(10_000)
+		c.Seen = newRecent(10_000)
 	}
 
 	if c.MaxBody <= 0 {
@@ -115,11 +115,11 @@ func NewReceiver(c ReceiverConfig) (*Receiver, error) {
 		c.Log = slog.Default()
 	}
 
-	return &Receiver{c: func() *ReceiverConfig { return &c }, current: make(map[string]bool)}, nil
+	return &receiver{c: func() *ReceiverConfig { return &c }, current: make(map[string]bool)}, nil
 }
 
 // ServeHTTP handles one delivery.
-func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	status, err := r.receive(w, q)
 	switch {
 	case err == nil:
@@ -134,7 +134,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-func (r *Receiver) receive(w http.ResponseWriter, q *http.Request) (status int, err error) {
+func (r *receiver) receive(w http.ResponseWriter, q *http.Request) (status int, err error) {
 	if q.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return http.StatusMethodNotAllowed, errors.New("webhooks are delivered by POST")
@@ -172,7 +172,7 @@ func (r *Receiver) receive(w http.ResponseWriter, q *http.Request) (status int, 
 	return r.handle(q.Context(), n)
 }
 
-func (r *Receiver) handle(ctx context.Context, n Notification) (status int, err error) {
+func (r *receiver) handle(ctx context.Context, n Notification) (status int, err error) {
 	seen, err := r.c().Seen.Has(ctx, n.ID)
 	if err != nil {
 		return http.StatusServiceUnavailable, err
@@ -196,7 +196,7 @@ func (r *Receiver) handle(ctx context.Context, n Notification) (status int, err 
 
 // begin marks the event as being handled and reports false when it already is. A concurrent second
 // delivery must not be answered with success: the first may yet fail.
-func (r *Receiver) begin(eventID string) bool {
+func (r *receiver) begin(eventID string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -210,29 +210,29 @@ func (r *Receiver) begin(eventID string) bool {
 }
 
 // end removes the mark of begin.
-func (r *Receiver) end(eventID string) {
+func (r *receiver) end(eventID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	delete(r.current, eventID)
 }
 
-// Recent is an in-memory Seen that drops the oldest event when it is full. It is safe for concurrent use.
-type Recent struct {
+// recent is an in-memory Seen that drops the oldest event when it is full. It is safe for concurrent use.
+type recent struct {
 	mu    sync.Mutex
 	ids   map[string]bool
 	order []string // a ring buffer
 	next  int
 }
 
-// NewRecent returns a Recent for up to size events, at least 1.
-func NewRecent(size int) *Recent {
+// newRecent returns a recent for up to size events, at least 1.
+func newRecent(size int) *recent {
 	size = max(size, 1)
-	return &Recent{ids: make(map[string]bool), order: make([]string, size)}
+	return &recent{ids: make(map[string]bool), order: make([]string, size)}
 }
 
 // Has reports whether the event is stored.
-func (m *Recent) Has(_ context.Context, eventID string) (bool, error) {
+func (m *recent) Has(_ context.Context, eventID string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 
@@ -240,7 +240,7 @@ func (m *Recent) Has(_ context.Context, eventID string) (bool, error) {
 }
 
 // Add stores an event id.
-func (m *Recent) Add(_ context.Context, eventID string) error {
+func (m *recent) Add(_ context.Context, eventID string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 

@@ -21,7 +21,7 @@ const paid = `{"id":"evt_1","type":"invoice.paid","api_version":"v1",` +
 	`"data":{"object":{"id":"inv"},"previous_attributes":{"status":"pending"}},"request":{"id":"req_1"}}`
 
 type till struct {
-	*Receiver
+	http.Handler
 	handled []Notification
 	refuse  error
 	log     bytes.Buffer
@@ -49,7 +49,7 @@ func newTill(t *testing.T, change func(*ReceiverConfig)) *till {
 	}
 
 	var err error
-	if x.Receiver, err = NewReceiver(c); err != nil {
+	if x.Handler, err = NewReceiver(c); err != nil {
 		t.Fatal(err)
 	}
 
@@ -248,7 +248,7 @@ func TestReceiverWithoutMemory(t *testing.T) {
 }
 
 func TestRecentForgetsTheOldest(t *testing.T) {
-	m := NewRecent(3)
+	m := newRecent(3)
 	for _, id := range []string{"a", "b", "a", "c", "d", "e"} {
 		if err := m.Add(t.Context(), id); err != nil {
 			t.Fatal(err)

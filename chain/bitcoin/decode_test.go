@@ -156,7 +156,7 @@ func TestDecodeRefusesPSBTs(t *testing.T) {
 
 // FuzzDecode: what is decoded adds up, and nothing else is said of other bytes than that they are invalid.
 func FuzzDecode(f *testing.F) {
-	d, err := bitcoin.New(bitcoin.Config{Network: bitcoin.Regtest, RPC: "http://127.0.0.1:1"})
+	d, err := bitcoin.NewDriver(bitcoin.Config{Network: bitcoin.Regtest, RPC: "http://127.0.0.1:1"})
 	if err != nil {
 		f.Fatal(err)
 	}

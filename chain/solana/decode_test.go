@@ -27,7 +27,7 @@ func decodeDriver(t testing.TB) *driver {
 
 	fees := chain.Address("So11111111111111111111111111111111111111114")
 
-	d, err := New(Config{
+	d, err := newDriver(Config{
 		Network: Devnet,
 		RPC:     "http://127.0.0.1:1",
 		Tokens: []chain.Asset{

@@ -9,10 +9,16 @@ import (
 // This file prints values that hold secrets without them.
 
 // Format writes the name of the type, without secrets, for every verb.
-func (c Config) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("solana.Config", c.Network.Slug)) }
+func (c Config) Format(state fmt.State, _ rune) {
+	redact.Format(state, redact.Text("solana.Config", c.Network.Slug))
+}
 
 // MarshalText is what Format writes, for encoders that would look at the fields.
-func (c Config) MarshalText() ([]byte, error) { return []byte(redact.Text("solana.Config", c.Network.Slug)), nil }
+func (c Config) MarshalText() ([]byte, error) {
+	return []byte(redact.Text("solana.Config", c.Network.Slug)), nil
+}
 
 // Format writes the name of the type, without secrets, for every verb.
-func (d *driver) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("solana.Driver", d.network.Slug)) }
+func (d *driver) Format(state fmt.State, _ rune) {
+	redact.Format(state, redact.Text("solana.Driver", d.network.Slug))
+}

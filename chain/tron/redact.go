@@ -9,10 +9,14 @@ import (
 // This file prints values that hold secrets without them.
 
 // Format writes the name of the type, without secrets, for every verb.
-func (c Config) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("tron.Config", c.Network.Slug)) }
+func (c Config) Format(state fmt.State, _ rune) {
+	redact.Format(state, redact.Text("tron.Config", c.Network.Slug))
+}
 
 // MarshalText is what Format writes, for encoders that would look at the fields.
-func (c Config) MarshalText() ([]byte, error) { return []byte(redact.Text("tron.Config", c.Network.Slug)), nil }
+func (c Config) MarshalText() ([]byte, error) {
+	return []byte(redact.Text("tron.Config", c.Network.Slug)), nil
+}
 
 // Format writes the name of the type, without secrets, for every verb.
 func (n Node) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("tron.Node")) }
@@ -21,4 +25,6 @@ func (n Node) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text
 func (n Node) MarshalText() ([]byte, error) { return []byte(redact.Text("tron.Node")), nil }
 
 // Format writes the name of the type, without secrets, for every verb.
-func (d *driver) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("tron.Driver", d.network.Slug)) }
+func (d *driver) Format(state fmt.State, _ rune) {
+	redact.Format(state, redact.Text("tron.Driver", d.network.Slug))
+}

@@ -11,6 +11,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/kv"
 )
 
@@ -26,7 +27,7 @@ const (
 var bucketName = []byte("payments")
 
 // Open returns the store in a file, which it makes if there is none.
-func Open(ctx context.Context, path string) (*kv.Store, error) {
+func Open(ctx context.Context, path string) (store.Store, error) {
 	b, err := OpenBackend(path)
 	if err != nil {
 		return nil, err

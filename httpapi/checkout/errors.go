@@ -94,7 +94,7 @@ func (r *request) writeErrorPage(status int, key string) {
 			Root:     r.root(),
 			Headline: r.lang.message("error." + key + ".headline"),
 			Message:  r.lang.message("error." + key + ".message"),
-			Tone:     Off,
+			Tone:     toneOff,
 		},
 	}
 

@@ -378,24 +378,24 @@ func gallery() []exhibit {
 			change(&inv)
 		}
 
-		return exhibit{invoice: inv, payments: []invoice.Payment{p}, phase: Paid}
+		return exhibit{invoice: inv, payments: []invoice.Payment{p}, phase: phasePaid}
 	}
 	named := func(name string, e exhibit) { e.name = name; add(e) }
 
-	add(exhibit{name: "choose", invoice: fiat(), phase: Choose})
-	add(exhibit{name: "choose-unpriced", invoice: fiat(), phase: Choose, unpriced: true})
-	add(exhibit{name: "pay", invoice: selectedFiat(), phase: Pay})
+	add(exhibit{name: "choose", invoice: fiat(), phase: phaseChoose})
+	add(exhibit{name: "choose-unpriced", invoice: fiat(), phase: phaseChoose, unpriced: true})
+	add(exhibit{name: "pay", invoice: selectedFiat(), phase: phasePay})
 	{
 		inv := fiat()
 		inv.Options[2] = chosen(inv.Options[2], btcAddress, "58000", 8, "86034.5")
 		inv.SelectedOptionID = inv.Options[2].ID
-		add(exhibit{name: "pay-bitcoin", invoice: inv, phase: Pay})
+		add(exhibit{name: "pay-bitcoin", invoice: inv, phase: phasePay})
 	}
 	{
 		inv := fiat()
 		inv.Options[4] = chosen(inv.Options[4], tronAddress, "54239000", 3, "0.92")
 		inv.SelectedOptionID = inv.Options[4].ID
-		add(exhibit{name: "pay-tron", invoice: inv, phase: Pay})
+		add(exhibit{name: "pay-tron", invoice: inv, phase: phasePay})
 	}
 	{
 		inv := fiat()
@@ -403,26 +403,26 @@ func gallery() []exhibit {
 		inv.Options = inv.Options[:1]
 		inv.Options[0] = chosen(inv.Options[0], ethAddress, "1234567890123456789", 18, "")
 		inv.SelectedOptionID = inv.Options[0].ID
-		add(exhibit{name: "pay-crypto", invoice: inv, phase: Pay})
+		add(exhibit{name: "pay-crypto", invoice: inv, phase: phasePay})
 	}
 
-	add(exhibit{name: "change", invoice: selectedFiat(), query: "choose=1", phase: Pay})
+	add(exhibit{name: "change", invoice: selectedFiat(), query: "choose=1", phase: phasePay})
 	{
 		inv := selectedFiat()
 		inv.Options[0].QuoteExpiresAt = noon.Add(-time.Second)
-		add(exhibit{name: "quote-expired", invoice: inv, phase: QuoteExpired})
+		add(exhibit{name: "quote-expired", invoice: inv, phase: phaseQuoteExpired})
 	}
 	{
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Detected, due(&inv), 0)
 		inv.Status = invoice.Pending
-		add(exhibit{name: "seen", invoice: inv, payments: []invoice.Payment{p}, phase: Seen})
+		add(exhibit{name: "seen", invoice: inv, payments: []invoice.Payment{p}, phase: phaseSeen})
 	}
 	{
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Detected, due(&inv), tip-4)
 		inv.Status = invoice.Pending
-		add(exhibit{name: "confirming", invoice: inv, payments: []invoice.Payment{p}, phase: Confirming})
+		add(exhibit{name: "confirming", invoice: inv, payments: []invoice.Payment{p}, phase: phaseConfirming})
 	}
 	{
 		inv := fiat()
@@ -436,7 +436,7 @@ func gallery() []exhibit {
 				name:     "confirming-finality",
 				invoice:  inv,
 				payments: []invoice.Payment{p},
-				phase:    Confirming,
+				phase:    phaseConfirming,
 			},
 		)
 	}
@@ -444,7 +444,7 @@ func gallery() []exhibit {
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Confirmed, "15000000000000000", 980)
 		inv.Status = invoice.Underpaid
-		add(exhibit{name: "underpaid", invoice: inv, payments: []invoice.Payment{p}, phase: Underpaid})
+		add(exhibit{name: "underpaid", invoice: inv, payments: []invoice.Payment{p}, phase: phaseUnderpaid})
 		inv.Options = slices.Clone(inv.Options)
 		inv.Options[0].QuoteExpiresAt = noon.Add(-time.Minute)
 		add(
@@ -452,7 +452,7 @@ func gallery() []exhibit {
 				name:     "underpaid-quote-expired",
 				invoice:  inv,
 				payments: []invoice.Payment{p},
-				phase:    Underpaid,
+				phase:    phaseUnderpaid,
 			},
 		)
 	}
@@ -467,7 +467,7 @@ func gallery() []exhibit {
 				name:     "underpaid-price-moved",
 				invoice:  inv,
 				payments: []invoice.Payment{p},
-				phase:    Underpaid,
+				phase:    phaseUnderpaid,
 			},
 		)
 	}
@@ -479,14 +479,14 @@ func gallery() []exhibit {
 				name:     "underpaid-detected",
 				invoice:  inv,
 				payments: []invoice.Payment{p},
-				phase:    Underpaid,
+				phase:    phaseUnderpaid,
 			},
 		)
 	}
 	{
 		inv := selectedFiat()
 		inv.ExpiresAt = noon.Add(-time.Second)
-		add(exhibit{name: "closing", invoice: inv, phase: Closing})
+		add(exhibit{name: "closing", invoice: inv, phase: phaseClosing})
 	}
 
 	named("paid", paid(nil))
@@ -496,7 +496,7 @@ func gallery() []exhibit {
 		inv.Status, inv.PaidOptionID, inv.Flags = invoice.Paid, inv.SelectedOptionID, []invoice.Flag{
 			invoice.Overpaid,
 		}
-		add(exhibit{name: "overpaid", invoice: inv, payments: []invoice.Payment{p}, phase: Paid})
+		add(exhibit{name: "overpaid", invoice: inv, payments: []invoice.Payment{p}, phase: phasePaid})
 	}
 
 	named("paid-late", paid(func(inv *invoice.Invoice) { inv.Flags = []invoice.Flag{invoice.Late} }))
@@ -510,7 +510,7 @@ func gallery() []exhibit {
 	)
 	{
 		e := paid(func(inv *invoice.Invoice) { inv.Status, inv.RefundedAt = invoice.Refunded, noon })
-		e.phase = Refunded
+		e.phase = phaseRefunded
 		named("refunded", e)
 	}
 	{
@@ -520,33 +520,33 @@ func gallery() []exhibit {
 		), noon.Add(
 			-time.Minute,
 		)
-		add(exhibit{name: "expired", invoice: inv, phase: Expired})
+		add(exhibit{name: "expired", invoice: inv, phase: phaseExpired})
 		late := inv
 		late.Options = slices.Clone(inv.Options)
 		p := payment(&late, invoice.Confirmed, due(&late), 980)
 		p.Late = true
-		add(exhibit{name: "late", invoice: late, payments: []invoice.Payment{p}, phase: Late})
+		add(exhibit{name: "late", invoice: late, payments: []invoice.Payment{p}, phase: phaseLate})
 
 		short := inv
 		short.Options = slices.Clone(inv.Options)
 		q := payment(&short, invoice.Confirmed, "15000000000000000", 980)
-		add(exhibit{name: "expired-underpaid", invoice: short, payments: []invoice.Payment{q}, phase: Late})
+		add(exhibit{name: "expired-underpaid", invoice: short, payments: []invoice.Payment{q}, phase: phaseLate})
 	}
 	{
 		inv := selectedFiat()
 		inv.Status, inv.CanceledAt = invoice.Canceled, noon.Add(-time.Minute)
-		add(exhibit{name: "canceled", invoice: inv, phase: Canceled})
+		add(exhibit{name: "canceled", invoice: inv, phase: phaseCanceled})
 		late := inv
 		late.Options = slices.Clone(inv.Options)
 		p := payment(&late, invoice.Detected, due(&late), tip-1)
-		add(exhibit{name: "canceled-paid", invoice: late, payments: []invoice.Payment{p}, phase: Late})
+		add(exhibit{name: "canceled-paid", invoice: late, payments: []invoice.Payment{p}, phase: phaseLate})
 	}
 	{
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Orphaned, due(&inv), tip-2)
-		add(exhibit{name: "interrupted", invoice: inv, payments: []invoice.Payment{p}, phase: Interrupted})
+		add(exhibit{name: "interrupted", invoice: inv, payments: []invoice.Payment{p}, phase: phaseInterrupted})
 		d := payment(&inv, invoice.Dropped, due(&inv), 0)
-		add(exhibit{name: "dropped", invoice: inv, payments: []invoice.Payment{d}, phase: Pay})
+		add(exhibit{name: "dropped", invoice: inv, payments: []invoice.Payment{d}, phase: phasePay})
 	}
 	{
 		inv := selectedFiat()
@@ -555,17 +555,17 @@ func gallery() []exhibit {
 		p.Status, p.OptionID, p.ConfirmedAt = invoice.Confirmed, "", noon
 		p.Asset, p.AssetID, p.Decimals = "USDC", usdc.ID, usdc.Decimals
 		p.Credit = decimal.Decimal{}
-		add(exhibit{name: "foreign-asset", invoice: inv, payments: []invoice.Payment{p}, phase: Pay})
+		add(exhibit{name: "foreign-asset", invoice: inv, payments: []invoice.Payment{p}, phase: phasePay})
 	}
 
-	add(exhibit{name: "network-stopped", invoice: selectedFiat(), stopped: true, phase: Pay})
-	add(exhibit{name: "network-behind", invoice: selectedFiat(), still: true, phase: Pay})
+	add(exhibit{name: "network-stopped", invoice: selectedFiat(), stopped: true, phase: phasePay})
+	add(exhibit{name: "network-behind", invoice: selectedFiat(), still: true, phase: phasePay})
 	add(
 		exhibit{
 			name:    "hint-failed",
 			invoice: selectedFiat(),
 			query:   "hint=failed&tx=0x" + strings.Repeat("ab", 32),
-			phase:   Pay,
+			phase:   phasePay,
 		},
 	)
 	{
@@ -573,14 +573,14 @@ func gallery() []exhibit {
 		inv := selectedFiat()
 		inv.Price, inv.Currency = decimal.RequireFromString("1234567890.12345678"), "VND"
 		inv.Description = strings.Repeat("Invoice-2026/11-0042-", 20)
-		add(exhibit{name: "long-names", invoice: inv, merchant: longName, phase: Pay})
+		add(exhibit{name: "long-names", invoice: inv, merchant: longName, phase: phasePay})
 		add(
 			exhibit{
 				name:     "long-names-choose",
 				invoice:  inv,
 				merchant: longName,
 				query:    "choose=1",
-				phase:    Pay,
+				phase:    phasePay,
 			},
 		)
 		p := payment(&inv, invoice.Confirmed, due(&inv), 980)
@@ -591,7 +591,7 @@ func gallery() []exhibit {
 				invoice:  inv,
 				payments: []invoice.Payment{p},
 				merchant: longName,
-				phase:    Paid,
+				phase:    phasePaid,
 			},
 		)
 	}
@@ -601,13 +601,13 @@ func gallery() []exhibit {
 			name:    "hint-not-found",
 			invoice: selectedFiat(),
 			query:   "hint=unknown&tx=0x" + strings.Repeat("ab", 32),
-			phase:   Pay,
+			phase:   phasePay,
 		},
 	)
 	{
 		inv := selectedFiat()
 		inv.Owner.Livemode = false
-		add(exhibit{name: "test-mode", invoice: inv, phase: Pay})
+		add(exhibit{name: "test-mode", invoice: inv, phase: phasePay})
 	}
 
 	return all

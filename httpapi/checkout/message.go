@@ -31,31 +31,31 @@ func (w *View) setMessage(l *language) {
 
 // phaseTones are the tones of the phases.
 var phaseTones = map[Phase]Tone{
-	Choose:       Neutral,
-	Pay:          Neutral,
-	QuoteExpired: Warning,
-	Seen:         Waiting,
-	Confirming:   Waiting,
-	Interrupted:  Waiting,
-	Underpaid:    Warning,
-	Closing:      Waiting,
-	Paid:         Good,
-	Expired:      Off,
-	Canceled:     Off,
-	Refunded:     Good,
-	Late:         Warning,
+	phaseChoose:       toneNeutral,
+	phasePay:          toneNeutral,
+	phaseQuoteExpired: toneWarning,
+	phaseSeen:         toneWaiting,
+	phaseConfirming:   toneWaiting,
+	phaseInterrupted:  toneWaiting,
+	phaseUnderpaid:    toneWarning,
+	phaseClosing:      toneWaiting,
+	phasePaid:         toneGood,
+	phaseExpired:      toneOff,
+	phaseCanceled:     toneOff,
+	phaseRefunded:     toneGood,
+	phaseLate:         toneWarning,
 }
 
 // messageKey returns the key of the headline and the message.
 func (s *State) messageKey() string { // spec D10.4
 	switch s.Phase {
-	case Choose:
+	case phaseChoose:
 		if s.Kind == invoice.Crypto {
 			return "choose_crypto"
 		}
-	case Paid:
+	case phasePaid:
 		return s.paidMessageKey()
-	case Late:
+	case phaseLate:
 		if s.Status == invoice.Canceled {
 			return "late_canceled"
 		}
@@ -63,7 +63,7 @@ func (s *State) messageKey() string { // spec D10.4
 		if !slices.ContainsFunc(s.Transactions, func(t Transaction) bool { return t.Late }) {
 			return "expired_underpaid"
 		}
-	case Underpaid:
+	case phaseUnderpaid:
 		if s.Payment != nil && s.Payment.QuoteExpired && s.Outstanding != "" {
 			return "underpaid_renew"
 		}
@@ -90,5 +90,5 @@ func (s *State) paidMessageKey() string {
 		return "paid_late"
 	}
 
-	return string(Paid)
+	return string(phasePaid)
 }

@@ -25,7 +25,7 @@ func (r *request) page() error {
 	query := r.pageQuery()
 
 	state := stateOf(f)
-	if state.CanSelect && (query.Choosing || state.Phase == Choose) && inv.Kind == invoice.Fiat {
+	if state.CanSelect && (query.Choosing || state.Phase == phaseChoose) && inv.Kind == invoice.Fiat {
 		f.Prices = r.p.prices(r.Context(), inv)
 		state = stateOf(f)
 	}
@@ -106,7 +106,7 @@ func (p *pages) read(ctx context.Context, id string) (State, error) {
 	}
 
 	s := stateOf(f)
-	if s.Phase == Choose && inv.Kind == invoice.Fiat {
+	if s.Phase == phaseChoose && inv.Kind == invoice.Fiat {
 		f.Prices = p.prices(ctx, inv)
 		s = stateOf(f)
 	}

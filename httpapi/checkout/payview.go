@@ -53,7 +53,7 @@ func (w *View) setPay(l *language) {
 	s := &w.State
 
 	p := s.Payment
-	if p == nil || !slices.Contains([]Phase{Pay, Underpaid, QuoteExpired}, s.Phase) {
+	if p == nil || !slices.Contains([]Phase{phasePay, phaseUnderpaid, phaseQuoteExpired}, s.Phase) {
 		return
 	}
 
@@ -76,7 +76,7 @@ func (w *View) setPay(l *language) {
 	}
 
 	w.Pay.Label, w.Pay.Long = l.message("amount"), len(p.MissingText) > longAmount
-	if s.Phase == Underpaid {
+	if s.Phase == phaseUnderpaid {
 		w.Pay.Label = l.message("amount.missing")
 	}
 
@@ -147,7 +147,7 @@ func (w *View) addChoices() {
 // setProgress sets the progress of the slowest detected payment.
 func (w *View) setProgress(l *language) {
 	s := &w.State
-	if s.Phase != Seen && s.Phase != Confirming {
+	if s.Phase != phaseSeen && s.Phase != phaseConfirming {
 		return
 	}
 
@@ -224,19 +224,19 @@ func transactionView(t Transaction, l *language) TransactionView {
 
 	switch {
 	case t.Status == invoice.Confirmed:
-		v.Status, v.Tone = l.message("payment.confirmed"), Good
+		v.Status, v.Tone = l.message("payment.confirmed"), toneGood
 	case t.Status == invoice.Orphaned:
-		v.Status, v.Tone = l.message("payment.orphaned"), Warning
+		v.Status, v.Tone = l.message("payment.orphaned"), toneWarning
 	case t.Status == invoice.Dropped:
-		v.Status, v.Tone = l.message("payment.dropped"), Off
+		v.Status, v.Tone = l.message("payment.dropped"), toneOff
 	case !t.InBlock && !t.Simulated:
-		v.Status, v.Tone = l.message("payment.pool"), Waiting
+		v.Status, v.Tone = l.message("payment.pool"), toneWaiting
 	case t.ConfirmationRule != "" && t.ConfirmationRule != "confirmations":
-		v.Status, v.Tone = l.message("payment.finality"), Waiting
+		v.Status, v.Tone = l.message("payment.finality"), toneWaiting
 	default:
 		confirmations := formatCount(min(t.Confirmations, t.ConfirmationsRequired))
 		required := formatCount(t.ConfirmationsRequired)
-		v.Status, v.Tone = l.message("payment.count", "n", confirmations, "m", required), Waiting
+		v.Status, v.Tone = l.message("payment.count", "n", confirmations, "m", required), toneWaiting
 	}
 
 	return v

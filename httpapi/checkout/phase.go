@@ -12,29 +12,29 @@ type Phase string
 
 // The phases. Clients must accept unknown ones.
 const (
-	// Choose an option; none was selected yet.
-	Choose Phase = "choose"
-	// Pay the amount to the address.
-	Pay Phase = "pay"
-	// QuoteExpired: the quote expired; selecting the option again renews it.
-	QuoteExpired Phase = "quote_expired"
-	// Seen: the whole amount is in the mempool, not in a block yet.
-	Seen Phase = "seen"
-	// Confirming: the whole amount is in blocks, not confirmed yet.
-	Confirming Phase = "confirming"
-	// Interrupted: a payment's block was orphaned. It usually returns, so the payer should send nothing.
-	Interrupted Phase = "interrupted"
-	// Underpaid: less than the amount arrived.
-	Underpaid Phase = "underpaid"
-	// Closing: the invoice's time is over, and blocks from before are still being read.
-	Closing Phase = "closing"
-	// Paid, Expired, Canceled and Refunded are the invoice's status of that name.
-	Paid     Phase = "paid"
-	Expired  Phase = "expired"
-	Canceled Phase = "canceled"
-	Refunded Phase = "refunded"
-	// Late: a payment arrived, and the invoice has expired or was canceled.
-	Late Phase = "late"
+	// phaseChoose an option; none was selected yet.
+	phaseChoose Phase = "choose"
+	// phasePay the amount to the address.
+	phasePay Phase = "pay"
+	// phaseQuoteExpired: the quote expired; selecting the option again renews it.
+	phaseQuoteExpired Phase = "quote_expired"
+	// phaseSeen: the whole amount is in the mempool, not in a block yet.
+	phaseSeen Phase = "seen"
+	// phaseConfirming: the whole amount is in blocks, not confirmed yet.
+	phaseConfirming Phase = "confirming"
+	// phaseInterrupted: a payment's block was orphaned. It usually returns, so the payer should send nothing.
+	phaseInterrupted Phase = "interrupted"
+	// phaseUnderpaid: less than the amount arrived.
+	phaseUnderpaid Phase = "underpaid"
+	// phaseClosing: the invoice's time is over, and blocks from before are still being read.
+	phaseClosing Phase = "closing"
+	// phasePaid, Expired, Canceled and Refunded are the invoice's status of that name.
+	phasePaid     Phase = "paid"
+	phaseExpired  Phase = "expired"
+	phaseCanceled Phase = "canceled"
+	phaseRefunded Phase = "refunded"
+	// phaseLate: a payment arrived, and the invoice has expired or was canceled.
+	phaseLate Phase = "late"
 )
 
 // phaseOf returns the phase of the invoice; arrived is whether a payment counts.
@@ -42,29 +42,29 @@ func phaseOf(f snapshot, selected *invoice.Option, arrived bool) Phase {
 	inv := &f.Invoice
 	switch inv.Status {
 	case invoice.Paid:
-		return Paid
+		return phasePaid
 	case invoice.Refunded:
-		return Refunded
+		return phaseRefunded
 	case invoice.Expired, invoice.Canceled:
 		switch {
 		case arrived:
-			return Late
+			return phaseLate
 		case inv.Status == invoice.Expired:
-			return Expired
+			return phaseExpired
 		}
 
-		return Canceled
+		return phaseCanceled
 	case invoice.Pending:
 		if p := slowestPayment(f); p != nil && p.Block.IsZero() && !p.Simulated {
-			return Seen
+			return phaseSeen
 		}
 
-		return Confirming
+		return phaseConfirming
 	case invoice.Open, invoice.Underpaid:
 		return openPhase(f, selected, arrived)
 	}
 
-	return Pay
+	return phasePay
 }
 
 // openPhase returns the phase of an invoice that is open or underpaid.
@@ -75,18 +75,18 @@ func openPhase(f snapshot, selected *invoice.Option, arrived bool) Phase {
 
 	switch {
 	case slices.ContainsFunc(f.Payments, orphaned):
-		return Interrupted
+		return phaseInterrupted
 	case selected == nil && !f.Now.Before(inv.PreSelectionExpiresAt), !f.Now.Before(inv.ExpiresAt):
-		return Closing
+		return phaseClosing
 	case inv.Status == invoice.Underpaid || arrived:
-		return Underpaid
+		return phaseUnderpaid
 	case selected == nil:
-		return Choose
+		return phaseChoose
 	case quoteExpired(inv, selected, f.Now):
-		return QuoteExpired
+		return phaseQuoteExpired
 	}
 
-	return Pay
+	return phasePay
 }
 
 // slowestPayment returns the detected payment with the most confirmations missing, or nil.

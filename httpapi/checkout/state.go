@@ -177,10 +177,10 @@ func stateOf(f snapshot) State {
 	}
 
 	s.Phase = phaseOf(f, selected, arrived)
-	s.CanSelect = slices.Contains([]Phase{Choose, Pay, QuoteExpired, Underpaid}, s.Phase)
-	s.Final = slices.Contains([]Phase{Paid, Expired, Canceled, Refunded, Late}, s.Phase)
+	s.CanSelect = slices.Contains([]Phase{phaseChoose, phasePay, phaseQuoteExpired, phaseUnderpaid}, s.Phase)
+	s.Final = slices.Contains([]Phase{phasePaid, phaseExpired, phaseCanceled, phaseRefunded, phaseLate}, s.Phase)
 
-	if s.Payment != nil && s.Phase != Pay && s.Phase != Underpaid {
+	if s.Payment != nil && s.Phase != phasePay && s.Phase != phaseUnderpaid {
 		s.Payment.URI = "" // the payer should send nothing
 	}
 
@@ -260,7 +260,7 @@ func outstanding(inv *invoice.Invoice, payments []invoice.Payment) decimal.Decim
 // returnURL returns State.ReturnURL for a phase.
 func (f snapshot) returnURL(p Phase) string {
 	inv := &f.Invoice
-	if p == Paid || p == Refunded {
+	if p == phasePaid || p == phaseRefunded {
 		return webURL(cmp.Or(inv.SuccessURL, f.Merchant.SuccessURL, f.Merchant.WebsiteURL))
 	}
 

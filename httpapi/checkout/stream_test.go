@@ -85,7 +85,7 @@ func TestStream(t *testing.T) {
 			t.Fatalf("%s, %v; want %s", s.Phase, err, want)
 		}
 	}
-	expect(Pay)
+	expect(phasePay)
 
 	for _, name := range []string{"seen", "confirming", "paid"} {
 		e := named(t, name)
@@ -101,7 +101,7 @@ func TestStream(t *testing.T) {
 	r := named(t, "refunded")
 	r.invoice.ID = first.invoice.ID
 	b.set(r)
-	expect(Refunded)
+	expect(phaseRefunded)
 	cancel()
 
 	for deadline := time.Now().Add(10 * time.Second); ; {
@@ -143,11 +143,11 @@ func TestStreamSendsWhatOnlyTimeChanged(t *testing.T) {
 	defer cancel()
 
 	next := events(ctx, t, server.URL+"/checkout/"+e.invoice.ID+"/events")
-	if s, err := next(); err != nil || s.Phase != Pay {
+	if s, err := next(); err != nil || s.Phase != phasePay {
 		t.Fatal(s.Phase, err)
 	}
 
-	if s, err := next(); err != nil || s.Phase != QuoteExpired {
+	if s, err := next(); err != nil || s.Phase != phaseQuoteExpired {
 		t.Fatal(s.Phase, err)
 	}
 }

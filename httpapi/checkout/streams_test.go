@@ -283,7 +283,7 @@ func TestManyStreams(t *testing.T) {
 // check returns an error unless the states begin with the request to pay, end with paid, and show
 // the payer's own invoice and payment only.
 func (l *liveStream) check(states []checkout.State) error {
-	if len(states) < 2 || states[0].Phase != checkout.Pay || states[len(states)-1].Phase != checkout.Paid {
+	if len(states) < 2 || states[0].Phase != "pay" || states[len(states)-1].Phase != "paid" {
 		return fmt.Errorf("was told %d states, of which the last is not paid: %+v", len(states), states)
 	}
 

@@ -16,11 +16,11 @@ type Tone string
 
 // The tones.
 const (
-	Neutral Tone = "neutral"
-	Waiting Tone = "waiting"
-	Good    Tone = "good"
-	Warning Tone = "warning"
-	Off     Tone = "off"
+	toneNeutral Tone = "neutral"
+	toneWaiting Tone = "waiting"
+	toneGood    Tone = "good"
+	toneWarning Tone = "warning"
+	toneOff     Tone = "off"
 )
 
 // View is what page.html is given: every string that it prints, in the visitor's language.
@@ -129,13 +129,13 @@ func newView(s State, l *language, all languages, query pageQuery) View {
 	w.addNotices(l, query)
 	w.addSteps(l)
 
-	if s.Phase == Choose || s.CanSelect && query.Choosing {
+	if s.Phase == phaseChoose || s.CanSelect && query.Choosing {
 		w.setChoosing(l)
 	} else {
 		w.setPay(l)
 		w.CanChange = s.CanSelect && len(s.Options) > 1
 		w.CanHint = s.Payment != nil &&
-			slices.Contains([]Phase{Pay, QuoteExpired, Underpaid, Closing, Expired, Canceled}, s.Phase)
+			slices.Contains([]Phase{phasePay, phaseQuoteExpired, phaseUnderpaid, phaseClosing, phaseExpired, phaseCanceled}, s.Phase)
 	}
 
 	w.setProgress(l)
@@ -172,9 +172,9 @@ func newView(s State, l *language, all languages, query pageQuery) View {
 func (w *View) setChoosing(l *language) {
 	w.addChoices()
 
-	w.CanKeep = w.State.Phase != Choose
+	w.CanKeep = w.State.Phase != phaseChoose
 	if w.CanKeep {
-		w.Headline, w.Message, w.Tone = l.message("change.headline"), l.message("change.message"), Neutral
+		w.Headline, w.Message, w.Tone = l.message("change.headline"), l.message("change.message"), toneNeutral
 	}
 }
 
@@ -190,9 +190,9 @@ func (w *View) setHintAnswer(l *language, query pageQuery) {
 		return
 	}
 
-	tone := Warning
+	tone := toneWarning
 	if found {
-		tone = Good
+		tone = toneGood
 	}
 
 	w.HintAnswer = &Notice{Tone: tone, Text: l.message("hint."+query.HintAnswer, "merchant", w.Merchant)}
@@ -238,12 +238,12 @@ func (w *View) addNotices(l *language, query pageQuery) {
 	}
 
 	if query.Notice != "" {
-		add(Warning, query.Notice)
+		add(toneWarning, query.Notice)
 	}
 
-	open := !s.Final && s.Phase != Closing
+	open := !s.Final && s.Phase != phaseClosing
 	if s.NetworkTrouble != "" && !s.Final {
-		add(Warning, "network_"+s.NetworkTrouble, "network", s.Payment.NetworkName)
+		add(toneWarning, "network_"+s.NetworkTrouble, "network", s.Payment.NetworkName)
 	}
 
 	dropped, foreign, standing := false, false, false
@@ -260,26 +260,26 @@ func (w *View) addNotices(l *language, query pageQuery) {
 	}
 
 	if foreign {
-		add(Warning, "foreign")
+		add(toneWarning, "foreign")
 	}
 
 	if dropped && !standing && open {
-		add(Warning, "dropped")
+		add(toneWarning, "dropped")
 	}
 }
 
 // addSteps adds the payer's steps, unless the invoice ended without payment.
 func (w *View) addSteps(l *language) {
 	at := map[Phase]int{
-		Choose:       1,
-		Pay:          2,
-		QuoteExpired: 2,
-		Underpaid:    2,
-		Seen:         3,
-		Confirming:   3,
-		Interrupted:  3,
-		Closing:      3,
-		Paid:         4,
+		phaseChoose:       1,
+		phasePay:          2,
+		phaseQuoteExpired: 2,
+		phaseUnderpaid:    2,
+		phaseSeen:         3,
+		phaseConfirming:   3,
+		phaseInterrupted:  3,
+		phaseClosing:      3,
+		phasePaid:         4,
 	}[w.State.Phase]
 	if at == 0 {
 		return
@@ -304,18 +304,18 @@ func (w *View) addOutcomes(l *language) {
 	var values []invoice.Outcome
 
 	switch s.Phase {
-	case Pay, QuoteExpired, Underpaid:
+	case phasePay, phaseQuoteExpired, phaseUnderpaid:
 		values = []invoice.Outcome{
 			invoice.SimulatePaid,
 			invoice.SimulateDetected,
 			invoice.SimulateUnderpaid,
 			invoice.SimulateOverpaid,
 		}
-	case Seen, Confirming:
+	case phaseSeen, phaseConfirming:
 		values = []invoice.Outcome{invoice.SimulatePaid, invoice.SimulateDropped}
-	case Expired, Canceled:
+	case phaseExpired, phaseCanceled:
 		values = []invoice.Outcome{invoice.SimulateLate}
-	case Choose, Interrupted, Closing, Paid, Refunded, Late:
+	case phaseChoose, phaseInterrupted, phaseClosing, phasePaid, phaseRefunded, phaseLate:
 		// Nothing can be simulated.
 	}
 

@@ -61,12 +61,12 @@ func TestEveryStateInWords(t *testing.T) {
 	}
 
 	table := map[string]want{
-		"choose":          {"Choose how to pay", "exact amount is fixed", Neutral, "", "c", "", ""},
-		"choose-unpriced": {"Choose how to pay", "exact amount is fixed", Neutral, "", "c", "", ""},
+		"choose":          {"Choose how to pay", "exact amount is fixed", toneNeutral, "", "c", "", ""},
+		"choose-unpriced": {"Choose how to pay", "exact amount is fixed", toneNeutral, "", "c", "", ""},
 		"pay": {
 			"Pay with ETH on Ethereum",
 			"exact amount",
-			Neutral,
+			toneNeutral,
 			"0.021321",
 			"oh",
 			"",
@@ -75,27 +75,27 @@ func TestEveryStateInWords(t *testing.T) {
 		"pay-bitcoin": {
 			"Pay with BTC on Bitcoin",
 			"exact amount",
-			Neutral,
+			toneNeutral,
 			"0.00058000",
 			"oh",
 			"",
 			"",
 		},
-		"pay-tron": {"Pay with USDT on Tron", "exact amount", Neutral, "54.239", "oh", "", ""},
+		"pay-tron": {"Pay with USDT on Tron", "exact amount", toneNeutral, "54.239", "oh", "", ""},
 		"pay-crypto": {
 			"Pay with ETH on Ethereum",
 			"exact amount",
-			Neutral,
+			toneNeutral,
 			"1.234567890123456789",
 			"h",
 			"",
 			"",
 		},
-		"change": {"Pay another way", "Nothing is lost", Neutral, "", "cb", "", ""},
+		"change": {"Pay another way", "Nothing is lost", toneNeutral, "", "cb", "", ""},
 		"quote-expired": {
 			"This amount has run out",
 			"do not pay again",
-			Warning,
+			toneWarning,
 			"",
 			"roh",
 			"",
@@ -104,7 +104,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"seen": {
 			"Payment seen",
 			"nothing more to do",
-			Waiting,
+			toneWaiting,
 			"",
 			"",
 			"",
@@ -113,7 +113,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"confirming": {
 			"Confirming your payment",
 			"Ethereum is confirming",
-			Waiting,
+			toneWaiting,
 			"",
 			"",
 			"",
@@ -122,7 +122,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"confirming-finality": {
 			"Confirming your payment",
 			"Solana is confirming",
-			Waiting,
+			toneWaiting,
 			"",
 			"",
 			"",
@@ -131,7 +131,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"underpaid": {
 			"A part is still missing",
 			"received 0.015 ETH. Send the missing 0.006321 ETH",
-			Warning,
+			toneWarning,
 			"0.006321",
 			"oh",
 			"",
@@ -140,7 +140,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"underpaid-quote-expired": {
 			"A part is still missing",
 			"14.80\u00a0EUR is still missing",
-			Warning,
+			toneWarning,
 			"",
 			"roh",
 			"",
@@ -149,7 +149,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"underpaid-price-moved": {
 			"A part is still missing",
 			"3.20\u00a0EUR is still missing",
-			Warning,
+			toneWarning,
 			"",
 			"roh",
 			"",
@@ -158,23 +158,23 @@ func TestEveryStateInWords(t *testing.T) {
 		"underpaid-detected": {
 			"A part is still missing",
 			"received 0.015 ETH",
-			Warning,
+			toneWarning,
 			"0.006321",
 			"oh",
 			"",
 			"",
 		},
-		"closing":                 {"The time is up", "do not send anything", Waiting, "", "h", "", ""},
-		"paid":                    {"Paid", "Morning Roast has received", Good, "", "f", "", ""},
-		"overpaid":                {"Paid, with something over", "0.003679 ETH more", Good, "", "f", "", ""},
-		"paid-late":               {"Paid", "came late", Good, "", "f", "", ""},
-		"paid-underpaid-accepted": {"Paid", "although a part was missing", Good, "", "f", "", ""},
-		"paid-partially-refunded": {"Paid, and partly refunded", "a part of it back", Good, "", "f", "", ""},
-		"refunded":                {"Refunded", "sent your payment back", Good, "", "f", "", ""},
+		"closing":                 {"The time is up", "do not send anything", toneWaiting, "", "h", "", ""},
+		"paid":                    {"Paid", "Morning Roast has received", toneGood, "", "f", "", ""},
+		"overpaid":                {"Paid, with something over", "0.003679 ETH more", toneGood, "", "f", "", ""},
+		"paid-late":               {"Paid", "came late", toneGood, "", "f", "", ""},
+		"paid-underpaid-accepted": {"Paid", "although a part was missing", toneGood, "", "f", "", ""},
+		"paid-partially-refunded": {"Paid, and partly refunded", "a part of it back", toneGood, "", "f", "", ""},
+		"refunded":                {"Refunded", "sent your payment back", toneGood, "", "f", "", ""},
 		"expired": {
 			"This invoice has expired",
 			"do not send anything",
-			Off,
+			toneOff,
 			"",
 			"fh",
 			"",
@@ -183,7 +183,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"late": {
 			"Your payment came too late",
 			"received 0.021321 ETH",
-			Warning,
+			toneWarning,
 			"",
 			"f",
 			"",
@@ -192,7 +192,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"expired-underpaid": {
 			"Expired before it was paid in full",
 			"received 0.015 ETH",
-			Warning,
+			toneWarning,
 			"",
 			"f",
 			"",
@@ -201,7 +201,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"canceled": {
 			"This invoice was canceled",
 			"do not send anything",
-			Off,
+			toneOff,
 			"",
 			"fh",
 			"",
@@ -210,7 +210,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"canceled-paid": {
 			"Paid to a canceled invoice",
 			"received 0.021321 ETH",
-			Warning,
+			toneWarning,
 			"",
 			"f",
 			"",
@@ -219,7 +219,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"interrupted": {
 			"Your payment is interrupted",
 			"do not pay again",
-			Waiting,
+			toneWaiting,
 			"",
 			"",
 			"",
@@ -228,7 +228,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"dropped": {
 			"Pay with ETH on Ethereum",
 			"exact amount",
-			Neutral,
+			toneNeutral,
 			"0.021321",
 			"oh",
 			"Please pay again",
@@ -237,7 +237,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"foreign-asset": {
 			"Pay with ETH on Ethereum",
 			"exact amount",
-			Neutral,
+			toneNeutral,
 			"0.021321",
 			"oh",
 			"not asked for",
@@ -246,7 +246,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"network-stopped": {
 			"Pay with ETH on Ethereum",
 			"exact amount",
-			Neutral,
+			toneNeutral,
 			"0.021321",
 			"oh",
 			"checked by hand",
@@ -255,7 +255,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"network-behind": {
 			"Pay with ETH on Ethereum",
 			"exact amount",
-			Neutral,
+			toneNeutral,
 			"0.021321",
 			"oh",
 			"slow to answer",
@@ -264,7 +264,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"hint-failed": {
 			"Pay with ETH on Ethereum",
 			"exact amount",
-			Neutral,
+			toneNeutral,
 			"0.021321",
 			"oh",
 			"",
@@ -273,18 +273,18 @@ func TestEveryStateInWords(t *testing.T) {
 		"long-names": {
 			"Pay with ETH on Ethereum",
 			"exact amount",
-			Neutral,
+			toneNeutral,
 			"0.021321",
 			"oh",
 			"",
 			"",
 		},
-		"long-names-choose": {"Pay another way", "Nothing is lost", Neutral, "", "cb", "", ""},
-		"long-names-paid":   {"Paid", longName + " has received", Good, "", "f", "", ""},
+		"long-names-choose": {"Pay another way", "Nothing is lost", toneNeutral, "", "cb", "", ""},
+		"long-names-paid":   {"Paid", longName + " has received", toneGood, "", "f", "", ""},
 		"hint-not-found": {
 			"Pay with ETH on Ethereum",
 			"exact amount",
-			Neutral,
+			toneNeutral,
 			"0.021321",
 			"oh",
 			"",
@@ -293,7 +293,7 @@ func TestEveryStateInWords(t *testing.T) {
 		"test-mode": {
 			"Pay with ETH on Ethereum",
 			"exact amount",
-			Neutral,
+			toneNeutral,
 			"0.021321",
 			"ohs",
 			"",
@@ -377,7 +377,7 @@ func TestNothingIsAskedForWhenNothingShouldBeSent(t *testing.T) {
 	for _, e := range gallery() {
 		v := viewOf(t, e, "en")
 
-		should := slices.Contains([]Phase{Pay, Underpaid}, v.State.Phase) &&
+		should := slices.Contains([]Phase{phasePay, phaseUnderpaid}, v.State.Phase) &&
 			!strings.Contains(e.query, "choose")
 		if should && v.State.Payment.QuoteExpired {
 			should = false
@@ -388,7 +388,7 @@ func TestNothingIsAskedForWhenNothingShouldBeSent(t *testing.T) {
 		}
 
 		if p := v.State.Payment; p != nil && p.URI != "" &&
-			(p.QuoteExpired || v.State.Phase != Pay && v.State.Phase != Underpaid) {
+			(p.QuoteExpired || v.State.Phase != phasePay && v.State.Phase != phaseUnderpaid) {
 			t.Errorf("%s: still has the payment URI %s", e.name, p.URI)
 		}
 	}
@@ -702,7 +702,7 @@ func TestForeignMoneyPaysNothing(t *testing.T) {
 	e.payments = []invoice.Payment{p}
 
 	s := stateOf(snapshotOf(e))
-	if s.Phase != Expired || s.Transactions[0].Counts {
+	if s.Phase != phaseExpired || s.Transactions[0].Counts {
 		t.Errorf("phase %s, %+v", s.Phase, s.Transactions)
 	}
 }

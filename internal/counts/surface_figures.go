@@ -109,6 +109,8 @@ func isMachinery(e entry, result ast.Expr) bool {
 	switch {
 	case text == "time.Time":
 		return e.noParams
+	case text == "slog.Value": // what is logged of a value, not a log
+		return false
 	case qualified && slices.Contains([]string{"store", "seal", "slog", "log", "sql"}, from):
 		return true
 	default:

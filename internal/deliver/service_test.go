@@ -673,7 +673,7 @@ func TestPrune(t *testing.T) {
 func TestSenderAndReceiverAgree(t *testing.T) {
 	h := newHarness(t, nil)
 
-	var x *webhook.Receiver
+	var x http.Handler
 
 	url := serve(t, func(w http.ResponseWriter, q *http.Request) { x.ServeHTTP(w, q) }).URL
 	e, first := h.endpoint(tester, url)

@@ -102,7 +102,7 @@ type steppedBitcoin struct {
 	node      bitcoindHarness
 	estimates *estimates
 	now       time.Time
-	driver    *bitcoin.Driver
+	driver    bitcoinDriver
 	keys      *hdkey.Signer
 	engine    *payments.Engine
 	owner     event.Owner
@@ -126,14 +126,14 @@ func stepBitcoin(t *testing.T, change ...func(*payments.Config)) *steppedBitcoin
 	}
 	s.estimates.rate.Store(5_000)
 
-	var err error
-
-	s.driver, err = bitcoin.New(bitcoin.Config{
+	driver, err := bitcoin.New(bitcoin.Config{
 		Network:    bitcoin.Regtest,
 		RPC:        s.node.url(),
 		HTTPClient: &http.Client{Transport: s.estimates},
 	})
 	must(t, err)
+
+	s.driver = driver.(bitcoinDriver)
 
 	s.keys, err = hdkey.New(mnemonic, "")
 	must(t, err)

@@ -19,7 +19,7 @@ import (
 )
 
 // ingestDB is the store in memory as an Ingester sees it.
-type ingestDB struct{ *memory.Store }
+type ingestDB struct{ store.Store }
 
 func (d ingestDB) Update(ctx context.Context, f func(ctx context.Context, tx ingest.Tx) error) error {
 	return d.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return f(ctx, eventless{tx}) })

@@ -271,7 +271,7 @@ func (w *world) playOutside(op Op) {
 		}
 	case RestoreBackup:
 		if w.backup == nil || op.A%2 == 0 {
-			w.backup = w.store.Clone()
+			w.backup = copyOf(w.store)
 			w.oracle.backUp()
 		} else {
 			w.restore()

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
@@ -34,8 +35,8 @@ type world struct {
 	plan      Plan
 	clock     *clock
 	entropy   *entropy
-	store     *memory.Store
-	backup    *memory.Store // an older state; nil before one was taken
+	store     store.Store
+	backup    store.Store // an older state; nil before one was taken
 	signer    chain.Signer
 	feed      *feed
 	receivers *receivers
@@ -218,10 +219,13 @@ func (w *world) heal() {
 
 // restore puts the backup in place of the store; every process starts anew.
 func (w *world) restore() {
-	w.store = w.backup.Clone()
+	w.store = copyOf(w.backup)
 	for _, p := range w.processes {
 		p.boot()
 	}
 
 	w.oracle.restored()
 }
+
+// copyOf returns a copy of a store in memory.
+func copyOf(s store.Store) store.Store { return s.(interface{ Clone() store.Store }).Clone() }

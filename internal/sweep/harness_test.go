@@ -47,7 +47,7 @@ type harness struct {
 	chain  *sim.Chain
 	driver chain.Driver // over chain
 	signer *sim.Signer
-	store  *memory.Store
+	store  store.Store
 	fee    chain.Address
 	events []event.Event // what was committed
 	// process counts updates and driver calls, and dies at one of them.
@@ -104,7 +104,7 @@ func newHarness(t *testing.T, settings account.Settings) *harness {
 	return w
 }
 
-type scanDB struct{ *memory.Store }
+type scanDB struct{ store.Store }
 
 func (d scanDB) Update(ctx context.Context, f func(ctx context.Context, tx scan.Tx) error) error {
 	return d.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })

@@ -38,7 +38,7 @@ type harness struct {
 	t      *testing.T
 	now    time.Time
 	chain  *sim.Chain
-	store  *memory.Store
+	store  store.Store
 	moves  []wallet.Transaction // committed TransactionMoved events
 	policy func(chain.SignRequest) error
 	signer *sim.Signer
@@ -107,7 +107,7 @@ func (w *harness) startFollower() {
 	}
 }
 
-type scanDB struct{ *memory.Store }
+type scanDB struct{ store.Store }
 
 func (d scanDB) Update(ctx context.Context, f func(ctx context.Context, tx scan.Tx) error) error {
 	return d.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })

@@ -20,8 +20,8 @@ type Cache struct {
 }
 
 type pair struct {
-	quote   Quote
-	err     error
+	quote Quote
+	err   error
 	// since and until bound the time for which the answer is kept.
 	since, until time.Time
 	waiting      chan struct{} // closed when the refresh under way has ended; nil when there is none

@@ -100,7 +100,7 @@ func priceOf(digits string) (decimal.Decimal, error) {
 		return decimal.Decimal{}, fmt.Errorf("%q is not a price", digits)
 	}
 
-	price, ok := Round(d)
+	price, ok := round(d)
 	if !ok {
 		return decimal.Decimal{}, fmt.Errorf(
 			"the price %s has fewer than 3 significant digits at 8 places",

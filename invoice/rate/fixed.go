@@ -53,7 +53,7 @@ func (f *Fixed) Set(pair, price string) error {
 			return fmt.Errorf("the fixed price of %s: %w", pair, err)
 		}
 
-		d, ok := Round(d)
+		d, ok := round(d)
 		if !ok {
 			return fault.New(
 				fault.Invalid, "price_invalid",

@@ -40,7 +40,7 @@ func Fresh(ctx context.Context, from Source, base, currency string, now time.Tim
 		return decimal.Decimal{}, err
 	}
 
-	if _, ok := Round(q.Rate); !ok || (!q.ExpiresAt.IsZero() && !now.Before(q.ExpiresAt)) {
+	if _, ok := round(q.Rate); !ok || (!q.ExpiresAt.IsZero() && !now.Before(q.ExpiresAt)) {
 		return decimal.Decimal{}, Unavailable(base, currency, nil)
 	}
 
@@ -65,8 +65,8 @@ func Unsupported(base, currency string) error {
 	)
 }
 
-// Round brings a price to 8 places, rounded down, and reports whether at least 3 significant digits are left.
-func Round(d decimal.Decimal) (decimal.Decimal, bool) { // spec 2.2.6, D2.2.12
+// round brings a price to 8 places, rounded down, and reports whether at least 3 significant digits are left.
+func round(d decimal.Decimal) (decimal.Decimal, bool) { // spec 2.2.6, D2.2.12
 	d = d.RoundDown(8)
 	return d, d.Sign() > 0 && d.Shift(8).Cmp(decimal.NewFromInt(100)) >= 0
 }

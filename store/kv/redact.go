@@ -9,4 +9,4 @@ import (
 // This file prints values that hold secrets without them.
 
 // Format writes the name of the type, without secrets, for every verb.
-func (s *Store) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("kv.Store")) }
+func (s *kvStore) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("kv.Store")) }

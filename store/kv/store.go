@@ -20,8 +20,8 @@ const (
 // formatKey is where the format is stored, below all tables.
 var formatKey = key("\x00format")
 
-// Store is a store.Store over a Backend, made by Open.
-type Store struct {
+// kvStore is a store.Store over a Backend.
+type kvStore struct {
 	reader
 	backend Backend
 	// turn holds a token that a closure needs to run again: rivals that conflict take turns.
@@ -34,12 +34,12 @@ type Store struct {
 	failed  error // of the backend's Close
 }
 
-var _ store.Store = (*Store)(nil)
+var _ store.Store = (*kvStore)(nil)
 
 // Open returns a store over a backend, which the store's Close closes. Errors:
 //   - fault.Unavailable: the backend fails, or holds records of another format (code format_unknown)
-func Open(ctx context.Context, backend Backend) (*Store, error) {
-	s := &Store{backend: backend, turn: make(chan struct{}, 1)}
+func Open(ctx context.Context, backend Backend) (store.Store, error) {
+	s := &kvStore{backend: backend, turn: make(chan struct{}, 1)}
 	s.turn <- struct{}{}
 
 	s.reader.view = s.view
@@ -71,7 +71,7 @@ func Open(ctx context.Context, backend Backend) (*Store, error) {
 }
 
 // Close closes the backend when the last transaction has ended. Later calls fail with fault.Unavailable.
-func (s *Store) Close() error {
+func (s *kvStore) Close() error {
 	s.closing.Do(func() {
 		s.mu.Lock()
 		s.closed = true
@@ -88,7 +88,7 @@ func (s *Store) Close() error {
 }
 
 // begin registers a transaction, which ends with s.running.Done.
-func (s *Store) begin(ctx context.Context) error {
+func (s *kvStore) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (s *Store) begin(ctx context.Context) error {
 }
 
 // view reads what was committed.
-func (s *Store) view(ctx context.Context, f func(Reader) error) error {
+func (s *kvStore) view(ctx context.Context, f func(Reader) error) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
@@ -115,11 +115,11 @@ func (s *Store) view(ctx context.Context, f func(Reader) error) error {
 	return explain(s.backend.View(ctx, f), "read")
 }
 
-type updating struct{ store *Store }
+type updating struct{ store *kvStore }
 
 // Update runs f in one transaction; see package store. An Update inside the closure of another one is
 // refused with fault.State, because it would wait for itself.
-func (s *Store) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
+func (s *kvStore) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
 	if ctx.Value(updating{s}) != nil {
 		return fault.New(
 			fault.State, "update_nested",
@@ -140,7 +140,7 @@ func (s *Store) Update(ctx context.Context, f func(ctx context.Context, tx store
 }
 
 // tryAlone is try while no other closure of this process runs again.
-func (s *Store) tryAlone(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
+func (s *kvStore) tryAlone(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
 	select {
 	case <-s.turn:
 	case <-ctx.Done():
@@ -153,7 +153,7 @@ func (s *Store) tryAlone(ctx context.Context, f func(ctx context.Context, tx sto
 }
 
 // try runs f once.
-func (s *Store) try(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
+func (s *kvStore) try(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}

@@ -11,27 +11,28 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/kv"
 )
 
-// Store is a store in memory, made by New.
-type Store struct {
-	*kv.Store
+// New returns an empty store.
+func New() store.Store { return open(newTree()) }
+
+// treeStore is a store over a tree.
+type treeStore struct {
+	store.Store
 	tree *tree
 }
 
-// New returns an empty store.
-func New() *Store { return open(newTree()) }
-
-// Clone returns a store with the committed records as they are now: a backup. Later writes to either do not
-// show in the other.
-func (s *Store) Clone() *Store { return open(s.tree.clone()) }
-
-func open(t *tree) *Store {
+func open(t *tree) *treeStore {
 	st, err := kv.Open(context.Background(), t)
 	if err != nil {
 		panic(fmt.Sprintf("a tree in memory cannot be opened: %v", err)) // it has no way to fail
 	}
 
-	return &Store{Store: st, tree: t}
+	return &treeStore{Store: st, tree: t}
 }
+
+// Clone returns a store with the committed records as they are now: a backup. Later writes to either do not
+// show in the other. Tests find it by assertion.
+func (s *treeStore) Clone() store.Store { return open(s.tree.clone()) }

@@ -65,7 +65,7 @@ func TestNestedUpdate(t *testing.T) {
 }
 
 func TestCloneIsIndependent(t *testing.T) {
-	update := func(s *memory.Store, id string) {
+	update := func(s store.Store, id string) {
 		t.Helper()
 
 		if err := s.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
@@ -74,7 +74,7 @@ func TestCloneIsIndependent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	accounts := func(s *memory.Store) (ids []string) {
+	accounts := func(s store.Store) (ids []string) {
 		t.Helper()
 
 		all, err := s.Accounts(t.Context(), "", 10)
@@ -92,7 +92,7 @@ func TestCloneIsIndependent(t *testing.T) {
 	original := memory.New()
 	update(original, "1")
 
-	clone := original.Clone()
+	clone := original.(interface{ Clone() store.Store }).Clone()
 	update(original, "2")
 	update(clone, "3")
 

@@ -1,0 +1,4 @@
+package rate
+
+// Round is round.
+var Round = round
