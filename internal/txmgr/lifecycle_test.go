@@ -596,6 +596,52 @@ func TestStuckForGoodIsDisplaced(t *testing.T) {
 	}
 }
 
+// A cancel that fees outgrow, before or after it is signed, is not the end of its wallet.
+func TestCancelFollowsTheFees(t *testing.T) {
+	for _, since := range []wallet.State{wallet.Queued, wallet.Broadcast} {
+		t.Run(string(since), func(t *testing.T) {
+			w := newHarness(t, sim.Config{})
+			stuck := w.payoutTo(
+				w.chain.NewAddress(), "SIM", coin(1), chain.Units(3*sim.DefaultBaseFee).Mul(sim.GasNative),
+			)
+			w.work()
+			w.chain.SetFee(50*sim.DefaultBaseFee, sim.DefaultPriority)
+
+			if since == wallet.Queued {
+				w.policy = func(chain.SignRequest) error { return errors.New("the HSM is away") }
+			}
+
+			raised := false
+
+			for w.get(stuck.ID).State != wallet.Failed {
+				w.pass(5 * time.Minute)
+				w.work()
+
+				live, err := w.store.LiveTransactions(t.Context(), "simnet", w.master().Address)
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				for _, cancel := range live {
+					if cancel.Kind == wallet.Cancel && cancel.State == since && !raised {
+						w.chain.SetFee(5000*sim.DefaultBaseFee, sim.DefaultPriority)
+
+						w.policy, raised = nil, true
+					}
+				}
+
+				if w.now.After(start.Add(72 * time.Hour)) {
+					t.Fatalf("the wallet never went on (fees raised: %t): %+v", raised, live)
+				}
+			}
+
+			if !raised {
+				t.Error("no cancel was seen in that state")
+			}
+		})
+	}
+}
+
 // Pitfall 17. A foreign transaction took a nonce, ours took the next one, and the foreign one went away.
 func TestGapIsFilled(t *testing.T) {
 	w := newHarness(t, sim.Config{})

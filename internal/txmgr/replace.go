@@ -8,6 +8,19 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
+// The exits of a transaction that is live, by state, all under the lease of its wallet. Each look is due within
+// maxPendingInterval.
+//
+//	queued            signed; failed by its destination, its signer, its money, or at GiveUpAt; a person, if it
+//	                  may have been sent by lost records
+//	queued cancel     signed at any fee; failed once its nonce is used
+//	signed, broadcast included; failed by a final block that used its nonce or coins, or ended its validity;
+//	                  replaced within its maximum after ReplaceAfter; displaced by a cancel after CancelAfter
+//	… not next        waits for the one below, which has these exits, or for the cancel of a gap
+//	… with dependents waits for those, which are bumped and pay for both, or displaced
+//	… a cancel        replaced within its maximum, which is raised after each CancelAfter
+//	included          confirmed or reverted at finality; broadcast again when its block leaves the chain
+
 // patientBlocks is the number of blocks that leave out bytes which pay what the network asks for, before they
 // are replaced all the same: the estimate was wrong.
 const patientBlocks = 6
@@ -53,6 +66,10 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 
 	if done, err := d.tryReplace(ctx, t); done || err != nil {
 		return err
+	}
+
+	if t.Kind == wallet.Cancel && now.Sub(t.LastAttempt().SignedAt) >= d.config.CancelAfter {
+		return d.raiseCancel(ctx, t)
 	}
 
 	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || t.Kind == wallet.Cancel ||
@@ -102,9 +119,10 @@ func (d *walletWorker) nonceIsNext(
 }
 
 // tryReplace signs, stores and broadcasts a replacement. done is false when there is none; the reason is
-// logged, unless all attempts are used up.
+// logged, unless all attempts are used up. A cancel goes on at the pace at which its maximum is raised.
 func (d *walletWorker) tryReplace(ctx context.Context, t wallet.Transaction) (done bool, err error) {
-	if len(t.Attempts) >= maxAttempts {
+	slow := t.Kind == wallet.Cancel && d.now().Sub(t.LastAttempt().SignedAt) >= d.config.CancelAfter
+	if len(t.Attempts) >= maxAttempts && !slow {
 		return false, nil
 	}
 
@@ -229,6 +247,31 @@ func (d *walletWorker) makeCancel(
 	t.Order = order
 
 	return t, nil
+}
+
+// raiseCancel raises the maximum fee of a cancel to what the network asks for now: nothing else displaces it, and
+// everything that its wallet signs later waits for it.
+func (d *walletWorker) raiseCancel(ctx context.Context, t wallet.Transaction) error {
+	estimator, ok := d.driver.(chain.FeeEstimator)
+	if !ok {
+		return nil
+	}
+
+	order := t.Order
+	if len(t.Attempts) > 0 {
+		last := t.LastAttempt().Signed
+		order.Replaces = &last
+	}
+
+	most, err := estimator.EstimateFee(ctx, order)
+	if err != nil {
+		return err
+	}
+
+	return d.update(ctx, t.ID, func(t *wallet.Transaction) error {
+		t.Order.MaxFee = chain.Max(t.Order.MaxFee, most)
+		return nil
+	})
 }
 
 // displaceWith has an order pay enough to displace a transaction: a maximum fee of twice the displaced

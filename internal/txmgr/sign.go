@@ -236,6 +236,9 @@ func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction
 		return d.update(ctx, t.ID, fail(wallet.FailCanceled))
 	case t.Kind == wallet.Cancel:
 		// It stays queued: the wallet cannot go on without it.
+		if fault.Code(err) == "fee_above_maximum" {
+			return d.raiseCancel(ctx, t)
+		}
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported):
 		return d.update(ctx, t.ID, fail(wallet.FailNotPayable))
 	case errors.Is(err, fault.State) && t.Kind == wallet.Payout && d.now().Sub(t.CreatedAt) >= d.config.FundsGrace:
