@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments"
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/health"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )

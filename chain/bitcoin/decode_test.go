@@ -164,7 +164,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(serialize(f, decodePacket(f)))
 
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		decoded, err := d.(chain.Decoder).Decode(raw)
+		decoded, err := d.Decode(raw)
 		if err != nil {
 			if !errors.Is(err, fault.Invalid) {
 				t.Fatalf("%x: %v", raw, err)

@@ -40,7 +40,7 @@ func decodeDriver(t testing.TB) *driver {
 		t.Fatal(err)
 	}
 
-	return d.(*driver)
+	return d
 }
 
 // decodeCase is a transaction of the builder, whose instructions a test may change.

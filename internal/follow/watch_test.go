@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // A node that neither answers nor refuses costs the lease within a lease's length, and holds up neither Health nor
