@@ -23,7 +23,7 @@ import (
 // TestStoreOfMemory is the suite over the store that the mutants are made of.
 func TestStoreOfMemory(t *testing.T) {
 	conformance.TestStore(t, func(*testing.T) store.Store {
-		st := store.Store(memory.New())
+		st := memory.New()
 		if m, ok := allStoreMutants()[os.Getenv(mutantVariable)]; ok {
 			st = m.change(st)
 		}

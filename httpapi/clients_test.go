@@ -21,7 +21,9 @@ const calls = "create, get, list with two statuses, and a typed error"
 func TestDocumentIsStrictlyLinted(t *testing.T) {
 	document := open(t, nil).do(t, request{method: "GET", path: "/v1/openapi.json", key: "-"}).body
 
-	if said, ok := testenv.NewOpenAPI(t, document).Lint(); !ok || !strings.Contains(said, "description is valid.") {
+	if said, ok := testenv.NewOpenAPI(t, document).
+		Lint(); !ok ||
+		!strings.Contains(said, "description is valid.") {
 		t.Errorf("redocly says:\n%s", said)
 	}
 
@@ -72,6 +74,7 @@ func TestGeneratedGoClient(t *testing.T) {
 	run := func(args ...string) string {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir = dir
+
 		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
 
 		out, err := cmd.CombinedOutput()
@@ -82,7 +85,17 @@ func TestGeneratedGoClient(t *testing.T) {
 		return string(out)
 	}
 
-	run("tool", "oapi-codegen", "-package", "api", "-generate", "types,client", "-o", "api/api.go", "openapi.json")
+	run(
+		"tool",
+		"oapi-codegen",
+		"-package",
+		"api",
+		"-generate",
+		"types,client",
+		"-o",
+		"api/api.go",
+		"openapi.json",
+	)
 
 	if said := run("run", ".", server.URL, s.key); !strings.Contains(said, calls) {
 		t.Errorf("the client says:\n%s", said)

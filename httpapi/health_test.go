@@ -37,9 +37,15 @@ func TestReadyzOverALockedDatabase(t *testing.T) {
 
 	// Heartbeats are due every 5 s; a second engine beats at once.
 	e = overSQLite(t, path)
+
 	work()
 
-	if status, body := probe(t, HealthHandler(e), "/healthz"); status != http.StatusOK || body.Status != "ok" {
+	if status, body := probe(
+		t,
+		HealthHandler(e),
+		"/healthz",
+	); status != http.StatusOK ||
+		body.Status != "ok" {
 		t.Errorf("/healthz of a process that lives: %d %+v", status, body)
 	}
 
@@ -56,7 +62,12 @@ func TestReadyzOverALockedDatabase(t *testing.T) {
 	unlock()
 	work()
 
-	if status, body := probe(t, HealthHandler(e), "/readyz"); status != http.StatusOK || len(body.Failing) > 0 {
+	if status, body := probe(
+		t,
+		HealthHandler(e),
+		"/readyz",
+	); status != http.StatusOK ||
+		len(body.Failing) > 0 {
 		t.Errorf("once it is free: %d %+v", status, body)
 	}
 }

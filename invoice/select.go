@@ -231,7 +231,7 @@ func (s *Service) selectOption(
 	return inv.selectOption(o.ID, now)
 }
 
-// selectOption is PrepareSelect and SelectTx in a transaction of its own.
+// Select is PrepareSelect and SelectTx in a transaction of its own.
 func (s *Service) Select(
 	ctx context.Context,
 	owner *event.Owner,

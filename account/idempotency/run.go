@@ -274,7 +274,10 @@ func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, er
 	}
 
 	_, claimed, storeErr := c.claimAnswer(
-		ctx, r, &storeWait{left: Wait}, func(context.Context, T) (int, []byte, error) { return refusedStatus, body, nil },
+		ctx,
+		r,
+		&storeWait{left: Wait},
+		func(context.Context, T) (int, []byte, error) { return refusedStatus, body, nil },
 	)
 	if storeErr != nil && !claimed && errors.Is(storeErr, fault.Duplicate) {
 		// Another request was answered meanwhile, perhaps differently: the stored answer is the only one.

@@ -21,6 +21,7 @@ func decodePacket(t testing.TB) *psbt.Packet {
 	t.Helper()
 
 	segwit := append([]byte{txscript.OP_0, 20}, bytes.Repeat([]byte{1}, 20)...)
+
 	taproot, err := hex.DecodeString("512079be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798")
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +102,13 @@ func TestDecodePSBT(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	second, err := txscript.CalcTaprootSignatureHash(hashes, txscript.SigHashDefault, packet.UnsignedTx, 1, spent)
+	second, err := txscript.CalcTaprootSignatureHash(
+		hashes,
+		txscript.SigHashDefault,
+		packet.UnsignedTx,
+		1,
+		spent,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -210,7 +210,11 @@ func (m *messageDecoder) decodeOpening(accounts []solanago.PublicKey, data []byt
 }
 
 // decodeToken decodes an instruction of the program of an enabled token.
-func (m *messageDecoder) decodeToken(program solanago.PublicKey, accounts []solanago.PublicKey, data []byte) error {
+func (m *messageDecoder) decodeToken(
+	program solanago.PublicKey,
+	accounts []solanago.PublicKey,
+	data []byte,
+) error {
 	switch {
 	case len(data) == 10 && data[0] == 12:
 		return m.decodeTokenTransfer(program, accounts, data[1:], 0)

@@ -56,8 +56,10 @@ func paying(t testing.TB, d *driver, symbol string, create bool) *decodeCase {
 
 	asset, _ := d.network.Asset(symbol)
 	order := chain.Order{
-		From:    chain.Party{Address: chain.Address(decodeSender.String())},
-		Outputs: []chain.Output{{To: chain.Address(decodePayee.String()), AssetID: asset.ID, Amount: chain.Units(700)}},
+		From: chain.Party{Address: chain.Address(decodeSender.String())},
+		Outputs: []chain.Output{
+			{To: chain.Address(decodePayee.String()), AssetID: asset.ID, Amount: chain.Units(700)},
+		},
 	}
 
 	if asset.Kind == chain.Token {
@@ -153,7 +155,11 @@ func TestDecodeMessages(t *testing.T) {
 		}
 
 		asset, _ := d.network.Asset(c.symbol)
-		want := chain.Output{To: chain.Address(decodePayee.String()), AssetID: asset.ID, Amount: chain.Units(700)}
+		want := chain.Output{
+			To:      chain.Address(decodePayee.String()),
+			AssetID: asset.ID,
+			Amount:  chain.Units(700),
+		}
 
 		if len(decoded.Outputs) != 1 || decoded.Outputs[0] != want {
 			t.Errorf("%s: it pays %+v, want %+v", name, decoded.Outputs, want)

@@ -267,7 +267,12 @@ func TestExpiryNeedsProofFromTwoNodes(t *testing.T) {
 	want("for a driver that reads blocks,", with(n.URL, amnesiac.URL), tx, chain.TxUnknown)
 
 	want("denied by one node of two,", with(amnesiac.URL, n.URL).Histories(), kept, chain.TxIncluded)
-	want("denied by two of three,", with(amnesiac.URL, amnesiac.URL, n.URL).Histories(), kept, chain.TxIncluded)
+	want(
+		"denied by two of three,",
+		with(amnesiac.URL, amnesiac.URL, n.URL).Histories(),
+		kept,
+		chain.TxIncluded,
+	)
 	want(
 		"denied by the only node that answers,",
 		with(amnesiac.URL, unreachable).Histories(),

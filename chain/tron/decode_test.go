@@ -33,7 +33,8 @@ func TestDecodeVectors(t *testing.T) {
 		}
 
 		output := decoded.Outputs[0]
-		if len(decoded.Outputs) != 1 || string(output.To) != vector.To || output.Amount.String() != vector.Amount {
+		if len(decoded.Outputs) != 1 || string(output.To) != vector.To ||
+			output.Amount.String() != vector.Amount {
 			t.Errorf("%s: it pays %+v, want %s to %s", vector.Name, decoded.Outputs, vector.Amount, vector.To)
 		}
 
@@ -94,7 +95,10 @@ func TestDecodeRefuses(t *testing.T) {
 		"a permission":       rawWithPermission(coin),
 		"fields in disarray": append(appendInt(nil, 18, 1), coin.encode()...),
 	} {
-		if decoded, err := d.Decode(raw); !errors.Is(err, fault.Invalid) || fault.Code(err) != "unsigned_invalid" {
+		if decoded, err := d.Decode(
+			raw,
+		); !errors.Is(err, fault.Invalid) ||
+			fault.Code(err) != "unsigned_invalid" {
 			t.Errorf("%s: it decodes to %+v, %v", name, decoded, err)
 		}
 	}
@@ -149,7 +153,8 @@ func FuzzDecode(f *testing.F) {
 		}
 
 		digest := txID(raw)
-		if len(decoded.Outputs) != 1 || len(decoded.Digests) != 1 || !bytes.Equal(decoded.Digests[0], digest[:]) {
+		if len(decoded.Outputs) != 1 || len(decoded.Digests) != 1 ||
+			!bytes.Equal(decoded.Digests[0], digest[:]) {
 			t.Errorf("%x decodes to %+v", raw, decoded)
 		}
 	})

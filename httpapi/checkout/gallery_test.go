@@ -530,7 +530,14 @@ func gallery() []exhibit {
 		short := inv
 		short.Options = slices.Clone(inv.Options)
 		q := payment(&short, invoice.Confirmed, "15000000000000000", 980)
-		add(exhibit{name: "expired-underpaid", invoice: short, payments: []invoice.Payment{q}, phase: phaseLate})
+		add(
+			exhibit{
+				name:     "expired-underpaid",
+				invoice:  short,
+				payments: []invoice.Payment{q},
+				phase:    phaseLate,
+			},
+		)
 	}
 	{
 		inv := selectedFiat()
@@ -544,7 +551,14 @@ func gallery() []exhibit {
 	{
 		inv := selectedFiat()
 		p := payment(&inv, invoice.Orphaned, due(&inv), tip-2)
-		add(exhibit{name: "interrupted", invoice: inv, payments: []invoice.Payment{p}, phase: phaseInterrupted})
+		add(
+			exhibit{
+				name:     "interrupted",
+				invoice:  inv,
+				payments: []invoice.Payment{p},
+				phase:    phaseInterrupted,
+			},
+		)
 		d := payment(&inv, invoice.Dropped, due(&inv), 0)
 		add(exhibit{name: "dropped", invoice: inv, payments: []invoice.Payment{d}, phase: phasePay})
 	}

@@ -399,7 +399,8 @@ func TestStateForPrograms(t *testing.T) {
 		t.Fatalf("%d %s: %v", w.Code, w.Header().Get("Content-Type"), err)
 	}
 
-	if s.Phase != phasePay || s.Payment.MissingText != "0.021321" || s.Payment.AmountDue != "21321000000000000" ||
+	if s.Phase != phasePay || s.Payment.MissingText != "0.021321" ||
+		s.Payment.AmountDue != "21321000000000000" ||
 		s.Payment.URI != "ethereum:"+ethAddress+"?amount=0.021321" {
 		t.Errorf("%+v %+v", s, s.Payment)
 	}

@@ -178,7 +178,10 @@ func stateOf(f snapshot) State {
 
 	s.Phase = phaseOf(f, selected, arrived)
 	s.CanSelect = slices.Contains([]Phase{phaseChoose, phasePay, phaseQuoteExpired, phaseUnderpaid}, s.Phase)
-	s.Final = slices.Contains([]Phase{phasePaid, phaseExpired, phaseCanceled, phaseRefunded, phaseLate}, s.Phase)
+	s.Final = slices.Contains(
+		[]Phase{phasePaid, phaseExpired, phaseCanceled, phaseRefunded, phaseLate},
+		s.Phase,
+	)
 
 	if s.Payment != nil && s.Phase != phasePay && s.Phase != phaseUnderpaid {
 		s.Payment.URI = "" // the payer should send nothing

@@ -135,7 +135,17 @@ func newView(s State, l *language, all languages, query pageQuery) View {
 		w.setPay(l)
 		w.CanChange = s.CanSelect && len(s.Options) > 1
 		w.CanHint = s.Payment != nil &&
-			slices.Contains([]Phase{phasePay, phaseQuoteExpired, phaseUnderpaid, phaseClosing, phaseExpired, phaseCanceled}, s.Phase)
+			slices.Contains(
+				[]Phase{
+					phasePay,
+					phaseQuoteExpired,
+					phaseUnderpaid,
+					phaseClosing,
+					phaseExpired,
+					phaseCanceled,
+				},
+				s.Phase,
+			)
 	}
 
 	w.setProgress(l)

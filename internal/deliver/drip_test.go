@@ -230,7 +230,9 @@ func worstDelay(t *testing.T, accounts, rounds int, live bool, slow pace) (worst
 
 				for e := range endpoints {
 					h.endpoint(
-						owner, fmt.Sprintf("https://%s-%d-%d-%v.example/", name, i, e, mode), event.InvoicePaid,
+						owner,
+						fmt.Sprintf("https://%s-%d-%d-%v.example/", name, i, e, mode),
+						event.InvoicePaid,
 					)
 				}
 			}

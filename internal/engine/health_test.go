@@ -237,7 +237,12 @@ func TestHealthIsComposed(t *testing.T) {
 			part.fail(c, nil)
 
 			again := c.passes(2 * time.Minute)
-			if got := check(t, again, part.check); !again.OK() || got.Error != "" || !got.FailingSince.IsZero() {
+			if got := check(
+				t,
+				again,
+				part.check,
+			); !again.OK() || got.Error != "" ||
+				!got.FailingSince.IsZero() {
 				t.Errorf("once it is well: OK %v, %+v", again.OK(), again.Checks)
 			}
 		})

@@ -166,7 +166,11 @@ func (g guardedSigner) checkPayouts(ctx context.Context, request chain.SignReque
 
 // checkMasterKeys refuses the master wallets of other accounts as signers. The key of a payout is on a row that is
 // not authenticated, the index of an account is on one that is.
-func (g guardedSigner) checkMasterKeys(ctx context.Context, request chain.SignRequest, accountID string) error {
+func (g guardedSigner) checkMasterKeys(
+	ctx context.Context,
+	request chain.SignRequest,
+	accountID string,
+) error {
 	a, err := g.engine.config.Store.Account(ctx, accountID)
 	if err != nil {
 		return err
@@ -182,8 +186,12 @@ func (g guardedSigner) checkMasterKeys(ctx context.Context, request chain.SignRe
 		foreign := p.Key.Role == chain.RoleMaster && p.Key.Index != a.Index
 		if foreign || payout && p.Key.Role != chain.RoleMaster {
 			return g.refuse(request, fault.New(
-				fault.Forbidden, "unauthorized", "the %s of account %s takes from %s, which is not its wallet",
-				request.Intent.Kind, a.ID, p.Key,
+				fault.Forbidden,
+				"unauthorized",
+				"the %s of account %s takes from %s, which is not its wallet",
+				request.Intent.Kind,
+				a.ID,
+				p.Key,
 			))
 		}
 	}

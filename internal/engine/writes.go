@@ -16,8 +16,8 @@ import (
 
 // This file is what a transaction's writes mean to the engine. It keeps the objects as the transaction leaves them:
 // what each of its events shows, whatever else happened to the object after the event (decisions 11). And it says
-// which writes make work, and of which kind: what the commit wakes, and nobody else. Of balances it keeps how much more they
-// leave to spend.
+// which writes make work, and of which kind: what the commit wakes, and nobody else. Of balances it keeps how much
+// more they leave to spend.
 
 // leave keeps a record that was written.
 func (t *transaction) leave(record event.Payload) {

@@ -27,6 +27,7 @@ func TestNodeThatHangsGivesTheLeaseUp(t *testing.T) {
 		c.Mine(1)
 
 		began, ended := time.Now(), make(chan error, 1)
+
 		go func() {
 			_, err := f.Step(t.Context())
 			ended <- err

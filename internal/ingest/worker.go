@@ -66,6 +66,7 @@ func (s *Ingester) dueInvoice(ctx context.Context, due invoice.Invoice) error {
 		}
 
 		now := s.now()
+
 		_, err = invoice.Change(
 			ctx,
 			tx,

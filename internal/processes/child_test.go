@@ -131,7 +131,10 @@ func (o orders) engine(log io.Writer) (*payments.Engine, func(), error) {
 		return nil, shut, err
 	}
 	// of the BIP-39 test vectors
-	keys, err := hdkey.New("legal winner thank year wave sausage worth useful legal winner thank yellow", o.Keys)
+	keys, err := hdkey.New(
+		"legal winner thank year wave sausage worth useful legal winner thank yellow",
+		o.Keys,
+	)
 	if err != nil {
 		return nil, shut, err
 	}

@@ -39,7 +39,10 @@ func NewOpenAPI(t testing.TB, document []byte) *OpenAPI {
 	o := &OpenAPI{t, t.TempDir()}
 	o.write("openapi.json", document)
 
-	if err := os.Symlink(filepath.Join(cache, "openapi", "node_modules"), o.path("node_modules")); err != nil {
+	if err := os.Symlink(
+		filepath.Join(cache, "openapi", "node_modules"),
+		o.path("node_modules"),
+	); err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
 
@@ -75,6 +78,7 @@ func (o *OpenAPI) run(program string, args ...string) (said string, ok bool) {
 
 	cmd := exec.CommandContext(o.t.Context(), program, args...)
 	cmd.Dir = o.dir
+
 	cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true", "CI=true")
 
 	out, err := cmd.CombinedOutput()

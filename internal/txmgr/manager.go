@@ -234,9 +234,11 @@ func (o *Manager) refuseReviewTx(ctx context.Context, tx wallet.Tx, t wallet.Tra
 	}
 
 	return fault.New(
-		fault.State, "transaction_awaiting_review",
+		fault.State,
+		"transaction_awaiting_review",
 		"transaction %s may have been sent before the records were restored: a person has to compare its wallet "+
-			"with the network", t.ID,
+			"with the network",
+		t.ID,
 	)
 }
 

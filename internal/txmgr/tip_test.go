@@ -33,7 +33,10 @@ func TestNetworkIsReadUpToTheFirstTip(t *testing.T) {
 	}
 
 	db := &cursorDB{}
-	worker := &walletWorker{Manager: &Manager{config: Config{Now: time.Now}, db: db, registry: registry}, network: network.Network()}
+	worker := &walletWorker{
+		Manager: &Manager{config: Config{Now: time.Now}, db: db, registry: registry},
+		network: network.Network(),
+	}
 
 	read := func() bool {
 		t.Helper()

@@ -26,6 +26,7 @@ func TestRefusalUnderAWrongClockIsForgotten(t *testing.T) {
 	}
 
 	now = right
+
 	if _, err := cache.Quote(t.Context(), "ETH", "USD"); err != nil {
 		t.Errorf("the clock is right again, and: %v", err)
 	}
