@@ -42,8 +42,8 @@ var notSecret = []string{
 	"paymentstest.Service.Key",
 }
 
-// Every exported struct and every one behind a constructor, its secrets filled in at any depth, prints none of them: with no verb, as a value, a
-// pointer, a field, an element, or in a log.
+// Every exported struct and every one behind a constructor, its secrets filled in at any depth, prints none
+// of them: with no verb, as a value, a pointer, a field, an element, or in a log.
 func TestNoPrintedValueShowsASecret(t *testing.T) {
 	filled := 0
 

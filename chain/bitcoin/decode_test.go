@@ -125,7 +125,9 @@ func TestDecodeRefusesPSBTs(t *testing.T) {
 
 	for name, change := range map[string]func(p *psbt.Packet){
 		"another amount than the previous transaction's": func(p *psbt.Packet) { p.Inputs[0].WitnessUtxo.Value++ },
-		"another previous transaction":                   func(p *psbt.Packet) { p.Inputs[0].NonWitnessUtxo.LockTime++ },
+		"another previous transaction": func(p *psbt.Packet) {
+			p.Inputs[0].NonWitnessUtxo.LockTime++
+		},
 		"an output that the previous transaction lacks": func(p *psbt.Packet) {
 			p.UnsignedTx.TxIn[0].PreviousOutPoint.Index = 2
 		},

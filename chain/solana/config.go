@@ -77,7 +77,8 @@ type Config struct {
 	MaxPriorityPrice uint64
 }
 
-// New returns the driver of a configuration. It does no I/O; its Check calls the nodes. An unusable configuration is fault.Invalid.
+// New returns the driver of a configuration. It does no I/O; its Check calls the nodes. An unusable configuration
+// is fault.Invalid.
 func New(c Config) (chain.Driver, error) {
 	d, err := newDriver(c)
 	if err != nil {

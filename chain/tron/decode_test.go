@@ -83,14 +83,16 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 
 	for name, raw := range map[string][]byte{
-		"no transaction":     {1, 2, 3},
-		"a memo":             change(coin, func(tx *transaction) { tx.memo = []byte("x") }),
-		"a negative limit":   change(call, func(tx *transaction) { tx.feeLimit = -1 }),
-		"an unknown field":   parameter(5),
-		"two contracts":      append(coin.encode(), appendBytes(nil, 11, coin.contract())...),
-		"another contract":   change(call, func(tx *transaction) { tx.to = address{8} }),
-		"coin with a call":   change(call, func(tx *transaction) { tx.amount = 1 }),
-		"another function":   change(call, func(tx *transaction) { tx.data = append([]byte{9, 5, 0xea, 0xa7}, tx.data[4:]...) }),
+		"no transaction":   {1, 2, 3},
+		"a memo":           change(coin, func(tx *transaction) { tx.memo = []byte("x") }),
+		"a negative limit": change(call, func(tx *transaction) { tx.feeLimit = -1 }),
+		"an unknown field": parameter(5),
+		"two contracts":    append(coin.encode(), appendBytes(nil, 11, coin.contract())...),
+		"another contract": change(call, func(tx *transaction) { tx.to = address{8} }),
+		"coin with a call": change(call, func(tx *transaction) { tx.amount = 1 }),
+		"another function": change(call, func(tx *transaction) {
+			tx.data = append([]byte{9, 5, 0xea, 0xa7}, tx.data[4:]...)
+		}),
 		"a longer input":     change(call, func(tx *transaction) { tx.data = append(slices.Clone(tx.data), 0) }),
 		"a permission":       rawWithPermission(coin),
 		"fields in disarray": append(appendInt(nil, 18, 1), coin.encode()...),

@@ -106,16 +106,28 @@ func TestAnswersHaveDeadlines(t *testing.T) {
 		failed string
 		body   int
 	}{
-		"headers in time":          {pace: pace{headers: 14 * time.Second}, want: 14 * time.Second},
-		"headers late":             {pace: pace{headers: time.Hour}, want: 15 * time.Second, failed: "timeout"},
-		"body in time":             {pace: pace{every: time.Second, bytes: 4}, want: 4 * time.Second, body: 4},
-		"body drips":               {pace: pace{every: 900 * time.Millisecond, bytes: 99}, want: 5 * time.Second, body: 5},
-		"body stands still":        {pace: pace{every: time.Hour, bytes: 99}, want: 2 * time.Second},
-		"body after late headers":  {pace: pace{14 * time.Second, 900 * time.Millisecond, 9}, want: 15 * time.Second, body: 1},
-		"configured headers":       {configured, pace{headers: time.Hour}, 6 * time.Second, "timeout", 0},
-		"configured body":          {configured, pace{every: 450 * time.Millisecond, bytes: 99}, 4 * time.Second, "", 8},
-		"configured idle":          {configured, pace{every: 2 * time.Second, bytes: 99}, time.Second, "", 0},
-		"configured, all together": {configured, pace{5 * time.Second, 450 * time.Millisecond, 99}, 9 * time.Second, "", 8},
+		"headers in time": {pace: pace{headers: 14 * time.Second}, want: 14 * time.Second},
+		"headers late":    {pace: pace{headers: time.Hour}, want: 15 * time.Second, failed: "timeout"},
+		"body in time":    {pace: pace{every: time.Second, bytes: 4}, want: 4 * time.Second, body: 4},
+		"body drips": {
+			pace: pace{every: 900 * time.Millisecond, bytes: 99},
+			want: 5 * time.Second,
+			body: 5,
+		},
+		"body stands still": {pace: pace{every: time.Hour, bytes: 99}, want: 2 * time.Second},
+		"body after late headers": {
+			pace: pace{14 * time.Second, 900 * time.Millisecond, 9},
+			want: 15 * time.Second,
+			body: 1,
+		},
+		"configured headers": {configured, pace{headers: time.Hour}, 6 * time.Second, "timeout", 0},
+		"configured body": {
+			configured, pace{every: 450 * time.Millisecond, bytes: 99}, 4 * time.Second, "", 8,
+		},
+		"configured idle": {configured, pace{every: 2 * time.Second, bytes: 99}, time.Second, "", 0},
+		"configured, all together": {
+			configured, pace{5 * time.Second, 450 * time.Millisecond, 99}, 9 * time.Second, "", 8,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,8 +1,9 @@
 // Package redact prints values that hold secrets: whatever the verb, only their name shows.
 //
 // A type that holds a secret has the method Format, which fmt calls for every verb, and slog's text handler through
-// fmt. One whose exported fields hold secrets has MarshalText too, for encoders. fmt calls no method on an unexported field: a struct of another package that holds such a value
-// in one shows it, unless the secret lies behind two pointers.
+// fmt. One whose exported fields hold secrets has MarshalText too, for encoders. fmt calls no method on an
+// unexported field: a struct of another package that holds such a value in one shows it, unless the secret
+// lies behind two pointers.
 package redact
 
 import (

@@ -94,7 +94,8 @@ func write(out io.Writer, packages []string) error {
 
 // linkedModules returns the modules that packages are built from, each once, by path.
 func linkedModules(packages []string) ([]module, error) {
-	const format = `{{with .Module}}{"Path":"{{.Path}}","Version":"{{.Version}}","Sum":"{{.Sum}}","Main":{{.Main}}}{{end}}`
+	const format = `{{with .Module}}{"Path":"{{.Path}}","Version":"{{.Version}}",` +
+		`"Sum":"{{.Sum}}","Main":{{.Main}}}{{end}}`
 
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-f", format}, packages...)...)
 	cmd.Stderr = os.Stderr
