@@ -40,6 +40,7 @@ var notSecret = []string{
 	"wallet.Outgoing.Key",
 	"checkout.TransactionView.URL",
 	"paymentstest.Service.Key",
+	"sqlstore.Types.Key",
 }
 
 // Every exported struct and every one behind a constructor, its secrets filled in at any depth, prints none

@@ -32,9 +32,11 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store/lease"
 	"github.com/seed-8ee7f392/payments/store/memory"
+	"github.com/seed-8ee7f392/payments/store/mysql"
 	"github.com/seed-8ee7f392/payments/store/postgres"
 	"github.com/seed-8ee7f392/payments/store/redis"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
+	"github.com/seed-8ee7f392/payments/store/sqlstore"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -122,6 +124,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[health.Network](),
 	reflect.TypeFor[health.Report](),
 	reflect.TypeFor[health.Unread](),
+	reflect.TypeFor[health.Backlog](),
 	reflect.TypeFor[health.Check](),
 	reflect.TypeFor[health.Process](),
 	reflect.TypeFor[health.Wallet](),
@@ -226,7 +229,13 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[postgres.Store](),
 	reflect.TypeFor[redis.Options](),
 	reflect.TypeFor[redis.Shared](),
+	reflect.TypeFor[mysql.Store](),
 	reflect.TypeFor[sqlite.Store](),
+	reflect.TypeFor[sqlstore.Batch](),
+	reflect.TypeFor[sqlstore.Dialect](),
+	reflect.TypeFor[sqlstore.Explanation](),
+	reflect.TypeFor[sqlstore.Options](),
+	reflect.TypeFor[sqlstore.Types](),
 	reflect.TypeFor[webhook.Attempt](),
 	reflect.TypeFor[webhook.AttemptRequest](),
 	reflect.TypeFor[webhook.AttemptResource](),

@@ -363,12 +363,12 @@ func (e *Engine) withNode(
 		}
 	}
 
-	err = follow.WhileAnswering(ctx, driver, func(ctx context.Context) (err error) {
-		did, err = step(ctx)
-		return err
-	})
+	watched, end := follow.WhileAnswering(ctx, driver)
+	defer func() { _ = end(nil) }()
 
-	return did, err
+	did, err = step(watched)
+
+	return did, end(err)
 }
 
 // expire expires invoices by the clock. A process whose clock is wrong leaves them to the others.

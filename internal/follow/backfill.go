@@ -30,14 +30,12 @@ func (f *Follower) backfill(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 
-	var head chain.Head
+	watched, end := WhileAnswering(ctx, f.Driver)
+	defer func() { _ = end(nil) }()
 
-	err = WhileAnswering(ctx, f.Driver, func(ctx context.Context) (err error) {
-		head, err = f.backfillHead(ctx)
-		return err
-	})
+	head, err := f.backfillHead(watched)
 	if err != nil {
-		return false, err
+		return false, end(err)
 	}
 
 	// A range may reach above the tip (addresses made inside a host's transaction); that part waits.
@@ -51,13 +49,8 @@ func (f *Follower) backfill(ctx context.Context) (bool, error) {
 	old := ranges[at]
 	b := Batch{Network: f.network, Head: head, Backfill: &old}
 
-	var done rangeRead
-
-	err = WhileAnswering(ctx, f.Driver, func(ctx context.Context) (err error) {
-		done, err = f.readRange(ctx, &b, old)
-		return err
-	})
-	if err != nil {
+	done, err := f.readRange(watched, &b, old)
+	if err = end(err); err != nil {
 		return false, fmt.Errorf("reading old blocks from %d of %s again: %w", old.Next, f.network.Slug, err)
 	}
 

@@ -195,12 +195,11 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 		return f.backfill(ctx)
 	}
 
-	var batch *Batch
+	watched, end := WhileAnswering(ctx, f.Driver)
+	defer func() { _ = end(nil) }()
 
-	err = WhileAnswering(ctx, f.Driver, func(ctx context.Context) (err error) {
-		batch, err = f.readBatch(ctx, cursor, known)
-		return err
-	})
+	batch, err := f.readBatch(watched, cursor, known)
+	err = end(err)
 	f.countUnlinked(err)
 
 	if errors.Is(err, fault.Stopped) {

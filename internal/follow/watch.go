@@ -20,9 +20,10 @@ const (
 	watchLimit = heartbeat.LeaseFor / 3
 )
 
-// WhileAnswering runs work that asks a driver's node and holds a lease. It cancels it when the node does not
-// answer for its tip, and returns why: the error of Answers.
-func WhileAnswering(ctx context.Context, d chain.Driver, work func(ctx context.Context) error) error {
+// WhileAnswering returns a context for work that asks a driver's node and holds a lease. It ends when the node does
+// not answer for its tip. The work's error goes through end, which stops watching and returns why it was canceled,
+// the error of Answers, instead. end is also deferred, for a panic: it may be called again.
+func WhileAnswering(ctx context.Context, d chain.Driver) (watched context.Context, end func(error) error) {
 	watched, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 
@@ -32,17 +33,18 @@ func WhileAnswering(ctx context.Context, d chain.Driver, work func(ctx context.C
 		watchNode(watched, d, cancel)
 	}()
 
-	defer func() { // also while a panic passes through
+	return watched, func(err error) error {
+		cause := context.Cause(watched)
+
 		cancel(nil)
 		<-ended
-	}()
 
-	err := work(watched)
-	if cause := context.Cause(watched); err != nil && ctx.Err() == nil && cause != nil {
-		return cause
+		if err != nil && ctx.Err() == nil && cause != nil {
+			return cause
+		}
+
+		return err
 	}
-
-	return err
 }
 
 // watchNode asks the node for its tip every watchAfter, and cancels when it does not answer.

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-8ee7f392/payments/internal/redact"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/kv"
 )
@@ -36,3 +37,6 @@ func open(t *tree) *treeStore {
 // Clone returns a store with the committed records as they are now: a backup. Later writes to either do not
 // show in the other. Tests find it by assertion.
 func (s *treeStore) Clone() store.Store { return open(s.tree.clone()) }
+
+// Format prints the name of the type for every verb, without what it stores.
+func (s treeStore) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("memory.Store")) }

@@ -12,10 +12,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"encoding"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -60,11 +58,6 @@ type Options struct {
 type Store interface {
 	store.Store
 	store.Prober
-	fmt.Stringer
-	fmt.GoStringer
-	fmt.Formatter
-	slog.LogValuer
-	encoding.TextMarshaler
 }
 
 // sqlStore is a Store.
