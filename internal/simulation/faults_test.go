@@ -32,7 +32,7 @@ func sims(milli uint64) chain.Amount { return chain.Pow10(15).Mul(milli) }
 
 // scenarios are those of faultRows, by row and rule.
 var scenarios = map[string]scenario{
-	"0 " + ruleReleased: {plan: seed39},
+	"0 " + ruleReleased: {plan: seed5},
 	"0 " + ruleConfirmed: {play: func(w *world) {
 		w.accounts().SetToken("USDX", sim.TokenRules{FeeBPS: 100, Log: sim.LogGross})
 		w.processes[0].nodes[0].failing = map[sim.Method]int{sim.MethodBalances: 1000}

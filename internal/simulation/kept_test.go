@@ -125,6 +125,7 @@ var keptPlans = map[string]Plan{
 			{RestoreBackup, 16103900188483428063, 4126066382831761129, 5587297154631276016},
 		},
 	},
+	"39: the simulation rested in pauses longer than a sweep may wait for its signature": seed39,
 	"2102: a price refused under a wrong clock was kept as long as the clock was ahead": {
 		Seed:      2102,
 		Processes: 2,
