@@ -5,6 +5,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -148,7 +149,7 @@ func (g guardedSigner) checkPayouts(ctx context.Context, request chain.SignReque
 			))
 		}
 
-		if err := g.checkMasterKeys(ctx, request, p.Owner.AccountID); err != nil {
+		if _, err := g.checkMasterKeys(ctx, request, p.Owner.AccountID); err != nil {
 			return err
 		}
 
@@ -164,20 +165,20 @@ func (g guardedSigner) checkPayouts(ctx context.Context, request chain.SignReque
 	return nil
 }
 
-// checkMasterKeys refuses the master wallets of other accounts as signers. The key of a payout is on a row that is
-// not authenticated, the index of an account is on one that is.
+// checkMasterKeys refuses the master wallets of other accounts as signers, and returns the authenticated account.
+// The key of a payout is on a row that is not authenticated, the index of an account is on one that is.
 func (g guardedSigner) checkMasterKeys(
 	ctx context.Context,
 	request chain.SignRequest,
 	accountID string,
-) error {
+) (account.Account, error) {
 	a, err := g.engine.config.Store.Account(ctx, accountID)
 	if err != nil {
-		return err
+		return account.Account{}, err
 	}
 
 	if err := g.engine.Accounts.Verify(ctx, a.ID); err != nil {
-		return err
+		return account.Account{}, err
 	}
 
 	payout := request.Intent.Kind == string(wallet.Payout)
@@ -185,7 +186,7 @@ func (g guardedSigner) checkMasterKeys(
 	for _, p := range request.Payloads {
 		foreign := p.Key.Role == chain.RoleMaster && p.Key.Index != a.Index
 		if foreign || payout && p.Key.Role != chain.RoleMaster {
-			return g.refuse(request, fault.New(
+			return account.Account{}, g.refuse(request, fault.New(
 				fault.Forbidden,
 				"unauthorized",
 				"the %s of account %s takes from %s, which is not its wallet",
@@ -196,7 +197,7 @@ func (g guardedSigner) checkMasterKeys(
 		}
 	}
 
-	return nil
+	return a, nil
 }
 
 // orders reports whether a payout orders an output.
@@ -216,12 +217,8 @@ func (g guardedSigner) checkOwn(
 		own[a] = true
 	}
 
-	a, err := g.engine.config.Store.Account(ctx, request.Intent.AccountID)
+	a, err := g.checkMasterKeys(ctx, request, request.Intent.AccountID)
 	if err != nil {
-		return err
-	}
-
-	if err := g.checkMasterKeys(ctx, request, a.ID); err != nil {
 		return err
 	}
 

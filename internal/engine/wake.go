@@ -151,8 +151,7 @@ func (w *wakes) unsubscribe(s *sleeper) {
 }
 
 // publishWake schedules a wake-up of the other processes for some kinds of work, on any network. Its goroutine
-// runs only while a wake-up is pending,
-// so a process that serves requests without Run publishes too.
+// runs only while a wake-up is pending, so a process that serves requests without Run publishes too.
 func (e *Engine) publishWake(k kinds) {
 	if e.config.Waker == nil {
 		return
