@@ -345,10 +345,13 @@ func (w *ward) payOut(limit time.Duration) time.Time {
 
 	var made payout.Payout
 
+	ctx, end := context.WithTimeout(w.t.Context(), limit)
+	defer end()
+
 	w.waitFor("a payout is made", limit, func() (ok bool) {
 		var err error
 
-		made, err = w.look.Payouts.Create(w.t.Context(), payout.Params{
+		made, err = w.look.Payouts.Create(ctx, payout.Params{
 			Owner:       w.owner,
 			Network:     "local",
 			Asset:       "ETH",

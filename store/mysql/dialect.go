@@ -129,6 +129,14 @@ func bound(b sqlstore.Batch, wait time.Duration) (bounded sqlstore.Batch, first 
 	return bounded, 0
 }
 
+const (
+	isolation = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+	// boundIdle ends a transaction whose process stands still, is cut off or is gone without a word, and which
+	// would keep its locks otherwise. It stays on the connection; a limit of the host's own is left as it is.
+	boundIdle = "SET idle_transaction_timeout = " +
+		"IF(@@idle_transaction_timeout = 0, 10, @@idle_transaction_timeout)"
+)
+
 // send runs a batch statement by statement. After a deadlock the server has ended the transaction, and would
 // commit each statement that follows by itself: a batch in a transaction first makes sure of it.
 func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) ([]int64, error) {
@@ -147,9 +155,10 @@ func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) ([]int64, error
 
 	return b.OneByOne(begin, func(text string, args []any) (int64, error) {
 		if text == begin {
-			isolation := "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-			if _, err := conn.ExecContext(ctx, isolation); err != nil {
-				return 0, err
+			for _, setting := range []string{isolation, boundIdle} {
+				if _, err := conn.ExecContext(ctx, setting); err != nil {
+					return 0, err
+				}
 			}
 		}
 

@@ -21,6 +21,10 @@ import (
 const (
 	begin  = "BEGIN"
 	commit = "COMMIT"
+	// boundIdle ends a transaction whose process stands still, is cut off or is gone without a word, and which
+	// would keep its locks otherwise: those who wait for them go on. A limit of the host's own is left as it is.
+	boundIdle = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true)
+WHERE current_setting('idle_in_transaction_session_timeout') = '0'`
 )
 
 // statementLost is SQLSTATE invalid_sql_statement_name: the connection's prepared statements were
@@ -67,6 +71,10 @@ func exec(ctx context.Context, c driver.ExecerContext, text string, args []any) 
 		return 0, err
 	}
 
+	if text == begin {
+		return exec(ctx, c, boundIdle, nil)
+	}
+
 	return result.RowsAffected()
 }
 
@@ -78,7 +86,7 @@ func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) (changed []int
 
 	begins, commits := b.Begin && !b.Commit, b.Commit && !b.Begin
 	if begins {
-		texts, args = append([]string{begin}, texts...), append([][]any{nil}, args...)
+		texts, args = append([]string{begin, boundIdle}, texts...), append([][]any{nil, nil}, args...)
 	}
 
 	if commits {
@@ -96,8 +104,8 @@ func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) (changed []int
 		err = pgx.ErrTxCommitRollback
 	}
 
-	if begins && len(tags) > 0 {
-		tags = tags[1:]
+	if begins {
+		tags = tags[min(2, len(tags)):]
 	}
 
 	changed = make([]int64, 0, len(b.Texts))

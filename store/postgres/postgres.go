@@ -7,6 +7,9 @@
 // may be as small as one connection. A tracer sees every statement; behind a proxy that pools
 // transactions, set pgx's DefaultQueryExecMode as for any other use of it.
 //
+// The database ends a transaction of the store's that stands still for 10 s, so that a process that is stopped or
+// cut off keeps no lock; an idle_in_transaction_session_timeout of the host's own takes its place.
+//
 // Tables begin with payments_ and lie in the schema of Options, or where the search path leads. The
 // work is done in store/sqlstore, which store/sqlite shares.
 package postgres

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/conformance"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sqltest"
@@ -270,6 +271,56 @@ func TestClaimWaits(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestStandstillHoldsNoLocks stands still in a transaction that holds a lock, as a stopped process does: the
+// database ends it after 10 s, or after the host's own limit, and who waits for the lock goes on.
+func TestStandstillHoldsNoLocks(t *testing.T) {
+	const setting = "idle_in_transaction_session_timeout"
+
+	for limit, want := range map[string]string{"": "10s", "200ms": "200ms"} {
+		t.Run(want, func(t *testing.T) {
+			st := open(t, database(t, 4, func(c *pgx.ConnConfig) {
+				if limit != "" {
+					c.RuntimeParams[setting] = limit
+				}
+			}), "")
+			put := func(ctx context.Context, tx store.Tx) error {
+				return tx.PutBalance(ctx, &wallet.Balance{Network: "n", Address: "a", AssetID: "ETH"})
+			}
+			lock := func(ctx context.Context, tx store.Tx) error {
+				_, _, err := tx.BalanceForUpdate(ctx, "n", "a", "ETH")
+				return err
+			}
+
+			if err := st.Update(t.Context(), put); err != nil {
+				t.Fatal(err)
+			}
+
+			err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+				if err := lock(ctx, tx); err != nil {
+					return err
+				}
+
+				sqlTx, _ := postgres.SQLTx(tx)
+
+				var have string
+				if err := sqlTx.QueryRowContext(ctx, "SELECT current_setting($1)", setting).
+					Scan(&have); err != nil || have != want {
+					t.Errorf("the limit is %q (%v), not %q", have, err, want)
+				}
+
+				if limit == "" {
+					return nil // the rest would take 10 s
+				}
+
+				return st.Update(t.Context(), lock)
+			})
+			if limit == "" && err != nil || limit != "" && !errors.Is(err, fault.Unavailable) {
+				t.Errorf("the transaction that stood still ended with %v", err)
+			}
+		})
 	}
 }
 
