@@ -129,12 +129,6 @@ type TokenAccounter interface {
 	TokenAccount(owner Address, asset Asset) (Address, error)
 }
 
-// URIBuilder writes payment URIs.
-type URIBuilder interface { // spec D10.2
-	// PaymentURI returns what a QR code should hold: BIP-21, EIP-681, Solana Pay, or the bare address.
-	PaymentURI(to Address, asset Asset, amount Amount) string
-}
-
 // FeeEstimator estimates what a transaction may cost.
 type FeeEstimator interface {
 	// EstimateFee returns the most that the order's transaction should be allowed to cost now, in

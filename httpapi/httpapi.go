@@ -7,6 +7,8 @@
 //
 // The package sits beside httpapi/checkout, on top of package payments; nothing imports it but the host.
 // The handler starts no goroutine, keeps no global state, and can be mounted in any mux.
+//
+// It is one package because the OpenAPI document and the router are made from one list of all operations.
 package httpapi
 
 import (

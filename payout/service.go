@@ -13,9 +13,6 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
-// GiveUpAfter is how long a payout may wait unsigned before it fails as stale (specification part 8).
-const GiveUpAfter = 2 * time.Hour // spec 3.2.2
-
 // Config is what a Service needs. Log and Now have defaults, the rest is required.
 type Config struct {
 	DB       DB

@@ -22,4 +22,7 @@
 // What a node says about a hash is a hint of where to look: Status and Transaction report a transaction as
 // included only out of a verified block. Status never answers chain.TxDead, which only the rows of blocks
 // prove.
+//
+// What a node answers is verified with the codec, the keys and the block index that building and signing use:
+// all of it is one package because each part reads the others' private records, and a host imports one driver.
 package bitcoin

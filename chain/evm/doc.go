@@ -15,4 +15,7 @@
 // transactions and receipts, and the senders' signatures. A node with another chain id is never asked
 // for anything. What does not verify is fault.Unavailable, never a guess; what cannot be verified is
 // named in chain.Block.Unverified. docs/verification.md has the details.
+//
+// It is one package because the verification of blocks, the balances and the sending share one pool of nodes
+// and one wire format, and a host imports one driver.
 package evm

@@ -23,6 +23,9 @@
 //
 // Blocks and histories say who signed. Transactions are read from the accounts and balances that the node names,
 // which have one form for every version. One that the node cannot show is in chain.Block.Unread.
+//
+// It is one package because reading, sending and planning share one pool of nodes, one pace of requests and one
+// wire format, and a host imports one driver.
 package solana
 
 import (

@@ -19,4 +19,7 @@
 //
 // docs/tron.md lists what was tested against what. internal/follow and internal/txmgr use this
 // package through the interfaces of package chain alone.
+//
+// It is one package because reading, sending and planning share one pool of nodes and one wire format, and a
+// host imports one driver.
 package tron

@@ -3,6 +3,9 @@
 // (reactions.go), and stores and renders events (update.go).
 //
 // The rules themselves are in invoice, settlement, payout and webhook. Hosts use it through package payments.
+//
+// It is one package because the transaction of one domain reaches the others only here, by one list of
+// reactions.
 package engine
 
 import (

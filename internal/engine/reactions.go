@@ -109,24 +109,6 @@ func (e *Engine) openSettlement(ctx context.Context, tx Tx, p invoice.Payment) e
 	return err
 }
 
-func (e *Engine) depositReleased(ctx context.Context, tx Tx, s settlement.Settlement) error { // spec D4.20
-	if s.DepositAddressID == "" {
-		return nil
-	}
-
-	p, err := tx.PaymentByID(ctx, s.PaymentID)
-	if err != nil {
-		return err
-	}
-
-	p.Sequence++
-	if err := tx.PutPayments(ctx, &p); err != nil {
-		return err
-	}
-
-	return tx.AppendEvents(ctx, event.About(p, event.DepositPaymentReleased)...)
-}
-
 // PaymentResource is a payment with its settlement, as the API shows it.
 type PaymentResource struct {
 	invoice.PaymentResource

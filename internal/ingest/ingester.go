@@ -9,6 +9,9 @@
 // with its batch, worker.go does what is due by time.
 //
 // The records and their state machines are package invoice's.
+//
+// It is one package because all ways in (block, pool, hint, balance) end in one record, written by one
+// transaction.
 package ingest
 
 import (

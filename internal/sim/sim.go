@@ -26,6 +26,9 @@
 // The controls are for tests and demonstrations: they panic on a programming error, such as an unknown
 // asset. Everything is safe for concurrent use. With a fixed clock, the same calls on the same
 // Config.Seed show the same hashes, transfers and order.
+//
+// It is one package because the faults, the nodes and the two families of networks act on one chain under one
+// lock.
 package sim
 
 import (

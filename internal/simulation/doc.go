@@ -7,4 +7,6 @@
 // after every operation what the library got wrong. It shares no code with the library.
 //
 // The package is for tests and for make simulate; nothing imports it.
+//
+// It is one package because plan, run and oracle share one account of what was done.
 package simulation

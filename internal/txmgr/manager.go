@@ -10,6 +10,8 @@
 // Nonces, coins and balance reservations of wallets are maintained here; drivers keep no state. Owners of
 // transactions are notified by the internal event event.TransactionMoved, in the same store transaction.
 // The engine calls Step for each network; records and store roles are in chain/wallet.
+//
+// It is one package because queue, nonces, coins, balances and outcomes of a wallet change in one transaction.
 package txmgr
 
 import (

@@ -7,6 +7,9 @@
 //
 // docs/write-a-store.md explains how to write a Backend, conformance.TestBackend tests one, and
 // examples/boltstore is one.
+//
+// It is one package because a transaction spans all records: each has a file, and they share the tables'
+// private code.
 package kv
 
 import "context"

@@ -7,6 +7,9 @@
 // sends them together before it commits.
 //
 // Whoever writes a dialect runs conformance.TestStore on it.
+//
+// It is one package because a transaction spans all records: each has a file for its rows and one for its
+// queries.
 package sqlstore
 
 import (

@@ -4,6 +4,8 @@
 // Run is the entry point. Each file holds the cases of one interface; env.go has what they share.
 // The package declares the controls that it consumes; package conformance documents them for
 // authors.
+//
+// It is one package because every interface of a driver is tested with the same environment, a file for each.
 package drivertest
 
 import (

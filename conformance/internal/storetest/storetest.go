@@ -3,6 +3,8 @@
 //
 // Each exported function is a part of the suite and is in the file of its name. Every case gets a
 // new, empty store. The records come from recordKinds, with every field filled by reflection.
+//
+// It is one package because every part of the suite fills and compares the same records, a file for each part.
 package storetest
 
 import (

@@ -1,0 +1,115 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"net/http"
+
+	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/store"
+)
+
+const maxIdempotencyKey = 255 // bytes
+
+// changeOnce prepares and commits, at most once per Idempotency-Key.
+func (s *server) changeOnce(ctx context.Context, c *call) (idempotency.Answer, error) {
+	prepare := func(ctx context.Context) (idempotency.Commit[store.Tx], error) {
+		commitAny, err := c.op.prepare(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+
+		return func(ctx context.Context, tx store.Tx) (int, []byte, error) {
+			answer, err := commitAny(ctx, tx)
+			if err != nil {
+				return 0, nil, err
+			}
+
+			body, err := render(answer)
+
+			return http.StatusOK, body, err // spec D1.15
+		}, nil
+	}
+
+	if c.idempotencyKey != "" {
+		return idempotency.Run(ctx, s.answers, c.idempotencyRequest(), prepare)
+	}
+
+	commitBody, err := prepare(ctx)
+	if err != nil {
+		return idempotency.Answer{}, err
+	}
+
+	var answer idempotency.Answer
+
+	err = s.answers.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+		status, body, err := commitBody(ctx, tx)
+		answer = idempotency.Answer{Status: status, Body: body}
+
+		return err
+	})
+
+	return answer, err
+}
+
+// idempotencyRequest returns the key with its fingerprint: SHA-256 over method, path and body.
+func (c *call) idempotencyRequest() idempotency.Request { // spec D9.4
+	fingerprint := sha256.New()
+	for _, part := range []string{c.op.method, c.path} {
+		_, _ = io.WriteString(fingerprint, part+"\n")
+	}
+
+	_, _ = fingerprint.Write(c.raw)
+
+	permissions := make([]string, len(c.key.Scopes))
+	for i, scope := range c.key.Scopes {
+		permissions[i] = string(scope)
+	}
+
+	if c.op.sends {
+		permissions = append(permissions, c.key.PayoutPermissions()...)
+	}
+
+	return idempotency.Request{
+		Key:         idempotency.Key{Owner: c.owner, Key: c.idempotencyKey},
+		KeyID:       c.key.ID,
+		Permissions: permissions,
+		Fingerprint: [32]byte(fingerprint.Sum(nil)),
+	}
+}
+
+// readIdempotencyKey sets c.idempotencyKey from the header of a POST. Other methods ignore the header.
+func (c *call) readIdempotencyKey(r *http.Request) error { // spec 4.1.1
+	if c.op.method != http.MethodPost {
+		return nil
+	}
+
+	values := r.Header.Values("Idempotency-Key")
+	if len(values) == 0 {
+		if c.op.idempotency == keyRequired { // spec 4.6.2
+			return fault.New(
+				fault.Invalid, "idempotency_key_required",
+				"this request needs an Idempotency-Key header, so that sending it twice pays once",
+			)
+		}
+
+		return nil
+	}
+
+	key := values[0]
+	badLength := key == "" || len(key) > maxIdempotencyKey // spec 4.1.2
+
+	if len(values) != 1 || badLength || !printable([]byte(key)) {
+		return fault.New(
+			fault.Invalid, "idempotency_key_invalid",
+			"send one Idempotency-Key of 1 to %d printable ASCII characters without spaces",
+			maxIdempotencyKey,
+		)
+	}
+
+	c.idempotencyKey = key
+
+	return nil
+}

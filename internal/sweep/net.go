@@ -1,0 +1,77 @@
+package sweep
+
+import (
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// net divides arrived (base units) among the settlements. Each gets its deposit less what it paid
+// itself. The oldest bears a shortfall (residue, token fees). Where that does not add up, arrived is
+// split by gross.
+func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
+	net := make([]chain.Amount, len(g))
+
+	var sum chain.Amount
+
+	for i, s := range g {
+		net[i] = s.Gross
+		if s.FeeSource == settlement.FromDeposit {
+			own := s.FeePaid.Add(s.NetworkFees)
+			if s.Gross.Less(own) {
+				return settlement.Split(arrived, grossOfEach(g))
+			}
+
+			net[i] = s.Gross.Sub(own)
+		}
+
+		sum = sum.Add(net[i])
+	}
+
+	if sum.Less(arrived) {
+		return settlement.Split(arrived, grossOfEach(g))
+	}
+
+	short := sum.Sub(arrived)
+	for i := range net {
+		take := chain.Min(short, net[i])
+		net[i], short = net[i].Sub(take), short.Sub(take)
+	}
+
+	return net
+}
+
+// arrivedBy returns what a sweep brought to the master wallet, in base units of the asset: the net of the logs,
+// because a token may say the gross amount and take its fee from the receiver by a second log.
+func arrivedBy(r *settlement.Sweep, sweep wallet.Transaction) (sum chain.Amount) {
+	var taken chain.Amount
+
+	for _, m := range sweep.Transfers {
+		if m.From == r.Master.Address && m.AssetID == r.AssetID && m.To != r.Master.Address {
+			taken = taken.Add(m.Amount)
+		}
+	}
+
+	return sentToMaster(r, sweep.Transfers).SubFloor(taken)
+}
+
+// sentToMaster returns what transfers say was sent to the master wallet, in base units of the asset.
+func sentToMaster(r *settlement.Sweep, transfers []chain.Transfer) (sum chain.Amount) {
+	for _, m := range transfers {
+		if m.To == r.Master.Address && m.AssetID == r.AssetID {
+			sum = sum.Add(m.Amount)
+		}
+	}
+
+	return sum
+}
+
+// grossOfEach returns the gross of each settlement, in base units.
+func grossOfEach(g []settlement.Settlement) []chain.Amount {
+	out := make([]chain.Amount, len(g))
+	for i, s := range g {
+		out[i] = s.Gross
+	}
+
+	return out
+}
