@@ -52,6 +52,15 @@ type NodeDemoter interface {
 	DemoteNode(why string)
 }
 
+// HeadNotifier is notified by a node of each new block, so that a payment is read as soon as it is mined. A
+// notification is a hint: nothing in it is believed, and the network is polled all the same.
+type HeadNotifier interface {
+	// NotifyHeads calls notify after each block that the node announces, until ctx ends or the subscription
+	// does. notify returns at once. The error says why it ended, never nil; that the node announces nothing at
+	// all is fault.Unsupported.
+	NotifyHeads(ctx context.Context, notify func()) error
+}
+
 // AddressScanner reads the transfers to given addresses, for networks whose full blocks are too heavy.
 type AddressScanner interface {
 	// TransfersTo returns one Block per height that holds a transfer to one of the addresses, ascending,

@@ -26,6 +26,7 @@ const (
 	RefConfirmer   Capability = "chain.RefConfirmer"
 	Rereader       Capability = "chain.Rereader"
 	Decoder        Capability = "chain.Decoder"
+	HeadNotifier   Capability = "chain.HeadNotifier"
 )
 
 // The capabilities of the network under test: its assets, the harness' node and its controls.

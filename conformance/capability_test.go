@@ -27,6 +27,7 @@ func TestCapabilityNames(t *testing.T) {
 		conformance.Sweeper:         drivertest.Sweeper,
 		conformance.Bumper:          drivertest.Bumper,
 		conformance.Checker:         drivertest.Checker,
+		conformance.HeadNotifier:    drivertest.HeadNotifier,
 		conformance.Tokens:          drivertest.Tokens,
 		conformance.UnreachableNode: drivertest.UnreachableNode,
 		conformance.WrongNode:       drivertest.WrongNode,

@@ -48,6 +48,7 @@ type DriverHarness struct {
 //   - BlockScanner, AddressScanner, Mempool, Finder: each transfer is found once, with the same
 //     index in pool and block, the block's amount and what it uses up, failed transactions
 //     included; forks and pruned ranges are reported.
+//   - HeadNotifier: each new block is announced, and the context ends it.
 //   - Rereader, RefConfirmer: another node is asked, and one alone decides nothing.
 //   - Balancer: balances are those of the block that is asked for.
 //   - Keys: derivation needs no node and refuses malformed keys.

@@ -144,6 +144,7 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 		Signer: sim.NewSigner(1, nil),
 		Absent: []conformance.Capability{
 			conformance.AddressScanner,
+			conformance.HeadNotifier,
 			conformance.TokenAccounter,
 			conformance.CoinSource,
 			conformance.Bumper,
@@ -216,6 +217,7 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 
 	h.Absent = []conformance.Capability{
 		conformance.Decoder,
+		conformance.HeadNotifier,
 		conformance.BlockScanner,
 		conformance.Mempool,
 		conformance.URIBuilder,

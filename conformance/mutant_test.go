@@ -37,6 +37,10 @@ func TestMutantsFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverOfLightSim/"+m.fails) })
 	}
 
+	for name, m := range notifyMutants {
+		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverThatIsNotified/HeadNotifier/"+m.fails) })
+	}
+
 	for name, m := range severalMutants {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverOfSeveralSims/"+m.fails) })
 	}

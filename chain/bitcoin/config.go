@@ -26,6 +26,12 @@ type Config struct {
 	// It is read at each request, since a node rewrites it at each start. Defaults to none.
 	CookieFile string
 
+	// ZMQ is where a node publishes the hashes of new blocks (its option -zmqpubhashblock), tcp://host:port or
+	// ipc:///path: a payment is then read as soon as it is mined. Nothing else is taken from it, and RPC is polled
+	// all the same. ZMQ has neither password nor encryption: keep it on the machine or in a private network.
+	// Defaults to none: new blocks are found by polling.
+	ZMQ string
+
 	// Taproot derives P2TR addresses by BIP-86 instead of P2WPKH by BIP-84. Choose before the first address
 	// is shown, together with the signer's keys (hdkey.WithTaproot). Coins of both kinds can be spent.
 	Taproot bool
@@ -54,7 +60,7 @@ type Config struct {
 	HTTPClient *http.Client
 	// Logger receives node failures. Defaults to discarding.
 	Logger *slog.Logger
-	// Timeout bounds each HTTP request. Defaults to 30 seconds.
+	// Timeout bounds each HTTP request, and the making of a subscription. Defaults to 30 seconds.
 	Timeout time.Duration
 	// Attempts is the number of times that all nodes are tried before a call is fault.Unavailable. Defaults
 	// to 3.
@@ -80,7 +86,11 @@ func New(c Config) (chain.Driver, error) {
 		return nil, err
 	}
 
-	return d, nil
+	if c.ZMQ == "" {
+		return d, nil
+	}
+
+	return newNotified(d, c.ZMQ)
 }
 
 func newDriver(c Config) (*driver, error) {

@@ -17,11 +17,21 @@ import (
 // TestDriverOnARealNode runs the suite against bitcoind on regtest, with both kinds of address.
 func TestDriverOnARealNode(t *testing.T) {
 	t.Run("P2WPKH", func(t *testing.T) {
-		n := startNode(t, testenv.BitcoindOptions{}).withCoins(t, 6)
-		conformance.TestDriver(
-			t,
-			func(t *testing.T) conformance.DriverHarness { return harness(t, n, freshSigner(t)) },
-		)
+		n, endpoint := publishing(t)
+		n.withCoins(t, 6)
+		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
+			h := harness(t, n, freshSigner(t))
+			cpfp := func(c *bitcoin.Config) { c.CPFPMaxFee = 100_000 }
+			h.Driver = n.notified(t, endpoint, cpfp)
+			h.Unreachable = n.notified(t, "tcp://127.0.0.1:1", cpfp, func(c *bitcoin.Config) {
+				c.RPC = "http://127.0.0.1:1"
+			})
+			h.Absent = slices.DeleteFunc(slices.Clone(h.Absent), func(c conformance.Capability) bool {
+				return c == conformance.HeadNotifier
+			})
+
+			return h
+		})
 	})
 	t.Run("P2TR", func(t *testing.T) {
 		n := startNode(t, testenv.BitcoindOptions{}).withCoins(t, 6)
@@ -63,6 +73,7 @@ func harness(
 var absent = []conformance.Capability{
 	// not of this network
 	conformance.AddressScanner, conformance.TokenAccounter, conformance.Nonces, conformance.Tokens,
+	conformance.HeadNotifier, // unless its node publishes them
 	// a node keeps no balances of addresses; chain/send knows its coins
 	conformance.Balancer,
 	// no transaction fails in a block, no destination refuses

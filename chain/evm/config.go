@@ -40,6 +40,10 @@ type Config struct {
 	// RPCs are further nodes in order of preference, after RPC. A node that fails or lags is
 	// skipped.
 	RPCs []string
+	// WebSocket is the ws or wss URL of a node, of RPC's for example, that announces new blocks (newHeads): a
+	// payment is then read as soon as it is mined. Nothing else is asked of it, and RPC is polled all the same. It
+	// may hold an API key. Defaults to none: new blocks are found by polling.
+	WebSocket string
 	// Tokens are enabled in addition to the network's assets. Symbol, Contract and Decimals are
 	// required.
 	Tokens []chain.Asset
@@ -48,7 +52,7 @@ type Config struct {
 	HTTPClient *http.Client
 	// Logger receives node failures. Defaults to discarding them.
 	Logger *slog.Logger
-	// Timeout bounds each HTTP request. Defaults to 20 seconds.
+	// Timeout bounds each HTTP request, and the making of a subscription. Defaults to 20 seconds.
 	Timeout time.Duration
 	// Attempts is how often all nodes are tried before a call is fault.Unavailable. Defaults to 3.
 	Attempts int
@@ -85,7 +89,11 @@ func New(config Config) (chain.Driver, error) {
 		return nil, err
 	}
 
-	return d, nil
+	if config.WebSocket == "" {
+		return d, nil
+	}
+
+	return newNotified(d, config)
 }
 
 func newDriver(config Config) (*driver, error) {

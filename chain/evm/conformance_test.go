@@ -3,6 +3,7 @@
 package evm_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,25 @@ type forkingControls interface {
 	conformance.FailingPayer
 }
 
+// notified returns a driver whose node announces its blocks.
+func (n *node) notified(t *testing.T, change ...func(*evm.Config)) chain.Driver {
+	t.Helper()
+
+	c := n.config()
+	c.WebSocket = "ws" + strings.TrimPrefix(c.RPC, "http")
+
+	for _, apply := range change {
+		apply(&c)
+	}
+
+	driver, err := evm.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return driver
+}
+
 func harness(
 	t *testing.T,
 	n *node,
@@ -55,7 +75,7 @@ func harness(
 	change ...func(*evm.Config),
 ) conformance.DriverHarness {
 	return conformance.DriverHarness{
-		Driver:  n.driver(t, change...),
+		Driver:  n.notified(t, change...),
 		Network: controls,
 		Signer:  freshSigner(t),
 		Absent: []conformance.Capability{
@@ -67,7 +87,9 @@ func harness(
 			conformance.VariablePayments, conformance.LyingNodes, conformance.HeaderUpgrades,
 			conformance.Pruning, // anvil keeps everything; see TestPrunedHeightStops
 		},
-		Unreachable:   n.driver(t, func(c *evm.Config) { c.RPC, c.Attempts = "http://127.0.0.1:1", 1 }),
+		Unreachable: n.notified(t, func(c *evm.Config) {
+			c.RPC, c.WebSocket, c.Attempts = "http://127.0.0.1:1", "ws://127.0.0.1:1", 1
+		}),
 		Misconfigured: n.driver(t, func(c *evm.Config) { c.Network.ChainID++ }),
 		BadAddresses: []string{
 			"0x5aAeb6053F3E94C9b9A09f33669435E7Ef1Beaed",  // checksum

@@ -43,6 +43,7 @@ func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) c
 		Absent: []conformance.Capability{
 			// Solana has none that can be read
 			conformance.Mempool,
+			conformance.HeadNotifier, // its slots are as short as the pace of polling
 			// its test node executes the same everywhere
 			conformance.VariablePayments, conformance.LyingNodes, conformance.HeaderUpgrades,
 			conformance.Rereader,

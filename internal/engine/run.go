@@ -84,6 +84,12 @@ func (e *Engine) Run(ctx context.Context) error {
 		wg.Go(func() { e.listen(ctx) })
 	}
 
+	for _, f := range e.followers {
+		block := wakeUp{f.Driver.Network().Slug: reading}
+
+		wg.Go(func() { f.Listen(ctx, func() { e.wakeHere(block) }) })
+	}
+
 	wg.Wait()
 	e.wakes.stop()
 

@@ -32,6 +32,7 @@ const (
 	RefConfirmer   = "chain.RefConfirmer"
 	Rereader       = "chain.Rereader"
 	Decoder        = "chain.Decoder"
+	HeadNotifier   = "chain.HeadNotifier"
 )
 
 // What the network, its node and the controls may lack.
@@ -81,6 +82,7 @@ var capabilities = []struct {
 	{RefConfirmer, driverIs[chain.RefConfirmer]},
 	{Rereader, driverIs[chain.Rereader]},
 	{Decoder, driverIs[chain.Decoder]},
+	{HeadNotifier, driverIs[chain.HeadNotifier]},
 	{UnreachableNode, func(harness Harness) bool { return harness.Unreachable != nil }},
 	{WrongNode, func(harness Harness) bool { return harness.Misconfigured != nil }},
 	{Forking, controlsAre[Forker]},

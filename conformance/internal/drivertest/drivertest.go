@@ -74,6 +74,7 @@ var parts = []part{
 	{"Driver", nil, headTests},
 	{"BlockScanner", []Capability{BlockScanner}, blockTests},
 	{"AddressScanner", []Capability{AddressScanner}, addressScanTests},
+	{"HeadNotifier", []Capability{HeadNotifier}, notifyTests},
 	{"Mempool", []Capability{Mempool}, poolTests},
 	{"Finder", []Capability{Finder}, finderTests},
 	{"Rereader", []Capability{Rereader, BlockScanner}, rereadTests},

@@ -1,0 +1,60 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// The pauses between two subscriptions, and how long one has to last to count as one that works.
+const (
+	firstPause   = time.Second
+	longestPause = time.Minute
+)
+
+// Listen calls wake for each block that the driver's node announces, until ctx ends. It returns at once for a
+// driver whose node announces nothing. A subscription that ends is made again, after pauses that grow; Step is
+// called at its pace all the same, so that nothing waits for an announcement.
+func (f *Follower) Listen(ctx context.Context, wake func()) {
+	notifier, ok := f.Driver.(chain.HeadNotifier)
+	if !ok {
+		return
+	}
+
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = firstPause, longestPause
+
+	for {
+		began := time.Now()
+
+		err := notifier.NotifyHeads(ctx, wake)
+		if ctx.Err() != nil {
+			return
+		}
+
+		if time.Since(began) > longestPause {
+			pause.Reset()
+		}
+
+		retryIn := pause.NextBackOff()
+		if errors.Is(err, fault.Unsupported) {
+			retryIn = time.Hour // another version of the node may have it
+		}
+
+		f.Log.WarnContext(
+			ctx, "no blocks are announced; the network is polled, and the subscription made again",
+			"network", f.network.Slug, "again_in", retryIn.Round(time.Millisecond), "error", err,
+		)
+
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryIn):
+		}
+	}
+}
