@@ -9,8 +9,10 @@ import (
 	"time"
 )
 
-// TestGroups checks when a member is appointed leader, and how large its group is.
-func TestGroups(t *testing.T) {
+// TestGroups checks when a member is appointed leader, and how large its group is, while no time passes.
+func TestGroups(t *testing.T) { synctest.Test(t, testGroups) }
+
+func testGroups(t *testing.T) {
 	g := &group{store: &sqlStore{dialect: &Dialect{Writers: 2}}}
 
 	var all []*member
