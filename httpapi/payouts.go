@@ -170,7 +170,11 @@ func (a *api) getPayout(ctx context.Context, c *call, _ none) (payout.Resource, 
 }
 
 // cancelPayout cancels a payout that is not signed yet.
-func (a *api) cancelPayout(_ context.Context, c *call, _ none) (commit[payout.Resource], error) {
+func (a *api) cancelPayout(ctx context.Context, c *call, _ none) (commit[payout.Resource], error) {
+	if err := a.Payouts.PrepareCancel(ctx, c.owner, c.id); err != nil {
+		return nil, err
+	}
+
 	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
 		p, err := a.Payouts.CancelTx(ctx, tx, c.owner, c.id)
 		return p.Resource(), err

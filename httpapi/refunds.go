@@ -152,10 +152,14 @@ func (a *api) getRefund(ctx context.Context, c *call, _ none) (payout.RefundReso
 
 // cancelRefund cancels a refund whose payout is not signed yet.
 func (a *api) cancelRefund(
-	_ context.Context,
+	ctx context.Context,
 	c *call,
 	_ none,
 ) (commit[payout.RefundResource], error) {
+	if err := a.Payouts.PrepareCancelRefund(ctx, c.owner, c.id); err != nil {
+		return nil, err
+	}
+
 	return func(ctx context.Context, tx store.Tx) (payout.RefundResource, error) {
 		r, err := a.Payouts.CancelRefundTx(ctx, tx, c.owner, c.id)
 		return r.Resource(), err

@@ -32,11 +32,11 @@ func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payout
 		)
 	}
 
-	if err := refuseHeld(ctx, tx, p); err != nil {
-		return Payout{}, err
+	t, err := s.sender.CancelTx(ctx, tx, p.TransactionID)
+	if fault.Code(err) == "transaction_awaiting_review" {
+		return Payout{}, awaitsReview(err, p)
 	}
 
-	t, err := s.sender.CancelTx(ctx, tx, p.TransactionID)
 	if errors.Is(err, fault.State) {
 		return Payout{}, fault.Wrap(
 			err, fault.State, "payout_not_pending",
@@ -58,30 +58,55 @@ func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payout
 
 const codeAwaitingReview = "payout_awaiting_review"
 
-// refuseHeld returns fault.State with code payout_awaiting_review for a payout that is older than the epoch of
-// its records: it may have been paid.
-func refuseHeld(ctx context.Context, tx Tx, p Payout) error {
-	t, err := tx.Transaction(ctx, p.TransactionID)
-	if err != nil {
-		return err
-	}
-
-	w, _, err := tx.Wallet(ctx, p.Network, t.Order.From.Address)
-	if err != nil || !w.Holds(p.CreatedAt) {
-		return err
-	}
-
-	return fault.New(
+// awaitsReview returns fault.State with code payout_awaiting_review over why a payout may have been paid.
+func awaitsReview(cause error, p Payout) error {
+	return fault.Wrap(
+		cause,
 		fault.State,
 		codeAwaitingReview,
-		"payout %s is older than the restored records of its wallet and may have been paid: it waits until a "+
-			"person has compared the wallet with its network",
+		"payout %s may have been paid by records that are lost: it waits until its wallet was compared with its "+
+			"network, by a person where that shows something that is not on record",
 		p.ID,
 	)
 }
 
-// Cancel is CancelTx in a transaction of its own.
+// PrepareCancel has the wallet of a pending payout compared with its network, once in the life of a process. It
+// comes before the transaction of CancelTx or CancelRefundTx. fault.State with code payout_awaiting_review: the
+// network is not read yet, or shows what is not on record.
+func (s *Service) PrepareCancel(ctx context.Context, owner event.Owner, payoutID string) error {
+	p, err := s.db.Payout(ctx, owner, payoutID)
+	if err != nil || p.Status != Pending {
+		return err
+	}
+
+	t, err := s.db.Transaction(ctx, p.TransactionID)
+	if err != nil {
+		return err
+	}
+
+	if err := s.sender.CompareWallet(ctx, p.Network, t.Order.From.Address); err != nil {
+		return awaitsReview(err, p)
+	}
+
+	return nil
+}
+
+// PrepareCancelRefund is PrepareCancel of a refund's payout.
+func (s *Service) PrepareCancelRefund(ctx context.Context, owner event.Owner, refundID string) error {
+	r, err := s.db.Refund(ctx, owner, refundID)
+	if err != nil {
+		return err
+	}
+
+	return s.PrepareCancel(ctx, owner, r.PayoutID)
+}
+
+// Cancel is PrepareCancel, and CancelTx in a transaction of its own.
 func (s *Service) Cancel(ctx context.Context, owner event.Owner, payoutID string) (p Payout, err error) {
+	if err := s.PrepareCancel(ctx, owner, payoutID); err != nil {
+		return Payout{}, err
+	}
+
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		p, err = s.CancelTx(ctx, tx, owner, payoutID)
 		return err
@@ -130,12 +155,16 @@ func (s *Service) CancelRefundTx(
 	return tx.Refund(ctx, owner, refundID)
 }
 
-// CancelRefund is CancelRefundTx in a transaction of its own.
+// CancelRefund is PrepareCancelRefund, and CancelRefundTx in a transaction of its own.
 func (s *Service) CancelRefund(
 	ctx context.Context,
 	owner event.Owner,
 	refundID string,
 ) (r Refund, err error) {
+	if err := s.PrepareCancelRefund(ctx, owner, refundID); err != nil {
+		return Refund{}, err
+	}
+
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 		r, err = s.CancelRefundTx(ctx, tx, owner, refundID)
 		return err

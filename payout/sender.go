@@ -18,8 +18,12 @@ type Sender interface {
 	// EnqueueTx stores a transaction to be signed and sent.
 	EnqueueTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) (wallet.Transaction, error)
 
+	// CompareWallet returns fault.State until this process has read a network up to where it was, and its
+	// pool holds nothing of the wallet that is not on record. It asks the node until that is so.
+	CompareWallet(ctx context.Context, network string, address chain.Address) error
+
 	// CancelTx fails a transaction that is not signed; a signed one is fault.State with code
-	// transaction_signed.
+	// transaction_signed, one that lost records may have sent with code transaction_awaiting_review.
 	CancelTx(ctx context.Context, tx wallet.Tx, transactionID string) (wallet.Transaction, error)
 
 	// ReserveTx promises an amount (base units) of a wallet's balance to an object, or sets what was

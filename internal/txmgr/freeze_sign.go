@@ -16,8 +16,9 @@ const (
 	lagTime = 30 * time.Second
 )
 
-// holdBack postpones a transaction that must not be signed now. One that waits for a person is not given up;
-// one of a frozen wallet, or of a network that is not read up to its tip, goes stale as always.
+// holdBack postpones a transaction that must not be signed now. One that waits for a person is not given up, nor
+// is one whose wallet this process has not compared with its network yet: lost records may have sent it. Later
+// ones of a frozen wallet, or of a network that lags, go stale as always.
 func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held bool, err error) {
 	held, err = d.awaitsPerson(ctx, t)
 	if err != nil {
@@ -25,11 +26,7 @@ func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held
 	}
 
 	if !held {
-		if t.Stale(d.now()) {
-			return false, nil
-		}
-
-		if held, err = d.signingStopped(ctx, t); err != nil || !held {
+		if held, err = d.signingWaits(ctx, t); err != nil || !held {
 			return false, err
 		}
 	}
@@ -37,40 +34,76 @@ func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held
 	return true, d.update(ctx, t.ID)
 }
 
-// awaitsPerson reports whether a payout waits until a person has said what happened: it is older than the epoch
-// that froze its wallet, or equals a transaction of the wallet that is not on record.
+// signingWaits reports whether a transaction that no person has to look at must not be signed now. A stale one
+// waits for nothing but what tells that it was never sent.
+func (d *walletWorker) signingWaits(ctx context.Context, t wallet.Transaction) (bool, error) {
+	if !t.Stale(d.now()) {
+		return d.signingStopped(ctx, t)
+	}
+
+	if t.Kind != wallet.Payout {
+		return false, nil
+	}
+
+	if !d.config.MaySign() {
+		return true, nil // by this clock
+	}
+
+	read, err := d.isRead(ctx)
+
+	return !read, err
+}
+
+// awaitsPerson reports whether a payout waits until a person has said what happened; see awaitsReview.
 func (d *walletWorker) awaitsPerson(ctx context.Context, t wallet.Transaction) (bool, error) {
 	if t.Kind != wallet.Payout {
 		return false, nil
 	}
 
-	w, _, err := d.db.Wallet(ctx, t.Network, d.party.Address)
-	if err != nil {
-		return false, &storeError{err}
-	}
-
-	if w.Holds(t.CreatedAt) {
-		return true, nil
-	}
-
 	if !d.unrecordedRead {
 		since := d.now().Add(-wallet.ForeignFor)
 
-		d.unrecorded, err = d.db.UnrecordedOutgoing(ctx, t.Network, d.party.Address, since)
-		if err != nil {
+		var err error
+		if d.unrecorded, err = d.db.UnrecordedOutgoing(ctx, t.Network, d.party.Address, since); err != nil {
 			return false, &storeError{err}
 		}
 
 		d.unrecordedRead = true
 	}
 
-	for _, row := range d.unrecorded {
-		if row.Awaits(t.ObjectID, t.Order.Outputs, d.now()) {
+	waits, err := awaitsReview(ctx, d.db, t, d.unrecorded, d.now())
+
+	return waits, asStoreError(err)
+}
+
+// awaitsReview reports whether a payout waits until a person has said what happened: it is older than the epoch
+// that froze its wallet, or equals one of the wallet's transactions that are not on record, or the one that
+// froze the wallet has left the chain: what that paid is not known any more, and it may come back.
+func awaitsReview(
+	ctx context.Context,
+	r wallet.Reader,
+	t wallet.Transaction,
+	unrecorded []wallet.Outgoing,
+	now time.Time,
+) (bool, error) {
+	w, _, err := r.Wallet(ctx, t.Network, t.Order.From.Address)
+	if err != nil || w.Holds(t.CreatedAt) {
+		return err == nil, err
+	}
+
+	for _, row := range unrecorded {
+		if row.Awaits(t.ObjectID, t.Order.Outputs, now) {
 			return true, nil
 		}
 	}
 
-	return false, nil
+	if w.Frozen == "" || w.FrozenBy == "" || t.CreatedAt.After(w.FrozenAt) {
+		return false, nil
+	}
+
+	rows, err := r.OutgoingByHash(ctx, t.Network, []string{w.FrozenBy})
+
+	return len(rows) == 0, err
 }
 
 // signingStopped reports whether nothing new is signed for the wallets of a transaction: one is frozen, or their

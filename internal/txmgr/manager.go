@@ -176,8 +176,9 @@ func (o *Manager) EnqueueTx(
 	return t, tx.AppendEvents(ctx, event.About(t, event.TransactionMoved)...)
 }
 
-// CancelTx fails an unsigned transaction as canceled. A signed one is fault.State with code
-// transaction_signed: its bytes may still be included.
+// CancelTx fails an unsigned transaction as canceled. Errors: fault.State with code transaction_signed for a
+// signed one, whose bytes may still be included; fault.State with code transaction_awaiting_review for a payout
+// that may have been sent by records that are lost.
 func (o *Manager) CancelTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -200,6 +201,10 @@ func (o *Manager) CancelTx(
 		)
 	}
 
+	if err := o.refuseReviewTx(ctx, tx, t); err != nil {
+		return wallet.Transaction{}, err
+	}
+
 	if err := t.Fail(wallet.FailCanceled); err != nil {
 		return wallet.Transaction{}, err
 	}
@@ -209,6 +214,34 @@ func (o *Manager) CancelTx(
 	}
 
 	return t, tx.AppendEvents(ctx, event.About(t, event.TransactionMoved)...)
+}
+
+// refuseReviewTx returns fault.State with code transaction_awaiting_review for a payout that awaitsReview.
+func (o *Manager) refuseReviewTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+	if t.Kind != wallet.Payout {
+		return nil
+	}
+
+	now := o.now()
+
+	unrecorded, err := tx.UnrecordedOutgoing(
+		ctx, t.Network, t.Order.From.Address, now.Add(-wallet.ForeignFor),
+	)
+	if err != nil {
+		return err
+	}
+
+	if waits, err := awaitsReview(ctx, tx, t, unrecorded, now); err != nil || !waits {
+		return err
+	}
+
+	return fault.New(
+		fault.State,
+		"transaction_awaiting_review",
+		"transaction %s may have been sent before the records were restored: a person has to compare its wallet "+
+			"with the network",
+		t.ID,
+	)
 }
 
 // MasterWallet returns the master wallet of the account with an index, on a network.

@@ -2,19 +2,43 @@ package txmgr
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // firstTips keeps wallets from signing before their network has been read up to where it was when this process
-// began: records may be older than the chain.
+// began, and while its pool holds transactions of theirs that are not on record: records may be older than both.
 type firstTips struct {
 	mu sync.Mutex
 	// runs is set while the engine's Run or Step does: nobody else makes wallets sign, but tests that drive
 	// single workers.
 	runs bool
-	// heights are the heights to read, by network; 0 once they are read.
-	heights map[string]uint64
+	// looks are what this process saw of each network.
+	looks map[string]firstLook
+	// refused are the times when pools first did not answer, by network.
+	refused map[string]time.Time
 }
+
+// firstLook is what a process saw of a network, before it read up to there.
+type firstLook struct {
+	// height is the node's tip; 0 once it is read.
+	height uint64
+	// unrecorded are the hashes of the pool's transactions that are not on record, by the address that they take
+	// from. They end in a block, which freezes the wallet, or leave the pool.
+	unrecorded map[chain.Address][]string
+	at         time.Time
+}
+
+// The pace of looking at a pool again, and how long one that does not answer holds wallets back: it is a
+// precaution that some providers refuse.
+const (
+	lookEvery    = 15 * time.Second
+	poolPatience = 2 * time.Minute
+)
 
 // Begin has wallets wait until their networks are read, and returns what ends that.
 func (o *Manager) Begin() (end func()) {
@@ -30,51 +54,219 @@ func (o *Manager) Begin() (end func()) {
 	return func() { set(false) }
 }
 
-// isRead reports whether the network has been read up to the tip that its node first showed to this process.
+// CompareWallet returns fault.State with code wallet_unread until this process has read a network up to where it
+// was at the first look, and its pool holds no transaction of the wallet that is not on record. It asks the
+// node until that is so.
+func (o *Manager) CompareWallet(ctx context.Context, network string, address chain.Address) error {
+	driver, err := o.registry.Driver(network)
+	if err != nil {
+		return err
+	}
+
+	if _, followed, err := o.db.Cursor(ctx, network); err != nil || !followed {
+		return err // nothing was ever sent by what was read of it
+	}
+
+	read, err := o.compared(ctx, driver, address)
+	if err != nil {
+		return err
+	}
+
+	if !read {
+		return fault.New(
+			fault.State,
+			"wallet_unread",
+			"%s is not read yet, or its pool shows transactions of wallet %s that are not on record",
+			network,
+			address,
+		)
+	}
+
+	return nil
+}
+
+// isRead reports whether the network has been read up to the tip that its node first showed to this process, and
+// nothing of the wallet that is not on record waits there.
 func (d *walletWorker) isRead(ctx context.Context) (bool, error) {
-	tips, network := &d.firstTips, d.network.Slug
+	d.firstTips.mu.Lock()
+	runs := d.firstTips.runs
+	d.firstTips.mu.Unlock()
 
-	tips.mu.Lock()
-	height, known := tips.heights[network]
-	runs := tips.runs
-	tips.mu.Unlock()
-
-	if !runs || known && height == 0 {
+	if !runs {
 		return true, nil
 	}
 
-	if !known {
-		driver, err := d.registry.Driver(network)
-		if err != nil {
-			return false, err
-		}
-
-		head, err := driver.Head(ctx)
-		if err != nil {
-			return false, err
-		}
-
-		height = max(head.Tip.Height, 1)
+	driver, err := d.registry.Driver(d.network.Slug)
+	if err != nil {
+		return false, err
 	}
 
-	c, followed, err := d.db.Cursor(ctx, network)
+	return d.compared(ctx, driver, d.party.Address)
+}
+
+// compared is isRead of a wallet's address.
+func (o *Manager) compared(ctx context.Context, driver chain.Driver, address chain.Address) (bool, error) {
+	tips, network := &o.firstTips, driver.Network().Slug
+
+	tips.mu.Lock()
+	look, known := tips.looks[network]
+	tips.mu.Unlock()
+
+	waits := len(look.unrecorded[address]) > 0
+	if known && look.height == 0 && !waits {
+		return true, nil
+	}
+
+	if !known || waits && o.now().Sub(look.at) >= lookEvery {
+		var err error
+		if look, err = o.look(ctx, driver); err != nil {
+			return false, err
+		}
+	}
+
+	c, followed, err := o.db.Cursor(ctx, network)
 	if err != nil {
 		return false, &storeError{err}
 	}
 
-	read := followed && c.At.Height >= height
-	if read {
-		height = 0
+	if followed && c.At.Height >= look.height {
+		look.height = 0
 	}
 
 	tips.mu.Lock()
 	defer tips.mu.Unlock()
 
-	if tips.heights == nil {
-		tips.heights = map[string]uint64{}
+	if tips.looks == nil {
+		tips.looks = map[string]firstLook{}
 	}
 
-	tips.heights[network] = height
+	tips.looks[network] = look
 
-	return read, nil
+	return look.height == 0 && len(look.unrecorded[address]) == 0, nil
+}
+
+// look returns what a network shows now. The pool comes first: what leaves it for a block meanwhile is below the
+// tip.
+func (o *Manager) look(ctx context.Context, driver chain.Driver) (firstLook, error) {
+	look := firstLook{at: o.now()}
+
+	if pool, ok := driver.(chain.Mempool); ok {
+		waiting, err := pool.Pool(ctx)
+		if err == nil {
+			look.unrecorded, err = o.unrecordedIn(ctx, driver.Network().Slug, waiting)
+		}
+
+		if err != nil && !o.givesUpPool(ctx, driver.Network().Slug, err) {
+			return firstLook{}, err
+		}
+	}
+
+	head, err := driver.Head(ctx)
+	if err != nil {
+		return firstLook{}, err
+	}
+
+	look.height = max(head.Tip.Height, 1)
+
+	return look, nil
+}
+
+// givesUpPool reports whether a pool has not answered for poolPatience: wallets go on without it.
+func (o *Manager) givesUpPool(ctx context.Context, network string, cause error) bool {
+	tips := &o.firstTips
+
+	tips.mu.Lock()
+	defer tips.mu.Unlock()
+
+	if tips.refused == nil {
+		tips.refused = map[string]time.Time{}
+	}
+
+	since, known := tips.refused[network]
+	if !known {
+		tips.refused[network] = o.now()
+		return false
+	}
+
+	if o.now().Sub(since) < poolPatience {
+		return false
+	}
+
+	o.config.Log.WarnContext(
+		ctx, "wallets sign without a look at the pool: it does not answer",
+		"network", network, "error", publicText(cause),
+	)
+
+	return true
+}
+
+// unrecordedIn returns the hashes of a pool's transactions that are not on record, by the address that they take
+// from: senders, and owners of our coins.
+func (o *Manager) unrecordedIn(
+	ctx context.Context,
+	network string,
+	pool []chain.PoolTx,
+) (map[chain.Address][]string, error) {
+	var hashes, parents []string
+
+	for _, t := range pool {
+		hashes = append(hashes, t.TxHash)
+
+		for _, spend := range t.Spent {
+			if spend.Outpoint.TxHash != "" {
+				parents = append(parents, spend.Outpoint.TxHash)
+			}
+		}
+	}
+
+	if len(hashes) == 0 {
+		return nil, nil
+	}
+
+	own, err := o.db.OwnTransactions(ctx, network, sortedSet(hashes))
+	if err != nil {
+		return nil, &storeError{err}
+	}
+
+	owners := map[chain.Outpoint]chain.Address{}
+
+	if len(parents) > 0 {
+		coins, err := o.db.CoinsOf(ctx, network, sortedSet(parents))
+		if err != nil {
+			return nil, &storeError{err}
+		}
+
+		for _, c := range coins {
+			owners[c.Outpoint] = c.Owner.Address
+		}
+	}
+
+	unrecorded := map[chain.Address][]string{}
+
+	for _, t := range pool {
+		if _, recorded := own[t.TxHash]; recorded {
+			continue
+		}
+
+		for _, spend := range t.Spent {
+			from := spend.Sender
+			if spend.Outpoint.TxHash != "" {
+				from = owners[spend.Outpoint]
+			}
+
+			if from != "" {
+				unrecorded[from] = append(unrecorded[from], t.TxHash)
+			}
+		}
+	}
+
+	return unrecorded, nil
+}
+
+// sortedSet returns the distinct strings of a list, in order.
+func sortedSet(list []string) []string {
+	list = slices.Clone(list)
+	slices.Sort(list)
+
+	return slices.Compact(list)
 }

@@ -3,6 +3,7 @@ package txmgr
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
@@ -33,7 +34,7 @@ func TestNetworkIsReadUpToTheFirstTip(t *testing.T) {
 
 	db := &cursorDB{}
 	worker := &walletWorker{
-		Manager: &Manager{db: db, registry: registry},
+		Manager: &Manager{config: Config{Now: time.Now}, db: db, registry: registry},
 		network: network.Network(),
 	}
 
