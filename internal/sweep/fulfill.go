@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// frozen reports whether a release would take from a frozen wallet, or sweep to one: settlements then stay as they
-// are.
+// frozen reports whether a release would take from a frozen wallet, or sweep to one, or whether one of them was not
+// compared with the network since this process began: settlements then stay as they are.
 func (p *planningRun) frozen(ctx context.Context, master chain.Address, g group) (bool, error) {
 	addresses := []chain.Address{master}
 
@@ -31,6 +31,11 @@ func (p *planningRun) frozen(ctx context.Context, master chain.Address, g group)
 
 		if w.Frozen != "" {
 			return true, nil
+		}
+
+		// What a release took that lost records made is missing, and nobody knows yet why.
+		if read, err := p.outbox.IsRead(ctx, p.network.Slug, address); err != nil || !read {
+			return true, err
 		}
 	}
 

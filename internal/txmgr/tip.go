@@ -85,26 +85,31 @@ func (o *Manager) CompareWallet(ctx context.Context, network string, address cha
 	return nil
 }
 
-// isRead reports whether the network has been read up to the tip that its node first showed to this process, and
-// nothing of the wallet that is not on record waits there.
-func (d *walletWorker) isRead(ctx context.Context) (bool, error) {
-	d.firstTips.mu.Lock()
-	runs := d.firstTips.runs
-	d.firstTips.mu.Unlock()
+// IsRead reports whether a network has been read up to the tip that its node first showed to this process, and its
+// pool shows nothing of an address that is not on record.
+func (o *Manager) IsRead(ctx context.Context, network string, address chain.Address) (bool, error) {
+	o.firstTips.mu.Lock()
+	runs := o.firstTips.runs
+	o.firstTips.mu.Unlock()
 
 	if !runs {
 		return true, nil
 	}
 
-	driver, err := d.registry.Driver(d.network.Slug)
+	driver, err := o.registry.Driver(network)
 	if err != nil {
 		return false, err
 	}
 
-	return d.compared(ctx, driver, d.party.Address)
+	return o.compared(ctx, driver, address)
 }
 
-// compared is isRead of a wallet's address.
+// isRead is IsRead of the worker's wallet.
+func (d *walletWorker) isRead(ctx context.Context) (bool, error) {
+	return d.IsRead(ctx, d.network.Slug, d.party.Address)
+}
+
+// compared is IsRead, whoever asks.
 func (o *Manager) compared(ctx context.Context, driver chain.Driver, address chain.Address) (bool, error) {
 	tips, network := &o.firstTips, driver.Network().Slug
 
