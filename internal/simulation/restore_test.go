@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/chain/sim"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 

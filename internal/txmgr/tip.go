@@ -38,6 +38,8 @@ type firstLook struct {
 const (
 	lookEvery    = 15 * time.Second
 	poolPatience = 2 * time.Minute
+	// maxAhead is how many blocks are looked into before the follower comes to them.
+	maxAhead = 64
 )
 
 // Begin has wallets wait until their networks are read, and returns what ends that.
@@ -54,25 +56,30 @@ func (o *Manager) Begin() (end func()) {
 	return func() { set(false) }
 }
 
-// CompareWallet returns fault.State with code wallet_unread until this process has read a network up to where it
-// was at the first look, and its pool holds no transaction of the wallet that is not on record. It asks the
-// node until that is so.
+// CompareWallet returns fault.State with code wallet_unread until a network has been read up to where it was when
+// this process first looked, and its pool holds no transaction of the wallet that is not on record. It asks the
+// node until that is so, also for the few blocks that the follower has not come to yet.
 func (o *Manager) CompareWallet(ctx context.Context, network string, address chain.Address) error {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
 		return err
 	}
 
-	if _, followed, err := o.db.Cursor(ctx, network); err != nil || !followed {
+	cursor, followed, err := o.db.Cursor(ctx, network)
+	if err != nil || !followed {
 		return err // nothing was ever sent by what was read of it
 	}
 
-	read, err := o.compared(ctx, driver, address)
+	compared, err := o.compared(ctx, driver, address)
+	if err == nil && !compared {
+		compared, err = o.compareAhead(ctx, driver, cursor.At, address)
+	}
+
 	if err != nil {
 		return err
 	}
 
-	if !read {
+	if !compared {
 		return fault.New(
 			fault.State,
 			"wallet_unread",
@@ -148,6 +155,54 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 	tips.looks[network] = look
 
 	return look.height == 0 && len(look.unrecorded[address]) == 0, nil
+}
+
+// compareAhead reports whether the blocks between what was read and the first look, where they are few, follow on
+// what was read and hold nothing of a wallet that is not on record, and nothing of it waits in the pool.
+func (o *Manager) compareAhead(
+	ctx context.Context,
+	driver chain.Driver,
+	read chain.Ref,
+	address chain.Address,
+) (bool, error) {
+	network := driver.Network().Slug
+
+	o.firstTips.mu.Lock()
+	look := o.firstTips.looks[network]
+	o.firstTips.mu.Unlock()
+
+	scanner, ok := driver.(chain.BlockScanner)
+	if !ok || len(look.unrecorded[address]) > 0 || look.height > read.Height+maxAhead {
+		return false, nil
+	}
+
+	for read.Height < look.height {
+		blocks, err := scanner.Blocks(ctx, read.Height+1, look.height)
+		if err != nil {
+			return false, err
+		}
+
+		var spent []chain.PoolTx
+
+		for _, b := range blocks {
+			if read.Hash != "" && b.Parent != read.Hash {
+				return false, nil // a fork: the follower takes back what was read
+			}
+
+			read = b.Ref
+
+			for _, s := range b.Spent {
+				spent = append(spent, chain.PoolTx{TxHash: s.By, Spent: []chain.Spend{s}})
+			}
+		}
+
+		unrecorded, err := o.unrecordedIn(ctx, network, spent)
+		if err != nil || len(unrecorded[address]) > 0 {
+			return false, err
+		}
+	}
+
+	return true, nil
 }
 
 // look returns what a network shows now. The pool comes first: what leaves it for a block meanwhile is below the

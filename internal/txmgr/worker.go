@@ -25,6 +25,11 @@ func (o *Manager) Step(ctx context.Context, network string) (did bool, err error
 		return false, nil
 	}
 
+	// The first look is made when the process begins, not when somebody first asks: by then it is read.
+	if _, err := o.IsRead(ctx, network, ""); err != nil && ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+
 	due, err := o.db.DueTransactions(ctx, network, o.now(), o.config.Batch)
 	if err != nil {
 		return false, err
