@@ -20,7 +20,10 @@ func TestNothingIsEndedThatLostRecordsSent(t *testing.T) {
 		"in the pool, of outputs":  {utxo: true, sent: func(*world) {}, read: func(*world) {}},
 		"in a block":               {sent: func(w *world) { w.networks[0].mine(1) }, read: func(*world) {}},
 		"in a block, of outputs":   {utxo: true, sent: func(w *world) { w.networks[0].mine(1) }, read: func(*world) {}},
-		"in a block that was read": {sent: func(w *world) { w.networks[0].mine(1) }, read: func(w *world) { w.steps(2) }},
+		"in a block that was read": {
+			sent: func(w *world) { w.networks[0].mine(1) },
+			read: func(w *world) { w.steps(2) },
+		},
 		"in a block that a fork returns to the pool": {
 			sent: func(w *world) { w.networks[0].mine(1) },
 			read: func(w *world) {
