@@ -16,10 +16,10 @@ func TestNothingIsEndedThatLostRecordsSent(t *testing.T) {
 		// sent is what happens to the bytes before the backup is restored, read what happens after it.
 		sent, read func(w *world)
 	}{
-		"in the pool":              {sent: func(*world) {}, read: func(*world) {}},
-		"in the pool, of outputs":  {utxo: true, sent: func(*world) {}, read: func(*world) {}},
-		"in a block":               {sent: func(w *world) { w.networks[0].mine(1) }, read: func(*world) {}},
-		"in a block, of outputs":   {utxo: true, sent: func(w *world) { w.networks[0].mine(1) }, read: func(*world) {}},
+		"in the pool":             {sent: func(*world) {}, read: func(*world) {}},
+		"in the pool, of outputs": {utxo: true, sent: func(*world) {}, read: func(*world) {}},
+		"in a block":              {sent: func(w *world) { w.networks[0].mine(1) }, read: func(*world) {}},
+		"in a block, of outputs":  {utxo: true, sent: func(w *world) { w.networks[0].mine(1) }, read: func(*world) {}},
 		"in a block that was read": {
 			sent: func(w *world) { w.networks[0].mine(1) },
 			read: func(w *world) { w.steps(2) },
