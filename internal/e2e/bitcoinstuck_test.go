@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // Payouts on the change of payouts, and no block while fees rise: the lower one is left alone, the upper one pays
@@ -219,6 +220,54 @@ func TestBitcoinFundingTakenByAFork(t *testing.T) {
 
 	if got := s.payout(p.ID); got.FailureCode != wallet.FailConflict || got.Conflict.Own {
 		t.Errorf("it is %s %s against %+v", got.Status, got.FailureCode, got.Conflict)
+	}
+
+	s.atRest(p)
+}
+
+// A fork takes away one of two deposits that were released together, and its payer spends the money otherwise. The
+// other one is released again, what was paid out of both ends, and nothing stays reserved.
+func TestBitcoinReleasedDepositTakenByAFork(t *testing.T) {
+	s := stepBitcoin(t)
+	s.fund(100_000)
+
+	kept, taken := s.deposit(), s.deposit()
+	s.node.pay(t, kept, chain.Units(4_000_000))
+	s.mine(1)
+
+	payment := s.node.pay(t, taken, chain.Units(9_000_000))
+	s.mine(1)
+	block := s.node.height(t)
+
+	s.mine(1)
+	s.pass(5 * time.Minute)
+	s.mine(2)
+	s.pass(time.Minute)
+
+	p := s.payOut(s.node.address(t), 10_000_000)
+	s.mine(1)
+
+	var hash string
+	s.node.call(t, &hash, "getblockhash", block)
+	s.node.call(t, nil, "invalidateblock", hash)
+	s.node.spendAgain(t, payment, chain.Units(100_000))
+	s.mine(6)
+	s.pass(10 * time.Minute)
+	s.mine(3)
+	s.pass(10 * time.Minute)
+
+	want := map[chain.Amount]settlement.Status{
+		chain.Units(4_000_000): settlement.Released,
+		chain.Units(9_000_000): settlement.Reverted,
+	}
+	for _, set := range s.settlements() {
+		if set.Status != want[set.Gross] {
+			t.Errorf("the settlement of %s is %s %s", set.Gross, set.Status, set.Reason)
+		}
+	}
+
+	if got := s.payout(p.ID); got.FailureCode != wallet.FailConflict || got.Conflict.Own {
+		t.Errorf("the payout is %s %s against %+v", got.Status, got.FailureCode, got.Conflict)
 	}
 
 	s.atRest(p)
