@@ -74,7 +74,15 @@ func TestRefusedDestinationKeepsItsReason(t *testing.T) {
 
 	other := fault.New(fault.Invalid, "order_invalid", "no")
 
-	_, err = estimateFee(t.Context(), refusing{network, other}, Params{}, chain.Asset{}, chain.Party{}, "T", nil)
+	_, err = estimateFee(
+		t.Context(),
+		refusing{network, other},
+		Params{},
+		chain.Asset{},
+		chain.Party{},
+		"T",
+		nil,
+	)
 	if fault.Code(err) != "destination_invalid" {
 		t.Errorf("another refusal: %v", err)
 	}

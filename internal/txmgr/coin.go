@@ -25,7 +25,11 @@ func compareOutpoints(a, b chain.Outpoint) int {
 
 // SpendableCoins returns the coins of a wallet that a new transaction may spend now; none where no outputs are
 // spent.
-func (o *Manager) SpendableCoins(ctx context.Context, network string, party chain.Party) ([]chain.Coin, error) {
+func (o *Manager) SpendableCoins(
+	ctx context.Context,
+	network string,
+	party chain.Party,
+) ([]chain.Coin, error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
 		return nil, err
