@@ -143,6 +143,35 @@ func TestBitcoinRebuiltPayoutIsPaidOnce(t *testing.T) {
 	s.atRest(lower, upper)
 }
 
+// A fork that brings back what dead bytes rest on makes them valid again, and those that were built again are dead:
+// the first are sent again.
+func TestBitcoinRevivedBytesAreSentAgain(t *testing.T) {
+	s, lower, upper := onLostBytes(t)
+	first := s.node.height(t)
+	s.node.mineEmpty(t, 3)
+	s.pass(2 * time.Minute)
+
+	a, b := s.outgoing(lower), s.outgoing(upper)
+	if len(b.Attempts) != 2 {
+		t.Fatalf("the upper payout is %s %s with %d attempts", b.State, b.Failure, len(b.Attempts))
+	}
+
+	var hash string
+	s.node.call(t, &hash, "getblockhash", first)
+	s.node.call(t, nil, "invalidateblock", hash)
+	s.mineThese(s.raw(a, 1))
+	s.node.mineEmpty(t, 5)
+	s.pass(10 * time.Minute)
+	s.mine(3)
+	s.pass(2 * time.Minute)
+
+	if got := s.outgoing(upper); got.TxHash != b.Attempts[0].Signed.TxHash {
+		t.Errorf("the upper payout is %s by %s", got.State, got.TxHash)
+	}
+
+	s.atRest(lower, upper)
+}
+
 // A payout that costs more than it may is displaced by the wallet itself: it says so, and bears the cost.
 func TestBitcoinOwnDisplacementIsToldAndCharged(t *testing.T) {
 	s := stepBitcoin(t)
