@@ -96,7 +96,12 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		)
 	}
 
-	fee, err := estimateFee(ctx, driver, p, asset, master, to)
+	coins, err := s.sender.SpendableCoins(ctx, p.Network, master)
+	if err != nil {
+		return Prepared{}, err
+	}
+
+	fee, err := estimateFee(ctx, driver, p, asset, master, to, coins)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -171,7 +176,8 @@ func (s *Service) enabledAsset(p Params) (chain.Network, chain.Asset, error) { /
 	return n, asset, nil
 }
 
-// estimateFee returns the highest network fee of a payout, in native base units.
+// estimateFee returns the highest network fee of a payout, in native base units. Where outputs are spent it is
+// that of the coins which the wallet has now: many small ones cost more.
 func estimateFee(
 	ctx context.Context,
 	driver chain.Driver,
@@ -179,6 +185,7 @@ func estimateFee(
 	asset chain.Asset,
 	master chain.Party,
 	to chain.Address,
+	coins []chain.Coin,
 ) (chain.Amount, error) {
 	estimator, ok := driver.(chain.FeeEstimator)
 	if !ok {
@@ -189,6 +196,7 @@ func estimateFee(
 
 	fee, err := estimator.EstimateFee(ctx, chain.Order{
 		From:    master,
+		Coins:   coins,
 		Outputs: []chain.Output{{To: to, AssetID: asset.ID, Amount: p.Amount}},
 	})
 	switch {

@@ -54,6 +54,10 @@ type Sender interface {
 	// that are tracked there when none is named.
 	RefreshBalances(ctx context.Context, network string, parties ...chain.Party) error
 
+	// SpendableCoins returns the coins of a wallet that a new transaction may spend now; none where no outputs
+	// are spent.
+	SpendableCoins(ctx context.Context, network string, wallet chain.Party) ([]chain.Coin, error)
+
 	// HasBalances reports whether the balances of a network's wallets can be known.
 	HasBalances(network string) bool
 }

@@ -63,7 +63,7 @@ func TestRefusedDestinationKeepsItsReason(t *testing.T) {
 	)
 
 	_, err := estimateFee(
-		t.Context(), refusing{network, refused}, Params{}, chain.Asset{}, chain.Party{}, "T",
+		t.Context(), refusing{network, refused}, Params{}, chain.Asset{}, chain.Party{}, "T", nil,
 	)
 
 	shown, ok := errors.AsType[*fault.Error](err)
@@ -74,7 +74,15 @@ func TestRefusedDestinationKeepsItsReason(t *testing.T) {
 
 	other := fault.New(fault.Invalid, "order_invalid", "no")
 
-	_, err = estimateFee(t.Context(), refusing{network, other}, Params{}, chain.Asset{}, chain.Party{}, "T")
+	_, err = estimateFee(
+		t.Context(),
+		refusing{network, other},
+		Params{},
+		chain.Asset{},
+		chain.Party{},
+		"T",
+		nil,
+	)
 	if fault.Code(err) != "destination_invalid" {
 		t.Errorf("another refusal: %v", err)
 	}

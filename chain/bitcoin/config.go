@@ -49,11 +49,11 @@ type Config struct {
 	// Defaults to 10,000.
 	FallbackFeeRate uint64
 
-	// BumpMaxFee enables CPFP bumps of payments with too low a fee: the most, in satoshi, that a bump may
+	// CPFPMaxFee enables CPFP bumps of payments with too low a fee: the most, in satoshi, that a bump may
 	// cost the merchant's master wallet. No bump costs more than a tenth of the payment, rounded down.
 	// Defaults to 0: no payment is bumped.
 	CPFPMaxFee uint64
-	// BumpAfter is the time that a payment is unconfirmed before it is bumped. Defaults to 1 hour.
+	// CPFPAfter is the time that a payment is unconfirmed before it is bumped. Defaults to 1 hour.
 	CPFPAfter time.Duration
 
 	// HTTPClient sends the requests; redirects are never followed. Defaults to a client without proxy.
@@ -176,7 +176,7 @@ func (c Config) check(params *chaincfg.Params) error {
 			c.MinFeeRate, c.MaxFeeRate, int64(maxSaneFeeRate),
 		)
 	case c.CPFPMaxFee > maxSatoshi:
-		return invalidConfig("BumpMaxFee is %d satoshi, more than there are", c.CPFPMaxFee)
+		return invalidConfig("CPFPMaxFee is %d satoshi, more than there are", c.CPFPMaxFee)
 	}
 
 	return nil

@@ -32,7 +32,7 @@ const (
 	trucVersion = 3
 )
 
-// BumpAfter returns Config.BumpAfter; on is false without Config.BumpMaxFee.
+// BumpAfter returns Config.CPFPAfter; on is false without Config.CPFPMaxFee.
 func (d *driver) BumpAfter() (after time.Duration, on bool) {
 	return d.config.CPFPAfter, d.config.CPFPMaxFee > 0
 }
@@ -103,7 +103,7 @@ func (d *driver) Bump(
 
 // cpfpBump holds what decides whether a payment is bumped.
 type cpfpBump struct {
-	// maxFee is Config.BumpMaxFee in satoshi.
+	// maxFee is Config.CPFPMaxFee in satoshi.
 	maxFee int64
 	// rate is the rate of inclusion, in satoshi per 1000 virtual bytes.
 	rate int64

@@ -198,12 +198,13 @@ func rateOf(number json.Number) (int64, bool) {
 	return rate, err == nil && rate <= maxSaneFeeRate
 }
 
-// assumedInputs is the number of coins that an order without coins is assumed to spend.
+// assumedInputs is the least number of coins that a payment is assumed to spend: others may take the coins at hand
+// before it is signed.
 const assumedInputs = 3
 
 // EstimateFee returns three times the order's fee at current rates, in satoshi. It assumes the coins that
-// Build would choose of Order.Coins. Where there are too few, it assumes assumedInputs inputs of the
-// configured kind of address, and change.
+// Build would choose of Order.Coins. Where there are too few, and at the least for a payment that replaces
+// nothing, it assumes assumedInputs inputs of the configured kind of address, and change.
 func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	target, err := d.targetOf(order)
 	if err != nil {
@@ -224,7 +225,9 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 		}
 
 		policy := feePolicy{rate: rates.estimate}
-		if selected, err := selectCoins(target, policy, coins, required); err == nil {
+
+		selected, err := selectCoins(target, policy, coins, required)
+		if err == nil && (order.Replaces != nil || order.SubtractFee) {
 			fee = selected.fee
 			return nil
 		}
@@ -234,7 +237,7 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 			inputs = max(1, len(order.Replaces.Inputs))
 		}
 
-		fee = policy.fee(target.txWeight(inputs, int64(inputs)*d.ownInputWeight(), true))
+		fee = max(selected.fee, policy.fee(target.txWeight(inputs, int64(inputs)*d.ownInputWeight(), true)))
 
 		return nil
 	})

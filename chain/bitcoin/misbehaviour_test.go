@@ -413,7 +413,7 @@ func TestFeeRatesStayWithinBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		estimate any
 		pool     map[string]json.Number
-		want     uint64 // satoshi for one P2WPKH input, P2WPKH output and change, three times
+		want     uint64 // satoshi per 1000 vB, for three P2WPKH inputs, P2WPKH output and change, three times
 		word     error
 	}{
 		"estimate":          {map[string]any{"feerate": json.Number("0.00020000")}, nil, 20_000, nil},
@@ -476,9 +476,9 @@ func TestFeeRatesStayWithinBounds(t *testing.T) {
 
 				return
 			}
-			// 141 virtual bytes. Weight 562: 42 for the empty transaction with its counts, 272 for the
-			// input, 124 for each of two outputs.
-			if want := chain.Units((c.want*141 + 999) / 1000).Mul(3); err != nil || fee != want {
+			// 277 virtual bytes. Weight 1106: 42 for the empty transaction with its counts, 272 for each of
+			// three inputs, of which one is at hand, 124 for each of two outputs.
+			if want := chain.Units((c.want*277 + 999) / 1000).Mul(3); err != nil || fee != want {
 				t.Errorf("%s, %v, want %s", fee, err, want)
 			}
 		})

@@ -16,6 +16,10 @@ import (
 //   - fault.Unsupported (outputs_unsupported): it has more destinations than maxOutputs
 func (d *driver) targetOf(order chain.Order) (coinTarget, error) {
 	target := coinTarget{subtractFee: order.SubtractFee}
+	if maxFee, ok := satoshi(order.MaxFee); ok {
+		target.maxFee = maxFee
+	}
+
 	if len(order.Outputs) == 0 {
 		return target, fault.New(fault.Invalid, "order_invalid", "the order pays nothing")
 	}

@@ -31,9 +31,9 @@ var (
 	errHeavy   = errors.New("it takes more coins than fit into one transaction")
 )
 
-// selectCoins returns the least wasteful selection that pays the target. The required coins are always in
-// it: a replacement shares them with what it displaces. Unconfirmed coins are used only when the confirmed
-// ones are too few.
+// selectCoins returns the least wasteful selection that pays the target, of those within its maximum fee where
+// there are any. The required coins are always in it: a replacement shares them with what it displaces.
+// Unconfirmed coins are used only when the confirmed ones are too few, or cost too much.
 //
 // Three selections are compared: coins that match without change (branch and bound), the smallest single
 // coin that is enough, and the largest coins until they are enough. Waste is what the inputs cost beyond
@@ -45,11 +45,16 @@ func selectCoins(target coinTarget, policy feePolicy, coins, required []candidat
 	confirmed := slices.DeleteFunc(slices.Clone(coins), func(coin candidate) bool { return coin.Height == 0 })
 
 	selected, err := selectFrom(target, policy, confirmed, required)
-	if err != nil && len(confirmed) < len(coins) {
-		selected, err = selectFrom(target, policy, slices.Clone(coins), required)
+	if err == nil && target.allows(selected) || len(confirmed) == len(coins) {
+		return selected, err
 	}
 
-	return selected, err
+	all, allErr := selectFrom(target, policy, slices.Clone(coins), required)
+	if err == nil && (allErr != nil || !target.allows(all)) {
+		return selected, nil
+	}
+
+	return all, allErr
 }
 
 // selectFrom returns the least wasteful selection of coins, which it sorts: the largest first.
@@ -69,7 +74,7 @@ func selectFrom(target coinTarget, policy feePolicy, coins, required []candidate
 		switch {
 		case err != nil && !errors.Is(err, errShort):
 			reason = err
-		case err == nil && (best == nil || selected.waste < best.waste):
+		case err == nil && (best == nil || target.prefers(selected, *best)):
 			best = &selected
 		}
 
@@ -129,8 +134,8 @@ func totalValue(coins []candidate) (total int64) {
 
 // coinTarget is what a transaction has to pay.
 type coinTarget struct {
-	// total is the sum of the outputs in satoshi.
-	total int64
+	// total is the sum of the outputs in satoshi, maxFee the most that the transaction may cost; 0 is no bound.
+	total, maxFee int64
 	// subtractFee takes the fee out of the payments; the coins have to add up to them alone.
 	subtractFee bool
 	// outputs are the payments.
@@ -138,6 +143,20 @@ type coinTarget struct {
 	// changeScript is the output script of change.
 	changeScript []byte
 }
+
+// prefers reports whether a selection is better than another: within the maximum fee, then less wasteful. Waste
+// alone prefers many coins at low rates, as it is cheap to spend them now.
+func (t coinTarget) prefers(selected, other selection) bool {
+	within, otherWithin := t.allows(selected), t.allows(other)
+	if within != otherWithin {
+		return within
+	}
+
+	return selected.waste < other.waste
+}
+
+// allows reports whether a selection costs no more than the maximum fee.
+func (t coinTarget) allows(selected selection) bool { return t.maxFee == 0 || selected.fee <= t.maxFee }
 
 // evaluate returns the selection that coins make, with its fee and change. It errors:
 //   - errShort: the coins do not cover payments and fee

@@ -163,6 +163,34 @@ func TestUnconfirmedCoinsAreTheLast(t *testing.T) {
 	}
 }
 
+// At low rates many small coins waste the least, but they may cost more than is allowed where one coin does not.
+func TestSelectionKeepsToTheMaximumFee(t *testing.T) {
+	coins := coinsOf(10_138, 10_100, 10_100, 10_100, 10_100, 10_100, 10_100, 200_000)
+	policy := feePolicy{rate: 1_000}
+
+	for _, c := range []struct {
+		name   string
+		maxFee int64
+		large  uint64 // height of the block of the large coin
+		want   int
+	}{
+		{"no maximum", 0, 7, 7},
+		{"a maximum that allows for all", 1_000, 7, 7},
+		{"a maximum that allows for one coin", 200, 7, 1},
+		{"and that coin waits for its block", 200, 0, 1},
+		{"a maximum that allows for none", 100, 7, 7},
+	} {
+		target := targetOf(70_220)
+		target.maxFee = c.maxFee
+		coins[7].Height = c.large
+
+		selected, err := selectCoins(target, policy, coins, nil)
+		if err != nil || len(selected.coins) != c.want {
+			t.Errorf("%s: chose %v at a fee of %d, %v", c.name, valuesOf(selected), selected.fee, err)
+		}
+	}
+}
+
 func TestTooManyCoinsForOneTransaction(t *testing.T) {
 	values := make([]int64, 2_000)
 	for i := range values {

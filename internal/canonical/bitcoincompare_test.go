@@ -143,7 +143,8 @@ func (r *bitcoinRun) compareSettlements() (fees int64) {
 				ID, Status  string
 				NetworkFees string `json:"network_fees"`
 			}
-			HasMore bool `json:"has_more"`
+			HasMore bool   `json:"has_more"`
+			Next    string `json:"next_cursor"`
 		}
 		r.service.ask("GET", "/v1/settlements?limit=100"+after, "", &page)
 
@@ -153,12 +154,13 @@ func (r *bitcoinRun) compareSettlements() (fees int64) {
 			}
 
 			fees += decimal(s.NetworkFees).Int64()
-			after = "&starting_after=" + s.ID
 		}
 
 		if !page.HasMore {
 			return fees
 		}
+
+		after = "&starting_after=" + page.Next
 	}
 }
 

@@ -67,6 +67,22 @@ func TestBitcoinDustIsNotCharged(t *testing.T) {
 	s.audited(true)
 }
 
+// All of a wallet of many small coins can be paid out at once: the maximum fee allows for the coins that it takes.
+func TestBitcoinManySmallCoinsArePaidOut(t *testing.T) {
+	s := stepBitcoin(t)
+	s.fund(slices.Repeat([]uint64{20_000}, 60)...)
+
+	p := s.payOut(s.node.address(t), 1_100_000)
+	s.mine(3)
+	s.pass(time.Minute)
+
+	if got := s.payout(p.ID); got.Status != payout.Confirmed {
+		t.Errorf("the payout of at most %s is %s %s", got.MaxNetworkFee, got.Status, got.FailureCode)
+	}
+
+	s.atRest(p)
+}
+
 // A block reward waits for its maturity: it is no balance, and holds up nothing.
 func TestBitcoinBlockRewardWaits(t *testing.T) {
 	s := stepBitcoin(t)

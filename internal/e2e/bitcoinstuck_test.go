@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // Payouts on the change of payouts, and no block while fees rise: the lower one is left alone, the upper one pays
@@ -142,6 +143,35 @@ func TestBitcoinRebuiltPayoutIsPaidOnce(t *testing.T) {
 	s.atRest(lower, upper)
 }
 
+// A fork that brings back what dead bytes rest on makes them valid again, and those that were built again are dead:
+// the first are sent again.
+func TestBitcoinRevivedBytesAreSentAgain(t *testing.T) {
+	s, lower, upper := onLostBytes(t)
+	first := s.node.height(t)
+	s.node.mineEmpty(t, 3)
+	s.pass(2 * time.Minute)
+
+	a, b := s.outgoing(lower), s.outgoing(upper)
+	if len(b.Attempts) != 2 {
+		t.Fatalf("the upper payout is %s %s with %d attempts", b.State, b.Failure, len(b.Attempts))
+	}
+
+	var hash string
+	s.node.call(t, &hash, "getblockhash", first)
+	s.node.call(t, nil, "invalidateblock", hash)
+	s.mineThese(s.raw(a, 1))
+	s.node.mineEmpty(t, 5)
+	s.pass(10 * time.Minute)
+	s.mine(3)
+	s.pass(2 * time.Minute)
+
+	if got := s.outgoing(upper); got.TxHash != b.Attempts[0].Signed.TxHash {
+		t.Errorf("the upper payout is %s by %s", got.State, got.TxHash)
+	}
+
+	s.atRest(lower, upper)
+}
+
 // A payout that costs more than it may is displaced by the wallet itself: it says so, and bears the cost.
 func TestBitcoinOwnDisplacementIsToldAndCharged(t *testing.T) {
 	s := stepBitcoin(t)
@@ -219,6 +249,54 @@ func TestBitcoinFundingTakenByAFork(t *testing.T) {
 
 	if got := s.payout(p.ID); got.FailureCode != wallet.FailConflict || got.Conflict.Own {
 		t.Errorf("it is %s %s against %+v", got.Status, got.FailureCode, got.Conflict)
+	}
+
+	s.atRest(p)
+}
+
+// A fork takes away one of two deposits that were released together, and its payer spends the money otherwise. The
+// other one is released again, what was paid out of both ends, and nothing stays reserved.
+func TestBitcoinReleasedDepositTakenByAFork(t *testing.T) {
+	s := stepBitcoin(t)
+	s.fund(100_000)
+
+	kept, taken := s.deposit(), s.deposit()
+	s.node.pay(t, kept, chain.Units(4_000_000))
+	s.mine(1)
+
+	payment := s.node.pay(t, taken, chain.Units(9_000_000))
+	s.mine(1)
+	block := s.node.height(t)
+
+	s.mine(1)
+	s.pass(5 * time.Minute)
+	s.mine(2)
+	s.pass(time.Minute)
+
+	p := s.payOut(s.node.address(t), 10_000_000)
+	s.mine(1)
+
+	var hash string
+	s.node.call(t, &hash, "getblockhash", block)
+	s.node.call(t, nil, "invalidateblock", hash)
+	s.node.spendAgain(t, payment, chain.Units(100_000))
+	s.mine(6)
+	s.pass(10 * time.Minute)
+	s.mine(3)
+	s.pass(10 * time.Minute)
+
+	want := map[chain.Amount]settlement.Status{
+		chain.Units(4_000_000): settlement.Released,
+		chain.Units(9_000_000): settlement.Reverted,
+	}
+	for _, set := range s.settlements() {
+		if set.Status != want[set.Gross] {
+			t.Errorf("the settlement of %s is %s %s", set.Gross, set.Status, set.Reason)
+		}
+	}
+
+	if got := s.payout(p.ID); got.FailureCode != wallet.FailConflict || got.Conflict.Own {
+		t.Errorf("the payout is %s %s against %+v", got.Status, got.FailureCode, got.Conflict)
 	}
 
 	s.atRest(p)

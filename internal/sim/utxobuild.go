@@ -17,7 +17,7 @@ func (u *UTXO) MaxOutputs() int { return u.config.MaxOutputs }
 func (u *UTXO) rate() uint64 { return max(u.feeRate, u.floor()) }
 
 // EstimateFee returns three times the order's fee at the current rate, in base units. Where the order's
-// coins are too few, three inputs and change are assumed.
+// coins are too few, and at the least for a payment that replaces nothing, three inputs and change are assumed.
 func (u *UTXO) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	if err := u.call(ctx, MethodEstimateFee); err != nil {
 		return chain.Amount{}, err
@@ -39,8 +39,13 @@ func (u *UTXO) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount
 	}
 
 	fee := policy.of(vsizeOf(utxoWeight(3, len(order.Outputs)+1)))
+
 	if selected, err := target.choose(policy, coins, required); err == nil {
-		fee = selected.fee
+		if order.Replaces != nil || order.SubtractFee {
+			fee = selected.fee
+		} else {
+			fee = max(fee, selected.fee)
+		}
 	}
 
 	maxFee := chain.Units(fee).Mul(feeHeadroom)

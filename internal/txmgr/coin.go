@@ -23,6 +23,27 @@ func compareOutpoints(a, b chain.Outpoint) int {
 	return cmp.Or(cmp.Compare(a.TxHash, b.TxHash), cmp.Compare(a.Vout, b.Vout))
 }
 
+// SpendableCoins returns the coins of a wallet that a new transaction may spend now; none where no outputs are
+// spent.
+func (o *Manager) SpendableCoins(
+	ctx context.Context,
+	network string,
+	party chain.Party,
+) ([]chain.Coin, error) {
+	driver, err := o.registry.Driver(network)
+	if err != nil {
+		return nil, err
+	}
+
+	if _, ok := driver.(chain.CoinReader); !ok {
+		return nil, nil
+	}
+
+	d := &walletWorker{Manager: o, network: driver.Network(), party: party}
+
+	return d.spendableCoins(ctx, wallet.Transaction{Network: network})
+}
+
 // spendableCoins returns the coins that a transaction's bytes may spend: those reserved by it (or by the
 // one that it displaces), and unreserved ones, but not the change of its own earlier bytes, nor block rewards
 // that are immature. An order that names its coins gets no others.

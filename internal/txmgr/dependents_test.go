@@ -35,6 +35,34 @@ func onChange(t *testing.T, alone bool) (k *coinIndex, parent, child wallet.Tran
 	return k, parent, child
 }
 
+// Nodes may not show the change in their pool. The payout waits for its block, and is not told that money is missing.
+func TestPayoutWaitsForChangeThatThePoolDoesNotShow(t *testing.T) {
+	k := newCoinIndex(t)
+	master := k.master().Address
+	k.take(follow.Batch{Blocks: []chain.Block{block(2, "a", []chain.Transfer{k.pays("m", master)})}})
+
+	parent := k.payout("SIM", coin(1))
+	k.work()
+
+	child := k.payout("SIM", coin(2))
+	k.wait(20 * time.Minute)
+
+	if got := k.get(child.ID); got.State != wallet.Queued {
+		t.Fatalf("while the change waits it is %s %s", got.State, got.Failure)
+	}
+
+	parent = k.get(parent.ID)
+	paid := parent.LastAttempt().Signed.TxHash
+	k.take(follow.Batch{Blocks: []chain.Block{
+		block(3, "a", []chain.Transfer{k.pays(paid, master)}, spends(paid, "m")...),
+	}})
+	k.wait(time.Minute)
+
+	if got := k.get(child.ID); got.State != wallet.Signed && got.State != wallet.Broadcast {
+		t.Errorf("once the change is in a block it is %s %s", got.State, got.Failure)
+	}
+}
+
 // Pitfall 48. What others rest on is never replaced; what rests on it is.
 func TestParentOfAPayoutIsNotReplaced(t *testing.T) {
 	k, parent, child := onChange(t, false)

@@ -3,6 +3,7 @@ package txmgr
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -102,16 +103,45 @@ func (d *walletWorker) lookUp(
 	return hash, state, nil
 }
 
-// recordPooled records that the network has an attempt, or broadcasts the last one when it has none.
+// recordPooled records that the network has an attempt, or broadcasts the newest one that can be included when it
+// has none.
 func (d *walletWorker) recordPooled(ctx context.Context, t wallet.Transaction, pooled string) error {
 	if pooled == "" {
-		return d.broadcast(ctx, t.ID, t.LastAttempt().Signed)
+		signed, err := d.newestAlive(ctx, t)
+		if err != nil {
+			return err
+		}
+
+		return d.broadcast(ctx, t.ID, signed)
 	}
 
 	at := d.now()
 	taken := func(t *wallet.Transaction) error { return t.RecordAccepted(pooled, at) }
 
 	return d.update(ctx, t.ID, taken)
+}
+
+// newestAlive returns the newest attempt that no block which was read excludes; where there is none, the last one. A
+// fork may bring back what earlier bytes rest on, and take away what they were built again on.
+func (d *walletWorker) newestAlive(ctx context.Context, t wallet.Transaction) (chain.Signed, error) {
+	last := t.LastAttempt().Signed
+	if d.hasNonces() {
+		return last, nil
+	}
+
+	rows, err := d.rowsOfAttempts(ctx, t)
+	if err != nil {
+		return chain.Signed{}, err
+	}
+
+	for i := len(t.Attempts) - 1; i >= 0; i-- {
+		signed := t.Attempts[i].Signed
+		if _, dead := rival(d.usedUp(signed), rows, math.MaxUint64); !dead {
+			return signed, nil
+		}
+	}
+
+	return last, nil
 }
 
 // logLostBlock logs that the block of a transaction left the chain.

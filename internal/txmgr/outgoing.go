@@ -148,11 +148,8 @@ func addFunding(
 	}
 
 	funding := map[string]bool{}
-
-	for address, party := range ours {
-		if party.Key.Role == chain.RoleMaster {
-			maps.Copy(funding, paid[address])
-		}
+	for address := range ours {
+		maps.Copy(funding, paid[address])
 	}
 
 	for _, block := range b.Blocks {

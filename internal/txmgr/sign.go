@@ -3,6 +3,7 @@ package txmgr
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -14,7 +15,7 @@ import (
 //
 // Failures before the first signature:
 //   - a destination that cannot be paid, and a signer's refusal: at once;
-//   - missing money: a payout after Config.FundsGrace, as chain:insufficient_funds;
+//   - missing money: a payout after Config.FundsGrace, as chain:insufficient_funds, unless change is on its way;
 //   - everything else (no answer, fees above the maximum, money missing for other kinds): stale at GiveUpAt.
 func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) error {
 	if held, err := d.holdBack(ctx, t); held || err != nil {
@@ -242,10 +243,35 @@ func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported):
 		return d.update(ctx, t.ID, fail(wallet.FailNotPayable))
 	case errors.Is(err, fault.State) && t.Kind == wallet.Payout && d.now().Sub(t.CreatedAt) >= d.config.FundsGrace:
-		return d.update(ctx, t.ID, fail(wallet.FailInsufficientFunds))
+		waits, failed := d.awaitsChange(ctx, t)
+		if failed != nil {
+			return failed
+		}
+
+		if !waits {
+			return d.update(ctx, t.ID, fail(wallet.FailInsufficientFunds))
+		}
 	}
 
 	return err
+}
+
+// awaitsChange reports whether another transaction of the wallet waits for a block. What it spends is not missing:
+// its change can be spent from its block on, and before that only where the node shows it in the pool.
+func (d *walletWorker) awaitsChange(ctx context.Context, t wallet.Transaction) (bool, error) {
+	if d.hasNonces() {
+		return false, nil
+	}
+
+	live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	return slices.ContainsFunc(live, func(other wallet.Transaction) bool {
+		waits := other.State == wallet.Signed || other.State == wallet.Broadcast
+		return waits && other.ID != t.ID && len(other.LastAttempt().Signed.Inputs) > 0
+	}), nil
 }
 
 // broadcast sends stored bytes to the network and records its answer. An error changes no state: the
