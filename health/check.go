@@ -25,6 +25,9 @@ type Process struct {
 	ClockAhead time.Duration
 	// ClockWrong is set when its clock differs from the store's by more than 5 minutes: it signs nothing then.
 	ClockWrong bool
+	// Failing are the names of its checks that failed when it last beat, such as "follower of sepolia" where its
+	// node is dead. It leaves that work to the others, so OK does not count them.
+	Failing []string
 	// Lost is set when it does not beat any more and its work was not taken over yet.
 	Lost bool
 }

@@ -92,6 +92,12 @@ func metricsOf(report health.Report) []byte {
 		m.value("process_still_seconds", p.Still.Seconds(), "process", p.Name)
 	}
 
+	m.gauge("process_failing", "How many kinds of work fail in another process.")
+
+	for _, p := range report.Processes {
+		m.value("process_failing", float64(len(p.Failing)), "process", p.Name)
+	}
+
 	m.backlogs(report)
 
 	return m.Bytes()

@@ -36,6 +36,7 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 			Still:      peer.Still,
 			ClockAhead: peer.Ahead,
 			ClockWrong: e.clock.isChecked() && ahead.Abs() > skewTooBig,
+			Failing:    peer.Failing,
 			Lost:       peer.Still > stillTooLong,
 		})
 	}

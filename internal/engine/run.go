@@ -114,7 +114,7 @@ func (e *Engine) workers() []worker {
 	all := []worker{
 		{
 			name: "heartbeat",
-			pace: heartbeat.Pace,
+			pace: heartbeat.NewsPace,
 			step: func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
 		},
 		{
