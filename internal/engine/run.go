@@ -131,6 +131,7 @@ func (e *Engine) workers() []worker {
 
 	return append(all,
 		worker{name: "invoices", pace: paceWorkers, step: e.expire},
+		worker{name: "backlog", pace: paceStore, step: e.countBacklog},
 		worker{name: "retention", pace: pacePrune, step: e.prune},
 	)
 }

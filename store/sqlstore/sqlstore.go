@@ -23,6 +23,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 const (
@@ -58,6 +59,7 @@ type Options struct {
 type Store interface {
 	store.Store
 	store.Prober
+	webhook.BacklogReader
 }
 
 // sqlStore is a Store.
