@@ -91,8 +91,10 @@ func TestMetrics(t *testing.T) {
 			{Name: "store", Age: 1500 * time.Millisecond},
 			{Name: "outbox of \"x\"\n", Error: "down"},
 		},
-		Networks:  []health.Network{{Network: "sepolia", Behind: 3}},
-		Processes: []health.Process{{Name: `a\b`, Still: 12 * time.Second, Lost: true, Failing: []string{"x", "y"}}},
+		Networks: []health.Network{{Network: "sepolia", Behind: 3}},
+		Processes: []health.Process{
+			{Name: `a\b`, Still: 12 * time.Second, Lost: true, Failing: []string{"x", "y"}},
+		},
 		ClockSkew: -time.Second,
 		Backlog:   health.Backlog{Due: 9, Waiting: 5, InFlight: 2, Age: time.Minute},
 		Backlogs:  []health.Backlog{{AccountID: "65a", Livemode: true, Due: 7, Waiting: 4, Age: time.Minute}},

@@ -96,7 +96,8 @@ func TestBacklogIsDueSince(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
 
-			if _, all, _ := h.Backlogs(); all.Waiting != 1 || all.Age < least || all.Age > least+5*time.Second {
+			if _, all, _ := h.Backlogs(); all.Waiting != 1 || all.Age < least ||
+				all.Age > least+5*time.Second {
 				t.Errorf("after %d attempts: %+v", attempts, all)
 			}
 		})
@@ -150,7 +151,8 @@ func TestBacklogOfTheStore(t *testing.T) {
 
 			accounts, all, dueAt := h.Backlogs()
 			if all.Due != n || all.Age != age || !dueAt.Equal(at) ||
-				n > 0 && (len(accounts) != 1 || accounts[0].AccountID != merchant.AccountID || accounts[0].Due != n) {
+				n > 0 &&
+					(len(accounts) != 1 || accounts[0].AccountID != merchant.AccountID || accounts[0].Due != n) {
 				t.Errorf("%d due since %s, counted at %s: %+v %+v %s", n, age, at, all, accounts, dueAt)
 			}
 		}
@@ -166,6 +168,7 @@ func TestBacklogOfTheStore(t *testing.T) {
 		count(countPace-1, 1, false)
 
 		due.takes = 2 * time.Second
+
 		count(1, 2, false)
 
 		second := time.Now().Add(-due.takes)
@@ -174,6 +177,7 @@ func TestBacklogOfTheStore(t *testing.T) {
 		count(countShare*due.takes-due.takes-1, 2, false)
 
 		due.err = errors.New("the count was canceled")
+
 		count(1, 3, true)
 		shown(1, time.Since(first)+time.Minute, second)
 	})

@@ -25,6 +25,8 @@ const (
 	pacePrune   = time.Minute
 	paceStore   = 15 * time.Second
 	paceClock   = 15 * time.Second
+	// Deliverer.Count has a pace of its own.
+	paceBacklog = 5 * time.Second
 	minPace     = 100 * time.Millisecond
 	maxPace     = 15 * time.Second
 )
@@ -131,7 +133,7 @@ func (e *Engine) workers() []worker {
 
 	return append(all,
 		worker{name: "invoices", pace: paceWorkers, step: e.expire},
-		worker{name: "backlog", pace: paceStore, step: e.countBacklog},
+		worker{name: "backlog", pace: paceBacklog, step: e.countBacklog},
 		worker{name: "retention", pace: pacePrune, step: e.prune},
 	)
 }

@@ -38,9 +38,9 @@ func (r refused) Open(name string) (fs.File, error) {
 }
 
 // Migrate brings the tables in db up to date, and makes the schema of Options if there is none.
-// Processes that migrate at once wait for each other for up to 5 minutes (a session lock: the connection must not
-// go through a proxy that pools transactions); one that stands still for a minute loses the lock. A schema of a newer release is fault.Unavailable and
-// left alone.
+// Processes that migrate at once wait for each other for up to 5 minutes (a session lock: the connection
+// must not go through a proxy that pools transactions); one that stands still for a minute loses the lock.
+// A schema of a newer release is fault.Unavailable and left alone.
 func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -86,7 +86,9 @@ func (l boundLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
 		}
 
 		return fault.Wrap(
-			err, fault.Unavailable, "migration_busy",
+			err,
+			fault.Unavailable,
+			"migration_busy",
 			"another process has been migrating this database for %s; look whether it stands still, and try again",
 			lockTries*lockRetry*time.Second,
 		)

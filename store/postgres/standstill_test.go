@@ -41,7 +41,8 @@ func idleLimits(t *testing.T, row func(text string) interface{ Scan(to ...any) e
 	t.Helper()
 
 	if err := row(
-		`SELECT current_setting('idle_in_transaction_session_timeout') || ' ' || current_setting('idle_session_timeout')`,
+		`SELECT current_setting('idle_in_transaction_session_timeout') || ' ' ||
+			current_setting('idle_session_timeout')`,
 	).Scan(&limits); err != nil {
 		t.Error(err)
 	}

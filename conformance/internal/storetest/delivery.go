@@ -20,6 +20,7 @@ func Deliveries(t *testing.T, factory Factory) {
 		{"Deliveries/Claim", testClaim},
 		{"Deliveries/ClaimFairly", testClaimFairly},
 		{"Deliveries/ClaimOnce", testClaimOnce},
+		{"Deliveries/ClaimAfterResult", testClaimAfterResult},
 		{"Deliveries/ByID", testByID},
 		{"Deliveries/Backlogs", testBacklogs},
 		{"Deliveries/Fail", testFailDeliveries},
@@ -312,6 +313,71 @@ func testClaimOnce(t *testing.T, st store.Store) {
 	if len(claimedBy) != total {
 		t.Errorf("%d of %d deliveries were claimed", len(claimedBy), total)
 	}
+}
+
+// testClaimAfterResult lets processes claim at once and store failed attempts at once: what became due later, or
+// ended, since another process looked for what is due is not claimed by it.
+func testClaimAfterResult(t *testing.T, st store.Store) {
+	const total = 300
+
+	putDeliveries(
+		t, st, total, func(n int) string { return fmt.Sprint("e", n%7) }, func(n int) int { return n % 10 },
+	)
+
+	concurrently(func(n int) (claimed int) {
+		for empty := 0; empty < 3; {
+			var got []webhook.Delivery
+
+			err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
+				got, err = tx.ClaimDeliveries(ctx, fmt.Sprint("p", n), timeAt(10), timeAt(11), 5, 2)
+				return err
+			})
+			if err == nil {
+				err = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+					return putResults(ctx, tx, got)
+				})
+			}
+
+			if err != nil {
+				t.Error(err)
+				return claimed
+			}
+
+			if claimed += len(got); len(got) == 0 {
+				empty++
+			}
+		}
+
+		return claimed
+	})
+
+	for n := range total {
+		d, err := st.Delivery(t.Context(), owners[0], recordID(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if d.Fence > 1 {
+			t.Errorf("%s was claimed %d times, though it was due later, or over, after the first", d.ID, d.Fence)
+		}
+	}
+}
+
+// putResults stores that claimed deliveries were tried: every second succeeded, the others are due again later.
+func putResults(ctx context.Context, tx store.Tx, claimed []webhook.Delivery) error {
+	for i, d := range claimed {
+		d.Attempts, d.ClaimedBy, d.ClaimedUntil = 1, "", time.Time{}
+
+		if d.NextAttemptAt = timeAt(60); i%2 == 0 {
+			d.Status, d.NextAttemptAt = webhook.DeliverySucceeded, time.Time{}
+		}
+
+		if err := tx.PutDeliveries(ctx, &d); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // testFailDeliveries ends the pending deliveries of an endpoint.
