@@ -25,18 +25,23 @@ type Process struct {
 	ClockAhead time.Duration
 	// ClockWrong is set when its clock differs from the store's by more than 5 minutes: it signs nothing then.
 	ClockWrong bool
+	// Failing are the names of its checks that failed when it last beat, such as "follower of sepolia" where its
+	// node is dead. It leaves that work to the others, so OK does not count them.
+	Failing []string
 	// Lost is set when it does not beat any more and its work was not taken over yet.
 	Lost bool
 }
 
-// Backlog is what of an account's webhooks this process has claimed and not sent yet.
+// Backlog is an account's webhooks that are due, and what of them this process has claimed and not sent yet.
 type Backlog struct {
 	AccountID string
 	Livemode  bool
-	// Waiting is how many deliveries wait for a slot, and InFlight how many are being sent.
+	// Due is how many deliveries are due, whichever process sends them, when they were last counted.
+	Due int
+	// Waiting is how many deliveries wait for a slot here, and InFlight how many are being sent.
 	Waiting, InFlight int
 	// More is set when deliveries were put off lately because enough of their endpoint waited already.
 	More bool
-	// Age is how long the oldest of those that wait has been due.
+	// Age is how long the oldest of those that are due, or wait here, has been due.
 	Age time.Duration
 }

@@ -57,10 +57,13 @@ type Report struct {
 	Processes []Process
 	// ClockSkew is how far this process's clock is ahead of the store's; 0 where that is not measured.
 	ClockSkew time.Duration
-	// Backlogs are the accounts whose webhooks this process is sending: those that wait longest first, up to 100.
+	// Backlogs are the accounts with webhooks that are due or being sent: those that wait longest first, up to 100.
 	// Backlog is the sum of all of them.
 	Backlogs []Backlog
 	Backlog  Backlog
+	// DueAt is when what is due was last counted: about every 15 s, and less often where counting takes long. It is
+	// zero where the store does not count it (see webhook.BacklogReader).
+	DueAt time.Time
 }
 
 // NeedsPerson reports whether a wallet waits for a person. Everybody else's work goes on, so OK may still be true.

@@ -91,11 +91,13 @@ func TestMetrics(t *testing.T) {
 			{Name: "store", Age: 1500 * time.Millisecond},
 			{Name: "outbox of \"x\"\n", Error: "down"},
 		},
-		Networks:  []health.Network{{Network: "sepolia", Behind: 3}},
-		Processes: []health.Process{{Name: `a\b`, Still: 12 * time.Second, Lost: true}},
+		Networks: []health.Network{{Network: "sepolia", Behind: 3}},
+		Processes: []health.Process{
+			{Name: `a\b`, Still: 12 * time.Second, Lost: true, Failing: []string{"x", "y"}},
+		},
 		ClockSkew: -time.Second,
-		Backlog:   health.Backlog{Waiting: 5, InFlight: 2, Age: time.Minute},
-		Backlogs:  []health.Backlog{{AccountID: "65a", Livemode: true, Waiting: 4, Age: time.Minute}},
+		Backlog:   health.Backlog{Due: 9, Waiting: 5, InFlight: 2, Age: time.Minute},
+		Backlogs:  []health.Backlog{{AccountID: "65a", Livemode: true, Due: 7, Waiting: 4, Age: time.Minute}},
 	}))
 
 	for _, line := range []string{
@@ -107,6 +109,9 @@ func TestMetrics(t *testing.T) {
 		`payments_check_failing{check="outbox of \"x\"\n"} 1`,
 		`payments_network_behind_blocks{network="sepolia"} 3`,
 		`payments_process_still_seconds{process="a\\b"} 12`,
+		`payments_process_failing{process="a\\b"} 2`,
+		"payments_webhooks_due 9",
+		`payments_webhooks_account_due{account="65a",livemode="true"} 7`,
 		"payments_webhooks_waiting 5",
 		"payments_webhooks_in_flight 2",
 		"payments_webhooks_age_seconds 60",

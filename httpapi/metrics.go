@@ -92,6 +92,12 @@ func metricsOf(report health.Report) []byte {
 		m.value("process_still_seconds", p.Still.Seconds(), "process", p.Name)
 	}
 
+	m.gauge("process_failing", "How many kinds of work fail in another process.")
+
+	for _, p := range report.Processes {
+		m.value("process_failing", float64(len(p.Failing)), "process", p.Name)
+	}
+
 	m.backlogs(report)
 
 	return m.Bytes()
@@ -104,6 +110,10 @@ func (m *metrics) backlogs(report health.Report) {
 		of         func(b health.Backlog) float64
 	}{
 		{
+			"due", "Deliveries that are due, whichever process sends them.",
+			func(b health.Backlog) float64 { return float64(b.Due) },
+		},
+		{
 			"in_flight", "Deliveries being sent.",
 			func(b health.Backlog) float64 { return float64(b.InFlight) },
 		},
@@ -112,7 +122,7 @@ func (m *metrics) backlogs(report health.Report) {
 			func(b health.Backlog) float64 { return float64(b.Waiting) },
 		},
 		{
-			"age_seconds", "How long the oldest delivery that waits for a slot has been due.",
+			"age_seconds", "How long the oldest delivery that waits has been due.",
 			func(b health.Backlog) float64 { return b.Age.Seconds() },
 		},
 	} {

@@ -135,6 +135,17 @@ func (d Delivery) Postponed(until time.Time) Delivery {
 	return d.Unclaimed()
 }
 
+// DueSince returns since when a delivery is due, and whether it is at a time. One that was never tried is due since
+// it was made, however often it was put off.
+func (d Delivery) DueSince(now time.Time) (since time.Time, due bool) {
+	since = d.NextAttemptAt
+	if d.Attempts == 0 {
+		since = d.CreatedAt
+	}
+
+	return since, d.Status == DeliveryPending && !since.After(now)
+}
+
 // Unclaimed returns the delivery without its claim. The fence stays, so that no other claim's
 // results are stored.
 func (d Delivery) Unclaimed() Delivery {

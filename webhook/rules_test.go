@@ -587,3 +587,31 @@ func FuzzRetryAfter(f *testing.F) {
 		}
 	})
 }
+
+// A delivery is due since its attempt is; one that was never tried, since it was made, however often it was put off.
+func TestDueSince(t *testing.T) {
+	made := time.Unix(1e9, 0)
+	next := made.Add(time.Hour)
+
+	for _, test := range []struct {
+		name     string
+		status   DeliveryStatus
+		attempts int
+		now      time.Time
+		since    time.Time
+		due      bool
+	}{
+		{"never tried", DeliveryPending, 0, made, made, true},
+		{"never tried, not made yet", DeliveryPending, 0, made.Add(-1), made, false},
+		{"put off", DeliveryPending, 0, next.Add(-1), made, true},
+		{"tried, due", DeliveryPending, 1, next, next, true},
+		{"tried, not due", DeliveryPending, 1, next.Add(-1), next, false},
+		{"succeeded", DeliverySucceeded, 1, next, next, false},
+		{"failed", DeliveryFailed, 10, next, next, false},
+	} {
+		d := Delivery{Status: test.status, Attempts: test.attempts, CreatedAt: made, NextAttemptAt: next}
+		if since, due := d.DueSince(test.now); due != test.due || !since.Equal(test.since) {
+			t.Errorf("%s: since %s, due %v", test.name, since, due)
+		}
+	}
+}

@@ -169,6 +169,23 @@ type Reader interface {
 	PendingDeliveries(ctx context.Context, endpointID string) (int, error)
 }
 
+// BacklogReader is a store that counts the deliveries that are due, whichever process sends them. Engine.Health
+// shows only those that its own process claimed where the store is none.
+type BacklogReader interface {
+	// Backlogs returns one Backlog of each account and mode that has deliveries for which Delivery.DueSince at now
+	// is true, claimed or not, in any order.
+	Backlogs(ctx context.Context, now time.Time) ([]Backlog, error)
+}
+
+// Backlog is what is due of an account's deliveries in one mode.
+type Backlog struct {
+	Owner event.Owner
+	// Due is how many deliveries are due.
+	Due int
+	// Since is the earliest Delivery.DueSince of them.
+	Since time.Time
+}
+
 // Tx is everything that one operation of this package may read and write.
 type Tx interface {
 	Reader

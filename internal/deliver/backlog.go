@@ -2,6 +2,8 @@ package deliver
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// This file holds the backlog of this process: what it claimed and did not send yet.
+// This file holds the backlog: what is due in the store, and what of it this process claimed and did not send yet.
 
 const (
 	// backlogPace is how often a pool publishes its backlog.
@@ -19,7 +21,40 @@ const (
 	backlogLimit = 100
 	// putOffShown is how long Backlogs shows that deliveries were put off.
 	putOffShown = 10 * time.Second
+	// countPace is how often what is due is counted, countShare the most of a connection's time that this takes, and
+	// countLimit the longest that one count may take.
+	countPace  = 15 * time.Second
+	countShare = 20
+	countLimit = 30 * time.Second
 )
+
+// counted is what was due in the store.
+type counted struct {
+	at   time.Time
+	next time.Time
+	of   []webhook.Backlog
+}
+
+// Count counts what is due in the store, for Backlogs, if it is time. Without Config.Backlog it does nothing.
+func (s *Deliverer) Count(ctx context.Context) error {
+	now := s.now()
+	if last := s.due.Load(); s.count == nil || last != nil && !now.Before(last.at) && now.Before(last.next) {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, countLimit)
+	defer cancel()
+
+	of, err := s.count.Backlogs(ctx, s.stamp())
+	if err != nil {
+		return fmt.Errorf("counting the webhooks that are due: %w", err)
+	}
+
+	took := s.now().Sub(now)
+	s.due.Store(&counted{at: now, next: now.Add(max(countPace, countShare*took)), of: of})
+
+	return nil
+}
 
 // backlog is what a pool published last.
 type backlog struct {
@@ -32,21 +67,33 @@ type accountBacklog struct {
 	dueAt time.Time // of the oldest that waits; zero when none does
 }
 
-// Backlogs returns the backlog of each account, oldest first, up to 100, and the sum of all. It is at most
-// about a second old while Run works; without Run there is none.
-func (s *Deliverer) Backlogs() (accounts []health.Backlog, all health.Backlog) {
-	now := s.now()
-	published := s.backlog.Load()
+// Backlogs returns the backlog of each account, oldest first, up to 100, and the sum of all. What this process
+// claimed is at most about a second old while Run works; without Run there is none. dueAt is when what is due was
+// last counted.
+func (s *Deliverer) Backlogs() (accounts []health.Backlog, all health.Backlog, dueAt time.Time) {
+	of := map[event.Owner]accountBacklog{}
 
-	if published == nil {
-		return nil, health.Backlog{}
+	if published := s.backlog.Load(); published != nil {
+		for _, a := range published.accounts {
+			of[event.Owner{AccountID: a.AccountID, Livemode: a.Livemode}] = a
+		}
 	}
 
-	for _, a := range published.accounts {
+	if due := s.due.Load(); due != nil {
+		dueAt = due.at
+		for _, b := range due.of {
+			of[b.Owner] = of[b.Owner].with(b)
+		}
+	}
+
+	now := s.now()
+
+	for _, a := range of {
 		if !a.dueAt.IsZero() {
 			a.Age = max(now.Sub(a.dueAt), 0)
 		}
 
+		all.Due += a.Due
 		all.Waiting += a.Waiting
 		all.InFlight += a.InFlight
 		all.More = all.More || a.More
@@ -56,10 +103,25 @@ func (s *Deliverer) Backlogs() (accounts []health.Backlog, all health.Backlog) {
 	}
 
 	slices.SortFunc(accounts, func(a, b health.Backlog) int {
-		return cmp.Or(cmp.Compare(b.Age, a.Age), cmp.Compare(a.AccountID, b.AccountID))
+		return cmp.Or(
+			cmp.Compare(b.Age, a.Age),
+			cmp.Compare(a.AccountID, b.AccountID),
+			cmp.Compare(fmt.Sprint(b.Livemode), fmt.Sprint(a.Livemode)),
+		)
 	})
 
-	return accounts[:min(len(accounts), backlogLimit)], all
+	return accounts[:min(len(accounts), backlogLimit)], all, dueAt
+}
+
+// with returns the backlog with what is due of it in the store.
+func (a accountBacklog) with(b webhook.Backlog) accountBacklog {
+	a.AccountID, a.Livemode, a.Due = b.Owner.AccountID, b.Owner.Livemode, b.Due
+
+	if a.dueAt.IsZero() || b.Since.Before(a.dueAt) {
+		a.dueAt = b.Since
+	}
+
+	return a
 }
 
 // publish publishes the pool's backlog, at most every backlogPace.
@@ -91,7 +153,7 @@ func (p *pool) publish() {
 			a := entry(d.Owner)
 			a.Waiting++
 
-			if dueAt := firstDue(d); a.dueAt.IsZero() || dueAt.Before(a.dueAt) {
+			if dueAt, _ := d.DueSince(now); a.dueAt.IsZero() || dueAt.Before(a.dueAt) {
 				a.dueAt = dueAt
 			}
 		}
@@ -112,14 +174,4 @@ func (p *pool) publish() {
 	}
 
 	p.s.backlog.Store(fresh)
-}
-
-// firstDue returns since when a delivery is due. One that was never tried is due since it was made, however often
-// it was put off.
-func firstDue(d webhook.Delivery) time.Time {
-	if d.Attempts == 0 {
-		return d.CreatedAt
-	}
-
-	return d.NextAttemptAt
 }

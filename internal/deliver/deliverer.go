@@ -32,6 +32,9 @@ type Config struct {
 
 	webhook.Policy
 
+	// Backlog counts what is due in the store; may be nil.
+	Backlog webhook.BacklogReader
+
 	// Claimed is notified of every claim and of its error; may be nil.
 	Claimed func(err error)
 
@@ -73,6 +76,8 @@ type Deliverer struct {
 	log         *slog.Logger
 	wake        chan struct{}
 	backlog     atomic.Pointer[backlog]
+	count       webhook.BacklogReader
+	due         atomic.Pointer[counted]
 }
 
 // New returns a Deliverer. It starts nothing.
@@ -89,6 +94,7 @@ func New(c Config) *Deliverer {
 		body:        positive(c.BodyTimeout, 5*time.Second),
 		idle:        positive(c.IdleTimeout, 2*time.Second),
 		claimed:     c.Claimed,
+		count:       c.Backlog,
 		poll:        positive(c.Poll, time.Second),
 		retention:   positive(c.Retention, 30*24*time.Hour),
 		now:         c.Now,

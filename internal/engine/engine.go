@@ -131,6 +131,7 @@ func New(c Config) (*Engine, error) {
 	e.heartbeat = heartbeat.New(heartbeat.Config{
 		DB:      view[lease.Tx]{e.config.Store, e, func(tx Tx) lease.Tx { return tx }},
 		Process: c.Process,
+		Failing: func() []string { return e.work.failures(c.Now()) },
 		NewID:   e.ids.Next,
 		Now:     c.Now,
 	})

@@ -27,7 +27,7 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 		ClockSkew: e.clock.skew(),
 	}
 
-	report.Backlogs, report.Backlog = e.Deliverer.Backlogs()
+	report.Backlogs, report.Backlog, report.DueAt = e.Deliverer.Backlogs()
 
 	for _, peer := range e.heartbeat.Peers() {
 		ahead := peer.Ahead + e.clock.skew() // of the store
@@ -36,6 +36,7 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 			Still:      peer.Still,
 			ClockAhead: peer.Ahead,
 			ClockWrong: e.clock.isChecked() && ahead.Abs() > skewTooBig,
+			Failing:    peer.Failing,
 			Lost:       peer.Still > stillTooLong,
 		})
 	}
@@ -120,6 +121,16 @@ func (e *Engine) probeStore(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// countBacklog counts the webhooks that are due. A count that fails, for example because it takes too long, stops
+// no work: Health shows how old the last one is.
+func (e *Engine) countBacklog(ctx context.Context) (did bool, err error) {
+	if err := e.Deliverer.Count(ctx); err != nil && ctx.Err() == nil {
+		e.config.Log.WarnContext(ctx, "the webhooks that are due were not counted", "error", err)
+	}
+
+	return false, nil
 }
 
 // loggedRates records whether the source of prices answers.

@@ -4,6 +4,7 @@ package engine
 
 import (
 	"database/sql"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/store/postgres"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
@@ -57,6 +60,47 @@ func TestHealthOverAFullDisk(t *testing.T) {
 
 	if report := c.passes(time.Minute); !report.OK() {
 		t.Errorf("with room again: %+v", report.Checks)
+	}
+}
+
+// A release that brings the schema up to date under a running process is noticed at the next look: nothing more is
+// written, and Health says why.
+func TestHealthOverANewerSchema(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "payments.db")
+
+	st, err := sqlite.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = st.Close() }()
+
+	c := newClinic(t, st)
+	c.config.Store = st // as a host passes it: with what it can beyond store.Store
+
+	if report := c.passes(time.Minute); !report.OK() {
+		t.Fatalf("before: %+v", report.Checks)
+	}
+
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+
+	execute(t, db, "INSERT INTO payments_schema_version (version_id, is_applied) VALUES (99, true)")
+
+	if paceStore > time.Minute/2 {
+		t.Errorf("the store is looked at every %s", paceStore)
+	}
+
+	report := c.passes(paceStore)
+	if got := check(t, report, "store"); report.OK() || !strings.Contains(got.Error, "newer release") {
+		t.Errorf("after: OK %v, %+v", report.OK(), got)
+	}
+
+	_, err = c.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
+	if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "schema_new" {
+		t.Errorf("a write: %v", err)
 	}
 }
 

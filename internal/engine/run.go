@@ -25,6 +25,8 @@ const (
 	pacePrune   = time.Minute
 	paceStore   = 15 * time.Second
 	paceClock   = 15 * time.Second
+	// Deliverer.Count has a pace of its own.
+	paceBacklog = 5 * time.Second
 	minPace     = 100 * time.Millisecond
 	maxPace     = 15 * time.Second
 )
@@ -120,7 +122,7 @@ func (e *Engine) workers() []worker {
 	all := []worker{
 		{
 			name: "heartbeat",
-			pace: heartbeat.Pace,
+			pace: heartbeat.NewsPace,
 			step: func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
 		},
 		{
@@ -137,6 +139,7 @@ func (e *Engine) workers() []worker {
 
 	return append(all,
 		worker{name: "invoices", pace: paceWorkers, step: e.expire},
+		worker{name: "backlog", pace: paceBacklog, step: e.countBacklog},
 		worker{name: "retention", pace: pacePrune, step: e.prune},
 	)
 }

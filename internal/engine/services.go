@@ -125,6 +125,8 @@ func (e *Engine) newPayouts() *payout.Service {
 }
 
 func (e *Engine) newDeliverer() *deliver.Deliverer {
+	counting, _ := e.config.Store.(webhook.BacklogReader) // Health.DueAt stays zero without one
+
 	return deliver.New(deliver.Config{
 		DB:        view[webhook.Tx]{e.config.Store, e, func(tx Tx) webhook.Tx { return tx }},
 		IDs:       e.ids,
@@ -136,6 +138,7 @@ func (e *Engine) newDeliverer() *deliver.Deliverer {
 		Now:       e.storeNow,
 		Entropy:   e.config.Entropy,
 		Log:       e.config.Log,
+		Backlog:   counting,
 		Claimed: func(err error) {
 			e.work.done("webhooks", paceWorkers, e.config.Now(), err)
 		},

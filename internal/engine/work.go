@@ -70,6 +70,17 @@ func (l *workLog) failing(name string) bool {
 	return l.entries[name].Error != ""
 }
 
+// failures returns the names of the checks that fail.
+func (l *workLog) failures(now time.Time) (names []string) {
+	for _, c := range l.checks(now) {
+		if c.Error != "" {
+			names = append(names, c.Name)
+		}
+	}
+
+	return names
+}
+
 // checks returns what was done last, by name. Work that was not done in time has an error.
 func (l *workLog) checks(now time.Time) []health.Check {
 	l.mu.Lock()

@@ -36,6 +36,9 @@ type Config struct {
 	// Process names the process in what Peers returns.
 	Process string
 
+	// Failing returns the names of what the process cannot do, for the others to report; may be nil.
+	Failing func() []string
+
 	// NewID returns a unique id without "#". Defaults to crypto/rand.Text.
 	NewID func() string
 
@@ -51,6 +54,7 @@ type Heartbeat struct {
 	session string
 	row     string // the name of the heartbeat row; empty without one
 	beatAt  time.Time
+	note    string             // of the last beat
 	seen    map[string]reading // by name of the heartbeat row
 	// abandoned are leases of turns that ended and could not be released.
 	abandoned []lease.Lease
@@ -71,12 +75,18 @@ type Peer struct {
 	Still time.Duration
 	// Ahead is how far its clock was ahead of this process's when its row was read, within a few seconds.
 	Ahead time.Duration
+	// Failing are the names of what it could not do when it last beat.
+	Failing []string
 }
 
 // New returns a Heartbeat that has not begun.
 func New(c Config) *Heartbeat {
 	if c.NewID == nil {
 		c.NewID = rand.Text
+	}
+
+	if c.Failing == nil {
+		c.Failing = func() []string { return nil }
 	}
 
 	return &Heartbeat{config: c}
@@ -204,7 +214,7 @@ func (h *Heartbeat) Stop(ctx context.Context) error {
 			return err
 		}
 
-		beat.Owner = ""
+		beat.Owner, beat.Note = "", ""
 
 		return tx.PutLease(ctx, beat)
 	})
@@ -237,10 +247,12 @@ func (h *Heartbeat) Peers() []Peer {
 			continue
 		}
 
-		peers = append(
-			peers,
-			Peer{Process: processOf(r.row.Owner), Still: r.still, Ahead: r.row.UpdatedAt.Sub(r.at)},
-		)
+		peers = append(peers, Peer{
+			Process: processOf(r.row.Owner),
+			Still:   r.still,
+			Ahead:   r.row.UpdatedAt.Sub(r.at),
+			Failing: namesIn(r.row.Note),
+		})
 	}
 
 	slices.SortFunc(peers, func(a, b Peer) int { return strings.Compare(a.Process, b.Process) })
@@ -248,14 +260,21 @@ func (h *Heartbeat) Peers() []Peer {
 	return peers
 }
 
-// beatIfDue beats when Pace is over, and when the clock was set back.
+// NewsPace is how often a process beats while what it cannot do changes.
+const NewsPace = time.Second
+
+// beatIfDue beats when Pace is over, sooner when there is news for the others, and when the clock was set back.
 func (h *Heartbeat) beatIfDue(ctx context.Context) error {
-	now := h.config.Now()
-	if since := now.Sub(h.beatAt); h.row != "" && since >= 0 && since < Pace {
+	now, note, pace := h.config.Now(), noteOf(h.config.Failing()), Pace
+	if note != h.note {
+		pace = NewsPace
+	}
+
+	if since := now.Sub(h.beatAt); h.row != "" && since >= 0 && since < pace {
 		return nil
 	}
 
-	if err := h.beat(ctx, now); err != nil {
+	if err := h.beat(ctx, now, note); err != nil {
 		return fmt.Errorf("writing the heartbeat: %w", err)
 	}
 
@@ -266,6 +285,7 @@ func (h *Heartbeat) beatIfDue(ctx context.Context) error {
 type round struct {
 	*Heartbeat
 	now     time.Time
+	note    string
 	session string
 	row     string
 	seen    map[string]reading
@@ -273,13 +293,20 @@ type round struct {
 
 // beat reads the heartbeats in the order of their numbers, moves ours, and ends those that stood still. A
 // process without one, or whose was ended, takes the first that is free.
-func (h *Heartbeat) beat(ctx context.Context, now time.Time) error {
+func (h *Heartbeat) beat(ctx context.Context, now time.Time, note string) error {
 	var r round
 
 	fresh := h.config.NewID() + sessionParts + strings.ReplaceAll(h.config.Process, "#", "_")
 
 	err := h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) error {
-		r = round{Heartbeat: h, now: now, session: h.session, row: h.row, seen: map[string]reading{}}
+		r = round{
+			Heartbeat: h,
+			now:       now,
+			note:      note,
+			session:   h.session,
+			row:       h.row,
+			seen:      map[string]reading{},
+		}
 
 		// Only the first beat that finds our row lost begins a session: rows before it are free then.
 		if err := r.readAll(ctx, tx); !errors.Is(err, errLost) {
@@ -294,7 +321,7 @@ func (h *Heartbeat) beat(ctx context.Context, now time.Time) error {
 		return err
 	}
 
-	h.session, h.row, h.seen, h.beatAt = r.session, r.row, r.seen, now
+	h.session, h.row, h.seen, h.beatAt, h.note = r.session, r.row, r.seen, now, note
 
 	return nil
 }
@@ -328,7 +355,13 @@ func (r *round) readAll(ctx context.Context, tx lease.Tx) error {
 
 		if name == r.row {
 			held = true
-			row = lease.Lease{Name: name, Owner: r.session, Fence: row.Fence + 1, UpdatedAt: r.now}
+			row = lease.Lease{
+				Name:      name,
+				Owner:     r.session,
+				Fence:     row.Fence + 1,
+				UpdatedAt: r.now,
+				Note:      r.note,
+			}
 			err = tx.PutLease(ctx, row)
 		} else if found {
 			row, err = r.observe(ctx, tx, row)
@@ -358,7 +391,7 @@ func (r *round) observe(ctx context.Context, tx lease.Tx, row lease.Lease) (leas
 		return row, nil
 	}
 
-	row.Owner = ""
+	row.Owner, row.Note = "", ""
 
 	return row, tx.PutLease(ctx, row)
 }
@@ -371,6 +404,27 @@ func (r *round) still(row lease.Lease) time.Duration {
 	}
 
 	return before.still + min(max(r.now.Sub(before.at), 0), longestReading)
+}
+
+// noteNames is the most names of a note.
+const noteNames = 20
+
+// noteOf returns names as the note of a heartbeat, one a line; beyond noteNames they are only counted.
+func noteOf(names []string) string {
+	if more := len(names) - noteNames; more > 0 {
+		names = append(slices.Clone(names[:noteNames]), fmt.Sprintf("and %d more", more))
+	}
+
+	return strings.Join(names, "\n")
+}
+
+// namesIn returns the names of a note.
+func namesIn(note string) []string {
+	if note == "" {
+		return nil
+	}
+
+	return strings.Split(note, "\n")
 }
 
 // sessionParts separates a session's id from its process's name.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -46,6 +47,7 @@ type service struct {
 	db     *db
 	now    time.Time
 	ids    int
+	fail   map[int][]string // what a process cannot do
 	beats  []*heartbeat.Heartbeat
 	offset []time.Duration
 }
@@ -60,6 +62,7 @@ func newService(t *testing.T, processes int) *service {
 		s.beats = append(s.beats, heartbeat.New(heartbeat.Config{
 			DB:      s.db,
 			Process: fmt.Sprint("p", i),
+			Failing: func() []string { return s.fail[i] },
 			NewID:   func() string { s.ids++; return fmt.Sprint(s.ids) },
 			Now:     func() time.Time { return s.now.Add(s.offset[i]) },
 		}))
@@ -248,5 +251,63 @@ func TestPeers(t *testing.T) {
 
 	if peers := s.beats[0].Peers(); len(peers) != 1 {
 		t.Errorf("a process whose leases are free is reported: %+v", peers)
+	}
+}
+
+// What a process cannot do is in its heartbeat: the others know it a beat later, and that it is well again.
+func TestPeersShowWhatFails(t *testing.T) {
+	s := newService(t, 3)
+	s.fail = map[int][]string{}
+	shown := func() []string {
+		for _, peer := range s.beats[1].Peers() {
+			if peer.Process == "p0" {
+				return peer.Failing
+			}
+		}
+
+		t.Fatal("there is no such process")
+
+		return nil
+	}
+
+	s.pass(2*heartbeat.Pace, 0, 1, 2)
+
+	if got := shown(); got != nil {
+		t.Errorf("while it is well: %q", got)
+	}
+
+	many := make([]string, 25)
+	for i := range many {
+		many[i] = fmt.Sprint("check ", i)
+	}
+
+	for _, test := range []struct{ fails, want []string }{
+		{[]string{"outbox of a", "store"}, []string{"outbox of a", "store"}},
+		{many, append(slices.Clone(many[:20]), "and 5 more")},
+		{nil, nil},
+	} {
+		s.fail[0] = test.fails
+
+		// News do not wait for the pace of the heartbeat, only for that of the reader.
+		s.pass(heartbeat.NewsPace, 0)
+		s.pass(heartbeat.Pace, 1)
+
+		if got := shown(); !slices.Equal(got, test.want) {
+			t.Errorf("%q, want %q", got, test.want)
+		}
+	}
+
+	// A process that stopped fails at nothing.
+	s.fail[0] = []string{"store"}
+	s.pass(heartbeat.Pace, 0, 1, 2)
+
+	if err := s.beats[0].Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, row := range s.db.rows {
+		if row.Owner == "" && row.Note != "" {
+			t.Errorf("its row says %q", row.Note)
+		}
 	}
 }

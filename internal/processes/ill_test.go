@@ -46,7 +46,7 @@ type illness struct {
 	sqlite bool
 	begin  func(w *ward)
 	end    func(w *ward) // nil: the process does not come back
-	// seen reports that a survivor's Health shows it; nil where nothing is to be seen but that another took over.
+	// seen reports that a survivor's Health shows it.
 	seen func(h health.Report) bool
 	// own reports that the ill process's own Health shows it; nil where it cannot answer.
 	own func(h health.Report) bool
@@ -63,6 +63,11 @@ func illnesses(lasts time.Duration) []illness {
 		return func(w *ward) { w.setClock(offset) }
 	}
 	failing := func(h health.Report) bool { return !h.OK() }
+	noNode := func(h health.Report) bool {
+		return slices.ContainsFunc(h.Processes, func(p health.Process) bool {
+			return slices.Contains(p.Failing, "follower of local")
+		})
+	}
 
 	return []illness{
 		{
@@ -98,12 +103,14 @@ func illnesses(lasts time.Duration) []illness {
 			name:  "node refuses",
 			begin: func(w *ward) { w.gate.Store(gateRefuses) },
 			end:   func(w *ward) { w.gate.Store(gateOpen) },
+			seen:  noNode,
 			own:   failing,
 		},
 		{
 			name:  "node hangs",
 			begin: func(w *ward) { w.gate.Store(gateHangs) },
 			end:   func(w *ward) { w.gate.Store(gateOpen) },
+			seen:  noNode,
 			own:   failing,
 		},
 	}
@@ -324,7 +331,7 @@ func (w *ward) observe(ill illness, survivors []*process) <-chan time.Time {
 
 	go func() {
 		for ; time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
-			seen := ill.seen == nil || w.all(survivors, ill.seen)
+			seen := w.all(survivors, ill.seen)
 			own := ill.own == nil || w.all([]*process{w.ill}, ill.own)
 
 			if seen && own {
@@ -389,7 +396,7 @@ func (w *ward) waitFor(what string, limit time.Duration, ok func() bool) {
 func (w *ward) allWell() bool {
 	return w.following(w.processes) >= 0 && w.all(w.processes, func(h health.Report) bool {
 		return h.OK() && len(h.Processes) == 3 && !slices.ContainsFunc(
-			h.Processes, func(p health.Process) bool { return p.ClockWrong },
+			h.Processes, func(p health.Process) bool { return p.ClockWrong || len(p.Failing) > 0 },
 		)
 	})
 }

@@ -2,6 +2,8 @@ package kv
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
@@ -58,6 +60,31 @@ func (r *reader) DeliveriesByID(ctx context.Context, ids []string) ([]webhook.De
 
 func (r *reader) PendingDeliveries(ctx context.Context, endpointID string) (int, error) {
 	return count(ctx, r, deliveriesPending, keyOf(endpointID), window[webhook.Delivery]{})
+}
+
+func (r *reader) Backlogs(ctx context.Context, now time.Time) ([]webhook.Backlog, error) {
+	pending, err := list(ctx, r, deliveriesPending, nil, window[webhook.Delivery]{})
+	if err != nil {
+		return nil, err
+	}
+
+	of := map[event.Owner]webhook.Backlog{}
+
+	for _, d := range pending {
+		since, due := d.DueSince(now)
+		if !due {
+			continue
+		}
+
+		b, ok := of[d.Owner]
+		if b.Owner, b.Due = d.Owner, b.Due+1; !ok || since.Before(b.Since) {
+			b.Since = since
+		}
+
+		of[d.Owner] = b
+	}
+
+	return slices.Collect(maps.Values(of)), nil
 }
 
 func (tx *transaction) PutDeliveries(ctx context.Context, d ...*webhook.Delivery) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/redact"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/kv"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // New returns an empty store.
@@ -22,6 +23,8 @@ func New() store.Store { return open(newTree()) }
 // treeStore is a store over a tree.
 type treeStore struct {
 	store.Store
+	webhook.BacklogReader
+
 	tree *tree
 }
 
@@ -31,7 +34,12 @@ func open(t *tree) *treeStore {
 		panic(fmt.Sprintf("a tree in memory cannot be opened: %v", err)) // it has no way to fail
 	}
 
-	return &treeStore{Store: st, tree: t}
+	counting, ok := st.(webhook.BacklogReader)
+	if !ok {
+		panic("a store of package kv counts no backlogs")
+	}
+
+	return &treeStore{Store: st, BacklogReader: counting, tree: t}
 }
 
 // Clone returns a store with the committed records as they are now: a backup. Later writes to either do not

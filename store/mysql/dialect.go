@@ -84,7 +84,8 @@ const due = `SELECT id FROM (
 		AND (claimed_until IS NULL OR claimed_until <= ?)) ranked
 WHERE place <= ? ORDER BY next_attempt_at, id LIMIT ?`
 
-const claim = "id IN (" + list + `) AND status = 'pending' AND (claimed_until IS NULL OR claimed_until <= ?)
+const claim = "id IN (" + list + `) AND status = 'pending'
+	AND GREATEST(next_attempt_at, COALESCE(claimed_until, next_attempt_at)) <= ?
 	ORDER BY next_attempt_at, id LIMIT ?`
 
 func upsert(key, columns []string) string {

@@ -78,12 +78,13 @@ SELECT d.id FROM e CROSS JOIN LATERAL (
 	ORDER BY x.next_attempt_at, x.id LIMIT ?) d
 WHERE e.id IS NOT NULL ORDER BY d.next_attempt_at, d.id LIMIT ?`
 
-// claim skips rows locked by others and claims the candidates in their order. A row that was claimed
+// claim skips rows locked by others and claims the candidates in their order. A row that was claimed, put off
 // or finished since it was a candidate no longer matches. Each is looked up by its id: status || ”
 // rules out the index of pending deliveries, which the planner would read as a whole for each one.
 const claim = `id = ANY(ARRAY(SELECT d.id FROM unnest(?::text[]) w (id) CROSS JOIN LATERAL (
 	SELECT x.id FROM {deliveries} x
-	WHERE x.id = w.id AND x.status || '' = 'pending' AND (x.claimed_until IS NULL OR x.claimed_until <= ?)
+	WHERE x.id = w.id AND x.status || '' = 'pending'
+		AND GREATEST(x.next_attempt_at, COALESCE(x.claimed_until, x.next_attempt_at)) <= ?
 	OFFSET 0 FOR UPDATE SKIP LOCKED) d LIMIT ?))`
 
 // lock_timeout bounds how long a statement waits for another process. The transaction's setting is saved

@@ -38,9 +38,9 @@ func (r refused) Open(name string) (fs.File, error) {
 }
 
 // Migrate brings the tables in db up to date, and makes the schema of Options if there is none.
-// Processes that migrate at once wait for each other (a session lock: the connection must not go
-// through a proxy that pools transactions). A schema of a newer release is fault.Unavailable and
-// left alone.
+// Processes that migrate at once wait for each other for up to 5 minutes (a session lock: the connection
+// must not go through a proxy that pools transactions); one that stands still for a minute loses the lock.
+// A schema of a newer release is fault.Unavailable and left alone.
 func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -60,8 +60,52 @@ func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 			return nil, fmt.Errorf("prepare the migration of the schema: %w", err)
 		}
 
-		return []goose.ProviderOption{goose.WithSessionLocker(locker)}, nil
+		return []goose.ProviderOption{goose.WithSessionLocker(boundLocker{locker})}, nil
 	})
+}
+
+// boundLocker is the lock of migrations, which a process that stands still does not keep: the database ends a session
+// that is idle for a minute while it holds the lock. Limits of the host's own are left as they are.
+type boundLocker struct{ lock.SessionLocker }
+
+// boundSession sets the limits that are not set, of those that the server has.
+const boundSession = `SELECT set_config(name, '60s', false) FROM pg_settings WHERE setting = '0'
+AND name IN ('idle_in_transaction_session_timeout', 'idle_session_timeout')`
+
+// unboundSession restores the limits with which the session began.
+const unboundSession = `SELECT set_config(name, reset_val, false) FROM pg_settings
+WHERE name IN ('idle_in_transaction_session_timeout', 'idle_session_timeout')`
+
+// SessionLock waits for the lock.
+//
+// Errors: fault.Unavailable with code migration_busy when another process holds it for too long.
+func (l boundLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	if err := l.SessionLocker.SessionLock(ctx, conn); err != nil {
+		if x := explain(err); ctx.Err() != nil || x.Word != nil {
+			return err
+		}
+
+		return fault.Wrap(
+			err,
+			fault.Unavailable,
+			"migration_busy",
+			"another process has been migrating this database for %s; look whether it stands still, and try again",
+			lockTries*lockRetry*time.Second,
+		)
+	}
+
+	_, err := conn.ExecContext(ctx, boundSession)
+
+	return err
+}
+
+// SessionUnlock releases the lock.
+func (l boundLocker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	if _, err := conn.ExecContext(ctx, unboundSession); err != nil {
+		return err
+	}
+
+	return l.SessionLocker.SessionUnlock(ctx, conn)
 }
 
 // makeSchema makes the schema of Options if there is none.

@@ -107,5 +107,6 @@ WHERE e.id IS NOT NULL AND d.id IN (
 	ORDER BY x.next_attempt_at, x.id LIMIT ?)
 ORDER BY d.next_attempt_at, d.id LIMIT ?`
 
-const claim = `id IN (SELECT id FROM {deliveries} WHERE id IN (SELECT value FROM json_each(?))
-	AND (claimed_until IS NULL OR claimed_until <= ?) ORDER BY next_attempt_at, id LIMIT ?)`
+// claim leaves out what was claimed, put off or finished since it was a candidate.
+const claim = `id IN (SELECT id FROM {deliveries} WHERE id IN (SELECT value FROM json_each(?)) AND status = 'pending'
+	AND max(next_attempt_at, COALESCE(claimed_until, next_attempt_at)) <= ? ORDER BY next_attempt_at, id LIMIT ?)`

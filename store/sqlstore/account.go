@@ -320,7 +320,15 @@ func (tx *transaction) Lease(ctx context.Context, name string) (lease.Lease, boo
 		return l, ok && l.Fence > 0, err
 	}
 
-	if _, err := tx.execNow(ctx, leases.insertNew(tx.store.dialect), name, "", int64(0), nil); err != nil {
+	if _, err := tx.execNow(
+		ctx,
+		leases.insertNew(tx.store.dialect),
+		name,
+		"",
+		int64(0),
+		nil,
+		"",
+	); err != nil {
 		return lease.Lease{}, false, err
 	}
 

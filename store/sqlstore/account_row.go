@@ -155,6 +155,7 @@ type leaseRow struct {
 	Owner     string `db:"owner"`
 	Fence     int64  `db:"fence"`
 	UpdatedAt moment `db:"updated_at"`
+	Note      prose  `db:"note"`
 }
 
 func leaseRowOf(from *lease.Lease) leaseRow {
@@ -163,6 +164,7 @@ func leaseRowOf(from *lease.Lease) leaseRow {
 		Owner:     from.Owner,
 		Fence:     from.Fence,
 		UpdatedAt: moment(from.UpdatedAt),
+		Note:      prose(from.Note),
 	}
 }
 
@@ -172,5 +174,6 @@ func (r *leaseRow) record() lease.Lease {
 		Owner:     r.Owner,
 		Fence:     r.Fence,
 		UpdatedAt: time.Time(r.UpdatedAt),
+		Note:      string(r.Note),
 	}
 }

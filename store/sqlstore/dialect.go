@@ -66,9 +66,9 @@ type Dialect struct {
 	// Due selects from {deliveries} the ids of due deliveries by time and id. Its arguments are now, now,
 	// the largest number of one endpoint, and the limit.
 	Due string
-	// Claim is the condition on {deliveries} that picks those to claim: of an UPDATE, and locking them, with
-	// Returning, else of a SELECT that Lock is appended to. Its arguments are the ids to choose from
-	// ([]string), now and the limit.
+	// Claim is the condition on {deliveries} that picks those to claim, which are still pending, due and
+	// unclaimed: of an UPDATE, and locking them, with Returning, else of a SELECT that Lock is appended to. Its
+	// arguments are the ids to choose from ([]string), now and the limit.
 	Claim string
 	// Bound returns a batch whose statements wait for locks for at most a time, in the batch's own round
 	// trip, and the index of its first statement in it. Defaults to the batch itself, where nothing is

@@ -26,6 +26,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 const (
@@ -61,6 +62,7 @@ type Options struct {
 type Store interface {
 	store.Store
 	store.Prober
+	webhook.BacklogReader
 }
 
 // sqlStore is a Store.

@@ -147,6 +147,48 @@ func (r *reader) PendingDeliveries(ctx context.Context, endpointID string) (int,
 	)
 }
 
+// backlogs reads every pending delivery: webhook.Delivery.DueSince as a condition.
+const backlogs = `SELECT account_id, livemode, count(*) AS due, min(since) AS since FROM
+	(SELECT account_id, livemode, CASE WHEN attempts = 0 THEN created_at ELSE next_attempt_at END AS since
+		FROM {deliveries} WHERE status = 'pending') pending
+	WHERE since <= ? GROUP BY account_id, livemode`
+
+// backlogRow is a row of backlogs.
+type backlogRow struct {
+	AccountID string `db:"account_id"`
+	Livemode  bool   `db:"livemode"`
+	Due       int    `db:"due"`
+	Since     moment `db:"since"`
+}
+
+func (r *reader) Backlogs(ctx context.Context, now time.Time) ([]webhook.Backlog, error) {
+	if err := r.flushTables(ctx, deliveries.name); err != nil {
+		return nil, err
+	}
+
+	if err := r.ready(ctx); err != nil {
+		return nil, r.readError(ctx, err, "backlogs")
+	}
+
+	var found []backlogRow
+	if err := sqlx.SelectContext(
+		ctx, r.on, &found, r.store.text(backlogs), r.store.dialect.args([]any{now})...,
+	); err != nil {
+		return nil, r.readError(ctx, err, "backlogs")
+	}
+
+	all := make([]webhook.Backlog, len(found))
+	for i, row := range found {
+		all[i] = webhook.Backlog{
+			Owner: event.Owner{AccountID: row.AccountID, Livemode: row.Livemode},
+			Due:   row.Due,
+			Since: time.Time(row.Since),
+		}
+	}
+
+	return all, nil
+}
+
 func (tx *transaction) PutDeliveries(ctx context.Context, d ...*webhook.Delivery) error {
 	return putAll(ctx, tx, deliveries, d)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/webhook"
@@ -19,7 +20,9 @@ func Deliveries(t *testing.T, factory Factory) {
 		{"Deliveries/Claim", testClaim},
 		{"Deliveries/ClaimFairly", testClaimFairly},
 		{"Deliveries/ClaimOnce", testClaimOnce},
+		{"Deliveries/ClaimAfterResult", testClaimAfterResult},
 		{"Deliveries/ByID", testByID},
+		{"Deliveries/Backlogs", testBacklogs},
 		{"Deliveries/Fail", testFailDeliveries},
 		{"Deliveries/Prune", testPruneDeliveries},
 		{"Events/Prune", testPruneEvents},
@@ -111,6 +114,59 @@ func testClaim(t *testing.T, st store.Store) {
 		t, st, fault.Conflict, "a result under a claim that was taken over",
 		func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &stale) },
 	)
+}
+
+// testBacklogs counts what is due of each account and mode, where the store can.
+func testBacklogs(t *testing.T, st store.Store) {
+	counting, ok := st.(webhook.BacklogReader)
+	if !ok {
+		t.Skip("the store is no webhook.BacklogReader: Health shows only what its own process claimed")
+	}
+
+	put := func(n, owner, made, next, attempts int, status webhook.DeliveryStatus) {
+		update(t, st, func(ctx context.Context, tx store.Tx) error {
+			return tx.PutDeliveries(ctx, &webhook.Delivery{
+				ID:            recordID(n),
+				Owner:         owners[owner],
+				EndpointID:    fmt.Sprint("e", n%2),
+				Status:        status,
+				Attempts:      attempts,
+				NextAttemptAt: timeAt(next),
+				CreatedAt:     timeAt(made),
+			})
+		})
+	}
+
+	put(0, 0, 3, 3, 0, webhook.DeliveryPending)   // due
+	put(1, 0, 2, 9, 0, webhook.DeliveryPending)   // put off, never tried: due since it was made
+	put(2, 0, 0, 4, 1, webhook.DeliveryPending)   // due for a second attempt
+	put(3, 0, 0, 6, 1, webhook.DeliveryPending)   // not due yet
+	put(4, 0, 0, 0, 1, webhook.DeliverySucceeded) // over
+	put(5, 1, 5, 5, 0, webhook.DeliveryPending)   // due at exactly that time
+	put(6, 2, 1, 6, 2, webhook.DeliveryPending)   // not due yet
+
+	now := timeAt(5)
+	claimDeliveries(t, st, "p", now, 1, 1)
+
+	got, err := counting.Backlogs(t.Context(), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := map[event.Owner]webhook.Backlog{
+		owners[0]: {Owner: owners[0], Due: 3, Since: timeAt(2)},
+		owners[1]: {Owner: owners[1], Due: 1, Since: timeAt(5)},
+	}
+
+	if len(got) != len(want) {
+		t.Errorf("%d backlogs, want %d: %+v", len(got), len(want), got)
+	}
+
+	for _, b := range got {
+		if w := want[b.Owner]; b.Due != w.Due || !b.Since.Equal(w.Since) {
+			t.Errorf("%+v, want %+v", b, w)
+		}
+	}
 }
 
 // expectClaimed checks deliveries that were claimed at now for the first time.
@@ -257,6 +313,71 @@ func testClaimOnce(t *testing.T, st store.Store) {
 	if len(claimedBy) != total {
 		t.Errorf("%d of %d deliveries were claimed", len(claimedBy), total)
 	}
+}
+
+// testClaimAfterResult lets processes claim at once and store failed attempts at once: what became due later, or
+// ended, since another process looked for what is due is not claimed by it.
+func testClaimAfterResult(t *testing.T, st store.Store) {
+	const total = 300
+
+	putDeliveries(
+		t, st, total, func(n int) string { return fmt.Sprint("e", n%7) }, func(n int) int { return n % 10 },
+	)
+
+	concurrently(func(n int) (claimed int) {
+		for empty := 0; empty < 3; {
+			var got []webhook.Delivery
+
+			err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
+				got, err = tx.ClaimDeliveries(ctx, fmt.Sprint("p", n), timeAt(10), timeAt(11), 5, 2)
+				return err
+			})
+			if err == nil {
+				err = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+					return putResults(ctx, tx, got)
+				})
+			}
+
+			if err != nil {
+				t.Error(err)
+				return claimed
+			}
+
+			if claimed += len(got); len(got) == 0 {
+				empty++
+			}
+		}
+
+		return claimed
+	})
+
+	for n := range total {
+		d, err := st.Delivery(t.Context(), owners[0], recordID(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if d.Fence > 1 {
+			t.Errorf("%s was claimed %d times, though it was due later, or over, after the first", d.ID, d.Fence)
+		}
+	}
+}
+
+// putResults stores that claimed deliveries were tried: every second succeeded, the others are due again later.
+func putResults(ctx context.Context, tx store.Tx, claimed []webhook.Delivery) error {
+	for i, d := range claimed {
+		d.Attempts, d.ClaimedBy, d.ClaimedUntil = 1, "", time.Time{}
+
+		if d.NextAttemptAt = timeAt(60); i%2 == 0 {
+			d.Status, d.NextAttemptAt = webhook.DeliverySucceeded, time.Time{}
+		}
+
+		if err := tx.PutDeliveries(ctx, &d); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // testFailDeliveries ends the pending deliveries of an endpoint.

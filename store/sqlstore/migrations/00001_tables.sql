@@ -68,6 +68,7 @@ CREATE TABLE {leases} (
   owner      {TEXT} NOT NULL,
   fence      {INT} NOT NULL,
   updated_at {TIME},
+  note       {TEXT} NOT NULL,
   PRIMARY KEY (name)
 ) {CLUSTERED};
 
