@@ -141,6 +141,16 @@ func (a *api) invoiceActions() []operation {
 			summary: "Choose how an invoice is paid: gives the option its address and amount",
 			codes:   selectErrors,
 		}, a.selectOption),
+		write(operation{
+			id:      "renewCheckoutURL",
+			method:  "POST",
+			path:    "/v1/invoices/{id}/renew_checkout_url",
+			tag:     tag,
+			scope:   account.InvoicesWrite,
+			summary: "Give an invoice a new checkout link and revoke the old one",
+			description: "The old checkout_url answers 404 from then on, and pages that are open on it are no longer " +
+				"updated. Addresses, quotes and payments stay as they are.",
+		}, a.renewCheckoutURL),
 		list(operation{
 			id:      "listInvoicePayments",
 			path:    "/v1/invoices/{id}/payments",
@@ -287,6 +297,13 @@ func (a *api) selectOption(
 
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
 		return a.invoiceResource(a.Invoices.SelectTx(ctx, tx, prepared))
+	}, nil
+}
+
+// renewCheckoutURL gives an invoice a new checkout link and revokes the old one.
+func (a *api) renewCheckoutURL(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
+	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+		return a.invoiceResource(a.Invoices.RenewCheckoutTx(ctx, tx, c.owner, c.id))
 	}, nil
 }
 

@@ -83,10 +83,13 @@ type Invoice struct {
 	OrderID, CustomerEmail, Description string
 	Metadata                            map[string]string
 	SuccessURL, CancelURL               string
-	ExpiresAt, PreSelectionExpiresAt    time.Time
-	CreatedAt                           time.Time
-	PaidAt, ExpiredAt, CanceledAt       time.Time
-	RefundedAt                          time.Time
+	// CheckoutToken is what the checkout link has after the id: "" at first, 128 random bits as hex once the
+	// link was renewed.
+	CheckoutToken                    string
+	ExpiresAt, PreSelectionExpiresAt time.Time
+	CreatedAt                        time.Time
+	PaidAt, ExpiredAt, CanceledAt    time.Time
+	RefundedAt                       time.Time
 	// ClosedAs is Expired or Canceled when the invoice became that before it was paid or refunded. A reversal
 	// restores it.
 	ClosedAs Status

@@ -59,7 +59,7 @@ type OptionResource struct { // spec 2.2.4
 	AmountDetected  string        `json:"amount_detected"`
 }
 
-// Resource returns the invoice as the API shows it; checkoutBase is the URL its id is appended to.
+// Resource returns the invoice as the API shows it; checkoutBase is the URL that CheckoutID is appended to.
 func (inv Invoice) Resource(checkoutBase string) Resource {
 	r := Resource{
 		ID:                    inv.ID,
@@ -85,7 +85,7 @@ func (inv Invoice) Resource(checkoutBase string) Resource {
 		CanceledAt:            wire.Time(inv.CanceledAt),
 		RefundedAt:            wire.Time(inv.RefundedAt),
 		Livemode:              inv.Owner.Livemode,
-		CheckoutURL:           checkoutBase + inv.ID,
+		CheckoutURL:           checkoutBase + inv.CheckoutID(),
 	}
 	if inv.Kind == Fiat {
 		r.Price = &Price{Currency: inv.Currency, Amount: wire.Decimal(inv.Price)}

@@ -2,7 +2,9 @@ package invoice
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -47,6 +49,9 @@ type Config struct {
 
 	// Deposits is how many deposit addresses an account may make in a mode. Defaults to no limit.
 	Deposits int
+
+	// Entropy is the source of checkout tokens, for tests only. Defaults to crypto/rand.
+	Entropy io.Reader
 }
 
 // Ingester records payments to invoices and deposit addresses. The engine injects it.
@@ -81,6 +86,7 @@ type Service struct {
 	intake   Ingester
 	quoteFor time.Duration
 	deposits int
+	entropy  io.Reader
 	numbers  sequences
 }
 
@@ -98,6 +104,10 @@ func New(c Config) *Service {
 		c.Now = time.Now
 	}
 
+	if c.Entropy == nil {
+		c.Entropy = rand.Reader
+	}
+
 	return &Service{
 		db:       c.DB,
 		registry: c.Registry,
@@ -108,6 +118,7 @@ func New(c Config) *Service {
 		intake:   c.Ingester,
 		quoteFor: c.QuoteFor,
 		deposits: c.Deposits,
+		entropy:  c.Entropy,
 		numbers:  sequences{db: c.DB, size: c.Reserve, counters: map[string]*sequence{}},
 	}
 }

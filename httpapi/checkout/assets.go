@@ -12,7 +12,7 @@ import (
 
 // logo serves the logo of the merchant's account.
 func (r *request) logo() error { // spec D10.10
-	inv, err := r.p.backend.Invoice(r.Context(), r.id)
+	inv, err := r.invoice()
 	if err != nil {
 		return err
 	}

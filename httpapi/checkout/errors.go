@@ -100,7 +100,7 @@ func (r *request) writeErrorPage(status int, key string) {
 
 	view.Title = view.Headline
 	if isID(r.id) && status != http.StatusNotFound {
-		view.Back = view.Root + r.id + langQuery(r.requestedLang())
+		view.Back = view.Root + r.link + langQuery(r.requestedLang())
 	}
 
 	if err := r.writePage(status, "error.html", view); err != nil {

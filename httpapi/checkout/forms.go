@@ -12,15 +12,16 @@ import (
 
 // selectOption selects an option, or renews its quote.
 func (r *request) selectOption() error {
+	if _, err := r.invoice(); err != nil {
+		return err
+	}
+
 	err := r.p.backend.Select(r.Context(), r.id, r.PostForm.Get("option"))
 	switch {
 	case err == nil:
 		return r.answerForm(nil, nil)
 	case errors.Is(err, fault.NotFound):
-		// An unknown option returns to the page; an unknown invoice has none.
-		if _, readErr := r.p.backend.Invoice(r.Context(), r.id); readErr != nil {
-			return readErr
-		}
+		// An unknown option returns to the page.
 	case !isPayerError(err):
 		return err
 	}
@@ -35,7 +36,7 @@ const maxHash = 128
 func (r *request) hint() error { // spec D10.3
 	hash := strings.TrimSpace(r.PostForm.Get("tx_hash"))
 
-	inv, err := r.p.backend.Invoice(r.Context(), r.id)
+	inv, err := r.invoice()
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func looksLikeHash(s string) bool {
 
 // simulate makes a payment in test mode. For a live invoice it is fault.NotFound.
 func (r *request) simulate() error {
-	inv, err := r.p.backend.Invoice(r.Context(), r.id)
+	inv, err := r.invoice()
 	if err != nil {
 		return err
 	}
@@ -141,7 +142,7 @@ func (r *request) answerForm(q url.Values, failure error) error {
 			return failure
 		}
 
-		s, err := r.p.read(r.Context(), r.id)
+		s, err := r.read()
 		if err != nil {
 			return err
 		}
@@ -157,7 +158,7 @@ func (r *request) answerForm(q url.Values, failure error) error {
 		q.Set("lang", lang)
 	}
 
-	r.redirect("../"+r.id, q, http.StatusSeeOther)
+	r.redirect("../"+r.link, q, http.StatusSeeOther)
 
 	return nil
 }

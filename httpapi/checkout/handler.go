@@ -16,13 +16,15 @@
 // look, replace files (Options.Files). To build another page, use state.json and the forms, which
 // answer JSON on request (docs/checkout.md).
 //
-// The id of an invoice is the only credential. So a State never holds what only merchant and payer
+// The link is the only credential: {id} is the invoice's id, followed by a token once the merchant renewed the
+// link, which revokes the one before. So a State never holds what only merchant and payer
 // should know: no e-mail address, no order id, no metadata.
 //
 // The package sits beside httpapi, on top of package payments; nothing imports it but the host.
 package checkout
 
 import (
+	"crypto/subtle"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -32,6 +34,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/limits"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -107,6 +110,7 @@ type request struct {
 	*http.Request
 	p      *pages
 	w      http.ResponseWriter
+	link   string // the last part of the page's address: the invoice's id and, once renewed, a token
 	id     string // of the invoice
 	action string // "", "select", "state.json" …
 	client string
@@ -163,7 +167,9 @@ func (p *pages) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 		return
 	}
 
-	r.id, r.action = first, action
+	r.link, r.action = first, action
+	r.id, _, _ = strings.Cut(first, "-")
+
 	if deeper && action == "" { // ".../<id>/": relative links need the address without the slash
 		r.action = "/"
 		r.redirect("../"+first, query, http.StatusPermanentRedirect)
@@ -233,6 +239,25 @@ func (r *request) serve() error {
 	}
 
 	return route.do(r)
+}
+
+// invoice returns the invoice of the link. A link that was revoked is fault.NotFound, as an unknown one.
+func (r *request) invoice() (invoice.Invoice, error) {
+	inv, err := r.p.backend.Invoice(r.Context(), r.id)
+	if err == nil {
+		err = r.checkLink(inv)
+	}
+
+	return inv, err
+}
+
+// checkLink returns fault.NotFound unless the link is the invoice's latest.
+func (r *request) checkLink(inv invoice.Invoice) error {
+	if subtle.ConstantTimeCompare([]byte(r.link), []byte(inv.CheckoutID())) != 1 {
+		return fault.Missing("invoice", "at this address")
+	}
+
+	return nil
 }
 
 // allow takes a token of the bucket, or returns fault.Limited. When the limiter fails, the request

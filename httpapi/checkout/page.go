@@ -2,7 +2,6 @@ package checkout
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -12,7 +11,7 @@ import (
 
 // page writes the invoice's page.
 func (r *request) page() error {
-	inv, err := r.p.backend.Invoice(r.Context(), r.id)
+	inv, err := r.invoice()
 	if err != nil {
 		return err
 	}
@@ -39,7 +38,7 @@ func (r *request) page() error {
 func (r *request) pageQuery() pageQuery {
 	q := r.URL.Query()
 
-	query := pageQuery{Choosing: q.Get("choose") != "", Lang: r.requestedLang()}
+	query := pageQuery{Choosing: q.Get("choose") != "", Lang: r.requestedLang(), Link: r.link}
 	if key := q.Get("notice"); knownNotices[key] {
 		query.Notice = key
 	}
@@ -66,7 +65,7 @@ func (r *request) requestedLang() string {
 
 // state writes the JSON of the State that the page is made from.
 func (r *request) state() error {
-	s, err := r.p.read(r.Context(), r.id)
+	s, err := r.read()
 	if err != nil {
 		return err
 	}
@@ -94,8 +93,10 @@ var (
 )
 
 // read returns the state of an invoice. It has estimates while no option is selected.
-func (p *pages) read(ctx context.Context, id string) (State, error) {
-	inv, err := p.backend.Invoice(ctx, id)
+func (r *request) read() (State, error) {
+	p, ctx := r.p, r.Context()
+
+	inv, err := r.invoice()
 	if err != nil {
 		return State{}, err
 	}

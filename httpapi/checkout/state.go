@@ -147,7 +147,7 @@ func stateOf(f snapshot) State {
 		ServerTime:   wire.Time(f.Now),
 	}
 	if f.Merchant.LogoVersion != "" {
-		s.Merchant.LogoURL = inv.ID + "/logo?v=" + f.Merchant.LogoVersion
+		s.Merchant.LogoURL = inv.CheckoutID() + "/logo?v=" + f.Merchant.LogoVersion
 	}
 
 	if inv.Kind == invoice.Fiat {

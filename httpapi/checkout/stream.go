@@ -3,6 +3,7 @@ package checkout
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"time"
 
@@ -67,7 +68,7 @@ type stream struct {
 func (s *stream) start() (bool, error) {
 	r := s.r
 
-	first, err := r.p.read(r.Context(), r.id)
+	first, err := r.read()
 	if err != nil {
 		return false, err
 	}
@@ -83,7 +84,7 @@ func (s *stream) start() (bool, error) {
 
 // watch sends changes for up to watchTimeout; false when the stream is over.
 func (s *stream) watch(ctx context.Context) bool {
-	p := s.r.p
+	r, p := s.r, s.r.p
 
 	wait := watchTimeout
 	if now := p.backend.Now(); s.next.After(now) {
@@ -93,8 +94,12 @@ func (s *stream) watch(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 
-	for inv, err := range p.backend.Watch(ctx, s.r.id) {
+	for inv, err := range p.backend.Watch(ctx, r.id) {
 		var state State
+
+		if err == nil {
+			err = r.checkLink(inv) // it may have been renewed meanwhile
+		}
 
 		if err == nil {
 			var f snapshot
@@ -106,9 +111,11 @@ func (s *stream) watch(ctx context.Context) bool {
 		switch {
 		case ctx.Err() != nil:
 			return true
+		case errors.Is(err, fault.NotFound):
+			return false
 		case err != nil:
 			// The client reconnects; the answer to that shows a missing invoice.
-			p.log.WarnContext(ctx, "checkout stream failed", "invoice", s.r.id, "error", err)
+			p.log.WarnContext(ctx, "checkout stream failed", "invoice", r.id, "error", err)
 			return false
 		case !s.sendState(state):
 			return false

@@ -31,6 +31,8 @@ type View struct {
 	T    map[string]string
 	// Root is the relative address of the directory of assets/: "" or "../".
 	Root string
+	// Link is the last part of the page's address; with Root before it, it is relative.
+	Link string
 	// Query is the query of links, which keeps the requested language: "" or "?lang=es".
 	Query string
 	// Title is the document's title; Headline and Message describe the phase.
@@ -94,6 +96,8 @@ type LanguageLink struct {
 
 // pageQuery is what the page's query string asks for.
 type pageQuery struct {
+	// Link is the last part of the page's address.
+	Link string
 	// Choosing shows the options although one is selected.
 	Choosing bool
 	// Lang is the tag of the requested language; "" leaves it to the browser.
@@ -108,6 +112,7 @@ type pageQuery struct {
 func newView(s State, l *language, all languages, query pageQuery) View {
 	w := View{
 		State:      s,
+		Link:       query.Link,
 		Lang:       l.Tag,
 		T:          l.text,
 		Merchant:   cmp.Or(s.Merchant.Name, l.message("merchant.unnamed")),

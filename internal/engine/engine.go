@@ -113,6 +113,10 @@ func New(c Config) (*Engine, error) {
 
 	e.sealer.UseEntropy(c.Entropy)
 
+	// The sealer alone keeps the keys: fmt follows the pointers of whatever holds this engine in an unexported
+	// field, and calls no method on the way.
+	e.config.SecretKey, e.config.OldSecretKeys = nil, nil
+
 	fees, err := feeAddresses(c.FeeAddresses, e.Networks)
 	if err != nil {
 		return nil, err

@@ -194,6 +194,7 @@ func (c *client) invoices() {
 	c.post("/v1/invoices/"+cryptoID+"/options/"+text(option, "id")+"/select", "")
 	c.do(404, request{method: "POST", path: "/v1/invoices/" + cryptoID + "/options/" + nobody + "/select"})
 	c.do(409, request{method: "POST", path: "/v1/invoices/" + cryptoID + "/accept"})
+	c.post("/v1/invoices/"+cryptoID+"/renew_checkout_url", "")
 	c.post("/v1/invoices/"+cryptoID+"/cancel", "")
 	c.post("/v1/test/invoices/"+cryptoID+"/simulate_payment", `{"outcome":"late"}`)
 

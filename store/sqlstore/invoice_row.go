@@ -32,6 +32,7 @@ type invoiceRow struct {
 	Metadata              document[map[string]string] `db:"metadata"`
 	SuccessURL            string                      `db:"success_url"`
 	CancelURL             string                      `db:"cancel_url"`
+	CheckoutToken         string                      `db:"checkout_token"`
 	ExpiresAt             moment                      `db:"expires_at"`
 	PreSelectionExpiresAt moment                      `db:"pre_selection_expires_at"`
 	CreatedAt             moment                      `db:"created_at"`
@@ -70,6 +71,7 @@ func invoiceRowOf(from *invoice.Invoice) invoiceRow {
 		Metadata:              documentOf(from.Metadata),
 		SuccessURL:            from.SuccessURL,
 		CancelURL:             from.CancelURL,
+		CheckoutToken:         from.CheckoutToken,
 		ExpiresAt:             moment(from.ExpiresAt),
 		PreSelectionExpiresAt: moment(from.PreSelectionExpiresAt),
 		CreatedAt:             moment(from.CreatedAt),
@@ -109,6 +111,7 @@ func (r *invoiceRow) record() invoice.Invoice {
 		Metadata:              r.Metadata.value,
 		SuccessURL:            r.SuccessURL,
 		CancelURL:             r.CancelURL,
+		CheckoutToken:         r.CheckoutToken,
 		ExpiresAt:             time.Time(r.ExpiresAt),
 		PreSelectionExpiresAt: time.Time(r.PreSelectionExpiresAt),
 		CreatedAt:             time.Time(r.CreatedAt),

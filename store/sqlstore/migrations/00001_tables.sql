@@ -93,6 +93,7 @@ CREATE TABLE {invoices} (
   metadata                 {JSON},
   success_url              {TEXT} NOT NULL,
   cancel_url               {TEXT} NOT NULL,
+  checkout_token           {TEXT} NOT NULL,
   expires_at               {TIME},
   pre_selection_expires_at {TIME},
   created_at               {TIME},
