@@ -89,7 +89,11 @@ func (s *Sweeper) revertLostTx(ctx context.Context, tx settlement.Tx, lost settl
 }
 
 // sweptUpdate returns the update of a release whose sweep is confirmed; nil for any other.
-func (s *Sweeper) sweptUpdate(ctx context.Context, tx settlement.Tx, r settlement.Sweep) (*sweepUpdate, error) {
+func (s *Sweeper) sweptUpdate(
+	ctx context.Context,
+	tx settlement.Tx,
+	r settlement.Sweep,
+) (*sweepUpdate, error) {
 	if sweptStep(&r) == nil {
 		return nil, nil
 	}

@@ -287,7 +287,11 @@ func TestSweepOfAPaymentThatChanges(t *testing.T) {
 	w.chain.Pay(deposit.Address, "SIM", chain.Units(7)) // as the harness paid all of the first
 	next = w.until(next.ID, settlement.Released)
 	w.check("borne", w.borne(next), chain.Units(7))
-	w.check("the sum", next.NetReleased.Add(next.FeePaid).Add(next.NetworkFees).Add(chain.Units(7)), next.Gross)
+	w.check(
+		"the sum",
+		next.NetReleased.Add(next.FeePaid).Add(next.NetworkFees).Add(chain.Units(7)),
+		next.Gross,
+	)
 	w.check("owed in the end", w.owed(deposit), chain.Amount{})
 }
 
@@ -330,7 +334,9 @@ func TestSweepThatTookAnotherPayment(t *testing.T) {
 	w.chain.Mine(3)
 	first = w.until(w.open("p1", deposit, "SIM", small, 2000).ID, settlement.Released)
 	w.check(
-		"released of both", first.NetReleased.Add(*next.NetReleased), w.chain.Balance(w.master().Address, "SIM"),
+		"released of both",
+		first.NetReleased.Add(*next.NetReleased),
+		w.chain.Balance(w.master().Address, "SIM"),
 	)
 	w.check("network fees of both", first.NetworkFees.Add(next.NetworkFees), w.burnt())
 	w.check("left with both", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
