@@ -133,6 +133,9 @@ type Sweep struct {
 	// ResidueIn and ResidueOut: native coin at the deposit address that belongs to no deposit,
 	// before and after.
 	ResidueIn, ResidueOut chain.Amount
+	// Owed is what earlier transactions took of its deposits, native base units; Claimed is the part of it, or of
+	// residue, that reached the master wallet by them. Its settlements show that as released.
+	Owed, Claimed chain.Amount
 	// Steps are its transactions so far, in order.
 	Steps []Step
 	// Done says that it ended, released or failed.
@@ -162,6 +165,8 @@ type Step struct {
 	// what it took of that; of the native coin.
 	ResidueAdded chain.Amount `json:"residue_added,omitzero"`
 	ResidueTaken chain.Amount `json:"residue_taken,omitzero"`
+	// Unclaimed is what a sweep brought to the master wallet for payments that are gone, base units of the asset.
+	Unclaimed chain.Amount `json:"unclaimed,omitzero"`
 	// Recorded is set once its inclusion was final and counted: a transaction that left the chain and
 	// came back is not counted twice.
 	Recorded bool `json:"recorded,omitempty"`
@@ -188,15 +193,17 @@ type CarriedFee struct {
 }
 
 // Residue is native coin left at one of our addresses that belongs to no deposit. Owed is the
-// opposite: what releases took out of deposits that were not theirs, as a fork had them included
-// again at a higher cost. The next release of native coin bears it as a network fee. One of the two
-// is 0.
+// opposite: what transactions took out of deposits that were not theirs, as a fork changed their cost or
+// their payments. The next release of native coin bears it. One of the two is 0.
 type Residue struct {
 	Network string
 	Address chain.Address
 	Amount  chain.Amount
 	Owed    chain.Amount
-	Version int64
+	// Unclaimed is what reached the master wallet from here and no settlement shows: the payments that it was
+	// swept for are gone. The next release of native coin claims it.
+	Unclaimed chain.Amount
+	Version   int64
 }
 
 // Filter selects settlements for a list.

@@ -21,8 +21,8 @@ import (
 // node with an index names. Otherwise, once a coin of the transaction is spent, the blocks since its lock
 // time are searched. A call searches at most searchPerCall blocks and the next one continues.
 //
-// Of a transaction without its bytes, which a person acknowledges, the outputs are those in its block. It is
-// found by a node with an index, and by the coins that are known to be its inputs.
+// Of a transaction without its bytes, which a person acknowledges, the outputs are those in its block, and the fee
+// is what it spends beyond them. It is found by a node with an index, and by the coins that are known to be its inputs.
 //
 // Everything else is pooled or unknown. TxDead is never answered: a node's word on a hash or a coin is no
 // proof.
@@ -112,8 +112,14 @@ func (d *driver) statusAt(
 		return unknown, nil
 	}
 
+	fee := signed.MaxFee
+
 	if len(signed.Raw) == 0 {
 		if tx, err = d.txInBlock(ctx, node, signed.TxHash, search.block); err != nil {
+			return chain.TxStatus{}, err
+		}
+
+		if fee, err = d.feePaid(ctx, node, tx, search.block); err != nil {
 			return chain.TxStatus{}, err
 		}
 	}
@@ -122,7 +128,7 @@ func (d *driver) statusAt(
 		State:     chain.TxIncluded,
 		Block:     search.block,
 		Final:     confirmations >= d.network.Confirmations,
-		Fee:       signed.MaxFee,
+		Fee:       fee,
 		Transfers: d.transfers(tx, signed.TxHash, ""),
 	}, nil
 }

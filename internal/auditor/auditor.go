@@ -91,6 +91,10 @@ type auditor struct {
 	network chain.Network
 	masters map[chain.Address]event.Owner
 	ledger  *ledger
+	// releaseFees is what the transactions of releases, and those that displaced some, cost an owner (native base
+	// units); releasing holds the owners of whom one is in flight.
+	releaseFees map[event.Owner]chain.Amount
+	releasing   map[event.Owner]bool
 	// dustAbove is dust in blocks above the one that is compared, in base units.
 	dustAbove map[chain.Holding]chain.Amount
 	out       audit.Network
@@ -168,6 +172,7 @@ func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error
 
 	a.ledger = newLedger(a.network, addresses)
 	a.dustAbove = map[chain.Holding]chain.Amount{}
+	a.releaseFees, a.releasing = map[event.Owner]chain.Amount{}, map[event.Owner]bool{}
 
 	above, err := a.store.DustAbove(ctx, a.network.Slug, a.out.At.Height)
 	for _, d := range above {
@@ -193,6 +198,8 @@ func (a *auditor) transactions(ctx context.Context) error {
 		}
 
 		for _, t := range page {
+			a.releaseFee(t)
+
 			if t, err = a.onNetwork(ctx, t); err != nil {
 				return err
 			}
@@ -206,6 +213,21 @@ func (a *auditor) transactions(ctx context.Context) error {
 		}
 
 		after = page[len(page)-1].ID
+	}
+}
+
+// releaseFee adds what a transaction cost to the fees of releases. Cancels count, also those of payouts: they bound
+// what settlements may show.
+func (a *auditor) releaseFee(t wallet.Transaction) {
+	switch t.Kind {
+	case wallet.Payout, wallet.Bump:
+		return
+	case wallet.TopUp, wallet.Fee, wallet.Sweep, wallet.Cancel:
+	}
+
+	a.releaseFees[t.Owner] = a.releaseFees[t.Owner].Add(t.Fee)
+	if t.State != wallet.Confirmed && t.State != wallet.Failed {
+		a.releasing[t.Owner] = true
 	}
 }
 

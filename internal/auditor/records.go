@@ -111,6 +111,8 @@ func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 	f := settlement.Filter{Owner: owner, Networks: []string{a.network.Slug}, Limit: pageSize}
 	checked := map[string]bool{}
 
+	var shown chain.Amount
+
 	for {
 		page, err := a.store.Settlements(ctx, f)
 		if err != nil {
@@ -133,6 +135,8 @@ func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 				)
 			}
 
+			shown = shown.Add(s.NetworkFees)
+
 			if s.Status != settlement.Released || s.Simulated || checked[s.SweepID] {
 				continue
 			}
@@ -144,10 +148,22 @@ func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 		}
 
 		if len(page) < pageSize {
+			a.networkFees(owner, shown)
 			return nil
 		}
 
 		f.After = page[len(page)-1].ID
+	}
+}
+
+// networkFees checks that an owner's settlements show no more network fees than its releases cost (native base
+// units), at rest. What a release without settlements cost is shown by none.
+func (a *auditor) networkFees(owner event.Owner, shown chain.Amount) {
+	if burnt := a.releaseFees[owner]; burnt.Less(shown) && !a.releasing[owner] {
+		a.reportMismatch(fmt.Sprintf(
+			"the settlements of account %s show %s base units of network fees, their transactions cost %s",
+			owner.AccountID, shown, burnt,
+		), audit.Record{Object: "account", ID: owner.AccountID})
 	}
 }
 
@@ -168,12 +184,13 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 		return err
 	}
 
-	net, allReleased, credits := creditsOf(all)
+	net, credits := creditsOf(all)
+	brought, shown := arrived.Add(r.Claimed), net.Add(unclaimedOf(r))
 
-	if !swept || arrived.Less(net) || allReleased && arrived != net {
+	if !swept || brought != shown {
 		message := fmt.Sprintf(
 			"the settlements of release %s were credited %s base units, its sweep brought %s",
-			r.ID, net, arrived,
+			r.ID, shown, brought,
 		)
 		records := append([]audit.Record{{Object: "release", ID: r.ID}}, sweeps...)
 		a.reportMismatch(message, append(records, credits...)...)
@@ -230,20 +247,25 @@ func (a *auditor) sweepsOf(
 	return arrived, swept, records, nil
 }
 
-// creditsOf returns what the released settlements were credited (base units), whether all are released, and a
-// record of each that is.
-func creditsOf(all []settlement.Settlement) (net chain.Amount, allReleased bool, records []audit.Record) {
-	allReleased = true
+// unclaimedOf returns what the sweeps of a release brought for payments that are gone, in base units.
+func unclaimedOf(r settlement.Sweep) (sum chain.Amount) {
+	for _, step := range r.Steps {
+		sum = sum.Add(step.Unclaimed)
+	}
 
+	return sum
+}
+
+// creditsOf returns what the released settlements were credited (base units), and a record of each.
+func creditsOf(all []settlement.Settlement) (net chain.Amount, records []audit.Record) {
 	for _, s := range all {
-		allReleased = allReleased && s.Status == settlement.Released
 		if s.Status == settlement.Released && s.NetReleased != nil {
 			net = net.Add(*s.NetReleased)
 			records = append(records, audit.Record{Object: "settlement", ID: s.ID, Out: *s.NetReleased})
 		}
 	}
 
-	return net, allReleased, records
+	return net, records
 }
 
 // isUndone reports whether a settlement is of a payment that left the chain. Its amount is that which was

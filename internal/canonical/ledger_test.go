@@ -67,9 +67,11 @@ type paymentView struct {
 
 type settlementView struct {
 	ID, Status, Reason string
+	Gross              string
 	FeePaid            string `json:"fee_paid"`
 	NetworkFees        string `json:"network_fees"`
 	NetReleased        string `json:"net_released"`
+	SweepTx            string `json:"sweep_tx"`
 }
 
 type invoiceView struct {
@@ -115,11 +117,26 @@ func (r *run) compare() {
 	}
 
 	if r.did.Differences > 0 {
+		r.logSettlements()
 		r.t.Logf("what happened:\n%s", strings.Join(r.steps, "\n"))
 
 		_, health, err := r.service.request("GET", "/health", "")
 		r.t.Logf("health: %s, %v", health, err)
 		r.t.Logf("the last of what the service logged:\n%s", r.service.tail())
+	}
+}
+
+// logSettlements logs every payment and its settlement.
+func (r *run) logSettlements() {
+	r.t.Helper()
+
+	for _, p := range r.places {
+		for _, pay := range r.payments(p) {
+			r.t.Logf(
+				"%s: %s %s %s %s: %+v",
+				p.address, pay.Status, pay.Amount, pay.Asset, pay.TxHash, pay.Settlement,
+			)
+		}
 	}
 }
 

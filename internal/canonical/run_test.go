@@ -256,10 +256,6 @@ func (r *run) happen() {
 
 // payer returns a payer who has sent nothing yet, who holds the token of an index; -1: any.
 func (r *run) payer(token int) (address string, ok bool) {
-	if token == silent && !r.manual {
-		return "", false // what a sweep of it brings is not measured: docs/testing.md
-	}
-
 	from, step := holders, 1
 	if token >= 0 {
 		from, step = 1+token, len(r.tokens)
@@ -350,9 +346,6 @@ func (r *run) payByContract() {
 	}
 
 	kind := r.rand.IntN(len(r.tokens))
-	if kind == silent && !r.manual {
-		kind = honest
-	}
 
 	token, value := string(r.tokens[kind].Contract), r.money()
 	if coin {

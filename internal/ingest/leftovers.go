@@ -72,6 +72,8 @@ func leftoversAt(
 
 	uneven := map[string]bool{} // releases of a token that may have moved other amounts than arrived
 
+	borne := map[string]bool{} // releases between their fee transactions and their sweeps
+
 	for _, s := range settlements {
 		switch {
 		case s.Simulated || s.Network != network:
@@ -89,6 +91,7 @@ func leftoversAt(
 			}
 
 			k.taken[native.ID] = k.taken[native.ID].Add(s.FeePaid).Add(s.NetworkFees)
+			borne[s.SweepID] = true
 		case s.Status == settlement.Released,
 			s.Status == settlement.Releasing,
 			s.Status == settlement.Reverted,
@@ -102,6 +105,19 @@ func leftoversAt(
 
 	if err := k.addUneven(ctx, tx, uneven, settlements, payments); err != nil {
 		return k, false, err
+	}
+
+	for id := range borne {
+		if id == "" {
+			continue
+		}
+
+		r, err := tx.Sweep(ctx, id)
+		if err != nil {
+			return k, false, err
+		}
+
+		k.taken[native.ID] = k.taken[native.ID].Add(r.Owed)
 	}
 
 	residue, _, err := tx.Residue(ctx, network, address)

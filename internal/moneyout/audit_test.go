@@ -144,6 +144,30 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 				return s.ID, tx.PutSettlements(ctx, &s)
 			},
 		},
+		"what a release claimed": {
+			"settlement",
+			func(ctx context.Context, tx payments.Tx, w *harness, _ payout.Payout) (string, error) {
+				s := w.settlements()[0]
+
+				r, err := tx.Sweep(ctx, s.SweepID)
+				if err != nil {
+					return "", err
+				}
+
+				r.Claimed = chain.Units(1)
+
+				return s.ID, tx.PutSweep(ctx, &r)
+			},
+		},
+		"a settlement's network fees": {
+			"account",
+			func(ctx context.Context, tx payments.Tx, w *harness, _ payout.Payout) (string, error) {
+				s := w.settlements()[0]
+				s.NetworkFees = s.NetworkFees.Add(chain.Units(1))
+
+				return s.Owner.AccountID, tx.PutSettlements(ctx, &s)
+			},
+		},
 		"a second transaction of a payout": {
 			"payout",
 			func(ctx context.Context, tx payments.Tx, w *harness, p payout.Payout) (string, error) {

@@ -48,6 +48,10 @@ func (w *sweepUpdate) abandon(ctx context.Context, reason settlement.Reason) err
 		return err
 	}
 
+	if err := w.returnOwed(ctx); err != nil {
+		return err
+	}
+
 	back, err := w.failSettlements(reason)
 	if err != nil {
 		return err

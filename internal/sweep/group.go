@@ -47,17 +47,15 @@ func (g group) spent() (sum chain.Amount) {
 	return sum
 }
 
-// withResidueOwed returns the group with owed (native base units) added to the network fees of the
-// oldest, if native deposits pay their own way.
-func (g group) withResidueOwed(owed chain.Amount) group {
-	if owed.IsZero() || g[0].FeeSource != settlement.FromDeposit {
-		return g
+// released returns what the group's settlements show as released, in base units.
+func (g group) released() (sum chain.Amount) {
+	for _, s := range g {
+		if s.NetReleased != nil {
+			sum = sum.Add(*s.NetReleased)
+		}
 	}
 
-	g = slices.Clone(g)
-	g[0].NetworkFees = g[0].NetworkFees.Add(owed)
-
-	return g
+	return sum
 }
 
 func (g group) ids() []string {

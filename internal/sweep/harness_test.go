@@ -488,6 +488,34 @@ func (w *harness) owed(of chain.Party) (amount chain.Amount) {
 	return amount
 }
 
+// borne is what a settlement's release bore beside its fees, in native base units.
+func (w *harness) borne(s settlement.Settlement) chain.Amount {
+	w.t.Helper()
+
+	r, err := w.store.Sweep(w.t.Context(), s.SweepID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return r.Owed.Sub(r.Claimed)
+}
+
+// burnt is the network fees of all our transactions, in native base units.
+func (w *harness) burnt() (sum chain.Amount) {
+	w.t.Helper()
+
+	all, err := w.store.Transactions(w.t.Context(), network, "", 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	for _, t := range all {
+		sum = sum.Add(t.Fee)
+	}
+
+	return sum
+}
+
 // foreign records a transaction of a deposit's address that nobody here made, which took an amount.
 func (w *harness) foreign(from chain.Party, amount chain.Amount) {
 	w.t.Helper()

@@ -53,8 +53,11 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 	return s.putTx(ctx, tx, &lost, event.SettlementFailed)
 }
 
-// revertLostTx reverts a released settlement whose payment is gone. Its sweep took what others hold at the address.
+// revertLostTx reverts a released settlement whose payment is gone. Its sweep took what others hold at the address,
+// and what it brought is theirs.
 func (s *Sweeper) revertLostTx(ctx context.Context, tx settlement.Tx, lost settlement.Settlement) error {
+	brought := *lost.NetReleased
+
 	if err := lost.Revert(settlement.PaymentOrphaned); err != nil {
 		return err
 	}
@@ -68,7 +71,51 @@ func (s *Sweeper) revertLostTx(ctx context.Context, tx settlement.Tx, lost settl
 		return err
 	}
 
-	return s.correctGross(ctx, tx, &r, lost.Gross, chain.Amount{})
+	w, err := s.sweptUpdate(ctx, tx, r)
+	if err != nil || w == nil {
+		return err
+	}
+
+	if err := w.correctGross(ctx, lost.Gross, chain.Amount{}); err != nil {
+		return err
+	}
+
+	step := sweptStep(w.release)
+	if err := w.setUnclaimed(ctx, step, step.Unclaimed.Add(brought)); err != nil {
+		return err
+	}
+
+	return tx.PutSweep(ctx, w.release)
+}
+
+// sweptUpdate returns the update of a release whose sweep is confirmed; nil for any other.
+func (s *Sweeper) sweptUpdate(
+	ctx context.Context,
+	tx settlement.Tx,
+	r settlement.Sweep,
+) (*sweepUpdate, error) {
+	if sweptStep(&r) == nil {
+		return nil, nil
+	}
+
+	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+	if err != nil {
+		return nil, err
+	}
+
+	r.Steps = slices.Clone(r.Steps)
+
+	return &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, nil
+}
+
+// correctGross corrects the residue that a confirmed sweep of native coin left, when less or more of its
+// deposits is in the chain than before, in base units.
+func (w *sweepUpdate) correctGross(ctx context.Context, before, after chain.Amount) error {
+	if !w.ofNative() || before == after {
+		return nil
+	}
+
+	return w.correctResidue(ctx, after.SubFloor(before), before.SubFloor(after))
 }
 
 // releaseOf returns the release that a settlement is or was in; ok is false without one.

@@ -10,6 +10,10 @@ import (
 // itself. The oldest bears a shortfall (residue, token fees). Where that does not add up, arrived is
 // split by gross.
 func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
+	if len(g) == 0 {
+		return nil // its payments came back after a later release had claimed what it brought
+	}
+
 	net := make([]chain.Amount, len(g))
 
 	var sum chain.Amount

@@ -162,8 +162,14 @@ func (s *Sweeper) reopenTx(
 	// A release that still runs, or whose sweep is confirmed after all, has moved or will move this
 	// deposit: it must not be planned a second time.
 	if assigned && (!r.Done || isSwept(&r)) {
-		old.Gross = o.Gross // what its transactions move is in the release
-		return s.rejoinTx(ctx, tx, old, r)
+		out, joined, err := s.rejoinTx(ctx, tx, old, r, o)
+		if err != nil || joined {
+			return out, err
+		}
+
+		if err := s.leaveTx(ctx, tx, old, r); err != nil {
+			return settlement.Settlement{}, err
+		}
 	}
 
 	settings, err := tx.SettlementSettings(ctx, o.Owner.AccountID)
@@ -234,66 +240,93 @@ func (s *Sweeper) reopenSimulatedTx(
 	return old, s.putTx(ctx, tx, &old, event.SettlementReleased)
 }
 
-// rejoinTx returns a settlement to its release. It is released at once if the sweep is confirmed.
+// rejoinTx returns a settlement to its release. It is released at once if the sweep is confirmed. joined is false
+// when that sweep stands for later settlements: then nothing is written.
 func (s *Sweeper) rejoinTx(
 	ctx context.Context,
 	tx settlement.Tx,
 	old settlement.Settlement,
 	r settlement.Sweep,
-) (settlement.Settlement, error) {
+	o OpenParams,
+) (out settlement.Settlement, joined bool, err error) {
+	w, err := s.sweptUpdate(ctx, tx, r)
+	if err != nil {
+		return settlement.Settlement{}, false, err
+	}
+
+	if w != nil {
+		if claimed, err := w.isClaimed(ctx, sweptStep(w.release)); err != nil || claimed {
+			return settlement.Settlement{}, false, err
+		}
+	}
+
+	old.Gross = o.Gross // what its transactions move is in the release
 	if err := old.Return(false, true, time.Time{}); err != nil {
-		return settlement.Settlement{}, err
+		return settlement.Settlement{}, false, err
 	}
 
 	if err := old.Start(chain.Amount{}); err != nil {
-		return settlement.Settlement{}, err
+		return settlement.Settlement{}, false, err
 	}
 
-	if !isSwept(&r) {
+	if w == nil {
 		r.DueAt = s.now() // it waited for this payment
 		if err := tx.PutSweep(ctx, &r); err != nil {
-			return settlement.Settlement{}, err
+			return settlement.Settlement{}, false, err
 		}
 
-		return old, tx.PutSettlements(ctx, &old)
+		return old, true, tx.PutSettlements(ctx, &old)
 	}
 
-	if err := s.correctGross(ctx, tx, &r, chain.Amount{}, old.Gross); err != nil {
-		return settlement.Settlement{}, err
-	}
+	out, err = w.releaseBackTx(ctx, old)
 
-	net, err := recomputeNet(ctx, tx, &r, old)
-	if err != nil {
-		return settlement.Settlement{}, err
-	}
-
-	if err := old.Release(net, s.now()); err != nil {
-		return settlement.Settlement{}, err
-	}
-
-	return old, s.putTx(ctx, tx, &old, event.SettlementReleased)
+	return out, err == nil, err
 }
 
-// recomputeNet returns the net (base units) of a settlement whose sweep was confirmed while its payment
-// was lost. Its amount may be another one now.
-func recomputeNet(
+// releaseBackTx releases a settlement whose payment is back, and whose sweep is confirmed.
+func (w *sweepUpdate) releaseBackTx(
+	ctx context.Context,
+	back settlement.Settlement,
+) (settlement.Settlement, error) {
+	if err := w.correctGross(ctx, chain.Amount{}, back.Gross); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	step := sweptStep(w.release)
+
+	net := w.claimed(back, step)
+	if err := w.setUnclaimed(ctx, step, step.Unclaimed.Sub(net)); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	if err := w.tx.PutSweep(ctx, w.release); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	if err := back.Release(net, w.now()); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	return back, w.putTx(ctx, w.tx, &back, event.SettlementReleased)
+}
+
+// leaveTx takes a settlement out of a release whose sweep stands for later settlements. What it paid there was
+// theirs as well, and its own deposit is whole: the difference is residue, and stays with that release.
+func (s *Sweeper) leaveTx(
 	ctx context.Context,
 	tx settlement.Tx,
-	r *settlement.Sweep,
 	back settlement.Settlement,
-) (chain.Amount, error) {
-	sweep, err := tx.Transaction(ctx, lastStep(r).TransactionID)
-	if err != nil {
-		return chain.Amount{}, err
+	r settlement.Sweep,
+) error {
+	r.SettlementIDs = slices.DeleteFunc(
+		slices.Clone(r.SettlementIDs), func(id string) bool { return id == back.ID },
+	)
+	paid := back.FeePaid.Add(back.NetworkFees)
+	r.Owed = r.Owed.Add(paid)
+
+	if err := tx.PutSweep(ctx, &r); err != nil {
+		return err
 	}
 
-	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
-	if err != nil {
-		return chain.Amount{}, err
-	}
-
-	i := slices.IndexFunc(g, func(s settlement.Settlement) bool { return s.ID == back.ID })
-	g[i] = back
-
-	return group(g).net(arrivedBy(r, sweep))[i], nil
+	return addResidue(ctx, tx, r.Network, r.Deposit.Address, paid, chain.Amount{})
 }

@@ -206,15 +206,12 @@ func TestReorganisationThatIsDearer(t *testing.T) {
 
 	s := w.open("p2", deposit, "SIM", coin(1), 2000)
 	s = w.until(s.ID, settlement.Released)
-	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
-
-	if !dearer.Less(s.NetworkFees) {
-		t.Errorf("it bore %s", s.NetworkFees)
-	}
-
+	w.check("borne", w.borne(s), dearer)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees).Add(dearer), s.Gross)
 	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
 	third := w.until(w.pay("p3", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
-	w.check("borne by the next", third.NetworkFees, s.NetworkFees.Sub(dearer))
+	w.check("borne by the next", w.borne(third), chain.Amount{})
+	w.check("all network fees", again.NetworkFees.Add(s.NetworkFees).Add(third.NetworkFees), w.burnt())
 	w.check("the sum", third.NetReleased.Add(third.FeePaid).Add(third.NetworkFees), third.Gross)
 }
 
@@ -239,7 +236,8 @@ func TestReorganisationThatIsDearerForAReleaseUnderWay(t *testing.T) {
 	w.run("the first is dearer", func() bool { return first.NetworkFees.Less(w.get(first.ID).NetworkFees) })
 	w.chain.SetIntercept(nil)
 	s := w.until(opened.ID, settlement.Released)
-	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees).Add(w.borne(s)), s.Gross)
+	w.check("all network fees", w.get(first.ID).NetworkFees.Add(s.NetworkFees), w.burnt())
 	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
 }
 
@@ -288,7 +286,12 @@ func TestSweepOfAPaymentThatChanges(t *testing.T) {
 	next := w.pay("p2", deposit, "SIM", coin(1), 2000)
 	w.chain.Pay(deposit.Address, "SIM", chain.Units(7)) // as the harness paid all of the first
 	next = w.until(next.ID, settlement.Released)
-	w.check("the sum", next.NetReleased.Add(next.FeePaid).Add(next.NetworkFees), next.Gross)
+	w.check("borne", w.borne(next), chain.Units(7))
+	w.check(
+		"the sum",
+		next.NetReleased.Add(next.FeePaid).Add(next.NetworkFees).Add(chain.Units(7)),
+		next.Gross,
+	)
 	w.check("owed in the end", w.owed(deposit), chain.Amount{})
 }
 
@@ -300,8 +303,41 @@ func TestForeignTransactionIsBorneOnce(t *testing.T) {
 	w.foreign(deposit, chain.Units(5_000))
 
 	bears := w.until(w.pay("p2", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
-	w.check("borne by the next", bears.NetworkFees, usual.NetworkFees.Add(chain.Units(5_000)))
+	w.check("borne by the next", w.borne(bears), chain.Units(5_000))
+	w.check("its network fees", bears.NetworkFees, usual.NetworkFees)
 
 	last := w.until(w.pay("p3", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
-	w.check("not borne again", last.NetworkFees, usual.NetworkFees)
+	w.check("not borne again", w.borne(last), chain.Amount{})
+}
+
+// A sweep stands whose payment is gone: it took what another payment brought, and the settlement of that one shows
+// what of it reached the master wallet. Each network fee is shown once.
+func TestSweepThatTookAnotherPayment(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit, small := w.deposit(1), coin(1)
+	first := w.until(w.pay("p1", deposit, "SIM", small, 2000).ID, settlement.Released)
+
+	w.lose("p1") // what its sweep took is the first half of the next payment
+	w.chain.Pay(deposit.Address, "SIM", small)
+	w.chain.Mine(3)
+	next := w.open("p2", deposit, "SIM", small.Mul(2), 4000)
+	next = w.until(next.ID, settlement.Released)
+	first = w.get(first.ID)
+
+	w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "SIM"))
+	w.check("network fees", first.NetworkFees.Add(next.NetworkFees), w.burnt())
+	w.check("platform fees", first.FeePaid.Add(next.FeePaid), w.chain.Balance(w.fee, "SIM"))
+	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+
+	// Its payment comes back: that has not been swept.
+	w.chain.Pay(deposit.Address, "SIM", small)
+	w.chain.Mine(3)
+	first = w.until(w.open("p1", deposit, "SIM", small, 2000).ID, settlement.Released)
+	w.check(
+		"released of both",
+		first.NetReleased.Add(*next.NetReleased),
+		w.chain.Balance(w.master().Address, "SIM"),
+	)
+	w.check("network fees of both", first.NetworkFees.Add(next.NetworkFees), w.burnt())
+	w.check("left with both", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
 }

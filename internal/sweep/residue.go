@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -38,17 +37,11 @@ func (w *sweepUpdate) recordResidue(
 // correctResidue corrects the residue that a confirmed sweep left, when an earlier step of a native
 // release costs something else after a reorganisation. more and less are native base units.
 func (w *sweepUpdate) correctResidue(ctx context.Context, more, less chain.Amount) error {
-	i := slices.IndexFunc(
-		w.release.Steps,
-		func(s settlement.Step) bool {
-			return s.Kind == chain.StepSweep && s.Recorded && s.State == wallet.Confirmed
-		},
-	)
-	if i < 0 {
+	sweep := sweptStep(w.release)
+	if sweep == nil {
 		return nil
 	}
 
-	sweep := &w.release.Steps[i]
 	left, took := sweep.ResidueAdded.Add(more), sweep.ResidueTaken.Add(less)
 
 	return w.setResidue(ctx, sweep, left.SubFloor(took), took.SubFloor(left))
@@ -173,7 +166,7 @@ func (w *sweepUpdate) sweepResidue(sweep wallet.Transaction) (left, took chain.A
 		}
 	}
 
-	gone = gone.Add(sweep.Fee)
+	gone = gone.Add(sweep.Fee).Add(w.release.Owed)
 
 	for _, m := range sweep.Transfers {
 		if m.AssetID == w.nativeID() &&
@@ -188,28 +181,6 @@ func (w *sweepUpdate) sweepResidue(sweep wallet.Transaction) (left, took chain.A
 // isOrphaned reports whether the payment of a settlement left the chain: nothing is at the address for it.
 func isOrphaned(s settlement.Settlement) bool {
 	return s.Reason == settlement.PaymentOrphaned
-}
-
-// correctGross corrects the residue that a confirmed sweep of native coin left, when less or more of its
-// deposits is in the chain than before, in base units.
-func (s *Sweeper) correctGross(
-	ctx context.Context,
-	tx settlement.Tx,
-	r *settlement.Sweep,
-	before, after chain.Amount,
-) error {
-	w := &sweepUpdate{Sweeper: s, tx: tx, release: r}
-	if !w.ofNative() || before == after {
-		return nil
-	}
-
-	r.Steps = slices.Clone(r.Steps)
-
-	if err := w.correctResidue(ctx, after.SubFloor(before), before.SubFloor(after)); err != nil {
-		return err
-	}
-
-	return tx.PutSweep(ctx, r)
 }
 
 // ofNative reports whether the deposits are of the native coin, which pays its own network fees.

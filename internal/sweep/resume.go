@@ -43,7 +43,10 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 		}
 	}
 
-	steps, err := p.planRemaining(ctx, &r, group(found).withResidueOwed(residue.Owed), asset)
+	planned := r
+	planned.Owed = r.Owed.Add(residue.Owed)
+
+	steps, err := p.planRemaining(ctx, &planned, found, asset)
 	if err != nil {
 		return p.stopOrPostpone(ctx, r, err)
 	}
@@ -111,15 +114,12 @@ func (p *planningRun) storeNextStep(
 			return err
 		}
 
-		if !residue.Owed.IsZero() {
-			g, err := tx.SettlementsByID(ctx, now.SettlementIDs)
-			if err != nil || len(g) == 0 {
+		if !residue.Owed.IsZero() || !residue.Unclaimed.IsZero() {
+			if unchanged, err := p.chargeResidue(ctx, tx, &now, residue); err != nil || !unchanged {
 				return err
 			}
 
-			if unchanged, err := p.chargeResidue(ctx, tx, &now, g, residue); err != nil || !unchanged {
-				return err
-			}
+			now.Owed, now.Claimed = now.Owed.Add(residue.Owed), now.Claimed.Add(residue.Unclaimed)
 		}
 
 		if !required.IsZero() {

@@ -62,7 +62,6 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 		return false, err
 	}
 
-	g = g.withResidueOwed(residue.Owed)
 	r := p.newSweep(g, asset, master, residue)
 
 	steps, err := p.withFee(ctx, &r, g, coins, asset, carry.Amount)
@@ -84,7 +83,7 @@ func (p *planningRun) newSweep(
 	master chain.Party,
 	residue settlement.Residue,
 ) settlement.Sweep {
-	return settlement.Sweep{
+	r := settlement.Sweep{
 		ID:            p.config.IDs.Next(),
 		Owner:         g[0].Owner,
 		Network:       p.network.Slug,
@@ -98,6 +97,12 @@ func (p *planningRun) newSweep(
 		ResidueOut:    residue.Amount,
 		CreatedAt:     p.now(),
 	}
+
+	if g[0].FeeSource == settlement.FromDeposit {
+		r.Owed, r.Claimed = residue.Owed, residue.Unclaimed
+	}
+
+	return r
 }
 
 // refreshMaster reads the master wallet's balances from the chain. It creates their rows where they
@@ -222,7 +227,7 @@ func (p *planningRun) lockPlanned(
 		return nil, settlement.CarriedFee{}, err
 	}
 
-	unchanged, err := p.chargeResidue(ctx, tx, r, fresh, residue)
+	unchanged, err := p.chargeResidue(ctx, tx, r, residue)
 	if err != nil || !unchanged {
 		return nil, settlement.CarriedFee{}, err
 	}
@@ -257,31 +262,29 @@ func assign(
 	return nil
 }
 
-// chargeResidue charges the residue owed at the release's address to the oldest settlement, as a network fee.
+// chargeResidue takes what a release bears off the row of its address, where native deposits pay their own way.
 // unchanged is false when the residue is not the planned one any more; then nothing is written.
 func (p *planningRun) chargeResidue(
 	ctx context.Context,
 	tx settlement.Tx,
 	r *settlement.Sweep,
-	g group,
 	planned settlement.Residue,
 ) (unchanged bool, err error) {
 	now, err := residueAt(ctx, tx, p.network, r.Deposit.Address)
-	if err != nil || now.Amount != planned.Amount || now.Owed != planned.Owed {
+	if err != nil || now.Amount != planned.Amount || now.Owed != planned.Owed ||
+		now.Unclaimed != planned.Unclaimed {
 		return false, err
 	}
 
-	charged := g.withResidueOwed(now.Owed)
-	if charged[0].NetworkFees == g[0].NetworkFees {
+	if r.AssetID != p.native.ID {
 		return true, nil
 	}
 
-	g[0].NetworkFees = charged[0].NetworkFees
-	if err := tx.PutSettlements(ctx, &g[0]); err != nil {
+	if err := addResidue(ctx, tx, r.Network, r.Deposit.Address, now.Owed, chain.Amount{}); err != nil {
 		return false, err
 	}
 
-	return true, addResidue(ctx, tx, r.Network, r.Deposit.Address, now.Owed, chain.Amount{})
+	return true, addUnclaimed(ctx, tx, r, chain.Amount{}, now.Unclaimed)
 }
 
 // enqueue queues the first of the steps in the outbox, and stores the release with it.

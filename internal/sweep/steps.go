@@ -68,7 +68,7 @@ func (p *planningRun) planSteps(
 		Amount:     r.Amount,
 		Fee:        r.Fee,
 		Residue:    residue,
-		Spent:      g.spent(),
+		Spent:      g.spent().Add(r.Owed),
 		Done:       done,
 		KeepOpen:   hasStep(r, chain.StepSweep, wallet.Failed), // it closed, or the release would have ended
 	}

@@ -242,7 +242,7 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 		return w.abandon(ctx, settlement.TransactionFailed)
 	}
 
-	for j, net := range w.group.net(arrived) {
+	for j, net := range w.group.net(arrived.Add(w.release.Claimed)) {
 		s := &w.group[j]
 		if s.Status == settlement.Reverted && s.Reason == "" { // the sweep was taken back, and is here again
 			if err := s.Return(false, true, time.Time{}); err != nil {
@@ -267,6 +267,10 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 
 	w.release.Done, w.release.DueAt = true, time.Time{}
 
+	if err := w.setUnclaimed(ctx, step, w.unreleased(arrived)); err != nil {
+		return err
+	}
+
 	return w.addCarry(ctx)
 }
 
@@ -286,7 +290,10 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 	case again && w.ofNative() && step.Kind != chain.StepSweep:
 		err = w.correctResidue(ctx, was.Add(step.PaysFee), chain.Amount{})
 	case again:
-		err = w.setResidue(ctx, step, chain.Amount{}, chain.Amount{})
+		err = errors.Join(
+			w.setResidue(ctx, step, chain.Amount{}, chain.Amount{}),
+			w.setUnclaimed(ctx, step, chain.Amount{}),
+		)
 	}
 
 	if err != nil {

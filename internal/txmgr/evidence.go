@@ -154,6 +154,13 @@ func (d *walletWorker) statusIn(
 		}
 	}
 
+	if !row.Failed {
+		status.Transfers, ok, err = d.measured(ctx, t, row, status.Transfers)
+		if err != nil || !ok {
+			return chain.TxStatus{}, false, err
+		}
+	}
+
 	status.Block = row.Block
 
 	return status, true, nil

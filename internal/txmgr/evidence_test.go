@@ -2,6 +2,7 @@ package txmgr_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -331,6 +332,38 @@ func TestWalletThatDoesNotMoveIsNamed(t *testing.T) {
 
 	if got, err := w.outbox.StuckWallets(t.Context(), network); err != nil || len(got) != 0 {
 		t.Errorf("it moves, and is named: %+v %v", got, err)
+	}
+}
+
+// While no node shows a transaction in the block that holds it, its outcome waits, and Health says why.
+func TestOutcomeThatWaitsIsNamed(t *testing.T) {
+	w, l := newLiar(t, sim.Config{})
+	p := w.payout("SIM", coin(1))
+	w.work()
+
+	l.status = func(chain.TxStatus) chain.TxStatus { return chain.TxStatus{State: chain.TxUnknown} }
+
+	w.chain.Mine(6)
+	w.wait(8 * time.Minute)
+
+	if got, err := w.outbox.StuckWallets(t.Context(), network); err != nil || len(got) != 0 {
+		t.Fatalf("after 8 minutes: %+v %v", got, err)
+	}
+
+	w.wait(2 * time.Minute)
+
+	got, err := w.outbox.StuckWallets(t.Context(), network)
+	if err != nil || len(got) != 1 || got[0].Address != string(w.master().Address) ||
+		!strings.HasPrefix(got[0].Reason, "block ") {
+		t.Fatalf("named as %+v %v", got, err)
+	}
+
+	l.status = nil
+
+	w.confirmed(p.ID)
+
+	if got, err := w.outbox.StuckWallets(t.Context(), network); err != nil || len(got) != 0 {
+		t.Errorf("it has its outcome, and is named: %+v %v", got, err)
 	}
 }
 

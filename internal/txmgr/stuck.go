@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,7 +19,8 @@ const stuckAfter = 3
 
 // StuckWallets returns the wallets of a network that have not moved: no block that was read holds the
 // transaction of their lowest nonce, long after it was signed. Everything that they sign later waits
-// for it. It returns none for networks without nonces.
+// for it. So has one whose transaction a block holds while every node denies it: its outcome waits. It returns
+// none for networks without nonces.
 func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wallet, error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
@@ -56,12 +58,17 @@ func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wa
 		}
 
 		if o.now().Sub(since) >= stuckAfter*o.config.ReplaceAfter {
+			row, err := attemptRow(ctx, o.db, t)
+			if err != nil {
+				return nil, err
+			}
+
 			stuck = append(stuck, health.Wallet{
 				Network:    network,
 				Address:    string(address),
 				AccountID:  t.Owner.AccountID,
 				StuckSince: since,
-				Reason:     stuckReason(t, o.now().Sub(since).Truncate(time.Minute)),
+				Reason:     stuckReason(t, row, o.now().Sub(since).Truncate(time.Minute)),
 			})
 		}
 	}
@@ -108,7 +115,14 @@ func (o *Manager) waitsSince(ctx context.Context, t wallet.Transaction) (time.Ti
 }
 
 // stuckReason returns what a stuck wallet waits for, for people.
-func stuckReason(t wallet.Transaction, waited time.Duration) string {
+func stuckReason(t wallet.Transaction, row wallet.Outgoing, waited time.Duration) string {
+	if row.TxHash != "" {
+		return fmt.Sprintf(
+			"block %d holds the %s of %s, and no node shows it there after %s: its outcome waits",
+			row.Block.Height, t.Kind, t.ObjectID, waited,
+		)
+	}
+
 	reason := "no block holds the " + string(t.Kind) + " of " + t.ObjectID + " after " + waited.String()
 	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].LastSendError != "" {
 		reason += "; the node said " + t.Attempts[n-1].LastSendError

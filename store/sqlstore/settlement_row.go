@@ -162,6 +162,8 @@ type sweepRow struct {
 	FeeAddress     chain.Address               `db:"fee_address"`
 	ResidueIn      amount                      `db:"residue_in"`
 	ResidueOut     amount                      `db:"residue_out"`
+	Owed           amount                      `db:"owed"`
+	Claimed        amount                      `db:"claimed"`
 	Steps          document[[]settlement.Step] `db:"steps"`
 	Done           bool                        `db:"done"`
 	DueAt          moment                      `db:"due_at"`
@@ -186,6 +188,8 @@ func sweepRowOf(from *settlement.Sweep) sweepRow {
 		FeeAddress:     from.FeeAddress,
 		ResidueIn:      amount(from.ResidueIn),
 		ResidueOut:     amount(from.ResidueOut),
+		Owed:           amount(from.Owed),
+		Claimed:        amount(from.Claimed),
 		Steps:          documentOf(from.Steps),
 		Done:           from.Done,
 		DueAt:          moment(from.DueAt),
@@ -207,6 +211,8 @@ func (r *sweepRow) record() settlement.Sweep {
 		FeeAddress:    r.FeeAddress,
 		ResidueIn:     chain.Amount(r.ResidueIn),
 		ResidueOut:    chain.Amount(r.ResidueOut),
+		Owed:          chain.Amount(r.Owed),
+		Claimed:       chain.Amount(r.Claimed),
 		Steps:         r.Steps.value,
 		Done:          r.Done,
 		DueAt:         time.Time(r.DueAt),
@@ -245,29 +251,32 @@ func (r *carryRow) record() settlement.CarriedFee {
 
 // residueRow is a row of {residues}.
 type residueRow struct {
-	Network string        `db:"network"`
-	Address chain.Address `db:"address"`
-	Amount  amount        `db:"amount"`
-	Owed    amount        `db:"owed"`
-	Version int64         `db:"version"`
+	Network   string        `db:"network"`
+	Address   chain.Address `db:"address"`
+	Amount    amount        `db:"amount"`
+	Owed      amount        `db:"owed"`
+	Unclaimed amount        `db:"unclaimed"`
+	Version   int64         `db:"version"`
 }
 
 func residueRowOf(from *settlement.Residue) residueRow {
 	return residueRow{
-		Network: from.Network,
-		Address: from.Address,
-		Amount:  amount(from.Amount),
-		Owed:    amount(from.Owed),
-		Version: from.Version,
+		Network:   from.Network,
+		Address:   from.Address,
+		Amount:    amount(from.Amount),
+		Owed:      amount(from.Owed),
+		Unclaimed: amount(from.Unclaimed),
+		Version:   from.Version,
 	}
 }
 
 func (r *residueRow) record() settlement.Residue {
 	return settlement.Residue{
-		Network: r.Network,
-		Address: r.Address,
-		Amount:  chain.Amount(r.Amount),
-		Owed:    chain.Amount(r.Owed),
-		Version: r.Version,
+		Network:   r.Network,
+		Address:   r.Address,
+		Amount:    chain.Amount(r.Amount),
+		Owed:      chain.Amount(r.Owed),
+		Unclaimed: chain.Amount(r.Unclaimed),
+		Version:   r.Version,
 	}
 }

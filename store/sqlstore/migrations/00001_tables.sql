@@ -488,6 +488,8 @@ CREATE TABLE {sweeps} (
   fee_address    {TEXT} NOT NULL,
   residue_in     {TEXT} NOT NULL,
   residue_out    {TEXT} NOT NULL,
+  owed           {TEXT} NOT NULL,
+  claimed        {TEXT} NOT NULL,
   steps          {JSON},
   done           {BOOL} NOT NULL,
   due_at         {TIME},
@@ -507,11 +509,12 @@ CREATE TABLE {carried_fees} (
 ) {HEAP};
 
 CREATE TABLE {residues} (
-  network {KEY} NOT NULL,
-  address {KEY} NOT NULL,
-  amount  {TEXT} NOT NULL,
-  owed    {TEXT} NOT NULL,
-  version {INT} NOT NULL,
+  network   {KEY} NOT NULL,
+  address   {KEY} NOT NULL,
+  amount    {TEXT} NOT NULL,
+  owed      {TEXT} NOT NULL,
+  unclaimed {TEXT} NOT NULL,
+  version   {INT} NOT NULL,
   PRIMARY KEY (network, address)
 ) {HEAP};
 

@@ -1,0 +1,162 @@
+package txmgr
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+)
+
+// measureWithin is how long after its block a sweep waits for a node that answers for the balances there. Later, many
+// nodes have given up that state: what the logs say counts then, and the audit compares it.
+const measureWithin = 10 * time.Minute
+
+// measured returns the transfers of a sweep in the block of its row with, for a token that takes a fee without a log,
+// a transfer of what its receiver's balance lacks after the block. ok is false while that cannot be read.
+func (d *walletWorker) measured(
+	ctx context.Context,
+	t wallet.Transaction,
+	row wallet.Outgoing,
+	transfers []chain.Transfer,
+) (out []chain.Transfer, ok bool, err error) { // spec D11.4
+	balancer, can := d.driver.(chain.Balancer)
+	if t.Kind != wallet.Sweep || !can {
+		return transfers, true, nil
+	}
+
+	var tokens []chain.Output
+
+	for _, output := range t.Order.Outputs {
+		asset, known := d.network.AssetByID(output.AssetID)
+		if known && asset.Kind == chain.Token && output.To != t.Order.From.Address {
+			tokens = append(tokens, output)
+		}
+	}
+
+	if len(tokens) == 0 {
+		return transfers, true, nil
+	}
+
+	blocks, err := d.driver.(chain.BlockScanner).Blocks(ctx, row.Block.Height, row.Block.Height)
+	if err != nil || len(blocks) != 1 || blocks[0].Hash != row.Block.Hash {
+		return nil, false, err
+	}
+
+	for _, output := range tokens {
+		holding := chain.Holding{Address: output.To, AssetID: output.AssetID}
+
+		missing, err := shortfall(ctx, balancer, blocks[0], holding)
+		if err != nil {
+			if unreadable := (*chain.UnreadableError)(nil); errors.As(err, &unreadable) ||
+				d.now().Sub(row.Block.Time) > measureWithin {
+				continue
+			}
+
+			return nil, false, err
+		}
+
+		if cut := cutOf(blocks[0], holding, row.TxHash, missing); !cut.IsZero() {
+			asset, _ := d.network.AssetByID(output.AssetID)
+			transfers = append(transfers[:len(transfers):len(transfers)], chain.Transfer{
+				TxHash:  row.TxHash,
+				From:    output.To,
+				To:      asset.Contract,
+				AssetID: output.AssetID,
+				Amount:  cut,
+			})
+		}
+	}
+
+	return transfers, true, nil
+}
+
+// shortfall returns how much less a holding has after a block than before it with all that the block's logs say, in
+// base units.
+func shortfall(
+	ctx context.Context,
+	balancer chain.Balancer,
+	block chain.Block,
+	holding chain.Holding,
+) (missing chain.Amount, err error) {
+	if block.Parent == "" || block.Height == 0 {
+		return chain.Amount{}, nil
+	}
+
+	before, err := balancer.Balances(
+		ctx, chain.Ref{Height: block.Height - 1, Hash: block.Parent}, []chain.Holding{holding},
+	)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	after, err := balancer.Balances(ctx, block.Ref, []chain.Holding{holding})
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	if len(before) != 1 || len(after) != 1 {
+		return chain.Amount{}, nil
+	}
+
+	var (
+		sum  = before[0]
+		gone chain.Amount
+		ok   bool
+	)
+
+	for _, m := range block.Transfers {
+		if m.AssetID == holding.AssetID && m.To == holding.Address {
+			if sum, ok = sum.AddOK(m.Amount); !ok {
+				return chain.Amount{}, nil // no balance can be that high: the logs are no sums
+			}
+		}
+
+		if m.AssetID == holding.AssetID && m.From == holding.Address {
+			if gone, ok = gone.AddOK(m.Amount); !ok {
+				return chain.Amount{}, nil
+			}
+		}
+	}
+
+	return sum.SubFloor(gone).SubFloor(after[0]), nil
+}
+
+// cutOf returns the part of what a holding lacks after a block that falls to a transaction, in base units: by what each
+// brought, rounded down, and the remainder to the last one.
+func cutOf(block chain.Block, holding chain.Holding, txHash string, missing chain.Amount) (cut chain.Amount) {
+	var (
+		sum, own, all chain.Amount
+		last          string
+	)
+
+	for _, m := range block.Transfers {
+		if m.To == holding.Address && m.AssetID == holding.AssetID && !m.Amount.IsZero() {
+			sum, last = sum.Add(m.Amount), m.TxHash
+		}
+	}
+
+	if missing = chain.Min(missing, sum); missing.IsZero() {
+		return chain.Amount{}
+	}
+
+	for _, m := range block.Transfers {
+		if m.To != holding.Address || m.AssetID != holding.AssetID {
+			continue
+		}
+
+		part := missing.Share(m.Amount, sum)
+		all = all.Add(part)
+
+		if m.TxHash == txHash {
+			own = own.Add(part)
+		}
+	}
+
+	if txHash == last {
+		own = own.Add(missing.Sub(all))
+	}
+
+	return own
+}
