@@ -286,6 +286,10 @@ func TestPeersShowWhatFails(t *testing.T) {
 		{many, append(slices.Clone(many[:20]), "and 5 more")},
 		{nil, nil},
 	} {
+		for !s.beats[0].BeatAt().Equal(s.now) { // it has just beaten
+			s.pass(time.Second, 0)
+		}
+
 		s.fail[0] = test.fails
 
 		// News do not wait for the pace of the heartbeat, only for that of the reader.

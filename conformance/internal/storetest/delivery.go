@@ -358,7 +358,7 @@ func testClaimAfterResult(t *testing.T, st store.Store) {
 		}
 
 		if d.Fence > 1 {
-			t.Errorf("%s was claimed %d times, though it was due later, or over, after the first", d.ID, d.Fence)
+			t.Errorf("%s was claimed %d times: it was due later, or over, after the first", d.ID, d.Fence)
 		}
 	}
 }
