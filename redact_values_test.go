@@ -89,7 +89,10 @@ var constructors = map[string]func(t *testing.T) made{
 		return made{must(postgres.New(secretPostgres(t), postgres.Options{}))(t), true}
 	},
 	"store/sqlstore.New": func(t *testing.T) made {
-		return made{any(must(postgres.New(secretPostgres(t), postgres.Options{}))(t).Store).(sqlstore.Store), true}
+		return made{
+			any(must(postgres.New(secretPostgres(t), postgres.Options{}))(t).Store).(sqlstore.Store),
+			true,
+		}
 	},
 	"store/mysql.New": func(t *testing.T) made {
 		c := mysql.NewConfig()

@@ -16,6 +16,7 @@ func TestNarrowedAssetsArePaidOut(t *testing.T) {
 	assets := s.get(t, "/v1/assets")["data"].([]any)
 
 	var token string
+
 	for _, a := range assets {
 		if a := a.(map[string]any); a["asset"] == "USDX" {
 			token = a["id"].(string)
@@ -65,7 +66,8 @@ func TestTheDocumentSaysWhatClientsNeed(t *testing.T) {
 		}
 	}
 
-	if license, _ := all["info"].(map[string]any)["license"].(map[string]any); len(tags) == 0 || license == nil {
+	if license, _ := all["info"].(map[string]any)["license"].(map[string]any); len(tags) == 0 ||
+		license == nil {
 		t.Errorf("%d tags, licence %v", len(tags), license)
 	}
 

@@ -69,6 +69,7 @@ func answer(t *testing.T, address string, form url.Values) (int, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer resp.Body.Close()
 
 	body, err := io.ReadAll(resp.Body)
@@ -136,7 +137,8 @@ func TestARenewedCheckoutLinkRevokesTheOld(t *testing.T) {
 		}
 
 		status, page = answer(t, server.URL+link+"/select", url.Values{"option": {option}})
-		if status != http.StatusOK || !strings.Contains(page, strings.TrimPrefix(link, "/checkout/")+"/events") {
+		if status != http.StatusOK ||
+			!strings.Contains(page, strings.TrimPrefix(link, "/checkout/")+"/events") {
 			t.Errorf("select leads to %d %s", status, page)
 		}
 	})
@@ -184,7 +186,8 @@ func TestWhoMayRenewACheckoutLink(t *testing.T) {
 	path := "/v1/invoices/" + s.post(t, "/v1/invoices", invoiceBody)["id"].(string) + "/renew_checkout_url"
 
 	reader := s.newKey(t, account.KeyParams{Scopes: []account.Scope{account.InvoicesRead}})
-	if f := s.do(t, request{method: "POST", path: path, key: reader}).refused(t, 403); f.Code != "scope_missing" {
+	if f := s.do(t, request{method: "POST", path: path, key: reader}).
+		refused(t, 403); f.Code != "scope_missing" {
 		t.Errorf("%+v", f)
 	}
 

@@ -229,7 +229,14 @@ func TestSQLBringsAnOldRowBack(t *testing.T) {
 		// Under a new SecretKey it does not, once Reseal ran without the row.
 		s.exec(t, "DELETE FROM payments_api_keys WHERE id = $1", id)
 
-		next := boot(t, storeOf(s.shop), &httpapi.Options{}, func() time.Time { return s.now }, newSecret, oldSecret)
+		next := boot(
+			t,
+			storeOf(s.shop),
+			&httpapi.Options{},
+			func() time.Time { return s.now },
+			newSecret,
+			oldSecret,
+		)
 		if _, err := next.engine.Reseal(t.Context()); err != nil {
 			t.Fatal(err)
 		}
