@@ -1,6 +1,7 @@
 package payments_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,34 @@ import (
 func TestPitfallsNameTheirTests(t *testing.T) {
 	for page, least := range map[string]int{"docs/pitfalls.md": 30, "docs/testing.md": 15} {
 		t.Run(page, func(t *testing.T) { namesItsTests(t, page, least) })
+	}
+}
+
+// Every test that the page of a network names is there. A name without a package is one of the driver's.
+func TestNetworkPagesNameTheirTests(t *testing.T) {
+	name := regexp.MustCompile("(?:`([a-z0-9/]+)` )?`?\\b(Test[A-Z][A-Za-z0-9]+)")
+
+	for page, driver := range map[string]string{
+		"docs/solana.md": "chain/solana",
+		"docs/tron.md":   "chain/tron",
+	} {
+		t.Run(page, func(t *testing.T) {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			named := name.FindAllStringSubmatch(string(text), -1)
+			if len(named) < 20 {
+				t.Fatalf("%s names %d tests", page, len(named))
+			}
+
+			for _, n := range named {
+				if dir := cmp.Or(n[1], driver); !hasTest(t, dir, n[2]) {
+					t.Errorf("%s names %s of %s, which is not there", page, n[2], dir)
+				}
+			}
+		})
 	}
 }
 
@@ -30,24 +59,31 @@ func namesItsTests(t *testing.T, path string, least int) {
 	}
 
 	for _, n := range named {
-		files, err := filepath.Glob(filepath.Join(n[1], "*_test.go"))
+		if !hasTest(t, n[1], n[2]) {
+			t.Errorf("%s names %s of %s, which is not there", path, n[2], n[1])
+		}
+	}
+}
+
+// hasTest reports whether a package's tests declare a function of this name.
+func hasTest(t *testing.T, dir, name string) bool {
+	t.Helper()
+
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, f := range files {
+		text, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		found := false
-
-		for _, f := range files {
-			text, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			found = found || strings.Contains(string(text), "\nfunc "+n[2]+"(")
-		}
-
-		if !found {
-			t.Errorf("%s names %s of %s, which is not there", path, n[2], n[1])
+		if strings.Contains(string(text), "\nfunc "+name+"(") {
+			return true
 		}
 	}
+
+	return false
 }
