@@ -20,7 +20,7 @@ func (d *walletWorker) measured(
 	t wallet.Transaction,
 	row wallet.Outgoing,
 	transfers []chain.Transfer,
-) (out []chain.Transfer, ok bool, err error) { // spec D11.4
+) (out []chain.Transfer, ok bool, err error) {
 	balancer, can := d.driver.(chain.Balancer)
 	if t.Kind != wallet.Sweep || !can {
 		return transfers, true, nil
