@@ -240,6 +240,8 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[webhook.AttemptRequest](),
 	reflect.TypeFor[webhook.AttemptResource](),
 	reflect.TypeFor[webhook.AttemptResponse](),
+	reflect.TypeFor[webhook.Backlog](),
+	reflect.TypeFor[webhook.BacklogReader](),
 	reflect.TypeFor[webhook.Config](),
 	reflect.TypeFor[webhook.Delivery](),
 	reflect.TypeFor[webhook.DeliveryFilter](),
