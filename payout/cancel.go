@@ -75,6 +75,10 @@ func awaitsReview(cause error, p Payout) error {
 // network is not read yet, or shows what is not on record.
 func (s *Service) PrepareCancel(ctx context.Context, owner event.Owner, payoutID string) error {
 	p, err := s.db.Payout(ctx, owner, payoutID)
+	if errors.Is(err, fault.NotFound) {
+		return nil // the transaction says so
+	}
+
 	if err != nil || p.Status != Pending {
 		return err
 	}
@@ -94,7 +98,11 @@ func (s *Service) PrepareCancel(ctx context.Context, owner event.Owner, payoutID
 // PrepareCancelRefund is PrepareCancel of a refund's payout.
 func (s *Service) PrepareCancelRefund(ctx context.Context, owner event.Owner, refundID string) error {
 	r, err := s.db.Refund(ctx, owner, refundID)
-	if err != nil {
+	if errors.Is(err, fault.NotFound) {
+		return nil // the transaction says so
+	}
+
+	if err != nil || r.Status != RefundPending {
 		return err
 	}
 
