@@ -38,7 +38,10 @@ func TestMutantsFail(t *testing.T) {
 	}
 
 	for name, m := range notifyMutants {
-		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverThatIsNotified/HeadNotifier/"+m.fails) })
+		t.Run(
+			name,
+			func(t *testing.T) { expectFailure(t, name, "TestDriverThatIsNotified/HeadNotifier/"+m.fails) },
+		)
 	}
 
 	for name, m := range severalMutants {

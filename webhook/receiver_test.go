@@ -272,6 +272,7 @@ func TestReceiverConfigMustBeWhole(t *testing.T) {
 	wantFault(t, err, fault.Invalid, "config_invalid")
 	_, err = NewReceiver(ReceiverConfig{Handle: handle})
 	wantFault(t, err, fault.Invalid, "secret_missing")
+
 	for _, blank := range []string{"", " ", "\t\n"} {
 		_, err = NewReceiver(ReceiverConfig{Handle: handle, Secrets: []string{blank}})
 		wantFault(t, err, fault.Invalid, "secret_missing")

@@ -46,7 +46,8 @@ func subscribeZMTP(conn io.Writer, from *bufio.Reader, topic string) error {
 	}
 
 	// The signature, and a major version of 3 or above.
-	if greeting[0] != 0xFF || greeting[9] != 0x7F || greeting[10] < 3 || string(greeting[12:17]) != "NULL\x00" {
+	if greeting[0] != 0xFF || greeting[9] != 0x7F || greeting[10] < 3 ||
+		string(greeting[12:17]) != "NULL\x00" {
 		return errNotZMTP
 	}
 

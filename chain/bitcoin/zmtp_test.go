@@ -13,7 +13,12 @@ import (
 // ready is what a publisher answers: its greeting and READY, with a property of its own.
 func ready() []byte {
 	opening := zmtpOpening()
-	return slices.Concat(opening[:greetingSize], []byte{frameCommand, byte(len(frameReady))}, []byte(frameReady))
+
+	return slices.Concat(
+		opening[:greetingSize],
+		[]byte{frameCommand, byte(len(frameReady))},
+		[]byte(frameReady),
+	)
 }
 
 // frame is a frame of less than 256 bytes.
@@ -29,6 +34,8 @@ func TestZMTPRefuses(t *testing.T) {
 		return changed
 	}
 
+	pings := bytes.Repeat(frame(frameCommand, "\x04PING"), 99)
+
 	for name, c := range map[string]struct {
 		answer []byte
 		want   error
@@ -43,7 +50,7 @@ func TestZMTPRefuses(t *testing.T) {
 		"nothing":                         {nil, io.EOF},
 		"half a greeting":                 {ready()[:20], io.ErrUnexpectedEOF},
 		"a frame of 2^63 bytes":           {append(ready()[:greetingSize], 6, 0x80, 0, 0, 0, 0, 0, 0, 0), errTooLarge},
-		"commands without end":            {append(ready()[:greetingSize], bytes.Repeat(frame(4, "\x04PING"), 99)...), errNotZMTP},
+		"commands without end":            {append(ready()[:greetingSize], pings...), errNotZMTP},
 		"a command, then it is ready":     {slices.Insert(ready(), greetingSize, frame(4, "\x04PING")...), nil},
 		"an error instead of being ready": {append(ready()[:greetingSize], frame(4, frameError+"\x00")...), nil},
 	} {
@@ -68,9 +75,13 @@ func TestZMTPRefuses(t *testing.T) {
 
 func TestZMTPNotifications(t *testing.T) {
 	stream := slices.Concat(
-		frame(frameMore, "hashblock"), frame(frameMore, strings.Repeat("h", 32)), frame(0, "\x00\x00\x00\x00"),
+		frame(frameMore, "hashblock"),
+		frame(frameMore, strings.Repeat("h", 32)),
+		frame(0, "\x00\x00\x00\x00"),
 		frame(frameCommand, "\x04PING"),
-		frame(frameMore, "hashtx"), frame(frameCommand, "\x04PING"), frame(0, "hashblock"),
+		frame(frameMore, "hashtx"),
+		frame(frameCommand, "\x04PING"),
+		frame(0, "hashblock"),
 		frame(0, "hashblock"),
 		[]byte{frameLong, 0, 0, 0, 0, 0, 0, 0, 2, 'o', 'k'},
 	)

@@ -26,7 +26,7 @@ func announcingNode(t *testing.T, answers ...string) string {
 			t.Error(err)
 			return
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 
 		if _, _, err := conn.ReadMessage(); err != nil {
 			return

@@ -89,7 +89,13 @@ func TestSubscriptionIsMadeAgain(t *testing.T) {
 
 				for i, longest := range c.longest {
 					if pause := began[i+1].Sub(began[i]); pause < c.shortest[i] || pause > longest {
-						t.Errorf("subscription %d came after %s, not after %s to %s", i+2, pause, c.shortest[i], longest)
+						t.Errorf(
+							"subscription %d came after %s, not after %s to %s",
+							i+2,
+							pause,
+							c.shortest[i],
+							longest,
+						)
 					}
 				}
 			})
@@ -121,7 +127,14 @@ func TestAnnouncementsWake(t *testing.T) {
 
 		time.Sleep(time.Minute)
 
-		if want := []time.Duration{12 * time.Second, 24 * time.Second, 36 * time.Second}; !slices.Equal(woken, want) {
+		if want := []time.Duration{
+			12 * time.Second,
+			24 * time.Second,
+			36 * time.Second,
+		}; !slices.Equal(
+			woken,
+			want,
+		) {
 			t.Errorf("woken after %v, not after %v", woken, want)
 		}
 

@@ -56,6 +56,7 @@ func testAnnounced(e *env) {
 	for range 3 {
 		// What was mined before may still be announced: that this block is, shows in a second one.
 		before := s.announced.Load()
+
 		e.mine(2)
 		e.eventually("two blocks are announced", func() error {
 			if n := s.announced.Load() - before; n < 2 {
