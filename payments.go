@@ -102,7 +102,7 @@ type Config struct {
 	Epoch uint64
 
 	// ReplaceAfter is how long a transaction waits for a block before one that pays more replaces it.
-	// Where the network tells what it asks for, one that pays that is left alone. Defaults to 3 minutes.
+	// Where the network states what it asks for, one that pays that is left alone. Defaults to 3 minutes.
 	ReplaceAfter time.Duration
 
 	// OnEvent runs for every event inside the event's transaction: what it writes commits with the event or
@@ -278,7 +278,7 @@ func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...
 	return e.core.Acknowledge(ctx, network, txHash, as...)
 }
 
-// Unfreeze lifts the freeze that a new Config.Epoch began, after a person has compared the master wallet of an
+// Unfreeze ends the freeze that a new Config.Epoch began, after a person has compared the master wallet of an
 // account with the chain and the pool of a network; accountID "" stands for all accounts. It is idempotent.
 //
 // Errors: fault.State with code transaction_unacknowledged while a transaction that is not on record waits for

@@ -22,7 +22,7 @@ func (k Key) PayoutDestinations() ([]chain.Destination, error) { // spec 5.5
 	switch {
 	case len(k.Destinations) > 0:
 		return k.Destinations, nil
-	case len(k.AllowedIPs) > 0 && narrow(k.AllowedIPs): // spec 4.6.4
+	case len(k.AllowedIPs) > 0 && isSpecific(k.AllowedIPs): // spec 4.6.4
 		return nil, nil
 	}
 
@@ -61,7 +61,7 @@ const destinationPermission = "destination:"
 // checkPaying refuses a key that could pay any destination from too many addresses.
 func checkPaying(k Key) error {
 	pays := slices.Contains(k.Scopes, PayoutsWrite) || slices.Contains(k.Scopes, RefundsWrite)
-	if !pays || len(k.Destinations) > 0 || narrow(k.AllowedIPs) {
+	if !pays || len(k.Destinations) > 0 || isSpecific(k.AllowedIPs) {
 		return nil
 	}
 
@@ -72,8 +72,8 @@ func checkPaying(k Key) error {
 	)
 }
 
-// narrow reports whether ranges have together at most maxPayingV4 IPv4 addresses and one IPv6 /48.
-func narrow(ranges []string) bool { // spec D11.19
+// isSpecific reports whether ranges have together at most maxPayingV4 IPv4 addresses and one IPv6 /48.
+func isSpecific(ranges []string) bool { // spec D11.19
 	v4, v6 := new(big.Int), new(big.Int)
 
 	for _, text := range ranges {

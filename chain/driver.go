@@ -146,7 +146,7 @@ type FeeEstimator interface {
 	EstimateFee(ctx context.Context, order Order) (Amount, error)
 }
 
-// FeeChecker tells whether waiting bytes of ours pay enough, so that they are not replaced for nothing.
+// FeeChecker checks whether waiting bytes of ours pay enough, so that they are not replaced for nothing.
 type FeeChecker interface {
 	// PaysEnough reports whether signed bytes, with what they rest on, pay at least what the network asks
 	// for now.

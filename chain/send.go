@@ -150,7 +150,7 @@ type Sender interface {
 	Broadcast(ctx context.Context, tx Signed) error
 	// Status looks one attempt up. Included is only what a block of the chain holds, as that block shows
 	// it. A driver whose blocks are read (BlockScanner) need not answer TxDead: internal/txmgr proves
-	// deaths from blocks. Any other answers it with a proof read at a final block, by two nodes where two
+	// that from blocks. Any other answers it with a proof read at a final block, by two nodes where two
 	// are configured, and never because one does not know the hash.
 	Status(ctx context.Context, tx Signed) (TxStatus, error)
 }

@@ -45,7 +45,7 @@ func (w *harness) dustAt(address chain.Address) (sum string, count int64) {
 	return all[0].Amount.String(), all[0].Count
 }
 
-// Transfers below Asset.Dust are told to nobody. They become payments by their hashes when their sum reaches
+// Transfers below Asset.Dust are published to nobody. They become payments by their hashes when their sum reaches
 // it, and are counted once.
 func TestDustAddsUpToPayments(t *testing.T) {
 	w := newDustHarness(t, 1000)

@@ -8,8 +8,8 @@ import (
 )
 
 // The profile of a server. There is no WriteTimeout, because event streams are written for an hour: they set
-// a deadline for each event, and lift the ReadTimeout, which would end them. A handler of the host that takes
-// longer than ReadTimeout has to lift it too.
+// a deadline for each event, and remove the ReadTimeout, which would end them. A handler of the host that takes
+// longer than ReadTimeout has to remove it too.
 const (
 	headerTimeout = 10 * time.Second
 	readTimeout   = time.Minute

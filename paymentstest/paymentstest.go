@@ -251,7 +251,7 @@ func (s *Service) check(err error) {
 	}
 }
 
-// clock is a time that only moves when it is told to.
+// clock is a time that only moves when a test moves it.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time

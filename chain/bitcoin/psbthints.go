@@ -25,7 +25,7 @@ type KeyPaths interface {
 	PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error)
 }
 
-// psbtHints are what a PSBT tells a signer outside beside the outputs that it spends.
+// psbtHints are what a PSBT shows an external signer beside the outputs that it spends.
 type psbtHints struct {
 	// keys are those of inputs and change, by reference.
 	keys map[chain.KeyRef]keyPath

@@ -124,7 +124,7 @@ func (w *wallet) testAccept(signed chain.Signed) (fee chain.Amount, vsize uint64
 }
 
 // displaced reports whether the newest n blocks say that another transaction spends an input of a transaction
-// or of an unconfirmed parent of it: the proof of its death.
+// or of an unconfirmed parent of it: the proof that it can never be mined.
 func (w *wallet) displaced(signed chain.Signed, n uint64) bool {
 	w.t.Helper()
 
@@ -591,7 +591,7 @@ func youngBlockRewardsAreNotSpent(t *testing.T, n *node) {
 	w.testAccept(w.sign(order))
 }
 
-// Another holder of the key spends the coin: the rows of blocks prove that death, and Status never says it.
+// Another holder of the key spends the coin: the rows of blocks prove that the transaction is dead; Status never says so.
 func deadByAForeignTransaction(t *testing.T, n *node) {
 	w := newWallet(t, n)
 	from := w.party(chain.RoleMaster, 0)

@@ -117,7 +117,7 @@ func (c *call) failedInContract() bool {
 	return !c.isNull() && json.Unmarshal(c.result, &out) == nil && len(out) != 32
 }
 
-// contractFailures are how nodes tell that a call ended without a revert: they have no code of their own.
+// contractFailures are how nodes say that a call ended without a revert: they have no code of their own.
 // Source: go-ethereum, core/vm/errors.go.
 var contractFailures = []string{
 	"out of gas",

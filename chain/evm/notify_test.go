@@ -44,7 +44,7 @@ func announcingNode(t *testing.T, answers ...string) string {
 }
 
 // What a node says in an announcement is not believed: any notification is one. A subscription that ends or is
-// refused is told apart, and no error shows the key of the URL.
+// refused has another error, and none shows the key of the URL.
 func TestSubscriptionEnds(t *testing.T) {
 	const (
 		accepted = `{"jsonrpc":"2.0","id":1,"result":"0x1"}`

@@ -618,7 +618,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// Whatever one node, or both, deny: death is proven from blocks, never by an answer about a hash.
+// Whatever one node, or both, deny: that bytes are dead is proven from blocks, never by an answer about a hash.
 func TestUnknownTransactionIsNeverDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := newFakeNode(10), newFakeNode(10)

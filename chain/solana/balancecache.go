@@ -26,7 +26,7 @@ type balanceReading struct {
 const (
 	maxCachedBalances = 1 << 20
 
-	// settleBlocks is the number of blocks after a movement for which an account is unsettled, rereadBlocks that
+	// settleBlocks is the number of blocks after a transfer for which an account is unsettled, rereadBlocks that
 	// between two readings meanwhile: one and four minutes, or half of that, by the network's pace.
 	settleBlocks = 600
 	rereadBlocks = 150

@@ -10,8 +10,8 @@ const (
 	// accountCalls is the number of calls for accounts in one reading, of maxAccountsPerCall each.
 	accountCalls = 5
 
-	// maxRounds is the number of readings within which every address is read.
-	maxRounds = 10
+	// maxTries is the number of readings within which every address is read.
+	maxTries = 10
 
 	// blockRound is the time between two readings of blocks. Three calls of a reading are not for a block.
 	blockRound = 5 * time.Second
@@ -22,7 +22,7 @@ const (
 func (d *driver) ReadingPace(addresses int) (perReading int, every time.Duration) {
 	accounts := 1 + len(d.mints)
 
-	perReading = max(accountCalls*maxAccountsPerCall/accounts, (addresses+maxRounds-1)/maxRounds)
+	perReading = max(accountCalls*maxAccountsPerCall/accounts, (addresses+maxTries-1)/maxTries)
 	perReading = min(perReading, addresses)
 
 	calls := callsPerRound + (perReading*accounts+maxAccountsPerCall-1)/maxAccountsPerCall

@@ -121,7 +121,7 @@ type holding struct {
 }
 
 // solidBalances returns the balances at the newest solidified block, and what the contracts answered that
-// have no balance to tell. It reads them again when that block changes meanwhile.
+// have no balance to return. It reads them again when that block changes meanwhile.
 func (d *driver) solidBalances(
 	ctx context.Context,
 	node *endpoint,

@@ -69,7 +69,7 @@ func (w *Wallet) Freeze(reason FreezeReason, txHash string, now time.Time) {
 	}
 }
 
-// Unfreeze lifts the freeze.
+// Unfreeze ends the freeze.
 func (w *Wallet) Unfreeze() { w.Frozen, w.FrozenBy, w.FrozenAt = "", "", time.Time{} }
 
 // Holds reports whether a payout made at a time waits until a person has compared the wallet with its

@@ -221,7 +221,7 @@ func (o *operator) start(name, ready string) *process {
 
 func (p *process) field(name string) string { return p.ready[name].(string) }
 
-// stop tells the process to stop, and returns how it ended.
+// stop stops the process, and returns how it ended.
 func (p *process) stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store/postgres"
 )
 
-// drain is how long requests may take to end once the process is told to stop.
+// drain is how long requests may take to end once the process has to stop.
 const drain = 20 * time.Second
 
 func openDatabase(s settings) (*sql.DB, error) {
@@ -126,7 +126,7 @@ func createMerchant(ctx context.Context, log *slog.Logger, s settings, name stri
 	})
 }
 
-// runAudit is for a nightly job, which tells a person when it fails.
+// runAudit is for a nightly job, which notifies a person when it fails.
 func runAudit(ctx context.Context, log *slog.Logger, s settings) error {
 	return with(log, s, func(engine *payments.Engine) error {
 		report, err := engine.Audit(ctx)

@@ -29,17 +29,17 @@ func (r *bitcoinRun) compare() {
 		}
 	}
 
-	told := r.comparePayouts(l) + r.compareSettlements()
+	stated := r.comparePayouts(l) + r.compareSettlements()
 	for _, p := range r.honest {
 		r.comparePlace(p, l)
 	}
 
 	for _, satoshi := range l.fees {
-		told -= satoshi
+		stated -= satoshi
 	}
 
-	if told != 0 {
-		r.differ("payouts and settlements bear %d satoshi more than our transactions cost", told)
+	if stated != 0 {
+		r.differ("payouts and settlements bear %d satoshi more than our transactions cost", stated)
 	}
 
 	b := r.balance()
@@ -100,7 +100,7 @@ func (r *bitcoinRun) differ(format string, args ...any) {
 	r.t.Errorf(format, args...)
 }
 
-// comparePayouts checks that each is over, and arrived once or not at all. It returns the fees they tell, in
+// comparePayouts checks that each is over, and arrived once or not at all. It returns the fees they state, in
 // satoshi.
 func (r *bitcoinRun) comparePayouts(l *outputLedger) (fees int64) {
 	r.t.Helper()
@@ -133,7 +133,7 @@ func (r *bitcoinRun) comparePayouts(l *outputLedger) (fees int64) {
 	return fees
 }
 
-// compareSettlements checks that none is under way, and returns the network fees that they tell, in satoshi.
+// compareSettlements checks that none is under way, and returns the network fees that they state, in satoshi.
 func (r *bitcoinRun) compareSettlements() (fees int64) {
 	r.t.Helper()
 

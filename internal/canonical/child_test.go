@@ -3,7 +3,7 @@
 package canonical_test
 
 // This file is the service process: the test binary itself, started again over a SQLite file and two
-// endpoints. It works on demand, in the time it is told, and dies by kill -9.
+// endpoints. It works on demand, in the time it is given, and dies by kill -9.
 
 import (
 	"bufio"

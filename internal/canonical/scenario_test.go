@@ -68,7 +68,7 @@ func (s *stage) begin(t *testing.T, o orders, settings account.Settings) *scenar
 	return w
 }
 
-// tell makes both endpoints tell a lie: to the service the network has no other node.
+// setLie makes both endpoints lie: to the service the network has no other node.
 func (w *scenario) tell(l lie) {
 	for _, endpoint := range w.liars {
 		endpoint.tell(l)

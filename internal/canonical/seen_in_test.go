@@ -302,7 +302,7 @@ func counts(all []paymentView, amount string) bool {
 	return false
 }
 
-// Row 63 of the pitfalls: told too early.
+// Row 63 of the pitfalls: notified too early.
 func TestConfirmationsTellTheirValue(t *testing.T) {
 	play(t, map[string]func(t *testing.T, s *stage){
 		"of an invoice and a deposit address": func(t *testing.T, s *stage) {

@@ -18,7 +18,7 @@ import (
 // deniedFor is how many seconds a hash is denied.
 const deniedFor = 13
 
-// Rows 38 and 39 of the pitfalls: paid, told as failed.
+// Rows 38 and 39 of the pitfalls: paid, stated as failed.
 func TestWhatBlocksHoldIsNotToldAsFailed(t *testing.T) {
 	play(t, map[string]func(t *testing.T, s *stage){
 		"payout, hash denied": payoutBesideALie,

@@ -25,7 +25,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
 
-// timedDriver is a driver that tells how long reading blocks took: the node's work, its answer on
+// timedDriver is a driver that measures how long reading blocks took: the node's work, its answer on
 // the wire, and its parsing.
 type timedDriver struct {
 	bitcoinDriver

@@ -2,7 +2,7 @@
 
 package e2e
 
-// This file is a service on bitcoind that works on demand, in the time it is told, at fee rates that a test sets.
+// This file is a service on bitcoind that works on demand, in the time it is given, at fee rates that a test sets.
 
 import (
 	"bytes"

@@ -107,7 +107,7 @@ func TestBitcoinPayoutIsBuiltAgain(t *testing.T) {
 	s.atRest(lower, upper)
 }
 
-// A fork that brings the dead bytes back leaves no room for those that were built again.
+// A fork that brings the dead bytes back leaves no coin for those that were built again.
 func TestBitcoinRebuiltPayoutIsPaidOnce(t *testing.T) {
 	s, lower, upper := onLostBytes(t)
 	first := s.node.height(t)

@@ -26,7 +26,7 @@ import (
 )
 
 // Ether that a contract sends to a deposit address is in no transaction's value and in no log. The
-// balance tells of it, and the transaction that a customer names is attached.
+// balance shows it, and the transaction that a customer names is attached.
 func TestContractPaysADepositAddressOnAnvil(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")

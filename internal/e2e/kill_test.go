@@ -35,7 +35,7 @@ import (
 // many, an odd number so that those before a moment and those after one have their share.
 const everyCrash = 45
 
-// TestKill tells the main scenario (an invoice is made, paid, settled and released) once in peace, and
+// TestKill plays the main scenario (an invoice is made, paid, settled and released) once in peace, and
 // then again and again, with the process killed at a moment of the first run: before or after a
 // commit of the store or a call of the node. Whatever the moment, another process over the same
 // file brings everything to the same end, and on the chain everything happens once.

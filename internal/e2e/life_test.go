@@ -1,7 +1,7 @@
 package e2e
 
 // This file is the service process of TestKill: the test binary, started again, as a whole payment
-// service over a SQLite file and a node. It works on demand, in the time it is told, and
+// service over a SQLite file and a node. It works on demand, in the time it is given, and
 // it ends itself at the store commit or the call of the node that it was born to die at.
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// A payer who cancels a waiting payment takes it back at once, not when it has been out of sight
+// A payer who cancels a waiting payment takes it back at once, not when it has not been seen
 // for a day: its nonce is used by another transaction in a block. A fork that takes that one out of
 // the chain and lets the payment in brings it back.
 func TestReplacedOnAnvil(t *testing.T) {

@@ -224,7 +224,7 @@ func (e *Engine) masters(
 	return found, nil
 }
 
-// Unfreeze lifts the freeze that a new Config.Epoch began, after a person has compared the master wallet of an
+// Unfreeze ends the freeze that a new Config.Epoch began, after a person has compared the master wallet of an
 // account with the chain and the pool of a network; accountID "" stands for all accounts. It is idempotent.
 //
 // Errors: fault.State with code transaction_unacknowledged while a transaction that is not on record waits for

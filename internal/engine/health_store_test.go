@@ -20,7 +20,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
 
-// A database whose disk is full takes no write: Health is false and says why, and true again once there is room.
+// A database whose disk is full takes no write: Health is false and says why, and true again once there is space.
 func TestHealthOverAFullDisk(t *testing.T) {
 	config, err := pgx.ParseConfig(testenv.Postgres(t))
 	if err != nil {

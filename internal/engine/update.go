@@ -37,7 +37,7 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 
 	made := committed.made
 	if len(committed.events) == 0 {
-		made = nil // what nobody is told of is a worker's own bookkeeping
+		made = nil // what nobody is notified of is a worker's own bookkeeping
 	}
 
 	for _, b := range committed.funded() {

@@ -91,7 +91,7 @@ func TestCommitWakesWhoHasWork(t *testing.T) {
 	)
 }
 
-// What a process is told of by another wakes the same kinds there.
+// What another process notifies of wakes the same kinds there.
 func TestWakeUpsSayOfWhichKind(t *testing.T) {
 	for _, k := range []kinds{reading, settling | sending, delivering, everything} {
 		if got, from := readNote(note(k, "shop:1")); got != k || from != "shop:1" {

@@ -22,7 +22,7 @@ var tokens = map[string]sim.FeeLog{
 func TestHintBeforeItsBlockPaysWhatArrived(t *testing.T) {
 	for name, log := range tokens {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, sim.Config{})
+			w := newHarness(t, sim.Config{})
 			w.set(&w.noPool, true)
 			w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 9900, Log: log})
 
@@ -49,7 +49,7 @@ func TestHintBeforeItsBlockPaysWhatArrived(t *testing.T) {
 func TestGrossTokensCreditWhatArrived(t *testing.T) {
 	for name, log := range tokens {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, sim.Config{})
+			w := newHarness(t, sim.Config{})
 			w.set(&w.noPool, true)
 			w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 250, Log: log})
 
@@ -69,7 +69,7 @@ func TestGrossTokensCreditWhatArrived(t *testing.T) {
 
 // Row 42 of the pitfalls where the balance cannot decide, because two payments move it in one block.
 func TestNetOfLogsCountsWhereTheBalanceCannotDecide(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 9900, Log: sim.LogGrossThenFee})
 
 	inv := w.sell("USDX", dollars(200))
@@ -83,7 +83,7 @@ func TestNetOfLogsCountsWhereTheBalanceCannotDecide(t *testing.T) {
 func TestHintOfAVariablePayerPaysWhatArrived(t *testing.T) {
 	for _, passed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("follower has passed the block: %t", passed), func(t *testing.T) {
-			w := newWorld(t, sim.Config{})
+			w := newHarness(t, sim.Config{})
 			w.set(&w.noPool, true)
 
 			inv := w.sell("USDX", dollars(1000))
@@ -123,7 +123,7 @@ func TestHintOfAVariablePayerPaysWhatArrived(t *testing.T) {
 				event.InvoicePaymentConfirmed,
 			}, p.ID)
 
-			if e := w.told(event.InvoicePaymentDetected, p.ID); e.Data.Previous["amount"] != "1000000000" ||
+			if e := w.lastEvent(event.InvoicePaymentDetected, p.ID); e.Data.Previous["amount"] != "1000000000" ||
 				e.Data.Object["amount"] != "1" {
 				t.Errorf("the correction shows %v, before %v", e.Data.Object["amount"], e.Data.Previous)
 			}
@@ -161,7 +161,7 @@ func TestPoolAmountThatNeverArrivesReleasesItsInvoice(t *testing.T) {
 		},
 	} {
 		t.Run(fmt.Sprintf("fee of %d basis points", fee), func(t *testing.T) {
-			w := newWorld(t, sim.Config{})
+			w := newHarness(t, sim.Config{})
 			w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: fee})
 
 			inv := w.sell("USDX", dollars(100))
@@ -187,7 +187,7 @@ func TestPoolAmountThatNeverArrivesReleasesItsInvoice(t *testing.T) {
 func TestRevertedTransferReleasesItsInvoice(t *testing.T) {
 	for _, symbol := range []string{"USDX", "SIM"} {
 		t.Run(symbol, func(t *testing.T) {
-			w := newWorld(t, sim.Config{})
+			w := newHarness(t, sim.Config{})
 			inv := w.sell(symbol, coin(1))
 			w.chain.PayFailing(addressOf(inv), symbol, coin(1))
 			w.work()

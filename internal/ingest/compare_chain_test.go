@@ -144,7 +144,7 @@ func (r *randomRun) compareInvoice(inv invoice.Invoice, sum *big.Int, differ fun
 	}
 }
 
-// compareEvents compares a payment with what its events told a receiver that believes them.
+// compareEvents compares a payment with what its events state to a receiver that believes them.
 func (r *randomRun) compareEvents(p invoice.Payment, differ func(string, ...any)) {
 	r.t.Helper()
 

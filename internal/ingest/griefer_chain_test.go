@@ -13,24 +13,24 @@ import (
 )
 
 // griefs are what anybody can do, at no or little cost, to the addresses of others.
-var griefs = map[string]func(w *world, to chain.Address){
-	"logs of 0 out of an address": func(w *world, to chain.Address) {
+var griefs = map[string]func(w *harness, to chain.Address){
+	"logs of 0 out of an address": func(w *harness, to chain.Address) {
 		w.chain.TransferFrom(to, w.chain.NewAddress(), "USDX", chain.Amount{})
 		w.chain.TransferFrom(w.chain.NewAddress(), to, "USDX", chain.Amount{})
 	},
-	"dust": func(w *world, to chain.Address) {
+	"dust": func(w *harness, to chain.Address) {
 		w.chain.Pay(to, "USDX", chain.Units(1))
 		w.chain.Pay(to, "SIM", chain.Units(1))
 		w.chain.Pay(to, "USDY", chain.Units(1))
 	},
-	"reverted transfers": func(w *world, to chain.Address) {
+	"reverted transfers": func(w *harness, to chain.Address) {
 		w.chain.PayFailing(to, "USDX", dollars(2_500_000))
 		w.chain.PayFailing(to, "SIM", coin(2_500_000))
 	},
-	"transfers that are replaced": func(w *world, to chain.Address) {
+	"transfers that are replaced": func(w *harness, to chain.Address) {
 		w.chain.Replace(w.chain.Pay(to, "USDX", dollars(2_500_000)))
 	},
-	"unknown transaction types": func(w *world, _ chain.Address) {
+	"unknown transaction types": func(w *harness, _ chain.Address) {
 		w.chain.SetNode(0, sim.NodeFaults{UnknownHeader: true})
 	},
 }
@@ -68,7 +68,7 @@ func TestGrieferDelaysNobody(t *testing.T) {
 func honestCourse(t *testing.T, names []string) (c course) {
 	t.Helper()
 
-	w := newWorld(t, sim.Config{Network: tiered()})
+	w := newHarness(t, sim.Config{Network: tiered()})
 	inv, other, d := w.sell("USDX", dollars(100)), w.sell("SIM", coin(1)), w.deposit()
 	master, err := internal.Of(w.engine).Transactions.MasterWallet(t.Context(), network, 0)
 	w.must(err)
@@ -125,8 +125,8 @@ func honestCourse(t *testing.T, names []string) (c course) {
 	return c
 }
 
-// note writes down the height at which each honest movement was first seen done.
-func (w *world) note(
+// note writes down the height at which each honest transfer was first seen done.
+func (w *harness) note(
 	c *course,
 	inv, other invoice.Invoice,
 	d invoice.DepositAddress,

@@ -46,8 +46,8 @@ func twoTokens() chain.Network {
 	return n
 }
 
-// world is a network, a store and whole engines over them, one at a time, in fake time.
-type world struct {
+// harness is a network, a store and whole engines over them, one at a time, in fake time.
+type harness struct {
 	t       testing.TB
 	chain   *sim.Chain
 	store   store.Store
@@ -66,7 +66,7 @@ type world struct {
 // chainWithBadToken is a network on which a token's balanceOf may revert.
 type chainWithBadToken struct {
 	*sim.Chain
-	w *world
+	w *harness
 }
 
 func (c chainWithBadToken) Balances(
@@ -102,11 +102,11 @@ func (c chainWithBadToken) Balances(
 	return amounts, failure
 }
 
-// newWorld starts with an account whose settlements wait, so that money stays where it arrives.
-func newWorld(t testing.TB, config sim.Config) *world {
+// newHarness starts with an account whose settlements wait, so that money stays where it arrives.
+func newHarness(t testing.TB, config sim.Config) *harness {
 	t.Helper()
 
-	w := &world{t: t, store: memory.New(), now: start}
+	w := &harness{t: t, store: memory.New(), now: start}
 
 	if config.Network.Slug == "" {
 		config.Network = twoTokens()
@@ -129,7 +129,7 @@ func newWorld(t testing.TB, config sim.Config) *world {
 	return w
 }
 
-func (w *world) intercept(_ context.Context, m sim.Method) error {
+func (w *harness) intercept(_ context.Context, m sim.Method) error {
 	w.mu.Lock()
 	deaf := w.noPool && m == sim.MethodPool
 	w.mu.Unlock()
@@ -142,7 +142,7 @@ func (w *world) intercept(_ context.Context, m sim.Method) error {
 }
 
 // boot starts a process over what is stored.
-func (w *world) boot() {
+func (w *harness) boot() {
 	w.t.Helper()
 	w.process.Next()
 
@@ -161,7 +161,7 @@ func (w *world) boot() {
 	w.engine = engine
 }
 
-func (w *world) logs() io.Writer {
+func (w *harness) logs() io.Writer {
 	if t, ok := w.t.(*testing.T); ok && testing.Verbose() {
 		return t.Output()
 	}
@@ -169,28 +169,28 @@ func (w *world) logs() io.Writer {
 	return io.Discard
 }
 
-func (w *world) clock() time.Time {
+func (w *harness) clock() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	return w.now
 }
 
-func (w *world) pass(d time.Duration) {
+func (w *harness) pass(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	w.now = w.now.Add(d)
 }
 
-func (w *world) set(flag *bool, on bool) {
+func (w *harness) set(flag *bool, on bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	*flag = on
 }
 
-func (w *world) must(err error) {
+func (w *harness) must(err error) {
 	w.t.Helper()
 
 	if err != nil {
@@ -199,7 +199,7 @@ func (w *world) must(err error) {
 }
 
 // work has the engine do what is due now.
-func (w *world) work() {
+func (w *harness) work() {
 	w.t.Helper()
 
 	for range 200 {
@@ -215,7 +215,7 @@ func (w *world) work() {
 }
 
 // mine adds blocks, and has each read before the next.
-func (w *world) mine(n int) {
+func (w *harness) mine(n int) {
 	w.t.Helper()
 
 	for range n {
@@ -226,7 +226,7 @@ func (w *world) mine(n int) {
 }
 
 // fork replaces blocks; the first of the new branch holds their transactions.
-func (w *world) fork(depth uint64) {
+func (w *harness) fork(depth uint64) {
 	w.t.Helper()
 	w.pass(2 * time.Second)
 	w.chain.Fork(sim.Fork{Depth: depth, Fate: sim.Reinclude})
@@ -234,7 +234,7 @@ func (w *world) fork(depth uint64) {
 }
 
 // sell makes an invoice over an amount of an asset.
-func (w *world) sell(symbol string, amount chain.Amount) invoice.Invoice {
+func (w *harness) sell(symbol string, amount chain.Amount) invoice.Invoice {
 	w.t.Helper()
 	inv, err := w.engine.Invoices.Create(w.t.Context(), invoice.CreateParams{
 		Owner:   w.owner,
@@ -245,7 +245,7 @@ func (w *world) sell(symbol string, amount chain.Amount) invoice.Invoice {
 	return inv
 }
 
-func (w *world) deposit() invoice.DepositAddress {
+func (w *harness) deposit() invoice.DepositAddress {
 	w.t.Helper()
 	d, err := w.engine.Invoices.CreateDeposit(
 		w.t.Context(), invoice.DepositParams{Owner: w.owner, Network: network},
@@ -257,7 +257,7 @@ func (w *world) deposit() invoice.DepositAddress {
 
 func addressOf(inv invoice.Invoice) chain.Address { return inv.Options[0].Address }
 
-func (w *world) output(to chain.Address, symbol string, amount chain.Amount) chain.Output {
+func (w *harness) output(to chain.Address, symbol string, amount chain.Amount) chain.Output {
 	w.t.Helper()
 
 	asset, ok := w.network.Asset(symbol)
@@ -268,7 +268,7 @@ func (w *world) output(to chain.Address, symbol string, amount chain.Amount) cha
 	return chain.Output{To: to, AssetID: asset.ID, Amount: amount}
 }
 
-func (w *world) hint(inv invoice.Invoice, hash string) {
+func (w *harness) hint(inv invoice.Invoice, hash string) {
 	w.t.Helper()
 	result, err := w.engine.Invoices.Hint(w.t.Context(), inv.ID, hash)
 	w.must(err)
@@ -278,7 +278,7 @@ func (w *world) hint(inv invoice.Invoice, hash string) {
 	}
 }
 
-func (w *world) get(inv invoice.Invoice) invoice.Invoice {
+func (w *harness) get(inv invoice.Invoice) invoice.Invoice {
 	w.t.Helper()
 	inv, err := w.engine.Invoices.Get(w.t.Context(), w.owner, inv.ID)
 	w.must(err)
@@ -287,7 +287,7 @@ func (w *world) get(inv invoice.Invoice) invoice.Invoice {
 }
 
 // want checks status, amount_paid and amount_detected of an invoice's only option.
-func (w *world) want(inv invoice.Invoice, status invoice.Status, paid, detected chain.Amount) {
+func (w *harness) want(inv invoice.Invoice, status invoice.Status, paid, detected chain.Amount) {
 	w.t.Helper()
 
 	got := w.get(inv)
@@ -300,7 +300,7 @@ func (w *world) want(inv invoice.Invoice, status invoice.Status, paid, detected 
 }
 
 // payments returns the payments to an invoice or a deposit address, oldest first.
-func (w *world) payments(of string) []invoice.Payment {
+func (w *harness) payments(of string) []invoice.Payment {
 	w.t.Helper()
 
 	var all []invoice.Payment
@@ -319,7 +319,7 @@ func (w *world) payments(of string) []invoice.Payment {
 }
 
 // only returns the only payment to an invoice or a deposit address.
-func (w *world) only(of string) invoice.Payment {
+func (w *harness) only(of string) invoice.Payment {
 	w.t.Helper()
 
 	all := w.payments(of)
@@ -349,7 +349,7 @@ func (e envelope) payment() map[string]any {
 }
 
 // events returns the stored events about an object, by sequence.
-func (w *world) events(object string) []envelope {
+func (w *harness) events(object string) []envelope {
 	w.t.Helper()
 
 	var found []event.Event
@@ -382,7 +382,7 @@ func (w *world) events(object string) []envelope {
 }
 
 // wantEvents checks the types of the stored events about an object, in order.
-func (w *world) wantEvents(want []event.Type, object string) {
+func (w *harness) wantEvents(want []event.Type, object string) {
 	w.t.Helper()
 
 	var got []event.Type
@@ -395,8 +395,8 @@ func (w *world) wantEvents(want []event.Type, object string) {
 	}
 }
 
-// told returns the last event of a type about an object.
-func (w *world) told(t event.Type, object string) envelope {
+// lastEvent returns the last event of a type about an object.
+func (w *harness) lastEvent(t event.Type, object string) envelope {
 	w.t.Helper()
 
 	all := slices.DeleteFunc(w.events(object), func(e envelope) bool { return e.Type != t })

@@ -269,7 +269,7 @@ func (in *intake) record(
 	}
 
 	if m.Amount.Less(asset.Dust) {
-		if !m.at.IsZero() { // what waits in the pool is told to nobody
+		if !m.at.IsZero() { // what waits in the pool is published to nobody
 			in.dust = append(in.dust, m)
 		}
 

@@ -95,7 +95,7 @@ func (s *Ingester) readLate(
 }
 
 // measureLate returns the batch of a retry row with what arrived by its transfer: what the balance of the address
-// has room for beside everything else on record, at most what the transfer says. It fails with errUnmeasured
+// can still hold beside everything else on record, at most what the transfer says. It fails with errUnmeasured
 // while that is unknown.
 func (s *Ingester) measureLate(
 	ctx context.Context,

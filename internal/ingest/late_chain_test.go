@@ -22,7 +22,7 @@ func TestTokenPaymentWaitsUntilItIsMeasured(t *testing.T) {
 		"a fee of 100 %": {10_000, chain.Amount{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, sim.Config{})
+			w := newHarness(t, sim.Config{})
 			w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: c.fee, Log: sim.LogGross})
 			d := w.deposit()
 			w.chain.Pay(d.Address, "USDX", dollars(100))
@@ -46,7 +46,7 @@ func TestTokenPaymentWaitsUntilItIsMeasured(t *testing.T) {
 
 // A fork moves an unmeasured payment: it waits for the balances of its new block.
 func TestUnmeasuredPaymentMovesWithItsBlock(t *testing.T) {
-	w := newWorld(t, sim.Config{NoFinality: true})
+	w := newHarness(t, sim.Config{NoFinality: true})
 	w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 100, Log: sim.LogGross})
 	w.mine(8)
 	d := w.deposit()
@@ -64,7 +64,7 @@ func TestUnmeasuredPaymentMovesWithItsBlock(t *testing.T) {
 }
 
 // wantSum checks the sum of the confirmed payments of an address, and how many wait.
-func (w *world) wantSum(of string, sum chain.Amount, waiting int) {
+func (w *harness) wantSum(of string, sum chain.Amount, waiting int) {
 	w.t.Helper()
 
 	var confirmed chain.Amount
@@ -86,7 +86,7 @@ func (w *world) wantSum(of string, sum chain.Amount, waiting int) {
 
 // The follower has not read the branch that a hinted transaction is in: its blocks do not count yet.
 func TestHintOnAnUnreadBranchIsProvisional(t *testing.T) {
-	w := newWorld(t, sim.Config{NoFinality: true})
+	w := newHarness(t, sim.Config{NoFinality: true})
 	w.set(&w.noPool, true)
 	w.mine(8)
 
@@ -106,7 +106,7 @@ func TestHintOnAnUnreadBranchIsProvisional(t *testing.T) {
 
 // Health names a payment that waits for its balance to be read, until it was.
 func TestHealthNamesWhatIsUnmeasured(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	inv := w.sell("USDX", dollars(5))
 	hash := w.chain.Pay(addressOf(inv), "USDX", dollars(5))
 	w.chain.FailNext(sim.MethodBalances, sim.Unavailable(), 1)

@@ -39,7 +39,7 @@ var lies = map[string]func(hashes []string, tip uint64, fake chain.Block) sim.No
 func TestTwoNodesLieInTurns(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(lies)) {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, sim.Config{Nodes: 2, NoFinality: true})
+			w := newHarness(t, sim.Config{Nodes: 2, NoFinality: true})
 			honest, robbed := w.sell("USDX", dollars(100)), w.sell("SIM", coin(1))
 
 			var hashes []string
@@ -85,7 +85,7 @@ func TestTwoNodesLieInTurns(t *testing.T) {
 
 // One node alone, however long its own branch is, confirms nothing where two are configured.
 func TestBranchOfOneNodeConfirmsNothing(t *testing.T) {
-	w := newWorld(t, sim.Config{Nodes: 2, NoFinality: true})
+	w := newHarness(t, sim.Config{Nodes: 2, NoFinality: true})
 	robbed := w.sell("SIM", coin(1))
 	branch := map[uint64]chain.Block{}
 	parent := ""
@@ -119,7 +119,7 @@ func TestBranchOfOneNodeConfirmsNothing(t *testing.T) {
 }
 
 // struggle has the engine do what it can, with nodes that may not answer.
-func (w *world) struggle() {
+func (w *harness) struggle() {
 	w.t.Helper()
 
 	for range 20 {

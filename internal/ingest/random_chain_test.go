@@ -56,9 +56,9 @@ type tally struct {
 	Runs, Differences, Arrivals, Forks, Deepest, Crashes, Lies, Bad int
 }
 
-// randomRun is a world in which a seed chooses what happens.
+// randomRun is a harness in which a seed chooses what happens.
 type randomRun struct {
-	*world
+	*harness
 	rand     *rand.Rand
 	invoices []invoice.Invoice
 	deposits []invoice.DepositAddress
@@ -69,8 +69,8 @@ type randomRun struct {
 func newRandomRun(t *testing.T, seed uint64) *randomRun {
 	t.Helper()
 
-	w := newWorld(t, sim.Config{Nodes: 2, NoFinality: true, Seed: seed})
-	r := &randomRun{world: w, rand: rand.New(rand.NewPCG(seed, 19))}
+	w := newHarness(t, sim.Config{Nodes: 2, NoFinality: true, Seed: seed})
+	r := &randomRun{harness: w, rand: rand.New(rand.NewPCG(seed, 19))}
 
 	for i := range 3 {
 		symbol, due := "USDX", dollars(100)

@@ -12,7 +12,7 @@ import (
 // otherBranch is what one transaction does on the branch that wins, seen from two invoices over 100 USDX of
 // which the first was paid by it on the branch that lost.
 type otherBranch struct {
-	result func(w *world, first, second, stranger chain.Address) sim.Result
+	result func(w *harness, first, second, stranger chain.Address) sim.Result
 	// first and second are the states of the invoices in the end.
 	first, second invoice.Status
 	// paid and paidSecond are what counts as paid in the end.
@@ -27,7 +27,7 @@ var takenBack = []event.Type{event.PaymentOrphaned, event.PaymentDropped}
 
 var otherBranches = map[string]otherBranch{
 	"other amount": {
-		result: func(w *world, first, _, _ chain.Address) sim.Result {
+		result: func(w *harness, first, _, _ chain.Address) sim.Result {
 			return sim.Result{Outputs: []chain.Output{w.output(first, "USDX", dollars(40))}}
 		},
 		first:  invoice.Underpaid,
@@ -41,7 +41,7 @@ var otherBranches = map[string]otherBranch{
 		amounts: map[string]chain.Amount{"USDX": dollars(40)},
 	},
 	"another invoice of ours": {
-		result: func(w *world, _, second, _ chain.Address) sim.Result {
+		result: func(w *harness, _, second, _ chain.Address) sim.Result {
 			return sim.Result{Outputs: []chain.Output{w.output(second, "USDX", dollars(100))}}
 		},
 		first:      invoice.Open,
@@ -50,7 +50,7 @@ var otherBranches = map[string]otherBranch{
 		events:     takenBack,
 	},
 	"a stranger": {
-		result: func(w *world, _, _, stranger chain.Address) sim.Result {
+		result: func(w *harness, _, _, stranger chain.Address) sim.Result {
 			return sim.Result{Outputs: []chain.Output{w.output(stranger, "USDX", dollars(100))}}
 		},
 		first:  invoice.Open,
@@ -58,7 +58,7 @@ var otherBranches = map[string]otherBranch{
 		events: takenBack,
 	},
 	"other asset": {
-		result: func(w *world, first, _, _ chain.Address) sim.Result {
+		result: func(w *harness, first, _, _ chain.Address) sim.Result {
 			return sim.Result{Outputs: []chain.Output{w.output(first, "USDY", dollars(100))}}
 		},
 		first:   invoice.Open,
@@ -67,7 +67,7 @@ var otherBranches = map[string]otherBranch{
 		amounts: map[string]chain.Amount{"USDY": dollars(100)},
 	},
 	"failing": {
-		result: func(*world, chain.Address, chain.Address, chain.Address) sim.Result {
+		result: func(*harness, chain.Address, chain.Address, chain.Address) sim.Result {
 			return sim.Result{Failed: true}
 		},
 		first:  invoice.Open,
@@ -80,7 +80,7 @@ var otherBranches = map[string]otherBranch{
 func TestDeepReorganisationShowsAnotherPayment(t *testing.T) {
 	for name, other := range otherBranches {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, sim.Config{NoFinality: true})
+			w := newHarness(t, sim.Config{NoFinality: true})
 			first, second := w.sell("USDX", dollars(100)), w.sell("USDX", dollars(100))
 			stranger := w.chain.NewAddress()
 			paid := w.output(addressOf(first), "USDX", dollars(100))
@@ -106,7 +106,7 @@ func TestDeepReorganisationShowsAnotherPayment(t *testing.T) {
 				event.InvoicePaymentConfirmed,
 			}, other.events...), p.ID)
 
-			if e := w.told(event.InvoicePaymentReversed, first.ID); e.Data.Object["status"] == "paid" {
+			if e := w.lastEvent(event.InvoicePaymentReversed, first.ID); e.Data.Object["status"] == "paid" {
 				t.Errorf("the invoice is reversed as %v", e.Data.Object["status"])
 			}
 
@@ -116,7 +116,7 @@ func TestDeepReorganisationShowsAnotherPayment(t *testing.T) {
 }
 
 // wantConfirmed checks the confirmed payments to an invoice, by asset.
-func (w *world) wantConfirmed(inv invoice.Invoice, want map[string]chain.Amount) {
+func (w *harness) wantConfirmed(inv invoice.Invoice, want map[string]chain.Amount) {
 	w.t.Helper()
 
 	got := map[string]chain.Amount{}
@@ -140,7 +140,7 @@ func (w *world) wantConfirmed(inv invoice.Invoice, want map[string]chain.Amount)
 
 // Row 37 of the pitfalls: a payment that was in a block and waits in the pool again can still leave.
 func TestPaymentThatLeftItsBlockIsDroppedInTheNext(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	inv := w.sell("USDX", dollars(100))
 	paid := w.output(addressOf(inv), "USDX", dollars(100))
 	w.chain.PayVariable(paid, func(_, branch uint64) sim.Result {

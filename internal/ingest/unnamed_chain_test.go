@@ -9,7 +9,7 @@ import (
 )
 
 // wantNoMore checks that what is confirmed at an address does not exceed what arrived, and returns the payments.
-func (w *world) wantNoMore(inv invoice.Invoice) []invoice.Payment {
+func (w *harness) wantNoMore(inv invoice.Invoice) []invoice.Payment {
 	w.t.Helper()
 
 	var sum chain.Amount
@@ -30,7 +30,7 @@ func (w *world) wantNoMore(inv invoice.Invoice) []invoice.Payment {
 
 // Decisions 11, "Balance rises": coin of a second contract pays an invoice while that of the first is not swept.
 func TestSecondContractPaymentCountsBeforeTheFirstIsSwept(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	inv := w.sell("SIM", coin(3))
 
 	w.chain.PayInternal(addressOf(inv), coin(1))
@@ -57,7 +57,7 @@ func TestSecondContractPaymentCountsBeforeTheFirstIsSwept(t *testing.T) {
 func TestTransfersNameThePaymentsThatHoldThem(t *testing.T) {
 	for name, secondFirst := range map[string]bool{"in order": false, "the second first": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, sim.Config{})
+			w := newHarness(t, sim.Config{})
 			inv := w.sell("SIM", coin(4))
 
 			first := w.chain.PayInternal(addressOf(inv), coin(1))
@@ -94,7 +94,7 @@ func TestTransfersNameThePaymentsThatHoldThem(t *testing.T) {
 func TestForkTakesContractPaymentsBack(t *testing.T) {
 	for name, depth := range map[string]uint64{"the second": 30, "both": 60} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, sim.Config{NoFinality: true})
+			w := newHarness(t, sim.Config{NoFinality: true})
 			inv := w.sell("SIM", coin(2))
 
 			for range 2 {

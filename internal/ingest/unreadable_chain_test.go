@@ -17,7 +17,7 @@ import (
 // A token whose contract answers no balance does not keep the network's invoices open, nor payments of other
 // assets from being found by balance. Health names it until it answers again.
 func TestOneUnreadableTokenStopsNothingElse(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	w.mu.Lock()
 	w.badToken = "USDY"
 	w.mu.Unlock()
@@ -58,7 +58,7 @@ func TestOneUnreadableTokenStopsNothingElse(t *testing.T) {
 
 // A balance that cannot be read is no balance of nothing: a payment that waits for it is not dropped.
 func TestUnreadableBalanceDropsNoPayment(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	inv := w.sell("USDX", dollars(5))
 	asset, _ := w.network.Asset("USDX")
 	unnamed := invoice.Payment{
@@ -110,7 +110,7 @@ func TestUnreadableBalanceDropsNoPayment(t *testing.T) {
 	}
 }
 
-func (w *world) cursor() scan.Cursor {
+func (w *harness) cursor() scan.Cursor {
 	w.t.Helper()
 
 	cursor, _, err := w.store.Cursor(w.t.Context(), network)

@@ -30,15 +30,15 @@ func tiered() chain.Network {
 func TestMoneyThatIsNotThereRaisesNoTier(t *testing.T) {
 	const fortune = 2_500_000
 
-	for name, threaten := range map[string]func(w *world, to chain.Address){
-		"in the pool": func(w *world, to chain.Address) { w.chain.Pay(to, "USDX", dollars(fortune)) },
-		"replaced": func(w *world, to chain.Address) {
+	for name, threaten := range map[string]func(w *harness, to chain.Address){
+		"in the pool": func(w *harness, to chain.Address) { w.chain.Pay(to, "USDX", dollars(fortune)) },
+		"replaced": func(w *harness, to chain.Address) {
 			w.chain.Replace(w.chain.Pay(to, "USDX", dollars(fortune)))
 		},
-		"failing": func(w *world, to chain.Address) {
+		"failing": func(w *harness, to chain.Address) {
 			w.chain.PayFailing(to, "USDX", dollars(fortune))
 		},
-		"of another amount in its block": func(w *world, to chain.Address) {
+		"of another amount in its block": func(w *harness, to chain.Address) {
 			w.chain.PayVariable(
 				w.output(to, "USDX", dollars(fortune)),
 				func(uint64, uint64) sim.Result { return sim.Result{} },
@@ -46,7 +46,7 @@ func TestMoneyThatIsNotThereRaisesNoTier(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, sim.Config{Network: tiered()})
+			w := newHarness(t, sim.Config{Network: tiered()})
 			d := w.deposit()
 			w.chain.Pay(d.Address, "USDX", dollars(5))
 			w.mine(1)
@@ -80,7 +80,7 @@ func TestMoneyThatIsNotThereRaisesNoTier(t *testing.T) {
 
 // Money in blocks does raise the tier: the test above must not pass because nothing ever does.
 func TestMinedFortuneRaisesTheTier(t *testing.T) {
-	w := newWorld(t, sim.Config{Network: tiered()})
+	w := newHarness(t, sim.Config{Network: tiered()})
 	d := w.deposit()
 	w.chain.Pay(d.Address, "USDX", dollars(2_500_000))
 	w.mine(59)
@@ -98,7 +98,7 @@ func TestMinedFortuneRaisesTheTier(t *testing.T) {
 
 // Row 63 of the pitfalls: payment_confirmed shows usd_value, as whoever credits by it needs.
 func TestConfirmationShowsItsValue(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	inv, d := w.sell("USDX", dollars(100)), w.deposit()
 	w.chain.Pay(addressOf(inv), "USDX", dollars(100))
 	w.chain.Pay(d.Address, "SIM", coin(2))
@@ -113,7 +113,7 @@ func TestConfirmationShowsItsValue(t *testing.T) {
 		{d.ID, event.DepositPaymentConfirmed, "4000"},
 	} {
 		p := w.only(paid.of)
-		if got := w.told(paid.confirmed, p.ID).payment()["usd_value"]; got != paid.value {
+		if got := w.lastEvent(paid.confirmed, p.ID).payment()["usd_value"]; got != paid.value {
 			t.Errorf("%s shows usd_value %v, want %s", paid.confirmed, got, paid.value)
 		}
 
@@ -127,7 +127,7 @@ func TestConfirmationShowsItsValue(t *testing.T) {
 
 // Decisions 11: without a fresh price the payment confirms all the same, and payment.priced follows.
 func TestValueThatComesLaterIsTold(t *testing.T) {
-	w := newWorld(t, sim.Config{})
+	w := newHarness(t, sim.Config{})
 	inv, d := w.sell("USDX", dollars(100)), w.deposit()
 	w.set(&w.noPrices, true)
 	w.pass(time.Minute) // prices read before are not fresh any more
@@ -140,7 +140,7 @@ func TestValueThatComesLaterIsTold(t *testing.T) {
 		inv.ID: event.InvoicePaymentConfirmed,
 		d.ID:   event.DepositPaymentConfirmed,
 	} {
-		if value, has := w.told(confirmed, w.only(of).ID).payment()["usd_value"]; has {
+		if value, has := w.lastEvent(confirmed, w.only(of).ID).payment()["usd_value"]; has {
 			t.Errorf("%s shows usd_value %v without a price", confirmed, value)
 		}
 	}
@@ -150,14 +150,14 @@ func TestValueThatComesLaterIsTold(t *testing.T) {
 	w.work()
 
 	for of, value := range map[string]string{inv.ID: "100", d.ID: "4000"} {
-		if got := w.told(event.PaymentPriced, w.only(of).ID).payment()["usd_value"]; got != value {
+		if got := w.lastEvent(event.PaymentPriced, w.only(of).ID).payment()["usd_value"]; got != value {
 			t.Errorf("payment.priced shows usd_value %v, want %s", got, value)
 		}
 	}
 }
 
 // prices are fixed, and may be missing for a while.
-type prices struct{ w *world }
+type prices struct{ w *harness }
 
 func (p prices) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
 	p.w.mu.Lock()

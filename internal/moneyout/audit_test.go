@@ -59,7 +59,7 @@ func TestAuditFindsMoneyThatNothingExplains(t *testing.T) {
 	})
 }
 
-// A master wallet's money from elsewhere is told, and is no difference.
+// A master wallet's money from elsewhere is stated, and is no difference.
 func TestAuditReportsMoneyFromElsewhere(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 5)

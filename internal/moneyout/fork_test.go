@@ -13,7 +13,7 @@ import (
 )
 
 // A fork takes a payment and its sweep out of their blocks. The payment is confirmed again while
-// the node tells nothing of the sweep: the settlement is released once the sweep is final as well,
+// the node shows nothing of the sweep: the settlement is released once the sweep is final as well,
 // and not before.
 func TestPaymentIsBackBeforeItsSweep(t *testing.T) {
 	for _, fate := range []sim.OrphanFate{sim.Reinclude, sim.ReturnToPool, sim.DropOrphan} {

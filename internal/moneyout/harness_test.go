@@ -341,8 +341,8 @@ func (w *harness) live(what string, done func() bool, engines ...*payments.Engin
 	w.t.Errorf("never came true: %s", what)
 }
 
-// told counts the stored events of one type about one object.
-func (w *harness) told(t event.Type, objectID string) int {
+// countEvents counts the stored events of one type about one object.
+func (w *harness) countEvents(t event.Type, objectID string) int {
 	w.t.Helper()
 	found, _, err := w.engine.Webhooks.ListEvents(
 		w.t.Context(),

@@ -26,7 +26,7 @@ func TestPayoutIsConfirmed(t *testing.T) {
 				p := w.pay(symbol, dollars(30))
 				if p.Status != payout.Pending || p.MaxNetworkFee.IsZero() || p.NetworkFee != nil ||
 					p.TxHash != "" ||
-					w.told(event.PayoutCreated, p.ID) != 1 {
+					w.countEvents(event.PayoutCreated, p.ID) != 1 {
 					t.Errorf("created as %+v", p)
 				}
 
@@ -35,7 +35,7 @@ func TestPayoutIsConfirmed(t *testing.T) {
 				if p = w.get(
 					p.ID,
 				); p.Status != payout.Processing || p.TxHash == "" ||
-					w.told(event.PayoutBroadcast, p.ID) != 1 {
+					w.countEvents(event.PayoutBroadcast, p.ID) != 1 {
 					t.Errorf("sent as %+v", p)
 				}
 
@@ -46,8 +46,8 @@ func TestPayoutIsConfirmed(t *testing.T) {
 
 				p = w.becomes(p.ID, payout.Confirmed)
 				if p.NetworkFee == nil || p.ConfirmedAt.IsZero() ||
-					w.told(event.PayoutConfirmed, p.ID) != 1 ||
-					w.told(event.PayoutBroadcast, p.ID) != 1 {
+					w.countEvents(event.PayoutConfirmed, p.ID) != 1 ||
+					w.countEvents(event.PayoutBroadcast, p.ID) != 1 {
 					t.Errorf("confirmed as %+v", p)
 				}
 
@@ -246,7 +246,7 @@ func TestPayoutIsCanceledBeforeItIsSigned(t *testing.T) {
 			}
 		}
 
-		if w.told(event.PayoutFailed, p.ID) != 1 || w.told(event.PayoutBroadcast, p.ID) != 0 {
+		if w.countEvents(event.PayoutFailed, p.ID) != 1 || w.countEvents(event.PayoutBroadcast, p.ID) != 0 {
 			t.Error("not told once")
 		}
 

@@ -77,7 +77,7 @@ func TestAsAProcess(t *testing.T) {
 type child struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	stdin  io.Closer // its end tells a serving process to end
+	stdin  io.Closer // a serving process ends with it
 	output bytes.Buffer
 }
 

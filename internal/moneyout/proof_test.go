@@ -63,7 +63,7 @@ func withLiar(t *testing.T, config sim.Config, scenario func(t *testing.T, w *ha
 	})
 }
 
-// Pitfall 38. One node denied a hash for 13 s while blocks held it: the payout was told as failed.
+// Pitfall 38. One node denied a hash for 13 s while blocks held it: the payout was published as failed.
 func TestHashDeniedWhileBlocksHoldIt(t *testing.T) {
 	withLiar(t, sim.Config{}, func(t *testing.T, w *harness, node *liar) {
 		w.fund(1, 0)
@@ -87,7 +87,7 @@ func TestHashDeniedWhileBlocksHoldIt(t *testing.T) {
 		w.arrived(p)
 		w.once(p)
 
-		if p.Conflict.TxHash != "" || w.told(event.PayoutFailed, p.ID) != 0 {
+		if p.Conflict.TxHash != "" || w.countEvents(event.PayoutFailed, p.ID) != 0 {
 			t.Errorf("confirmed as %+v", p)
 		}
 
@@ -109,7 +109,7 @@ func TestHashDeniedAfterInclusion(t *testing.T) {
 	})
 }
 
-// Pitfall 39. A sweep was booked as failed because a receipt by hash lacked its logs.
+// Pitfall 39. A sweep was recorded as failed because a receipt by hash lacked its logs.
 func TestReceiptsWithoutLogs(t *testing.T) {
 	withLiar(t, sim.Config{}, func(t *testing.T, w *harness, node *liar) {
 		w.fund(1, 0)

@@ -93,7 +93,7 @@ func TestRefundInParts(t *testing.T) {
 		)
 		w.must(err)
 
-		if r.Status != payout.RefundPending || r.PayoutID == "" || w.told(event.RefundCreated, r.ID) != 1 {
+		if r.Status != payout.RefundPending || r.PayoutID == "" || w.countEvents(event.RefundCreated, r.ID) != 1 {
 			t.Errorf("created as %+v", r)
 		}
 
@@ -135,7 +135,7 @@ func TestRefundInParts(t *testing.T) {
 		w.arrived(p)
 		w.once(p)
 
-		if p.RefundID != r.ID || w.told(event.RefundSucceeded, r.ID) != 1 {
+		if p.RefundID != r.ID || w.countEvents(event.RefundSucceeded, r.ID) != 1 {
 			t.Errorf("refunded by %+v", p)
 		}
 
@@ -303,7 +303,7 @@ func TestRefundFollowsItsPayout(t *testing.T) {
 		if r = w.refund(
 			r.ID,
 		); r.FailureCode != "signer_refused:no_refunds" || r.FailedAt.IsZero() ||
-			w.told(event.RefundFailed, r.ID) != 1 {
+			w.countEvents(event.RefundFailed, r.ID) != 1 {
 			t.Errorf("failed as %+v", r)
 		}
 
@@ -481,8 +481,8 @@ func TestRefundOfASimulatedPayment(t *testing.T) {
 		w.must(err)
 
 		if r.Status != payout.RefundSucceeded || r.PayoutID != "" || !r.Simulated ||
-			w.told(event.RefundCreated, r.ID) != 1 ||
-			w.told(event.RefundSucceeded, r.ID) != 1 {
+			w.countEvents(event.RefundCreated, r.ID) != 1 ||
+			w.countEvents(event.RefundSucceeded, r.ID) != 1 {
 			t.Errorf("refunded as %+v", r)
 		}
 

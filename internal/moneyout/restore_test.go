@@ -308,8 +308,8 @@ func TestRestoredBackupPaysOnce(t *testing.T) {
 		wantFault(t, ack(payments.Foreign), fault.State, "transaction_acknowledged")
 
 		if p = w.get(p.ID); p.Status != payout.Confirmed || p.TxHash != paid.TxHash ||
-			*p.NetworkFee != *paid.NetworkFee || w.told(event.PayoutBroadcast, p.ID) != 1 ||
-			w.told(event.PayoutConfirmed, p.ID) != 1 {
+			*p.NetworkFee != *paid.NetworkFee || w.countEvents(event.PayoutBroadcast, p.ID) != 1 ||
+			w.countEvents(event.PayoutConfirmed, p.ID) != 1 {
 			t.Errorf("acknowledged as %+v", p)
 		}
 
@@ -476,7 +476,7 @@ func TestRestoredBackupSweepsOnce(t *testing.T) {
 
 		after := swept()
 		if after.Status != settlement.Released || after.SweepTx != before.SweepTx ||
-			*after.NetReleased != *before.NetReleased || w.told(event.SettlementReleased, s.ID) != 1 {
+			*after.NetReleased != *before.NetReleased || w.countEvents(event.SettlementReleased, s.ID) != 1 {
 			t.Errorf("released as %+v, before the restore as %+v", after, before)
 		}
 
@@ -560,7 +560,7 @@ func TestNothingIsSignedBeforeTheNetworkIsRead(t *testing.T) {
 
 		restore()
 		w.chain.FailNext(sim.MethodBlocks, sim.Unavailable(), 5)
-		w.work() // nothing but the wallet's nonce tells
+		w.work() // nothing but the wallet's nonce shows it
 
 		if got := w.get(p.ID); got.Status != payout.Pending {
 			t.Errorf("it is %s before the network is read", got.Status)

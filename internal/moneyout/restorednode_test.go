@@ -280,7 +280,7 @@ func (w *realHarness) differences() (found []audit.Kind) {
 	return found
 }
 
-// restoredOn tells the whole story: a payout waits, the records are copied, it is paid, the copy is restored.
+// restoredOn plays the whole scenario: a payout waits, the records are copied, it is paid, the copy is restored.
 // The wallet is frozen, named, acknowledged and goes on, and the payout was paid once.
 //
 // copied returns how to open the copy, which lacks what is stored after it was made.

@@ -121,7 +121,7 @@ func TestPayoutsLeaveTogether(t *testing.T) {
 						event.PayoutBroadcast,
 						event.PayoutConfirmed,
 					} {
-						if n := w.told(typ, p.ID); n != 1 {
+						if n := w.countEvents(typ, p.ID); n != 1 {
 							t.Errorf("%s was told %d times", typ, n)
 						}
 					}
@@ -195,7 +195,7 @@ func TestBatchSurvivesCrashAtEveryStep(t *testing.T) {
 
 				r := w.refund(refunded)
 				if r.Status != payout.RefundSucceeded || w.invoice(inv.ID).Status != invoice.Refunded ||
-					w.told(event.RefundSucceeded, r.ID) != 1 {
+					w.countEvents(event.RefundSucceeded, r.ID) != 1 {
 					t.Errorf("the refund is %s, its invoice %s", r.Status, w.invoice(inv.ID).Status)
 				}
 
@@ -302,7 +302,7 @@ func TestBatchThatFails(t *testing.T) {
 				now, _ := w.inOne(all)
 				for _, p := range now {
 					if p.FailureCode != c.code || (p.NetworkFee != nil) != c.fee ||
-						w.told(event.PayoutFailed, p.ID) != 1 {
+						w.countEvents(event.PayoutFailed, p.ID) != 1 {
 						t.Errorf("failed as %+v", p)
 					}
 				}

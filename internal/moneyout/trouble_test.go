@@ -49,7 +49,7 @@ func TestBroadcastThatGoesWrong(t *testing.T) {
 				w.arrived(p)
 				w.once(p)
 
-				if n := w.told(event.PayoutBroadcast, p.ID); n != 1 {
+				if n := w.countEvents(event.PayoutBroadcast, p.ID); n != 1 {
 					t.Errorf("payout.broadcast was told %d times", n)
 				}
 
@@ -378,7 +378,7 @@ func TestDestinationThatCannotBePaid(t *testing.T) {
 			p = w.becomes(p.ID, payout.Included)
 
 			p = w.becomes(p.ID, payout.Failed)
-			if p.FailureCode != "reverted" || p.NetworkFee == nil || w.told(event.PayoutFailed, p.ID) != 1 {
+			if p.FailureCode != "reverted" || p.NetworkFee == nil || w.countEvents(event.PayoutFailed, p.ID) != 1 {
 				t.Errorf("failed as %+v", p)
 			}
 
@@ -437,7 +437,7 @@ func TestReorganisation(t *testing.T) {
 
 					p = w.becomes(p.ID, payout.Confirmed)
 					if p.NetworkFee == nil || p.ConfirmedAt.IsZero() ||
-						w.told(event.PayoutBroadcast, p.ID) != 1 {
+						w.countEvents(event.PayoutBroadcast, p.ID) != 1 {
 						t.Errorf("confirmed as %+v", p)
 					}
 

@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package processes_test plays several processes of one service over one PostgreSQL: what they tell
+// Package processes_test plays several processes of one service over one PostgreSQL: what they notify
 // each other, and what remains true when they are killed.
 package processes_test
 
@@ -117,7 +117,7 @@ func twins(t *testing.T, o postgres.Options, waker func() store.Waker) (a, b *pa
 }
 
 // TestWakeAcrossProcesses changes invoices in one process and sees how soon a stream of another one
-// shows it. Neither is told by anything but the database or Redis.
+// shows it. Neither is notified by anything but the database or Redis.
 func TestWakeAcrossProcesses(t *testing.T) {
 	const poll = time.Second // payments.Engine.Watch
 

@@ -96,7 +96,7 @@ func TestConfirmRef(t *testing.T) {
 
 func TestReread(t *testing.T) {
 	p := newPayment(t, sim.Config{Nodes: 3})
-	read := func(n int) sim.NodeFaults { // a node that its reading of block 2 tells
+	read := func(n int) sim.NodeFaults { // a node that its reading of block 2 shows
 		return sim.NodeFaults{UnknownHeader: true, DropsBloom: true, DropsLogs: []string{p.hash}[:n]}
 	}
 	p.c.SetNode(0, read(1))

@@ -26,7 +26,7 @@ func pick[T any](list []T, n uint64) (one T, ok bool) {
 }
 
 // playMerchant plays what a merchant does at one of the processes.
-func (w *world) playMerchant(op Op) {
+func (w *harness) playMerchant(op Op) {
 	p, m := w.process(op.A>>32), w.merchant(op.A)
 
 	switch op.Kind {
@@ -74,7 +74,7 @@ func (w *world) playMerchant(op Op) {
 }
 
 // createInvoice makes an invoice in dollars or euros, or in an asset.
-func (w *world) createInvoice(p *process, m *merchant, op Op) {
+func (w *harness) createInvoice(p *process, m *merchant, op Op) {
 	params := invoice.CreateParams{
 		Owner:     m.owner,
 		ExpiresIn: time.Duration(300+op.B%3300) * time.Second,
@@ -101,7 +101,7 @@ func (w *world) createInvoice(p *process, m *merchant, op Op) {
 }
 
 // playInvoice plays what a merchant or a payer does with an invoice.
-func (w *world) playInvoice(p *process, m *merchant, op Op) {
+func (w *harness) playInvoice(p *process, m *merchant, op Op) {
 	id, ok := pick(m.invoices, op.B)
 	if !ok {
 		return
@@ -135,7 +135,7 @@ func (w *world) playInvoice(p *process, m *merchant, op Op) {
 }
 
 // payInvoice pays an option of an invoice, which is selected first when none is: mostly what is due.
-func (w *world) payInvoice(p *process, m *merchant, inv invoice.Invoice, op Op) {
+func (w *harness) payInvoice(p *process, m *merchant, inv invoice.Invoice, op Op) {
 	option := inv.Option(inv.SelectedOptionID)
 	if option == nil {
 		first, ok := pick(inv.Options, op.C)
@@ -168,7 +168,7 @@ func (w *world) payInvoice(p *process, m *merchant, inv invoice.Invoice, op Op) 
 }
 
 // payTo sends a payment in one of the ways.
-func (w *world) payTo(kind Kind, slug string, to chain.Address, symbol string, amount chain.Amount) {
+func (w *harness) payTo(kind Kind, slug string, to chain.Address, symbol string, amount chain.Amount) {
 	for i, n := range w.networks {
 		if n.slug() == slug {
 			hash := w.payBy(kind, n, to, symbol, amount)
@@ -177,7 +177,7 @@ func (w *world) payTo(kind Kind, slug string, to chain.Address, symbol string, a
 	}
 }
 
-func (w *world) payBy(kind Kind, n network, to chain.Address, symbol string, amount chain.Amount) string {
+func (w *harness) payBy(kind Kind, n network, to chain.Address, symbol string, amount chain.Amount) string {
 	accounts, ok := n.(*accountNetwork)
 	if !ok {
 		return n.pay(to, symbol, amount)
@@ -207,7 +207,7 @@ func (w *world) payBy(kind Kind, n network, to chain.Address, symbol string, amo
 }
 
 // payDeposit pays a deposit address, rarely in the other asset or a dust amount.
-func (w *world) payDeposit(m *merchant, op Op) {
+func (w *harness) payDeposit(m *merchant, op Op) {
 	id, ok := pick(m.deposits, op.B)
 	if !ok {
 		return
@@ -227,7 +227,7 @@ func (w *world) payDeposit(m *merchant, op Op) {
 }
 
 // createPayout asks for a payout to a new address.
-func (w *world) createPayout(p *process, m *merchant, op Op) {
+func (w *harness) createPayout(p *process, m *merchant, op Op) {
 	n := w.network(op.B)
 
 	symbol, amount := "SIM", chain.Pow10(15).Mul(1+op.C%20)
@@ -253,7 +253,7 @@ func (w *world) createPayout(p *process, m *merchant, op Op) {
 }
 
 // createRefund gives an invoice's payment back.
-func (w *world) createRefund(p *process, m *merchant, op Op) {
+func (w *harness) createRefund(p *process, m *merchant, op Op) {
 	id, ok := pick(m.invoices, op.B)
 	if !ok {
 		return
@@ -271,7 +271,7 @@ func (w *world) createRefund(p *process, m *merchant, op Op) {
 }
 
 // retrySettlements is an operator's business.
-func (w *world) retrySettlements(p *process, m *merchant) {
+func (w *harness) retrySettlements(p *process, m *merchant) {
 	failed, _, err := p.alive().Settlements.List(w.ctx, settlement.Filter{
 		Owner:    m.owner,
 		Statuses: []settlement.Status{settlement.Failed},
@@ -289,7 +289,7 @@ func (w *world) retrySettlements(p *process, m *merchant) {
 }
 
 // disturbPayment replaces or forgets a payer's transaction that waits in a pool.
-func (w *world) disturbPayment(op Op) {
+func (w *harness) disturbPayment(op Op) {
 	i := op.A % uint64(len(w.networks))
 	accounts, isAccount := w.networks[i].(*accountNetwork)
 

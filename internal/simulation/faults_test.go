@@ -21,7 +21,7 @@ import (
 type scenario struct {
 	// plan changes the network and the number of processes; its operations are not played.
 	plan Plan
-	play func(w *world)
+	play func(w *harness)
 	// ends is set where the play itself ends with what must hold; others come to rest then.
 	ends bool
 }
@@ -33,12 +33,12 @@ func sims(milli uint64) chain.Amount { return chain.Pow10(15).Mul(milli) }
 // scenarios are those of faultRows, by row and rule.
 var scenarios = map[string]scenario{
 	"0 " + ruleReleased: {plan: seed5},
-	"0 " + ruleConfirmed: {play: func(w *world) {
+	"0 " + ruleConfirmed: {play: func(w *harness) {
 		w.accounts().SetToken("USDX", sim.TokenRules{FeeBPS: 100, Log: sim.LogGross})
 		w.processes[0].nodes[0].failing = map[sim.Method]int{sim.MethodBalances: 1000}
 		w.deposits("USDX", usdx(100))
 	}},
-	"35 " + ruleConfirmed: {play: func(w *world) {
+	"35 " + ruleConfirmed: {play: func(w *harness) {
 		inv := w.owes("USDX", usdx(100))
 		hash := w.paysOther(
 			inv,
@@ -48,7 +48,7 @@ var scenarios = map[string]scenario{
 		w.hints(inv, hash)
 		w.passes(time.Minute)
 	}},
-	"36 " + ruleConfirmed: {play: func(w *world) {
+	"36 " + ruleConfirmed: {play: func(w *harness) {
 		first, second := w.owes("USDX", usdx(100)), w.owes("USDX", usdx(100))
 		w.paysOther(first, usdx(100), func(branch uint64) (chain.Address, chain.Amount) {
 			if branch == 0 {
@@ -61,7 +61,7 @@ var scenarios = map[string]scenario{
 		w.networks[0].fork(20, sim.Reinclude)
 		w.passes(time.Minute)
 	}},
-	"37 " + ruleRest: {play: func(w *world) {
+	"37 " + ruleRest: {play: func(w *harness) {
 		inv := w.owes("USDX", usdx(100))
 		w.paysOther(
 			inv,
@@ -70,24 +70,24 @@ var scenarios = map[string]scenario{
 		)
 		w.step(0)
 	}},
-	"38 " + ruleFailed: {play: func(w *world) {
+	"38 " + ruleFailed: {play: func(w *harness) {
 		w.paysOut("SIM", sims(5))
 		w.steps(3)
 		w.processes[0].nodes[0].denied = true
 		w.passes(time.Minute)
 	}},
-	"39 " + ruleFailed: {play: func(w *world) {
+	"39 " + ruleFailed: {play: func(w *harness) {
 		w.deposits("USDX", usdx(100))
 		w.processes[0].nodes[0].silent = true
 		w.passes(2 * time.Minute)
 	}},
-	"40 " + ruleTold: {play: func(w *world) {
+	"40 " + rulePublished: {play: func(w *harness) {
 		inv := w.owes("SIM", sims(100))
 		w.networks[0].pay(inv.Address, "SIM", sims(100))
 		w.passes(time.Minute)
 		w.accounts().PayInternal(inv.Address, sims(100))
 	}},
-	"41 " + ruleAudit: {ends: true, play: func(w *world) {
+	"41 " + ruleAudit: {ends: true, play: func(w *harness) {
 		inv := w.owes("SIM", sims(100))
 		_, err := w.processes[0].alive().Invoices.Cancel(w.ctx, w.merchants[0].owner, inv.id)
 		must(err)
@@ -98,11 +98,11 @@ var scenarios = map[string]scenario{
 			w.oracle.checkAudit(false)
 		}
 	}},
-	"42 " + ruleConfirmed: {play: func(w *world) {
+	"42 " + ruleConfirmed: {play: func(w *harness) {
 		w.accounts().SetToken("USDX", sim.TokenRules{FeeBPS: 100, Log: sim.LogGross})
 		w.deposits("USDX", usdx(100))
 	}},
-	"43 " + ruleTold: {plan: Plan{Nodes: 2, Unverified: true}, play: func(w *world) {
+	"43 " + rulePublished: {plan: Plan{Nodes: 2, Unverified: true}, play: func(w *harness) {
 		inv := w.owes("USDX", usdx(100))
 		hash := w.networks[0].pay(inv.Address, "USDX", usdx(100))
 		n := w.processes[0].nodes[0]
@@ -114,7 +114,7 @@ var scenarios = map[string]scenario{
 
 		w.passes(time.Minute)
 	}},
-	"44 " + ruleRest: {ends: true, play: func(w *world) {
+	"44 " + ruleRest: {ends: true, play: func(w *harness) {
 		inv := w.owes("USDX", usdx(100))
 		w.accounts().PayFailing(inv.Address, "USDX", usdx(100))
 		w.step(0)
@@ -126,14 +126,14 @@ var scenarios = map[string]scenario{
 			}
 		}
 	}},
-	"45 " + ruleSent: {play: func(w *world) {
+	"45 " + ruleSent: {play: func(w *harness) {
 		w.paysOut("SIM", sims(5))
 		w.play(Op{Kind: RestoreBackup})
 		w.passes(time.Minute)
 		w.play(Op{Kind: RestoreBackup, A: 1})
 		w.passes(time.Minute)
 	}},
-	"46 " + ruleProgress: {plan: Plan{Processes: 2}, ends: true, play: func(w *world) {
+	"46 " + ruleProgress: {plan: Plan{Processes: 2}, ends: true, play: func(w *harness) {
 		first := w.processes[0]
 		first.offset = time.Hour
 
@@ -141,11 +141,11 @@ var scenarios = map[string]scenario{
 		first.offset, first.stoppedUntil = 0, w.clock.now().Add(2*time.Hour)
 		w.passes(10 * time.Minute)
 	}},
-	"47 " + ruleProgress: {plan: Plan{Processes: 2}, ends: true, play: func(w *world) {
+	"47 " + ruleProgress: {plan: Plan{Processes: 2}, ends: true, play: func(w *harness) {
 		w.processes[0].nodes[0].dead = true
 		w.passes(10 * time.Minute)
 	}},
-	"48 " + ruleFailed: {plan: Plan{UTXO: true}, play: func(w *world) {
+	"48 " + ruleFailed: {plan: Plan{UTXO: true}, play: func(w *harness) {
 		w.outputs().SetMinerFloor(1_000_000)
 		w.paysOut("SIMB", chain.Units(50_000))
 		w.steps(3)
@@ -153,7 +153,7 @@ var scenarios = map[string]scenario{
 		w.passes(20 * time.Minute)
 		w.outputs().SetMinerFloor(0)
 	}},
-	"49 " + ruleFair: {plan: Plan{UTXO: true}, ends: true, play: func(w *world) {
+	"49 " + ruleFair: {plan: Plan{UTXO: true}, ends: true, play: func(w *harness) {
 		address := w.depositAddress()
 		for range 49 {
 			w.outputs().Pay(address, chain.Units(300))
@@ -163,7 +163,7 @@ var scenarios = map[string]scenario{
 		w.passes(10 * time.Minute)
 		w.honestReleased(chain.Units(100_000))
 	}},
-	"50 " + ruleSpendable: {plan: Plan{UTXO: true}, ends: true, play: func(w *world) {
+	"50 " + ruleSpendable: {plan: Plan{UTXO: true}, ends: true, play: func(w *harness) {
 		m := w.merchants[0]
 		w.outputs().Coinbase(m.wallets[0], chain.Pow10(8).Mul(50))
 		w.passes(time.Minute)
@@ -182,18 +182,18 @@ var scenarios = map[string]scenario{
 			}
 		}
 	}},
-	"51 " + ruleProgress: {play: func(w *world) {
+	"51 " + ruleProgress: {play: func(w *harness) {
 		w.processes[0].nodes[0].lag = 100_000
 		w.step(0)
 	}},
-	"61 " + ruleFrozen: {plan: Plan{ValidFor: time.Minute}, play: func(w *world) {
+	"61 " + ruleFrozen: {plan: Plan{ValidFor: time.Minute}, play: func(w *harness) {
 		w.paysOut("SIM", sims(5))
 		w.step(0)
 		w.networks[0].setFee(100_000)
 		w.passes(4 * time.Hour)
 	}},
-	"63 " + ruleValued: {play: func(w *world) { w.deposits("SIM", sims(100)) }},
-	"63 " + ruleObject: {play: func(w *world) {
+	"63 " + ruleValued: {play: func(w *harness) { w.deposits("SIM", sims(100)) }},
+	"63 " + ruleObject: {play: func(w *harness) {
 		w.deposits("SIM", sims(100))
 		w.networks[0].fork(6, sim.ReturnToPool)
 		w.passes(time.Minute)
@@ -235,7 +235,7 @@ func TestFaults(t *testing.T) {
 func (s scenario) run(t *testing.T) (violations []Violation) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
-		w := newWorld(context.Background(), s.plan, discard)
+		w := newHarness(context.Background(), s.plan, discard)
 
 		for _, op := range s.plan.Ops {
 			if len(w.oracle.violations) == 0 {
@@ -264,7 +264,7 @@ type bill struct {
 }
 
 // owes creates an invoice of one option.
-func (w *world) owes(symbol string, amount chain.Amount) bill {
+func (w *harness) owes(symbol string, amount chain.Amount) bill {
 	m := w.merchants[0]
 
 	inv, err := w.processes[0].alive().Invoices.Create(w.ctx, invoice.CreateParams{
@@ -280,7 +280,7 @@ func (w *world) owes(symbol string, amount chain.Amount) bill {
 }
 
 // paysOther pays a claim, which the pool shows, with another transfer in blocks, which may differ by branch.
-func (w *world) paysOther(
+func (w *harness) paysOther(
 	b bill,
 	claim chain.Amount,
 	transfer func(branch uint64) (chain.Address, chain.Amount),
@@ -295,15 +295,15 @@ func (w *world) paysOther(
 	)
 }
 
-func (w *world) accounts() *accountNetwork { return w.networks[0].(*accountNetwork) }
+func (w *harness) accounts() *accountNetwork { return w.networks[0].(*accountNetwork) }
 
-func (w *world) hints(b bill, hash string) {
+func (w *harness) hints(b bill, hash string) {
 	_, err := w.processes[0].alive().Invoices.Hint(w.ctx, b.id, hash)
 	must(err)
 }
 
 // depositAddress returns a new deposit address.
-func (w *world) depositAddress() chain.Address {
+func (w *harness) depositAddress() chain.Address {
 	d, err := w.processes[0].alive().Invoices.CreateDeposit(
 		w.ctx, invoice.DepositParams{Owner: w.merchants[0].owner, Network: w.networks[0].slug()},
 	)
@@ -313,15 +313,15 @@ func (w *world) depositAddress() chain.Address {
 }
 
 // deposits pays a new deposit address.
-func (w *world) deposits(symbol string, amount chain.Amount) {
+func (w *harness) deposits(symbol string, amount chain.Amount) {
 	w.networks[0].pay(w.depositAddress(), symbol, amount)
 	w.passes(20 * time.Second)
 }
 
-func (w *world) outputs() *utxoNetwork { return w.networks[0].(*utxoNetwork) }
+func (w *harness) outputs() *utxoNetwork { return w.networks[0].(*utxoNetwork) }
 
 // honestReleased checks that a deposit of an amount was released, at the cost of its own input.
-func (w *world) honestReleased(gross chain.Amount) {
+func (w *harness) honestReleased(gross chain.Amount) {
 	const perDeposit = 5_000 // the fee of one input and two outputs is about 2,000
 
 	for id, s := range w.oracle.records.settlements {
@@ -336,7 +336,7 @@ func (w *world) honestReleased(gross chain.Amount) {
 }
 
 // paysOut asks for a payout.
-func (w *world) paysOut(symbol string, amount chain.Amount) {
+func (w *harness) paysOut(symbol string, amount chain.Amount) {
 	m := w.merchants[0]
 
 	p, err := w.processes[0].alive().Payouts.Create(w.ctx, payout.Params{
@@ -352,7 +352,7 @@ func (w *world) paysOut(symbol string, amount chain.Amount) {
 	m.payouts = append(m.payouts, p.ID)
 }
 
-func (w *world) steps(n int) {
+func (w *harness) steps(n int) {
 	for range n {
 		w.clock.advance(time.Second)
 		w.step(0)
@@ -360,7 +360,7 @@ func (w *world) steps(n int) {
 }
 
 // passes lets time pass in steps of five seconds, up to the first violation.
-func (w *world) passes(d time.Duration) {
+func (w *harness) passes(d time.Duration) {
 	for range d / (5 * time.Second) {
 		if len(w.oracle.violations) > 0 {
 			return

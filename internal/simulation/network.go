@@ -61,11 +61,11 @@ type truthTx struct {
 // accountNetwork is a network whose senders have accounts with nonces.
 type accountNetwork struct {
 	*sim.Chain
-	world *world
-	fees  chain.Address
+	harness *harness
+	fees    chain.Address
 }
 
-func newAccountNetwork(w *world, index int) *accountNetwork {
+func newAccountNetwork(w *harness, index int) *accountNetwork {
 	described := sim.DefaultNetwork()
 	if index > 0 {
 		described.Slug = fmt.Sprintf("simnet-%d", index+1)
@@ -88,7 +88,7 @@ func newAccountNetwork(w *world, index int) *accountNetwork {
 
 	c := sim.New(config)
 
-	return &accountNetwork{Chain: c, world: w, fees: c.NewAddress()}
+	return &accountNetwork{Chain: c, harness: w, fees: c.NewAddress()}
 }
 
 func (n *accountNetwork) slug() string              { return n.Network().Slug }
@@ -118,23 +118,23 @@ func (n *accountNetwork) setFee(permille uint64) {
 }
 
 func (n *accountNetwork) tip() chain.Ref {
-	head, err := n.Head(n.world.ctx)
+	head, err := n.Head(n.harness.ctx)
 	must(err)
 
 	return head.Tip
 }
 
 func (n *accountNetwork) block(height uint64) truthBlock {
-	blocks, err := n.Blocks(n.world.ctx, height, height)
+	blocks, err := n.Blocks(n.harness.ctx, height, height)
 	must(err)
 
 	b := truthBlock{ref: blocks[0].Ref, parent: blocks[0].Parent}
 
 	for _, spend := range blocks[0].Spent {
-		found, err := n.Transaction(n.world.ctx, spend.By)
+		found, err := n.Transaction(n.harness.ctx, spend.By)
 		must(err)
 
-		status, err := n.Status(n.world.ctx, chain.Signed{TxHash: spend.By})
+		status, err := n.Status(n.harness.ctx, chain.Signed{TxHash: spend.By})
 		must(err)
 
 		b.txs = append(b.txs, truthTx{
@@ -150,10 +150,10 @@ func (n *accountNetwork) block(height uint64) truthBlock {
 }
 
 func (n *accountNetwork) balances(height uint64, holdings []chain.Holding) []chain.Amount {
-	ref, err := n.RefAt(n.world.ctx, height)
+	ref, err := n.RefAt(n.harness.ctx, height)
 	must(err)
 
-	amounts, err := n.Balances(n.world.ctx, ref, holdings)
+	amounts, err := n.Balances(n.harness.ctx, ref, holdings)
 	must(err)
 
 	return amounts

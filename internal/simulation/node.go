@@ -64,7 +64,7 @@ func (n *node) heal() {
 
 // call is run before every call; leave is run after it.
 func (n *node) call(method sim.Method) (leave func(), err error) {
-	w := n.process.world
+	w := n.process.harness
 	w.account.calls++
 
 	if n.pausesIn > 0 {
@@ -220,7 +220,7 @@ func (n *node) denial(signed chain.Signed) chain.TxStatus {
 	other := signed
 	other.TxHash = "denied"
 
-	status, err := n.Chain.Status(n.process.world.ctx, other)
+	status, err := n.Chain.Status(n.process.harness.ctx, other)
 	must(err)
 
 	return status

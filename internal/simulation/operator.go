@@ -15,7 +15,7 @@ import (
 
 // operate is an operator's business: networks that were stopped go on, settlements whose transactions failed are
 // tried again, and transactions that are not on record are acknowledged as what they were.
-func (w *world) operate() {
+func (w *harness) operate() {
 	w.resume()
 
 	for _, m := range w.merchants {
@@ -27,7 +27,7 @@ func (w *world) operate() {
 
 // unacknowledged returns the transactions of a network that wait for a person, lowest block first. One that has
 // left the chain and still freezes its wallet has no block.
-func (w *world) unacknowledged(network string) []wallet.Outgoing {
+func (w *harness) unacknowledged(network string) []wallet.Outgoing {
 	rows, err := w.store.UnrecordedOutgoing(w.ctx, network, "", w.clock.now().Add(365*24*time.Hour))
 	must(err)
 
@@ -46,7 +46,7 @@ func (w *world) unacknowledged(network string) []wallet.Outgoing {
 }
 
 // acknowledge says of every transaction that is not on record what it was, once it is final.
-func (w *world) acknowledge() {
+func (w *harness) acknowledge() {
 	w.acknowledging = true
 	defer func() { w.acknowledging = false }()
 
@@ -70,7 +70,7 @@ func mismatches(err error) bool {
 
 // meanings returns what a transaction may have been, likeliest first: the payouts that it equals, the oldest
 // settlements of the address that it emptied, or nothing on record.
-func (w *world) meanings(n network, row wallet.Outgoing) [][]string {
+func (w *harness) meanings(n network, row wallet.Outgoing) [][]string {
 	var waiting, all [][]string
 
 	foreign := []string{wallet.Foreign}
@@ -90,7 +90,7 @@ func (w *world) meanings(n network, row wallet.Outgoing) [][]string {
 }
 
 // paidBy returns the payouts that a transaction equals: those that wait, and those that have ended.
-func (w *world) paidBy(network string, row wallet.Outgoing) (waiting, ended []string) {
+func (w *harness) paidBy(network string, row wallet.Outgoing) (waiting, ended []string) {
 	for id, p := range w.oracle.records.payouts {
 		outputs := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
 		if p.Network != network || !row.Pays(outputs) {
@@ -111,7 +111,7 @@ func (w *world) paidBy(network string, row wallet.Outgoing) (waiting, ended []st
 }
 
 // sweptBy returns the settlements that wait at the address that a transaction took money from, oldest first.
-func (w *world) sweptBy(network string, row wallet.Outgoing) []string {
+func (w *harness) sweptBy(network string, row wallet.Outgoing) []string {
 	var ids []string
 
 	for id, s := range w.oracle.records.settlements {

@@ -165,7 +165,7 @@ var weights = map[Kind]int{
 }
 
 // play plays one operation. What its arguments select may not exist; then nothing happens.
-func (w *world) play(op Op) {
+func (w *harness) play(op Op) {
 	w.account.Operations[op.Kind]++
 	w.countCells(op.Kind)
 
@@ -185,7 +185,7 @@ func (w *world) play(op Op) {
 }
 
 // wait lets some seconds or, rarely, minutes pass.
-func (w *world) wait(op Op) {
+func (w *harness) wait(op Op) {
 	w.pass(time.Duration(1+op.A%10) * time.Second)
 
 	if op.B%16 == 0 {
@@ -195,13 +195,13 @@ func (w *world) wait(op Op) {
 	}
 }
 
-func (w *world) network(n uint64) network { return w.networks[n%uint64(len(w.networks))] }
+func (w *harness) network(n uint64) network { return w.networks[n%uint64(len(w.networks))] }
 
-func (w *world) process(n uint64) *process { return w.processes[n%uint64(len(w.processes))] }
+func (w *harness) process(n uint64) *process { return w.processes[n%uint64(len(w.processes))] }
 
-func (w *world) merchant(n uint64) *merchant { return w.merchants[n%uint64(len(w.merchants))] }
+func (w *harness) merchant(n uint64) *merchant { return w.merchants[n%uint64(len(w.merchants))] }
 
-func (w *world) node(op Op) *node {
+func (w *harness) node(op Op) *node {
 	p := w.process(op.A)
 
 	return p.nodes[op.B%uint64(len(p.nodes))]
@@ -215,7 +215,7 @@ var methods = []sim.Method{
 }
 
 // playFault plays a fault.
-func (w *world) playFault(op Op) {
+func (w *harness) playFault(op Op) {
 	p := w.process(op.A)
 
 	switch op.Kind {
@@ -258,7 +258,7 @@ func (w *world) playFault(op Op) {
 }
 
 // playOutside plays a fault outside the processes.
-func (w *world) playOutside(op Op) {
+func (w *harness) playOutside(op Op) {
 	switch op.Kind {
 	case ForkChain, ForkDeep:
 		w.fork(op)
@@ -291,7 +291,7 @@ func (w *world) playOutside(op Op) {
 }
 
 // pauseInCall stops the process inside one of its next calls of a node, while time passes and the others run.
-func (w *world) pauseInCall(op Op) {
+func (w *harness) pauseInCall(op Op) {
 	n := w.node(op)
 	n.pausesIn = 1 + int(op.C%20)
 	n.pause = func() {
@@ -314,7 +314,7 @@ func (w *world) pauseInCall(op Op) {
 }
 
 // fork replaces blocks: above what counts as final, or up to forty, below the confirmations of payments.
-func (w *world) fork(op Op) {
+func (w *harness) fork(op Op) {
 	n := w.network(op.A)
 	depth := 1 + op.B%40>>(op.C%6)
 
@@ -330,7 +330,7 @@ func (w *world) fork(op Op) {
 }
 
 // active returns the faults that are present.
-func (w *world) active() []Kind {
+func (w *harness) active() []Kind {
 	var kinds []Kind
 
 	note := func(present bool, kind Kind) {
@@ -375,7 +375,7 @@ func (w *world) active() []Kind {
 const recentOps = 5
 
 // countCells counts the pairs of an operation and the faults that are present, or were played just before it.
-func (w *world) countCells(operation Kind) {
+func (w *harness) countCells(operation Kind) {
 	if slices.Contains(Faults(), operation) {
 		w.recent = append(w.recent, operation)
 		w.recent = w.recent[max(len(w.recent)-recentOps, 0):]

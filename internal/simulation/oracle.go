@@ -44,7 +44,7 @@ type records struct {
 	settlements map[string]settlement.Settlement
 	balances    map[place]wallet.Balance
 	cursors     map[string]scan.Cursor
-	// sequences are the last ones told, by object.
+	// sequences are the last ones published, by object.
 	sequences map[string]int64
 	// confirmed are the sums of confirmed payments.
 	confirmed map[place]chain.Amount
@@ -94,7 +94,7 @@ func (r *records) clone() *records {
 // oracle decides what is true: it follows the canonical chains and the merchants' acts by itself, compares
 // every commit with them, and keeps what was wrong.
 type oracle struct {
-	world      *world
+	harness    *harness
 	ledgers    map[string]*ledger
 	violations []Violation
 	records    *records
@@ -108,9 +108,9 @@ type oracle struct {
 	step    int
 }
 
-func newOracle(w *world) *oracle {
+func newOracle(w *harness) *oracle {
 	o := &oracle{
-		world:   w,
+		harness: w,
 		ledgers: map[string]*ledger{},
 		records: newRecords(),
 		asked:   map[place]map[string]chain.Amount{},
@@ -125,7 +125,7 @@ func newOracle(w *world) *oracle {
 
 // violate records that a rule was broken.
 func (o *oracle) violate(rule, format string, args ...any) {
-	if len(o.violations) < maxViolations && !o.world.plan.Tolerates[rule] {
+	if len(o.violations) < maxViolations && !o.harness.plan.Tolerates[rule] {
 		o.violations = append(
 			o.violations,
 			Violation{Rule: rule, Text: fmt.Sprintf(format, args...), Step: o.step},
@@ -183,12 +183,12 @@ func (o *oracle) show(address chain.Address) {
 // traceCommit adds a commit to the trace, by which two runs are compared.
 func (o *oracle) traceCommit(c *commit) {
 	for _, e := range c.events {
-		fmt.Fprintf(o.world.trace, "%s %s %d\n", e.ID, e.Type, e.Sequence)
+		fmt.Fprintf(o.harness.trace, "%s %s %d\n", e.ID, e.Type, e.Sequence)
 	}
 
 	var sizes [8]byte
 	binary.BigEndian.PutUint64(sizes[:], uint64(len(c.payments)<<16+len(c.payouts)<<8+len(c.cursors)))
-	o.world.trace.Write(sizes[:])
+	o.harness.trace.Write(sizes[:])
 }
 
 // remember takes a commit into the records.

@@ -13,7 +13,7 @@ import (
 const (
 	ruleConfirmed = "confirmed is what arrived"
 	ruleDepth     = "confirmed is as deep as the network asks for"
-	ruleTold      = "what arrived is told"
+	rulePublished      = "what arrived is published"
 	ruleSent      = "what left is recorded, once"
 	ruleFailed    = "what failed sent nothing"
 	ruleReserved  = "reserved is what is under way"
@@ -222,9 +222,9 @@ func (o *oracle) checkStopped(before, after scan.Cursor) {
 	}
 }
 
-// checkTold compares, once all is read, what arrived at every address that was ever shown with what is
+// checkPublished compares, once all is read, what arrived at every address that was ever shown with what is
 // confirmed.
-func (o *oracle) checkTold() {
+func (o *oracle) checkPublished() {
 	for slug, l := range o.ledgers {
 		for holding, arrived := range l.tip().arrived {
 			if !o.records.addresses[holding.Address] || arrived.foreign.IsZero() ||
@@ -236,7 +236,7 @@ func (o *oracle) checkTold() {
 			if told := o.records.confirmed[at]; arrived.foreign.Less(told) ||
 				told.Add(o.records.before[at]).Less(arrived.foreign) {
 				o.violate(
-					ruleTold, "%s of %s arrived at %s, and %s is told as confirmed",
+					rulePublished, "%s of %s arrived at %s, and %s is told as confirmed",
 					arrived.foreign, o.symbol(at), holding.Address, told,
 				)
 			}
@@ -292,7 +292,7 @@ func (o *oracle) checkReserved() {
 
 // checkAudit compares the service's own audit with the truth.
 func (o *oracle) checkAudit(wantClean bool) {
-	report, err := o.world.processes[0].alive().Audit(o.world.ctx)
+	report, err := o.harness.processes[0].alive().Audit(o.harness.ctx)
 	if err != nil {
 		o.violate(ruleAudit, "the audit failed: %v", err)
 		return
@@ -324,7 +324,7 @@ func (o *oracle) wasLost(address chain.Address, assetID string) bool {
 	return false
 }
 
-// untold reports whether something arrived that is not told.
+// untold reports whether something arrived that is not published.
 func (o *oracle) untold() bool {
 	for slug, l := range o.ledgers {
 		for holding, arrived := range l.tip().arrived {

@@ -119,7 +119,7 @@ func (o *oracle) checkStates(c *commit) {
 }
 
 // through returns the status that a settlement moves on from: a fork may take its payment back and show it again in
-// one transaction, which tells that it was reverted or failed on the way.
+// one transaction, which shows that it was reverted or failed on the way.
 func (c *commit) through(before, now settlement.Settlement) string {
 	if now.Status == settlement.Reverted || now.Status == settlement.Failed {
 		return string(before.Status)
@@ -144,10 +144,10 @@ func (o *oracle) checkMove(object, id, from, to string) bool {
 		return false
 	}
 
-	o.world.account.States[object+" "+to]++
+	o.harness.account.States[object+" "+to]++
 
 	allowed := strings.Fields(moves[object][from])
-	if o.world.acknowledging {
+	if o.harness.acknowledging {
 		allowed = append(allowed, strings.Fields(acknowledgedMoves[object][from])...)
 	}
 
@@ -249,7 +249,7 @@ func (o *oracle) checkPaymentShown(e event.Event, p invoice.Payment, object show
 	}
 
 	valued := p.USDValue.Valid ||
-		o.world.feed.works() && o.world.running.offset == 0 && p.Status == invoice.Confirmed
+		o.harness.feed.works() && o.harness.running.offset == 0 && p.Status == invoice.Confirmed
 
 	confirms := e.Type == event.InvoicePaymentConfirmed || e.Type == event.DepositPaymentConfirmed
 	if confirms && valued && object.USDValue == "" {
@@ -270,7 +270,7 @@ const stepGap = 15 * time.Second
 
 // stepped watches over progress: what one healthy process can read is read.
 func (o *oracle) stepped(p *process) {
-	now := o.world.clock.now()
+	now := o.harness.clock.now()
 
 	w := o.watches[p.index]
 	if w == nil || !p.healthy() || now.Sub(w.last) > stepGap {

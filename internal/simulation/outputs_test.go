@@ -16,7 +16,7 @@ import (
 // payouts, replacements, conflicts, dust, block rewards, forks, fees that move, hours without a block, and
 // processes that are killed.
 type outputsStory struct {
-	*world
+	*harness
 	random   *rand.Rand
 	deposits []chain.Address
 }
@@ -60,7 +60,7 @@ func (s *outputsStory) payOut() {
 	}
 }
 
-func (s *outputsStory) pass() { s.world.pass(time.Duration(1+s.random.IntN(40)) * time.Second) }
+func (s *outputsStory) pass() { s.harness.pass(time.Duration(1+s.random.IntN(40)) * time.Second) }
 
 func (s *outputsStory) mineSome() { s.outputs().Mine(1 + s.random.IntN(2)) }
 
@@ -104,7 +104,7 @@ func (s *outputsStory) drop() { s.withPayers(func(hash string) { s.outputs().Dro
 // withPayers calls f with a new payment of a payer, which waits.
 func (s *outputsStory) withPayers(f func(hash string)) {
 	hash := s.outputs().Pay(s.address(), chain.Units(100_000+s.random.Uint64N(100_000)))
-	s.world.pass(10 * time.Second)
+	s.harness.pass(10 * time.Second)
 
 	if found, err := s.outputs().Transaction(s.ctx, hash); err == nil && found.Block.IsZero() {
 		f(hash)
@@ -143,8 +143,8 @@ func playOutputs(t *testing.T, seed uint64) []Violation {
 			Batch:     8,
 			Tolerates: tolerated,
 		},
-		play: func(w *world) {
-			s := &outputsStory{world: w, random: random}
+		play: func(w *harness) {
+			s := &outputsStory{harness: w, random: random}
 			for range 5 {
 				s.deposits = append(s.deposits, s.depositAddress())
 			}

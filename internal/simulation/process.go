@@ -12,11 +12,11 @@ import (
 
 // process is one process of the service: an engine with a clock, connections and nodes of its own.
 type process struct {
-	world  *world
-	index  int
-	engine *payments.Engine
-	crash  crashtest.Process
-	nodes  []*node // by network
+	harness *harness
+	index   int
+	engine  *payments.Engine
+	crash   crashtest.Process
+	nodes   []*node // by network
 
 	// offset is how far its clock is from the true time.
 	offset time.Duration
@@ -28,7 +28,7 @@ type process struct {
 	storeFaults []storeFault
 }
 
-func (p *process) now() time.Time { return p.world.clock.now().Add(p.offset) }
+func (p *process) now() time.Time { return p.harness.clock.now().Add(p.offset) }
 
 func (p *process) nextStoreFault() storeFault {
 	if len(p.storeFaults) == 0 {
@@ -43,7 +43,7 @@ func (p *process) nextStoreFault() storeFault {
 
 // boot starts the process over what is stored, in place of the one that was killed.
 func (p *process) boot() {
-	w := p.world
+	w := p.harness
 	p.crash.Next()
 	p.crash.Arm(0, false)
 
@@ -77,17 +77,17 @@ func (p *process) boot() {
 // alive returns the process's engine, of a new process when the last one was killed.
 func (p *process) alive() *payments.Engine {
 	if p.crash.Dead() {
-		p.world.account.count("process restarted")
+		p.harness.account.count("process restarted")
 		p.boot()
 	}
 
-	p.world.running = p
+	p.harness.running = p
 
 	return p.engine
 }
 
 // runs reports whether the process is not stopped.
-func (p *process) runs() bool { return !p.world.clock.now().Before(p.stoppedUntil) }
+func (p *process) runs() bool { return !p.harness.clock.now().Before(p.stoppedUntil) }
 
 // healthy reports whether nothing is wrong with the process, its clock, its store and its nodes.
 func (p *process) healthy() bool {
@@ -106,19 +106,19 @@ func (p *process) step() {
 		return
 	}
 
-	defer func(before *process) { p.world.running = before }(p.world.running)
+	defer func(before *process) { p.harness.running = before }(p.harness.running)
 
 	e := p.alive()
-	_, err := e.Step(p.world.ctx)
-	p.world.account.failed(err)
+	_, err := e.Step(p.harness.ctx)
+	p.harness.account.failed(err)
 
 	for range maxDeliveries {
-		if did, err := internal.Of(e).Deliverer.Step(p.world.ctx); err != nil || !did {
+		if did, err := internal.Of(e).Deliverer.Step(p.harness.ctx); err != nil || !did {
 			break
 		}
 	}
 
-	p.world.oracle.stepped(p)
+	p.harness.oracle.stepped(p)
 }
 
 // maxDeliveries is the number of webhooks that one step sends at most, beyond the engine's one.

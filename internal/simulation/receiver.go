@@ -24,8 +24,8 @@ const (
 
 // receivers are the merchants' webhook receivers: the transport of all engines.
 type receivers struct {
-	world *world
-	state map[string]receiverState // by host
+	harness *harness
+	state   map[string]receiverState // by host
 	// got counts the receipts of each event, by host and event id.
 	got map[string]map[string]int
 }
@@ -53,7 +53,7 @@ func (r *receivers) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if err := json.Unmarshal(body, &envelope); err != nil ||
 		envelope.ID != request.Header.Get(webhook.EventIDHeader) {
-		r.world.oracle.violate("webhook", "%s got a delivery that is no event: %s", host, body)
+		r.harness.oracle.violate("webhook", "%s got a delivery that is no event: %s", host, body)
 	}
 
 	if r.got[host] == nil {

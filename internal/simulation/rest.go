@@ -28,8 +28,8 @@ const (
 // for no money are hourly.
 const balancesRead = 2 * time.Hour
 
-// isClean reports whether everything that arrived is told, and the audit finds nothing.
-func (w *world) isClean() bool {
+// isClean reports whether everything that arrived is published, and the audit finds nothing.
+func (w *harness) isClean() bool {
 	report, err := w.processes[0].alive().Audit(w.ctx)
 
 	return err == nil && report.Clean() && !w.oracle.untold()
@@ -37,7 +37,7 @@ func (w *world) isClean() bool {
 
 // rest ends all faults, lets time pass until nothing is under way, and checks what must hold then. It reports
 // whether everything ended.
-func (w *world) rest() bool {
+func (w *harness) rest() bool {
 	w.heal()
 	w.resume()
 
@@ -82,7 +82,7 @@ func (w *world) rest() bool {
 }
 
 // work has every process work a few times, with little time in between.
-func (w *world) work() {
+func (w *harness) work() {
 	for range workSteps {
 		if len(w.oracle.violations) > 0 {
 			return
@@ -93,7 +93,7 @@ func (w *world) work() {
 }
 
 // resume is an operator's business: a network that was stopped goes on.
-func (w *world) resume() {
+func (w *harness) resume() {
 	for _, n := range w.networks {
 		if w.oracle.records.cursors[n.slug()].Stopped != "" {
 			_ = w.processes[0].alive().Resume(w.ctx, n.slug())
@@ -102,9 +102,9 @@ func (w *world) resume() {
 }
 
 // settle checks what holds once everything ended.
-func (w *world) settle() {
+func (w *harness) settle() {
 	o := w.oracle
-	o.checkTold()
+	o.checkPublished()
 	o.checkOrphanSettlements()
 	o.checkReserved()
 	o.checkAudit(true)
@@ -115,7 +115,7 @@ func (w *world) settle() {
 }
 
 // underWay lists what has not ended.
-func (w *world) underWay() []string {
+func (w *harness) underWay() []string {
 	var all []string
 
 	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -204,7 +204,7 @@ func settled(s settlement.Settlement) bool {
 }
 
 // canary pays out from every wallet: none may be frozen now.
-func (w *world) canary() {
+func (w *harness) canary() {
 	before := len(w.oracle.records.payouts)
 
 	for i := range w.networks {

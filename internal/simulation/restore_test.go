@@ -8,37 +8,37 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// No payout that lost records sent is told as failed, wherever its bytes are when the backup from before it is
+// no payout that lost records sent fails, wherever its bytes are when the backup from before it is
 // restored, and whoever ends it.
 func TestNothingIsEndedThatLostRecordsSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		utxo bool
 		// sent is what happens to the bytes before the backup is restored, read what happens after it.
-		sent, read func(w *world)
+		sent, read func(w *harness)
 	}{
-		"in the pool":             {sent: func(*world) {}, read: func(*world) {}},
-		"in the pool, of outputs": {utxo: true, sent: func(*world) {}, read: func(*world) {}},
-		"in a block":              {sent: func(w *world) { w.networks[0].mine(1) }, read: func(*world) {}},
-		"in a block, of outputs":  {utxo: true, sent: func(w *world) { w.networks[0].mine(1) }, read: func(*world) {}},
+		"in the pool":             {sent: func(*harness) {}, read: func(*harness) {}},
+		"in the pool, of outputs": {utxo: true, sent: func(*harness) {}, read: func(*harness) {}},
+		"in a block":              {sent: func(w *harness) { w.networks[0].mine(1) }, read: func(*harness) {}},
+		"in a block, of outputs":  {utxo: true, sent: func(w *harness) { w.networks[0].mine(1) }, read: func(*harness) {}},
 		"in a block that was read": {
-			sent: func(w *world) { w.networks[0].mine(1) },
-			read: func(w *world) { w.steps(2) },
+			sent: func(w *harness) { w.networks[0].mine(1) },
+			read: func(w *harness) { w.steps(2) },
 		},
 		"in a block that a fork returns to the pool": {
-			sent: func(w *world) { w.networks[0].mine(1) },
-			read: func(w *world) {
+			sent: func(w *harness) { w.networks[0].mine(1) },
+			read: func(w *harness) {
 				w.steps(2)
 				w.networks[0].fork(2, sim.ReturnToPool)
 				w.steps(2)
 			},
 		},
 		"older than its deadline": {
-			sent: func(w *world) { w.networks[0].mine(1) },
-			read: func(w *world) { w.clock.advance(3 * time.Hour) },
+			sent: func(w *harness) { w.networks[0].mine(1) },
+			read: func(w *harness) { w.clock.advance(3 * time.Hour) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			violations := scenario{plan: Plan{UTXO: c.utxo, Tolerates: tolerated}, play: func(w *world) {
+			violations := scenario{plan: Plan{UTXO: c.utxo, Tolerates: tolerated}, play: func(w *harness) {
 				symbol, amount := "SIM", sims(5)
 				if c.utxo {
 					symbol, amount = "SIMB", sims(5).Share(usdx(1), sims(1000))

@@ -23,7 +23,7 @@ func Run(ctx context.Context, plan Plan, log *slog.Logger) Result {
 		log = discard
 	}
 
-	w := newWorld(ctx, plan, log)
+	w := newHarness(ctx, plan, log)
 	w.account.Runs = 1
 
 	for i, op := range plan.Ops {
@@ -41,7 +41,7 @@ func Run(ctx context.Context, plan Plan, log *slog.Logger) Result {
 	return w.result()
 }
 
-func (w *world) result() Result {
+func (w *harness) result() Result {
 	for _, l := range w.oracle.ledgers {
 		w.account.Counts["blocks"] += len(l.tree)
 	}

@@ -173,13 +173,13 @@ func TestShrinkKeepsWhatIsNeeded(t *testing.T) {
 		r := Result{Plan: p}
 		if listed := strings.Join(kinds, ","); strings.Contains(listed, string(PayHidden)) &&
 			strings.Contains(listed, string(LagFar)) {
-			r.Violations = []Violation{{Rule: ruleTold}}
+			r.Violations = []Violation{{Rule: rulePublished}}
 		}
 
 		return r
 	}
 
-	short := Shrink(plan, ruleTold, 1000, needed)
+	short := Shrink(plan, rulePublished, 1000, needed)
 	if len(short.Ops) != 2 || short.Ops[0].Kind != PayHidden || short.Ops[1].Kind != LagFar {
 		t.Errorf("the plan was shrunk to\n%s", short.Listing())
 	}

@@ -47,7 +47,7 @@ func newCommit() *commit {
 }
 
 // connection is one process's connection to the store. Its updates fail as the plan has it, the process may
-// be killed at each, and the oracle is told of what they stored.
+// be killed at each, and the oracle is notified of what they stored.
 type connection struct {
 	store.Store
 	process *process
@@ -55,7 +55,7 @@ type connection struct {
 
 // Update runs f in one transaction.
 func (c connection) Update(ctx context.Context, f func(ctx context.Context, tx store.Tx) error) error {
-	w := c.process.world
+	w := c.process.harness
 
 	return c.process.crash.Do("update", func() error {
 		problem := c.process.nextStoreFault()

@@ -10,23 +10,23 @@ import (
 // utxoNetwork is a network whose transactions spend outputs.
 type utxoNetwork struct {
 	*sim.UTXO
-	world *world
-	fees  chain.Address
+	harness *harness
+	fees    chain.Address
 	// owners are the receivers of all outputs that were ever in a block.
 	owners map[chain.Outpoint]chain.Address
 }
 
-func newUTXONetwork(w *world) *utxoNetwork {
-	n := &utxoNetwork{world: w, owners: map[chain.Outpoint]chain.Address{}}
+func newUTXONetwork(w *harness) *utxoNetwork {
+	n := &utxoNetwork{harness: w, owners: map[chain.Outpoint]chain.Address{}}
 	n.UTXO = sim.NewUTXO(sim.UTXOConfig{Clock: w.clock.now, Seed: w.plan.Seed, Intercept: n.intercept})
 	n.fees = n.NewAddress()
 
 	return n
 }
 
-// intercept applies the faults of the node of the process that runs; the oracle is told the truth.
+// intercept applies the faults of the node of the process that runs; the oracle gets the truth.
 func (n *utxoNetwork) intercept(_ context.Context, method sim.Method) error {
-	p := n.world.running
+	p := n.harness.running
 	if p == nil {
 		n.Lag(0)
 
@@ -77,8 +77,8 @@ func (n *utxoNetwork) fork(depth uint64, fate sim.OrphanFate) {
 func (n *utxoNetwork) setFee(permille uint64) { n.SetFeeRate(sim.DefaultFeeRate * permille / 1000) }
 
 func (n *utxoNetwork) tip() (ref chain.Ref) {
-	n.world.aside(func() {
-		head, err := n.Head(n.world.ctx)
+	n.harness.aside(func() {
+		head, err := n.Head(n.harness.ctx)
 		must(err)
 
 		ref = head.Tip
@@ -88,8 +88,8 @@ func (n *utxoNetwork) tip() (ref chain.Ref) {
 }
 
 func (n *utxoNetwork) block(height uint64) (b truthBlock) {
-	n.world.aside(func() {
-		blocks, err := n.Blocks(n.world.ctx, height, height)
+	n.harness.aside(func() {
+		blocks, err := n.Blocks(n.harness.ctx, height, height)
 		must(err)
 
 		b = truthBlock{ref: blocks[0].Ref, parent: blocks[0].Parent, exact: true}

@@ -2,10 +2,12 @@
 //
 // A planning run (planningrun.go) picks what is eligible and groups it (group.go). It has the driver plan the
 // transactions (steps.go) and stores a release with the first of them (start.go) or the next (resume.go).
-// When a transaction moves, a release update (releaseupdate.go) moves the release and its settlements.
+// When a transaction moves, a release update (sweepupdate.go) moves the release and its settlements.
 // fees.go and residue.go split the costs; everything sums to the base unit.
 //
 // The records and the state machine of a settlement are package settlement's.
+//
+// It is one package because a release, its settlements and what is left at an address change in one transaction.
 package sweep
 
 import (

@@ -37,7 +37,7 @@ type geth struct {
 	nonce   uint64
 }
 
-// newGeth starts a node whose blocks have room for exactly two of the largest transactions there are.
+// newGeth starts a node whose blocks hold exactly two of the largest transactions there are.
 func newGeth(t *testing.T) *geth {
 	t.Helper()
 
@@ -92,7 +92,7 @@ func (g *geth) send(tx types.DynamicFeeTx) {
 	g.nonce++
 }
 
-// crowdOut makes a block without room for a transaction: contract creations that offer a wei more
+// crowdOut makes a block that cannot hold a transaction: contract creations that offer a wei more
 // per gas run into an invalid instruction, which takes all of their gas.
 func (g *geth) crowdOut(tx *types.Transaction) {
 	g.t.Helper()

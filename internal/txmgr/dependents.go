@@ -41,13 +41,13 @@ func hasDependents(ctx context.Context, r wallet.Reader, t wallet.Transaction) (
 	}
 
 	return slices.ContainsFunc(dependents, func(other wallet.Transaction) bool {
-		return other.Live() && restsOn(other, outputs)
+		return other.Live() && spendsUnconfirmed(other, outputs)
 	}), nil
 }
 
-// restsOn reports whether the newest bytes of a transaction spend one of some coins. What was built again
+// spendsUnconfirmed reports whether the newest bytes of a transaction spend one of some coins. What was built again
 // rests on others than the dead bytes before.
-func restsOn(t wallet.Transaction, coins []wallet.Coin) bool {
+func spendsUnconfirmed(t wallet.Transaction, coins []wallet.Coin) bool {
 	return slices.ContainsFunc(coins, func(c wallet.Coin) bool {
 		return c.ReservedBy == t.ID &&
 			(len(t.Attempts) == 0 || slices.Contains(t.LastAttempt().Signed.Inputs, c.Outpoint))

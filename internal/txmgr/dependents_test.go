@@ -35,7 +35,7 @@ func onChange(t *testing.T, alone bool) (k *coinIndex, parent, child wallet.Tran
 	return k, parent, child
 }
 
-// Nodes may not show the change in their pool. The payout waits for its block, and is not told that money is missing.
+// Nodes may not show the change in their pool. The payout waits for its block, and does not fail because money is missing.
 func TestPayoutWaitsForChangeThatThePoolDoesNotShow(t *testing.T) {
 	k := newCoinIndex(t)
 	master := k.master().Address

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
-// liar is a network with a node that says what it is told to say.
+// liar is a network with a node that says what a test wants.
 type liar struct {
 	spy
 	// status changes what the node answers about a hash; nil: nothing.
@@ -270,7 +270,7 @@ func TestNonceThatIsGivenUpIsFilled(t *testing.T) {
 	}
 }
 
-// Pitfall 61, where a process died between giving up and filling, or another engine left the hole.
+// Pitfall 61, where a process ended between giving up and filling, or another engine left the hole.
 func TestHoleIsFilledBeforeTheNextPayout(t *testing.T) {
 	w, _ := newLiar(t, sim.Config{ValidBlocks: 5})
 
@@ -387,7 +387,7 @@ func TestStuckWalletIsAsOldAsItsNonce(t *testing.T) {
 	}
 }
 
-// A death cannot be taken back: it waits for the network's own finality where that is known.
+// That bytes are dead cannot be taken back: it waits for the network's own finality where that is known.
 func TestDeathWaitsForFinality(t *testing.T) {
 	w := newHarness(t, sim.Config{FinalDepth: 6})
 	p := w.payout("SIM", coin(1))

@@ -234,7 +234,7 @@ func (o *Manager) BeginEpochTx(ctx context.Context, tx wallet.Tx, network string
 	return tx.PutWallet(ctx, &w)
 }
 
-// ReviewTx records that a person has compared a wallet with its network, and lifts the freeze of a new epoch.
+// ReviewTx records that a person has compared a wallet with its network, and ends the freeze of a new epoch.
 func (o *Manager) ReviewTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -251,7 +251,7 @@ func (o *Manager) ReviewTx(
 	return w, o.thawTx(ctx, tx, &w)
 }
 
-// AcknowledgedTx lifts the freeze of a wallet that made transactions which are not on record, once each is
+// AcknowledgedTx ends the freeze of a wallet that made transactions which are not on record, once each is
 // acknowledged. A frozen wallet of another reason stays frozen.
 func (o *Manager) AcknowledgedTx(
 	ctx context.Context,

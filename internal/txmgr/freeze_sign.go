@@ -35,7 +35,7 @@ func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held
 }
 
 // signingWaits reports whether a transaction that no person has to look at must not be signed now. A stale one
-// waits for nothing but what tells that it was never sent.
+// waits for nothing but the proof that it was never sent.
 func (d *walletWorker) signingWaits(ctx context.Context, t wallet.Transaction) (bool, error) {
 	if !t.Stale(d.now()) {
 		return d.signingStopped(ctx, t)
@@ -126,7 +126,7 @@ func (d *walletWorker) signingStopped(ctx context.Context, t wallet.Transaction)
 	return d.unread(ctx)
 }
 
-// outcomeWaits reports whether the death of signed bytes waits: for a person, who has to say whether what took
+// outcomeWaits reports whether the proof that signed bytes are dead waits: for a person, who has to say whether what took
 // their place did what they were to do, or for the blocks that show it.
 func (d *walletWorker) outcomeWaits(ctx context.Context, t wallet.Transaction) (bool, error) {
 	if waits, err := d.awaitsPerson(ctx, t); waits || err != nil {

@@ -679,7 +679,7 @@ func TestExpiredBytesAreMadeAgainOnlyWhenDead(t *testing.T) {
 	w.wait(10 * time.Second)
 
 	if got := w.get(p.ID); len(got.Attempts) != 2 || got.State == wallet.Failed {
-		t.Fatalf("after the proof of death: %+v", got)
+		t.Fatalf("after the proof that it is dead: %+v", got)
 	}
 
 	w.chain.MineEmpty(1) // so that others could be made

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/follow"
 )
 
-// checkingNode is a network of outputs that tells whether waiting bytes pay what it asks for.
+// checkingNode is a network of outputs that says whether waiting bytes pay what it asks for.
 type checkingNode struct {
 	*outputs
 	enough bool

@@ -15,12 +15,12 @@ import (
 // exclude each dead attempt: they share a coin with it, or rest on what killed its parent. Whatever a fork
 // brings back, at most one of them can be included.
 
-// rebuild signs a payout whose attempts died with their parents anew, and broadcasts it. done is false where it
+// rebuild signs a payout whose attempts ended with their parents anew, and broadcasts it. done is false where it
 // cannot be built again: nothing that excludes the dead attempts is left to spend, or its time is over.
 func (d *walletWorker) rebuild(
 	ctx context.Context,
 	t wallet.Transaction,
-	proof death,
+	proof exclusion,
 ) (done bool, err error) {
 	if t.Kind != wallet.Payout || !proof.inherited || d.hasNonces() {
 		return false, nil
@@ -75,13 +75,13 @@ func (d *walletWorker) rebuild(
 	return true, d.update(ctx, t.ID)
 }
 
-// storeRebuilt stores the new bytes of a payout while what proves its death still stands. Outputs of the dead
+// storeRebuilt stores the new bytes of a payout while the proof that it is dead still stands. Outputs of the dead
 // attempts that nothing has reserved are dropped; what rests on the others is as dead as they are.
 func (d *walletWorker) storeRebuilt(
 	ctx context.Context,
 	t wallet.Transaction,
 	a wallet.Attempt,
-	proof death,
+	proof exclusion,
 ) error {
 	dropFree := func(ctx context.Context, tx wallet.Tx, now wallet.Transaction) error {
 		if now.Version != t.Version {
@@ -109,7 +109,7 @@ func (d *walletWorker) storeRebuilt(
 func (d *walletWorker) excludingCoins(
 	ctx context.Context,
 	t wallet.Transaction,
-	proof death,
+	proof exclusion,
 ) (coins []chain.Coin, spends []chain.Outpoint, waits bool, err error) {
 	free, err := d.spendableCoins(ctx, t)
 	if err != nil {

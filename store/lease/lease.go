@@ -31,7 +31,7 @@ type Lease struct {
 	Fence int64
 	// UpdatedAt is when the row was written, by its writer's clock. Nothing is decided by it.
 	UpdatedAt time.Time
-	// Note is what the process of a heartbeat tells the others; empty for other leases. Nothing is decided by it.
+	// Note is what the process of a heartbeat says to the others; empty for other leases. Nothing is decided by it.
 	Note string
 }
 

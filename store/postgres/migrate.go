@@ -135,7 +135,7 @@ const sessionProbe = 5 * time.Second
 // server: the lock of a migration would then stay behind in a session that others use.
 func keepsSessions(ctx context.Context, db *sql.DB) error {
 	if db.Stats().MaxOpenConnections == 1 {
-		return nil // there is no second connection to tell by
+		return nil // there is no second connection to see it by
 	}
 
 	limited, cancel := context.WithTimeout(ctx, sessionProbe)

@@ -223,7 +223,7 @@ func (tx *transaction) ReserveNumbers(
 	return counted.Next - int64(n), err
 }
 
-// dropStale makes room for a claim of a key that was claimed long ago and never answered.
+// dropStale deletes the old record before a claim of a key that was claimed long ago and never answered.
 const dropStale = "DELETE FROM {idempotency_keys} WHERE account_id = ? AND livemode = ? AND " +
 	"idempotency_key = ? AND created_at <= ?"
 

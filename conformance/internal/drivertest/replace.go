@@ -118,7 +118,7 @@ func testReplaceDead(e *env) {
 	}
 }
 
-// wantDisplaced fails unless the block of a replacement proves the death of what it displaced: it shows that
+// wantDisplaced fails unless the block of a replacement proves that what it displaced is dead: it shows that
 // the replacement used up the nonce, or a coin, of the other.
 func (e *env) wantDisplaced(old, replacement chain.Signed, at chain.Ref) {
 	blocks, err := as[chain.BlockScanner](e).Blocks(e.ctx, at.Height, at.Height)

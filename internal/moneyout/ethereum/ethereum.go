@@ -271,7 +271,7 @@ func (w *Harness) Work() {
 	w.Forward(5 * time.Second)
 }
 
-// Until works until the condition holds, making as many blocks each time as told.
+// Until works until the condition holds, making that many blocks each time.
 func (w *Harness) Until(what string, blocks int, done func() bool) {
 	w.t.Helper()
 
@@ -331,7 +331,7 @@ func (w *Harness) Follow() {
 	})
 }
 
-// Becomes works until a payout has a status, making as many blocks each time as told.
+// Becomes works until a payout has a status, making that many blocks each time.
 func (w *Harness) Becomes(id string, status payout.Status, blocks int) (p payout.Payout) {
 	w.t.Helper()
 	w.Until("payout is "+string(status), blocks, func() bool { p = w.Get(id); return p.Status == status })

@@ -29,8 +29,8 @@ type merchant struct {
 	refunds  []string
 }
 
-// world is everything that a run plays with: what outlives a process, the processes, and the oracle.
-type world struct {
+// harness is everything that a run plays with: what outlives a process, the processes, and the oracle.
+type harness struct {
 	ctx       context.Context
 	plan      Plan
 	clock     *clock
@@ -59,9 +59,9 @@ type world struct {
 	acknowledging bool
 }
 
-// newWorld returns a world with funded merchants and all processes running.
-func newWorld(ctx context.Context, plan Plan, log *slog.Logger) *world {
-	w := &world{
+// newHarness returns a harness with funded merchants and all processes running.
+func newHarness(ctx context.Context, plan Plan, log *slog.Logger) *harness {
+	w := &harness{
 		ctx:     ctx,
 		plan:    plan,
 		clock:   &clock{at: epoch},
@@ -74,9 +74,9 @@ func newWorld(ctx context.Context, plan Plan, log *slog.Logger) *world {
 	}
 	w.feed = &feed{clock: w.clock, ethCents: 200_000}
 	w.receivers = &receivers{
-		world: w,
-		state: map[string]receiverState{},
-		got:   map[string]map[string]int{},
+		harness: w,
+		state:   map[string]receiverState{},
+		got:     map[string]map[string]int{},
 	}
 
 	for i := range max(plan.Networks, 1) {
@@ -92,7 +92,7 @@ func newWorld(ctx context.Context, plan Plan, log *slog.Logger) *world {
 	w.oracle = newOracle(w)
 
 	for i := range max(plan.Processes, 1) {
-		p := &process{world: w, index: i}
+		p := &process{harness: w, index: i}
 		for _, n := range w.networks {
 			p.nodes = append(p.nodes, n.newNode(p))
 		}
@@ -123,7 +123,7 @@ func newWorld(ctx context.Context, plan Plan, log *slog.Logger) *world {
 }
 
 // addMerchant creates an account with a webhook endpoint and money in its master wallets.
-func (w *world) addMerchant(host string) {
+func (w *harness) addMerchant(host string) {
 	e := w.processes[0].engine
 
 	created, err := e.Accounts.CreateAccount(w.ctx, account.Settings{Name: host, PayoutsPerHour: 100_000})
@@ -149,7 +149,7 @@ func (w *world) addMerchant(host string) {
 }
 
 // fundWallets gives every master wallet money from elsewhere.
-func (w *world) fundWallets() {
+func (w *harness) fundWallets() {
 	for _, m := range w.merchants {
 		for i, n := range w.networks {
 			for _, asset := range n.assets() {
@@ -165,7 +165,7 @@ func (w *world) fundWallets() {
 }
 
 // aside runs f while no process asks a node.
-func (w *world) aside(f func()) {
+func (w *harness) aside(f func()) {
 	defer func(before *process) { w.running = before }(w.running)
 
 	w.running = nil
@@ -174,13 +174,13 @@ func (w *world) aside(f func()) {
 }
 
 // step has one process do one batch of each kind of work, and the oracle look.
-func (w *world) step(process int) {
+func (w *harness) step(process int) {
 	w.processes[process%len(w.processes)].step()
 	w.oracle.look()
 }
 
 // pass lets time pass, with the blocks that are due, and has every process step.
-func (w *world) pass(d time.Duration) {
+func (w *harness) pass(d time.Duration) {
 	w.clock.advance(d)
 
 	for _, n := range w.networks {
@@ -193,7 +193,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 // heal ends every fault. Time, forks and what is stored stay as they are.
-func (w *world) heal() {
+func (w *harness) heal() {
 	for _, p := range w.processes {
 		p.storeFaults, p.stoppedUntil, p.offset = nil, time.Time{}, 0
 		p.crash.Arm(0, false)
@@ -218,7 +218,7 @@ func (w *world) heal() {
 }
 
 // restore puts the backup in place of the store; every process starts anew.
-func (w *world) restore() {
+func (w *harness) restore() {
 	w.store = copyOf(w.backup)
 	for _, p := range w.processes {
 		p.boot()

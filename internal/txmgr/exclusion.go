@@ -9,12 +9,12 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-// death is the proof that no attempt of a transaction can be included any more.
-type death struct {
+// exclusion is the proof that no attempt of a transaction can be included any more.
+type exclusion struct {
 	reason chain.TerminalReason
 	// conflict is the transaction that took the place of the newest attempt; zero for an expiry.
 	conflict wallet.Conflict
-	// inherited is set when parents died and none of the transaction's own coins was spent by others.
+	// inherited is set when parents ended and none of the transaction's own coins was spent by others.
 	inherited bool
 	// rows are the spends of others that prove it, one for each attempt of a conflict; blocks are all final
 	// blocks that it rests on.
@@ -22,22 +22,22 @@ type death struct {
 	blocks []chain.Ref
 }
 
-// proveDeath reports whether every attempt of a transaction is proven dead by blocks that were read. Each
+// proveExclusion reports whether every attempt of a transaction is proven dead by blocks that were read. Each
 // needs a spend of its nonce or of one of its coins by another transaction in a final block, or the end of
 // its validity there. What a node says about a hash proves nothing.
-func (d *walletWorker) proveDeath(
+func (d *walletWorker) proveExclusion(
 	ctx context.Context,
 	t wallet.Transaction,
 	cursor scan.Cursor,
-) (proof death, dead bool, err error) { // spec D5.7
+) (proof exclusion, dead bool, err error) { // spec D5.7
 	rows, err := d.rowsOfAttempts(ctx, t)
 	if err != nil {
-		return death{}, false, err
+		return exclusion{}, false, err
 	}
 
 	final, ok := finalHeight(cursor, d.network)
 	if !ok {
-		return death{}, false, nil
+		return exclusion{}, false, nil
 	}
 
 	last := newestAt(cursor, final)
@@ -48,7 +48,7 @@ func (d *walletWorker) proveDeath(
 
 		switch {
 		case spent && t.AttemptIndex(row.TxHash) >= 0:
-			return death{}, false, nil // a block that was just read holds it
+			return exclusion{}, false, nil // a block that was just read holds it
 		case spent:
 			proof.reason, proof.conflict.TxHash = chain.ReasonConflict, row.TxHash
 			proof.inherited = proof.inherited && !slices.ContainsFunc(
@@ -60,13 +60,13 @@ func (d *walletWorker) proveDeath(
 			proof.inherited = false
 			proof.blocks = append(proof.blocks, last)
 		default:
-			return death{}, false, nil
+			return exclusion{}, false, nil
 		}
 	}
 
 	for _, block := range proof.blocks {
 		if !d.isShared(ctx, t, block) {
-			return death{}, false, nil
+			return exclusion{}, false, nil
 		}
 	}
 
@@ -145,7 +145,7 @@ func rival(spends []chain.Spend, rows map[string]wallet.Outgoing, final uint64) 
 	return wallet.Outgoing{}, false
 }
 
-// finalHeight returns the height up to which blocks are final for a death, which cannot be taken back: by
+// finalHeight returns the height up to which blocks are final for a proof, which cannot be taken back: by
 // the network's rule, and by its own finality where that is known.
 func finalHeight(cursor scan.Cursor, n chain.Network) (height uint64, ok bool) {
 	height, ok = cursor.FinalHeight(n, n.Confirmations)
