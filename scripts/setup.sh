@@ -56,7 +56,7 @@ if ! { has "${CC:-gcc}" && [ -e /usr/include/stdlib.h ]; } && ! compiles; then
   packages+=(gcc libc6-dev)
 fi
 
-# What can be installed: the programs that internal/testenv looks for.
+# What can be installed: the programs that internal/testenv and the examples look for.
 servers=()
 if ! has redis-server; then
   servers+=(redis-server)
@@ -69,6 +69,13 @@ if ! has pgbouncer && [ ! -x /usr/sbin/pgbouncer ]; then
 fi
 if ! has mariadb-install-db || ! { has mariadbd || [ -x /usr/sbin/mariadbd ]; }; then
   servers+=(mariadb-server)
+fi
+# The receivers of webhooks in the examples.
+if ! has python3; then
+  servers+=(python3)
+fi
+if ! has php; then
+  servers+=(php-cli)
 fi
 if [ -z "${PAYMENTS_CHROMIUM:-}" ] && ! has_any chromium chromium-browser google-chrome; then
   servers+=(chromium)
