@@ -98,14 +98,15 @@ func (g group) uneconomic(steps []chain.SweepStep, nativeDecimals uint8) bool { 
 }
 
 // eligible returns what one release may take of all that waits under a key: settlements of one owner
-// that are in no release and not left to an operator. It returns at most maxGroup.
+// that are in no release and not left to an operator. It returns at most maxGroup, the largest: many small ones
+// hold up no large one.
 func eligible(at []settlement.Settlement) group {
 	var g group
+
 	for _, s := range at {
 		if (s.Status != settlement.Pending && s.Status != settlement.Held) || s.SweepID != "" ||
 			s.DueAt.IsZero() ||
-			s.Simulated ||
-			len(g) == maxGroup {
+			s.Simulated {
 			continue
 		}
 
@@ -114,6 +115,13 @@ func eligible(at []settlement.Settlement) group {
 		}
 
 		g = append(g, s)
+	}
+
+	if len(g) > maxGroup {
+		slices.SortFunc(g, func(a, b settlement.Settlement) int {
+			return cmp.Or(b.Gross.Cmp(a.Gross), cmp.Compare(a.ID, b.ID))
+		})
+		g = g[:maxGroup]
 	}
 
 	slices.SortFunc(g, func(a, b settlement.Settlement) int { return cmp.Compare(a.ID, b.ID) })

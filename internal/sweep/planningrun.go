@@ -15,6 +15,7 @@ import (
 // The bounds of one planning run.
 const (
 	maxDue      = 200
+	mostDue     = 64 * maxDue // that are looked through for some at an address that is free
 	maxReleases = 1000
 	// fundsGrace is how long after its confirmation a deposit may seem to be missing: the node may lag.
 	fundsGrace = 15 * time.Minute
@@ -80,11 +81,6 @@ func (s *Sweeper) dueWork(
 		return nil, nil, err
 	}
 
-	due, err = s.db.DueSettlements(ctx, network, s.now(), maxDue)
-	if err != nil {
-		return nil, nil, err
-	}
-
 	busy := map[chain.Address]bool{}
 	for _, r := range live {
 		busy[r.Deposit.Address] = true
@@ -93,11 +89,22 @@ func (s *Sweeper) dueWork(
 		}
 	}
 
-	due = slices.DeleteFunc(due, func(d settlement.Settlement) bool {
-		return busy[d.Deposit.Address] && !spendsCoins
-	})
+	// Many that wait at a busy address hide nobody else.
+	for limit := maxDue; ; limit *= 2 {
+		due, err = s.db.DueSettlements(ctx, network, s.now(), limit)
+		if err != nil {
+			return nil, nil, err
+		}
 
-	return next, due, nil
+		all := len(due) < limit
+		due = slices.DeleteFunc(due, func(d settlement.Settlement) bool {
+			return busy[d.Deposit.Address] && !spendsCoins
+		})
+
+		if len(due) > 0 || all || limit >= mostDue {
+			return next, due[:min(len(due), maxDue)], nil
+		}
+	}
 }
 
 // planningRun is one planning run under its lease. RPC happens between its updates, never in one.
@@ -162,7 +169,8 @@ func (p *planningRun) plan(
 			began, err := p.start(ctx, at, at.of(due))
 
 			started[at.address] = began
-			if err != nil {
+			if err != nil || !began {
+				// What no release took, and nothing holds, is not due once more at once.
 				err = errors.Join(err, p.postpone(ctx, at.of(due)))
 			}
 
