@@ -271,14 +271,10 @@ func testClaimOnce(t *testing.T, st store.Store) {
 		for empty := 0; empty < 3; {
 			var got []webhook.Delivery
 
-			err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
+			err := updateAmongMany(t, st, func(ctx context.Context, tx store.Tx) (err error) {
 				got, err = tx.ClaimDeliveries(ctx, fmt.Sprint("p", n), timeAt(10), timeAt(11), 5, 2)
 				return err
 			})
-			if errors.Is(err, fault.Conflict) {
-				continue // it gave up beside so many others; a worker comes back, too
-			}
-
 			if err != nil {
 				t.Error(err)
 				return mine
@@ -320,6 +316,20 @@ func testClaimOnce(t *testing.T, st store.Store) {
 	}
 }
 
+// updateAmongMany is Update for one of many processes: a store may give up beside so many others, and a worker comes
+// back.
+func updateAmongMany(
+	t *testing.T,
+	st store.Store,
+	f func(ctx context.Context, tx store.Tx) error,
+) error {
+	for {
+		if err := st.Update(t.Context(), f); !errors.Is(err, fault.Conflict) {
+			return err
+		}
+	}
+}
+
 // testClaimAfterResult lets processes claim at once and store failed attempts at once: what became due later, or
 // ended, since another process looked for what is due is not claimed by it.
 func testClaimAfterResult(t *testing.T, st store.Store) {
@@ -333,12 +343,12 @@ func testClaimAfterResult(t *testing.T, st store.Store) {
 		for empty := 0; empty < 3; {
 			var got []webhook.Delivery
 
-			err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
+			err := updateAmongMany(t, st, func(ctx context.Context, tx store.Tx) (err error) {
 				got, err = tx.ClaimDeliveries(ctx, fmt.Sprint("p", n), timeAt(10), timeAt(11), 5, 2)
 				return err
 			})
 			if err == nil {
-				err = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+				err = updateAmongMany(t, st, func(ctx context.Context, tx store.Tx) error {
 					return putResults(ctx, tx, got)
 				})
 			}
