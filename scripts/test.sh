@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # Runs every test of every module with the race detector. Where the race detector's own runtime crashed
-# ("ThreadSanitizer: CHECK failed") and nothing else failed, the packages in which it did are run once more, and it
-# says so: that is a known fault of the detector with testing/synctest (https://github.com/golang/go/issues/78156); it
-# prints "DATA RACE" for what it finds.
+# ("ThreadSanitizer: CHECK failed", or a stack that the Go runtime cannot unwind) and nothing else failed, the packages
+# in which it did are run once more, and it says so: that is a known fault of the detector with testing/synctest
+# (https://github.com/golang/go/issues/78156); it prints "DATA RACE" for what it finds.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 run=(go test -race -p 2 -timeout 20m)
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
+crash='ThreadSanitizer: CHECK failed|^runtime: g [0-9]+: unexpected return pc'
+
 # crashed prints the packages that failed, if all of them did by a crash of the race detector alone.
 crashed() {
-  grep -q 'ThreadSanitizer: CHECK failed' "$log" || return 1
+  grep -qE "$crash" "$log" || return 1
   ! grep -qE '^ *--- FAIL|^panic:|DATA RACE|\[(build|setup) failed\]|^# ' "$log" || return 1
   local packages
   packages=$(awk '$1 == "FAIL" && NF > 1 {print $2}' "$log")
-  [ "$(wc -w <<<"$packages")" -le "$(grep -c 'ThreadSanitizer: CHECK failed' "$log")" ] || return 1
+  [ "$(wc -w <<<"$packages")" -le "$(grep -cE "$crash" "$log")" ] || return 1
   echo "$packages"
 }
 

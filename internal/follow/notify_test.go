@@ -126,6 +126,7 @@ func TestAnnouncementsWake(t *testing.T) {
 		go f.Listen(ctx, func() { woken = append(woken, time.Since(began)) })
 
 		time.Sleep(time.Minute)
+		synctest.Wait()
 
 		if want := []time.Duration{
 			12 * time.Second,
