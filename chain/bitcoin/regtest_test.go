@@ -591,7 +591,8 @@ func youngBlockRewardsAreNotSpent(t *testing.T, n *node) {
 	w.testAccept(w.sign(order))
 }
 
-// Another holder of the key spends the coin: the rows of blocks prove that the transaction is dead; Status never says so.
+// Another holder of the key spends the coin: the rows of blocks prove that the transaction is dead; Status never says
+// so.
 func deadByAForeignTransaction(t *testing.T, n *node) {
 	w := newWallet(t, n)
 	from := w.party(chain.RoleMaster, 0)

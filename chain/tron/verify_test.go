@@ -17,7 +17,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// What a node says about a hash never proves that a transaction is dead: what it denies is unknown, and another node may have it.
+// What a node says about a hash never proves that a transaction is dead: what it denies is unknown, and another node
+// may have it.
 func TestStatusProvesNoDeath(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{SolidLag: 3})
 	from, to := h.wallet(100), h.wallet(1).Address

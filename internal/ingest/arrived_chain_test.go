@@ -123,8 +123,8 @@ func TestHintOfAVariablePayerPaysWhatArrived(t *testing.T) {
 				event.InvoicePaymentConfirmed,
 			}, p.ID)
 
-			if e := w.lastEvent(event.InvoicePaymentDetected, p.ID); e.Data.Previous["amount"] != "1000000000" ||
-				e.Data.Object["amount"] != "1" {
+			e := w.lastEvent(event.InvoicePaymentDetected, p.ID)
+			if e.Data.Previous["amount"] != "1000000000" || e.Data.Object["amount"] != "1" {
 				t.Errorf("the correction shows %v, before %v", e.Data.Object["amount"], e.Data.Previous)
 			}
 		})

@@ -93,7 +93,8 @@ func TestRefundInParts(t *testing.T) {
 		)
 		w.must(err)
 
-		if r.Status != payout.RefundPending || r.PayoutID == "" || w.countEvents(event.RefundCreated, r.ID) != 1 {
+		if r.Status != payout.RefundPending || r.PayoutID == "" ||
+			w.countEvents(event.RefundCreated, r.ID) != 1 {
 			t.Errorf("created as %+v", r)
 		}
 

@@ -378,7 +378,8 @@ func TestDestinationThatCannotBePaid(t *testing.T) {
 			p = w.becomes(p.ID, payout.Included)
 
 			p = w.becomes(p.ID, payout.Failed)
-			if p.FailureCode != "reverted" || p.NetworkFee == nil || w.countEvents(event.PayoutFailed, p.ID) != 1 {
+			if p.FailureCode != "reverted" || p.NetworkFee == nil ||
+				w.countEvents(event.PayoutFailed, p.ID) != 1 {
 				t.Errorf("failed as %+v", p)
 			}
 

@@ -13,7 +13,7 @@ import (
 const (
 	ruleConfirmed = "confirmed is what arrived"
 	ruleDepth     = "confirmed is as deep as the network asks for"
-	rulePublished      = "what arrived is published"
+	rulePublished = "what arrived is published"
 	ruleSent      = "what left is recorded, once"
 	ruleFailed    = "what failed sent nothing"
 	ruleReserved  = "reserved is what is under way"

@@ -19,7 +19,11 @@ func TestNothingIsEndedThatLostRecordsSent(t *testing.T) {
 		"in the pool":             {sent: func(*harness) {}, read: func(*harness) {}},
 		"in the pool, of outputs": {utxo: true, sent: func(*harness) {}, read: func(*harness) {}},
 		"in a block":              {sent: func(w *harness) { w.networks[0].mine(1) }, read: func(*harness) {}},
-		"in a block, of outputs":  {utxo: true, sent: func(w *harness) { w.networks[0].mine(1) }, read: func(*harness) {}},
+		"in a block, of outputs": {
+			utxo: true,
+			sent: func(w *harness) { w.networks[0].mine(1) },
+			read: func(*harness) {},
+		},
 		"in a block that was read": {
 			sent: func(w *harness) { w.networks[0].mine(1) },
 			read: func(w *harness) { w.steps(2) },

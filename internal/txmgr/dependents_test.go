@@ -35,7 +35,8 @@ func onChange(t *testing.T, alone bool) (k *coinIndex, parent, child wallet.Tran
 	return k, parent, child
 }
 
-// Nodes may not show the change in their pool. The payout waits for its block, and does not fail because money is missing.
+// Nodes may not show the change in their pool. The payout waits for its block, and does not fail because money is
+// missing.
 func TestPayoutWaitsForChangeThatThePoolDoesNotShow(t *testing.T) {
 	k := newCoinIndex(t)
 	master := k.master().Address

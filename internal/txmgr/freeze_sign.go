@@ -126,8 +126,8 @@ func (d *walletWorker) signingStopped(ctx context.Context, t wallet.Transaction)
 	return d.unread(ctx)
 }
 
-// outcomeWaits reports whether the proof that signed bytes are dead waits: for a person, who has to say whether what took
-// their place did what they were to do, or for the blocks that show it.
+// outcomeWaits reports whether the proof that signed bytes are dead waits: for a person, who has to say whether what
+// took their place did what they were to do, or for the blocks that show it.
 func (d *walletWorker) outcomeWaits(ctx context.Context, t wallet.Transaction) (bool, error) {
 	if waits, err := d.awaitsPerson(ctx, t); waits || err != nil {
 		return waits, err
