@@ -65,7 +65,7 @@ var selectErrors = []string{
 	"503 price_unavailable",
 }
 
-// invoices returns the operations that create and read invoices.
+// invoices returns the operations that create and read invoices and their payments.
 func (a *api) invoices() []operation {
 	const tag = "Invoices"
 
@@ -93,10 +93,17 @@ func (a *api) invoices() []operation {
 			scope:   account.InvoicesRead,
 			summary: "Read an invoice",
 		}, a.getInvoice),
+		list(operation{
+			id:      "listInvoicePayments",
+			path:    "/v1/invoices/{id}/payments",
+			tag:     tag,
+			scope:   account.PaymentsRead,
+			summary: "List the payments to an invoice, newest first",
+		}, a.listInvoicePayments),
 	}
 }
 
-// invoiceActions returns the operations that change an invoice, and the list of its payments.
+// invoiceActions returns the operations that change an invoice.
 func (a *api) invoiceActions() []operation {
 	const tag = "Invoices"
 
@@ -151,13 +158,6 @@ func (a *api) invoiceActions() []operation {
 			description: "The old checkout_url answers 404 from then on, and pages that are open on it are no longer " +
 				"updated. Addresses, quotes and payments stay as they are.",
 		}, a.renewCheckoutURL),
-		list(operation{
-			id:      "listInvoicePayments",
-			path:    "/v1/invoices/{id}/payments",
-			tag:     tag,
-			scope:   account.PaymentsRead,
-			summary: "List the payments to an invoice, newest first",
-		}, a.listInvoicePayments),
 	}
 }
 

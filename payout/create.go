@@ -80,20 +80,9 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		return Prepared{}, err
 	}
 
-	to, err := destination(driver, p.Destination, p.Destinations)
+	master, to, err := s.parties(ctx, driver, settings, p)
 	if err != nil {
 		return Prepared{}, err
-	}
-
-	master, err := s.sender.MasterWallet(ctx, p.Network, settings.Index)
-	if err != nil {
-		return Prepared{}, err
-	}
-
-	if master.Address == to {
-		return Prepared{}, fault.Param(
-			"destination", "destination_invalid", "the destination is the master wallet itself",
-		)
 	}
 
 	coins, err := s.sender.SpendableCoins(ctx, p.Network, master)
@@ -131,6 +120,30 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 	out.MaxNetworkFee = fee
 
 	return Prepared{master: master, native: native, payout: out}, nil
+}
+
+// parties returns the master wallet that pays, and the destination, which is another address.
+func (s *Service) parties(
+	ctx context.Context,
+	driver chain.Driver,
+	settings Settings,
+	p Params,
+) (master chain.Party, to chain.Address, err error) {
+	if to, err = destination(driver, p.Destination, p.Destinations); err != nil {
+		return chain.Party{}, "", err
+	}
+
+	if master, err = s.sender.MasterWallet(ctx, p.Network, settings.Index); err != nil {
+		return chain.Party{}, "", err
+	}
+
+	if master.Address == to {
+		return chain.Party{}, "", fault.Param(
+			"destination", "destination_invalid", "the destination is the master wallet itself",
+		)
+	}
+
+	return master, to, nil
 }
 
 // newPayout returns a pending payout that has no transaction and no fee yet.
@@ -229,26 +242,8 @@ func estimateFee(
 // insufficient_balance; too many payouts, fault.Limited with code payout_limit_exceeded.
 func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, error) { // spec D5.15
 	p, now := prepared.payout, s.now()
-	if prepared.limit > 0 {
-		if err := tx.LockAccount(ctx, p.Owner.AccountID); err != nil {
-			return Payout{}, err
-		}
-
-		n, err := tx.PayoutsSince(ctx, p.Owner, now.Add(-time.Hour))
-		if err != nil {
-			return Payout{}, err
-		}
-
-		if n >= prepared.limit {
-			e := fault.New(
-				fault.Limited, "payout_limit_exceeded",
-				"%d payouts were created within the last hour, as many as this account may",
-				n,
-			)
-			e.RetryAfter = 10 * time.Minute
-
-			return Payout{}, e
-		}
+	if err := prepared.checkLimit(ctx, tx, now); err != nil {
+		return Payout{}, err
 	}
 
 	for _, r := range reservations(p, prepared.native) {
@@ -289,6 +284,33 @@ func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, err
 	}
 
 	return p, s.save(ctx, tx, &p, event.PayoutCreated) // spec D5.16
+}
+
+// checkLimit refuses a payout above the number that its account may create within an hour. Payouts of one account
+// are counted one after another.
+func (p Prepared) checkLimit(ctx context.Context, tx Tx, now time.Time) error { // spec 8.2
+	if p.limit <= 0 {
+		return nil
+	}
+
+	owner := p.payout.Owner
+	if err := tx.LockAccount(ctx, owner.AccountID); err != nil {
+		return err
+	}
+
+	n, err := tx.PayoutsSince(ctx, owner, now.Add(-time.Hour))
+	if err != nil || n < p.limit {
+		return err
+	}
+
+	e := fault.New(
+		fault.Limited, "payout_limit_exceeded",
+		"%d payouts were created within the last hour, as many as this account may",
+		n,
+	)
+	e.RetryAfter = 10 * time.Minute
+
+	return e
 }
 
 // Create is Prepare and Tx in a transaction of its own.

@@ -162,16 +162,7 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 
 		events = append(events, event.PayoutConfirmed) // spec 6.7
 	case Failed:
-		p.FailedAt, p.FailureCode, p.FailureMessage = now, t.Failure, messages[t.Failure]
-		p.Conflict = t.Conflict
-
-		if t.Failure == wallet.FailConflict && t.Conflict.Own {
-			p.FailureMessage = displacedMessage
-		}
-
-		if strings.HasPrefix(t.Failure, wallet.FailSignerRefused) {
-			p.FailureMessage = "The signer refused to sign. Nothing was sent; see its policy for the reason."
-		}
+		p.fail(t, now)
 
 		events = append(events, event.PayoutFailed) // spec 6.8
 	case Pending, Processing, Included:
@@ -179,6 +170,20 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	}
 
 	return events, nil
+}
+
+// fail says why the payout failed, and where its money is.
+func (p *Payout) fail(t wallet.Transaction, now time.Time) {
+	p.FailedAt, p.FailureCode, p.FailureMessage = now, t.Failure, messages[t.Failure]
+	p.Conflict = t.Conflict
+
+	if t.Failure == wallet.FailConflict && t.Conflict.Own {
+		p.FailureMessage = displacedMessage
+	}
+
+	if strings.HasPrefix(t.Failure, wallet.FailSignerRefused) {
+		p.FailureMessage = "The signer refused to sign. Nothing was sent; see its policy for the reason."
+	}
 }
 
 // taken reports whether the network has had the transaction at least once.

@@ -115,11 +115,7 @@ func (d *driver) statusAt(
 	fee := signed.MaxFee
 
 	if len(signed.Raw) == 0 {
-		if tx, err = d.txInBlock(ctx, node, signed.TxHash, search.block); err != nil {
-			return chain.TxStatus{}, err
-		}
-
-		if fee, err = d.feePaid(ctx, node, tx, search.block); err != nil {
+		if tx, fee, err = d.includedTx(ctx, node, signed.TxHash, search.block); err != nil {
 			return chain.TxStatus{}, err
 		}
 	}
@@ -131,6 +127,23 @@ func (d *driver) statusAt(
 		Fee:       fee,
 		Transfers: d.transfers(tx, signed.TxHash, ""),
 	}, nil
+}
+
+// includedTx returns a transaction of a block whose bytes are not known here, and the fee that it paid (satoshi).
+func (d *driver) includedTx(
+	ctx context.Context,
+	node *endpoint,
+	id string,
+	block chain.Ref,
+) (*wire.MsgTx, chain.Amount, error) {
+	tx, err := d.txInBlock(ctx, node, id, block)
+	if err != nil {
+		return nil, chain.Amount{}, err
+	}
+
+	fee, err := d.feePaid(ctx, node, tx, block)
+
+	return tx, fee, err
 }
 
 // txInBlock returns a transaction of a block, which is read again and verified.

@@ -63,28 +63,11 @@ func (d *driver) Balances(
 			return err
 		}
 
-		out, unreadable = make([]chain.Amount, len(holdings)), nil
+		var err error
 
-		for i, rpcCall := range calls {
-			balance, err := rpcCall.amount(node)
-			if rpcCall.failedInContract() {
-				unreadable = append(unreadable, chain.UnreadableHolding{
-					Holding: holdings[i],
-					Index:   i,
-					Err:     err,
-				})
+		out, unreadable, err = balances(node, calls, holdings)
 
-				continue
-			}
-
-			if err != nil {
-				return err
-			}
-
-			out[i] = balance
-		}
-
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -95,6 +78,36 @@ func (d *driver) Balances(
 	}
 
 	return out, nil
+}
+
+// balances returns the answers to calls, one for each holding, and the holdings whose contract has none.
+func balances(
+	node *endpoint,
+	calls []*call,
+	holdings []chain.Holding,
+) (out []chain.Amount, unreadable []chain.UnreadableHolding, err error) {
+	out = make([]chain.Amount, len(holdings))
+
+	for i, rpcCall := range calls {
+		balance, err := rpcCall.amount(node)
+		if rpcCall.failedInContract() {
+			unreadable = append(unreadable, chain.UnreadableHolding{
+				Holding: holdings[i],
+				Index:   i,
+				Err:     err,
+			})
+
+			continue
+		}
+
+		if err != nil {
+			return nil, nil, err
+		}
+
+		out[i] = balance
+	}
+
+	return out, unreadable, nil
 }
 
 // failedInContract reports whether the node ran the contract of an eth_call and that reverted, failed, or

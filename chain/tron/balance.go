@@ -42,26 +42,9 @@ func (d *driver) Balances(
 		return nil, fault.New(fault.Invalid, "block_invalid", "balances need a block to be read at")
 	}
 
-	wanted := make([]holding, len(holdings))
-	for i, h := range holdings {
-		owner, err := parseAddress(string(h.Address))
-		if err != nil {
-			return nil, err
-		}
-
-		asset, ok := d.network.AssetByID(h.AssetID)
-		if !ok {
-			return nil, fault.New(
-				fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
-				h.AssetID,
-			)
-		}
-
-		wanted[i] = holding{owner, asset}
-	}
-
-	if len(wanted) == 0 {
-		return nil, nil
+	wanted, err := d.parseHoldings(holdings)
+	if err != nil || len(wanted) == 0 {
+		return nil, err
 	}
 
 	var (
@@ -69,7 +52,7 @@ func (d *driver) Balances(
 		unreadable []chain.UnreadableHolding
 	)
 
-	err := d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
+	err = d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
 		out, unreadable = make([]chain.Amount, 0, len(wanted)), nil
 
 		for group := range slices.Chunk(wanted, cap(node.slots)*balancesPerSlot) {
@@ -108,6 +91,30 @@ func (d *driver) Balances(
 	}
 
 	return out, nil
+}
+
+// parseHoldings returns the addresses and assets of holdings, which are of this network.
+func (d *driver) parseHoldings(holdings []chain.Holding) ([]holding, error) {
+	parsed := make([]holding, len(holdings))
+
+	for i, h := range holdings {
+		owner, err := parseAddress(string(h.Address))
+		if err != nil {
+			return nil, err
+		}
+
+		asset, ok := d.network.AssetByID(h.AssetID)
+		if !ok {
+			return nil, fault.New(
+				fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
+				h.AssetID,
+			)
+		}
+
+		parsed[i] = holding{owner, asset}
+	}
+
+	return parsed, nil
 }
 
 // balancesPerSlot is how many balances are read one after another at one solidified block, which lasts for 3

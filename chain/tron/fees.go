@@ -171,23 +171,28 @@ func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 		quote.assetBalance, quote.activates = quote.balance, !payee.exists
 	}
 
-	symbol := payment.asset.Symbol
-	switch {
-	case payee.contract:
-		return quote, notPayable(
-			payment.payee, "it is a contract, and the network takes no transfer of TRX to one",
-		)
-	case blacklisted:
-		return quote, notPayable(payment.payee, "it is on the black list of "+symbol)
-	case !payment.fundedLater && quote.assetBalance.Less(payment.amount):
-		return quote, insufficientFunds(payment.from, quote.assetBalance, payment.asset)
-	case call.reverted:
-		return quote, notPayable(payment.payee, "the contract of "+symbol+" refuses the transfer")
-	case payment.contract != nil && quote.energy == 0:
-		return quote, node.Garbled("a call that takes no energy")
+	err := payment.refusal(quote, payee.contract, blacklisted, call.reverted)
+	if err == nil && payment.contract != nil && quote.energy == 0 {
+		err = node.Garbled("a call that takes no energy")
 	}
 
-	return quote, nil
+	return quote, err
+}
+
+// refusal returns why the network would not carry a payment out; nil if it would.
+func (p paymentParams) refusal(quote feeQuote, toContract, blacklisted, reverted bool) error {
+	switch {
+	case toContract:
+		return notPayable(p.payee, "it is a contract, and the network takes no transfer of TRX to one")
+	case blacklisted:
+		return notPayable(p.payee, "it is on the black list of "+p.asset.Symbol)
+	case !p.fundedLater && quote.assetBalance.Less(p.amount):
+		return insufficientFunds(p.from, quote.assetBalance, p.asset)
+	case reverted:
+		return notPayable(p.payee, "the contract of "+p.asset.Symbol+" refuses the transfer")
+	default:
+		return nil
+	}
 }
 
 // isBlackListedSelector begins the input of isBlackListed(address), a function of USDT's contract and its

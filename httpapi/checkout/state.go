@@ -128,6 +128,14 @@ type Transaction struct {
 	ConfirmedAt string `json:"confirmed_at,omitempty"`
 }
 
+var (
+	// selectPhases are those in which the payer may select another option.
+	selectPhases = []Phase{phaseChoose, phasePay, phaseQuoteExpired, phaseUnderpaid}
+
+	// finalPhases are those after which the page needs no further update.
+	finalPhases = []Phase{phasePaid, phaseExpired, phaseCanceled, phaseRefunded, phaseLate}
+)
+
 // stateOf returns the state of an invoice. It is pure: the time is snapshot.Now.
 func stateOf(f snapshot) State {
 	inv := &f.Invoice
@@ -165,7 +173,9 @@ func stateOf(f snapshot) State {
 	s.ReceivedText = receivedText(f.Payments)
 
 	arrived := slices.ContainsFunc(f.Payments, counts)
-	if missing := outstanding(inv, f.Payments); arrived && inv.Kind == invoice.Fiat && missing.Sign() > 0 {
+
+	missing := outstanding(inv, f.Payments)
+	if arrived && inv.Kind == invoice.Fiat && missing.Sign() > 0 {
 		s.Outstanding = wire.Decimal(missing)
 	}
 
@@ -177,11 +187,8 @@ func stateOf(f snapshot) State {
 	}
 
 	s.Phase = phaseOf(f, selected, arrived)
-	s.CanSelect = slices.Contains([]Phase{phaseChoose, phasePay, phaseQuoteExpired, phaseUnderpaid}, s.Phase)
-	s.Final = slices.Contains(
-		[]Phase{phasePaid, phaseExpired, phaseCanceled, phaseRefunded, phaseLate},
-		s.Phase,
-	)
+	s.CanSelect = slices.Contains(selectPhases, s.Phase)
+	s.Final = slices.Contains(finalPhases, s.Phase)
 
 	if s.Payment != nil && s.Phase != phasePay && s.Phase != phaseUnderpaid {
 		s.Payment.URI = "" // the payer should send nothing

@@ -108,6 +108,16 @@ type pageQuery struct {
 	HintHash string
 }
 
+// hintPhases are those in which a payer may enter the hash of a payment.
+var hintPhases = []Phase{
+	phasePay,
+	phaseQuoteExpired,
+	phaseUnderpaid,
+	phaseClosing,
+	phaseExpired,
+	phaseCanceled,
+}
+
 // newView returns the page of a state in a language.
 func newView(s State, l *language, all languages, query pageQuery) View {
 	w := View{
@@ -139,18 +149,7 @@ func newView(s State, l *language, all languages, query pageQuery) View {
 	} else {
 		w.setPay(l)
 		w.CanChange = s.CanSelect && len(s.Options) > 1
-		w.CanHint = s.Payment != nil &&
-			slices.Contains(
-				[]Phase{
-					phasePay,
-					phaseQuoteExpired,
-					phaseUnderpaid,
-					phaseClosing,
-					phaseExpired,
-					phaseCanceled,
-				},
-				s.Phase,
-			)
+		w.CanHint = s.Payment != nil && slices.Contains(hintPhases, s.Phase)
 	}
 
 	w.setProgress(l)
@@ -170,17 +169,21 @@ func newView(s State, l *language, all languages, query pageQuery) View {
 		w.ReturnLabel = l.message("return", "merchant", w.Merchant)
 	}
 
-	for _, other := range all {
-		link := LanguageLink{
-			Tag:     other.Tag,
-			Name:    other.Name,
-			Query:   langQuery(other.Tag),
-			Current: other == l,
-		}
-		w.Languages = append(w.Languages, link)
-	}
+	w.addLanguages(l, all)
 
 	return w
+}
+
+// addLanguages links to the page in every language.
+func (w *View) addLanguages(current *language, all languages) {
+	for _, l := range all {
+		w.Languages = append(w.Languages, LanguageLink{
+			Tag:     l.Tag,
+			Name:    l.Name,
+			Query:   langQuery(l.Tag),
+			Current: l == current,
+		})
+	}
 }
 
 // setChoosing shows the options instead of how to pay.

@@ -349,19 +349,11 @@ func (a *acknowledgement) fulfill(
 			payouts = append(payouts, p.ID)
 		}
 
-		switch {
-		case p.Network != a.network:
-			return false, mismatch(
-				"%s is of network %s, transaction %s of %s",
-				id,
-				p.Network,
-				a.txHash,
-				a.network,
-			)
-		case p.Status == payout.Failed: // spec D11.11
-		case p.Status == payout.Included || p.Status == payout.Confirmed:
-			return false, mismatch("%s was paid by its own transaction %s, not by %s", id, p.TxHash, a.txHash)
-		default:
+		if err := a.checkWaits(id, p); err != nil {
+			return false, err
+		}
+
+		if p.Status != payout.Failed { // spec D11.11
 			f.TransactionIDs = append(f.TransactionIDs, p.TransactionID)
 		}
 	}
@@ -388,6 +380,18 @@ func (a *acknowledgement) fulfill(
 		return false, mismatch("transaction %s cannot be payouts and settlements at once", a.txHash)
 	default:
 		return true, a.Sweeper.FulfillTx(ctx, tx, waiting, a.masters[waiting[0]], f)
+	}
+}
+
+// checkWaits refuses a payout of another network, and one that a transaction of its own paid. id is what names it.
+func (a *acknowledgement) checkWaits(id string, p payout.Payout) error {
+	switch {
+	case p.Network != a.network:
+		return mismatch("%s is of network %s, transaction %s of %s", id, p.Network, a.txHash, a.network)
+	case p.Status == payout.Included || p.Status == payout.Confirmed:
+		return mismatch("%s was paid by its own transaction %s, not by %s", id, p.TxHash, a.txHash)
+	default:
+		return nil
 	}
 }
 

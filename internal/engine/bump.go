@@ -65,32 +65,45 @@ func (l *bumpLoop) bumpDue(ctx context.Context) (did bool, err error) {
 
 		next[p.ID] = now.Add(bumpPause(waited))
 
-		queued, err := l.engine.bump(ctx, p)
+		queued, err := l.offer(ctx, p)
 		if errors.Is(err, fault.Unsupported) {
 			l.retryAt = now.Add(unsupportedPause)
-			l.engine.config.Log.ErrorContext(
-				ctx, "payments cannot be bumped, though the driver is configured to",
-				"network", p.Network, "error", err,
-			)
-
 			return did, nil
 		}
 
-		if ctx.Err() != nil {
-			return did, ctx.Err()
-		}
-
 		if err != nil {
-			l.engine.config.Log.WarnContext(
-				ctx, "a payment could not be bumped; it is tried again",
-				"payment", p.ID, "network", p.Network, "error", err,
-			)
+			return did, err
 		}
 
 		did = did || queued
 	}
 
 	return did, nil
+}
+
+// offer offers one payment and reports whether a transaction was queued. It errors only with fault.Unsupported,
+// and when ctx ends.
+func (l *bumpLoop) offer(ctx context.Context, p invoice.Payment) (queued bool, err error) {
+	queued, err = l.engine.bump(ctx, p)
+
+	switch log := l.engine.config.Log; {
+	case errors.Is(err, fault.Unsupported):
+		log.ErrorContext(
+			ctx, "payments cannot be bumped, though the driver is configured to",
+			"network", p.Network, "error", err,
+		)
+
+		return false, err
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil:
+		log.WarnContext(
+			ctx, "a payment could not be bumped; it is tried again",
+			"payment", p.ID, "network", p.Network, "error", err,
+		)
+	}
+
+	return queued, nil
 }
 
 // bumpPause returns how long a payment that waited for a time is not offered again: an eighth of it, at

@@ -50,10 +50,18 @@ type Config struct {
 	Entropy       io.Reader
 }
 
-// complete sets defaults.
+// complete checks the configuration and sets defaults.
 //
 // Errors: fault.Invalid for a field that is missing or wrong.
 func (c *Config) complete() error {
+	if err := c.check(); err != nil {
+		return err
+	}
+
+	return c.setDefaults()
+}
+
+func (c *Config) check() error {
 	missing := func(field, why string) error {
 		return fault.New(fault.Invalid, "config_invalid", "payments.Config.%s %s", field, why)
 	}
@@ -85,6 +93,11 @@ func (c *Config) complete() error {
 		return missing("BaseURL", `must be an absolute URL such as "https://pay.example.com"`)
 	}
 
+	return nil
+}
+
+// setDefaults fills in what was left out.
+func (c *Config) setDefaults() error {
 	c.Limits = c.Limits.Complete()
 
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")

@@ -62,7 +62,7 @@ var (
 func Queries() []Query {
 	return slices.Concat(
 		invoiceLists(), settlementLists(), payoutLists(), eventLists(),
-		accountReads(), invoiceReads(), walletReads(), settlementReads(), eventReads(),
+		accountReads(), invoiceReads(), walletReads(), coinReads(), settlementReads(), eventReads(),
 		writes(),
 	)
 }
@@ -168,6 +168,11 @@ func walletReads() []Query {
 		read("BalancesOf", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.BalancesOf(ctx, "n")
 		}),
+	}
+}
+
+func coinReads() []Query {
+	return []Query{
 		read("Coins", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.Coins(ctx, "n", "a")
 		}),

@@ -183,23 +183,7 @@ func (s *Sweeper) addSweepTx(
 ) error {
 	n, _ := s.registry.Network(f.Network)
 	native, _ := n.Native()
-
-	var (
-		fee     chain.Amount
-		outputs []chain.Output
-	)
-
-	for _, t := range f.Status.Transfers {
-		switch {
-		case t.To == r.Master.Address && t.AssetID == r.AssetID:
-		case t.To == r.FeeAddress && r.FeeAddress != "" && t.AssetID == native.ID && !g.fee().Less(fee.Add(t.Amount)):
-			fee = fee.Add(t.Amount)
-		default:
-			continue
-		}
-
-		outputs = append(outputs, chain.Output{To: t.To, AssetID: t.AssetID, Amount: t.Amount})
-	}
+	outputs, fee := outputsOf(r, f.Status.Transfers, native.ID, g.fee())
 
 	arrived := sentToMaster(r, f.Status.Transfers)
 	if arrived.IsZero() || r.Amount.Less(arrived) || r.AssetID != native.ID && arrived != r.Amount {
@@ -242,4 +226,27 @@ func (s *Sweeper) addSweepTx(
 	r.DueAt = time.Time{}
 
 	return tx.PutSweep(ctx, r)
+}
+
+// outputsOf returns what a final transaction paid to the master wallet, and to the fee address up to maxFee, which is
+// what the settlements owe; fee is the sum of the latter, in base units of the native coin.
+func outputsOf(
+	r *settlement.Sweep,
+	transfers []chain.Transfer,
+	nativeID string,
+	maxFee chain.Amount,
+) (outputs []chain.Output, fee chain.Amount) {
+	for _, t := range transfers {
+		switch {
+		case t.To == r.Master.Address && t.AssetID == r.AssetID:
+		case t.To == r.FeeAddress && r.FeeAddress != "" && t.AssetID == nativeID && !maxFee.Less(fee.Add(t.Amount)):
+			fee = fee.Add(t.Amount)
+		default:
+			continue
+		}
+
+		outputs = append(outputs, chain.Output{To: t.To, AssetID: t.AssetID, Amount: t.Amount})
+	}
+
+	return outputs, fee
 }

@@ -70,21 +70,11 @@ func Open(path string, opts ...Option) (*Store, error) {
 		return nil, fmt.Errorf("open the SQLite store: %w", err)
 	}
 
-	write, err := sql.Open("sqlite", dsn(path, o, "_txlock=immediate"))
+	write, read, err := openPools(path, o)
 	if err != nil {
 		return nil, fmt.Errorf("open the SQLite store at %s: %w", path, err)
 	}
 
-	write.SetMaxOpenConns(1)
-
-	read, err := sql.Open("sqlite", dsn(path, o, "_pragma=query_only(1)"))
-	if err != nil {
-		_ = write.Close()
-		return nil, fmt.Errorf("open the SQLite store at %s: %w", path, err)
-	}
-
-	read.SetMaxOpenConns(o.readers)
-	read.SetMaxIdleConns(o.readers)
 	// Readers close first, so that the last connection is the one that may write the log back.
 	shut := func() error {
 		if err := read.Close(); err != nil {
@@ -113,6 +103,27 @@ func Open(path string, opts ...Option) (*Store, error) {
 		Single:  true,
 		Close:   shut,
 	}), nil
+}
+
+// openPools opens the one connection that writes and the ones that read.
+func openPools(path string, o options) (write, read *sql.DB, err error) {
+	write, err = sql.Open("sqlite", dsn(path, o, "_txlock=immediate"))
+	if err != nil {
+		return nil, nil, err
+	}
+
+	write.SetMaxOpenConns(1)
+
+	read, err = sql.Open("sqlite", dsn(path, o, "_pragma=query_only(1)"))
+	if err != nil {
+		_ = write.Close()
+		return nil, nil, err
+	}
+
+	read.SetMaxOpenConns(o.readers)
+	read.SetMaxIdleConns(o.readers)
+
+	return write, read, nil
 }
 
 // sameFile returns a check that the file at path is the one that is there now. One that was deleted or replaced

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -66,6 +67,14 @@ func uniqueKeys() []uniqueKey {
 
 // keyParts returns the parts of the key of each kind.
 func keyParts() map[string][]keyPart {
+	parts := merchantKeyParts()
+	maps.Copy(parts, walletKeyParts())
+
+	return parts
+}
+
+// merchantKeyParts returns the parts of the key of each kind of what merchants see.
+func merchantKeyParts() map[string][]keyPart {
 	return map[string][]keyPart{
 		"Account": idOf(func(a *account.Account) { a.ID, a.Index = otherID, a.Index+1 }),
 		"Key":     idOf(func(k *account.Key) { k.ID, k.Hash[31] = otherID, k.Hash[31]+1 }),
@@ -94,6 +103,29 @@ func keyParts() map[string][]keyPart {
 			part("address", func(d *invoice.DustTransfer) { d.Address = another }),
 			part("asset", func(d *invoice.DustTransfer) { d.AssetID = another }),
 		},
+
+		"Settlement": idOf(func(s *settlement.Settlement) { s.ID = otherID }),
+		"Release":    idOf(func(s *settlement.Sweep) { s.ID = otherID }),
+		"Carry": {
+			part("account", func(c *settlement.CarriedFee) { c.Owner.AccountID = another }),
+			part("mode", func(c *settlement.CarriedFee) { c.Owner.Livemode = !c.Owner.Livemode }),
+			part("network", func(c *settlement.CarriedFee) { c.Network = another }),
+		},
+		"Residue": {
+			part("network", func(r *settlement.Residue) { r.Network = another }),
+			part("address", func(r *settlement.Residue) { r.Address = another }),
+		},
+		"Payout":   idOf(func(p *payout.Payout) { p.ID = otherID }),
+		"Refund":   idOf(func(r *payout.Refund) { r.ID = otherID }),
+		"Endpoint": idOf(func(e *webhook.Endpoint) { e.ID = otherID }),
+		"Event":    idOf(func(e *event.Event) { e.ID = "evt_" + otherID }),
+		"Delivery": idOf(func(d *webhook.Delivery) { d.ID = otherID }),
+	}
+}
+
+// walletKeyParts returns the parts of the key of each kind of what the chain shows and what wallets hold.
+func walletKeyParts() map[string][]keyPart {
+	return map[string][]keyPart{
 		"Cursor": {part("network", func(c *scan.Cursor) { c.Network = another })},
 		"Range":  idOf(func(r *scan.Range) { r.ID = otherID }),
 		"Retry":  idOf(func(r *scan.Retry) { r.ID = otherID }),
@@ -118,23 +150,6 @@ func keyParts() map[string][]keyPart {
 			part("network", func(o *wallet.Outgoing) { o.Network = another }),
 			part("key of the spend", func(o *wallet.Outgoing) { o.Key = another }),
 		},
-
-		"Settlement": idOf(func(s *settlement.Settlement) { s.ID = otherID }),
-		"Release":    idOf(func(s *settlement.Sweep) { s.ID = otherID }),
-		"Carry": {
-			part("account", func(c *settlement.CarriedFee) { c.Owner.AccountID = another }),
-			part("mode", func(c *settlement.CarriedFee) { c.Owner.Livemode = !c.Owner.Livemode }),
-			part("network", func(c *settlement.CarriedFee) { c.Network = another }),
-		},
-		"Residue": {
-			part("network", func(r *settlement.Residue) { r.Network = another }),
-			part("address", func(r *settlement.Residue) { r.Address = another }),
-		},
-		"Payout":   idOf(func(p *payout.Payout) { p.ID = otherID }),
-		"Refund":   idOf(func(r *payout.Refund) { r.ID = otherID }),
-		"Endpoint": idOf(func(e *webhook.Endpoint) { e.ID = otherID }),
-		"Event":    idOf(func(e *event.Event) { e.ID = "evt_" + otherID }),
-		"Delivery": idOf(func(d *webhook.Delivery) { d.ID = otherID }),
 	}
 }
 

@@ -12,27 +12,29 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// testDueAddresses lists addresses by when they are due and in the order of their text.
-func testDueAddresses(t *testing.T, st store.Store) {
-	spaces := []chain.Space{{Family: chain.Solana}, {Family: chain.Solana, Livemode: true}}
+// dueSpaces are the spaces of the addresses that testDueAddresses lists.
+var dueSpaces = []chain.Space{{Family: chain.Solana}, {Family: chain.Solana, Livemode: true}}
 
-	put := func(n int) invoice.Address {
-		address := invoice.Address{
-			Space:   spaces[n/12],
-			Address: chain.Address(fmt.Sprintf("address%02d", n)),
-			Network: []string{"a", "b"}[n/2%2],
-			Urgent:  n%2 == 0,
-		}
-		if n%3 != 0 {
-			address.NextCheck = timeAt(n * 5 % 24)
-		}
-
-		return address
+// dueAddress returns address n: every third is never due, every other is urgent.
+func dueAddress(n int) invoice.Address {
+	address := invoice.Address{
+		Space:   dueSpaces[n/12],
+		Address: chain.Address(fmt.Sprintf("address%02d", n)),
+		Network: []string{"a", "b"}[n/2%2],
+		Urgent:  n%2 == 0,
+	}
+	if n%3 != 0 {
+		address.NextCheck = timeAt(n * 5 % 24)
 	}
 
+	return address
+}
+
+// testDueAddresses lists addresses by when they are due and in the order of their text.
+func testDueAddresses(t *testing.T, st store.Store) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 24 {
-			if err := tx.PutAddress(ctx, put(n)); err != nil {
+			if err := tx.PutAddress(ctx, dueAddress(n)); err != nil {
 				return err
 			}
 		}
@@ -71,7 +73,7 @@ func testDueAddresses(t *testing.T, st store.Store) {
 
 	// An update moves an address to another place, and is read in its transaction.
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		first, second := put(8), put(4)
+		first, second := dueAddress(8), dueAddress(4)
 		first.Urgent, first.CheckedAt = false, timeAt(3)
 		second.NextCheck = time.Time{}
 
@@ -87,40 +89,45 @@ func testDueAddresses(t *testing.T, st store.Store) {
 		return err
 	})
 
-	got, err := st.MatchAddresses(t.Context(), spaces[0], []chain.Address{put(8).Address})
+	got, err := st.MatchAddresses(t.Context(), dueSpaces[0], []chain.Address{dueAddress(8).Address})
 	if err != nil || len(got) != 1 || got[0].Urgent || !got[0].CheckedAt.Equal(timeAt(3)) {
 		t.Errorf("the updated address is %+v, %v", got, err)
 	}
 
-	// Pages of every address of a space, whatever its network.
-	page, err := st.AddressesAfter(t.Context(), spaces[0], "", 7)
+	testAddressPages(t, st, names)
+}
+
+// testAddressPages lists pages of every address of a space, whatever its network.
+func testAddressPages(t *testing.T, st store.Store, names func([]invoice.Address) string) {
+	page, err := st.AddressesAfter(t.Context(), dueSpaces[0], "", 7)
 	if err != nil || names(page) != "[00 01 02 03 04 05 06]" {
 		t.Errorf("the first page is %s, %v", names(page), err)
 	}
 
-	page, err = st.AddressesAfter(t.Context(), spaces[0], "address06", 7)
+	page, err = st.AddressesAfter(t.Context(), dueSpaces[0], "address06", 7)
 	if err != nil || names(page) != "[07 08 09 10 11]" {
 		t.Errorf("the last page is %s, %v", names(page), err)
 	}
 }
 
+// dustTransfer returns transfer n, of two in a transaction.
+func dustTransfer(n int) invoice.DustTransfer {
+	return invoice.DustTransfer{
+		Network: "net",
+		TxHash:  fmt.Sprintf("hash%02d", n/2),
+		TxIndex: uint32(n % 2),
+		Address: []chain.Address{"a", "b"}[n/4%2],
+		AssetID: "s",
+		Amount:  chain.Units(uint64(n)),
+		Block:   chain.Ref{Height: uint64(20 - n), Hash: "h"},
+	}
+}
+
 // testDust lists transfers that are too small to be payments.
 func testDust(t *testing.T, st store.Store) {
-	transfer := func(n int) invoice.DustTransfer {
-		return invoice.DustTransfer{
-			Network: "net",
-			TxHash:  fmt.Sprintf("hash%02d", n/2),
-			TxIndex: uint32(n % 2),
-			Address: []chain.Address{"a", "b"}[n/4%2],
-			AssetID: "s",
-			Amount:  chain.Units(uint64(n)),
-			Block:   chain.Ref{Height: uint64(20 - n), Hash: "h"},
-		}
-	}
-
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n := range 16 {
-			if err := tx.PutDustTransfer(ctx, transfer(n)); err != nil {
+			if err := tx.PutDustTransfer(ctx, dustTransfer(n)); err != nil {
 				return err
 			}
 		}
@@ -135,7 +142,7 @@ func testDust(t *testing.T, st store.Store) {
 			}
 		}
 
-		return tx.DeleteDustTransfer(ctx, "net", transfer(1).TransferKey())
+		return tx.DeleteDustTransfer(ctx, "net", dustTransfer(1).TransferKey())
 	})
 
 	heights := func(all []invoice.DustTransfer) string {
