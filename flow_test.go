@@ -279,7 +279,7 @@ func (f *flow) settle(t *testing.T) {
 	t.Helper()
 
 	for range 100 {
-		if !f.step(t) {
+		if !f.record(t) {
 			f.trace.phases = nil
 			return
 		}
@@ -289,7 +289,7 @@ func (f *flow) settle(t *testing.T) {
 }
 
 // step does all work that there is once.
-func (f *flow) step(t *testing.T) bool {
+func (f *flow) record(t *testing.T) bool {
 	t.Helper()
 
 	did, err := f.engine.Step(t.Context())
@@ -322,7 +322,7 @@ func TestFlowOfOnePayment(t *testing.T) {
 
 	for range 100 {
 		f.chain.Mine(1)
-		f.step(t)
+		f.record(t)
 
 		if now, err := f.engine.Invoices.Get(t.Context(), f.owner, inv.ID); err != nil {
 			t.Fatal(err)
@@ -359,7 +359,7 @@ func TestFlowOfOnePayout(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	f.step(t)
+	f.record(t)
 	f.trace.keep(t, "Broadcast", "internal/follow/")
 	f.trace.check(t)
 }

@@ -91,14 +91,14 @@ func (d careful) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 			return chain.TxStatus{}, sim.Unavailable()
 		}
 	case st.State == chain.TxDead && st.Reason == chain.ReasonConflict:
-		return d.death(ctx, tx, st)
+		return d.excluded(ctx, tx, st)
 	}
 
 	return st, nil
 }
 
-// death answers TxDead only with the final block in which another transaction has the nonce.
-func (d careful) death(ctx context.Context, tx chain.Signed, said chain.TxStatus) (chain.TxStatus, error) {
+// excluded answers TxDead only with the final block in which another transaction has the nonce.
+func (d careful) excluded(ctx context.Context, tx chain.Signed, said chain.TxStatus) (chain.TxStatus, error) {
 	head, err := d.Head(ctx)
 	if err != nil {
 		return chain.TxStatus{}, err

@@ -63,12 +63,12 @@ func TestSubscriptionEndsWithTheNode(t *testing.T) {
 
 	go func() { ended <- driver.NotifyHeads(ctx, func() { announced <- struct{}{} }) }()
 
-	for heard := false; !heard; {
+	for received := false; !received; {
 		n.must(t, n.Mine(ctx, 1))
 
 		select {
 		case <-announced:
-			heard = true
+			received = true
 		case <-time.After(50 * time.Millisecond):
 		case <-ctx.Done():
 			t.Fatal("no block was announced")

@@ -12,10 +12,10 @@ import (
 
 // ready is what a publisher answers: its greeting and READY, with a property of its own.
 func ready() []byte {
-	opening := zmtpOpening()
+	greeting := zmtpOpening()
 
 	return slices.Concat(
-		opening[:greetingSize],
+		greeting[:greetingSize],
 		[]byte{frameCommand, byte(len(frameReady))},
 		[]byte(frameReady),
 	)

@@ -352,11 +352,11 @@ func TestOpenedAccountNeedsItsBalanceBefore(t *testing.T) {
 	n.pay(t, chain.Address(account.String()), nativeAsset, 890_880)
 	must(t, n.SolanaNode.Mine(1))
 
-	hash, opening := n.pay(t, to, n.asset, 7_000), n.pay(t, dusted, n.asset, 9_000)
+	hash, second := n.pay(t, to, n.asset, 7_000), n.pay(t, dusted, n.asset, 9_000)
 	must(t, n.SolanaNode.Mine(1))
 
 	// Coin was there, tokens were not.
-	found, err := n.driver(t).Transaction(t.Context(), opening)
+	found, err := n.driver(t).Transaction(t.Context(), second)
 	if err != nil || len(found.Transfers) == 0 || found.Transfers[0].Amount != chain.Units(9_000) {
 		t.Errorf("an account opened at an address with coin: %+v, %v", found.Transfers, err)
 	}

@@ -19,7 +19,7 @@ import (
 
 // What a node says about a hash never proves that a transaction is dead: what it denies is unknown, and another node
 // may have it.
-func TestStatusProvesNoDeath(t *testing.T) {
+func TestStatusProvesNoExclusion(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{SolidLag: 3})
 	from, to := h.wallet(100), h.wallet(1).Address
 	lost := h.sign(h.order(from, h.native, to, 1_000_000))

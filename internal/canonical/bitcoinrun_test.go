@@ -178,7 +178,7 @@ func (r *bitcoinRun) play(n int) {
 	}
 
 	r.market.rate.Store(2_000)
-	r.rest()
+	r.finish()
 	r.did.Kills = r.service.kills
 }
 
@@ -219,7 +219,7 @@ func (r *bitcoinRun) look() {
 }
 
 // rest makes blocks until every payout is over, and lets a day go by.
-func (r *bitcoinRun) rest() {
+func (r *bitcoinRun) finish() {
 	r.t.Helper()
 
 	for range 80 {

@@ -52,7 +52,7 @@ func TestSoakLedgerOnAnvil(t *testing.T) {
 		count,
 	)
 
-	if count.Arrivals < 3*runs || count.Forks < runs || count.Kills < runs || count.Told < runs ||
+	if count.Arrivals < 3*runs || count.Forks < runs || count.Kills < runs || count.Changed < runs ||
 		count.Payouts == 0 {
 		t.Errorf("the runs show too little: %+v", count)
 	}
@@ -267,7 +267,7 @@ func (r *run) compareReleases(w *walker) (burnt *big.Int) {
 	got := map[string]*big.Int{"": w.released}
 
 	for token := range w.tokens {
-		got[token] = r.held(token, r.master, tip)
+		got[token] = r.balance(token, r.master, tip)
 	}
 
 	for token, reached := range got {
@@ -280,8 +280,8 @@ func (r *run) compareReleases(w *walker) (burnt *big.Int) {
 		}
 	}
 
-	paid := r.held("", feeTo, tip)
-	if paid.Sub(paid, r.held("", feeTo, r.first)); paid.Cmp(fees) != 0 {
+	paid := r.balance("", feeTo, tip)
+	if paid.Sub(paid, r.balance("", feeTo, r.first)); paid.Cmp(fees) != 0 {
 		r.differ("%s of fees were paid, the settlements say %s", paid, fees)
 	}
 
@@ -319,7 +319,7 @@ func (r *run) comparePayouts() (burnt *big.Int) {
 			r.differ("payout %s came to no end: %s", id, p.Status)
 		}
 
-		if got := r.held("", to, tip); got.Cmp(want) != 0 {
+		if got := r.balance("", to, tip); got.Cmp(want) != 0 {
 			r.differ("payout %s of %s is %s (%s), %s arrived", id, p.Amount, p.Status, p.FailureCode, got)
 		}
 	}

@@ -46,7 +46,7 @@ type liar struct {
 
 	mu   sync.Mutex
 	lie  lie
-	told int // answers since it was made that a lie changed
+	changed int // answers since it was made that a lie changed
 }
 
 func newLiar(t *testing.T, n node) *liar {
@@ -59,7 +59,7 @@ func newLiar(t *testing.T, n node) *liar {
 	return l
 }
 
-func (l *liar) tell(what lie) {
+func (l *liar) instruct(what lie) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -70,7 +70,7 @@ func (l *liar) lied() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	return l.told
+	return l.changed
 }
 
 func (l *liar) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -105,7 +105,7 @@ func (l *liar) count(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	l.told += n
+	l.changed += n
 }
 
 // answer forwards a request, which may be a batch, and returns how many answers are not the node's.

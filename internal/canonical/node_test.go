@@ -96,7 +96,7 @@ func (n node) send(tx map[string]any) (hash string, err error) {
 }
 
 // held returns what an address holds of an asset at a height; "" is the coin.
-func (n node) held(token, address string, height uint64) *big.Int {
+func (n node) balance(token, address string, height uint64) *big.Int {
 	n.t.Helper()
 
 	var word string

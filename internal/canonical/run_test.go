@@ -29,7 +29,7 @@ const (
 
 // tally counts what runs went through.
 type tally struct {
-	Runs, Differences, Arrivals, Releases, Payouts, Forks, Deepest, Kills, Lies, Told int
+	Runs, Differences, Arrivals, Releases, Payouts, Forks, Deepest, Kills, Lies, Changed int
 }
 
 func (a *tally) add(b tally) {
@@ -42,7 +42,7 @@ func (a *tally) add(b tally) {
 	a.Deepest = max(a.Deepest, b.Deepest)
 	a.Kills += b.Kills
 	a.Lies += b.Lies
-	a.Told += b.Told
+	a.Changed += b.Changed
 }
 
 // sent is a transaction of a payer, each of whom sends one.
@@ -175,23 +175,23 @@ func (r *run) play(n int) {
 	}
 
 	for _, l := range r.liars {
-		l.tell(lie{})
+		l.instruct(lie{})
 	}
 
-	r.rest(6)
+	r.finish(6)
 
 	for range 3 { // what is in neither pool nor chain is given up after a day
 		r.service.now = r.service.now.Add(lost)
-		r.rest(5)
+		r.finish(5)
 	}
 
 	for n := 0; !r.manual && n < releaseBlocks && r.releases(); n++ {
 		r.service.now = r.service.now.Add(2 * time.Minute) // what waits is looked at again after minutes
-		r.rest(1)
+		r.finish(1)
 	}
 
 	r.did.Kills = r.service.kills
-	r.did.Told = r.liars[0].lied() + r.liars[1].lied()
+	r.did.Changed = r.liars[0].lied() + r.liars[1].lied()
 }
 
 // releases reports whether a release is under way or waits.
@@ -210,7 +210,7 @@ func (r *run) releases() bool {
 }
 
 // rest makes blocks, one at a time, and has the service read each.
-func (r *run) rest(blocks int) {
+func (r *run) finish(blocks int) {
 	r.t.Helper()
 
 	for range blocks {
@@ -271,7 +271,7 @@ func (r *run) payer(token int) (address string, ok bool) {
 	return "", false
 }
 
-func (r *run) place() place { return r.places[r.rand.IntN(len(r.places))] }
+func (r *run) randomPlace() place { return r.places[r.rand.IntN(len(r.places))] }
 
 // money returns an amount of dollars in a token's base units.
 func (r *run) money() *big.Int { return big.NewInt(int64(10+r.rand.IntN(90)) * 1_000_000) }
@@ -303,7 +303,7 @@ func (r *run) put(what string, tx map[string]any) {
 func (r *run) pay() {
 	r.t.Helper()
 
-	to := r.place()
+	to := r.randomPlace()
 
 	if r.rand.IntN(4) == 0 {
 		if from, ok := r.payer(-1); ok {
@@ -337,7 +337,7 @@ func (r *run) pay() {
 func (r *run) payByContract() {
 	r.t.Helper()
 
-	to, other := r.place(), r.place()
+	to, other := r.randomPlace(), r.randomPlace()
 	coin := r.rand.IntN(2) == 0 && !r.coined[to.address] && !r.coined[other.address]
 
 	from, ok := r.payer(-1)
@@ -377,7 +377,7 @@ func (r *run) payAndRevert() {
 	r.t.Helper()
 
 	if from, ok := r.payer(-1); ok {
-		to := r.place()
+		to := r.randomPlace()
 		r.put("reverted to "+to.address, map[string]any{
 			"from": from,
 			"to":   r.tokens[r.rand.IntN(len(r.tokens))].Contract,
@@ -419,7 +419,7 @@ func (r *run) hint() {
 		return
 	}
 
-	tx, to := r.sent[r.rand.IntN(len(r.sent))], r.place()
+	tx, to := r.sent[r.rand.IntN(len(r.sent))], r.randomPlace()
 	if to.invoice != "" {
 		r.say("hint %s for %s", tx.hash, to.address)
 
@@ -497,8 +497,8 @@ func (r *run) lie() {
 	name, at := names[r.rand.IntN(len(names))], r.rand.IntN(2)
 	r.did.Lies++
 	r.say("endpoint %d lies: %s", at, name)
-	r.liars[at].tell(lies[name](r.liars[at]))
-	r.liars[1-at].tell(lie{})
+	r.liars[at].instruct(lies[name](r.liars[at]))
+	r.liars[1-at].instruct(lie{})
 }
 
 // payout asks for coin to be sent to a new address.

@@ -69,9 +69,9 @@ func (s *stage) begin(t *testing.T, o orders, settings account.Settings) *scenar
 }
 
 // setLie makes both endpoints lie: to the service the network has no other node.
-func (w *scenario) tell(l lie) {
+func (w *scenario) instruct(l lie) {
 	for _, endpoint := range w.liars {
-		endpoint.tell(l)
+		endpoint.instruct(l)
 	}
 }
 
@@ -164,7 +164,7 @@ func (w *scenario) want(inv money, status, paid string) {
 // held returns what the node says an invoice's address holds of a token.
 func (w *scenario) heldBy(inv money, token int) string {
 	w.t.Helper()
-	return w.node.held(string(w.tokens[token].Contract), inv.Address, w.tip()).String()
+	return w.node.balance(string(w.tokens[token].Contract), inv.Address, w.tip()).String()
 }
 
 func (w *scenario) paymentsTo(inv money) []paymentView {

@@ -230,7 +230,7 @@ func TestNoMoneyStaysUnseen(t *testing.T) {
 		"logs and bloom dropped by the preferred node": func(t *testing.T, s *stage) {
 			w := s.begin(t, orders{}, keep)
 			inv := w.sell("HONEST", dollars100)
-			w.liars[0].tell(lie{answer: withoutBloom})
+			w.liars[0].instruct(lie{answer: withoutBloom})
 			w.transfer(1+honest, honest, inv, 100_000_000)
 			w.blocks(confirmations)
 			w.want(inv, "paid", dollars100)
@@ -303,7 +303,7 @@ func counts(all []paymentView, amount string) bool {
 }
 
 // Row 63 of the pitfalls: notified too early.
-func TestConfirmationsTellTheirValue(t *testing.T) {
+func TestConfirmationsShowTheirValue(t *testing.T) {
 	play(t, map[string]func(t *testing.T, s *stage){
 		"of an invoice and a deposit address": func(t *testing.T, s *stage) {
 			w := s.begin(t, orders{}, keep)

@@ -19,7 +19,7 @@ import (
 const deniedFor = 13
 
 // Rows 38 and 39 of the pitfalls: paid, stated as failed.
-func TestWhatBlocksHoldIsNotToldAsFailed(t *testing.T) {
+func TestWhatBlocksHoldDoesNotFail(t *testing.T) {
 	play(t, map[string]func(t *testing.T, s *stage){
 		"payout, hash denied": payoutBesideALie,
 		"settlement and its top-up, hashes denied": func(t *testing.T, s *stage) {
@@ -37,7 +37,7 @@ func payoutBesideALie(t *testing.T, s *stage) {
 	const to = "0x00000000000000000000000000000000deadbeef"
 
 	w := s.begin(t, orders{}, keep)
-	before := w.held("", to, w.tip())
+	before := w.balance("", to, w.tip())
 
 	var made struct{ ID, Status string }
 	w.service.ask("POST", "/v1/payouts", fmt.Sprintf(
@@ -45,7 +45,7 @@ func payoutBesideALie(t *testing.T, s *stage) {
 	), &made)
 	w.service.work(0)
 	w.mine(1)
-	w.tell(lie{answer: denied})
+	w.instruct(lie{answer: denied})
 
 	payout := func() string {
 		w.service.ask("GET", "/v1/payouts/"+made.ID, "", &made)
@@ -58,10 +58,10 @@ func payoutBesideALie(t *testing.T, s *stage) {
 		}
 	}
 
-	w.tell(lie{})
+	w.instruct(lie{})
 	w.within(time.Minute, "it is confirmed", func() bool { return payout() == "confirmed" })
 
-	if got := w.held("", to, w.tip()); got.Sub(got, before).String() != coin {
+	if got := w.balance("", to, w.tip()); got.Sub(got, before).String() != coin {
 		t.Errorf("%s arrived", got)
 	}
 
@@ -79,7 +79,7 @@ func payoutBesideALie(t *testing.T, s *stage) {
 func settlementBesideALie(t *testing.T, s *stage, l, after lie) {
 	w := s.begin(t, orders{}, account.Settings{})
 	inv := w.sell("HONEST", dollars100)
-	feesBefore := w.held("", feeTo, w.tip())
+	feesBefore := w.balance("", feeTo, w.tip())
 	w.transfer(1+honest, honest, inv, 100_000_000)
 
 	var set struct {
@@ -90,14 +90,14 @@ func settlementBesideALie(t *testing.T, s *stage, l, after lie) {
 	}
 
 	w.within(5*time.Minute, "the settlement ended", func() bool {
-		w.tell(l)
+		w.instruct(l)
 		w.mine(1)
 
 		for range deniedFor {
 			w.pass(time.Second)
 		}
 
-		w.tell(after)
+		w.instruct(after)
 
 		var page struct {
 			Data []struct{ Settlement json.RawMessage }
@@ -118,11 +118,11 @@ func settlementBesideALie(t *testing.T, s *stage, l, after lie) {
 
 		return set.Status == "released"
 	})
-	w.tell(lie{})
+	w.instruct(lie{})
 
 	tip := w.tip()
-	arrived := w.held(string(w.tokens[honest].Contract), w.master, tip).String()
-	fees := w.held("", feeTo, tip)
+	arrived := w.balance(string(w.tokens[honest].Contract), w.master, tip).String()
+	fees := w.balance("", feeTo, tip)
 	fees.Sub(fees, feesBefore)
 
 	if arrived != dollars100 || set.NetReleased != arrived || set.FeePaid != fees.String() ||

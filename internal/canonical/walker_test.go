@@ -114,7 +114,7 @@ func (w *walker) walk(first uint64) arrivals {
 
 	for address := range w.addresses {
 		coins := slot{address, ""}
-		rest := new(big.Int).Sub(w.held("", address, tip), w.held("", address, first))
+		rest := new(big.Int).Sub(w.balance("", address, tip), w.balance("", address, first))
 		rest.Sub(rest, found.sum(coins))
 		rest.Sub(rest, w.into.sum(coins))
 		rest.Add(rest, w.out.sum(coins))
@@ -124,7 +124,7 @@ func (w *walker) walk(first uint64) arrivals {
 		}
 
 		for token := range w.tokens {
-			got, has := found.sum(slot{address, token}), w.held(token, address, tip)
+			got, has := found.sum(slot{address, token}), w.balance(token, address, tip)
 			if got.Sub(got, w.out.sum(slot{address, token})); got.Cmp(has) != 0 {
 				w.t.Fatalf("the walk finds %s of %s at %s, which holds %s", got, token, address, has)
 			}
@@ -180,8 +180,8 @@ func (w *walker) read(block rawBlock, height uint64, found arrivals) {
 	for s, txs := range sums {
 		less := sums.sum(s)
 		less.Add(less, outs.sum(s))
-		less.Sub(less, w.held(s.token, s.address, height))
-		less.Add(less, w.held(s.token, s.address, height-1))
+		less.Sub(less, w.balance(s.token, s.address, height))
+		less.Add(less, w.balance(s.token, s.address, height-1))
 
 		for _, hash := range order {
 			amount := txs[hash]

@@ -187,15 +187,15 @@ func TestSoakDrippingEndpointsDelayNobodyElse(t *testing.T) {
 // quickAnswer is how long an endpoint takes that does not drip: one slot of its own.
 const quickAnswer = 20 * time.Millisecond
 
-func drippersDelayNobody(t *testing.T, accounts, rounds int) {
+func drippersDelayNobody(t *testing.T, accounts, events int) {
 	t.Helper()
 
 	for _, live := range []bool{false, true} {
-		alone := worstDelay(t, accounts, rounds, live, pace{headers: quickAnswer})
+		alone := worstDelay(t, accounts, events, live, pace{headers: quickAnswer})
 
 		for name, slow := range drippers {
 			t.Run(fmt.Sprint(name, ", live=", live), func(t *testing.T) {
-				beside := worstDelay(t, accounts, rounds, live, slow)
+				beside := worstDelay(t, accounts, events, live, slow)
 				t.Logf("the others' worst delay: %s, beside drippers %s", alone, beside)
 
 				// A claim may come a poll later; what is due is on time within it and one slot.
@@ -210,7 +210,7 @@ func drippersDelayNobody(t *testing.T, accounts, rounds int) {
 // worstDelay returns the longest time from an event to its request, at endpoints of accounts without drippers.
 // Each account has 16 endpoints live and 4 in test mode, or as many the other way around; all 16 of one mode of
 // the first four are slow.
-func worstDelay(t *testing.T, accounts, rounds int, live bool, slow pace) (worst time.Duration) {
+func worstDelay(t *testing.T, accounts, events int, live bool, slow pace) (worst time.Duration) {
 	t.Helper()
 
 	synctest.Test(t, func(t *testing.T) {
@@ -252,7 +252,7 @@ func worstDelay(t *testing.T, accounts, rounds int, live bool, slow pace) (worst
 
 		stop := h.run()
 
-		for range rounds {
+		for range events {
 			for _, owner := range owners {
 				h.happen(owner, event.InvoicePaid)
 			}
@@ -275,7 +275,7 @@ func worstDelay(t *testing.T, accounts, rounds int, live bool, slow pace) (worst
 			worst = max(worst, r.at.Sub(made))
 		}
 
-		if want := rounds * (accounts*20 - 64); quick != want {
+		if want := events * (accounts*20 - 64); quick != want {
 			t.Errorf("%d deliveries to the others, want %d", quick, want)
 		}
 	})

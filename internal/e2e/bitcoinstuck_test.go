@@ -173,7 +173,7 @@ func TestBitcoinRevivedBytesAreSentAgain(t *testing.T) {
 }
 
 // A payout that costs more than it may is displaced by the wallet itself: it says so, and bears the cost.
-func TestBitcoinOwnDisplacementIsToldAndCharged(t *testing.T) {
+func TestBitcoinOwnDisplacementIsShownAndCharged(t *testing.T) {
 	s := stepBitcoin(t)
 	s.fund(5_000_000)
 	before := s.node.holds(t, s.master.Address)

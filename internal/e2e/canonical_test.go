@@ -168,7 +168,7 @@ func TestHintBeforeMiningOnAnvil(t *testing.T) {
 	}
 
 	s := newLyingStage(t)
-	s.liar.tell(lie{answer: receiptWithoutLogs})
+	s.liar.instruct(lie{answer: receiptWithoutLogs})
 
 	inv := s.watched()
 	due := amount(t, inv.Options[0].AmountDue)
@@ -201,7 +201,7 @@ func TestVariablePayerIsReorganisedOnAnvil(t *testing.T) {
 	s.hint(inv, tx)
 	s.await(inv.ID, "pending", func(v invoiceView) bool { return v.Status == "pending" })
 
-	s.liar.tell(lie{answer: receiptWithoutLogs})
+	s.liar.instruct(lie{answer: receiptWithoutLogs})
 
 	if held := s.tok.balance(inv.Options[0].Address); held != due {
 		t.Fatalf("%s arrived on the first branch, want %s", held, due)

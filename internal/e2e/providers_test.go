@@ -63,7 +63,7 @@ func newProvider(t *testing.T, node string) *provider {
 	return p
 }
 
-func (p *provider) tell(l lie) {
+func (p *provider) instruct(l lie) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -315,7 +315,7 @@ func liesAtFirst(t *testing.T, lies func(p *provider, victim chain.Address) lie)
 		c, followed, err := internal.Of(s.engine).Store().Cursor(t.Context(), network.Slug)
 		return err == nil && followed && c.At.Height > 0
 	})
-	liar.tell(lies(liar, victim.Options[0].Address))
+	liar.instruct(lies(liar, victim.Options[0].Address))
 	p.native(coin.Options[0].Address, amount(t, coin.Options[0].AmountDue))
 	usdc.send(token.Options[0].Address, amount(t, token.Options[0].AmountDue))
 

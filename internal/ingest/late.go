@@ -144,9 +144,9 @@ func (s *Ingester) measureLate(
 		return p.batch, errUnmeasured
 	}
 
-	room := p.late.found[i].Add(all[i].taken).SubFloor(all[i].sum)
+	unexplained := p.late.found[i].Add(all[i].taken).SubFloor(all[i].sum)
 
-	return p.batch.withArrived(arrivalKey{p.row.Block.Hash, key}, room), nil
+	return p.batch.withArrived(arrivalKey{p.row.Block.Hash, key}, unexplained), nil
 }
 
 // withArrived returns the batch with a transfer measured: at most an amount arrived, in base units.

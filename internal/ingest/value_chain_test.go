@@ -126,7 +126,7 @@ func TestConfirmationShowsItsValue(t *testing.T) {
 }
 
 // Decisions 11: without a fresh price the payment confirms all the same, and payment.priced follows.
-func TestValueThatComesLaterIsTold(t *testing.T) {
+func TestValueThatComesLaterIsPublished(t *testing.T) {
 	w := newHarness(t, sim.Config{})
 	inv, d := w.sell("USDX", dollars(100)), w.deposit()
 	w.set(&w.noPrices, true)

@@ -128,7 +128,7 @@ func (k *killing) everywhere(prepare func(times int), work func() (orders, func(
 				)
 			}
 
-			k.rest()
+			k.settle()
 			k.crashes++
 		}
 	}
@@ -160,7 +160,7 @@ func (k *killing) inPeace(work func() (orders, func())) (effects []string) {
 	o.Effects = filepath.Join(k.t.TempDir(), "effects")
 	start(k.t, o).done()
 	takeUp()
-	k.rest()
+	k.settle()
 
 	text, err := os.ReadFile(o.Effects)
 	k.Must(err)
@@ -184,8 +184,8 @@ func sample(effects []string) (at []int) {
 	return at
 }
 
-// rest lets a day go by, after which nobody looks at what is confirmed.
-func (k *killing) rest() {
+// settle lets a day go by, after which nobody looks at what is confirmed.
+func (k *killing) settle() {
 	k.t.Helper()
 	k.pass(25 * time.Hour)
 	k.Work()

@@ -305,7 +305,7 @@ func TestUTXOForkDoubleSpends(t *testing.T) {
 }
 
 // A transaction on an unconfirmed output names what would kill it.
-func TestUTXOUnconfirmedParentsProveDeath(t *testing.T) {
+func TestUTXOUnconfirmedParentsProveExclusion(t *testing.T) {
 	u, signer := newUTXO(t), sim.NewSigner(1, nil)
 	wallet := utxoParty(t, u, signer, 0)
 	parent := u.Pay(wallet.Address, chain.Units(100_000))

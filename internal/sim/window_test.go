@@ -129,7 +129,7 @@ func TestWindowsInclusion(t *testing.T) {
 	}
 }
 
-func TestWindowsDeathWaitsForFinality(t *testing.T) {
+func TestWindowsExclusionWaitsForFinality(t *testing.T) {
 	w, signer, wallet := newWindows(t, sim.WindowsConfig{ValidBlocks: 2, FinalDepth: 3})
 	tx := signedBy(t, w, signer, windowsOrder(t, w, wallet, w.NewAddress()))
 

@@ -68,7 +68,7 @@ var scenarios = map[string]scenario{
 			usdx(100),
 			func(uint64) (chain.Address, chain.Amount) { return inv.Address, usdx(1) },
 		)
-		w.step(0)
+		w.run(0)
 	}},
 	"38 " + ruleFailed: {play: func(w *harness) {
 		w.paysOut("SIM", sims(5))
@@ -117,7 +117,7 @@ var scenarios = map[string]scenario{
 	"44 " + ruleRest: {ends: true, play: func(w *harness) {
 		inv := w.owes("USDX", usdx(100))
 		w.accounts().PayFailing(inv.Address, "USDX", usdx(100))
-		w.step(0)
+		w.run(0)
 		w.passes(10 * time.Minute)
 
 		for id, p := range w.oracle.records.payments {
@@ -184,11 +184,11 @@ var scenarios = map[string]scenario{
 	}},
 	"51 " + ruleProgress: {play: func(w *harness) {
 		w.processes[0].nodes[0].lag = 100_000
-		w.step(0)
+		w.run(0)
 	}},
 	"61 " + ruleFrozen: {plan: Plan{ValidFor: time.Minute}, play: func(w *harness) {
 		w.paysOut("SIM", sims(5))
-		w.step(0)
+		w.run(0)
 		w.networks[0].setFee(100_000)
 		w.passes(4 * time.Hour)
 	}},
@@ -248,7 +248,7 @@ func (s scenario) run(t *testing.T) (violations []Violation) {
 		}
 
 		if !s.ends && len(w.oracle.violations) == 0 {
-			w.rest()
+			w.finish()
 		}
 
 		violations = w.oracle.violations
@@ -355,7 +355,7 @@ func (w *harness) paysOut(symbol string, amount chain.Amount) {
 func (w *harness) steps(n int) {
 	for range n {
 		w.clock.advance(time.Second)
-		w.step(0)
+		w.run(0)
 	}
 }
 

@@ -110,14 +110,14 @@ func newHarness(ctx context.Context, plan Plan, log *slog.Logger) *harness {
 		n.mine(1)
 	}
 
-	w.step(0)
+	w.run(0)
 	w.fundWallets()
 
 	for _, n := range w.networks {
 		n.mine(48)
 	}
 
-	w.step(0)
+	w.run(0)
 
 	return w
 }
@@ -174,8 +174,8 @@ func (w *harness) aside(f func()) {
 }
 
 // step has one process do one batch of each kind of work, and the oracle look.
-func (w *harness) step(process int) {
-	w.processes[process%len(w.processes)].step()
+func (w *harness) run(process int) {
+	w.processes[process%len(w.processes)].run()
 	w.oracle.look()
 }
 
@@ -188,7 +188,7 @@ func (w *harness) pass(d time.Duration) {
 	}
 
 	for i := range w.processes {
-		w.step(i)
+		w.run(i)
 	}
 }
 

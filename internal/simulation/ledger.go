@@ -121,7 +121,7 @@ func (l *ledger) add(b truthBlock) {
 		l.heights[tx.hash] = b.ref.Height
 
 		if l.ours[tx.sender] && !tx.failed {
-			l.oracle.left(l, tx)
+			l.oracle.sent(l, tx)
 		}
 	}
 }

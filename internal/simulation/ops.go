@@ -172,7 +172,7 @@ func (w *harness) play(op Op) {
 	switch op.Kind {
 	case Step:
 		w.clock.advance(time.Duration(1+op.B%3000) * time.Millisecond)
-		w.step(int(op.A % 3))
+		w.run(int(op.A % 3))
 	case Wait:
 		w.wait(op)
 	case Mine:
@@ -267,7 +267,7 @@ func (w *harness) playOutside(op Op) {
 	case NoBlocks:
 		for range 12 {
 			w.clock.advance(5 * time.Minute)
-			w.step(int(op.A % 3))
+			w.run(int(op.A % 3))
 		}
 	case RestoreBackup:
 		if w.backup == nil || op.A%2 == 0 {
@@ -307,7 +307,7 @@ func (w *harness) pauseInCall(op Op) {
 
 		for _, other := range w.processes {
 			if other != n.process {
-				other.step()
+				other.run()
 			}
 		}
 	}

@@ -89,7 +89,7 @@ func (o *oracle) symbol(at place) string {
 }
 
 // left checks a transaction that one of our wallets or addresses sent.
-func (o *oracle) left(l *ledger, tx truthTx) {
+func (o *oracle) sent(l *ledger, tx truthTx) {
 	for _, t := range tx.shown {
 		at := place{l.network.slug(), chain.Holding{Address: t.To, AssetID: t.AssetID}}
 		if t.To == t.From || l.ours[t.To] || t.To == l.network.feeAddress() || o.asked[at] != nil {
@@ -131,7 +131,7 @@ func (o *oracle) checkSent(l *ledger) {
 		case most.Less(arrived):
 			o.violate(ruleSent, "%s was asked for at %s and %s arrived", most, at.Address, arrived)
 		case live.Less(arrived):
-			o.violate(ruleFailed, "a payout to %s is told as failed, and %s arrived", at.Address, arrived)
+			o.violate(ruleFailed, "a payout to %s is recorded as failed, and %s arrived", at.Address, arrived)
 		}
 	}
 }
@@ -233,11 +233,11 @@ func (o *oracle) checkPublished() {
 			}
 
 			at := place{slug, holding}
-			if told := o.records.confirmed[at]; arrived.foreign.Less(told) ||
-				told.Add(o.records.before[at]).Less(arrived.foreign) {
+			if recorded := o.records.confirmed[at]; arrived.foreign.Less(recorded) ||
+				recorded.Add(o.records.before[at]).Less(arrived.foreign) {
 				o.violate(
-					rulePublished, "%s of %s arrived at %s, and %s is told as confirmed",
-					arrived.foreign, o.symbol(at), holding.Address, told,
+					rulePublished, "%s of %s arrived at %s, and %s is recorded as confirmed",
+					arrived.foreign, o.symbol(at), holding.Address, recorded,
 				)
 			}
 		}

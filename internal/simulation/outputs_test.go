@@ -12,29 +12,29 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// outputsStory is a random order of what happens on a network that spends outputs: payouts on the change of
+// outputsScenario is a random order of what happens on a network that spends outputs: payouts on the change of
 // payouts, replacements, conflicts, dust, block rewards, forks, fees that move, hours without a block, and
 // processes that are killed.
-type outputsStory struct {
+type outputsScenario struct {
 	*harness
 	random   *rand.Rand
 	deposits []chain.Address
 }
 
 // outputsEvents are what happens, each as often as it is listed.
-var outputsEvents = []func(s *outputsStory){
-	(*outputsStory).payOut, (*outputsStory).payOut, (*outputsStory).payOut, (*outputsStory).payOut,
-	(*outputsStory).pass, (*outputsStory).pass, (*outputsStory).pass, (*outputsStory).pass,
-	(*outputsStory).mineSome, (*outputsStory).mineSome, (*outputsStory).mineSome,
-	(*outputsStory).deposit, (*outputsStory).deposit,
-	(*outputsStory).dust,
-	(*outputsStory).coinbase,
-	(*outputsStory).moveFees, (*outputsStory).moveFees,
-	(*outputsStory).holdBack,
-	(*outputsStory).displace,
-	(*outputsStory).drop,
-	(*outputsStory).noBlocks,
-	(*outputsStory).generic, (*outputsStory).generic, (*outputsStory).generic,
+var outputsEvents = []func(s *outputsScenario){
+	(*outputsScenario).payOut, (*outputsScenario).payOut, (*outputsScenario).payOut, (*outputsScenario).payOut,
+	(*outputsScenario).pass, (*outputsScenario).pass, (*outputsScenario).pass, (*outputsScenario).pass,
+	(*outputsScenario).mineSome, (*outputsScenario).mineSome, (*outputsScenario).mineSome,
+	(*outputsScenario).deposit, (*outputsScenario).deposit,
+	(*outputsScenario).dust,
+	(*outputsScenario).coinbase,
+	(*outputsScenario).moveFees, (*outputsScenario).moveFees,
+	(*outputsScenario).holdBack,
+	(*outputsScenario).displace,
+	(*outputsScenario).drop,
+	(*outputsScenario).noBlocks,
+	(*outputsScenario).generic, (*outputsScenario).generic, (*outputsScenario).generic,
 }
 
 // outputsFaults are faults and operations of random plans that hold on such a network.
@@ -44,7 +44,7 @@ var outputsFaults = []Kind{
 }
 
 // payOut asks for a payout; a process that dies or a store that fails takes none.
-func (s *outputsStory) payOut() {
+func (s *outputsScenario) payOut() {
 	m := s.merchants[0]
 
 	p, err := s.processes[0].alive().Payouts.Create(s.ctx, payout.Params{
@@ -60,26 +60,26 @@ func (s *outputsStory) payOut() {
 	}
 }
 
-func (s *outputsStory) pass() { s.harness.pass(time.Duration(1+s.random.IntN(40)) * time.Second) }
+func (s *outputsScenario) pass() { s.harness.pass(time.Duration(1+s.random.IntN(40)) * time.Second) }
 
-func (s *outputsStory) mineSome() { s.outputs().Mine(1 + s.random.IntN(2)) }
+func (s *outputsScenario) mineSome() { s.outputs().Mine(1 + s.random.IntN(2)) }
 
-func (s *outputsStory) address() chain.Address {
+func (s *outputsScenario) address() chain.Address {
 	return s.deposits[s.random.IntN(len(s.deposits))]
 }
 
-func (s *outputsStory) deposit() {
+func (s *outputsScenario) deposit() {
 	s.outputs().Pay(s.address(), chain.Units(50_000+s.random.Uint64N(5_000_000)))
 }
 
-func (s *outputsStory) dust() {
+func (s *outputsScenario) dust() {
 	to := s.address()
 	for range 1 + s.random.IntN(12) {
 		s.outputs().Pay(to, chain.Units(294+s.random.Uint64N(1_000)))
 	}
 }
 
-func (s *outputsStory) coinbase() {
+func (s *outputsScenario) coinbase() {
 	to := s.merchants[0].wallets[0]
 	if s.random.IntN(2) == 0 {
 		to = s.address()
@@ -88,21 +88,21 @@ func (s *outputsStory) coinbase() {
 	s.outputs().Coinbase(to, chain.Units(1_000_000+s.random.Uint64N(1_000_000)))
 }
 
-func (s *outputsStory) moveFees() { s.outputs().setFee(500 + s.random.Uint64N(3_000)) }
+func (s *outputsScenario) moveFees() { s.outputs().setFee(500 + s.random.Uint64N(3_000)) }
 
 // holdBack lets miners leave out what pays less than a rate, until the next time.
-func (s *outputsStory) holdBack() {
+func (s *outputsScenario) holdBack() {
 	s.outputs().SetMinerFloor(s.random.Uint64N(3) * sim.DefaultFeeRate)
 }
 
 // displace has a payer's waiting payment displaced by a transaction to somebody else.
-func (s *outputsStory) displace() { s.withPayers(func(hash string) { s.outputs().DoubleSpend(hash) }) }
+func (s *outputsScenario) displace() { s.withPayers(func(hash string) { s.outputs().DoubleSpend(hash) }) }
 
 // drop has the pool forget a payer's payment.
-func (s *outputsStory) drop() { s.withPayers(func(hash string) { s.outputs().Drop(hash) }) }
+func (s *outputsScenario) drop() { s.withPayers(func(hash string) { s.outputs().Drop(hash) }) }
 
 // withPayers calls f with a new payment of a payer, which waits.
-func (s *outputsStory) withPayers(f func(hash string)) {
+func (s *outputsScenario) withPayers(f func(hash string)) {
 	hash := s.outputs().Pay(s.address(), chain.Units(100_000+s.random.Uint64N(100_000)))
 	s.harness.pass(10 * time.Second)
 
@@ -112,14 +112,14 @@ func (s *outputsStory) withPayers(f func(hash string)) {
 }
 
 // noBlocks lets one to three hours pass without a block.
-func (s *outputsStory) noBlocks() {
+func (s *outputsScenario) noBlocks() {
 	for range 12 * (1 + s.random.IntN(3)) {
 		s.clock.advance(5 * time.Minute)
-		s.step(0)
+		s.run(0)
 	}
 }
 
-func (s *outputsStory) generic() {
+func (s *outputsScenario) generic() {
 	s.play(Op{
 		Kind: outputsFaults[s.random.IntN(len(outputsFaults))],
 		A:    s.random.Uint64(),
@@ -128,7 +128,7 @@ func (s *outputsStory) generic() {
 	})
 }
 
-// playOutputs plays a story and comes to rest: every payout has ended, nothing is reserved, and the audit is
+// playOutputs plays a scenario and comes to rest: every payout has ended, nothing is reserved, and the audit is
 // clean.
 func playOutputs(t *testing.T, seed uint64) []Violation {
 	t.Helper()
@@ -144,7 +144,7 @@ func playOutputs(t *testing.T, seed uint64) []Violation {
 			Tolerates: tolerated,
 		},
 		play: func(w *harness) {
-			s := &outputsStory{harness: w, random: random}
+			s := &outputsScenario{harness: w, random: random}
 			for range 5 {
 				s.deposits = append(s.deposits, s.depositAddress())
 			}
@@ -164,7 +164,7 @@ func playOutputs(t *testing.T, seed uint64) []Violation {
 }
 
 // Payouts end and nothing stays reserved, whatever happens on a network of outputs. SOAKRUNS sets how many
-// stories are played, SEED the first.
+// scenarios are played, SEED the first.
 func TestSoakOutputs(t *testing.T) {
 	runs := 40
 	if os.Getenv("SOAKTIME") != "" {

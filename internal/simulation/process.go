@@ -101,7 +101,7 @@ func (p *process) healthy() bool {
 }
 
 // step has the engine do one batch of each kind of work. What fails is tried again by later steps.
-func (p *process) step() {
+func (p *process) run() {
 	if !p.runs() {
 		return
 	}

@@ -37,7 +37,7 @@ func (w *harness) isClean() bool {
 
 // rest ends all faults, lets time pass until nothing is under way, and checks what must hold then. It reports
 // whether everything ended.
-func (w *harness) rest() bool {
+func (w *harness) finish() bool {
 	w.heal()
 	w.resume()
 

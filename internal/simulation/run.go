@@ -36,7 +36,7 @@ func Run(ctx context.Context, plan Plan, log *slog.Logger) Result {
 		}
 	}
 
-	w.rest()
+	w.finish()
 
 	return w.result()
 }

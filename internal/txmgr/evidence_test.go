@@ -388,7 +388,7 @@ func TestStuckWalletIsAsOldAsItsNonce(t *testing.T) {
 }
 
 // That bytes are dead cannot be taken back: it waits for the network's own finality where that is known.
-func TestDeathWaitsForFinality(t *testing.T) {
+func TestExclusionWaitsForFinality(t *testing.T) {
 	w := newHarness(t, sim.Config{FinalDepth: 6})
 	p := w.payout("SIM", coin(1))
 	w.work()

@@ -42,7 +42,7 @@ func prune[T any](
 				}
 			}
 
-			if err := remove(ctx, tx, ix.of, ix.of.place(&old[i])); err != nil {
+			if err := remove(ctx, tx, ix.of, ix.of.recordKey(&old[i])); err != nil {
 				return 0, err
 			}
 

@@ -59,8 +59,8 @@ func (t *table[T]) at(parts ...any) key {
 	return appendKey(append(make(key, 0, 64), t.number, 0), parts...)
 }
 
-// place returns the storage key of a record.
-func (t *table[T]) place(record *T) key { return append(key{t.number, 0}, t.key(record)...) }
+// recordKey returns the storage key of a record.
+func (t *table[T]) recordKey(record *T) key { return append(key{t.number, 0}, t.key(record)...) }
 
 // entry returns the key of a record's entry; nil when the index leaves the record out.
 func (ix *index[T]) entry(record *T) key {

@@ -13,7 +13,7 @@ import (
 // caller's record too.
 func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
 	return tx.write(ctx, func(b Writer) error {
-		at := t.place(record)
+		at := t.recordKey(record)
 
 		before, err := t.load(b, at)
 		if err != nil {
@@ -44,7 +44,7 @@ func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 
 // add stores a record without a version that must not exist yet.
 func add[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
-	_, exists, err := try(ctx, &tx.reader, t, t.place(record))
+	_, exists, err := try(ctx, &tx.reader, t, t.recordKey(record))
 	if err != nil {
 		return err
 	}
