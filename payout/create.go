@@ -288,7 +288,7 @@ func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, err
 
 // checkLimit refuses a payout above the number that its account may create within an hour. Payouts of one account
 // are counted one after another.
-func (p Prepared) checkLimit(ctx context.Context, tx Tx, now time.Time) error { // spec 8.2
+func (p Prepared) checkLimit(ctx context.Context, tx Tx, now time.Time) error {
 	if p.limit <= 0 {
 		return nil
 	}

@@ -44,8 +44,8 @@ type liar struct {
 	*httptest.Server
 	node node
 
-	mu   sync.Mutex
-	lie  lie
+	mu      sync.Mutex
+	lie     lie
 	changed int // answers since it was made that a lie changed
 }
 

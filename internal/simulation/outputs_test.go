@@ -23,18 +23,30 @@ type outputsScenario struct {
 
 // outputsEvents are what happens, each as often as it is listed.
 var outputsEvents = []func(s *outputsScenario){
-	(*outputsScenario).payOut, (*outputsScenario).payOut, (*outputsScenario).payOut, (*outputsScenario).payOut,
-	(*outputsScenario).pass, (*outputsScenario).pass, (*outputsScenario).pass, (*outputsScenario).pass,
-	(*outputsScenario).mineSome, (*outputsScenario).mineSome, (*outputsScenario).mineSome,
-	(*outputsScenario).deposit, (*outputsScenario).deposit,
+	(*outputsScenario).payOut,
+	(*outputsScenario).payOut,
+	(*outputsScenario).payOut,
+	(*outputsScenario).payOut,
+	(*outputsScenario).pass,
+	(*outputsScenario).pass,
+	(*outputsScenario).pass,
+	(*outputsScenario).pass,
+	(*outputsScenario).mineSome,
+	(*outputsScenario).mineSome,
+	(*outputsScenario).mineSome,
+	(*outputsScenario).deposit,
+	(*outputsScenario).deposit,
 	(*outputsScenario).dust,
 	(*outputsScenario).coinbase,
-	(*outputsScenario).moveFees, (*outputsScenario).moveFees,
+	(*outputsScenario).moveFees,
+	(*outputsScenario).moveFees,
 	(*outputsScenario).holdBack,
 	(*outputsScenario).displace,
 	(*outputsScenario).drop,
 	(*outputsScenario).noBlocks,
-	(*outputsScenario).generic, (*outputsScenario).generic, (*outputsScenario).generic,
+	(*outputsScenario).generic,
+	(*outputsScenario).generic,
+	(*outputsScenario).generic,
 }
 
 // outputsFaults are faults and operations of random plans that hold on such a network.
@@ -96,7 +108,9 @@ func (s *outputsScenario) holdBack() {
 }
 
 // displace has a payer's waiting payment displaced by a transaction to somebody else.
-func (s *outputsScenario) displace() { s.withPayers(func(hash string) { s.outputs().DoubleSpend(hash) }) }
+func (s *outputsScenario) displace() {
+	s.withPayers(func(hash string) { s.outputs().DoubleSpend(hash) })
+}
 
 // drop has the pool forget a payer's payment.
 func (s *outputsScenario) drop() { s.withPayers(func(hash string) { s.outputs().Drop(hash) }) }
