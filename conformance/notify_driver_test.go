@@ -64,35 +64,44 @@ var notifyMutants = map[string]struct {
 	fails  string
 	change func(subscribe func(context.Context, func()) error) func(context.Context, func()) error
 }{
-	"every second block is announced": {"BlockIsAnnounced", func(
-		subscribe func(context.Context, func()) error,
-	) func(context.Context, func()) error {
-		return func(ctx context.Context, notify func()) error {
-			n := 0
+	"every second block is announced": {
+		"BlockIsAnnounced",
+		func(
+			subscribe func(context.Context, func()) error,
+		) func(context.Context, func()) error {
+			return func(ctx context.Context, notify func()) error {
+				n := 0
 
-			return subscribe(ctx, func() {
-				if n++; n%2 == 0 {
-					notify()
-				}
-			})
-		}
-	}},
-	"its end is no error": {"ContextEndsIt", func(
-		subscribe func(context.Context, func()) error,
-	) func(context.Context, func()) error {
-		return func(ctx context.Context, notify func()) error {
-			_ = subscribe(ctx, notify)
-			return nil
-		}
-	}},
-	"its end has another error": {"ContextEndsIt", func(
-		subscribe func(context.Context, func()) error,
-	) func(context.Context, func()) error {
-		return func(ctx context.Context, notify func()) error {
-			_ = subscribe(ctx, notify)
-			return errors.New("closed")
-		}
-	}},
+				return subscribe(ctx, func() {
+					if n++; n%2 == 0 {
+						notify()
+					}
+				})
+			}
+		},
+	},
+	"its end is no error": {
+		"ContextEndsIt",
+		func(
+			subscribe func(context.Context, func()) error,
+		) func(context.Context, func()) error {
+			return func(ctx context.Context, notify func()) error {
+				_ = subscribe(ctx, notify)
+				return nil
+			}
+		},
+	},
+	"its end has another error": {
+		"ContextEndsIt",
+		func(
+			subscribe func(context.Context, func()) error,
+		) func(context.Context, func()) error {
+			return func(ctx context.Context, notify func()) error {
+				_ = subscribe(ctx, notify)
+				return errors.New("closed")
+			}
+		},
+	},
 }
 
 func TestDriverThatIsNotified(t *testing.T) {
@@ -107,9 +116,12 @@ func TestDriverThatIsNotified(t *testing.T) {
 		}
 
 		h.Driver, h.Network = announcing{c, subscribe}, node
-		h.Unreachable = announcing{h.Unreachable.(*sim.Chain), func(context.Context, func()) error {
-			return sim.Unavailable()
-		}}
+		h.Unreachable = announcing{
+			h.Unreachable.(*sim.Chain),
+			func(context.Context, func()) error {
+				return sim.Unavailable()
+			},
+		}
 		h.Absent = slices.DeleteFunc(h.Absent, func(c conformance.Capability) bool {
 			return c == conformance.HeadNotifier
 		})

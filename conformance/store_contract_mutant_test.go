@@ -218,67 +218,88 @@ func (forgottenAnswers) PutIdempotencyAnswer(context.Context, idempotency.Record
 
 var contractMutants = map[string]storeMutant{
 	"zero structs are carried fees": {
-		"Contract/AbsentCarries", wrapTx(func(tx store.Tx) zeroCarry { return zeroCarry{tx} }),
+		"Contract/AbsentCarries",
+		wrapTx(func(tx store.Tx) zeroCarry { return zeroCarry{tx} }),
 	},
 	"what is absent is filled in": {
-		"Contract/Absent", wrapTx(func(tx store.Tx) filledCarry { return filledCarry{tx} }),
+		"Contract/Absent",
+		wrapTx(func(tx store.Tx) filledCarry { return filledCarry{tx} }),
 	},
 	"modes share a carried fee": {
-		"Contract/AbsentCarries", wrapTx(func(tx store.Tx) sharedCarry { return sharedCarry{tx} }),
+		"Contract/AbsentCarries",
+		wrapTx(func(tx store.Tx) sharedCarry { return sharedCarry{tx} }),
 	},
 	"zero structs are residues": {
-		"Contract/AbsentResidues", wrapTx(func(tx store.Tx) zeroResidue { return zeroResidue{tx} }),
+		"Contract/AbsentResidues",
+		wrapTx(func(tx store.Tx) zeroResidue { return zeroResidue{tx} }),
 	},
 	"zero structs are balances": {
-		"Contract/Absent", wrapTx(func(tx store.Tx) zeroBalance { return zeroBalance{tx} }),
+		"Contract/Absent",
+		wrapTx(func(tx store.Tx) zeroBalance { return zeroBalance{tx} }),
 	},
 	"an absent wallet is an error": {
-		"Contract/Absent", wrapTx(func(tx store.Tx) zeroWallet { return zeroWallet{tx} }),
+		"Contract/Absent",
+		wrapTx(func(tx store.Tx) zeroWallet { return zeroWallet{tx} }),
 	},
 	"an absent lease has a name": {
-		"Contract/Absent", wrapTx(func(tx store.Tx) freeLease { return freeLease{tx} }),
+		"Contract/Absent",
+		wrapTx(func(tx store.Tx) freeLease { return freeLease{tx} }),
 	},
 	"an absent answer is an error": {
-		"Contract/Absent", wrapTx(func(tx store.Tx) missingClaim { return missingClaim{tx} }),
+		"Contract/Absent",
+		wrapTx(func(tx store.Tx) missingClaim { return missingClaim{tx} }),
 	},
 	"unknown accounts are locked": {
-		"Concurrent/Account", wrapTx(func(tx store.Tx) unlockedAccount { return unlockedAccount{tx} }),
+		"Concurrent/Account",
+		wrapTx(func(tx store.Tx) unlockedAccount { return unlockedAccount{tx} }),
 	},
 	"a lock changes the account": {
-		"Contract/LockAccount", wrapTx(func(tx store.Tx) versionedLock { return versionedLock{tx} }),
+		"Contract/LockAccount",
+		wrapTx(func(tx store.Tx) versionedLock { return versionedLock{tx} }),
 	},
 	"a claim outlives its end": {
-		"Contract/Deadline", wrapTx(func(tx store.Tx) lateClaim { return lateClaim{tx} }),
+		"Contract/Deadline",
+		wrapTx(func(tx store.Tx) lateClaim { return lateClaim{tx} }),
 	},
 	"a delivery is due too late": {
-		"Contract/Deadline", wrapTx(func(tx store.Tx) lateDue { return lateDue{tx} }),
+		"Contract/Deadline",
+		wrapTx(func(tx store.Tx) lateDue { return lateDue{tx} }),
 	},
 	"a claim without a limit takes nothing": {
-		"Limit/Claim", wrapTx(func(tx store.Tx) limitedClaim { return limitedClaim{tx} }),
+		"Limit/Claim",
+		wrapTx(func(tx store.Tx) limitedClaim { return limitedClaim{tx} }),
 	},
 	"what was made at the time is pruned": {
-		"Contract/PruneKeeps", wrapTx(func(tx store.Tx) eagerPrune { return eagerPrune{tx} }),
+		"Contract/PruneKeeps",
+		wrapTx(func(tx store.Tx) eagerPrune { return eagerPrune{tx} }),
 	},
 	"too little is pruned": {
-		"Contract/PruneKeeps", wrapTx(func(tx store.Tx) keptPrune { return keptPrune{tx} }),
+		"Contract/PruneKeeps",
+		wrapTx(func(tx store.Tx) keptPrune { return keptPrune{tx} }),
 	},
 	"a prune without a limit does nothing": {
-		"Limit/Prune", wrapTx(func(tx store.Tx) unboundedPrune { return unboundedPrune{tx} }),
+		"Limit/Prune",
+		wrapTx(func(tx store.Tx) unboundedPrune { return unboundedPrune{tx} }),
 	},
 	"pending events are pruned": {
-		"Events/Prune", wrapTx(func(tx store.Tx) carelessPrune { return carelessPrune{tx} }),
+		"Events/Prune",
+		wrapTx(func(tx store.Tx) carelessPrune { return carelessPrune{tx} }),
 	},
 	"a delete of nothing fails": {
-		"Contract/Deletes", wrapTx(func(tx store.Tx) strictDelete { return strictDelete{tx} }),
+		"Contract/Deletes",
+		wrapTx(func(tx store.Tx) strictDelete { return strictDelete{tx} }),
 	},
 	"spent coins are not deleted": {
-		"Contract/Deletes", wrapTx(func(tx store.Tx) lazyDelete { return lazyDelete{tx} }),
+		"Contract/Deletes",
+		wrapTx(func(tx store.Tx) lazyDelete { return lazyDelete{tx} }),
 	},
 	"all counters start at 1": {
-		"Numbers", wrapTx(func(tx store.Tx) startedNumbers { return startedNumbers{tx} }),
+		"Numbers",
+		wrapTx(func(tx store.Tx) startedNumbers { return startedNumbers{tx} }),
 	},
 	"answers are not stored": {
-		"Idempotency/Answer", wrapTx(func(tx store.Tx) forgottenAnswers { return forgottenAnswers{tx} }),
+		"Idempotency/Answer",
+		wrapTx(func(tx store.Tx) forgottenAnswers { return forgottenAnswers{tx} }),
 	},
 	"an update runs inside an update": {
 		"Contract/NestedUpdate",

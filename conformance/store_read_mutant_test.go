@@ -121,27 +121,35 @@ func (s openReads) InvoiceByID(ctx context.Context, id string) (invoice.Invoice,
 // readMutants break what is read outside of transactions.
 var readMutants = map[string]storeMutant{
 	"a list without a limit is cut": {
-		"Limit/Payments", func(st store.Store) store.Store { return cutLists{st} },
+		"Limit/Payments",
+		func(st store.Store) store.Store { return cutLists{st} },
 	},
 	"a search finds what is inside": {
-		"List/Invoices/Filters", func(st store.Store) store.Store { return substringList{st} },
+		"List/Invoices/Filters",
+		func(st store.Store) store.Store { return substringList{st} },
 	},
 	"a search finds whole fields only": {
-		"List/Invoices/Filters", func(st store.Store) store.Store { return exactSearch{st} },
+		"List/Invoices/Filters",
+		func(st store.Store) store.Store { return exactSearch{st} },
 	},
 	"CreatedAfter is exclusive": {
-		"List/Events/Filters", func(st store.Store) store.Store { return lateLists{st} },
+		"List/Events/Filters",
+		func(st store.Store) store.Store { return lateLists{st} },
 	},
 	"CreatedBefore is inclusive": {
-		"List/Settlements/Filters", func(st store.Store) store.Store { return exclusiveList{st} },
+		"List/Settlements/Filters",
+		func(st store.Store) store.Store { return exclusiveList{st} },
 	},
 	"work is due after its time": {
-		"Contract/DueExactly", func(st store.Store) store.Store { return lateWork{st} },
+		"Contract/DueExactly",
+		func(st store.Store) store.Store { return lateWork{st} },
 	},
 	"work without a limit is one row": {
-		"Limit/Work", func(st store.Store) store.Store { return emptyWork{st} },
+		"Limit/Work",
+		func(st store.Store) store.Store { return emptyWork{st} },
 	},
 	"a closed store answers": {
-		"Contract/Closed", func(st store.Store) store.Store { return openReads{st, new(bool)} },
+		"Contract/Closed",
+		func(st store.Store) store.Store { return openReads{st, new(bool)} },
 	},
 }

@@ -118,24 +118,31 @@ func (tx twiceIndexed) PutAccount(ctx context.Context, a *account.Account) error
 
 var uniqueMutants = map[string]storeMutant{
 	"an address has one balance": {
-		"Unique/Balance/asset", wrapTx(func(tx store.Tx) oneAsset { return oneAsset{tx} }),
+		"Unique/Balance/asset",
+		wrapTx(func(tx store.Tx) oneAsset { return oneAsset{tx} }),
 	},
 	"a transaction has one coin": {
-		"Unique/Coin/output", wrapTx(func(tx store.Tx) oneOutput { return oneOutput{tx} }),
+		"Unique/Coin/output",
+		wrapTx(func(tx store.Tx) oneOutput { return oneOutput{tx} }),
 	},
 	"modes share an idempotency key": {
-		"Unique/IdempotencyRecord/mode", wrapTx(func(tx store.Tx) oneMode { return oneMode{tx} }),
+		"Unique/IdempotencyRecord/mode",
+		wrapTx(func(tx store.Tx) oneMode { return oneMode{tx} }),
 	},
 	"transfers have no index": {
-		"Unique/Payment/index", wrapTx(func(tx store.Tx) oneTransfer { return oneTransfer{tx} }),
+		"Unique/Payment/index",
+		wrapTx(func(tx store.Tx) oneTransfer { return oneTransfer{tx} }),
 	},
 	"only one payment has no hash": {
-		"Unique/Payment/absence_of_a_hash", wrapTx(func(tx store.Tx) oneHashless { return oneHashless{tx} }),
+		"Unique/Payment/absence_of_a_hash",
+		wrapTx(func(tx store.Tx) oneHashless { return oneHashless{tx} }),
 	},
 	"an order has one invoice": {
-		"Unique/Invoice/id", wrapTx(func(tx store.Tx) oneOrder { return oneOrder{tx} }),
+		"Unique/Invoice/id",
+		wrapTx(func(tx store.Tx) oneOrder { return oneOrder{tx} }),
 	},
 	"accounts share an index": {
-		"Unique/Account/index", wrapTx(func(tx store.Tx) twiceIndexed { return twiceIndexed{tx} }),
+		"Unique/Account/index",
+		wrapTx(func(tx store.Tx) twiceIndexed { return twiceIndexed{tx} }),
 	},
 }

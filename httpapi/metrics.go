@@ -110,19 +110,23 @@ func (m *metrics) backlogs(report health.Report) {
 		of         func(b health.Backlog) float64
 	}{
 		{
-			"due", "Deliveries that are due, whichever process sends them.",
+			"due",
+			"Deliveries that are due, whichever process sends them.",
 			func(b health.Backlog) float64 { return float64(b.Due) },
 		},
 		{
-			"in_flight", "Deliveries being sent.",
+			"in_flight",
+			"Deliveries being sent.",
 			func(b health.Backlog) float64 { return float64(b.InFlight) },
 		},
 		{
-			"waiting", "Deliveries that wait for a slot.",
+			"waiting",
+			"Deliveries that wait for a slot.",
 			func(b health.Backlog) float64 { return float64(b.Waiting) },
 		},
 		{
-			"age_seconds", "How long the oldest delivery that waits has been due.",
+			"age_seconds",
+			"How long the oldest delivery that waits has been due.",
 			func(b health.Backlog) float64 { return b.Age.Seconds() },
 		},
 	} {

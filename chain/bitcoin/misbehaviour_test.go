@@ -126,19 +126,24 @@ func TestMalformedBlocksAreNotTaken(t *testing.T) {
 		"no transactions":          {func(b *fakeBlock) { b.Txs = nil }, "no transactions"},
 		"a transaction left out":   {func(b *fakeBlock) { b.Txs = b.Txs[:2] }, "Merkle root"},
 		"a transaction added": {
-			func(b *fakeBlock) { b.Txs = append(b.Txs, fakeTx{Hex: hexOf(t, makeTx(4, pay))}) }, "Merkle root",
+			func(b *fakeBlock) { b.Txs = append(b.Txs, fakeTx{Hex: hexOf(t, makeTx(4, pay))}) },
+			"Merkle root",
 		},
 		"a transaction twice": { // the same Merkle root
-			func(b *fakeBlock) { b.Txs = append(b.Txs, b.Txs[2]) }, "twice",
+			func(b *fakeBlock) { b.Txs = append(b.Txs, b.Txs[2]) },
+			"twice",
 		},
 		"an amount changed": {
-			func(b *fakeBlock) { b.Txs[1].Hex = strings.Replace(b.Txs[1].Hex, "e803", "e903", 1) }, "Merkle root",
+			func(b *fakeBlock) { b.Txs[1].Hex = strings.Replace(b.Txs[1].Hex, "e803", "e903", 1) },
+			"Merkle root",
 		},
 		"a witness changed": {
-			func(b *fakeBlock) { b.Txs[1].Hex = strings.Replace(b.Txs[1].Hex, "010203", "010204", 1) }, "commits to",
+			func(b *fakeBlock) { b.Txs[1].Hex = strings.Replace(b.Txs[1].Hex, "010203", "010204", 1) },
+			"commits to",
 		},
 		"the witnesses stripped": {
-			func(b *fakeBlock) { b.Txs[1].Hex = hexOf(t, makeTx(2, pay)) }, "commits to",
+			func(b *fakeBlock) { b.Txs[1].Hex = hexOf(t, makeTx(2, pay)) },
+			"commits to",
 		},
 		"the reserved value left out": {
 			func(b *fakeBlock) {
@@ -151,10 +156,12 @@ func TestMalformedBlocksAreNotTaken(t *testing.T) {
 		"bytes cut short":       {func(b *fakeBlock) { b.Txs[1].Hex = b.Txs[1].Hex[:20] }, "no transaction"},
 		"bytes behind":          {func(b *fakeBlock) { b.Txs[1].Hex += "00" }, "no transaction"},
 		"transactions in another order": {
-			func(b *fakeBlock) { b.Txs[1], b.Txs[2] = b.Txs[2], b.Txs[1] }, "Merkle root",
+			func(b *fakeBlock) { b.Txs[1], b.Txs[2] = b.Txs[2], b.Txs[1] },
+			"Merkle root",
 		},
 		"a length that would fill memory": {
-			func(b *fakeBlock) { b.Txs[1].Hex = "02000000feffffffff" }, "no transaction",
+			func(b *fakeBlock) { b.Txs[1].Hex = "02000000feffffffff" },
+			"no transaction",
 		},
 	} {
 		f := newFake(t)

@@ -51,7 +51,9 @@ func TestBlocksOfNoChainAreNotTaken(t *testing.T) {
 			"proof of work",
 		},
 		"a target easier than any": {
-			[]*wire.MsgTx{makeReward(pay)}, func(b *fakeBlock) { b.Bits = "217fffff"; again(b) }, "proof of work",
+			[]*wire.MsgTx{makeReward(pay)},
+			func(b *fakeBlock) { b.Bits = "217fffff"; again(b) },
+			"proof of work",
 		},
 		"a negative target": {
 			[]*wire.MsgTx{makeReward(pay)},
@@ -64,10 +66,14 @@ func TestBlocksOfNoChainAreNotTaken(t *testing.T) {
 			"proof of work",
 		},
 		"a target of 0": {
-			[]*wire.MsgTx{makeReward(pay)}, func(b *fakeBlock) { b.Bits = "20000000"; again(b) }, "proof of work",
+			[]*wire.MsgTx{makeReward(pay)},
+			func(b *fakeBlock) { b.Bits = "20000000"; again(b) },
+			"proof of work",
 		},
 		"a target without end": {
-			[]*wire.MsgTx{makeReward(pay)}, func(b *fakeBlock) { b.Bits = "ff7fffff"; again(b) }, "proof of work",
+			[]*wire.MsgTx{makeReward(pay)},
+			func(b *fakeBlock) { b.Bits = "ff7fffff"; again(b) },
+			"proof of work",
 		},
 		"no coinbase":                   {[]*wire.MsgTx{makeTx(1, pay), makeTx(2, pay)}, nil, "coinbase"},
 		"two coinbases":                 {[]*wire.MsgTx{makeReward(pay), makeReward(pay, pay)}, nil, "coinbase"},
@@ -258,7 +264,10 @@ func TestANodesWordOnAHash(t *testing.T) {
 		"denied, coin is spent": {[]fakeBlock{empty}, denial, spent, chain.TxUnknown, fault.NotFound},
 		"spent by another": {
 			[]fakeBlock{empty, rivals, mineBlock(t, 3, rivals.Hash, makeReward(pay))},
-			denial, spent, chain.TxUnknown, fault.NotFound,
+			denial,
+			spent,
+			chain.TxUnknown,
+			fault.NotFound,
 		},
 	} {
 		f := newFake(t)

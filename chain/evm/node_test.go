@@ -392,14 +392,21 @@ func TestRealBlocksVerify(t *testing.T) {
 
 	for _, fields := range []map[string]any{
 		{"type": "0x0", "gasPrice": "0x174876e800"},
-		{"type": "0x1", "gasPrice": "0x174876e800", "accessList": []any{
-			map[string]any{"address": to, "storageKeys": []common.Hash{{1}}},
-		}},
+		{
+			"type":     "0x1",
+			"gasPrice": "0x174876e800",
+			"accessList": []any{
+				map[string]any{"address": to, "storageKeys": []common.Hash{{1}}},
+			},
+		},
 		{"type": "0x2", "maxFeePerGas": "0x174876e800", "maxPriorityFeePerGas": "0x1"},
 		{"type": "0x2", "to": nil, "data": "0x6000"}, // creates a contract
 	} {
 		tx := map[string]any{
-			"from": testenv.WellKnownDevAccounts[0].Address, "to": to, "value": "0x5", "gas": "0x30d40",
+			"from":  testenv.WellKnownDevAccounts[0].Address,
+			"to":    to,
+			"value": "0x5",
+			"gas":   "0x30d40",
 		}
 		maps.Copy(tx, fields)
 		b.must(b.call(t.Context(), new(common.Hash), "eth_sendTransaction", tx))

@@ -108,8 +108,12 @@ func TestVersion1PaymentsByAddressAndByBlock(t *testing.T) {
 
 	var paid struct{ Signature string }
 	runWallet(t, map[string]any{
-		"do": "pay", "url": n.URL, "secret": n.authority.String(),
-		"to": to, "lamports": "7000000", "form": "v1",
+		"do":       "pay",
+		"url":      n.URL,
+		"secret":   n.authority.String(),
+		"to":       to,
+		"lamports": "7000000",
+		"form":     "v1",
 	}, &paid)
 
 	second := n.pay(t, other, nativeAsset, 5_000_000)

@@ -179,14 +179,17 @@ func TestUnknownFieldsAreUnverified(t *testing.T) {
 		want string
 	}{
 		"a header's field": {
-			func(v map[string]any) { header(v)["shard"], header(v)["version"] = 1, 99 }, "unknown header fields",
+			func(v map[string]any) { header(v)["shard"], header(v)["version"] = 1, 99 },
+			"unknown header fields",
 		},
 		"a field that the id does not cover": {func(v map[string]any) { header(v)["note"] = "x" }, ""},
 		"a result's field": {
-			func(v map[string]any) { result(v)["gas"], result(v)["fee"] = 1, 7 }, "unknown transaction fields",
+			func(v map[string]any) { result(v)["gas"], result(v)["fee"] = 1, 7 },
+			"unknown transaction fields",
 		},
 		"a result's code": {
-			func(v map[string]any) { result(v)["ret"] = "MAYBE" }, "unknown transaction fields",
+			func(v map[string]any) { result(v)["ret"] = "MAYBE" },
+			"unknown transaction fields",
 		},
 		"a transaction's field, and another root": {
 			func(v map[string]any) {

@@ -129,22 +129,29 @@ func newOperator(t *testing.T, node string) *operator {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(cert)
 
-	return &operator{t, append(
-		os.Environ(),
-		asServer+"=1",
-		"DATABASE_URL="+testenv.Postgres(t),
-		"BASE_URL=https://pay.example.com",
-		"LISTEN=127.0.0.1:0",
-		"ADMIN_LISTEN=127.0.0.1:0",
-		"TLS_CERT="+write("cert.pem", string(cert)),
-		"TLS_KEY="+write("key.pem", string(key)),
-		"SECRET_KEY_FILE="+write("secret", base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))),
-		"MNEMONIC_FILE="+write("mnemonic", testenv.WellKnownDevMnemonic+"\n"),
-		"SIGNER_SOCKET="+filepath.Join(dir, "signer.sock"),
-		"NETWORKS=local",
-		"NODES_LOCAL="+node,
-		"PRICES=ETH/USD=2500",
-	), pool}
+	return &operator{
+		t,
+		append(
+			os.Environ(),
+			asServer+"=1",
+			"DATABASE_URL="+testenv.Postgres(t),
+			"BASE_URL=https://pay.example.com",
+			"LISTEN=127.0.0.1:0",
+			"ADMIN_LISTEN=127.0.0.1:0",
+			"TLS_CERT="+write("cert.pem", string(cert)),
+			"TLS_KEY="+write("key.pem", string(key)),
+			"SECRET_KEY_FILE="+write(
+				"secret",
+				base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)),
+			),
+			"MNEMONIC_FILE="+write("mnemonic", testenv.WellKnownDevMnemonic+"\n"),
+			"SIGNER_SOCKET="+filepath.Join(dir, "signer.sock"),
+			"NETWORKS=local",
+			"NODES_LOCAL="+node,
+			"PRICES=ETH/USD=2500",
+		),
+		pool,
+	}
 }
 
 func (o *operator) command(args ...string) *exec.Cmd {

@@ -229,7 +229,8 @@ func (r *bitcoinRun) displace() {
 	var bumped struct{ Txid string }
 
 	err := r.try(&bumped, "bumpfee", hash, map[string]any{
-		"fee_rate": 80, "outputs": []map[string]string{{r.address(): "0.0001"}},
+		"fee_rate": 80,
+		"outputs":  []map[string]string{{r.address(): "0.0001"}},
 	})
 	if err == nil {
 		r.payer[bumped.Txid] = true

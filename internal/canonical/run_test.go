@@ -308,7 +308,10 @@ func (r *run) pay() {
 	if r.rand.IntN(4) == 0 {
 		if from, ok := r.payer(-1); ok {
 			r.put("coin to "+to.address, map[string]any{
-				"from": from, "to": to.address, "value": "0x" + r.coins().Text(16), "gas": "0x5208",
+				"from":  from,
+				"to":    to.address,
+				"value": "0x" + r.coins().Text(16),
+				"gas":   "0x5208",
 			})
 		}
 

@@ -122,11 +122,19 @@ func TestAnswersHaveDeadlines(t *testing.T) {
 		},
 		"configured headers": {configured, pace{headers: time.Hour}, 6 * time.Second, "timeout", 0},
 		"configured body": {
-			configured, pace{every: 450 * time.Millisecond, bytes: 99}, 4 * time.Second, "", 8,
+			configured,
+			pace{every: 450 * time.Millisecond, bytes: 99},
+			4 * time.Second,
+			"",
+			8,
 		},
 		"configured idle": {configured, pace{every: 2 * time.Second, bytes: 99}, time.Second, "", 0},
 		"configured, all together": {
-			configured, pace{5 * time.Second, 450 * time.Millisecond, 99}, 9 * time.Second, "", 8,
+			configured,
+			pace{5 * time.Second, 450 * time.Millisecond, 99},
+			9 * time.Second,
+			"",
+			8,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

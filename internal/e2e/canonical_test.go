@@ -83,14 +83,22 @@ func newLyingStage(t *testing.T) lyingStage {
 
 	s := start(t, driver, common.HexToAddress(feeAddress).Hex())
 
-	return lyingStage{s, p, m, tok, liar, network.Slug, func(basisPoints int64) []byte {
-		data, err := parsed.Pack("setFee", big.NewInt(basisPoints))
-		if err != nil {
-			t.Fatal(err)
-		}
+	return lyingStage{
+		s,
+		p,
+		m,
+		tok,
+		liar,
+		network.Slug,
+		func(basisPoints int64) []byte {
+			data, err := parsed.Pack("setFee", big.NewInt(basisPoints))
+			if err != nil {
+				t.Fatal(err)
+			}
 
-		return data
-	}}
+			return data
+		},
+	}
 }
 
 // watched makes an invoice over 100 USDT whose network is followed.

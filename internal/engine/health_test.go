@@ -199,12 +199,15 @@ func TestHealthIsComposed(t *testing.T) {
 		"webhooks":    {"webhooks", func(c *clinic, err error) { c.store.claims = err }},
 		"outbox":      {"outbox of simnet", func(c *clinic, err error) { c.store.due = err }},
 		"rates":       {"rates", func(c *clinic, err error) { c.rates.err = err }},
-		"clock": {"clock", func(c *clinic, err error) {
-			c.store.ahead = 0
-			if err != nil {
-				c.store.ahead = time.Hour
-			}
-		}},
+		"clock": {
+			"clock",
+			func(c *clinic, err error) {
+				c.store.ahead = 0
+				if err != nil {
+					c.store.ahead = time.Hour
+				}
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClinic(t, memory.New())

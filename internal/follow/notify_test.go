@@ -76,15 +76,18 @@ func TestSubscriptionIsMadeAgain(t *testing.T) {
 
 				var began []time.Time
 
-				f := listener(t, announcing{sim.New(sim.Config{}), func(ctx context.Context, _ func()) error {
-					began = append(began, time.Now())
-					if len(began) > len(c.longest) {
-						cancel()
-						return ctx.Err()
-					}
+				f := listener(t, announcing{
+					sim.New(sim.Config{}),
+					func(ctx context.Context, _ func()) error {
+						began = append(began, time.Now())
+						if len(began) > len(c.longest) {
+							cancel()
+							return ctx.Err()
+						}
 
-					return c.ends(ctx, len(began))
-				}})
+						return c.ends(ctx, len(began))
+					},
+				})
 				f.Listen(ctx, func() {})
 
 				for i, longest := range c.longest {
@@ -112,16 +115,19 @@ func TestAnnouncementsWake(t *testing.T) {
 		var woken []time.Duration
 
 		began := time.Now()
-		f := listener(t, announcing{sim.New(sim.Config{}), func(ctx context.Context, notify func()) error {
-			for range 3 {
-				time.Sleep(12 * time.Second)
-				notify()
-			}
+		f := listener(t, announcing{
+			sim.New(sim.Config{}),
+			func(ctx context.Context, notify func()) error {
+				for range 3 {
+					time.Sleep(12 * time.Second)
+					notify()
+				}
 
-			<-ctx.Done()
+				<-ctx.Done()
 
-			return ctx.Err()
-		}})
+				return ctx.Err()
+			},
+		})
 
 		go f.Listen(ctx, func() { woken = append(woken, time.Since(began)) })
 

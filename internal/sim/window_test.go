@@ -93,10 +93,16 @@ func TestWindowsInclusion(t *testing.T) {
 		"a block later":                {sim.WindowsConfig{ValidBlocks: 5}, 5, 0, chain.TxUnknown},
 		"the last moment":              {sim.WindowsConfig{ValidFor: time.Minute}, 9, time.Minute, chain.TxIncluded},
 		"a moment later": {
-			sim.WindowsConfig{ValidFor: time.Minute}, 9, time.Minute + time.Millisecond, chain.TxUnknown,
+			sim.WindowsConfig{ValidFor: time.Minute},
+			9,
+			time.Minute + time.Millisecond,
+			chain.TxUnknown,
 		},
 		"either bound ends it": {
-			sim.WindowsConfig{ValidFor: time.Minute, ValidBlocks: 5}, 5, 0, chain.TxUnknown,
+			sim.WindowsConfig{ValidFor: time.Minute, ValidBlocks: 5},
+			5,
+			0,
+			chain.TxUnknown,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,45 +87,54 @@ var scenarios = map[string]scenario{
 		w.passes(time.Minute)
 		w.accounts().PayInternal(inv.Address, sims(100))
 	}},
-	"41 " + ruleAudit: {ends: true, play: func(w *harness) {
-		inv := w.owes("SIM", sims(100))
-		_, err := w.processes[0].alive().Invoices.Cancel(w.ctx, w.merchants[0].owner, inv.id)
-		must(err)
-		w.accounts().PayInternal(inv.Address, sims(100))
-		w.passes(time.Minute)
+	"41 " + ruleAudit: {
+		ends: true,
+		play: func(w *harness) {
+			inv := w.owes("SIM", sims(100))
+			_, err := w.processes[0].alive().Invoices.Cancel(w.ctx, w.merchants[0].owner, inv.id)
+			must(err)
+			w.accounts().PayInternal(inv.Address, sims(100))
+			w.passes(time.Minute)
 
-		if w.oracle.untold() {
-			w.oracle.checkAudit(false)
-		}
-	}},
+			if w.oracle.untold() {
+				w.oracle.checkAudit(false)
+			}
+		},
+	},
 	"42 " + ruleConfirmed: {play: func(w *harness) {
 		w.accounts().SetToken("USDX", sim.TokenRules{FeeBPS: 100, Log: sim.LogGross})
 		w.deposits("USDX", usdx(100))
 	}},
-	"43 " + rulePublished: {plan: Plan{Nodes: 2, Unverified: true}, play: func(w *harness) {
-		inv := w.owes("USDX", usdx(100))
-		hash := w.networks[0].pay(inv.Address, "USDX", usdx(100))
-		n := w.processes[0].nodes[0]
-		n.lies, n.faults = true, sim.NodeFaults{
-			Denies:     []string{hash},
-			DropsLogs:  []string{hash},
-			DropsBloom: true,
-		}
-
-		w.passes(time.Minute)
-	}},
-	"44 " + ruleRest: {ends: true, play: func(w *harness) {
-		inv := w.owes("USDX", usdx(100))
-		w.accounts().PayFailing(inv.Address, "USDX", usdx(100))
-		w.run(0)
-		w.passes(10 * time.Minute)
-
-		for id, p := range w.oracle.records.payments {
-			if !ended(p) {
-				w.oracle.violate(ruleRest, "payment %s is %s ten minutes after it reverted", id, p.Status)
+	"43 " + rulePublished: {
+		plan: Plan{Nodes: 2, Unverified: true},
+		play: func(w *harness) {
+			inv := w.owes("USDX", usdx(100))
+			hash := w.networks[0].pay(inv.Address, "USDX", usdx(100))
+			n := w.processes[0].nodes[0]
+			n.lies, n.faults = true, sim.NodeFaults{
+				Denies:     []string{hash},
+				DropsLogs:  []string{hash},
+				DropsBloom: true,
 			}
-		}
-	}},
+
+			w.passes(time.Minute)
+		},
+	},
+	"44 " + ruleRest: {
+		ends: true,
+		play: func(w *harness) {
+			inv := w.owes("USDX", usdx(100))
+			w.accounts().PayFailing(inv.Address, "USDX", usdx(100))
+			w.run(0)
+			w.passes(10 * time.Minute)
+
+			for id, p := range w.oracle.records.payments {
+				if !ended(p) {
+					w.oracle.violate(ruleRest, "payment %s is %s ten minutes after it reverted", id, p.Status)
+				}
+			}
+		},
+	},
 	"45 " + ruleSent: {play: func(w *harness) {
 		w.paysOut("SIM", sims(5))
 		w.play(Op{Kind: RestoreBackup})
@@ -133,65 +142,87 @@ var scenarios = map[string]scenario{
 		w.play(Op{Kind: RestoreBackup, A: 1})
 		w.passes(time.Minute)
 	}},
-	"46 " + ruleProgress: {plan: Plan{Processes: 2}, ends: true, play: func(w *harness) {
-		first := w.processes[0]
-		first.offset = time.Hour
+	"46 " + ruleProgress: {
+		plan: Plan{Processes: 2},
+		ends: true,
+		play: func(w *harness) {
+			first := w.processes[0]
+			first.offset = time.Hour
 
-		w.passes(time.Minute)
-		first.offset, first.stoppedUntil = 0, w.clock.now().Add(2*time.Hour)
-		w.passes(10 * time.Minute)
-	}},
-	"47 " + ruleProgress: {plan: Plan{Processes: 2}, ends: true, play: func(w *harness) {
-		w.processes[0].nodes[0].dead = true
-		w.passes(10 * time.Minute)
-	}},
-	"48 " + ruleFailed: {plan: Plan{UTXO: true}, play: func(w *harness) {
-		w.outputs().SetMinerFloor(1_000_000)
-		w.paysOut("SIMB", chain.Units(50_000))
-		w.steps(3)
-		w.paysOut("SIMB", chain.Units(60_000))
-		w.passes(20 * time.Minute)
-		w.outputs().SetMinerFloor(0)
-	}},
-	"49 " + ruleFair: {plan: Plan{UTXO: true}, ends: true, play: func(w *harness) {
-		address := w.depositAddress()
-		for range 49 {
-			w.outputs().Pay(address, chain.Units(300))
-		}
-
-		w.outputs().Pay(address, chain.Units(100_000))
-		w.passes(10 * time.Minute)
-		w.honestReleased(chain.Units(100_000))
-	}},
-	"50 " + ruleSpendable: {plan: Plan{UTXO: true}, ends: true, play: func(w *harness) {
-		m := w.merchants[0]
-		w.outputs().Coinbase(m.wallets[0], chain.Pow10(8).Mul(50))
-		w.passes(time.Minute)
-
-		for _, b := range w.oracle.records.balances {
-			if spendable := chain.Pow10(8).
-				Mul(20); b.Address == m.wallets[0] &&
-				spendable.Less(b.Available()) {
-				w.oracle.violate(
-					ruleSpendable,
-					"wallet %s offers %s, and %s can be spent",
-					b.Address,
-					b.Available(),
-					spendable,
-				)
+			w.passes(time.Minute)
+			first.offset, first.stoppedUntil = 0, w.clock.now().Add(2*time.Hour)
+			w.passes(10 * time.Minute)
+		},
+	},
+	"47 " + ruleProgress: {
+		plan: Plan{Processes: 2},
+		ends: true,
+		play: func(w *harness) {
+			w.processes[0].nodes[0].dead = true
+			w.passes(10 * time.Minute)
+		},
+	},
+	"48 " + ruleFailed: {
+		plan: Plan{UTXO: true},
+		play: func(w *harness) {
+			w.outputs().SetMinerFloor(1_000_000)
+			w.paysOut("SIMB", chain.Units(50_000))
+			w.steps(3)
+			w.paysOut("SIMB", chain.Units(60_000))
+			w.passes(20 * time.Minute)
+			w.outputs().SetMinerFloor(0)
+		},
+	},
+	"49 " + ruleFair: {
+		plan: Plan{UTXO: true},
+		ends: true,
+		play: func(w *harness) {
+			address := w.depositAddress()
+			for range 49 {
+				w.outputs().Pay(address, chain.Units(300))
 			}
-		}
-	}},
+
+			w.outputs().Pay(address, chain.Units(100_000))
+			w.passes(10 * time.Minute)
+			w.honestReleased(chain.Units(100_000))
+		},
+	},
+	"50 " + ruleSpendable: {
+		plan: Plan{UTXO: true},
+		ends: true,
+		play: func(w *harness) {
+			m := w.merchants[0]
+			w.outputs().Coinbase(m.wallets[0], chain.Pow10(8).Mul(50))
+			w.passes(time.Minute)
+
+			for _, b := range w.oracle.records.balances {
+				if spendable := chain.Pow10(8).
+					Mul(20); b.Address == m.wallets[0] &&
+					spendable.Less(b.Available()) {
+					w.oracle.violate(
+						ruleSpendable,
+						"wallet %s offers %s, and %s can be spent",
+						b.Address,
+						b.Available(),
+						spendable,
+					)
+				}
+			}
+		},
+	},
 	"51 " + ruleProgress: {play: func(w *harness) {
 		w.processes[0].nodes[0].lag = 100_000
 		w.run(0)
 	}},
-	"61 " + ruleFrozen: {plan: Plan{ValidFor: time.Minute}, play: func(w *harness) {
-		w.paysOut("SIM", sims(5))
-		w.run(0)
-		w.networks[0].setFee(100_000)
-		w.passes(4 * time.Hour)
-	}},
+	"61 " + ruleFrozen: {
+		plan: Plan{ValidFor: time.Minute},
+		play: func(w *harness) {
+			w.paysOut("SIM", sims(5))
+			w.run(0)
+			w.networks[0].setFee(100_000)
+			w.passes(4 * time.Hour)
+		},
+	},
 	"63 " + ruleValued: {play: func(w *harness) { w.deposits("SIM", sims(100)) }},
 	"63 " + ruleObject: {play: func(w *harness) {
 		w.deposits("SIM", sims(100))

@@ -42,32 +42,35 @@ func TestNothingIsEndedThatLostRecordsSent(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			violations := scenario{plan: Plan{UTXO: c.utxo, Tolerates: tolerated}, play: func(w *harness) {
-				symbol, amount := "SIM", sims(5)
-				if c.utxo {
-					symbol, amount = "SIMB", sims(5).Share(usdx(1), sims(1000))
-				}
+			violations := scenario{
+				plan: Plan{UTXO: c.utxo, Tolerates: tolerated},
+				play: func(w *harness) {
+					symbol, amount := "SIM", sims(5)
+					if c.utxo {
+						symbol, amount = "SIMB", sims(5).Share(usdx(1), sims(1000))
+					}
 
-				w.paysOut(symbol, amount)
-				w.play(Op{Kind: RestoreBackup})
-				w.steps(2)
+					w.paysOut(symbol, amount)
+					w.play(Op{Kind: RestoreBackup})
+					w.steps(2)
 
-				m := w.merchants[0]
-				if p := w.oracle.records.payouts[m.payouts[0]]; p.Status != payout.Processing {
-					t.Fatalf("the payout is %s", p.Status)
-				}
+					m := w.merchants[0]
+					if p := w.oracle.records.payouts[m.payouts[0]]; p.Status != payout.Processing {
+						t.Fatalf("the payout is %s", p.Status)
+					}
 
-				c.sent(w)
-				w.play(Op{Kind: RestoreBackup, A: 1})
-				c.read(w)
+					c.sent(w)
+					w.play(Op{Kind: RestoreBackup, A: 1})
+					c.read(w)
 
-				_, err := w.processes[0].alive().Payouts.Cancel(w.ctx, m.owner, m.payouts[0])
-				if err == nil {
-					t.Error("it was canceled")
-				}
+					_, err := w.processes[0].alive().Payouts.Cancel(w.ctx, m.owner, m.payouts[0])
+					if err == nil {
+						t.Error("it was canceled")
+					}
 
-				w.passes(time.Minute)
-			}}.run(t)
+					w.passes(time.Minute)
+				},
+			}.run(t)
 
 			for _, v := range violations {
 				t.Error(v)

@@ -14,7 +14,9 @@ import (
 // A token takes its fee from the receiver, with or without a log: released is what arrived at the master wallet.
 func TestTokenFeeOfASweep(t *testing.T) {
 	for name, log := range map[string]sim.FeeLog{
-		"net": sim.LogNet, "gross": sim.LogGross, "gross, then the fee": sim.LogGrossThenFee,
+		"net":                 sim.LogNet,
+		"gross":               sim.LogGross,
+		"gross, then the fee": sim.LogGrossThenFee,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newHarness(t, account.Settings{})

@@ -80,8 +80,13 @@ func TestGethBlocksVerify(t *testing.T) {
 				}
 			default:
 				inner = &types.DynamicFeeTx{
-					ChainID: chainID, Nonce: nonce, GasTipCap: big.NewInt(1e9), GasFeeCap: big.NewInt(3e9),
-					Gas: 21_000, To: &to, Value: big.NewInt(1),
+					ChainID:   chainID,
+					Nonce:     nonce,
+					GasTipCap: big.NewInt(1e9),
+					GasFeeCap: big.NewInt(3e9),
+					Gas:       21_000,
+					To:        &to,
+					Value:     big.NewInt(1),
 				}
 			}
 

@@ -20,11 +20,14 @@ func onChange(t *testing.T, alone bool) (k *coinIndex, parent, child wallet.Tran
 	parent = k.payout("SIM", coin(1))
 	k.work()
 	parent = k.get(parent.ID)
-	k.take(follow.Batch{PoolRead: true, Pool: []chain.PoolTx{{
-		TxHash:    parent.TxHash,
-		Transfers: []chain.Transfer{k.pays(parent.TxHash, master)},
-		Spent:     spends(parent.TxHash, "m"),
-	}}})
+	k.take(follow.Batch{
+		PoolRead: true,
+		Pool: []chain.PoolTx{{
+			TxHash:    parent.TxHash,
+			Transfers: []chain.Transfer{k.pays(parent.TxHash, master)},
+			Spent:     spends(parent.TxHash, "m"),
+		}},
+	})
 
 	if !alone {
 		child = k.payout("SIM", coin(2))

@@ -153,7 +153,8 @@ func TestOutcomeNeedsASecondNode(t *testing.T) {
 	}{
 		"confirmed": {
 			func(w *harness) wallet.Transaction { return w.payout("SIM", coin(1)) },
-			wallet.Included, wallet.Confirmed,
+			wallet.Included,
+			wallet.Confirmed,
 		},
 		"reverted": {
 			func(w *harness) wallet.Transaction {
@@ -163,7 +164,8 @@ func TestOutcomeNeedsASecondNode(t *testing.T) {
 
 				return p
 			},
-			wallet.Included, wallet.Failed,
+			wallet.Included,
+			wallet.Failed,
 		},
 		"conflict": {
 			func(w *harness) wallet.Transaction {
@@ -173,7 +175,8 @@ func TestOutcomeNeedsASecondNode(t *testing.T) {
 
 				return p
 			},
-			wallet.Broadcast, wallet.Failed,
+			wallet.Broadcast,
+			wallet.Failed,
 		},
 	} {
 		for why, refused := range map[string]error{

@@ -21,11 +21,14 @@ func (n *checkingNode) PaysEnough(context.Context, chain.Signed) (bool, error) {
 func patientPayout(t *testing.T) (k *coinIndex, node *checkingNode, id string) {
 	t.Helper()
 	k = newCoinIndex(t)
-	node = &checkingNode{enough: true, outputs: &outputs{
-		Driver:  k.chain,
-		offered: map[string]int{},
-		status:  map[string]chain.TxStatus{},
-	}}
+	node = &checkingNode{
+		enough: true,
+		outputs: &outputs{
+			Driver:  k.chain,
+			offered: map[string]int{},
+			status:  map[string]chain.TxStatus{},
+		},
+	}
 	k.driver = func() chain.Driver { return node }
 	k.outbox = k.boot("patient")
 

@@ -97,9 +97,12 @@ func TestChainOfPayoutsIsBuiltAgain(t *testing.T) {
 	}
 
 	rebuilt := lower.TxHash
-	k.take(follow.Batch{PoolRead: true, Pool: []chain.PoolTx{
-		k.change(rebuilt, lower.LastAttempt().Signed.Inputs[0].TxHash),
-	}})
+	k.take(follow.Batch{
+		PoolRead: true,
+		Pool: []chain.PoolTx{
+			k.change(rebuilt, lower.LastAttempt().Signed.Inputs[0].TxHash),
+		},
+	})
 	k.wait(time.Minute)
 
 	upper := k.get(dependents[1])

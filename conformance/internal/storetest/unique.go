@@ -196,9 +196,12 @@ func uniqueCases() []testCase {
 	for _, key := range uniqueKeys() {
 		for _, part := range key.parts {
 			name := fmt.Sprintf("Unique/%s/%s", key.kind.name(), part.name)
-			cases = append(cases, testCase{name, func(t *testing.T, st store.Store) {
-				testUniquePart(t, st, key, part)
-			}})
+			cases = append(cases, testCase{
+				name,
+				func(t *testing.T, st store.Store) {
+					testUniquePart(t, st, key, part)
+				},
+			})
 		}
 	}
 
