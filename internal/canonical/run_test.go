@@ -185,13 +185,31 @@ func (r *run) play(n int) {
 		r.finish(5)
 	}
 
-	for n := 0; !r.manual && n < releaseBlocks && r.releases(); n++ {
-		r.service.now = r.service.now.Add(2 * time.Minute) // what waits is looked at again after minutes
-		r.finish(1)
+	r.awaitReleases()
+
+	for range 3 { // an address that nothing moves is compared hourly; what it holds too much confirms half a minute later
+		r.service.now = r.service.now.Add(time.Hour + time.Minute)
+
+		for range 8 {
+			r.service.now = r.service.now.Add(30 * time.Second)
+			r.finish(1)
+		}
+
+		r.awaitReleases()
 	}
 
 	r.did.Kills = r.service.kills
 	r.did.Changed = r.liars[0].lied() + r.liars[1].lied()
+}
+
+// awaitReleases makes blocks until no release is under way or waits.
+func (r *run) awaitReleases() {
+	r.t.Helper()
+
+	for n := 0; !r.manual && n < releaseBlocks && r.releases(); n++ {
+		r.service.now = r.service.now.Add(2 * time.Minute) // what waits is looked at again after minutes
+		r.finish(1)
+	}
 }
 
 // releases reports whether a release is under way or waits.
@@ -209,7 +227,7 @@ func (r *run) releases() bool {
 	return false
 }
 
-// rest makes blocks, one at a time, and has the service read each.
+// finish makes blocks, one at a time, and has the service read each.
 func (r *run) finish(blocks int) {
 	r.t.Helper()
 
