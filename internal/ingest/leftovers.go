@@ -90,8 +90,15 @@ func leftoversAt(
 				return k, false, err
 			}
 
-			k.taken[native.ID] = k.taken[native.ID].Add(s.FeePaid).Add(s.NetworkFees)
-			borne[s.SweepID] = true
+			owed, err := isOwed(ctx, tx, s)
+			if err != nil {
+				return k, false, err
+			}
+
+			if !owed {
+				k.taken[native.ID] = k.taken[native.ID].Add(s.FeePaid).Add(s.NetworkFees)
+				borne[s.SweepID] = true
+			}
 		case s.Status == settlement.Released,
 			s.Status == settlement.Releasing,
 			s.Status == settlement.Reverted,
@@ -173,6 +180,17 @@ func isOrphaned(s settlement.Settlement) bool {
 func paysItself(s settlement.Settlement) bool {
 	return s.FeeSource == settlement.FromDeposit && s.FeeTx != "" && s.TopUpTx == "" && s.SweepTx == "" &&
 		s.Status != settlement.Released && s.Status != settlement.Reverted
+}
+
+// isOwed reports whether what a settlement paid is in the residue: its payment is gone, and its release ended.
+func isOwed(ctx context.Context, tx Tx, s settlement.Settlement) (bool, error) {
+	if s.SweepID == "" || s.Status != settlement.Failed || s.Reason != settlement.PaymentOrphaned {
+		return false, nil
+	}
+
+	r, err := tx.Sweep(ctx, s.SweepID)
+
+	return r.Done, err
 }
 
 // leftBlocks reports whether blocks show what leaves an address: those up to the cursor then say what did.

@@ -191,6 +191,12 @@ func (s *Sweeper) reopenTx(
 		return settlement.Settlement{}, err
 	}
 
+	if assigned {
+		if err := s.leaveFailedTx(ctx, tx, r, old); err != nil {
+			return settlement.Settlement{}, err
+		}
+	}
+
 	return old, tx.PutSettlements(ctx, &old)
 }
 

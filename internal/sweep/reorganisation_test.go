@@ -341,3 +341,41 @@ func TestSweepThatTookAnotherPayment(t *testing.T) {
 	w.check("network fees of both", first.NetworkFees.Add(next.NetworkFees), w.burnt())
 	w.check("left with both", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
 }
+
+// The fee transaction of a deposit whose payment is gone took what another payment brought: the settlement of that
+// one bears it, and the first settlement pays nothing again when its payment is back.
+func TestFeeThatTookAnotherPayment(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	first := w.pay("p1", deposit, "SIM", coin(1), 2000)
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if m == sim.MethodPlanSweep && !w.get(first.ID).FeePaid.IsZero() {
+			return sim.Unavailable()
+		}
+
+		return nil
+	})
+	w.run("its fee is paid", func() bool { return !w.get(first.ID).FeePaid.IsZero() })
+	w.lose("p1") // what is at the address is another payment's from now on
+	w.chain.SetIntercept(nil)
+	w.now = w.now.Add(13 * time.Hour)
+	w.work()
+
+	first = w.get(first.ID)
+	took := first.FeePaid.Add(first.NetworkFees)
+	w.check("owed at the address", w.owed(deposit), took)
+
+	next := w.until(w.open("p2", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
+	w.check("borne", w.borne(next), took)
+	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+	w.check("network fees", first.NetworkFees.Add(next.NetworkFees), w.burnt())
+	w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "SIM"))
+
+	// Its payment comes back, whole: what the fee took was another's.
+	w.chain.Pay(deposit.Address, "SIM", coin(1))
+	w.chain.Mine(3)
+	first = w.until(w.open("p1", deposit, "SIM", coin(1), 2000).ID, settlement.Released)
+	w.check("left with both", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+	w.check("network fees of both", first.NetworkFees.Add(next.NetworkFees), w.burnt())
+	w.check("platform fees", first.FeePaid.Add(next.FeePaid), w.chain.Balance(w.fee, "SIM"))
+}

@@ -3,7 +3,6 @@ package sweep
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -22,8 +21,8 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 		return p.abandon(ctx, r, settlement.Replanning)
 	}
 
-	if lost, ok := orphanedLast(found); ok {
-		if p.now().Sub(lost.FailedAt) >= orphanWait {
+	if _, orphaned := orphanedLast(found); orphaned {
+		if !p.waitsForPayments(found) {
 			return p.abandon(ctx, r, settlement.Replanning)
 		}
 
@@ -160,25 +159,6 @@ func (p *planningRun) availableTo(
 	}
 
 	return b.OnChain.SubFloor(others), nil
-}
-
-// orphanWait is how long a release waits for the payment of its last settlement to come back: longer
-// than it takes for a payment that is neither in the chain nor in the pool to be dropped.
-const orphanWait = 48 * time.Hour
-
-// orphanedLast returns the settlement whose payment left the chain last, if the payments of all did.
-func orphanedLast(g group) (last settlement.Settlement, ok bool) {
-	for _, s := range g {
-		if s.Status != settlement.Failed || s.Reason != settlement.PaymentOrphaned {
-			return settlement.Settlement{}, false
-		}
-
-		if s.FailedAt.After(last.FailedAt) {
-			last = s
-		}
-	}
-
-	return last, true
 }
 
 // postponeSweep delays a release that cannot go on now, by a backoff that grows with its age.

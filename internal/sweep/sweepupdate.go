@@ -132,6 +132,10 @@ func (s *Sweeper) sweepUpdateOf(
 }
 
 func (w *sweepUpdate) save(ctx context.Context) error {
+	if err := w.oweOrphaned(ctx); err != nil {
+		return err
+	}
+
 	if err := w.tx.PutSweep(ctx, w.release); err != nil {
 		return err
 	}
@@ -232,7 +236,12 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 
 	step.Recorded = true
 	if step.Kind != chain.StepSweep {
+		if !w.waitsForPayments(w.group) {
+			return w.abandon(ctx, settlement.Replanning)
+		}
+
 		w.release.DueAt = w.now()
+
 		return nil
 	}
 
@@ -242,6 +251,22 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 		return w.abandon(ctx, settlement.TransactionFailed)
 	}
 
+	if err := w.releaseSettlements(arrived); err != nil {
+		return err
+	}
+
+	w.release.Done, w.release.DueAt = true, time.Time{}
+
+	if err := w.setUnclaimed(ctx, step, w.unreleased(arrived)); err != nil {
+		return err
+	}
+
+	return w.addCarry(ctx)
+}
+
+// releaseSettlements releases the settlements whose payments are in the chain, with their shares of what arrived at
+// the master wallet, in base units.
+func (w *sweepUpdate) releaseSettlements(arrived chain.Amount) error {
 	for j, net := range w.group.net(arrived.Add(w.release.Claimed)) {
 		s := &w.group[j]
 		if s.Status == settlement.Reverted && s.Reason == "" { // the sweep was taken back, and is here again
@@ -265,13 +290,7 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 		w.events[s.ID] = event.SettlementReleased
 	}
 
-	w.release.Done, w.release.DueAt = true, time.Time{}
-
-	if err := w.setUnclaimed(ctx, step, w.unreleased(arrived)); err != nil {
-		return err
-	}
-
-	return w.addCarry(ctx)
+	return nil
 }
 
 // fail applies a transaction that is proven dead, was never signed, or was reverted. It abandons the

@@ -1,0 +1,100 @@
+package sweep
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// orphanWait is how long a release waits for the payment of its last settlement to come back. It is shorter than a
+// payment may be in neither the chain nor the pool before it is dropped, so what is owed for a dropped payment is on
+// record.
+const orphanWait = 12 * time.Hour
+
+// orphanedLast returns the settlement whose payment left the chain last, if the payments of all did.
+func orphanedLast(g group) (last settlement.Settlement, ok bool) {
+	for _, s := range g {
+		if s.Status != settlement.Failed || s.Reason != settlement.PaymentOrphaned {
+			return settlement.Settlement{}, false
+		}
+
+		if s.FailedAt.After(last.FailedAt) {
+			last = s
+		}
+	}
+
+	return last, len(g) > 0
+}
+
+// waitsForPayments reports whether a release may still end as planned: the payment of one of its settlements is in
+// the chain, or may come back.
+func (s *Sweeper) waitsForPayments(g group) bool {
+	last, orphaned := orphanedLast(g)
+
+	return !orphaned || s.now().Sub(last.FailedAt) < orphanWait
+}
+
+// oweOrphaned has the address owe what a release without a sweep took for payments that are gone: the transactions
+// that paid fees were paid by what others brought there. Coins that are spent bear their own costs.
+func (w *sweepUpdate) oweOrphaned(ctx context.Context) error {
+	step := lastStep(w.release)
+	if step == nil || !w.release.Done || isSwept(w.release) || !w.ofNative() || w.spendsCoins() {
+		return nil
+	}
+
+	var took chain.Amount
+
+	for _, s := range w.group {
+		if s.SweepID == w.release.ID && s.Status == settlement.Failed && s.Reason == settlement.PaymentOrphaned {
+			took = took.Add(s.FeePaid).Add(s.NetworkFees)
+		}
+	}
+
+	return w.setResidue(ctx, step, step.ResidueAdded, took)
+}
+
+// spendsCoins reports whether one transaction of the network spends the outputs of several addresses.
+func (w *sweepUpdate) spendsCoins() bool {
+	driver, err := w.registry.Driver(w.release.Network)
+	if err != nil {
+		return false
+	}
+
+	_, spends := driver.(chain.CoinReader)
+
+	return spends
+}
+
+// leaveFailedTx takes what a settlement spent off what is owed for a release that ended without a sweep: its payment
+// is back. back is the settlement as it will be stored.
+func (s *Sweeper) leaveFailedTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	r settlement.Sweep,
+	back settlement.Settlement,
+) error {
+	if !r.Done || isSwept(&r) {
+		return nil
+	}
+
+	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+	if err != nil {
+		return err
+	}
+
+	if i := slices.IndexFunc(g, func(s settlement.Settlement) bool { return s.ID == back.ID }); i >= 0 {
+		g[i] = back
+	}
+
+	r.Steps = slices.Clone(r.Steps)
+	w := &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g}
+
+	if err := w.oweOrphaned(ctx); err != nil {
+		return err
+	}
+
+	return tx.PutSweep(ctx, &r)
+}
