@@ -187,7 +187,8 @@ func (r *run) play(n int) {
 
 	r.awaitReleases()
 
-	for range 3 { // an address that nothing moves is compared hourly; what it holds too much confirms half a minute later
+	// An address that nothing moves is compared hourly; what it holds too much confirms half a minute later.
+	for range 3 {
 		r.service.now = r.service.now.Add(time.Hour + time.Minute)
 
 		for range 8 {

@@ -488,6 +488,24 @@ func (w *harness) owed(of chain.Party) (amount chain.Amount) {
 	return amount
 }
 
+// live counts the releases under way at an address.
+func (w *harness) live(at chain.Party) (n int) {
+	w.t.Helper()
+
+	all, err := w.store.LiveSweeps(w.t.Context(), network, 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	for _, r := range all {
+		if r.Deposit.Address == at.Address {
+			n++
+		}
+	}
+
+	return n
+}
+
 // borne is what a settlement's release bore beside its fees, in native base units.
 func (w *harness) borne(s settlement.Settlement) chain.Amount {
 	w.t.Helper()

@@ -37,6 +37,26 @@ func (s *Sweeper) waitsForPayments(g group) bool {
 	return !orphaned || s.now().Sub(last.FailedAt) < orphanWait
 }
 
+// isStalled reports whether a release of native coin has a transaction under way that nothing pays for: the payments
+// of all its settlements are gone for good.
+func (s *Sweeper) isStalled(ctx context.Context, r *settlement.Sweep) (bool, error) {
+	if !isRunning(r) || s.now().Sub(r.CreatedAt) < orphanWait || !s.isNative(r) {
+		return false, nil
+	}
+
+	g, err := s.db.SettlementsByID(ctx, r.SettlementIDs)
+
+	return err == nil && !s.waitsForPayments(g), err
+}
+
+// isNative reports whether a release is of the native coin of its network.
+func (s *Sweeper) isNative(r *settlement.Sweep) bool {
+	n, _ := s.registry.Network(r.Network)
+	native, _ := n.Native()
+
+	return r.AssetID == native.ID
+}
+
 // oweOrphaned has the address owe what a release without a sweep took for payments that are gone: the transactions
 // that paid fees were paid by what others brought there. Coins that are spent bear their own costs.
 func (w *sweepUpdate) oweOrphaned(ctx context.Context) error {
@@ -48,7 +68,8 @@ func (w *sweepUpdate) oweOrphaned(ctx context.Context) error {
 	var took chain.Amount
 
 	for _, s := range w.group {
-		if s.SweepID == w.release.ID && s.Status == settlement.Failed && s.Reason == settlement.PaymentOrphaned {
+		_, orphaned := orphanedLast(group{s})
+		if orphaned && s.SweepID == w.release.ID {
 			took = took.Add(s.FeePaid).Add(s.NetworkFees)
 		}
 	}

@@ -70,7 +70,8 @@ func (s *Sweeper) Step(ctx context.Context, network string) (did bool, err error
 // dueWork reads the releases that need their next transaction and the settlements that are due, oldest first.
 //
 // An address has one release at a time, so that none counts on the native coin of another. Coins are distinct
-// and need no such rule.
+// and need no such rule. Tokens do not wait for a release that is stalled: their top-up brings the coin that its
+// nonce needs.
 func (s *Sweeper) dueWork(
 	ctx context.Context,
 	network string,
@@ -82,9 +83,17 @@ func (s *Sweeper) dueWork(
 	}
 
 	busy := map[chain.Address]bool{}
+	unpaid := map[chain.Address]string{} // the asset that still waits where a release cannot go on
+
 	for _, r := range live {
 		busy[r.Deposit.Address] = true
-		if !isRunning(&r) && !s.now().Before(r.DueAt) {
+
+		switch stalled, err := s.isStalled(ctx, &r); {
+		case err != nil:
+			return nil, nil, err
+		case stalled:
+			unpaid[r.Deposit.Address] = r.AssetID
+		case !isRunning(&r) && !s.now().Before(r.DueAt):
 			next = append(next, r)
 		}
 	}
@@ -98,7 +107,9 @@ func (s *Sweeper) dueWork(
 
 		all := len(due) < limit
 		due = slices.DeleteFunc(due, func(d settlement.Settlement) bool {
-			return busy[d.Deposit.Address] && !spendsCoins
+			waits, stalled := unpaid[d.Deposit.Address]
+
+			return busy[d.Deposit.Address] && !spendsCoins && (!stalled || waits == d.AssetID)
 		})
 
 		if len(due) > 0 || all || limit >= mostDue {

@@ -379,3 +379,27 @@ func TestFeeThatTookAnotherPayment(t *testing.T) {
 	w.check("network fees of both", first.NetworkFees.Add(next.NetworkFees), w.burnt())
 	w.check("platform fees", first.FeePaid.Add(next.FeePaid), w.chain.Balance(w.fee, "SIM"))
 }
+
+// A payment is gone before the fee transaction of its release was mined, and no coin is left to pay that. What else
+// arrives at the address is released all the same: its top-up pays for the nonce too.
+func TestReleaseBehindAFeeThatNothingPays(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	first := w.pay("p1", deposit, "SIM", coin(1), 2000)
+	w.run("its fee is on its way", func() bool { return w.get(first.ID).FeeTx != "" })
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip, Length: tip + 1, Fate: sim.DropOrphan})
+	w.lose("p1")
+	w.check("left of the payment", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+	w.chain.Pay(w.master().Address, "SIM", coin(5))
+	w.chain.Mine(3)
+	w.now = w.now.Add(13 * time.Hour)
+
+	next := w.until(w.pay("p2", deposit, "USDX", dollars(400), 400).ID, settlement.Released)
+	w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "USDX"))
+	w.run("the first is over", func() bool { return w.live(deposit) == 0 })
+	w.check("network fees", w.get(first.ID).NetworkFees.Add(w.get(next.ID).NetworkFees), w.burnt())
+	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+	w.check("owed at the deposit address", w.owed(deposit), chain.Amount{})
+}
