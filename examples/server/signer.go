@@ -31,7 +31,7 @@ type (
 
 // runSigner serves the keys until ctx ends. The socket is its owner's and group's alone.
 func runSigner(ctx context.Context, log *slog.Logger, s settings) error {
-	mnemonic, err := readSecret("MNEMONIC_FILE", s.mnemonicFile)
+	mnemonic, err := readSecret("MNEMONIC_FILE", s.mnemonicFile, "a BIP-39 mnemonic")
 	if err != nil {
 		return err
 	}
@@ -43,21 +43,12 @@ func runSigner(ctx context.Context, log *slog.Logger, s settings) error {
 
 	keys, err := hdkey.New(mnemonic, "", hdkey.WithPolicy(newPolicy(drivers, s.largest)))
 	if err != nil {
-		return err
+		return fmt.Errorf("MNEMONIC_FILE holds no seed: %w", err)
 	}
 
-	// A socket that an earlier process left is in the way of a new one.
-	if err := os.Remove(s.signerSocket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-
-	listener, err := net.Listen("unix", s.signerSocket)
+	listener, err := listenUnix(s.signerSocket)
 	if err != nil {
-		return err
-	}
-
-	if err := os.Chmod(s.signerSocket, 0o660); err != nil {
-		return err
+		return fmt.Errorf("SIGNER_SOCKET: %w", err)
 	}
 
 	server := limits.Server(ctx, signerHandler(keys))
@@ -72,6 +63,27 @@ func runSigner(ctx context.Context, log *slog.Logger, s settings) error {
 	}
 
 	return nil
+}
+
+// listenUnix takes the socket in place of one that an earlier process left. One that answers is left alone.
+func listenUnix(path string) (net.Listener, error) {
+	if conn, err := net.Dial("unix", path); err == nil {
+		return nil, errors.Join(
+			fmt.Errorf("a signer answers at %s already: stop it first", path),
+			conn.Close(),
+		)
+	}
+
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: name a path in a directory that this user may write to", err)
+	}
+
+	return listener, os.Chmod(path, 0o660)
 }
 
 func signerHandler(keys chain.Signer) http.Handler {
