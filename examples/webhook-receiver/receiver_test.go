@@ -74,10 +74,12 @@ func TestReceiversSayWhatIsMissing(t *testing.T) {
 		} {
 			t.Run(language+" "+name, func(t *testing.T) {
 				cmd := exec.CommandContext(t.Context(), installed(t, command[0]), command[1:]...)
+
 				cmd.Env = append(os.Environ(), "WEBHOOK_SECRET="+c.secret, "PORT="+c.port)
 
 				out, err := cmd.CombinedOutput()
-				if err == nil || !strings.Contains(string(out), c.says) || strings.Count(string(out), "\n") > 2 {
+				if err == nil || !strings.Contains(string(out), c.says) ||
+					strings.Count(string(out), "\n") > 2 {
 					t.Errorf("it ended with %v, without %q in one line:\n%s", err, c.says, out)
 				}
 			})
