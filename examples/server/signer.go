@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/limits"
 )
 
@@ -172,12 +173,15 @@ func newPolicy(drivers []payments.ChainDriver, largest map[string]chain.Amount) 
 }
 
 // remoteSigner asks the signer's process. It is the same for a KMS: only the two questions are other ones.
-type remoteSigner struct{ client *http.Client }
+type remoteSigner struct {
+	socket string
+	client *http.Client
+}
 
 func newRemoteSigner(socket string) remoteSigner {
 	var dialer net.Dialer
 
-	return remoteSigner{&http.Client{
+	return remoteSigner{socket, &http.Client{
 		Timeout: 10 * time.Second,
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -217,7 +221,10 @@ func (s remoteSigner) ask(ctx context.Context, path string, question, answer any
 
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return err
+		return fault.Wrap(
+			err, fault.Unavailable, "signer_down",
+			"the signer does not answer at %s: start it with the command signer", s.socket,
+		)
 	}
 	defer resp.Body.Close()
 

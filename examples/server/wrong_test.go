@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
@@ -182,4 +185,13 @@ func TestSecondSignerIsRefused(t *testing.T) {
 	}
 
 	second.Close()
+}
+
+// A request that needs a signer that is down is answered 503, and the log says what to start.
+func TestAbsentSignerIsNamed(t *testing.T) {
+	_, err := newRemoteSigner("nowhere.sock").PublicKey(t.Context(), chain.KeyRef{})
+	if !errors.Is(err, fault.Unavailable) ||
+		!strings.Contains(err.Error(), "at nowhere.sock: start it with the command signer") {
+		t.Errorf("without a signer the error is %v", err)
+	}
 }
