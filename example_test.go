@@ -16,7 +16,6 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/limits"
-	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store/memory"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
@@ -168,32 +167,6 @@ func ExampleEngine_Watch() {
 	// Output:
 	// the invoice is open
 	// the invoice is paid
-}
-
-// A refund is paid by the merchant's wallet to an address that the customer names, never to the sender's. That of a
-// simulated payment succeeds at once.
-func ExampleEngine_payouts() {
-	ctx := context.Background()
-	engine, owner := exampleEngine()
-	inv := exampleInvoice(ctx, engine, owner)
-
-	_, _, err := engine.Invoices.Simulate(ctx, invoice.SimulateParams{
-		Owner:     owner,
-		InvoiceID: inv.ID,
-		Outcome:   invoice.SimulatePaid,
-	})
-	if err != nil {
-		panic(err)
-	}
-
-	refund, err := engine.Payouts.CreateRefund(ctx, payout.RefundParams{
-		Owner:       owner,
-		InvoiceID:   inv.ID,
-		Destination: string(sim.New(sim.Config{}).NewAddress()), // whom the customer named
-		Reason:      "wrong size",
-	})
-	fmt.Println(refund.Status, err)
-	// Output: succeeded <nil>
 }
 
 // Once a night, all records are compared with what every address holds.

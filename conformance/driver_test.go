@@ -163,6 +163,9 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 
 func TestDriverOfSim(t *testing.T) { conformance.TestDriver(t, simHarness) }
 
+// The harness that the documentation shows passes.
+func TestDriverOfExample(t *testing.T) { conformance.TestDriver(t, newDriverHarness) }
+
 func TestDriverOfExpiringSim(t *testing.T) { conformance.TestDriver(t, expiringHarness) }
 
 // light is a driver of the kind that cannot read whole blocks, cannot send, and knows token accounts.

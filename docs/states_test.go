@@ -21,7 +21,7 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-var update = flag.Bool("update", false, "write states.md anew")
+var update = flag.Bool("update", false, "write states.md and the picture of the console anew")
 
 const statesFile = "states.md"
 

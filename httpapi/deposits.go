@@ -39,6 +39,10 @@ func (a *api) depositAddresses() []operation {
 			tag:     tag,
 			scope:   account.DepositAddressesWrite,
 			summary: "Create a reusable address",
+			codes: []string{
+				"409 deposit_address_limit_exceeded",
+				"422 address_unsupported",
+			},
 		}, a.createDepositAddress),
 		list(operation{
 			id:      "listDepositAddresses",

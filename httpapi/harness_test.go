@@ -198,7 +198,10 @@ func (s *shop) do(t testing.TB, q request) reply {
 		r.RemoteAddr = q.remote
 	}
 
-	return s.serve(r)
+	answer := s.serve(r)
+	s.checkDeclared(t, q, answer)
+
+	return answer
 }
 
 func (s *shop) serve(r *http.Request) reply {

@@ -62,6 +62,8 @@ var selectErrors = []string{
 	"409 invoice_not_open",
 	"409 invoice_expired",
 	"422 amount_too_small",
+	"422 amount_too_large",
+	"422 address_unsupported",
 	"503 price_unavailable",
 }
 
@@ -77,7 +79,13 @@ func (a *api) invoices() []operation {
 			tag:     tag,
 			scope:   account.InvoicesWrite,
 			summary: "Create an invoice",
-			codes:   []string{"422 asset_not_enabled", "422 amount_too_small", "503 price_unavailable"},
+			codes: []string{
+				"422 asset_not_enabled",
+				"422 amount_too_small",
+				"422 amount_too_large",
+				"422 address_unsupported",
+				"503 price_unavailable",
+			},
 		}, a.createInvoice),
 		list(operation{
 			id:      "listInvoices",

@@ -39,6 +39,7 @@ var sendErrors = []string{
 	"422 destination_not_payable",
 	"422 amount_too_small",
 	"422 insufficient_balance",
+	"422 send_unsupported",
 }
 
 // payouts returns the operations on payouts.

@@ -51,6 +51,11 @@ func main() {
 
 	flag.Parse()
 
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "quickstart takes flags alone, and was given %q; -h lists them\n", flag.Args())
+		os.Exit(2)
+	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
@@ -269,8 +274,12 @@ func serve(ctx context.Context, shop merchant, failed <-chan error) error {
 // listen listens on the address, or on a free port of the same host when it is in use.
 func listen(addr string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", addr)
+	if err == nil {
+		return listener, nil
+	}
+
 	if !errors.Is(err, syscall.EADDRINUSE) {
-		return listener, err
+		return nil, fmt.Errorf("-addr: %w: give an address of this machine, such as 127.0.0.1:8080", err)
 	}
 
 	host, _, err := net.SplitHostPort(addr)

@@ -63,14 +63,16 @@ const developmentKey = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7b
 
 // dialEVM returns the network of an EVM node, with the payer of QUICKSTART_PAYER_KEY.
 func dialEVM(ctx context.Context, rpc string, log *slog.Logger) (*network, error) {
+	const help = "start a node, as with anvil, or leave -evm-rpc out for a simulated network"
+
 	client, err := ethclient.DialContext(ctx, rpc)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the EVM node: %w", err)
+		return nil, fmt.Errorf("-evm-rpc: connect to the node: %w: %s", err, help)
 	}
 
 	chainID, err := client.ChainID(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the chain id of the EVM node: %w", err)
+		return nil, fmt.Errorf("-evm-rpc: read the node's chain id: %w: %s", err, help)
 	}
 
 	n := evm.Local(chainID.Uint64())

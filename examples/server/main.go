@@ -1,5 +1,6 @@
 // Command server is a complete payment service: PostgreSQL, real networks, keys in a process of their own, TLS,
-// metrics, and an orderly end. All configuration is in the environment; README.md lists it.
+// metrics, and an orderly end. All configuration is in the environment, or in a YAML file that SETTINGS_FILE names;
+// README.md lists it.
 //
 //	server migrate          makes the tables
 //	server signer           holds the keys, and serves them on a Unix socket
@@ -24,24 +25,29 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	if err := command(ctx, log, os.Args[1:]); err != nil {
-		log.Error("the server ends", "error", err)
+	settings, err := readSettings(os.Getenv)
+	if err == nil {
+		err = command(ctx, log, settings, os.Args[1:])
+	}
+
+	if err != nil {
+		log.Error("the command failed", "error", err)
 		os.Exit(1)
 	}
 }
 
 // command runs one command of the program.
-func command(ctx context.Context, log *slog.Logger, args []string) error {
+func command(ctx context.Context, log *slog.Logger, settings settings, args []string) error {
 	if len(args) == 0 {
 		args = []string{"serve"}
 	}
 
-	settings, err := readSettings(os.Getenv)
-	if err != nil {
-		return err
+	name, rest := args[0], args[1:]
+	if name != "merchant" && len(rest) > 0 {
+		return fmt.Errorf("%s takes no arguments, and was given %q: leave them out", name, rest)
 	}
 
-	switch name, rest := args[0], args[1:]; name {
+	switch name {
 	case "migrate":
 		return migrate(ctx, settings)
 
@@ -57,6 +63,10 @@ func command(ctx context.Context, log *slog.Logger, args []string) error {
 
 		if err := flags.Parse(rest); err != nil {
 			return err
+		}
+
+		if flags.NArg() > 1 {
+			return fmt.Errorf("merchant takes one name, and was given %q: quote it", flags.Args())
 		}
 
 		return createMerchant(ctx, log, settings, flags.Arg(0), *live)

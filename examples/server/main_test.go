@@ -154,6 +154,18 @@ func newOperator(t *testing.T, node string) *operator {
 	}
 }
 
+// variables returns the environment.
+func (o *operator) variables() map[string]string {
+	all := map[string]string{}
+
+	for _, pair := range o.env {
+		name, value, _ := strings.Cut(pair, "=")
+		all[name] = value
+	}
+
+	return all
+}
+
 func (o *operator) command(args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(o.t.Context(), os.Args[0], args...)
 	cmd.Env = o.env

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -36,6 +37,10 @@ var known = func() map[string]chain.Network {
 
 // drivers returns a driver for each network. They call no node yet.
 func (s settings) drivers(log *slog.Logger) ([]payments.ChainDriver, error) {
+	if len(s.networks) == 0 {
+		return nil, errors.New("NETWORKS is empty: name at least one, such as sepolia")
+	}
+
 	var all []payments.ChainDriver
 
 	for _, slug := range s.networks {
@@ -48,7 +53,7 @@ func (s settings) drivers(log *slog.Logger) ([]payments.ChainDriver, error) {
 
 		driver, err := newDriver(network, s.nodes[slug], log)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("NODES_%s: %w", variableName(slug), err)
 		}
 
 		all = append(all, driver)
@@ -82,7 +87,12 @@ func newDriver(network chain.Network, urls []string, log *slog.Logger) (payments
 // rates returns the fixed prices of the settings, or what two of three markets agree on.
 func (s settings) rates() (rate.Source, error) {
 	if len(s.prices) > 0 {
-		return rate.NewFixed(s.prices, time.Minute, nil)
+		fixed, err := rate.NewFixed(s.prices, time.Minute, nil)
+		if err != nil {
+			return nil, fmt.Errorf("PRICES: %w", err)
+		}
+
+		return fixed, nil
 	}
 
 	return rate.Median(rate.MedianConfig{

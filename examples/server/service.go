@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib" // the database/sql driver that store/postgres works on
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
@@ -24,33 +24,6 @@ import (
 // drain is how long requests may take to end once the process has to stop.
 const drain = 20 * time.Second
 
-func openDatabase(s settings) (*sql.DB, error) {
-	if s.databaseURL == "" {
-		return nil, errors.New("DATABASE_URL is empty: postgres://user@host/database")
-	}
-
-	db, err := sql.Open("pgx", s.databaseURL)
-	if err != nil {
-		return nil, err
-	}
-
-	db.SetMaxOpenConns(20)
-	db.SetMaxIdleConns(20)
-	db.SetConnMaxIdleTime(5 * time.Minute)
-
-	return db, nil
-}
-
-func migrate(ctx context.Context, s settings) error {
-	db, err := openDatabase(s)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-
-	return postgres.Migrate(ctx, db, postgres.Options{})
-}
-
 // newEngine returns the engine that every command but migrate and signer uses.
 func newEngine(log *slog.Logger, s settings, db *sql.DB) (*payments.Engine, error) {
 	records, err := postgres.New(db, postgres.Options{
@@ -58,6 +31,12 @@ func newEngine(log *slog.Logger, s settings, db *sql.DB) (*payments.Engine, erro
 	})
 	if err != nil {
 		return nil, err
+	}
+
+	if s.baseURL == "" {
+		return nil, errors.New(
+			"BASE_URL is empty: set it to where payers reach the service, https://pay.example.com",
+		)
 	}
 
 	drivers, err := s.drivers(log)
@@ -88,9 +67,9 @@ func newEngine(log *slog.Logger, s settings, db *sql.DB) (*payments.Engine, erro
 	})
 }
 
-// with opens the database and the engine for one command.
-func with(log *slog.Logger, s settings, use func(*payments.Engine) error) (err error) {
-	db, err := openDatabase(s)
+// with opens the database, whose tables have to be there, and the engine for one command.
+func with(ctx context.Context, log *slog.Logger, s settings, use func(*payments.Engine) error) (err error) {
+	db, err := openDatabase(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -102,12 +81,25 @@ func with(log *slog.Logger, s settings, use func(*payments.Engine) error) (err e
 		return err
 	}
 
+	// The first reading compares the version of the schema, too.
+	if _, _, err := engine.Accounts.List(ctx, "", 1); err != nil {
+		return fmt.Errorf(
+			"read %s: %w; the command migrate makes and upgrades the tables",
+			databaseName(s),
+			err,
+		)
+	}
+
 	return use(engine)
 }
 
 // createMerchant prints the key once: only its hash is kept.
 func createMerchant(ctx context.Context, log *slog.Logger, s settings, name string, live bool) error {
-	return with(log, s, func(engine *payments.Engine) error {
+	if name == "" {
+		return errors.New("the merchant has no name: server merchant 'Corner Shop'")
+	}
+
+	return with(ctx, log, s, func(engine *payments.Engine) error {
 		created, err := engine.Accounts.CreateAccount(ctx, account.Settings{Name: name})
 		if err != nil {
 			return err
@@ -128,7 +120,7 @@ func createMerchant(ctx context.Context, log *slog.Logger, s settings, name stri
 
 // runAudit is for a nightly job, which notifies a person when it fails.
 func runAudit(ctx context.Context, log *slog.Logger, s settings) error {
-	return with(log, s, func(engine *payments.Engine) error {
+	return with(ctx, log, s, func(engine *payments.Engine) error {
 		report, err := engine.Audit(ctx)
 		if err != nil {
 			return err
@@ -151,7 +143,7 @@ func runAudit(ctx context.Context, log *slog.Logger, s settings) error {
 // serve works and serves until ctx ends. Then no new connection is taken, requests have a while to end, and the
 // engine stops last: it gives its leases to the other processes.
 func serve(ctx context.Context, log *slog.Logger, s settings) error {
-	return with(log, s, func(engine *payments.Engine) error {
+	return with(ctx, log, s, func(engine *payments.Engine) error {
 		// A node of the wrong network is a mistake of the configuration; one that is down is not.
 		if err := engine.Check(ctx); err != nil {
 			log.Warn("a network did not pass its check", "error", err)
@@ -160,14 +152,18 @@ func serve(ctx context.Context, log *slog.Logger, s settings) error {
 		working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 		defer stopWork()
 
-		public, err := listen(working, s.listen, s.cert, s.key, publicHandler(engine))
+		public, err := listen(working, "LISTEN", s.listen, publicHandler(engine))
 		if err != nil {
 			return err
 		}
 
-		admin, err := listen(working, s.adminListen, "", "", adminHandler(engine))
+		if err := public.useTLS(s.cert, s.key); err != nil {
+			return errors.Join(err, public.listener.Close())
+		}
+
+		admin, err := listen(working, "ADMIN_LISTEN", s.adminListen, adminHandler(engine))
 		if err != nil {
-			return err
+			return errors.Join(err, public.listener.Close())
 		}
 
 		failed := make(chan error, 3)
@@ -211,26 +207,44 @@ func serve(ctx context.Context, log *slog.Logger, s settings) error {
 
 // site is one address that is served.
 type site struct {
-	server    *http.Server
-	listener  net.Listener
-	cert, key string
+	server   *http.Server
+	listener net.Listener
 }
 
-// listen takes the address, with TLS if there is a certificate.
-func listen(ctx context.Context, address, cert, key string, handler http.Handler) (site, error) {
+// listen takes the address of a variable.
+func listen(ctx context.Context, variable, address string, handler http.Handler) (site, error) {
 	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return site{}, fmt.Errorf("%s: %w: set it to a free address, such as 127.0.0.1:8080", variable, err)
+	}
 
-	return site{limits.Server(ctx, handler), listener, cert, key}, err
+	return site{limits.Server(ctx, handler), listener}, nil
+}
+
+// useTLS has the site served with a certificate and its key, two files. Without any, a proxy ends TLS.
+func (s site) useTLS(cert, key string) error {
+	if cert == "" && key == "" {
+		return nil
+	}
+
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return fmt.Errorf("TLS_CERT and TLS_KEY: %w: set both to files in PEM, or none behind a proxy", err)
+	}
+
+	s.server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+
+	return nil
 }
 
 // serve serves until Shutdown or Close, which is no error.
 func (s site) serve() error {
 	var err error
 
-	if s.cert == "" {
+	if s.server.TLSConfig == nil {
 		err = s.server.Serve(s.listener)
 	} else {
-		err = s.server.ServeTLS(s.listener, s.cert, s.key)
+		err = s.server.ServeTLS(s.listener, "", "")
 	}
 
 	if errors.Is(err, http.ErrServerClosed) {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// settings are what the environment says.
+// settings are what the environment and the settings file say.
 type settings struct {
 	databaseURL string
 	baseURL     string
@@ -34,8 +34,14 @@ type settings struct {
 	webhookAllow []netip.Prefix
 }
 
-// readSettings reads the environment. Values are never put into errors: they may hold passwords.
-func readSettings(env func(string) string) (settings, error) {
+// readSettings reads the environment and the file that it names. Values are never put into errors: they may hold
+// passwords.
+func readSettings(environment func(string) string) (settings, error) {
+	env, err := withFile(environment)
+	if err != nil {
+		return settings{}, err
+	}
+
 	s := settings{
 		databaseURL:   env("DATABASE_URL"),
 		baseURL:       env("BASE_URL"),
@@ -54,7 +60,7 @@ func readSettings(env func(string) string) (settings, error) {
 	}
 
 	for _, slug := range s.networks {
-		name := strings.ToUpper(strings.ReplaceAll(slug, "-", "_"))
+		name := variableName(slug)
 		s.nodes[slug] = strings.Fields(env("NODES_" + name))
 
 		if len(s.nodes[slug]) == 0 {
@@ -100,7 +106,9 @@ func readSettings(env func(string) string) (settings, error) {
 
 // secretKey returns the key that seals secrets in the database: 32 bytes in base64.
 func (s settings) secretKey() ([]byte, error) {
-	text, err := readSecret("SECRET_KEY_FILE", s.secretKeyFile)
+	text, err := readSecret(
+		"SECRET_KEY_FILE", s.secretKeyFile, "32 random bytes in base64, made with openssl rand -base64 32",
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -115,15 +123,15 @@ func (s settings) secretKey() ([]byte, error) {
 	return key, nil
 }
 
-// readSecret reads a file that the variable names, which must be its owner's alone.
-func readSecret(variable, path string) (string, error) {
+// readSecret reads a file that the variable names, which must be its owner's alone. holds says what belongs into it.
+func readSecret(variable, path, holds string) (string, error) {
 	if path == "" {
-		return "", fmt.Errorf("%s is empty: it names a file", variable)
+		return "", fmt.Errorf("%s is empty: set it to the path of a file that holds %s", variable, holds)
 	}
 
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", variable, err)
+		return "", fmt.Errorf("%s cannot be read: %w: it names a file that holds %s", variable, err, holds)
 	}
 
 	if info.Mode().Perm()&0o077 != 0 {
@@ -132,11 +140,14 @@ func readSecret(variable, path string) (string, error) {
 
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", variable, err)
+		return "", fmt.Errorf("%s cannot be read: %w: give it to this process's user", variable, err)
 	}
 
 	return strings.TrimSpace(string(text)), nil
 }
+
+// variableName returns a network's slug as names of variables have it.
+func variableName(slug string) string { return strings.ToUpper(strings.ReplaceAll(slug, "-", "_")) }
 
 func or(value, otherwise string) string {
 	if value == "" {

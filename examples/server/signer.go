@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/limits"
 )
 
@@ -31,7 +32,7 @@ type (
 
 // runSigner serves the keys until ctx ends. The socket is its owner's and group's alone.
 func runSigner(ctx context.Context, log *slog.Logger, s settings) error {
-	mnemonic, err := readSecret("MNEMONIC_FILE", s.mnemonicFile)
+	mnemonic, err := readSecret("MNEMONIC_FILE", s.mnemonicFile, "a BIP-39 mnemonic")
 	if err != nil {
 		return err
 	}
@@ -43,21 +44,12 @@ func runSigner(ctx context.Context, log *slog.Logger, s settings) error {
 
 	keys, err := hdkey.New(mnemonic, "", hdkey.WithPolicy(newPolicy(drivers, s.largest)))
 	if err != nil {
-		return err
+		return fmt.Errorf("MNEMONIC_FILE holds no seed: %w", err)
 	}
 
-	// A socket that an earlier process left is in the way of a new one.
-	if err := os.Remove(s.signerSocket); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-
-	listener, err := net.Listen("unix", s.signerSocket)
+	listener, err := listenUnix(s.signerSocket)
 	if err != nil {
-		return err
-	}
-
-	if err := os.Chmod(s.signerSocket, 0o660); err != nil {
-		return err
+		return fmt.Errorf("SIGNER_SOCKET: %w", err)
 	}
 
 	server := limits.Server(ctx, signerHandler(keys))
@@ -72,6 +64,27 @@ func runSigner(ctx context.Context, log *slog.Logger, s settings) error {
 	}
 
 	return nil
+}
+
+// listenUnix takes the socket in place of one that an earlier process left. One that answers is left alone.
+func listenUnix(path string) (net.Listener, error) {
+	if conn, err := net.Dial("unix", path); err == nil {
+		return nil, errors.Join(
+			fmt.Errorf("a signer answers at %s already: stop it first", path),
+			conn.Close(),
+		)
+	}
+
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: name a path in a directory that this user may write to", err)
+	}
+
+	return listener, os.Chmod(path, 0o660)
 }
 
 func signerHandler(keys chain.Signer) http.Handler {
@@ -160,12 +173,15 @@ func newPolicy(drivers []payments.ChainDriver, largest map[string]chain.Amount) 
 }
 
 // remoteSigner asks the signer's process. It is the same for a KMS: only the two questions are other ones.
-type remoteSigner struct{ client *http.Client }
+type remoteSigner struct {
+	socket string
+	client *http.Client
+}
 
 func newRemoteSigner(socket string) remoteSigner {
 	var dialer net.Dialer
 
-	return remoteSigner{&http.Client{
+	return remoteSigner{socket, &http.Client{
 		Timeout: 10 * time.Second,
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -205,7 +221,10 @@ func (s remoteSigner) ask(ctx context.Context, path string, question, answer any
 
 	resp, err := s.client.Do(req)
 	if err != nil {
-		return err
+		return fault.Wrap(
+			err, fault.Unavailable, "signer_down",
+			"the signer does not answer at %s: start it with the command signer", s.socket,
+		)
 	}
 	defer resp.Body.Close()
 

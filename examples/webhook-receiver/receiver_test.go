@@ -48,6 +48,45 @@ func TestPHP(t *testing.T) {
 	testReceiver(t, installed(t, "php"), "-S", "127.0.0.1:PORT", "php/receiver.php")
 }
 
+// A receiver that cannot work says which variable is wrong, and what belongs into it.
+func TestReceiversSayWhatIsMissing(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for language, command := range map[string][]string{
+		"go":     {"go", "run", "./go"},
+		"node":   {"node", "node/receiver.mjs"},
+		"python": {"python3", "python/receiver.py"},
+	} {
+		for name, c := range map[string]struct{ secret, port, says string }{
+			"no secret":    {"", port, "WEBHOOK_SECRET is not set: set it to"},
+			"no port":      {"whsec_a", "", `PORT is "": set it to a free port`},
+			"no number":    {"whsec_a", "http", `PORT is "http": set it to a free port`},
+			"a taken port": {"whsec_a", port, "PORT " + port + ": "},
+		} {
+			t.Run(language+" "+name, func(t *testing.T) {
+				cmd := exec.CommandContext(t.Context(), installed(t, command[0]), command[1:]...)
+
+				cmd.Env = append(os.Environ(), "WEBHOOK_SECRET="+c.secret, "PORT="+c.port)
+
+				out, err := cmd.CombinedOutput()
+				if err == nil || !strings.Contains(string(out), c.says) ||
+					strings.Count(string(out), "\n") > 2 {
+					t.Errorf("it ended with %v, without %q in one line:\n%s", err, c.says, out)
+				}
+			})
+		}
+	}
+}
+
 // installed returns the path of a language's program, and skips the test by name where there is none.
 func installed(t *testing.T, program string) string {
 	t.Helper()

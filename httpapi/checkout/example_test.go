@@ -7,9 +7,13 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"testing/fstest"
+	"time"
 
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/httpapi/checkout"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
 // A shop in its own colours, with its own words where it wants them, and in one more language. In a
@@ -26,7 +30,7 @@ func ExampleOptions_files() {
 			Data: []byte(`{"language": "Français", "error.not_found.headline": "Commande inconnue"}`),
 		},
 	}
-	handler := checkout.Handler(newEngine(sim.New(sim.Config{})), &checkout.Options{Files: files})
+	handler := checkout.Handler(exampleEngine(), &checkout.Options{Files: files})
 
 	mux := http.NewServeMux()
 	mux.Handle("/checkout/", handler)
@@ -49,6 +53,28 @@ func ExampleOptions_files() {
 	// :root { --accent: #7a1f3d; } @media (prefers-color-scheme: dark) { :root { --accent: #f2a9c0; } }
 	// fr Commande inconnue
 	// es No existe esta factura
+}
+
+// exampleEngine returns a service on a simulated network.
+func exampleEngine() *payments.Engine {
+	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "USDC/USD": "1"}, time.Minute, nil)
+	if err != nil {
+		panic(err)
+	}
+
+	engine, err := payments.New(payments.Config{
+		Store:     memory.New(),
+		Drivers:   []payments.ChainDriver{sim.New(sim.Config{}).Driver()},
+		Signer:    sim.NewSigner(1, nil),
+		Rates:     prices,
+		BaseURL:   "https://pay.example.com",
+		SecretKey: []byte("32 random bytes, from your vault"),
+	})
+	if err != nil {
+		panic(err)
+	}
+
+	return engine
 }
 
 func fetch(url string) string {

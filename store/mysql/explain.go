@@ -83,7 +83,12 @@ func explainNumber(number uint16) sqlstore.Explanation {
 			fault.Unavailable, "database_read_only",
 			"the database can only be read, for example because it is a replica; connect to the primary",
 		)
-	case 1049, 1054, 1146: // ER_BAD_DB_ERROR, ER_BAD_FIELD_ERROR, ER_NO_SUCH_TABLE
+	case 1049: // ER_BAD_DB_ERROR
+		return explanation(
+			fault.Unavailable, "database_missing",
+			"the server has no database of this name; create it, or correct the name",
+		)
+	case 1054, 1146: // ER_BAD_FIELD_ERROR, ER_NO_SUCH_TABLE
 		return explanation(
 			fault.Unavailable, "schema_mismatch",
 			"the database does not have the tables of this version; run Migrate",

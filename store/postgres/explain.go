@@ -111,8 +111,12 @@ func explainServer(code string) sqlstore.Explanation {
 			fault.Unavailable, "schema_mismatch",
 			"the database does not have the tables of this version; run Migrate",
 		)
-	// insufficient_privilege, invalid_authorization, invalid_password, invalid_catalog_name
-	case "42501", "28000", "28P01", "3D000":
+	case "3D000": // invalid_catalog_name
+		return explanation(
+			fault.Unavailable, "database_missing",
+			"the server has no database of this name; create it, or correct the name",
+		)
+	case "42501", "28000", "28P01": // insufficient_privilege, invalid_authorization, invalid_password
 		return explanation(
 			fault.Unavailable, "database_denied",
 			"the database refuses this user; check credentials and rights",

@@ -21,3 +21,14 @@ func TestStatesOfTroubleHaveTheirCure(t *testing.T) {
 		}
 	}
 }
+
+// A database that is not there is not one that refuses its user.
+func TestMissingDatabaseIsNamed(t *testing.T) {
+	if got := explain(&pgconn.PgError{Code: "3D000"}); got.Code != "database_missing" {
+		t.Errorf("3D000 is %q: %q", got.Code, got.Sentence)
+	}
+
+	if got := explain(&pgconn.PgError{Code: "28P01"}); got.Code != "database_denied" {
+		t.Errorf("28P01 is %q: %q", got.Code, got.Sentence)
+	}
+}

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
@@ -48,7 +48,7 @@ func Example() {
 	check(err)
 	engine, err := payments.New(payments.Config{
 		Store:     store,
-		Drivers:   []payments.ChainDriver{sim.New(sim.Config{})},
+		Drivers:   []payments.ChainDriver{sim.New(sim.Config{}).Driver()},
 		Signer:    sim.NewSigner(1, nil),
 		Rates:     prices,
 		BaseURL:   "https://pay.example.com",

@@ -33,7 +33,7 @@ export default defineConfig({
       { text: 'Run it', items: [...pages(
         ['Going live', 'going-live'], ['Many processes', 'many-processes'], ['Backups', 'backups'], ['Limits', 'limits'],
         ['Upgrading', 'upgrading'], ['Performance', 'performance'], ['Stability', 'stability'],
-      ), { text: 'Security', link: '/SECURITY' }] },
+      ), { text: 'Threat model', link: '/SECURITY' }] },
       { text: 'Extend it', items: pages(['Write a store', 'write-a-store']) },
       { text: 'Know it', items: [...pages(
         ['States', 'states'], ['Rules', 'rules'], ['Verification', 'verification'], ['Balances', 'balances'],

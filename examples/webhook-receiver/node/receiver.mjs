@@ -2,8 +2,16 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { createServer } from "node:http";
 
+const fail = (sentence) => {
+  console.error(sentence);
+  process.exit(1);
+};
+
 const secret = process.env.WEBHOOK_SECRET;
-if (!secret) throw new Error("WEBHOOK_SECRET is not set");
+if (!secret) fail("WEBHOOK_SECRET is not set: set it to the secret that creating the endpoint returned");
+
+const port = Number(process.env.PORT);
+if (!(Number.isInteger(port) && port > 0 && port < 65536)) fail(`PORT is "${process.env.PORT ?? ""}": set it to a free port, such as 8090`);
 
 const tolerance = 300; // seconds between the sender's clock and this one
 const maxBody = 1 << 20; // bytes
@@ -58,4 +66,6 @@ createServer(async (request, response) => {
     console.error(error);
     answer(500);
   }
-}).listen(Number(process.env.PORT), "127.0.0.1");
+})
+  .on("error", (error) => fail(`PORT ${port}: ${error.message}: is another program there?`))
+  .listen(port, "127.0.0.1");

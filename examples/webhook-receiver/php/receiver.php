@@ -50,6 +50,7 @@ function handle(array $event): void
 
 $secret = getenv('WEBHOOK_SECRET');
 if ($secret === false || $secret === '') {
+    error_log('WEBHOOK_SECRET is not set: set it to the secret that creating the endpoint returned');
     http_response_code(500);
     exit;
 }

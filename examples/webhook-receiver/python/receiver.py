@@ -9,9 +9,13 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-SECRET = os.environ["WEBHOOK_SECRET"].encode()
+SECRET = os.environ.get("WEBHOOK_SECRET", "").encode()
 if not SECRET:
-    raise SystemExit("WEBHOOK_SECRET is empty: anybody could sign with it")
+    raise SystemExit("WEBHOOK_SECRET is not set: set it to the secret that creating the endpoint returned")
+
+PORT = os.environ.get("PORT", "")
+if not re.fullmatch("[0-9]{1,5}", PORT) or not 0 < int(PORT) < 65536:
+    raise SystemExit(f'PORT is "{PORT}": set it to a free port, such as 8090')
 
 TOLERANCE = 300  # seconds between the sender's clock and this one
 MAX_BODY = 1 << 20  # bytes
@@ -73,4 +77,12 @@ class Receiver(BaseHTTPRequestHandler):
         pass
 
 
-ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Receiver).serve_forever()
+try:
+    server = ThreadingHTTPServer(("127.0.0.1", int(PORT)), Receiver)
+except OSError as error:
+    raise SystemExit(f"PORT {PORT}: {error.strerror}: is another program there?") from None
+
+try:
+    server.serve_forever()
+except KeyboardInterrupt:
+    pass
