@@ -62,6 +62,7 @@ func (p *payer) mined(tx *types.Transaction) *types.Receipt {
 
 	eventually(p.t, "the transaction is in a block", func() (bool, string) {
 		var err error
+
 		r, err = p.client.TransactionReceipt(p.t.Context(), tx.Hash())
 
 		return err == nil, fmt.Sprint(err)
@@ -82,7 +83,8 @@ func (p *payer) native(to chain.Address, v chain.Amount) {
 	p.mined(p.transact(&receiver, v.Big(), 21_000, nil))
 }
 
-// transact signs a transaction and sends it into the pool; without a receiver it creates a contract. The value is in wei.
+// transact signs a transaction and sends it into the pool. Without a receiver it creates a contract. The value is
+// in wei.
 func (p *payer) transact(to *common.Address, value *big.Int, gas uint64, data []byte) *types.Transaction {
 	p.t.Helper()
 
