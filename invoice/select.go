@@ -56,10 +56,14 @@ func (s *Service) optionAddress(
 // joinedFor is how long a host's own transaction may take to commit.
 const joinedFor = 10 * time.Minute
 
-// putAddress makes an address ours. In a host's own transaction the network may be read past the
+// putAddress authenticates an address and makes it ours. In a host's own transaction the network may be read past the
 // address before it commits, so the blocks from here to the latest commit are left to be read
 // again.
 func (s *Service) putAddress(ctx context.Context, tx Tx, a Address, joined bool) error {
+	if err := s.authenticate(&a); err != nil {
+		return err
+	}
+
 	if err := tx.PutAddress(ctx, a); err != nil {
 		return err
 	}

@@ -50,6 +50,9 @@ type Config struct {
 	// Deposits is how many deposit addresses an account may make in a mode. Defaults to no limit.
 	Deposits int
 
+	// Seal authenticates addresses. Defaults to none: whoever can write the database decides whose they are.
+	Seal Authenticator
+
 	// Entropy is the source of checkout tokens, for tests only. Defaults to crypto/rand.
 	Entropy io.Reader
 }
@@ -86,6 +89,7 @@ type Service struct {
 	intake   Ingester
 	quoteFor time.Duration
 	deposits int
+	seal     Authenticator
 	entropy  io.Reader
 	numbers  sequences
 }
@@ -118,6 +122,7 @@ func New(c Config) *Service {
 		intake:   c.Ingester,
 		quoteFor: c.QuoteFor,
 		deposits: c.Deposits,
+		seal:     c.Seal,
 		entropy:  c.Entropy,
 		numbers:  sequences{db: c.DB, size: c.Reserve, counters: map[string]*sequence{}},
 	}
