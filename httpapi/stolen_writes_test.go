@@ -3,6 +3,7 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -276,4 +277,56 @@ func TestSQLCountersGiveNoAddressTwice(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSQLApprovesNothing: who writes the database and was given a key that pays, and those that replaced it, approves
+// none of its payouts.
+func TestSQLApprovesNothing(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, s *stolenShop, first, second, third string){
+		"a key between them is gone": func(t *testing.T, s *stolenShop, _, second, _ string) {
+			s.exec(t, "DELETE FROM payments_api_keys WHERE id = $1", second)
+		},
+		"a key replaced none": func(t *testing.T, s *stolenShop, _, second, _ string) {
+			s.exec(t, "UPDATE payments_api_keys SET rolled_from = '' WHERE id = $1", second)
+		},
+		"keys that replaced each other": func(t *testing.T, s *stolenShop, first, _, third string) {
+			s.exec(t, "UPDATE payments_api_keys SET rolled_from = $1 WHERE id = $2", third, first)
+		},
+		"another requester": func(t *testing.T, s *stolenShop, first, _, third string) {
+			s.exec(t, "UPDATE payments_payouts SET requested_by = CAST(REPLACE(CAST(requested_by AS TEXT), '"+
+				first+"', '"+nobody+"') AS "+s.json+")")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stolenShops(t, func(t *testing.T, s *stolenShop) {
+				id := s.pay(t, chain.Pow10(18))["id"].(string)
+
+				first := s.idOf(t, s.pays)
+				second, third, secret := "", "", ""
+
+				for _, next := range []*string{&second, &third} {
+					k, text, err := s.engine.Accounts.RollKey(
+						t.Context(), s.account.ID, cmp.Or(second, first), time.Hour,
+					)
+					if err != nil {
+						t.Fatal(err)
+					}
+
+					*next, secret = k.ID, text
+				}
+
+				change(t, s, first, second, third)
+
+				if got := s.approve(t, id, secret); got.status == 200 {
+					t.Errorf("it is approved: %s", got.body)
+				}
+
+				s.work(t)
+
+				if p, err := storeOf(s.shop).PayoutByID(t.Context(), id); err != nil || p.TxHash != "" {
+					t.Errorf("%+v, %v", p, err)
+				}
+			})
+		})
+	}
 }
