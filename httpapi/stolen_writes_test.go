@@ -231,22 +231,68 @@ func TestSQLPaysAnAcceptedPayoutAgain(t *testing.T) {
 	}
 }
 
-// TestSQLShowsAnotherAddress: what SECURITY.md says of the addresses that payers see. The test holds the page to what
-// is so, and fails when the risk is mended.
-func TestSQLShowsAnotherAddress(t *testing.T) {
-	stolenShops(t, func(t *testing.T, s *stolenShop) {
-		inv := s.post(t, "/v1/invoices", invoiceBody)
-		option := inv["options"].([]any)[0].(map[string]any)
-		thief := string(s.network.NewAddress())
+// TestSQLShowsNoOtherAddress: who writes the database has nobody pay an address of the thief, or another one of the
+// same service.
+func TestSQLShowsNoOtherAddress(t *testing.T) {
+	// replace puts another text in the place of one in a column of JSON.
+	replace := func(t *testing.T, s *stolenShop, column, old, changed string) {
+		table, column, _ := strings.Cut(column, ".")
+		s.exec(t, "UPDATE "+table+" SET "+column+" = CAST(REPLACE(CAST("+column+" AS TEXT), '"+
+			old+"', '"+changed+"') AS "+s.json+")")
+	}
 
-		s.exec(t, "UPDATE payments_invoices SET options = CAST(REPLACE(CAST(options AS TEXT), '"+
-			option["address"].(string)+"', '"+thief+"') AS "+s.json+")")
+	for name, change := range map[string]func(t *testing.T, s *stolenShop, option, deposit, thief, rival string){
+		"an address of the thief": func(t *testing.T, s *stolenShop, option, deposit, thief, _ string) {
+			replace(t, s, "payments_invoices.options", option, thief)
+			s.exec(t, "UPDATE payments_deposit_addresses SET address = $1 WHERE address = $2", thief, deposit)
+		},
+		"an address of the rival": func(t *testing.T, s *stolenShop, option, deposit, _, rival string) {
+			replace(t, s, "payments_invoices.options", option, rival)
+			s.exec(t, "UPDATE payments_deposit_addresses SET address = $1 WHERE address = $2", rival, deposit)
+		},
+		"an address of the thief with its row": func(t *testing.T, s *stolenShop, option, deposit, thief, _ string) {
+			replace(t, s, "payments_invoices.options", option, thief)
+			s.exec(t, "UPDATE payments_addresses SET address = $1 WHERE address = $2", thief, option)
+			s.exec(t, "UPDATE payments_deposit_addresses SET address = $1 WHERE address = $2", thief+"2", deposit)
+			s.exec(t, "UPDATE payments_addresses SET address = $1 WHERE address = $2", thief+"2", deposit)
+		},
+		"no row": func(t *testing.T, s *stolenShop, option, deposit, _, _ string) {
+			s.exec(t, "DELETE FROM payments_addresses WHERE address = $1 OR address = $2", option, deposit)
+		},
+		"a token account of the thief": func(t *testing.T, s *stolenShop, option, _, thief, _ string) {
+			replace(t, s, "payments_invoices.options", `"address":`, `"token_account":"`+thief+`","address":`)
+			s.exec(t, `UPDATE payments_deposit_addresses SET token_accounts = CAST('[{"asset":"SIM","token_account":"`+
+				thief+`"}]' AS `+s.json+")")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stolenShops(t, func(t *testing.T, s *stolenShop) {
+				inv := s.post(t, "/v1/invoices", invoiceBody)
+				option := inv["options"].([]any)[0].(map[string]any)["address"].(string)
+				deposit := s.deposit(t, s.account.ID)
+				thief, r := string(s.network.NewAddress()), s.rival(t)
 
-		shown := s.get(t, "/v1/invoices/"+inv["id"].(string))["options"].([]any)[0].(map[string]any)
-		if shown["address"] != thief {
-			t.Errorf("it shows %v: SECURITY.md says that it shows what the row says", shown["address"])
-		}
-	})
+				paths := []string{
+					"/v1/invoices",
+					"/v1/invoices/" + inv["id"].(string),
+					"/v1/deposit_addresses/" + deposit.ID,
+				}
+				for _, path := range paths {
+					s.get(t, path)
+				}
+
+				change(t, s, option, string(deposit.Address), thief, string(r.deposit.Address))
+
+				for _, path := range append(paths, "/v1/deposit_addresses") {
+					s.do(t, request{method: "GET", path: path}).refused(t, 503)
+				}
+
+				if _, err := s.engine.Invoices.GetByID(t.Context(), inv["id"].(string)); err == nil {
+					t.Error("the checkout page shows it")
+				}
+			})
+		})
+	}
 }
 
 // TestSQLCountersGiveNoAddressTwice: a counter that is set back makes no address of another account anew.

@@ -152,13 +152,24 @@ func (s *Service) prepareSelect(
 	return p, nil
 }
 
-// read returns an invoice of an owner, or of anybody when owner is nil.
+// read returns an invoice of an owner, or of anybody when owner is nil. What it shows is verified.
 func (s *Service) read(ctx context.Context, r Reader, owner *event.Owner, id string) (Invoice, error) {
+	var (
+		inv Invoice
+		err error
+	)
+
 	if owner == nil {
-		return r.InvoiceByID(ctx, id)
+		inv, err = r.InvoiceByID(ctx, id)
+	} else {
+		inv, err = r.Invoice(ctx, *owner, id)
 	}
 
-	return r.Invoice(ctx, *owner, id)
+	if err == nil {
+		err = s.verifyShown(ctx, r, inv)
+	}
+
+	return inv, err
 }
 
 // SelectTx selects in tx. A quote that has not run out is kept, as is the address that another selection

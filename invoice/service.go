@@ -133,19 +133,34 @@ func (s *Service) now() time.Time { return s.clock().UTC().Truncate(time.Millise
 
 // Get returns an invoice of an owner, or fault.NotFound.
 func (s *Service) Get(ctx context.Context, owner event.Owner, id string) (Invoice, error) {
-	return s.db.Invoice(ctx, owner, id)
+	return s.shown(ctx)(s.db.Invoice(ctx, owner, id))
 }
 
 // GetByID returns an invoice to those who know no owner, such as the checkout page, or fault.NotFound.
 func (s *Service) GetByID(ctx context.Context, id string) (Invoice, error) {
-	return s.db.InvoiceByID(ctx, id)
+	return s.shown(ctx)(s.db.InvoiceByID(ctx, id))
+}
+
+// shown returns a function that passes an invoice on whose addresses are those that were made for it.
+func (s *Service) shown(ctx context.Context) func(Invoice, error) (Invoice, error) {
+	return func(inv Invoice, err error) (Invoice, error) {
+		if err == nil {
+			err = s.verifyShown(ctx, s.db, inv)
+		}
+
+		return inv, err
+	}
 }
 
 // List returns a page of invoices, newest first, and whether there are more.
 func (s *Service) List(ctx context.Context, f Filter) ([]Invoice, bool, error) {
 	limit := paging.Limit(f.Limit)
 	f.Limit = limit + 1
+
 	page, err := s.db.Invoices(ctx, f)
+	if err == nil {
+		err = s.verifyShown(ctx, s.db, page...)
+	}
 
 	return paging.Page(page, limit, err)
 }
