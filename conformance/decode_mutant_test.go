@@ -52,6 +52,7 @@ var decodeMutants = map[string]driverMutant{
 		"Decoder/OtherBytesAreInvalid",
 		mutate(func(f *faulty, c *sim.Chain) {
 			built := map[string]bool{}
+
 			rememberBuilt(f, c, func(u chain.Unsigned) { built[string(u.Raw)] = true })
 
 			f.decode = func(raw []byte) (chain.Decoded, error) {

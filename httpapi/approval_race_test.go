@@ -81,7 +81,13 @@ func TestApprovalsAndCancelsRace(t *testing.T) {
 
 			switch {
 			case canceled[round] && status != "failed", !canceled[round] && status != "confirmed":
-				t.Errorf("payout %d, canceled %v, approved %v: %s", round, canceled[round], approved[round], status)
+				t.Errorf(
+					"payout %d, canceled %v, approved %v: %s",
+					round,
+					canceled[round],
+					approved[round],
+					status,
+				)
 			case !canceled[round]:
 				due = due.Add(amounts[round])
 			}
@@ -93,7 +99,8 @@ func TestApprovalsAndCancelsRace(t *testing.T) {
 	})
 }
 
-// TestWhoCannotApprove refuses keys of other accounts and modes, revoked ones, and a key for one action used for another.
+// TestWhoCannotApprove refuses keys of other accounts and modes, revoked and expired ones, and an Idempotency-Key that
+// was used for another action.
 func TestWhoCannotApprove(t *testing.T) {
 	stores(t, func(t *testing.T, db payments.Store) {
 		s := newApprovingShopOn(t, db)
@@ -104,6 +111,7 @@ func TestWhoCannotApprove(t *testing.T) {
 		other.enter(t)
 
 		revoked := s.newKey(t, approves)
+
 		k, _, err := storeOf(s.shop).KeyByHash(t.Context(), account.HashKey(revoked))
 		if err != nil {
 			t.Fatal(err)
@@ -140,10 +148,20 @@ func TestWhoCannotApprove(t *testing.T) {
 
 		// One Idempotency-Key is one request.
 		once := header("Idempotency-Key", "once")
-		approve := request{method: "POST", path: "/v1/payouts/" + id + "/approve", key: s.approves, header: once}
+		approve := request{
+			method: "POST",
+			path:   "/v1/payouts/" + id + "/approve",
+			key:    s.approves,
+			header: once,
+		}
 		first := s.ok(t, s.do(t, approve))
 
-		cancel := request{method: "POST", path: "/v1/payouts/" + id + "/cancel", key: s.approves, header: once}
+		cancel := request{
+			method: "POST",
+			path:   "/v1/payouts/" + id + "/cancel",
+			key:    s.approves,
+			header: once,
+		}
 		if f := s.do(t, cancel).refused(t, 403); f.Code != "scope_missing" {
 			t.Errorf("%+v", f)
 		}

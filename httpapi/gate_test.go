@@ -49,9 +49,15 @@ func TestTheGateComparesTheBytes(t *testing.T) {
 			driver := &lyingBuilder{network, func(o *chain.Order) { lie(o, thief) }}
 
 			s := &approvingShop{now: now}
-			s.shop = bootWith(t, memory.New(), nil, func() time.Time { return s.now }, func(c *payments.Config) {
-				c.Drivers = []payments.ChainDriver{driver}
-			})
+			s.shop = bootWith(
+				t,
+				memory.New(),
+				nil,
+				func() time.Time { return s.now },
+				func(c *payments.Config) {
+					c.Drivers = []payments.ChainDriver{driver}
+				},
+			)
 			s.network = network
 			s.enter(t)
 			s.fund(t, "SIM", chain.Pow10(20))

@@ -204,7 +204,17 @@ func TestAddressesAreResealed(t *testing.T) {
 			t.Fatalf("before Reseal: %v", got)
 		}
 
-		if n, err := boot(t, db, nil, time.Now, fresh, old).engine.Reseal(t.Context()); err != nil || n < count {
+		if n, err := boot(
+			t,
+			db,
+			nil,
+			time.Now,
+			fresh,
+			old,
+		).engine.Reseal(
+			t.Context(),
+		); err != nil ||
+			n < count {
 			t.Fatalf("Reseal changed %d rows: %v", n, err)
 		}
 

@@ -35,7 +35,13 @@ func (s *shop) rival(t *testing.T) rival {
 	}
 
 	r := rival{owner: event.Owner{AccountID: a.ID}}
-	if r.master, err = internal.Of(s.engine).Transactions.MasterWallet(t.Context(), "simnet", a.Index); err != nil {
+	if r.master, err = internal.Of(
+		s.engine,
+	).Transactions.MasterWallet(
+		t.Context(),
+		"simnet",
+		a.Index,
+	); err != nil {
 		t.Fatal(err)
 	}
 
@@ -169,7 +175,11 @@ func TestSQLGivesNoStoredAnswerToAnother(t *testing.T) {
 
 				create.key = mine
 
-				if again := s.do(t, create); again.status == 200 || strings.Contains(string(again.body), secret) {
+				if again := s.do(
+					t,
+					create,
+				); again.status == 200 ||
+					strings.Contains(string(again.body), secret) {
 					t.Errorf("status %d: %s", again.status, again.body)
 				}
 			})
@@ -193,7 +203,10 @@ func TestSQLPaysAnAcceptedPayoutAgain(t *testing.T) {
 				id := s.pay(t, chain.Pow10(16))["id"].(string)
 
 				if c.canceled {
-					s.ok(t, s.do(t, request{method: "POST", path: "/v1/payouts/" + id + "/cancel", key: s.pays}))
+					s.ok(
+						t,
+						s.do(t, request{method: "POST", path: "/v1/payouts/" + id + "/cancel", key: s.pays}),
+					)
 				}
 
 				s.work(t)

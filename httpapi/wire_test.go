@@ -29,7 +29,6 @@ func (s *shop) listen(t *testing.T) string {
 
 	t.Cleanup(func() {
 		_ = server.Close()
-
 		<-ended
 	})
 

@@ -47,8 +47,16 @@ func TestDecodeUnsigned(t *testing.T) {
 		output chain.Output
 		fee    uint64
 	}{
-		"coin":  {coin, chain.Output{To: canonical(decodePayee), AssetID: driver.native.ID, Amount: chain.Units(5)}, 231_000},
-		"token": {call, chain.Output{To: canonical(decodePayee), AssetID: token.ID, Amount: chain.Units(7)}, 660_000},
+		"coin": {
+			coin,
+			chain.Output{To: canonical(decodePayee), AssetID: driver.native.ID, Amount: chain.Units(5)},
+			231_000,
+		},
+		"token": {
+			call,
+			chain.Output{To: canonical(decodePayee), AssetID: token.ID, Amount: chain.Units(7)},
+			660_000,
+		},
 	} {
 		decoded, err := driver.Decode(c.tx.encode())
 		if err != nil {

@@ -67,7 +67,9 @@ func (d deployed) call(method string, args ...any) any {
 	d.p.t.Helper()
 
 	answer, err := d.p.client.CallContract(
-		d.p.t.Context(), ethereum.CallMsg{From: d.p.address, To: &d.address, Data: d.pack(method, args...)}, nil,
+		d.p.t.Context(),
+		ethereum.CallMsg{From: d.p.address, To: &d.address, Data: d.pack(method, args...)},
+		nil,
 	)
 	if err != nil {
 		d.p.t.Fatal(err)
