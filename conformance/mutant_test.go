@@ -113,6 +113,7 @@ type faulty struct {
 	broadcast   func(context.Context, chain.Signed) error
 	status      func(context.Context, chain.Signed) (chain.TxStatus, error)
 	plan        func(context.Context, chain.SweepRequest) ([]chain.SweepStep, error)
+	decode      func([]byte) (chain.Decoded, error)
 }
 
 func (f *faulty) Head(ctx context.Context) (chain.Head, error) { return f.head(ctx) }
@@ -161,6 +162,8 @@ func (f *faulty) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.S
 	return f.plan(ctx, r)
 }
 
+func (f *faulty) Decode(raw []byte) (chain.Decoded, error) { return f.decode(raw) }
+
 // mutate replaces calls of the driver.
 func mutate(change func(f *faulty, c *sim.Chain)) func(*conformance.DriverHarness, *sim.Chain) {
 	return func(h *conformance.DriverHarness, c *sim.Chain) {
@@ -181,6 +184,7 @@ func mutate(change func(f *faulty, c *sim.Chain)) func(*conformance.DriverHarnes
 			broadcast:   c.Broadcast,
 			status:      c.Status,
 			plan:        c.PlanSweep,
+			decode:      c.Decode,
 		}
 		change(f, c)
 		h.Driver = f

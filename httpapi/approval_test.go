@@ -146,19 +146,47 @@ func TestAPayoutAboveTheSumIsApprovedByASecondKey(t *testing.T) {
 	}
 }
 
-func TestARolledKeyDoesNotApproveItsOwnPayouts(t *testing.T) {
+// TestKeysOfOneHolderDoNotApproveForEachOther: who was given a key and those that replaced it is one person.
+func TestKeysOfOneHolderDoNotApproveForEachOther(t *testing.T) {
 	s := newApprovingShop(t)
-	id := s.pay(t, chain.Pow10(18))["id"].(string)
 
-	requester := s.get(t, "/v1/payouts/"+id)["requested_by"].(map[string]any)["id"].(string)
+	roll := func(id string) (newID, secret string) {
+		k, secret, err := s.engine.Accounts.RollKey(t.Context(), s.account.ID, id, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
 
-	_, rolled, err := s.engine.Accounts.RollKey(t.Context(), s.account.ID, requester, time.Hour)
-	if err != nil {
-		t.Fatal(err)
+		return k.ID, secret
+	}
+	requester := func(id string) string {
+		return s.get(t, "/v1/payouts/"+id)["requested_by"].(map[string]any)["id"].(string)
 	}
 
-	if f := s.approve(t, id, rolled).refused(t, 403); f.Code != "approval_by_requester" {
-		t.Errorf("%+v", f)
+	first := s.pays
+	byFirst := s.pay(t, chain.Pow10(18))["id"].(string)
+	firstID := requester(byFirst)
+	secondID, second := roll(firstID)
+	_, third := roll(secondID)
+	_, sibling := roll(firstID)
+
+	s.pays = second
+	bySecond := s.pay(t, chain.Pow10(18))["id"].(string)
+
+	for name, c := range map[string]struct{ payout, key string }{
+		"itself":                  {byFirst, first},
+		"the key after it":        {byFirst, second},
+		"the key after that":      {byFirst, third},
+		"the key before it":       {bySecond, first},
+		"another in its place":    {byFirst, sibling},
+		"another of the same one": {bySecond, sibling},
+	} {
+		if f := s.approve(t, c.payout, c.key).refused(t, 403); f.Code != "approval_by_requester" {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+
+	for _, id := range []string{byFirst, bySecond} {
+		s.ok(t, s.approve(t, id, s.approves))
 	}
 }
 

@@ -183,8 +183,13 @@ func (a *api) cancelPayout(ctx context.Context, c *call, _ none) (commit[payout.
 }
 
 // approvePayout approves a payout that waits for a second key.
-func (a *api) approvePayout(_ context.Context, c *call, _ none) (commit[payout.Resource], error) {
-	by := payout.Approver{Requester: c.requester(), RolledFrom: c.key.RolledFrom}
+func (a *api) approvePayout(ctx context.Context, c *call, _ none) (commit[payout.Resource], error) {
+	keys, err := a.Accounts.KeysOfHolder(ctx, c.key)
+	if err != nil {
+		return nil, err
+	}
+
+	by := payout.Approver{Requester: c.requester(), SameHolder: keys}
 
 	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
 		p, err := a.Payouts.ApproveTx(ctx, tx, c.owner, c.id, by)

@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/event"
+	faults "github.com/seed-8ee7f392/payments/fault"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -163,4 +166,78 @@ func testSecretKeyRotation(t *testing.T, db payments.Store) {
 	if again := after.do(t, create); again.status != 200 || again.header.Get("Idempotent-Replayed") != "" {
 		t.Errorf("a day later: %d %s", again.status, again.body)
 	}
+}
+
+// TestAddressesAreResealed: after Reseal the addresses of more than one batch are known without the old key.
+func TestAddressesAreResealed(t *testing.T) {
+	stores(t, func(t *testing.T, db payments.Store) {
+		old, fresh := bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
+		s := boot(t, db, nil, time.Now, old)
+		s.enter(t)
+
+		const count = 501
+		for range count {
+			s.deposit(t, s.account.ID)
+		}
+
+		verify := func(s *shop) (codes map[string]int) {
+			t.Helper()
+
+			all, err := db.AddressesAfter(t.Context(), s.network.Network().Space(), "", 2*count)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			codes = map[string]int{}
+
+			for _, a := range all {
+				if a.Kind == invoice.ForDeposit {
+					codes[faults.Code(s.engine.Invoices.VerifyAddress(a))]++
+				}
+			}
+
+			return codes
+		}
+
+		after := boot(t, db, nil, time.Now, fresh)
+		if got := verify(after); got["secret_key_unknown"] != count {
+			t.Fatalf("before Reseal: %v", got)
+		}
+
+		if n, err := boot(
+			t,
+			db,
+			nil,
+			time.Now,
+			fresh,
+			old,
+		).engine.Reseal(
+			t.Context(),
+		); err != nil ||
+			n < count {
+			t.Fatalf("Reseal changed %d rows: %v", n, err)
+		}
+
+		if got := verify(after); got[""] != count {
+			t.Errorf("after Reseal: %v", got)
+		}
+
+		if n, err := after.engine.Reseal(t.Context()); err != nil || n != 0 {
+			t.Errorf("a second Reseal changed %d rows: %v", n, err)
+		}
+	})
+}
+
+// deposit returns a new deposit address of an account.
+func (s *shop) deposit(t *testing.T, accountID string) invoice.DepositAddress {
+	t.Helper()
+
+	d, err := s.engine.Invoices.CreateDeposit(
+		t.Context(), invoice.DepositParams{Owner: event.Owner{AccountID: accountID}, Network: "simnet"},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return d
 }

@@ -36,6 +36,8 @@ type Address struct {
 	NextCheck time.Time
 	// Urgent addresses are compared before the others: those that wait for money.
 	Urgent bool
+	// MAC authenticates whose address it is; wallets have none. Whoever can write the database cannot make it.
+	MAC []byte
 }
 
 // DepositStatus is whether a deposit address is handed out.

@@ -170,14 +170,23 @@ func (s *Service) CreateDeposit(ctx context.Context, p DepositParams) (DepositAd
 
 // GetDeposit returns a deposit address of an owner, or fault.NotFound.
 func (s *Service) GetDeposit(ctx context.Context, owner event.Owner, id string) (DepositAddress, error) {
-	return s.db.DepositAddress(ctx, owner, id)
+	d, err := s.db.DepositAddress(ctx, owner, id)
+	if err == nil {
+		err = s.verifyDeposits(ctx, s.db, d)
+	}
+
+	return d, err
 }
 
 // ListDeposits returns a page of deposit addresses, newest first, and whether there are more.
 func (s *Service) ListDeposits(ctx context.Context, f DepositFilter) ([]DepositAddress, bool, error) {
 	limit := paging.Limit(f.Limit)
 	f.Limit = limit + 1
+
 	page, err := s.db.DepositAddresses(ctx, f)
+	if err == nil {
+		err = s.verifyDeposits(ctx, s.db, page...)
+	}
 
 	return paging.Page(page, limit, err)
 }
@@ -200,6 +209,10 @@ func (s *Service) UpdateDepositTx(
 ) (DepositAddress, error) {
 	d, err := tx.DepositAddress(ctx, owner, id)
 	if err != nil {
+		return DepositAddress{}, err
+	}
+
+	if err := s.verifyDeposits(ctx, tx, d); err != nil {
 		return DepositAddress{}, err
 	}
 

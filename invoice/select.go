@@ -56,10 +56,14 @@ func (s *Service) optionAddress(
 // joinedFor is how long a host's own transaction may take to commit.
 const joinedFor = 10 * time.Minute
 
-// putAddress makes an address ours. In a host's own transaction the network may be read past the
+// putAddress authenticates an address and makes it ours. In a host's own transaction the network may be read past the
 // address before it commits, so the blocks from here to the latest commit are left to be read
 // again.
 func (s *Service) putAddress(ctx context.Context, tx Tx, a Address, joined bool) error {
+	if err := s.authenticate(&a); err != nil {
+		return err
+	}
+
 	if err := tx.PutAddress(ctx, a); err != nil {
 		return err
 	}
@@ -148,13 +152,24 @@ func (s *Service) prepareSelect(
 	return p, nil
 }
 
-// read returns an invoice of an owner, or of anybody when owner is nil.
+// read returns an invoice of an owner, or of anybody when owner is nil. What it shows is verified.
 func (s *Service) read(ctx context.Context, r Reader, owner *event.Owner, id string) (Invoice, error) {
+	var (
+		inv Invoice
+		err error
+	)
+
 	if owner == nil {
-		return r.InvoiceByID(ctx, id)
+		inv, err = r.InvoiceByID(ctx, id)
+	} else {
+		inv, err = r.Invoice(ctx, *owner, id)
 	}
 
-	return r.Invoice(ctx, *owner, id)
+	if err == nil {
+		err = s.verifyShown(ctx, r, inv)
+	}
+
+	return inv, err
 }
 
 // SelectTx selects in tx. A quote that has not run out is kept, as is the address that another selection

@@ -50,6 +50,9 @@ type Config struct {
 	// Deposits is how many deposit addresses an account may make in a mode. Defaults to no limit.
 	Deposits int
 
+	// Seal authenticates addresses. Defaults to none: whoever can write the database decides whose they are.
+	Seal Authenticator
+
 	// Entropy is the source of checkout tokens, for tests only. Defaults to crypto/rand.
 	Entropy io.Reader
 }
@@ -86,6 +89,7 @@ type Service struct {
 	intake   Ingester
 	quoteFor time.Duration
 	deposits int
+	seal     Authenticator
 	entropy  io.Reader
 	numbers  sequences
 }
@@ -118,6 +122,7 @@ func New(c Config) *Service {
 		intake:   c.Ingester,
 		quoteFor: c.QuoteFor,
 		deposits: c.Deposits,
+		seal:     c.Seal,
 		entropy:  c.Entropy,
 		numbers:  sequences{db: c.DB, size: c.Reserve, counters: map[string]*sequence{}},
 	}
@@ -128,19 +133,34 @@ func (s *Service) now() time.Time { return s.clock().UTC().Truncate(time.Millise
 
 // Get returns an invoice of an owner, or fault.NotFound.
 func (s *Service) Get(ctx context.Context, owner event.Owner, id string) (Invoice, error) {
-	return s.db.Invoice(ctx, owner, id)
+	return s.shown(ctx)(s.db.Invoice(ctx, owner, id))
 }
 
 // GetByID returns an invoice to those who know no owner, such as the checkout page, or fault.NotFound.
 func (s *Service) GetByID(ctx context.Context, id string) (Invoice, error) {
-	return s.db.InvoiceByID(ctx, id)
+	return s.shown(ctx)(s.db.InvoiceByID(ctx, id))
+}
+
+// shown returns a function that passes an invoice on whose addresses are those that were made for it.
+func (s *Service) shown(ctx context.Context) func(Invoice, error) (Invoice, error) {
+	return func(inv Invoice, err error) (Invoice, error) {
+		if err == nil {
+			err = s.verifyShown(ctx, s.db, inv)
+		}
+
+		return inv, err
+	}
 }
 
 // List returns a page of invoices, newest first, and whether there are more.
 func (s *Service) List(ctx context.Context, f Filter) ([]Invoice, bool, error) {
 	limit := paging.Limit(f.Limit)
 	f.Limit = limit + 1
+
 	page, err := s.db.Invoices(ctx, f)
+	if err == nil {
+		err = s.verifyShown(ctx, s.db, page...)
+	}
 
 	return paging.Page(page, limit, err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -142,8 +143,8 @@ func (s *Service) requiresApproval(
 // Approver is who approves: an API key, or a user of the host's own interface.
 type Approver struct {
 	Requester
-	// RolledFrom is the id of the key that an API key replaced.
-	RolledFrom string
+	// SameHolder are the ids of the keys that replaced one another, an API key among them: one person has them all.
+	SameHolder []string
 }
 
 // ApproveTx approves a payout that waits for it, so that it is signed at once. It is idempotent.
@@ -211,7 +212,7 @@ func (s *Service) checkApprover(p Payout, by Approver) error {
 		return fault.New(
 			fault.State, "payout_approval_not_required", "payout %s needs no approval", p.ID,
 		)
-	case p.RequestedBy.ID == by.ID, p.RequestedBy.ID == by.RolledFrom:
+	case p.RequestedBy.ID == by.ID, slices.Contains(by.SameHolder, p.RequestedBy.ID):
 		return fault.New(
 			fault.Forbidden, "approval_by_requester",
 			"payout %s was requested by this key: another one has to approve it",

@@ -165,7 +165,12 @@ func (c Config[T]) replay(record Record, r Request) (Answer, error) { // spec 5.
 		return Answer{}, inProgress()
 	}
 
-	body, err := c.Seal.Open(record.SealedBody, sealContext(r.Key))
+	context, err := record.sealContext()
+	if err != nil {
+		return Answer{}, err
+	}
+
+	body, err := c.Seal.Open(record.SealedBody, context)
 	if err != nil {
 		return Answer{}, fmt.Errorf("opening the stored answer: %w", err)
 	}
@@ -238,7 +243,14 @@ func (c Config[T]) claimAnswer(
 			return err
 		}
 
-		record.Status, record.SealedBody = status, c.Seal.Seal(body, sealContext(r.Key))
+		record.Status = status
+
+		context, err := record.sealContext()
+		if err != nil {
+			return err
+		}
+
+		record.SealedBody = c.Seal.Seal(body, context)
 
 		return tx.PutIdempotencyAnswer(ctx, record)
 	})
@@ -300,7 +312,18 @@ func inProgress() error { // spec 7.2
 	return busy
 }
 
-// sealContext returns the context that binds a sealed answer to its row.
-func sealContext(k Key) []byte {
-	return fmt.Appendf(nil, "idempotency_keys/%s/%t/%s", k.Owner.AccountID, k.Owner.Livemode, k.Key)
+// sealContext returns the context that binds a sealed answer to its row, to the request that it answers, and to who
+// may read it: whoever can write the database cannot give it to another key or request, or make it last longer.
+func (r Record) sealContext() ([]byte, error) {
+	asked, err := json.Marshal(struct {
+		KeyID       string
+		Scopes      []string `json:",omitempty"`
+		Fingerprint []byte
+		Status      int
+		CreatedAt   int64 // Unix milliseconds
+	}{r.KeyID, r.Scopes, r.Fingerprint[:], r.Status, r.CreatedAt.UnixMilli()})
+
+	return fmt.Appendf(
+		nil, "idempotency_keys/%s/%t/%s/%s", r.Owner.AccountID, r.Owner.Livemode, r.Key.Key, asked,
+	), err
 }

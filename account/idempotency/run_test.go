@@ -511,3 +511,60 @@ func TestARivalDoesNotWaitForTheOnlyWriter(t *testing.T) {
 		}
 	})
 }
+
+// TestAnAnswerIsBoundToItsRow changes a stored row so that another request would be given its answer.
+func TestAnAnswerIsBoundToItsRow(t *testing.T) {
+	other := request("another body")
+	other.KeyID, other.Permissions = "k2", []string{"invoices:read"}
+
+	for name, c := range map[string]struct {
+		change  func(record *idempotency.Record)
+		request func(r *idempotency.Request)
+		later   time.Duration
+	}{
+		"another key": {
+			change:  func(record *idempotency.Record) { record.KeyID = other.KeyID },
+			request: func(r *idempotency.Request) { r.KeyID, r.Permissions = other.KeyID, other.Permissions },
+		},
+		"fewer scopes": {
+			change:  func(record *idempotency.Record) { record.Scopes = nil },
+			request: func(r *idempotency.Request) { r.KeyID, r.Permissions = other.KeyID, other.Permissions },
+		},
+		"another request": {
+			change:  func(record *idempotency.Record) { record.Fingerprint = other.Fingerprint },
+			request: func(r *idempotency.Request) { r.Fingerprint = other.Fingerprint },
+		},
+		"another status": {
+			change:  func(record *idempotency.Record) { record.Status = 202 },
+			request: func(*idempotency.Request) {},
+		},
+		"a later end": {
+			change:  func(record *idempotency.Record) { record.CreatedAt = record.CreatedAt.Add(time.Hour) },
+			request: func(*idempotency.Request) {},
+			later:   idempotency.TTL,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			if _, err := b.create(t, request("body")); err != nil {
+				t.Fatal(err)
+			}
+
+			record := b.records[request("").Key]
+			c.change(&record)
+			b.records[request("").Key] = record
+			b.now = b.now.Add(c.later)
+
+			r := request("body")
+			c.request(&r)
+
+			if a, err := b.create(t, r); fault.Code(err) != "sealed_data_damaged" || len(a.Body) > 0 {
+				t.Errorf("%+v, %v", a, err)
+			}
+
+			if len(b.made) != 1 {
+				t.Errorf("%d things were made", len(b.made))
+			}
+		})
+	}
+}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-func fuzzDriver(f *testing.F) (*driver, *endpoint, common.Address) {
+func fuzzDriver(f testing.TB) (*driver, *endpoint, common.Address) {
 	f.Helper()
 
 	contract := common.HexToAddress("0x1000000000000000000000000000000000000001")

@@ -17,7 +17,6 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 	ata "github.com/gagliardetto/solana-go/programs/associated-token-account"
 	"github.com/gagliardetto/solana-go/programs/system"
-	tokenprogram "github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
@@ -133,7 +132,6 @@ func (n *node) newMint(
 
 	authority := n.authority.PublicKey()
 	create := system.NewCreateAccountInstruction(rent, uint64(size), program, authority, key.PublicKey())
-	initialize := tokenprogram.NewInitializeMint2Instruction(decimals, authority, authority, key.PublicKey())
 
 	list := []solanago.Instruction{create.Build()}
 
@@ -146,22 +144,12 @@ func (n *node) newMint(
 		list = append(list, solanago.NewInstruction(program, metas, x.data))
 	}
 
-	list = append(list, n.token(program, initialize.Build()))
+	list = append(list, initializeMint(program, key.PublicKey(), authority, decimals))
 	_, err := n.send(list, n.authority, key)
 	must(t, err)
 	must(t, n.SolanaNode.Mine(1))
 
 	return key.PublicKey()
-}
-
-// token returns an instruction of SPL Token for another program with the same layout.
-func (n *node) token(program solanago.PublicKey, in solanago.Instruction) solanago.Instruction {
-	data, err := in.Data()
-	if err != nil {
-		panic(err)
-	}
-
-	return solanago.NewInstruction(program, in.Accounts(), data)
 }
 
 // send signs and sends a transaction without simulating it, and returns its hash.
@@ -251,11 +239,10 @@ func (n *node) createAccount(payer, owner solanago.PublicKey) solanago.Instructi
 // mintTo mints tokens to an owner.
 func (n *node) mintTo(owner solanago.PublicKey, amount uint64) []solanago.Instruction {
 	authority := n.authority.PublicKey()
-	mint := tokenprogram.NewMintToInstruction(amount, n.mint, n.accountOf(owner), authority, nil)
 
 	return []solanago.Instruction{
 		n.createAccount(authority, owner),
-		n.token(n.program, mint.Build()),
+		mintTokens(n.program, n.mint, n.accountOf(owner), authority, amount),
 	}
 }
 
@@ -325,11 +312,10 @@ func (c controls) Freeze(_ context.Context, address chain.Address, asset chain.A
 	owner := solanago.MustPublicKeyFromBase58(string(address))
 
 	authority := c.authority.PublicKey()
-	freeze := tokenprogram.NewFreezeAccountInstruction(c.accountOf(owner), c.mint, authority, nil)
 
 	_, err := c.send([]solanago.Instruction{
 		c.createAccount(authority, owner),
-		c.token(c.program, freeze.Build()),
+		freezeAccount(c.program, c.accountOf(owner), c.mint, authority),
 	}, c.authority)
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 	ata "github.com/gagliardetto/solana-go/programs/associated-token-account"
 	"github.com/gagliardetto/solana-go/programs/system"
-	tokenprogram "github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/solana"
@@ -395,7 +394,7 @@ func TestWrappedCoinIsNoCoin(t *testing.T) {
 			payer, owner, solanago.WrappedSol, solanago.TokenProgramID,
 		).Build(),
 		system.NewTransferInstruction(5_000_000, payer, wrapped).Build(),
-		tokenprogram.NewSyncNativeInstruction(wrapped).Build(),
+		syncNative(wrapped),
 	}, n.authority)
 	must(t, err)
 	must(t, n.SolanaNode.Mine(1))
@@ -408,7 +407,7 @@ func TestWrappedCoinIsNoCoin(t *testing.T) {
 	}
 
 	closed, err := n.send([]solanago.Instruction{
-		tokenprogram.NewCloseAccountInstruction(wrapped, owner, owner, nil).Build(),
+		closeAccount(solanago.TokenProgramID, wrapped, owner),
 	}, n.authority, key)
 	must(t, err)
 	must(t, n.SolanaNode.Mine(1))

@@ -1,17 +1,14 @@
 package e2e
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum/accounts/abi"
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -26,11 +23,10 @@ import (
 
 // payer is the first well-known development account: an outsider with money.
 type payer struct {
-	t      *testing.T
-	client *ethclient.Client
-	key    *ecdsa.PrivateKey
-	auth   *bind.TransactOpts
-
+	t       *testing.T
+	client  *ethclient.Client
+	key     *ecdsa.PrivateKey
+	address common.Address
 	chainID *big.Int
 }
 
@@ -49,24 +45,31 @@ func newPayer(t *testing.T, url string, chainID uint64) *payer {
 		t.Fatal(err)
 	}
 
-	auth, err := bind.NewKeyedTransactorWithChainID(key, new(big.Int).SetUint64(chainID))
-	if err != nil {
-		t.Fatal(err)
+	return &payer{
+		t:       t,
+		client:  client,
+		key:     key,
+		address: crypto.PubkeyToAddress(key.PublicKey),
+		chainID: new(big.Int).SetUint64(chainID),
 	}
-
-	return &payer{t: t, client: client, key: key, auth: auth, chainID: new(big.Int).SetUint64(chainID)}
 }
 
 // mined waits until a transaction is in a block and fails if it failed.
 func (p *payer) mined(tx *types.Transaction) *types.Receipt {
 	p.t.Helper()
 
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
-	defer cancel()
+	var r *types.Receipt
 
-	r, err := bind.WaitMined(ctx, p.client, tx)
-	if err != nil || r.Status != types.ReceiptStatusSuccessful {
-		p.t.Fatalf("transaction %s: %+v, %v", tx.Hash(), r, err)
+	eventually(p.t, "the transaction is in a block", func() (bool, string) {
+		var err error
+
+		r, err = p.client.TransactionReceipt(p.t.Context(), tx.Hash())
+
+		return err == nil, fmt.Sprint(err)
+	})
+
+	if r.Status != types.ReceiptStatusSuccessful {
+		p.t.Fatalf("transaction %s: %+v", tx.Hash(), r)
 	}
 
 	return r
@@ -76,7 +79,16 @@ func (p *payer) mined(tx *types.Transaction) *types.Receipt {
 func (p *payer) native(to chain.Address, v chain.Amount) {
 	p.t.Helper()
 
-	nonce, err := p.client.PendingNonceAt(p.t.Context(), p.auth.From)
+	receiver := common.HexToAddress(string(to))
+	p.mined(p.transact(&receiver, v.Big(), 21_000, nil))
+}
+
+// transact signs a transaction and sends it into the pool. Without a receiver it creates a contract. The value is
+// in wei.
+func (p *payer) transact(to *common.Address, value *big.Int, gas uint64, data []byte) *types.Transaction {
+	p.t.Helper()
+
+	nonce, err := p.client.PendingNonceAt(p.t.Context(), p.address)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -86,16 +98,17 @@ func (p *payer) native(to chain.Address, v chain.Amount) {
 		p.t.Fatal(err)
 	}
 
-	receiver, tip := common.HexToAddress(string(to)), big.NewInt(1_000_000_000)
+	tip := big.NewInt(1_000_000_000)
 
 	tx, err := types.SignNewTx(p.key, types.LatestSignerForChainID(p.chainID), &types.DynamicFeeTx{
 		ChainID:   p.chainID,
 		Nonce:     nonce,
-		To:        &receiver,
-		Value:     v.Big(),
-		Gas:       21_000,
+		To:        to,
+		Value:     value,
+		Gas:       gas,
 		GasTipCap: tip,
 		GasFeeCap: new(big.Int).Add(tip, new(big.Int).Mul(head.BaseFee, big.NewInt(2))),
+		Data:      data,
 	})
 	if err != nil {
 		p.t.Fatal(err)
@@ -105,7 +118,7 @@ func (p *payer) native(to chain.Address, v chain.Amount) {
 		p.t.Fatal(err)
 	}
 
-	p.mined(tx)
+	return tx
 }
 
 // in returns the payer for a subtest.
@@ -118,42 +131,27 @@ func (p *payer) in(t *testing.T) *payer {
 
 // token is a deployed test token.
 type token struct {
-	p     *payer
-	asset chain.Asset
-	bound *bind.BoundContract
+	p        *payer
+	asset    chain.Asset
+	contract deployed
 }
 
 func (p *payer) deploy(c contracts.Contract, symbol string, args ...any) *token {
 	p.t.Helper()
 
-	parsed, err := abi.JSON(strings.NewReader(c.ABI))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-
-	address, tx, bound, err := bind.DeployContract(
-		p.auth,
-		parsed,
-		common.FromHex(c.Bytecode),
-		p.client,
-		args...)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-
-	p.mined(tx)
+	contract := p.deployContract(c, args...)
 	tok := &token{
-		p:     p,
-		bound: bound,
+		p:        p,
+		contract: contract,
 		asset: chain.Asset{
 			Symbol:    symbol,
 			Kind:      chain.Token,
-			Contract:  chain.Address(address.Hex()),
+			Contract:  chain.Address(contract.address.Hex()),
 			Decimals:  6,
 			MinAmount: chain.Units(10_000),
 		},
 	}
-	tok.transact("mint", p.auth.From, new(big.Int).Exp(big.NewInt(10), big.NewInt(15), nil))
+	tok.transact("mint", p.address, new(big.Int).Exp(big.NewInt(10), big.NewInt(15), nil))
 
 	return tok
 }
@@ -161,12 +159,7 @@ func (p *payer) deploy(c contracts.Contract, symbol string, args ...any) *token 
 func (t *token) transact(method string, args ...any) {
 	t.p.t.Helper()
 
-	tx, err := t.bound.Transact(t.p.auth, method, args...)
-	if err != nil {
-		t.p.t.Fatal(err)
-	}
-
-	t.p.mined(tx)
+	t.p.mined(t.contract.transact(new(big.Int), method, args...))
 }
 
 func (t *token) send(to chain.Address, v chain.Amount) {
@@ -177,15 +170,9 @@ func (t *token) send(to chain.Address, v chain.Amount) {
 func (t *token) balance(of chain.Address) chain.Amount {
 	t.p.t.Helper()
 
-	var out []any
-	if err := t.bound.Call(
-		&bind.CallOpts{Context: t.p.t.Context()}, &out, "balanceOf",
-		common.HexToAddress(string(of)),
-	); err != nil {
-		t.p.t.Fatal(err)
-	}
+	held := t.contract.call("balanceOf", common.HexToAddress(string(of)))
 
-	v, err := chain.AmountFromBig(out[0].(*big.Int))
+	v, err := chain.AmountFromBig(held.(*big.Int))
 	if err != nil {
 		t.p.t.Fatal(err)
 	}
@@ -295,7 +282,7 @@ func TestAnvil(t *testing.T) {
 	for _, tok := range []*token{usdc, usdt} {
 		t.Run(tok.asset.Symbol+", overpaid", func(t *testing.T) {
 			s, p := s.in(t), p.in(t)
-			tok := &token{p: p, asset: tok.asset, bound: tok.bound}
+			tok := &token{p: p, asset: tok.asset, contract: tok.contract.in(p)}
 			inv := s.order("40", tok.asset.Symbol, slug)
 			due, to := amount(t, inv.Options[0].AmountDue), inv.Options[0].Address
 			paid := due.Add(chain.Units(5_000_000))

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -118,15 +117,7 @@ func (s lyingStage) watched() invoiceView {
 func (s lyingStage) transfer(to chain.Address, v chain.Amount) *types.Transaction {
 	s.t.Helper()
 
-	auth := *s.p.auth
-	auth.GasLimit = 200_000
-
-	tx, err := s.tok.bound.Transact(&auth, "transfer", common.HexToAddress(string(to)), v.Big())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-
-	return tx
+	return s.tok.contract.transact(new(big.Int), "transfer", common.HexToAddress(string(to)), v.Big())
 }
 
 func (s lyingStage) hint(inv invoiceView, tx *types.Transaction) {
@@ -181,10 +172,7 @@ func TestHintBeforeMiningOnAnvil(t *testing.T) {
 	inv := s.watched()
 	due := amount(t, inv.Options[0].AmountDue)
 
-	if _, err := s.tok.bound.RawTransact(withGas(s.p.auth), s.setFee(9900)); err != nil {
-		t.Fatal(err)
-	}
-
+	s.tok.contract.transactRaw(new(big.Int), s.setFee(9900))
 	s.m.mine(1)
 
 	tx := s.transfer(inv.Options[0].Address, due)
@@ -228,11 +216,4 @@ func TestVariablePayerIsReorganisedOnAnvil(t *testing.T) {
 	}
 	s.m.call("anvil_reorg", 1, []any{[]any{change, 0}, []any{hexutil.Encode(raw), 0}})
 	s.arrivedOnly(inv, due)
-}
-
-func withGas(auth *bind.TransactOpts) *bind.TransactOpts {
-	copied := *auth
-	copied.GasLimit = 200_000
-
-	return &copied
 }

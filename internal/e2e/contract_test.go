@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"log/slog"
 	"math/big"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum/accounts/abi"
-	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/seed-8ee7f392/payments"
@@ -35,19 +32,7 @@ func TestContractPaysADepositAddressOnAnvil(t *testing.T) {
 	node := testenv.Anvil(t, testenv.AnvilOptions{})
 	p := newPayer(t, node.URL, node.ChainID)
 
-	parsed, err := abi.JSON(strings.NewReader(contracts.Forwarder.ABI))
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	_, tx, forwarder, err := bind.DeployContract(
-		p.auth, parsed, common.FromHex(contracts.Forwarder.Bytecode), p.client,
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	p.mined(tx)
+	forwarder := p.deployContract(contracts.Forwarder)
 
 	now := time.Now()
 	clock := func() time.Time { return now }
@@ -111,13 +96,7 @@ func TestContractPaysADepositAddressOnAnvil(t *testing.T) {
 	work() // the address is compared, and again within the hour
 
 	sent := new(big.Int).Exp(big.NewInt(10), big.NewInt(16), nil)
-	auth := *p.auth
-
-	auth.Value = sent
-	if tx, err = forwarder.Transact(&auth, "forward", common.HexToAddress(string(d.Address))); err != nil {
-		t.Fatal(err)
-	}
-
+	tx := forwarder.transact(sent, "forward", common.HexToAddress(string(d.Address)))
 	p.mined(tx)
 
 	seen := func() []invoice.Payment {
@@ -161,8 +140,8 @@ func TestContractPaysADepositAddressOnAnvil(t *testing.T) {
 		t.Fatalf("with the hint the payments are %+v", all)
 	}
 
-	p.native(chain.Address(p.auth.From.Hex()), chain.Units(1)) // a block on top
-	p.native(chain.Address(p.auth.From.Hex()), chain.Units(1))
+	p.native(chain.Address(p.address.Hex()), chain.Units(1)) // a block on top
+	p.native(chain.Address(p.address.Hex()), chain.Units(1))
 	work()
 
 	now = now.Add(61 * time.Minute)

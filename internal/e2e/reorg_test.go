@@ -37,7 +37,7 @@ func (m miner) mine(n int) { m.t.Helper(); m.call("anvil_mine", fmt.Sprintf("0x%
 func (p *payer) signedNative(to chain.Address, v chain.Amount) *types.Transaction {
 	p.t.Helper()
 
-	nonce, err := p.client.NonceAt(p.t.Context(), p.auth.From, nil)
+	nonce, err := p.client.NonceAt(p.t.Context(), p.address, nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}

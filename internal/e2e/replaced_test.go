@@ -31,7 +31,7 @@ func TestReplacedOnAnvil(t *testing.T) {
 	cancels, err := types.SignNewTx(p.key, types.LatestSignerForChainID(p.chainID), &types.DynamicFeeTx{
 		ChainID:   p.chainID,
 		Nonce:     pays.Nonce(),
-		To:        &p.auth.From,
+		To:        &p.address,
 		Value:     big.NewInt(1),
 		Gas:       21_000,
 		GasTipCap: new(big.Int).Mul(pays.GasTipCap(), big.NewInt(2)),

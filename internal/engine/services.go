@@ -74,6 +74,7 @@ func (e *Engine) newInvoices() *invoice.Service {
 		Now:      e.config.Now,
 		QuoteFor: e.config.QuoteFor,
 		Deposits: e.config.Limits.DepositAddresses,
+		Seal:     e.sealer,
 		Entropy:  e.config.Entropy,
 	})
 }

@@ -205,21 +205,35 @@ func orders(p payout.Payout, network string, o chain.Output) bool {
 	return p.Network == network && p.AssetID == o.AssetID && p.Amount == o.Amount && p.Destination == o.To
 }
 
-// checkOwn refuses outputs that do not go to addresses of ours: those that sign, the account's master wallet, the
-// platform's fee address, and those that a key of the signer has.
+// checkOwn refuses deposit addresses of other accounts as signers, and outputs that do not go to addresses of the
+// account: those that sign, its master wallet, its deposit addresses, and the platform's fee address.
 func (g guardedSigner) checkOwn(
 	ctx context.Context,
 	request chain.SignRequest,
 	signing []chain.Address,
 ) error {
-	own := map[chain.Address]bool{g.engine.fees[request.Network]: true}
-	for _, a := range signing {
-		own[a] = true
-	}
-
 	a, err := g.checkMasterKeys(ctx, request, request.Intent.AccountID)
 	if err != nil {
 		return err
+	}
+
+	own := map[chain.Address]bool{g.engine.fees[request.Network]: true}
+
+	for i, p := range request.Payloads {
+		own[signing[i]] = true
+
+		if p.Key.Role != chain.RoleDeposit || signing[i] == "" {
+			continue
+		}
+
+		if ours, err := g.holds(ctx, request.Network, a.ID, signing[i]); err != nil {
+			return err
+		} else if !ours {
+			return g.refuse(request, fault.New(
+				fault.Forbidden, "unauthorized", "the %s takes from %s, which is no address of account %s",
+				request.Intent.Kind, signing[i], a.ID,
+			))
+		}
 	}
 
 	master, err := g.engine.Transactions.MasterWallet(ctx, request.Network, a.Index)
@@ -235,15 +249,15 @@ func (g guardedSigner) checkOwn(
 			continue
 		}
 
-		ours, err := g.derives(ctx, request.Network, o.To)
+		ours, err := g.holds(ctx, request.Network, a.ID, o.To)
 		if err != nil {
 			return err
 		}
 
 		if !ours {
 			return g.refuse(request, fault.New(
-				fault.Forbidden, "unauthorized", "the %s pays %s, which is no address of this service",
-				request.Intent.Kind, o.To,
+				fault.Forbidden, "unauthorized", "the %s pays %s, which is no address of account %s",
+				request.Intent.Kind, o.To, a.ID,
 			))
 		}
 	}
@@ -251,13 +265,26 @@ func (g guardedSigner) checkOwn(
 	return nil
 }
 
-// derives reports whether the key on record for an address derives it.
-func (g guardedSigner) derives(ctx context.Context, network string, address chain.Address) (bool, error) {
+// holds reports whether an address was made for an account by this service, and the key on record derives it.
+func (g guardedSigner) holds(
+	ctx context.Context,
+	network, accountID string,
+	address chain.Address,
+) (bool, error) {
 	n, _ := g.engine.Networks.Network(network)
 
 	found, err := g.engine.config.Store.MatchAddresses(ctx, n.Space(), []chain.Address{address})
 	if err != nil || len(found) == 0 {
 		return false, err
+	}
+
+	err = g.engine.Invoices.VerifyAddress(found[0])
+	if fault.Code(err) == "secret_key_unknown" {
+		return false, err // this process has not learned the key yet
+	}
+
+	if err != nil || found[0].Owner.AccountID != accountID {
+		return false, nil
 	}
 
 	derived, err := g.addressOf(ctx, network, found[0].Key)

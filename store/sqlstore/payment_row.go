@@ -152,6 +152,7 @@ type addressRow struct {
 	CheckedAt        moment `db:"checked_at"`
 	NextCheck        moment `db:"next_check"`
 	Urgent           bool   `db:"urgent"`
+	MAC              []byte `db:"mac"`
 }
 
 func addressRowOf(from *invoice.Address) addressRow {
@@ -170,6 +171,7 @@ func addressRowOf(from *invoice.Address) addressRow {
 		CheckedAt:        moment(from.CheckedAt),
 		NextCheck:        moment(from.NextCheck),
 		Urgent:           from.Urgent,
+		MAC:              from.MAC,
 	}
 }
 
@@ -187,6 +189,7 @@ func (r *addressRow) record() invoice.Address {
 		CheckedAt:        time.Time(r.CheckedAt),
 		NextCheck:        time.Time(r.NextCheck),
 		Urgent:           r.Urgent,
+		MAC:              r.MAC,
 		Space:            chain.Space{Family: r.SpaceFamily, Livemode: r.SpaceLivemode},
 	}
 }

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 
@@ -9,9 +10,11 @@ import (
 )
 
 var decodeTests = []testCase{
-	{"an unsigned transaction decodes to its order", nil, testDecode},
-	{"what differs from the intent is told", nil, testDecodeMismatch},
-	{"other bytes are refused", nil, testDecodeGarbage},
+	{"BytesPayTheOrder", nil, testDecode},
+	{"OtherIntentIsRefused", nil, testDecodeMismatch},
+	{"LaterBuildsDoNotMatter", nil, testDecodeEarlier},
+	{"OtherBytesAreInvalid", nil, testDecodeGarbage},
+	{"SignedBytesDecide", nil, testDecodeChangedBytes},
 }
 
 // decoding returns a transaction of an asset with the request that a signer gets.
@@ -93,6 +96,69 @@ func testDecodeMismatchOf(e *env, asset chain.Asset) {
 
 		if err := chain.CheckDecoded(decoded, changed, own); !errors.Is(err, fault.Forbidden) {
 			e.t.Errorf("%s, %s: %v", asset.Symbol, name, err)
+		}
+	}
+}
+
+// testDecodeEarlier decodes an order after another one was built: a decoder remembers none.
+func testDecodeEarlier(e *env) {
+	for _, asset := range e.assets() {
+		first, own := e.decoding(asset)
+		second, others := e.decoding(asset)
+
+		for _, c := range []struct {
+			name    string
+			request chain.SignRequest
+			own     []chain.Address
+		}{{"the first", first, own}, {"the second", second, others}} {
+			decoded, err := as[chain.Decoder](e).Decode(c.request.Unsigned)
+			e.must("Decode", err)
+
+			if err := chain.CheckDecoded(decoded, c.request, c.own); err != nil {
+				e.t.Errorf("%s, %s of two: %v; it decodes to %+v", asset.Symbol, c.name, err, decoded)
+			}
+		}
+	}
+}
+
+// testDecodeChangedBytes changes each byte. Bytes that ask for the same signatures pay the same, and bytes whose
+// outputs differ ask for others.
+func testDecodeChangedBytes(e *env) {
+	for _, asset := range e.assets() {
+		request, _ := e.decoding(asset)
+
+		decoded, err := as[chain.Decoder](e).Decode(request.Unsigned)
+		e.must("Decode", err)
+
+		changes := 0 // of what is signed
+
+		for at := range request.Unsigned {
+			raw := slices.Clone(request.Unsigned)
+			raw[at] ^= 1
+
+			changed, err := as[chain.Decoder](e).Decode(raw)
+			if err != nil {
+				if !errors.Is(err, fault.Invalid) {
+					e.t.Errorf("%s, byte %d: %v, want fault.Invalid", asset.Symbol, at, err)
+				}
+
+				changes++
+
+				continue
+			}
+
+			if !slices.EqualFunc(changed.Digests, decoded.Digests, bytes.Equal) {
+				changes++
+			} else if !slices.Equal(changed.Outputs, decoded.Outputs) || changed.MaxFee != decoded.MaxFee {
+				e.t.Errorf(
+					"%s, byte %d: the same signatures are said to pay %+v at %s, and %+v at %s",
+					asset.Symbol, at, decoded.Outputs, decoded.MaxFee, changed.Outputs, changed.MaxFee,
+				)
+			}
+		}
+
+		if changes == 0 {
+			e.t.Errorf("%s: no byte changes what is signed", asset.Symbol)
 		}
 	}
 }

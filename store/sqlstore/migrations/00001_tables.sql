@@ -198,6 +198,7 @@ CREATE TABLE {addresses} (
   checked_at         {TIME},
   next_check         {TIME},
   urgent             {BOOL} NOT NULL,
+  mac                {BYTES},
   PRIMARY KEY (space_family, space_livemode, address)
 ) {CLUSTERED};
 CREATE INDEX payments_addresses_due ON {addresses} (network, urgent, next_check, address) {WHERE next_check IS NOT NULL};

@@ -1,0 +1,391 @@
+//go:build unix
+
+package httpapi_test
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+)
+
+// rival is another merchant of the same service, who can write its database.
+type rival struct {
+	owner   event.Owner
+	master  chain.Party
+	deposit invoice.DepositAddress
+}
+
+func (s *shop) rival(t *testing.T) rival {
+	t.Helper()
+
+	a, err := s.engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Rival"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	r := rival{owner: event.Owner{AccountID: a.ID}}
+	if r.master, err = internal.Of(
+		s.engine,
+	).Transactions.MasterWallet(
+		t.Context(),
+		"simnet",
+		a.Index,
+	); err != nil {
+		t.Fatal(err)
+	}
+
+	r.deposit = s.deposit(t, a.ID)
+
+	return r
+}
+
+// TestSQLMovesNothingToAnotherAccount: who writes the database has nothing signed that takes coin of another account,
+// though it went to an address of the same service.
+func TestSQLMovesNothingToAnotherAccount(t *testing.T) {
+	type attack struct {
+		*stolenShop
+		rival  rival
+		victim invoice.DepositAddress
+	}
+
+	for name, change := range map[string]func(t *testing.T, a attack, order *wallet.Transaction){
+		"a top-up of the rival's deposit address": func(_ *testing.T, a attack, tx *wallet.Transaction) {
+			tx.Kind, tx.Order.Outputs[0].To = wallet.TopUp, a.rival.deposit.Address
+		},
+		"a sweep of the master wallet to the rival's deposit address": func(
+			_ *testing.T,
+			a attack,
+			tx *wallet.Transaction,
+		) {
+			tx.Kind, tx.Order.Outputs[0].To = wallet.Sweep, a.rival.deposit.Address
+		},
+		"a sweep of the master wallet to the rival's": func(_ *testing.T, a attack, tx *wallet.Transaction) {
+			tx.Kind, tx.Order.Outputs[0].To = wallet.Sweep, a.rival.master.Address
+		},
+		"a sweep of a deposit address to the rival's master wallet": func(
+			_ *testing.T,
+			a attack,
+			tx *wallet.Transaction,
+		) {
+			tx.Kind, tx.Order.Outputs[0].To = wallet.Sweep, a.rival.master.Address
+			tx.Order.From = chain.Party{Key: a.victim.Key, Address: a.victim.Address}
+			tx.Owner = a.rival.owner
+		},
+		"the same with the row of the address": func(t *testing.T, a attack, tx *wallet.Transaction) {
+			tx.Kind, tx.Order.Outputs[0].To = wallet.Sweep, a.rival.master.Address
+			tx.Order.From = chain.Party{Key: a.victim.Key, Address: a.victim.Address}
+			tx.Owner = a.rival.owner
+			a.exec(
+				t, "UPDATE payments_addresses SET account_id = $1, deposit_address_id = $2 WHERE address = $3",
+				a.rival.owner.AccountID, a.rival.deposit.ID, string(a.victim.Address),
+			)
+		},
+		"the same with the tag of the rival's row": func(t *testing.T, a attack, tx *wallet.Transaction) {
+			tx.Kind, tx.Order.Outputs[0].To = wallet.Sweep, a.rival.master.Address
+			tx.Order.From = chain.Party{Key: a.victim.Key, Address: a.victim.Address}
+			tx.Owner = a.rival.owner
+			a.exec(
+				t, "UPDATE payments_addresses SET account_id = $1, deposit_address_id = $2, mac = "+
+					"(SELECT mac FROM payments_addresses WHERE address = $3) WHERE address = $4",
+				a.rival.owner.AccountID, a.rival.deposit.ID, string(a.rival.deposit.Address), string(a.victim.Address),
+			)
+		},
+		"the rival's address as one of the victim": func(t *testing.T, a attack, tx *wallet.Transaction) {
+			tx.Kind, tx.Order.Outputs[0].To = wallet.TopUp, a.rival.deposit.Address
+			a.exec(
+				t, "UPDATE payments_addresses SET account_id = $1 WHERE address = $2",
+				a.account.ID, string(a.rival.deposit.Address),
+			)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stolenShops(t, func(t *testing.T, s *stolenShop) {
+				a := attack{s, s.rival(t), s.deposit(t, s.account.ID)}
+				id := s.pay(t, chain.Pow10(16))["id"].(string)
+
+				s.network.Fund(a.victim.Address, "SIM", chain.Pow10(18))
+				write(t, storeOf(s.shop), func(ctx context.Context, tx payments.Tx) error {
+					_, order, err := rows(ctx, tx, id)
+					if err != nil {
+						return err
+					}
+
+					change(t, a, &order)
+
+					return tx.PutTransaction(ctx, &order)
+				})
+				s.work(t)
+
+				for _, address := range []chain.Address{a.rival.deposit.Address, a.rival.master.Address} {
+					if got := s.network.Balance(address, "SIM"); !got.IsZero() {
+						t.Errorf("the rival got %s", got)
+					}
+				}
+
+				if got := s.logs.String(); !strings.Contains(got, "signature refused") {
+					t.Error("nothing was refused: the attack was not tried")
+				}
+			})
+		})
+	}
+}
+
+// TestSQLGivesNoStoredAnswerToAnother: who writes the database cannot read a stored answer with another key, or have
+// it given to another request, or for longer.
+func TestSQLGivesNoStoredAnswerToAnother(t *testing.T) {
+	const body = `{"url":"https://127.0.0.1:9443/hook","events":["invoice.paid"]}`
+
+	for name, change := range map[string]func(t *testing.T, s *stolenShop, mine string){
+		"to another key": func(t *testing.T, s *stolenShop, mine string) {
+			s.exec(t, "UPDATE payments_idempotency_keys SET key_id = $1", mine)
+		},
+		"to a key of fewer scopes": func(t *testing.T, s *stolenShop, _ string) {
+			s.exec(t, "UPDATE payments_idempotency_keys SET scopes = CAST('[]' AS "+s.json+")")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stolenShops(t, func(t *testing.T, s *stolenShop) {
+				mine := s.newKey(t, account.KeyParams{Scopes: []account.Scope{account.WebhooksWrite}})
+				create := request{
+					method: "POST",
+					path:   "/v1/webhook_endpoints",
+					body:   body,
+					header: header("Idempotency-Key", "endpoint"),
+				}
+
+				first := s.do(t, create)
+				secret, _ := s.ok(t, first)["secret"].(string)
+
+				if secret == "" {
+					t.Fatalf("there is no secret in %s", first.body)
+				}
+
+				change(t, s, s.idOf(t, mine))
+
+				create.key = mine
+
+				if again := s.do(
+					t,
+					create,
+				); again.status == 200 ||
+					strings.Contains(string(again.body), secret) {
+					t.Errorf("status %d: %s", again.status, again.body)
+				}
+			})
+		})
+	}
+}
+
+// TestSQLPaysAnAcceptedPayoutAgain: what SECURITY.md says of a payout that was accepted. The test holds the page to
+// what is so, and fails when the risk is mended.
+func TestSQLPaysAnAcceptedPayoutAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		later    time.Duration
+		canceled bool
+	}{
+		"at once":        {},
+		"a month later":  {later: 30 * 24 * time.Hour},
+		"after a cancel": {canceled: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stolenShops(t, func(t *testing.T, s *stolenShop) {
+				id := s.pay(t, chain.Pow10(16))["id"].(string)
+
+				if c.canceled {
+					s.ok(
+						t,
+						s.do(t, request{method: "POST", path: "/v1/payouts/" + id + "/cancel", key: s.pays}),
+					)
+				}
+
+				s.work(t)
+
+				before := s.network.Balance(chain.Address(s.there), "SIM")
+				s.now = s.now.Add(c.later)
+
+				write(t, storeOf(s.shop), func(ctx context.Context, tx payments.Tx) error {
+					p, order, err := rows(ctx, tx, id)
+					p.Status, p.TxHash, p.FailureCode = payout.Pending, "", ""
+					order = wallet.Transaction{
+						ID:        order.ID,
+						Owner:     order.Owner,
+						Network:   order.Network,
+						Kind:      order.Kind,
+						ObjectID:  order.ObjectID,
+						Order:     order.Order,
+						State:     wallet.Queued,
+						GiveUpAt:  s.now.Add(time.Hour),
+						DueAt:     s.now,
+						CreatedAt: order.CreatedAt,
+						Version:   order.Version,
+					}
+
+					return putRows(ctx, tx, p, order, err)
+				})
+				s.work(t)
+
+				got := s.network.Balance(chain.Address(s.there), "SIM").Sub(before)
+				if got != chain.Pow10(16) {
+					t.Errorf("it was paid %s more: SECURITY.md says that it is paid again", got)
+				}
+			})
+		})
+	}
+}
+
+// TestSQLShowsNoOtherAddress: who writes the database has nobody pay an address of the thief, or another one of the
+// same service.
+func TestSQLShowsNoOtherAddress(t *testing.T) {
+	// replace puts another text in the place of one in a column of JSON.
+	replace := func(t *testing.T, s *stolenShop, column, old, changed string) {
+		table, column, _ := strings.Cut(column, ".")
+		s.exec(t, "UPDATE "+table+" SET "+column+" = CAST(REPLACE(CAST("+column+" AS TEXT), '"+
+			old+"', '"+changed+"') AS "+s.json+")")
+	}
+
+	for name, change := range map[string]func(t *testing.T, s *stolenShop, option, deposit, thief, rival string){
+		"an address of the thief": func(t *testing.T, s *stolenShop, option, deposit, thief, _ string) {
+			replace(t, s, "payments_invoices.options", option, thief)
+			s.exec(t, "UPDATE payments_deposit_addresses SET address = $1 WHERE address = $2", thief, deposit)
+		},
+		"an address of the rival": func(t *testing.T, s *stolenShop, option, deposit, _, rival string) {
+			replace(t, s, "payments_invoices.options", option, rival)
+			s.exec(t, "UPDATE payments_deposit_addresses SET address = $1 WHERE address = $2", rival, deposit)
+		},
+		"an address of the thief with its row": func(t *testing.T, s *stolenShop, option, deposit, thief, _ string) {
+			replace(t, s, "payments_invoices.options", option, thief)
+			s.exec(t, "UPDATE payments_addresses SET address = $1 WHERE address = $2", thief, option)
+			s.exec(t, "UPDATE payments_deposit_addresses SET address = $1 WHERE address = $2", thief+"2", deposit)
+			s.exec(t, "UPDATE payments_addresses SET address = $1 WHERE address = $2", thief+"2", deposit)
+		},
+		"no row": func(t *testing.T, s *stolenShop, option, deposit, _, _ string) {
+			s.exec(t, "DELETE FROM payments_addresses WHERE address = $1 OR address = $2", option, deposit)
+		},
+		"a token account of the thief": func(t *testing.T, s *stolenShop, option, _, thief, _ string) {
+			replace(t, s, "payments_invoices.options", `"address":`, `"token_account":"`+thief+`","address":`)
+			s.exec(t, `UPDATE payments_deposit_addresses SET token_accounts = CAST('[{"asset":"SIM","token_account":"`+
+				thief+`"}]' AS `+s.json+")")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stolenShops(t, func(t *testing.T, s *stolenShop) {
+				inv := s.post(t, "/v1/invoices", invoiceBody)
+				option := inv["options"].([]any)[0].(map[string]any)["address"].(string)
+				deposit := s.deposit(t, s.account.ID)
+				thief, r := string(s.network.NewAddress()), s.rival(t)
+
+				paths := []string{
+					"/v1/invoices",
+					"/v1/invoices/" + inv["id"].(string),
+					"/v1/deposit_addresses/" + deposit.ID,
+				}
+				for _, path := range paths {
+					s.get(t, path)
+				}
+
+				change(t, s, option, string(deposit.Address), thief, string(r.deposit.Address))
+
+				for _, path := range append(paths, "/v1/deposit_addresses") {
+					s.do(t, request{method: "GET", path: path}).refused(t, 503)
+				}
+
+				if _, err := s.engine.Invoices.GetByID(t.Context(), inv["id"].(string)); err == nil {
+					t.Error("the checkout page shows it")
+				}
+			})
+		})
+	}
+}
+
+// TestSQLCountersGiveNoAddressTwice: a counter that is set back makes no address of another account anew.
+func TestSQLCountersGiveNoAddressTwice(t *testing.T) {
+	stolenShops(t, func(t *testing.T, s *stolenShop) {
+		given := map[chain.Address]bool{}
+		for range 3 {
+			given[s.deposit(t, s.account.ID).Address] = true
+		}
+
+		s.exec(t, "UPDATE payments_counters SET next = 0")
+
+		// A process that starts now reserves what was given out already.
+		next := boot(t, storeOf(s.shop), nil, func() time.Time { return s.now })
+
+		a, err := next.engine.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Rival"})
+		if err != nil {
+			t.Logf("an account: %v", err)
+			return
+		}
+
+		for range 5 {
+			d, err := next.engine.Invoices.CreateDeposit(
+				t.Context(), invoice.DepositParams{Owner: event.Owner{AccountID: a.ID}, Network: "simnet"},
+			)
+			if err == nil && given[d.Address] {
+				t.Errorf("%s was given out twice", d.Address)
+			}
+		}
+	})
+}
+
+// TestSQLApprovesNothing: who writes the database and was given a key that pays, and those that replaced it, approves
+// none of its payouts.
+func TestSQLApprovesNothing(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, s *stolenShop, first, second, third string){
+		"a key between them is gone": func(t *testing.T, s *stolenShop, _, second, _ string) {
+			s.exec(t, "DELETE FROM payments_api_keys WHERE id = $1", second)
+		},
+		"a key replaced none": func(t *testing.T, s *stolenShop, _, second, _ string) {
+			s.exec(t, "UPDATE payments_api_keys SET rolled_from = '' WHERE id = $1", second)
+		},
+		"keys that replaced each other": func(t *testing.T, s *stolenShop, first, _, third string) {
+			s.exec(t, "UPDATE payments_api_keys SET rolled_from = $1 WHERE id = $2", third, first)
+		},
+		"another requester": func(t *testing.T, s *stolenShop, first, _, third string) {
+			s.exec(t, "UPDATE payments_payouts SET requested_by = CAST(REPLACE(CAST(requested_by AS TEXT), '"+
+				first+"', '"+nobody+"') AS "+s.json+")")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stolenShops(t, func(t *testing.T, s *stolenShop) {
+				id := s.pay(t, chain.Pow10(18))["id"].(string)
+
+				first := s.idOf(t, s.pays)
+				second, third, secret := "", "", ""
+
+				for _, next := range []*string{&second, &third} {
+					k, text, err := s.engine.Accounts.RollKey(
+						t.Context(), s.account.ID, cmp.Or(second, first), time.Hour,
+					)
+					if err != nil {
+						t.Fatal(err)
+					}
+
+					*next, secret = k.ID, text
+				}
+
+				change(t, s, first, second, third)
+
+				if got := s.approve(t, id, secret); got.status == 200 {
+					t.Errorf("it is approved: %s", got.body)
+				}
+
+				s.work(t)
+
+				if p, err := storeOf(s.shop).PayoutByID(t.Context(), id); err != nil || p.TxHash != "" {
+					t.Errorf("%+v, %v", p, err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,154 @@
+package invoice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Authenticator makes and verifies authentication tags of addresses. internal/seal.Sealer implements it.
+type Authenticator interface {
+	// MAC returns a tag that is worth something for the same message and context only.
+	MAC(message, context []byte) []byte
+	// VerifyMAC checks that MAC made the tag for the message and the context. A tag of a key that is not
+	// configured is fault.Unavailable, a wrong one fault.Forbidden.
+	VerifyMAC(message, context, tag []byte) error
+}
+
+// addressMessage is what the tag of an address covers: whose it is, and by which key.
+type addressMessage struct {
+	Kind             AddressKind
+	AccountID        string
+	Livemode         bool
+	InvoiceID        string
+	OptionID         string
+	DepositAddressID string
+	Network          string
+	Key              chain.KeyRef
+}
+
+func (a Address) toAuthenticate() (text, context []byte, err error) {
+	text, err = json.Marshal(addressMessage{
+		Kind:             a.Kind,
+		AccountID:        a.Owner.AccountID,
+		Livemode:         a.Owner.Livemode,
+		InvoiceID:        a.InvoiceID,
+		OptionID:         a.OptionID,
+		DepositAddressID: a.DepositAddressID,
+		Network:          a.Network,
+		Key:              a.Key,
+	})
+
+	return text, []byte("addresses/" + a.Space.String() + "/" + string(a.Address)), err
+}
+
+// authenticate sets the tag of an address.
+func (s *Service) authenticate(a *Address) error {
+	text, context, err := a.toAuthenticate()
+	if err == nil && s.seal != nil {
+		a.MAC = s.seal.MAC(text, context)
+	}
+
+	return err
+}
+
+// VerifyAddress checks that an address was made for its owner through this service.
+//
+// Errors: fault.Unavailable, code address_damaged or secret_key_unknown.
+func (s *Service) VerifyAddress(a Address) error {
+	text, context, err := a.toAuthenticate()
+	if err != nil || s.seal == nil {
+		return err
+	}
+
+	if err = s.seal.VerifyMAC(text, context, a.MAC); errors.Is(err, fault.Forbidden) {
+		return fault.Wrap(
+			err, fault.Unavailable, "address_damaged",
+			"the row of address %s was changed outside this service", a.Address,
+		)
+	}
+
+	return err
+}
+
+// resealBatch is the number of addresses that one transaction authenticates anew.
+const resealBatch = 500
+
+// ResealAddresses authenticates the addresses of a space with payments.Config.SecretKey, where an older key did,
+// and returns how many rows it changed. A row whose tag is wrong stays as it is, and the first one is the error.
+func (s *Service) ResealAddresses(ctx context.Context, space chain.Space) (done int, err error) {
+	if s.seal == nil {
+		return 0, nil
+	}
+
+	var (
+		damaged error
+		after   chain.Address
+	)
+
+	for {
+		var (
+			page    []Address
+			changed []Address
+			wrong   error
+		)
+
+		err := s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+			if page, err = tx.AddressesAfter(ctx, space, after, resealBatch); err != nil {
+				return err
+			}
+
+			changed, wrong, err = s.resealed(page)
+			if err != nil || len(changed) == 0 {
+				return err
+			}
+
+			return tx.UpdateAddresses(ctx, changed...)
+		})
+		if err != nil {
+			return done, errors.Join(err, damaged)
+		}
+
+		if done += len(changed); damaged == nil {
+			damaged = wrong
+		}
+
+		if len(page) < resealBatch {
+			return done, damaged
+		}
+
+		after = page[len(page)-1].Address
+	}
+}
+
+// resealed returns, of a page, the addresses whose tag is another one now, and the error of the first whose tag is
+// wrong. Wallets have none.
+func (s *Service) resealed(page []Address) (changed []Address, wrong, err error) {
+	for _, a := range page {
+		if a.Kind == ForWallet {
+			continue
+		}
+
+		if err := s.VerifyAddress(a); err != nil {
+			if wrong == nil {
+				wrong = err
+			}
+
+			continue
+		}
+
+		before := string(a.MAC)
+		if err := s.authenticate(&a); err != nil {
+			return nil, nil, err
+		}
+
+		if string(a.MAC) != before {
+			changed = append(changed, a)
+		}
+	}
+
+	return changed, wrong, nil
+}
