@@ -117,7 +117,32 @@ func among[T, R any](
 }
 
 // rows runs a query for a table's columns and returns the records.
-func rows[T, R any](ctx context.Context, r *reader, t *table[T, R], text string, args []any) ([]T, error) {
+func rows[T, R any](
+	ctx context.Context,
+	r *reader,
+	t *table[T, R],
+	text string,
+	args []any,
+) (records []T, err error) {
+	err = r.retry(ctx, func() error {
+		records, err = rowsOnce(ctx, r, t, text, args)
+		return err
+	})
+
+	return records, err
+}
+
+// retry calls a read until it ends without a conflict. Inside a transaction it is called once: Update runs the
+// closure again.
+func (r *reader) retry(ctx context.Context, read func() error) error {
+	if r.tx != nil {
+		return read()
+	}
+
+	return r.store.retry(ctx, func(bool) error { return read() })
+}
+
+func rowsOnce[T, R any](ctx context.Context, r *reader, t *table[T, R], text string, args []any) ([]T, error) {
 	if err := r.ready(ctx); err != nil {
 		return nil, r.readError(ctx, err, t.object)
 	}
@@ -151,6 +176,21 @@ func rows[T, R any](ctx context.Context, r *reader, t *table[T, R], text string,
 
 // row runs a query for a table's columns and returns the first record; ok is false when there is none.
 func row[T, R any](
+	ctx context.Context,
+	r *reader,
+	t *table[T, R],
+	text string,
+	args []any,
+) (record T, ok bool, err error) {
+	err = r.retry(ctx, func() error {
+		record, ok, err = rowOnce(ctx, r, t, text, args)
+		return err
+	})
+
+	return record, ok, err
+}
+
+func rowOnce[T, R any](
 	ctx context.Context,
 	r *reader,
 	t *table[T, R],
@@ -220,16 +260,20 @@ func (r *reader) count(ctx context.Context, table, template string, args ...any)
 		return 0, err
 	}
 
-	if err := r.ready(ctx); err != nil {
-		return 0, r.readError(ctx, err, "count")
-	}
+	err = r.retry(ctx, func() error {
+		if err := r.ready(ctx); err != nil {
+			return r.readError(ctx, err, "count")
+		}
 
-	text := r.store.text(template)
-	if err := sqlx.GetContext(ctx, r.on, &n, text, r.store.dialect.args(args)...); err != nil {
-		return 0, r.readError(ctx, err, "count")
-	}
+		text := r.store.text(template)
+		if err := sqlx.GetContext(ctx, r.on, &n, text, r.store.dialect.args(args)...); err != nil {
+			return r.readError(ctx, err, "count")
+		}
 
-	return n, nil
+		return nil
+	})
+
+	return n, err
 }
 
 // list returns a table's rows under the conditions of q. limit is in rows; 0 returns all.

@@ -22,7 +22,9 @@ type table[T, R any] struct {
 
 	columns                       string // those that are read
 	get, insert, update, deletion string
-	into                          *into
+	// exists counts the rows of an id that the library made up; "" for tables with other keys.
+	exists string
+	into   *into
 }
 
 func newTable[T, R any](
@@ -68,6 +70,10 @@ func newTable[T, R any](
 	t.update = "UPDATE {" + name + "} SET " + strings.Join(
 		sets, ", ",
 	) + " WHERE " + condition + " AND version = ?"
+	if columns[0].name == "id" {
+		t.exists = "SELECT count(*) FROM {" + name + "} WHERE id = ?"
+	}
+
 	t.deletion = "DELETE FROM {" + name + "} WHERE " + condition
 
 	return t

@@ -161,7 +161,16 @@ type backlogRow struct {
 	Since     moment `db:"since"`
 }
 
-func (r *reader) Backlogs(ctx context.Context, now time.Time) ([]webhook.Backlog, error) {
+func (r *reader) Backlogs(ctx context.Context, now time.Time) (all []webhook.Backlog, err error) {
+	err = r.retry(ctx, func() error {
+		all, err = r.backlogs(ctx, now)
+		return err
+	})
+
+	return all, err
+}
+
+func (r *reader) backlogs(ctx context.Context, now time.Time) ([]webhook.Backlog, error) {
 	if err := r.flushTables(ctx, deliveries.name); err != nil {
 		return nil, err
 	}
