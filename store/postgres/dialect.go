@@ -14,7 +14,7 @@ import (
 )
 
 func dialect(o Options) sqlstore.Dialect {
-	return sqlstore.Dialect{
+	d := sqlstore.Dialect{
 		Name:        "PostgreSQL",
 		Prefix:      o.prefix(),
 		Numbered:    true,
@@ -48,6 +48,12 @@ func dialect(o Options) sqlstore.Dialect {
 			Partial: true,
 		},
 	}
+
+	if o.Distributed {
+		distribute(&d)
+	}
+
+	return d
 }
 
 // among looks up each value on its own: with = ANY, the cached plan of a prepared statement may compare

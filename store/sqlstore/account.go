@@ -55,7 +55,7 @@ var leases = newTable(
 )
 
 func (r *reader) Account(ctx context.Context, id string) (account.Account, error) {
-	return get(ctx, r, accounts, id, nil)
+	return get(ctx, r, accounts, id)
 }
 
 func (r *reader) Accounts(ctx context.Context, after string, limit int) ([]account.Account, error) {

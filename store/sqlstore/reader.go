@@ -10,6 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -21,7 +22,8 @@ type reader struct {
 }
 
 // look returns the row of a key; ok is false when there is none. locked locks the row until the
-// transaction ends.
+// transaction ends. Where an id is the key, the account may follow it, so that a distributed database
+// asks one machine.
 func look[T, R any](
 	ctx context.Context,
 	r *reader,
@@ -52,6 +54,9 @@ func look[T, R any](
 	}
 
 	template := t.get
+	if len(k) > t.slots {
+		template += " AND account_id = ?"
+	}
 
 	if locked {
 		if err := r.tx.begin(ctx); err != nil {
@@ -73,14 +78,36 @@ func look[T, R any](
 	return record, ok, err
 }
 
-// get returns the row of an id, or fault.NotFound when there is none or may returns false.
-func get[T, R any](ctx context.Context, r *reader, t *table[T, R], id string, may func(*T) bool) (T, error) {
+// get returns the row of an id, or fault.NotFound when there is none.
+func get[T, R any](ctx context.Context, r *reader, t *table[T, R], id string) (T, error) {
 	record, ok, err := look(ctx, r, t, false, id)
 	if err != nil {
 		return record, err
 	}
 
-	if !ok || may != nil && !may(&record) {
+	if !ok {
+		var none T
+		return none, fault.Missing(t.object, id)
+	}
+
+	return record, nil
+}
+
+// owned returns the row of an id that belongs to an owner, or fault.NotFound.
+func owned[T, R any](
+	ctx context.Context,
+	r *reader,
+	t *table[T, R],
+	owner event.Owner,
+	id string,
+	ownerOf func(*T) event.Owner,
+) (T, error) {
+	record, ok, err := look(ctx, r, t, false, id, owner.AccountID)
+	if err != nil {
+		return record, err
+	}
+
+	if !ok || ownerOf(&record) != owner {
 		var none T
 		return none, fault.Missing(t.object, id)
 	}

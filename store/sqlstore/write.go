@@ -60,7 +60,7 @@ func put[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record 
 		return err
 	}
 
-	merged, err := tx.mergePut(t.object, t.slot(values[:t.keys]), values, values[:t.keys], base)
+	merged, err := tx.mergePut(t.object, t.slot(values), values, values[:t.slots], base)
 	if err != nil {
 		*v = base
 		return err
@@ -104,10 +104,10 @@ func (tx *transaction) mergePut(
 // versionedWrite returns the insert of a record, or from base 1 on the update of that version.
 func versionedWrite[T, R any](t *table[T, R], record *T, values []any, base int64) *write {
 	w := &write{
-		slot:    t.slot(values[:t.keys]),
+		slot:    t.slot(values),
 		table:   t.name,
 		object:  t.object,
-		key:     values[:t.keys],
+		key:     values[:t.slots],
 		values:  values,
 		base:    base,
 		version: base + 1,
@@ -175,7 +175,7 @@ func putUnversioned[T, R any](
 		return err
 	}
 
-	k := values[:t.keys]
+	k := values[:t.slots]
 
 	slot := t.slot(k)
 	if w := tx.rows[slot]; w != nil && w.values != nil {
