@@ -65,7 +65,7 @@ func among(columns, table, condition, column string) string {
 
 // each returns a join that the planner cannot reorder; see among.
 func each(table, alias, condition string) string {
-	return "CROSS JOIN LATERAL (SELECT * FROM {" + table + "} WHERE " + condition + " OFFSET 0) " + alias
+	return "CROSS JOIN LATERAL (SELECT * FROM {" + table + "} " + alias + " WHERE " + condition + " OFFSET 0) " + alias
 }
 
 // due walks from one endpoint with pending deliveries to the next by the index of pending

@@ -27,7 +27,7 @@ func amongShards(columns, table, condition, column string) string {
 
 // eachShard returns a join of rows of one account, which lie together.
 func eachShard(table, alias, condition string) string {
-	return "CROSS JOIN LATERAL (SELECT * FROM {" + table + "} WHERE " + condition + ") " + alias
+	return "CROSS JOIN LATERAL (SELECT * FROM {" + table + "} " + alias + " WHERE " + condition + ") " + alias
 }
 
 // dueOnShards numbers each endpoint's due deliveries on the node that has them.

@@ -79,7 +79,9 @@ func invoiceList(r *reader, f invoice.Filter) (string, []any) {
 	walk := len(f.Networks) == 1 && f.Q == ""
 	switch {
 	case walk:
-		from = "{invoice_networks} n " + r.store.dialect.Each(invoices.name, "i", "id = n.invoice_id AND account_id = n.account_id")
+		from = "{invoice_networks} n " + r.store.dialect.Each(
+			invoices.name, "i", "i.id = n.invoice_id AND i.account_id = n.account_id",
+		)
 		columns, order = qualified("i.", columns), "ORDER BY n.invoice_id DESC"
 
 		q.has(
