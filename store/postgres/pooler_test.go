@@ -4,13 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/sqltest"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/postgres"
 )
 
@@ -55,6 +58,74 @@ func TestMigrateThroughATransactionPoolerDoesNotHang(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestConformanceThroughATransactionPooler is the whole suite over a pooler, for make stores.
+func TestConformanceThroughATransactionPooler(t *testing.T) {
+	testenv.OnlyStores(t)
+
+	direct, pooled := poolers(t)
+	testConformanceOf(t, direct, pooled)
+}
+
+// Every query of the library, and a transaction of each kind, over a pooler that gives each transaction another
+// session: nothing relies on what a session keeps.
+func TestQueriesThroughATransactionPooler(t *testing.T) {
+	direct, pooled := poolers(t)
+
+	open(t, direct, "")
+
+	st, err := postgres.New(pooled, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := st.Update(t.Context(), put("there")); err != nil {
+		t.Fatal(err)
+	}
+
+	changed := changing(func(context.Context, store.Tx) error { return nil })
+
+	var work sync.WaitGroup
+	for range 4 {
+		work.Go(func() {
+			if err := st.Update(t.Context(), changed); err != nil {
+				t.Errorf("an update: %v", err)
+			}
+		})
+	}
+
+	for _, q := range sqltest.Queries() {
+		if err := q.Run(t.Context(), st); err != nil {
+			t.Errorf("%s: %v", q.Name, err)
+		}
+	}
+
+	work.Wait()
+
+	inv, err := st.InvoiceByID(t.Context(), "there")
+	if err != nil || inv.Version != 5 {
+		t.Errorf("after 4 updates of it the invoice has version %d: %v", inv.Version, err)
+	}
+}
+
+// poolers opens a new database directly, and through a pooler with fewer sessions than it has clients.
+func poolers(t *testing.T) (direct, pooled *sql.DB) {
+	t.Helper()
+
+	dsn := testenv.Postgres(t)
+
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	direct = sqlOpen(t, config)
+	pooled = pooledDB(t, testenv.PgBouncer(t, dsn, 8))
+	pooled.SetMaxOpenConns(16)
+	pooled.SetMaxIdleConns(16)
+
+	return direct, pooled
 }
 
 // pooledDB opens a database behind a pooler as docs/many-processes.md says.

@@ -32,6 +32,9 @@ type Options struct {
 	// Schema holds the tables: a lower-case name of letters, digits and underscores, at most 48 characters.
 	// Defaults to the first schema of the connection's search path.
 	Schema string
+	// Distributed says that the database is the coordinator of a Citus cluster, over whose nodes Migrate
+	// spreads the tables by account; see docs/distributed.md. It must be the same for Migrate and New.
+	Distributed bool
 	// ListenConn opens a connection of its own, on which a running engine listens for work that
 	// other processes make, and which it closes: func(ctx context.Context) (*pgx.Conn, error) {
 	// return pgx.Connect(ctx, dsn) }. It must lead to the database itself, not through a proxy that

@@ -102,10 +102,13 @@ func TestConformanceInSimpleProtocol(t *testing.T) {
 	)
 }
 
-func testConformance(t *testing.T, db *sql.DB) {
-	open(t, db, "")
+func testConformance(t *testing.T, db *sql.DB) { testConformanceOf(t, db, db) }
+
+// testConformanceOf runs the suite on one pool, and what it needs besides on a direct one.
+func testConformanceOf(t *testing.T, direct, db *sql.DB) {
+	open(t, direct, "")
 	conformance.TestStore(t, func(t *testing.T) store.Store {
-		empty(t, db)
+		empty(t, direct)
 
 		st, err := postgres.New(db, postgres.Options{})
 		if err != nil {

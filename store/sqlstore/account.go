@@ -55,7 +55,7 @@ var leases = newTable(
 )
 
 func (r *reader) Account(ctx context.Context, id string) (account.Account, error) {
-	return get(ctx, r, accounts, id, nil)
+	return get(ctx, r, accounts, id)
 }
 
 func (r *reader) Accounts(ctx context.Context, after string, limit int) ([]account.Account, error) {
@@ -79,6 +79,15 @@ func qualified(alias, columns string) string {
 }
 
 func (r *reader) KeyByHash(ctx context.Context, hash [32]byte) (k account.Key, a account.Account, err error) {
+	err = r.retry(ctx, func() error {
+		k, a, err = r.keyByHash(ctx, hash)
+		return err
+	})
+
+	return k, a, err
+}
+
+func (r *reader) keyByHash(ctx context.Context, hash [32]byte) (k account.Key, a account.Account, err error) {
 	if err := r.flushTables(ctx, keys.name, accounts.name); err != nil {
 		return k, a, err
 	}
@@ -285,6 +294,7 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 	// Not under the row's slot: the buffer does not hold the whole record, so reads of it must ask
 	// the database. The row of a claim of this transaction is there: databases that count only rows that a
 	// statement changes may count none.
+	tx.proof = proof{answered, append(slices.Clone(k), args[1])}
 	tx.buffer(&write{
 		table:   claims.name,
 		object:  claims.object,

@@ -61,7 +61,7 @@ type Dialect struct {
 	Among func(columns, table, condition, column string) string
 	// Each joins {table} AS alias to what stands before it in a FROM, by a look-up of the rows
 	// under the condition for each row there, in the order of those; the condition names columns of
-	// the table without the alias.
+	// the table by the alias.
 	Each func(table, alias, condition string) string
 	// Due selects from {deliveries} the ids of due deliveries by time and id. Its arguments are now, now,
 	// the largest number of one endpoint, and the limit.

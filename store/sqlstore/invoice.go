@@ -47,11 +47,11 @@ func invoiceNetworks(i *invoice.Invoice) []insertion {
 }
 
 func (r *reader) Invoice(ctx context.Context, owner event.Owner, id string) (invoice.Invoice, error) {
-	return get(ctx, r, invoices, id, func(i *invoice.Invoice) bool { return i.Owner == owner })
+	return owned(ctx, r, invoices, owner, id, func(i *invoice.Invoice) event.Owner { return i.Owner })
 }
 
 func (r *reader) InvoiceByID(ctx context.Context, id string) (invoice.Invoice, error) {
-	return get(ctx, r, invoices, id, nil)
+	return get(ctx, r, invoices, id)
 }
 
 func (r *reader) InvoicesByID(ctx context.Context, ids []string) ([]invoice.Invoice, error) {
@@ -79,7 +79,9 @@ func invoiceList(r *reader, f invoice.Filter) (string, []any) {
 	walk := len(f.Networks) == 1 && f.Q == ""
 	switch {
 	case walk:
-		from = "{invoice_networks} n " + r.store.dialect.Each(invoices.name, "i", "id = n.invoice_id")
+		from = "{invoice_networks} n " + r.store.dialect.Each(
+			invoices.name, "i", "i.id = n.invoice_id AND i.account_id = n.account_id",
+		)
 		columns, order = qualified("i.", columns), "ORDER BY n.invoice_id DESC"
 
 		q.has(

@@ -39,11 +39,11 @@ var deposits = newTable(
 )
 
 func (r *reader) Payment(ctx context.Context, owner event.Owner, id string) (invoice.Payment, error) {
-	return get(ctx, r, payments, id, func(p *invoice.Payment) bool { return p.Owner == owner })
+	return owned(ctx, r, payments, owner, id, func(p *invoice.Payment) event.Owner { return p.Owner })
 }
 
 func (r *reader) PaymentByID(ctx context.Context, id string) (invoice.Payment, error) {
-	return get(ctx, r, payments, id, nil)
+	return get(ctx, r, payments, id)
 }
 
 func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoice.Payment, error) {
@@ -197,7 +197,7 @@ func (r *reader) DepositAddress(
 	owner event.Owner,
 	id string,
 ) (invoice.DepositAddress, error) {
-	return get(ctx, r, deposits, id, func(d *invoice.DepositAddress) bool { return d.Owner == owner })
+	return owned(ctx, r, deposits, owner, id, func(d *invoice.DepositAddress) event.Owner { return d.Owner })
 }
 
 func (r *reader) DepositAddresses(

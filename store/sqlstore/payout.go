@@ -29,11 +29,11 @@ var refunds = newTable(
 )
 
 func (r *reader) Payout(ctx context.Context, owner event.Owner, id string) (payout.Payout, error) {
-	return get(ctx, r, payouts, id, func(p *payout.Payout) bool { return p.Owner == owner })
+	return owned(ctx, r, payouts, owner, id, func(p *payout.Payout) event.Owner { return p.Owner })
 }
 
 func (r *reader) PayoutByID(ctx context.Context, id string) (payout.Payout, error) {
-	return get(ctx, r, payouts, id, nil)
+	return get(ctx, r, payouts, id)
 }
 
 func (r *reader) Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout, error) {
@@ -58,11 +58,11 @@ func (r *reader) PayoutsSince(ctx context.Context, owner event.Owner, t time.Tim
 }
 
 func (r *reader) Refund(ctx context.Context, owner event.Owner, id string) (payout.Refund, error) {
-	return get(ctx, r, refunds, id, func(x *payout.Refund) bool { return x.Owner == owner })
+	return owned(ctx, r, refunds, owner, id, func(x *payout.Refund) event.Owner { return x.Owner })
 }
 
 func (r *reader) RefundByID(ctx context.Context, id string) (payout.Refund, error) {
-	return get(ctx, r, refunds, id, nil)
+	return get(ctx, r, refunds, id)
 }
 
 func (r *reader) Refunds(ctx context.Context, f payout.RefundFilter) ([]payout.Refund, error) {

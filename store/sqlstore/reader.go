@@ -10,6 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -21,7 +22,8 @@ type reader struct {
 }
 
 // look returns the row of a key; ok is false when there is none. locked locks the row until the
-// transaction ends.
+// transaction ends. Where an id is the key, the account may follow it, so that a distributed database
+// asks one machine.
 func look[T, R any](
 	ctx context.Context,
 	r *reader,
@@ -52,6 +54,9 @@ func look[T, R any](
 	}
 
 	template := t.get
+	if len(k) > t.slots {
+		template += " AND account_id = ?"
+	}
 
 	if locked {
 		if err := r.tx.begin(ctx); err != nil {
@@ -73,14 +78,36 @@ func look[T, R any](
 	return record, ok, err
 }
 
-// get returns the row of an id, or fault.NotFound when there is none or may returns false.
-func get[T, R any](ctx context.Context, r *reader, t *table[T, R], id string, may func(*T) bool) (T, error) {
+// get returns the row of an id, or fault.NotFound when there is none.
+func get[T, R any](ctx context.Context, r *reader, t *table[T, R], id string) (T, error) {
 	record, ok, err := look(ctx, r, t, false, id)
 	if err != nil {
 		return record, err
 	}
 
-	if !ok || may != nil && !may(&record) {
+	if !ok {
+		var none T
+		return none, fault.Missing(t.object, id)
+	}
+
+	return record, nil
+}
+
+// owned returns the row of an id that belongs to an owner, or fault.NotFound.
+func owned[T, R any](
+	ctx context.Context,
+	r *reader,
+	t *table[T, R],
+	owner event.Owner,
+	id string,
+	ownerOf func(*T) event.Owner,
+) (T, error) {
+	record, ok, err := look(ctx, r, t, false, id, owner.AccountID)
+	if err != nil {
+		return record, err
+	}
+
+	if !ok || ownerOf(&record) != owner {
 		var none T
 		return none, fault.Missing(t.object, id)
 	}
@@ -117,7 +144,32 @@ func among[T, R any](
 }
 
 // rows runs a query for a table's columns and returns the records.
-func rows[T, R any](ctx context.Context, r *reader, t *table[T, R], text string, args []any) ([]T, error) {
+func rows[T, R any](
+	ctx context.Context,
+	r *reader,
+	t *table[T, R],
+	text string,
+	args []any,
+) (records []T, err error) {
+	err = r.retry(ctx, func() error {
+		records, err = rowsOnce(ctx, r, t, text, args)
+		return err
+	})
+
+	return records, err
+}
+
+// retry calls a read until it ends without a conflict. Inside a transaction it is called once: Update runs the
+// closure again.
+func (r *reader) retry(ctx context.Context, read func() error) error {
+	if r.tx != nil {
+		return read()
+	}
+
+	return r.store.retry(ctx, func(bool) error { return read() })
+}
+
+func rowsOnce[T, R any](ctx context.Context, r *reader, t *table[T, R], text string, args []any) ([]T, error) {
 	if err := r.ready(ctx); err != nil {
 		return nil, r.readError(ctx, err, t.object)
 	}
@@ -151,6 +203,21 @@ func rows[T, R any](ctx context.Context, r *reader, t *table[T, R], text string,
 
 // row runs a query for a table's columns and returns the first record; ok is false when there is none.
 func row[T, R any](
+	ctx context.Context,
+	r *reader,
+	t *table[T, R],
+	text string,
+	args []any,
+) (record T, ok bool, err error) {
+	err = r.retry(ctx, func() error {
+		record, ok, err = rowOnce(ctx, r, t, text, args)
+		return err
+	})
+
+	return record, ok, err
+}
+
+func rowOnce[T, R any](
 	ctx context.Context,
 	r *reader,
 	t *table[T, R],
@@ -220,16 +287,20 @@ func (r *reader) count(ctx context.Context, table, template string, args ...any)
 		return 0, err
 	}
 
-	if err := r.ready(ctx); err != nil {
-		return 0, r.readError(ctx, err, "count")
-	}
+	err = r.retry(ctx, func() error {
+		if err := r.ready(ctx); err != nil {
+			return r.readError(ctx, err, "count")
+		}
 
-	text := r.store.text(template)
-	if err := sqlx.GetContext(ctx, r.on, &n, text, r.store.dialect.args(args)...); err != nil {
-		return 0, r.readError(ctx, err, "count")
-	}
+		text := r.store.text(template)
+		if err := sqlx.GetContext(ctx, r.on, &n, text, r.store.dialect.args(args)...); err != nil {
+			return r.readError(ctx, err, "count")
+		}
 
-	return n, nil
+		return nil
+	})
+
+	return n, err
 }
 
 // list returns a table's rows under the conditions of q. limit is in rows; 0 returns all.

@@ -39,6 +39,8 @@ type Types struct {
 	Heap, Clustered, Churned string
 	// Partial says that an index may have a condition. Where it may not, it holds all rows.
 	Partial bool
+	// Distributed says that tables are spread over machines by account, with Citus' functions.
+	Distributed bool
 }
 
 // complete reports whether each kind of column has a type.
@@ -93,14 +95,10 @@ func (d *Dialect) schemaText(template string) string {
 			continue // comments speak of the template
 		}
 
-		partial, ok := strings.CutPrefix(line, "{PARTIAL} ")
-		whole, no := strings.CutPrefix(partial, "{WHOLE} ")
-
-		if ok && !d.Types.Partial || no && d.Types.Partial {
+		line, wanted := d.conditionalLine(line)
+		if !wanted {
 			continue
 		}
-
-		line = whole
 
 		lines = append(lines, placeholder.ReplaceAllStringFunc(line, func(found string) string {
 			name := strings.Trim(found, " {}")
@@ -123,6 +121,22 @@ func (d *Dialect) schemaText(template string) string {
 	}
 
 	return strings.Join(lines, "")
+}
+
+// conditionalLine returns a line without the word for the databases that it is for; wanted reports whether the
+// dialect is one of them.
+func (d *Dialect) conditionalLine(line string) (rest string, wanted bool) {
+	for word, wanted := range map[string]bool{
+		"{PARTIAL} ":     d.Types.Partial,
+		"{WHOLE} ":       !d.Types.Partial,
+		"{DISTRIBUTED} ": d.Types.Distributed,
+	} {
+		if rest, ok := strings.CutPrefix(line, word); ok {
+			return rest, wanted
+		}
+	}
+
+	return line, true
 }
 
 // latestVersion returns the number at the beginning of the last migration's name.

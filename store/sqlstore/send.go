@@ -143,7 +143,7 @@ func (tx *transaction) DeleteRetry(ctx context.Context, id string) error {
 }
 
 func (r *reader) Transaction(ctx context.Context, id string) (wallet.Transaction, error) {
-	return get(ctx, r, transactions, id, nil)
+	return get(ctx, r, transactions, id)
 }
 
 func (r *reader) TransactionsByID(ctx context.Context, ids []string) ([]wallet.Transaction, error) {

@@ -278,7 +278,8 @@ func (tx *transaction) commitsWithWrites() bool {
 func (tx *transaction) rollBack() {
 	tx.revokeBorrowed()
 
-	if tx.begun {
+	if tx.begun && tx.session != nil {
 		tx.session.rollBack()
+		tx.begun = false
 	}
 }

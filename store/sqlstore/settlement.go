@@ -52,7 +52,7 @@ func (r *reader) Settlement(
 	owner event.Owner,
 	id string,
 ) (settlement.Settlement, error) {
-	return get(ctx, r, settlements, id, func(s *settlement.Settlement) bool { return s.Owner == owner })
+	return owned(ctx, r, settlements, owner, id, func(s *settlement.Settlement) event.Owner { return s.Owner })
 }
 
 func (r *reader) SettlementsByID(ctx context.Context, ids []string) ([]settlement.Settlement, error) {
@@ -117,7 +117,7 @@ func (r *reader) SettlementsAt(
 }
 
 func (r *reader) Sweep(ctx context.Context, id string) (settlement.Sweep, error) {
-	return get(ctx, r, sweeps, id, nil)
+	return get(ctx, r, sweeps, id)
 }
 
 func (r *reader) LiveSweeps(ctx context.Context, network string, limit int) ([]settlement.Sweep, error) {

@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	// maxTries bounds how often Update runs a closure that ends in a conflict.
+	// maxTries bounds how often Update runs a closure, or a read outside of one, that ends in a conflict.
 	maxTries = 10
 	// firstPause and longestPause bound the wait before the next try; half of it is random.
 	firstPause, longestPause = time.Millisecond, 20 * time.Millisecond
@@ -181,10 +181,15 @@ func (s *sqlStore) Update(ctx context.Context, f func(ctx context.Context, tx st
 		)
 	}
 
+	return s.retry(ctx, func(retry bool) error { return s.try(ctx, f, retry) })
+}
+
+// retry calls do until it ends without a conflict, up to maxTries times.
+func (s *sqlStore) retry(ctx context.Context, do func(retry bool) error) error {
 	pause := firstPause
 
 	for try := 1; ; try++ {
-		err := s.try(ctx, f, try > 1)
+		err := do(try > 1)
 		if !errors.Is(err, fault.Conflict) {
 			return err
 		}
@@ -241,7 +246,7 @@ func (s *sqlStore) try(
 		return err
 	}
 
-	if err := tx.commit(ctx, life, end); err != nil {
+	if err := tx.commit(ctx, life, end); err != nil && !s.hasCommitted(life, tx, err) {
 		return err
 	}
 

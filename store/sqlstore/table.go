@@ -13,6 +13,7 @@ type table[T, R any] struct {
 	name    string // without prefix
 	object  string // the word for it in errors
 	keys    int    // so many columns, from the first, are the primary key
+	slots   int    // so many of these name a row: the id alone, where the account follows it
 	cols    []column
 	version func(*T) *int64 // nil: records of this kind have no version
 	row     func(*T) R
@@ -22,7 +23,9 @@ type table[T, R any] struct {
 
 	columns                       string // those that are read
 	get, insert, update, deletion string
-	into                          *into
+	// exists counts the rows of an id that the library made up; "" for tables with other keys.
+	exists string
+	into   *into
 }
 
 func newTable[T, R any](
@@ -33,10 +36,17 @@ func newTable[T, R any](
 	record func(*R) T,
 ) *table[T, R] {
 	columns := columnsOf(reflect.TypeFor[R]())
+
+	slots := keys
+	if keys == 1 && columns[0].name == "id" && columns[1].name == "account_id" {
+		keys = 2
+	}
+
 	t := &table[T, R]{
 		name:    name,
 		object:  object,
 		keys:    keys,
+		slots:   slots,
 		cols:    columns,
 		version: version,
 		row:     row,
@@ -58,8 +68,8 @@ func newTable[T, R any](
 	}
 
 	t.columns = strings.Join(read, ", ")
-	condition := strings.Join(where, " AND ")
-	t.get = "SELECT " + t.columns + " FROM {" + name + "} WHERE " + condition
+	condition, named := strings.Join(where, " AND "), strings.Join(where[:slots], " AND ")
+	t.get = "SELECT " + t.columns + " FROM {" + name + "} WHERE " + named
 	t.into = &into{
 		head:  "INSERT INTO {" + name + "} (" + strings.Join(all, ", ") + ") VALUES ",
 		marks: "(" + strings.Join(marks, ", ") + ")",
@@ -68,7 +78,11 @@ func newTable[T, R any](
 	t.update = "UPDATE {" + name + "} SET " + strings.Join(
 		sets, ", ",
 	) + " WHERE " + condition + " AND version = ?"
-	t.deletion = "DELETE FROM {" + name + "} WHERE " + condition
+	if columns[0].name == "id" {
+		t.exists = "SELECT count(*) FROM {" + name + "} WHERE id = ?"
+	}
+
+	t.deletion = "DELETE FROM {" + name + "} WHERE " + named
 
 	return t
 }
@@ -147,7 +161,7 @@ func (t *table[T, R]) slot(key []any) string {
 	var b strings.Builder
 	b.WriteString(t.name)
 
-	for _, k := range key {
+	for _, k := range key[:t.slots] {
 		b.WriteByte(0)
 
 		if s, ok := k.(string); ok {

@@ -43,7 +43,7 @@ var deliveries = newTable(
 )
 
 func (r *reader) Event(ctx context.Context, owner event.Owner, id string) (event.Event, error) {
-	return get(ctx, r, events, id, func(e *event.Event) bool { return e.Owner == owner })
+	return owned(ctx, r, events, owner, id, func(e *event.Event) event.Owner { return e.Owner })
 }
 
 func (r *reader) EventsByID(ctx context.Context, ids []string) ([]event.Event, error) {
@@ -83,7 +83,8 @@ func (tx *transaction) PutEvents(ctx context.Context, all ...event.Event) error 
 }
 
 const pruneEvents = `DELETE FROM {events} WHERE id IN (SELECT * FROM (SELECT id FROM {events} e WHERE created_at < ?
-	AND NOT EXISTS (SELECT 1 FROM {deliveries} d WHERE d.event_id = e.id AND d.status = 'pending')
+	AND NOT EXISTS (SELECT 1 FROM {deliveries} d WHERE d.event_id = e.id AND d.account_id = e.account_id
+		AND d.status = 'pending')
 	ORDER BY created_at LIMIT ?) old)`
 
 func (tx *transaction) PruneEvents(ctx context.Context, before time.Time, limit int) (int, error) {
@@ -96,7 +97,7 @@ func (r *reader) WebhookEndpoint(
 	owner event.Owner,
 	id string,
 ) (webhook.Endpoint, error) {
-	return get(ctx, r, endpoints, id, func(e *webhook.Endpoint) bool { return e.Owner == owner })
+	return owned(ctx, r, endpoints, owner, id, func(e *webhook.Endpoint) event.Owner { return e.Owner })
 }
 
 func (r *reader) WebhookEndpoints(ctx context.Context, f webhook.EndpointFilter) ([]webhook.Endpoint, error) {
@@ -123,7 +124,7 @@ func (tx *transaction) DeleteEndpoint(ctx context.Context, id string) error {
 }
 
 func (r *reader) Delivery(ctx context.Context, owner event.Owner, id string) (webhook.Delivery, error) {
-	return get(ctx, r, deliveries, id, func(d *webhook.Delivery) bool { return d.Owner == owner })
+	return owned(ctx, r, deliveries, owner, id, func(d *webhook.Delivery) event.Owner { return d.Owner })
 }
 
 func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]webhook.Delivery, error) {
@@ -161,7 +162,16 @@ type backlogRow struct {
 	Since     moment `db:"since"`
 }
 
-func (r *reader) Backlogs(ctx context.Context, now time.Time) ([]webhook.Backlog, error) {
+func (r *reader) Backlogs(ctx context.Context, now time.Time) (all []webhook.Backlog, err error) {
+	err = r.retry(ctx, func() error {
+		all, err = r.backlogs(ctx, now)
+		return err
+	})
+
+	return all, err
+}
+
+func (r *reader) backlogs(ctx context.Context, now time.Time) ([]webhook.Backlog, error) {
 	if err := r.flushTables(ctx, deliveries.name); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ type write struct {
 	one                 bool        // exactly one row must change
 	certain             bool        // changes exactly one row or fails
 	fresh               *into       // the insert of a row that must be new; else nil
+	proof               string      // the query that counts the new row by its key; else ""
 	also                []insertion // dependent rows inserted with a new row
 }
 
@@ -59,7 +60,7 @@ func put[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record 
 		return err
 	}
 
-	merged, err := tx.mergePut(t.object, t.slot(values[:t.keys]), values, values[:t.keys], base)
+	merged, err := tx.mergePut(t.object, t.slot(values), values, values[:t.slots], base)
 	if err != nil {
 		*v = base
 		return err
@@ -103,10 +104,10 @@ func (tx *transaction) mergePut(
 // versionedWrite returns the insert of a record, or from base 1 on the update of that version.
 func versionedWrite[T, R any](t *table[T, R], record *T, values []any, base int64) *write {
 	w := &write{
-		slot:    t.slot(values[:t.keys]),
+		slot:    t.slot(values),
 		table:   t.name,
 		object:  t.object,
-		key:     values[:t.keys],
+		key:     values[:t.slots],
 		values:  values,
 		base:    base,
 		version: base + 1,
@@ -126,7 +127,7 @@ func versionedWrite[T, R any](t *table[T, R], record *T, values []any, base int6
 	}
 
 	if base == 0 {
-		w.fresh = t.into
+		w.fresh, w.proof = t.into, t.exists
 		if t.also != nil {
 			w.also = t.also(record)
 		}
@@ -174,7 +175,7 @@ func putUnversioned[T, R any](
 		return err
 	}
 
-	k := values[:t.keys]
+	k := values[:t.slots]
 
 	slot := t.slot(k)
 	if w := tx.rows[slot]; w != nil && w.values != nil {
@@ -187,7 +188,7 @@ func putUnversioned[T, R any](
 		return nil
 	}
 
-	tx.buffer(&write{
+	w := &write{
 		slot:    slot,
 		table:   t.name,
 		object:  t.object,
@@ -197,7 +198,12 @@ func putUnversioned[T, R any](
 		certain: true,
 		fresh:   fresh,
 		text:    func(w *write) (string, []any) { return template, w.values },
-	})
+	}
+	if fresh != nil {
+		w.proof = t.exists
+	}
+
+	tx.buffer(w)
 
 	return nil
 }
@@ -225,6 +231,9 @@ func (tx *transaction) buffer(w *write) {
 	}
 
 	tx.writes = append(tx.writes, w)
+	if w.proof != "" {
+		tx.proof = proof{w.proof, w.key}
+	}
 
 	tx.dirty[w.table] = true
 	if w.slot != "" {

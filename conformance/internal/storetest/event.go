@@ -79,8 +79,18 @@ func testPruneEvents(t *testing.T, st store.Store) {
 
 		// Event 1 has yet to be delivered, event 2 was.
 		return tx.PutDeliveries(ctx,
-			&webhook.Delivery{ID: recordID(0), EventID: "evt_1", Status: webhook.DeliveryPending},
-			&webhook.Delivery{ID: recordID(1), EventID: "evt_2", Status: webhook.DeliverySucceeded},
+			&webhook.Delivery{
+				ID:      recordID(0),
+				Owner:   owners[0],
+				EventID: "evt_1",
+				Status:  webhook.DeliveryPending,
+			},
+			&webhook.Delivery{
+				ID:      recordID(1),
+				Owner:   owners[0],
+				EventID: "evt_2",
+				Status:  webhook.DeliverySucceeded,
+			},
 		)
 	})
 	expectPruned(

@@ -2,9 +2,11 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -51,12 +53,21 @@ func (k kindOf[T]) new(n, seed int) any {
 	record := new(T)
 	(&filler{n: seed}).fill(reflect.ValueOf(record).Elem())
 	k.setKey(record, n)
+	setAccount(record, n)
 
 	if k.versionOf != nil {
 		*k.versionOf(record) = 0
 	}
 
 	return record
+}
+
+// setAccount gives a record that belongs to an account the account of the n-th key: it never moves to another one.
+func setAccount[T any](record *T, n int) {
+	owner := reflect.ValueOf(record).Elem().FieldByName("Owner")
+	if owner.IsValid() && owner.Type() == reflect.TypeFor[event.Owner]() {
+		owner.FieldByName("AccountID").SetString(fmt.Sprintf("account of %d", n))
+	}
 }
 
 func (k kindOf[T]) bare() any {

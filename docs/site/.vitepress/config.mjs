@@ -31,7 +31,8 @@ export default defineConfig({
         ['Webhooks', 'webhooks'], ['Errors', 'errors'], ['The API', 'api'], ['The checkout page', 'checkout'],
       )] },
       { text: 'Run it', items: [...pages(
-        ['Going live', 'going-live'], ['Many processes', 'many-processes'], ['Backups', 'backups'], ['Limits', 'limits'],
+        ['Going live', 'going-live'], ['Many processes', 'many-processes'],
+        ['Databases of many machines', 'distributed'], ['Backups', 'backups'], ['Limits', 'limits'],
         ['Upgrading', 'upgrading'], ['Performance', 'performance'], ['Stability', 'stability'],
       ), { text: 'Threat model', link: '/SECURITY' }] },
       { text: 'Extend it', items: pages(['Write a store', 'write-a-store']) },

@@ -2,7 +2,8 @@
 
 -- One text for all databases: a dialect gives the column types {TEXT}, {INT} …, the kinds of tables {HEAP}, {CLUSTERED} and
 -- {CHURNED}, partial indexes {WHERE …}, and the full names of tables in braces. Lines that begin with {PARTIAL} are for databases
--- that have partial indexes, {WHOLE} for those that do not: there NULLs make a unique index partial.
+-- that have partial indexes, {WHOLE} for those that do not: there NULLs make a unique index partial; {DISTRIBUTED} for those
+-- that spread tables over machines, by account: therefore each key of such a table holds the account.
 --
 -- {KEY} is a text in an index, {HASH} are 32 bytes in one. Amounts and decimals are digits; nested values are JSON as it was
 -- written; nothing is NULL but what has no value. Columns q_... hold the lower case of a text, for searches.
@@ -109,7 +110,7 @@ CREATE TABLE {invoices} (
   q_order                  {KEY} NOT NULL,
   q_email                  {KEY} NOT NULL,
   version                  {INT} NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (id, account_id)
 ) {HEAP};
 CREATE INDEX payments_invoices_owner ON {invoices} (account_id, livemode, id);
 CREATE INDEX payments_invoices_status ON {invoices} (account_id, livemode, status, id);
@@ -165,15 +166,15 @@ CREATE TABLE {payments} (
   q_tx_hash              {KEY} NOT NULL,
   q_address              {KEY} NOT NULL,
   version                {INT} NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (id, account_id)
 ) {HEAP};
 CREATE INDEX payments_payments_owner ON {payments} (account_id, livemode, id);
 CREATE INDEX payments_payments_status ON {payments} (account_id, livemode, status, id);
 CREATE INDEX payments_payments_invoice ON {payments} (invoice_id, id) {WHERE invoice_id <> ''};
 CREATE INDEX payments_payments_deposit ON {payments} (deposit_address_id, id) {WHERE deposit_address_id <> ''};
-{PARTIAL} CREATE UNIQUE INDEX payments_payments_transfer ON {payments} (network, tx_hash, tx_index, address, asset_id) WHERE tx_hash <> '';
+{PARTIAL} CREATE UNIQUE INDEX payments_payments_transfer ON {payments} (network, tx_hash, tx_index, address, asset_id, account_id) WHERE tx_hash <> '';
 {WHOLE} ALTER TABLE {payments} ADD COLUMN tx_hash_or_null {KEY} AS (NULLIF(tx_hash, ''));
-{WHOLE} CREATE UNIQUE INDEX payments_payments_transfer ON {payments} (network, tx_hash_or_null, tx_index, address, asset_id);
+{WHOLE} CREATE UNIQUE INDEX payments_payments_transfer ON {payments} (network, tx_hash_or_null, tx_index, address, asset_id, account_id);
 CREATE INDEX payments_payments_unconfirmed ON {payments} (network, block_height, id) {WHERE status = 'detected' AND block_hash <> ''};
 CREATE INDEX payments_payments_unmined ON {payments} (network, id) {WHERE status IN ('detected', 'orphaned') AND block_hash = ''};
 CREATE INDEX payments_payments_blocks ON {payments} (network, block_height, id) {WHERE status IN ('detected', 'confirmed') AND block_hash <> ''};
@@ -247,7 +248,7 @@ CREATE TABLE {deposit_addresses} (
   q_name          {KEY} NOT NULL,
   q_address       {KEY} NOT NULL,
   version         {INT} NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (id, account_id)
 ) {HEAP};
 CREATE INDEX payments_deposit_addresses_owner ON {deposit_addresses} (account_id, livemode, id);
 CREATE INDEX payments_deposit_addresses_q_name ON {deposit_addresses} (account_id, livemode, q_name, id) {WHERE q_name <> ''};
@@ -304,7 +305,7 @@ CREATE INDEX payments_retries_network ON {retries} (network, id);
 
 CREATE TABLE {transactions} (
   id           {KEY} NOT NULL,
-  account_id   {TEXT} NOT NULL,
+  account_id   {KEY} NOT NULL,
   livemode     {BOOL} NOT NULL,
   network      {KEY} NOT NULL,
   kind         {TEXT} NOT NULL,
@@ -329,7 +330,7 @@ CREATE TABLE {transactions} (
   due_at       {TIME},
   created_at   {TIME},
   version      {INT} NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (id, account_id)
 ) {HEAP};
 CREATE INDEX payments_transactions_object ON {transactions} (object_id, id);
 CREATE INDEX payments_transactions_network ON {transactions} (network, id);
@@ -462,7 +463,7 @@ CREATE TABLE {settlements} (
   due_at                {TIME},
   sequence              {INT} NOT NULL,
   version               {INT} NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (id, account_id)
 ) {HEAP};
 CREATE INDEX payments_settlements_owner ON {settlements} (account_id, livemode, id);
 CREATE INDEX payments_settlements_status ON {settlements} (account_id, livemode, status, id);
@@ -474,7 +475,7 @@ CREATE INDEX payments_settlements_address ON {settlements} (network, address, as
 
 CREATE TABLE {sweeps} (
   id             {KEY} NOT NULL,
-  account_id     {TEXT} NOT NULL,
+  account_id     {KEY} NOT NULL,
   livemode       {BOOL} NOT NULL,
   network        {KEY} NOT NULL,
   asset_id       {TEXT} NOT NULL,
@@ -496,7 +497,7 @@ CREATE TABLE {sweeps} (
   due_at         {TIME},
   created_at     {TIME},
   version        {INT} NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (id, account_id)
 ) {HEAP};
 CREATE INDEX payments_sweeps_network ON {sweeps} (network, done, id);
 
@@ -553,7 +554,7 @@ CREATE TABLE {payouts} (
   q_tx_hash       {KEY} NOT NULL,
   q_destination   {KEY} NOT NULL,
   version         {INT} NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (id, account_id)
 ) {HEAP};
 CREATE INDEX payments_payouts_owner ON {payouts} (account_id, livemode, id);
 CREATE INDEX payments_payouts_status ON {payouts} (account_id, livemode, status, id);
@@ -586,7 +587,7 @@ CREATE TABLE {refunds} (
   failed_at    {TIME},
   sequence     {INT} NOT NULL,
   version      {INT} NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (id, account_id)
 ) {HEAP};
 CREATE INDEX payments_refunds_owner ON {refunds} (account_id, livemode, id);
 CREATE INDEX payments_refunds_status ON {refunds} (account_id, livemode, status, id);
@@ -612,7 +613,7 @@ CREATE TABLE {endpoints} (
   updated_at                 {TIME},
   sequence                   {INT} NOT NULL,
   version                    {INT} NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (id, account_id)
 ) {HEAP};
 CREATE INDEX payments_endpoints_owner ON {endpoints} (account_id, livemode, id);
 
@@ -629,7 +630,7 @@ CREATE TABLE {events} (
   created_at              {TIME},
   request_id              {TEXT} NOT NULL,
   request_idempotency_key {TEXT} NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (id, account_id)
 ) {HEAP};
 CREATE INDEX payments_events_owner ON {events} (account_id, livemode, id);
 CREATE INDEX payments_events_object ON {events} (object_id, id);
@@ -658,10 +659,27 @@ CREATE TABLE {deliveries} (
   fence           {INT} NOT NULL,
   created_at      {TIME},
   version         {INT} NOT NULL,
-  PRIMARY KEY (id)
+  PRIMARY KEY (id, account_id)
 ) {CHURNED};
 CREATE INDEX payments_deliveries_owner ON {deliveries} (account_id, livemode, id);
 CREATE INDEX payments_deliveries_event ON {deliveries} (event_id, id);
 CREATE INDEX payments_deliveries_endpoint ON {deliveries} (endpoint_id, id);
 CREATE INDEX payments_deliveries_pending ON {deliveries} (endpoint_id, next_attempt_at, id) {WHERE status = 'pending'};
 CREATE INDEX payments_deliveries_ended ON {deliveries} (created_at, id) {WHERE status <> 'pending'};
+
+-- Everything that belongs to an account lies on its shard. The other tables stay on the coordinator: docs/distributed.md
+-- has the reason of each.
+{DISTRIBUTED} SELECT create_distributed_table('{idempotency_keys}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{invoices}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{invoice_networks}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{payments}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{deposit_addresses}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{transactions}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{settlements}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{sweeps}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{carried_fees}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{payouts}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{refunds}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{endpoints}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{events}', 'account_id');
+{DISTRIBUTED} SELECT create_distributed_table('{deliveries}', 'account_id');

@@ -1,0 +1,60 @@
+package postgres
+
+// This file holds what is different on a Citus cluster, where the rows of one account lie on one node: a query of
+// several accounts is sent to all nodes, and takes neither a recursion, a join in order, nor locks of single rows.
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/seed-8ee7f392/payments/store/sqlstore"
+)
+
+// distribute changes a dialect for a cluster.
+func distribute(d *sqlstore.Dialect) {
+	d.Types.Distributed = true
+	d.Among = amongShards
+	d.Each = eachShard
+	d.Due = dueOnShards
+	d.Claim = claimOnShards
+	d.Send = sendExplicitly
+}
+
+// amongShards has each node look the values up in its own shards.
+func amongShards(columns, table, condition, column string) string {
+	return "SELECT " + columns + " FROM {" + table + "} WHERE " + column + " = ANY(?::text[]) AND " + condition
+}
+
+// eachShard returns a join of rows of one account, which lie together.
+func eachShard(table, alias, condition string) string {
+	return "CROSS JOIN LATERAL (SELECT * FROM {" + table + "} " + alias + " WHERE " + condition + ") " + alias
+}
+
+// dueOnShards numbers each endpoint's due deliveries on the node that has them.
+const dueOnShards = `SELECT id FROM (
+	SELECT id, next_attempt_at, row_number() OVER (PARTITION BY account_id, endpoint_id ORDER BY next_attempt_at, id) AS nth
+	FROM {deliveries} WHERE status = 'pending' AND next_attempt_at <= ? AND (claimed_until IS NULL OR claimed_until <= ?)
+) d WHERE nth <= ? ORDER BY next_attempt_at, id LIMIT ?`
+
+// claimOnShards is a conditional update of the candidates, of which as many are asked for as are claimed: no lock
+// of a row can be skipped across nodes. A claimer waits for another one that goes for the same rows, and then finds
+// them claimed.
+const claimOnShards = `id = ANY(($3::text[])[1:$5]) AND status = 'pending'
+	AND GREATEST(next_attempt_at, COALESCE(claimed_until, next_attempt_at)) <= $4`
+
+// sendExplicitly runs a batch between BEGIN and COMMIT: on a cluster a pipeline without them is not one transaction,
+// because each statement commits on its node.
+func sendExplicitly(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) ([]int64, error) {
+	if b.Begin && b.Commit {
+		begun, err := send(ctx, conn, sqlstore.Batch{Begin: true, Texts: b.Texts, Args: b.Args})
+		if err != nil {
+			return begun, err
+		}
+
+		_, err = send(ctx, conn, sqlstore.Batch{Commit: true})
+
+		return begun, err
+	}
+
+	return send(ctx, conn, b)
+}

@@ -1,0 +1,149 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/postgres"
+)
+
+var distributed = postgres.Options{Distributed: true}
+
+// TestDistributedConformance is the whole suite on a cluster of three nodes.
+func TestDistributedConformance(t *testing.T) {
+	db := cluster(t)
+
+	conformance.TestStore(t, func(t *testing.T) store.Store {
+		empty(t, db)
+		return openDistributed(t, db)
+	})
+}
+
+// A transaction of several accounts, and so of several nodes, is committed whole or not at all, also when its
+// statements are sent at once.
+func TestDistributedTransactionIsWhole(t *testing.T) {
+	st := openDistributed(t, cluster(t))
+
+	creating := func(ids ...string) func(ctx context.Context, tx store.Tx) error {
+		return func(ctx context.Context, tx store.Tx) error {
+			for _, id := range ids {
+				inv := invoice.Invoice{ID: id, Owner: event.Owner{AccountID: "account of " + id}}
+				if err := tx.PutInvoice(ctx, &inv); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		}
+	}
+	if err := st.Update(t.Context(), creating("taken")); err != nil {
+		t.Fatal(err)
+	}
+
+	var ids []string
+	for n := range 12 {
+		ids = append(ids, fmt.Sprintf("new%d", n))
+	}
+
+	err := st.Update(t.Context(), creating(append(ids, "taken")...))
+	if !errors.Is(err, fault.Duplicate) {
+		t.Errorf("a transaction with a row that exists answered %v", err)
+	}
+
+	for _, id := range ids {
+		if _, err := st.InvoiceByID(t.Context(), id); !errors.Is(err, fault.NotFound) {
+			t.Errorf("invoice %s remains of a transaction that failed (%v)", id, err)
+		}
+	}
+
+	if err := st.Update(t.Context(), creating(ids...)); err != nil {
+		t.Errorf("the same without that row: %v", err)
+	}
+}
+
+// The tables lie where docs/distributed.md says: spread by account, or on the coordinator.
+func TestDistributedTables(t *testing.T) {
+	db := cluster(t)
+
+	page, err := os.ReadFile("../../docs/distributed.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	rows, err := db.QueryContext(t.Context(), `SELECT tablename, EXISTS (SELECT 1 FROM citus_tables
+		WHERE table_name::text = tablename AND citus_table_type = 'distributed' AND distribution_column = 'account_id')
+		FROM pg_tables WHERE schemaname = 'public' AND tablename LIKE 'payments\_%'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+
+	tables := 0
+
+	for rows.Next() {
+		var (
+			name   string
+			spread bool
+		)
+		if err := rows.Scan(&name, &spread); err != nil {
+			t.Fatal(err)
+		}
+
+		tables++
+		name = strings.TrimPrefix(name, "payments_")
+
+		_, local, _ := strings.Cut(string(page), "## On the coordinator")
+		if strings.Contains(local, "| `"+name+"` |") == spread {
+			t.Errorf("docs/distributed.md has another place for %s, which is spread: %t", name, spread)
+		}
+	}
+
+	if err := rows.Err(); err != nil || tables < 20 {
+		t.Errorf("%d tables: %v", tables, err)
+	}
+}
+
+// cluster opens a new database of three nodes, with the tables.
+func cluster(t *testing.T) *sql.DB {
+	t.Helper()
+	testenv.OnlyStores(t)
+
+	config, err := pgx.ParseConfig(testenv.Citus(t, 3).DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	db := sqlOpen(t, config)
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+
+	if err := postgres.Migrate(t.Context(), db, distributed); err != nil {
+		t.Fatal(err)
+	}
+
+	return db
+}
+
+func openDistributed(t *testing.T, db *sql.DB) *postgres.Store {
+	t.Helper()
+
+	st, err := postgres.New(db, distributed)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return st
+}
