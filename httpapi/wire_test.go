@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -29,7 +30,10 @@ func (s *shop) listen(t *testing.T) string {
 
 	t.Cleanup(func() {
 		_ = server.Close()
-		<-ended
+
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 	})
 
 	return listener.Addr().String()
