@@ -32,8 +32,10 @@ func eachShard(table, alias, condition string) string {
 
 // dueOnShards numbers each endpoint's due deliveries on the node that has them.
 const dueOnShards = `SELECT id FROM (
-	SELECT id, next_attempt_at, row_number() OVER (PARTITION BY account_id, endpoint_id ORDER BY next_attempt_at, id) AS nth
-	FROM {deliveries} WHERE status = 'pending' AND next_attempt_at <= ? AND (claimed_until IS NULL OR claimed_until <= ?)
+	SELECT id, next_attempt_at,
+		row_number() OVER (PARTITION BY account_id, endpoint_id ORDER BY next_attempt_at, id) AS nth
+	FROM {deliveries}
+	WHERE status = 'pending' AND next_attempt_at <= ? AND (claimed_until IS NULL OR claimed_until <= ?)
 ) d WHERE nth <= ? ORDER BY next_attempt_at, id LIMIT ?`
 
 // claimOnShards is a conditional update of the candidates, of which as many are asked for as are claimed: no lock
