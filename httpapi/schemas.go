@@ -57,6 +57,8 @@ var amountFields = []string{
 	"fee_carried",
 	"required_native",
 	"network_fees",
+	"residue_in",
+	"residue_out",
 	"net_released",
 	"max_network_fee",
 	"network_fee",

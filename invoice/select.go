@@ -77,19 +77,41 @@ func (s *Service) putAddress(ctx context.Context, tx Tx, a Address, joined bool)
 		return err
 	}
 
-	blocks := uint64(100)
-	if n, ok := s.registry.Network(a.Network); ok && n.BlockTime > 0 {
-		blocks = max(10, uint64(joinedFor/n.BlockTime))
-	}
+	n, _ := s.registry.Network(a.Network)
 
 	return tx.PutRange(ctx, &scan.Range{
 		ID:        s.ids.Next(),
 		Network:   a.Network,
 		Addresses: []chain.Address{a.Address},
 		Next:      cursor.At.Height + 1,
-		To:        cursor.At.Height + blocks,
+		To:        cursor.At.Height + max(10, blocksIn(joinedFor, n, cursor)),
 		CreatedAt: s.now(),
 	})
+}
+
+// minPaceSpan is the shortest time over which the pace of blocks is measured: their times are whole seconds.
+const minPaceSpan = 30 * time.Second
+
+// blocksIn returns the number of blocks that a network makes in a time: at the pace of the catalogue, or at that
+// of the blocks that were read last, if it is faster.
+func blocksIn(span time.Duration, n chain.Network, cursor scan.Cursor) uint64 {
+	blocks := uint64(100)
+	if n.BlockTime > 0 {
+		blocks = uint64(span / n.BlockTime)
+	}
+
+	for _, earlier := range cursor.Recent {
+		took := cursor.At.Time.Sub(earlier.Time)
+		if took < minPaceSpan || earlier.Height >= cursor.At.Height {
+			continue
+		}
+
+		made := cursor.At.Height - earlier.Height
+
+		return max(blocks, made*uint64(span.Milliseconds())/uint64(took.Milliseconds()))
+	}
+
+	return blocks
 }
 
 // PreparedSelect is a selection with what it may need: a fresh rate and a fresh address.

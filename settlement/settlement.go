@@ -98,6 +98,9 @@ type Settlement struct {
 	SweepTx string
 	// NetworkFees is this settlement's share of what the release's transactions cost, native base units.
 	NetworkFees chain.Amount
+	// ResidueIn and ResidueOut are its shares of the native coin at the deposit address that belongs to no
+	// deposit, before and after the release; base units. What a top-up brought and no fee took is in ResidueOut.
+	ResidueIn, ResidueOut chain.Amount
 	// NetReleased is what measurably arrived at the master wallet; nil before.
 	NetReleased *chain.Amount
 	Simulated   bool
@@ -294,6 +297,8 @@ type Resource struct { // spec 2.8.1
 	TopUpTx             string        `json:"topup_tx,omitempty"`
 	SweepTx             string        `json:"sweep_tx,omitempty"`
 	NetworkFees         string        `json:"network_fees"`
+	ResidueIn           string        `json:"residue_in,omitempty"`
+	ResidueOut          string        `json:"residue_out,omitempty"`
 	NetReleased         string        `json:"net_released,omitempty"`
 	Simulated           bool          `json:"simulated"`
 	ConfirmedAt         string        `json:"confirmed_at" format:"date-time"`
@@ -356,6 +361,14 @@ func (s Settlement) Resource() Resource { // spec 2.8.4
 
 	if s.RequiredNative != nil {
 		r.RequiredNative = s.RequiredNative.String()
+	}
+
+	if !s.ResidueIn.IsZero() {
+		r.ResidueIn = s.ResidueIn.String()
+	}
+
+	if !s.ResidueOut.IsZero() {
+		r.ResidueOut = s.ResidueOut.String()
 	}
 
 	if s.NetReleased != nil {

@@ -236,6 +236,8 @@ const (
 	// codeUnsupportedVersion is a transaction of a higher version than was asked for.
 	codeUnsupportedVersion = -32015
 	codeMinContextSlot     = -32016 // the node is behind minContextSlot
+	codeLongTermDown       = -32019 // long-term storage does not answer
+	codeUnknownBound       = -32020 // the node does not have the transaction that bounds a history
 	codeInvalidParams      = -32602
 	codeTooManyRequests    = 429
 )
@@ -243,7 +245,7 @@ const (
 // isNodeFailure reports whether a refusal is a failure of the node rather than of the request.
 func isNodeFailure(r *failover.Refusal) bool {
 	switch r.Code {
-	case codeNodeUnhealthy, codeNoHistory, codeTooManyRequests:
+	case codeNodeUnhealthy, codeNoHistory, codeLongTermDown, codeTooManyRequests:
 		return true
 	}
 

@@ -56,7 +56,7 @@ func (d *driver) headerAt(ctx context.Context, e *endpoint, height uint64) (bloc
 			return h, nil
 		}
 
-		if err != nil && !failover.RefusedWith(err, codeSlotSkipped, codeLongTermSkipped) {
+		if err != nil && !isNoBlock(err) {
 			return blockHeader{}, e.blockError(ctx, height, err)
 		}
 
@@ -164,7 +164,7 @@ func (d *driver) cachedBlockAtOrBelow(
 			return h, true, nil
 		}
 
-		if err != nil && !failover.RefusedWith(err, codeSlotSkipped, codeLongTermSkipped) {
+		if err != nil && !isNoBlock(err) {
 			return blockHeader{}, false, e.blockError(ctx, height, err)
 		}
 
@@ -268,6 +268,18 @@ func (e *endpoint) oldestSlot(ctx context.Context) (uint64, error) {
 	return max(first, own), nil
 }
 
+// isNoBlock reports whether a node refused because the slot has no block, or none yet. Of a slot that is not final
+// nodes do not say which: a block that left the chain is not available. Source: Agave, rpc/src/rpc.rs, get_block.
+func isNoBlock(err error) bool {
+	return failover.RefusedWith(
+		err,
+		codeBlockNotYet,
+		codeBlockStatusNotYet,
+		codeSlotSkipped,
+		codeLongTermSkipped,
+	)
+}
+
 // checkAvailable returns failover.ErrPruned when a slot is below the node's ledger.
 func (e *endpoint) checkAvailable(ctx context.Context, slot uint64) error {
 	var oldest uint64
@@ -340,13 +352,7 @@ func (e *endpoint) latestBlock(ctx context.Context, commitment string, minSlot u
 	}
 
 	h, err := e.header(ctx, slot)
-	if !failover.RefusedWith(
-		err,
-		codeBlockNotYet,
-		codeBlockStatusNotYet,
-		codeSlotSkipped,
-		codeLongTermSkipped,
-	) {
+	if !isNoBlock(err) {
 		return h, err
 	}
 
@@ -363,7 +369,7 @@ func (e *endpoint) latestBlock(ctx context.Context, commitment string, minSlot u
 			return h, nil
 		}
 
-		if !failover.RefusedWith(err, codeBlockNotYet, codeBlockStatusNotYet, codeSlotSkipped) {
+		if !isNoBlock(err) {
 			return blockHeader{}, err
 		}
 

@@ -118,7 +118,13 @@ func (e *endpoint) openedBy(ctx context.Context, account solanago.PublicKey, has
 	var earlier []signatureInfo
 
 	options := map[string]any{"commitment": "confirmed", "limit": 1, "before": hash}
-	if err := e.call(ctx, &earlier, "getSignaturesForAddress", account, options); err != nil {
+
+	err := e.call(ctx, &earlier, "getSignaturesForAddress", account, options)
+	if failover.RefusedWith(err, codeUnknownBound) {
+		return false, nil // the node has the transaction in its block alone
+	}
+
+	if err != nil {
 		return false, err
 	}
 
@@ -137,7 +143,7 @@ func (e *endpoint) openedBy(ctx context.Context, account solanago.PublicKey, has
 
 	options = map[string]any{"commitment": "confirmed", "encoding": "json"}
 
-	err := e.callVersioned(ctx, &answer, "getTransaction", earlier[0].Signature, options)
+	err = e.callVersioned(ctx, &answer, "getTransaction", earlier[0].Signature, options)
 	if err != nil || answer == nil || answer.Meta == nil || answer.Meta.PostTokenBalances == nil {
 		return false, err
 	}

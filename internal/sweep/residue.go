@@ -73,6 +73,20 @@ func (w *sweepUpdate) addResidue(ctx context.Context, more, less chain.Amount) e
 	return err
 }
 
+// splitResidue sets the settlements' shares of the release's residue, by gross; the remainder is the oldest's.
+func (w *sweepUpdate) splitResidue() {
+	if len(w.group) == 0 {
+		return
+	}
+
+	in := settlement.Split(w.release.ResidueIn, grossOfEach(w.group))
+	out := settlement.Split(w.release.ResidueOut, grossOfEach(w.group))
+
+	for i := range w.group {
+		w.group[i].ResidueIn, w.group[i].ResidueOut = in[i], out[i]
+	}
+}
+
 // addResidue adds more, and takes less, from the residue row of an address (native base units).
 func addResidue(
 	ctx context.Context,

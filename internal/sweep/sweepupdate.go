@@ -140,6 +140,8 @@ func (w *sweepUpdate) save(ctx context.Context) error {
 		return err
 	}
 
+	w.splitResidue()
+
 	for i := range w.group {
 		t, published := w.events[w.group[i].ID]
 		if !published {

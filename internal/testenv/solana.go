@@ -111,6 +111,15 @@ func (n *SolanaNode) PruneRecords(height uint64) error {
 	return n.Call(nil, "svm_pruneRecords", height)
 }
 
+// LongTerm makes the node serve forgotten blocks from a long-term storage, or not.
+func (n *SolanaNode) LongTerm(on bool) error { return n.Call(nil, "svm_longTerm", on) }
+
+// Late makes each new block unavailable for so many calls that ask for it, as before its status is written.
+func (n *SolanaNode) Late(calls int) error { return n.Call(nil, "svm_late", calls) }
+
+// History makes the node keep transactions, as it does from the start, or have none.
+func (n *SolanaNode) History(on bool) error { return n.Call(nil, "svm_history", on) }
+
 // Backends returns a URL behind which backends take turns, each of them so many blocks behind.
 func (n *SolanaNode) Backends(lags ...int) (url string, err error) {
 	return n.URL + "/balanced", n.Call(nil, "svm_backends", lags)

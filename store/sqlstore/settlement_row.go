@@ -43,6 +43,8 @@ type settlementRow struct {
 	TopUpTx             string               `db:"topup_tx"`
 	SweepTx             string               `db:"sweep_tx"`
 	NetworkFees         amount               `db:"network_fees"`
+	ResidueIn           amount               `db:"residue_in"`
+	ResidueOut          amount               `db:"residue_out"`
 	NetReleased         optionalAmount       `db:"net_released"`
 	Simulated           bool                 `db:"simulated"`
 	SweepID             string               `db:"sweep_id"`
@@ -87,6 +89,8 @@ func settlementRowOf(from *settlement.Settlement) settlementRow {
 		TopUpTx:             from.TopUpTx,
 		SweepTx:             from.SweepTx,
 		NetworkFees:         amount(from.NetworkFees),
+		ResidueIn:           amount(from.ResidueIn),
+		ResidueOut:          amount(from.ResidueOut),
 		NetReleased:         optionalAmount{from.NetReleased},
 		Simulated:           from.Simulated,
 		SweepID:             from.SweepID,
@@ -130,6 +134,8 @@ func (r *settlementRow) record() settlement.Settlement {
 		TopUpTx:             r.TopUpTx,
 		SweepTx:             r.SweepTx,
 		NetworkFees:         chain.Amount(r.NetworkFees),
+		ResidueIn:           chain.Amount(r.ResidueIn),
+		ResidueOut:          chain.Amount(r.ResidueOut),
 		NetReleased:         r.NetReleased.amount,
 		Simulated:           r.Simulated,
 		SweepID:             r.SweepID,

@@ -11,6 +11,10 @@ const bs58 = require('bs58').default || require('bs58');
 // A blockhash can be used for this many blocks. Source: MAX_PROCESSING_AGE in Agave.
 const BLOCKHASH_AGE = 150;
 
+// The status cache holds signatures of so many final slots; older ones are in the history alone. Source: Agave, runtime/src/status_cache.rs,
+// MAX_CACHE_ENTRIES, which is MAX_RECENT_BLOCKHASHES.
+const STATUS_CACHE_SLOTS = 300;
+
 const newHash = () => bs58.encode(crypto.randomBytes(32));
 const refuse = (code, message, data) => Object.assign(new Error(message), { code, data });
 
@@ -28,6 +32,8 @@ class Ledger {
     this.firstHeight = 0;
     this.firstRecordSlot = 0; // signatures and transactions of earlier slots are forgotten
     this.lag = 0; // blocks by which the backend that answers is behind
+    this.longTerm = false; // whether forgotten blocks are served from a long-term storage
+    this.late = 0; // how often a new block is asked for before its status is written
     this.slot = 0;
     this.open = [];
     this.close();
@@ -54,6 +60,7 @@ class Ledger {
       slot: this.slot, height: this.blocks.length, blockhash: newHash(), parentSlot: parent ? parent.slot : 0,
       previousBlockhash: parent ? parent.blockhash : bs58.encode(Buffer.alloc(32)),
       time: Math.max(parent ? parent.time : 0, Math.floor(Date.now() / 1000)), records: this.open,
+      late: this.late,
     };
     this.blocks.push(block);
     this.bySlot.set(block.slot, block);
@@ -74,10 +81,10 @@ class Ledger {
     this.enter(this.slot + n);
   }
 
-  // fresh says whether a blockhash can still be used in the open bank.
-  fresh(blockhash) {
+  // fresh says whether a blockhash is known at a commitment and can still be used in the open bank.
+  fresh(blockhash, commitment = 'processed') {
     const height = this.heights.get(blockhash);
-    return height !== undefined && this.tip + 1 <= height + BLOCKHASH_AGE;
+    return height !== undefined && height <= this.heightOf(commitment) && this.tip + 1 <= height + BLOCKHASH_AGE;
   }
 
   latestBlockhash(commitment) {
@@ -139,26 +146,43 @@ class Ledger {
   // pruneRecords forgets signatures and transactions below a height, as a node without long-term storage does.
   pruneRecords(height) { this.firstRecordSlot = this.blocks[Math.min(height, this.tip)].slot; }
 
-  // block returns the block of a slot.
+  // block returns the block of a slot. Whether a slot was skipped is known of final slots alone: above them a slot has a confirmed block,
+  // or its block is not available. Source: Agave, rpc/src/rpc.rs, get_block, check_blockstore_root and check_slot_cleaned_up.
   block(slot, commitment) {
-    if (slot > this.slotOf(commitment)) throw refuse(-32004, `Block not available for slot ${slot}`);
+    const final = slot <= this.slotOf('finalized');
     const first = this.blocks[this.firstHeight];
-    if (slot < first.slot) throw refuse(-32001, `Block ${slot} cleaned up, does not exist on node. First available block: ${first.slot}`);
     const block = this.bySlot.get(slot);
+    if (!final && (commitment === 'finalized' || !block || slot > this.slotOf('confirmed'))) {
+      throw refuse(-32004, `Block not available for slot ${slot}`);
+    }
+    if (block && block.late > 0) {
+      block.late--;
+      throw refuse(-32014, `Block status not yet available for slot ${slot}`);
+    }
+    if (slot < first.slot && !this.longTerm) {
+      throw refuse(-32001, `Block ${slot} cleaned up, does not exist on node. First available block: ${first.slot}`);
+    }
+    if (!block && slot < first.slot) throw refuse(-32009, `Slot ${slot} was skipped, or missing in long-term storage`);
     if (!block) throw refuse(-32007, `Slot ${slot} was skipped, or missing due to ledger jump to recent snapshot`);
     return block;
   }
 
+  // firstSlot returns the first slot whose block is served.
+  firstSlot() { return this.longTerm ? 0 : this.blocks[this.firstHeight].slot; }
+
   // slots lists the slots with a block from one slot to another, at most limit.
   slots(from, to, limit, commitment) {
     const last = Math.min(to, this.slotOf(commitment));
-    return this.blocks.filter((b) => b.height >= this.firstHeight && b.slot >= from && b.slot <= last).slice(0, limit).map((b) => b.slot);
+    return this.blocks.filter((b) => b.slot >= this.firstSlot() && b.slot >= from && b.slot <= last).slice(0, limit).map((b) => b.slot);
   }
 
   record(signature, commitment) {
     const r = this.records.get(signature);
     return r && r.slot <= this.slotOf(commitment) && r.slot >= this.firstRecordSlot ? r : null;
   }
+
+  // recent says whether the status cache still holds a record.
+  recent(record) { return record.slot + STATUS_CACHE_SLOTS >= this.slotOf('finalized'); }
 
   // history lists what named an address, newest first.
   history(address, commitment) {

@@ -12,7 +12,20 @@ const { refuse } = require('./ledger.js');
 // Everything the faucet can give. It is put there once, before the first block.
 const FAUCET_LAMPORTS = 9_000_000_000_000_000n;
 
-const invalid = (message) => refuse(-32602, `Invalid params: ${message}`);
+// The limits of one call. Source: Agave, rpc-client-api/src/request.rs and rpc/src/rpc.rs.
+const MOST_ACCOUNTS = 100; // MAX_MULTIPLE_ACCOUNTS
+const MOST_SIGNATURES = 1000; // MAX_GET_CONFIRMED_SIGNATURES_FOR_ADDRESS2_LIMIT
+const MOST_STATUSES = 256; // MAX_GET_SIGNATURE_STATUSES_QUERY_ITEMS
+const MOST_SLOTS = 500_000; // MAX_GET_CONFIRMED_BLOCKS_RANGE
+const MOST_FEE_ACCOUNTS = 128; // MAX_TX_ACCOUNT_LOCKS
+
+// The size of a transaction in bytes. Source: PACKET_DATA_SIZE; of version 1, SIMD-0296.
+const MOST_BYTES = 1232;
+const MOST_BYTES_VERSION_1 = 4096;
+
+const COMMITMENTS = ['processed', 'confirmed', 'finalized'];
+
+const invalid = (message) => refuse(-32602, message);
 
 function address(text) {
   try {
@@ -27,7 +40,24 @@ function methods(machine, ledger) {
   machine.grant(faucet.publicKey.toBase58(), FAUCET_LAMPORTS);
   let priorityFee = 0;
 
-  const commitment = (o) => (o && o.commitment) || 'finalized';
+  let history = true; // --enable-rpc-transaction-history
+
+  const commitment = (o) => {
+    const named = (o && o.commitment) || 'finalized';
+    if (!COMMITMENTS.includes(named)) throw invalid(`Invalid params: unknown variant \`${named}\`, expected one of ${COMMITMENTS.join(', ')}.`);
+    return named;
+  };
+  // storedAt returns the commitment of a call for what is stored, which nothing is at "processed". Source: check_is_at_least_confirmed.
+  const storedAt = (o) => {
+    if (commitment(o) === 'processed') throw invalid('Method does not support commitment below `confirmed`');
+    return commitment(o);
+  };
+  const needsHistory = () => {
+    if (!history) throw refuse(-32011, 'Transaction history is not available from this node');
+  };
+  const atMost = (list, most) => {
+    if (list.length > most) throw invalid(`Too many inputs provided; max ${most}`);
+  };
   // reached refuses a caller who has seen a later slot than this backend.
   const reached = (o) => {
     const slot = ledger.slotOf(commitment(o));
@@ -48,7 +78,12 @@ function methods(machine, ledger) {
       space, data: o.encoding === 'base58' ? [bs58.encode(data), 'base58'] : [data.toString('base64'), 'base64'],
     };
   };
-  const readTransaction = (text, o = {}) => decode(o.encoding === 'base64' ? Buffer.from(text, 'base64') : Buffer.from(bs58.decode(text)));
+  const readTransaction = (text, o = {}) => {
+    const bytes = o.encoding === 'base64' ? Buffer.from(text, 'base64') : Buffer.from(bs58.decode(text));
+    const most = bytes[0] === 0x81 ? MOST_BYTES_VERSION_1 : MOST_BYTES;
+    if (bytes.length > most) throw invalid(`decoded VersionedTransaction too large: ${bytes.length} bytes (max: ${most} bytes)`);
+    return decode(bytes);
+  };
   const signatures = (r) => r.t.tx.signatures.map((s) => bs58.encode(s));
   const accountKeys = (r) => {
     const m = r.t.message;
@@ -103,10 +138,12 @@ function methods(machine, ledger) {
     return rest;
   };
   const options = (o) => (typeof o === 'string' ? { encoding: o } : o || {});
-  const preflight = (t) => {
+  const preflight = (t, o = {}) => {
+    const at = COMMITMENTS.includes(o.preflightCommitment) ? o.preflightCommitment : 'finalized';
+    reached({ commitment: at, minContextSlot: o.minContextSlot });
     const failed = (err, logs = [], unitsConsumed = 0) => refuse(-32002, `Transaction simulation failed: ${JSON.stringify(err)}`, { err, logs, accounts: null, unitsConsumed });
     if (ledger.records.has(t.signature)) throw failed('AlreadyProcessed');
-    if (!ledger.fresh(t.blockhash)) throw failed('BlockhashNotFound');
+    if (!ledger.fresh(t.blockhash, at)) throw failed('BlockhashNotFound');
     const { err, logs, unitsConsumed } = machine.simulate(t);
     if (err === 'SignatureFailure') throw refuse(-32003, 'Transaction signature verification failure');
     if (err !== null) throw failed(err, logs, unitsConsumed);
@@ -118,7 +155,7 @@ function methods(machine, ledger) {
     getGenesisHash: () => ledger.blocks[0].blockhash,
     getSlot: (o) => reached(o),
     getBlockHeight: (o) => { reached(o); return ledger.heightOf(commitment(o)); },
-    getFirstAvailableBlock: () => ledger.blocks[ledger.firstHeight].slot,
+    getFirstAvailableBlock: () => ledger.firstSlot(),
     minimumLedgerSlot: () => ledger.blocks[ledger.firstHeight].slot,
     getEpochInfo: (o) => ({
       absoluteSlot: ledger.slotOf(commitment(o)), blockHeight: ledger.heightOf(commitment(o)), epoch: 0, slotIndex: ledger.slotOf(commitment(o)),
@@ -129,36 +166,57 @@ function methods(machine, ledger) {
     getBalance: (a, o) => within(o, () => { const x = ledger.account(address(a), commitment(o)); return x ? x.lamports() : 0n; }),
     getAccountInfo: (a, o) => within(o, () => encode(ledger.account(address(a), commitment(o)), o)),
     getMultipleAccounts: (list, o) => {
-      if (list.length > 100) throw invalid('Too many inputs provided; max 100');
+      atMost(list, MOST_ACCOUNTS);
       return within(o, () => list.map((a) => encode(ledger.account(address(a), commitment(o)), o)));
     },
     getMinimumBalanceForRentExemption: (size) => machine.rentFor(size),
-    getRecentPrioritizationFees: () => ledger.blocks.slice(-150).map((b) => ({ slot: b.slot, prioritizationFee: priorityFee })),
-    getSignatureStatuses: (list) => ({
-      context: { slot: ledger.slotOf('processed'), apiVersion: '3.0.0' },
-      value: list.map((s) => {
-        const r = ledger.record(s, 'processed');
-        return r ? { slot: r.slot, err: r.err, status: r.meta.status, ...ledger.status(r) } : null;
-      }),
-    }),
+    getRecentPrioritizationFees: (list = []) => {
+      atMost(list, MOST_FEE_ACCOUNTS);
+      list.forEach(address);
+      return ledger.blocks.slice(-150).map((b) => ({ slot: b.slot, prioritizationFee: priorityFee }));
+    },
+    getSignatureStatuses: (list, o = {}) => {
+      atMost(list, MOST_STATUSES);
+      if (o.searchTransactionHistory) needsHistory();
+      return {
+        context: { slot: ledger.slotOf('processed'), apiVersion: '3.0.0' },
+        value: list.map((s) => {
+          const r = ledger.record(s, 'processed');
+          if (!r || (!o.searchTransactionHistory && !ledger.recent(r))) return null;
+          return { slot: r.slot, err: r.err, status: r.meta.status, ...ledger.status(r) };
+        }),
+      };
+    },
     getSignaturesForAddress: (a, o = {}) => {
+      needsHistory();
+      const at = storedAt(o);
+      const limit = o.limit === undefined ? MOST_SIGNATURES : o.limit;
+      if (limit < 1 || limit > MOST_SIGNATURES) throw invalid(`Invalid limit; max ${MOST_SIGNATURES}`);
       reached(o);
-      let list = ledger.history(address(a), commitment(o));
-      if (o.before) list = list.slice(list.findIndex((r) => r.signature === o.before) + 1 || list.length);
-      const until = o.until ? list.findIndex((r) => r.signature === o.until) : -1;
-      if (until >= 0) list = list.slice(0, until);
-      return list.slice(0, o.limit || 1000).map((r) => ({
+      let list = ledger.history(address(a), at);
+      // The bounds may be of other addresses. Source: Agave, rpc/src/rpc.rs, RpcCustomError::FilterTransactionNotFound.
+      const bound = (signature) => {
+        const r = ledger.record(signature, at);
+        if (!r) throw refuse(-32020, `Transaction ${signature} not found`);
+        const own = list.indexOf(r);
+        return own >= 0 ? own : list.findIndex((other) => other.slot < r.slot);
+      };
+      if (o.until) { const end = bound(o.until); if (end >= 0) list = list.slice(0, end); }
+      if (o.before) { const start = bound(o.before); list = start < 0 ? [] : list.slice(start + (list[start].signature === o.before ? 1 : 0)); }
+      return list.slice(0, limit).map((r) => ({
         signature: r.signature, slot: r.slot, err: r.err, memo: null, blockTime: r.time, confirmationStatus: ledger.status(r).confirmationStatus,
       }));
     },
     getTransaction: (signature, o) => {
+      needsHistory();
       o = options(o);
-      const r = ledger.record(signature, commitment(o));
+      const r = ledger.record(signature, storedAt(o));
       return r && { slot: r.slot, blockTime: r.time, ...versioned(r, o) };
     },
     getBlock: (slot, o) => {
+      needsHistory();
       o = options(o);
-      const b = ledger.block(slot, commitment(o));
+      const b = ledger.block(slot, storedAt(o));
       const answer = { blockhash: b.blockhash, previousBlockhash: b.previousBlockhash, parentSlot: b.parentSlot, blockTime: b.time, blockHeight: b.height };
       if (o.rewards !== false) answer.rewards = [];
       const details = o.transactionDetails || 'full';
@@ -171,8 +229,15 @@ function methods(machine, ledger) {
       } else if (details !== 'none') throw invalid(`transactionDetails ${details} are not served`);
       return answer;
     },
-    getBlocks: (from, to, o) => ledger.slots(from, typeof to === 'number' ? to : Infinity, 500_001, commitment(typeof to === 'number' ? o : to)),
-    getBlocksWithLimit: (from, limit, o) => ledger.slots(from, Infinity, limit, commitment(o)),
+    getBlocks: (from, to, o) => {
+      const bounded = typeof to === 'number';
+      if (bounded && to - from > MOST_SLOTS) throw invalid(`Slot range too large; max ${MOST_SLOTS}`);
+      return ledger.slots(from, bounded ? to : from + MOST_SLOTS, MOST_SLOTS + 1, storedAt(bounded ? o : to));
+    },
+    getBlocksWithLimit: (from, limit, o) => {
+      if (limit > MOST_SLOTS) throw invalid(`Limit too large; max ${MOST_SLOTS}`);
+      return ledger.slots(from, Infinity, limit, storedAt(o));
+    },
     getBlockTime: (slot) => ledger.block(slot, 'confirmed').time,
     simulateTransaction: (text, o = {}) => {
       const t = readTransaction(text, o);
@@ -180,7 +245,7 @@ function methods(machine, ledger) {
     },
     sendTransaction: (text, o = {}) => {
       const t = readTransaction(text, o);
-      if (!o.skipPreflight) preflight(t);
+      if (!o.skipPreflight) preflight(t, o);
       ledger.process(t);
       return t.signature;
     },
@@ -200,6 +265,9 @@ function methods(machine, ledger) {
     svm_fork: (depth, keep) => { ledger.fork(depth, keep); return ledger.tip; },
     svm_prune: (height) => { ledger.prune(height); return height; },
     svm_pruneRecords: (height) => { ledger.pruneRecords(height); return height; },
+    svm_longTerm: (on) => { ledger.longTerm = on; return on; },
+    svm_late: (calls) => { ledger.late = calls; return calls; },
+    svm_history: (on) => { history = on; return on; },
     svm_meta: (signature, damage) => { ledger.records.get(signature).damage = damage; return damage; },
     svm_priorityFee: (microLamports) => { priorityFee = microLamports; return priorityFee; },
   };

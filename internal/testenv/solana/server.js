@@ -44,7 +44,7 @@ function serve(method, params, balanced) {
   if (!Object.hasOwn(served, method)) throw refuse(-32601, 'Method not found');
   if (balanced) ledger.lag = front.lags[front.next++ % front.lags.length];
   try {
-    return served[method](...params);
+    return served[method](...params.map((p) => (p === null ? undefined : p)));
   } finally {
     ledger.lag = 0;
   }
@@ -74,7 +74,7 @@ const server = http.createServer((request, response) => {
       return;
     }
     response.setHeader('content-type', 'application/json');
-    if (!Array.isArray(calls) && limited(calls.method)) {
+    if ([calls].flat().some((call) => limited(call && call.method))) {
       response.writeHead(429, { 'retry-after': '1' }).end('{"jsonrpc":"2.0","error":{"code":429,"message":"Too many requests for a specific RPC call"},"id":1}');
       return;
     }

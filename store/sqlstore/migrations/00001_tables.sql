@@ -452,6 +452,8 @@ CREATE TABLE {settlements} (
   topup_tx              {TEXT} NOT NULL,
   sweep_tx              {TEXT} NOT NULL,
   network_fees          {TEXT} NOT NULL,
+  residue_in            {TEXT} NOT NULL,
+  residue_out           {TEXT} NOT NULL,
   net_released          {TEXT},
   simulated             {BOOL} NOT NULL,
   sweep_id            {TEXT} NOT NULL,
