@@ -46,6 +46,10 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 	planned := r
 	planned.Owed = r.Owed.Add(residue.asset.Owed)
 
+	if !planned.Owed.IsZero() && !planned.Owed.Less(r.Amount) {
+		return p.abandon(ctx, r, settlement.Replanning) // earlier sweeps took all of it
+	}
+
 	steps, err := p.planRemaining(ctx, &planned, found, asset)
 	if err != nil {
 		return p.stopOrPostpone(ctx, r, err)

@@ -92,6 +92,49 @@ func TestTokenReleaseThatIsGivenUpBearsNothing(t *testing.T) {
 	w.check("owed again", w.owedToken(deposit, "USDX"), small)
 }
 
+// All that a release holds was taken by an earlier sweep, between two of its transactions: it ends, so that it does
+// not block its address, and what it was for is released with the next deposit there.
+func TestReleaseThatHoldsNothingAnyMoreEnds(t *testing.T) {
+	for symbol, unit := range map[string]chain.Amount{"USDX": dollars(100), "SIM": coin(1)} {
+		t.Run(symbol, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			if symbol != "SIM" { // native coin pays its own way
+				w.chain.Fund(w.master().Address, "SIM", coin(1))
+			}
+
+			deposit := w.deposit(1)
+			w.until(w.pay("p1", deposit, symbol, unit, 2000).ID, settlement.Released)
+
+			second := w.pay("p2", deposit, symbol, unit, 2000)
+			w.run("its fee is on its way", func() bool { return w.get(second.ID).FeeTx != "" })
+			w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+				if m == sim.MethodPlanSweep {
+					return sim.Unavailable()
+				}
+
+				return nil
+			})
+			w.run("its fee is paid", func() bool { return !w.get(second.ID).FeePaid.IsZero() })
+			w.lose("p1")
+			w.chain.SetIntercept(nil)
+
+			if held := w.until(second.ID, settlement.Held); held.Reason != settlement.Uneconomic {
+				t.Errorf("held for %s", held.Reason)
+			}
+
+			third := w.open("p3", deposit, symbol, unit, 2000) // its money is what the harness did not take
+			w.until(third.ID, settlement.Released)
+			second = w.until(second.ID, settlement.Released)
+			third = w.get(third.ID)
+			w.check(
+				"released of both",
+				second.NetReleased.Add(*third.NetReleased),
+				w.chain.Balance(w.master().Address, symbol),
+			)
+		})
+	}
+}
+
 // owedToken is what transactions took of a token at an address beyond its deposits, in base units.
 func (w *harness) owedToken(of chain.Party, symbol string) (amount chain.Amount) {
 	w.t.Helper()
