@@ -136,8 +136,8 @@ type Sweep struct {
 	// ResidueIn and ResidueOut: native coin at the deposit address that belongs to no deposit,
 	// before and after.
 	ResidueIn, ResidueOut chain.Amount
-	// Owed is what earlier transactions took of its deposits, native base units; Claimed is the part of it, or of
-	// residue, that reached the master wallet by them. Its settlements show that as released.
+	// Owed is what earlier transactions took of its deposits, base units of the asset; Claimed is the part of it, or
+	// of residue, that reached the master wallet by them. Its settlements show that as released.
 	Owed, Claimed chain.Amount
 	// Steps are its transactions so far, in order.
 	Steps []Step
@@ -168,6 +168,9 @@ type Step struct {
 	// what it took of that; of the native coin.
 	ResidueAdded chain.Amount `json:"residue_added,omitzero"`
 	ResidueTaken chain.Amount `json:"residue_taken,omitzero"`
+	// TokenAdded and TokenTaken are the same of the token that a sweep moves, in its base units.
+	TokenAdded chain.Amount `json:"token_added,omitzero"`
+	TokenTaken chain.Amount `json:"token_taken,omitzero"`
 	// Unclaimed is what a sweep brought to the master wallet for payments that are gone, base units of the asset.
 	Unclaimed chain.Amount `json:"unclaimed,omitzero"`
 	// Recorded is set once its inclusion was final and counted: a transaction that left the chain and
@@ -206,7 +209,17 @@ type Residue struct {
 	// Unclaimed is what reached the master wallet from here and no settlement shows: the payments that it was
 	// swept for are gone. The next release of native coin claims it.
 	Unclaimed chain.Amount
-	Version   int64
+	// Tokens are the same amounts of tokens, at most one entry per asset.
+	Tokens  []TokenResidue
+	Version int64
+}
+
+// TokenResidue is what Residue says of a token, in its base units. The next release of the token bears Owed.
+type TokenResidue struct {
+	AssetID   string       `json:"asset_id"`
+	Amount    chain.Amount `json:"amount,omitzero"`
+	Owed      chain.Amount `json:"owed,omitzero"`
+	Unclaimed chain.Amount `json:"unclaimed,omitzero"`
 }
 
 // Filter selects settlements for a list.

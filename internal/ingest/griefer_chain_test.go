@@ -30,7 +30,11 @@ var griefs = map[string]func(w *harness, to chain.Address){
 	"transfers that are replaced": func(w *harness, to chain.Address) {
 		w.chain.Replace(w.chain.Pay(to, "USDX", dollars(2_500_000)))
 	},
-	"unknown transaction types": func(w *harness, _ chain.Address) {
+	"unknown transaction types": func(w *harness, to chain.Address) {
+		w.chain.PayUnknownType(to, "USDX", chain.Amount{})
+		w.chain.PayUnknownType(w.chain.NewAddress(), "SIM", coin(1))
+	},
+	"unknown header fields": func(w *harness, _ chain.Address) {
 		w.chain.SetNode(0, sim.NodeFaults{UnknownHeader: true})
 	},
 }
@@ -43,7 +47,14 @@ type course struct {
 // Whatever a griefer sends to every address that there is, honest payments confirm and payouts leave at the
 // same block as without it, and nothing is frozen, stopped or waiting afterwards.
 func TestGrieferDelaysNobody(t *testing.T) {
-	quiet := honestCourse(t, nil)
+	t.Run("one node", func(t *testing.T) { testGriefer(t, 1) })
+	t.Run("two nodes", func(t *testing.T) { testGriefer(t, 2) })
+}
+
+func testGriefer(t *testing.T, nodes int) {
+	t.Helper()
+
+	quiet := honestCourse(t, nodes, nil)
 	if quiet.invoice == 0 || quiet.deposit == 0 || quiet.other == 0 || quiet.payout == 0 {
 		t.Fatalf("without a griefer: %+v", quiet)
 	}
@@ -51,24 +62,24 @@ func TestGrieferDelaysNobody(t *testing.T) {
 	names := slices.Sorted(maps.Keys(griefs))
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			if got := honestCourse(t, []string{name}); got != quiet {
+			if got := honestCourse(t, nodes, []string{name}); got != quiet {
 				t.Errorf("heights %+v, without a griefer %+v", got, quiet)
 			}
 		})
 	}
 
 	t.Run("all together", func(t *testing.T) {
-		if got := honestCourse(t, names); got != quiet {
+		if got := honestCourse(t, nodes, names); got != quiet {
 			t.Errorf("heights %+v, without a griefer %+v", got, quiet)
 		}
 	})
 }
 
 // honestCourse plays honest payments and a payout beside griefs, made before every block.
-func honestCourse(t *testing.T, names []string) (c course) {
+func honestCourse(t *testing.T, nodes int, names []string) (c course) {
 	t.Helper()
 
-	w := newHarness(t, sim.Config{Network: tiered()})
+	w := newHarness(t, sim.Config{Network: tiered(), Nodes: nodes})
 	inv, other, d := w.sell("USDX", dollars(100)), w.sell("SIM", coin(1)), w.deposit()
 	master, err := internal.Of(w.engine).Transactions.MasterWallet(t.Context(), network, 0)
 	w.must(err)
@@ -117,6 +128,10 @@ func honestCourse(t *testing.T, names []string) (c course) {
 
 	h, err := w.engine.Health(t.Context())
 	w.must(err)
+
+	if len(h.Wallets) > 0 {
+		t.Errorf("wallets are in Health: %+v", h.Wallets)
+	}
 
 	if h.Networks[0].Stopped != "" || h.Networks[0].Behind != 0 {
 		t.Errorf("the network is %q, %d blocks behind", h.Networks[0].Stopped, h.Networks[0].Behind)

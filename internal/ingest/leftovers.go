@@ -2,8 +2,6 @@ package ingest
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -70,8 +68,6 @@ func leftoversAt(
 		taken:   map[string]chain.Amount{},
 	}
 
-	uneven := map[string]bool{} // releases of a token that may have moved other amounts than arrived
-
 	borne := map[string]bool{} // releases between their fee transactions and their sweeps
 
 	for _, s := range settlements {
@@ -79,11 +75,7 @@ func leftoversAt(
 		case s.Simulated || s.Network != network:
 		case s.Status == settlement.Released && sent[s.SweepTx]:
 			k.moved[s.PaymentID] = true
-			if s.AssetID != native.ID && s.NetReleased != nil && *s.NetReleased != s.Gross {
-				uneven[s.SweepID] = true
-			}
-		case isOrphaned(s) && sent[s.SweepTx]:
-			uneven[s.SweepID] = s.AssetID != native.ID // its sweep stands, and what that took is owed
+		case isOrphaned(s) && sent[s.SweepTx]: // its sweep stands, and what that took is owed
 		case paysItself(s) && s.AssetID == native.ID:
 			shown, err := leftBlocks(ctx, tx, network, address)
 			if err != nil || !shown {
@@ -110,10 +102,6 @@ func leftoversAt(
 		}
 	}
 
-	if err := k.addUneven(ctx, tx, uneven, settlements, payments); err != nil {
-		return k, false, err
-	}
-
 	for id := range borne {
 		if id == "" {
 			continue
@@ -131,48 +119,18 @@ func leftoversAt(
 	k.brought[native.ID] = residue.Amount
 	k.taken[native.ID] = k.taken[native.ID].Add(residue.Owed)
 
+	for _, token := range residue.Tokens {
+		k.brought[token.AssetID] = k.brought[token.AssetID].Add(token.Amount)
+		k.taken[token.AssetID] = k.taken[token.AssetID].Add(token.Owed)
+	}
+
 	return k, err == nil, err
 }
 
-// addUneven adds what releases of tokens left of their payments, or took beyond them: on another branch another
-// amount may have arrived than the sweep was made for. The residue counts that of native coin.
-func (k *leftovers) addUneven(
-	ctx context.Context,
-	tx Tx,
-	uneven map[string]bool,
-	settlements []settlement.Settlement,
-	payments []invoice.Payment,
-) error {
-	amounts := map[string]chain.Amount{}
-	for _, p := range payments {
-		amounts[p.ID] = p.Amount
-	}
-
-	for _, id := range slices.Sorted(maps.Keys(uneven)) {
-		if !uneven[id] {
-			continue
-		}
-
-		r, err := tx.Sweep(ctx, id)
-		if err != nil {
-			return err
-		}
-
-		k.taken[r.AssetID] = k.taken[r.AssetID].Add(r.Amount)
-
-		for _, s := range settlements {
-			if s.SweepID == id && k.moved[s.PaymentID] {
-				k.brought[r.AssetID] = k.brought[r.AssetID].Add(amounts[s.PaymentID])
-			}
-		}
-	}
-
-	return nil
-}
-
-// isOrphaned reports whether a settlement was released and its payment left the chain.
+// isOrphaned reports whether a settlement's payment left the chain once its release had begun.
 func isOrphaned(s settlement.Settlement) bool {
-	return s.Status == settlement.Reverted && s.Reason == settlement.PaymentOrphaned
+	return (s.Status == settlement.Reverted || s.Status == settlement.Failed) &&
+		s.Reason == settlement.PaymentOrphaned
 }
 
 // paysItself reports whether a settlement of native coin is between its fee transactions and its sweep: what it

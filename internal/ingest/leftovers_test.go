@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -105,5 +106,56 @@ func TestLeftoversAreThoseOfTheBlock(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// What sweeps of a token took beyond their payments, and what they left, is in the residue of the address; a
+// settlement whose payment is gone adds nothing to it.
+func TestLeftoversOfTokensAreTheResidue(t *testing.T) {
+	err := memory.New().Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		gone := settlement.Settlement{
+			ID:        "s1",
+			Status:    settlement.Failed,
+			Reason:    settlement.PaymentOrphaned,
+			PaymentID: "p1",
+			Network:   "n",
+			AssetID:   "usd",
+			SweepID:   "r1",
+			SweepTx:   "s",
+		}
+		sweep := wallet.Outgoing{
+			Network: "n",
+			Key:     "s",
+			Address: "a",
+			TxHash:  "s",
+			Block:   chain.Ref{Height: 9, Hash: "x"},
+		}
+		row := settlement.Residue{
+			Network: "n",
+			Address: "a",
+			Tokens: []settlement.TokenResidue{
+				{AssetID: "usd", Owed: chain.Units(7)},
+				{AssetID: "eur", Amount: chain.Units(5)},
+			},
+		}
+
+		if err := errors.Join(
+			tx.PutSettlements(ctx, &gone), tx.PutOutgoing(ctx, &sweep), tx.PutResidue(ctx, &row),
+		); err != nil {
+			return err
+		}
+
+		k, known, err := leftoversAt(
+			ctx, tx, chain.Network{Slug: "n"}, "a", []invoice.Payment{{ID: "p1"}},
+			chain.Ref{Height: 10, Hash: "b"},
+		)
+		if !known || k.taken["usd"] != chain.Units(7) || k.brought["eur"] != chain.Units(5) || k.moved["p1"] {
+			t.Errorf("%+v, known %t", k, known)
+		}
+
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -107,6 +107,18 @@ func (c *Chain) PayFailing(to chain.Address, symbol string, amount chain.Amount)
 	return hash
 }
 
+// PayUnknownType is Pay by a transaction of a type that the driver does not know. Every node shows it, with its
+// transfers; the driver cannot verify its block, and says so in Block.Unverified.
+func (c *Chain) PayUnknownType(to chain.Address, symbol string, amount chain.Amount) string {
+	hash := c.Pay(to, symbol, amount)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.unknownType[hash] = true
+
+	return hash
+}
+
 // queuePayment puts a transaction of a new, funded account into the pool and returns its hash.
 func (c *Chain) queuePayment(transfers []transfer) string {
 	return c.queueFrom(c.newAccount(), transfers)

@@ -161,6 +161,7 @@ type Chain struct {
 	pool             pool
 	receipts         map[string]*receipt     // of the canonical chain, by transaction hash
 	failing          map[string]bool         // hashes of transactions that revert
+	unknownType      map[string]bool         // hashes of transactions that no driver can decode
 	calls            map[string]contractCall // by hash of the transaction
 	externalAccounts uint64                  // number of accounts created for payers and NewAddress
 
@@ -203,20 +204,21 @@ func New(config Config) *Chain {
 	id := sha256.Sum256([]byte(network.CAIP2))
 
 	c := &Chain{
-		network:   network,
-		native:    native,
-		networkID: [8]byte(id[:8]),
-		config:    config,
-		clock:     config.Clock,
-		baseFee:   DefaultBaseFee,
-		priority:  DefaultPriority,
-		frozen:    map[chain.Holding]bool{},
-		tokens:    map[string]TokenRules{},
-		pool:      newPool(),
-		receipts:  map[string]*receipt{},
-		failing:   map[string]bool{},
-		calls:     map[string]contractCall{},
-		faults:    newFaults(config.Intercept),
+		network:     network,
+		native:      native,
+		networkID:   [8]byte(id[:8]),
+		config:      config,
+		clock:       config.Clock,
+		baseFee:     DefaultBaseFee,
+		priority:    DefaultPriority,
+		frozen:      map[chain.Holding]bool{},
+		tokens:      map[string]TokenRules{},
+		pool:        newPool(),
+		receipts:    map[string]*receipt{},
+		failing:     map[string]bool{},
+		unknownType: map[string]bool{},
+		calls:       map[string]contractCall{},
+		faults:      newFaults(config.Intercept),
 	}
 	for range config.Nodes {
 		c.nodes = append(c.nodes, &node{c: c})

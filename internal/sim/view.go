@@ -18,6 +18,7 @@ import (
 const (
 	unverifiedDriver = "the driver verifies no blocks"
 	unverifiedHeader = "unknown header fields"
+	unverifiedType   = "unknown transaction type"
 )
 
 // final returns the height of the node's newest final block.
@@ -70,6 +71,10 @@ func (n *node) block(height uint64) (chain.Block, error) {
 		unverified = unverifiedDriver
 	case n.faults.UnknownHeader:
 		unverified = unverifiedHeader
+	case slices.ContainsFunc(
+		n.c.blocks[height].receipts, func(r *receipt) bool { return n.c.unknownType[r.hash] },
+	):
+		unverified = unverifiedType
 	}
 
 	if _, madeUp := n.faults.Blocks[height]; madeUp {

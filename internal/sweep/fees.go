@@ -160,7 +160,7 @@ func (w *sweepUpdate) takeBackCarry(ctx context.Context) error {
 		return err
 	}
 
-	return w.addResidue(ctx, elsewhere, chain.Amount{})
+	return w.addResidue(ctx, w.nativeID(), elsewhere, chain.Amount{})
 }
 
 // updateCarry locks the carry of the release's owner and network, and stores what f makes of it (native

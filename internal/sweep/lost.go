@@ -108,10 +108,10 @@ func (s *Sweeper) sweptUpdate(
 	return &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, nil
 }
 
-// correctGross corrects the residue that a confirmed sweep of native coin left, when less or more of its
-// deposits is in the chain than before, in base units.
+// correctGross corrects the residue that a confirmed sweep left, when less or more of its deposits is in the chain
+// than before, in base units.
 func (w *sweepUpdate) correctGross(ctx context.Context, before, after chain.Amount) error {
-	if !w.ofNative() || before == after {
+	if before == after {
 		return nil
 	}
 

@@ -327,12 +327,19 @@ func (s *Sweeper) leaveTx(
 	r.SettlementIDs = slices.DeleteFunc(
 		slices.Clone(r.SettlementIDs), func(id string) bool { return id == back.ID },
 	)
-	paid := back.FeePaid.Add(back.NetworkFees)
+
+	var paid chain.Amount // where the master wallet pays, the deposits paid nothing
+	if back.FeeSource == settlement.FromDeposit {
+		paid = back.FeePaid.Add(back.NetworkFees)
+	}
+
 	r.Owed = r.Owed.Add(paid)
 
 	if err := tx.PutSweep(ctx, &r); err != nil {
 		return err
 	}
 
-	return addResidue(ctx, tx, r.Network, r.Deposit.Address, paid, chain.Amount{})
+	n, _ := s.registry.Network(r.Network)
+
+	return addResidue(ctx, tx, n, r.Deposit.Address, r.AssetID, paid, chain.Amount{})
 }

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -9,8 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// recordResidue updates the residue for a final step: the native coin at the deposit address that no
-// deposit explains.
+// recordResidue updates the residue for a final step: what is at the deposit address and no deposit explains, of
+// native coin and of the token that a sweep moved.
 func (w *sweepUpdate) recordResidue(
 	ctx context.Context,
 	step *settlement.Step,
@@ -31,20 +32,47 @@ func (w *sweepUpdate) recordResidue(
 		took = t.Fee
 	}
 
-	return w.setResidue(ctx, step, left, took)
+	err := w.setResidue(ctx, step, left, took)
+	if err != nil || step.Kind != chain.StepSweep || w.ofNative() {
+		return err
+	}
+
+	left, took = chain.Amount{}, chain.Amount{}
+	if t.State == wallet.Confirmed && !arrivedBy(w.release, t).IsZero() {
+		left, took = w.tokenResidue()
+	}
+
+	return w.setTokenResidue(ctx, step, left, took)
 }
 
-// correctResidue corrects the residue that a confirmed sweep left, when an earlier step of a native
-// release costs something else after a reorganisation. more and less are native base units.
+// correctResidue corrects the residue of the asset that a confirmed sweep left: an earlier step of a native release
+// costs something else after a reorganisation, or a payment changed. more and less are base units.
 func (w *sweepUpdate) correctResidue(ctx context.Context, more, less chain.Amount) error {
 	sweep := sweptStep(w.release)
 	if sweep == nil {
 		return nil
 	}
 
+	if !w.ofNative() {
+		left, took := sweep.TokenAdded.Add(more), sweep.TokenTaken.Add(less)
+		return w.setTokenResidue(ctx, sweep, left.SubFloor(took), took.SubFloor(left))
+	}
+
 	left, took := sweep.ResidueAdded.Add(more), sweep.ResidueTaken.Add(less)
 
 	return w.setResidue(ctx, sweep, left.SubFloor(took), took.SubFloor(left))
+}
+
+// setTokenResidue replaces the delta of the token that a sweep moves (base units) and updates the address row.
+func (w *sweepUpdate) setTokenResidue(
+	ctx context.Context,
+	step *settlement.Step,
+	left, took chain.Amount,
+) error {
+	more, less := step.TokenTaken.Add(left), step.TokenAdded.Add(took)
+	step.TokenAdded, step.TokenTaken = left, took
+
+	return w.addResidue(ctx, w.release.AssetID, more, less)
 }
 
 // setResidue replaces the step's residue delta (native base units) and updates the address row.
@@ -56,18 +84,19 @@ func (w *sweepUpdate) setResidue(
 	more, less := step.ResidueTaken.Add(left), step.ResidueAdded.Add(took)
 	step.ResidueAdded, step.ResidueTaken = left, took
 
-	return w.addResidue(ctx, more, less)
+	return w.addResidue(ctx, w.nativeID(), more, less)
 }
 
-// addResidue adds more, and takes less, from the residue at the release's address (native base units).
-func (w *sweepUpdate) addResidue(ctx context.Context, more, less chain.Amount) error {
+// addResidue adds more, and takes less, from the residue of an asset at the release's address (base units).
+func (w *sweepUpdate) addResidue(ctx context.Context, assetID string, more, less chain.Amount) error {
 	address := w.release.Deposit.Address
-	if err := addResidue(ctx, w.tx, w.release.Network, address, more, less); err != nil {
+	n, _ := w.registry.Network(w.release.Network)
+
+	if err := addResidue(ctx, w.tx, n, address, assetID, more, less); err != nil {
 		return err
 	}
 
-	n, _ := w.registry.Network(w.release.Network)
-	residue, err := residueAt(ctx, w.tx, n, address)
+	residue, err := residueAt(ctx, w.tx, n, address, w.nativeID())
 	w.release.ResidueOut = residue.Amount
 
 	return err
@@ -87,54 +116,60 @@ func (w *sweepUpdate) splitResidue() {
 	}
 }
 
-// addResidue adds more, and takes less, from the residue row of an address (native base units).
+// addResidue adds more, and takes less, from the residue of an asset at an address (base units).
 func addResidue(
 	ctx context.Context,
 	tx settlement.Tx,
-	network string,
+	n chain.Network,
 	address chain.Address,
+	assetID string,
 	more, less chain.Amount,
 ) error {
 	if more == less {
 		return nil
 	}
 
-	row, err := lockResidue(ctx, tx, network, address)
+	row, err := lockResidue(ctx, tx, n.Slug, address)
 	if err != nil {
 		return err
 	}
 
-	more, less = row.Amount.Add(more), row.Owed.Add(less)
-	row.Amount, row.Owed = more.SubFloor(less), less.SubFloor(more)
+	native, _ := n.Native()
+	of := residueOf(row, assetID, native.ID)
+	more, less = of.Amount.Add(more), of.Owed.Add(less)
+	of.Amount, of.Owed = more.SubFloor(less), less.SubFloor(more)
+	setResidueOf(&row, of, native.ID)
 
 	return tx.PutResidue(ctx, &row)
 }
 
-// residueAt returns the residue at an address (native base units): its row, less what foreign transactions took
+// residueAt returns the residue of an asset at an address (base units): its row, less what foreign transactions took
 // there. A row that was charged for those has that much more.
 func residueAt(
 	ctx context.Context,
 	tx settlement.Tx,
 	n chain.Network,
 	address chain.Address,
-) (settlement.Residue, error) { // spec D4.17
-	residue, err := lockResidue(ctx, tx, n.Slug, address)
+	assetID string,
+) (settlement.TokenResidue, error) { // spec D4.17
+	row, err := lockResidue(ctx, tx, n.Slug, address)
 	if err != nil {
-		return residue, err
+		return settlement.TokenResidue{}, err
 	}
 
 	rows, err := tx.UnrecordedOutgoing(ctx, n.Slug, address, time.Time{})
 	if err != nil {
-		return residue, err
+		return settlement.TokenResidue{}, err
 	}
 
 	native, _ := n.Native()
+	residue := residueOf(row, assetID, native.ID)
 	less := residue.Owed
 
 	for _, row := range rows {
 		if row.Foreign() &&
 			row.Outpoint == (chain.Outpoint{}) { // a coin that is gone is missing in its own release
-			less = less.Add(takenBy(row, native.ID))
+			less = less.Add(takenBy(row, assetID, native.ID))
 		}
 	}
 
@@ -143,20 +178,72 @@ func residueAt(
 	return residue, nil
 }
 
-// takenBy returns what a transaction took of native coin from the address of its row, in base units.
-func takenBy(row wallet.Outgoing, nativeID string) chain.Amount {
-	sum := row.Fee
+// residueOf returns what a row says of an asset, native coin or a token.
+func residueOf(row settlement.Residue, assetID, nativeID string) settlement.TokenResidue {
+	if assetID == nativeID {
+		return settlement.TokenResidue{
+			AssetID:   nativeID,
+			Amount:    row.Amount,
+			Owed:      row.Owed,
+			Unclaimed: row.Unclaimed,
+		}
+	}
+
+	for _, token := range row.Tokens {
+		if token.AssetID == assetID {
+			return token
+		}
+	}
+
+	return settlement.TokenResidue{AssetID: assetID}
+}
+
+// setResidueOf replaces what a row says of an asset.
+func setResidueOf(row *settlement.Residue, of settlement.TokenResidue, nativeID string) {
+	if of.AssetID == nativeID {
+		row.Amount, row.Owed, row.Unclaimed = of.Amount, of.Owed, of.Unclaimed
+		return
+	}
+
+	row.Tokens = slices.DeleteFunc(
+		slices.Clone(row.Tokens), func(t settlement.TokenResidue) bool { return t.AssetID == of.AssetID },
+	)
+	if of != (settlement.TokenResidue{AssetID: of.AssetID}) {
+		row.Tokens = append(row.Tokens, of)
+	}
+}
+
+// takenBy returns what a transaction took of an asset from the address of its row, in base units.
+func takenBy(row wallet.Outgoing, assetID, nativeID string) (sum chain.Amount) {
+	if assetID == nativeID {
+		sum = row.Fee
+	}
+
 	if row.Failed {
 		return sum
 	}
 
 	for _, t := range row.Transfers {
-		if t.From == row.Address && t.AssetID == nativeID {
+		if t.From == row.Address && t.AssetID == assetID {
 			sum = sum.Add(t.Amount)
 		}
 	}
 
 	return sum
+}
+
+// tokenResidue returns what a sweep of a token left of the payments that it stands for, and what it took beyond
+// them, in base units.
+func (w *sweepUpdate) tokenResidue() (left, took chain.Amount) {
+	var held chain.Amount
+
+	for _, s := range w.group {
+		if !isOrphaned(s) {
+			held = held.Add(s.Gross)
+		}
+	}
+
+	return held.SubFloor(w.release.Amount), w.release.Amount.SubFloor(held)
 }
 
 // sweepResidue returns what a sweep of native coin left of the deposits that it stands for, and what it took

@@ -35,15 +35,19 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 
 	asset, _ := p.network.AssetByID(r.AssetID)
 
-	var residue settlement.Residue
-	if asset.ID == p.native.ID && !p.spendsCoins {
-		if _, residue, err = p.carryAndResidue(ctx, r.Owner, r.Deposit.Address); err != nil {
+	var residue residues
+	if !p.spendsCoins {
+		if _, residue, err = p.carryAndResidue(ctx, r.Owner, r.Deposit.Address, asset.ID); err != nil {
 			return err
 		}
 	}
 
 	planned := r
-	planned.Owed = r.Owed.Add(residue.Owed)
+	planned.Owed = r.Owed.Add(residue.asset.Owed)
+
+	if !planned.Owed.IsZero() && !planned.Owed.Less(r.Amount) {
+		return p.abandon(ctx, r, settlement.Replanning) // earlier sweeps took all of it
+	}
 
 	steps, err := p.planRemaining(ctx, &planned, found, asset)
 	if err != nil {
@@ -103,7 +107,7 @@ func (p *planningRun) storeNextStep(
 	r settlement.Sweep,
 	steps []chain.SweepStep,
 	required chain.Amount,
-	residue settlement.Residue,
+	residue residues,
 ) (short bool, err error) {
 	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		short = false
@@ -113,12 +117,13 @@ func (p *planningRun) storeNextStep(
 			return err
 		}
 
-		if !residue.Owed.IsZero() || !residue.Unclaimed.IsZero() {
+		owed, unclaimed := residue.asset.Owed, residue.asset.Unclaimed
+		if !owed.IsZero() || !unclaimed.IsZero() {
 			if unchanged, err := p.chargeResidue(ctx, tx, &now, residue); err != nil || !unchanged {
 				return err
 			}
 
-			now.Owed, now.Claimed = now.Owed.Add(residue.Owed), now.Claimed.Add(residue.Unclaimed)
+			now.Owed, now.Claimed = now.Owed.Add(owed), now.Claimed.Add(unclaimed)
 		}
 
 		if !required.IsZero() {

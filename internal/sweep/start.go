@@ -57,7 +57,7 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 		}
 	}
 
-	carry, residue, err := p.carryAndResidue(ctx, g[0].Owner, g[0].Deposit.Address)
+	carry, residue, err := p.carryAndResidue(ctx, g[0].Owner, g[0].Deposit.Address, asset.ID)
 	if err != nil {
 		return false, err
 	}
@@ -81,9 +81,9 @@ func (p *planningRun) newSweep(
 	g group,
 	asset chain.Asset,
 	master chain.Party,
-	residue settlement.Residue,
+	residue residues,
 ) settlement.Sweep {
-	r := settlement.Sweep{
+	return settlement.Sweep{
 		ID:            p.config.IDs.Next(),
 		Owner:         g[0].Owner,
 		Network:       p.network.Slug,
@@ -93,16 +93,12 @@ func (p *planningRun) newSweep(
 		SettlementIDs: g.ids(),
 		Amount:        g.gross(),
 		FeeAddress:    p.config.FeeAddresses[p.network.Slug],
-		ResidueIn:     residue.Amount,
-		ResidueOut:    residue.Amount,
+		ResidueIn:     residue.native.Amount,
+		ResidueOut:    residue.native.Amount,
+		Owed:          residue.asset.Owed,
+		Claimed:       residue.asset.Unclaimed,
 		CreatedAt:     p.now(),
 	}
-
-	if g[0].FeeSource == settlement.FromDeposit {
-		r.Owed, r.Claimed = residue.Owed, residue.Unclaimed
-	}
-
-	return r
 }
 
 // refreshMaster reads the master wallet's balances from the chain. It creates their rows where they
@@ -125,23 +121,44 @@ func (p *planningRun) refreshMaster(ctx context.Context, owner event.Owner, mast
 	return p.outbox.RefreshBalances(ctx, p.network.Slug, master)
 }
 
-// carryAndResidue reads the owner's carry and the residue at an address.
+// residues are what is on record at an address beside its deposits: of native coin, which pays for gas, and of the
+// asset of a release.
+type residues struct{ native, asset settlement.TokenResidue }
+
+// carryAndResidue reads the owner's carry and the residue of an asset at an address.
 func (p *planningRun) carryAndResidue(
 	ctx context.Context,
 	owner event.Owner,
 	at chain.Address,
-) (carry settlement.CarriedFee, residue settlement.Residue, err error) {
+	assetID string,
+) (carry settlement.CarriedFee, residue residues, err error) {
 	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
 		if carry, err = lockCarry(ctx, tx, owner, p.network.Slug); err != nil {
 			return err
 		}
 
-		residue, err = residueAt(ctx, tx, p.network, at)
+		residue, err = p.residuesAt(ctx, tx, at, assetID)
 
 		return err
 	})
 
 	return carry, residue, err
+}
+
+// residuesAt locks and returns the residues at an address.
+func (p *planningRun) residuesAt(
+	ctx context.Context,
+	tx settlement.Tx,
+	at chain.Address,
+	assetID string,
+) (out residues, err error) {
+	if out.native, err = residueAt(ctx, tx, p.network, at, p.native.ID); err != nil {
+		return out, err
+	}
+
+	out.asset, err = residueAt(ctx, tx, p.network, at, assetID)
+
+	return out, err
 }
 
 // storeSweep stores a release with its first transaction, in one transaction. It returns false
@@ -155,7 +172,7 @@ func (p *planningRun) storeSweep(
 	r settlement.Sweep,
 	steps []chain.SweepStep,
 	carry settlement.CarriedFee,
-	residue settlement.Residue,
+	residue residues,
 ) (began bool, err error) {
 	required := allFromMaster(steps, r.Master.Address, p.native.ID)
 	short := false
@@ -215,7 +232,7 @@ func (p *planningRun) lockPlanned(
 	g group,
 	r *settlement.Sweep,
 	carry settlement.CarriedFee,
-	residue settlement.Residue,
+	residue residues,
 ) (group, settlement.CarriedFee, error) {
 	fresh, err := p.lockUnchanged(ctx, tx, g)
 	if err != nil || fresh == nil {
@@ -262,29 +279,27 @@ func assign(
 	return nil
 }
 
-// chargeResidue takes what a release bears off the row of its address, where native deposits pay their own way.
-// unchanged is false when the residue is not the planned one any more; then nothing is written.
+// chargeResidue takes what a release bears off the row of its address. unchanged is false when the residue is not the
+// planned one any more; then nothing is written.
 func (p *planningRun) chargeResidue(
 	ctx context.Context,
 	tx settlement.Tx,
 	r *settlement.Sweep,
-	planned settlement.Residue,
+	planned residues,
 ) (unchanged bool, err error) {
-	now, err := residueAt(ctx, tx, p.network, r.Deposit.Address)
-	if err != nil || now.Amount != planned.Amount || now.Owed != planned.Owed ||
-		now.Unclaimed != planned.Unclaimed {
+	now, err := p.residuesAt(ctx, tx, r.Deposit.Address, r.AssetID)
+	if err != nil || now != planned {
 		return false, err
 	}
 
-	if r.AssetID != p.native.ID {
-		return true, nil
-	}
-
-	if err := addResidue(ctx, tx, r.Network, r.Deposit.Address, now.Owed, chain.Amount{}); err != nil {
+	owed, claimed := now.asset.Owed, now.asset.Unclaimed
+	if err := addResidue(
+		ctx, tx, p.network, r.Deposit.Address, r.AssetID, owed, chain.Amount{},
+	); err != nil {
 		return false, err
 	}
 
-	return true, addUnclaimed(ctx, tx, r, chain.Amount{}, now.Unclaimed)
+	return true, addUnclaimed(ctx, tx, r, p.native.ID, chain.Amount{}, claimed)
 }
 
 // enqueue queues the first of the steps in the outbox, and stores the release with it.

@@ -73,6 +73,18 @@ func (p *planningRun) planSteps(
 		KeepOpen:   hasStep(r, chain.StepSweep, wallet.Failed), // it closed, or the release would have ended
 	}
 
+	if asset.ID != p.native.ID { // Spent is of native coin
+		order.Amount, order.Spent = r.Amount.SubFloor(r.Owed), g.spent()
+		if order.Amount.IsZero() {
+			return nil, fault.New(
+				fault.State,
+				"uneconomic",
+				"earlier sweeps took all of what the deposits brought to %s",
+				r.Deposit.Address,
+			)
+		}
+	}
+
 	steps, err := p.planner.PlanSweep(ctx, order)
 	if err != nil {
 		return nil, err

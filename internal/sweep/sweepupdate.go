@@ -307,12 +307,13 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 
 	switch {
 	case t.Failure == wallet.FailReverted:
-		err = w.recordResidue(ctx, step, t)
+		err = errors.Join(w.recordResidue(ctx, step, t), w.setUnclaimed(ctx, step, chain.Amount{}))
 	case again && w.ofNative() && step.Kind != chain.StepSweep:
 		err = w.correctResidue(ctx, was.Add(step.PaysFee), chain.Amount{})
 	case again:
 		err = errors.Join(
 			w.setResidue(ctx, step, chain.Amount{}, chain.Amount{}),
+			w.setTokenResidue(ctx, step, chain.Amount{}, chain.Amount{}),
 			w.setUnclaimed(ctx, step, chain.Amount{}),
 		)
 	}

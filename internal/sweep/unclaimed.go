@@ -14,16 +14,12 @@ import (
 // wallet is released by one settlement.
 
 // setUnclaimed replaces what a sweep brought for payments that are gone, in base units of the asset, and updates the
-// address row, which counts native coin.
+// address row.
 func (w *sweepUpdate) setUnclaimed(ctx context.Context, step *settlement.Step, amount chain.Amount) error {
 	before := step.Unclaimed
 	step.Unclaimed = amount
 
-	if !w.ofNative() {
-		return nil
-	}
-
-	return addUnclaimed(ctx, w.tx, w.release, amount, before)
+	return addUnclaimed(ctx, w.tx, w.release, w.nativeID(), amount, before)
 }
 
 // unreleased returns what of all that a sweep brought, and of what its release claimed, no settlement shows.
@@ -31,11 +27,13 @@ func (w *sweepUpdate) unreleased(arrived chain.Amount) chain.Amount {
 	return arrived.Add(w.release.Claimed).SubFloor(w.group.released())
 }
 
-// addUnclaimed adds more, and takes less, from what is unclaimed at the address of a release (native base units).
+// addUnclaimed adds more, and takes less, from what is unclaimed at the address of a release (base units of its
+// asset).
 func addUnclaimed(
 	ctx context.Context,
 	tx settlement.Tx,
 	r *settlement.Sweep,
+	nativeID string,
 	more, less chain.Amount,
 ) error {
 	if more == less {
@@ -47,7 +45,9 @@ func addUnclaimed(
 		return err
 	}
 
-	row.Unclaimed = row.Unclaimed.Add(more).SubFloor(less)
+	of := residueOf(row, r.AssetID, nativeID)
+	of.Unclaimed = of.Unclaimed.Add(more).SubFloor(less)
+	setResidueOf(&row, of, nativeID)
 
 	return tx.PutResidue(ctx, &row)
 }
@@ -62,22 +62,22 @@ func (w *sweepUpdate) returnOwed(ctx context.Context) error {
 		return nil
 	}
 
-	if err := w.addResidue(ctx, chain.Amount{}, owed); err != nil {
+	if err := w.addResidue(ctx, r.AssetID, chain.Amount{}, owed); err != nil {
 		return err
 	}
 
-	return addUnclaimed(ctx, w.tx, r, claimed, chain.Amount{})
+	return addUnclaimed(ctx, w.tx, r, w.nativeID(), claimed, chain.Amount{})
 }
 
-// isClaimed reports whether a later release claimed what a sweep of native coin brought for payments that were gone.
+// isClaimed reports whether a later release claimed what a sweep brought for payments that were gone.
 func (w *sweepUpdate) isClaimed(ctx context.Context, step *settlement.Step) (bool, error) {
-	if !w.ofNative() || step.Unclaimed.IsZero() {
+	if step.Unclaimed.IsZero() {
 		return false, nil
 	}
 
 	row, err := lockResidue(ctx, w.tx, w.release.Network, w.release.Deposit.Address)
 
-	return row.Unclaimed.Less(step.Unclaimed), err
+	return residueOf(row, w.release.AssetID, w.nativeID()).Unclaimed.Less(step.Unclaimed), err
 }
 
 // claimed returns what a settlement that is back has of what its sweep brought, in base units. The last of the

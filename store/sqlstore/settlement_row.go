@@ -257,12 +257,13 @@ func (r *carryRow) record() settlement.CarriedFee {
 
 // residueRow is a row of {residues}.
 type residueRow struct {
-	Network   string        `db:"network"`
-	Address   chain.Address `db:"address"`
-	Amount    amount        `db:"amount"`
-	Owed      amount        `db:"owed"`
-	Unclaimed amount        `db:"unclaimed"`
-	Version   int64         `db:"version"`
+	Network   string                              `db:"network"`
+	Address   chain.Address                       `db:"address"`
+	Amount    amount                              `db:"amount"`
+	Owed      amount                              `db:"owed"`
+	Unclaimed amount                              `db:"unclaimed"`
+	Tokens    document[[]settlement.TokenResidue] `db:"tokens"`
+	Version   int64                               `db:"version"`
 }
 
 func residueRowOf(from *settlement.Residue) residueRow {
@@ -272,6 +273,7 @@ func residueRowOf(from *settlement.Residue) residueRow {
 		Amount:    amount(from.Amount),
 		Owed:      amount(from.Owed),
 		Unclaimed: amount(from.Unclaimed),
+		Tokens:    documentOf(from.Tokens),
 		Version:   from.Version,
 	}
 }
@@ -283,6 +285,7 @@ func (r *residueRow) record() settlement.Residue {
 		Amount:    chain.Amount(r.Amount),
 		Owed:      chain.Amount(r.Owed),
 		Unclaimed: chain.Amount(r.Unclaimed),
+		Tokens:    r.Tokens.value,
 		Version:   r.Version,
 	}
 }

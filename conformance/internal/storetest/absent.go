@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"reflect"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
@@ -47,7 +48,7 @@ func testAbsent(t *testing.T, st store.Store) {
 				return got.KeyID == "" && got.Status == 0, true, ok, err
 			},
 		} {
-			if got, want, ok, err := read(); err != nil || ok || got != want {
+			if got, want, ok, err := read(); err != nil || ok || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s of what is absent: %+v %t (%v)", what, got, ok, err)
 			}
 		}

@@ -518,6 +518,7 @@ CREATE TABLE {residues} (
   amount    {TEXT} NOT NULL,
   owed      {TEXT} NOT NULL,
   unclaimed {TEXT} NOT NULL,
+  tokens    {JSON},
   version   {INT} NOT NULL,
   PRIMARY KEY (network, address)
 ) {HEAP};

@@ -1,0 +1,157 @@
+package sweep_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
+)
+
+// A sweep of a token stands whose payment is gone: it took what another payment brought, and the settlement of that
+// one shows what of it reached the master wallet.
+func TestTokenSweepThatTookAnotherPayment(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit, small := w.deposit(1), dollars(100)
+	first := w.until(w.pay("p1", deposit, "USDX", small, 100).ID, settlement.Released)
+
+	w.lose("p1") // what its sweep took is the first half of the next payment
+	w.chain.Pay(deposit.Address, "USDX", small)
+	w.chain.Mine(3)
+
+	next := w.open("p2", deposit, "USDX", small.Mul(2), 200)
+	next = w.until(next.ID, settlement.Released)
+	first = w.get(first.ID)
+
+	w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "USDX"))
+	w.check("network fees", first.NetworkFees.Add(next.NetworkFees), w.burnt())
+	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "USDX"), chain.Amount{})
+
+	// Its payment comes back: that has not been swept.
+	w.chain.Pay(deposit.Address, "USDX", small)
+	w.chain.Mine(3)
+	first = w.until(w.open("p1", deposit, "USDX", small, 100).ID, settlement.Released)
+	w.check(
+		"released of both",
+		first.NetReleased.Add(*next.NetReleased),
+		w.chain.Balance(w.master().Address, "USDX"),
+	)
+	w.check("network fees of both", first.NetworkFees.Add(next.NetworkFees), w.burnt())
+	w.check("left with both", w.chain.Balance(deposit.Address, "USDX"), chain.Amount{})
+}
+
+// A sweep of a token stands when its payment is gone, and when it is back with another amount: what it took of others
+// is owed, neither more nor less. The next release bears it once.
+func TestTokenSweepOfAPaymentThatChanges(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit, less := w.deposit(1), dollars(93)
+	w.until(w.pay("p1", deposit, "USDX", dollars(100), 100).ID, settlement.Released)
+	w.check("owed at first", w.owedToken(deposit, "USDX"), chain.Amount{})
+
+	w.lose("p1")
+	w.check("owed without the payment", w.owedToken(deposit, "USDX"), dollars(100))
+
+	if s := w.open("p1", deposit, "USDX", less, 93); s.Status != settlement.Released || s.Gross != less {
+		t.Errorf("back it is %s of %s", s.Status, s.Gross)
+	}
+
+	w.check("owed with the smaller payment", w.owedToken(deposit, "USDX"), dollars(7))
+
+	w.chain.Pay(deposit.Address, "USDX", dollars(43)) // the harness paid 7 too much of the first
+	w.chain.Mine(3)
+
+	next := w.until(w.open("p2", deposit, "USDX", dollars(50), 50).ID, settlement.Released)
+	w.check("owed in the end", w.owedToken(deposit, "USDX"), chain.Amount{})
+	w.check("of the next, as the first has all that its sweep brought", *next.NetReleased, dollars(43))
+	w.check("left", w.chain.Balance(deposit.Address, "USDX"), chain.Amount{})
+	w.check("all at the master wallet", w.chain.Balance(w.master().Address, "USDX"), dollars(143))
+
+	last := w.until(w.pay("p3", deposit, "USDX", dollars(50), 50).ID, settlement.Released)
+	w.check("not borne again", *last.NetReleased, dollars(50))
+}
+
+// A release of a token that is given up hands back what it bore.
+func TestTokenReleaseThatIsGivenUpBearsNothing(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	deposit, small := w.deposit(1), dollars(100)
+	w.until(w.pay("p1", deposit, "USDX", small, 100).ID, settlement.Released)
+	w.lose("p1")
+	w.chain.Pay(deposit.Address, "USDX", small)
+	w.chain.Mine(3)
+	w.signer = sim.NewSigner(7, func(chain.SignRequest) error { return chain.Refuse("policy") })
+	w.boot()
+
+	next := w.open("p2", deposit, "USDX", small.Mul(2), 200)
+	w.until(next.ID, settlement.Failed)
+	w.check("owed again", w.owedToken(deposit, "USDX"), small)
+}
+
+// All that a release holds was taken by an earlier sweep, between two of its transactions: it ends, so that it does
+// not block its address, and what it was for is released with the next deposit there.
+func TestReleaseThatHoldsNothingAnyMoreEnds(t *testing.T) {
+	for symbol, unit := range map[string]chain.Amount{"USDX": dollars(100), "SIM": coin(1)} {
+		t.Run(symbol, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			if symbol != "SIM" { // native coin pays its own way
+				w.chain.Fund(w.master().Address, "SIM", coin(1))
+			}
+
+			deposit := w.deposit(1)
+			w.until(w.pay("p1", deposit, symbol, unit, 2000).ID, settlement.Released)
+
+			second := w.pay("p2", deposit, symbol, unit, 2000)
+			w.run("its fee is on its way", func() bool { return w.get(second.ID).FeeTx != "" })
+			w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+				if m == sim.MethodPlanSweep {
+					return sim.Unavailable()
+				}
+
+				return nil
+			})
+			w.run("its fee is paid", func() bool { return !w.get(second.ID).FeePaid.IsZero() })
+			w.lose("p1")
+			w.chain.SetIntercept(nil)
+
+			if held := w.until(second.ID, settlement.Held); held.Reason != settlement.Uneconomic {
+				t.Errorf("held for %s", held.Reason)
+			}
+
+			third := w.open("p3", deposit, symbol, unit, 2000) // its money is what the harness did not take
+			w.until(third.ID, settlement.Released)
+			second = w.until(second.ID, settlement.Released)
+			third = w.get(third.ID)
+			w.check(
+				"released of both",
+				second.NetReleased.Add(*third.NetReleased),
+				w.chain.Balance(w.master().Address, symbol),
+			)
+		})
+	}
+}
+
+// owedToken is what transactions took of a token at an address beyond its deposits, in base units.
+func (w *harness) owedToken(of chain.Party, symbol string) (amount chain.Amount) {
+	w.t.Helper()
+
+	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
+		r, _, err := tx.Residue(ctx, network, of.Address)
+		for _, token := range r.Tokens {
+			if token.AssetID == w.asset(symbol).ID {
+				amount = token.Owed
+			}
+		}
+
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	return amount
+}
