@@ -189,7 +189,7 @@ func (tx unboundedPrune) PruneEvents(ctx context.Context, before time.Time, limi
 
 // PruneEvents ends the deliveries that it should have kept the events for.
 func (tx carelessPrune) PruneEvents(ctx context.Context, before time.Time, limit int) (int, error) {
-	pending, err := tx.Deliveries(ctx, webhook.DeliveryFilter{})
+	pending, err := tx.Deliveries(ctx, webhook.DeliveryFilter{Owner: event.Owner{AccountID: "one"}})
 	for i := range pending {
 		pending[i].Status = webhook.DeliveryFailed
 		err = errors.Join(err, tx.PutDeliveries(ctx, &pending[i]))

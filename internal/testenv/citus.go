@@ -77,7 +77,8 @@ func (c *CitusCluster) start(nodes int) error {
 	}
 
 	statements = append(
-		statements, fmt.Sprintf("SELECT citus_set_node_property('%s', 5432, 'shouldhaveshards', true)", first.dir),
+		statements,
+		fmt.Sprintf("SELECT citus_set_node_property('%s', 5432, 'shouldhaveshards', true)", first.dir),
 	)
 
 	if err := first.sql(name, statements...); err != nil {
@@ -96,7 +97,19 @@ func (s *postgresServer) sql(database string, statements ...string) error {
 		psql = filepath.Join(s.bin, "psql")
 	}
 
-	args := []string{"-h", s.dir, "-p", "5432", "-U", "postgres", "-d", database, "-q", "-v", "ON_ERROR_STOP=1"}
+	args := []string{
+		"-h",
+		s.dir,
+		"-p",
+		"5432",
+		"-U",
+		"postgres",
+		"-d",
+		database,
+		"-q",
+		"-v",
+		"ON_ERROR_STOP=1",
+	}
 	for _, statement := range statements {
 		args = append(args, "-c", statement)
 	}

@@ -180,6 +180,7 @@ func startPostgres(o PostgresOptions, settings ...string) (_ *postgresServer, er
 	}
 
 	onOff := map[bool]string{true: "on", false: "off"}
+
 	args := []string{
 		"-D", data, "-k", dir, "-h", "", "-N", "200", "-c",
 		"fsync=" + onOff[o.Fsync], "-c", "synchronous_commit=" + onOff[o.Fsync], "-c",

@@ -46,6 +46,7 @@ func TestLostAnswersAreLookedUp(t *testing.T) {
 			}
 
 			saved := 0
+
 			for nth := int64(1); ; nth++ {
 				id := fmt.Sprintf("lost%d", nth)
 
@@ -55,6 +56,7 @@ func TestLostAnswersAreLookedUp(t *testing.T) {
 				}
 
 				cut.lose(nth)
+
 				err := st.Update(t.Context(), transaction(id))
 				isCut := !cut.spare()
 
@@ -170,7 +172,9 @@ func TestUnknownCompletionIsLookedUp(t *testing.T) {
 			st := open(t, db, "")
 
 			armed.Store(true)
+
 			err := st.Update(t.Context(), put("a"))
+
 			armed.Store(false)
 
 			if isStored(t, st, "a") != commits {

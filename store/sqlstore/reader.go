@@ -169,7 +169,13 @@ func (r *reader) retry(ctx context.Context, read func() error) error {
 	return r.store.retry(ctx, func(bool) error { return read() })
 }
 
-func rowsOnce[T, R any](ctx context.Context, r *reader, t *table[T, R], text string, args []any) ([]T, error) {
+func rowsOnce[T, R any](
+	ctx context.Context,
+	r *reader,
+	t *table[T, R],
+	text string,
+	args []any,
+) ([]T, error) {
 	if err := r.ready(ctx); err != nil {
 		return nil, r.readError(ctx, err, t.object)
 	}

@@ -52,7 +52,14 @@ func (r *reader) Settlement(
 	owner event.Owner,
 	id string,
 ) (settlement.Settlement, error) {
-	return owned(ctx, r, settlements, owner, id, func(s *settlement.Settlement) event.Owner { return s.Owner })
+	return owned(
+		ctx,
+		r,
+		settlements,
+		owner,
+		id,
+		func(s *settlement.Settlement) event.Owner { return s.Owner },
+	)
 }
 
 func (r *reader) SettlementsByID(ctx context.Context, ids []string) ([]settlement.Settlement, error) {

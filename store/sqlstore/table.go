@@ -75,6 +75,7 @@ func newTable[T, R any](
 		marks: "(" + strings.Join(marks, ", ") + ")",
 	}
 	t.insert = t.into.head + t.into.marks
+
 	t.update = "UPDATE {" + name + "} SET " + strings.Join(
 		sets, ", ",
 	) + " WHERE " + condition + " AND version = ?"
