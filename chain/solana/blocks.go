@@ -108,8 +108,10 @@ func (d *blockDriver) Blocks(ctx context.Context, from, to uint64) ([]chain.Bloc
 
 	var blocks []chain.Block
 
+	count := int(min(to-from, uint64(d.config.MaxBlocks)-1)) + 1
+
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
-		blocks, err = d.readBlocks(ctx, e, from, to)
+		blocks, err = d.blocksOf(ctx, e, from, count)
 		return err
 	})
 	if err != nil {
@@ -119,22 +121,25 @@ func (d *blockDriver) Blocks(ctx context.Context, from, to uint64) ([]chain.Bloc
 	return blocks, nil
 }
 
-// readBlocks reads blocks from one node and checks that each is the child of the one before.
-func (d *driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) ([]chain.Block, error) {
-	count := int(min(to-from, uint64(d.config.MaxBlocks)-1)) + 1
-
-	slots, err := d.slotsOf(ctx, e, from, count)
-	if err != nil {
-		return nil, err
-	}
-
+// readSlots reads the blocks of slots, whose heights follow from, and checks that each is the child of the one
+// before.
+func (d *blockDriver) readSlots(
+	ctx context.Context,
+	e *endpoint,
+	from uint64,
+	slots []uint64,
+) ([]chain.Block, error) {
+	count := len(slots)
 	headers := make([]blockHeader, count)
 	blocks := make([]chain.Block, count)
 
-	err = e.forEach(ctx, count, func(ctx context.Context, i int) error {
-		h, err := e.block(ctx, slots[i], "accounts")
-		if err != nil {
-			return e.blockError(ctx, from+uint64(i), err)
+	err := e.forEach(ctx, count, func(ctx context.Context, i int) error {
+		h, taken := d.tail.takeTransactions(slots[i])
+		if !taken {
+			var err error
+			if h, err = e.block(ctx, slots[i], "accounts"); err != nil {
+				return e.blockError(ctx, from+uint64(i), err)
+			}
 		}
 
 		if h.Height != from+uint64(i) {
@@ -142,7 +147,7 @@ func (d *driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 		}
 
 		blocks[i] = chain.Block{Ref: h.ref(), Parent: h.Parent}
-		if err = d.readTransactions(ctx, e, h, &blocks[i]); err != nil {
+		if err := d.readTransactions(ctx, e, h, &blocks[i]); err != nil {
 			return err
 		}
 
@@ -166,6 +171,7 @@ func (d *driver) readBlocks(ctx context.Context, e *endpoint, from, to uint64) (
 
 	for _, h := range headers {
 		d.slots.put(h.Height, h.slot)
+		d.tail.put(h)
 	}
 
 	return blocks, nil

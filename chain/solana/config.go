@@ -86,7 +86,7 @@ func New(c Config) (chain.Driver, error) {
 	}
 
 	if c.WholeBlocks {
-		return &blockDriver{d}, nil
+		return &blockDriver{driver: d}, nil
 	}
 
 	return d, nil

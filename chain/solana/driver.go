@@ -54,7 +54,11 @@ type driver struct {
 }
 
 // blockDriver is a driver that also reads whole blocks.
-type blockDriver struct{ *driver }
+type blockDriver struct {
+	*driver
+
+	tail blockTail
+}
 
 var _ interface {
 	chain.Driver

@@ -16,7 +16,7 @@ func NewBlockDriver(c Config) (*BlockDriver, error) {
 		return nil, err
 	}
 
-	return &blockDriver{d}, nil
+	return &blockDriver{driver: d}, nil
 }
 
 // Histories returns the part of the driver that reads histories alone.

@@ -38,7 +38,20 @@ type node struct {
 // startNode starts a node and makes a mint with the given extensions, which need Token-2022.
 func startNode(t *testing.T, program solanago.PublicKey, extensions ...mintExtension) *node {
 	t.Helper()
-	n := &node{SolanaNode: testenv.Solana(t, testenv.SolanaOptions{Finality: 4}), program: program}
+
+	return startNodeWith(t, testenv.SolanaOptions{Finality: 4}, program, extensions...)
+}
+
+// startNodeWith starts a node as startNode does, with other options.
+func startNodeWith(
+	t *testing.T,
+	options testenv.SolanaOptions,
+	program solanago.PublicKey,
+	extensions ...mintExtension,
+) *node {
+	t.Helper()
+
+	n := &node{SolanaNode: testenv.Solana(t, options), program: program}
 	n.authority = newKey(t)
 	must(t, n.Airdrop(n.authority.PublicKey().String(), 1_000_000*sol))
 	must(t, n.SolanaNode.Mine(6)) // past the first final blocks

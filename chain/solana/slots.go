@@ -39,6 +39,23 @@ func (c *slotCache) get(height uint64) (uint64, bool) {
 	return slot, ok
 }
 
+// getAll returns the slots of n heights from a height on; ok is false when one is missing.
+func (c *slotCache) getAll(height uint64, n int) (slots []uint64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	for i := range uint64(n) {
+		slot, known := c.slots[height+i]
+		if !known {
+			return nil, false
+		}
+
+		slots = append(slots, slot)
+	}
+
+	return slots, true
+}
+
 func (c *slotCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,0 +1,212 @@
+package solana
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+)
+
+// blockTail is what a reader of blocks remembers between two readings, so that no block is called for twice.
+type blockTail struct {
+	newest atomic.Pointer[blockHeader] // that Head returned, with its transactions until Blocks used them
+
+	mu      sync.Mutex
+	headers map[uint64]blockHeader // of recent blocks without transactions, by slot
+}
+
+// maxTail is the number of headers that are remembered. The final block is some 32 behind the tip.
+const maxTail = 512
+
+// put remembers a block without its transactions.
+func (b *blockTail) put(h blockHeader) {
+	h.Transactions = nil
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	if b.headers == nil || len(b.headers) >= maxTail {
+		b.headers = map[uint64]blockHeader{}
+	}
+
+	b.headers[h.slot] = h
+}
+
+func (b *blockTail) header(slot uint64) (blockHeader, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	h, ok := b.headers[slot]
+
+	return h, ok
+}
+
+// takeTransactions returns the block of a slot with its transactions if Head has read it.
+func (b *blockTail) takeTransactions(slot uint64) (blockHeader, bool) {
+	h := b.newest.Load()
+	if h == nil || h.slot != slot || h.Transactions == nil {
+		return blockHeader{}, false
+	}
+
+	without := *h
+	without.Transactions = nil
+
+	return *h, b.newest.CompareAndSwap(h, &without)
+}
+
+// errMoved is a chain that does not go on from the newest block, or a node that does not say.
+var errMoved = errors.New("the chain does not go on from the newest block")
+
+// Head returns the newest confirmed block, which is also the safe block, and the newest finalized block. From one
+// call to the next it takes three calls: the list of slots that were added, the last one's block, and the final
+// slot. Where the chain does not go on it is Head of a driver without blocks.
+func (d *blockDriver) Head(ctx context.Context) (chain.Head, error) {
+	if known := d.tail.newest.Load(); known != nil {
+		var (
+			head  chain.Head
+			moved bool
+		)
+
+		err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
+			head, err = d.nextHead(ctx, e, *known)
+			if moved = errors.Is(err, errMoved); moved {
+				return nil
+			}
+
+			return err
+		})
+		if err == nil && !moved {
+			return head, nil
+		}
+
+		if ctx.Err() != nil {
+			return chain.Head{}, err
+		}
+
+		d.tail.newest.Store(nil) // the chain has forked, or the node contradicts itself
+	}
+
+	head, err := d.driver.Head(ctx)
+	if err != nil {
+		return chain.Head{}, err
+	}
+
+	d.tail.newest.Store(d.head.Load())
+	d.tail.put(*d.head.Load())
+
+	return head, nil
+}
+
+// nextHead returns the head at one node, from the newest known block on. It reads the tip with its transactions.
+func (d *blockDriver) nextHead(ctx context.Context, e *endpoint, known blockHeader) (chain.Head, error) {
+	// The final slot is read first, so that it is never newer than the tip.
+	var finalSlot uint64
+	if err := e.call(ctx, &finalSlot, "getSlot", map[string]any{"commitment": "finalized"}); err != nil {
+		return chain.Head{}, err
+	}
+
+	var slots []uint64
+	if err := e.call(
+		ctx,
+		&slots,
+		"getBlocks",
+		known.slot,
+		known.slot+maxListedSlots,
+		confirmed{},
+	); err != nil {
+		return chain.Head{}, err
+	}
+
+	if len(slots) == 0 || slots[0] != known.slot || finalSlot > slots[len(slots)-1] {
+		return chain.Head{}, errMoved
+	}
+
+	tip := known
+
+	if last := slots[len(slots)-1]; last != known.slot {
+		var err error
+		if tip, err = e.block(ctx, last, "accounts"); isNoBlock(err) {
+			return chain.Head{}, errMoved
+		} else if err != nil {
+			return chain.Head{}, err
+		}
+
+		if tip.Height != known.Height+uint64(len(slots))-1 {
+			return chain.Head{}, e.slotMismatch(tip, known.Height+uint64(len(slots))-1)
+		}
+	}
+
+	final, err := d.finalHeader(ctx, e, finalSlot)
+	if err != nil {
+		return chain.Head{}, err
+	}
+
+	for i, slot := range slots {
+		d.slots.put(known.Height+uint64(i), slot)
+	}
+
+	d.setHead(e, known, tip)
+
+	return chain.Head{Tip: tip.ref(), Safe: tip.ref(), Final: final.ref()}, nil
+}
+
+// setHead remembers the tip.
+func (d *blockDriver) setHead(e *endpoint, known, tip blockHeader) {
+	if tip.slot != known.slot {
+		d.tail.newest.Store(&tip)
+	}
+
+	d.tail.put(tip)
+
+	tip.Transactions = nil
+	d.head.Store(&tip)
+	d.nodes.Seen.Store(tip.Height)
+	e.SawTip(tip.Height)
+}
+
+// finalHeader returns the block of a final slot. A slot has one block in every chain that it is in, so that one
+// which was read before it was final is the same.
+func (d *blockDriver) finalHeader(ctx context.Context, e *endpoint, slot uint64) (blockHeader, error) {
+	if h, ok := d.tail.header(slot); ok {
+		return h, nil
+	}
+
+	h, err := e.header(ctx, slot)
+	if err == nil {
+		d.tail.put(h)
+	}
+
+	return h, err
+}
+
+// blocksOf reads the blocks of known slots, or else of slots that the node lists.
+func (d *blockDriver) blocksOf(
+	ctx context.Context,
+	e *endpoint,
+	from uint64,
+	count int,
+) ([]chain.Block, error) {
+	if slots, ok := d.slots.getAll(from, count); ok {
+		blocks, err := d.readSlots(ctx, e, from, slots)
+		if err == nil {
+			return blocks, nil
+		}
+
+		if errors.Is(err, failover.ErrLagging) || ctx.Err() != nil {
+			return nil, err
+		}
+
+		d.slots.clear()
+		d.tail.newest.Store(nil) // the chain has forked, or the node contradicts itself
+	}
+
+	slots, err := d.slotsOf(ctx, e, from, count)
+	if err != nil {
+		return nil, err
+	}
+
+	return d.readSlots(ctx, e, from, slots)
+}
