@@ -33,6 +33,7 @@ func BenchmarkCheckBalancesAmong(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+
 			b.Cleanup(func() { _ = db.Close() })
 
 			fillAddresses(b, db, network, many, now)
