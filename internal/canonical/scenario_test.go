@@ -224,6 +224,18 @@ func (w *scenario) sendCoin(to money, byContract bool, wei string) (hash string)
 	return w.put(1, map[string]any{"to": to.Address, "value": value})
 }
 
+// destroyInto has a payer create a contract that destroys itself in its constructor, in favour of an address.
+func (w *scenario) destroyInto(to money, wei string) (hash string) {
+	w.t.Helper()
+
+	const push20, selfdestruct = "73", "ff"
+
+	return w.put(1, map[string]any{
+		"value": "0x" + decimal(wei).Text(16),
+		"data":  "0x" + push20 + strings.TrimPrefix(to.Address, "0x") + selfdestruct,
+	})
+}
+
 // setFee changes what a token takes, with a block of its own, until the test ends.
 func (w *scenario) setFee(token, basisPoints int) {
 	w.t.Helper()

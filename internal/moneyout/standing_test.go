@@ -50,7 +50,8 @@ func TestSweepStandsWithoutItsPayment(t *testing.T) {
 				w.chain.Fork(sim.Fork{
 					Depth: tip.Height - from + 1,
 					Fate:  sim.Reinclude,
-					Each:  map[string]sim.OrphanFate{w.settlements()[0].SweepTx: sim.ReturnToPool}, // after the next
+					// The sweep is mined again after the next payment.
+					Each: map[string]sim.OrphanFate{w.settlements()[0].SweepTx: sim.ReturnToPool},
 				})
 				w.live("the first is gone", released(0))
 				w.live("the second is released", released(1))
