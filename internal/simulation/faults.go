@@ -34,7 +34,7 @@ var faultRows = []faultRow{
 	{row: 50, open: false, rule: ruleSpendable},
 	{row: 51, open: false, rule: ruleProgress, kinds: []Kind{LagFar}},
 	{row: 61, open: false, rule: ruleFrozen},
-	{row: 0, open: true, rule: ruleReleased, everywhere: true},
+	{row: 0, open: false, rule: ruleReleased, everywhere: true},
 	// A token that takes a fee, while the node does not answer for balances: the logs count.
 	{row: 0, open: false, rule: ruleConfirmed, kinds: []Kind{PayBadToken}},
 	{row: 63, open: false, rule: ruleValued, everywhere: true},
