@@ -100,13 +100,19 @@ func runPage(ctx context.Context, repo, scratch, page string, env []string) erro
 	return nil
 }
 
-// allPages returns the pages of the root, of docs and of examples. The first page of a new user comes first, so that the
-// time it takes is one with empty caches.
+// allPages returns the pages of the root, of docs and of examples. The first page of a new user comes first, so that
+// the time it takes is one with empty caches.
 func allPages(repo string) ([]string, error) {
 	first := filepath.Join(repo, "docs", "getting-started.md")
 	pages := []string{first, filepath.Join(repo, "README.md")}
 
-	for _, pattern := range []string{"SECURITY.md", "CHANGELOG.md", "docs/*.md", "examples/README.md", "examples/*/README.md"} {
+	for _, pattern := range []string{
+		"SECURITY.md",
+		"CHANGELOG.md",
+		"docs/*.md",
+		"examples/README.md",
+		"examples/*/README.md",
+	} {
 		found, err := filepath.Glob(filepath.Join(repo, filepath.FromSlash(pattern)))
 		if err != nil {
 			return nil, err

@@ -485,6 +485,54 @@ func TestRestoredBackupSweepsOnce(t *testing.T) {
 	})
 }
 
+// A sweep that lost records made is taken for foreign: the settlement that it paid waits, and is named later.
+func TestSweepThatWasTakenForForeign(t *testing.T) {
+	settings := account.Settings{ManualRelease: true}
+	overDatabases(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+		w.fund(1, 0)
+		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
+		w.goesTo(w.pay("SIM", milli(1)).ID, payout.Confirmed)
+
+		s := w.deposited("USDX", dollars(400))
+
+		dump()
+		w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, s.ID))
+
+		swept := func() settlement.Settlement { return w.settlements()[0] }
+
+		w.steps("it is released", func() bool { return swept().Status == settlement.Released })
+
+		before := swept()
+
+		restore()
+		w.idle(time.Minute)
+
+		for _, hash := range []string{before.TopUpTx, before.FeeTx, before.SweepTx} {
+			if hash != "" {
+				w.must(w.engine.Acknowledge(t.Context(), network, hash, payments.Foreign))
+			}
+		}
+
+		w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, s.ID))
+		w.idle(time.Hour)
+
+		if got := swept(); got.Status != settlement.Pending {
+			t.Fatalf("it is %s (%s)", got.Status, got.Reason)
+		}
+
+		w.must(w.engine.Acknowledge(t.Context(), network, before.SweepTx, s.ID))
+
+		after := swept()
+		if after.Status != settlement.Released || after.SweepTx != before.SweepTx {
+			t.Errorf("released as %+v, before the restore as %+v", after, before)
+		}
+
+		if got := w.audited(); len(got) != 0 {
+			t.Errorf("the audit finds %v", got)
+		}
+	})
+}
+
 // A raised Config.Epoch freezes every wallet although the chain shows nothing: an older payout waits, a later one goes
 // stale, numbers are skipped, until a person has compared.
 func TestEpochHoldsUntilCompared(t *testing.T) {

@@ -38,8 +38,8 @@ var seed39Ops = []Op{
 	{CancelPayout, 9017153372156108733, 5882987096891124198, 13446147770597835360},
 }
 
-// seed5 is what was left of seed 5 when it was shrunk: after two restores of older records a settlement stays
-// failed as funds_missing, although a release that was lost has paid it.
+// seed5 is what was left of seed 5 when it was shrunk: after two restores of older records a settlement stayed
+// failed as funds_missing, although a release that was lost had paid it.
 var seed5 = Plan{
 	Seed:      5,
 	Processes: 3,

@@ -51,7 +51,7 @@ func (p *planningRun) releasable(
 	}
 
 	if len(missing) > 0 {
-		if err := p.fail(ctx, missing, settlement.FundsMissing); err != nil {
+		if err := p.failMissing(ctx, missing); err != nil {
 			return nil, nil, err
 		}
 	}

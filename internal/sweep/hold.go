@@ -22,7 +22,7 @@ func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) erro
 			return cause
 		}
 
-		return p.fail(ctx, g, settlement.FundsMissing) // spec 2.8.9
+		return p.failMissing(ctx, g)
 	case fault.Code(cause) == "uneconomic":
 		return p.hold(ctx, g, settlement.Uneconomic, nil)
 	}

@@ -51,7 +51,7 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 
 	steps, err := p.planRemaining(ctx, &planned, found, asset)
 	if err != nil {
-		return p.stopOrPostpone(ctx, r, err)
+		return p.stopOrPostpone(ctx, r, found, err)
 	}
 
 	required := allFromMaster(steps, r.Master.Address, p.native.ID)
@@ -86,12 +86,17 @@ func (p *planningRun) planRemaining(
 
 // stopOrPostpone abandons a release whose remaining steps cannot be planned for good, and postpones
 // it otherwise.
-func (p *planningRun) stopOrPostpone(ctx context.Context, r settlement.Sweep, cause error) error {
+func (p *planningRun) stopOrPostpone(
+	ctx context.Context,
+	r settlement.Sweep,
+	g group,
+	cause error,
+) error {
 	switch {
 	case errors.Is(cause, fault.Invalid):
 		return p.abandon(ctx, r, settlement.NotReleasable)
 	case fault.Code(cause) == "funds_missing" && p.now().Sub(r.CreatedAt) >= fundsGrace:
-		return p.abandon(ctx, r, settlement.FundsMissing)
+		return p.abandonMissing(ctx, r, g)
 	case fault.Code(cause) == "uneconomic" && hasStep(&r, chain.StepSweep, wallet.Failed):
 		// The minimum balance of an account that stays open exceeds what it holds.
 		return p.abandon(ctx, r, settlement.TransactionFailed)

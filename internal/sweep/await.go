@@ -1,0 +1,117 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// failMissing fails settlements whose money is gone. Those whose wallets are frozen or not compared yet stay as
+// they are, and so do those whose money a transaction took that is not on record, until a person says what it was.
+func (p *planningRun) failMissing(ctx context.Context, g group) error { // spec 2.8.9
+	master, err := p.masterOf(ctx, g)
+	if err != nil {
+		return err
+	}
+
+	var gone, waiting group
+
+	for _, s := range g {
+		waits, err := p.frozen(ctx, master, group{s})
+		if err == nil && !waits {
+			waits, err = p.awaitsPerson(ctx, master, s)
+		}
+
+		if err != nil {
+			return err
+		}
+
+		if waits {
+			waiting = append(waiting, s)
+		} else {
+			gone = append(gone, s)
+		}
+	}
+
+	if len(waiting) > 0 {
+		if err := p.postpone(ctx, waiting); err != nil {
+			return err
+		}
+	}
+
+	if len(gone) == 0 {
+		return nil
+	}
+
+	return p.fail(ctx, gone, settlement.FundsMissing)
+}
+
+// abandonMissing fails a release whose money is gone, unless one of its settlements waits for a person.
+func (p *planningRun) abandonMissing(ctx context.Context, r settlement.Sweep, g group) error {
+	for _, s := range g {
+		waits, err := p.awaitsPerson(ctx, r.Master.Address, s)
+		if err != nil || waits {
+			return errors.Join(err, p.postponeSweep(ctx, r))
+		}
+	}
+
+	return p.abandon(ctx, r, settlement.FundsMissing)
+}
+
+// masterOf returns the address of the master wallet that a group is swept to.
+func (p *planningRun) masterOf(ctx context.Context, g group) (chain.Address, error) {
+	settings, err := p.db.SettlementSettings(ctx, g[0].Owner.AccountID)
+	if err != nil {
+		return "", &storeError{err}
+	}
+
+	master, err := p.outbox.MasterWallet(ctx, p.network.Slug, settings.Index)
+
+	return master.Address, err
+}
+
+// awaitsPerson reports whether a transaction that is not on record brought money of a settlement's asset from its
+// address to the master wallet, and nobody has said yet whether it was the settlement's: one that was acknowledged
+// as foreign without naming it counts for wallet.ForeignFor, as with payouts.
+func (p *planningRun) awaitsPerson(
+	ctx context.Context,
+	master chain.Address,
+	s settlement.Settlement,
+) (bool, error) {
+	rows, err := p.db.UnrecordedOutgoing(
+		ctx,
+		s.Network,
+		s.Deposit.Address,
+		p.now().Add(-wallet.ForeignFor),
+	)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	for _, row := range rows {
+		var swept []chain.Output
+
+		for _, t := range row.Transfers {
+			if t.To == master && t.AssetID == s.AssetID {
+				swept = append(swept, chain.Output{To: t.To, AssetID: t.AssetID, Amount: t.Amount})
+			}
+		}
+
+		if !row.Awaits(s.ID, swept, p.now()) {
+			continue
+		}
+
+		p.config.Log.WarnContext(
+			ctx, "a settlement waits for a person: a transaction that is not on record took its money; see "+
+				"Engine.Acknowledge",
+			"network", s.Network, "settlement", s.ID, "tx", row.TxHash,
+		)
+
+		return true, nil
+	}
+
+	return false, nil
+}

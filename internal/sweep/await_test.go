@@ -1,0 +1,122 @@
+package sweep_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
+)
+
+// take records a transaction that is not on record, which took money from a deposit's address.
+func (w *harness) take(row wallet.Outgoing) {
+	w.t.Helper()
+
+	row.Network, row.Key, row.TxHash, row.Unrecorded = network, "taken", "taken", true
+	row.Block.Height, row.Block.Hash = 1, "b"
+
+	if err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
+		return tx.PutOutgoing(ctx, &row)
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A settlement whose money a transaction brought to the master wallet that is not on record does not fail before a
+// person has said whether it was its release.
+func TestTakenMoneyAwaitsAPerson(t *testing.T) {
+	const named = wallet.Foreign + ",SELF"
+
+	old := wallet.ForeignFor + time.Hour
+
+	for name, c := range map[string]struct {
+		utxo   bool
+		frozen bool
+		// said is what the transaction is acknowledged as; SELF is the settlement.
+		said      string
+		elsewhere bool
+		asset     string
+		age       time.Duration
+		want      settlement.Status
+	}{
+		"nobody has said what it was":          {want: settlement.Pending},
+		"nobody has said so for long":          {age: old, want: settlement.Pending},
+		"it is said to be foreign":             {said: wallet.Foreign, want: settlement.Pending},
+		"it is said to be none of this one":    {said: named, want: settlement.Failed},
+		"it is said to be another one":         {said: "other", want: settlement.Failed},
+		"it was said to be foreign long ago":   {said: wallet.Foreign, age: old, want: settlement.Failed},
+		"it went elsewhere":                    {elsewhere: true, want: settlement.Failed},
+		"it brought another asset":             {asset: "SIMX", want: settlement.Failed},
+		"the address is frozen":                {elsewhere: true, frozen: true, want: settlement.Pending},
+		"outputs: nobody has said what it was": {utxo: true, want: settlement.Pending},
+		"outputs: it is said to be foreign":    {utxo: true, said: wallet.Foreign, want: settlement.Pending},
+		"outputs: it is said to be none of it": {utxo: true, said: named, want: settlement.Failed},
+		"outputs: it went elsewhere":           {utxo: true, elsewhere: true, want: settlement.Failed},
+		"outputs: the address is frozen":       {utxo: true, elsewhere: true, frozen: true, want: settlement.Pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			symbol, amount := "USDX", dollars(400)
+
+			if c.utxo {
+				w.driver = utxo{w.chain}
+				w.boot()
+
+				symbol, amount = "SIM", coin(1)
+			}
+
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+			s := w.open("p1", w.deposit(1), symbol, amount, 400)
+
+			row := wallet.Outgoing{Address: s.Deposit.Address, Acknowledged: c.said}
+			if row.Acknowledged == named {
+				row.Acknowledged = wallet.Foreign + "," + s.ID
+			}
+
+			moved := chain.Transfer{To: w.master().Address, AssetID: s.AssetID, Amount: amount}
+			if c.elsewhere {
+				moved.To = w.fee
+			}
+
+			if c.asset != "" {
+				moved.AssetID = c.asset
+			}
+
+			row.Transfers, row.Block.Time = []chain.Transfer{moved}, w.now.Add(-c.age)
+			w.take(row)
+
+			if c.frozen {
+				w.freeze(s.Deposit)
+			}
+
+			w.pass(20 * time.Minute)
+
+			for range 10 {
+				w.work()
+				w.pass(time.Minute)
+			}
+
+			if s = w.get(s.ID); s.Status != c.want {
+				t.Errorf("it is %s %s, want %s", s.Status, s.Reason, c.want)
+			}
+		})
+	}
+}
+
+// freeze freezes a wallet, as a transaction does that is not on record.
+func (w *harness) freeze(party chain.Party) {
+	w.t.Helper()
+
+	if err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
+		frozen := wallet.Wallet{Network: network, Party: party}
+		frozen.Freeze(wallet.FrozenUnrecorded, "taken", w.now)
+
+		return tx.PutWallet(ctx, &frozen)
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+}
