@@ -21,14 +21,14 @@ func TestApprovalsAndCancelsRace(t *testing.T) {
 		s := newApprovingShopOn(t, db)
 		second := s.newKey(t, account.KeyParams{Scopes: []account.Scope{account.PayoutsApprove}})
 
-		const rounds = 8
+		const races = 8
 
-		canceled := make([]bool, rounds)
-		approved := make([]bool, rounds)
-		amounts := make([]chain.Amount, rounds)
-		ids := make([]string, rounds)
+		canceled := make([]bool, races)
+		approved := make([]bool, races)
+		amounts := make([]chain.Amount, races)
+		ids := make([]string, races)
 
-		for round := range rounds {
+		for round := range races {
 			amounts[round] = chain.Pow10(18).Add(chain.Units(1 << round)) // each sum says which were paid
 			ids[round] = s.pay(t, amounts[round])["id"].(string)
 		}
@@ -57,7 +57,7 @@ func TestApprovalsAndCancelsRace(t *testing.T) {
 			})
 		}
 
-		for round := range rounds {
+		for round := range races {
 			send(round, "approve", s.approves)
 			send(round, "cancel", s.pays)
 			send(round, "approve", second)
@@ -76,7 +76,7 @@ func TestApprovalsAndCancelsRace(t *testing.T) {
 
 		var due chain.Amount
 
-		for round := range rounds {
+		for round := range races {
 			status, _ := s.status(t, ids[round])
 
 			switch {

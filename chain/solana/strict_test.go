@@ -53,7 +53,7 @@ func TestForgottenRecordStopsItselfAlone(t *testing.T) {
 	n.pay(t, chain.Address(account.String()), nativeAsset, 890_880)
 	must(t, n.SolanaNode.Mine(1))
 
-	opening, hash := n.pay(t, to, n.asset, 5_000), n.pay(t, other, nativeAsset, 5_000_000)
+	first, hash := n.pay(t, to, n.asset, 5_000), n.pay(t, other, nativeAsset, 5_000_000)
 	must(t, n.SolanaNode.Mine(2))
 
 	head, err := n.driver(t).Head(t.Context())
@@ -63,8 +63,8 @@ func TestForgottenRecordStopsItselfAlone(t *testing.T) {
 	f.wants(other, hash)
 
 	unread := f.follower.Health().Unread
-	if len(unread) != 1 || unread[0].TxHash != opening {
-		t.Errorf("unread is %+v, want %s alone", unread, opening)
+	if len(unread) != 1 || unread[0].TxHash != first {
+		t.Errorf("unread is %+v, want %s alone", unread, first)
 	}
 }
 

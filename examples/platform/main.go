@@ -42,11 +42,11 @@ func run(ctx context.Context) (err error) {
 	}
 
 	// 0.5 % and 1.5 %, in basis points.
-	books, err := onboard(ctx, engine, "Book shop", 50)
+	tea, err := onboard(ctx, engine, "Tea shop", 50)
 	if err != nil {
 		return err
 	}
-	defer books.close()
+	defer tea.close()
 
 	games, err := onboard(ctx, engine, "Game shop", 150)
 	if err != nil {
@@ -66,7 +66,7 @@ func run(ctx context.Context) (err error) {
 		err = errors.Join(err, <-ended)
 	}()
 
-	for _, shop := range []*merchant{books, games} {
+	for _, shop := range []*merchant{tea, games} {
 		if err := sell(ctx, engine, network, shop); err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func run(ctx context.Context) (err error) {
 
 	fmt.Printf("the platform's address holds %s SIM\n", coins(network.Balance(feeAddress, "SIM")))
 
-	return isolated(engine, books, games)
+	return isolated(engine, tea, games)
 }
 
 func newEngine(network *sim.Chain, feeAddress chain.Address) (*payments.Engine, error) {
@@ -125,7 +125,7 @@ func sell(ctx context.Context, engine *payments.Engine, network *sim.Chain, shop
 	}
 
 	fmt.Printf(
-		"%s was told: %s SIM came, %s SIM is the platform's\n",
+		"%s received: %s SIM came, %s SIM is the platform's\n",
 		shop.name,
 		coins(parts[0]),
 		coins(parts[1]),
@@ -140,15 +140,15 @@ func sell(ctx context.Context, engine *payments.Engine, network *sim.Chain, shop
 }
 
 // isolated shows that a merchant's key does not reach another merchant's invoice.
-func isolated(engine *payments.Engine, books, games *merchant) error {
+func isolated(engine *payments.Engine, tea, games *merchant) error {
 	api := httpapi.Handler(engine, nil)
 
-	for _, shop := range []*merchant{books, games} {
-		status := shop.get(api, "/v1/invoices/"+books.invoiceID())
+	for _, shop := range []*merchant{tea, games} {
+		status := shop.get(api, "/v1/invoices/"+tea.invoiceID())
 		fmt.Printf(
 			"the key of %s reads the invoice of %s: %s\n",
 			shop.name,
-			books.name,
+			tea.name,
 			http.StatusText(status),
 		)
 	}

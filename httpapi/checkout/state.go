@@ -162,14 +162,7 @@ func stateOf(f snapshot) State {
 		s.Price = &invoice.Price{Currency: inv.Currency, Amount: wire.Decimal(inv.Price)}
 	}
 
-	if f.MaxPayments > 0 {
-		s.EarlierTransactions = max(len(f.Payments)-f.MaxPayments, 0)
-	}
-
-	for _, p := range f.Payments[s.EarlierTransactions:] {
-		s.Transactions = append(s.Transactions, f.transaction(p))
-	}
-
+	s.addTransactions(f)
 	s.ReceivedText = receivedText(f.Payments)
 
 	arrived := slices.ContainsFunc(f.Payments, counts)
@@ -202,6 +195,17 @@ func stateOf(f snapshot) State {
 	s.Revision = revision(s)
 
 	return s
+}
+
+// addTransactions shows the newest payments, as many as fit.
+func (s *State) addTransactions(f snapshot) {
+	if f.MaxPayments > 0 {
+		s.EarlierTransactions = max(len(f.Payments)-f.MaxPayments, 0)
+	}
+
+	for _, p := range f.Payments[s.EarlierTransactions:] {
+		s.Transactions = append(s.Transactions, f.transaction(p))
+	}
 }
 
 // selectedOption returns the option that completed the payment, else the latest selection, else nil.

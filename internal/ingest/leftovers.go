@@ -102,17 +102,8 @@ func leftoversAt(
 		}
 	}
 
-	for id := range borne {
-		if id == "" {
-			continue
-		}
-
-		r, err := tx.Sweep(ctx, id)
-		if err != nil {
-			return k, false, err
-		}
-
-		k.taken[native.ID] = k.taken[native.ID].Add(r.Owed)
+	if err := k.addBorne(ctx, tx, native.ID, borne); err != nil {
+		return k, false, err
 	}
 
 	residue, _, err := tx.Residue(ctx, network, address)
@@ -125,6 +116,24 @@ func leftoversAt(
 	}
 
 	return k, err == nil, err
+}
+
+// addBorne adds what releases bear of earlier transactions, in base units of the native coin.
+func (k *leftovers) addBorne(ctx context.Context, tx Tx, nativeID string, releases map[string]bool) error {
+	for id := range releases {
+		if id == "" {
+			continue
+		}
+
+		r, err := tx.Sweep(ctx, id)
+		if err != nil {
+			return err
+		}
+
+		k.taken[nativeID] = k.taken[nativeID].Add(r.Owed)
+	}
+
+	return nil
 }
 
 // isOrphaned reports whether a settlement's payment left the chain once its release had begun.

@@ -9,6 +9,8 @@
 // reason. Under `go test -short` the test is skipped instead: that flag asks for tests without
 // nodes.
 //
+// It is one package because every server, of whatever kind, is such a child under the same rules.
+//
 // This file finds the module and its cache and speaks for the package's common rules.
 package testenv
 

@@ -25,7 +25,7 @@ import (
 )
 
 // Whatever answer of the database is lost, an update that succeeds is stored, and one that fails is not: the store
-// looks for the row that tells.
+// looks for the row that proves it.
 func TestLostAnswersAreLookedUp(t *testing.T) {
 	for name, transaction := range map[string]func(id string) func(context.Context, store.Tx) error{
 		"only writes": put,

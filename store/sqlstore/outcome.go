@@ -33,7 +33,7 @@ const answered = "SELECT count(*) FROM {idempotency_keys} WHERE account_id = ? A
 	"idempotency_key = ? AND sealed_body = ?"
 
 // hasCommitted reports whether the transaction is known to have committed although its commit failed with err.
-// False means that it has not, or that nobody can tell: the caller gets err.
+// False means that it has not, or that nobody can say: the caller gets err.
 func (s *sqlStore) hasCommitted(life context.Context, tx *transaction, err error) bool {
 	lost := errors.Is(err, fault.Unavailable) || life.Err() != nil
 	if !lost || tx.proof.template == "" {

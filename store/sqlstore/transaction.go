@@ -31,7 +31,7 @@ type transaction struct {
 	partial string
 	absent  map[string]bool // slots of rows that were read and did not exist
 	claimed map[string]bool // idempotency keys that this transaction claimed
-	proof   proof           // the row that tells whether the transaction committed
+	proof   proof           // the row that proves that the transaction committed
 	raised  []raised
 	ended   bool
 	broken  error // the first failure to send: the transaction must not commit
