@@ -7,20 +7,20 @@ import (
 	"testing"
 )
 
-// TestModulesThatOnlyTestsNeed lists the modules that no package outside internal and examples needs, conformance
-// included: they would be in the go.sum of every application for our tests alone.
+// TestModulesThatOnlyTestsNeed lists the modules that neither a public package, conformance included, nor an example
+// needs: they would be in the go.sum of every application for our tests alone.
 func TestModulesThatOnlyTestsNeed(t *testing.T) {
-	var public []string
+	var programs []string // and packages, but those that only tests import
 
 	for _, pkg := range goList(t, "{{.ImportPath}}", "./...") {
-		if !strings.Contains(pkg, "/internal/") && !strings.Contains(pkg, "/examples/") {
-			public = append(public, pkg)
+		if !strings.Contains(pkg, "/internal/") {
+			programs = append(programs, pkg)
 		}
 	}
 
 	const module = "{{with .Module}}{{.Path}}{{end}}"
 
-	needed := goList(t, module, append([]string{"-deps"}, public...)...)
+	needed := goList(t, module, append([]string{"-deps"}, programs...)...)
 
 	var onlyTests []string
 

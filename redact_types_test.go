@@ -218,6 +218,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[settlement.Settlement](),
 	reflect.TypeFor[settlement.Step](),
 	reflect.TypeFor[settlement.Sweep](),
+	reflect.TypeFor[settlement.TokenResidue](),
 	reflect.TypeFor[lease.Lease](),
 	reflect.TypeFor[event.Object](),
 	reflect.TypeFor[conformance.Backends](),
