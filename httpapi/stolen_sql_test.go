@@ -169,6 +169,9 @@ func TestSQLSignsNoPayout(t *testing.T) {
 				"settings = (SELECT settings FROM payments_accounts WHERE id = $1), "+
 				"mac = (SELECT mac FROM payments_accounts WHERE id = $1) WHERE id = $2", other.ID, s.account.ID)
 		},
+		"another account": func(t *testing.T, s *stolenShop, id, _ string) {
+			s.exec(t, "UPDATE payments_payouts SET account_id = '000000000000000000000000' WHERE id = $1", id)
+		},
 		"another account's wallet": func(t *testing.T, s *stolenShop, _, _ string) {
 			s.exec(t, "UPDATE payments_accounts SET idx = idx + 1000 WHERE id = $1", s.account.ID)
 		},

@@ -147,12 +147,6 @@ func testStolenPayouts(t *testing.T, kind storeKind) {
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"another account": func(ctx context.Context, s *approvingShop, tx payments.Tx, id string) error {
-			p, t, err := rows(ctx, tx, id)
-			p.Owner.AccountID = "000000000000000000000000"
-
-			return putRows(ctx, tx, p, t, err)
-		},
 		"an approval": func(ctx context.Context, s *approvingShop, tx payments.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			p.Approval.ApprovedBy, p.Approval.ApprovedAt = "somebody", s.now

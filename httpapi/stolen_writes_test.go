@@ -50,15 +50,16 @@ func (s *shop) rival(t *testing.T) rival {
 	return r
 }
 
+// attack is one of a rival's on a deposit address of the shop.
+type attack struct {
+	*stolenShop
+	rival  rival
+	victim invoice.DepositAddress
+}
+
 // TestSQLMovesNothingToAnotherAccount: who writes the database has nothing signed that takes coin of another account,
 // though it went to an address of the same service.
 func TestSQLMovesNothingToAnotherAccount(t *testing.T) {
-	type attack struct {
-		*stolenShop
-		rival  rival
-		victim invoice.DepositAddress
-	}
-
 	for name, change := range map[string]func(t *testing.T, a attack, order *wallet.Transaction){
 		"a top-up of the rival's deposit address": func(_ *testing.T, a attack, tx *wallet.Transaction) {
 			tx.Kind, tx.Order.Outputs[0].To = wallet.TopUp, a.rival.deposit.Address
@@ -115,16 +116,7 @@ func TestSQLMovesNothingToAnotherAccount(t *testing.T) {
 				id := s.pay(t, chain.Pow10(16))["id"].(string)
 
 				s.network.Fund(a.victim.Address, "SIM", chain.Pow10(18))
-				write(t, storeOf(s.shop), func(ctx context.Context, tx payments.Tx) error {
-					_, order, err := rows(ctx, tx, id)
-					if err != nil {
-						return err
-					}
-
-					change(t, a, &order)
-
-					return tx.PutTransaction(ctx, &order)
-				})
+				a.rewrite(t, id, change)
 				s.work(t)
 
 				for _, address := range []chain.Address{a.rival.deposit.Address, a.rival.master.Address} {
@@ -138,6 +130,35 @@ func TestSQLMovesNothingToAnotherAccount(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// rewrite writes what change makes of the order of a payout. No store moves a record to another account, so that
+// is done by SQL alone.
+func (a attack) rewrite(t *testing.T, payoutID string, change func(*testing.T, attack, *wallet.Transaction)) {
+	t.Helper()
+
+	var order wallet.Transaction
+
+	write(t, storeOf(a.shop), func(ctx context.Context, tx payments.Tx) (err error) {
+		_, order, err = rows(ctx, tx, payoutID)
+		return err
+	})
+
+	owner := order.Owner
+	change(t, a, &order)
+
+	moved := order.Owner
+	order.Owner = owner
+
+	write(
+		t,
+		storeOf(a.shop),
+		func(ctx context.Context, tx payments.Tx) error { return tx.PutTransaction(ctx, &order) },
+	)
+
+	if moved != owner {
+		a.exec(t, "UPDATE payments_transactions SET account_id = $1 WHERE id = $2", moved.AccountID, order.ID)
 	}
 }
 
