@@ -375,13 +375,12 @@ func TestBitcoinBump(t *testing.T) {
 			)
 		}
 
-		if rows := s.bumps(
-			first.ID,
-		); len(rows) != 1 || rows[0].ID != row.ID ||
-			rows[0].State != wallet.Confirmed {
-			t.Errorf("bumped by %+v", rows)
-		}
+		eventually(t, "the child that bumped is confirmed again", func() (bool, string) {
+			rows := s.bumps(first.ID)
+			done := len(rows) == 1 && rows[0].ID == row.ID && rows[0].State == wallet.Confirmed
 
+			return done, fmt.Sprintf("%+v", rows)
+		})
 		s.unreserved()
 		s.audited()
 	})

@@ -26,16 +26,19 @@ func TestEveryMutantCanBePlanted(t *testing.T) {
 		t.Errorf("the list holds %d mutants, fewer than %d", len(mutants), least)
 	}
 
-	id := regexp.MustCompile(`^M\d\d-[a-z0-9]+(-[a-z0-9]+)*$`)
+	id := regexp.MustCompile(`^M\d{2,3}-[a-z0-9]+(-[a-z0-9]+)*$`)
 
 	known := map[string]bool{}
+
 	for _, m := range mutants {
-		if !id.MatchString(m.ID) || known[m.ID] || known[m.ID[:3]] {
+		number, _, _ := strings.Cut(m.ID, "-")
+		if !id.MatchString(m.ID) || known[number] {
 			t.Errorf("the id %q is malformed or taken", m.ID)
 			continue
 		}
 
-		known[m.ID], known[m.ID[:3]] = true, true
+		known[number] = true
+
 		if m.Rule == "" {
 			t.Errorf("%s does not say what rule it breaks", m.ID)
 		}

@@ -51,11 +51,8 @@ func (p *planningRun) failMissing(ctx context.Context, g group) error { // spec 
 
 // abandonMissing fails a release whose money is gone, unless one of its settlements waits for a person.
 func (p *planningRun) abandonMissing(ctx context.Context, r settlement.Sweep, g group) error {
-	for _, s := range g {
-		waits, err := p.awaitsPerson(ctx, r.Master.Address, s)
-		if err != nil || waits {
-			return errors.Join(err, p.postponeSweep(ctx, r))
-		}
+	if waits, err := p.anyAwaitsPerson(ctx, r.Master.Address, g); err != nil || waits {
+		return errors.Join(err, p.postponeSweep(ctx, r))
 	}
 
 	return p.abandon(ctx, r, settlement.FundsMissing)
@@ -71,6 +68,17 @@ func (p *planningRun) masterOf(ctx context.Context, g group) (chain.Address, err
 	master, err := p.outbox.MasterWallet(ctx, p.network.Slug, settings.Index)
 
 	return master.Address, err
+}
+
+// anyAwaitsPerson reports whether one of a group waits for a person.
+func (p *planningRun) anyAwaitsPerson(ctx context.Context, master chain.Address, g group) (bool, error) {
+	for _, s := range g {
+		if waits, err := p.awaitsPerson(ctx, master, s); err != nil || waits {
+			return waits, err
+		}
+	}
+
+	return false, nil
 }
 
 // awaitsPerson reports whether a transaction that is not on record brought money of a settlement's asset from its

@@ -24,10 +24,25 @@ func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) erro
 
 		return p.failMissing(ctx, g)
 	case fault.Code(cause) == "uneconomic":
-		return p.hold(ctx, g, settlement.Uneconomic, nil)
+		return p.holdUneconomic(ctx, g)
 	}
 
 	return cause
+}
+
+// holdUneconomic holds a group of which too little is left to send. Where a transaction that is not on record took
+// the rest, the group stays as it is until a person says what that was.
+func (p *planningRun) holdUneconomic(ctx context.Context, g group) error { // spec 2.8.6
+	master, err := p.masterOf(ctx, g)
+	if err != nil {
+		return err
+	}
+
+	if waits, err := p.anyAwaitsPerson(ctx, master, g); err != nil || waits {
+		return errors.Join(err, p.postpone(ctx, g))
+	}
+
+	return p.hold(ctx, g, settlement.Uneconomic, nil)
 }
 
 // hold holds a group for a reason, and publishes an event when the reason is new. required is what the master
