@@ -92,6 +92,7 @@ type Service struct {
 	seal     Authenticator
 	entropy  io.Reader
 	numbers  sequences
+	verified verifiedAddresses
 }
 
 // New returns a service. It starts nothing.

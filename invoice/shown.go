@@ -8,6 +8,7 @@ import (
 )
 
 // verifyShown checks that the addresses of invoices are those that were made for them: a payer pays what is shown.
+// A network that is not served any more has none that could be checked, and none that is paid.
 //
 // Errors: fault.Unavailable, code invoice_damaged or secret_key_unknown.
 func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...Invoice) error {
@@ -15,34 +16,124 @@ func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...
 		return nil
 	}
 
-	shown := map[chain.Space][]chain.Address{}
+	var shown []shownAddress
 
 	for _, inv := range invoices {
 		for _, o := range inv.Options {
-			if n, ok := s.registry.Network(o.Network); ok && o.Selected() {
-				shown[n.Space()] = append(shown[n.Space()], o.Address)
-			}
-		}
-	}
-
-	made, err := matched(ctx, r, shown)
-	if err != nil {
-		return err
-	}
-
-	for _, inv := range invoices {
-		for _, o := range inv.Options {
-			if !o.Selected() {
+			n, ok := s.registry.Network(o.Network)
+			if !ok || !o.Selected() {
 				continue
 			}
 
-			if err := s.verifyOption(made, inv, o); err != nil {
-				return err
+			if !s.hasTokenAccount(o.Network, o.AssetID, o.Address, o.TokenAccount) {
+				return damagedInvoice(inv.ID)
 			}
+
+			shown = append(shown, shownAddress{
+				space:     n.Space(),
+				address:   o.Address,
+				invoiceID: inv.ID,
+				optionID:  o.ID,
+			})
 		}
 	}
 
-	return nil
+	damaged, err := s.damaged(ctx, r, shown)
+	if err == nil && damaged != nil {
+		err = damagedInvoice(damaged.invoiceID)
+	}
+
+	return err
+}
+
+// verifyDeposits is verifyShown for deposit addresses.
+//
+// Errors: fault.Unavailable, code deposit_address_damaged or secret_key_unknown.
+func (s *Service) verifyDeposits(ctx context.Context, r AddressReader, deposits ...DepositAddress) error {
+	if s.seal == nil {
+		return nil
+	}
+
+	var shown []shownAddress
+
+	for _, d := range deposits {
+		n, ok := s.registry.Network(d.Network)
+		if !ok {
+			continue
+		}
+
+		for _, t := range d.TokenAccounts {
+			asset, ok := n.Asset(t.Asset)
+			if ok && !s.hasTokenAccount(d.Network, asset.ID, d.Address, t.TokenAccount) {
+				return damagedDeposit(d.ID)
+			}
+		}
+
+		shown = append(shown, shownAddress{space: n.Space(), address: d.Address, depositID: d.ID})
+	}
+
+	damaged, err := s.damaged(ctx, r, shown)
+	if err == nil && damaged != nil {
+		err = damagedDeposit(damaged.depositID)
+	}
+
+	return err
+}
+
+// hasTokenAccount reports whether account is where an address holds an asset, or the asset is not known any more.
+func (s *Service) hasTokenAccount(network, assetID string, at, account chain.Address) bool {
+	asset, _, err := s.registry.AssetByID(network, assetID)
+	if err != nil {
+		return true
+	}
+
+	made, err := s.tokenAccount(at, asset)
+
+	return err == nil && made == account
+}
+
+// shownAddress is an address that an object shows, and the object that its row must name.
+type shownAddress struct {
+	space   chain.Space
+	address chain.Address
+
+	invoiceID, optionID string // of an option
+	depositID           string // of a deposit address
+}
+
+// damaged returns the first of the shown addresses whose row does not say that it was made for its object, or nil.
+// A row that was verified within verifiedFor is not read again.
+//
+// Errors: fault.Unavailable, code secret_key_unknown.
+func (s *Service) damaged(
+	ctx context.Context,
+	r AddressReader,
+	shown []shownAddress,
+) (*shownAddress, error) {
+	unknown := s.verified.without(shown, s.clock())
+
+	made, err := matched(ctx, r, unknown)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, x := range unknown {
+		a, ok := made[addressAt{x.space, x.address}]
+		if !ok || a.InvoiceID != x.invoiceID || a.OptionID != x.optionID || a.DepositAddressID != x.depositID {
+			return &x, nil
+		}
+
+		switch err := s.VerifyAddress(a); {
+		case fault.Code(err) == "secret_key_unknown":
+			return nil, err
+		case err != nil:
+			return &x, nil
+		}
+	}
+
+	s.verified.add(unknown, s.clock())
+
+	return nil, nil
 }
 
 // addressAt is the primary key of an address.
@@ -55,11 +146,15 @@ type addressAt struct {
 func matched(
 	ctx context.Context,
 	r AddressReader,
-	shown map[chain.Space][]chain.Address,
+	shown []shownAddress,
 ) (map[addressAt]Address, error) {
-	made := map[addressAt]Address{}
+	made, bySpace := map[addressAt]Address{}, map[chain.Space][]chain.Address{}
 
-	for space, addresses := range shown {
+	for _, x := range shown {
+		bySpace[x.space] = append(bySpace[x.space], x.address)
+	}
+
+	for space, addresses := range bySpace {
 		found, err := r.MatchAddresses(ctx, space, addresses)
 		if err != nil {
 			return nil, err
@@ -73,97 +168,16 @@ func matched(
 	return made, nil
 }
 
-// verifyOption checks that the address of an option is one that was made for it. A network that is not served any
-// more has none that could be checked, and none that is paid.
-func (s *Service) verifyOption(made map[addressAt]Address, inv Invoice, o Option) error {
-	n, ok := s.registry.Network(o.Network)
-	if !ok {
-		return nil
-	}
-
-	a, ok := made[addressAt{n.Space(), o.Address}]
-	damaged := !ok || a.InvoiceID != inv.ID || a.OptionID != o.ID
-
-	if !damaged {
-		err := s.VerifyAddress(a)
-		if fault.Code(err) == "secret_key_unknown" {
-			return err
-		}
-
-		damaged = err != nil
-	}
-
-	if asset, _, err := s.registry.AssetByID(o.Network, o.AssetID); err == nil && !damaged {
-		account, err := s.tokenAccount(o.Address, asset)
-		damaged = err != nil || account != o.TokenAccount
-	}
-
-	if damaged {
-		return fault.New(
-			fault.Unavailable, "invoice_damaged",
-			"the address of invoice %s was changed outside this service: restore the row", inv.ID,
-		)
-	}
-
-	return nil
+func damagedInvoice(id string) error {
+	return fault.New(
+		fault.Unavailable, "invoice_damaged",
+		"the address of invoice %s was changed outside this service: restore the row", id,
+	)
 }
 
-// verifyDeposits is verifyShown for deposit addresses.
-//
-// Errors: fault.Unavailable, code deposit_address_damaged or secret_key_unknown.
-func (s *Service) verifyDeposits(ctx context.Context, r AddressReader, deposits ...DepositAddress) error {
-	if s.seal == nil {
-		return nil
-	}
-
-	shown := map[chain.Space][]chain.Address{}
-
-	for _, d := range deposits {
-		if n, ok := s.registry.Network(d.Network); ok {
-			shown[n.Space()] = append(shown[n.Space()], d.Address)
-		}
-	}
-
-	made, err := matched(ctx, r, shown)
-	if err != nil {
-		return err
-	}
-
-	for _, d := range deposits {
-		n, ok := s.registry.Network(d.Network)
-		if !ok {
-			continue
-		}
-
-		a, ok := made[addressAt{n.Space(), d.Address}]
-		damaged := !ok || a.DepositAddressID != d.ID
-
-		if !damaged {
-			err := s.VerifyAddress(a)
-			if fault.Code(err) == "secret_key_unknown" {
-				return err
-			}
-
-			damaged = err != nil
-		}
-
-		for _, t := range d.TokenAccounts {
-			asset, ok := n.Asset(t.Asset)
-			if !ok || damaged {
-				continue
-			}
-
-			account, err := s.tokenAccount(d.Address, asset)
-			damaged = err != nil || account != t.TokenAccount
-		}
-
-		if damaged {
-			return fault.New(
-				fault.Unavailable, "deposit_address_damaged",
-				"the deposit address %s was changed outside this service: restore the row", d.ID,
-			)
-		}
-	}
-
-	return nil
+func damagedDeposit(id string) error {
+	return fault.New(
+		fault.Unavailable, "deposit_address_damaged",
+		"the deposit address %s was changed outside this service: restore the row", id,
+	)
 }
