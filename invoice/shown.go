@@ -119,7 +119,8 @@ func (s *Service) damaged(
 
 	for _, x := range unknown {
 		a, ok := made[addressAt{x.space, x.address}]
-		if !ok || a.InvoiceID != x.invoiceID || a.OptionID != x.optionID || a.DepositAddressID != x.depositID {
+		if !ok || a.InvoiceID != x.invoiceID || a.OptionID != x.optionID ||
+			a.DepositAddressID != x.depositID {
 			return &x, nil
 		}
 

@@ -47,7 +47,8 @@ func TestVerifiedAddressesAreForgotten(t *testing.T) {
 		v.add([]shownAddress{{address: chain.Address(fmt.Sprint(i))}}, start)
 	}
 
-	if len(v.without([]shownAddress{one}, start)) == 0 || len(v.newer) > maxVerified || len(v.previous) > maxVerified {
+	if len(v.without([]shownAddress{one}, start)) == 0 || len(v.newer) > maxVerified ||
+		len(v.previous) > maxVerified {
 		t.Errorf("%d and %d are remembered", len(v.newer), len(v.previous))
 	}
 }

@@ -116,9 +116,7 @@ func (c *client) refusedInvoices(s *service) {
 	// An asset that nobody prices.
 	network := sim.DefaultNetwork()
 	network.Assets[0].Price = "NOBODY"
-	other := *c
-	other.base = serve(c.t, s.open(c.t, sim.New(sim.Config{Network: network})))
-	other.read()
+	other := c.at(s, sim.New(sim.Config{Network: network}), nil)
 	other.refuse(422, "currency_unsupported", request{method: "GET", path: "/v1/rates?base=SIM"})
 }
 
@@ -271,9 +269,7 @@ func (c *client) refusedMoney(s *service) {
 	network.Assets = network.Assets[:1]
 	dollars, _ := c.made(`{"options":[{"asset":"USDX","network":"simnet","amount":"1000000"}]}`)
 	c.simulate(dollars, "paid")
-	other := *c
-	other.base = serve(c.t, s.open(c.t, sim.New(sim.Config{Network: network})))
-	other.read()
+	other := c.at(s, sim.New(sim.Config{Network: network}), nil)
 	other.refuse(
 		422, "asset_not_enabled",
 		other.refunding(s, "invoice_id", dollars[len("/v1/invoices/"):], "1000", "gone"),

@@ -59,7 +59,7 @@ func start(t *testing.T, seen coverage) (*client, *service) {
 	s.network = sim.New(sim.Config{})
 	s.payee = string(s.network.NewAddress())
 
-	s.engine = s.open(t, s.network)
+	s.engine = s.open(t, s.network, nil)
 	if s.account, err = s.engine.Accounts.CreateAccount(
 		t.Context(), account.Settings{Name: "Corner Shop", RequestsPerSecond: 1_000_000},
 	); err != nil {
@@ -82,14 +82,18 @@ func start(t *testing.T, seen coverage) (*client, *service) {
 	return c, s
 }
 
-// open makes an engine over the service's store and a test network.
-func (s *service) open(t *testing.T, network *sim.Chain) *payments.Engine {
+// open makes an engine over the service's store and a test network; change, which may be nil, changes its Config.
+func (s *service) open(
+	t *testing.T,
+	network payments.ChainDriver,
+	change func(*payments.Config),
+) *payments.Engine {
 	t.Helper()
 
 	live := sim.DefaultNetwork()
 	live.Slug, live.CAIP2, live.Livemode = "livenet", "sim:2", true
 
-	engine, err := payments.New(payments.Config{
+	config := payments.Config{
 		Store:        s.store,
 		Drivers:      []payments.ChainDriver{network, sim.New(sim.Config{Network: live})},
 		Signer:       sim.NewSigner(1, nil),
@@ -99,7 +103,12 @@ func (s *service) open(t *testing.T, network *sim.Chain) *payments.Engine {
 		WebhookAllow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		Log:          slog.New(slog.DiscardHandler),
 		Now:          s.now,
-	})
+	}
+	if change != nil {
+		change(&config)
+	}
+
+	engine, err := payments.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}

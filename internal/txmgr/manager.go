@@ -273,8 +273,8 @@ func (o *Manager) Party(ctx context.Context, network string, key chain.KeyRef) (
 	deriver, ok := driver.(chain.Deriver)
 	if !ok {
 		return chain.Party{}, fault.New(
-			fault.Unsupported, "derive_unsupported",
-			"the driver of network %s cannot derive addresses",
+			fault.Unsupported, "send_unsupported",
+			"network %s cannot send: its driver makes no addresses",
 			network,
 		)
 	}
