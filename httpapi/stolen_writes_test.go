@@ -187,20 +187,44 @@ func TestSQLGivesNoStoredAnswerToAnother(t *testing.T) {
 	}
 }
 
-// TestSQLPaysAnAcceptedPayoutAgain: what SECURITY.md says of a payout that was accepted. The test holds the page to
-// what is so, and fails when the risk is mended.
-func TestSQLPaysAnAcceptedPayoutAgain(t *testing.T) {
+// TestSQLPaysNoPayoutTwice: who writes the database brings rows of a payout back as they were once, and has nothing
+// paid a second time.
+func TestSQLPaysNoPayoutTwice(t *testing.T) {
+	const untilStale = payout.GiveUpAfter + 2*time.Minute
+
 	for name, c := range map[string]struct {
-		later    time.Duration
-		canceled bool
+		later time.Duration
+		// bring returns what is brought back, of the rows as they were accepted and as they are now.
+		bring func(accepted, now payout.Payout) payout.Payout
+		// paid is what arrives by it.
+		canceled, forget bool
+		paid             bool
 	}{
-		"at once":        {},
-		"a month later":  {later: 30 * 24 * time.Hour},
-		"after a cancel": {canceled: true},
+		"the row as it is":           {bring: asItIs},
+		"the row as it was accepted": {bring: asAccepted},
+		"when the payout is old":     {bring: asAccepted, later: untilStale},
+		"a month later":              {bring: asAccepted, later: 30 * 24 * time.Hour},
+		"a month later as it is":     {bring: asItIs, later: 30 * 24 * time.Hour},
+		"with no row of what was sent": {
+			bring:  asAccepted,
+			forget: true,
+		},
+		"the tag alone": {bring: func(accepted, now payout.Payout) payout.Payout {
+			now.MAC = accepted.MAC
+			return now
+		}},
+		"what it used up alone": {bring: func(accepted, now payout.Payout) payout.Payout {
+			now.Signing = accepted.Signing
+			return now
+		}},
+		"after a cancel, when the payout is old": {bring: asAccepted, canceled: true, later: untilStale},
+		// What SECURITY.md says of a payout that was never signed: the test holds the page to what is so.
+		"at once after a cancel": {bring: asAccepted, canceled: true, paid: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stolenShops(t, func(t *testing.T, s *stolenShop) {
 				id := s.pay(t, chain.Pow10(16))["id"].(string)
+				accepted := s.payout(t, id)
 
 				if c.canceled {
 					s.ok(
@@ -212,36 +236,103 @@ func TestSQLPaysAnAcceptedPayoutAgain(t *testing.T) {
 				s.work(t)
 
 				before := s.network.Balance(chain.Address(s.there), "SIM")
+				if paid := s.payout(t, id).TxHash != ""; paid == c.canceled {
+					t.Fatalf("it was paid: %t", paid)
+				}
+
 				s.now = s.now.Add(c.later)
+				s.bringBack(t, id, c.bring(accepted, s.payout(t, id)))
 
-				write(t, storeOf(s.shop), func(ctx context.Context, tx payments.Tx) error {
-					p, order, err := rows(ctx, tx, id)
-					p.Status, p.TxHash, p.FailureCode = payout.Pending, "", ""
-					order = wallet.Transaction{
-						ID:        order.ID,
-						Owner:     order.Owner,
-						Network:   order.Network,
-						Kind:      order.Kind,
-						ObjectID:  order.ObjectID,
-						Order:     order.Order,
-						State:     wallet.Queued,
-						GiveUpAt:  s.now.Add(time.Hour),
-						DueAt:     s.now,
-						CreatedAt: order.CreatedAt,
-						Version:   order.Version,
-					}
+				if c.forget {
+					s.exec(t, "DELETE FROM payments_outgoing WHERE 1 = 1")
+					s.exec(t, "DELETE FROM payments_attempt_hashes WHERE 1 = 1")
+				}
 
-					return putRows(ctx, tx, p, order, err)
-				})
 				s.work(t)
 
-				got := s.network.Balance(chain.Address(s.there), "SIM").Sub(before)
-				if got != chain.Pow10(16) {
-					t.Errorf("it was paid %s more: SECURITY.md says that it is paid again", got)
+				want := chain.Amount{}
+				if c.paid {
+					want = chain.Pow10(16)
+				}
+
+				if got := s.network.Balance(chain.Address(s.there), "SIM").Sub(before); got != want {
+					t.Errorf("it was paid %s more, want %s", got, want)
+				}
+
+				if got := s.logs.String(); !c.paid && !strings.Contains(got, "signature refused") {
+					t.Error("nothing was refused: the attack was not tried")
 				}
 			})
 		})
 	}
+}
+
+func asAccepted(accepted, now payout.Payout) payout.Payout {
+	accepted.Version = now.Version
+	return accepted
+}
+
+func asItIs(_, now payout.Payout) payout.Payout { return now }
+
+// payout returns the row of a payout.
+func (s *stolenShop) payout(t *testing.T, id string) payout.Payout {
+	t.Helper()
+
+	p, err := storeOf(s.shop).PayoutByID(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return p
+}
+
+// bringBack stores the row of a payout as one that waits to be signed, and its transaction as it was queued.
+func (s *stolenShop) bringBack(t *testing.T, id string, p payout.Payout) {
+	t.Helper()
+
+	write(t, storeOf(s.shop), func(ctx context.Context, tx payments.Tx) error {
+		_, order, err := rows(ctx, tx, id)
+		p.Status, p.TxHash, p.FailureCode = payout.Pending, "", ""
+		order = wallet.Transaction{
+			ID:        order.ID,
+			Owner:     order.Owner,
+			Network:   order.Network,
+			Kind:      order.Kind,
+			ObjectID:  order.ObjectID,
+			Order:     order.Order,
+			State:     wallet.Queued,
+			GiveUpAt:  s.now.Add(time.Hour),
+			DueAt:     s.now,
+			CreatedAt: order.CreatedAt,
+			Version:   order.Version,
+		}
+
+		return putRows(ctx, tx, p, order, err)
+	})
+}
+
+// TestSQLPaysEqualPayouts: a payout that equals another one is paid beside it, and neither of them twice.
+func TestSQLPaysEqualPayouts(t *testing.T) {
+	stolenShops(t, func(t *testing.T, s *stolenShop) {
+		before := s.network.Balance(chain.Address(s.there), "SIM")
+		first := s.pay(t, chain.Pow10(16))["id"].(string)
+		accepted := s.payout(t, first)
+
+		s.work(t)
+		s.pay(t, chain.Pow10(16))
+		s.work(t)
+
+		if got := s.network.Balance(chain.Address(s.there), "SIM").Sub(before); got != chain.Pow10(16).Mul(2) {
+			t.Fatalf("two equal payouts paid %s", got)
+		}
+
+		s.bringBack(t, first, asAccepted(accepted, s.payout(t, first)))
+		s.work(t)
+
+		if got := s.network.Balance(chain.Address(s.there), "SIM").Sub(before); got != chain.Pow10(16).Mul(2) {
+			t.Errorf("two equal payouts paid %s", got)
+		}
+	})
 }
 
 // TestSQLShowsNoOtherAddress: who writes the database has nobody pay an address of the thief, or another one of the

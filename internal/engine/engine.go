@@ -79,6 +79,9 @@ type Engine struct {
 	fees      map[string]chain.Address
 	streams   streams
 	watched   walletWatch
+	// approved is what signatures use up that are not stored yet, recent the *recentBlocks of each network.
+	approved approvedSpends
+	recent   sync.Map
 
 	epochSet bool
 

@@ -26,7 +26,11 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 			return err
 		}
 
-		return e.Payouts.TransactionTx(ctx, tx, record)
+		if err := e.Payouts.TransactionTx(ctx, tx, record); err != nil {
+			return err
+		}
+
+		return e.recordSpent(ctx, tx, record)
 	case payout.Refund:
 		// A refund changed state: its invoice's refund flags follow.
 		return e.refundChanged(ctx, tx, ev.Type, record)
@@ -41,6 +45,25 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 	}
 
 	return nil
+}
+
+// recordSpent stores what the bytes of a payout use up, in the transaction that stores them. It is what the gate
+// approved, and not what a row says.
+func (e *Engine) recordSpent(ctx context.Context, tx Tx, t wallet.Transaction) error {
+	if t.Kind != wallet.Payout || t.State != wallet.Signed && t.State != wallet.Broadcast {
+		return nil
+	}
+
+	spends, approved := e.approved.of(t.ObjectID)
+	if !approved {
+		return nil
+	}
+
+	if len(spends) == 0 { // its transactions only expire
+		spends = []string{chain.Spend{Sender: t.Order.From.Address, By: t.TxHash, Shared: true}.Key()}
+	}
+
+	return e.Payouts.RecordSpentTx(ctx, tx, t.ObjectID, spends)
 }
 
 // paymentChanged opens the settlement of a payment that got its value, and ends that of one that was lost.

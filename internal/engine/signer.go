@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -36,17 +37,72 @@ func (g guardedSigner) Sign(ctx context.Context, request chain.SignRequest) ([][
 		return nil, err
 	}
 
-	if request.Intent.Kind == string(wallet.Payout) {
-		err = g.checkPayouts(ctx, request)
-	} else {
-		err = g.checkOwn(ctx, request, signing)
+	if request.Intent.Kind != string(wallet.Payout) {
+		if err := g.checkOwn(ctx, request, signing); err != nil {
+			return nil, err
+		}
+
+		return g.engine.config.Signer.Sign(ctx, request)
 	}
 
+	payouts, err := g.checkPayouts(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 
-	return g.engine.config.Signer.Sign(ctx, request)
+	if request.Decoded == nil {
+		return g.engine.config.Signer.Sign(ctx, request)
+	}
+
+	return g.signOnce(ctx, request, signing[0], payouts)
+}
+
+// signOnce signs for payouts where no other signature for them can be included besides this one. What it uses up is
+// stored with the bytes.
+func (g guardedSigner) signOnce(
+	ctx context.Context,
+	request chain.SignRequest,
+	from chain.Address,
+	payouts []payout.Payout,
+) ([][]byte, error) {
+	now, spends := g.now(), request.Decoded.SpendsOf(from)
+
+	var unbound []payout.Payout
+
+	for _, p := range payouts {
+		if err := p.CheckSigning(spends, now); err != nil {
+			return nil, g.refuse(request, err)
+		}
+
+		if !p.Replaces(spends) {
+			unbound = append(unbound, p)
+		}
+	}
+
+	if err := g.checkUnpaid(ctx, request, from, spends, unbound); err != nil {
+		return nil, err
+	}
+
+	signatures, err := g.engine.config.Signer.Sign(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, p := range payouts {
+		g.engine.approved.add(p.ID, spends, now)
+	}
+
+	return signatures, nil
+}
+
+// now returns the later one of this process's time and the store's: no clock alone makes a payout younger.
+func (g guardedSigner) now() time.Time {
+	own, stored := g.engine.config.Now(), g.engine.storeNow()
+	if stored.After(own) {
+		return stored
+	}
+
+	return own
 }
 
 // signingAddresses returns the addresses of the keys that are to sign.
@@ -116,12 +172,15 @@ func (g guardedSigner) decode(request *chain.SignRequest, signing []chain.Addres
 	return nil
 }
 
-// checkPayouts refuses payouts that were not made through this service, or differ from what is to be signed.
-// One that waits for its approval is fault.Unavailable: it is tried again.
-func (g guardedSigner) checkPayouts(ctx context.Context, request chain.SignRequest) error {
+// checkPayouts refuses payouts that were not made through this service, or differ from what is to be signed, and
+// returns them. One that waits for its approval is fault.Unavailable: it is tried again.
+func (g guardedSigner) checkPayouts(
+	ctx context.Context,
+	request chain.SignRequest,
+) (payouts []payout.Payout, err error) {
 	i := request.Intent
 	if len(i.ObjectIDs) != len(i.Outputs) || len(i.Outputs) == 0 {
-		return g.refuse(request, fault.New(fault.Forbidden, "unauthorized", "an output has no payout"))
+		return nil, g.refuse(request, fault.New(fault.Forbidden, "unauthorized", "an output has no payout"))
 	}
 
 	paid, most := map[string]bool{}, chain.Amount{}
@@ -129,40 +188,41 @@ func (g guardedSigner) checkPayouts(ctx context.Context, request chain.SignReque
 	for at, output := range i.Outputs {
 		p, err := g.engine.config.Store.PayoutByID(ctx, i.ObjectIDs[at])
 		if err != nil {
-			return err
+			return nil, err
 		}
 
 		err = g.engine.Payouts.Verify(p)
 		if fault.Code(err) == "secret_key_unknown" {
-			return err // this process has not learned the key yet
+			return nil, err // this process has not learned the key yet
 		}
 
 		if err == nil && p.Approval.Missing() {
-			return fault.New(
+			return nil, fault.New(
 				fault.Unavailable, "approval_missing", "payout %s waits for its approval", p.ID,
 			)
 		}
 
 		if err != nil || paid[p.ID] || !orders(p, request.Network, output) {
-			return g.refuse(request, fault.New(
+			return nil, g.refuse(request, fault.New(
 				fault.Forbidden, "unauthorized", "payout %s is not what this service accepted", p.ID,
 			))
 		}
 
 		if _, err := g.checkMasterKeys(ctx, request, p.Owner.AccountID); err != nil {
-			return err
+			return nil, err
 		}
 
 		paid[p.ID], most = true, most.Add(p.MaxNetworkFee)
+		payouts = append(payouts, p)
 	}
 
 	if most.Less(i.MaxFee) {
-		return g.refuse(request, fault.New(
+		return nil, g.refuse(request, fault.New(
 			fault.Forbidden, "unauthorized", "the fee of up to %s is above %s", i.MaxFee, most,
 		))
 	}
 
-	return nil
+	return payouts, nil
 }
 
 // checkMasterKeys refuses the master wallets of other accounts as signers, and returns the authenticated account.
