@@ -20,15 +20,6 @@ type Signing struct {
 // signingSlack is how long after GiveUpAfter a signature may still be under way.
 const signingSlack = time.Minute
 
-// AcceptedAt returns when the payout could be signed first: when it was made, or approved.
-func (p Payout) AcceptedAt() time.Time {
-	if p.Approval.ApprovedAt.After(p.CreatedAt) {
-		return p.Approval.ApprovedAt
-	}
-
-	return p.CreatedAt
-}
-
 // Replaces reports whether bytes that use up spends (chain.Spend.Key) exclude the last signature of the payout.
 func (p Payout) Replaces(spends []string) bool {
 	signed := len(p.Signing.Spent)
@@ -52,40 +43,35 @@ func (p Payout) CheckSigning(spends []string, now time.Time) error {
 	)
 }
 
-// RecordSpentTx stores what a signature of a payout uses up, with its bytes: spends are chain.Spend.Key. A payout that
+// spend records what a new signature uses up (chain.Spend.Key), and reports whether that changed the payout. One that
 // was changed outside this service stays as it is: nothing is signed for it any more.
-func (s *Service) RecordSpentTx(ctx context.Context, tx Tx, payoutID string, spends []string) error {
-	return s.changeSigning(ctx, tx, payoutID, func(p *Payout) {
-		if len(spends) > 0 && !p.Replaces(spends) {
-			p.Signing.Spent = append(slices.Clip(p.Signing.Spent), spends[0])
-		}
-	})
+func (s *Service) spend(p *Payout, spends []string) (changed bool, err error) {
+	if len(spends) == 0 || p.Replaces(spends) || s.Verify(*p) != nil {
+		return false, nil
+	}
+
+	p.Signing.Spent = append(slices.Clip(p.Signing.Spent), spends[0])
+
+	return true, s.authenticate(p)
 }
 
-// RecordForeignTx stores that a transaction which equals a payout is not it.
-func (s *Service) RecordForeignTx(ctx context.Context, tx Tx, payoutID, txHash string) error {
-	return s.changeSigning(ctx, tx, payoutID, func(p *Payout) {
-		if !slices.Contains(p.Signing.Foreign, txHash) {
-			p.Signing.Foreign = append(slices.Clip(p.Signing.Foreign), txHash)
-		}
-	})
-}
-
-// changeSigning changes what is known of a payout's signatures, and its tag.
-func (s *Service) changeSigning(ctx context.Context, tx Tx, payoutID string, change func(p *Payout)) error {
+// AcknowledgeTx stores what a person said of a transaction that equals a payout: that it is the payout, and uses up
+// spent (chain.Spend.Key), or with an empty one that it is not.
+func (s *Service) AcknowledgeTx(ctx context.Context, tx Tx, payoutID, txHash, spent string) error {
 	p, err := tx.PayoutByID(ctx, payoutID)
 	if err != nil || s.Verify(p) != nil {
 		return err
 	}
 
-	spent, foreign := len(p.Signing.Spent), len(p.Signing.Foreign)
+	if spent != "" {
+		if changed, err := s.spend(&p, []string{spent}); err != nil || !changed {
+			return err
+		}
 
-	change(&p)
-
-	if len(p.Signing.Spent) == spent && len(p.Signing.Foreign) == foreign {
-		return nil
+		return tx.PutPayout(ctx, &p)
 	}
 
+	p.Signing.Foreign = append(slices.Clip(p.Signing.Foreign), txHash)
 	if err := s.authenticate(&p); err != nil {
 		return err
 	}

@@ -276,14 +276,12 @@ func (a *acknowledgement) recordSigning(
 	fulfilled bool,
 ) error {
 	for _, id := range a.paid {
-		var err error
+		spent := ""
 		if fulfilled {
-			err = a.Payouts.RecordSpentTx(ctx, tx, id, []string{rows[0].Key})
-		} else {
-			err = a.Payouts.RecordForeignTx(ctx, tx, id, a.txHash)
+			spent = rows[0].Key
 		}
 
-		if err != nil {
+		if err := a.Payouts.AcknowledgeTx(ctx, tx, id, a.txHash, spent); err != nil {
 			return err
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/auditor"
 	"github.com/seed-8ee7f392/payments/internal/deliver"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/gate"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
@@ -79,9 +80,7 @@ type Engine struct {
 	fees      map[string]chain.Address
 	streams   streams
 	watched   walletWatch
-	// approved is what signatures use up that are not stored yet, recent the *recentBlocks of each network.
-	approved approvedSpends
-	recent   sync.Map
+	gate      *gate.Gate
 
 	epochSet bool
 

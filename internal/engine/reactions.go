@@ -26,11 +26,7 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 			return err
 		}
 
-		if err := e.Payouts.TransactionTx(ctx, tx, record); err != nil {
-			return err
-		}
-
-		return e.recordSpent(ctx, tx, record)
+		return e.Payouts.TransactionTx(ctx, tx, record)
 	case payout.Refund:
 		// A refund changed state: its invoice's refund flags follow.
 		return e.refundChanged(ctx, tx, ev.Type, record)
@@ -45,25 +41,6 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 	}
 
 	return nil
-}
-
-// recordSpent stores what the bytes of a payout use up, in the transaction that stores them. It is what the gate
-// approved, and not what a row says.
-func (e *Engine) recordSpent(ctx context.Context, tx Tx, t wallet.Transaction) error {
-	if t.Kind != wallet.Payout || t.State != wallet.Signed && t.State != wallet.Broadcast {
-		return nil
-	}
-
-	spends, approved := e.approved.of(t.ObjectID)
-	if !approved {
-		return nil
-	}
-
-	if len(spends) == 0 { // its transactions only expire
-		spends = []string{chain.Spend{Sender: t.Order.From.Address, By: t.TxHash, Shared: true}.Key()}
-	}
-
-	return e.Payouts.RecordSpentTx(ctx, tx, t.ObjectID, spends)
 }
 
 // paymentChanged opens the settlement of a payment that got its value, and ends that of one that was lost.

@@ -1,4 +1,4 @@
-package engine
+package gate
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const (
 // in a block or in the pool, which does not exclude the one to sign (spends) and belongs to no other payout.
 //
 // Errors: fault.Unavailable with code payout_unchecked while the network cannot be read.
-func (g guardedSigner) checkUnpaid(
+func (g *Gate) checkUnpaid(
 	ctx context.Context,
 	request chain.SignRequest,
 	from chain.Address,
@@ -38,10 +38,10 @@ func (g guardedSigner) checkUnpaid(
 		return nil
 	}
 
-	since := payouts[0].AcceptedAt()
+	since := acceptedAt(payouts[0])
 	for _, p := range payouts {
-		if p.AcceptedAt().Before(since) {
-			since = p.AcceptedAt()
+		if acceptedAt(p).Before(since) {
+			since = acceptedAt(p)
 		}
 	}
 
@@ -81,6 +81,15 @@ func (g guardedSigner) checkUnpaid(
 	return nil
 }
 
+// acceptedAt returns when a payout could be signed first: when it was made, or approved.
+func acceptedAt(p payout.Payout) time.Time {
+	if p.Approval.ApprovedAt.After(p.CreatedAt) {
+		return p.Approval.ApprovedAt
+	}
+
+	return p.CreatedAt
+}
+
 // shownTx is a transaction that a block or the pool shows.
 type shownTx chain.PoolTx
 
@@ -102,13 +111,13 @@ func (t shownTx) payments(p payout.Payout, from chain.Address) (n int) {
 }
 
 // otherPayouts returns the number of other payouts that equal one and that a transaction pays, as their tags say.
-func (g guardedSigner) otherPayouts(
+func (g *Gate) otherPayouts(
 	ctx context.Context,
 	p payout.Payout,
 	tx shownTx,
 	signing []payout.Payout,
 ) (n int, err error) {
-	equal, err := g.engine.config.Store.Payouts(ctx, payout.Filter{
+	equal, err := g.config.DB.Payouts(ctx, payout.Filter{
 		Owner:    p.Owner,
 		Networks: []string{p.Network},
 		Q:        string(p.Destination),
@@ -124,7 +133,7 @@ func (g guardedSigner) otherPayouts(
 		}
 
 		now := slices.ContainsFunc(signing, func(s payout.Payout) bool { return s.ID == other.ID })
-		if !now && tx.usesAny(other.Signing.Spent) && g.engine.Payouts.Verify(other) == nil {
+		if !now && tx.usesAny(other.Signing.Spent) && g.config.VerifyPayout(other) == nil {
 			n++
 		}
 	}
@@ -134,13 +143,13 @@ func (g guardedSigner) otherPayouts(
 
 // shownSince returns the transactions of a network that moved something since a time, on networks whose blocks are
 // read, and else those that a wallet signed; and those of its pool, where its node shows that.
-func (g guardedSigner) shownSince(
+func (g *Gate) shownSince(
 	ctx context.Context,
 	network string,
 	from chain.Address,
 	since time.Time,
 ) (all []shownTx, err error) {
-	driver, err := g.engine.Networks.Driver(network)
+	driver, err := g.config.Networks.Driver(network)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +172,7 @@ func (g guardedSigner) shownSince(
 	since = since.Add(-max(minMargin, marginBlocks*n.BlockTime))
 
 	if scanner, ok := driver.(chain.BlockScanner); ok {
-		recent, _ := g.engine.recent.LoadOrStore(network, &recentBlocks{})
+		recent, _ := g.recent.LoadOrStore(network, &recentBlocks{})
 
 		blocks, err := recent.(*recentBlocks).since(ctx, driver, scanner, since)
 
@@ -203,7 +212,7 @@ func transactionsOf(blocks []chain.Block) (all []shownTx) {
 
 // signedBy returns what a wallet signed since a time on a network that is read by address. Heights are counted back
 // from the tip, at twice the pace of the network.
-func (g guardedSigner) signedBy(
+func (g *Gate) signedBy(
 	ctx context.Context,
 	driver chain.Driver,
 	from chain.Address,
@@ -222,7 +231,7 @@ func (g guardedSigner) signedBy(
 	}
 
 	first := uint64(1)
-	if age := g.now().Sub(since); driver.Network().BlockTime > 0 && age > 0 {
+	if age := g.config.Now().Sub(since); driver.Network().BlockTime > 0 && age > 0 {
 		first = max(first, head.Tip.Height-min(head.Tip.Height, 2*uint64(age/driver.Network().BlockTime)))
 	}
 
@@ -274,10 +283,10 @@ func (r *recentBlocks) since(
 		return nil, err
 	}
 
-	for step := uint64(4); ; step *= 2 {
-		oldest := r.blocks[0]
-		if oldest.Time.Before(from) || oldest.Height <= 1 {
-			break
+	for oldest := r.blocks[0]; !oldest.Time.Before(from) && oldest.Height > 1; oldest = r.blocks[0] {
+		step := uint64(4)
+		if every := driver.Network().BlockTime; every > 0 {
+			step += uint64(oldest.Time.Sub(from) / every)
 		}
 
 		older, err := readBlocks(ctx, scanner, oldest.Height-min(step, oldest.Height-1), oldest.Height-1)
@@ -348,52 +357,4 @@ func readBlocks(ctx context.Context, scanner chain.BlockScanner, from, to uint64
 	}
 
 	return all, nil
-}
-
-// approvedSpends are what signatures use up that this process just approved, by payout. They are stored with the
-// bytes.
-type approvedSpends struct {
-	mu   sync.Mutex
-	last map[string]approvedSpend
-}
-
-type approvedSpend struct {
-	spends []string
-	at     time.Time
-}
-
-// Approvals older than approvedFor are dropped once there are maxApproved.
-const (
-	approvedFor = 10 * time.Minute
-	maxApproved = 4096
-)
-
-// add remembers what a signature for a payout uses up.
-func (a *approvedSpends) add(payoutID string, spends []string, now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-
-	if a.last == nil {
-		a.last = map[string]approvedSpend{}
-	}
-
-	if len(a.last) >= maxApproved {
-		for id, approved := range a.last {
-			if now.Sub(approved.at) > approvedFor {
-				delete(a.last, id)
-			}
-		}
-	}
-
-	a.last[payoutID] = approvedSpend{spends, now}
-}
-
-// of returns what the last signature for a payout uses up.
-func (a *approvedSpends) of(payoutID string) (spends []string, known bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-
-	approved, known := a.last[payoutID]
-
-	return approved.spends, known
 }
