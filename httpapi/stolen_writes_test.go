@@ -15,6 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 )
@@ -196,17 +197,22 @@ func TestSQLPaysNoPayoutTwice(t *testing.T) {
 		later time.Duration
 		// bring returns what is brought back, of the rows as they were accepted and as they are now.
 		bring func(accepted, now payout.Payout) payout.Payout
-		// waits is set when what was sent is in no block yet, forget when no row says what was sent.
-		canceled, waits, forget bool
+		// waits is set when what was sent is in no block yet, hidden when no pool shows it, forget when no row
+		// says what was sent, restart when another process signs.
+		canceled, waits, hidden, forget, restart bool
 		// paid says whether it is paid by what is brought back.
 		paid bool
 	}{
-		"the row as it is":           {bring: asItIs},
-		"the row as it was accepted": {bring: asAccepted},
-		"while it waits":             {bring: asAccepted, waits: true},
-		"when the payout is old":     {bring: asAccepted, later: untilStale},
-		"a month later":              {bring: asAccepted, later: 30 * 24 * time.Hour},
-		"a month later as it is":     {bring: asItIs, later: 30 * 24 * time.Hour},
+		"the row as it is":                {bring: asItIs},
+		"the row as it was accepted":      {bring: asAccepted},
+		"while it waits":                  {bring: asAccepted, waits: true},
+		"while no pool shows it":          {bring: asAccepted, waits: true, hidden: true},
+		"when the payout is old":          {bring: asAccepted, later: untilStale},
+		"a month later":                   {bring: asAccepted, later: 30 * 24 * time.Hour},
+		"a month later as it is":          {bring: asItIs, later: 30 * 24 * time.Hour},
+		"after a restart":                 {bring: asAccepted, restart: true},
+		"after a restart, as it is":       {bring: asItIs, restart: true},
+		"after a restart, while it waits": {bring: asAccepted, restart: true, waits: true},
 		"with no row of what was sent": {
 			bring:  asAccepted,
 			forget: true,
@@ -220,8 +226,15 @@ func TestSQLPaysNoPayoutTwice(t *testing.T) {
 			return now
 		}},
 		"after a cancel, when the payout is old": {bring: asAccepted, canceled: true, later: untilStale},
-		// What SECURITY.md says of a payout that was never signed: the test holds the page to what is so.
+		// What SECURITY.md says of the first two hours: the test holds the page to what is so.
 		"at once after a cancel": {bring: asAccepted, canceled: true, paid: true},
+		"after a restart, while no pool shows it": {
+			bring:   asAccepted,
+			restart: true,
+			waits:   true,
+			hidden:  true,
+			paid:    true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stolenShops(t, func(t *testing.T, s *stolenShop) {
@@ -246,6 +259,14 @@ func TestSQLPaysNoPayoutTwice(t *testing.T) {
 					t.Fatalf("it was paid: %t", paid)
 				}
 
+				if c.hidden {
+					s.network.SetNode(0, sim.NodeFaults{Denies: []string{s.payout(t, id).TxHash}})
+				}
+
+				if c.restart {
+					s.restart(t)
+				}
+
 				s.now = s.now.Add(c.later)
 				s.bringBack(t, id, c.bring(accepted, s.payout(t, id)))
 
@@ -256,9 +277,11 @@ func TestSQLPaysNoPayoutTwice(t *testing.T) {
 
 				s.work(t)
 
-				want := chain.Pow10(16)
-				if c.canceled && !c.paid {
-					want = chain.Amount{}
+				want := chain.Amount{}
+				for _, arrives := range []bool{!c.canceled, c.paid} {
+					if arrives {
+						want = want.Add(chain.Pow10(16))
+					}
 				}
 
 				if got := s.network.Balance(chain.Address(s.there), "SIM").Sub(before); got != want {
@@ -290,6 +313,16 @@ func (s *stolenShop) payout(t *testing.T, id string) payout.Payout {
 	}
 
 	return p
+}
+
+// restart has another process of the same service do what follows.
+func (s *stolenShop) restart(t *testing.T) {
+	t.Helper()
+
+	next := bootWith(t, storeOf(s.shop), nil, func() time.Time { return s.now }, func(c *payments.Config) {
+		c.Drivers = []payments.ChainDriver{s.network}
+	})
+	s.engine, s.handler, s.logs = next.engine, next.handler, next.logs
 }
 
 // step lets the engine do all it has to do, without a block.
@@ -329,26 +362,32 @@ func (s *stolenShop) bringBack(t *testing.T, id string, p payout.Payout) {
 	})
 }
 
-// TestSQLPaysEqualPayouts: a payout that equals another one is paid beside it, and neither of them twice.
+// TestSQLPaysEqualPayouts: payouts that equal each other are paid once each, also by another process.
 func TestSQLPaysEqualPayouts(t *testing.T) {
 	stolenShops(t, func(t *testing.T, s *stolenShop) {
 		before := s.network.Balance(chain.Address(s.there), "SIM")
+		paid := func() chain.Amount { return s.network.Balance(chain.Address(s.there), "SIM").Sub(before) }
+
 		first := s.pay(t, chain.Pow10(16))["id"].(string)
 		accepted := s.payout(t, first)
 
 		s.work(t)
 		s.pay(t, chain.Pow10(16))
+		s.pay(t, chain.Pow10(16))
+		s.work(t)
+		s.restart(t)
+		s.pay(t, chain.Pow10(16))
 		s.work(t)
 
-		if got := s.network.Balance(chain.Address(s.there), "SIM").Sub(before); got != chain.Pow10(16).Mul(2) {
-			t.Fatalf("two equal payouts paid %s", got)
+		if got := paid(); got != chain.Pow10(16).Mul(4) {
+			t.Fatalf("four equal payouts paid %s", got)
 		}
 
 		s.bringBack(t, first, asAccepted(accepted, s.payout(t, first)))
 		s.work(t)
 
-		if got := s.network.Balance(chain.Address(s.there), "SIM").Sub(before); got != chain.Pow10(16).Mul(2) {
-			t.Errorf("two equal payouts paid %s", got)
+		if got := paid(); got != chain.Pow10(16).Mul(4) {
+			t.Errorf("four equal payouts paid %s", got)
 		}
 	})
 }
