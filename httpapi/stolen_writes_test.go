@@ -225,6 +225,12 @@ func TestSQLPaysNoPayoutTwice(t *testing.T) {
 			now.Signing = accepted.Signing
 			return now
 		}},
+		"as if it used up the next nonce": {later: untilStale, bring: func(_, now payout.Payout) payout.Payout {
+			sender, _, _ := strings.Cut(now.Signing.Spent[0], "/")
+			now.Signing.Spent = []string{sender + "/1"}
+
+			return now
+		}},
 		"after a cancel, when the payout is old": {bring: asAccepted, canceled: true, later: untilStale},
 		// What SECURITY.md says of the first two hours: the test holds the page to what is so.
 		"at once after a cancel": {bring: asAccepted, canceled: true, paid: true},
@@ -278,6 +284,7 @@ func TestSQLPaysNoPayoutTwice(t *testing.T) {
 				s.work(t)
 
 				want := chain.Amount{}
+
 				for _, arrives := range []bool{!c.canceled, c.paid} {
 					if arrives {
 						want = want.Add(chain.Pow10(16))

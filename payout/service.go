@@ -104,7 +104,8 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 		}
 	}
 
-	if !spent && p.Status == before.Status && p.TxHash == before.TxHash && sameAmount(p.NetworkFee, before.NetworkFee) {
+	if !spent && p.Status == before.Status && p.TxHash == before.TxHash &&
+		sameAmount(p.NetworkFee, before.NetworkFee) {
 		return nil
 	}
 

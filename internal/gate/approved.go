@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -55,7 +56,13 @@ func (a *approvedSpends) isOlder(p payout.Payout) bool {
 		return false
 	}
 
-	return len(p.Signing.Spent) == 0 || len(approved.spends) > 0 && !p.Replaces(approved.spends)
+	if len(approved.spends) == 0 {
+		return len(p.Signing.Spent) == 0
+	}
+
+	return !slices.ContainsFunc(p.Signing.Spent, func(spent string) bool {
+		return slices.Contains(approved.spends, spent)
+	})
 }
 
 // Approved returns what the last signature for a payout uses up that this process let pass, as keys (chain.Spend.Key);

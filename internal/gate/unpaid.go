@@ -309,7 +309,11 @@ func (r *recentBlocks) since(
 }
 
 // errFork is returned when blocks that were read do not follow on one another.
-var errFork = fault.New(fault.Unavailable, "block_moved", "the newest blocks were replaced while they were read")
+var errFork = fault.New(
+	fault.Unavailable,
+	"block_moved",
+	"the newest blocks were replaced while they were read",
+)
 
 // readNewer reads the blocks up to the tip, and drops what a fork replaced or is too old to go on from.
 func (r *recentBlocks) readNewer(ctx context.Context, scanner chain.BlockScanner, tip chain.Ref) error {
@@ -341,7 +345,11 @@ func (r *recentBlocks) readNewer(ctx context.Context, scanner chain.BlockScanner
 }
 
 // readBlocks reads a range of blocks, which may take several calls.
-func readBlocks(ctx context.Context, scanner chain.BlockScanner, from, to uint64) (all []chain.Block, err error) {
+func readBlocks(
+	ctx context.Context,
+	scanner chain.BlockScanner,
+	from, to uint64,
+) (all []chain.Block, err error) {
 	for from <= to {
 		blocks, err := scanner.Blocks(ctx, from, to)
 		if err != nil {
