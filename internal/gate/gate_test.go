@@ -291,8 +291,8 @@ func TestAForkHidesNoPayment(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	e.network.Fork(sim.Fork{Depth: 2})
-	e.mine(2)
+	e.network.Fork(sim.Fork{Depth: 3, Length: 1})
+	e.mine(4) // the first of them pays it, at a height that was read
 
 	if _, err := e.sign(t); !errors.Is(err, fault.Forbidden) {
 		t.Errorf("it is signed although a block of the other branch pays it: %v", err)

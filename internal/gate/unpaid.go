@@ -17,8 +17,9 @@ import (
 // blocks that are kept for the next payout.
 const (
 	marginBlocks = 6
-	minMargin    = 30 * time.Second
+	minMargin    = time.Minute
 	keptBlocks   = 64
+	olderStep    = 256 // blocks per call, at most
 	// equalPayouts bounds the payouts to one destination that may explain a payment.
 	equalPayouts = 500
 )
@@ -38,14 +39,17 @@ func (g *Gate) checkUnpaid(
 		return nil
 	}
 
-	since := acceptedAt(payouts[0])
+	// An approval may be brought back too, and be given once more: it begins nothing.
+	since := payouts[0].CreatedAt
 	for _, p := range payouts {
-		if acceptedAt(p).Before(since) {
-			since = acceptedAt(p)
+		if p.CreatedAt.Before(since) {
+			since = p.CreatedAt
 		}
 	}
 
-	shown, err := g.shownSince(ctx, request.Network, from, since)
+	shown, err := g.shownSince(ctx, request.Network, from, since, func(tx shownTx) bool {
+		return slices.ContainsFunc(payouts, func(p payout.Payout) bool { return tx.payments(p, from) > 0 })
+	})
 	if err != nil {
 		return fault.Wrap(
 			err, fault.Unavailable, "payout_unchecked",
@@ -79,15 +83,6 @@ func (g *Gate) checkUnpaid(
 	}
 
 	return nil
-}
-
-// acceptedAt returns when a payout could be signed first: when it was made, or approved.
-func acceptedAt(p payout.Payout) time.Time {
-	if p.Approval.ApprovedAt.After(p.CreatedAt) {
-		return p.Approval.ApprovedAt
-	}
-
-	return p.CreatedAt
 }
 
 // shownTx is a transaction that a block or the pool shows.
@@ -141,13 +136,14 @@ func (g *Gate) otherPayouts(
 	return n, nil
 }
 
-// shownSince returns the transactions of a network that moved something since a time, on networks whose blocks are
-// read, and else those that a wallet signed; and those of its pool, where its node shows that.
+// shownSince returns the transactions wanted of a network since a time: those of its blocks, or where it is read by
+// address those that a wallet signed, and those of its pool, where its node shows that.
 func (g *Gate) shownSince(
 	ctx context.Context,
 	network string,
 	from chain.Address,
 	since time.Time,
+	wanted func(tx shownTx) bool,
 ) (all []shownTx, err error) {
 	driver, err := g.config.Networks.Driver(network)
 	if err != nil {
@@ -163,7 +159,9 @@ func (g *Gate) shownSince(
 
 		if err == nil { // some providers refuse it
 			for _, tx := range waiting {
-				all = append(all, shownTx(tx))
+				if wanted(shownTx(tx)) {
+					all = append(all, shownTx(tx))
+				}
 			}
 		}
 	}
@@ -174,9 +172,15 @@ func (g *Gate) shownSince(
 	if scanner, ok := driver.(chain.BlockScanner); ok {
 		recent, _ := g.recent.LoadOrStore(network, &recentBlocks{})
 
-		blocks, err := recent.(*recentBlocks).since(ctx, driver, scanner, since)
+		err := recent.(*recentBlocks).since(ctx, driver, scanner, since, func(b chain.Block) {
+			for _, tx := range transactionsOf(b) {
+				if wanted(tx) {
+					all = append(all, tx)
+				}
+			}
+		})
 
-		return append(all, transactionsOf(blocks)...), err
+		return all, err
 	}
 
 	signed, err := g.signedBy(ctx, driver, from, since)
@@ -184,26 +188,24 @@ func (g *Gate) shownSince(
 	return append(all, signed...), err
 }
 
-// transactionsOf returns the transactions of blocks that moved something.
-func transactionsOf(blocks []chain.Block) (all []shownTx) {
-	for _, b := range blocks {
-		index := map[string]int{}
+// transactionsOf returns the transactions of a block that moved something.
+func transactionsOf(b chain.Block) (all []shownTx) {
+	index := map[string]int{}
 
-		for _, moved := range b.Transfers {
-			at, known := index[moved.TxHash]
-			if !known {
-				at = len(all)
-				index[moved.TxHash] = at
-				all = append(all, shownTx{TxHash: moved.TxHash})
-			}
-
-			all[at].Transfers = append(all[at].Transfers, moved)
+	for _, moved := range b.Transfers {
+		at, known := index[moved.TxHash]
+		if !known {
+			at = len(all)
+			index[moved.TxHash] = at
+			all = append(all, shownTx{TxHash: moved.TxHash})
 		}
 
-		for _, s := range b.Spent {
-			if at, known := index[s.By]; known {
-				all[at].Spent = append(all[at].Spent, s)
-			}
+		all[at].Transfers = append(all[at].Transfers, moved)
+	}
+
+	for _, s := range b.Spent {
+		if at, known := index[s.By]; known {
+			all[at].Spent = append(all[at].Spent, s)
 		}
 	}
 
@@ -264,48 +266,60 @@ type recentBlocks struct {
 	blocks []chain.Block
 }
 
-// since returns the blocks of a network from a time on up to its tip.
+// since visits the blocks of a network from a time on up to its tip, in any order.
 func (r *recentBlocks) since(
 	ctx context.Context,
 	driver chain.Driver,
 	scanner chain.BlockScanner,
 	from time.Time,
-) ([]chain.Block, error) {
+	visit func(b chain.Block),
+) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	head, err := driver.Head(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 
 	if err := r.readNewer(ctx, scanner, head.Tip); err != nil {
-		return nil, err
+		return err
 	}
 
-	for oldest := r.blocks[0]; !oldest.Time.Before(from) && oldest.Height > 1; oldest = r.blocks[0] {
-		step := uint64(4)
+	for _, b := range r.blocks {
+		visit(b)
+	}
+
+	for oldest := r.blocks[0]; !oldest.Time.Before(from) && oldest.Height > 1; {
+		step := uint64(olderStep)
 		if every := driver.Network().BlockTime; every > 0 {
-			step += uint64(oldest.Time.Sub(from) / every)
+			step = min(step, 1+uint64(oldest.Time.Sub(from)/every))
 		}
 
 		older, err := readBlocks(ctx, scanner, oldest.Height-min(step, oldest.Height-1), oldest.Height-1)
 		if err != nil {
-			return nil, err
+			return err
 		}
 
 		if older[len(older)-1].Hash != oldest.Parent {
 			r.blocks = nil
-			return nil, errFork
+			return errFork
 		}
 
-		r.blocks = append(older, r.blocks...)
+		for _, b := range older {
+			visit(b)
+		}
+
+		if oldest.Hash == r.blocks[0].Hash && len(r.blocks)+len(older) <= keptBlocks {
+			r.blocks = append(older, r.blocks...)
+		}
+
+		oldest = older[0]
 	}
 
-	all := r.blocks
-	r.blocks = slices.Clone(all[max(0, len(all)-keptBlocks):])
+	r.blocks = slices.Clone(r.blocks[max(0, len(r.blocks)-keptBlocks):])
 
-	return all, nil
+	return nil
 }
 
 // errFork is returned when blocks that were read do not follow on one another.
@@ -321,6 +335,12 @@ func (r *recentBlocks) readNewer(ctx context.Context, scanner chain.BlockScanner
 		newest := r.blocks[len(r.blocks)-1]
 		if newest.Hash == tip.Hash {
 			return nil
+		}
+
+		if newest.Height > tip.Height && newest.Height-tip.Height <= marginBlocks {
+			return fault.New(
+				fault.Unavailable, "node_behind", "the node is at block %d, %d was read", tip.Height, newest.Height,
+			)
 		}
 
 		if newest.Height < tip.Height && tip.Height-newest.Height <= keptBlocks {
