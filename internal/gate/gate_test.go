@@ -215,7 +215,8 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		sent, recorded, stored, restart bool
-		wait                            int // blocks
+		approved                        bool // once more
+		wait                            int  // blocks
 		refused                         bool
 	}{
 		"it expired":                            {recorded: true, stored: true, wait: 40},
@@ -225,7 +226,14 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 		"it was sent":                           {sent: true, recorded: true, stored: true, wait: 40, refused: true},
 		"it was sent, after a restart":          {sent: true, restart: true, wait: 1, refused: true},
 		"it was sent long ago, after a restart": {sent: true, restart: true, wait: 3000, refused: true},
-		"it is too old":                         {recorded: true, restart: true, wait: 3700, refused: true},
+		"it was sent, and is approved once more": {
+			sent:     true,
+			restart:  true,
+			approved: true,
+			wait:     600,
+			refused:  true,
+		},
+		"it is too old": {recorded: true, restart: true, wait: 3700, refused: true},
 	} {
 		for kind, read := range networks {
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -259,6 +267,14 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 
 				if c.restart {
 					e.restart(t)
+				}
+
+				if c.approved {
+					e.db.payout.Approval = payout.Approval{
+						Required:   true,
+						ApprovedBy: "somebody",
+						ApprovedAt: e.now,
+					}
 				}
 
 				if _, err := e.sign(

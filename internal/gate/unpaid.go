@@ -40,7 +40,7 @@ func (g *Gate) checkUnpaid(
 	}
 
 	// An approval may be brought back too, and be given once more: it begins nothing.
-	since := payouts[0].CreatedAt
+	since := g.config.Now()
 	for _, p := range payouts {
 		if p.CreatedAt.Before(since) {
 			since = p.CreatedAt
@@ -339,7 +339,11 @@ func (r *recentBlocks) readNewer(ctx context.Context, scanner chain.BlockScanner
 
 		if newest.Height > tip.Height && newest.Height-tip.Height <= marginBlocks {
 			return fault.New(
-				fault.Unavailable, "node_behind", "the node is at block %d, %d was read", tip.Height, newest.Height,
+				fault.Unavailable,
+				"node_behind",
+				"the node is at block %d, %d was read",
+				tip.Height,
+				newest.Height,
 			)
 		}
 
