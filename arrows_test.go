@@ -53,6 +53,7 @@ func TestArrows(t *testing.T) {
 	}{
 		{".", [][]string{heavy, drivers, above[1:], {module + "/store/"}}},
 		{"./internal/engine", [][]string{heavy, drivers, above, {module + "/store/"}}},
+		{"./internal/gate", [][]string{heavy, drivers, above, {module + "/store"}, mechanism}},
 		{"./internal/auditor", [][]string{heavy, drivers, above, {module + "/store"}, mechanism[:5]}},
 		{"./audit", [][]string{heavy, drivers, domains, above, mechanism}},
 		{"./health", [][]string{{module + "/"}}},

@@ -196,6 +196,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[payout.Filter](),
 	reflect.TypeFor[payout.Params](),
 	reflect.TypeFor[payout.Payout](),
+	reflect.TypeFor[payout.Signing](),
 	reflect.TypeFor[payout.Prepared](),
 	reflect.TypeFor[payout.Received](),
 	reflect.TypeFor[payout.Refund](),

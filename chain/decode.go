@@ -15,6 +15,25 @@ type Decoded struct {
 	MaxFee Amount
 	// Digests are what its signatures sign, in the order of Unsigned.Payloads.
 	Digests [][]byte
+	// Spends are what it uses up: each output that it spends, or the nonce of the first of Unsigned.Payloads. By
+	// is empty, and so is the Sender of a nonce, which bytes need not name. Two transactions of one sender that
+	// share a Spend exclude each other. Transactions that only expire (Solana, Tron) have none.
+	Spends []Spend
+}
+
+// SpendsOf returns the keys of what it uses up, as the first address that signs it does; see Spend.Key.
+func (d Decoded) SpendsOf(signer Address) []string {
+	keys := make([]string, len(d.Spends))
+
+	for i, s := range d.Spends {
+		if s.Outpoint.TxHash == "" {
+			s.Sender = signer
+		}
+
+		keys[i] = s.Key()
+	}
+
+	return keys
 }
 
 // Decoder is a Sender that decodes what it built. It is what a signer's policy, and the engine before every

@@ -32,6 +32,14 @@ var decodeMutants = map[string]driverMutant{
 		"Decoder/BytesPayTheOrder",
 		mutateDecoded(func(_ []byte, d *chain.Decoded) { d.MaxFee = chain.Amount{} }),
 	},
+	"nothing is used up": {
+		"Decoder/SpendsAreWhatItUsesUp",
+		mutateDecoded(func(_ []byte, d *chain.Decoded) { d.Spends = nil }),
+	},
+	"another nonce is used up": {
+		"Decoder/SpendsAreWhatItUsesUp",
+		mutateDecoded(func(_ []byte, d *chain.Decoded) { d.Spends[0].Nonce-- }),
+	},
 	"what was built last is decoded": {
 		"Decoder/LaterBuildsDoNotMatter",
 		mutateLastBuilt(func(d *chain.Decoded, last chain.Unsigned) {

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 )
@@ -208,20 +209,64 @@ func TestSQLGivesNoStoredAnswerToAnother(t *testing.T) {
 	}
 }
 
-// TestSQLPaysAnAcceptedPayoutAgain: what SECURITY.md says of a payout that was accepted. The test holds the page to
-// what is so, and fails when the risk is mended.
-func TestSQLPaysAnAcceptedPayoutAgain(t *testing.T) {
+// TestSQLPaysNoPayoutTwice: who writes the database brings rows of a payout back as they were once, and has nothing
+// paid a second time.
+func TestSQLPaysNoPayoutTwice(t *testing.T) {
+	const untilStale = payout.GiveUpAfter + 2*time.Minute
+
 	for name, c := range map[string]struct {
-		later    time.Duration
-		canceled bool
+		later time.Duration
+		// bring returns what is brought back, of the rows as they were accepted and as they are now.
+		bring func(accepted, now payout.Payout) payout.Payout
+		// waits is set when what was sent is in no block yet, hidden when no pool shows it, forget when no row
+		// says what was sent, restart when another process signs.
+		canceled, waits, hidden, forget, restart bool
+		// paid says whether it is paid by what is brought back.
+		paid bool
 	}{
-		"at once":        {},
-		"a month later":  {later: 30 * 24 * time.Hour},
-		"after a cancel": {canceled: true},
+		"the row as it is":                {bring: asItIs},
+		"the row as it was accepted":      {bring: asAccepted},
+		"while it waits":                  {bring: asAccepted, waits: true},
+		"while no pool shows it":          {bring: asAccepted, waits: true, hidden: true},
+		"when the payout is old":          {bring: asAccepted, later: untilStale},
+		"a month later":                   {bring: asAccepted, later: 30 * 24 * time.Hour},
+		"a month later as it is":          {bring: asItIs, later: 30 * 24 * time.Hour},
+		"after a restart":                 {bring: asAccepted, restart: true},
+		"after a restart, as it is":       {bring: asItIs, restart: true},
+		"after a restart, while it waits": {bring: asAccepted, restart: true, waits: true},
+		"with no row of what was sent": {
+			bring:  asAccepted,
+			forget: true,
+		},
+		"the tag alone": {bring: func(accepted, now payout.Payout) payout.Payout {
+			now.MAC = accepted.MAC
+			return now
+		}},
+		"what it used up alone": {bring: func(accepted, now payout.Payout) payout.Payout {
+			now.Signing = accepted.Signing
+			return now
+		}},
+		"as if it used up the next nonce": {later: untilStale, bring: func(_, now payout.Payout) payout.Payout {
+			sender, _, _ := strings.Cut(now.Signing.Spent[0], "/")
+			now.Signing.Spent = []string{sender + "/1"}
+
+			return now
+		}},
+		"after a cancel, when the payout is old": {bring: asAccepted, canceled: true, later: untilStale},
+		// What SECURITY.md says of the first two hours: the test holds the page to what is so.
+		"at once after a cancel": {bring: asAccepted, canceled: true, paid: true},
+		"after a restart, while no pool shows it": {
+			bring:   asAccepted,
+			restart: true,
+			waits:   true,
+			hidden:  true,
+			paid:    true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stolenShops(t, func(t *testing.T, s *stolenShop) {
 				id := s.pay(t, chain.Pow10(16))["id"].(string)
+				accepted := s.payout(t, id)
 
 				if c.canceled {
 					s.ok(
@@ -230,39 +275,149 @@ func TestSQLPaysAnAcceptedPayoutAgain(t *testing.T) {
 					)
 				}
 
-				s.work(t)
-
 				before := s.network.Balance(chain.Address(s.there), "SIM")
+				if c.waits {
+					s.step(t)
+				} else {
+					s.work(t)
+				}
+
+				if paid := s.payout(t, id).TxHash != ""; paid == c.canceled {
+					t.Fatalf("it was paid: %t", paid)
+				}
+
+				if c.hidden {
+					s.network.SetNode(0, sim.NodeFaults{Denies: []string{s.payout(t, id).TxHash}})
+				}
+
+				if c.restart {
+					s.restart(t)
+				}
+
 				s.now = s.now.Add(c.later)
+				s.bringBack(t, id, c.bring(accepted, s.payout(t, id)))
 
-				write(t, storeOf(s.shop), func(ctx context.Context, tx payments.Tx) error {
-					p, order, err := rows(ctx, tx, id)
-					p.Status, p.TxHash, p.FailureCode = payout.Pending, "", ""
-					order = wallet.Transaction{
-						ID:        order.ID,
-						Owner:     order.Owner,
-						Network:   order.Network,
-						Kind:      order.Kind,
-						ObjectID:  order.ObjectID,
-						Order:     order.Order,
-						State:     wallet.Queued,
-						GiveUpAt:  s.now.Add(time.Hour),
-						DueAt:     s.now,
-						CreatedAt: order.CreatedAt,
-						Version:   order.Version,
-					}
+				if c.forget {
+					s.exec(t, "DELETE FROM payments_outgoing WHERE 1 = 1")
+					s.exec(t, "DELETE FROM payments_attempt_hashes WHERE 1 = 1")
+				}
 
-					return putRows(ctx, tx, p, order, err)
-				})
 				s.work(t)
 
-				got := s.network.Balance(chain.Address(s.there), "SIM").Sub(before)
-				if got != chain.Pow10(16) {
-					t.Errorf("it was paid %s more: SECURITY.md says that it is paid again", got)
+				want := chain.Amount{}
+
+				for _, arrives := range []bool{!c.canceled, c.paid} {
+					if arrives {
+						want = want.Add(chain.Pow10(16))
+					}
+				}
+
+				if got := s.network.Balance(chain.Address(s.there), "SIM").Sub(before); got != want {
+					t.Errorf("it was paid %s, want %s", got, want)
+				}
+
+				if got := s.logs.String(); !c.paid && !strings.Contains(got, "signature refused") {
+					t.Error("nothing was refused: the attack was not tried")
 				}
 			})
 		})
 	}
+}
+
+func asAccepted(accepted, now payout.Payout) payout.Payout {
+	accepted.Version = now.Version
+	return accepted
+}
+
+func asItIs(_, now payout.Payout) payout.Payout { return now }
+
+// payout returns the row of a payout.
+func (s *stolenShop) payout(t *testing.T, id string) payout.Payout {
+	t.Helper()
+
+	p, err := storeOf(s.shop).PayoutByID(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return p
+}
+
+// restart has another process of the same service do what follows.
+func (s *stolenShop) restart(t *testing.T) {
+	t.Helper()
+
+	next := bootWith(t, storeOf(s.shop), nil, func() time.Time { return s.now }, func(c *payments.Config) {
+		c.Drivers = []payments.ChainDriver{s.network}
+	})
+	s.engine, s.handler, s.logs = next.engine, next.handler, next.logs
+}
+
+// step lets the engine do all it has to do, without a block.
+func (s *stolenShop) step(t *testing.T) {
+	t.Helper()
+
+	for did := true; did; {
+		var err error
+		if did, err = s.engine.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// bringBack stores the row of a payout as one that waits to be signed, and its transaction as it was queued.
+func (s *stolenShop) bringBack(t *testing.T, id string, p payout.Payout) {
+	t.Helper()
+
+	write(t, storeOf(s.shop), func(ctx context.Context, tx payments.Tx) error {
+		_, order, err := rows(ctx, tx, id)
+		p.Status, p.TxHash, p.FailureCode = payout.Pending, "", ""
+		order = wallet.Transaction{
+			ID:        order.ID,
+			Owner:     order.Owner,
+			Network:   order.Network,
+			Kind:      order.Kind,
+			ObjectID:  order.ObjectID,
+			Order:     order.Order,
+			State:     wallet.Queued,
+			GiveUpAt:  s.now.Add(time.Hour),
+			DueAt:     s.now,
+			CreatedAt: order.CreatedAt,
+			Version:   order.Version,
+		}
+
+		return putRows(ctx, tx, p, order, err)
+	})
+}
+
+// TestSQLPaysEqualPayouts: payouts that equal each other are paid once each, also by another process.
+func TestSQLPaysEqualPayouts(t *testing.T) {
+	stolenShops(t, func(t *testing.T, s *stolenShop) {
+		before := s.network.Balance(chain.Address(s.there), "SIM")
+		paid := func() chain.Amount { return s.network.Balance(chain.Address(s.there), "SIM").Sub(before) }
+
+		first := s.pay(t, chain.Pow10(16))["id"].(string)
+		accepted := s.payout(t, first)
+
+		s.work(t)
+		s.pay(t, chain.Pow10(16))
+		s.pay(t, chain.Pow10(16))
+		s.work(t)
+		s.restart(t)
+		s.pay(t, chain.Pow10(16))
+		s.work(t)
+
+		if got := paid(); got != chain.Pow10(16).Mul(4) {
+			t.Fatalf("four equal payouts paid %s", got)
+		}
+
+		s.bringBack(t, first, asAccepted(accepted, s.payout(t, first)))
+		s.work(t)
+
+		if got := paid(); got != chain.Pow10(16).Mul(4) {
+			t.Errorf("four equal payouts paid %s", got)
+		}
+	})
 }
 
 // TestSQLShowsNoOtherAddress: who writes the database has nobody pay an address of the thief, or another one of the

@@ -54,6 +54,7 @@ type message struct {
 	Required      bool
 	ApprovedBy    string
 	ApprovedAt    int64
+	Signing       Signing
 }
 
 func (p Payout) toAuthenticate() (text, context []byte, err error) {
@@ -71,6 +72,7 @@ func (p Payout) toAuthenticate() (text, context []byte, err error) {
 		Required:      p.Approval.Required,
 		ApprovedBy:    p.Approval.ApprovedBy,
 		ApprovedAt:    p.Approval.ApprovedAt.UnixMilli(),
+		Signing:       p.Signing,
 	})
 
 	return text, []byte("payouts/" + p.ID), err

@@ -72,8 +72,10 @@ type Payout struct {
 	FailedAt      time.Time
 	// Approval is that of a second key, where the account asks for one.
 	Approval Approval
-	// MAC authenticates with payments.Config.SecretKey what is paid to whom, and the approval: nothing is
-	// signed without it.
+	// Signing is what its signatures use up.
+	Signing Signing
+	// MAC authenticates with payments.Config.SecretKey what is paid to whom, the approval and Signing: nothing
+	// is signed without it.
 	MAC      []byte
 	Sequence int64
 	Version  int64

@@ -31,6 +31,10 @@ type Config struct {
 	// Seal authenticates payouts. Defaults to none: whoever can write the database can have money sent.
 	Seal Authenticator
 
+	// Spends returns what the bytes of a transaction use up that was just signed (chain.Spend.Key). Defaults to
+	// nothing: no payout records it.
+	Spends func(t wallet.Transaction) []string
+
 	// Verify checks that the settings of an account were set through this service. Defaults to no check.
 	Verify func(ctx context.Context, accountID string) error
 
@@ -93,7 +97,15 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 		return err
 	}
 
-	if p.Status == before.Status && p.TxHash == before.TxHash && sameAmount(p.NetworkFee, before.NetworkFee) {
+	spent := false
+	if s.config.Spends != nil {
+		if spent, err = s.spend(&p, s.config.Spends(t)); err != nil {
+			return err
+		}
+	}
+
+	if !spent && p.Status == before.Status && p.TxHash == before.TxHash &&
+		sameAmount(p.NetworkFee, before.NetworkFee) {
 		return nil
 	}
 

@@ -58,10 +58,16 @@ func (d *driver) decodePSBT(raw []byte) (chain.Decoded, error) {
 		return chain.Decoded{}, err
 	}
 
+	spends := make([]chain.Spend, len(packet.UnsignedTx.TxIn))
+	for i, in := range packet.UnsignedTx.TxIn {
+		spends[i] = chain.Spend{Outpoint: outpointOf(in.PreviousOutPoint)}
+	}
+
 	return chain.Decoded{
 		Outputs: outputs,
 		MaxFee:  fee,
 		Digests: digests,
+		Spends:  spends,
 	}, nil
 }
 

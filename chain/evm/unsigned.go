@@ -38,6 +38,7 @@ func (d *driver) Decode(raw []byte) (chain.Decoded, error) {
 		Outputs: []chain.Output{output},
 		MaxFee:  tx.feeCap.Mul(tx.gas),
 		Digests: [][]byte{digest[:]},
+		Spends:  []chain.Spend{{Nonce: tx.nonce}},
 	}, nil
 }
 

@@ -25,7 +25,9 @@ type acknowledgement struct {
 	// refunds named.
 	foreign      bool
 	ids, payouts []string
-	status       chain.TxStatus
+	// paid are the payouts named, by their own ids or by their refunds'.
+	paid   []string
+	status chain.TxStatus
 	// masters are the master wallets of the settlements named, by settlement id.
 	masters map[string]chain.Party
 }
@@ -247,6 +249,10 @@ func (a *acknowledgement) apply(ctx context.Context, tx Tx) error {
 		return err
 	}
 
+	if err := a.recordSigning(ctx, tx, rows, fulfilled); err != nil {
+		return err
+	}
+
 	addresses := map[chain.Address]bool{}
 
 	for i := range rows {
@@ -260,6 +266,27 @@ func (a *acknowledgement) apply(ctx context.Context, tx Tx) error {
 	}
 
 	return a.thaw(ctx, tx, slices.Sorted(maps.Keys(addresses))...)
+}
+
+// recordSigning stores with the payouts named that the transaction is theirs, or that it is not.
+func (a *acknowledgement) recordSigning(
+	ctx context.Context,
+	tx Tx,
+	rows []wallet.Outgoing,
+	fulfilled bool,
+) error {
+	for _, id := range a.paid {
+		spent := ""
+		if fulfilled {
+			spent = rows[0].Key
+		}
+
+		if err := a.Payouts.AcknowledgeTx(ctx, tx, id, a.txHash, spent); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // saidOf returns what a row is acknowledged as: the objects named, after Foreign unless the transaction fulfilled
@@ -332,7 +359,7 @@ func (a *acknowledgement) fulfill(
 ) (fulfilled bool, err error) {
 	f := txmgr.Fulfillment{Network: a.network, Rows: rows, Status: a.status}
 
-	var settlements, payouts []string
+	var settlements, payouts, paid []string
 
 	for _, id := range a.ids {
 		p, found, err := payoutNamed(ctx, tx, id)
@@ -349,6 +376,8 @@ func (a *acknowledgement) fulfill(
 			payouts = append(payouts, p.ID)
 		}
 
+		paid = append(paid, p.ID)
+
 		if err := a.checkWaits(id, p); err != nil {
 			return false, err
 		}
@@ -358,7 +387,7 @@ func (a *acknowledgement) fulfill(
 		}
 	}
 
-	a.payouts = payouts
+	a.payouts, a.paid = payouts, paid
 
 	waiting, err := a.waitingSettlements(ctx, tx, settlements)
 	if err != nil || a.foreign || len(f.TransactionIDs)+len(waiting) == 0 {

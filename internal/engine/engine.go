@@ -22,6 +22,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/auditor"
 	"github.com/seed-8ee7f392/payments/internal/deliver"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/gate"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
@@ -79,6 +80,7 @@ type Engine struct {
 	fees      map[string]chain.Address
 	streams   streams
 	watched   walletWatch
+	gate      *gate.Gate
 
 	epochSet bool
 

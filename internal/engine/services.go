@@ -1,14 +1,21 @@
 package engine
 
 import (
+	"context"
+	"time"
+
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/deliver"
+	"github.com/seed-8ee7f392/payments/internal/gate"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/webhook"
@@ -26,6 +33,7 @@ func (e *Engine) assemble(
 
 	e.Ingester = e.newIngester()
 	e.Invoices = e.newInvoices()
+	e.gate = e.newGate()
 	e.Transactions = e.newTransactions(watchOnly)
 	e.Settlements = settlement.New(settlement.Config{
 		DB:  view[settlement.Tx]{e.config.Store, e, func(tx Tx) settlement.Tx { return tx }},
@@ -79,11 +87,59 @@ func (e *Engine) newInvoices() *invoice.Service {
 	})
 }
 
+func (e *Engine) newGate() *gate.Gate {
+	return gate.New(gate.Config{
+		Signer:        e.config.Signer,
+		Networks:      e.Networks,
+		DB:            e.config.Store,
+		VerifyPayout:  func(p payout.Payout) error { return e.Payouts.Verify(p) },
+		VerifyAccount: e.Accounts.Verify,
+		VerifyAddress: e.Invoices.VerifyAddress,
+		MasterWallet: func(ctx context.Context, network string, index uint32) (chain.Party, error) {
+			return e.Transactions.MasterWallet(ctx, network, index)
+		},
+		FeeAddress: func(network string) chain.Address { return e.fees[network] },
+		Now: func() time.Time {
+			own, stored := e.config.Now(), e.storeNow()
+			if stored.After(own) {
+				return stored
+			}
+
+			return own
+		},
+		Log: e.config.Log,
+	})
+}
+
+// spends returns what the bytes of a payout use up. It is what the gate let pass, and not what a row says.
+func (e *Engine) spends(t wallet.Transaction) []string {
+	if !isSignedPayout(t) {
+		return nil
+	}
+
+	spends, known := e.gate.Approved(t.ObjectID)
+	if known && len(spends) == 0 { // its transactions only expire
+		spends = []string{chain.Spend{Sender: t.Order.From.Address, By: t.TxHash, Shared: true}.Key()}
+	}
+
+	return spends
+}
+
+// isSignedPayout reports whether bytes of a payout are stored, and no block holds them.
+func isSignedPayout(t wallet.Transaction) bool {
+	return t.Kind == wallet.Payout && (t.State == wallet.Signed || t.State == wallet.Broadcast)
+}
+
+// priceUSD returns the fresh price of an asset in USD.
+func (e *Engine) priceUSD(ctx context.Context, asset chain.Asset) (decimal.Decimal, error) {
+	return rate.Fresh(ctx, e.Rates, asset.PriceSymbol(), "USD", e.config.Now())
+}
+
 func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) *txmgr.Manager {
 	return txmgr.New(txmgr.Config{
 		DB:        view[wallet.Tx]{e.config.Store, e, func(tx Tx) wallet.Tx { return tx }},
 		Registry:  e.Networks,
-		Signer:    guardedSigner{e},
+		Signer:    e.gate,
 		IDs:       e.ids,
 		Now:       e.storeNow,
 		Log:       e.config.Log,
@@ -120,6 +176,7 @@ func (e *Engine) newPayouts() *payout.Service {
 		Price:    e.priceUSD,
 		Seal:     e.sealer,
 		Verify:   e.Accounts.Verify,
+		Spends:   e.spends,
 		IDs:      e.ids,
 		Now:      e.storeNow,
 		Log:      e.config.Log,

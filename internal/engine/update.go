@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/store"
@@ -38,6 +39,12 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 	made := committed.made
 	if len(committed.events) == 0 {
 		made = nil // what nobody is notified of is a worker's own bookkeeping
+	}
+
+	for _, ev := range committed.events {
+		if t, ok := ev.Payload.(wallet.Transaction); ok && isSignedPayout(t) {
+			e.gate.Stored(t.ObjectID)
+		}
 	}
 
 	for _, b := range committed.funded() {

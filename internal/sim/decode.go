@@ -34,5 +34,6 @@ func (c *Chain) Decode(raw []byte) (chain.Decoded, error) {
 		Outputs: c.outputs(tx),
 		MaxFee:  tx.maxFee(),
 		Digests: [][]byte{digest[:]},
+		Spends:  []chain.Spend{{Nonce: tx.nonce}},
 	}, nil
 }

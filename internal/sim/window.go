@@ -82,6 +82,7 @@ type windowsDriver interface {
 	chain.FeeEstimator
 	chain.Sender
 	chain.Sweeper
+	chain.Decoder
 	chain.Checker
 }
 

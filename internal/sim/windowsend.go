@@ -110,6 +110,14 @@ func (w *Windows) Assemble(
 	return signed, err
 }
 
+// Decode implements chain.Decoder: nothing is used up by a transaction that only expires.
+func (w *Windows) Decode(raw []byte) (chain.Decoded, error) {
+	decoded, err := w.ledger.Decode(raw)
+	decoded.Spends = nil
+
+	return decoded, err
+}
+
 // Broadcast puts a transaction into the pool. In addition to the errors of chain.Sender, one outside of
 // its window is fault.State with code transaction_expired, which is no proof of expiry: the node that
 // has the block that it refers to may be another.

@@ -40,6 +40,7 @@ type payoutRow struct {
 	ConfirmedAt       moment                     `db:"confirmed_at"`
 	FailedAt          moment                     `db:"failed_at"`
 	Approval          document[payout.Approval]  `db:"approval"`
+	Signing           document[payout.Signing]   `db:"signing"`
 	MAC               []byte                     `db:"mac"`
 	Sequence          int64                      `db:"sequence"`
 	SearchTxHash      searched                   `db:"q_tx_hash,hidden"`
@@ -76,6 +77,7 @@ func payoutRowOf(from *payout.Payout) payoutRow {
 		ConfirmedAt:       moment(from.ConfirmedAt),
 		FailedAt:          moment(from.FailedAt),
 		Approval:          documentOf(from.Approval),
+		Signing:           documentOf(from.Signing),
 		MAC:               from.MAC,
 		Sequence:          from.Sequence,
 		SearchTxHash:      searched(from.TxHash),
@@ -111,6 +113,7 @@ func (r *payoutRow) record() payout.Payout {
 		ConfirmedAt:    time.Time(r.ConfirmedAt),
 		FailedAt:       time.Time(r.FailedAt),
 		Approval:       r.Approval.value,
+		Signing:        r.Signing.value,
 		MAC:            r.MAC,
 		Sequence:       r.Sequence,
 		Version:        r.Version,

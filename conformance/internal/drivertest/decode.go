@@ -12,6 +12,7 @@ import (
 var decodeTests = []testCase{
 	{"BytesPayTheOrder", nil, testDecode},
 	{"OtherIntentIsRefused", nil, testDecodeMismatch},
+	{"SpendsAreWhatItUsesUp", nil, testDecodeSpends},
 	{"LaterBuildsDoNotMatter", nil, testDecodeEarlier},
 	{"OtherBytesAreInvalid", nil, testDecodeGarbage},
 	{"SignedBytesDecide", nil, testDecodeChangedBytes},
@@ -100,6 +101,33 @@ func testDecodeMismatchOf(e *env, asset chain.Asset) {
 	}
 }
 
+// testDecodeSpends compares what the bytes are said to use up with the order's nonce, or the coins that Build took.
+func testDecodeSpends(e *env) {
+	for _, asset := range e.assets() {
+		from := e.wallet(asset)
+		order := e.order(from, asset, e.newAddress(), amount(asset))
+		order.Nonce += 7
+
+		unsigned := e.build(order)
+
+		decoded, err := as[chain.Decoder](e).Decode(unsigned.Raw)
+		e.must("Decode", err)
+
+		var want []string
+		if e.has(Nonces) {
+			want = append(want, chain.Spend{Sender: from.Address, Nonce: order.Nonce}.Key())
+		}
+
+		for _, outpoint := range unsigned.Inputs {
+			want = append(want, chain.Spend{Outpoint: outpoint}.Key())
+		}
+
+		if got := decoded.SpendsOf(from.Address); !slices.Equal(got, want) {
+			e.t.Errorf("%s: it uses up %q, want %q", asset.Symbol, got, want)
+		}
+	}
+}
+
 // testDecodeEarlier decodes an order after another one was built: a decoder remembers none.
 func testDecodeEarlier(e *env) {
 	for _, asset := range e.assets() {
@@ -149,7 +177,8 @@ func testDecodeChangedBytes(e *env) {
 
 			if !slices.EqualFunc(changed.Digests, decoded.Digests, bytes.Equal) {
 				changes++
-			} else if !slices.Equal(changed.Outputs, decoded.Outputs) || changed.MaxFee != decoded.MaxFee {
+			} else if !slices.Equal(changed.Outputs, decoded.Outputs) || changed.MaxFee != decoded.MaxFee ||
+				!slices.Equal(changed.Spends, decoded.Spends) {
 				e.t.Errorf(
 					"%s, byte %d: the same signatures are said to pay %+v at %s, and %+v at %s",
 					asset.Symbol, at, decoded.Outputs, decoded.MaxFee, changed.Outputs, changed.MaxFee,

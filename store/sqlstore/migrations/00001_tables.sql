@@ -552,6 +552,7 @@ CREATE TABLE {payouts} (
   confirmed_at    {TIME},
   failed_at       {TIME},
   approval        {JSON},
+  signing         {JSON},
   mac             {BYTES},
   sequence        {INT} NOT NULL,
   q_tx_hash       {KEY} NOT NULL,

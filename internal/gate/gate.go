@@ -1,32 +1,39 @@
-package engine
+// Package gate is the last check before a signature: what may be signed at all, whatever the database says.
+package gate
 
 import (
 	"context"
-
-	"github.com/shopspring/decimal"
+	"sync"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
 // refusedUnauthorized is the reason of the refusal of what nobody asked this service for.
 const refusedUnauthorized = "unauthorized"
 
-// guardedSigner is the host's signer behind the rules for what may be signed at all. It does not trust the
-// database: payouts are authenticated with Config.SecretKey, everything else may go to addresses of ours only.
-type guardedSigner struct{ engine *Engine }
+// Gate is the host's signer behind the rules for what may be signed at all. It does not trust the database: payouts
+// are authenticated with Config.SecretKey, everything else may go to addresses of ours only. No payout is signed twice
+// where both transactions could be included.
+type Gate struct {
+	config   Config
+	approved approvedSpends
+	recent   sync.Map // *recentBlocks by network
+}
+
+// New returns a Gate. It starts nothing.
+func New(c Config) *Gate { return &Gate{config: c} }
 
 // PublicKey implements chain.Signer.
-func (g guardedSigner) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error) {
-	return g.engine.config.Signer.PublicKey(ctx, key)
+func (g *Gate) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error) {
+	return g.config.Signer.PublicKey(ctx, key)
 }
 
 // Sign implements chain.Signer.
-func (g guardedSigner) Sign(ctx context.Context, request chain.SignRequest) ([][]byte, error) {
+func (g *Gate) Sign(ctx context.Context, request chain.SignRequest) ([][]byte, error) {
 	signing, err := g.signingAddresses(ctx, request)
 	if err != nil {
 		return nil, err
@@ -36,21 +43,77 @@ func (g guardedSigner) Sign(ctx context.Context, request chain.SignRequest) ([][
 		return nil, err
 	}
 
-	if request.Intent.Kind == string(wallet.Payout) {
-		err = g.checkPayouts(ctx, request)
-	} else {
-		err = g.checkOwn(ctx, request, signing)
+	if request.Intent.Kind != string(wallet.Payout) {
+		if err := g.checkOwn(ctx, request, signing); err != nil {
+			return nil, err
+		}
+
+		return g.config.Signer.Sign(ctx, request)
 	}
 
+	payouts, err := g.checkPayouts(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 
-	return g.engine.config.Signer.Sign(ctx, request)
+	if request.Decoded == nil {
+		return g.config.Signer.Sign(ctx, request)
+	}
+
+	return g.signOnce(ctx, request, signing[0], payouts)
+}
+
+// signOnce signs for payouts where no other signature for them can be included besides this one. What it uses up is
+// stored with the bytes.
+func (g *Gate) signOnce(
+	ctx context.Context,
+	request chain.SignRequest,
+	from chain.Address,
+	payouts []payout.Payout,
+) ([][]byte, error) {
+	now, spends := g.config.Now(), request.Decoded.SpendsOf(from)
+
+	var unbound []payout.Payout
+
+	for _, p := range payouts {
+		if err := p.CheckSigning(spends, now); err != nil {
+			return nil, g.refuse(request, err)
+		}
+
+		if p.Replaces(spends) {
+			continue
+		}
+
+		if g.approved.isOlder(p) {
+			return nil, g.refuse(request, fault.New(
+				fault.Forbidden,
+				"payout_signed_already",
+				"the row of payout %s is older than its signature",
+				p.ID,
+			))
+		}
+
+		unbound = append(unbound, p)
+	}
+
+	if err := g.checkUnpaid(ctx, request, from, spends, unbound); err != nil {
+		return nil, err
+	}
+
+	signatures, err := g.config.Signer.Sign(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, p := range payouts {
+		g.approved.add(p.ID, spends, now)
+	}
+
+	return signatures, nil
 }
 
 // signingAddresses returns the addresses of the keys that are to sign.
-func (g guardedSigner) signingAddresses(
+func (g *Gate) signingAddresses(
 	ctx context.Context,
 	request chain.SignRequest,
 ) (all []chain.Address, err error) {
@@ -67,12 +130,12 @@ func (g guardedSigner) signingAddresses(
 }
 
 // addressOf derives the address of a key on a network.
-func (g guardedSigner) addressOf(
+func (g *Gate) addressOf(
 	ctx context.Context,
 	network string,
 	key chain.KeyRef,
 ) (chain.Address, error) {
-	driver, err := g.engine.Networks.Driver(network)
+	driver, err := g.config.Networks.Driver(network)
 	if err != nil {
 		return "", err
 	}
@@ -91,8 +154,8 @@ func (g guardedSigner) addressOf(
 }
 
 // decode compares the bytes with the intent, where the driver can decode them, and gives the signer what they do.
-func (g guardedSigner) decode(request *chain.SignRequest, signing []chain.Address) error {
-	driver, err := g.engine.Networks.Driver(request.Network)
+func (g *Gate) decode(request *chain.SignRequest, signing []chain.Address) error {
+	driver, err := g.config.Networks.Driver(request.Network)
 	if err != nil {
 		return err
 	}
@@ -116,68 +179,72 @@ func (g guardedSigner) decode(request *chain.SignRequest, signing []chain.Addres
 	return nil
 }
 
-// checkPayouts refuses payouts that were not made through this service, or differ from what is to be signed.
-// One that waits for its approval is fault.Unavailable: it is tried again.
-func (g guardedSigner) checkPayouts(ctx context.Context, request chain.SignRequest) error {
+// checkPayouts refuses payouts that were not made through this service, or differ from what is to be signed, and
+// returns them. One that waits for its approval is fault.Unavailable: it is tried again.
+func (g *Gate) checkPayouts(
+	ctx context.Context,
+	request chain.SignRequest,
+) (payouts []payout.Payout, err error) {
 	i := request.Intent
 	if len(i.ObjectIDs) != len(i.Outputs) || len(i.Outputs) == 0 {
-		return g.refuse(request, fault.New(fault.Forbidden, "unauthorized", "an output has no payout"))
+		return nil, g.refuse(request, fault.New(fault.Forbidden, "unauthorized", "an output has no payout"))
 	}
 
 	paid, most := map[string]bool{}, chain.Amount{}
 
 	for at, output := range i.Outputs {
-		p, err := g.engine.config.Store.PayoutByID(ctx, i.ObjectIDs[at])
+		p, err := g.config.DB.PayoutByID(ctx, i.ObjectIDs[at])
 		if err != nil {
-			return err
+			return nil, err
 		}
 
-		err = g.engine.Payouts.Verify(p)
+		err = g.config.VerifyPayout(p)
 		if fault.Code(err) == "secret_key_unknown" {
-			return err // this process has not learned the key yet
+			return nil, err // this process has not learned the key yet
 		}
 
 		if err == nil && p.Approval.Missing() {
-			return fault.New(
+			return nil, fault.New(
 				fault.Unavailable, "approval_missing", "payout %s waits for its approval", p.ID,
 			)
 		}
 
 		if err != nil || paid[p.ID] || !orders(p, request.Network, output) {
-			return g.refuse(request, fault.New(
+			return nil, g.refuse(request, fault.New(
 				fault.Forbidden, "unauthorized", "payout %s is not what this service accepted", p.ID,
 			))
 		}
 
 		if _, err := g.checkMasterKeys(ctx, request, p.Owner.AccountID); err != nil {
-			return err
+			return nil, err
 		}
 
 		paid[p.ID], most = true, most.Add(p.MaxNetworkFee)
+		payouts = append(payouts, p)
 	}
 
 	if most.Less(i.MaxFee) {
-		return g.refuse(request, fault.New(
+		return nil, g.refuse(request, fault.New(
 			fault.Forbidden, "unauthorized", "the fee of up to %s is above %s", i.MaxFee, most,
 		))
 	}
 
-	return nil
+	return payouts, nil
 }
 
 // checkMasterKeys refuses the master wallets of other accounts as signers, and returns the authenticated account.
 // The key of a payout is on a row that is not authenticated, the index of an account is on one that is.
-func (g guardedSigner) checkMasterKeys(
+func (g *Gate) checkMasterKeys(
 	ctx context.Context,
 	request chain.SignRequest,
 	accountID string,
 ) (account.Account, error) {
-	a, err := g.engine.config.Store.Account(ctx, accountID)
+	a, err := g.config.DB.Account(ctx, accountID)
 	if err != nil {
 		return account.Account{}, err
 	}
 
-	if err := g.engine.Accounts.Verify(ctx, a.ID); err != nil {
+	if err := g.config.VerifyAccount(ctx, a.ID); err != nil {
 		return account.Account{}, err
 	}
 
@@ -207,7 +274,7 @@ func orders(p payout.Payout, network string, o chain.Output) bool {
 
 // checkOwn refuses deposit addresses of other accounts as signers, and outputs that do not go to addresses of the
 // account: those that sign, its master wallet, its deposit addresses, and the platform's fee address.
-func (g guardedSigner) checkOwn(
+func (g *Gate) checkOwn(
 	ctx context.Context,
 	request chain.SignRequest,
 	signing []chain.Address,
@@ -217,7 +284,7 @@ func (g guardedSigner) checkOwn(
 		return err
 	}
 
-	own := map[chain.Address]bool{g.engine.fees[request.Network]: true}
+	own := map[chain.Address]bool{g.config.FeeAddress(request.Network): true}
 
 	for i, p := range request.Payloads {
 		own[signing[i]] = true
@@ -236,7 +303,7 @@ func (g guardedSigner) checkOwn(
 		}
 	}
 
-	master, err := g.engine.Transactions.MasterWallet(ctx, request.Network, a.Index)
+	master, err := g.config.MasterWallet(ctx, request.Network, a.Index)
 	if err != nil {
 		return err
 	}
@@ -266,19 +333,19 @@ func (g guardedSigner) checkOwn(
 }
 
 // holds reports whether an address was made for an account by this service, and the key on record derives it.
-func (g guardedSigner) holds(
+func (g *Gate) holds(
 	ctx context.Context,
 	network, accountID string,
 	address chain.Address,
 ) (bool, error) {
-	n, _ := g.engine.Networks.Network(network)
+	n, _ := g.config.Networks.Network(network)
 
-	found, err := g.engine.config.Store.MatchAddresses(ctx, n.Space(), []chain.Address{address})
+	found, err := g.config.DB.MatchAddresses(ctx, n.Space(), []chain.Address{address})
 	if err != nil || len(found) == 0 {
 		return false, err
 	}
 
-	err = g.engine.Invoices.VerifyAddress(found[0])
+	err = g.config.VerifyAddress(found[0])
 	if fault.Code(err) == "secret_key_unknown" {
 		return false, err // this process has not learned the key yet
 	}
@@ -293,8 +360,8 @@ func (g guardedSigner) holds(
 }
 
 // refuse logs why a request is not signed, and returns the refusal.
-func (g guardedSigner) refuse(request chain.SignRequest, why error) error {
-	g.engine.config.Log.Error(
+func (g *Gate) refuse(request chain.SignRequest, why error) error {
+	g.config.Log.Error(
 		"signature refused: the records do not authorize it",
 		"network",
 		request.Network,
@@ -307,9 +374,4 @@ func (g guardedSigner) refuse(request chain.SignRequest, why error) error {
 	)
 
 	return chain.Refuse(refusedUnauthorized)
-}
-
-// priceUSD returns the fresh price of an asset in USD.
-func (e *Engine) priceUSD(ctx context.Context, asset chain.Asset) (decimal.Decimal, error) {
-	return rate.Fresh(ctx, e.Rates, asset.PriceSymbol(), "USD", e.config.Now())
 }

@@ -1,0 +1,88 @@
+package gate
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/payout"
+)
+
+// approvedSpends are what signatures use up that this process let pass, by payout.
+type approvedSpends struct {
+	mu   sync.Mutex
+	last map[string]approvedSpend
+}
+
+type approvedSpend struct {
+	spends []string // as chain.Spend.Key; none for what only expires
+	at     time.Time
+	stored bool // with the bytes
+}
+
+// Approvals older than approvedFor are dropped once there are maxApproved.
+const (
+	approvedFor = payout.GiveUpAfter
+	maxApproved = 4096
+)
+
+// add remembers what a signature for a payout uses up.
+func (a *approvedSpends) add(payoutID string, spends []string, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	if a.last == nil {
+		a.last = map[string]approvedSpend{}
+	}
+
+	if len(a.last) >= maxApproved {
+		for id, approved := range a.last {
+			if now.Sub(approved.at) > approvedFor {
+				delete(a.last, id)
+			}
+		}
+	}
+
+	a.last[payoutID] = approvedSpend{spends: spends, at: now}
+}
+
+// isOlder reports whether a row lacks what this process stored with it. The network may not show it yet.
+func (a *approvedSpends) isOlder(p payout.Payout) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	approved, known := a.last[p.ID]
+	if !known || !approved.stored {
+		return false
+	}
+
+	if len(approved.spends) == 0 {
+		return len(p.Signing.Spent) == 0
+	}
+
+	return !slices.ContainsFunc(p.Signing.Spent, func(spent string) bool {
+		return slices.Contains(approved.spends, spent)
+	})
+}
+
+// Approved returns what the last signature for a payout uses up that this process let pass, as keys (chain.Spend.Key);
+// none for a transaction that only expires.
+func (g *Gate) Approved(payoutID string) (spends []string, known bool) {
+	g.approved.mu.Lock()
+	defer g.approved.mu.Unlock()
+
+	approved, known := g.approved.last[payoutID]
+
+	return approved.spends, known
+}
+
+// Stored is called once the bytes with the last signature for a payout are stored, and what they use up with them.
+func (g *Gate) Stored(payoutID string) {
+	g.approved.mu.Lock()
+	defer g.approved.mu.Unlock()
+
+	if approved, known := g.approved.last[payoutID]; known {
+		approved.stored = true
+		g.approved.last[payoutID] = approved
+	}
+}

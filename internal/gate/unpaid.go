@@ -1,0 +1,408 @@
+package gate
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/payout"
+)
+
+// This file keeps a payout from being signed twice by what no row says: the network itself.
+
+// How far before the acceptance of a payout its network is read, as the times of blocks are their makers', and the
+// blocks that are kept for the next payout.
+const (
+	marginBlocks = 6
+	minMargin    = 10 * time.Second
+	keptBlocks   = 64
+	// keptTransfers bounds the memory of the blocks that are kept: some 10 MB a network.
+	keptTransfers = 50_000
+	olderStep    = 256 // blocks per call, at most
+	// equalPayouts bounds the payouts to one destination that may explain a payment.
+	equalPayouts = 500
+)
+
+// checkUnpaid refuses payouts which the network shows as paid since their acceptance: by a transaction of the wallet,
+// in a block or in the pool, which does not exclude the one to sign (spends) and belongs to no other payout.
+//
+// Errors: fault.Unavailable with code payout_unchecked while the network cannot be read.
+func (g *Gate) checkUnpaid(
+	ctx context.Context,
+	request chain.SignRequest,
+	from chain.Address,
+	spends []string,
+	payouts []payout.Payout,
+) error {
+	if len(payouts) == 0 {
+		return nil
+	}
+
+	// An approval may be brought back too, and be given once more: it begins nothing.
+	since := g.config.Now()
+	for _, p := range payouts {
+		if p.CreatedAt.Before(since) {
+			since = p.CreatedAt
+		}
+	}
+
+	shown, err := g.shownSince(ctx, request.Network, from, since, func(tx shownTx) bool {
+		return slices.ContainsFunc(payouts, func(p payout.Payout) bool { return tx.payments(p, from) > 0 })
+	})
+	if err != nil {
+		return fault.Wrap(
+			err, fault.Unavailable, "payout_unchecked",
+			"%s cannot be read: it is not known what %s has paid since %s",
+			request.Network, from, since.Format(time.RFC3339),
+		)
+	}
+
+	for _, tx := range shown {
+		if tx.usesAny(spends) {
+			continue // a chain holds this one, or what is signed now
+		}
+
+		for _, p := range payouts {
+			paid := tx.payments(p, from)
+			if paid == 0 || slices.Contains(p.Signing.Foreign, tx.TxHash) {
+				continue
+			}
+
+			others, err := g.otherPayouts(ctx, p, tx, payouts)
+			if err != nil {
+				return err
+			}
+
+			if others < paid {
+				return g.refuse(request, fault.New(
+					fault.Forbidden, "payout_signed_already", "payout %s was paid by %s", p.ID, tx.TxHash,
+				))
+			}
+		}
+	}
+
+	return nil
+}
+
+// shownTx is a transaction that a block or the pool shows.
+type shownTx chain.PoolTx
+
+// usesAny reports whether the transaction uses up one of some things (chain.Spend.Key).
+func (t shownTx) usesAny(spends []string) bool {
+	return slices.ContainsFunc(t.Spent, func(s chain.Spend) bool { return slices.Contains(spends, s.Key()) })
+}
+
+// payments returns the number of the transaction's transfers that equal a payout and may come from a wallet.
+func (t shownTx) payments(p payout.Payout, from chain.Address) (n int) {
+	for _, moved := range t.Transfers {
+		if moved.To == p.Destination && moved.AssetID == p.AssetID && moved.Amount == p.Amount &&
+			(moved.From == from || moved.From == "") {
+			n++
+		}
+	}
+
+	return n
+}
+
+// otherPayouts returns the number of other payouts that equal one and that a transaction pays, as their tags say.
+func (g *Gate) otherPayouts(
+	ctx context.Context,
+	p payout.Payout,
+	tx shownTx,
+	signing []payout.Payout,
+) (n int, err error) {
+	equal, err := g.config.DB.Payouts(ctx, payout.Filter{
+		Owner:    p.Owner,
+		Networks: []string{p.Network},
+		Q:        string(p.Destination),
+		Limit:    equalPayouts,
+	})
+	if err != nil {
+		return 0, err
+	}
+
+	for _, other := range equal {
+		if other.AssetID != p.AssetID || other.Amount != p.Amount || other.Destination != p.Destination {
+			continue
+		}
+
+		now := slices.ContainsFunc(signing, func(s payout.Payout) bool { return s.ID == other.ID })
+		if !now && tx.usesAny(other.Signing.Spent) && g.config.VerifyPayout(other) == nil {
+			n++
+		}
+	}
+
+	return n, nil
+}
+
+// shownSince returns the transactions wanted of a network since a time: those of its blocks, or where it is read by
+// address those that a wallet signed, and those of its pool, where its node shows that.
+func (g *Gate) shownSince(
+	ctx context.Context,
+	network string,
+	from chain.Address,
+	since time.Time,
+	wanted func(tx shownTx) bool,
+) (all []shownTx, err error) {
+	driver, err := g.config.Networks.Driver(network)
+	if err != nil {
+		return nil, err
+	}
+
+	// The pool comes first: what leaves it for a block meanwhile is in what is read after it.
+	if pool, ok := driver.(chain.Mempool); ok {
+		waiting, err := pool.Pool(ctx)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+
+		if err == nil { // some providers refuse it
+			for _, tx := range waiting {
+				if wanted(shownTx(tx)) {
+					all = append(all, shownTx(tx))
+				}
+			}
+		}
+	}
+
+	n := driver.Network()
+	since = since.Add(-max(minMargin, marginBlocks*n.BlockTime))
+
+	if scanner, ok := driver.(chain.BlockScanner); ok {
+		recent, _ := g.recent.LoadOrStore(network, &recentBlocks{})
+
+		err := recent.(*recentBlocks).since(ctx, driver, scanner, since, func(b chain.Block) {
+			for _, tx := range transactionsOf(b) {
+				if wanted(tx) {
+					all = append(all, tx)
+				}
+			}
+		})
+
+		return all, err
+	}
+
+	signed, err := g.signedBy(ctx, driver, from, since)
+
+	return append(all, signed...), err
+}
+
+// transactionsOf returns the transactions of a block that moved something.
+func transactionsOf(b chain.Block) (all []shownTx) {
+	index := map[string]int{}
+
+	for _, moved := range b.Transfers {
+		at, known := index[moved.TxHash]
+		if !known {
+			at = len(all)
+			index[moved.TxHash] = at
+			all = append(all, shownTx{TxHash: moved.TxHash})
+		}
+
+		all[at].Transfers = append(all[at].Transfers, moved)
+	}
+
+	for _, s := range b.Spent {
+		if at, known := index[s.By]; known {
+			all[at].Spent = append(all[at].Spent, s)
+		}
+	}
+
+	return all
+}
+
+// signedBy returns what a wallet signed since a time on a network that is read by address. Heights are counted back
+// from the tip, at twice the pace of the network.
+func (g *Gate) signedBy(
+	ctx context.Context,
+	driver chain.Driver,
+	from chain.Address,
+	since time.Time,
+) (all []shownTx, err error) {
+	scanner, scans := driver.(chain.AddressScanner)
+	finder, finds := driver.(chain.Finder)
+
+	if !scans || !finds {
+		return nil, nil
+	}
+
+	head, err := driver.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	first := uint64(1)
+	if age := g.config.Now().Sub(since); driver.Network().BlockTime > 0 && age > 0 {
+		first = max(first, head.Tip.Height-min(head.Tip.Height, 2*uint64(age/driver.Network().BlockTime)))
+	}
+
+	blocks, err := scanner.TransfersTo(ctx, []chain.Address{from}, first, head.Tip.Height)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, b := range blocks {
+		for _, s := range b.Spent {
+			if s.Sender != from || s.Failed {
+				continue
+			}
+
+			found, err := finder.Transaction(ctx, s.By)
+			if err != nil {
+				return nil, err
+			}
+
+			all = append(all, shownTx{TxHash: s.By, Transfers: found.Transfers, Spent: found.Spent})
+		}
+	}
+
+	return all, nil
+}
+
+// recentBlocks are the newest blocks of a network that this process read for its signatures, linked and ascending.
+type recentBlocks struct {
+	mu     sync.Mutex
+	blocks []chain.Block
+}
+
+// since visits the blocks of a network from a time on up to its tip, in any order.
+func (r *recentBlocks) since(
+	ctx context.Context,
+	driver chain.Driver,
+	scanner chain.BlockScanner,
+	from time.Time,
+	visit func(b chain.Block),
+) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	head, err := driver.Head(ctx)
+	if err != nil {
+		return err
+	}
+
+	if err := r.readNewer(ctx, scanner, head.Tip); err != nil {
+		return err
+	}
+
+	for _, b := range r.blocks {
+		visit(b)
+	}
+
+	for oldest := r.blocks[0]; !oldest.Time.Before(from) && oldest.Height > 1; {
+		step := uint64(olderStep)
+		if every := driver.Network().BlockTime; every > 0 {
+			step = min(step, 1+uint64(oldest.Time.Sub(from)/every))
+		}
+
+		older, err := readBlocks(ctx, scanner, oldest.Height-min(step, oldest.Height-1), oldest.Height-1)
+		if err != nil {
+			return err
+		}
+
+		if older[len(older)-1].Hash != oldest.Parent {
+			r.blocks = nil
+			return errFork
+		}
+
+		for _, b := range older {
+			visit(b)
+		}
+
+		if oldest.Hash == r.blocks[0].Hash && len(r.blocks)+len(older) <= keptBlocks {
+			r.blocks = append(older, r.blocks...)
+		}
+
+		oldest = older[0]
+	}
+
+	r.forget()
+
+	return nil
+}
+
+// forget drops the oldest blocks beyond keptBlocks and keptTransfers. The newest one stays.
+func (r *recentBlocks) forget() {
+	first, transfers := len(r.blocks)-1, len(r.blocks[len(r.blocks)-1].Transfers)
+	for first > 0 && len(r.blocks)-first < keptBlocks {
+		if transfers += len(r.blocks[first-1].Transfers); transfers > keptTransfers {
+			break
+		}
+
+		first--
+	}
+
+	r.blocks = slices.Clone(r.blocks[first:])
+}
+
+// errFork is returned when blocks that were read do not follow on one another.
+var errFork = fault.New(
+	fault.Unavailable,
+	"block_moved",
+	"the newest blocks were replaced while they were read",
+)
+
+// readNewer reads the blocks up to the tip, and drops what a fork replaced or is too old to go on from.
+func (r *recentBlocks) readNewer(ctx context.Context, scanner chain.BlockScanner, tip chain.Ref) error {
+	if len(r.blocks) > 0 {
+		newest := r.blocks[len(r.blocks)-1]
+		if newest.Hash == tip.Hash {
+			return nil
+		}
+
+		if newest.Height > tip.Height && newest.Height-tip.Height <= marginBlocks {
+			return fault.New(
+				fault.Unavailable,
+				"node_behind",
+				"the node is at block %d, %d was read",
+				tip.Height,
+				newest.Height,
+			)
+		}
+
+		if newest.Height < tip.Height && tip.Height-newest.Height <= keptBlocks {
+			newer, err := readBlocks(ctx, scanner, newest.Height+1, tip.Height)
+			if err != nil {
+				return err
+			}
+
+			if newer[0].Parent == newest.Hash {
+				r.blocks = append(r.blocks, newer...)
+				return nil
+			}
+		}
+	}
+
+	newest, err := readBlocks(ctx, scanner, tip.Height, tip.Height)
+	if err == nil {
+		r.blocks = newest
+	}
+
+	return err
+}
+
+// readBlocks reads a range of blocks, which may take several calls.
+func readBlocks(
+	ctx context.Context,
+	scanner chain.BlockScanner,
+	from, to uint64,
+) (all []chain.Block, err error) {
+	for from <= to {
+		blocks, err := scanner.Blocks(ctx, from, to)
+		if err != nil {
+			return nil, err
+		}
+
+		if len(blocks) == 0 || len(all) > 0 && blocks[0].Parent != all[len(all)-1].Hash {
+			return nil, errFork
+		}
+
+		all = append(all, blocks...)
+		from = all[len(all)-1].Height + 1
+	}
+
+	return all, nil
+}
