@@ -225,7 +225,7 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 		"its row is older than it":              {stored: true, refused: true},
 		"it was sent":                           {sent: true, recorded: true, stored: true, wait: 40, refused: true},
 		"it was sent, after a restart":          {sent: true, restart: true, wait: 1, refused: true},
-		"it was sent long ago, after a restart": {sent: true, restart: true, wait: 3000, refused: true},
+		"it was sent long ago, after a restart": {sent: true, restart: true, wait: 1000, refused: true},
 		"it was sent, and is approved once more": {
 			sent:     true,
 			restart:  true,

@@ -21,7 +21,10 @@ const (
 	keptBlocks   = 64
 	// keptTransfers bounds the memory of the blocks that are kept: some 10 MB a network.
 	keptTransfers = 50_000
-	olderStep    = 256 // blocks per call, at most
+	// maxOlder bounds the older blocks that one signature reads: what waited for long on a network of many blocks
+	// has to be signed in time.
+	maxOlder  = 1024
+	olderStep = 256 // per call
 	// equalPayouts bounds the payouts to one destination that may explain a payment.
 	equalPayouts = 500
 )
@@ -268,7 +271,8 @@ type recentBlocks struct {
 	blocks []chain.Block
 }
 
-// since visits the blocks of a network from a time on up to its tip, in any order.
+// since visits the blocks of a network from a time on up to its tip, in any order, but at most maxOlder that were not
+// read yet.
 func (r *recentBlocks) since(
 	ctx context.Context,
 	driver chain.Driver,
@@ -292,13 +296,17 @@ func (r *recentBlocks) since(
 		visit(b)
 	}
 
-	for oldest := r.blocks[0]; !oldest.Time.Before(from) && oldest.Height > 1; {
-		step := uint64(olderStep)
+	left := uint64(maxOlder)
+	for oldest := r.blocks[0]; !oldest.Time.Before(from) && oldest.Height > 1 && left > 0; {
+		step := min(left, olderStep)
 		if every := driver.Network().BlockTime; every > 0 {
 			step = min(step, 1+uint64(oldest.Time.Sub(from)/every))
 		}
 
-		older, err := readBlocks(ctx, scanner, oldest.Height-min(step, oldest.Height-1), oldest.Height-1)
+		step = min(step, oldest.Height-1)
+		left -= step
+
+		older, err := readBlocks(ctx, scanner, oldest.Height-step, oldest.Height-1)
 		if err != nil {
 			return err
 		}
