@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
@@ -24,8 +25,9 @@ func dialect() sqlstore.Dialect {
 		Prefix: prefix,
 		Arg:    argument,
 
-		Goose: goose.DialectMySQL,
-		Types: types,
+		Goose:  goose.DialectMySQL,
+		Locker: lock.NewMySQLTableLocker,
+		Types:  types,
 		TableExists: "SELECT count(*) FROM information_schema.tables " +
 			"WHERE table_schema = DATABASE() AND table_name = ?",
 

@@ -16,9 +16,6 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
-
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
@@ -112,24 +109,9 @@ func Migrations() fs.FS {
 	return d.Migrations()
 }
 
-// How long Migrate waits for another process that migrates: lockTries times lockRetry.
-const (
-	lockRetry = 2 * time.Second
-	lockTries = 150
-)
-
 // Migrate brings the schema in db up to date. Processes that migrate at once wait for each other, by a row
 // of the table payments_schema_lock. A schema of a newer release is fault.Unavailable and left alone.
 // MariaDB commits each statement of a migration by itself: after one that was cut off, restore the backup.
 func Migrate(ctx context.Context, db *sql.DB) error {
-	return sqlstore.Migrate(ctx, db, dialect(), func(context.Context) ([]goose.ProviderOption, error) {
-		locker, err := lock.NewMySQLTableLocker(
-			lock.WithTableName(prefix+"schema_lock"), lock.WithTableLockTimeout(lockRetry, lockTries),
-		)
-		if err != nil {
-			return nil, fmt.Errorf("prepare the migration of the schema: %w", err)
-		}
-
-		return []goose.ProviderOption{goose.WithLocker(locker)}, nil
-	})
+	return sqlstore.Migrate(ctx, db, dialect(), nil)
 }

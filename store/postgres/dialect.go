@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
@@ -35,6 +36,7 @@ func dialect(o Options) sqlstore.Dialect {
 		Explain:     explain,
 		TableExists: "SELECT count(*) FROM to_regclass(?) AS found WHERE found IS NOT NULL",
 		Goose:       goose.DialectPostgres,
+		Locker:      lock.NewPostgresTableLocker,
 		Types: sqlstore.Types{
 			Text:    `TEXT COLLATE "C"`,
 			Key:     `TEXT COLLATE "C"`,
@@ -46,6 +48,7 @@ func dialect(o Options) sqlstore.Dialect {
 			JSON:    "JSON",
 			Churned: "WITH (fillfactor = 50)",
 			Partial: true,
+			Opening: boundMigration,
 		},
 	}
 

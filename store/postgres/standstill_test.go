@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/store/postgres"
 )
@@ -36,36 +34,32 @@ func (p *pausing) TraceQueryStart(
 
 func (p *pausing) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// idleLimits returns the limits of an idle session.
-func idleLimits(t *testing.T, row func(text string) interface{ Scan(to ...any) error }) (limits string) {
-	t.Helper()
+// idleLimit is the limit of an idle transaction.
+const idleLimit = "SELECT current_setting('idle_in_transaction_session_timeout')"
 
-	if err := row(
-		`SELECT current_setting('idle_in_transaction_session_timeout') || ' ' ||
-			current_setting('idle_session_timeout')`,
-	).Scan(&limits); err != nil {
-		t.Error(err)
-	}
+// outlived ends the lease of the process that migrates, as when it stood still.
+const outlived = "UPDATE payments_schema_lock SET lease_expires_at = now() - interval '1 second'"
 
-	return limits
-}
-
-// A process that stands still while it migrates loses its session, and with it the lock: another migrates. The
-// limits end with the migration.
+// A process that stands still while it migrates loses the lock, and its transaction: another migrates. The limit
+// ends with the migration.
 func TestStandstillDoesNotHoldMigrations(t *testing.T) {
 	dsn := testenv.Postgres(t)
 	standing, replaced := make(chan struct{}), make(chan struct{})
 
-	first := migrating(t, dsn, func(conn *pgx.Conn) {
-		got := idleLimits(t, func(text string) interface{ Scan(to ...any) error } {
-			return conn.QueryRow(t.Context(), text)
-		})
-		if got != "1min 1min" {
-			t.Errorf("the limits of a migration are %q", got)
+	var first *sql.DB
+
+	first = migrating(t, dsn, func(conn *pgx.Conn) {
+		var got string
+		if err := conn.QueryRow(t.Context(), idleLimit).Scan(&got); err != nil || got != "1min" {
+			t.Errorf("the limit of a migration is %q: %v", got, err)
 		}
 
 		// A minute would take that long.
 		if _, err := conn.Exec(t.Context(), "SET idle_in_transaction_session_timeout = '200ms'"); err != nil {
+			t.Error(err)
+		}
+
+		if _, err := first.ExecContext(t.Context(), outlived); err != nil {
 			t.Error(err)
 		}
 
@@ -87,7 +81,8 @@ func TestStandstillDoesNotHoldMigrations(t *testing.T) {
 
 	close(replaced)
 
-	if err := <-stood; !errors.Is(err, fault.Unavailable) {
+	// It finds the work done by the other process.
+	if err := <-stood; err != nil {
 		t.Errorf("the process that stood still: %v", err)
 	}
 
@@ -99,12 +94,57 @@ func TestStandstillDoesNotHoldMigrations(t *testing.T) {
 		}
 		defer conn.Close()
 
-		got := idleLimits(t, func(text string) interface{ Scan(to ...any) error } {
-			return conn.QueryRowContext(t.Context(), text)
-		})
-		if got != "0 0" {
-			t.Errorf("the limits after a migration are %q", got)
+		var got string
+		if err := conn.QueryRowContext(t.Context(), idleLimit).Scan(&got); err != nil || got != "0" {
+			t.Errorf("the limit after a migration is %q: %v", got, err)
 		}
+	}
+}
+
+// Two processes that both take themselves for the holder of the lock apply each version once, and both find the
+// schema up to date.
+func TestVersionsAreAppliedOnce(t *testing.T) {
+	dsn := testenv.Postgres(t)
+	other := migrating(t, dsn, func(*pgx.Conn) {})
+	rival := make(chan error, 1)
+
+	var first *sql.DB
+
+	first = migrating(t, dsn, func(*pgx.Conn) {
+		if _, err := first.ExecContext(t.Context(), outlived); err != nil {
+			t.Error(err)
+		}
+
+		go func() { rival <- postgres.Migrate(t.Context(), other, postgres.Options{}) }()
+
+		// The rival waits for what this one has locked.
+		const waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+		for n := 0; n == 0 && t.Context().Err() == nil; {
+			if err := first.QueryRowContext(t.Context(), waiting).Scan(&n); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+
+	if err := postgres.Migrate(t.Context(), first, postgres.Options{}); err != nil {
+		t.Errorf("the process whose lease ran out: %v", err)
+	}
+
+	if err := <-rival; err != nil {
+		t.Errorf("the process that took the lock: %v", err)
+	}
+
+	var applied int
+	if err := first.QueryRowContext(
+		t.Context(), "SELECT count(*) FROM payments_schema_version WHERE version_id = 1",
+	).Scan(&applied); err != nil || applied != 1 {
+		t.Errorf("version 1 was applied %d times: %v", applied, err)
+	}
+
+	const again = "INSERT INTO payments_schema_version (version_id, is_applied) VALUES (1, true)"
+	if _, err := first.ExecContext(t.Context(), again); err == nil {
+		t.Error("the table of versions takes a version twice")
 	}
 }
 

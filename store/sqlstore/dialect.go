@@ -9,6 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -28,6 +29,9 @@ type Dialect struct {
 
 	// Goose is the name of the dialect in goose, which applies the schema.
 	Goose goose.Dialect
+	// Locker makes the lock of migrations, such as goose's lock.NewPostgresTableLocker. Defaults to none, for
+	// databases whose processes do not migrate at once.
+	Locker func(options ...lock.TableLockerOption) (lock.Locker, error)
 	// Types are the types of columns and the kinds of tables.
 	Types Types
 	// TableExists counts the tables of a name, its argument: 0 or 1.

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"testing/fstest"
 
-	"github.com/pressly/goose/v3"
-
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -37,6 +35,8 @@ type Types struct {
 	// Heap, Clustered and Churned are appended to CREATE TABLE: by default, where rows are small and read by
 	// the primary key, and where rows change often.
 	Heap, Clustered, Churned string
+	// Opening is a statement with which each migration begins, such as a limit of its transaction; optional.
+	Opening string
 	// Partial says that an index may have a condition. Where it may not, it holds all rows.
 	Partial bool
 	// Distributed says that tables are spread over machines by account, with Citus' functions.
@@ -86,6 +86,7 @@ func (d *Dialect) schemaText(template string) string {
 		"HEAP":      d.Types.Heap,
 		"CLUSTERED": d.Types.Clustered,
 		"CHURNED":   d.Types.Churned,
+		"OPENING":   d.Types.Opening,
 	}
 
 	var lines []string
@@ -180,54 +181,6 @@ func (d *Dialect) schemaVersion(ctx context.Context, db *sql.DB) (int64, error) 
 	err := row.Scan(&version)
 
 	return version.Int64, err
-}
-
-// Migrate brings the tables in db up to date. prepare runs before, where there is something to do, and
-// returns options such as a lock; it may be nil. A schema of a newer release is fault.Unavailable and left
-// alone.
-func Migrate(
-	ctx context.Context,
-	db *sql.DB,
-	d Dialect,
-	prepare func(ctx context.Context) ([]goose.ProviderOption, error),
-) error {
-	have, err := d.schemaVersion(ctx, db)
-	if err != nil {
-		return Explain(d.Explain, err, "read the version of the schema")
-	}
-
-	if have == wantVersion {
-		return nil
-	}
-
-	if have > wantVersion {
-		return d.fits(have)
-	}
-
-	options := []goose.ProviderOption{
-		goose.WithTableName(d.versionTable()),
-		goose.WithDisableGlobalRegistry(true),
-	}
-
-	if prepare != nil {
-		more, err := prepare(ctx)
-		if err != nil {
-			return err
-		}
-
-		options = append(options, more...)
-	}
-
-	provider, err := goose.NewProvider(d.Goose, db, d.Migrations(), options...)
-	if err != nil {
-		return fmt.Errorf("prepare the migration of the schema: %w", err)
-	}
-
-	if _, err := provider.Up(ctx); err != nil {
-		return Explain(d.Explain, err, "bring the schema up to date")
-	}
-
-	return nil
 }
 
 // fits compares the schema that is there with the one that is wanted; fault.Unavailable when they differ.
