@@ -103,6 +103,7 @@ func TestDriverOfWindows(t *testing.T) {
 					Signer:  sim.NewSigner(1, nil),
 					Absent: []conformance.Capability{
 						conformance.Decoder,
+						conformance.RequestURIBuilder,
 						conformance.HeadNotifier,
 						conformance.Mempool,
 						conformance.TokenAccounter,

@@ -137,6 +137,7 @@ func TestBlocksAcrossSkipsAndForks(t *testing.T) {
 	var hashes []string
 
 	random := rand.New(rand.NewPCG(23, 53))
+
 	for range 60 {
 		hashes = append(hashes, n.pay(t, to, nativeAsset, 5_000_000))
 		must(t, n.SolanaNode.Mine(1+random.IntN(4)))
