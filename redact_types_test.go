@@ -77,6 +77,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[chain.Output](),
 	reflect.TypeFor[chain.Party](),
 	reflect.TypeFor[chain.Payload](),
+	reflect.TypeFor[chain.PaymentRequest](),
 	reflect.TypeFor[chain.PoolTx](),
 	reflect.TypeFor[chain.PublicKey](),
 	reflect.TypeFor[chain.Ref](),

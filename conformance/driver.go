@@ -52,6 +52,7 @@ type DriverHarness struct {
 //   - Rereader, RefConfirmer: another node is asked, and one alone decides nothing.
 //   - Balancer: balances are those of the block that is asked for.
 //   - Keys: derivation needs no node and refuses malformed keys.
+//   - RequestURIBuilder: what a URI says changes nothing of what it asks for.
 //   - Sender, Orders, Replacement, Batcher: transactions pay what the order says within its fee, and
 //     are called dead only when that is final.
 //   - NamedCoins: Order.Spends are spent.

@@ -144,6 +144,7 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 		Signer: sim.NewSigner(1, nil),
 		Absent: []conformance.Capability{
 			conformance.AddressScanner,
+			conformance.RequestURIBuilder,
 			conformance.HeadNotifier,
 			conformance.TokenAccounter,
 			conformance.CoinSource,
@@ -220,6 +221,7 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 
 	h.Absent = []conformance.Capability{
 		conformance.Decoder,
+		conformance.RequestURIBuilder,
 		conformance.HeadNotifier,
 		conformance.BlockScanner,
 		conformance.Mempool,

@@ -30,6 +30,7 @@ func newDriverHarness(t *testing.T) conformance.DriverHarness {
 		Absent: []conformance.Capability{
 			// Of the driver.
 			conformance.AddressScanner,
+			conformance.RequestURIBuilder,
 			conformance.HeadNotifier,
 			conformance.TokenAccounter,
 			conformance.FeeChecker,

@@ -100,6 +100,7 @@ func TestDriverOfUTXO(t *testing.T) {
 			Signer:  sim.NewSigner(1, nil),
 			Absent: []conformance.Capability{
 				conformance.Decoder,
+				conformance.RequestURIBuilder,
 				conformance.HeadNotifier,
 				conformance.AddressScanner,
 				conformance.TokenAccounter,

@@ -73,6 +73,7 @@ func harness(
 var absent = []conformance.Capability{
 	// not of this network
 	conformance.AddressScanner, conformance.TokenAccounter, conformance.Nonces, conformance.Tokens,
+	conformance.RequestURIBuilder,
 	conformance.HeadNotifier, // unless its node publishes them
 	// a node keeps no balances of addresses; chain/send knows its coins
 	conformance.Balancer,

@@ -80,6 +80,7 @@ func harness(
 		Signer:  freshSigner(t),
 		Absent: []conformance.Capability{
 			// not of an account network with logs
+			conformance.RequestURIBuilder,
 			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource,
 			conformance.FeeChecker, conformance.InputPricer,
 			conformance.Bumper, conformance.CheapPayments, conformance.Batcher, // one destination at a time

@@ -13,9 +13,12 @@ import (
 // blockTail is what a reader of blocks remembers between two readings, so that no block is called for twice.
 type blockTail struct {
 	newest atomic.Pointer[blockHeader] // that Head returned, with its transactions until Blocks used them
+	base   atomic.Pointer[blockHeader] // from which the last Head went on, until RefAt used it
 
 	mu      sync.Mutex
 	headers map[uint64]blockHeader // of recent blocks without transactions, by slot
+	lead    uint64                 // slots from the final block to the tip, as listed last
+	guesses int                    // left until slots are listed again
 }
 
 // maxTail is the number of headers that are remembered. The final block is some 32 behind the tip.
@@ -61,8 +64,8 @@ func (b *blockTail) takeTransactions(slot uint64) (blockHeader, bool) {
 var errMoved = errors.New("the chain does not go on from the newest block")
 
 // Head returns the newest confirmed block, which is also the safe block, and the newest finalized block. From one
-// call to the next it takes three calls: the list of slots that were added, the last one's block, and the final
-// slot. Where the chain does not go on it is Head of a driver without blocks.
+// call to the next it takes two calls: the final slot, and the tip's block, which Blocks does not call for again.
+// Where slots were skipped it also lists them. Where the chain does not go on it is Head of a driver without blocks.
 func (d *blockDriver) Head(ctx context.Context) (chain.Head, error) {
 	if known := d.tail.newest.Load(); known != nil {
 		var (
@@ -94,10 +97,22 @@ func (d *blockDriver) Head(ctx context.Context) (chain.Head, error) {
 		return chain.Head{}, err
 	}
 
+	d.tail.base.Store(nil)
 	d.tail.newest.Store(d.head.Load())
 	d.tail.put(*d.head.Load())
 
 	return head, nil
+}
+
+// RefAt returns the canonical block at a height. A height above the tip is fault.NotFound. The block from which
+// Head went on needs no call: Blocks reads its child, which names it.
+func (d *blockDriver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
+	base := d.tail.base.Load()
+	if base != nil && base.Height == height && d.tail.base.CompareAndSwap(base, nil) {
+		return base.ref(), nil
+	}
+
+	return d.driver.RefAt(ctx, height)
 }
 
 // nextHead returns the head at one node, from the newest known block on. It reads the tip with its transactions.
@@ -108,35 +123,22 @@ func (d *blockDriver) nextHead(ctx context.Context, e *endpoint, known blockHead
 		return chain.Head{}, err
 	}
 
-	var slots []uint64
-	if err := e.call(
-		ctx,
-		&slots,
-		"getBlocks",
-		known.slot,
-		known.slot+maxListedSlots,
-		confirmed{},
-	); err != nil {
+	guess, err := d.guessTip(ctx, e, known, finalSlot)
+	if err != nil {
 		return chain.Head{}, err
 	}
 
-	if len(slots) == 0 || slots[0] != known.slot || finalSlot > slots[len(slots)-1] {
+	tip, slots, err := d.nextTip(ctx, e, known, guess)
+	if err != nil {
+		return chain.Head{}, err
+	}
+
+	if finalSlot > tip.slot {
 		return chain.Head{}, errMoved
 	}
 
-	tip := known
-
-	if last := slots[len(slots)-1]; last != known.slot {
-		var err error
-		if tip, err = e.block(ctx, last, "accounts"); isNoBlock(err) {
-			return chain.Head{}, errMoved
-		} else if err != nil {
-			return chain.Head{}, err
-		}
-
-		if tip.Height != known.Height+uint64(len(slots))-1 {
-			return chain.Head{}, e.slotMismatch(tip, known.Height+uint64(len(slots))-1)
-		}
+	if guess == nil {
+		d.tail.setLead(tip.slot - finalSlot)
 	}
 
 	final, err := d.finalHeader(ctx, e, finalSlot)
@@ -153,12 +155,125 @@ func (d *blockDriver) nextHead(ctx context.Context, e *endpoint, known blockHead
 	return chain.Head{Tip: tip.ref(), Safe: tip.ref(), Final: final.ref()}, nil
 }
 
+// guessTip reads the block that is likely to be near the tip, a known distance above the final slot. It returns nil
+// where there is none, and where that is no news.
+func (d *blockDriver) guessTip(
+	ctx context.Context,
+	e *endpoint,
+	known blockHeader,
+	finalSlot uint64,
+) (*blockHeader, error) {
+	lead, ok := d.tail.takeGuess()
+	if !ok || finalSlot+lead <= known.slot || finalSlot+lead > known.slot+maxListedSlots {
+		return nil, nil //nolint:nilnil // no guess is no error
+	}
+
+	tip, err := e.block(ctx, finalSlot+lead, "accounts")
+	if isNoBlock(err) {
+		d.tail.setLead(0)
+		return nil, nil //nolint:nilnil // no guess is no error
+	}
+
+	if err != nil {
+		return nil, err
+	}
+
+	return &tip, nil
+}
+
+// nextTip returns the tip, with its transactions where it is not the known block, and the slots of the blocks from
+// the known one to it. As many heights as slots need no list.
+func (d *blockDriver) nextTip(
+	ctx context.Context,
+	e *endpoint,
+	known blockHeader,
+	guess *blockHeader,
+) (tip blockHeader, slots []uint64, err error) {
+	last := known.slot + maxListedSlots
+
+	if guess != nil {
+		last = guess.slot
+
+		if guess.Height == known.Height+guess.slot-known.slot {
+			for slot := known.slot; slot <= last; slot++ {
+				slots = append(slots, slot)
+			}
+
+			return *guess, slots, nil
+		}
+	}
+
+	if err := e.call(ctx, &slots, "getBlocks", known.slot, last, confirmed{}); err != nil {
+		return blockHeader{}, nil, err
+	}
+
+	if len(slots) == 0 || slots[0] != known.slot {
+		return blockHeader{}, nil, errMoved
+	}
+
+	switch last := slots[len(slots)-1]; {
+	case last == known.slot:
+		tip = known
+	case guess != nil && last == guess.slot:
+		tip = *guess
+	default:
+		if tip, err = e.block(ctx, last, "accounts"); isNoBlock(err) {
+			return blockHeader{}, nil, errMoved
+		} else if err != nil {
+			return blockHeader{}, nil, err
+		}
+	}
+
+	if tip.Height != known.Height+uint64(len(slots))-1 {
+		return blockHeader{}, nil, e.slotMismatch(tip, known.Height+uint64(len(slots))-1)
+	}
+
+	return tip, slots, nil
+}
+
+const (
+	// guessMargin is the number of slots by which a guessed tip stays behind: finality does not keep one distance.
+	guessMargin = 2
+
+	// guessesPerList is how often the tip is guessed between two lists of slots.
+	guessesPerList = 12
+)
+
+// setLead remembers the distance from the final slot to the tip; 0 ends guesses until slots were listed often
+// enough.
+func (b *blockTail) setLead(slots uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	if b.lead == 0 && b.guesses > 0 {
+		b.guesses-- // the last guess failed
+		return
+	}
+
+	b.lead, b.guesses = slots-min(slots, guessMargin), guessesPerList
+}
+
+// takeGuess returns the distance from the final slot to a block near the tip. ok is false when slots must be listed.
+func (b *blockTail) takeGuess() (lead uint64, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+
+	if b.lead == 0 || b.guesses == 0 {
+		return 0, false
+	}
+
+	b.guesses--
+
+	return b.lead, true
+}
+
 // setHead remembers the tip.
 func (d *blockDriver) setHead(e *endpoint, known, tip blockHeader) {
 	if tip.slot != known.slot {
 		d.tail.newest.Store(&tip)
 	}
 
+	d.tail.base.Store(&known)
 	d.tail.put(tip)
 
 	tip.Transactions = nil

@@ -30,7 +30,6 @@ package solana
 
 import (
 	"context"
-	"net/url"
 	"slices"
 	"sync/atomic"
 
@@ -69,7 +68,7 @@ var _ interface {
 	chain.Balancer
 	chain.Deriver
 	chain.TokenAccounter
-	chain.URIBuilder
+	chain.RequestURIBuilder
 	chain.FeeEstimator
 	chain.Sender
 	chain.Sweeper
@@ -174,17 +173,6 @@ func (d *driver) TokenAccount(owner chain.Address, asset chain.Asset) (chain.Add
 	}
 
 	return chain.Address(account.String()), nil
-}
-
-// PaymentURI returns a Solana Pay transfer request: solana:<to>?amount=<whole units>, with
-// spl-token=<mint> for a token. Source: docs.solanapay.com, transfer request.
-func (d *driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
-	query := "?amount=" + amount.Decimal(asset.Decimals).String()
-	if asset.Kind == chain.Token {
-		query += "&spl-token=" + url.QueryEscape(string(asset.Contract))
-	}
-
-	return "solana:" + string(to) + query
 }
 
 func (d *driver) unknownAsset(assetID string) error {

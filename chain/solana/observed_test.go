@@ -289,8 +289,8 @@ func TestCallsAtRest(t *testing.T) {
 	total, blocks, byMethod := rest(newFollowed(t, n.driver(t), addresses...))
 	t.Logf("by block: %d calls for %d blocks: %s", total, blocks, byMethod)
 
-	// One call for each block, and three for a round of five seconds.
-	if total > blocks+3*60/5+3 {
+	// One call for each block, the final slot in each round of five seconds, and a list of slots a minute.
+	if total > blocks+60/5+2 {
 		t.Errorf("by block: %d calls for %d blocks: %s", total, blocks, byMethod)
 	}
 }

@@ -6,12 +6,14 @@ package solana_test
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
 // ways are the two ways to see payments.
@@ -120,5 +122,44 @@ func TestNodeWithoutHistory(t *testing.T) {
 			f.steps(10)
 			f.wants(to, hash)
 		})
+	}
+}
+
+// TestBlocksAcrossSkipsAndForks follows blocks while slots are skipped and blocks leave the chain between readings.
+func TestBlocksAcrossSkipsAndForks(t *testing.T) {
+	n := startNodeWith(t, testenv.SolanaOptions{}, solanago.TokenProgramID)
+	must(t, n.SolanaNode.Mine(40))
+
+	to := newAddress(t)
+	f := newFollowed(t, n.driver(t), to)
+	f.steps(10)
+
+	var hashes []string
+
+	random := rand.New(rand.NewPCG(23, 53))
+
+	for range 60 {
+		hashes = append(hashes, n.pay(t, to, nativeAsset, 5_000_000))
+		must(t, n.SolanaNode.Mine(1+random.IntN(4)))
+
+		switch random.IntN(4) {
+		case 0:
+			must(t, n.Skip(1+random.IntN(3)))
+		case 1:
+			must(t, n.Fork(1+random.IntN(4), hashes...))
+		}
+
+		f.steps(random.IntN(12))
+	}
+
+	must(t, n.SolanaNode.Mine(1))
+	f.steps(20)
+	f.wants(to, hashes...)
+
+	tip, err := n.driver(t).Head(t.Context())
+	must(t, err)
+
+	if f.cursor.At.Hash != tip.Tip.Hash {
+		t.Errorf("the cursor is at %+v, the tip is %+v", f.cursor.At, tip.Tip)
 	}
 }

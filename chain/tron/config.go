@@ -52,6 +52,12 @@ type Config struct {
 	// MaxResponse is the largest response body in bytes. Defaults to 64 MiB.
 	MaxResponse int64
 
+	// Permissions are the ids of active permissions, 2 to 9, by the account that they sign for, such as a master
+	// wallet whose owner permission is kept elsewhere. The account's own key must reach the permission's threshold
+	// alone, and the permission must allow TransferContract and TriggerSmartContract. Defaults to the owner
+	// permission, 0.
+	Permissions map[chain.Address]int
+
 	// Validity is the time after the newest block in which a transaction can be included, 1 minute to 23
 	// hours. One that expires is rebuilt about a minute later. Defaults to 5 minutes.
 	Validity time.Duration
@@ -86,6 +92,10 @@ func newDriver(c Config) (*driver, error) {
 		validity:  c.Validity,
 		now:       c.Now,
 		blocks:    newBlockCache(blockCacheSize),
+	}
+
+	if d.permissions, err = c.permissionIDs(); err != nil {
+		return nil, err
 	}
 
 	tokens, err := canonicalTokens(append(append([]chain.Asset{}, c.Network.Assets...), c.Tokens...))
@@ -172,6 +182,27 @@ func (c Config) check() (genesis string, err error) {
 		"network %s: confirmation rule %q is unknown: use finalized or confirmations",
 		c.Network.Slug, c.Network.Rule,
 	)
+}
+
+// permissionIDs returns the permissions by account. Source: java-tron, AccountPermissionUpdateActuator: an account has
+// at most 8 active permissions, from id 2 on.
+func (c Config) permissionIDs() (map[address]int64, error) {
+	ids := map[address]int64{}
+
+	for account, id := range c.Permissions {
+		owner, err := parseAddress(string(account))
+		if err != nil || id < 2 || id > 9 {
+			return nil, invalidConfig(
+				"Permissions: %q is no account with an active permission %d",
+				account,
+				id,
+			)
+		}
+
+		ids[owner] = int64(id)
+	}
+
+	return ids, nil
 }
 
 // canonicalTokens returns the assets with their contracts in canonical form.

@@ -28,6 +28,7 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 			Absent: []conformance.Capability{
 				// not of an account network with logs
 				conformance.AddressScanner,
+				conformance.RequestURIBuilder,
 				conformance.HeadNotifier, // its nodes have no subscriptions
 				conformance.TokenAccounter,
 				conformance.CoinSource,

@@ -30,9 +30,13 @@ func (d *driver) decodeRaw(raw []byte) (chain.Decoded, error) {
 		return chain.Decoded{}, errors.New("it is no transfer or call")
 	}
 
-	// The decoder reads over unknown fields, such as the permission to sign with or tokens that a call sends.
+	// The decoder reads over unknown fields, such as tokens that a call sends.
 	if !bytes.Equal(tx.encode(), raw) {
 		return chain.Decoded{}, errors.New("it has fields that this driver does not write")
+	}
+
+	if tx.permission != d.permissions[tx.owner] {
+		return chain.Decoded{}, errors.New("it is signed by another permission than the configured one")
 	}
 
 	if len(tx.memo) > 0 || tx.feeLimit < 0 {

@@ -106,6 +106,24 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// TestDecodePermission decodes what the configured permission of an account signs, and nothing else.
+func TestDecodePermission(t *testing.T) {
+	d, owner := testDriver(t), address{1}
+	coin := transaction{kind: transferContract, owner: owner, to: address{2}, amount: 5}
+
+	for _, configured := range []int64{0, 2, 3} {
+		d.permissions = map[address]int64{owner: configured}
+
+		for _, signing := range []int64{0, 2} {
+			coin.permission = signing
+
+			if _, err := d.Decode(coin.encode()); (err == nil) != (signing == configured) {
+				t.Errorf("permission %d is configured, %d signs: %v", configured, signing, err)
+			}
+		}
+	}
+}
+
 // rawWithPermission returns a transaction that is signed by another permission of its owner.
 func rawWithPermission(tx transaction) []byte {
 	return appendBytes(nil, 11, appendInt(tx.contract(), 5, 2))

@@ -12,15 +12,17 @@ import (
 
 // driver serves one Tron network. It is safe for concurrent use.
 type driver struct {
-	network   chain.Network
-	genesis   string // the last 4 bytes of the genesis block's id, in hex
-	native    chain.Asset
-	tokens    map[address]chain.Asset
-	nodes     *failover.Set[*endpoint]
-	attempts  int
-	maxBlocks int
-	validity  time.Duration
-	now       func() time.Time
+	network chain.Network
+	genesis string // the last 4 bytes of the genesis block's id, in hex
+	native  chain.Asset
+	tokens  map[address]chain.Asset
+	// permissions are the ids of the permissions that sign, by account; 0 is the owner permission.
+	permissions map[address]int64
+	nodes       *failover.Set[*endpoint]
+	attempts    int
+	maxBlocks   int
+	validity    time.Duration
+	now         func() time.Time
 
 	lastTimestamp atomic.Int64 // of the last transaction built, in milliseconds since 1970
 	blocks        *blockCache

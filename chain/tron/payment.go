@@ -7,10 +7,12 @@ import (
 
 // paymentParams are the parameters of an order's one payment.
 type paymentParams struct {
-	asset  chain.Asset
-	from   address
-	payee  address      // receiver of the asset
-	amount chain.Amount // base units of the asset
+	asset chain.Asset
+	from  address
+	// permission is the id of the sender's permission that signs.
+	permission int64
+	payee      address      // receiver of the asset
+	amount     chain.Amount // base units of the asset
 	// contract is the token's; nil for a transfer of TRX.
 	contract *address
 	// fundedLater means that an earlier step provides the money: the sender's balance is not checked.
@@ -51,7 +53,13 @@ func (d *driver) paymentOf(order chain.Order) (paymentParams, error) {
 		)
 	}
 
-	payment := paymentParams{asset: asset, from: from, payee: payee, amount: out.Amount}
+	payment := paymentParams{
+		asset:      asset,
+		from:       from,
+		permission: d.permissions[from],
+		payee:      payee,
+		amount:     out.Amount,
+	}
 	if err := d.checkPayment(order, payment); err != nil {
 		return paymentParams{}, err
 	}
@@ -140,6 +148,7 @@ func (p paymentParams) draft(feeLimit uint64) *transaction {
 		expiration: draftTime,
 		timestamp:  draftTime,
 		owner:      p.from,
+		permission: p.permission,
 		feeLimit:   int64(feeLimit),
 	}
 

@@ -42,8 +42,9 @@ type transaction struct {
 	feeLimit   int64  // sun, the largest cost of energy
 	memo       []byte
 
-	kind  contractType
-	owner address // who sends and pays
+	kind       contractType
+	permission int64   // id of the owner's permission that signs
+	owner      address // who sends and pays
 	// to and amount are payee and payment of a TransferContract, contract and call value of a
 	// TriggerSmartContract.
 	to     address
@@ -80,7 +81,7 @@ func (t *transaction) contract() []byte {
 	parameter = appendBytes(parameter, 1, []byte(typeURLs[t.kind]))
 	parameter = appendBytes(parameter, 2, value)
 
-	return appendBytes(appendInt(nil, 1, int64(t.kind)), 2, parameter)
+	return appendInt(appendBytes(appendInt(nil, 1, int64(t.kind)), 2, parameter), 5, t.permission)
 }
 
 // appendBytes appends a field of bytes, unless it is empty.
@@ -210,6 +211,8 @@ func decodeTransaction(raw []byte) (tx *transaction, ok bool) {
 			x.setInt(&kind)
 		case 2:
 			x.setBytes(&parameter)
+		case 5:
+			x.setInt(&tx.permission)
 		}
 	}) && forEachField(parameter, func(x field) {
 		switch x.number {

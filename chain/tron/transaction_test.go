@@ -127,6 +127,12 @@ func TestInternalIndexesAreTheSameEverywhere(t *testing.T) {
 		call("call", 5, false),
 		call("call", 8, true),
 		call("voteWitness", 1, false),
+		strings.Replace(
+			call("call", 7, false),
+			`"callValue":7`,
+			`"callValue":7,"tokenId":"1000001"`,
+			1,
+		), // of TRC-10
 		call("suicide", 6, false),
 	}, ",")
 

@@ -22,6 +22,7 @@ type decoded struct {
 	TxID       string `json:"tx_id"`
 	Signer     string `json:"signer"`
 	Type       string `json:"type"`
+	Permission int64  `json:"permission"`
 	From       string `json:"from"`
 	To         string `json:"to"`
 	Payee      string `json:"payee"`
@@ -52,6 +53,8 @@ func TestTronwebReadsWhatWeBuild(t *testing.T) {
 		payment := paymentParams{
 			from:  crypto.PubkeyToAddress(key.PublicKey),
 			payee: address(rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "payee")),
+
+			permission: rapid.SampledFrom([]int64{0, 2, 9}).Draw(t, "permission"),
 		}
 		bits := rapid.IntRange(0, 52).Draw(t, "bits") // tronweb holds amounts of TRX in JavaScript's numbers
 
@@ -93,6 +96,7 @@ func TestTronwebReadsWhatWeBuild(t *testing.T) {
 			TxID:       hex.EncodeToString(id[:]),
 			Signer:     string(canonical(payment.from)),
 			Type:       "TransferContract",
+			Permission: payment.permission,
 			From:       string(canonical(payment.from)),
 			To:         string(canonical(payment.payee)),
 			Amount:     payment.amount.String(),

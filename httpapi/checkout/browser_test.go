@@ -181,6 +181,15 @@ func TestQRCodesDecode(t *testing.T) {
 		tronAddress,
 		"ethereum:0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48@1/transfer?address=" + ethAddress + "&uint256=54239000",
 		"solana:" + solAddress + "?amount=49.9&spl-token=EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v",
+		"solana:" + solAddress + "?amount=49.9&spl-token=EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGkZwyTDt1v&reference=" +
+			solAddress + "&label=" + strings.Repeat(
+			"%C3%BC",
+			maxRequestText,
+		) +
+			"&message=" + strings.Repeat(
+			"%20",
+			maxRequestText,
+		),
 		"12345678901234567890",
 		"ABC-123",
 		strings.Repeat("long ", 100),

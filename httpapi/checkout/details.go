@@ -85,12 +85,44 @@ func (f snapshot) details(o *invoice.Option) *PaymentDetails {
 	}
 
 	if driver, err := f.Networks.Driver(o.Network); err == nil && !due.IsZero() && !d.QuoteExpired {
-		if b, ok := driver.(chain.URIBuilder); ok {
-			d.URI = b.PaymentURI(o.Address, a, due)
-		}
+		d.URI = f.paymentURI(driver, o.Address, a, due)
 	}
 
 	return d
+}
+
+// maxRequestText is the number of characters of a request's text that a payment URI says: one with more makes a QR
+// code that cameras do not read.
+const maxRequestText = 40
+
+// paymentURI returns the URI that a QR code shows, or "".
+func (f snapshot) paymentURI(
+	driver chain.Driver,
+	to chain.Address,
+	asset chain.Asset,
+	due chain.Amount,
+) string {
+	switch builder := driver.(type) {
+	case chain.RequestURIBuilder:
+		return builder.RequestURI(to, asset, due, chain.PaymentRequest{
+			ID:      f.Invoice.ID,
+			Label:   shorten(f.Merchant.Name),
+			Message: shorten(f.Invoice.Description),
+		})
+	case chain.URIBuilder:
+		return builder.PaymentURI(to, asset, due)
+	}
+
+	return ""
+}
+
+// shorten returns at most maxRequestText characters of a text, the last one an ellipsis where some are left out.
+func shorten(text string) string {
+	if characters := []rune(text); len(characters) > maxRequestText {
+		return string(characters[:maxRequestText-1]) + "…"
+	}
+
+	return text
 }
 
 // paidOnlyTo reports whether every payment that counts went to one option, so that its amounts show

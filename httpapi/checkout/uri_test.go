@@ -168,8 +168,7 @@ func TestPaymentURIsAreThoseOfTheStandards(t *testing.T) {
 }
 
 // wordsToPeople are the parameters that only say something to the payer, and a reference for the
-// payee. They are optional in every standard, and we send none: who scans a QR code should see what
-// was asked for, not what was said.
+// payee. They are optional in every standard.
 var wordsToPeople = []string{"label", "message", "memo", "reference"}
 
 var number = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([eE][0-9]+)?$`)

@@ -12,27 +12,28 @@ type Capability = string
 
 // The optional interfaces of package chain.
 const (
-	BlockScanner   = "chain.BlockScanner"
-	AddressScanner = "chain.AddressScanner"
-	Mempool        = "chain.Mempool"
-	Finder         = "chain.Finder"
-	Balancer       = "chain.Balancer"
-	Deriver        = "chain.Deriver"
-	TokenAccounter = "chain.TokenAccounter"
-	URIBuilder     = "chain.URIBuilder"
-	FeeEstimator   = "chain.FeeEstimator"
-	FeeChecker     = "chain.FeeChecker"
-	InputPricer    = "chain.InputPricer"
-	Nonces         = "chain.Nonces"
-	Sender         = "chain.Sender"
-	Batcher        = "chain.Batcher"
-	Sweeper        = "chain.Sweeper"
-	Bumper         = "chain.Bumper"
-	Checker        = "chain.Checker"
-	RefConfirmer   = "chain.RefConfirmer"
-	Rereader       = "chain.Rereader"
-	Decoder        = "chain.Decoder"
-	HeadNotifier   = "chain.HeadNotifier"
+	BlockScanner      = "chain.BlockScanner"
+	AddressScanner    = "chain.AddressScanner"
+	Mempool           = "chain.Mempool"
+	Finder            = "chain.Finder"
+	Balancer          = "chain.Balancer"
+	Deriver           = "chain.Deriver"
+	TokenAccounter    = "chain.TokenAccounter"
+	URIBuilder        = "chain.URIBuilder"
+	RequestURIBuilder = "chain.RequestURIBuilder"
+	FeeEstimator      = "chain.FeeEstimator"
+	FeeChecker        = "chain.FeeChecker"
+	InputPricer       = "chain.InputPricer"
+	Nonces            = "chain.Nonces"
+	Sender            = "chain.Sender"
+	Batcher           = "chain.Batcher"
+	Sweeper           = "chain.Sweeper"
+	Bumper            = "chain.Bumper"
+	Checker           = "chain.Checker"
+	RefConfirmer      = "chain.RefConfirmer"
+	Rereader          = "chain.Rereader"
+	Decoder           = "chain.Decoder"
+	HeadNotifier      = "chain.HeadNotifier"
 )
 
 // What the network, its node and the controls may lack.
@@ -67,6 +68,7 @@ var capabilities = []struct {
 	{Deriver, driverIs[chain.Deriver]},
 	{TokenAccounter, driverIs[chain.TokenAccounter]},
 	{URIBuilder, driverIs[chain.URIBuilder]},
+	{RequestURIBuilder, driverIs[chain.RequestURIBuilder]},
 	{FeeEstimator, driverIs[chain.FeeEstimator]},
 	{FeeChecker, driverIs[chain.FeeChecker]},
 	{InputPricer, driverIs[chain.InputPricer]},

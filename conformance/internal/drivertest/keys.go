@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -12,6 +14,7 @@ var keyTests = []testCase{
 	{"DeriveAddressRefusesOtherKeys", []Capability{Deriver}, testDeriveRefuses},
 	{"TokenAccount", []Capability{TokenAccounter}, testTokenAccount},
 	{"PaymentURI", []Capability{URIBuilder}, testPaymentURI},
+	{"RequestURI", []Capability{RequestURIBuilder}, testRequestURI},
 }
 
 func (e *env) publicKey(role chain.Role, index uint32) chain.PublicKey {
@@ -138,6 +141,60 @@ func testPaymentURI(e *env) {
 		double := uris.PaymentURI(to, asset, amount(asset).Add(amount(asset)))
 		if double == uri && uri != string(to) {
 			e.t.Errorf("PaymentURI %q is the same for twice the amount", uri)
+		}
+	}
+}
+
+func testRequestURI(e *env) {
+	uris := as[chain.RequestURIBuilder](e)
+	request := chain.PaymentRequest{ID: "inv_1", Label: "Nuts & bolts", Message: "2 m of #8 rope?"}
+
+	for _, asset := range e.assets() {
+		to := e.newAddress()
+		plain := uris.PaymentURI(to, asset, amount(asset))
+
+		if uri := uris.RequestURI(to, asset, amount(asset), chain.PaymentRequest{}); uri != plain {
+			e.t.Errorf("RequestURI of %s without a request is %q, PaymentURI %q", asset.Symbol, uri, plain)
+		}
+
+		uri := uris.RequestURI(to, asset, amount(asset), request)
+
+		without, err := url.Parse(plain)
+		if err != nil {
+			e.t.Fatal(err)
+		}
+
+		with, err := url.Parse(uri)
+		if err != nil || strings.ContainsAny(uri, " \n\"<>") {
+			e.t.Fatalf("RequestURI of %s is %q, which is not a URI: %v", asset.Symbol, uri, err)
+		}
+
+		if with.Scheme != without.Scheme || with.Opaque != without.Opaque || with.Path != without.Path {
+			e.t.Errorf("RequestURI of %s is %q, which pays another than %q", asset.Symbol, uri, plain)
+		}
+
+		params := with.Query()
+		for name, values := range without.Query() {
+			if !slices.Equal(params[name], values) {
+				e.t.Errorf(
+					"RequestURI of %s is %q, whose %s is not that of %q",
+					asset.Symbol,
+					uri,
+					name,
+					plain,
+				)
+			}
+		}
+
+		for _, text := range []string{request.Label, request.Message} {
+			said := false
+			for _, values := range params {
+				said = said || slices.Contains(values, text)
+			}
+
+			if !said {
+				e.t.Errorf("RequestURI of %s is %q, which does not say %q", asset.Symbol, uri, text)
+			}
 		}
 	}
 }

@@ -82,7 +82,31 @@ async function inForm(job, instructions, addresses) {
   return { signature: await send(job, instructions, [], 'v0', [await tableWith(job, addresses)]) };
 }
 
+// withReferences adds the keys that a payment of a request names.
+function withReferences(job, instruction) {
+  for (const pubkey of job.references || []) instruction.keys.push({ pubkey, isSigner: false, isWritable: false });
+  return instruction;
+}
+
+// baseUnits returns the base units of a decimal amount.
+function baseUnits(amount, decimals) {
+  const [whole, fraction = ''] = amount.split('.');
+  return BigInt(whole + fraction.padEnd(decimals, '0'));
+}
+
 const jobs = {
+  // payURI pays a transfer request, as the specification of Solana Pay has wallets do.
+  async payURI(job) {
+    const url = new URL(job.uri);
+    if (url.protocol !== 'solana:') throw new Error(`${job.uri} is no transfer request`);
+    const [amount, mint] = [url.searchParams.get('amount'), url.searchParams.get('spl-token')];
+    const shown = { label: url.searchParams.get('label'), message: url.searchParams.get('message') };
+    const references = url.searchParams.getAll('reference').map((key) => new PublicKey(key));
+    const paying = { ...job, to: url.pathname, references };
+    if (!mint) return { ...shown, ...(await jobs.pay({ ...paying, lamports: baseUnits(amount, 9) })) };
+    return { ...shown, ...(await jobs.payTokens({ ...paying, mint, amount: baseUnits(amount, job.decimals) })) };
+  },
+
   async mint(job) {
     const { connection, payer } = wallet(job);
     const program = programOf(job.program);
@@ -99,7 +123,7 @@ const jobs = {
   async pay(job) {
     const to = new PublicKey(job.to);
     const transfer = SystemProgram.transfer({ fromPubkey: wallet(job).payer.publicKey, toPubkey: to, lamports: BigInt(job.lamports) });
-    return inForm(job, [transfer], [to]);
+    return inForm(job, [withReferences(job, transfer)], [to]);
   },
 
   async payTokens(job) {
@@ -116,7 +140,7 @@ const jobs = {
     ]);
     const list = [
       spl.createAssociatedTokenAccountIdempotentInstruction(payer.publicKey, account, owner, mint, program),
-      spl.createTransferCheckedInstruction(own, mint, account, payer.publicKey, BigInt(job.amount), decimals, [], program),
+      withReferences(job, spl.createTransferCheckedInstruction(own, mint, account, payer.publicKey, BigInt(job.amount), decimals, [], program)),
     ];
     return { ...(await inForm(job, list, [account, owner, mint])), payer: payer.publicKey.toBase58(), account: account.toBase58() };
   },

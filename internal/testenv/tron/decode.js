@@ -13,6 +13,7 @@ function decode({ type, raw_data_hex, signature }) {
     tx_id: id,
     signer: address(utils.crypto.ecRecover(id, signature)),
     type: tx.contract[0].type,
+    permission: tx.contract[0].Permission_id || 0,
     from: address(value.owner_address),
     to: address(value.to_address || value.contract_address),
     amount: String(value.amount || 0),

@@ -80,6 +80,11 @@ func (n *node) control(name string, body []byte) (object, error) {
 		if err := n.stake(c); err != nil {
 			return nil, err
 		}
+	case "permission": // the account's own key is left with an active permission alone
+		err := n.change(c.Address, func(a *account) { a.permission = c.Value })
+		if err != nil {
+			return nil, err
+		}
 	case "parameter":
 		if _, known := n.params[c.Key]; !known {
 			return nil, fmt.Errorf("chain parameter %q is not one of this node", c.Key)
@@ -127,18 +132,24 @@ func (n *node) send(p *payment) (object, error) {
 }
 
 func (n *node) stake(c control) error {
-	a, ok := addressHex(c.Address)
+	return n.change(c.Address, func(a *account) { a.energyLimit, a.netLimit = c.Energy, c.Net })
+}
+
+// change changes an active account, in the newest block's state and in the pool's.
+func (n *node) change(hex string, do func(*account)) error {
+	a, ok := addressHex(hex)
 	if !ok {
-		return fmt.Errorf("%q is not an address", c.Address)
+		return fmt.Errorf("%q is not an address", hex)
 	}
 
 	for _, accounts := range []map[address]account{n.head().state.accounts, n.pending.accounts} {
 		acc, ok := accounts[a]
 		if !ok {
-			return fmt.Errorf("account %s is not active", c.Address)
+			return fmt.Errorf("account %s is not active", hex)
 		}
 
-		acc.energyLimit, acc.netLimit = c.Energy, c.Net
+		do(&acc)
+
 		accounts[a] = acc
 	}
 

@@ -46,7 +46,7 @@ func (n *node) refuse(t *transaction, broadcast bool) *refusal {
 
 	if signer, err := recoverSigner(t); err != nil {
 		return &refusal{"SIGERROR", "Validate signature error: " + err.Error()}
-	} else if signer != t.owner {
+	} else if signer != t.owner || t.permission != n.head().state.accounts[t.owner].permission {
 		return &refusal{
 			"SIGERROR",
 			"Validate signature error: " + hexBytes(

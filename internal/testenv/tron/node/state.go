@@ -27,6 +27,7 @@ type account struct {
 	netUsed     int64
 	energyLimit int64 // energy from staking
 	energyUsed  int64
+	permission  int64 // id of the one that the account's own key is in; 0 is the owner permission
 }
 
 // chainState is the state after a block. It does not change.

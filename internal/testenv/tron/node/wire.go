@@ -218,11 +218,12 @@ type transaction struct {
 	refBytes, refHash, memo         []byte
 	expiration, timestamp, feeLimit int64
 
-	kind   int64
-	owner  address
-	to     address // of a transfer; the contract of a call
-	amount int64   // of a transfer; the call value of a call
-	data   []byte
+	kind       int64
+	permission int64
+	owner      address
+	to         address // of a transfer; the contract of a call
+	amount     int64   // of a transfer; the call value of a call
+	data       []byte
 }
 
 // contractResults are the names of Transaction.Result.contractResult that outcomes have.
@@ -301,12 +302,11 @@ func (t *transaction) readContract(v protoreflect.Value) error {
 	t.kind = contract.int("type")
 
 	name, known := typeNames[t.kind]
-	if !known || len(contract.m.GetUnknown()) > 0 || contract.int("Permission_id") != 0 {
-		return fmt.Errorf(
-			"contract type %d with permission %d is not one of this node",
-			t.kind, contract.int("Permission_id"),
-		)
+	if !known || len(contract.m.GetUnknown()) > 0 {
+		return fmt.Errorf("contract type %d is not one of this node", t.kind)
 	}
+
+	t.permission = contract.int("Permission_id")
 
 	parameter := contract.sub("parameter")
 	if got, want := parameter.get("type_url").String(), "type.googleapis.com/protocol."+name; got != want {
