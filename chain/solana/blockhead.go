@@ -65,7 +65,8 @@ var errMoved = errors.New("the chain does not go on from the newest block")
 
 // Head returns the newest confirmed block, which is also the safe block, and the newest finalized block. From one
 // call to the next it takes two calls: the final slot, and the tip's block, which Blocks does not call for again.
-// Where slots were skipped it also lists them. Where the chain does not go on it is Head of a driver without blocks.
+// The tip is then some slots late, by guessMargin as a rule. Where slots were skipped Head also lists them. Where the
+// chain does not go on it is Head of a driver without blocks.
 func (d *blockDriver) Head(ctx context.Context) (chain.Head, error) {
 	if known := d.tail.newest.Load(); known != nil {
 		var (

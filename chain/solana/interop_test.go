@@ -361,7 +361,7 @@ func TestTransfersOfWeb3Payments(t *testing.T) {
 				}), &paid)
 			}
 
-			must(t, n.SolanaNode.Mine(1))
+			must(t, n.SolanaNode.Mine(3)) // the tip by block is two slots late
 			after, err := d.Head(t.Context())
 			must(t, err)
 			scanned, err := d.Blocks(t.Context(), head.Tip.Height+1, after.Tip.Height)
