@@ -55,6 +55,7 @@ citus() {
   fi
 
   suite "Citus, 3 nodes" ./store/postgres 'Distributed'
+  suite "Citus, a node restarts under 4 processes" ./internal/processes 'Distributed'
 }
 
 case ${1-} in

@@ -78,9 +78,10 @@ func TestDistributedQueriesParse(t *testing.T) {
 	dsn := testenv.Postgres(t)
 	recorded, aside := open(t, dsn, r), open(t, dsn, nil)
 
-	// A stand-in of Citus' function: the tables stay where they are, and the statements are the same.
-	const standIn = `CREATE FUNCTION create_distributed_table(text, text) RETURNS void LANGUAGE sql AS ''`
-	if _, err := aside.ExecContext(t.Context(), standIn); err != nil {
+	// Stand-ins of Citus' functions: the tables stay where they are, and the statements are the same.
+	const standIns = `CREATE FUNCTION create_distributed_table(text, text) RETURNS void LANGUAGE sql AS '';
+		CREATE FUNCTION citus_add_local_table_to_metadata(text) RETURNS void LANGUAGE sql AS ''`
+	if _, err := aside.ExecContext(t.Context(), standIns); err != nil {
 		t.Fatal(err)
 	}
 

@@ -181,9 +181,24 @@ func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBa
 	p.known = slices.SortedFunc(maps.Keys(known), invoice.TransferKey.Compare)
 	p.replaced = s.replaced(b, matched)
 	p.measured, p.unmeasured = s.measure(ctx, b.Network, b.Blocks, matched)
-	p.reread = s.rereadBlocks(ctx, b.Network.Slug)
+	p.reread = s.rereadBlocks(ctx, b.Network.Slug, blocksOf(b, waiting))
 
 	return p, s.fill(ctx, p.prices)
+}
+
+// blocksOf returns the hashes of the blocks in which payments may confirm with a batch: its own, and those of
+// payments that wait.
+func blocksOf(b follow.Batch, waiting []invoice.Payment) map[string]bool {
+	hashes := map[string]bool{}
+	for _, block := range b.Blocks {
+		hashes[block.Hash] = true
+	}
+
+	for _, p := range waiting {
+		hashes[p.Block.Hash] = true
+	}
+
+	return hashes
 }
 
 // waiting returns the payments that a batch may confirm, take back or drop.

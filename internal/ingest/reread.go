@@ -18,7 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// rereadFor is how long what a block showed is used: one batch may be prepared several times.
+// rereadFor is how long what a block showed is used, from when it was read: one batch may be prepared several times.
 const rereadFor = 10 * time.Second
 
 // rereadBlock is what a block shows that was read again. The zero value is one that was not read yet.
@@ -110,14 +110,19 @@ func (s *Ingester) suspectBlock(network string, block chain.Ref) {
 }
 
 // rereadBlocks reads the suspect blocks again and returns what they show, by hash. Payments in one
-// that cannot be read now do not confirm with this batch.
-func (s *Ingester) rereadBlocks(ctx context.Context, network string) map[string]rereadBlock {
+// that cannot be read now do not confirm with this batch. What was read too long ago is read anew where the batch may
+// need it (needed, by hash), and dropped otherwise: were it only dropped, a batch that takes longer than rereadFor
+// would find another block unread each time it is prepared.
+func (s *Ingester) rereadBlocks(
+	ctx context.Context,
+	network string,
+	needed map[string]bool,
+) map[string]rereadBlock {
 	s.mu.Lock()
 	suspects := maps.Clone(s.suspects[network])
 	s.mu.Unlock()
 
 	blocks := make(map[string]rereadBlock, len(suspects))
-	now := s.now()
 
 	order := slices.SortedFunc(maps.Keys(suspects), func(a, b chain.Ref) int {
 		return cmp.Or(cmp.Compare(a.Height, b.Height), cmp.Compare(a.Hash, b.Hash))
@@ -127,10 +132,10 @@ func (s *Ingester) rereadBlocks(ctx context.Context, network string) map[string]
 		r := suspects[at]
 
 		switch {
-		case r.until.IsZero():
+		case r.until.IsZero(), s.now().After(r.until) && needed[at.Hash]:
 			r = s.rereadBlock(ctx, network, at)
-			r.until = now.Add(rereadFor)
-		case now.After(r.until):
+			r.until = s.now().Add(rereadFor)
+		case s.now().After(r.until):
 			r = rereadBlock{}
 		}
 

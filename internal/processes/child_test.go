@@ -49,6 +49,8 @@ type orders struct {
 	ChainID  uint64
 	Began    time.Time
 
+	// Distributed says that DSN is of a Citus cluster.
+	Distributed bool
 	// SQLite is the file of the store; empty for PostgreSQL.
 	SQLite string
 	// Keys is the passphrase of the keys: services over one node need different ones.
@@ -110,7 +112,8 @@ func (o orders) openStore() (st payments.Store, shut func(), err error) {
 	st, err = postgres.New(
 		db,
 		postgres.Options{
-			ListenConn: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, o.DSN) },
+			Distributed: o.Distributed,
+			ListenConn:  func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, o.DSN) },
 		},
 	)
 
@@ -396,7 +399,7 @@ func tail(path string) string {
 	return string(text[max(0, len(text)-4000):])
 }
 
-func migrate(t *testing.T, dsn string) {
+func migrate(t *testing.T, dsn string, o postgres.Options) {
 	t.Helper()
 
 	config, err := pgx.ParseConfig(dsn)
@@ -407,7 +410,7 @@ func migrate(t *testing.T, dsn string) {
 	db := stdlib.OpenDB(*config)
 	defer db.Close()
 
-	if err := postgres.Migrate(t.Context(), db, postgres.Options{}); err != nil {
+	if err := postgres.Migrate(t.Context(), db, o); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -417,7 +420,7 @@ func service(t *testing.T) orders {
 	t.Helper()
 	node := testenv.Anvil(t, testenv.AnvilOptions{BlockTime: 500 * time.Millisecond})
 	o := orders{DSN: testenv.Postgres(t), RPC: node.URL, ChainID: node.ChainID, Began: time.Now()}
-	migrate(t, o.DSN)
+	migrate(t, o.DSN, postgres.Options{})
 
 	return o
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/store/postgres"
 )
 
 // The bounds of an illness, by a watch that no process sees.
@@ -145,7 +146,7 @@ func playIllnesses(t *testing.T, all ...illness) {
 				o.SQLite = filepath.Join(t.TempDir(), "payments.db")
 			} else {
 				o.DSN = testenv.Postgres(t)
-				migrate(t, o.DSN)
+				migrate(t, o.DSN, postgres.Options{})
 			}
 
 			newWard(t, o, i).play(ill)

@@ -144,6 +144,32 @@ func newScene(t *testing.T, o orders) *scene {
 	}
 
 	t.Cleanup(s.node.Close)
+	s.open()
+
+	return s
+}
+
+// sibling returns the harness of another merchant over the same processes.
+func (s *scene) sibling() *scene {
+	other := &scene{
+		orders:   s.orders,
+		t:        s.t,
+		look:     s.look,
+		node:     s.node,
+		received: map[string]int{},
+		paid:     map[string]chain.Amount{},
+		invoiced: map[string]string{},
+		of:       map[string]string{},
+	}
+	other.open()
+
+	return other
+}
+
+// open makes the merchant's account, with a key and a webhook endpoint.
+func (s *scene) open() {
+	t := s.t
+	t.Helper()
 
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -152,6 +178,8 @@ func newScene(t *testing.T, o orders) *scene {
 		s.received[r.Header.Get(webhook.EventIDHeader)]++
 	}))
 	t.Cleanup(receiver.Close)
+
+	var err error
 
 	s.owner.AccountID = merchant(t, s.look)
 	if _, s.key, err = s.look.Accounts.CreateKey(
@@ -166,8 +194,6 @@ func newScene(t *testing.T, o orders) *scene {
 	); err != nil {
 		t.Fatal(err)
 	}
-
-	return s
 }
 
 // payAll orders and pays until ctx ends. What was begun is finished.
@@ -368,8 +394,47 @@ func (s *scene) records() ([]invoice.Payment, []settlement.Settlement) {
 	return payments, settlements
 }
 
-// verify compares what was done with what is recorded, with what the node holds, and with what was delivered.
+// verify verifies the records and audits them.
 func (s *scene) verify(kills int) {
+	t := s.t
+	t.Helper()
+
+	events, deliveries := s.verifyRecords()
+	s.audit()
+
+	if kills == 0 || len(s.paid) == 0 {
+		t.Errorf("nothing was tested: %d kills, %d payments", kills, len(s.paid))
+	}
+
+	t.Logf(
+		"%d processes killed; %d requests sent again; %d invoices by as many keys; %d payments, each "+
+			"recorded once and released once; %d events delivered %d times, each at least once; the audit agrees",
+		kills,
+		s.retried.Load(),
+		len(s.invoiced),
+		len(s.paid),
+		events,
+		deliveries,
+	)
+}
+
+// audit fails the test when the records differ from each other or from the node.
+func (s *scene) audit() {
+	s.t.Helper()
+
+	a, err := s.look.Audit(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	for _, d := range a.Differences() {
+		s.t.Errorf("the audit found %s: %s", d.Kind, d.Message)
+	}
+}
+
+// verifyRecords compares what was done with what is recorded, with what the node holds, and with what was delivered.
+// It returns how many events there are, and how often they were delivered.
+func (s *scene) verifyRecords() (stored, deliveries int) {
 	t, ctx := s.t, s.t.Context()
 	t.Helper()
 
@@ -429,7 +494,7 @@ func (s *scene) verify(kills int) {
 		sequence int64
 	}
 
-	steps, deliveries := map[step]bool{}, 0
+	steps := map[step]bool{}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -457,29 +522,7 @@ func (s *scene) verify(kills int) {
 		t.Errorf("%d events were delivered, %d are stored", len(s.received), len(events))
 	}
 
-	a, err := s.look.Audit(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for _, d := range a.Differences() {
-		t.Errorf("the audit found %s: %s", d.Kind, d.Message)
-	}
-
-	if kills == 0 || len(s.paid) == 0 {
-		t.Errorf("nothing was tested: %d kills, %d payments", kills, len(s.paid))
-	}
-
-	t.Logf(
-		"%d processes killed; %d requests sent again; %d invoices by as many keys; %d payments, each "+
-			"recorded once and released once; %d events delivered %d times, each at least once; the audit agrees",
-		kills,
-		s.retried.Load(),
-		len(invoices),
-		len(payments),
-		len(events),
-		deliveries,
-	)
+	return len(events), deliveries
 }
 
 // released checks that every deposit was moved once: nothing is left of it, and the master wallet

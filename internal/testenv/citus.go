@@ -53,6 +53,7 @@ func (c *CitusCluster) start(nodes int) error {
 			"shared_preload_libraries=citus",
 			"max_prepared_transactions=200",
 			"citus.shard_count=6",
+			"citus.recover_2pc_interval=2s",
 			"deadlock_timeout=200ms",
 		)
 		if err != nil {
@@ -88,6 +89,18 @@ func (c *CitusCluster) start(nodes int) error {
 	c.DSN = first.dsn(name)
 
 	return nil
+}
+
+// Restart has a node, of which 0 coordinates, abort everything it does, and starts it again.
+func (c *CitusCluster) Restart(t testing.TB, node int) {
+	t.Helper()
+
+	s := c.servers[node]
+	s.finish(t, syscall.SIGQUIT)
+
+	if err := s.start(); err != nil {
+		t.Errorf("testenv: Citus: restart node %d: %v", node, err)
+	}
 }
 
 // sql runs statements one by one.

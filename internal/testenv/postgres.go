@@ -150,6 +150,7 @@ type postgresServer struct {
 	*process
 	postgresInstall
 	dir   string
+	args  []string
 	users int
 }
 
@@ -190,20 +191,24 @@ func startPostgres(o PostgresOptions, settings ...string) (_ *postgresServer, er
 		args = append(args, "-c", setting)
 	}
 
-	cmd := install.command(dir, "postgres", args...)
+	s := &postgresServer{postgresInstall: install, dir: dir, args: args}
 
-	p, err := startProcess("postgres", cmd, filepath.Join(dir, "postgres.log"))
-	if err != nil {
-		return nil, err
+	return s, s.start()
+}
+
+// start starts the server on its data directory and waits until it takes connections.
+func (s *postgresServer) start() (err error) {
+	cmd := s.command(s.dir, "postgres", s.args...)
+	if s.process, err = startProcess("postgres", cmd, filepath.Join(s.dir, "postgres.log")); err != nil {
+		return err
 	}
 
-	s := &postgresServer{process: p, postgresInstall: install, dir: dir}
-	if err := p.waitReady(func() error { return s.run("pg_isready", "--quiet") }); err != nil {
-		p.stop(syscall.SIGKILL)
-		return nil, err
+	if err := s.waitReady(func() error { return s.run("pg_isready", "--quiet") }); err != nil {
+		s.stop(syscall.SIGKILL)
+		return err
 	}
 
-	return s, nil
+	return nil
 }
 
 // dsn returns the URL of a database. The host stands in the query because a path cannot stand in a

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/conformance"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -71,6 +72,63 @@ func TestDistributedTransactionIsWhole(t *testing.T) {
 
 	if err := st.Update(t.Context(), creating(ids...)); err != nil {
 		t.Errorf("the same without that row: %v", err)
+	}
+}
+
+// A transaction of the coordinator's own tables and one account, which lies on one node, is committed in two phases:
+// Citus keeps a record of each such commit until its recovery runs.
+func TestDistributedTransactionHasTwoPhases(t *testing.T) {
+	db := cluster(t)
+	st := openDistributed(t, db)
+
+	if _, err := db.ExecContext(t.Context(), "ALTER SYSTEM SET citus.recover_2pc_interval = -1"); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := db.ExecContext(t.Context(), "SELECT pg_reload_conf()"); err != nil {
+		t.Fatal(err)
+	}
+
+	prepared := func() (n int) {
+		t.Helper()
+
+		if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_dist_transaction").
+			Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+
+		return n
+	}
+
+	// Accounts lie on any of the nodes, and one on the coordinator needs no second phase.
+	const transactions = 12
+
+	before := prepared()
+
+	for n := range transactions {
+		id := fmt.Sprintf("two%d", n)
+
+		if err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+			inv := invoice.Invoice{ID: id, Owner: event.Owner{AccountID: "account of " + id}}
+			if err := tx.PutInvoice(ctx, &inv); err != nil {
+				return err
+			}
+
+			return tx.PutAddress(
+				ctx,
+				invoice.Address{
+					Space:     chain.Space{Family: chain.EVM},
+					Address:   chain.Address(id),
+					InvoiceID: id,
+				},
+			)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if after := prepared(); after-before < transactions/3 {
+		t.Errorf("%d of %d transactions were prepared on another node", after-before, transactions)
 	}
 }
 

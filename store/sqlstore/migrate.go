@@ -15,6 +15,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
+// upTries is how often a migration is run that conflicts with another transaction.
+const upTries = 3
+
 // How long Migrate waits for another process that migrates: lockTries times lockRetry. Releasing the lock is tried
 // for unlockTries times unlockRetry; a lock that stays behind ends with its lease, of 30 s.
 const (
@@ -64,7 +67,13 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, prepare func(ctx contex
 	}
 	defer unlock()
 
-	if _, err := provider.Up(ctx); err != nil {
+	// Whoever holds a lease that ran out may be in the way, as another transaction.
+	_, err = provider.Up(ctx)
+	for try := 1; try < upTries && err != nil && errors.Is(d.Explain(err).Word, fault.Conflict); try++ {
+		_, err = provider.Up(ctx)
+	}
+
+	if err != nil {
 		// Another process may have migrated since the lease ran out.
 		if have, readErr := d.schemaVersion(ctx, db); readErr == nil && have == wantVersion {
 			return nil

@@ -694,3 +694,22 @@ CREATE INDEX payments_deliveries_ended ON {deliveries} (created_at, id) {WHERE s
 {DISTRIBUTED} SELECT create_distributed_table('{endpoints}', 'account_id');
 {DISTRIBUTED} SELECT create_distributed_table('{events}', 'account_id');
 {DISTRIBUTED} SELECT create_distributed_table('{deliveries}', 'account_id');
+
+-- Citus counts writes to the coordinator's tables only where it knows them. Without them it commits a transaction of
+-- the coordinator and one other node in two steps instead of two phases, and a node that fails in between has half.
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{accounts}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{api_keys}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{counters}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{leases}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{cursors}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{ranges}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{retries}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{addresses}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{dust}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{dust_transfers}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{attempt_hashes}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{wallets}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{balances}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{outgoing}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{coins}');
+{DISTRIBUTED} SELECT citus_add_local_table_to_metadata('{residues}');
