@@ -102,7 +102,6 @@ func TestDriverOfWindows(t *testing.T) {
 					Network: windowsControls{w},
 					Signer:  sim.NewSigner(1, nil),
 					Absent: []conformance.Capability{
-						conformance.Decoder,
 						conformance.RequestURIBuilder,
 						conformance.HeadNotifier,
 						conformance.Mempool,

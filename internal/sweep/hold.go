@@ -32,7 +32,7 @@ func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) erro
 
 // holdUneconomic holds a group of which too little is left to send. Where a transaction that is not on record took
 // the rest, the group stays as it is until a person says what that was.
-func (p *planningRun) holdUneconomic(ctx context.Context, g group) error { // spec 2.8.6
+func (p *planningRun) holdUneconomic(ctx context.Context, g group) error {
 	master, err := p.masterOf(ctx, g)
 	if err != nil {
 		return err
