@@ -97,14 +97,22 @@ type recorder struct {
 	texts map[string]bool
 }
 
-func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+func (r *recorder) TraceQueryStart(
+	ctx context.Context,
+	_ *pgx.Conn,
+	d pgx.TraceQueryStartData,
+) context.Context {
 	r.record(d.SQL)
 	return ctx
 }
 
 func (r *recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-func (r *recorder) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+func (r *recorder) TraceBatchStart(
+	ctx context.Context,
+	_ *pgx.Conn,
+	_ pgx.TraceBatchStartData,
+) context.Context {
 	return ctx
 }
 
@@ -152,6 +160,7 @@ func open(t *testing.T, dsn string, r *recorder) *sql.DB {
 	}
 
 	db := stdlib.OpenDB(*config)
+
 	t.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(16)
