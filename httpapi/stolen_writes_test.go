@@ -246,12 +246,15 @@ func TestSQLPaysNoPayoutTwice(t *testing.T) {
 			now.Signing = accepted.Signing
 			return now
 		}},
-		"as if it used up the next nonce": {later: untilStale, bring: func(_, now payout.Payout) payout.Payout {
-			sender, _, _ := strings.Cut(now.Signing.Spent[0], "/")
-			now.Signing.Spent = []string{sender + "/1"}
+		"as if it used up the next nonce": {
+			later: untilStale,
+			bring: func(_, now payout.Payout) payout.Payout {
+				sender, _, _ := strings.Cut(now.Signing.Spent[0], "/")
+				now.Signing.Spent = []string{sender + "/1"}
 
-			return now
-		}},
+				return now
+			},
+		},
 		"after a cancel, when the payout is old": {bring: asAccepted, canceled: true, later: untilStale},
 		// What SECURITY.md says of the first two hours: the test holds the page to what is so.
 		"at once after a cancel": {bring: asAccepted, canceled: true, paid: true},
@@ -277,7 +280,7 @@ func TestSQLPaysNoPayoutTwice(t *testing.T) {
 
 				before := s.network.Balance(chain.Address(s.there), "SIM")
 				if c.waits {
-					s.step(t)
+					s.workStill(t)
 				} else {
 					s.work(t)
 				}
@@ -353,8 +356,8 @@ func (s *stolenShop) restart(t *testing.T) {
 	s.engine, s.handler, s.logs = next.engine, next.handler, next.logs
 }
 
-// step lets the engine do all it has to do, without a block.
-func (s *stolenShop) step(t *testing.T) {
+// workStill lets the engine do all it has to do, without a block.
+func (s *stolenShop) workStill(t *testing.T) {
 	t.Helper()
 
 	for did := true; did; {

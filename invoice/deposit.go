@@ -53,25 +53,6 @@ func (s *Service) PrepareDeposit(ctx context.Context, p DepositParams) (Prepared
 	return PreparedDeposit{deposit: d, space: n.Space(), joined: p.Joined}, err
 }
 
-// countDeposit takes a number of the account's deposit addresses, and returns fault.State when there are as
-// many as it may have.
-func (s *Service) countDeposit(ctx context.Context, owner event.Owner) error {
-	if s.deposits <= 0 {
-		return nil
-	}
-
-	number, err := s.numbers.take(ctx, depositCounter(owner), 1)
-	if err != nil || number <= int64(s.deposits) {
-		return err
-	}
-
-	return fault.New(
-		fault.State, "deposit_address_limit_exceeded",
-		"this account has made %d deposit addresses, as many as it may: ask for a higher limit",
-		s.deposits,
-	)
-}
-
 // depositNetwork checks the parameters and returns the network.
 func (s *Service) depositNetwork(
 	owner event.Owner,

@@ -74,6 +74,25 @@ func (n *sequences) skipTo(ctx context.Context, name string, index uint32) error
 	})
 }
 
+// countDeposit takes a number of the account's deposit addresses, and returns fault.State when there are as
+// many as it may have.
+func (s *Service) countDeposit(ctx context.Context, owner event.Owner) error {
+	if s.deposits <= 0 {
+		return nil
+	}
+
+	number, err := s.numbers.take(ctx, depositCounter(owner), 1)
+	if err != nil || number <= int64(s.deposits) {
+		return err
+	}
+
+	return fault.New(
+		fault.State, "deposit_address_limit_exceeded",
+		"this account has made %d deposit addresses, as many as it may: ask for a higher limit",
+		s.deposits,
+	)
+}
+
 // invoiceCounter returns the name of the counter of invoice numbers of an account and mode.
 func invoiceCounter(owner event.Owner) string { // spec D1.4
 	return "invoice-number/" + ownerName(owner)

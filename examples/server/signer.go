@@ -181,14 +181,17 @@ type remoteSigner struct {
 func newRemoteSigner(socket string) remoteSigner {
 	var dialer net.Dialer
 
-	return remoteSigner{socket, &http.Client{
-		Timeout: 10 * time.Second,
-		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return dialer.DialContext(ctx, "unix", socket)
+	return remoteSigner{
+		socket: socket,
+		client: &http.Client{
+			Timeout: 10 * time.Second,
+			Transport: &http.Transport{
+				DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					return dialer.DialContext(ctx, "unix", socket)
+				},
 			},
 		},
-	}}
+	}
 }
 
 func (s remoteSigner) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error) {

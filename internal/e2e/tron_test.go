@@ -26,7 +26,7 @@ import (
 )
 
 // tronBlockTime is the time between two blocks that until makes. Balances are read at the newest solidified
-// block, so a network whose blocks come faster than they can be read tells none; Tron's come every 3 seconds.
+// block, so there is none where blocks come faster than it is read; Tron's come every 3 seconds.
 const tronBlockTime = 200 * time.Millisecond
 
 // tronStage is a service on a fake Tron node that makes blocks while somebody waits, with an

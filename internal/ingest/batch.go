@@ -390,9 +390,7 @@ func paymentsByKey(
 
 	found, err := r.PaymentsByHash(ctx, network, hashes)
 
-	return slices.DeleteFunc(
-		found, func(p invoice.Payment) bool { return !wanted[p.TransferKey()] },
-	), err
+	return slices.DeleteFunc(found, func(p invoice.Payment) bool { return !wanted[p.TransferKey()] }), err
 }
 
 // String names the batch in errors.

@@ -98,11 +98,15 @@ func TestSolanaRefusesCalls(t *testing.T) {
 		{"500,001 slots", -32602, "getBlocks", []any{0, 500_001, confirmed}},
 		{"a limit of 500,001 slots", -32602, "getBlocksWithLimit", []any{0, 500_001, confirmed}},
 		{
-			"1,001 signatures", -32602, "getSignaturesForAddress",
+			"1,001 signatures",
+			-32602,
+			"getSignaturesForAddress",
 			[]any{fresh(4), map[string]any{"commitment": "confirmed", "limit": 1_001}},
 		},
 		{
-			"a history before an unknown transaction", -32020, "getSignaturesForAddress",
+			"a history before an unknown transaction",
+			-32020,
+			"getSignaturesForAddress",
 			[]any{fresh(4), map[string]any{"commitment": "confirmed", "before": fresh(5)}},
 		},
 		{"a slot to come", -32016, "getSlot", []any{map[string]any{"minContextSlot": 1 << 40}}},

@@ -35,8 +35,8 @@ type Types struct {
 	// Heap, Clustered and Churned are appended to CREATE TABLE: by default, where rows are small and read by
 	// the primary key, and where rows change often.
 	Heap, Clustered, Churned string
-	// Opening is a statement with which each migration begins, such as a limit of its transaction; optional.
-	Opening string
+	// Prologue is a statement with which each migration begins, such as a limit of its transaction; optional.
+	Prologue string
 	// Partial says that an index may have a condition. Where it may not, it holds all rows.
 	Partial bool
 	// Distributed says that tables are spread over machines by account, with Citus' functions.
@@ -86,7 +86,7 @@ func (d *Dialect) schemaText(template string) string {
 		"HEAP":      d.Types.Heap,
 		"CLUSTERED": d.Types.Clustered,
 		"CHURNED":   d.Types.Churned,
-		"OPENING":   d.Types.Opening,
+		"PROLOGUE":  d.Types.Prologue,
 	}
 
 	var lines []string

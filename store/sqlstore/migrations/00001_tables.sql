@@ -8,9 +8,9 @@
 -- {KEY} is a text in an index, {HASH} are 32 bytes in one. Amounts and decimals are digits; nested values are JSON as it was
 -- written; nothing is NULL but what has no value. Columns q_... hold the lower case of a text, for searches.
 --
--- Each file begins with {OPENING}, a dialect's own statement.
+-- Each file begins with {PROLOGUE}, a dialect's own statement.
 
-{OPENING}
+{PROLOGUE}
 
 -- Whatever becomes of the lock of migrations, each version is applied once.
 CREATE UNIQUE INDEX payments_schema_version_once ON {schema_version} (version_id);
