@@ -45,7 +45,7 @@ type Settings struct {
 	ToleranceBPS int `json:"tolerance_bps"`
 	// AcceptLatePayments lets a late payment pay an expired or canceled invoice automatically.
 	AcceptLatePayments bool `json:"accept_late_payments"`
-	// ManualRelease leaves settlements pending until Settlements.Release (auto_release false).
+	// ManualRelease leaves settlements pending until Settlements.ReleaseNow (auto_release false).
 	ManualRelease bool `json:"manual_release"`
 	// SweepMinUSD is the least value in USD that a deposit is swept at; smaller ones are held.
 	SweepMinUSD decimal.Decimal `json:"sweep_min_usd"`

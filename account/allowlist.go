@@ -33,8 +33,8 @@ func (k Key) PayoutDestinations() ([]chain.Destination, error) { // spec 5.5
 	)
 }
 
-// PayoutPermissions returns what an answer about a payment of this key gives away, as permissions: another key
-// must have them all (specification part 5).
+// PayoutPermissions returns the destinations that the key may pay, as permissions. Only a key that has them all may
+// read a stored payout answer of this key (specification part 5).
 func (k Key) PayoutPermissions() []string { // spec D11.28
 	only, err := k.PayoutDestinations()
 

@@ -132,7 +132,8 @@ func (inv *Invoice) refuseOrphaned(payments []Payment) error { // spec D2.3.11
 	return nil
 }
 
-// Closed reports whether a payment that confirms now is late.
+// Closed reports whether the invoice is expired or canceled, or was before its refund: a payment that confirms then
+// is late.
 func (inv *Invoice) Closed() bool { // spec 2.7.5
 	return inv.Status == Expired || inv.Status == Canceled || inv.Status == Refunded && inv.ClosedAs != ""
 }

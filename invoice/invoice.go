@@ -3,7 +3,7 @@
 // The state machines in invoice.go, close.go, accept.go, refund.go and payment_transitions.go are pure: a
 // record, an input and a time give a record and events. Service has the merchant's operations: it
 // loads records, moves them and saves them, one transaction per operation. Payments come from
-// networks through Intake (internal/ingest). Settlements open in reaction to the events of this
+// networks through the Ingester (internal/ingest). Settlements open in reaction to the events of this
 // package, which does not import them.
 //
 // It is one package because an invoice, its payments and a deposit address move each other in one transaction,

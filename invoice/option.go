@@ -50,8 +50,8 @@ func (inv *Invoice) Option(id string) *Option {
 	return nil
 }
 
-// selectOption makes an option the selected one. Whether it needs an address or a new quote is Quoted's and
-// Selected's to say; only open and underpaid invoices that have not run out can be selected (fault.State).
+// selectOption makes an option the selected one; it gives it neither an address nor a quote. Only options of open and
+// underpaid invoices that have not run out can be selected (fault.State).
 func (inv *Invoice) selectOption(optionID string, now time.Time) error {
 	o, err := inv.selectable(optionID, now)
 	if err != nil {

@@ -135,6 +135,3 @@ func (p *Payment) confirmedEvent() event.Type { // spec 6.10
 
 	return event.DepositPaymentConfirmed
 }
-
-// The transitions below change the record and return its events. They are idempotent: a known fact changes
-// nothing. What the table of decisions part 3 does not allow is fault.State and changes nothing.

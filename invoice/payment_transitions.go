@@ -11,6 +11,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
+// This file holds the transitions of a payment, which change the record and return its events. They are idempotent: a
+// known fact changes nothing. What the table of decisions part 3 does not allow is fault.State and changes nothing.
+
 // Observe records that the transaction is in a block, or in the pool when at is zero. A detected
 // payment takes the block, an orphaned or dropped one is detected again. A block outranks the pool,
 // whose view may be older. A confirmed payment that is seen in another block has to be orphaned or

@@ -10,6 +10,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
+// quoteFor is how long a quote holds where Config.QuoteFor is not set.
+const quoteFor = 20 * time.Minute
+
 // quote fixes what an option of a fiat invoice costs at a rate (the price of one whole unit in the invoice's
 // currency, above 0) until now + holds.
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// RefundTransition is a transition of a refund.
+// RefundTransition is the status that a refund moved to.
 type RefundTransition string
 
 // The moves of a refund: it begins as pending, and then succeeds or fails (or is canceled). A refund that had

@@ -98,7 +98,7 @@ type Service struct {
 // New returns a service. It starts nothing.
 func New(c Config) *Service {
 	if c.QuoteFor <= 0 {
-		c.QuoteFor = 20 * time.Minute
+		c.QuoteFor = quoteFor
 	}
 
 	if c.Reserve <= 0 {

@@ -11,7 +11,7 @@ import (
 // Sender makes the transactions that pay payouts and refunds, and keeps the balances of the wallets that
 // they are paid from. The engine injects it.
 type Sender interface {
-	// Master returns the master wallet of an account, named by its index, on a network. A signer without
+	// MasterWallet returns the master wallet of an account, named by its index, on a network. A signer without
 	// such a key is fault.Forbidden.
 	MasterWallet(ctx context.Context, network string, accountIndex uint32) (chain.Party, error)
 

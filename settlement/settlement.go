@@ -3,7 +3,7 @@
 //
 // A settlement opens by reaction to a confirmed payment that has a price, in the transaction that confirms
 // it. transitions.go is its pure state machine, service.go what merchants and operators do with it. Planning
-// and moving are internal/sweep's: it groups settlements of one address and asset into a Release and has
+// and moving are internal/sweep's: it groups settlements of one address and asset into a Sweep and has
 // its transactions (top-up, fee, sweep) made one after the other.
 package settlement
 
@@ -104,7 +104,7 @@ type Settlement struct {
 	// NetReleased is what measurably arrived at the master wallet; nil before.
 	NetReleased *chain.Amount
 	Simulated   bool
-	// ReleaseID is the release under way or done, from when its first transaction is queued: a
+	// SweepID is the sweep that has or had the settlement, from when its first transaction is queued: a
 	// pending or held settlement that has one is not planned again.
 	SweepID string
 	// ConfirmedAt is the payment's.
@@ -158,14 +158,13 @@ type Step struct {
 	NetworkFee chain.Amount `json:"network_fee"`
 	// PaysFee is the platform fee it carries.
 	PaysFee chain.Amount `json:"pays_fee"`
-	// Parts say which settlements pay how much of PaysFee, where some may leave the
-	// release, or have left it, before the sweep; what they leave out is the settlements' of the
-	// release.
+	// Parts name who bears how much of PaysFee, where a settlement may leave the sweep early or has left it. The
+	// rest is borne by those that stay.
 	Parts []Part `json:"parts,omitempty"`
 	// Displaced are the transactions that stood in its way or took its place in a block, with what they cost.
 	Displaced []Cost `json:"displaced,omitempty"`
-	// Left is what it left at the deposit's address beside the deposits, or brought there, Took
-	// what it took of that; of the native coin.
+	// ResidueAdded and ResidueTaken are native coin that the step left at, or took from, the deposit's address
+	// beyond the deposits.
 	ResidueAdded chain.Amount `json:"residue_added,omitzero"`
 	ResidueTaken chain.Amount `json:"residue_taken,omitzero"`
 	// TokenAdded and TokenTaken are the same of the token that a sweep moves, in its base units.

@@ -28,7 +28,7 @@ type Record struct {
 	Key
 	// KeyID is the API key that made the request.
 	KeyID string
-	// Scopes are the permissions of that API key, its destinations included where the request sends money.
+	// Scopes are Request.Permissions of that API key, its destinations included where the request sends money.
 	// Another key that has all of them may read the answer; "kind:*" stands for all that begin with "kind:".
 	Scopes []string
 	// Fingerprint is SHA-256 over method, path and body.

@@ -12,9 +12,6 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Wait is how long a request waits for another one with the same key, and the RetryAfter of its refusal.
-const Wait = 2 * time.Second // spec D11.16
-
 // claimTries is how often a claim is tried while others take the key and roll back.
 const claimTries = 3
 
@@ -299,17 +296,6 @@ func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, er
 	}
 
 	return Answer{}, err
-}
-
-// inProgress returns the error of a key whose first request is still running.
-func inProgress() error { // spec 7.2
-	busy := fault.New(
-		fault.Conflict, "idempotency_request_in_progress",
-		"the first request with this Idempotency-Key is still running: send it again in a moment",
-	)
-	busy.RetryAfter = Wait
-
-	return busy
 }
 
 // sealContext returns the context that binds a sealed answer to its row, to the request that it answers, and to who

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // storeWait bounds how long a request waits for the store until it has claimed its key, over all its writes. One
@@ -70,4 +72,18 @@ func (w *storeWait) over() bool {
 	defer w.mu.Unlock()
 
 	return w.ended
+}
+
+// Wait is how long a request waits for another one with the same key, and the RetryAfter of its refusal.
+const Wait = 2 * time.Second // spec D11.16
+
+// inProgress returns the error of a key whose first request is still running.
+func inProgress() error { // spec 7.2
+	busy := fault.New(
+		fault.Conflict, "idempotency_request_in_progress",
+		"the first request with this Idempotency-Key is still running: send it again in a moment",
+	)
+	busy.RetryAfter = Wait
+
+	return busy
 }

@@ -109,8 +109,3 @@ func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) err
 		return f(ctx, node)
 	})
 }
-
-// PaymentURI returns a BIP-21 URI: bitcoin:<address>?amount=<whole bitcoins>.
-func (d *driver) PaymentURI(to chain.Address, _ chain.Asset, amount chain.Amount) string {
-	return "bitcoin:" + string(to) + "?amount=" + amount.Decimal(decimals).String()
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -142,16 +141,4 @@ func (d *driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 	}
 
 	return canonical(crypto.PubkeyToAddress(*pub)), nil
-}
-
-// PaymentURI returns an EIP-681 request: ethereum:<to>@<chain>?value=<wei>, or for a token
-// ethereum:<contract>@<chain>/transfer?address=<to>&uint256=<amount>.
-func (d *driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Amount) string {
-	id := strconv.FormatUint(d.network.ChainID, 10)
-	if asset.Kind == chain.Token {
-		target := "ethereum:" + string(asset.Contract) + "@" + id
-		return target + "/transfer?address=" + string(to) + "&uint256=" + amount.String()
-	}
-
-	return "ethereum:" + string(to) + "@" + id + "?value=" + amount.String()
 }

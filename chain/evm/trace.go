@@ -9,9 +9,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// firstInternal is the index of a transaction's first internal transfer.
-const firstInternal = 1 << 20
-
 // frameJSON is one call of a transaction with its nested calls, in the form of go-ethereum's
 // callTracer. Source: go-ethereum documentation, "Built-in tracers".
 type frameJSON struct {
@@ -42,7 +39,7 @@ func (d *driver) internalTransfers(
 
 	var transfers []chain.Transfer
 
-	index := uint32(firstInternal)
+	index := uint32(chain.InternalIndex)
 
 	for _, frame := range successfulCalls(root.Calls, nil) {
 		if !frame.movesCoin() {

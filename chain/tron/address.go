@@ -108,8 +108,3 @@ func (d *driver) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
 
 	return canonical(crypto.PubkeyToAddress(*pub)), nil
 }
-
-// PaymentURI returns the bare address: Tron has no common payment URI.
-func (d *driver) PaymentURI(to chain.Address, _ chain.Asset, _ chain.Amount) string {
-	return string(to)
-}

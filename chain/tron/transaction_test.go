@@ -145,7 +145,8 @@ func TestInternalIndexesAreTheSameEverywhere(t *testing.T) {
 		}
 
 		got, _, err := d.transfersOf(d.nodes.Nodes[0], blockTx{hash: "h"}, &i)
-		if err != nil || len(got) != 2 || got[0].Index != firstInternal || got[1].Index != firstInternal+1 ||
+		if err != nil || len(got) != 2 || got[0].Index != chain.InternalIndex ||
+			got[1].Index != chain.InternalIndex+1 ||
 			got[0].Amount != chain.Units(5) {
 			t.Errorf("%+v, %v", got, err)
 		}

@@ -15,9 +15,6 @@ const transferTopic = "ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df
 // transferSelector begins the input of transfer(address,uint256).
 var transferSelector = [4]byte{0xa9, 0x05, 0x9c, 0xbb}
 
-// firstInternal is the index of the first internal transfer; see chain.Transfer.
-const firstInternal = 1 << 20
-
 // balanceChange is one transfer or burnt fee. A burnt fee has no receiver.
 type balanceChange struct {
 	assetID  string
@@ -61,7 +58,7 @@ func (d *driver) transfersOf(
 		}
 	}
 
-	index := uint32(firstInternal)
+	index := uint32(chain.InternalIndex)
 
 	for n := range info.Internal {
 		from, to, amount, ok, err := info.Internal[n].transfer(node, tx.hash)

@@ -29,7 +29,8 @@ const (
 	givenBack
 	// cutShort: we canceled the attempt, so it is unknown whether it arrived; it stays due.
 	cutShort
-	// putOff: no slot was free for it; it is due again a little later, after the other deliveries.
+	// putOff: it was not sent, for lack of a slot or by a failure of ours; it is due again a little later, after
+	// the other deliveries.
 	putOff
 )
 

@@ -18,7 +18,7 @@ type leftovers struct {
 	// moved are the payments, by id, whose money is not there any more.
 	moved map[string]bool
 	// brought is what they left there beside the payments, and taken what they took of those, by asset and in
-	// base units. What transactions did that are not on record is added by unrecordedAt.
+	// base units. What transactions did that are not on record is added by addUnrecorded.
 	brought, taken map[string]chain.Amount
 }
 

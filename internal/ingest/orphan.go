@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// orphan takes back a payment whose block left the chain.
+// orphan marks a payment as orphaned: its block left the chain.
 func (in *intake) orphan(ctx context.Context, stored invoice.Payment) error { // spec D3.2
 	a, p, err := in.payment(ctx, stored)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package ssrf keeps requests to addresses that merchants choose out of the network that the service stands
-// in: public addresses only, checked on the address that is connected to.
+// Package ssrf keeps requests to merchants' URLs off our own network: only public addresses, checked on the address
+// that is connected to.
 package ssrf
 
 import (

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/shopspring/decimal"
-
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -65,36 +63,6 @@ func (g group) ids() []string {
 	}
 
 	return ids
-}
-
-// belowMin reports whether every deposit of the group is worth less than the account's sweep
-// minimum. One that is worth enough takes the others along.
-func (g group) belowMin(minimum decimal.Decimal) bool { // spec 2.8.7
-	for _, s := range g {
-		if !s.USDValue.LessThan(minimum) {
-			return false
-		}
-	}
-
-	return true
-}
-
-// uneconomic reports whether the network fees exceed half of what the group is worth. Native
-// deposits are compared in base units, tokens in USD at the newest snapshot of the group.
-func (g group) uneconomic(steps []chain.SweepStep, nativeDecimals uint8) bool { // spec 2.8.6
-	fees := networkFees(steps)
-	if g[0].FeeSource == settlement.FromDeposit {
-		return g.gross().Less(fees.Add(fees))
-	}
-
-	var worth decimal.Decimal
-	for _, s := range g {
-		worth = worth.Add(s.USDValue)
-	}
-
-	cost := fees.Decimal(nativeDecimals).Mul(g[len(g)-1].NativePrice)
-
-	return cost.Add(cost).GreaterThan(worth)
 }
 
 // eligible returns what one release may take of all that waits under a key: settlements of one owner

@@ -1,52 +1,9 @@
 package sweep
 
 import (
-	"context"
-
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
-
-// payingInputs returns the settlements of a group whose coin is worth spending, with the coins, in its order.
-// The others are held as uneconomic: an input that costs more than half of what it holds stays where it is, so
-// that no other deposit pays for it. Where the driver prices no inputs all are returned.
-func (p *planningRun) payingInputs(
-	ctx context.Context,
-	g group,
-	coins []chain.Coin,
-) (group, []chain.Coin, error) {
-	pricer, ok := p.planner.(chain.InputPricer)
-	if !ok || len(coins) == 0 {
-		return g, coins, nil
-	}
-
-	fees, err := pricer.InputFees(ctx, coins)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	var (
-		paying, dust group
-		spent        []chain.Coin
-	)
-
-	for i, s := range g {
-		if coins[i].Amount.Less(fees[i].Add(fees[i])) {
-			dust = append(dust, s)
-			continue
-		}
-
-		paying, spent = append(paying, s), append(spent, coins[i])
-	}
-
-	if len(dust) > 0 {
-		if err := p.hold(ctx, dust, settlement.Uneconomic, nil); err != nil {
-			return nil, nil, err
-		}
-	}
-
-	return paying, spent, nil
-}
 
 // shares splits network fees (native base units) among the settlements of a release. Where coins are spent the
 // fee follows the inputs, of which each deposit is one, else the amounts. The oldest takes the remainder.

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// PaymentLostTx says that a payment left the chain, in the transaction that records it. What was
-// not released yet fails as payment_orphaned, what was is reverted; both come back when the payment
+// PaymentLostTx fails or reverts the settlement of a payment that left the chain, in the transaction that records
+// it. What was not released yet fails as payment_orphaned, what was is reverted; both come back when the payment
 // confirms again.
 func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID string) error {
 	found, err := tx.SettlementsOfPayments(ctx, []string{paymentID})

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// What a Release knows of itself.
+// This file answers questions about a settlement.Sweep.
 
 func lastStep(r *settlement.Sweep) *settlement.Step {
 	if len(r.Steps) == 0 {

@@ -1,0 +1,83 @@
+package sweep
+
+import (
+	"context"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// This file decides what is worth its network fees.
+
+// belowMin reports whether every deposit of the group is worth less than the account's sweep
+// minimum. One that is worth enough takes the others along.
+func (g group) belowMin(minimum decimal.Decimal) bool { // spec 2.8.7
+	for _, s := range g {
+		if !s.USDValue.LessThan(minimum) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// uneconomic reports whether the network fees exceed half of what the group is worth. Native
+// deposits are compared in base units, tokens in USD at the newest snapshot of the group.
+func (g group) uneconomic(steps []chain.SweepStep, nativeDecimals uint8) bool { // spec 2.8.6
+	fees := networkFees(steps)
+	if g[0].FeeSource == settlement.FromDeposit {
+		return g.gross().Less(fees.Add(fees))
+	}
+
+	var worth decimal.Decimal
+	for _, s := range g {
+		worth = worth.Add(s.USDValue)
+	}
+
+	cost := fees.Decimal(nativeDecimals).Mul(g[len(g)-1].NativePrice)
+
+	return cost.Add(cost).GreaterThan(worth)
+}
+
+// payingInputs returns the settlements of a group whose coin is worth spending, with the coins, in its order.
+// The others are held as uneconomic: an input that costs more than half of what it holds stays where it is, so
+// that no other deposit pays for it. Where the driver prices no inputs all are returned.
+func (p *planningRun) payingInputs(
+	ctx context.Context,
+	g group,
+	coins []chain.Coin,
+) (group, []chain.Coin, error) {
+	pricer, ok := p.planner.(chain.InputPricer)
+	if !ok || len(coins) == 0 {
+		return g, coins, nil
+	}
+
+	fees, err := pricer.InputFees(ctx, coins)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	var (
+		paying, dust group
+		spent        []chain.Coin
+	)
+
+	for i, s := range g {
+		if coins[i].Amount.Less(fees[i].Add(fees[i])) {
+			dust = append(dust, s)
+			continue
+		}
+
+		paying, spent = append(paying, s), append(spent, coins[i])
+	}
+
+	if len(dust) > 0 {
+		if err := p.hold(ctx, dust, settlement.Uneconomic, nil); err != nil {
+			return nil, nil, err
+		}
+	}
+
+	return paying, spent, nil
+}

@@ -1,0 +1,78 @@
+package invoice
+
+import (
+	"github.com/shopspring/decimal"
+)
+
+// This file decides whether what was received is enough, or too much.
+
+// standing returns the status that the payments alone give: it ignores closing, acceptance and refunds.
+func (inv *Invoice) standing(r receipt) Status { // spec D2.3.2
+	switch {
+	case inv.enough(r, false):
+		return Paid
+	case inv.enough(r, true):
+		return Pending
+	case r.credited:
+		return Underpaid
+	}
+
+	return Open
+}
+
+// enough reports whether what was confirmed, or with waiting also what was detected, pays the invoice. The
+// allowed shortfall is exact in money and rounded down in base units.
+func (inv *Invoice) enough(r receipt, waiting bool) bool { // spec D2.3.1
+	if inv.Kind == Fiat {
+		sum := r.confirmed
+		if waiting {
+			sum = sum.Add(r.detected)
+		}
+
+		return sum.Cmp(inv.Price.Sub(inv.tolerance())) >= 0
+	}
+
+	for _, o := range inv.Options {
+		sum := o.AmountPaid
+		if waiting {
+			sum = sum.Add(o.AmountDetected)
+		}
+
+		if !sum.IsZero() && !sum.Less(o.AmountDue.Sub(o.AmountDue.BPS(inv.ToleranceBPS))) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// tolerance returns the allowed difference in the invoice's currency, exact.
+func (inv *Invoice) tolerance() decimal.Decimal {
+	return inv.Price.Mul(decimal.New(int64(inv.ToleranceBPS), -4))
+}
+
+// overpaid reports whether what is confirmed exceeds what was due by more than the tolerance and one display
+// step; a remainder that we raised to the asset's minimum counts as due.
+func (inv *Invoice) overpaid(r receipt) bool { // spec D2.3.3
+	if inv.Kind == Fiat {
+		limit := inv.Price.Add(inv.tolerance())
+		if o := inv.Option(inv.PaidOptionID); o != nil {
+			limit = limit.Add(o.DisplayStep().Add(o.Raise).Decimal(o.Decimals).Mul(o.Rate))
+		}
+
+		return r.confirmed.Cmp(limit) > 0
+	}
+
+	for _, o := range inv.Options {
+		limit := o.AmountDue.BPS(inv.ToleranceBPS).Add(o.DisplayStep())
+		if o.ID == inv.PaidOptionID {
+			limit = limit.Add(o.AmountDue)
+		}
+
+		if limit.Less(o.AmountPaid) {
+			return true
+		}
+	}
+
+	return false
+}
