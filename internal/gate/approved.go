@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -63,6 +64,22 @@ func (a *approvedSpends) isOlder(p payout.Payout) bool {
 	return !slices.ContainsFunc(p.Signing.Spent, func(spent string) bool {
 		return slices.Contains(approved.spends, spent)
 	})
+}
+
+// hasAnotherNonce reports whether this process had bytes for a payout stored that use up another nonce. Where nonces
+// are used up, nothing but a replacement is signed once bytes are stored; the network may not show those. Coins may
+// be others in good faith: a payout whose coin died with what made it is built again.
+func (a *approvedSpends) hasAnotherNonce(p payout.Payout, decoded []chain.Spend, spends []string) bool {
+	if len(decoded) == 0 || decoded[0].Outpoint.TxHash != "" {
+		return false
+	}
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	approved, known := a.last[p.ID]
+
+	return known && approved.stored && !slices.Contains(approved.spends, spends[0])
 }
 
 // Approved returns what the last signature for a payout uses up that this process let pass, as keys (chain.Spend.Key);

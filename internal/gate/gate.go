@@ -84,11 +84,11 @@ func (g *Gate) signOnce(
 			continue
 		}
 
-		if g.approved.isOlder(p) {
+		if g.approved.isOlder(p) || g.approved.hasAnotherNonce(p, request.Decoded.Spends, spends) {
 			return nil, g.refuse(request, fault.New(
 				fault.Forbidden,
 				"payout_signed_already",
-				"the row of payout %s is older than its signature",
+				"payout %s was signed by this process: its row is older, or what is signed now replaces nothing",
 				p.ID,
 			))
 		}

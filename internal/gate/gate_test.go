@@ -21,13 +21,16 @@ import (
 
 const payoutID, accountID = "payout", "account"
 
-// rows are a database of one payout.
-type rows struct{ payout payout.Payout }
+// rows are a database of the payout that is signed, and of others.
+type rows struct {
+	payout payout.Payout
+	others []payout.Payout
+}
 
 func (r *rows) PayoutByID(context.Context, string) (payout.Payout, error) { return r.payout, nil }
 
 func (r *rows) Payouts(context.Context, payout.Filter) ([]payout.Payout, error) {
-	return []payout.Payout{r.payout}, nil
+	return append([]payout.Payout{r.payout}, r.others...), nil
 }
 
 func (r *rows) Account(context.Context, string) (account.Account, error) {
@@ -111,7 +114,7 @@ func newExpiring(t *testing.T, read func(w *sim.Windows) driver) *expiring {
 	e.network.Fund(e.from.Address, native.Symbol, chain.Pow10(20))
 	e.mine(100)
 
-	e.db = &rows{payout.Payout{
+	e.db = &rows{payout: payout.Payout{
 		ID:            payoutID,
 		Owner:         event.Owner{AccountID: accountID},
 		Network:       n.Slug,
