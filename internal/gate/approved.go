@@ -83,12 +83,16 @@ func (a *approvedSpends) hasAnotherNonce(p payout.Payout, decoded []chain.Spend,
 }
 
 // Approved returns what the last signature for a payout uses up that this process let pass, as keys (chain.Spend.Key);
-// none for a transaction that only expires.
+// none for a transaction that only expires. Such a one is known by its hash alone, which rows say: it is unknown again
+// once it is stored, as somebody may have changed them since.
 func (g *Gate) Approved(payoutID string) (spends []string, known bool) {
 	g.approved.mu.Lock()
 	defer g.approved.mu.Unlock()
 
 	approved, known := g.approved.last[payoutID]
+	if approved.stored && len(approved.spends) == 0 {
+		return nil, false
+	}
 
 	return approved.spends, known
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -12,6 +13,25 @@ const (
 	equalPayouts = 500
 	maxPages     = 20
 )
+
+// distinct drops what the pool showed and a block holds by now, or excludes. What blocks hold comes last.
+func distinct(shown []shownTx) (kept []shownTx) {
+	seen := map[string]bool{}
+
+	for _, tx := range slices.Backward(shown) {
+		drop := seen[tx.TxHash] || slices.ContainsFunc(tx.Spent, func(s chain.Spend) bool { return seen[s.Key()] })
+		if drop {
+			continue
+		}
+
+		kept, seen[tx.TxHash] = append(kept, tx), true
+		for _, s := range tx.Spent {
+			seen[s.Key()] = true
+		}
+	}
+
+	return kept
+}
 
 // unexplained returns the hash of the first of some payments of a payout that belongs to no other one, as their tags
 // say; empty when each does. Another payout explains one payment: its tag says what was signed for it, and two of

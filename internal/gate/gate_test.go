@@ -259,6 +259,10 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 
 				if c.stored {
 					e.gate.Stored(payoutID)
+
+					if _, known := e.gate.Approved(payoutID); known {
+						t.Error("what a row says later counts as signed")
+					}
 				}
 
 				if c.recorded {

@@ -95,25 +95,6 @@ func (t shownTx) usesAny(spends []string) bool {
 	return slices.ContainsFunc(t.Spent, func(s chain.Spend) bool { return slices.Contains(spends, s.Key()) })
 }
 
-// distinct drops what the pool showed and a block holds by now, or excludes. What blocks hold comes last.
-func distinct(shown []shownTx) (kept []shownTx) {
-	seen := map[string]bool{}
-
-	for _, tx := range slices.Backward(shown) {
-		drop := seen[tx.TxHash] || slices.ContainsFunc(tx.Spent, func(s chain.Spend) bool { return seen[s.Key()] })
-		if drop {
-			continue
-		}
-
-		kept, seen[tx.TxHash] = append(kept, tx), true
-		for _, s := range tx.Spent {
-			seen[s.Key()] = true
-		}
-	}
-
-	return kept
-}
-
 // payments returns the number of the transaction's transfers that equal a payout and may come from a wallet.
 func (t shownTx) payments(p payout.Payout, from chain.Address) (n int) {
 	for _, moved := range t.Transfers {
