@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -67,10 +68,61 @@ func TestAReplacementSharesTheCoinOnRecord(t *testing.T) {
 	}
 }
 
+// An equal payout that was replaced, and is in a block while a pool still shows what was replaced, is paid once: the
+// next one is signed. It may be old: many were made since.
+func TestAReplacedPayoutIsPaidOnce(t *testing.T) {
+	s := newSpending(t)
+	first := s.coins[0]
+
+	replaced, err := s.sign(t, []chain.Coin{first, s.coins[1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	signed, err := s.sign(t, []chain.Coin{first, s.coins[2]})
+	if err == nil {
+		err = s.network.Broadcast(t.Context(), signed)
+	}
+
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	pool, err := s.network.Pool(t.Context())
+	if err != nil || len(pool) != 1 {
+		t.Fatalf("the pool is %v, %v", pool, err)
+	}
+
+	stale := chain.PoolTx{TxHash: replaced.TxHash, Transfers: pool[0].Transfers}
+	for _, input := range replaced.Inputs {
+		stale.Spent = append(stale.Spent, chain.Spend{Outpoint: input, By: replaced.TxHash})
+	}
+
+	s.network.pool = []chain.PoolTx{stale}
+	s.network.Mine(1)
+
+	other := s.db.payout
+	other.ID, other.Signing.Spent = "other", []string{chain.Spend{Outpoint: first.Outpoint}.Key()}
+
+	for i := range 600 {
+		unsigned := s.db.payout
+		unsigned.ID = strconv.Itoa(i)
+		s.db.others = append(s.db.others, unsigned)
+	}
+
+	s.db.others = append(s.db.others, other)
+	s.restart(t)
+
+	if _, err := s.sign(t, s.coins[3:]); err != nil {
+		t.Errorf("the next payout is not signed: %v", err)
+	}
+}
+
 // decoding is a network that spends coins, and decodes what it built last.
 type decoding struct {
 	*sim.UTXO
 	built chain.Unsigned
+	pool  []chain.PoolTx // that it shows once more
 }
 
 func (d *decoding) Build(ctx context.Context, order chain.Order) (unsigned chain.Unsigned, err error) {
@@ -91,7 +143,12 @@ func (d *decoding) Decode([]byte) (decoded chain.Decoded, err error) {
 	return decoded, nil
 }
 
-// spending is a payout of a network that spends coins, which takes two of the four that its wallet has.
+func (d *decoding) Pool(ctx context.Context) ([]chain.PoolTx, error) {
+	pool, err := d.UTXO.Pool(ctx)
+	return append(pool, d.pool...), err
+}
+
+// spending is a payout of a network that spends coins, which takes two of the five that its wallet has.
 type spending struct {
 	network *decoding
 	signer  chain.Signer
@@ -121,7 +178,7 @@ func newSpending(t *testing.T) *spending {
 		t.Fatal(err)
 	}
 
-	for range 4 {
+	for range 5 {
 		s.network.Fund(s.from.Address, chain.Pow10(8))
 	}
 

@@ -29,8 +29,12 @@ type rows struct {
 
 func (r *rows) PayoutByID(context.Context, string) (payout.Payout, error) { return r.payout, nil }
 
-func (r *rows) Payouts(context.Context, payout.Filter) ([]payout.Payout, error) {
-	return append([]payout.Payout{r.payout}, r.others...), nil
+// Payouts lists the others newest first, as they are in the slice.
+func (r *rows) Payouts(_ context.Context, f payout.Filter) ([]payout.Payout, error) {
+	all := append([]payout.Payout{r.payout}, r.others...)
+	after := slices.IndexFunc(all, func(p payout.Payout) bool { return p.ID == f.After })
+
+	return all[1+after : min(len(all), 1+after+f.Limit)], nil
 }
 
 func (r *rows) Account(context.Context, string) (account.Account, error) {
