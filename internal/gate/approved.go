@@ -1,11 +1,13 @@
 package gate
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -19,6 +21,7 @@ type approvedSpend struct {
 	spends []string // as chain.Spend.Key; none for what only expires
 	at     time.Time
 	stored bool // with the bytes
+	signed chain.Signed
 }
 
 // Approvals older than approvedFor are dropped once there are maxApproved.
@@ -97,13 +100,63 @@ func (g *Gate) Approved(payoutID string) (spends []string, known bool) {
 	return approved.spends, known
 }
 
-// Stored is called once the bytes with the last signature for a payout are stored, and what they use up with them.
-func (g *Gate) Stored(payoutID string) {
+// Stored is called once the bytes with the last signature for a payout are stored, and what they use up with them. The
+// first call for a signature counts: later ones say what rows say.
+func (g *Gate) Stored(payoutID string, signed chain.Signed) {
 	g.approved.mu.Lock()
 	defer g.approved.mu.Unlock()
 
-	if approved, known := g.approved.last[payoutID]; known {
-		approved.stored = true
+	if approved, known := g.approved.last[payoutID]; known && !approved.stored {
+		approved.stored, approved.signed = true, signed
 		g.approved.last[payoutID] = approved
 	}
+}
+
+// checkExpired returns fault.Unavailable while bytes that this process had stored for a payout, and that use up
+// nothing, may still be included: what is signed meanwhile could be included besides them.
+func (g *Gate) checkExpired(ctx context.Context, p payout.Payout) error {
+	g.approved.mu.Lock()
+	approved := g.approved.last[p.ID]
+	g.approved.mu.Unlock()
+
+	if signed := approved.signed; !approved.stored || len(approved.spends) > 0 ||
+		signed.ValidToHeight == 0 && signed.ValidTo.IsZero() {
+		return nil
+	}
+
+	expired, err := g.isExpired(ctx, p.Network, approved.signed)
+	if err != nil || expired {
+		return err
+	}
+
+	return fault.New(
+		fault.Unavailable,
+		"payout_unchecked",
+		"transaction %s of payout %s may still be included",
+		approved.signed.TxHash,
+		p.ID,
+	)
+}
+
+// isExpired reports whether bytes are too old for the next block, by the newest block or what the driver proves.
+func (g *Gate) isExpired(ctx context.Context, network string, signed chain.Signed) (bool, error) {
+	driver, err := g.config.Networks.Driver(network)
+	if err != nil {
+		return false, err
+	}
+
+	if sender, ok := driver.(chain.Sender); ok && !isScanner(driver) {
+		status, err := sender.Status(ctx, signed)
+		return status.State == chain.TxDead, err
+	}
+
+	head, err := driver.Head(ctx)
+
+	return signed.ValidToHeight > 0 && head.Tip.Height > signed.ValidToHeight ||
+		!signed.ValidTo.IsZero() && head.Tip.Time.After(signed.ValidTo), err
+}
+
+func isScanner(driver chain.Driver) bool {
+	_, ok := driver.(chain.BlockScanner)
+	return ok
 }

@@ -53,7 +53,7 @@ func TestAReplacementSharesTheCoinOnRecord(t *testing.T) {
 				s.restart(t)
 			} else {
 				s.db.payout.Signing.Spent = []string{chain.Spend{Outpoint: signed.Inputs[0]}.Key()}
-				s.gate.Stored(payoutID)
+				s.gate.Stored(payoutID, signed)
 			}
 
 			var coins []chain.Coin

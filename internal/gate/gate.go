@@ -73,7 +73,10 @@ func (g *Gate) signOnce(
 ) ([][]byte, error) {
 	now, spends := g.config.Now(), request.Decoded.SpendsOf(from)
 
-	var unbound []payout.Payout
+	var (
+		unbound []payout.Payout
+		waits   error
+	)
 
 	for _, p := range payouts {
 		if err := p.CheckSigning(spends, now); err != nil {
@@ -93,11 +96,19 @@ func (g *Gate) signOnce(
 			))
 		}
 
+		if err := g.checkExpired(ctx, p); err != nil {
+			waits = err
+		}
+
 		unbound = append(unbound, p)
 	}
 
 	if err := g.checkUnpaid(ctx, request, from, spends, unbound); err != nil {
 		return nil, err
+	}
+
+	if waits != nil {
+		return nil, waits
 	}
 
 	signatures, err := g.config.Signer.Sign(ctx, request)

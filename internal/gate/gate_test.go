@@ -224,11 +224,12 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 		sent, recorded, stored, restart bool
 		approved                        bool // once more
 		wait                            int  // blocks
-		refused                         bool
+		refused, waits                  bool
 	}{
 		"it expired":                            {recorded: true, stored: true, wait: 40},
 		"it expired, after a restart":           {recorded: true, restart: true, wait: 40},
 		"it was thrown away":                    {},
+		"it may still be included":              {recorded: true, stored: true, waits: true},
 		"its row is older than it":              {stored: true, refused: true},
 		"it was sent":                           {sent: true, recorded: true, stored: true, wait: 40, refused: true},
 		"it was sent, after a restart":          {sent: true, restart: true, wait: 1, refused: true},
@@ -262,7 +263,7 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 				}
 
 				if c.stored {
-					e.gate.Stored(payoutID)
+					e.gate.Stored(payoutID, signed)
 
 					if _, known := e.gate.Approved(payoutID); known {
 						t.Error("what a row says later counts as signed")
@@ -291,7 +292,7 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 				if _, err := e.sign(
 					t,
 				); errors.Is(err, fault.Forbidden) != c.refused ||
-					err != nil && !c.refused {
+					errors.Is(err, fault.Unavailable) != c.waits || err != nil && !c.refused && !c.waits {
 					t.Errorf("it is signed once more: %v", err)
 				}
 			})

@@ -28,7 +28,7 @@ func TestEqualPayoutsExplainOnePaymentEach(t *testing.T) {
 
 		spent := chain.Spend{Sender: e.from.Address, By: signed.TxHash, Shared: true}
 		e.db.payout.Signing.Spent = append(e.db.payout.Signing.Spent, spent.Key())
-		e.gate.Stored(e.db.payout.ID)
+		e.gate.Stored(e.db.payout.ID, signed)
 
 		return signed
 	}
@@ -50,7 +50,7 @@ func TestEqualPayoutsExplainOnePaymentEach(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		e.mine(1)
+		e.mine(40) // it would have expired
 	}
 
 	for range 2 { // both are paid
