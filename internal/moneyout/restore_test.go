@@ -351,7 +351,11 @@ func TestAcknowledgedPayoutUsesUpWhatItsBlockSays(t *testing.T) {
 			}
 
 			forged := rows[0]
-			forged.Key, forged.Version = "!forged", 0
+			forged.Key, forged.Version = "forged", 0
+
+			if err := tx.DeleteOutgoing(ctx, network, rows[0].Key); err != nil {
+				return err
+			}
 
 			return tx.PutOutgoing(ctx, &forged)
 		}))
