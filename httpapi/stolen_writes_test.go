@@ -228,6 +228,8 @@ func TestSQLPaysNoPayoutTwice(t *testing.T) {
 		"the row as it was accepted":      {bring: asAccepted},
 		"while it waits":                  {bring: asAccepted, waits: true},
 		"while no pool shows it":          {bring: asAccepted, waits: true, hidden: true},
+		"as it is, while it waits":        {bring: asItIs, waits: true},
+		"as it is, while no pool shows it": {bring: asItIs, waits: true, hidden: true},
 		"when the payout is old":          {bring: asAccepted, later: untilStale},
 		"a month later":                   {bring: asAccepted, later: 30 * 24 * time.Hour},
 		"a month later as it is":          {bring: asItIs, later: 30 * 24 * time.Hour},

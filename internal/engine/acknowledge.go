@@ -28,6 +28,8 @@ type acknowledgement struct {
 	// paid are the payouts named, by their own ids or by their refunds'.
 	paid   []string
 	status chain.TxStatus
+	// spent is the first thing that the transaction uses up (chain.Spend.Key), as the network says and not a row.
+	spent string
 	// masters are the master wallets of the settlements named, by settlement id.
 	masters map[string]chain.Party
 }
@@ -164,6 +166,7 @@ func (a *acknowledgement) read(ctx context.Context, rows []wallet.Outgoing) erro
 func (a *acknowledgement) transfers(ctx context.Context, row wallet.Outgoing) ([]chain.Transfer, error) {
 	scanner, ok := a.driver.(chain.BlockScanner)
 	if !ok {
+		a.spent = chain.Spend{Sender: row.Address, By: a.txHash, Shared: true}.Key()
 		return a.status.Transfers, nil
 	}
 
@@ -186,6 +189,12 @@ func (a *acknowledgement) transfers(ctx context.Context, row wallet.Outgoing) ([
 		}
 
 		found = append(found, block.TransfersOf(a.txHash)...)
+
+		for _, s := range slices.Backward(block.Spent) {
+			if s.By == a.txHash {
+				a.spent = s.Key()
+			}
+		}
 	}
 
 	return found, nil
@@ -249,7 +258,7 @@ func (a *acknowledgement) apply(ctx context.Context, tx Tx) error {
 		return err
 	}
 
-	if err := a.recordSigning(ctx, tx, rows, fulfilled); err != nil {
+	if err := a.recordSigning(ctx, tx, fulfilled); err != nil {
 		return err
 	}
 
@@ -269,16 +278,17 @@ func (a *acknowledgement) apply(ctx context.Context, tx Tx) error {
 }
 
 // recordSigning stores with the payouts named that the transaction is theirs, or that it is not.
-func (a *acknowledgement) recordSigning(
-	ctx context.Context,
-	tx Tx,
-	rows []wallet.Outgoing,
-	fulfilled bool,
-) error {
+func (a *acknowledgement) recordSigning(ctx context.Context, tx Tx, fulfilled bool) error {
+	if fulfilled && a.spent == "" {
+		return fault.New(
+			fault.Unavailable, "block_moved", "the node does not show what transaction %s uses up: call again", a.txHash,
+		)
+	}
+
 	for _, id := range a.paid {
 		spent := ""
 		if fulfilled {
-			spent = rows[0].Key
+			spent = a.spent
 		}
 
 		if err := a.Payouts.AcknowledgeTx(ctx, tx, id, a.txHash, spent); err != nil {

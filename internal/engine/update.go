@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/wire"
@@ -43,7 +44,12 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 
 	for _, ev := range committed.events {
 		if t, ok := ev.Payload.(wallet.Transaction); ok && isSignedPayout(t) {
-			e.gate.Stored(t.ObjectID)
+			var signed chain.Signed
+			if len(t.Attempts) > 0 { // that pay several at once never expire
+				signed = t.LastAttempt().Signed
+			}
+
+			e.gate.Stored(t.ObjectID, signed)
 		}
 	}
 

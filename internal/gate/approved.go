@@ -1,10 +1,13 @@
 package gate
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -18,6 +21,7 @@ type approvedSpend struct {
 	spends []string // as chain.Spend.Key; none for what only expires
 	at     time.Time
 	stored bool // with the bytes
+	signed chain.Signed
 }
 
 // Approvals older than approvedFor are dropped once there are maxApproved.
@@ -65,24 +69,94 @@ func (a *approvedSpends) isOlder(p payout.Payout) bool {
 	})
 }
 
+// hasAnotherNonce reports whether this process had bytes for a payout stored that use up another nonce. Where nonces
+// are used up, nothing but a replacement is signed once bytes are stored; the network may not show those. Coins may
+// be others in good faith: a payout whose coin died with what made it is built again.
+func (a *approvedSpends) hasAnotherNonce(p payout.Payout, decoded []chain.Spend, spends []string) bool {
+	if len(decoded) == 0 || decoded[0].Outpoint.TxHash != "" {
+		return false
+	}
+
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	approved, known := a.last[p.ID]
+
+	return known && approved.stored && !slices.Contains(approved.spends, spends[0])
+}
+
 // Approved returns what the last signature for a payout uses up that this process let pass, as keys (chain.Spend.Key);
-// none for a transaction that only expires.
+// none for a transaction that only expires. Such a one is known by its hash alone, which rows say: it is unknown again
+// once it is stored, as somebody may have changed them since.
 func (g *Gate) Approved(payoutID string) (spends []string, known bool) {
 	g.approved.mu.Lock()
 	defer g.approved.mu.Unlock()
 
 	approved, known := g.approved.last[payoutID]
+	if approved.stored && len(approved.spends) == 0 {
+		return nil, false
+	}
 
 	return approved.spends, known
 }
 
-// Stored is called once the bytes with the last signature for a payout are stored, and what they use up with them.
-func (g *Gate) Stored(payoutID string) {
+// Stored is called once the bytes with the last signature for a payout are stored, and what they use up with them. The
+// first call for a signature counts: later ones say what rows say.
+func (g *Gate) Stored(payoutID string, signed chain.Signed) {
 	g.approved.mu.Lock()
 	defer g.approved.mu.Unlock()
 
-	if approved, known := g.approved.last[payoutID]; known {
-		approved.stored = true
+	if approved, known := g.approved.last[payoutID]; known && !approved.stored {
+		approved.stored, approved.signed = true, signed
 		g.approved.last[payoutID] = approved
 	}
+}
+
+// checkExpired returns fault.Unavailable while bytes that this process had stored for a payout, and that use up
+// nothing, may still be included: what is signed meanwhile could be included besides them.
+func (g *Gate) checkExpired(ctx context.Context, p payout.Payout) error {
+	g.approved.mu.Lock()
+	approved := g.approved.last[p.ID]
+	g.approved.mu.Unlock()
+
+	if signed := approved.signed; !approved.stored || len(approved.spends) > 0 ||
+		signed.ValidToHeight == 0 && signed.ValidTo.IsZero() {
+		return nil
+	}
+
+	expired, err := g.isExpired(ctx, p.Network, approved.signed)
+	if err != nil || expired {
+		return err
+	}
+
+	return fault.New(
+		fault.Unavailable,
+		"payout_unchecked",
+		"transaction %s of payout %s may still be included",
+		approved.signed.TxHash,
+		p.ID,
+	)
+}
+
+// isExpired reports whether bytes are too old for the next block, by the newest block or what the driver proves.
+func (g *Gate) isExpired(ctx context.Context, network string, signed chain.Signed) (bool, error) {
+	driver, err := g.config.Networks.Driver(network)
+	if err != nil {
+		return false, err
+	}
+
+	if sender, ok := driver.(chain.Sender); ok && !isScanner(driver) {
+		status, err := sender.Status(ctx, signed)
+		return status.State == chain.TxDead, err
+	}
+
+	head, err := driver.Head(ctx)
+
+	return signed.ValidToHeight > 0 && head.Tip.Height > signed.ValidToHeight ||
+		!signed.ValidTo.IsZero() && head.Tip.Time.After(signed.ValidTo), err
+}
+
+func isScanner(driver chain.Driver) bool {
+	_, ok := driver.(chain.BlockScanner)
+	return ok
 }

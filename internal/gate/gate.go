@@ -73,7 +73,10 @@ func (g *Gate) signOnce(
 ) ([][]byte, error) {
 	now, spends := g.config.Now(), request.Decoded.SpendsOf(from)
 
-	var unbound []payout.Payout
+	var (
+		unbound []payout.Payout
+		waits   error
+	)
 
 	for _, p := range payouts {
 		if err := p.CheckSigning(spends, now); err != nil {
@@ -84,13 +87,17 @@ func (g *Gate) signOnce(
 			continue
 		}
 
-		if g.approved.isOlder(p) {
+		if g.approved.isOlder(p) || g.approved.hasAnotherNonce(p, request.Decoded.Spends, spends) {
 			return nil, g.refuse(request, fault.New(
 				fault.Forbidden,
 				"payout_signed_already",
-				"the row of payout %s is older than its signature",
+				"payout %s was signed by this process: its row is older, or what is signed now replaces nothing",
 				p.ID,
 			))
+		}
+
+		if err := g.checkExpired(ctx, p); err != nil {
+			waits = err
 		}
 
 		unbound = append(unbound, p)
@@ -98,6 +105,10 @@ func (g *Gate) signOnce(
 
 	if err := g.checkUnpaid(ctx, request, from, spends, unbound); err != nil {
 		return nil, err
+	}
+
+	if waits != nil {
+		return nil, waits
 	}
 
 	signatures, err := g.config.Signer.Sign(ctx, request)

@@ -21,13 +21,20 @@ import (
 
 const payoutID, accountID = "payout", "account"
 
-// rows are a database of one payout.
-type rows struct{ payout payout.Payout }
+// rows are a database of the payout that is signed, and of others.
+type rows struct {
+	payout payout.Payout
+	others []payout.Payout
+}
 
 func (r *rows) PayoutByID(context.Context, string) (payout.Payout, error) { return r.payout, nil }
 
-func (r *rows) Payouts(context.Context, payout.Filter) ([]payout.Payout, error) {
-	return []payout.Payout{r.payout}, nil
+// Payouts lists the others newest first, as they are in the slice.
+func (r *rows) Payouts(_ context.Context, f payout.Filter) ([]payout.Payout, error) {
+	all := append([]payout.Payout{r.payout}, r.others...)
+	after := slices.IndexFunc(all, func(p payout.Payout) bool { return p.ID == f.After })
+
+	return all[1+after : min(len(all), 1+after+f.Limit)], nil
 }
 
 func (r *rows) Account(context.Context, string) (account.Account, error) {
@@ -111,7 +118,7 @@ func newExpiring(t *testing.T, read func(w *sim.Windows) driver) *expiring {
 	e.network.Fund(e.from.Address, native.Symbol, chain.Pow10(20))
 	e.mine(100)
 
-	e.db = &rows{payout.Payout{
+	e.db = &rows{payout: payout.Payout{
 		ID:            payoutID,
 		Owner:         event.Owner{AccountID: accountID},
 		Network:       n.Slug,
@@ -217,11 +224,12 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 		sent, recorded, stored, restart bool
 		approved                        bool // once more
 		wait                            int  // blocks
-		refused                         bool
+		refused, waits                  bool
 	}{
 		"it expired":                            {recorded: true, stored: true, wait: 40},
 		"it expired, after a restart":           {recorded: true, restart: true, wait: 40},
 		"it was thrown away":                    {},
+		"it may still be included":              {recorded: true, stored: true, waits: true},
 		"its row is older than it":              {stored: true, refused: true},
 		"it was sent":                           {sent: true, recorded: true, stored: true, wait: 40, refused: true},
 		"it was sent, after a restart":          {sent: true, restart: true, wait: 1, refused: true},
@@ -255,7 +263,11 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 				}
 
 				if c.stored {
-					e.gate.Stored(payoutID)
+					e.gate.Stored(payoutID, signed)
+
+					if _, known := e.gate.Approved(payoutID); known {
+						t.Error("what a row says later counts as signed")
+					}
 				}
 
 				if c.recorded {
@@ -280,7 +292,7 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 				if _, err := e.sign(
 					t,
 				); errors.Is(err, fault.Forbidden) != c.refused ||
-					err != nil && !c.refused {
+					errors.Is(err, fault.Unavailable) != c.waits || err != nil && !c.refused && !c.waits {
 					t.Errorf("it is signed once more: %v", err)
 				}
 			})

@@ -25,8 +25,6 @@ const (
 	// has to be signed in time.
 	maxOlder  = 1024
 	olderStep = 256 // per call
-	// equalPayouts bounds the payouts to one destination that may explain a payment.
-	equalPayouts = 500
 )
 
 // checkUnpaid refuses payouts which the network shows as paid since their acceptance: by a transaction of the wallet,
@@ -63,27 +61,26 @@ func (g *Gate) checkUnpaid(
 		)
 	}
 
-	for _, tx := range shown {
-		if tx.usesAny(spends) {
-			continue // a chain holds this one, or what is signed now
+	shown = distinct(shown)
+
+	for _, p := range payouts {
+		var payments []shownTx
+
+		for _, tx := range shown {
+			if !tx.excludes(spends) && !slices.Contains(p.Signing.Foreign, tx.TxHash) {
+				payments = append(payments, slices.Repeat([]shownTx{tx}, tx.payments(p, from))...)
+			}
 		}
 
-		for _, p := range payouts {
-			paid := tx.payments(p, from)
-			if paid == 0 || slices.Contains(p.Signing.Foreign, tx.TxHash) {
-				continue
-			}
+		unexplained, err := g.unexplained(ctx, p, payments, payouts)
+		if err != nil {
+			return err
+		}
 
-			others, err := g.otherPayouts(ctx, p, tx, payouts)
-			if err != nil {
-				return err
-			}
-
-			if others < paid {
-				return g.refuse(request, fault.New(
-					fault.Forbidden, "payout_signed_already", "payout %s was paid by %s", p.ID, tx.TxHash,
-				))
-			}
+		if unexplained != "" {
+			return g.refuse(request, fault.New(
+				fault.Forbidden, "payout_signed_already", "payout %s was paid by %s", p.ID, unexplained,
+			))
 		}
 	}
 
@@ -110,35 +107,10 @@ func (t shownTx) payments(p payout.Payout, from chain.Address) (n int) {
 	return n
 }
 
-// otherPayouts returns the number of other payouts that equal one and that a transaction pays, as their tags say.
-func (g *Gate) otherPayouts(
-	ctx context.Context,
-	p payout.Payout,
-	tx shownTx,
-	signing []payout.Payout,
-) (n int, err error) {
-	equal, err := g.config.DB.Payouts(ctx, payout.Filter{
-		Owner:    p.Owner,
-		Networks: []string{p.Network},
-		Q:        string(p.Destination),
-		Limit:    equalPayouts,
-	})
-	if err != nil {
-		return 0, err
-	}
-
-	for _, other := range equal {
-		if other.AssetID != p.AssetID || other.Amount != p.Amount || other.Destination != p.Destination {
-			continue
-		}
-
-		now := slices.ContainsFunc(signing, func(s payout.Payout) bool { return s.ID == other.ID })
-		if !now && tx.usesAny(other.Signing.Spent) && g.config.VerifyPayout(other) == nil {
-			n++
-		}
-	}
-
-	return n, nil
+// excludes reports whether a chain holds at most one of the transaction, what is signed now, and all that is signed
+// later because it uses up what is recorded of either: the first of what each uses up.
+func (t shownTx) excludes(spends []string) bool {
+	return len(spends) > 0 && t.usesAny(spends[:1]) && slices.Contains(spends, t.Spent[0].Key())
 }
 
 // shownSince returns the transactions wanted of a network since a time: those of its blocks, or where it is read by

@@ -3,6 +3,7 @@
 package moneyout_test
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/audit"
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
@@ -323,6 +325,46 @@ func TestRestoredBackupPaysOnce(t *testing.T) {
 		w.arrived(p)
 		w.once(p)
 		w.clean(1, 100)
+	})
+}
+
+// What an acknowledged transaction uses up is read from its block: a row that says something else would let the payout
+// be signed once more with that, at any time.
+func TestAcknowledgedPayoutUsesUpWhatItsBlockSays(t *testing.T) {
+	overDatabases(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+		w.fund(1, 100)
+		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
+		w.goesTo(w.pay("SIM", milli(1)).ID, payout.Confirmed)
+		p := w.pay("USDX", dollars(30))
+
+		dump()
+
+		paid := w.goesTo(p.ID, payout.Confirmed)
+
+		restore()
+		w.frozen()
+
+		w.must(w.engine.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+			rows, err := tx.OutgoingByHash(ctx, network, []string{paid.TxHash})
+			if err != nil {
+				return err
+			}
+
+			forged := rows[0]
+			forged.Key, forged.Version = "forged", 0
+
+			if err := tx.DeleteOutgoing(ctx, network, rows[0].Key); err != nil {
+				return err
+			}
+
+			return tx.PutOutgoing(ctx, &forged)
+		}))
+		w.must(w.engine.Acknowledge(t.Context(), network, paid.TxHash, p.ID))
+
+		want := chain.Spend{Sender: chain.Address(w.master()), Nonce: 1}.Key()
+		if got := w.get(p.ID).Signing.Spent; len(got) != 1 || got[0] != want {
+			t.Errorf("the payout uses up %q, want %q", got, want)
+		}
 	})
 }
 

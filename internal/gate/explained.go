@@ -1,0 +1,120 @@
+package gate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/payout"
+)
+
+// The payouts to one destination that are read at once as they may explain a payment, and how often.
+const (
+	equalPayouts = 500
+	maxPages     = 20
+)
+
+// distinct drops what the pool showed and a block holds by now, or excludes. What blocks hold comes last.
+func distinct(shown []shownTx) (kept []shownTx) {
+	seen := map[string]bool{}
+
+	for _, tx := range slices.Backward(shown) {
+		drop := seen[tx.TxHash] || slices.ContainsFunc(tx.Spent, func(s chain.Spend) bool { return seen[s.Key()] })
+		if drop {
+			continue
+		}
+
+		kept, seen[tx.TxHash] = append(kept, tx), true
+		for _, s := range tx.Spent {
+			seen[s.Key()] = true
+		}
+	}
+
+	return kept
+}
+
+// unexplained returns the hash of the first of some payments of a payout that belongs to no other one, as their tags
+// say; empty when each does. Another payout explains one payment: its tag says what was signed for it, and two of
+// them may have used up the same.
+func (g *Gate) unexplained(
+	ctx context.Context,
+	p payout.Payout,
+	payments []shownTx,
+	signing []payout.Payout,
+) (txHash string, err error) {
+	if len(payments) == 0 {
+		return "", nil
+	}
+
+	var others []payout.Payout
+
+	filter := payout.Filter{
+		Owner:    p.Owner,
+		Networks: []string{p.Network},
+		Q:        string(p.Destination),
+		Limit:    equalPayouts,
+	}
+
+	for range maxPages {
+		page, err := g.config.DB.Payouts(ctx, filter)
+		if err != nil {
+			return "", err
+		}
+
+		for _, other := range page {
+			if other.AssetID != p.AssetID || other.Amount != p.Amount || other.Destination != p.Destination {
+				continue
+			}
+
+			now := slices.ContainsFunc(signing, func(s payout.Payout) bool { return s.ID == other.ID })
+			if !now && paidByAny(other, payments) && g.config.VerifyPayout(other) == nil {
+				others = append(others, other)
+			}
+		}
+
+		if txHash = unmatched(payments, others); txHash == "" || len(page) < equalPayouts {
+			break
+		}
+
+		filter.After = page[len(page)-1].ID
+	}
+
+	return txHash, nil
+}
+
+// paidByAny reports whether one of some payments may be that of a payout.
+func paidByAny(p payout.Payout, payments []shownTx) bool {
+	return slices.ContainsFunc(payments, func(tx shownTx) bool { return tx.usesAny(p.Signing.Spent) })
+}
+
+// unmatched returns the hash of the first payment for which no payout is left, however they are matched.
+func unmatched(payments []shownTx, payouts []payout.Payout) string {
+	paidBy := map[string]int{} // indexes of payments, by payout
+
+	var match func(at int, tried map[string]bool) bool
+
+	match = func(at int, tried map[string]bool) bool {
+		for _, p := range payouts {
+			if tried[p.ID] || !payments[at].usesAny(p.Signing.Spent) {
+				continue
+			}
+
+			tried[p.ID] = true
+
+			if other, taken := paidBy[p.ID]; !taken || match(other, tried) {
+				paidBy[p.ID] = at
+				return true
+			}
+		}
+
+		return false
+	}
+
+	for at, tx := range payments {
+		if !match(at, map[string]bool{}) {
+			return tx.TxHash
+		}
+	}
+
+	return ""
+}
