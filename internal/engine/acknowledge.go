@@ -488,7 +488,10 @@ func payoutNamed(ctx context.Context, tx Tx, id string) (p payout.Payout, found 
 		return payout.Payout{}, false, err
 	}
 
-	p, err = tx.PayoutByID(ctx, r.PayoutID)
+	// The payout's tag says which refund it pays; the refund's row has none.
+	if p, err = tx.PayoutByID(ctx, r.PayoutID); err == nil && p.RefundID != r.ID {
+		return payout.Payout{}, false, nil
+	}
 
 	return p, err == nil, err
 }
