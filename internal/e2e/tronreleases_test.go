@@ -9,8 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// TestSoakTronReleasesShowWhatTheyCost releases 100 USDT deposits, 20 without SOAKTIME. The API says to the sun what they took from the
-// master wallet: platform fees, network fees, and what is left at the deposit addresses, at most 2 % of it.
+// TestSoakTronReleasesShowWhatTheyCost releases 100 USDT deposits, 20 without SOAKTIME. The API says to the
+// sun what they took from the master wallet: platform fees, network fees, and what is left at the deposit
+// addresses, at most 2 % of it.
 func TestSoakTronReleasesShowWhatTheyCost(t *testing.T) {
 	releases := 20
 	if os.Getenv("SOAKTIME") != "" {
@@ -52,7 +53,14 @@ func TestSoakTronReleasesShowWhatTheyCost(t *testing.T) {
 	}
 
 	spent := before.Sub(s.coins(s.master.Address))
-	t.Logf("%d releases: spent %s sun, fees %s, network fees %s, left %s", releases, spent, fees, network, left)
+	t.Logf(
+		"%d releases: spent %s sun, fees %s, network fees %s, left %s",
+		releases,
+		spent,
+		fees,
+		network,
+		left,
+	)
 
 	if spent != fees.Add(network).Add(shown) {
 		t.Errorf(

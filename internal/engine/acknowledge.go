@@ -281,7 +281,10 @@ func (a *acknowledgement) apply(ctx context.Context, tx Tx) error {
 func (a *acknowledgement) recordSigning(ctx context.Context, tx Tx, fulfilled bool) error {
 	if fulfilled && a.spent == "" {
 		return fault.New(
-			fault.Unavailable, "block_moved", "the node does not show what transaction %s uses up: call again", a.txHash,
+			fault.Unavailable,
+			"block_moved",
+			"the node does not show what transaction %s uses up: call again",
+			a.txHash,
 		)
 	}
 

@@ -61,7 +61,11 @@ func TestAReplacementSharesTheCoinOnRecord(t *testing.T) {
 				coins = append(coins, s.coins[i])
 			}
 
-			if _, err := s.sign(t, coins); errors.Is(err, fault.Forbidden) != c.refused || err != nil && !c.refused {
+			if _, err := s.sign(
+				t,
+				coins,
+			); errors.Is(err, fault.Forbidden) != c.refused ||
+				err != nil && !c.refused {
 				t.Errorf("it is signed: %v", err)
 			}
 		})

@@ -19,7 +19,8 @@ func distinct(shown []shownTx) (kept []shownTx) {
 	seen := map[string]bool{}
 
 	for _, tx := range slices.Backward(shown) {
-		drop := seen[tx.TxHash] || slices.ContainsFunc(tx.Spent, func(s chain.Spend) bool { return seen[s.Key()] })
+		drop := seen[tx.TxHash] ||
+			slices.ContainsFunc(tx.Spent, func(s chain.Spend) bool { return seen[s.Key()] })
 		if drop {
 			continue
 		}

@@ -361,7 +361,7 @@ func TestAcknowledgedPayoutUsesUpWhatItsBlockSays(t *testing.T) {
 		}))
 		w.must(w.engine.Acknowledge(t.Context(), network, paid.TxHash, p.ID))
 
-		want := chain.Spend{Sender: chain.Address(w.master()), Nonce: 1}.Key()
+		want := chain.Spend{Sender: w.master(), Nonce: 1}.Key()
 		if got := w.get(p.ID).Signing.Spent; len(got) != 1 || got[0] != want {
 			t.Errorf("the payout uses up %q, want %q", got, want)
 		}
