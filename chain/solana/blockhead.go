@@ -277,8 +277,9 @@ func (d *blockDriver) setHead(e *endpoint, known, tip blockHeader) {
 	d.tail.base.Store(&known)
 	d.tail.put(tip)
 
-	tip.Transactions = nil
-	d.head.Store(&tip)
+	without := tip
+	without.Transactions = nil
+	d.head.Store(&without)
 	d.nodes.Seen.Store(tip.Height)
 	e.SawTip(tip.Height)
 }
