@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,12 +101,12 @@ func serve(t *testing.T, o orders) {
 	w.Must(w.Engine.Run(ctx))
 }
 
-// Four processes over one PostgreSQL and one node pay from one wallet: 150 payouts among the other
+// Four processes over one PostgreSQL and one node pay from one wallet: 100 payouts among the other
 // tests, 1,000 under make soak. Every payout is made once, and the wallet's nonces have no gap.
 func TestSoakPayoutsByFourProcesses(t *testing.T) {
 	const processes = 4
 
-	payouts := 152
+	payouts := 100
 	if os.Getenv("SOAKTIME") != "" {
 		payouts = 1000
 	}
@@ -154,14 +155,14 @@ func TestSoakPayoutsByFourProcesses(t *testing.T) {
 	deadline := time.Now().Add(10 * time.Minute)
 	for n := 0; w.Nonce(w.Master) < uint64(payouts) || len(all()) < payouts; n++ {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d payouts are confirmed", len(all()))
+			t.Fatalf("%d payouts are confirmed; not yet:\n%s", len(all()), unpaid(t, w, payouts))
 		}
 
 		<-blocks.C
 		w.Call(nil, "evm_setNextBlockTimestamp", now().Unix())
 		w.Mine(1)
 
-		if n%100 == 50 {
+		if n%50 == 25 {
 			a, err := w.Engine.Audit(t.Context())
 			w.Must(err)
 
@@ -226,4 +227,43 @@ func paidOnce(t *testing.T, w *ethereum.Harness, paid []payout.Payout) {
 	if used := w.Nonce(w.Master); used != uint64(len(paid)) {
 		t.Errorf("the wallet made %d transactions for %d payouts", used, len(paid))
 	}
+}
+
+// unpaid describes the payouts that are not confirmed, and what the wallet has for them.
+func unpaid(t *testing.T, w *ethereum.Harness, limit int) string {
+	t.Helper()
+
+	payouts, err := internal.Of(w.Engine).Store().Payouts(
+		t.Context(),
+		payout.Filter{Owner: w.Owner, Limit: limit},
+	)
+	w.Must(err)
+
+	var text strings.Builder
+
+	for _, p := range payouts {
+		if p.Status == payout.Confirmed {
+			continue
+		}
+
+		fmt.Fprintf(&text, "%s is %s %s %s\n", p.ID, p.Status, p.FailureCode, p.FailureMessage)
+
+		txs, err := internal.Of(w.Engine).Store().TransactionsOf(t.Context(), p.ID)
+		w.Must(err)
+
+		for _, tx := range txs {
+			fmt.Fprintf(
+				&text,
+				"  %s: nonce %d, %d attempts, state %v, in block %d, failure %q\n",
+				tx.ID,
+				tx.Nonce,
+				len(tx.Attempts),
+				tx.State,
+				tx.Block.Height,
+				tx.Failure,
+			)
+		}
+	}
+
+	return text.String()
 }
