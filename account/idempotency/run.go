@@ -268,12 +268,18 @@ type refusal struct {
 // refusedStatus is the stored status of a refusal. The status that callers get follows from the error.
 const refusedStatus = 422
 
-// refuse stores an error of kind fault.Invalid and returns it. When storing fails, it is returned
+// passing are the codes of fault.Invalid that the world decides, not the request: they may be gone at the next try.
+var passing = map[string]bool{ // spec D11.18
+	"insufficient_balance":    true,
+	"price_unavailable":       true,
+	"destination_not_payable": true,
+}
+
+// refuse stores an error of kind fault.Invalid, but for the passing ones, and returns it. When storing fails, it is returned
 // all the same: the request had no effect, and the next one is checked afresh.
 func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, error) { // spec D9.5
 	f, ok := errors.AsType[*fault.Error](err)
-	if !ok || !errors.Is(f.Kind, fault.Invalid) || f.Code == "insufficient_balance" ||
-		f.Code == "price_unavailable" {
+	if !ok || !errors.Is(f.Kind, fault.Invalid) || passing[f.Code] {
 		return Answer{}, err
 	}
 

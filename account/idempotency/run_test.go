@@ -280,6 +280,8 @@ func TestWhichErrorsAreStored(t *testing.T) {
 		{fmt.Errorf("creating: %w", fault.New(fault.Invalid, "asset_not_enabled", "no such asset")), true},
 		{fault.New(fault.Invalid, "insufficient_balance", "poor"), false},
 		{fault.New(fault.State, "insufficient_balance", "poor"), false},
+		{fault.New(fault.Invalid, "price_unavailable", "no price"), false},
+		{fault.New(fault.Invalid, "destination_not_payable", "a program"), false},
 		{fault.New(fault.Unavailable, "price_unavailable", "no price"), false},
 		{fault.New(fault.State, "invoice_payment_pending", "pending"), false},
 		{fault.New(fault.Conflict, "", "rival"), false},

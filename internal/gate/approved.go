@@ -71,7 +71,7 @@ func (a *approvedSpends) isOlder(p payout.Payout) bool {
 
 // hasAnotherNonce reports whether this process had bytes for a payout stored that use up another nonce. Where nonces
 // are used up, nothing but a replacement is signed once bytes are stored; the network may not show those. Coins may
-// be others in good faith: a payout whose coin died with what made it is built again.
+// be others in good faith: a payout whose coin a fork took away is built again.
 func (a *approvedSpends) hasAnotherNonce(p payout.Payout, decoded []chain.Spend, spends []string) bool {
 	if len(decoded) == 0 || decoded[0].Outpoint.TxHash != "" {
 		return false
