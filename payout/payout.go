@@ -68,8 +68,10 @@ type Payout struct {
 	NetworkFee    *chain.Amount
 	TransactionID string
 	CreatedAt     time.Time
-	ConfirmedAt   time.Time
-	FailedAt      time.Time
+	// BroadcastAt is when the network first had its transaction, as far as is known; see event.PayoutBroadcast.
+	BroadcastAt time.Time
+	ConfirmedAt time.Time
+	FailedAt    time.Time
 	// Approval is that of a second key, where the account asks for one.
 	Approval Approval
 	// Signing is what its signatures use up.

@@ -142,12 +142,17 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 
 	var events []event.Type
 
-	if taken(t) {
-		if p.TxHash == "" {
-			events = append(events, event.PayoutBroadcast) // spec 6.6
-		}
+	broadcast := taken(t)
 
-		p.TxHash = t.TxHash
+	p.TxHash = ""
+	if broadcast || next == Processing {
+		p.TxHash = t.TxHash // spec D11.17
+	}
+
+	if broadcast && p.BroadcastAt.IsZero() {
+		p.BroadcastAt = now
+
+		events = append(events, event.PayoutBroadcast) // spec 6.6
 	}
 
 	if !moved {

@@ -100,11 +100,12 @@ func standing(s payout.Status) payout.Payout {
 	switch s {
 	case payout.Pending:
 	case payout.Processing:
-		p.TxHash = "hash"
+		p.TxHash, p.BroadcastAt = "hash", now.Add(-time.Hour)
 	case payout.Included:
-		p.TxHash, p.NetworkFee = "hash", &fee
+		p.TxHash, p.BroadcastAt, p.NetworkFee = "hash", now.Add(-time.Hour), &fee
 	case payout.Confirmed:
-		p.TxHash, p.NetworkFee, p.ConfirmedAt = "hash", &fee, now.Add(-time.Minute)
+		p.TxHash, p.BroadcastAt, p.NetworkFee = "hash", now.Add(-time.Hour), &fee
+		p.ConfirmedAt = now.Add(-time.Minute)
 	case payout.Failed:
 		p.FailureCode, p.FailedAt = wallet.FailStale, now.Add(-time.Minute)
 	}
@@ -194,7 +195,7 @@ func checkAfter(t *testing.T, before, p payout.Payout, f txState, events []event
 	}
 
 	var want []event.Type
-	if before.TxHash == "" && f.state == wallet.Broadcast {
+	if before.BroadcastAt.IsZero() && f.state == wallet.Broadcast {
 		want = append(want, event.PayoutBroadcast)
 	}
 
@@ -257,7 +258,7 @@ func TestTableOfPayouts(t *testing.T) {
 	}
 }
 
-// The hash is shown once the network took the bytes, and follows replacements.
+// The hash is shown once the bytes are stored, and follows replacements. What the network never had leaves none.
 func TestHashOfAPayout(t *testing.T) {
 	p := standing(payout.Pending)
 	for _, step := range []struct {
@@ -265,7 +266,7 @@ func TestHashOfAPayout(t *testing.T) {
 		hash      string
 		published []event.Type
 	}{
-		{wallet.Transaction{State: wallet.Signed, TxHash: "a"}, "", nil},
+		{wallet.Transaction{State: wallet.Signed, TxHash: "a"}, "a", nil},
 		{wallet.Transaction{State: wallet.Broadcast, TxHash: "a"}, "a", []event.Type{event.PayoutBroadcast}},
 		{wallet.Transaction{State: wallet.Broadcast, TxHash: "b"}, "b", nil},
 		{wallet.Transaction{State: wallet.Included, TxHash: "a"}, "a", nil},
@@ -288,6 +289,14 @@ func TestHashOfAPayout(t *testing.T) {
 				step.t.State, step.t.TxHash, p.TxHash, published, err,
 			)
 		}
+	}
+
+	dead := standing(payout.Processing)
+	dead.BroadcastAt = time.Time{}
+
+	expired := wallet.Transaction{State: wallet.Failed, Failure: wallet.FailExpired, TxHash: "a"}
+	if _, err := dead.Follow(expired, now); err != nil || dead.TxHash != "" {
+		t.Errorf("it expired: hash %q, %v", dead.TxHash, err)
 	}
 
 	lost := standing(payout.Pending)

@@ -275,8 +275,8 @@ var passing = map[string]bool{ // spec D11.18
 	"destination_not_payable": true,
 }
 
-// refuse stores an error of kind fault.Invalid, but for the passing ones, and returns it. When storing fails, it is returned
-// all the same: the request had no effect, and the next one is checked afresh.
+// refuse stores an error of kind fault.Invalid, but for the passing ones, and returns it. When storing fails, it is
+// returned all the same: the request had no effect, and the next one is checked afresh.
 func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, error) { // spec D9.5
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || !errors.Is(f.Kind, fault.Invalid) || passing[f.Code] {

@@ -37,6 +37,7 @@ type payoutRow struct {
 	NetworkFee        optionalAmount             `db:"network_fee"`
 	TransactionID     string                     `db:"transaction_id"`
 	CreatedAt         moment                     `db:"created_at"`
+	BroadcastAt       moment                     `db:"broadcast_at"`
 	ConfirmedAt       moment                     `db:"confirmed_at"`
 	FailedAt          moment                     `db:"failed_at"`
 	Approval          document[payout.Approval]  `db:"approval"`
@@ -74,6 +75,7 @@ func payoutRowOf(from *payout.Payout) payoutRow {
 		NetworkFee:        optionalAmount{from.NetworkFee},
 		TransactionID:     from.TransactionID,
 		CreatedAt:         moment(from.CreatedAt),
+		BroadcastAt:       moment(from.BroadcastAt),
 		ConfirmedAt:       moment(from.ConfirmedAt),
 		FailedAt:          moment(from.FailedAt),
 		Approval:          documentOf(from.Approval),
@@ -110,6 +112,7 @@ func (r *payoutRow) record() payout.Payout {
 		NetworkFee:     r.NetworkFee.amount,
 		TransactionID:  r.TransactionID,
 		CreatedAt:      time.Time(r.CreatedAt),
+		BroadcastAt:    time.Time(r.BroadcastAt),
 		ConfirmedAt:    time.Time(r.ConfirmedAt),
 		FailedAt:       time.Time(r.FailedAt),
 		Approval:       r.Approval.value,

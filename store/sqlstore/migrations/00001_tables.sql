@@ -556,6 +556,7 @@ CREATE TABLE {payouts} (
   network_fee     {TEXT},
   transaction_id  {TEXT} NOT NULL,
   created_at      {TIME},
+  broadcast_at    {TIME},
   confirmed_at    {TIME},
   failed_at       {TIME},
   approval        {JSON},

@@ -1,0 +1,98 @@
+package txmgr
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+)
+
+// sumCoins stores the balances of wallets as the sum of their coins in blocks, up to the last indexed
+// block. Coins that a waiting transaction of ours spends count until its block; what it may take of them
+// is reserved. Without parties it covers every balance row of the network.
+func (o *Manager) sumCoins(ctx context.Context, n chain.Network, parties []chain.Party) error {
+	native, _ := n.Native()
+
+	var addresses []chain.Address
+	for _, p := range parties {
+		addresses = append(addresses, p.Address)
+	}
+
+	if len(parties) == 0 {
+		rows, err := o.db.BalancesOf(ctx, n.Slug)
+		if err != nil {
+			return err
+		}
+
+		for _, b := range rows {
+			addresses = append(addresses, b.Address)
+		}
+	}
+
+	if len(addresses) == 0 {
+		return nil
+	}
+
+	slices.Sort(addresses) // to avoid deadlock
+
+	return o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
+		for _, address := range slices.Compact(slices.Clone(addresses)) {
+			if err := sumCoinsTx(ctx, tx, n.Slug, address, native.ID, true); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+}
+
+// sumCoinsTx stores the balance of one wallet as the sum of its mature coins; create makes a missing row.
+func sumCoinsTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	network string,
+	address chain.Address,
+	assetID string,
+	create bool,
+) error {
+	cursor, _, err := tx.Cursor(ctx, network) // before the coins, which may be newer but not older
+	if err != nil {
+		return err
+	}
+
+	b, found, err := tx.BalanceForUpdate(ctx, network, address, assetID)
+	if err != nil || !found && !create {
+		return err
+	}
+
+	if !found {
+		b = wallet.Balance{Network: network, Address: address, AssetID: assetID}
+	}
+
+	coins, err := tx.Coins(ctx, network, address)
+	if err != nil {
+		return err
+	}
+
+	var sum chain.Amount
+
+	for _, c := range coins {
+		if c.Height > 0 && c.Mature(cursor.At.Height) {
+			sum = sum.Add(c.Amount)
+		}
+	}
+
+	was := b
+	if !b.Update(cursor.At, sum) {
+		return nil
+	}
+
+	unchanged := was.At.Hash == b.At.Hash && was.OnChain == sum &&
+		len(was.Reservations) == len(b.Reservations)
+	if found && unchanged {
+		return nil
+	}
+
+	return tx.PutBalance(ctx, &b)
+}
