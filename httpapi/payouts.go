@@ -117,7 +117,7 @@ func (a *api) createPayout(
 		return nil, err
 	}
 
-	prepared, err := a.Payouts.Prepare(ctx, payout.Params{
+	prepared, err := a.Payouts.PrepareCreate(ctx, payout.Params{
 		Owner:        c.owner,
 		Network:      b.Network,
 		Asset:        b.Asset,
@@ -132,7 +132,7 @@ func (a *api) createPayout(
 	}
 
 	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
-		p, err := a.Payouts.Tx(ctx, tx, prepared)
+		p, err := a.Payouts.CreateTx(ctx, tx, prepared)
 		return p.Resource(), err
 	}, nil
 }

@@ -256,7 +256,7 @@ func (s *Service) priceable(
 
 		err, asked := known[base]
 		if !asked {
-			_, err = s.quote(ctx, base, currency)
+			_, err = s.price(ctx, base, currency)
 			known[base] = err
 		}
 
@@ -303,7 +303,7 @@ func (s *Service) selectOnly(ctx context.Context, inv *Invoice, asset chain.Asse
 	// spec D2.2.2
 	o := &inv.Options[0]
 	if inv.Kind == Fiat {
-		r, err := s.quote(ctx, asset.PriceSymbol(), inv.Currency)
+		r, err := s.price(ctx, asset.PriceSymbol(), inv.Currency)
 		if err != nil {
 			return nil, err
 		}
@@ -355,40 +355,7 @@ func (s *Service) Create(ctx context.Context, p CreateParams) (Invoice, error) {
 	})
 }
 
-// update runs f in a transaction and returns what it returned.
-func update[T any](
-	ctx context.Context,
-	s *Service,
-	f func(ctx context.Context, tx Tx) (T, error),
-) (T, error) {
-	var out T
-
-	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		out, err = f(ctx, tx)
-		return err
-	})
-	if err != nil {
-		var none T
-		return none, err
-	}
-
-	return out, nil
-}
-
-// commit prepares and commits, and prepares once more what does not hold any more; see retryStale.
-func commit[T any](ctx context.Context, s *Service, prepare func() (Commit[T], error)) (T, error) {
-	return retryStale(func() (T, error) {
-		store, err := prepare()
-		if err != nil {
-			var none T
-			return none, err
-		}
-
-		return update(ctx, s, store)
-	})
-}
-
-// quote returns a fresh price; see rate.Fresh.
-func (s *Service) quote(ctx context.Context, base, currency string) (decimal.Decimal, error) {
+// price returns a fresh price; see rate.Fresh.
+func (s *Service) price(ctx context.Context, base, currency string) (decimal.Decimal, error) {
 	return rate.Fresh(ctx, s.rates, base, currency, s.now())
 }

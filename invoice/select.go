@@ -157,7 +157,7 @@ func (s *Service) prepareSelect(
 	}
 
 	if !o.quoted(now) {
-		if p.rate, err = s.quote(ctx, p.asset.PriceSymbol(), inv.Currency); err != nil {
+		if p.rate, err = s.price(ctx, p.asset.PriceSymbol(), inv.Currency); err != nil {
 			return PreparedSelect{}, err
 		}
 	}

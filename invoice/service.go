@@ -3,7 +3,6 @@ package invoice
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"io"
 	"time"
 
@@ -178,19 +177,4 @@ func (s *Service) ListPayments(ctx context.Context, f PaymentFilter) ([]Payment,
 	page, err := s.db.Payments(ctx, f)
 
 	return paging.Page(page, limit, err)
-}
-
-// retryStale runs a whole operation, preparation included, up to 4 times while what was prepared is
-// stale: a unique value was taken (an imported address at a fresh index, a payment that another
-// source stored first), a quote expired, a price was not read.
-func retryStale[T any](f func() (T, error)) (T, error) {
-	for try := 1; ; try++ {
-		result, err := f()
-
-		stale := errors.Is(err, fault.Duplicate) || errors.Is(err, fault.Conflict) ||
-			errors.Is(err, ErrUnprepared)
-		if err == nil || try == 4 || !stale {
-			return result, err
-		}
-	}
 }

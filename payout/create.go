@@ -34,11 +34,11 @@ type Prepared struct {
 	refund *Refund
 }
 
-// Prepare checks the request, estimates the highest network fee and reads the wallet's balance; it
+// PrepareCreate checks the request, estimates the highest network fee and reads the wallet's balance; it
 // stores nothing but what it read. Refusals are fault.Invalid with the codes asset_not_enabled,
 // destination_invalid, destination_not_payable, amount_too_small and parameter_invalid; fault.Forbidden with
 // destination_not_allowed; fault.State with insufficient_balance.
-func (s *Service) Prepare(ctx context.Context, p Params) (Prepared, error) {
+func (s *Service) PrepareCreate(ctx context.Context, p Params) (Prepared, error) {
 	settings, err := s.settings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
@@ -237,10 +237,10 @@ func estimateFee(
 	return fee, nil
 }
 
-// Tx accepts a prepared payout: the hourly limit, the reservation of amount and fee, the row in the
+// CreateTx accepts a prepared payout: the hourly limit, the reservation of amount and fee, the row in the
 // outbox and the record are one transaction. Missing money is fault.State with code
 // insufficient_balance; too many payouts, fault.Limited with code payout_limit_exceeded.
-func (s *Service) Tx(ctx context.Context, tx Tx, prepared Prepared) (Payout, error) { // spec D5.15
+func (s *Service) CreateTx(ctx context.Context, tx Tx, prepared Prepared) (Payout, error) { // spec D5.15
 	p, now := prepared.payout, s.now()
 	if err := prepared.checkLimit(ctx, tx, now); err != nil {
 		return Payout{}, err
@@ -313,15 +313,15 @@ func (p Prepared) checkLimit(ctx context.Context, tx Tx, now time.Time) error {
 	return e
 }
 
-// Create is Prepare and Tx in a transaction of its own.
+// Create is PrepareCreate and CreateTx in a transaction of its own.
 func (s *Service) Create(ctx context.Context, params Params) (p Payout, err error) {
-	prepared, err := s.Prepare(ctx, params)
+	prepared, err := s.PrepareCreate(ctx, params)
 	if err != nil {
 		return Payout{}, err
 	}
 
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		p, err = s.Tx(ctx, tx, prepared)
+		p, err = s.CreateTx(ctx, tx, prepared)
 		return err
 	})
 

@@ -28,7 +28,7 @@ type RefundParams struct {
 // PrepareRefund checks a refund against what was received and the network. It stores nothing but the balance
 // that it read.
 //
-// Its errors are those of Prepare, and
+// Its errors are those of PrepareCreate, and
 //   - fault.Invalid with code parameter_missing, refund_payment_required or refund_exceeds_payment;
 //   - fault.State with code refund_no_payment when no confirmed payment was received.
 func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, error) {
@@ -206,7 +206,7 @@ func (s *Service) RefundTx(ctx context.Context, tx Tx, prepared Prepared) (Refun
 		return r, s.saveRefund(ctx, tx, &r, event.RefundSucceeded)
 	}
 
-	if _, err := s.Tx(ctx, tx, prepared); err != nil {
+	if _, err := s.CreateTx(ctx, tx, prepared); err != nil {
 		return Refund{}, err
 	}
 
