@@ -176,7 +176,7 @@ type Reader interface {
 	PayoutSettings(ctx context.Context, accountID string) (Settings, error)
 }
 
-// CreateTx is everything one operation of this package may touch.
+// Tx is everything one operation of this package may touch.
 type Tx interface {
 	Reader
 	wallet.Tx
