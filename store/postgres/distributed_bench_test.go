@@ -1,0 +1,175 @@
+//go:build unix
+
+package postgres_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/paymentstest"
+	"github.com/seed-8ee7f392/payments/store/postgres"
+)
+
+// site is a service over a database, with merchants who make and read invoices.
+type site struct {
+	service   *paymentstest.Service
+	merchants []event.Owner
+	made      atomic.Int64
+	mu        sync.Mutex
+	invoices  []invoice.Invoice
+}
+
+// newSite opens the database at a DSN, with its tables and 200 accounts.
+func newSite(b *testing.B, dsn string, options postgres.Options) *site {
+	b.Helper()
+
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	db := stdlib.OpenDB(*config)
+
+	b.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+
+	if err := postgres.Migrate(b.Context(), db, options); err != nil {
+		b.Fatal(err)
+	}
+
+	st, err := postgres.New(db, options)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	s := &site{service: paymentstest.New(b, func(c *payments.Config) { c.Store = st })}
+
+	for i := range 200 {
+		a, err := s.service.Engine.Accounts.CreateAccount(
+			b.Context(),
+			account.Settings{Name: fmt.Sprintf("Shop %d", i)},
+		)
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		s.merchants = append(s.merchants, event.Owner{AccountID: a.ID})
+	}
+
+	for range 100 {
+		if err := s.create(b); err != nil {
+			b.Fatal(err)
+		}
+	}
+
+	return s
+}
+
+// create has the next merchant make an invoice with an address of its own.
+func (s *site) create(b *testing.B) error {
+	inv, err := s.service.Engine.Invoices.Create(b.Context(), invoice.CreateParams{
+		Owner: s.merchants[s.made.Add(1)%int64(len(s.merchants))],
+		Price: &invoice.Price{Amount: "25.00", Currency: "USD"},
+		Options: []invoice.OptionParams{{
+			Asset:   "USDC",
+			Network: s.service.Network.Network().Slug,
+		}},
+	})
+	if err == nil {
+		s.mu.Lock()
+		s.invoices = append(s.invoices, inv)
+		s.mu.Unlock()
+	}
+
+	return err
+}
+
+// read reads some invoice.
+func (s *site) read(b *testing.B) error {
+	s.mu.Lock()
+	inv := s.invoices[int(s.made.Add(1))%len(s.invoices)]
+	s.mu.Unlock()
+
+	_, err := s.service.Engine.Invoices.Get(b.Context(), inv.Owner, inv.ID)
+
+	return err
+}
+
+// perSecond calls f in 16 goroutines for a second, and returns how often.
+func perSecond(b *testing.B, f func(b *testing.B) error) float64 {
+	var (
+		done    atomic.Int64
+		working sync.WaitGroup
+	)
+
+	began := time.Now()
+
+	for range 16 {
+		working.Go(func() {
+			for time.Since(began) < time.Second {
+				if err := f(b); err != nil {
+					b.Error(err)
+					return
+				}
+
+				done.Add(1)
+			}
+		})
+	}
+
+	working.Wait()
+
+	return float64(done.Load()) / time.Since(began).Seconds()
+}
+
+// What a cluster costs: invoices made and read per second on Citus with one to three nodes, and on plain PostgreSQL,
+// in turns. All servers share one machine, so that this shows the overhead of the distribution, not what more machines
+// would give; none waits for the disk.
+func BenchmarkDistributed(b *testing.B) {
+	testenv.OnlyStores(b)
+
+	plain := newSite(b, testenv.Postgres(b), postgres.Options{})
+
+	for nodes := 1; nodes <= 3; nodes++ {
+		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
+			spread := newSite(b, testenv.Citus(b, nodes).DSN, distributed)
+
+			var creates, createRatios, reads, readRatios []float64
+
+			for b.Loop() {
+				for range 5 {
+					alone, together := perSecond(b, plain.create), perSecond(b, spread.create)
+					creates, createRatios = append(creates, together), append(createRatios, together/alone)
+
+					alone, together = perSecond(b, plain.read), perSecond(b, spread.read)
+					reads, readRatios = append(reads, together), append(readRatios, together/alone)
+				}
+			}
+
+			for unit, all := range map[string][]float64{
+				"creates/s":     creates,
+				"creates÷plain": createRatios,
+				"reads/s":       reads,
+				"reads÷plain":   readRatios,
+			} {
+				slices.Sort(all)
+				b.ReportMetric(all[len(all)/2], unit)
+			}
+
+			b.ReportMetric(0, "ns/op") // the length of a turn is no result
+		})
+	}
+}
