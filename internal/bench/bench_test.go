@@ -1,0 +1,98 @@
+package bench_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// turns is how often the sides of a comparison are measured; figures are the medians.
+const turns = 5
+
+// side is one of the things that are compared.
+type side struct {
+	name string
+	// perSecond measures one turn: how often it was done in a second, by so many at once.
+	perSecond func(b *testing.B, at int) float64
+	// goal is the least ratio to the first side, which is the baseline; 0 where there is none.
+	goal float64
+}
+
+// compare measures the sides in turns, and reports the rate of each, its ratio to the first, and the goal of that.
+func compare(b *testing.B, at int, sides []side) {
+	b.Helper()
+
+	rates := make([][]float64, len(sides))
+	ratios := make([][]float64, len(sides))
+
+	for b.Loop() {
+		for range turns {
+			var baseline float64
+
+			for i, s := range sides {
+				rate := s.perSecond(b, at)
+				if i == 0 {
+					baseline = rate
+				}
+
+				rates[i], ratios[i] = append(rates[i], rate), append(ratios[i], rate/baseline)
+			}
+		}
+	}
+
+	for i, s := range sides {
+		line := fmt.Sprintf("%-34s c=%-3d %9.0f /s", s.name, at, median(rates[i]))
+		if i > 0 {
+			line += fmt.Sprintf("   %.3f", median(ratios[i]))
+		}
+
+		if s.goal > 0 {
+			line += fmt.Sprintf("   goal %.2f", s.goal)
+		}
+
+		fmt.Println(line)
+	}
+
+	b.ReportMetric(0, "ns/op") // the length of a turn is no result
+}
+
+func median(all []float64) float64 {
+	sorted := slices.Sorted(slices.Values(all))
+
+	return sorted[len(sorted)/2]
+}
+
+// turn is how long one side is measured at once.
+const turn = 2 * time.Second
+
+// callsPerSecond calls f for a turn, so many at once, and returns the calls per second.
+func callsPerSecond(b *testing.B, at int, f func() error) float64 {
+	b.Helper()
+
+	var (
+		done    atomic.Int64
+		working sync.WaitGroup
+	)
+
+	began := time.Now()
+
+	for range at {
+		working.Go(func() {
+			for time.Since(began) < turn {
+				if err := f(); err != nil {
+					b.Error(err)
+					return
+				}
+
+				done.Add(1)
+			}
+		})
+	}
+
+	working.Wait()
+
+	return float64(done.Load()) / time.Since(began).Seconds()
+}
