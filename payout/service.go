@@ -104,7 +104,7 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 		}
 	}
 
-	if !spent && p.Status == before.Status && p.TxHash == before.TxHash &&
+	if !spent && len(events) == 0 && p.Status == before.Status && p.TxHash == before.TxHash &&
 		sameAmount(p.NetworkFee, before.NetworkFee) {
 		return nil
 	}

@@ -142,17 +142,17 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 
 	var events []event.Type
 
-	broadcast := taken(t)
-
-	p.TxHash = ""
-	if broadcast || next == Processing {
-		p.TxHash = t.TxHash // spec D11.17
-	}
-
-	if broadcast && p.BroadcastAt.IsZero() {
+	if taken(t) && p.BroadcastAt.IsZero() {
 		p.BroadcastAt = now
 
 		events = append(events, event.PayoutBroadcast) // spec 6.6
+	}
+
+	switch {
+	case next == Processing || taken(t):
+		p.TxHash = t.TxHash // spec D11.17
+	case p.BroadcastAt.IsZero():
+		p.TxHash = "" // the network never had it
 	}
 
 	if !moved {
