@@ -159,6 +159,18 @@ func (t *Transaction) Sign(a Attempt) error {
 	return nil
 }
 
+// Abandon drops signed bytes, as others fulfilled the order: bytes of lost records, at another nonce. What is dropped
+// has to be canceled. Only what is Signed or Broadcast has bytes to drop.
+func (t *Transaction) Abandon() error {
+	if t.State != Signed && t.State != Broadcast {
+		return t.refuse("drop its bytes")
+	}
+
+	t.State, t.Attempts, t.TxHash, t.Nonce = Queued, nil, "", 0
+
+	return nil
+}
+
 // RecordBroadcast records when an attempt was last broadcast and the node's error, empty on success. The state stays.
 func (t *Transaction) RecordBroadcast(hash string, at time.Time, problem string) error {
 	i := t.AttemptIndex(hash)

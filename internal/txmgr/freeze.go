@@ -121,7 +121,7 @@ func (o *Manager) freezeByTx(
 	}
 
 	w, found, err := tx.Wallet(ctx, row.Network, party.Address)
-	if err != nil || found && row.Block.Height <= w.Since {
+	if err != nil || found && isBefore(*row, w) {
 		return err
 	}
 
@@ -150,6 +150,12 @@ func (o *Manager) freezeByTx(
 	w.Freeze(wallet.FrozenUnrecorded, row.TxHash, o.now())
 
 	return tx.PutWallet(ctx, &w)
+}
+
+// isBefore reports whether a transaction is from before its wallet was registered. A fork may bring one of lost
+// records into a block that low: its nonce is above those that we signed.
+func isBefore(row wallet.Outgoing, w wallet.Wallet) bool {
+	return row.Block.Height <= w.Since && (w.NextNonce == 0 || row.Nonce < w.NextNonce)
 }
 
 // watchOnly reports whether an address is a watch-only master wallet.

@@ -61,14 +61,46 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 		}
 	}
 
+	abandon := d.hasNonces() && len(carrier.Attempts) > 0 && carrier.Nonce != signed.Nonce
+	if abandon {
+		if err := d.cancelNonceTx(ctx, tx, carrier); err != nil {
+			return err
+		}
+	}
+
 	at := o.now()
 	_, err = d.moveTx(
 		ctx, tx, carrier,
-		func(t *wallet.Transaction) error { return t.Sign(wallet.Attempt{Signed: signed, SignedAt: at}) },
+		func(t *wallet.Transaction) error {
+			if abandon {
+				if err := t.Abandon(); err != nil {
+					return err
+				}
+			}
+
+			return t.Sign(wallet.Attempt{Signed: signed, SignedAt: at})
+		},
 		func(t *wallet.Transaction) error { return t.RecordAccepted(signed.TxHash, at) },
 		func(t *wallet.Transaction) error { return t.Include(signed.TxHash, f.Status) },
 		(*wallet.Transaction).Confirm,
 	)
+
+	return err
+}
+
+// cancelNonceTx queues a cancel at the nonce of a transaction whose order other bytes fulfilled: its own would pay once
+// more. The fee is raised to what the network asks for when the cancel is signed.
+func (d *walletWorker) cancelNonceTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+	native, _ := d.network.Native()
+	cancel := cancelOf(t)
+	cancel.Order = chain.Order{
+		From:    d.party,
+		Nonce:   t.Nonce,
+		Outputs: []chain.Output{{To: d.party.Address, AssetID: native.ID, Amount: chain.Units(1)}},
+		MaxFee:  t.Order.MaxFee,
+	}
+
+	_, err := d.EnqueueTx(ctx, tx, cancel)
 
 	return err
 }

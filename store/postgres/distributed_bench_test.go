@@ -84,7 +84,7 @@ func (s *site) create(b *testing.B) error {
 		Owner: s.merchants[s.made.Add(1)%int64(len(s.merchants))],
 		Price: &invoice.Price{Amount: "25.00", Currency: "USD"},
 		Options: []invoice.OptionParams{{
-			Asset:   "USDC",
+			Asset:   "USDX",
 			Network: s.service.Network.Network().Slug,
 		}},
 	})
