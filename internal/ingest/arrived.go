@@ -12,8 +12,9 @@ import (
 )
 
 // arrivals returns the transfers of a block or of a waiting transaction, net: what a transaction takes out of
-// an address is taken from the latest transfers that it made to it before. Transfers of nothing are left
-// out. The transfers of one transaction are adjacent and in its order.
+// an address is taken from the latest transfers that it made to it before, and the rest from the next ones, as some
+// tokens log what they take back before what they give. Transfers of nothing are left out. The transfers of one
+// transaction are adjacent and in its order.
 func arrivals(transfers []chain.Transfer) []chain.Transfer {
 	out := make([]chain.Transfer, 0, len(transfers))
 
@@ -33,7 +34,8 @@ func arrivals(transfers []chain.Transfer) []chain.Transfer {
 // netOf returns the transfers of one transaction, net.
 func netOf(transfers []chain.Transfer) []chain.Transfer {
 	net := make([]chain.Transfer, 0, len(transfers))
-	in := map[chain.Holding][]int{} // indexes in net of the transfers to an address
+	in := map[chain.Holding][]int{}           // indexes in net of the transfers to an address
+	ahead := map[chain.Holding]chain.Amount{} // what was taken out of an address before it was there
 
 	for _, t := range transfers {
 		if t.Amount.IsZero() {
@@ -43,17 +45,21 @@ func netOf(transfers []chain.Transfer) []chain.Transfer {
 		to := chain.Holding{Address: t.To, AssetID: t.AssetID}
 		in[to] = append(in[to], len(net))
 		net = append(net, t)
+		ahead[to] = takeFrom(&net[len(net)-1], ahead[to])
 
 		if t.From == "" {
 			continue
 		}
 
+		from := chain.Holding{Address: t.From, AssetID: t.AssetID}
 		left := t.Amount
 
-		earlier := in[chain.Holding{Address: t.From, AssetID: t.AssetID}]
+		earlier := in[from]
 		for i := len(earlier) - 1; i >= 0 && !left.IsZero(); i-- {
 			left = takeFrom(&net[earlier[i]], left)
 		}
+
+		ahead[from] = ahead[from].Add(left)
 	}
 
 	return withoutNothing(net)
