@@ -50,7 +50,7 @@ type Settings struct {
 	// SweepMinUSD is the least value in USD that a deposit is swept at; smaller ones are held.
 	SweepMinUSD decimal.Decimal `json:"sweep_min_usd"`
 	// FeeBPS is the platform fee in basis points; nil: 50.
-	FeeBPS *int `json:"fee_bps,omitempty"` // spec 2.8.13
+	FeeBPS *int `json:"fee_bps,omitempty"`
 	// Assets are the ids of the assets that invoices may offer; nil: all.
 	Assets []string `json:"assets,omitempty"`
 	// ApproveAboveUSD is the value in USD above which payouts and refunds wait for the approval of a second key

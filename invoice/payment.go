@@ -114,10 +114,6 @@ func (p Payment) ConfirmationsAt(tip uint64) uint64 { // spec D3.11
 	return tip - p.Block.Height + 1
 }
 
-// LostAfter is how long a transaction may be out of both the pool and the chain before its payment
-// is dropped.
-const LostAfter = 24 * time.Hour // spec D3.4
-
 // DetectedEvent returns the type of the event of its detection, by what was paid.
 func (p *Payment) DetectedEvent() event.Type { // spec 6.9
 	if p.InvoiceID != "" {

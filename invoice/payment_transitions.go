@@ -88,9 +88,6 @@ func (p *Payment) Displace(now time.Time) ([]event.Type, error) { // spec D11.2
 	return append(types, dropped...), err
 }
 
-// clearLost clears the times of a missing transaction.
-func (p *Payment) clearLost() { p.LostAt, p.DueAt = time.Time{}, time.Time{} }
-
 // SetBlock puts a confirmed payment whose block left the chain into another block in which it is
 // confirmed as well.
 func (p *Payment) SetBlock(to chain.Ref) error {
@@ -156,42 +153,6 @@ func (p *Payment) Orphan(now time.Time) ([]event.Type, error) { // spec 6.11
 	p.LostAt, p.DueAt = now, now.Add(LostAfter)
 
 	return []event.Type{event.PaymentOrphaned, event.PaymentLost}, nil
-}
-
-// MarkMissing records that the pool does not have the payment's transaction any more: it is dropped after LostAfter.
-func (p *Payment) MarkMissing(now time.Time) error {
-	if p.Status != Detected || !p.Block.IsZero() {
-		return p.refuse("payment_not_waiting", "be lost")
-	}
-
-	if p.LostAt.IsZero() {
-		p.LostAt = now
-		if p.DueAt.IsZero() { // a hint is looked up sooner
-			p.DueAt = now.Add(LostAfter)
-		}
-	}
-
-	return nil
-}
-
-// Drop records that the payment's transaction was replaced, double-spent or missing for LostAfter.
-func (p *Payment) Drop() ([]event.Type, error) { // spec 6.12
-	switch {
-	case p.Status == Dropped:
-		return nil, nil
-	case p.Status == Confirmed || !p.Block.IsZero():
-		return nil, p.refuse("payment_in_block", "be dropped")
-	}
-
-	types := []event.Type{event.PaymentDropped}
-	if p.Status == Detected {
-		types = append(types, event.PaymentLost)
-	}
-
-	p.Status = Dropped
-	p.clearLost()
-
-	return types, nil
 }
 
 // Attach sets the transaction of a payment that was known from a balance alone. The amount becomes the

@@ -3,7 +3,6 @@ package payout
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -53,10 +52,7 @@ func (s *Service) PrepareCreate(ctx context.Context, p Params) (Prepared, error)
 		return Prepared{}, err
 	}
 
-	if prepared.limit = settings.PerHour; prepared.limit == 0 {
-		prepared.limit = 10 // spec 8.2
-	}
-
+	prepared.limit = perHour(settings)
 	prepared.payout.Memo = p.Memo
 
 	return prepared, nil
@@ -284,33 +280,6 @@ func (s *Service) CreateTx(ctx context.Context, tx Tx, prepared Prepared) (Payou
 	}
 
 	return p, s.save(ctx, tx, &p, event.PayoutCreated) // spec D5.16
-}
-
-// checkLimit refuses a payout above the number that its account may create within an hour. Payouts of one account
-// are counted one after another.
-func (p Prepared) checkLimit(ctx context.Context, tx Tx, now time.Time) error {
-	if p.limit <= 0 {
-		return nil
-	}
-
-	owner := p.payout.Owner
-	if err := tx.LockAccount(ctx, owner.AccountID); err != nil {
-		return err
-	}
-
-	n, err := tx.PayoutsSince(ctx, owner, now.Add(-time.Hour))
-	if err != nil || n < p.limit {
-		return err
-	}
-
-	e := fault.New(
-		fault.Limited, "payout_limit_exceeded",
-		"%d payouts were created within the last hour, as many as this account may",
-		n,
-	)
-	e.RetryAfter = 10 * time.Minute
-
-	return e
 }
 
 // Create is PrepareCreate and CreateTx in a transaction of its own.

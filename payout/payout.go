@@ -126,7 +126,7 @@ type Refund struct {
 
 // Settings are what this package needs to know of an account.
 type Settings struct {
-	// PerHour is how many payouts may be created in an hour.
+	// PerHour is how many payouts may be created in an hour; 0: 10.
 	PerHour int
 	// Index is the account's index, which names its master wallets.
 	Index uint32

@@ -60,7 +60,7 @@ func FeeNative(feeUSD, price decimal.Decimal, decimals uint8) (chain.Amount, err
 
 // Split divides an amount by weights, each share rounded down and the remainder added to the first:
 // the shares sum to the amount. The weights must not all be zero.
-func Split(amount chain.Amount, weights []chain.Amount) []chain.Amount { // spec D4.15
+func Split(amount chain.Amount, weights []chain.Amount) []chain.Amount {
 	var sum, given chain.Amount
 	for _, w := range weights {
 		sum = sum.Add(w)

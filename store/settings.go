@@ -10,10 +10,8 @@ import (
 // This file turns an account into the settings that the domains ask a store for, defaults filled in, so
 // that every store answers the same.
 
-const (
-	defaultFeeBPS         = 50
-	defaultPayoutsPerHour = 10
-)
+// defaultFeeBPS is the platform fee of an account that sets none.
+const defaultFeeBPS = 50 // spec 2.8.13
 
 // InvoiceSettings returns what package invoice needs to know of an account.
 func InvoiceSettings(a account.Account) invoice.Settings {
@@ -41,14 +39,9 @@ func SettlementSettings(a account.Account) settlement.Settings {
 
 // PayoutSettings returns what package payout needs to know of an account.
 func PayoutSettings(a account.Account) payout.Settings {
-	s := payout.Settings{
-		PerHour:         defaultPayoutsPerHour,
+	return payout.Settings{
+		PerHour:         a.Settings.PayoutsPerHour,
 		Index:           a.Index,
 		ApproveAboveUSD: a.Settings.ApproveAboveUSD,
 	}
-	if a.Settings.PayoutsPerHour != 0 {
-		s.PerHour = a.Settings.PayoutsPerHour
-	}
-
-	return s
 }

@@ -124,7 +124,7 @@ func (g *Gate) checkExpired(ctx context.Context, p payout.Payout) error {
 		return nil
 	}
 
-	expired, err := g.isExpired(ctx, p.Network, approved.signed)
+	expired, err := g.isTooOld(ctx, p.Network, approved.signed)
 	if err != nil || expired {
 		return err
 	}
@@ -138,8 +138,8 @@ func (g *Gate) checkExpired(ctx context.Context, p payout.Payout) error {
 	)
 }
 
-// isExpired reports whether bytes are too old for the next block, by the newest block or what the driver proves.
-func (g *Gate) isExpired(ctx context.Context, network string, signed chain.Signed) (bool, error) {
+// isTooOld reports whether bytes are too old for the next block, by the newest block or what the driver proves.
+func (g *Gate) isTooOld(ctx context.Context, network string, signed chain.Signed) (bool, error) {
 	driver, err := g.config.Networks.Driver(network)
 	if err != nil {
 		return false, err

@@ -7,7 +7,7 @@ import (
 
 // shares splits network fees (native base units) among the settlements of a release. Where coins are spent the
 // fee follows the inputs, of which each deposit is one, else the amounts. The oldest takes the remainder.
-func (w *sweepUpdate) shares(total chain.Amount) []chain.Amount {
+func (w *sweepUpdate) shares(total chain.Amount) []chain.Amount { // spec D4.15
 	driver, err := w.registry.Driver(w.release.Network)
 	if err != nil {
 		return settlement.Split(total, grossOfEach(w.group))
