@@ -33,6 +33,7 @@ type customer struct {
 	engine  *payments.Engine
 	owner   event.Owner
 	deposit invoice.DepositAddress
+	master  chain.Party
 	// often has the balances of the deposit address compared at every block.
 	often bool
 }
@@ -57,9 +58,9 @@ func newCustomer(t testing.TB, fatalf func(string, ...any), c sim.Config) *custo
 		t.Context(), invoice.DepositParams{Owner: w.owner, Network: "simnet"},
 	)
 	w.must(err)
-	master, err := internal.Of(w.engine).Transactions.MasterWallet(t.Context(), "simnet", a.Index)
+	w.master, err = internal.Of(w.engine).Transactions.MasterWallet(t.Context(), "simnet", a.Index)
 	w.must(err)
-	w.chain.Fund(master.Address, "SIM", chain.Pow10(18)) // pays what token deposits cost
+	w.chain.Fund(w.master.Address, "SIM", chain.Pow10(18)) // pays what token deposits cost
 	w.pass(time.Minute, 1)
 
 	return w
@@ -140,6 +141,44 @@ func (w *customer) payments() []invoice.Payment {
 	slices.Reverse(all) // the oldest first
 
 	return all
+}
+
+// A token whose sweep failed hides no coin that comes to its address later: what the release left there is known.
+func TestHiddenCoinWhereASweepFailed(t *testing.T) {
+	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
+	w.chain.Pay(w.deposit.Address, "USDX", chain.Units(400_000_000))
+
+	one := func() settlement.Settlement {
+		all, _, err := w.engine.Settlements.List(t.Context(), settlement.Filter{Owner: w.owner, Limit: 10})
+		w.must(err)
+
+		if len(all) == 0 {
+			return settlement.Settlement{}
+		}
+
+		return all[0]
+	}
+
+	for range 30 {
+		if one().SweepTx == "" {
+			w.pass(2*time.Second, 1)
+		}
+	}
+
+	w.chain.Freeze(w.master.Address, "USDX", true) // the sweep waits for a block, and will revert
+	w.pass(time.Minute, 30)
+
+	if s := one(); s.Status != settlement.Failed || s.Reason != settlement.TransactionFailed || s.TopUpTx == "" {
+		t.Fatalf("the settlement is %+v", s)
+	}
+
+	w.chain.PayInternal(w.deposit.Address, chain.Pow10(16))
+	w.pass(70*time.Minute, 70)
+
+	if all := w.payments(); len(all) != 2 || all[1].Amount != chain.Pow10(16) ||
+		all[1].DetectedBy != invoice.ByBalance || all[1].Status != invoice.Confirmed {
+		t.Errorf("the payments are %+v", all)
+	}
 }
 
 // Coin that a contract sends to a deposit address shows in no scan. The balance shows it, once,

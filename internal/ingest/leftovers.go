@@ -25,7 +25,7 @@ type leftovers struct {
 // leftoversAt returns what our own transactions left at an address of its payments, as of a block.
 //
 // ok is false when that is unknown: while a transaction of ours touches the address, after one that is
-// above the block, and while a sweep is under way or was given up after transactions of its own.
+// above the block, and while a sweep is under way or was given up before its transactions ended.
 func leftoversAt(
 	ctx context.Context,
 	tx Tx,
@@ -90,6 +90,12 @@ func leftoversAt(
 			if !owed {
 				k.taken[native.ID] = k.taken[native.ID].Add(s.FeePaid).Add(s.NetworkFees)
 				borne[s.SweepID] = true
+			}
+		case s.Status == settlement.Failed && s.AssetID != native.ID && s.SweepID != "":
+			// What its top-up brought and its sweep cost is in the residue; the token is there.
+			ended, err := hasEnded(ctx, tx, s.SweepID, at)
+			if err != nil || !ended {
+				return k, false, err
 			}
 		case s.Status == settlement.Released,
 			s.Status == settlement.Releasing,
@@ -158,6 +164,23 @@ func isOwed(ctx context.Context, tx Tx, s settlement.Settlement) (bool, error) {
 	r, err := tx.Sweep(ctx, s.SweepID)
 
 	return r.Done, err
+}
+
+// hasEnded reports whether a release ended, with all its transactions in blocks up to one.
+func hasEnded(ctx context.Context, tx Tx, sweepID string, at chain.Ref) (bool, error) {
+	r, err := tx.Sweep(ctx, sweepID)
+	if err != nil || !r.Done {
+		return false, err
+	}
+
+	for _, step := range r.Steps {
+		t, err := tx.Transaction(ctx, step.TransactionID)
+		if err != nil || t.Live() || t.Block.Height > at.Height {
+			return false, err
+		}
+	}
+
+	return true, nil
 }
 
 // leftBlocks reports whether blocks show what leaves an address: those up to the cursor then say what did.
