@@ -168,7 +168,8 @@ func TestHiddenCoinWhereASweepFailed(t *testing.T) {
 	w.chain.Freeze(w.master.Address, "USDX", true) // the sweep waits for a block, and will revert
 	w.pass(time.Minute, 30)
 
-	if s := one(); s.Status != settlement.Failed || s.Reason != settlement.TransactionFailed || s.TopUpTx == "" {
+	if s := one(); s.Status != settlement.Failed || s.Reason != settlement.TransactionFailed ||
+		s.TopUpTx == "" {
 		t.Fatalf("the settlement is %+v", s)
 	}
 

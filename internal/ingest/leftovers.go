@@ -75,6 +75,7 @@ func leftoversAt(
 		case s.Simulated || s.Network != network:
 		case s.Status == settlement.Released && sent[s.SweepTx]:
 			k.moved[s.PaymentID] = true
+			k.addReturned(s, native.ID)
 		case isOrphaned(s) && sent[s.SweepTx]: // its sweep stands, and what that took is owed
 		case paysItself(s) && s.AssetID == native.ID:
 			shown, err := leftBlocks(ctx, tx, network, address)
@@ -122,6 +123,16 @@ func leftoversAt(
 	}
 
 	return k, err == nil, err
+}
+
+// addReturned adds what a sweep of a token sent and the master wallet did not get. A token may have given it back,
+// which is no payment; where it kept it, that much of a later excess is left to the audit.
+func (k *leftovers) addReturned(s settlement.Settlement, nativeID string) {
+	if s.AssetID == nativeID || s.NetReleased == nil {
+		return
+	}
+
+	k.brought[s.AssetID] = k.brought[s.AssetID].Add(s.Gross.SubFloor(*s.NetReleased))
 }
 
 // addBorne adds what releases bear of earlier transactions, in base units of the native coin.

@@ -159,3 +159,44 @@ func TestLeftoversOfTokensAreTheResidue(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What a sweep of a token sent and the master wallet did not get may have come back: it is no payment.
+func TestWhatASweepGivesBackIsExplained(t *testing.T) {
+	err := memory.New().Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		net := chain.Units(6)
+		half := settlement.Settlement{
+			ID:          "s1",
+			Status:      settlement.Released,
+			PaymentID:   "p1",
+			Network:     "n",
+			AssetID:     "usd",
+			Gross:       chain.Units(10),
+			NetReleased: &net,
+			SweepTx:     "s",
+		}
+		sweep := wallet.Outgoing{
+			Network: "n",
+			Key:     "s",
+			Address: "a",
+			TxHash:  "s",
+			Block:   chain.Ref{Height: 9, Hash: "x"},
+		}
+
+		if err := errors.Join(tx.PutSettlements(ctx, &half), tx.PutOutgoing(ctx, &sweep)); err != nil {
+			return err
+		}
+
+		k, known, err := leftoversAt(
+			ctx, tx, chain.Network{Slug: "n"}, "a", []invoice.Payment{{ID: "p1"}},
+			chain.Ref{Height: 10, Hash: "b"},
+		)
+		if !known || k.brought["usd"] != chain.Units(4) || !k.moved["p1"] {
+			t.Errorf("%+v, known %t", k, known)
+		}
+
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
