@@ -55,7 +55,7 @@ func testAccounts(t *testing.T, st store.Store) {
 	}
 
 	p, err := st.PayoutSettings(t.Context(), recordID(3))
-	if err != nil || p.PerHour != 10 || p.Index != 3 {
+	if err != nil || p.PerHour != 0 || p.Index != 3 {
 		t.Errorf("the payout settings of an account that chose nothing: %+v %v", p, err)
 	}
 }
