@@ -203,7 +203,7 @@ type refusal struct {
 // refusedStatus is the stored status of a refusal. The status that callers get follows from the error.
 const refusedStatus = 422
 
-// passing are the codes of fault.Invalid that the world decides, not the request: they may be gone at the next try.
+// passing are the codes of fault.Invalid that depend on the moment, not on the request: the next try may succeed.
 var passing = map[string]bool{ // spec D11.18
 	"insufficient_balance":    true,
 	"price_unavailable":       true,
