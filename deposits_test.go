@@ -159,10 +159,8 @@ func TestHiddenCoinWhereASweepFailed(t *testing.T) {
 		return all[0]
 	}
 
-	for range 30 {
-		if one().SweepTx == "" {
-			w.pass(2*time.Second, 1)
-		}
+	for n := 0; n < 30 && one().SweepTx == ""; n++ {
+		w.pass(2*time.Second, 1)
 	}
 
 	w.chain.Freeze(w.master.Address, "USDX", true) // the sweep waits for a block, and will revert

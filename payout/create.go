@@ -1,6 +1,7 @@
 package payout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -52,7 +53,7 @@ func (s *Service) PrepareCreate(ctx context.Context, p Params) (Prepared, error)
 		return Prepared{}, err
 	}
 
-	prepared.limit = perHour(settings)
+	prepared.limit = cmp.Or(settings.PerHour, defaultPerHour)
 	prepared.payout.Memo = p.Memo
 
 	return prepared, nil

@@ -7,6 +7,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
+// defaultPerHour is how many payouts an account may create within an hour where it sets nothing.
+const defaultPerHour = 10 // spec 8.2
+
 // checkLimit refuses a payout above the number that its account may create within an hour. Payouts of one account
 // are counted one after another.
 func (p Prepared) checkLimit(ctx context.Context, tx Tx, now time.Time) error {
@@ -32,16 +35,4 @@ func (p Prepared) checkLimit(ctx context.Context, tx Tx, now time.Time) error {
 	e.RetryAfter = 10 * time.Minute
 
 	return e
-}
-
-// defaultPerHour is how many payouts an account may create within an hour where it sets nothing.
-const defaultPerHour = 10 // spec 8.2
-
-// perHour returns how many payouts an account may create within an hour.
-func perHour(s Settings) int {
-	if s.PerHour == 0 {
-		return defaultPerHour
-	}
-
-	return s.PerHour
 }

@@ -56,7 +56,7 @@ citus() {
 
   suite "Citus, 3 nodes" ./store/postgres 'Distributed'
   suite "Citus, a node restarts under 4 processes" ./internal/processes 'Distributed'
-  go test -run '^$' -bench Distributed -benchtime 1x ./store/postgres | grep '^Benchmark'
+  go test -run '^$' -bench Distributed -benchtime 1x ./store/postgres | grep '^Benchmark' || failed=1
 }
 
 case ${1-} in

@@ -7,6 +7,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
+// DefaultFeeBPS is the platform fee of an account that sets none, in basis points of a deposit's value in USD.
+const DefaultFeeBPS = 50 // spec 2.8.13
+
 // This file holds the platform fee of a settlement: its size, how it is split, and what is carried over.
 
 // Pay moves amount (native base units) from FeeCarried to FeePaid; their sum stays.

@@ -10,9 +10,6 @@ import (
 // This file turns an account into the settings that the domains ask a store for, defaults filled in, so
 // that every store answers the same.
 
-// defaultFeeBPS is the platform fee of an account that sets none.
-const defaultFeeBPS = 50 // spec 2.8.13
-
 // InvoiceSettings returns what package invoice needs to know of an account.
 func InvoiceSettings(a account.Account) invoice.Settings {
 	return invoice.Settings{
@@ -25,7 +22,7 @@ func InvoiceSettings(a account.Account) invoice.Settings {
 // SettlementSettings returns what package settlement needs to know of an account.
 func SettlementSettings(a account.Account) settlement.Settings {
 	s := settlement.Settings{
-		FeeBPS:      defaultFeeBPS,
+		FeeBPS:      settlement.DefaultFeeBPS,
 		SweepMinUSD: a.Settings.SweepMinUSD,
 		AutoRelease: !a.Settings.ManualRelease,
 		Index:       a.Index,

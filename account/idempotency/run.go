@@ -60,8 +60,8 @@ type Commit[T Tx] func(ctx context.Context, tx T) (status int, body []byte, err 
 // last stores the answer.
 //
 // An error of kind fault.Invalid is stored like an answer and returned to later requests with
-// Replayed set, except the codes insufficient_balance and price_unavailable. Errors of other kinds
-// depend on changing state and are not stored.
+// Replayed set, except the codes insufficient_balance, price_unavailable and destination_not_payable. Errors of other
+// kinds depend on changing state and are not stored.
 //
 // Errors of its own:
 //

@@ -2,11 +2,10 @@ package bench_test
 
 import (
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/seed-8ee7f392/payments/internal/bench"
 )
 
 // turns is how often the sides of a comparison are measured; figures are the medians.
@@ -44,9 +43,9 @@ func compare(b *testing.B, at int, sides []side) {
 	}
 
 	for i, s := range sides {
-		line := fmt.Sprintf("%-34s c=%-3d %9.0f /s", s.name, at, median(rates[i]))
+		line := fmt.Sprintf("%-34s c=%-3d %9.0f /s", s.name, at, bench.Median(rates[i]))
 		if i > 0 {
-			line += fmt.Sprintf("   %.3f", median(ratios[i]))
+			line += fmt.Sprintf("   %.3f", bench.Median(ratios[i]))
 		}
 
 		if s.goal > 0 {
@@ -59,40 +58,5 @@ func compare(b *testing.B, at int, sides []side) {
 	b.ReportMetric(0, "ns/op") // the length of a turn is no result
 }
 
-func median(all []float64) float64 {
-	sorted := slices.Sorted(slices.Values(all))
-
-	return sorted[len(sorted)/2]
-}
-
 // turn is how long one side is measured at once.
 const turn = 2 * time.Second
-
-// callsPerSecond calls f for a turn, so many at once, and returns the calls per second.
-func callsPerSecond(b *testing.B, at int, f func() error) float64 {
-	b.Helper()
-
-	var (
-		done    atomic.Int64
-		working sync.WaitGroup
-	)
-
-	began := time.Now()
-
-	for range at {
-		working.Go(func() {
-			for time.Since(began) < turn {
-				if err := f(); err != nil {
-					b.Error(err)
-					return
-				}
-
-				done.Add(1)
-			}
-		})
-	}
-
-	working.Wait()
-
-	return float64(done.Load()) / time.Since(began).Seconds()
-}

@@ -30,6 +30,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/httpapi"
+	"github.com/seed-8ee7f392/payments/internal/bench"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store/postgres"
@@ -305,7 +306,7 @@ func (s *shop) perSecond(f func() error) func(*testing.B, int) float64 {
 	return func(b *testing.B, at int) float64 {
 		b.Helper()
 
-		return callsPerSecond(b, at, f)
+		return bench.PerSecond(b, at, turn, f)
 	}
 }
 

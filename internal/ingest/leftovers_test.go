@@ -18,19 +18,10 @@ import (
 // is compared. Nothing is concluded while a transaction of ours touches the address, or is above that block.
 func TestLeftoversAreThoseOfTheBlock(t *testing.T) {
 	at := chain.Ref{Height: 10, Hash: "b", Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	row := func(address chain.Address, hash string, height uint64) *wallet.Outgoing {
-		return &wallet.Outgoing{
-			Network: "n",
-			Key:     hash,
-			Address: address,
-			TxHash:  hash,
-			Block:   chain.Ref{Height: height, Hash: "x"},
-		}
-	}
-	sweptAt := []*wallet.Outgoing{row("a", "s", 10)}
-	sweptAbove := []*wallet.Outgoing{row("a", "s", 11)}
-	batchAbove := []*wallet.Outgoing{row("w", "s", 11)}
-	otherAbove := []*wallet.Outgoing{row("a", "o", 11)}
+	sweptAt := []*wallet.Outgoing{outgoing("a", "s", 10)}
+	sweptAbove := []*wallet.Outgoing{outgoing("a", "s", 11)}
+	batchAbove := []*wallet.Outgoing{outgoing("w", "s", 11)}
+	otherAbove := []*wallet.Outgoing{outgoing("a", "o", 11)}
 	live := &wallet.Transaction{
 		ID:       "t",
 		Network:  "n",
@@ -109,6 +100,17 @@ func TestLeftoversAreThoseOfTheBlock(t *testing.T) {
 	}
 }
 
+// outgoing is the row of a transaction that an address made.
+func outgoing(address chain.Address, hash string, height uint64) *wallet.Outgoing {
+	return &wallet.Outgoing{
+		Network: "n",
+		Key:     hash,
+		Address: address,
+		TxHash:  hash,
+		Block:   chain.Ref{Height: height, Hash: "x"},
+	}
+}
+
 // What sweeps of a token took beyond their payments, and what they left, is in the residue of the address; a
 // settlement whose payment is gone adds nothing to it.
 func TestLeftoversOfTokensAreTheResidue(t *testing.T) {
@@ -123,13 +125,6 @@ func TestLeftoversOfTokensAreTheResidue(t *testing.T) {
 			SweepID:   "r1",
 			SweepTx:   "s",
 		}
-		sweep := wallet.Outgoing{
-			Network: "n",
-			Key:     "s",
-			Address: "a",
-			TxHash:  "s",
-			Block:   chain.Ref{Height: 9, Hash: "x"},
-		}
 		row := settlement.Residue{
 			Network: "n",
 			Address: "a",
@@ -140,7 +135,12 @@ func TestLeftoversOfTokensAreTheResidue(t *testing.T) {
 		}
 
 		if err := errors.Join(
-			tx.PutSettlements(ctx, &gone), tx.PutOutgoing(ctx, &sweep), tx.PutResidue(ctx, &row),
+			tx.PutSettlements(
+				ctx,
+				&gone,
+			),
+			tx.PutOutgoing(ctx, outgoing("a", "s", 9)),
+			tx.PutResidue(ctx, &row),
 		); err != nil {
 			return err
 		}
@@ -174,15 +174,11 @@ func TestWhatASweepGivesBackIsExplained(t *testing.T) {
 			NetReleased: &net,
 			SweepTx:     "s",
 		}
-		sweep := wallet.Outgoing{
-			Network: "n",
-			Key:     "s",
-			Address: "a",
-			TxHash:  "s",
-			Block:   chain.Ref{Height: 9, Hash: "x"},
-		}
 
-		if err := errors.Join(tx.PutSettlements(ctx, &half), tx.PutOutgoing(ctx, &sweep)); err != nil {
+		if err := errors.Join(
+			tx.PutSettlements(ctx, &half),
+			tx.PutOutgoing(ctx, outgoing("a", "s", 9)),
+		); err != nil {
 			return err
 		}
 

@@ -91,14 +91,9 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 // cancelNonceTx queues a cancel at the nonce of a transaction whose order other bytes fulfilled: its own would pay once
 // more. The fee is raised to what the network asks for when the cancel is signed.
 func (d *walletWorker) cancelNonceTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
-	native, _ := d.network.Native()
 	cancel := cancelOf(t)
-	cancel.Order = chain.Order{
-		From:    d.party,
-		Nonce:   t.Nonce,
-		Outputs: []chain.Output{{To: d.party.Address, AssetID: native.ID, Amount: chain.Units(1)}},
-		MaxFee:  t.Order.MaxFee,
-	}
+	cancel.Order = d.cancelOrder(t.Nonce)
+	cancel.Order.MaxFee = t.Order.MaxFee
 
 	_, err := d.EnqueueTx(ctx, tx, cancel)
 

@@ -195,6 +195,17 @@ func cancelOf(t wallet.Transaction) wallet.Transaction {
 	return wallet.Transaction{Owner: t.Owner, Network: t.Network, Kind: wallet.Cancel, ObjectID: object}
 }
 
+// cancelOrder returns the order of a cancel at a nonce: 1 base unit from the wallet to itself.
+func (d *walletWorker) cancelOrder(nonce uint64) chain.Order {
+	native, _ := d.network.Native()
+
+	return chain.Order{
+		From:    d.party,
+		Nonce:   nonce,
+		Outputs: []chain.Output{{To: d.party.Address, AssetID: native.ID, Amount: chain.Units(1)}},
+	}
+}
+
 // queueCancel queues the cancel that makeCancel returns.
 func (d *walletWorker) queueCancel(
 	ctx context.Context,
@@ -221,12 +232,7 @@ func (d *walletWorker) makeCancel(
 	nonce uint64,
 	displaced *wallet.Transaction,
 ) (wallet.Transaction, error) {
-	native, _ := d.network.Native()
-	order := chain.Order{
-		From:    d.party,
-		Nonce:   nonce,
-		Outputs: []chain.Output{{To: d.party.Address, AssetID: native.ID, Amount: chain.Units(1)}},
-	}
+	order := d.cancelOrder(nonce)
 
 	if displaced != nil {
 		if err := d.displaceWith(ctx, &order, *displaced); err != nil {

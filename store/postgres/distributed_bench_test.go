@@ -4,18 +4,15 @@ package postgres_test
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/bench"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/paymentstest"
@@ -35,26 +32,7 @@ type site struct {
 func newSite(b *testing.B, dsn string, options postgres.Options) *site {
 	b.Helper()
 
-	config, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		b.Fatal(err)
-	}
-
-	db := stdlib.OpenDB(*config)
-
-	b.Cleanup(func() { _ = db.Close() })
-	db.SetMaxOpenConns(16)
-	db.SetMaxIdleConns(16)
-
-	if err := postgres.Migrate(b.Context(), db, options); err != nil {
-		b.Fatal(err)
-	}
-
-	st, err := postgres.New(db, options)
-	if err != nil {
-		b.Fatal(err)
-	}
-
+	st := openWith(b, pool(b, dsn, 16, nil), options)
 	s := &site{service: paymentstest.New(b, func(c *payments.Config) { c.Store = st })}
 
 	for i := range 200 {
@@ -108,33 +86,6 @@ func (s *site) read(b *testing.B) error {
 	return err
 }
 
-// perSecond calls f in 16 goroutines for a second, and returns how often.
-func perSecond(b *testing.B, f func(b *testing.B) error) float64 {
-	var (
-		done    atomic.Int64
-		working sync.WaitGroup
-	)
-
-	began := time.Now()
-
-	for range 16 {
-		working.Go(func() {
-			for time.Since(began) < time.Second {
-				if err := f(b); err != nil {
-					b.Error(err)
-					return
-				}
-
-				done.Add(1)
-			}
-		})
-	}
-
-	working.Wait()
-
-	return float64(done.Load()) / time.Since(began).Seconds()
-}
-
 // What a cluster costs: invoices made and read per second on Citus with one to three nodes, and on plain PostgreSQL,
 // in turns. All servers share one machine, so that this shows the overhead of the distribution, not what more machines
 // would give; none waits for the disk.
@@ -142,6 +93,9 @@ func BenchmarkDistributed(b *testing.B) {
 	testenv.OnlyStores(b)
 
 	plain := newSite(b, testenv.Postgres(b), postgres.Options{})
+	rate := func(f func(b *testing.B) error) float64 {
+		return bench.PerSecond(b, 16, time.Second, func() error { return f(b) })
+	}
 
 	for nodes := 1; nodes <= 3; nodes++ {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
@@ -151,10 +105,10 @@ func BenchmarkDistributed(b *testing.B) {
 
 			for b.Loop() {
 				for range 5 {
-					alone, together := perSecond(b, plain.create), perSecond(b, spread.create)
+					alone, together := rate(plain.create), rate(spread.create)
 					creates, createRatios = append(creates, together), append(createRatios, together/alone)
 
-					alone, together = perSecond(b, plain.read), perSecond(b, spread.read)
+					alone, together = rate(plain.read), rate(spread.read)
 					reads, readRatios = append(reads, together), append(readRatios, together/alone)
 				}
 			}
@@ -165,8 +119,7 @@ func BenchmarkDistributed(b *testing.B) {
 				"reads/s":       reads,
 				"reads÷plain":   readRatios,
 			} {
-				slices.Sort(all)
-				b.ReportMetric(all[len(all)/2], unit)
+				b.ReportMetric(bench.Median(all), unit)
 			}
 
 			b.ReportMetric(0, "ns/op") // the length of a turn is no result

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/conformance"
 	"github.com/seed-8ee7f392/payments/event"
@@ -179,15 +177,7 @@ func cluster(t *testing.T) *sql.DB {
 	t.Helper()
 	testenv.OnlyStores(t)
 
-	config, err := pgx.ParseConfig(testenv.Citus(t, 3).DSN)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	db := sqlOpen(t, config)
-	db.SetMaxOpenConns(16)
-	db.SetMaxIdleConns(16)
-
+	db := pool(t, testenv.Citus(t, 3).DSN, 16, nil)
 	if err := postgres.Migrate(t.Context(), db, distributed); err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,14 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 func database(t testing.TB, connections int, change func(*pgx.ConnConfig)) *sql.DB {
 	t.Helper()
 
-	config, err := pgx.ParseConfig(testenv.Postgres(t))
+	return pool(t, testenv.Postgres(t), connections, change)
+}
+
+// pool opens the database at a DSN with a pool of so many connections; change may change their settings.
+func pool(t testing.TB, dsn string, connections int, change func(*pgx.ConnConfig)) *sql.DB {
+	t.Helper()
+
+	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +69,13 @@ func sqlOpen(t testing.TB, config *pgx.ConnConfig) *sql.DB {
 func open(t testing.TB, db *sql.DB, schema string) *postgres.Store {
 	t.Helper()
 
-	o := postgres.Options{Schema: schema}
+	return openWith(t, db, postgres.Options{Schema: schema})
+}
+
+// openWith is open with a choice of options.
+func openWith(t testing.TB, db *sql.DB, o postgres.Options) *postgres.Store {
+	t.Helper()
+
 	if err := postgres.Migrate(t.Context(), db, o); err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,10 @@ package storebench
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/internal/bench"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
@@ -37,10 +35,15 @@ func compareCreate(
 
 	for b.Loop() {
 		for range turnCount {
-			insertRate := measureTurn(b, goroutines, func() error {
+			insertRate := bench.PerSecond(b, goroutines, turnLength, func() error {
 				return insert(b.Context(), recordID(int(created.Add(1))), insertBody)
 			})
-			createRate := measureTurn(b, goroutines, func() error { return createInvoice(b.Context(), st) })
+			createRate := bench.PerSecond(
+				b,
+				goroutines,
+				turnLength,
+				func() error { return createInvoice(b.Context(), st) },
+			)
 
 			ratios = append(ratios, createRate/insertRate)
 			creates = append(creates, createRate)
@@ -48,40 +51,8 @@ func compareCreate(
 		}
 	}
 
-	b.ReportMetric(median(ratios), "ratio")
-	b.ReportMetric(median(creates), "creates/s")
-	b.ReportMetric(median(inserts), "inserts/s")
+	b.ReportMetric(bench.Median(ratios), "ratio")
+	b.ReportMetric(bench.Median(creates), "creates/s")
+	b.ReportMetric(bench.Median(inserts), "inserts/s")
 	b.ReportMetric(0, "ns/op") // the length of a turn is no result
-}
-
-// measureTurn calls f in many goroutines for one turn and returns the calls per second.
-func measureTurn(b *testing.B, goroutines int, f func() error) float64 {
-	var (
-		done atomic.Int64
-		wg   sync.WaitGroup
-	)
-
-	began := time.Now()
-
-	for range goroutines {
-		wg.Go(func() {
-			for time.Since(began) < turnLength {
-				if err := f(); err != nil {
-					b.Error(err)
-					return
-				}
-
-				done.Add(1)
-			}
-		})
-	}
-
-	wg.Wait()
-
-	return float64(done.Load()) / time.Since(began).Seconds()
-}
-
-func median(all []float64) float64 {
-	slices.Sort(all)
-	return all[len(all)/2]
 }
