@@ -15,14 +15,16 @@ type items = btree.Map[string, any]
 // tree is a kv.Backend over a B-tree whose copies share what neither has changed.
 //
 // A transaction writes in place and remembers how to undo it. Only where a View holds the tree meanwhile it
-// writes into a copy; and a View that begins amid a transaction copies the tree and undoes what that wrote.
+// writes into a copy; and the first View that begins amid a transaction copies the tree and undoes what that
+// wrote, for itself and for those after it.
 type tree struct {
 	// writer holds a token while no Update runs.
 	writer chan struct{}
 
-	mu      sync.Mutex // guards current, its readers and undo, and every write
+	mu      sync.Mutex // guards the fields below, readers, and every write
 	current *version
-	undo    []item // what the running Update replaced, in order
+	undo    []item   // what the running Update replaced, in order
+	before  *version // the committed tree, once a View began amid the running Update
 }
 
 // version is a tree that some Views read.
@@ -50,17 +52,23 @@ func (t *tree) clone() *tree {
 	defer t.mu.Unlock()
 
 	out := newTree()
-	out.current.items = t.committed()
+	out.current.items = t.committed().items.IsoCopy()
 
 	return out
 }
 
-// committed returns a copy of the tree as it was before the running Update.
-func (t *tree) committed() *items {
-	out := t.current.items.IsoCopy()
-	revert(out, t.undo)
+// committed returns the tree as it was before the running Update.
+func (t *tree) committed() *version {
+	if len(t.undo) == 0 {
+		return t.current
+	}
 
-	return out
+	if t.before == nil {
+		t.before = &version{items: t.current.items.IsoCopy()}
+		revert(t.before.items, t.undo)
+	}
+
+	return t.before
 }
 
 // revert undoes what a transaction wrote, last first.
@@ -99,11 +107,7 @@ func (t *tree) hold() *version {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 
-	v := t.current
-	if len(t.undo) > 0 {
-		v = &version{items: t.committed()}
-	}
-
+	v := t.committed()
 	v.readers++
 
 	return v
@@ -128,7 +132,7 @@ func (t *tree) Update(ctx context.Context, f func(kv.Writer) error) error {
 			revert(t.current.items, t.undo)
 		}
 
-		t.undo = nil
+		t.undo, t.before = nil, nil
 	}()
 
 	if err := f(&writer{reader{t.current.items}, t}); err != nil {
