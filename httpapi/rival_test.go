@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
 // TestRivalOfAnotherProcess sends one request to two services over one database. While the first one works, the
@@ -21,12 +22,18 @@ func TestRivalOfAnotherProcess(t *testing.T) {
 		}
 
 		t.Run(kind.name, func(t *testing.T) { testRivalOfAnotherProcess(t, kind) })
+		t.Run(kind.name+" overtakes", func(t *testing.T) { testRivalOvertakes(t, kind) })
 	}
 }
 
 func testRivalOfAnotherProcess(t *testing.T, kind storeKind) {
 	name := kind.create(t)
-	slow := &slowStore{Store: kind.open(t, name), claimed: make(chan struct{}), goOn: make(chan struct{})}
+	slow := &slowStore{
+		Store:   kind.open(t, name),
+		sends:   true,
+		claimed: make(chan struct{}),
+		goOn:    make(chan struct{}),
+	}
 
 	first := openOn(t, slow, nil, time.Now)
 	rival := boot(t, kind.open(t, name), nil, time.Now)
@@ -72,9 +79,57 @@ func testRivalOfAnotherProcess(t *testing.T, kind storeKind) {
 	}
 }
 
+// testRivalOvertakes: the rival comes while the first one works and has not claimed the key in the database yet.
+// Whoever claims it first makes the invoice, and both get its answer, or the rival is told to wait.
+func testRivalOvertakes(t *testing.T, kind storeKind) {
+	name := kind.create(t)
+	slow := &slowStore{Store: kind.open(t, name), claimed: make(chan struct{}), goOn: make(chan struct{})}
+
+	first := openOn(t, slow, nil, time.Now)
+	rival := boot(t, kind.open(t, name), nil, time.Now)
+	rival.account, rival.key = first.account, first.key
+
+	q := request{
+		method: "POST",
+		path:   "/v1/invoices",
+		body:   invoiceBody,
+		header: header("Idempotency-Key", "rivals"),
+	}
+
+	var (
+		working sync.WaitGroup
+		made    reply
+	)
+
+	working.Go(func() { made = first.do(t, q) })
+	<-slow.claimed
+
+	second := rival.do(t, q)
+
+	close(slow.goOn)
+	working.Wait()
+
+	if second.status == 409 {
+		second = rival.do(t, q)
+	}
+
+	first.ok(t, made)
+	rival.ok(t, second)
+
+	if !bytes.Equal(made.body, second.body) {
+		t.Errorf("one request made %s and %s", made.body, second.body)
+	}
+
+	replays := made.header.Get("Idempotent-Replayed") + second.header.Get("Idempotent-Replayed")
+	if replays != "true" {
+		t.Errorf("of two answers, replayed are %q", replays)
+	}
+}
+
 // slowStore is a store whose first transaction that claims an Idempotency-Key waits before its commit.
 type slowStore struct {
 	payments.Store
+	sends         bool // the claim is in the database while it waits
 	once          sync.Once
 	claimed, goOn chan struct{}
 }
@@ -89,6 +144,10 @@ func (s *slowStore) Update(ctx context.Context, f func(context.Context, store.Tx
 
 		if claims.claimed {
 			s.once.Do(func() {
+				if s.sends {
+					sqlstore.SQL(tx)
+				}
+
 				close(s.claimed)
 				<-s.goOn
 			})

@@ -48,12 +48,15 @@ type Reader interface {
 // Tx is the role of a store's transaction that claims and prunes keys.
 type Tx interface {
 	Reader
-	// ClaimIdempotencyKey inserts the record at once, unbuffered. A record created at stale or
-	// before counts as absent and is replaced, by one claim only; a record with a zero CreatedAt
-	// does not. While another transaction holds the claim, it waits up to wait.
+	// ClaimIdempotencyKey inserts the record before anything else that the transaction writes or locks. A
+	// record created at stale or before counts as absent and is replaced, by one claim only; a record with a
+	// zero CreatedAt does not. While another transaction holds the claim, it waits up to wait.
 	//
 	//   - fault.Duplicate: the key has a record.
 	//   - fault.Unavailable with code claim_busy: the wait is over.
+	//
+	// With a zero stale, a store may send the claim with what the transaction does next, a lock or the writes
+	// at its end. The error is then that of the lock or of the commit; a Duplicate has the code claim_taken.
 	ClaimIdempotencyKey(ctx context.Context, r Record, stale time.Time, wait time.Duration) error
 	// PutIdempotencyAnswer stores the status and the sealed body of a claimed key.
 	PutIdempotencyAnswer(ctx context.Context, r Record) error

@@ -57,7 +57,8 @@ type Commit[T Tx] func(ctx context.Context, tx T) (status int, body []byte, err 
 
 // Run carries out a request once per key. It returns the stored answer, or prepares (reads, rates,
 // derivation: no effect) and commits one transaction, whose first write claims the key and whose
-// last stores the answer.
+// last stores the answer. A store may send both with the work's own writes: what the work says before
+// that is an answer only once the claim has succeeded.
 //
 // An error of kind fault.Invalid is stored like an answer and returned to later requests with
 // Replayed set, except the codes insufficient_balance, price_unavailable and destination_not_payable. Errors of other
@@ -97,13 +98,13 @@ func Run[T Tx](
 	}
 
 	if err != nil {
-		return c.refuse(ctx, r, err)
+		return c.refuse(ctx, r, err, false)
 	}
 
 	for range claimTries {
-		answer, claimed, err := c.claimAnswer(ctx, r, wait, commit)
+		answer, claimed, err := c.claimAnswer(ctx, r, c.stale(record), wait, commit)
 		if claimed && err != nil {
-			return c.refuse(ctx, r, err)
+			return c.refuse(ctx, r, err, true)
 		}
 
 		if claimed {
@@ -115,8 +116,7 @@ func Run[T Tx](
 		}
 
 		// Another request claimed the key first. There is no record when it rolled back.
-		record, ok, err := c.lookup(ctx, r)
-		if err != nil {
+		if record, ok, err = c.lookup(ctx, r); err != nil {
 			return Answer{}, err
 		}
 
@@ -128,10 +128,19 @@ func Run[T Tx](
 	return Answer{}, inProgress()
 }
 
-// lookup returns the record of the request's key; ok is false when there is none younger than TTL.
+// lookup returns the record of the request's key; ok is false when there is none, or none younger than TTL.
 func (c Config[T]) lookup(ctx context.Context, r Request) (Record, bool, error) {
 	record, ok, err := c.Reader.IdempotencyRecord(ctx, r.Key)
 	return record, ok && err == nil && !c.expired(record), err
+}
+
+// stale returns what to give ClaimIdempotencyKey after a lookup that found no record, or an expired one.
+func (c Config[T]) stale(found Record) time.Time {
+	if found.CreatedAt.IsZero() {
+		return time.Time{}
+	}
+
+	return c.Now().Add(-TTL)
 }
 
 // expired reports whether a record is TTL old.
@@ -139,10 +148,11 @@ func (c Config[T]) expired(r Record) bool { return !c.Now().Before(r.CreatedAt.A
 
 // claimAnswer claims the key, does the work and stores its answer, in one transaction. claimed is
 // false when the claim itself failed: with fault.Duplicate when the key has a record, else with the
-// caller's error.
+// caller's error. With a zero stale, it is true for an error of the work before the claim was tried.
 func (c Config[T]) claimAnswer(
 	ctx context.Context,
 	r Request,
+	stale time.Time,
 	wait *storeWait,
 	work Commit[T],
 ) (a Answer, claimed bool, err error) {
@@ -151,16 +161,15 @@ func (c Config[T]) claimAnswer(
 
 	err = c.Update(ctx, func(ctx context.Context, tx T) error {
 		claimed = false
-		now := c.Now()
 
 		record := Record{
 			Key:         r.Key,
 			KeyID:       r.KeyID,
 			Scopes:      r.Permissions,
 			Fingerprint: r.Fingerprint,
-			CreatedAt:   now.UTC().Truncate(time.Millisecond),
+			CreatedAt:   c.Now().UTC().Truncate(time.Millisecond),
 		}
-		if err := tx.ClaimIdempotencyKey(ctx, record, now.Add(-TTL), Wait); err != nil {
+		if err := tx.ClaimIdempotencyKey(ctx, record, stale, Wait); err != nil {
 			return err
 		}
 
@@ -186,7 +195,11 @@ func (c Config[T]) claimAnswer(
 
 		return tx.PutIdempotencyAnswer(ctx, record)
 	})
-	if err != nil && !claimed && (fault.Code(err) == "claim_busy" || wait.over()) {
+
+	code := fault.Code(err)
+	claimed = claimed && code != "claim_taken" && code != "claim_busy"
+
+	if err != nil && !claimed && (code == "claim_busy" || wait.over()) {
 		err = inProgress()
 	}
 
@@ -211,32 +224,48 @@ var passing = map[string]bool{ // spec D11.18
 }
 
 // refuse stores an error of kind fault.Invalid, but for the passing ones, and returns it. When storing fails, it is
-// returned all the same: the request had no effect, and the next one is checked afresh.
-func (c Config[T]) refuse(ctx context.Context, r Request, err error) (Answer, error) { // spec D9.5
-	f, ok := errors.AsType[*fault.Error](err)
-	if !ok || !errors.Is(f.Kind, fault.Invalid) || passing[f.Code] {
+// returned all the same: the request had no effect, and the next one is checked afresh. An error of the work, whose
+// claim may not have been tried, counts only where nobody else holds the key.
+func (c Config[T]) refuse(ctx context.Context, r Request, err error, worked bool) (Answer, error) { // spec D9.5
+	body, ok := storable(err)
+	if !ok && !worked {
 		return Answer{}, err
 	}
 
-	body, jsonErr := json.Marshal(refusal{Code: f.Code, Message: f.Message, Param: f.Param})
-	if jsonErr != nil {
+	work := func(context.Context, T) (int, []byte, error) { return refusedStatus, body, nil }
+	if !ok {
+		work = func(context.Context, T) (int, []byte, error) { return 0, nil, err } // to learn whether the claim succeeds
+	}
+
+	_, claimed, storeErr := c.claimAnswer(ctx, r, c.Now().Add(-TTL), &storeWait{left: Wait}, work)
+	if storeErr == nil || claimed {
 		return Answer{}, err
 	}
 
-	_, claimed, storeErr := c.claimAnswer(
-		ctx,
-		r,
-		&storeWait{left: Wait},
-		func(context.Context, T) (int, []byte, error) { return refusedStatus, body, nil },
-	)
-	if storeErr != nil && !claimed && errors.Is(storeErr, fault.Duplicate) {
+	if errors.Is(storeErr, fault.Duplicate) {
 		// Another request was answered meanwhile, perhaps differently: the stored answer is the only one.
 		if record, ok, lookupErr := c.lookup(ctx, r); lookupErr == nil && ok {
 			return c.replay(record, r)
 		}
 	}
 
+	if worked && fault.Code(storeErr) == "idempotency_request_in_progress" {
+		return Answer{}, storeErr
+	}
+
 	return Answer{}, err
+}
+
+// storable returns the stored form of an error that every later request gets.
+func storable(err error) (body []byte, ok bool) {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || !errors.Is(f.Kind, fault.Invalid) || passing[f.Code] {
+		return nil, false
+	}
+
+	body, jsonErr := json.Marshal(refusal{Code: f.Code, Message: f.Message, Param: f.Param})
+
+	return body, jsonErr == nil
 }
 
 // sealContext returns the context that binds a sealed answer to its row, to the request that it answers, and to who

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,10 @@ type rows struct {
 	held    map[idempotency.Key]bool
 	made    []string
 	failPut error // of the next PutIdempotencyAnswer
+	// late lets a claim wait for the end of its transaction, as a store may.
+	late bool
+	// taken is how many claims at the end meet one that is rolled back afterwards.
+	taken int
 }
 
 type rowsTx struct {
@@ -34,6 +39,7 @@ type rowsTx struct {
 	records map[idempotency.Key]*idempotency.Record // nil: deleted
 	claims  []idempotency.Key
 	made    []string
+	late    func() error // the claim to try at the end
 }
 
 func newRows() *rows {
@@ -46,6 +52,15 @@ func newRows() *rows {
 func (r *rows) Update(ctx context.Context, f func(context.Context, *rowsTx) error) error {
 	tx := &rowsTx{rows: r, records: map[idempotency.Key]*idempotency.Record{}}
 	err := f(ctx, tx)
+
+	if err == nil && tx.late != nil && r.taken > 0 {
+		r.taken--
+		err = fault.New(fault.Duplicate, "claim_taken", "taken")
+	} else if err == nil && tx.late != nil {
+		if err = tx.late(); errors.Is(err, fault.Duplicate) {
+			err = fault.Wrap(err, fault.Duplicate, "claim_taken", "taken")
+		}
+	}
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,6 +101,15 @@ func (tx *rowsTx) ClaimIdempotencyKey(
 	stale time.Time,
 	wait time.Duration,
 ) error {
+	if tx.rows.late && stale.IsZero() {
+		tx.late = func() error { return tx.claim(record, stale, wait) }
+		return nil
+	}
+
+	return tx.claim(record, stale, wait)
+}
+
+func (tx *rowsTx) claim(record idempotency.Record, stale time.Time, wait time.Duration) error {
 	late := false
 
 	timer := time.AfterFunc(wait, func() {
@@ -115,7 +139,9 @@ func (tx *rowsTx) ClaimIdempotencyKey(
 
 	tx.held[record.Key] = true
 	tx.claims = append(tx.claims, record.Key)
-	tx.records[record.Key] = &record
+	if tx.records[record.Key] == nil { // not answered yet
+		tx.records[record.Key] = &record
+	}
 
 	return nil
 }
@@ -568,5 +594,91 @@ func TestAnAnswerIsBoundToItsRow(t *testing.T) {
 				t.Errorf("%d things were made", len(b.made))
 			}
 		})
+	}
+}
+
+// TestWhatTheWorkSaysBeforeItsClaim: where a claim is tried only at the end of the transaction, the work of a rival
+// may have been refused for what the first request did. The rival gets the first one's answer all the same.
+func TestWhatTheWorkSaysBeforeItsClaim(t *testing.T) {
+	for _, refusal := range []error{
+		nil,
+		fault.New(fault.Invalid, "amount_too_small", "too small"),
+		fault.New(fault.Invalid, "insufficient_balance", "poor"),
+		fault.New(fault.State, "invoice_not_open", "it is canceled"),
+	} {
+		b := newBench(t)
+		b.late = true
+
+		a, err := idempotency.Run(
+			t.Context(), b.config, request("body"),
+			func(context.Context) (idempotency.Commit[*rowsTx], error) {
+				return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
+					if _, err := b.create(t, request("body")); err != nil {
+						t.Error(err)
+					}
+
+					tx.made = []string{"a second thing"}
+
+					return 200, []byte("second"), refusal
+				}, nil
+			},
+		)
+		if err != nil || !a.Replayed || string(a.Body) != `{"id":"thing"}` {
+			t.Errorf("with %v the rival was answered %+v, %v", refusal, a, err)
+		}
+
+		if !slices.Equal(b.made, []string{"thing"}) {
+			t.Errorf("with %v, %q were made", refusal, b.made)
+		}
+	}
+}
+
+// TestWhatTheWorkSaysWhileAnotherRuns: a refusal does not count while the first request may still succeed.
+func TestWhatTheWorkSaysWhileAnotherRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		release, first := make(chan struct{}), make(chan error)
+
+		go func() {
+			_, err := idempotency.Run(
+				t.Context(), b.config, request("body"),
+				func(context.Context) (idempotency.Commit[*rowsTx], error) {
+					return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
+						<-release
+
+						return 200, nil, nil
+					}, nil
+				},
+			)
+			first <- err
+		}()
+
+		synctest.Wait() // the first holds the claim
+
+		b.late = true
+
+		poor := fault.New(fault.State, "insufficient_balance", "poor")
+
+		_, err := idempotency.Run(t.Context(), b.config, request("body"), refuseInCommit(poor))
+		if fault.Code(err) != "idempotency_request_in_progress" {
+			t.Errorf("the rival was answered %v", err)
+		}
+
+		close(release)
+
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestARivalThatRollsBack: a claim that was taken, by a request that then failed, is tried again.
+func TestARivalThatRollsBack(t *testing.T) {
+	b := newBench(t)
+	b.late, b.taken = true, 1
+
+	a, err := b.create(t, request("body"))
+	if err != nil || a.Replayed || !slices.Equal(b.made, []string{"thing"}) {
+		t.Errorf("answered %+v, %v; %q were made", a, err, b.made)
 	}
 }

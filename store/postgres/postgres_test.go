@@ -267,14 +267,17 @@ func TestClaimWaits(t *testing.T) {
 			return err
 		}
 
+		sqlTx, ok := postgres.SQLTx(tx) // sends the claim
+		if !ok {
+			t.Fatal("the claim was not sent")
+		}
+
 		err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			return tx.ClaimIdempotencyKey(ctx, record, time.Time{}, 20*time.Millisecond)
 		})
 		if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "claim_busy" {
 			t.Errorf("a rival was answered %v", err)
 		}
-
-		sqlTx, _ := postgres.SQLTx(tx)
 
 		var timeout string
 		if err := sqlTx.QueryRowContext(ctx, "SELECT current_setting('lock_timeout')").

@@ -10,6 +10,7 @@ package sqlstore
 // unknown, and all of its transactions get that error.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
@@ -27,6 +28,9 @@ const (
 	// patience bounds how long a free writer waits for a group of the size of others: those may be
 	// held up, by a row that somebody locks for example.
 	patience = 5 * time.Millisecond
+	// groupWait bounds how long a group waits for the rival of one member's claim. After that each member is
+	// sent by itself.
+	groupWait = 50 * time.Millisecond
 )
 
 // group is the queue of transactions that wait to be committed, and the count of groups in flight, at
@@ -196,7 +200,9 @@ func (s *sqlStore) commitAll(ctx context.Context, c *session, members []*member)
 		c.rollBack()
 
 		err = s.explain(ctx, err, "commit")
-		if ctx.Err() != nil || errors.Is(err, fault.Unavailable) || c.broken {
+		down := errors.Is(err, fault.Unavailable) && fault.Code(err) != claimBusy
+
+		if ctx.Err() != nil || down || c.broken {
 			for _, m := range members {
 				m.err = err
 			}
@@ -205,7 +211,11 @@ func (s *sqlStore) commitAll(ctx context.Context, c *session, members []*member)
 		}
 	}
 
-	for _, m := range members {
+	// Those that may wait for a rival come last.
+	alone := slices.Clone(members)
+	slices.SortStableFunc(alone, func(a, b *member) int { return cmp.Compare(a.tx.claimWait(), b.tx.claimWait()) })
+
+	for _, m := range alone {
 		m.tx.session = c
 		if m.err = m.tx.sendBuffered(ctx, true); m.err != nil {
 			c.rollBack()
@@ -226,7 +236,7 @@ func (s *sqlStore) merged(members []*member) Batch {
 	)
 
 	byTable := map[*into]*insertion{}
-	add := func(t *into, rows ...[]any) {
+	add := func(t *into, rows ...[]any) *insertion {
 		all := byTable[t]
 		if all == nil {
 			all = &insertion{into: t}
@@ -235,6 +245,8 @@ func (s *sqlStore) merged(members []*member) Batch {
 		}
 
 		all.rows = append(all.rows, rows...)
+
+		return all
 	}
 
 	for _, m := range members {
@@ -244,7 +256,7 @@ func (s *sqlStore) merged(members []*member) Batch {
 		}
 
 		for _, w := range m.tx.writes {
-			add(w.fresh, w.values)
+			add(w.fresh, w.values).wait = w.wait
 
 			for _, i := range w.also {
 				add(i.into, i.rows...)
@@ -253,7 +265,10 @@ func (s *sqlStore) merged(members []*member) Batch {
 	}
 
 	for _, i := range order {
-		s.insert(&b, *i)
+		rows := Batch{}
+		s.insert(&rows, *i)
+		rows, _ = s.bound(rows, min(i.wait, groupWait))
+		b.addAll(rows)
 	}
 
 	for _, tx := range others {
@@ -272,6 +287,7 @@ func (tx *transaction) inserts() bool {
 type insertion struct {
 	into *into
 	rows [][]any
+	wait time.Duration // as of write
 }
 
 // into holds a table's insert statement: "INSERT INTO … VALUES " and "(?, …)".

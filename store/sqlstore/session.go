@@ -135,6 +135,11 @@ func (b *Batch) add(text string, args []any) {
 	b.Texts, b.Args = append(b.Texts, text), append(b.Args, args)
 }
 
+// addAll appends the statements of another batch.
+func (b *Batch) addAll(other Batch) {
+	b.Texts, b.Args = append(b.Texts, other.Texts...), append(b.Args, other.Args...)
+}
+
 // OneByOne calls exec for each statement, after begin and before Commit where the batch has these. It
 // returns the rows changed by each statement that succeeded.
 func (b Batch) OneByOne(begin string, exec func(text string, args []any) (int64, error)) ([]int64, error) {
@@ -206,6 +211,10 @@ func (tx *transaction) connect(ctx context.Context) error {
 func (tx *transaction) begin(ctx context.Context) error {
 	if tx.joined != nil || tx.begun {
 		return nil
+	}
+
+	if tx.claimWait() > 0 {
+		return tx.flush(ctx) // a claim comes before any lock
 	}
 
 	if err := tx.connect(ctx); err != nil {

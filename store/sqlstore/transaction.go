@@ -111,8 +111,14 @@ func (tx *transaction) statements(b *Batch) (of []*write) {
 	s := tx.store
 	for _, w := range tx.writes {
 		template, values := w.text(w)
-		b.add(s.text(template), s.dialect.args(values))
 
+		main := Batch{}
+		main.add(s.text(template), s.dialect.args(values))
+		main, first := s.bound(main, w.wait)
+
+		b.addAll(main)
+
+		of = append(of, make([]*write, first)...)
 		of = append(of, w)
 		for _, i := range w.also {
 			s.insert(b, i)
@@ -149,6 +155,12 @@ func (tx *transaction) sendBuffered(ctx context.Context, commit bool) error {
 		return tx.broken
 	}
 
+	for _, w := range tx.writes {
+		if w.wait > 0 {
+			tx.hasClaimed(w.slot)
+		}
+	}
+
 	clear(tx.rows)
 	clear(tx.dirty)
 	tx.writes, tx.partial = nil, ""
@@ -164,6 +176,10 @@ func (tx *transaction) writeError(ctx context.Context, err error, w *write) erro
 	}
 
 	err = tx.store.explain(ctx, err, fmt.Sprintf("write %s %s", w.object, label(w.key)))
+	if errors.Is(err, fault.Duplicate) && w.wait > 0 {
+		return fault.Wrap(err, fault.Duplicate, "claim_taken", "another request holds the idempotency key")
+	}
+
 	if errors.Is(err, fault.Duplicate) && tx.absent[w.slot] {
 		return conflict(w.object, label(w.key))
 	}

@@ -4,6 +4,7 @@ package sqlstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -21,6 +22,8 @@ type write struct {
 	fresh               *into       // the insert of a row that must be new; else nil
 	proof               string      // the query that counts the new row by its key; else ""
 	also                []insertion // dependent rows inserted with a new row
+	// wait is how long the statement may wait for a lock; 0: as long as any.
+	wait time.Duration
 }
 
 // raised is a version that a Put raised in a caller's record.
