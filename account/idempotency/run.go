@@ -226,15 +226,20 @@ var passing = map[string]bool{ // spec D11.18
 // refuse stores an error of kind fault.Invalid, but for the passing ones, and returns it. When storing fails, it is
 // returned all the same: the request had no effect, and the next one is checked afresh. An error of the work, whose
 // claim may not have been tried, counts only where nobody else holds the key.
-func (c Config[T]) refuse(ctx context.Context, r Request, err error, worked bool) (Answer, error) { // spec D9.5
+func (c Config[T]) refuse(
+	ctx context.Context,
+	r Request,
+	err error,
+	worked bool,
+) (Answer, error) { // spec D9.5
 	body, ok := storable(err)
 	if !ok && !worked {
 		return Answer{}, err
 	}
 
 	work := func(context.Context, T) (int, []byte, error) { return refusedStatus, body, nil }
-	if !ok {
-		work = func(context.Context, T) (int, []byte, error) { return 0, nil, err } // to learn whether the claim succeeds
+	if !ok { // only to learn whether the claim succeeds
+		work = func(context.Context, T) (int, []byte, error) { return 0, nil, err }
 	}
 
 	_, claimed, storeErr := c.claimAnswer(ctx, r, c.Now().Add(-TTL), &storeWait{left: Wait}, work)

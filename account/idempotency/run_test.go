@@ -138,6 +138,7 @@ func (tx *rowsTx) claim(record idempotency.Record, stale time.Time, wait time.Du
 	}
 
 	tx.held[record.Key] = true
+
 	tx.claims = append(tx.claims, record.Key)
 	if tx.records[record.Key] == nil { // not answered yet
 		tx.records[record.Key] = &record

@@ -246,7 +246,8 @@ func (tx *transaction) ClaimIdempotencyKey(
 ) error {
 	wait = max(wait, time.Millisecond) // 0 would wait for ever
 
-	if stale.IsZero() && tx.store.dialect.Bound != nil && !tx.begun && tx.joined == nil && len(tx.writes) == 0 {
+	if stale.IsZero() && tx.store.dialect.Bound != nil && !tx.begun && tx.joined == nil &&
+		len(tx.writes) == 0 {
 		return tx.bufferClaim(ctx, r, wait)
 	}
 

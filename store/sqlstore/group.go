@@ -213,7 +213,10 @@ func (s *sqlStore) commitAll(ctx context.Context, c *session, members []*member)
 
 	// Those that may wait for a rival come last.
 	alone := slices.Clone(members)
-	slices.SortStableFunc(alone, func(a, b *member) int { return cmp.Compare(a.tx.claimWait(), b.tx.claimWait()) })
+	slices.SortStableFunc(
+		alone,
+		func(a, b *member) int { return cmp.Compare(a.tx.claimWait(), b.tx.claimWait()) },
+	)
 
 	for _, m := range alone {
 		m.tx.session = c

@@ -119,6 +119,7 @@ func (tx *transaction) statements(b *Batch) (of []*write) {
 		b.addAll(main)
 
 		of = append(of, make([]*write, first)...)
+
 		of = append(of, w)
 		for _, i := range w.also {
 			s.insert(b, i)
