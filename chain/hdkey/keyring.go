@@ -126,8 +126,8 @@ func derive(root *hdkeychain.ExtendedKey, keyPath path) (*hdkeychain.ExtendedKey
 	return key, err
 }
 
-// secp256k1Key returns the private key of a reference. The caller wipes it with Zero.
-func (k *keyring) secp256k1Key(ref chain.KeyRef) (*secp256k1.PrivateKey, error) {
+// child returns the extended key of a reference. The caller wipes it with Zero.
+func (k *keyring) child(ref chain.KeyRef) (*hdkeychain.ExtendedKey, error) {
 	keyPath, err := pathOf(ref, k.bitcoin)
 	if err != nil {
 		return nil, err
@@ -136,6 +136,33 @@ func (k *keyring) secp256k1Key(ref chain.KeyRef) (*secp256k1.PrivateKey, error) 
 	child, err := k.parents[branch{ref.Family, ref.Livemode, ref.Role}].Derive(keyPath[len(keyPath)-1])
 	if err != nil {
 		return nil, unusableIndex(ref, err)
+	}
+
+	return child, nil
+}
+
+// secp256k1PublicKey returns the public key of a reference. It computes it once, where making the private key
+// first would do so twice.
+func (k *keyring) secp256k1PublicKey(ref chain.KeyRef) (*secp256k1.PublicKey, error) {
+	child, err := k.child(ref)
+	if err != nil {
+		return nil, err
+	}
+	defer child.Zero()
+
+	public, err := child.ECPubKey()
+	if err != nil {
+		return nil, unusableIndex(ref, err)
+	}
+
+	return public, nil
+}
+
+// secp256k1Key returns the private key of a reference. The caller wipes it with Zero.
+func (k *keyring) secp256k1Key(ref chain.KeyRef) (*secp256k1.PrivateKey, error) {
+	child, err := k.child(ref)
+	if err != nil {
+		return nil, err
 	}
 	defer child.Zero()
 

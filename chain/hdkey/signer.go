@@ -129,13 +129,12 @@ func (s *Signer) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicK
 		return chain.PublicKey{Curve: chain.Ed25519, Bytes: public}, nil
 	}
 
-	private, err := s.keys.secp256k1Key(key)
+	public, err := s.keys.secp256k1PublicKey(key)
 	if err != nil {
 		return chain.PublicKey{}, err
 	}
-	defer private.Zero()
 
-	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: private.PubKey().SerializeCompressed()}, nil
+	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: public.SerializeCompressed()}, nil
 }
 
 // Format writes the type and the fingerprint for every verb, so that no verb reaches the fields.
