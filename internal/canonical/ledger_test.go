@@ -53,7 +53,7 @@ func TestSoakLedgerOnAnvil(t *testing.T) {
 	)
 
 	if count.Arrivals < 3*runs || count.Forks < runs || count.Kills < runs || count.Changed < runs ||
-		count.Payouts == 0 {
+		count.Payouts == 0 || count.TokenPayouts == 0 {
 		t.Errorf("the runs show too little: %+v", count)
 	}
 }
@@ -102,8 +102,8 @@ func (r *run) compare() {
 		r.comparePlace(p, arrived)
 	}
 
-	burnt := r.comparePayouts()
-	burnt.Add(burnt, r.compareReleases(w))
+	burnt, paidOut := r.comparePayouts()
+	burnt.Add(burnt, r.compareReleases(w, paidOut))
 
 	if burnt.Cmp(w.gas) != 0 {
 		r.differ("the API shows %s of network fees, %s were burnt", burnt, w.gas)
@@ -225,8 +225,8 @@ func (r *run) payments(p place) []paymentView {
 }
 
 // compareReleases checks that what the settlements say is what reached the master wallet and the fee address, and
-// returns the network fees that they show.
-func (r *run) compareReleases(w *walker) (burnt *big.Int) {
+// returns the network fees that they show. paidOut is what payouts took of each token.
+func (r *run) compareReleases(w *walker, paidOut map[string]*big.Int) (burnt *big.Int) {
 	r.t.Helper()
 
 	burnt = new(big.Int)
@@ -268,6 +268,11 @@ func (r *run) compareReleases(w *walker) (burnt *big.Int) {
 
 	for token := range w.tokens {
 		got[token] = r.balance(token, r.master, tip)
+		got[token].Sub(got[token], r.balance(token, r.master, r.first))
+
+		if out := paidOut[token]; out != nil {
+			got[token].Add(got[token], out)
+		}
 	}
 
 	for token, reached := range got {
@@ -288,19 +293,20 @@ func (r *run) compareReleases(w *walker) (burnt *big.Int) {
 	return burnt
 }
 
-// comparePayouts checks that what is confirmed arrived once, and that what failed sent nothing, and returns the
-// network fees that they show.
-func (r *run) comparePayouts() (burnt *big.Int) {
+// comparePayouts checks that what is confirmed arrived once, and that what failed sent nothing. It returns the
+// network fees that they show, and what they took of each token.
+func (r *run) comparePayouts() (burnt *big.Int, paidOut map[string]*big.Int) {
 	r.t.Helper()
 
-	burnt = new(big.Int)
+	burnt, paidOut = new(big.Int), map[string]*big.Int{}
 	tip := r.tip()
 
-	for id, to := range r.payouts {
+	for id, asked := range r.payouts {
 		var p struct {
 			Status, Amount string
 			FailureCode    string `json:"failure_code"`
 			NetworkFee     string `json:"network_fee"`
+			TxHash         string `json:"tx_hash"`
 		}
 		r.service.ask("GET", "/v1/payouts/"+id, "", &p)
 
@@ -319,12 +325,51 @@ func (r *run) comparePayouts() (burnt *big.Int) {
 			r.differ("payout %s came to no end: %s", id, p.Status)
 		}
 
-		if got := r.balance("", to, tip); got.Cmp(want) != 0 {
-			r.differ("payout %s of %s is %s (%s), %s arrived", id, p.Amount, p.Status, p.FailureCode, got)
+		if asked.token != "" && want.Sign() > 0 {
+			if paidOut[asked.token] == nil {
+				paidOut[asked.token] = new(big.Int)
+			}
+
+			paidOut[asked.token].Add(paidOut[asked.token], want)
+			want.Sub(want, r.takenBy(asked, p.TxHash))
+			r.did.TokenPayouts++
+		}
+
+		if got := r.balance(asked.token, asked.to, tip); got.Cmp(want) != 0 {
+			r.differ(
+				"payout %s of %s %q is %s (%s), %s arrived",
+				id, p.Amount, asked.token, p.Status, p.FailureCode, got,
+			)
 		}
 	}
 
-	return burnt
+	return burnt, paidOut
+}
+
+// takenBy returns what a token took of a payout: the fee that it says by a second log, or a hundredth where it is
+// one that says nothing.
+func (r *run) takenBy(payout asked, tx string) *big.Int {
+	r.t.Helper()
+
+	var receipt rawReceipt
+	r.call(&receipt, "eth_getTransactionReceipt", tx)
+
+	taken, moved := new(big.Int), new(big.Int)
+
+	for _, l := range receipt.Logs {
+		switch addressIn(l.Topics[2]) {
+		case payout.token:
+			taken.Add(taken, number(r.t, l.Data))
+		default:
+			moved.Add(moved, number(r.t, l.Data))
+		}
+	}
+
+	if payout.token == strings.ToLower(string(r.tokens[silent].Contract)) {
+		taken.Div(moved, big.NewInt(100))
+	}
+
+	return taken
 }
 
 func decimal(text string) *big.Int {

@@ -29,7 +29,7 @@ const (
 
 // tally counts what runs went through.
 type tally struct {
-	Runs, Differences, Arrivals, Releases, Payouts, Forks, Deepest, Kills, Lies, Changed int
+	Runs, Differences, Arrivals, Releases, Payouts, TokenPayouts, Forks, Deepest, Kills, Lies, Changed int
 }
 
 func (a *tally) add(b tally) {
@@ -38,6 +38,7 @@ func (a *tally) add(b tally) {
 	a.Arrivals += b.Arrivals
 	a.Releases += b.Releases
 	a.Payouts += b.Payouts
+	a.TokenPayouts += b.TokenPayouts
 	a.Forks += b.Forks
 	a.Deepest = max(a.Deepest, b.Deepest)
 	a.Kills += b.Kills
@@ -57,6 +58,9 @@ type place struct {
 	address string
 }
 
+// asked is a payout that the service accepted: where it goes, and the contract of what it sends, "" for coin.
+type asked struct{ to, token string }
+
 // run is a service on a stage, and what happened to it.
 type run struct {
 	*stage
@@ -68,9 +72,9 @@ type run struct {
 	manual  bool // deposits stay where they are
 	places  []place
 	sent    []sent
-	payouts map[string]string // destinations by id
-	used    map[int]bool      // payers
-	coined  map[string]bool   // addresses that a contract sent coin to
+	payouts map[string]asked // by id
+	used    map[int]bool     // payers
+	coined  map[string]bool  // addresses that a contract sent coin to
 	steps   []string
 	did     tally
 }
@@ -82,7 +86,7 @@ func newRun(t *testing.T, s *stage, seed uint64) *run {
 	r := &run{
 		stage:   s,
 		rand:    rand.New(rand.NewPCG(seed, 19)),
-		payouts: map[string]string{},
+		payouts: map[string]asked{},
 		used:    map[int]bool{0: true},
 		coined:  map[string]bool{},
 		did:     tally{Runs: 1},
@@ -127,6 +131,15 @@ func (r *run) open() {
 
 	r.master = strings.ToLower(balances.Data[0].Address)
 	r.call(nil, "anvil_setBalance", r.master, hexOf(9e18))
+
+	for _, token := range r.tokens { // to pay out
+		r.made(map[string]any{
+			"to":   token.Contract,
+			"data": data("mint(address,uint256)", r.master, big.NewInt(2_000_000_000)),
+			"gas":  gas,
+		})
+	}
+
 	r.mine(1)
 	r.first = r.tip()
 
@@ -263,7 +276,7 @@ func (r *run) happen() {
 		r.fork()
 	case k < 16:
 		r.lie()
-	case k < 17:
+	case k < 18:
 		r.payout()
 	default:
 		r.coinbase()
@@ -523,14 +536,20 @@ func (r *run) lie() {
 	r.liars[1-at].instruct(lie{})
 }
 
-// payout asks for coin to be sent to a new address.
+// payout asks for coin or tokens to be sent to a new address.
 func (r *run) payout() {
 	r.t.Helper()
 
 	to := fmt.Sprintf("0x%040x", r.rand.Uint64()|1)
 
+	asset, token, amount := "ETH", "", r.coins()
+	if r.rand.IntN(2) == 0 {
+		kind := r.tokens[r.rand.IntN(len(r.tokens))]
+		asset, token, amount = kind.Symbol, strings.ToLower(string(kind.Contract)), r.money()
+	}
+
 	status, text, err := r.service.request("POST", "/v1/payouts", fmt.Sprintf(
-		`{"asset":"ETH","network":%q,"amount":"%d","destination":%q}`, network, r.coins(), to,
+		`{"asset":%q,"network":%q,"amount":"%d","destination":%q}`, asset, network, amount, to,
 	))
 
 	var made struct{ ID string }
@@ -538,9 +557,9 @@ func (r *run) payout() {
 		r.t.Fatalf("payout: %d %s, %v", status, text, err)
 	}
 
-	r.say("payout to %s: %d %s", to, status, text)
+	r.say("payout of %s %s to %s: %d %s", amount, asset, to, status, text)
 
 	if made.ID != "" {
-		r.payouts[made.ID] = to
+		r.payouts[made.ID] = asked{to, token}
 	}
 }

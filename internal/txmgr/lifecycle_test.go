@@ -35,6 +35,8 @@ func TestPayoutIsSignedSentIncludedConfirmed(t *testing.T) {
 	}
 
 	w.now = w.now.Add(48 * time.Hour)
+	w.chain.Mine(1)
+	w.read()
 	w.work()
 
 	if due := w.get(p.ID).DueAt; !due.IsZero() {
@@ -293,6 +295,31 @@ func TestReorganisationAfterConfirmation(t *testing.T) {
 	if s := w.states(p.ID); !slices.Equal(s, want) {
 		t.Errorf("told %v, want %v", s, want)
 	}
+}
+
+// Nobody read blocks for two days, and looked at the payout meanwhile: the fork is not known yet.
+func TestReorganisationSeenDaysLater(t *testing.T) {
+	w := newHarness(t, sim.Config{})
+	p := w.payout("SIM", coin(1))
+	w.confirmed(p.ID)
+	w.chain.Fork(sim.Fork{Depth: 8, Fate: sim.DropOrphan})
+
+	w.now = w.now.Add(48 * time.Hour)
+	if _, err := w.outbox.Step(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := w.get(p.ID); got.State != wallet.Confirmed {
+		t.Fatalf("without a block read since, it is %s", got.State)
+	}
+
+	w.read()
+
+	if got := w.get(p.ID); got.State != wallet.Broadcast {
+		t.Fatalf("its block left the chain, and it is %s", got.State)
+	}
+
+	w.confirmed(p.ID)
 }
 
 // Its row was final, and a fork was taken in before that was stored: it is not confirmed by a block that

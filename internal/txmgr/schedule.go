@@ -20,8 +20,8 @@ var (
 		{time.Hour, time.Minute},
 		{0, maxPendingInterval},
 	}
-	// confirmedIntervals are for confirmed transactions, by the time since their block, up to 24 hours:
-	// reorganisations deeper than finality have happened.
+	// confirmedIntervals are for confirmed transactions, by the time since their block, until a block 24 hours
+	// after it was read: reorganisations deeper than finality have happened, also while nobody read blocks.
 	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
 		{time.Hour, 10 * time.Minute},
@@ -47,8 +47,9 @@ func intervalAt(table []retryInterval, age time.Duration) (every time.Duration, 
 	return 0, false
 }
 
-// schedule sets DueAt by the state and the age; zero when nothing is left to look at.
-func schedule(t *wallet.Transaction, now time.Time) {
+// schedule sets DueAt by the state and the age; zero when nothing is left to look at. read is the time of the last
+// block that was read.
+func schedule(t *wallet.Transaction, now, read time.Time) {
 	since, table := t.CreatedAt, pendingIntervals
 	if t.State == wallet.Failed || t.BatchedBy != "" {
 		t.DueAt = time.Time{}
@@ -66,6 +67,10 @@ func schedule(t *wallet.Transaction, now time.Time) {
 	}
 
 	every, ok := intervalAt(table, now.Sub(since))
+	if last := table[len(table)-1]; !ok && read.Sub(since) < last.until {
+		every, ok = last.every, true
+	}
+
 	if !ok {
 		t.DueAt = time.Time{}
 		return
