@@ -84,11 +84,63 @@ func (o Outgoing) Awaits(objectID string, outputs []chain.Output, now time.Time)
 		names[0] == Foreign && !slices.Contains(names, objectID) && now.Sub(o.Block.Time) < ForeignFor
 }
 
-// Pays reports whether the transaction moved exactly one of the outputs' amounts to its destination.
+// Pays reports whether the transaction paid one of the outputs: it moved its amount to its destination, or its
+// amount left the wallet and a token took a part of it on the way.
 func (o Outgoing) Pays(outputs []chain.Output) bool {
 	return slices.ContainsFunc(outputs, func(out chain.Output) bool {
-		return slices.ContainsFunc(o.Transfers, func(t chain.Transfer) bool {
-			return t.To == out.To && t.AssetID == out.AssetID && t.Amount == out.Amount
-		})
+		return Payments(o.Transfers, "", out) > 0 || Payments(o.Transfers, o.Address, out) > 0
 	})
+}
+
+// Payments returns how often the transfers of a transaction pay an output from an address, or from any where it is
+// empty. A token may take a part on the way: what left the address is the amount then, and some of it arrived.
+func Payments(transfers []chain.Transfer, from chain.Address, out chain.Output) (n int) {
+	for _, t := range transfers {
+		if t.To == out.To && t.AssetID == out.AssetID && t.Amount == out.Amount &&
+			(from == "" || t.From == from || t.From == "") {
+			n++
+		}
+	}
+
+	if n > 0 || from == "" || from == out.To {
+		return n
+	}
+
+	returned, sent, ok := sums(transfers, out.AssetID, from)
+	arrived, moved, both := sums(transfers, out.AssetID, out.To)
+
+	left, kept := sent.SubFloor(returned), arrived.SubFloor(moved)
+	if ok && both && left == out.Amount && !kept.IsZero() && !left.Less(kept) {
+		return 1
+	}
+
+	return 0
+}
+
+// sums returns what transfers of an asset brought an address, and what they took from it; ok is false where a sum is
+// larger than an amount can be, as a token may claim.
+func sums(transfers []chain.Transfer, assetID string, address chain.Address) (in, out chain.Amount, ok bool) {
+	ok = true
+
+	for _, t := range transfers {
+		if t.AssetID != assetID {
+			continue
+		}
+
+		fits := true
+
+		if t.To == address {
+			in, fits = in.AddOK(t.Amount)
+		}
+
+		ok = ok && fits
+
+		if t.From == address {
+			out, fits = out.AddOK(t.Amount)
+		}
+
+		ok = ok && fits
+	}
+
+	return in, out, ok
 }

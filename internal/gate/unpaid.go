@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/payout"
 )
@@ -86,16 +87,11 @@ func (t shownTx) usesAny(spends []string) bool {
 	return slices.ContainsFunc(t.Spent, func(s chain.Spend) bool { return slices.Contains(spends, s.Key()) })
 }
 
-// payments returns the number of the transaction's transfers that equal a payout and may come from a wallet.
-func (t shownTx) payments(p payout.Payout, from chain.Address) (n int) {
-	for _, moved := range t.Transfers {
-		if moved.To == p.Destination && moved.AssetID == p.AssetID && moved.Amount == p.Amount &&
-			(moved.From == from || moved.From == "") {
-			n++
-		}
-	}
-
-	return n
+// payments returns how often the transaction pays what equals a payout, and may do so from a wallet.
+func (t shownTx) payments(p payout.Payout, from chain.Address) int {
+	return wallet.Payments(
+		t.Transfers, from, chain.Output{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount},
+	)
 }
 
 // excludes reports whether a chain holds at most one of the transaction, what is signed now, and all that is signed

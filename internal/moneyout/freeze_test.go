@@ -97,6 +97,42 @@ func TestForeignTransactionFreezesUntilAcknowledged(t *testing.T) {
 	})
 }
 
+// A token takes a fee, so that less arrives than a payout's amount: what left the wallet shows that it was paid. A
+// person may say so; and to whom it is foreign, the payout waits all the same.
+func TestForeignPaymentOfATokenThatTakesAFee(t *testing.T) {
+	for _, said := range []string{"", payments.Foreign} {
+		inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
+			w.fund(1, 100)
+			w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 100})
+			w.live("the network is followed", func() bool { _, followed := w.cursor(); return followed })
+
+			p := w.pay("USDX", dollars(7))
+			hash := w.spend(w.party(), chain.Output{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount})
+
+			if n := w.frozenWallets(); n != 1 {
+				t.Fatalf("%d wallets are frozen, want 1", n)
+			}
+
+			if said == "" {
+				w.must(w.engine.Acknowledge(t.Context(), network, hash, p.ID))
+
+				if got := w.becomes(p.ID, payout.Confirmed); got.TxHash != hash {
+					t.Errorf("it was paid by %s, and shows %s", hash, got.TxHash)
+				}
+			} else {
+				w.must(w.engine.Acknowledge(t.Context(), network, hash, said))
+				w.work()
+
+				if got := w.get(p.ID); got.Status != payout.Pending {
+					t.Errorf("a payout that equals a foreign transaction is %s", got.Status)
+				}
+			}
+
+			w.check("paid in all", w.chain.Balance(p.Destination, "USDX"), chain.Units(6_930_000))
+		})
+	}
+}
+
 // What a wallet did before it was registered, and what a stranger's log says of it, freezes nothing.
 func TestWhatIsNotTheWalletsDoesNotFreeze(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
