@@ -136,6 +136,7 @@ func (s *Ingester) measureLate(
 		return p.batch, err
 	}
 
+	left.returned = nil // what may be there is taken from nobody's payment
 	others := slices.DeleteFunc(payments, func(q invoice.Payment) bool { return q.TransferKey() == key })
 	all := check.explainAll(others, left, dust)
 

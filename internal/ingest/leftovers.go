@@ -20,6 +20,9 @@ type leftovers struct {
 	// brought is what they left there beside the payments, and taken what they took of those, by asset and in
 	// base units. What transactions did that are not on record is added by addUnrecorded.
 	brought, taken map[string]chain.Amount
+	// returned is the most that tokens may have given back of sweeps, or else have kept: it may explain an excess,
+	// and makes no payment smaller.
+	returned map[string]chain.Amount
 }
 
 // leftoversAt returns what our own transactions left at an address of its payments, as of a block.
@@ -63,9 +66,10 @@ func leftoversAt(
 
 	native, _ := n.Native()
 	k = leftovers{
-		moved:   map[string]bool{},
-		brought: map[string]chain.Amount{},
-		taken:   map[string]chain.Amount{},
+		moved:    map[string]bool{},
+		brought:  map[string]chain.Amount{},
+		taken:    map[string]chain.Amount{},
+		returned: map[string]chain.Amount{},
 	}
 
 	borne := map[string]bool{} // releases between their fee transactions and their sweeps
@@ -132,7 +136,7 @@ func (k *leftovers) addReturned(s settlement.Settlement, nativeID string) {
 		return
 	}
 
-	k.brought[s.AssetID] = k.brought[s.AssetID].Add(s.Gross.SubFloor(*s.NetReleased))
+	k.returned[s.AssetID] = k.returned[s.AssetID].Add(s.Gross.SubFloor(*s.NetReleased))
 }
 
 // addBorne adds what releases bear of earlier transactions, in base units of the native coin.

@@ -186,7 +186,7 @@ func TestWhatASweepGivesBackIsExplained(t *testing.T) {
 			ctx, tx, chain.Network{Slug: "n"}, "a", []invoice.Payment{{ID: "p1"}},
 			chain.Ref{Height: 10, Hash: "b"},
 		)
-		if !known || k.brought["usd"] != chain.Units(4) || !k.moved["p1"] {
+		if !known || k.returned["usd"] != chain.Units(4) || !k.moved["p1"] {
 			t.Errorf("%+v, known %t", k, known)
 		}
 

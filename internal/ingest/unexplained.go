@@ -194,7 +194,7 @@ func (c *balanceCheck) explain(
 		}
 	}
 
-	x.sum = x.sum.Add(left.brought[asset.ID])
+	x.sum = x.sum.Add(left.brought[asset.ID]).Add(left.returned[asset.ID])
 	x.taken = left.taken[asset.ID]
 
 	return x
