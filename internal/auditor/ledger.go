@@ -151,7 +151,7 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 		}
 
 		paid := record
-		paid.Out = o.Amount
+		paid.Out = sent(t, o)
 		l.balanceOf(from, o.AssetID).add(paid)
 	}
 
@@ -172,6 +172,38 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 			l.balanceOf(m.From, m.AssetID).add(taken)
 		}
 	}
+}
+
+// sent returns what a transaction's output took from its sender: what was ordered, and what a token says that it took
+// beyond it and gave back.
+func sent(t wallet.Transaction, o chain.Output) chain.Amount {
+	if len(t.Order.Outputs) != 1 {
+		return o.Amount // what is more than ordered belongs to no output
+	}
+
+	var logged, returned chain.Amount
+
+	from, fits := t.Order.From.Address, true
+
+	for _, m := range t.Transfers {
+		ok := true
+
+		switch {
+		case m.AssetID != o.AssetID || m.From == m.To:
+		case m.From == from:
+			logged, ok = logged.AddOK(m.Amount)
+		case m.To == from:
+			returned, ok = returned.AddOK(m.Amount)
+		}
+
+		fits = fits && ok
+	}
+
+	if more, ok := o.Amount.AddOK(returned); ok && fits { // otherwise the logs are no sums
+		return chain.Max(o.Amount, chain.Min(logged, more))
+	}
+
+	return o.Amount
 }
 
 // close credits the transfers of our own transactions to addresses of ours: master wallets, and

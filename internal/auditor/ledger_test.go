@@ -1,0 +1,49 @@
+package auditor
+
+import (
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+)
+
+// What left an address by a token's transfer is what was ordered, and what its logs say beyond it only as far as they
+// say that it came back.
+func TestWhatATokenTookOfItsSender(t *testing.T) {
+	moved := func(from, to chain.Address, n uint64) chain.Transfer {
+		return chain.Transfer{From: from, To: to, AssetID: "usd", Amount: chain.Units(n)}
+	}
+
+	most, err := chain.ParseAmount(
+		"115792089237316195423570985008687907853269984665640564039457584007913129639935",
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	huge := moved("us", "shop", 0)
+	huge.Amount = most
+
+	for name, c := range map[string]struct {
+		logs []chain.Transfer
+		want uint64
+	}{
+		"nothing is logged":             {nil, 100},
+		"as ordered":                    {[]chain.Transfer{moved("us", "shop", 100)}, 100},
+		"a fee goes elsewhere":          {[]chain.Transfer{moved("us", "shop", 99), moved("us", "token", 1)}, 100},
+		"half comes back":               {[]chain.Transfer{moved("us", "shop", 100), moved("shop", "us", 50)}, 100},
+		"more is taken, and comes back": {[]chain.Transfer{moved("shop", "us", 50), moved("us", "shop", 150)}, 150},
+		"logged twice, moved once":      {[]chain.Transfer{moved("us", "shop", 100), moved("us", "shop", 100)}, 100},
+		"no sums":                       {[]chain.Transfer{huge, huge, moved("shop", "us", 50)}, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := chain.Output{To: "shop", AssetID: "usd", Amount: chain.Units(100)}
+			tx := wallet.Transaction{Transfers: c.logs}
+			tx.Order.From.Address, tx.Order.Outputs = "us", []chain.Output{out}
+
+			if got := sent(tx, out); got != chain.Units(c.want) {
+				t.Errorf("%s left, want %d", got, c.want)
+			}
+		})
+	}
+}
