@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every test of every module with the race detector. Where the race detector's own runtime crashed
-# ("ThreadSanitizer: CHECK failed", or a stack that the Go runtime cannot unwind) and nothing else failed, the packages
-# in which it did are run once more, and it says so: that is a known fault of the detector with testing/synctest
-# (https://github.com/golang/go/issues/78156); it prints "DATA RACE" for what it finds.
+# ("ThreadSanitizer: CHECK failed", or a stack of its own that the Go runtime cannot unwind) and nothing else failed,
+# the packages in which it did are run once more, and it says so: that is a known fault of the detector with
+# testing/synctest (https://github.com/golang/go/issues/78156); it prints "DATA RACE" for what it finds.
 #
 # SQLite in Go and the arithmetic of secp256k1 are not instrumented: they are not ours, and take ten times as long
 # with it. What they are called with is, and so are the locks between.
@@ -16,7 +16,7 @@ run=(
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-crash='ThreadSanitizer: CHECK failed|^runtime: g [0-9]+: unexpected return pc'
+crash='ThreadSanitizer: CHECK failed|^runtime: g [0-9]+( gp=0x[0-9a-f]+)?: (unexpected return|unknown) pc'
 
 # crashed prints the packages that failed, if all of them did by a crash of the race detector alone.
 crashed() {
