@@ -80,7 +80,7 @@ func testRivalOfAnotherProcess(t *testing.T, kind storeKind) {
 }
 
 // testRivalOvertakes: the rival comes while the first one works and has not claimed the key in the database yet.
-// Whoever claims it first makes the invoice, and both get its answer, or the rival is told to wait.
+// Whoever claims it first makes the invoice, and both get its answer; or the rival is refused, and asks again.
 func testRivalOvertakes(t *testing.T, kind storeKind) {
 	name := kind.create(t)
 	slow := &slowStore{Store: kind.open(t, name), claimed: make(chan struct{}), goOn: make(chan struct{})}

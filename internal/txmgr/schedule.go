@@ -1,6 +1,7 @@
 package txmgr
 
 import (
+	"context"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -45,6 +46,27 @@ func intervalAt(table []retryInterval, age time.Duration) (every time.Duration, 
 	}
 
 	return 0, false
+}
+
+// scheduleTx schedules a transaction by the clock and by the last block that was read, which only a Confirmed one needs.
+func (d *walletWorker) scheduleTx(ctx context.Context, tx wallet.Tx, t *wallet.Transaction) error {
+	now := d.now()
+	read := now
+
+	if t.State == wallet.Confirmed {
+		cursor, ok, err := tx.Cursor(ctx, t.Network)
+		if err != nil {
+			return asStoreError(err)
+		}
+
+		if ok && !cursor.At.Time.IsZero() {
+			read = cursor.At.Time
+		}
+	}
+
+	schedule(t, now, read)
+
+	return nil
 }
 
 // schedule sets DueAt by the state and the age; zero when nothing is left to look at. read is the time of the last

@@ -3,7 +3,6 @@ package txmgr
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -271,25 +270,6 @@ func (d *walletWorker) updateWith(
 	return err
 }
 
-// readUpTo returns the time of the last block that was read, which only a Confirmed transaction's schedule needs; now
-// where there is none.
-func (d *walletWorker) readUpTo(
-	ctx context.Context,
-	tx wallet.Tx,
-	t wallet.Transaction,
-) (time.Time, error) {
-	if t.State != wallet.Confirmed {
-		return d.now(), nil
-	}
-
-	cursor, ok, err := tx.Cursor(ctx, t.Network)
-	if err != nil || !ok || cursor.At.Time.IsZero() {
-		return d.now(), asStoreError(err)
-	}
-
-	return cursor.At.Time, nil
-}
-
 // moveTx is update inside a store transaction. Batch members make each move together with it.
 func (d *walletWorker) moveTx(
 	ctx context.Context,
@@ -328,12 +308,9 @@ func (d *walletWorker) moveTx(
 		published = append(published, rows...)
 	}
 
-	read, err := d.readUpTo(ctx, tx, rows[0])
-	if err != nil {
+	if err := d.scheduleTx(ctx, tx, &rows[0]); err != nil {
 		return false, err
 	}
-
-	schedule(&rows[0], d.now(), read)
 
 	for i := range rows {
 		if err := tx.PutTransaction(ctx, &rows[i]); err != nil {

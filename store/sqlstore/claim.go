@@ -1,0 +1,160 @@
+package sqlstore
+
+// This file claims idempotency keys: at once, or with the first statements of the transaction.
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/account/idempotency"
+)
+
+// dropStale deletes the old record before a claim of a key that was claimed long ago and never answered.
+const dropStale = "DELETE FROM {idempotency_keys} WHERE account_id = ? AND livemode = ? AND " +
+	"idempotency_key = ? AND created_at <= ?"
+
+// ClaimIdempotencyKey takes a key that nobody holds, or one that is stale: a rival's fresh claim is never
+// taken over. Where there is nothing stale to replace, the claim is the first write of the buffer.
+func (tx *transaction) ClaimIdempotencyKey(
+	ctx context.Context,
+	r idempotency.Record,
+	stale time.Time,
+	wait time.Duration,
+) error {
+	wait = max(wait, time.Millisecond) // 0 would wait for ever
+
+	if stale.IsZero() && tx.store.dialect.Bound != nil && !tx.begun && tx.joined == nil &&
+		len(tx.writes) == 0 {
+		return tx.bufferClaim(ctx, r, wait)
+	}
+
+	return tx.claimNow(ctx, r, stale, wait)
+}
+
+// claimBusy is the code of a claim whose wait is over.
+const claimBusy = "claim_busy"
+
+// claimWait returns how long the buffered claim may wait for a rival; 0 without one.
+func (tx *transaction) claimWait() time.Duration {
+	if len(tx.writes) == 0 {
+		return 0
+	}
+
+	return tx.writes[0].wait
+}
+
+// bufferClaim buffers a claim. What is sent or locked next sends it first.
+func (tx *transaction) bufferClaim(ctx context.Context, r idempotency.Record, wait time.Duration) error {
+	if err := add(ctx, tx, claims, &r); err != nil {
+		return err
+	}
+
+	tx.writes[0].wait = wait
+
+	return nil
+}
+
+// claimNow claims at once. Both statements go in one round trip.
+func (tx *transaction) claimNow(
+	ctx context.Context,
+	r idempotency.Record,
+	stale time.Time,
+	wait time.Duration,
+) error {
+	if err := tx.flush(ctx); err != nil {
+		return err
+	}
+
+	values, err := claims.values(&r)
+	if err != nil {
+		return err
+	}
+
+	s := tx.store
+	key := values[:claims.keys]
+
+	b := Batch{}
+	b.add(s.text(dropStale), s.dialect.args(append(slices.Clone(key), stale)))
+	b.add(s.text(claims.insertNew(s.dialect)), s.dialect.args(values))
+	b, first := s.bound(b, wait)
+
+	changed, err := tx.send(ctx, b)
+	if err != nil {
+		return tx.breakWith(ctx, err, "claim the idempotency key "+r.Key.Key)
+	}
+
+	if changed[first+1] == 0 {
+		return duplicate(claims.object, r.Key.Key)
+	}
+
+	tx.hasClaimed(claims.slot(key))
+
+	return nil
+}
+
+// hasClaimed notes that the transaction has the row of a claim.
+func (tx *transaction) hasClaimed(slot string) {
+	if tx.claimed == nil {
+		tx.claimed = map[string]bool{}
+	}
+
+	tx.claimed[slot] = true
+}
+
+// bound lets a batch wait for locks for at most a time; first is the index of its first statement.
+func (s *sqlStore) bound(b Batch, wait time.Duration) (bounded Batch, first int) {
+	if wait == 0 || s.dialect.Bound == nil {
+		return b, 0
+	}
+
+	return s.dialect.Bound(b, wait)
+}
+
+func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.Record) error {
+	if err := tx.usable(ctx); err != nil {
+		return err
+	}
+
+	k := []any{r.Owner.AccountID, r.Owner.Livemode, r.Key.Key}
+	body := append([]byte(nil), r.SealedBody...)
+	tx.proof = proof{answered, append(slices.Clone(k), body)}
+
+	if w := tx.rows[claims.slot(k)]; w != nil {
+		return tx.answerClaim(w, r.Status, body)
+	}
+
+	args := append([]any{int64(r.Status), body}, k...)
+	claimed := tx.claimed[claims.slot(k)]
+	// Not under the row's slot: the buffer does not hold the whole record, so reads of it must ask
+	// the database. The row of a claim of this transaction is there: databases that count only rows that a
+	// statement changes may count none.
+	tx.buffer(&write{
+		table:   claims.name,
+		object:  claims.object,
+		key:     []any{r.Key.Key},
+		values:  args,
+		one:     !claimed,
+		certain: claimed,
+		text: func(*write) (string, []any) {
+			return "UPDATE {idempotency_keys} SET status = ?, sealed_body = ? WHERE account_id = ? AND " +
+				"livemode = ? AND idempotency_key = ?", args
+		},
+	})
+	tx.partial = claims.name
+
+	return nil
+}
+
+// answerClaim puts the answer into a claim that is still buffered.
+func (tx *transaction) answerClaim(w *write, status int, body []byte) error {
+	record, err := claims.fill(w.values)
+	if err != nil {
+		return err
+	}
+
+	record.Status, record.SealedBody = status, body
+	w.values, err = claims.values(&record)
+
+	return err
+}
