@@ -48,7 +48,7 @@ func intervalAt(table []retryInterval, age time.Duration) (every time.Duration, 
 	return 0, false
 }
 
-// scheduleTx schedules a transaction by the clock and by the last block that was read, which only a Confirmed one needs.
+// scheduleTx schedules a transaction by the clock, and a Confirmed one by the last block that was read too.
 func (d *walletWorker) scheduleTx(ctx context.Context, tx wallet.Tx, t *wallet.Transaction) error {
 	now := d.now()
 	read := now
