@@ -37,6 +37,7 @@ type harness struct {
 	entropy   *entropy
 	store     store.Store
 	backup    store.Store // an older state; nil before one was taken
+	epoch     uint64      // how many restores Config.Epoch counts
 	signer    chain.Signer
 	feed      *feed
 	receivers *receivers
@@ -220,6 +221,10 @@ func (w *harness) heal() {
 // restore puts the backup in place of the store; every process starts anew.
 func (w *harness) restore() {
 	w.store = copyOf(w.backup)
+	if w.plan.Epochs {
+		w.epoch++
+	}
+
 	for _, p := range w.processes {
 		p.boot()
 	}

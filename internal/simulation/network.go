@@ -37,6 +37,8 @@ type truth interface {
 	balances(height uint64, holdings []chain.Holding) []chain.Amount
 	// assets are the ids of the enabled assets.
 	assets() []chain.Asset
+	// pool are the transactions that wait for a block.
+	pool() []chain.PoolTx
 }
 
 // truthBlock is a canonical block.
@@ -122,6 +124,13 @@ func (n *accountNetwork) tip() chain.Ref {
 	must(err)
 
 	return head.Tip
+}
+
+func (n *accountNetwork) pool() []chain.PoolTx {
+	waiting, err := n.Pool(n.harness.ctx)
+	must(err)
+
+	return waiting
 }
 
 func (n *accountNetwork) block(height uint64) truthBlock {

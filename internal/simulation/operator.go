@@ -23,6 +23,33 @@ func (w *harness) operate() {
 	}
 
 	w.acknowledge()
+	w.review()
+}
+
+// review ends the freeze of a new epoch on each network whose blocks are read, whose transactions are all
+// acknowledged, and whose pool has none of ours.
+func (w *harness) review() {
+	for _, n := range w.networks {
+		read := w.oracle.records.cursors[n.slug()].At.Hash == n.tip().Hash
+		if !read || w.poolHasOurs(n) || len(w.unacknowledged(n.slug())) > 0 {
+			continue
+		}
+
+		if err := w.processes[0].alive().Unfreeze(w.ctx, n.slug(), ""); err != nil {
+			w.account.failed(err)
+		}
+	}
+}
+
+// poolHasOurs reports whether a transaction of a master wallet waits in the pool of a network.
+func (w *harness) poolHasOurs(n network) bool {
+	for _, tx := range n.pool() {
+		if slices.ContainsFunc(tx.Transfers, func(t chain.Transfer) bool { return w.isMaster(t.From) }) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // unacknowledged returns the transactions of a network that wait for a person, lowest block first. One that has
@@ -37,6 +64,10 @@ func (w *harness) unacknowledged(network string) []wallet.Outgoing {
 	must(err)
 
 	for _, f := range frozen {
+		if f.Frozen != wallet.FrozenUnrecorded {
+			continue // for review
+		}
+
 		if !slices.ContainsFunc(rows, func(row wallet.Outgoing) bool { return row.TxHash == f.FrozenBy }) {
 			rows = append(rows, wallet.Outgoing{TxHash: f.FrozenBy, Address: f.Party.Address})
 		}

@@ -285,6 +285,7 @@ func (w *harness) playOutside(op Op) {
 	case Heal:
 		w.heal()
 		w.acknowledge()
+		w.review()
 	default:
 		panic("simulation: no such operation: " + string(op.Kind))
 	}

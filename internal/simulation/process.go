@@ -65,6 +65,7 @@ func (p *process) boot() {
 		Log:          w.log,
 		Now:          p.now,
 		Entropy:      w.entropy,
+		Epoch:        w.epoch,
 	})
 	if err != nil {
 		panic("simulation: " + err.Error())

@@ -139,6 +139,15 @@ func (w *harness) underWay() []string {
 		}
 	}
 
+	for _, n := range w.networks {
+		frozen, err := w.store.FrozenWallets(w.ctx, n.slug(), 0)
+		must(err)
+
+		for _, f := range frozen {
+			note("wallet %s is frozen: %s", f.Party.Address, f.Frozen)
+		}
+	}
+
 	for id, p := range r.payments {
 		if !ended(p) {
 			note("payment %s is %s", id, p.Status)

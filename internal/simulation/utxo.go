@@ -87,6 +87,16 @@ func (n *utxoNetwork) tip() (ref chain.Ref) {
 	return ref
 }
 
+func (n *utxoNetwork) pool() (waiting []chain.PoolTx) {
+	n.harness.aside(func() {
+		var err error
+		waiting, err = n.Pool(n.harness.ctx)
+		must(err)
+	})
+
+	return waiting
+}
+
 func (n *utxoNetwork) block(height uint64) (b truthBlock) {
 	n.harness.aside(func() {
 		blocks, err := n.Blocks(n.harness.ctx, height, height)
