@@ -12,7 +12,6 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/payout"
-	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // acknowledgement is one call of Acknowledge.
@@ -198,29 +197,6 @@ func (a *acknowledgement) transfers(ctx context.Context, row wallet.Outgoing) ([
 	}
 
 	return found, nil
-}
-
-// findMasters finds the master wallets of the settlements named.
-func (a *acknowledgement) findMasters(ctx context.Context) error {
-	found, err := a.config.Store.SettlementsByID(ctx, a.ids)
-	if err != nil {
-		return err
-	}
-
-	a.masters = map[string]chain.Party{}
-
-	for _, s := range found {
-		settings, err := a.config.Store.SettlementSettings(ctx, s.Owner.AccountID)
-		if err != nil {
-			return err
-		}
-
-		if a.masters[s.ID], err = a.Transactions.MasterWallet(ctx, a.network, settings.Index); err != nil {
-			return err
-		}
-	}
-
-	return nil
 }
 
 // apply stores the acknowledgement, moves what the transaction fulfilled, and unfreezes its wallets.
@@ -435,44 +411,6 @@ func (a *acknowledgement) checkWaits(id string, p payout.Payout) error {
 	default:
 		return nil
 	}
-}
-
-// waitingSettlements returns the settlements among ids that have not ended. An id that names nothing is
-// fault.Invalid.
-func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []string) ([]string, error) {
-	found, err := tx.SettlementsByID(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-
-	if len(found) != len(ids) {
-		return nil, fault.New(
-			fault.Invalid,
-			"acknowledgement_invalid",
-			"%s: not all of these are payouts, refunds or settlements",
-			strings.Join(ids, ", "),
-		)
-	}
-
-	var waiting []string
-
-	for _, s := range found {
-		switch s.Status {
-		case settlement.Pending, settlement.Held, settlement.Releasing:
-			waiting = append(waiting, s.ID)
-		case settlement.Released:
-			return nil, mismatch(
-				"%s was released by its own transaction %s, not by %s",
-				s.ID,
-				s.SweepTx,
-				a.txHash,
-			)
-		case settlement.Failed, settlement.Reverted:
-			// The transaction only names it.
-		}
-	}
-
-	return waiting, nil
 }
 
 // payoutNamed returns the payout with an id, or the one that pays the refund with that id.

@@ -12,9 +12,6 @@ type faultRow struct {
 	kinds []Kind
 	// everywhere is set where every plan leads to the fault. Random plans tolerate its rule while it is open.
 	everywhere bool
-	// partly is set where the scenario is mended, and random plans still break the rule in other ways. They go on
-	// tolerating it.
-	partly bool
 }
 
 // faultRows are the rows that scenarios show; see TestFaults.
@@ -37,7 +34,7 @@ var faultRows = []faultRow{
 	{row: 50, open: false, rule: ruleSpendable},
 	{row: 51, open: false, rule: ruleProgress, kinds: []Kind{LagFar}},
 	{row: 61, open: false, rule: ruleFrozen},
-	{row: 0, open: false, rule: ruleReleased, everywhere: true, partly: true},
+	{row: 0, open: false, rule: ruleReleased, everywhere: true},
 	// A token that takes a fee, while the node does not answer for balances: the logs count.
 	{row: 0, open: false, rule: ruleConfirmed, kinds: []Kind{PayBadToken}},
 	{row: 63, open: false, rule: ruleValued, everywhere: true},
@@ -53,7 +50,7 @@ var tolerated = toleratedRules()
 func toleratedRules() map[string]bool {
 	rules := map[string]bool{}
 	for _, row := range faultRows {
-		rules[row.rule] = rules[row.rule] || (row.open || row.partly) && row.everywhere
+		rules[row.rule] = rules[row.rule] || row.open && row.everywhere
 	}
 
 	return rules

@@ -223,13 +223,15 @@ var keptPlans = map[string]Plan{
 
 // What a seed once found stays mended.
 func TestKeptSeeds(t *testing.T) {
-	for name, plan := range keptPlans {
-		t.Run(name, func(t *testing.T) {
-			plan.Tolerates = tolerated
+	for _, plans := range []map[string]Plan{keptPlans, keptSettlements} {
+		for name, plan := range plans {
+			t.Run(name, func(t *testing.T) {
+				plan.Tolerates = tolerated
 
-			for _, v := range run(t, plan).Violations {
-				t.Error(v)
-			}
-		})
+				for _, v := range run(t, plan).Violations {
+					t.Error(v)
+				}
+			})
+		}
 	}
 }

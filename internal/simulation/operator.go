@@ -76,21 +76,45 @@ func (w *harness) unacknowledged(network string) []wallet.Outgoing {
 	return rows
 }
 
-// acknowledge says of every transaction that is not on record what it was, once it is final.
+// acknowledge says of every transaction that is not on record what it was, once it is final. Of one that was called
+// foreign it says which settlements it was that were opened later: while there is no price a payment has none.
 func (w *harness) acknowledge() {
 	w.acknowledging = true
 	defer func() { w.acknowledging = false }()
 
 	for _, n := range w.networks {
 		for _, row := range w.unacknowledged(n.slug()) {
-			for _, as := range w.meanings(n, row) {
-				err := w.processes[0].alive().Acknowledge(w.ctx, n.slug(), row.TxHash, as...)
-				if !mismatches(err) {
-					break // acknowledged, or not to be now
-				}
+			w.acknowledgeAs(n, row, w.meanings(n, row))
+		}
+
+		rows, err := w.store.UnrecordedOutgoing(w.ctx, n.slug(), "", w.clock.now().Add(-wallet.ForeignFor))
+		must(err)
+
+		for _, row := range rows {
+			if !row.Open() {
+				w.acknowledgeAs(n, row, heads(w.sweptBy(n.slug(), row)))
 			}
 		}
 	}
+}
+
+// acknowledgeAs says that a transaction was the first of some meanings that it matches.
+func (w *harness) acknowledgeAs(n network, row wallet.Outgoing, meanings [][]string) {
+	for _, as := range meanings {
+		err := w.processes[0].alive().Acknowledge(w.ctx, n.slug(), row.TxHash, as...)
+		if !mismatches(err) {
+			return // acknowledged, or not to be now
+		}
+	}
+}
+
+// heads returns the first, the first two, and so on, of some ids.
+func heads(ids []string) (all [][]string) {
+	for i := range ids {
+		all = append(all, ids[:i+1])
+	}
+
+	return all
 }
 
 func mismatches(err error) bool {
@@ -102,7 +126,7 @@ func mismatches(err error) bool {
 // meanings returns what a transaction may have been, likeliest first: the payouts that it equals, the oldest
 // settlements of the address that it emptied, or nothing on record.
 func (w *harness) meanings(n network, row wallet.Outgoing) [][]string {
-	var waiting, all [][]string
+	var waiting [][]string
 
 	foreign := []string{wallet.Foreign}
 
@@ -112,12 +136,7 @@ func (w *harness) meanings(n network, row wallet.Outgoing) [][]string {
 		foreign = append(foreign, ended...)
 	}
 
-	swept := w.sweptBy(n.slug(), row)
-	for i := range swept {
-		all = append(all, swept[:i+1])
-	}
-
-	return slices.Concat(waiting, all, [][]string{foreign})
+	return slices.Concat(waiting, heads(w.sweptBy(n.slug(), row)), [][]string{foreign})
 }
 
 // paidBy returns the payouts that a transaction equals: those that wait, and those that have ended.

@@ -90,6 +90,7 @@ func (n *utxoNetwork) tip() (ref chain.Ref) {
 func (n *utxoNetwork) pool() (waiting []chain.PoolTx) {
 	n.harness.aside(func() {
 		var err error
+
 		waiting, err = n.Pool(n.harness.ctx)
 		must(err)
 	})

@@ -6,8 +6,41 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
+
+// proveMissing returns cause, funds_missing, if the address of a release held less than its deposits after the newest
+// block that was read, and fault.Unavailable otherwise: a node that lags or lies proves nothing.
+func (p *planningRun) proveMissing(ctx context.Context, r chain.SweepRequest, cause error) error {
+	held, err := p.outbox.BalanceRead(
+		ctx, p.network.Slug, chain.Holding{Address: r.Deposit.Address, AssetID: r.Asset.ID},
+	)
+	if errors.Is(err, fault.Unsupported) {
+		return cause
+	}
+
+	if err != nil {
+		return err
+	}
+
+	needed := r.Amount
+	if r.Asset.ID == p.native.ID {
+		needed = r.Amount.SubFloor(r.Spent)
+	}
+
+	if held.Less(needed) {
+		return cause
+	}
+
+	return fault.Wrap(
+		cause,
+		fault.Unavailable,
+		"node_behind",
+		"the node that planned a release from %s does not show its deposits, and the blocks that were read hold them",
+		r.Deposit.Address,
+	)
+}
 
 // failMissing fails settlements whose money is gone. Those whose wallets are frozen or not compared yet stay as
 // they are, and so do those whose money a transaction took that is not on record, until a person says what it was.

@@ -120,3 +120,45 @@ func (w *harness) freeze(party chain.Party) {
 		w.t.Fatal(err)
 	}
 }
+
+// A node that lags, or one that gives up a block's state, does not prove that a deposit is gone: its settlement waits.
+func TestNoNodeProvesADepositGoneThatWasRead(t *testing.T) {
+	for name, started := range map[string]bool{"before its release": false, "amid its release": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+			w.chain.Mine(3)
+
+			s := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
+			w.read()
+
+			if started {
+				w.run("the top-up is on its way", func() bool { return w.get(s.ID).TopUpTx != "" })
+			}
+
+			behind := uint64(1000)
+
+			for range 40 { // the follower's node does not lag
+				w.now = w.now.Add(time.Minute)
+				w.chain.Lag(behind)
+				w.plan()
+				w.chain.Lag(0)
+			}
+
+			if got := w.get(s.ID); got.Status == settlement.Failed {
+				t.Fatalf("it failed as %s", got.Reason)
+			}
+
+			w.until(s.ID, settlement.Released)
+		})
+	}
+}
+
+// plan does one planning run, and reads no block.
+func (w *harness) plan() {
+	w.t.Helper()
+
+	if _, err := w.sweeper.Step(w.t.Context(), network); err != nil {
+		w.t.Fatal(err)
+	}
+}

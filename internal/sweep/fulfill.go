@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -60,14 +61,24 @@ func (s *Sweeper) FulfillTx(
 	}
 
 	g := group(found)
+	together := true
+
 	for _, of := range g {
 		if of.Owner != g[0].Owner || of.AssetID != g[0].AssetID || of.Deposit != g[0].Deposit ||
-			of.SweepID != g[0].SweepID || of.Network != f.Network {
+			of.Network != f.Network {
 			return fault.New(
 				fault.State, "settlement_state",
-				"settlements %s and %s are not of one address, asset and release: acknowledge one of them",
+				"settlements %s and %s are not of one address and asset: acknowledge one of them",
 				g[0].ID, of.ID,
 			)
+		}
+
+		together = together && of.SweepID == g[0].SweepID
+	}
+
+	if !together {
+		if g, err = s.leaveReleasesTx(ctx, tx, g); err != nil {
+			return err
 		}
 	}
 
@@ -89,6 +100,76 @@ func (s *Sweeper) FulfillTx(
 	}
 
 	return s.fulfillNewTx(ctx, tx, g, master, f)
+}
+
+// leaveReleasesTx ends the releases that settlements wait in, as one transaction of lost records swept what several
+// hold, and returns them as they wait without one.
+func (s *Sweeper) leaveReleasesTx(ctx context.Context, tx settlement.Tx, g group) (group, error) {
+	ended := map[string]bool{"": true}
+
+	for _, of := range g {
+		if ended[of.SweepID] {
+			continue
+		}
+
+		ended[of.SweepID] = true
+
+		r, err := tx.Sweep(ctx, of.SweepID)
+		if err != nil {
+			return nil, err
+		}
+
+		if isRunning(&r) {
+			return nil, s.waitsFor(of)
+		}
+
+		if r.Done {
+			continue
+		}
+
+		all, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+		if err != nil {
+			return nil, err
+		}
+
+		w := &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: all, events: map[string]event.Type{}}
+		if err := w.abandon(ctx, settlement.Replanning); err != nil {
+			return nil, err
+		}
+
+		if err := w.save(ctx); err != nil {
+			return nil, err
+		}
+	}
+
+	now, err := tx.SettlementsByID(ctx, g.ids())
+	if err != nil {
+		return nil, err
+	}
+
+	for i := range now {
+		if now[i].Status != settlement.Failed {
+			continue
+		}
+
+		if err := now[i].Return(false, false, s.now()); err != nil {
+			return nil, err
+		}
+	}
+
+	return now, nil
+}
+
+// waitsFor is the error for a settlement whose release has a transaction under way.
+func (s *Sweeper) waitsFor(of settlement.Settlement) error {
+	return fault.New(
+		fault.State,
+		"settlement_state",
+		"settlement %s waits for another transaction of its release: what is not signed is given up within %s, "+
+			"then acknowledge again",
+		of.ID,
+		s.config.SignWithin,
+	)
 }
 
 // fulfillSweepTx fulfills the sweep that a release waits for.
@@ -116,14 +197,7 @@ func (s *Sweeper) fulfillSweepTx(
 	step := lastStep(&r)
 	if step == nil || step.Kind != chain.StepSweep || step.State == wallet.Confirmed ||
 		step.State == wallet.Failed {
-		return fault.New(
-			fault.State,
-			"settlement_state",
-			"settlement %s waits for another transaction of its release: what is not signed is given up within %s, "+
-				"then acknowledge again",
-			g[0].ID,
-			s.config.SignWithin,
-		)
+		return s.waitsFor(g[0])
 	}
 
 	f.TransactionIDs = []string{step.TransactionID}

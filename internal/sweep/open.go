@@ -266,6 +266,10 @@ func (s *Sweeper) rejoinTx(
 		}
 	}
 
+	if !hasLiveSweep(&r) { // its sweep is still to be planned
+		r.Amount = r.Amount.Sub(old.Gross).Add(o.Gross)
+	}
+
 	old.Gross = o.Gross // what its transactions move is in the release
 	if err := old.Return(false, true, time.Time{}); err != nil {
 		return settlement.Settlement{}, false, err

@@ -86,6 +86,10 @@ func (p *planningRun) planSteps(
 	}
 
 	steps, err := p.planner.PlanSweep(ctx, order)
+	if fault.Code(err) == "funds_missing" && !p.spendsCoins {
+		err = p.proveMissing(ctx, order, err)
+	}
+
 	if err != nil {
 		return nil, err
 	}

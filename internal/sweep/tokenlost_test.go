@@ -75,6 +75,32 @@ func TestTokenSweepOfAPaymentThatChanges(t *testing.T) {
 	w.check("not borne again", *last.NetReleased, dollars(50))
 }
 
+// A payment confirms again with less while its release is under way: what is swept is what arrived.
+func TestTokenPaymentThatShrinksBeforeItsSweep(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	w.chain.Mine(50)
+
+	deposit := w.deposit(1)
+	s := w.pay("p1", deposit, "USDX", dollars(100), 100)
+	w.run("the top-up is on its way", func() bool { return w.get(s.ID).TopUpTx != "" })
+
+	w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 700})
+	w.chain.Fork(sim.Fork{Depth: 10, Fate: sim.ReturnToPool})
+	w.chain.Mine(3)
+
+	arrived := w.chain.Balance(deposit.Address, "USDX")
+	w.check("arrived on the other branch", arrived, dollars(93))
+	w.chain.SetToken("USDX", sim.TokenRules{})
+
+	w.lose("p1")
+	w.open("p1", deposit, "USDX", arrived, 93)
+
+	s = w.until(s.ID, settlement.Released)
+	w.check("released", *s.NetReleased, arrived)
+	w.check("left", w.chain.Balance(deposit.Address, "USDX"), chain.Amount{})
+}
+
 // A release of a token that is given up hands back what it bore.
 func TestTokenReleaseThatIsGivenUpBearsNothing(t *testing.T) {
 	w := newHarness(t, account.Settings{})

@@ -3,6 +3,7 @@ package txmgr
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -205,11 +206,7 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 
 	balancer, ok := driver.(chain.Balancer)
 	if !ok {
-		return fault.New(
-			fault.Unsupported, "balances_unsupported",
-			"the driver of network %s cannot read balances",
-			network,
-		)
+		return balancesUnsupported(network)
 	}
 
 	holdings, err := o.holdings(ctx, driver.Network(), parties)
@@ -228,16 +225,78 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 	}
 
 	if len(amounts) != len(holdings) {
-		return fault.New(
-			fault.Unavailable, "balances_incomplete",
-			"the driver of network %s answered %d of %d balances",
-			network, len(amounts), len(holdings),
-		)
+		return balancesIncomplete(network, len(amounts), len(holdings))
 	}
 
 	return o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		return putBalancesTx(ctx, tx, network, head.Tip, holdings, amounts)
 	})
+}
+
+// BalanceRead returns what an address held after the newest block that was read, in base units.
+//
+// fault.Unsupported: the driver cannot read balances. fault.Unavailable: no block was read, or no node has its state.
+func (o *Manager) BalanceRead(ctx context.Context, network string, of chain.Holding) (chain.Amount, error) {
+	driver, err := o.registry.Driver(network)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	balancer, ok := driver.(chain.Balancer)
+	if !ok {
+		return chain.Amount{}, balancesUnsupported(network)
+	}
+
+	cursor, _, err := o.db.Cursor(ctx, network)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	if cursor.At.IsZero() {
+		return chain.Amount{}, fault.New(
+			fault.Unavailable,
+			"not_read",
+			"no block of network %s was read yet",
+			network,
+		)
+	}
+
+	amounts, err := balancer.Balances(ctx, cursor.At, []chain.Holding{of})
+	if unreadable := (*chain.UnreadableError)(nil); errors.As(err, &unreadable) {
+		return chain.Amount{}, fault.Wrap(
+			err,
+			fault.Unavailable,
+			"balance_unreadable",
+			"the token does not answer for what %s holds",
+			of.Address,
+		)
+	}
+
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	if len(amounts) != 1 {
+		return chain.Amount{}, balancesIncomplete(network, len(amounts), 1)
+	}
+
+	return amounts[0], nil
+}
+
+func balancesUnsupported(network string) error {
+	return fault.New(
+		fault.Unsupported, "balances_unsupported",
+		"the driver of network %s cannot read balances",
+		network,
+	)
+}
+
+func balancesIncomplete(network string, got, asked int) error {
+	return fault.New(
+		fault.Unavailable, "balances_incomplete",
+		"the driver of network %s answered %d of %d balances",
+		network, got, asked,
+	)
 }
 
 // HasBalances reports whether a network's balances can be read from the node or summed up from coins.

@@ -24,8 +24,9 @@ type Fulfillment struct {
 // FulfillTx moves waiting transactions to confirmed, by a final transaction that made their payments: its hash
 // becomes bytes of theirs, and they make each move on the way with its event. Several become one batch.
 //
-// Errors: fault.State with code transaction_mismatch when it did not pay what one of them was to pay, or with
-// code not_together when they cannot have been paid together.
+// Errors: fault.State with code transaction_mismatch when it did not pay what one of them was to pay, with code
+// not_together when they cannot have been paid together, or with code settlement_state for a sweep whose own bytes may
+// still be included.
 func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) error {
 	driver, err := o.registry.Driver(f.Network)
 	if err != nil {
@@ -62,6 +63,18 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 	}
 
 	abandon := d.hasNonces() && len(carrier.Attempts) > 0 && carrier.Nonce != signed.Nonce
+	if abandon && carrier.Kind == wallet.Sweep {
+		// Its own bytes would take what came later; nobody is paid twice by waiting for them.
+		return fault.New(
+			fault.State,
+			"settlement_state",
+			"the release's own sweep %s is signed and may still be included: acknowledge transaction %s when that "+
+				"has failed",
+			carrier.Attempts[len(carrier.Attempts)-1].Signed.TxHash,
+			signed.TxHash,
+		)
+	}
+
 	if abandon {
 		if err := d.cancelNonceTx(ctx, tx, carrier); err != nil {
 			return err

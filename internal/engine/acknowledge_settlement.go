@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"strings"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// findMasters finds the master wallets of the settlements named.
+func (a *acknowledgement) findMasters(ctx context.Context) error {
+	found, err := a.config.Store.SettlementsByID(ctx, a.ids)
+	if err != nil {
+		return err
+	}
+
+	a.masters = map[string]chain.Party{}
+
+	for _, s := range found {
+		settings, err := a.config.Store.SettlementSettings(ctx, s.Owner.AccountID)
+		if err != nil {
+			return err
+		}
+
+		if a.masters[s.ID], err = a.Transactions.MasterWallet(ctx, a.network, settings.Index); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// waitingSettlements returns the settlements among ids that have not ended. An id that names nothing is
+// fault.Invalid.
+func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []string) ([]string, error) {
+	found, err := tx.SettlementsByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+
+	if len(found) != len(ids) {
+		return nil, fault.New(
+			fault.Invalid,
+			"acknowledgement_invalid",
+			"%s: not all of these are payouts, refunds or settlements",
+			strings.Join(ids, ", "),
+		)
+	}
+
+	var waiting []string
+
+	for _, s := range found {
+		switch s.Status {
+		case settlement.Pending, settlement.Held, settlement.Releasing:
+			if err := a.checkTook(ctx, tx, s); err != nil {
+				return nil, err
+			}
+
+			waiting = append(waiting, s.ID)
+		case settlement.Released:
+			return nil, mismatch(
+				"%s was released by its own transaction %s, not by %s",
+				s.ID,
+				s.SweepTx,
+				a.txHash,
+			)
+		case settlement.Failed, settlement.Reverted:
+			// The transaction only names it.
+		}
+	}
+
+	return waiting, nil
+}
+
+// checkTook refuses a settlement whose payment came after the transaction that it is to be released by: that has
+// taken other money.
+func (a *acknowledgement) checkTook(ctx context.Context, tx Tx, s settlement.Settlement) error {
+	if a.foreign {
+		return nil
+	}
+
+	p, err := tx.PaymentByID(ctx, s.PaymentID)
+	if err != nil {
+		return err
+	}
+
+	if p.Block.Height > a.status.Block.Height {
+		return mismatch(
+			"the payment of settlement %s is in block %d, above block %d of transaction %s: that took other money",
+			s.ID,
+			p.Block.Height,
+			a.status.Block.Height,
+			a.txHash,
+		)
+	}
+
+	return nil
+}
