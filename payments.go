@@ -229,7 +229,9 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 // UpdateIn runs f as Update does, inside a transaction of the host that postgres.Join or sqlite.Join made.
 // f runs once. The host commits, and then calls Wake.
 //
-// Errors: fault.Conflict when a record was changed meanwhile.
+// Errors:
+//   - fault.Conflict: a record was changed meanwhile
+//   - fault.Unavailable (epoch_not_begun): a new Config.Epoch begins in a transaction of its own, which comes first
 func (e *Engine) UpdateIn(
 	ctx context.Context,
 	joined store.Tx,

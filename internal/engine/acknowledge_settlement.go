@@ -75,7 +75,7 @@ func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []s
 }
 
 // checkTook refuses a settlement whose payment came after the transaction that it is to be released by: that has
-// taken other money.
+// taken other money. A payment without a transaction may have come long before the block in which it was found.
 func (a *acknowledgement) checkTook(ctx context.Context, tx Tx, s settlement.Settlement) error {
 	if a.foreign {
 		return nil
@@ -86,7 +86,7 @@ func (a *acknowledgement) checkTook(ctx context.Context, tx Tx, s settlement.Set
 		return err
 	}
 
-	if p.Block.Height > a.status.Block.Height {
+	if p.TxHash != "" && p.Block.Height > a.status.Block.Height {
 		return mismatch(
 			"the payment of settlement %s is in block %d, above block %d of transaction %s: that took other money",
 			s.ID,

@@ -82,7 +82,7 @@ type Engine struct {
 	watched   walletWatch
 	gate      *gate.Gate
 
-	epochSet bool
+	epoch epoch
 
 	running sync.Mutex
 	work    workLog
@@ -99,7 +99,7 @@ func New(c Config) (*Engine, error) {
 		return nil, err
 	}
 
-	e := &Engine{config: c}
+	e := &Engine{config: c, epoch: epoch{begins: make(chan struct{}, 1)}}
 	began := time.Now()
 	e.clock.injected, e.clock.now = injected, c.Now
 	e.clock.elapsed = func() time.Duration { return time.Since(began) }

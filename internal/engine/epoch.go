@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -52,10 +53,30 @@ func (e *Engine) awaitEpoch(ctx context.Context) error {
 	}
 }
 
-// beginEpoch freezes every wallet and skips every counter when Config.Epoch is above the stored epoch. It is
+// epoch is whether Config.Epoch has begun in this process.
+type epoch struct {
+	begun atomic.Bool
+	// begins has room for the one that begins it.
+	begins chan struct{}
+}
+
+// beginEpoch freezes every wallet and skips every counter when Config.Epoch is above the stored epoch. It comes before
+// the first change of a process: a number that was given out after the backup is not given out again. It is
 // idempotent: the stored epoch rises last.
 func (e *Engine) beginEpoch(ctx context.Context) error {
-	if e.epochSet || e.config.Epoch == 0 {
+	if e.epoch.begun.Load() || e.config.Epoch == 0 {
+		return nil
+	}
+
+	select {
+	case e.epoch.begins <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+
+	defer func() { <-e.epoch.begins }()
+
+	if e.epoch.begun.Load() {
 		return nil
 	}
 
@@ -74,12 +95,12 @@ func (e *Engine) beginEpoch(ctx context.Context) error {
 			return err
 		}
 
-		if err := e.Update(ctx, e.raiseEpoch); err != nil && !errors.Is(err, errOnlyRead) {
+		if err := e.update(ctx, e.raiseEpoch); err != nil && !errors.Is(err, errOnlyRead) {
 			return err
 		}
 	}
 
-	e.epochSet = true
+	e.epoch.begun.Store(true)
 
 	return nil
 }
@@ -89,7 +110,7 @@ var errOnlyRead = errors.New("nothing is stored")
 
 // storedEpoch returns the epoch that the records are in. A counter is read by taking a number and rolling back.
 func (e *Engine) storedEpoch(ctx context.Context) (stored uint64, err error) {
-	err = e.Update(ctx, func(ctx context.Context, tx Tx) error {
+	err = e.update(ctx, func(ctx context.Context, tx Tx) error {
 		next, err := tx.ReserveNumbers(ctx, epochCounter, 1, 0)
 		if err != nil {
 			return err
@@ -164,7 +185,7 @@ func (e *Engine) freezeAll(ctx context.Context) error {
 			return err
 		}
 
-		err = e.Update(ctx, func(ctx context.Context, tx Tx) error {
+		err = e.update(ctx, func(ctx context.Context, tx Tx) error {
 			for _, m := range masters {
 				if err := e.Transactions.BeginEpochTx(ctx, tx, m.network, m.party); err != nil {
 					return err

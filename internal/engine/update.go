@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -18,6 +19,15 @@ import (
 //
 // f may run more than once: it assigns and never appends to what it captured, and does no network call.
 func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
+	if err := e.beginEpoch(ctx); err != nil {
+		return err
+	}
+
+	return e.update(ctx, f)
+}
+
+// update is Update before the epoch has begun.
+func (e *Engine) update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	ctx, end := idempotency.Bound(ctx)
 	defer end()
 
@@ -66,12 +76,24 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 // UpdateIn runs f as Update does, inside a transaction of the host that postgres.Join or sqlite.Join made.
 // f runs once. The host commits, and then calls Wake.
 //
-// Errors: fault.Conflict when a record was changed meanwhile.
+// Errors:
+//   - fault.Conflict: a record was changed meanwhile
+//   - fault.Unavailable (epoch_not_begun): a new Config.Epoch begins in a transaction of its own, which comes first
 func (e *Engine) UpdateIn(
 	ctx context.Context,
 	joined store.Tx,
 	f func(ctx context.Context, tx Tx) error,
 ) error {
+	if !e.epoch.begun.Load() && e.config.Epoch > 0 {
+		return fault.New(
+			fault.Unavailable,
+			"epoch_not_begun",
+			"epoch %d has not begun in this process: it does with Run, with Step, and with any change outside of a "+
+				"joined transaction",
+			e.config.Epoch,
+		)
+	}
+
 	t := &transaction{Tx: joined, engine: e}
 	if err := f(ctx, t); err != nil {
 		return err

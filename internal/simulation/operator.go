@@ -3,7 +3,6 @@ package simulation
 import (
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -92,7 +91,7 @@ func (w *harness) acknowledge() {
 
 		for _, row := range rows {
 			if !row.Open() {
-				w.acknowledgeAs(n, row, heads(w.sweptBy(n.slug(), row)))
+				w.acknowledgeAs(n, row, w.sweptBy(n.slug(), row))
 			}
 		}
 	}
@@ -106,15 +105,6 @@ func (w *harness) acknowledgeAs(n network, row wallet.Outgoing, meanings [][]str
 			return // acknowledged, or not to be now
 		}
 	}
-}
-
-// heads returns the first, the first two, and so on, of some ids.
-func heads(ids []string) (all [][]string) {
-	for i := range ids {
-		all = append(all, ids[:i+1])
-	}
-
-	return all
 }
 
 func mismatches(err error) bool {
@@ -136,7 +126,7 @@ func (w *harness) meanings(n network, row wallet.Outgoing) [][]string {
 		foreign = append(foreign, ended...)
 	}
 
-	return slices.Concat(waiting, heads(w.sweptBy(n.slug(), row)), [][]string{foreign})
+	return slices.Concat(waiting, w.sweptBy(n.slug(), row), [][]string{foreign})
 }
 
 // paidBy returns the payouts that a transaction equals: those that wait, and those that have ended.
@@ -160,14 +150,72 @@ func (w *harness) paidBy(network string, row wallet.Outgoing) (waiting, ended []
 	return waiting, ended
 }
 
-// sweptBy returns the settlements that wait at the address that a transaction took money from, oldest first.
-func (w *harness) sweptBy(network string, row wallet.Outgoing) []string {
-	var ids []string
+// sweptBy returns which settlements a transaction may have released, likeliest first: those that hold little more than
+// it brought, which fees took.
+func (w *harness) sweptBy(network string, row wallet.Outgoing) [][]string {
+	brought := chain.Amount{}
 
+	for _, t := range row.Transfers {
+		if t.From == row.Address && w.isMaster(t.To) {
+			brought = brought.Add(t.Amount)
+		}
+	}
+
+	if brought.IsZero() {
+		return nil
+	}
+
+	ids := w.waitingAt(network, row)
+	ids = ids[:min(len(ids), mostChosen)]
+
+	type choice struct {
+		ids    []string
+		excess chain.Amount
+	}
+
+	var choices []choice
+
+	for bits := range 1 << len(ids) {
+		var (
+			c   choice
+			sum chain.Amount
+		)
+
+		for i, id := range ids {
+			if bits>>i&1 == 1 {
+				c.ids, sum = append(c.ids, id), sum.Add(w.oracle.records.settlements[id].Gross)
+			}
+		}
+
+		if !sum.Less(brought) {
+			c.excess = sum.Sub(brought)
+			choices = append(choices, c)
+		}
+	}
+
+	slices.SortStableFunc(choices, func(a, b choice) int { return a.excess.Cmp(b.excess) })
+
+	groups := make([][]string, len(choices))
+	for i, c := range choices {
+		groups[i] = c.ids
+	}
+
+	return groups
+}
+
+// mostChosen bounds the settlements of which sweptBy tries every choice.
+const mostChosen = 8
+
+// waitingAt returns the settlements that wait at the address that a transaction took money from, of the asset that it
+// took, and whose payments came before it, oldest first.
+func (w *harness) waitingAt(network string, row wallet.Outgoing) (ids []string) {
 	for id, s := range w.oracle.records.settlements {
+		p := w.oracle.records.payments[s.PaymentID]
 		waits := s.Status == settlement.Pending || s.Status == settlement.Held ||
 			s.Status == settlement.Releasing
-		if s.Network != network || s.Deposit.Address != row.Address || !waits {
+		before := p.TxHash == "" || p.Block.Height <= row.Block.Height
+
+		if s.Network != network || s.Deposit.Address != row.Address || !waits || !before {
 			continue
 		}
 
@@ -178,7 +226,7 @@ func (w *harness) sweptBy(network string, row wallet.Outgoing) []string {
 		}
 	}
 
-	slices.SortFunc(ids, strings.Compare)
+	slices.Sort(ids)
 
 	return ids
 }

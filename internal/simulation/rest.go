@@ -205,6 +205,8 @@ func settled(s settlement.Settlement) bool {
 		return true
 	case settlement.Held:
 		return s.Reason == settlement.Uneconomic || s.Reason == settlement.BelowSweepMin
+	case settlement.Reverted:
+		return s.Reason == settlement.PaymentOrphaned
 	case settlement.Failed:
 		return s.Reason == settlement.PaymentOrphaned || s.Reason == settlement.NotReleasable
 	default:

@@ -260,7 +260,8 @@ func (s *Sweeper) addSweepTx(
 	outputs, fee := outputsOf(r, f.Status.Transfers, native.ID, g.fee())
 
 	arrived := sentToMaster(r, f.Status.Transfers)
-	if arrived.IsZero() || r.Amount.Less(arrived) || r.AssetID != native.ID && arrived != r.Amount {
+	if arrived.IsZero() || r.Amount.Less(arrived) || r.AssetID != native.ID && arrived != r.Amount ||
+		isMostlyLeft(r, arrived, g.fee()) {
 		return fault.New(
 			fault.State,
 			"transaction_mismatch",
@@ -323,4 +324,10 @@ func outputsOf(
 	}
 
 	return outputs, fee
+}
+
+// isMostlyLeft reports whether what arrived is less than half of what a release holds beside its platform fee: no
+// release costs more, see group.uneconomic.
+func isMostlyLeft(r *settlement.Sweep, arrived, fee chain.Amount) bool {
+	return arrived.Add(arrived).Less(r.Amount.SubFloor(fee))
 }

@@ -15,9 +15,15 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// fulfill says that a transaction which is not on record brought an amount of USDX from a deposit to the master wallet,
+// fulfill says that a transaction which is not on record brought an amount of an asset from a deposit to the master wallet,
 // and released settlements by it.
-func (w *harness) fulfill(from chain.Party, nonce uint64, amount chain.Amount, ids ...string) error {
+func (w *harness) fulfill(
+	from chain.Party,
+	nonce uint64,
+	symbol string,
+	amount chain.Amount,
+	ids ...string,
+) error {
 	w.t.Helper()
 
 	block := chain.Ref{Height: 7, Hash: "taken", Time: w.now}
@@ -34,7 +40,7 @@ func (w *harness) fulfill(from chain.Party, nonce uint64, amount chain.Amount, i
 					TxHash:  "taken",
 					From:    from.Address,
 					To:      w.master().Address,
-					AssetID: w.asset("USDX").ID,
+					AssetID: w.asset(symbol).ID,
 					Amount:  amount,
 				}},
 			},
@@ -66,7 +72,7 @@ func TestSweepOfLostRecordsTookWhatAReleaseAndOthersHold(t *testing.T) {
 
 	second := w.pay("p2", deposit, "USDX", dollars(300), 300)
 
-	err := w.fulfill(deposit, 0, dollars(600), first.ID, second.ID)
+	err := w.fulfill(deposit, 0, "USDX", dollars(600), first.ID, second.ID)
 	if fault.Code(err) != "transaction_mismatch" {
 		t.Fatalf("with another sum: %v", err)
 	}
@@ -75,7 +81,7 @@ func TestSweepOfLostRecordsTookWhatAReleaseAndOthersHold(t *testing.T) {
 		t.Fatalf("after that the first is %s", s.Status)
 	}
 
-	if err := w.fulfill(deposit, 0, dollars(700), first.ID, second.ID); err != nil {
+	if err := w.fulfill(deposit, 0, "USDX", dollars(700), first.ID, second.ID); err != nil {
 		t.Fatal(err)
 	}
 
@@ -108,12 +114,34 @@ func TestReleaseWhoseOwnSweepIsSigned(t *testing.T) {
 
 	own := w.get(s.ID).SweepTx
 
-	err := w.fulfill(deposit, 9, dollars(400), s.ID)
+	err := w.fulfill(deposit, 9, "USDX", dollars(400), s.ID)
 	if fault.Code(err) != "settlement_state" {
 		t.Fatalf("with its own sweep signed: %v", err)
 	}
 
 	if got := w.until(s.ID, settlement.Released); got.SweepTx != own {
 		t.Errorf("it was released by %s, want %s", got.SweepTx, own)
+	}
+}
+
+// A transaction that brought less than half of what a settlement holds released something else: no release costs that
+// much.
+func TestSmallSweepIsNotThatOfALargeDeposit(t *testing.T) {
+	w := newHarness(t, account.Settings{ManualRelease: true})
+	deposit := w.deposit(1)
+	large := w.pay("p1", deposit, "SIM", coin(1), 2000)
+	small := w.pay("p2", deposit, "SIM", milli(100), 200)
+
+	err := w.fulfill(deposit, 0, "SIM", milli(98), large.ID)
+	if fault.Code(err) != "transaction_mismatch" {
+		t.Fatalf("as the large one's: %v", err)
+	}
+
+	if err := w.fulfill(deposit, 0, "SIM", milli(98), small.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	if got := w.get(small.ID); got.Status != settlement.Released {
+		t.Errorf("the small one is %s", got.Status)
 	}
 }
