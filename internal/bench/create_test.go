@@ -166,6 +166,9 @@ func openDB(b *testing.B, dsn string) *sql.DB {
 // shop is a service and its client.
 type shop struct {
 	engine  *payments.Engine
+	chain   *sim.Chain
+	db      *sql.DB
+	account string
 	network string
 	url     string
 	key     string
@@ -198,8 +201,11 @@ func newShop(b testing.TB, db *sql.DB) *shop {
 	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "USDC/USD": "1"}, time.Minute, time.Now)
 	must(err)
 
-	driver := sim.New(sim.Config{}).Driver()
+	network := sim.New(sim.Config{})
+	driver := network.Driver()
 	s := &shop{
+		chain:   network,
+		db:      db,
 		network: driver.Network().Slug,
 		client:  &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
 	}
@@ -220,6 +226,7 @@ func newShop(b testing.TB, db *sql.DB) *shop {
 	)
 	must(err)
 
+	s.account = merchant.ID
 	_, s.key, err = s.engine.Accounts.CreateKey(
 		b.Context(),
 		account.KeyParams{AccountID: merchant.ID, Scopes: account.AllScopes()},

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// fulfill says that a transaction which is not on record brought an amount of an asset from a deposit to the master wallet,
+// fulfill says that a transaction which is not on record brought an amount from a deposit to the master wallet,
 // and released settlements by it.
 func (w *harness) fulfill(
 	from chain.Party,
