@@ -142,7 +142,8 @@ type Sweep struct {
 	// Steps are its transactions so far, in order.
 	Steps []Step
 	// Done says that it ended, released or failed.
-	Done      bool
+	Done bool
+	// DueAt is when planning looks at it next; zero while a transaction of it is under way, and when it is done.
 	DueAt     time.Time
 	CreatedAt time.Time
 	Version   int64
@@ -255,8 +256,10 @@ type Reader interface {
 	) ([]Settlement, error)
 	// Sweep returns a sweep, or fault.NotFound.
 	Sweep(ctx context.Context, id string) (Sweep, error)
-	// LiveSweeps returns sweeps of a network that are not done, oldest first.
-	LiveSweeps(ctx context.Context, network string, limit int) ([]Sweep, error)
+	// DueSweeps returns the sweeps of a network that are not done with DueAt ≤ now, oldest first.
+	DueSweeps(ctx context.Context, network string, now time.Time, limit int) ([]Sweep, error)
+	// SweepsAt returns the sweeps of these deposit addresses that are not done, in any order.
+	SweepsAt(ctx context.Context, network string, addresses []chain.Address) ([]Sweep, error)
 	// SettlementSettings returns the settings of an account, or fault.NotFound.
 	SettlementSettings(ctx context.Context, accountID string) (Settings, error)
 }

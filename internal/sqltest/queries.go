@@ -231,8 +231,11 @@ func settlementReads() []Query {
 		read("SettlementsAt", func(ctx context.Context, st store.Reader) ([]settlement.Settlement, error) {
 			return st.SettlementsAt(ctx, "n", "a", "s")
 		}),
-		read("LiveReleases", func(ctx context.Context, st store.Reader) (any, error) {
-			return st.LiveSweeps(ctx, "n", 50)
+		read("DueSweeps", func(ctx context.Context, st store.Reader) ([]settlement.Sweep, error) {
+			return st.DueSweeps(ctx, "n", at, 50)
+		}),
+		read("SweepsAt", func(ctx context.Context, st store.Reader) ([]settlement.Sweep, error) {
+			return st.SweepsAt(ctx, "n", []chain.Address{"a", "b"})
 		}),
 		read("PayoutsSince", func(ctx context.Context, st store.Reader) (int, error) {
 			return st.PayoutsSince(ctx, owner, at)

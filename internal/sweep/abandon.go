@@ -42,7 +42,7 @@ func (p *planningRun) abandon(ctx context.Context, r settlement.Sweep, reason se
 // queued again when nothing was signed and they can be planned anew.
 func (w *sweepUpdate) abandon(ctx context.Context, reason settlement.Reason) error {
 	r := w.release
-	r.Done, r.DueAt = true, time.Time{}
+	r.Done = true
 
 	if err := w.unreserve(ctx); err != nil {
 		return err

@@ -3,7 +3,6 @@ package sweep
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -298,9 +297,8 @@ func (s *Sweeper) addSweepTx(
 		slices.Clip(r.Steps),
 		settlement.Step{Kind: chain.StepSweep, TransactionID: t.ID, State: t.State, PaysFee: fee},
 	)
-	r.DueAt = time.Time{}
 
-	return tx.PutSweep(ctx, r)
+	return s.putSweep(ctx, tx, r)
 }
 
 // outputsOf returns what a final transaction paid to the master wallet, and to the fee address up to maxFee, which is

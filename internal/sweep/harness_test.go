@@ -489,21 +489,15 @@ func (w *harness) owed(of chain.Party) (amount chain.Amount) {
 }
 
 // live counts the releases under way at an address.
-func (w *harness) live(at chain.Party) (n int) {
+func (w *harness) live(at chain.Party) int {
 	w.t.Helper()
 
-	all, err := w.store.LiveSweeps(w.t.Context(), network, 100)
+	all, err := w.store.SweepsAt(w.t.Context(), network, []chain.Address{at.Address})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 
-	for _, r := range all {
-		if r.Deposit.Address == at.Address {
-			n++
-		}
-	}
-
-	return n
+	return len(all)
 }
 
 // borne is what a settlement's release bore beside its fees, in native base units.

@@ -85,7 +85,7 @@ func (s *Sweeper) revertLostTx(ctx context.Context, tx settlement.Tx, lost settl
 		return err
 	}
 
-	return tx.PutSweep(ctx, w.release)
+	return s.putSweep(ctx, tx, w.release)
 }
 
 // sweptUpdate returns the update of a release whose sweep is confirmed; nil for any other.
@@ -167,7 +167,7 @@ func (s *Sweeper) detachTx(
 		}
 	}
 
-	if err := tx.PutSweep(ctx, &r); err != nil {
+	if err := s.putSweep(ctx, tx, &r); err != nil {
 		return err
 	}
 

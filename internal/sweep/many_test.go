@@ -1,12 +1,15 @@
 package sweep_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // More small deposits wait at an address than one release takes, none of which is worth its release. They hold up
@@ -69,5 +72,43 @@ func TestBusyAddressHidesNobody(t *testing.T) {
 
 	if got := w.get(honest.ID); got.SweepID == "" {
 		t.Errorf("the honest one is %s, and in no release", got.Status)
+	}
+}
+
+// Releases that wait for their transactions, more than a planning run reads, hold up no other: a token's release gets
+// each of its transactions, and at an address where one of them is under way no second begins.
+func TestManyReleasesHoldUpNothing(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	busy := w.deposit(1)
+	under := []settlement.Step{{Kind: chain.StepSweep, State: wallet.Signed}}
+
+	err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		for i := range 1100 {
+			if err := tx.PutSweep(ctx, &settlement.Sweep{
+				ID:      fmt.Sprintf("%024d", i),
+				Owner:   owner,
+				Network: network,
+				Deposit: chain.Party{Address: chain.Address(fmt.Sprint("elsewhere", i))},
+				Steps:   under,
+			}); err != nil {
+				return err
+			}
+		}
+
+		return tx.PutSweep(ctx, &settlement.Sweep{
+			ID: fmt.Sprintf("%024d", 1100), Owner: owner, Network: network, Deposit: busy, Steps: under,
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	second := w.pay("second", busy, "SIM", coin(1), 2000)
+	w.until(w.pay("token", w.deposit(2), "USDX", dollars(400), 400).ID, settlement.Released)
+
+	if got := w.get(second.ID); got.Status != settlement.Pending {
+		t.Errorf("where another release is under way, a settlement is %s", got.Status)
 	}
 }

@@ -281,7 +281,7 @@ func (s *Sweeper) rejoinTx(
 
 	if w == nil {
 		r.DueAt = s.now() // it waited for this payment
-		if err := tx.PutSweep(ctx, &r); err != nil {
+		if err := s.putSweep(ctx, tx, &r); err != nil {
 			return settlement.Settlement{}, false, err
 		}
 
@@ -309,7 +309,7 @@ func (w *sweepUpdate) releaseBackTx(
 		return settlement.Settlement{}, err
 	}
 
-	if err := w.tx.PutSweep(ctx, w.release); err != nil {
+	if err := w.putSweep(ctx, w.tx, w.release); err != nil {
 		return settlement.Settlement{}, err
 	}
 
@@ -339,7 +339,7 @@ func (s *Sweeper) leaveTx(
 
 	r.Owed = r.Owed.Add(paid)
 
-	if err := tx.PutSweep(ctx, &r); err != nil {
+	if err := s.putSweep(ctx, tx, &r); err != nil {
 		return err
 	}
 

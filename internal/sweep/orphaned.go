@@ -117,5 +117,5 @@ func (s *Sweeper) leaveFailedTx(
 		return err
 	}
 
-	return tx.PutSweep(ctx, &r)
+	return s.putSweep(ctx, tx, &r)
 }

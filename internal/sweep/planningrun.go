@@ -14,9 +14,8 @@ import (
 
 // The bounds of one planning run.
 const (
-	maxDue      = 200
-	mostDue     = 64 * maxDue // that are looked through for some at an address that is free
-	maxReleases = 1000
+	maxDue  = 200
+	mostDue = 64 * maxDue // that are looked through for some at an address that is free
 	// fundsGrace is how long after its confirmation a deposit may seem to be missing: the node may lag.
 	fundsGrace = 15 * time.Minute
 )
@@ -67,35 +66,15 @@ func (s *Sweeper) Step(ctx context.Context, network string) (did bool, err error
 	return true, err
 }
 
-// dueWork reads the releases that need their next transaction and the settlements that are due, oldest first.
-//
-// An address has one release at a time, so that none counts on the native coin of another. Coins are distinct
-// and need no such rule. Tokens do not wait for a release that is stalled: their top-up brings the coin that its
-// nonce needs.
+// dueWork reads the releases that need their next transaction and the settlements that may be released, oldest first.
 func (s *Sweeper) dueWork(
 	ctx context.Context,
 	network string,
 	spendsCoins bool,
 ) (next []settlement.Sweep, due []settlement.Settlement, err error) {
-	live, err := s.db.LiveSweeps(ctx, network, maxReleases)
+	next, err = s.db.DueSweeps(ctx, network, s.now(), maxDue)
 	if err != nil {
 		return nil, nil, err
-	}
-
-	busy := map[chain.Address]bool{}
-	unpaid := map[chain.Address]string{} // the asset that still waits where a release cannot go on
-
-	for _, r := range live {
-		busy[r.Deposit.Address] = true
-
-		switch stalled, err := s.isStalled(ctx, &r); {
-		case err != nil:
-			return nil, nil, err
-		case stalled:
-			unpaid[r.Deposit.Address] = r.AssetID
-		case !isRunning(&r) && !s.now().Before(r.DueAt):
-			next = append(next, r)
-		}
 	}
 
 	// Many that wait at a busy address hide nobody else.
@@ -106,16 +85,65 @@ func (s *Sweeper) dueWork(
 		}
 
 		all := len(due) < limit
-		due = slices.DeleteFunc(due, func(d settlement.Settlement) bool {
-			waits, stalled := unpaid[d.Deposit.Address]
 
-			return busy[d.Deposit.Address] && !spendsCoins && (!stalled || waits == d.AssetID)
-		})
+		if !spendsCoins {
+			due, err = s.withoutBusy(ctx, network, due)
+			if err != nil {
+				return nil, nil, err
+			}
+		}
 
 		if len(due) > 0 || all || limit >= mostDue {
 			return next, due[:min(len(due), maxDue)], nil
 		}
 	}
+}
+
+// withoutBusy leaves out the settlements at whose addresses a release is under way: an address has one at a time, so
+// that none counts on the native coin of another. Coins are distinct and need no such rule. Tokens do not wait for a
+// release that is stalled: their top-up brings the coin that its nonce needs.
+func (s *Sweeper) withoutBusy(
+	ctx context.Context,
+	network string,
+	due []settlement.Settlement,
+) ([]settlement.Settlement, error) {
+	live, err := s.db.SweepsAt(ctx, network, addressesOf(due))
+	if err != nil {
+		return nil, err
+	}
+
+	busy := map[chain.Address]bool{}
+	unpaid := map[chain.Address]string{} // the asset that still waits where a release cannot go on
+
+	for _, r := range live {
+		busy[r.Deposit.Address] = true
+
+		stalled, err := s.isStalled(ctx, &r)
+		if err != nil {
+			return nil, err
+		}
+
+		if stalled {
+			unpaid[r.Deposit.Address] = r.AssetID
+		}
+	}
+
+	return slices.DeleteFunc(due, func(d settlement.Settlement) bool {
+		waits, stalled := unpaid[d.Deposit.Address]
+
+		return busy[d.Deposit.Address] && (!stalled || waits == d.AssetID)
+	}), nil
+}
+
+// addressesOf returns the deposit addresses of settlements, each once.
+func addressesOf(all []settlement.Settlement) (addresses []chain.Address) {
+	for _, s := range all {
+		addresses = append(addresses, s.Deposit.Address)
+	}
+
+	slices.Sort(addresses)
+
+	return slices.Compact(addresses)
 }
 
 // planningRun is one planning run under its lease. RPC happens between its updates, never in one.

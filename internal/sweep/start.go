@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -328,8 +327,7 @@ func (p *planningRun) enqueue(
 		settlement.Step{Kind: first.Kind, TransactionID: t.ID, State: t.State, PaysFee: first.PaysFee},
 	)
 
-	r.DueAt = time.Time{}
-	if err := tx.PutSweep(ctx, r); err != nil {
+	if err := p.putSweep(ctx, tx, r); err != nil {
 		return err
 	}
 

@@ -84,6 +84,18 @@ func New(c Config) *Sweeper {
 
 func (s *Sweeper) now() time.Time { return s.config.Now().UTC().Truncate(time.Millisecond) }
 
+// putSweep stores a release. It is due at once when none of its transactions is under way, unless it was postponed.
+func (s *Sweeper) putSweep(ctx context.Context, tx settlement.Tx, r *settlement.Sweep) error {
+	switch {
+	case r.Done || isRunning(r):
+		r.DueAt = time.Time{}
+	case r.DueAt.IsZero():
+		r.DueAt = s.now()
+	}
+
+	return tx.PutSweep(ctx, r)
+}
+
 // putTx stores a settlement with its next sequence and appends its event.
 func (s *Sweeper) putTx(
 	ctx context.Context,

@@ -136,7 +136,7 @@ func (w *sweepUpdate) save(ctx context.Context) error {
 		return err
 	}
 
-	if err := w.tx.PutSweep(ctx, w.release); err != nil {
+	if err := w.putSweep(ctx, w.tx, w.release); err != nil {
 		return err
 	}
 
@@ -242,8 +242,6 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 			return w.abandon(ctx, settlement.Replanning)
 		}
 
-		w.release.DueAt = w.now()
-
 		return nil
 	}
 
@@ -257,7 +255,7 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 		return err
 	}
 
-	w.release.Done, w.release.DueAt = true, time.Time{}
+	w.release.Done = true
 
 	if err := w.setUnclaimed(ctx, step, w.unreleased(arrived)); err != nil {
 		return err
@@ -333,7 +331,6 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 	if t.Failure == wallet.FailReverted && t.Order.Close && !again {
 		// Anybody can make that happen, by a payment while it is on its way: the release goes on,
 		// and leaves the account open.
-		w.release.DueAt = w.now()
 		return nil
 	}
 

@@ -35,7 +35,12 @@ var (
 		func(r *settlement.Sweep) key { return keyOf(r.ID) },
 		func(r *settlement.Sweep) *int64 { return &r.Version },
 	)
-	sweepsLive = sweeps.ordered(1, func(r *settlement.Sweep) key { return when(!r.Done, r.Network) })
+	sweepsWaiting = sweeps.ordered(1, func(r *settlement.Sweep) key {
+		return when(!r.Done && !r.DueAt.IsZero(), r.Network)
+	})
+	sweepsAt = sweeps.ordered(2, func(r *settlement.Sweep) key {
+		return when(!r.Done, r.Network, r.Deposit.Address)
+	})
 
 	carriedFees = newTable(
 		42, "carried fee",
@@ -129,8 +134,28 @@ func (r *reader) Sweep(ctx context.Context, id string) (settlement.Sweep, error)
 	return get(ctx, r, sweeps, id, nil)
 }
 
-func (r *reader) LiveSweeps(ctx context.Context, network string, limit int) ([]settlement.Sweep, error) {
-	return list(ctx, r, sweepsLive, keyOf(network), window[settlement.Sweep]{limit: limit})
+func (r *reader) DueSweeps(
+	ctx context.Context,
+	network string,
+	now time.Time,
+	limit int,
+) ([]settlement.Sweep, error) {
+	isDue := func(s *settlement.Sweep) bool { return !s.DueAt.After(now) }
+
+	return list(ctx, r, sweepsWaiting, keyOf(network), window[settlement.Sweep]{limit: limit, match: isDue})
+}
+
+func (r *reader) SweepsAt(
+	ctx context.Context,
+	network string,
+	addresses []chain.Address,
+) ([]settlement.Sweep, error) {
+	prefixes := make([]key, len(addresses))
+	for i, address := range addresses {
+		prefixes[i] = keyOf(network, address)
+	}
+
+	return among(ctx, r, sweepsAt, prefixes, window[settlement.Sweep]{})
 }
 
 func (tx *transaction) PutSettlements(ctx context.Context, s ...*settlement.Settlement) error {

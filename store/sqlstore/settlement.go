@@ -127,11 +127,24 @@ func (r *reader) Sweep(ctx context.Context, id string) (settlement.Sweep, error)
 	return get(ctx, r, sweeps, id)
 }
 
-func (r *reader) LiveSweeps(ctx context.Context, network string, limit int) ([]settlement.Sweep, error) {
+func (r *reader) DueSweeps(
+	ctx context.Context,
+	network string,
+	now time.Time,
+	limit int,
+) ([]settlement.Sweep, error) {
 	q := &query{}
-	q.has("done = ? AND network = ?", false, network)
+	q.has("done = ? AND due_at IS NOT NULL AND network = ? AND due_at <= ?", false, network, now)
 
 	return list(ctx, r, sweeps, q, "ORDER BY id", limit)
+}
+
+func (r *reader) SweepsAt(
+	ctx context.Context,
+	network string,
+	addresses []chain.Address,
+) ([]settlement.Sweep, error) {
+	return among(ctx, r, sweeps, "address", texts(addresses), "", "done = ? AND network = ?", false, network)
 }
 
 func (tx *transaction) PutSettlements(ctx context.Context, s ...*settlement.Settlement) error {

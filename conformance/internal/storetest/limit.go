@@ -106,7 +106,7 @@ func putWork(t *testing.T, st store.Store) {
 					Status:  settlement.Pending,
 					DueAt:   at,
 				}),
-				tx.PutSweep(ctx, &settlement.Sweep{ID: id, Network: "net"}),
+				tx.PutSweep(ctx, &settlement.Sweep{ID: id, Network: "net", DueAt: at}),
 			)
 			if err != nil {
 				return err
@@ -144,6 +144,9 @@ func workLists(st store.Reader, now time.Time) map[string]workList {
 			return withIDs(func(s settlement.Settlement) string { return s.ID })(
 				st.DueSettlements(ctx, "net", now, limit),
 			)
+		},
+		"DueSweeps": func(ctx context.Context, limit int) ([]string, error) {
+			return withIDs(sweepID)(st.DueSweeps(ctx, "net", now, limit))
 		},
 	}
 }
@@ -188,9 +191,6 @@ func limitedLists(st store.Reader) map[string]workList {
 			return withIDs(func(o wallet.Outgoing) string { return o.Key })(
 				st.OutgoingOf(ctx, "net", "from", 0, limit),
 			)
-		},
-		"LiveSweeps": func(ctx context.Context, limit int) ([]string, error) {
-			return withIDs(func(s settlement.Sweep) string { return s.ID })(st.LiveSweeps(ctx, "net", limit))
 		},
 	}
 }

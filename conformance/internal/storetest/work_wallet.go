@@ -171,15 +171,20 @@ func testSettlementWork(t *testing.T, st store.Store) {
 	got, err = st.SettlementsOfPayments(ctx, []string{"p7", "p3", "none", "p7"})
 	expectIDs(t, "SettlementsOfPayments", got, err, settlementID, ofPayments, true)
 
-	releases, err := st.LiveSweeps(ctx, "a", 5)
-	expectIDs(t, "LiveReleases", releases, err, releaseID, []string{recordID(0), recordID(4)}, false)
-	releases, err = st.LiveSweeps(ctx, "a", 1)
-	expectIDs(t, "LiveReleases, limit 1", releases, err, releaseID, []string{recordID(0)}, false)
+	sweeps, err := st.DueSweeps(ctx, "a", timeAt(8), 5)
+	expectIDs(t, "DueSweeps", sweeps, err, sweepID, []string{recordID(0), recordID(8)}, false)
+	sweeps, err = st.DueSweeps(ctx, "a", timeAt(8), 1)
+	expectIDs(t, "DueSweeps, limit 1", sweeps, err, sweepID, []string{recordID(0)}, false)
+
+	sweeps, err = st.SweepsAt(ctx, "a", []chain.Address{"s1", "s0", "none", "s1"})
+	expectIDs(t, "SweepsAt", sweeps, err, sweepID, []string{recordID(0), recordID(4), recordID(6)}, true)
+	sweeps, err = st.SweepsAt(ctx, "a", nil)
+	expectIDs(t, "SweepsAt no address", sweeps, err, sweepID, nil, true)
 }
 
 func settlementID(s settlement.Settlement) string { return s.ID }
 
-func releaseID(r settlement.Sweep) string { return r.ID }
+func sweepID(r settlement.Sweep) string { return r.ID }
 
 // isRetried reports whether a settlement is one that DueSettlements returns: pending, held, or failed
 // for a reason that can pass.
@@ -227,8 +232,18 @@ func putSettlements(t *testing.T, st store.Store) (all []settlement.Settlement) 
 			all = append(all, s)
 		}
 
-		for n := range 6 {
-			r := settlement.Sweep{ID: recordID(n), Network: []string{"a", "b"}[n%2], Done: n == 2}
+		// Of network a: 0 and 8 are due, 2 is done, 4 has a transaction under way, 6 and 10 are due later.
+		for n := range 12 {
+			r := settlement.Sweep{
+				ID:      recordID(n),
+				Network: []string{"a", "b"}[n%2],
+				Deposit: chain.Party{Address: chain.Address(fmt.Sprint("s", n/4))},
+				Done:    n == 2,
+			}
+			if n != 4 {
+				r.DueAt = timeAt(8 + n%4)
+			}
+
 			if err := tx.PutSweep(ctx, &r); err != nil {
 				return err
 			}

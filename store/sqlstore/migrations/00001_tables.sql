@@ -508,7 +508,8 @@ CREATE TABLE {sweeps} (
   version        {INT} NOT NULL,
   PRIMARY KEY (id, account_id)
 ) {HEAP};
-CREATE INDEX payments_sweeps_network ON {sweeps} (network, done, id);
+CREATE INDEX payments_sweeps_due ON {sweeps} (network, done, id) {WHERE due_at IS NOT NULL};
+CREATE INDEX payments_sweeps_address ON {sweeps} (network, address, done);
 
 CREATE TABLE {carried_fees} (
   account_id {KEY} NOT NULL,
