@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every test of every module with the race detector. Where the race detector's own runtime crashed
 # ("ThreadSanitizer: CHECK failed", or a stack of its own that the Go runtime cannot unwind) and nothing else failed,
-# the packages in which it did are run once more, and it says so: that is a known fault of the detector with
-# testing/synctest (https://github.com/golang/go/issues/78156); it prints "DATA RACE" for what it finds.
+# the packages in which it did are run again, at most three times, and it says so: that is a known fault of the
+# detector with testing/synctest (https://github.com/golang/go/issues/78156); it prints "DATA RACE" for what it finds.
 #
 # SQLite in Go and the arithmetic of secp256k1 are not instrumented: they are not ours, and take ten times as long
 # with it. What they are called with is, and so are the locks between.
@@ -33,12 +33,13 @@ for module in $(scripts/modules.sh); do
   echo "== $module: ${run[*]} ./..."
   (cd "$module" && "${run[@]}" ./...) 2>&1 | tee "$log" && continue
 
-  if again=$(crashed); then
-    echo "== $module: the race detector crashed; once more: $again"
+  for attempt in 1 2 3; do
+    again=$(crashed) || break
+    echo "== $module: the race detector crashed; again ($attempt of 3): $again"
     # Package paths have no spaces.
     # shellcheck disable=SC2086
-    (cd "$module" && "${run[@]}" -count=1 $again) && continue
-  fi
+    (cd "$module" && "${run[@]}" -count=1 $again) 2>&1 | tee "$log" && continue 2
+  done
 
   failed+=("$module")
 done

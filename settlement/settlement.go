@@ -260,6 +260,10 @@ type Reader interface {
 	DueSweeps(ctx context.Context, network string, now time.Time, limit int) ([]Sweep, error)
 	// SweepsAt returns the sweeps of these deposit addresses that are not done, in any order.
 	SweepsAt(ctx context.Context, network string, addresses []chain.Address) ([]Sweep, error)
+	// Carry returns the fee carried for an owner on a network; ok is false, and the record zero, when there is none.
+	Carry(ctx context.Context, owner event.Owner, network string) (c CarriedFee, ok bool, err error)
+	// Residue returns the residue at an address; ok is false, and the record zero, when there is none.
+	Residue(ctx context.Context, network string, address chain.Address) (r Residue, ok bool, err error)
 	// SettlementSettings returns the settings of an account, or fault.NotFound.
 	SettlementSettings(ctx context.Context, accountID string) (Settings, error)
 }
@@ -270,13 +274,11 @@ type Tx interface {
 	wallet.Tx
 	PutSettlements(ctx context.Context, s ...*Settlement) error
 	PutSweep(ctx context.Context, r *Sweep) error
-	// Carry returns the fee carried for an owner on a network and locks its row until the transaction
-	// ends; ok is false, and the record zero, when there is none.
-	Carry(ctx context.Context, owner event.Owner, network string) (c CarriedFee, ok bool, err error)
+	// CarryForUpdate is Carry with the row locked until the transaction ends.
+	CarryForUpdate(ctx context.Context, owner event.Owner, network string) (c CarriedFee, ok bool, err error)
 	PutCarry(ctx context.Context, c *CarriedFee) error
-	// Residue returns the residue at an address and locks its row until the transaction ends; ok is
-	// false, and the record zero, when there is none.
-	Residue(ctx context.Context, network string, address chain.Address) (r Residue, ok bool, err error)
+	// ResidueForUpdate is Residue with the row locked until the transaction ends.
+	ResidueForUpdate(ctx context.Context, network string, address chain.Address) (r Residue, ok bool, err error)
 	PutResidue(ctx context.Context, r *Residue) error
 }
 

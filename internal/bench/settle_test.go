@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
@@ -13,22 +14,35 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// settled is the number of payments, each to an address of its own, that BenchmarkSettle waits for.
-const settled = 500
+// settled is the number of payments, each to an address of its own, that BenchmarkSettle waits for; merchants is the
+// number of accounts that they are to.
+const (
+	settled   = 1000
+	merchants = 20
+)
 
 // BenchmarkSettle measures how many payments are confirmed and how many settlements released in a second: each payment
 // lies at an address of its own, and a block comes every 250 ms.
 func BenchmarkSettle(b *testing.B) {
 	db := openDB(b, testenv.PostgresWith(b, testenv.PostgresOptions{Fsync: true}))
 	s := newShop(b, db)
-	owner := event.Owner{AccountID: s.account}
+	owners := make([]event.Owner, merchants)
+
+	for i := range owners {
+		a, err := s.engine.Accounts.CreateAccount(b.Context(), account.Settings{Name: fmt.Sprint("Shop ", i)})
+		if err != nil {
+			b.Fatal(err)
+		}
+
+		owners[i] = event.Owner{AccountID: a.ID}
+	}
 
 	for b.Loop() {
 		addresses := make([]chain.Address, settled)
 
 		for i := range addresses {
 			d, err := s.engine.Invoices.CreateDeposit(
-				b.Context(), invoice.DepositParams{Owner: owner, Network: s.network},
+				b.Context(), invoice.DepositParams{Owner: owners[i%merchants], Network: s.network},
 			)
 			if err != nil {
 				b.Fatal(err)

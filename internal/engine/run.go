@@ -31,6 +31,9 @@ const (
 	maxPace     = 15 * time.Second
 )
 
+// runTogether is how many wallets of a network Run works on at a time: each waits for the store and the node in turns.
+const runTogether = 8
+
 // worker does work at its pace, and at once when there is some of its kinds on its network. step does one bounded
 // batch and reports whether more may be waiting.
 type worker struct {
@@ -66,7 +69,7 @@ func (e *Engine) Run(ctx context.Context) error {
 
 	var wg sync.WaitGroup
 
-	for _, w := range e.workers() {
+	for _, w := range e.workers(runTogether) {
 		asleep := e.wakes.subscribe(w.kinds, w.network)
 
 		wg.Go(func() {
@@ -117,8 +120,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// workers are those of Run. What only the clock makes due, no commit wakes.
-func (e *Engine) workers() []worker {
+// workers are those of Run. What only the clock makes due, no commit wakes. together is how many wallets of a network
+// send at a time, and for how many accounts releases are planned.
+func (e *Engine) workers(together int) []worker {
 	all := []worker{
 		{
 			name: "heartbeat",
@@ -134,7 +138,7 @@ func (e *Engine) workers() []worker {
 	}
 
 	for i, f := range e.followers {
-		all = append(all, e.networkWorkers(f, e.bumps[i])...)
+		all = append(all, e.networkWorkers(f, e.bumps[i], together)...)
 	}
 
 	return append(all,
@@ -145,7 +149,7 @@ func (e *Engine) workers() []worker {
 }
 
 // networkWorkers are those of one network.
-func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop) []worker {
+func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop, together int) []worker {
 	n := f.Driver.Network()
 	pace := min(max(n.BlockTime/4, minPace), maxPace)
 
@@ -159,7 +163,7 @@ func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop) []worker {
 		{
 			name:  outboxOf(n.Slug),
 			pace:  pace,
-			step:  func(ctx context.Context) (bool, error) { return e.send(ctx, f.Driver, bumps) },
+			step:  func(ctx context.Context) (bool, error) { return e.send(ctx, f.Driver, bumps, together) },
 			kinds: sending,
 		},
 		{
@@ -184,7 +188,7 @@ func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop) []worker {
 		{
 			name:  settlementsOf(n.Slug),
 			pace:  pace,
-			step:  func(ctx context.Context) (bool, error) { return e.release(ctx, f.Driver) },
+			step:  func(ctx context.Context) (bool, error) { return e.release(ctx, f.Driver, together) },
 			kinds: settling,
 		},
 	}
@@ -222,7 +226,7 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 		return false, err
 	}
 
-	for _, w := range append(e.workers(), worker{name: "webhooks", step: e.Deliverer.Step}) {
+	for _, w := range append(e.workers(1), worker{name: "webhooks", step: e.Deliverer.Step}) {
 		some, failed := e.runStep(ctx, w)
 		did = did || some
 
@@ -338,23 +342,28 @@ func outboxOf(network string) string      { return "outbox of " + network }
 func settlementsOf(network string) string { return "settlements of " + network }
 
 // send queues due CPFP bumps, then sends and tracks our own transactions of a network.
-func (e *Engine) send(ctx context.Context, driver chain.Driver, l *bumpLoop) (did bool, err error) {
+func (e *Engine) send(
+	ctx context.Context,
+	driver chain.Driver,
+	l *bumpLoop,
+	together int,
+) (did bool, err error) {
 	network := driver.Network().Slug
 
 	return e.withNode(ctx, outboxOf(network), driver, func(ctx context.Context) (bool, error) {
 		_, bumpErr := l.bumpDue(ctx)
-		did, err := e.Transactions.Step(ctx, network)
+		did, err := e.Transactions.StepTogether(ctx, network, together)
 
 		return did, errors.Join(err, bumpErr)
 	})
 }
 
 // release plans and starts releases of a network.
-func (e *Engine) release(ctx context.Context, driver chain.Driver) (did bool, err error) {
+func (e *Engine) release(ctx context.Context, driver chain.Driver, together int) (did bool, err error) {
 	network := driver.Network().Slug
 
 	return e.withNode(ctx, settlementsOf(network), driver, func(ctx context.Context) (bool, error) {
-		return e.Sweeper.Step(ctx, network)
+		return e.Sweeper.StepTogether(ctx, network, together)
 	})
 }
 

@@ -157,42 +157,77 @@ func (h *Heartbeat) Abandon(name, owner string) {
 	h.abandoned = append(h.abandoned, lease.Lease{Name: name, Owner: owner})
 }
 
-// Release frees the lease of a turn that ended. What fails is repeated by later beats.
-func (h *Heartbeat) Release(ctx context.Context, held lease.Lease) error {
+// Take takes the leases of some names for a new turn of work, and returns those that no other turn holds, by name. The
+// owner is the turn, not the process: two turns of one process exclude each other too.
+func (h *Heartbeat) Take(ctx context.Context, names ...string) (taken []lease.Lease, err error) {
+	owner, err := h.Owner(ctx)
+	if err != nil {
+		return nil, err
+	}
+
+	err = h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) (err error) {
+		taken, err = lease.TakeAll(ctx, tx, names, owner, h.config.Now())
+		return err
+	})
+	if err != nil {
+		for _, name := range names {
+			h.Abandon(name, owner)
+		}
+
+		return nil, fmt.Errorf("taking the leases of a turn: %w", err)
+	}
+
+	return taken, nil
+}
+
+// Release frees the leases of a turn that ended. What fails is repeated by later beats.
+func (h *Heartbeat) Release(ctx context.Context, held ...lease.Lease) error {
+	if len(held) == 0 {
+		return nil
+	}
+
 	// A turn that ends because its process stops is released all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 	defer cancel()
 
-	err := h.release(ctx, held)
+	err := h.release(ctx, held...)
 	if err != nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 
-		h.abandoned = append(h.abandoned, held)
+		h.abandoned = append(h.abandoned, held...)
 	}
 
 	return err
 }
 
-// releaseLimit bounds the release of one lease.
+// releaseLimit bounds the release of a turn's leases.
 const releaseLimit = 5 * time.Second
 
-func (h *Heartbeat) release(ctx context.Context, held lease.Lease) error {
+func (h *Heartbeat) release(ctx context.Context, held ...lease.Lease) error {
+	// In the order in which they are taken, so that the two never wait for each other.
+	held = slices.SortedFunc(slices.Values(held), func(a, b lease.Lease) int { return strings.Compare(a.Name, b.Name) })
+
 	err := h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) error {
-		row := held
-		if row.Fence == 0 { // the fence of an abandoned turn is not known; its owner is
-			stored, _, err := tx.Lease(ctx, row.Name)
-			if err != nil {
-				return err
+		for _, row := range held {
+			if row.Fence == 0 { // the fence of an abandoned turn is not known; its owner is
+				stored, _, err := tx.Lease(ctx, row.Name)
+				if err != nil {
+					return err
+				}
+
+				row.Fence = stored.Fence
 			}
 
-			row.Fence = stored.Fence
+			if err := lease.Release(ctx, tx, row); err != nil {
+				return err
+			}
 		}
 
-		return lease.Release(ctx, tx, row)
+		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("releasing the lease of %s: %w", held.Name, err)
+		return fmt.Errorf("releasing the lease of %s: %w", held[0].Name, err)
 	}
 
 	return nil

@@ -117,7 +117,7 @@ func leftoversAt(
 		return k, false, err
 	}
 
-	residue, _, err := tx.Residue(ctx, network, address)
+	residue, _, err := tx.ResidueForUpdate(ctx, network, address)
 	k.brought[native.ID] = residue.Amount
 	k.taken[native.ID] = k.taken[native.ID].Add(residue.Owed)
 

@@ -192,7 +192,7 @@ func lockCarry(
 	owner event.Owner,
 	network string,
 ) (settlement.CarriedFee, error) {
-	row, ok, err := tx.Carry(ctx, owner, network)
+	row, ok, err := tx.CarryForUpdate(ctx, owner, network)
 	if !ok {
 		row = settlement.CarriedFee{Owner: owner, Network: network}
 	}

@@ -12,169 +12,44 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-// The bounds of one planning run.
-const (
-	maxDue  = 200
-	mostDue = 64 * maxDue // that are looked through for some at an address that is free
-	// fundsGrace is how long after its confirmation a deposit may seem to be missing: the node may lag.
-	fundsGrace = 15 * time.Minute
-)
+// fundsGrace is how long after its confirmation a deposit may seem to be missing: the node may lag.
+const fundsGrace = 15 * time.Minute
 
-// Step runs one planning run of a network. Live releases get their next transaction, what failed
-// for replanning is queued again, and waiting settlements are released, held or failed.
-//
-// It returns false when nothing was due or another process plans. A failing release is postponed and logged;
-// the error is the store's or the context's.
-func (s *Sweeper) Step(ctx context.Context, network string) (did bool, err error) { // spec 3.4.1
-	driver, err := s.registry.Driver(network)
-	if err != nil {
-		return false, err
-	}
-
-	planner, ok := driver.(chain.Sweeper)
-	if !ok {
-		return false, nil
-	}
-
-	_, spendsCoins := driver.(chain.CoinReader)
-
-	next, due, err := s.dueWork(ctx, network, spendsCoins)
-	if err != nil || (len(next) == 0 && len(due) == 0) {
-		return false, err
-	}
-
-	run := &planningRun{Sweeper: s, network: driver.Network(), planner: planner, spendsCoins: spendsCoins}
-	run.native, _ = run.network.Native()
-
-	acquired, err := run.acquireLease(ctx)
-	if err != nil || !acquired {
-		return false, err
-	}
-
-	defer func() { // also while a panic passes through
-		if releaseErr := s.config.Heartbeat.Release(ctx, run.lease); err == nil {
-			err = releaseErr
-		}
-	}()
-
-	err = run.plan(ctx, next, due)
-	if errors.Is(err, fault.LeaseLost) {
-		s.config.Log.WarnContext(ctx, "another process took over planning", "network", network)
-		return true, nil
-	}
-
-	return true, err
-}
-
-// dueWork reads the releases that need their next transaction and the settlements that may be released, oldest first.
-func (s *Sweeper) dueWork(
-	ctx context.Context,
-	network string,
-	spendsCoins bool,
-) (next []settlement.Sweep, due []settlement.Settlement, err error) {
-	next, err = s.db.DueSweeps(ctx, network, s.now(), maxDue)
-	if err != nil {
-		return nil, nil, err
-	}
-
-	// Many that wait at a busy address hide nobody else.
-	for limit := maxDue; ; limit *= 2 {
-		due, err = s.db.DueSettlements(ctx, network, s.now(), limit)
-		if err != nil {
-			return nil, nil, err
-		}
-
-		all := len(due) < limit
-
-		if !spendsCoins {
-			due, err = s.withoutBusy(ctx, network, due)
-			if err != nil {
-				return nil, nil, err
-			}
-		}
-
-		if len(due) > 0 || all || limit >= mostDue {
-			return next, due[:min(len(due), maxDue)], nil
-		}
-	}
-}
-
-// withoutBusy leaves out the settlements at whose addresses a release is under way: an address has one at a time, so
-// that none counts on the native coin of another. Coins are distinct and need no such rule. Tokens do not wait for a
-// release that is stalled: their top-up brings the coin that its nonce needs.
-func (s *Sweeper) withoutBusy(
-	ctx context.Context,
-	network string,
-	due []settlement.Settlement,
-) ([]settlement.Settlement, error) {
-	live, err := s.db.SweepsAt(ctx, network, addressesOf(due))
-	if err != nil {
-		return nil, err
-	}
-
-	busy := map[chain.Address]bool{}
-	unpaid := map[chain.Address]string{} // the asset that still waits where a release cannot go on
-
-	for _, r := range live {
-		busy[r.Deposit.Address] = true
-
-		stalled, err := s.isStalled(ctx, &r)
-		if err != nil {
-			return nil, err
-		}
-
-		if stalled {
-			unpaid[r.Deposit.Address] = r.AssetID
-		}
-	}
-
-	return slices.DeleteFunc(due, func(d settlement.Settlement) bool {
-		waits, stalled := unpaid[d.Deposit.Address]
-
-		return busy[d.Deposit.Address] && (!stalled || waits == d.AssetID)
-	}), nil
-}
-
-// addressesOf returns the deposit addresses of settlements, each once.
-func addressesOf(all []settlement.Settlement) (addresses []chain.Address) {
-	for _, s := range all {
-		addresses = append(addresses, s.Deposit.Address)
-	}
-
-	slices.Sort(addresses)
-
-	return slices.Compact(addresses)
-}
-
-// planningRun is one planning run under its lease. RPC happens between its updates, never in one.
+// planningRun is one planning run of an account's releases on a network, under its lease. RPC happens between its
+// updates, never in one.
 type planningRun struct {
 	*Sweeper
-	network chain.Network
-	native  chain.Asset
-	planner chain.Sweeper
+	network   chain.Network
+	native    chain.Asset
+	planner   chain.Sweeper
+	accountID string
 	// spendsCoins is set where one transaction spends the outputs of several addresses.
 	spendsCoins bool
 	lease       lease.Lease
 }
 
-// acquireLease takes the network's planning lease. Its owner is this run, not the process: two runs of one
-// process exclude each other too.
-func (p *planningRun) acquireLease(ctx context.Context) (acquired bool, err error) {
-	owner, err := p.config.Heartbeat.Owner(ctx)
-	if err != nil {
+// run plans what is due; did is false when another process plans for the account.
+func (p *planningRun) run(ctx context.Context, work accountWork) (did bool, err error) {
+	leases, err := p.config.Heartbeat.Take(ctx, "settle/"+p.network.Slug+"/"+p.accountID)
+	if err != nil || len(leases) == 0 {
 		return false, err
 	}
 
-	err = p.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
-		p.lease, acquired, err = lease.Take(ctx, tx, "settle/"+p.network.Slug, owner, p.now())
+	p.lease = leases[0]
 
-		return err
-	})
-	if err != nil {
-		p.config.Heartbeat.Abandon("settle/"+p.network.Slug, owner)
+	defer func() { // also while a panic passes through
+		if releaseErr := p.config.Heartbeat.Release(ctx, p.lease); err == nil {
+			err = releaseErr
+		}
+	}()
+
+	err = p.plan(ctx, work.next, work.due)
+	if errors.Is(err, fault.LeaseLost) {
+		p.config.Log.WarnContext(ctx, "another process took over planning", "lease", p.lease.Name)
+		return true, nil
 	}
 
-	return acquired, err
+	return true, err
 }
 
 func (p *planningRun) plan(

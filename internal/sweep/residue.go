@@ -158,24 +158,30 @@ func residueAt(
 	}
 
 	rows, err := tx.UnrecordedOutgoing(ctx, n.Slug, address, time.Time{})
-	if err != nil {
-		return settlement.TokenResidue{}, err
-	}
-
 	native, _ := n.Native()
-	residue := residueOf(row, assetID, native.ID)
+
+	return lessForeign(row, rows, assetID, native.ID), err
+}
+
+// lessForeign returns the residue of an asset in a row (base units), less what foreign ones of rows took.
+func lessForeign(
+	row settlement.Residue,
+	rows []wallet.Outgoing,
+	assetID, nativeID string,
+) settlement.TokenResidue {
+	residue := residueOf(row, assetID, nativeID)
 	less := residue.Owed
 
 	for _, row := range rows {
 		if row.Foreign() &&
 			row.Outpoint == (chain.Outpoint{}) { // a coin that is gone is missing in its own release
-			less = less.Add(takenBy(row, assetID, native.ID))
+			less = less.Add(takenBy(row, assetID, nativeID))
 		}
 	}
 
 	residue.Amount, residue.Owed = residue.Amount.SubFloor(less), less.SubFloor(residue.Amount)
 
-	return residue, nil
+	return residue
 }
 
 // residueOf returns what a row says of an asset, native coin or a token.
@@ -310,7 +316,7 @@ func lockResidue(
 	network string,
 	address chain.Address,
 ) (settlement.Residue, error) {
-	row, ok, err := tx.Residue(ctx, network, address)
+	row, ok, err := tx.ResidueForUpdate(ctx, network, address)
 	if !ok {
 		row = settlement.Residue{Network: network, Address: address}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -131,21 +132,29 @@ func (p *planningRun) carryAndResidue(
 	at chain.Address,
 	assetID string,
 ) (carry settlement.CarriedFee, residue residues, err error) {
-	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
-		if carry, err = lockCarry(ctx, tx, owner, p.network.Slug); err != nil {
-			return err
-		}
+	carry, _, err = p.db.Carry(ctx, owner, p.network.Slug)
+	if err != nil {
+		return carry, residue, &storeError{err}
+	}
 
-		residue, err = p.residuesAt(ctx, tx, at, assetID)
+	row, _, err := p.db.Residue(ctx, p.network.Slug, at)
+	if err != nil {
+		return carry, residue, &storeError{err}
+	}
 
-		return err
-	})
+	rows, err := p.db.UnrecordedOutgoing(ctx, p.network.Slug, at, time.Time{})
+	if err != nil {
+		return carry, residue, &storeError{err}
+	}
 
-	return carry, residue, err
+	residue.native = lessForeign(row, rows, p.native.ID, p.native.ID)
+	residue.asset = lessForeign(row, rows, assetID, p.native.ID)
+
+	return carry, residue, nil
 }
 
-// residuesAt locks and returns the residues at an address.
-func (p *planningRun) residuesAt(
+// lockResidues locks and returns the residues at an address.
+func (p *planningRun) lockResidues(
 	ctx context.Context,
 	tx settlement.Tx,
 	at chain.Address,
@@ -238,9 +247,14 @@ func (p *planningRun) lockPlanned(
 		return nil, settlement.CarriedFee{}, err
 	}
 
-	nowCarry, err := lockCarry(ctx, tx, r.Owner, r.Network)
-	if err != nil || nowCarry.Amount != carry.Amount {
-		return nil, settlement.CarriedFee{}, err
+	// A release that takes none of the carry neither reads nor locks it: all of an account share it.
+	if !r.CarryIn.IsZero() {
+		now, err := lockCarry(ctx, tx, r.Owner, r.Network)
+		if err != nil || now.Amount != carry.Amount {
+			return nil, settlement.CarriedFee{}, err
+		}
+
+		carry = now
 	}
 
 	unchanged, err := p.chargeResidue(ctx, tx, r, residue)
@@ -248,7 +262,7 @@ func (p *planningRun) lockPlanned(
 		return nil, settlement.CarriedFee{}, err
 	}
 
-	return fresh, nowCarry, nil
+	return fresh, carry, nil
 }
 
 // assign puts the group into its release and stores it. required is what the master wallet must
@@ -286,7 +300,7 @@ func (p *planningRun) chargeResidue(
 	r *settlement.Sweep,
 	planned residues,
 ) (unchanged bool, err error) {
-	now, err := p.residuesAt(ctx, tx, r.Deposit.Address, r.AssetID)
+	now, err := p.lockResidues(ctx, tx, r.Deposit.Address, r.AssetID)
 	if err != nil || now != planned {
 		return false, err
 	}

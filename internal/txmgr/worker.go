@@ -8,13 +8,19 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/together"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-// Step works on one batch of due transactions of a network: it signs, broadcasts, looks up or replaces
-// each. did is false when nothing was done. An error of one transaction is logged and delays that one;
+// Step works on one batch of due transactions of a network, one wallet after the other: it signs, broadcasts, looks up
+// or replaces each. did is false when nothing was done. An error of one transaction is logged and delays that one;
 // the error returned is the store's or the context's.
 func (o *Manager) Step(ctx context.Context, network string) (did bool, err error) {
+	return o.StepTogether(ctx, network, 1)
+}
+
+// StepTogether does what Step does, with up to limit wallets at a time.
+func (o *Manager) StepTogether(ctx context.Context, network string, limit int) (did bool, err error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
 		return false, err
@@ -35,30 +41,99 @@ func (o *Manager) Step(ctx context.Context, network string) (did bool, err error
 		return false, err
 	}
 
-	for len(due) > 0 {
-		from := due[0].Order.From.Address
-
-		var mine, others []wallet.Transaction
-
-		for _, t := range due {
-			if t.Order.From.Address == from {
-				mine = append(mine, t)
-			} else {
-				others = append(others, t)
-			}
-		}
-
-		worked, err := o.workWallet(ctx, driver, sender, mine)
-
-		did = did || worked
-		if err != nil {
-			return did, err
-		}
-
-		due = others
+	workers, err := o.takeWallets(ctx, driver, sender, due)
+	if err != nil {
+		return false, err
 	}
 
-	return did, nil
+	defer func() { // also while a panic passes through
+		if releaseErr := o.releaseWallets(ctx, workers); err == nil {
+			err = releaseErr
+		}
+	}()
+
+	return len(workers) > 0, together.Each(
+		ctx, limit, workers, func(ctx context.Context, d *walletWorker) error { return d.turn(ctx) },
+	)
+}
+
+// takeWallets takes the leases of the wallets with due transactions, in one update, and returns a worker for each that
+// no other turn has.
+func (o *Manager) takeWallets(
+	ctx context.Context,
+	driver chain.Driver,
+	sender chain.Sender,
+	due []wallet.Transaction,
+) (workers []*walletWorker, err error) {
+	if len(due) == 0 {
+		return nil, nil
+	}
+
+	var names []string
+
+	n := driver.Network()
+	groups := byWallet(due)
+
+	for _, mine := range groups {
+		names = append(names, walletLease(n, mine[0].Order.From))
+	}
+
+	taken, err := o.config.Heartbeat.Take(ctx, names...)
+	if err != nil {
+		return nil, err
+	}
+
+	for i, mine := range groups {
+		for _, held := range taken {
+			if held.Name == names[i] {
+				workers = append(workers, &walletWorker{
+					Manager: o,
+					network: n,
+					driver:  driver,
+					sender:  sender,
+					party:   mine[0].Order.From,
+					due:     mine,
+					lease:   held,
+				})
+			}
+		}
+	}
+
+	return workers, nil
+}
+
+// walletLease returns the name of a wallet's lease.
+func walletLease(n chain.Network, at chain.Party) string {
+	return "wallet/" + n.Slug + "/" + string(at.Address)
+}
+
+func (o *Manager) releaseWallets(ctx context.Context, workers []*walletWorker) error {
+	held := make([]lease.Lease, len(workers))
+	for i, d := range workers {
+		held[i] = d.lease
+	}
+
+	return o.config.Heartbeat.Release(ctx, held...)
+}
+
+// byWallet groups transactions by the wallet that sends them, those of the first first.
+func byWallet(due []wallet.Transaction) (groups [][]wallet.Transaction) {
+	at := map[chain.Address]int{}
+
+	for _, t := range due {
+		from := t.Order.From.Address
+
+		i, found := at[from]
+		if !found {
+			i = len(groups)
+			at[from] = i
+			groups = append(groups, nil)
+		}
+
+		groups[i] = append(groups[i], t)
+	}
+
+	return groups
 }
 
 // walletWorker works on one wallet for one turn, under the wallet's lease. RPC happens between its
@@ -69,6 +144,7 @@ type walletWorker struct {
 	driver  chain.Driver
 	sender  chain.Sender
 	party   chain.Party
+	due     []wallet.Transaction // to look at in this turn, as they were read
 	lease   lease.Lease
 	// counted is the chain's nonce of the wallet, read once per turn; nil before, and without nonces.
 	counted *uint64
@@ -89,62 +165,16 @@ type walletWorker struct {
 	moved bool
 }
 
-// workWallet works on due transactions of one wallet; worked is false when another process has its lease.
-func (o *Manager) workWallet(
-	ctx context.Context,
-	driver chain.Driver,
-	sender chain.Sender,
-	due []wallet.Transaction,
-) (worked bool, err error) {
-	d := &walletWorker{
-		Manager: o,
-		network: driver.Network(),
-		driver:  driver,
-		sender:  sender,
-		party:   due[0].Order.From,
-	}
-
-	// The lease's owner is this turn, not the process: two turns of one process exclude each other too.
-	owner, err := o.config.Heartbeat.Owner(ctx)
-	if err != nil {
-		return false, err
-	}
-
-	name := "wallet/" + d.network.Slug + "/" + string(d.party.Address)
-	taken := false
-
-	err = o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) (err error) {
-		d.lease, taken, err = lease.Take(ctx, tx, name, owner, o.now())
-		return err
-	})
-	if err != nil {
-		o.config.Heartbeat.Abandon(name, owner)
-		return false, err
-	}
-
-	if !taken {
-		return false, nil
-	}
-
-	defer func() { err = d.release(ctx, err) }() // also while a panic passes through
-
-	err = d.work(ctx, due)
+// turn works on the wallet's due transactions.
+func (d *walletWorker) turn(ctx context.Context) error {
+	err := d.work(ctx, d.due)
 	if errors.Is(err, fault.LeaseLost) {
-		o.config.Log.WarnContext(ctx, "another process took over the wallet", "wallet", name)
-		return true, nil
+		d.config.Log.WarnContext(ctx, "another process took over the wallet", "wallet", d.lease.Name)
+		return nil
 	}
 
 	if err == nil && d.moved {
 		d.refresh(ctx)
-	}
-
-	return true, err
-}
-
-// release gives the wallet's lease back. It returns err, or else why that failed.
-func (d *walletWorker) release(ctx context.Context, err error) error {
-	if releaseErr := d.config.Heartbeat.Release(ctx, d.lease); err == nil {
-		return releaseErr
 	}
 
 	return err

@@ -166,24 +166,40 @@ func (tx *transaction) PutSweep(ctx context.Context, r *settlement.Sweep) error 
 	return put(ctx, tx, sweeps, r)
 }
 
-func (tx *transaction) Carry(
+func (r *reader) Carry(
 	ctx context.Context,
 	owner event.Owner,
 	network string,
 ) (settlement.CarriedFee, bool, error) {
-	return try(ctx, &tx.reader, carriedFees, carriedFees.at(owner, network))
+	return try(ctx, r, carriedFees, carriedFees.at(owner, network))
+}
+
+func (tx *transaction) CarryForUpdate(
+	ctx context.Context,
+	owner event.Owner,
+	network string,
+) (settlement.CarriedFee, bool, error) {
+	return tx.Carry(ctx, owner, network)
 }
 
 func (tx *transaction) PutCarry(ctx context.Context, c *settlement.CarriedFee) error {
 	return put(ctx, tx, carriedFees, c)
 }
 
-func (tx *transaction) Residue(
+func (r *reader) Residue(
 	ctx context.Context,
 	network string,
 	address chain.Address,
 ) (settlement.Residue, bool, error) {
-	return try(ctx, &tx.reader, residues, residues.at(network, address))
+	return try(ctx, r, residues, residues.at(network, address))
+}
+
+func (tx *transaction) ResidueForUpdate(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+) (settlement.Residue, bool, error) {
+	return tx.Residue(ctx, network, address)
 }
 
 func (tx *transaction) PutResidue(ctx context.Context, r *settlement.Residue) error {

@@ -14,6 +14,8 @@ package lease
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,36 +63,66 @@ func Owner(heartbeat, session, turn string) string {
 	return heartbeat + ownerParts + session + ownerParts + turn
 }
 
-// Take acquires the lease of a name for owner. ok is false when another owner holds it; l is then that lease.
-// at is stored as UpdatedAt.
+// Take acquires the lease of a name for owner. ok is false, and l zero, when another owner holds it. at is stored as
+// UpdatedAt.
 func Take(
 	ctx context.Context,
 	tx Tx,
 	name, owner string,
 	at time.Time,
 ) (l Lease, ok bool, err error) {
-	l, found, err := tx.Lease(ctx, name)
-	if err != nil {
+	taken, err := TakeAll(ctx, tx, []string{name}, owner, at)
+	if err != nil || len(taken) == 0 {
 		return Lease{}, false, err
 	}
 
-	switch {
-	case !found:
-		l = Lease{Name: name, Owner: owner, Fence: 1}
-	case l.Owner == owner:
-		return l, true, nil
-	default:
-		held, err := isHeld(ctx, tx, l.Owner)
-		if err != nil || held {
-			return l, false, err
+	return taken[0], true, nil
+}
+
+// TakeAll acquires the leases of several names for owner, and returns those that no other owner holds, by name. It
+// locks the leases in the order of their names, and the heartbeats of others after them: two that take the same never
+// wait for each other.
+func TakeAll(ctx context.Context, tx Tx, names []string, owner string, at time.Time) (taken []Lease, err error) {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	rows := make([]Lease, len(names))
+	holders := map[string]bool{}
+
+	for i, name := range names {
+		row, found, err := tx.Lease(ctx, name)
+		if err != nil {
+			return nil, err
 		}
 
-		l.Owner, l.Fence = owner, l.Fence+1
+		if !found {
+			row = Lease{Name: name}
+		}
+
+		rows[i] = row
+		holders[row.Owner] = false
 	}
 
-	l.UpdatedAt = at
+	for _, holder := range slices.Sorted(maps.Keys(holders)) {
+		if holders[holder], err = isHeld(ctx, tx, holder); err != nil {
+			return nil, err
+		}
+	}
 
-	return l, true, tx.PutLease(ctx, l)
+	for _, row := range rows {
+		switch {
+		case row.Owner == owner:
+		case holders[row.Owner]:
+			continue
+		default:
+			row.Owner, row.Fence, row.UpdatedAt = owner, row.Fence+1, at
+			if err := tx.PutLease(ctx, row); err != nil {
+				return nil, err
+			}
+		}
+
+		taken = append(taken, row)
+	}
+
+	return taken, nil
 }
 
 // isHeld reports whether the session of an owner still owns its heartbeat.

@@ -155,7 +155,15 @@ func (tx *transaction) PutSweep(ctx context.Context, r *settlement.Sweep) error 
 	return put(ctx, tx, sweeps, r)
 }
 
-func (tx *transaction) Carry(
+func (r *reader) Carry(
+	ctx context.Context,
+	owner event.Owner,
+	network string,
+) (settlement.CarriedFee, bool, error) {
+	return look(ctx, r, carryTable, false, owner.AccountID, owner.Livemode, network)
+}
+
+func (tx *transaction) CarryForUpdate(
 	ctx context.Context,
 	owner event.Owner,
 	network string,
@@ -167,7 +175,15 @@ func (tx *transaction) PutCarry(ctx context.Context, c *settlement.CarriedFee) e
 	return put(ctx, tx, carryTable, c)
 }
 
-func (tx *transaction) Residue(
+func (r *reader) Residue(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+) (settlement.Residue, bool, error) {
+	return look(ctx, r, residues, false, network, string(address))
+}
+
+func (tx *transaction) ResidueForUpdate(
 	ctx context.Context,
 	network string,
 	address chain.Address,

@@ -19,6 +19,14 @@ func testAbsent(t *testing.T, st store.Store) {
 				got, ok, err := tx.Carry(ctx, owners[0], "net")
 				return got, settlement.CarriedFee{}, ok, err
 			},
+			"CarryForUpdate": func() (any, any, bool, error) {
+				got, ok, err := tx.CarryForUpdate(ctx, owners[0], "net")
+				return got, settlement.CarriedFee{}, ok, err
+			},
+			"ResidueForUpdate": func() (any, any, bool, error) {
+				got, ok, err := tx.ResidueForUpdate(ctx, "net", "address")
+				return got, settlement.Residue{}, ok, err
+			},
 			"Residue": func() (any, any, bool, error) {
 				got, ok, err := tx.Residue(ctx, "net", "address")
 				return got, settlement.Residue{}, ok, err
@@ -62,7 +70,7 @@ func testAbsentCarries(t *testing.T, st store.Store) {
 	for n, owner := range owners {
 		for _, network := range []string{"a", "b"} {
 			update(t, st, func(ctx context.Context, tx store.Tx) error {
-				_, ok, err := tx.Carry(ctx, owner, network)
+				_, ok, err := tx.CarryForUpdate(ctx, owner, network)
 				if err != nil || ok {
 					t.Errorf("the carry of %v on %s before it was put: %t (%v)", owner, network, ok, err)
 				}
@@ -95,7 +103,7 @@ func testAbsentCarries(t *testing.T, st store.Store) {
 func testAbsentResidues(t *testing.T, st store.Store) {
 	for n, at := range []chain.Address{"one", "two"} {
 		update(t, st, func(ctx context.Context, tx store.Tx) error {
-			_, ok, err := tx.Residue(ctx, "net", at)
+			_, ok, err := tx.ResidueForUpdate(ctx, "net", at)
 			if err != nil || ok {
 				t.Errorf("the residue at %s before it was put: %t (%v)", at, ok, err)
 			}

@@ -1,0 +1,182 @@
+package sweep
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/together"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// The bounds of what one Step reads.
+const (
+	maxDue  = 200
+	mostDue = 64 * maxDue // that are looked through for some at an address that is free
+)
+
+// Step runs one planning run of each account with work on a network, one after the other. Live releases get their next
+// transaction, what failed for replanning is queued again, and waiting settlements are released, held or failed.
+//
+// It returns false when nothing was due or other processes plan it. A failing release is postponed and logged;
+// the error is the store's or the context's.
+func (s *Sweeper) Step(ctx context.Context, network string) (did bool, err error) { // spec 3.4.1
+	return s.StepTogether(ctx, network, 1)
+}
+
+// StepTogether does what Step does, for up to limit accounts at a time.
+func (s *Sweeper) StepTogether(ctx context.Context, network string, limit int) (did bool, err error) {
+	driver, err := s.registry.Driver(network)
+	if err != nil {
+		return false, err
+	}
+
+	planner, ok := driver.(chain.Sweeper)
+	if !ok {
+		return false, nil
+	}
+
+	_, spendsCoins := driver.(chain.CoinReader)
+
+	next, due, err := s.dueWork(ctx, network, spendsCoins)
+	if err != nil {
+		return false, err
+	}
+
+	var planned atomic.Bool
+
+	err = together.Each(ctx, limit, byAccount(next, due), func(ctx context.Context, work accountWork) error {
+		run := &planningRun{
+			Sweeper:     s,
+			network:     driver.Network(),
+			planner:     planner,
+			spendsCoins: spendsCoins,
+			accountID:   work.accountID,
+		}
+		run.native, _ = run.network.Native()
+
+		did, err := run.run(ctx, work)
+		if did {
+			planned.Store(true)
+		}
+
+		return err
+	})
+
+	return planned.Load(), err
+}
+
+// accountWork is what is due of one account.
+type accountWork struct {
+	accountID string
+	next      []settlement.Sweep
+	due       []settlement.Settlement
+}
+
+// byAccount groups due work by account.
+func byAccount(next []settlement.Sweep, due []settlement.Settlement) (all []accountWork) {
+	at := map[string]int{}
+	of := func(accountID string) *accountWork {
+		i, found := at[accountID]
+		if !found {
+			i = len(all)
+			at[accountID] = i
+			all = append(all, accountWork{accountID: accountID})
+		}
+
+		return &all[i]
+	}
+
+	for _, r := range next {
+		work := of(r.Owner.AccountID)
+		work.next = append(work.next, r)
+	}
+
+	for _, s := range due {
+		work := of(s.Owner.AccountID)
+		work.due = append(work.due, s)
+	}
+
+	return all
+}
+
+// dueWork reads the releases that need their next transaction and the settlements that may be released, oldest first.
+func (s *Sweeper) dueWork(
+	ctx context.Context,
+	network string,
+	spendsCoins bool,
+) (next []settlement.Sweep, due []settlement.Settlement, err error) {
+	next, err = s.db.DueSweeps(ctx, network, s.now(), maxDue)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	// Many that wait at a busy address hide nobody else.
+	for limit := maxDue; ; limit *= 2 {
+		due, err = s.db.DueSettlements(ctx, network, s.now(), limit)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		all := len(due) < limit
+
+		if !spendsCoins {
+			due, err = s.withoutBusy(ctx, network, due)
+			if err != nil {
+				return nil, nil, err
+			}
+		}
+
+		if len(due) > 0 || all || limit >= mostDue {
+			return next, due[:min(len(due), maxDue)], nil
+		}
+	}
+}
+
+// withoutBusy leaves out the settlements at whose addresses a release is under way: an address has one at a time, so
+// that none counts on the native coin of another. Coins are distinct and need no such rule. Tokens do not wait for a
+// release that is stalled: their top-up brings the coin that its nonce needs.
+func (s *Sweeper) withoutBusy(
+	ctx context.Context,
+	network string,
+	due []settlement.Settlement,
+) ([]settlement.Settlement, error) {
+	live, err := s.db.SweepsAt(ctx, network, addressesOf(due))
+	if err != nil {
+		return nil, err
+	}
+
+	busy := map[chain.Address]bool{}
+	unpaid := map[chain.Address]string{} // the asset that still waits where a release cannot go on
+
+	for _, r := range live {
+		busy[r.Deposit.Address] = true
+
+		stalled, err := s.isStalled(ctx, &r)
+		if err != nil {
+			return nil, err
+		}
+
+		if stalled {
+			unpaid[r.Deposit.Address] = r.AssetID
+		}
+	}
+
+	return slices.DeleteFunc(due, func(d settlement.Settlement) bool {
+		waits, stalled := unpaid[d.Deposit.Address]
+
+		return busy[d.Deposit.Address] && (!stalled || waits == d.AssetID)
+	}), nil
+}
+
+// addressesOf returns the deposit addresses of settlements, each once.
+func addressesOf(all []settlement.Settlement) (addresses []chain.Address) {
+	for _, s := range all {
+		addresses = append(addresses, s.Deposit.Address)
+	}
+
+	slices.Sort(addresses)
+
+	return slices.Compact(addresses)
+}
