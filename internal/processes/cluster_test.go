@@ -97,11 +97,9 @@ func TestDistributedNodeRestarts(t *testing.T) {
 		retried            int64
 	)
 
-	for _, s := range all {
-		s.settled()
-	}
+	settled(all...)
 
-	settled := time.Since(begun)
+	took := time.Since(begun)
 
 	for _, p := range f.all {
 		if err := p.end(); err != nil {
@@ -123,7 +121,7 @@ func TestDistributedNodeRestarts(t *testing.T) {
 		merchants,
 		processes,
 		made.Round(time.Second),
-		settled.Round(time.Second),
+		took.Round(time.Second),
 		retried,
 		events,
 		deliveries,

@@ -89,7 +89,7 @@ func TestSoakProcessesAreKilled(t *testing.T) {
 		t.FailNow()
 	}
 
-	s.settled()
+	settled(s)
 
 	for _, p := range f.all {
 		if err := p.end(); err != nil {
@@ -316,62 +316,82 @@ func (s *scene) pay(invoiceID string, to chain.Address, amount chain.Amount, pay
 	return nil
 }
 
-// settled waits until there is nothing left to do: all invoices paid, all settlements released, all
-// deliveries made. It gives up when nothing moves any more.
-func (s *scene) settled() {
-	s.t.Helper()
+// settled waits until nothing is left to do for any of the accounts: all payments released, all deliveries made. It
+// gives up when nothing moves any more.
+func settled(all ...*scene) {
+	t := all[0].t
+	t.Helper()
 
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 
-	var last string
+	var last, lastOfAll string
 
 	moved := time.Now()
 
-	for {
-		payments, all := s.records()
-
-		state, released := map[string]int{}, 0
-		for _, p := range payments {
-			state["payments "+string(p.Status)]++
-		}
-
-		for _, x := range all {
-			state[strings.TrimSpace("settlements "+string(x.Status)+" "+string(x.Reason))]++
-			if x.Status == settlement.Released {
-				released++
+	for _, s := range all {
+		for {
+			state, done := s.state()
+			if done {
+				break
 			}
-		}
 
-		page, err := internal.Of(s.look).Store().
-			Deliveries(s.t.Context(), webhook.DeliveryFilter{
-				Owner:    s.owner,
-				Statuses: []webhook.DeliveryStatus{webhook.DeliveryPending},
-				Limit:    1,
-			})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+			if state != last {
+				last, moved = state, time.Now()
+			}
 
-		pending := len(page)
-		if released == len(s.paid) && pending == 0 {
-			return
-		}
+			if time.Since(moved) > patience { // others may be served before it
+				ofAll := ""
 
-		now := fmt.Sprint(state)
-		if now != last {
-			last, moved = now, time.Now()
-		}
+				for _, other := range all {
+					state, _ := other.state()
+					ofAll += state + "\n"
+				}
 
-		if time.Since(moved) > patience {
-			s.t.Fatalf(
-				"of %d payments %d are released; deliveries pending: %v; %v",
-				len(s.paid), released, pending > 0, state,
-			)
-		}
+				if ofAll == lastOfAll {
+					t.Fatalf("nothing moves any more: %s", state)
+				}
 
-		<-tick.C
+				lastOfAll, moved = ofAll, time.Now()
+			}
+
+			<-tick.C
+		}
 	}
+}
+
+// state says what became of an account's payments; done is true when nothing is left to do.
+func (s *scene) state() (state string, done bool) {
+	s.t.Helper()
+
+	payments, settlements := s.records()
+	counts, released := map[string]int{}, 0
+
+	for _, p := range payments {
+		counts["payments "+string(p.Status)]++
+	}
+
+	for _, x := range settlements {
+		counts[strings.TrimSpace("settlements "+string(x.Status)+" "+string(x.Reason))]++
+
+		if x.Status == settlement.Released {
+			released++
+		}
+	}
+
+	pending, err := internal.Of(s.look).Store().
+		Deliveries(s.t.Context(), webhook.DeliveryFilter{
+			Owner:    s.owner,
+			Statuses: []webhook.DeliveryStatus{webhook.DeliveryPending},
+			Limit:    1,
+		})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	return fmt.Sprintf(
+		"of %d payments %d are released; deliveries pending: %v; %v", len(s.paid), released, len(pending) > 0, counts,
+	), released == len(s.paid) && len(pending) == 0
 }
 
 const everything = 1_000_000

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -70,9 +71,12 @@ func testAbsentCarries(t *testing.T, st store.Store) {
 	for n, owner := range owners {
 		for _, network := range []string{"a", "b"} {
 			update(t, st, func(ctx context.Context, tx store.Tx) error {
-				_, ok, err := tx.CarryForUpdate(ctx, owner, network)
-				if err != nil || ok {
-					t.Errorf("the carry of %v on %s before it was put: %t (%v)", owner, network, ok, err)
+				for _, read := range []func(
+					context.Context, event.Owner, string,
+				) (settlement.CarriedFee, bool, error){tx.Carry, tx.CarryForUpdate} {
+					if _, ok, err := read(ctx, owner, network); err != nil || ok {
+						t.Errorf("the carry of %v on %s before it was put: %t (%v)", owner, network, ok, err)
+					}
 				}
 
 				fee := settlement.CarriedFee{
@@ -88,7 +92,13 @@ func testAbsentCarries(t *testing.T, st store.Store) {
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		for n, owner := range owners {
+			locked, _, _ := tx.CarryForUpdate(ctx, owner, "b")
+
 			got, ok, err := tx.Carry(ctx, owner, "b")
+			if locked != got {
+				t.Errorf("the carry of %v is %+v, and %+v when it is locked", owner, got, locked)
+			}
+
 			if err != nil || !ok || got.Owner != owner || got.Amount != chain.Units(uint64(n+1)) ||
 				got.Version != 1 {
 				t.Errorf("the carry of %v: %+v %t (%v)", owner, got, ok, err)
@@ -103,9 +113,12 @@ func testAbsentCarries(t *testing.T, st store.Store) {
 func testAbsentResidues(t *testing.T, st store.Store) {
 	for n, at := range []chain.Address{"one", "two"} {
 		update(t, st, func(ctx context.Context, tx store.Tx) error {
-			_, ok, err := tx.ResidueForUpdate(ctx, "net", at)
-			if err != nil || ok {
-				t.Errorf("the residue at %s before it was put: %t (%v)", at, ok, err)
+			for _, read := range []func(
+				context.Context, string, chain.Address,
+			) (settlement.Residue, bool, error){tx.Residue, tx.ResidueForUpdate} {
+				if _, ok, err := read(ctx, "net", at); err != nil || ok {
+					t.Errorf("the residue at %s before it was put: %t (%v)", at, ok, err)
+				}
 			}
 
 			residue := settlement.Residue{Network: "net", Address: at, Owed: chain.Units(uint64(n + 1))}
@@ -115,7 +128,13 @@ func testAbsentResidues(t *testing.T, st store.Store) {
 	}
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
+		locked, _, _ := tx.ResidueForUpdate(ctx, "net", "two")
+
 		got, ok, err := tx.Residue(ctx, "net", "two")
+		if !reflect.DeepEqual(locked, got) {
+			t.Errorf("the residue at two is %+v, and %+v when it is locked", got, locked)
+		}
+
 		if err != nil || !ok || got.Address != "two" || got.Owed != chain.Units(2) {
 			t.Errorf("the residue at two: %+v %t (%v)", got, ok, err)
 		}
