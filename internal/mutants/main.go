@@ -41,7 +41,7 @@ func run(ctx context.Context) (ok bool, err error) {
 	check := flag.Bool("check", false, "only see that every snippet is where the list says")
 	only := flag.String("run", "", "plant only the mutants whose id matches this regular expression")
 	simulate := flag.Int(
-		"simulate", 0, "play so many seeds of internal/simulation in place of the mutant's test",
+		"simulate", 0, "play up to so many seeds of internal/simulation in place of the mutant's test",
 	)
 	limit := flag.Duration(
 		"timeout", 3*time.Minute, "how long one run of a test may take, compiling included",
@@ -92,9 +92,9 @@ func run(ctx context.Context) (ok bool, err error) {
 	return plantAll(ctx, root, chosen, *limit)
 }
 
-// bySeeds has the simulation play seeds in place of each mutant's own test, and count those that find it.
+// bySeeds has the simulation play seeds in place of each mutant's own test, until one finds it.
 func bySeeds(mutants []mutant, seeds int) error {
-	if err := errors.Join(os.Setenv("COUNT", "1"), os.Setenv("SEEDS", strconv.Itoa(seeds))); err != nil {
+	if err := errors.Join(os.Setenv("COUNT", "first"), os.Setenv("SEEDS", strconv.Itoa(seeds))); err != nil {
 		return err
 	}
 
