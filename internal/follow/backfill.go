@@ -55,7 +55,7 @@ func (f *Follower) backfill(ctx context.Context) (bool, error) {
 	}
 
 	b.advance = f.advanceRange(old, done)
-	if err := f.Handler.Apply(ctx, b); err != nil {
+	if err := f.store(ctx, b); err != nil {
 		return false, fmt.Errorf("storing old blocks from %d of %s: %w", old.Next, f.network.Slug, err)
 	}
 
@@ -90,7 +90,7 @@ func (f *Follower) readRange(ctx context.Context, b *Batch, old scan.Range) (don
 		return rangeRead{next: old.Next}, nil
 	}
 
-	to := min(old.To, old.Next+f.BatchBlocks-1, b.Head.Tip.Height)
+	to := min(old.To, old.Next+f.size.now-1, b.Head.Tip.Height)
 
 	var unread []chain.Unread
 

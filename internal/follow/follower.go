@@ -58,6 +58,7 @@ type Follower struct {
 	poller  chain.AddressScanner
 	partial chain.AddressPoller // nil when readings are complete and cost nothing to speak of
 	name    string
+	size    batchSize
 
 	mu       sync.Mutex
 	lease    lease.Lease
@@ -114,6 +115,7 @@ func New(c Config) (*Follower, error) {
 		scanner: scanner,
 		poller:  poller,
 		name:    "watch/" + network.Slug,
+		size:    batchSize{most: c.BatchBlocks, now: c.BatchBlocks},
 	}, nil
 }
 
@@ -216,7 +218,7 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 		return f.backfill(ctx)
 	}
 
-	if err := f.Handler.Apply(ctx, *batch); err != nil {
+	if err := f.store(ctx, *batch); err != nil {
 		return false, fmt.Errorf(
 			"storing %d blocks of %s after height %d: %w",
 			len(batch.Blocks), f.network.Slug, cursor.At.Height, err,

@@ -75,7 +75,7 @@ func (f *Follower) fillBlocks(ctx context.Context, b *Batch, cursor scan.Cursor)
 
 	// After a fork everything up to the old position is read at once, so that nothing that merely moved
 	// into another block looks lost.
-	to := base.Height + f.BatchBlocks
+	to := base.Height + f.size.now
 	if b.Rewound {
 		to = max(to, cursor.At.Height)
 	}
@@ -125,7 +125,7 @@ func (f *Follower) readBlocks(ctx context.Context, base chain.Ref, to uint64) ([
 		}
 
 		next = all[len(all)-1].Height + 1
-		if uint64(len(all)) >= f.BatchBlocks && to-base.Height <= f.BatchBlocks {
+		if uint64(len(all)) >= f.size.now && to-base.Height <= f.size.now {
 			break
 		}
 	}

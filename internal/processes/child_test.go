@@ -8,6 +8,7 @@ package processes_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,6 +60,8 @@ type orders struct {
 	Name string
 	// RealTime has the engine run on the system's clock, shifted by what the parent says, and check it.
 	RealTime bool
+	// Speed is how much faster the engine's clock goes; 0 is speed.
+	Speed int
 }
 
 // speed is how much faster the engines' clocks go: leases of 30 s then last 3 s, so that many change hands.
@@ -72,7 +75,7 @@ func (o orders) now() time.Time {
 		return time.Now().Add(time.Duration(clockOffset.Load()))
 	}
 
-	return o.Began.Add(speed * time.Since(o.Began))
+	return o.Began.Add(time.Duration(cmp.Or(o.Speed, speed)) * time.Since(o.Began))
 }
 
 // feeTo receives platform fees; nobody has its key.

@@ -43,6 +43,7 @@ func TestDistributedNodeRestarts(t *testing.T) {
 		RPC:         node.URL,
 		ChainID:     node.ChainID,
 		Began:       time.Now(),
+		Speed:       1, // what waits half an hour for its signature is planned anew
 	}
 	migrate(t, o.DSN, postgres.Options{Distributed: true})
 

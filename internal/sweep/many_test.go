@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -110,5 +111,51 @@ func TestManyReleasesHoldUpNothing(t *testing.T) {
 
 	if got := w.get(second.ID); got.Status != settlement.Pending {
 		t.Errorf("where another release is under way, a settlement is %s", got.Status)
+	}
+}
+
+// Where transactions wait long beyond their time for somebody to sign them, no other is planned: it would be given up
+// unsigned, and planned anew.
+func TestNothingIsPlannedThatNobodySigns(t *testing.T) {
+	for _, test := range []struct {
+		what    string
+		waiting int
+		since   time.Duration
+		plans   bool
+	}{
+		{"many that are late", 200, time.Minute, false},
+		{"some that are late", 199, time.Minute, true},
+		{"many that are due", 200, time.Second, true},
+	} {
+		w := newHarness(t, account.Settings{})
+		s := w.pay("p", w.deposit(1), "SIM", coin(1), 2000)
+		w.read()
+
+		err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+			for i := range test.waiting {
+				if err := tx.PutTransaction(ctx, &wallet.Transaction{
+					ID:      fmt.Sprintf("%024d", i),
+					Owner:   owner,
+					Network: network,
+					State:   wallet.Queued,
+					DueAt:   w.now.Add(-test.since),
+				}); err != nil {
+					return err
+				}
+			}
+
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err := w.sweeper.Step(t.Context(), network); err != nil {
+			t.Fatal(err)
+		}
+
+		if plans := w.get(s.ID).SweepID != ""; plans != test.plans {
+			t.Errorf("%s: a release begins: %v", test.what, plans)
+		}
 	}
 }

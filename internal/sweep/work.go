@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/together"
@@ -14,6 +15,8 @@ import (
 const (
 	maxDue  = 200
 	mostDue = 64 * maxDue // that are looked through for some at an address that is free
+	// senderLag is how long maxDue transactions may be overdue before no release is begun.
+	senderLag = 30 * time.Second
 )
 
 // Step runs one planning run of each account with work on a network, one after the other. Live releases get their next
@@ -25,7 +28,7 @@ func (s *Sweeper) Step(ctx context.Context, network string) (did bool, err error
 	return s.StepTogether(ctx, network, 1)
 }
 
-// StepTogether does what Step does, for up to limit accounts at a time.
+// StepTogether does what Step does, for up to limit accounts at a time, and in any order if that is more than one.
 func (s *Sweeper) StepTogether(ctx context.Context, network string, limit int) (did bool, err error) {
 	driver, err := s.registry.Driver(network)
 	if err != nil {
@@ -44,9 +47,14 @@ func (s *Sweeper) StepTogether(ctx context.Context, network string, limit int) (
 		return false, err
 	}
 
+	work := byAccount(next, due)
+	if limit > 1 {
+		together.Shuffle(work)
+	}
+
 	var planned atomic.Bool
 
-	err = together.Each(ctx, limit, byAccount(next, due), func(ctx context.Context, work accountWork) error {
+	err = together.Each(ctx, limit, work, func(ctx context.Context, work accountWork) error {
 		run := &planningRun{
 			Sweeper:     s,
 			network:     driver.Network(),
@@ -110,6 +118,12 @@ func (s *Sweeper) dueWork(
 	next, err = s.db.DueSweeps(ctx, network, s.now(), maxDue)
 	if err != nil {
 		return nil, nil, err
+	}
+
+	// What nobody comes to sign is planned in vain: it is given up after a while, and planned anew.
+	late, err := s.db.DueTransactions(ctx, network, s.now().Add(-senderLag), maxDue)
+	if err != nil || len(late) == maxDue {
+		return next, nil, err
 	}
 
 	// Many that wait at a busy address hide nobody else.

@@ -4,6 +4,7 @@ package together
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"runtime/debug"
 	"sync"
 )
@@ -90,4 +91,9 @@ func inTurn[T any](ctx context.Context, items []T, f func(ctx context.Context, i
 	}
 
 	return nil
+}
+
+// Shuffle brings items into a random order: processes that find the same work begin with different parts of it.
+func Shuffle[T any](items []T) {
+	rand.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 }

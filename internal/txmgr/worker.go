@@ -19,7 +19,10 @@ func (o *Manager) Step(ctx context.Context, network string) (did bool, err error
 	return o.StepTogether(ctx, network, 1)
 }
 
-// StepTogether does what Step does, with up to limit wallets at a time.
+// ahead is how many batches StepTogether looks through for one: several processes seldom take the same wallets then.
+const ahead = 4
+
+// StepTogether does what Step does, with up to limit wallets at a time, and in any order if that is more than one.
 func (o *Manager) StepTogether(ctx context.Context, network string, limit int) (did bool, err error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
@@ -36,12 +39,22 @@ func (o *Manager) StepTogether(ctx context.Context, network string, limit int) (
 		return false, ctx.Err()
 	}
 
-	due, err := o.db.DueTransactions(ctx, network, o.now(), o.config.Batch)
+	read := o.config.Batch
+	if limit > 1 {
+		read *= ahead
+	}
+
+	due, err := o.db.DueTransactions(ctx, network, o.now(), read)
 	if err != nil {
 		return false, err
 	}
 
-	workers, err := o.takeWallets(ctx, driver, sender, due)
+	groups := byWallet(due)
+	if limit > 1 {
+		together.Shuffle(groups)
+	}
+
+	workers, err := o.takeWallets(ctx, driver, sender, groups[:min(len(groups), o.config.Batch)])
 	if err != nil {
 		return false, err
 	}
@@ -63,16 +76,15 @@ func (o *Manager) takeWallets(
 	ctx context.Context,
 	driver chain.Driver,
 	sender chain.Sender,
-	due []wallet.Transaction,
+	groups [][]wallet.Transaction,
 ) (workers []*walletWorker, err error) {
-	if len(due) == 0 {
+	if len(groups) == 0 {
 		return nil, nil
 	}
 
 	var names []string
 
 	n := driver.Network()
-	groups := byWallet(due)
 
 	for _, mine := range groups {
 		names = append(names, walletLease(n, mine[0].Order.From))

@@ -1,0 +1,36 @@
+package follow
+
+import (
+	"context"
+	"time"
+)
+
+// longStore is how long the storing of a batch may take before the next one holds fewer blocks.
+const longStore = 2 * time.Second
+
+// batchSize is how many blocks a batch holds at most. Busy blocks are stored a few at a time: what they hold is told
+// soon, and no transaction grows beyond what the store ends in time.
+type batchSize struct{ most, now uint64 }
+
+// stored counts a batch that was stored, or could not be.
+func (s *batchSize) stored(blocks int, took time.Duration, err error) {
+	switch {
+	case blocks == 0:
+	case err != nil || took > longStore:
+		s.now = max(min(s.now, uint64(blocks))/2, 1)
+	case took < longStore/4:
+		s.now = min(2*s.now, s.most)
+	}
+}
+
+// store has a batch stored, and sees how long that takes.
+func (f *Follower) store(ctx context.Context, b Batch) error {
+	began := f.Now()
+	err := f.Handler.Apply(ctx, b)
+
+	if ctx.Err() == nil {
+		f.size.stored(len(b.Blocks), f.Now().Sub(began), err)
+	}
+
+	return err
+}
