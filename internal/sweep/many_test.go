@@ -114,18 +114,21 @@ func TestManyReleasesHoldUpNothing(t *testing.T) {
 	}
 }
 
-// Where transactions wait long beyond their time for somebody to sign them, no other is planned: it would be given up
-// unsigned, and planned anew.
+// Where a network is not read up to its tip, or transactions wait long beyond their time for somebody to sign them, no
+// other is planned: it would be given up unsigned, and planned anew.
 func TestNothingIsPlannedThatNobodySigns(t *testing.T) {
 	for _, test := range []struct {
 		what    string
 		waiting int
 		since   time.Duration
+		unread  uint64
 		plans   bool
 	}{
-		{"many that are late", 200, time.Minute, false},
-		{"some that are late", 199, time.Minute, true},
-		{"many that are due", 200, time.Second, true},
+		{"many that are late", 200, time.Minute, 0, false},
+		{"some that are late", 199, time.Minute, 0, true},
+		{"many that are due", 200, time.Second, 0, true},
+		{"a hundred blocks to read", 0, 0, 100, false},
+		{"a block to read", 0, 0, 1, true},
 	} {
 		w := newHarness(t, account.Settings{})
 		s := w.pay("p", w.deposit(1), "SIM", coin(1), 2000)
@@ -144,7 +147,14 @@ func TestNothingIsPlannedThatNobodySigns(t *testing.T) {
 				}
 			}
 
-			return nil
+			c, _, err := tx.Cursor(ctx, network)
+			if err != nil {
+				return err
+			}
+
+			c.Tip.Height += test.unread
+
+			return tx.PutCursor(ctx, &c)
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -120,9 +120,7 @@ func (s *Sweeper) dueWork(
 		return nil, nil, err
 	}
 
-	// What nobody comes to sign is planned in vain: it is given up after a while, and planned anew.
-	late, err := s.db.DueTransactions(ctx, network, s.now().Add(-senderLag), maxDue)
-	if err != nil || len(late) == maxDue {
+	if unsigned, err := s.piles(ctx, network); err != nil || unsigned {
 		return next, nil, err
 	}
 
@@ -146,6 +144,20 @@ func (s *Sweeper) dueWork(
 			return next, due[:min(len(due), maxDue)], nil
 		}
 	}
+}
+
+// piles reports whether what is planned now would not be signed soon: the network is not read up to its tip, or many
+// transactions wait long beyond their time. It would be given up after a while, and planned anew.
+func (s *Sweeper) piles(ctx context.Context, network string) (bool, error) {
+	n, _ := s.registry.Network(network)
+
+	if lags, err := s.outbox.Lags(ctx, n); err != nil || lags {
+		return lags, err
+	}
+
+	late, err := s.db.DueTransactions(ctx, network, s.now().Add(-senderLag), maxDue)
+
+	return len(late) == maxDue, err
 }
 
 // withoutBusy leaves out the settlements at whose addresses a release is under way: an address has one at a time, so

@@ -9,13 +9,6 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// The blocks that a network may be behind its node's tip while wallets sign: minLag, or what the network makes in
-// lagTime.
-const (
-	minLag  = 3
-	lagTime = 30 * time.Second
-)
-
 // holdBack postpones a transaction that must not be signed now. One that waits for a person is not given up, nor
 // is one whose wallet this process has not compared with its network yet: lost records may have sent it. Later
 // ones of a frozen wallet, or of a network that lags, go stale as always.
@@ -138,18 +131,8 @@ func (d *walletWorker) outcomeWaits(ctx context.Context, t wallet.Transaction) (
 
 // unread reports whether the network is stopped, or not read up to its tip, or this process's clock is wrong.
 func (d *walletWorker) unread(ctx context.Context) (bool, error) {
-	c, followed, err := d.db.Cursor(ctx, d.network.Slug)
-	if err != nil {
-		return false, &storeError{err}
-	}
-
-	lag := uint64(minLag)
-	if d.network.BlockTime > 0 {
-		lag = max(lag, uint64(lagTime/d.network.BlockTime))
-	}
-
-	if followed && (c.Stopped != "" || c.At.Height+lag < c.Tip.Height) {
-		return true, nil
+	if lags, err := d.Lags(ctx, d.network); err != nil || lags {
+		return lags, err
 	}
 
 	if !d.config.MaySign() {

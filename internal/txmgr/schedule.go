@@ -33,9 +33,9 @@ var (
 // maxPendingInterval is the longest of pendingIntervals: what is signed and in no block is due within it.
 const maxPendingInterval = 5 * time.Minute
 
-// inFlightRetryEvery is how often a queued transaction is retried while its wallet has maxInFlight
-// transactions in flight.
-const inFlightRetryEvery = 5 * time.Second
+// queuedRetryEvery is how often a queued transaction is looked at while its wallet has maxInFlight transactions in
+// flight, or its network lags.
+const queuedRetryEvery = 5 * time.Second
 
 // intervalAt returns the interval of an age; ok is false past the end of a table.
 func intervalAt(table []retryInterval, age time.Duration) (every time.Duration, ok bool) {

@@ -126,30 +126,14 @@ func (d *walletWorker) inFlightFull(ctx context.Context) (bool, error) {
 	return *d.inFlight >= maxInFlight, nil
 }
 
-// postponeQueued makes transactions of a full wallet due after inFlightRetryEvery, all in one write.
+// postponeQueued makes transactions of a full wallet due after queuedRetryEvery, all in one write.
 func (d *walletWorker) postponeQueued(ctx context.Context, queued []string) error {
 	if len(queued) == 0 {
 		return nil
 	}
 
 	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		for _, id := range queued {
-			t, err := tx.Transaction(ctx, id)
-			if err != nil {
-				return err
-			}
-
-			if t.State != wallet.Queued {
-				continue
-			}
-
-			t.DueAt = d.now().Add(inFlightRetryEvery)
-			if err := tx.PutTransaction(ctx, &t); err != nil {
-				return err
-			}
-		}
-
-		return nil
+		return postponeTx(ctx, tx, queued, d.now().Add(queuedRetryEvery))
 	})
 }
 

@@ -49,6 +49,11 @@ func (o *Manager) StepTogether(ctx context.Context, network string, limit int) (
 		return false, err
 	}
 
+	due, err = o.postponeUnread(ctx, driver.Network(), due)
+	if err != nil {
+		return false, err
+	}
+
 	groups := byWallet(due)
 	if limit > 1 {
 		together.Shuffle(groups)

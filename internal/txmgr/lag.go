@@ -1,0 +1,83 @@
+package txmgr
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+)
+
+// The blocks that a network may be behind its node's tip while wallets sign: minLag, or what the network makes in
+// lagTime.
+const (
+	minLag  = 3
+	lagTime = 30 * time.Second
+)
+
+// Lags reports whether a network is stopped, or not read up to its tip: nothing new is signed there.
+func (o *Manager) Lags(ctx context.Context, n chain.Network) (bool, error) {
+	c, followed, err := o.db.Cursor(ctx, n.Slug)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	lag := uint64(minLag)
+	if n.BlockTime > 0 {
+		lag = max(lag, uint64(lagTime/n.BlockTime))
+	}
+
+	return followed && (c.Stopped != "" || c.At.Height+lag < c.Tip.Height), nil
+}
+
+// postponeUnread makes the transactions that cannot be signed while their network lags due later, all in one write,
+// and returns the others.
+func (o *Manager) postponeUnread(
+	ctx context.Context,
+	n chain.Network,
+	due []wallet.Transaction,
+) (others []wallet.Transaction, err error) {
+	lags, err := o.Lags(ctx, n)
+	if err != nil || !lags {
+		return due, err
+	}
+
+	var waiting []string
+
+	for _, t := range due {
+		if t.State == wallet.Queued && t.Kind != wallet.Cancel && !t.Stale(o.now()) {
+			waiting = append(waiting, t.ID)
+		} else {
+			others = append(others, t)
+		}
+	}
+
+	if len(waiting) == 0 {
+		return others, nil
+	}
+
+	return others, o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
+		return postponeTx(ctx, tx, waiting, o.now().Add(queuedRetryEvery))
+	})
+}
+
+// postponeTx makes those of some transactions that are queued due at a time.
+func postponeTx(ctx context.Context, tx wallet.Tx, ids []string, at time.Time) error {
+	for _, id := range ids {
+		t, err := tx.Transaction(ctx, id)
+		if err != nil {
+			return err
+		}
+
+		if t.State != wallet.Queued {
+			continue
+		}
+
+		t.DueAt = at
+		if err := tx.PutTransaction(ctx, &t); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
