@@ -278,7 +278,11 @@ type Tx interface {
 	CarryForUpdate(ctx context.Context, owner event.Owner, network string) (c CarriedFee, ok bool, err error)
 	PutCarry(ctx context.Context, c *CarriedFee) error
 	// ResidueForUpdate is Residue with the row locked until the transaction ends.
-	ResidueForUpdate(ctx context.Context, network string, address chain.Address) (r Residue, ok bool, err error)
+	ResidueForUpdate(
+		ctx context.Context,
+		network string,
+		address chain.Address,
+	) (r Residue, ok bool, err error)
 	PutResidue(ctx context.Context, r *Residue) error
 }
 

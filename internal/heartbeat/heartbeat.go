@@ -206,7 +206,10 @@ const releaseLimit = 5 * time.Second
 
 func (h *Heartbeat) release(ctx context.Context, held ...lease.Lease) error {
 	// In the order in which they are taken, so that the two never wait for each other.
-	held = slices.SortedFunc(slices.Values(held), func(a, b lease.Lease) int { return strings.Compare(a.Name, b.Name) })
+	held = slices.SortedFunc(
+		slices.Values(held),
+		func(a, b lease.Lease) int { return strings.Compare(a.Name, b.Name) },
+	)
 
 	err := h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) error {
 		for _, row := range held {

@@ -390,7 +390,11 @@ func (s *scene) state() (state string, done bool) {
 	}
 
 	return fmt.Sprintf(
-		"of %d payments %d are released; deliveries pending: %v; %v", len(s.paid), released, len(pending) > 0, counts,
+		"of %d payments %d are released; deliveries pending: %v; %v",
+		len(s.paid),
+		released,
+		len(pending) > 0,
+		counts,
 	), released == len(s.paid) && len(pending) == 0
 }
 

@@ -25,18 +25,24 @@ func TestEach(t *testing.T) {
 
 			began := time.Now()
 
-			err := together.Each(t.Context(), limit, []int{1, 2, 3, 4, 5, 6}, func(_ context.Context, n int) error {
-				at := now.Add(1)
-				defer now.Add(-1)
+			err := together.Each(
+				t.Context(),
+				limit,
+				[]int{1, 2, 3, 4, 5, 6},
+				func(_ context.Context, n int) error {
+					at := now.Add(1)
+					defer now.Add(-1)
 
-				mu.Lock()
-				most = max(most, at)
-				done = append(done, n)
-				mu.Unlock()
-				time.Sleep(time.Second)
+					mu.Lock()
+					most = max(most, at)
 
-				return nil
-			})
+					done = append(done, n)
+					mu.Unlock()
+					time.Sleep(time.Second)
+
+					return nil
+				},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,16 +68,21 @@ func TestEachEndsAtAnError(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var done atomic.Int32
 
-			err := together.Each(t.Context(), limit, []int{1, 2, 3, 4, 5, 6}, func(_ context.Context, n int) error {
-				time.Sleep(time.Duration(n) * time.Second)
-				done.Add(1)
+			err := together.Each(
+				t.Context(),
+				limit,
+				[]int{1, 2, 3, 4, 5, 6},
+				func(_ context.Context, n int) error {
+					time.Sleep(time.Duration(n) * time.Second)
+					done.Add(1)
 
-				if n >= 2 {
-					return broken
-				}
+					if n >= 2 {
+						return broken
+					}
 
-				return nil
-			})
+					return nil
+				},
+			)
 
 			// With two at a time 3 is under way when 2 fails.
 			if !errors.Is(err, broken) || int(done.Load()) != limit+1 {
@@ -108,7 +119,12 @@ func TestEachPanics(t *testing.T) {
 				}
 			}()
 
-			_ = together.Each(t.Context(), limit, []int{1, 2, 3}, func(context.Context, int) error { panic("broken") })
+			_ = together.Each(
+				t.Context(),
+				limit,
+				[]int{1, 2, 3},
+				func(context.Context, int) error { panic("broken") },
+			)
 		}()
 	}
 }

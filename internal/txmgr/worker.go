@@ -144,6 +144,7 @@ func byWallet(due []wallet.Transaction) (groups [][]wallet.Transaction) {
 		if !found {
 			i = len(groups)
 			at[from] = i
+
 			groups = append(groups, nil)
 		}
 

@@ -82,7 +82,13 @@ func Take(
 // TakeAll acquires the leases of several names for owner, and returns those that no other owner holds, by name. It
 // locks the leases in the order of their names, and the heartbeats of others after them: two that take the same never
 // wait for each other.
-func TakeAll(ctx context.Context, tx Tx, names []string, owner string, at time.Time) (taken []Lease, err error) {
+func TakeAll(
+	ctx context.Context,
+	tx Tx,
+	names []string,
+	owner string,
+	at time.Time,
+) (taken []Lease, err error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	rows := make([]Lease, len(names))
 	holders := map[string]bool{}
