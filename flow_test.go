@@ -77,7 +77,8 @@ func (tr *trace) record(name string) {
 	tr.phases = append(tr.phases, phase{name, files})
 }
 
-// libraryFile returns the path of a file within the library; not of tests, of the network or of the store.
+// libraryFile returns the path of a file within the library; not of tests, of the network, of the store, or of
+// internal/together, a loop that calls back whoever has several items.
 func libraryFile(path string) (string, bool) {
 	_, file, _, _ := runtime.Caller(0)
 	root := strings.TrimSuffix(file, "flow_test.go")
@@ -87,7 +88,10 @@ func libraryFile(path string) (string, bool) {
 		return "", false
 	}
 
-	return inside, !strings.HasPrefix(inside, "internal/sim/") && !strings.HasPrefix(inside, "store/")
+	return inside, !slices.ContainsFunc(
+		[]string{"internal/sim/", "internal/together/", "store/"},
+		func(folder string) bool { return strings.HasPrefix(inside, folder) },
+	)
 }
 
 // keep keeps the phases up to the first of a name, without those in a package that works on something else.

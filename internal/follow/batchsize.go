@@ -1,9 +1,6 @@
 package follow
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // longStore is how long the storing of a batch may take before the next one holds fewer blocks.
 const longStore = 2 * time.Second
@@ -21,16 +18,4 @@ func (s *batchSize) stored(blocks int, took time.Duration, err error) {
 	case took < longStore/4:
 		s.now = min(2*s.now, s.most)
 	}
-}
-
-// store has a batch stored, and sees how long that takes.
-func (f *Follower) store(ctx context.Context, b Batch) error {
-	began := f.Now()
-	err := f.Handler.Apply(ctx, b)
-
-	if ctx.Err() == nil {
-		f.size.stored(len(b.Blocks), f.Now().Sub(began), err)
-	}
-
-	return err
 }

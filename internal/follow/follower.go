@@ -233,3 +233,15 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 
 	return true, nil
 }
+
+// store has a batch stored, and sees how long that takes.
+func (f *Follower) store(ctx context.Context, b Batch) error {
+	began := f.Now()
+	err := f.Handler.Apply(ctx, b)
+
+	if ctx.Err() == nil {
+		f.size.stored(len(b.Blocks), f.Now().Sub(began), err)
+	}
+
+	return err
+}

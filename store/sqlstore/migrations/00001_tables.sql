@@ -488,7 +488,7 @@ CREATE TABLE {sweeps} (
   livemode       {BOOL} NOT NULL,
   network        {KEY} NOT NULL,
   asset_id       {TEXT} NOT NULL,
-  address        {TEXT} NOT NULL,
+  address        {KEY} NOT NULL,
   address_key    {TEXT} NOT NULL,
   master_address {TEXT} NOT NULL,
   master_key     {TEXT} NOT NULL,
