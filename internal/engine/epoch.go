@@ -56,7 +56,7 @@ func (e *Engine) awaitEpoch(ctx context.Context) error {
 // epoch is whether Config.Epoch has begun in this process.
 type epoch struct {
 	begun atomic.Bool
-	// begins has room for the one that begins it.
+	// begins is a semaphore of one: whoever holds it begins the epoch.
 	begins chan struct{}
 }
 

@@ -95,25 +95,14 @@ func (e *Engine) registerWallets(
 	n := driver.Network()
 	_, coins := driver.(chain.CoinReader)
 
-	owners := map[chain.Address]event.Owner{}
+	parties, owners, err := e.masterWallets(ctx, n, accounts)
+	if err != nil {
+		return err
+	}
 
-	var (
-		parties   []chain.Party
-		addresses []chain.Address
-	)
-
-	for _, a := range accounts {
-		p, err := e.Transactions.MasterWallet(ctx, n.Slug, a.Index)
-		if errors.Is(err, fault.Forbidden) || errors.Is(err, fault.Unsupported) {
-			continue // the signer has no such key, or the driver no wallets: nothing is ever sent
-		}
-
-		if err != nil {
-			return err
-		}
-
-		owners[p.Address] = event.Owner{AccountID: a.ID, Livemode: n.Livemode}
-		parties, addresses = append(parties, p), append(addresses, p.Address)
+	addresses := make([]chain.Address, len(parties))
+	for i, p := range parties {
+		addresses[i] = p.Address
 	}
 
 	return e.Update(ctx, func(ctx context.Context, tx Tx) error {
@@ -157,6 +146,32 @@ func (e *Engine) registerWallets(
 
 		return nil
 	})
+}
+
+// masterWallets returns the master wallets of accounts on a network, and whose each is. It leaves out those that
+// nothing is ever sent from: the signer has no such key, or the driver no wallets.
+func (e *Engine) masterWallets(
+	ctx context.Context,
+	n chain.Network,
+	accounts []account.Account,
+) (wallets []chain.Party, owners map[chain.Address]event.Owner, err error) {
+	owners = map[chain.Address]event.Owner{}
+
+	for _, a := range accounts {
+		p, err := e.Transactions.MasterWallet(ctx, n.Slug, a.Index)
+		if errors.Is(err, fault.Forbidden) || errors.Is(err, fault.Unsupported) {
+			continue
+		}
+
+		if err != nil {
+			return nil, nil, err
+		}
+
+		owners[p.Address] = event.Owner{AccountID: a.ID, Livemode: n.Livemode}
+		wallets = append(wallets, p)
+	}
+
+	return wallets, owners, nil
 }
 
 // parties returns a lookup, inside tx, of which addresses are ours, with their keys.

@@ -5,8 +5,8 @@ import "time"
 // longStore is how long the storing of a batch may take before the next one holds fewer blocks.
 const longStore = 2 * time.Second
 
-// batchSize is how many blocks a batch holds at most. Busy blocks are stored a few at a time: what they hold is told
-// soon, and no transaction grows beyond what the store ends in time.
+// batchSize is how many blocks a batch holds at most. Busy blocks are stored a few at a time: what they hold is
+// published soon, and no transaction grows beyond what the store ends in time.
 type batchSize struct{ most, now uint64 }
 
 // stored counts a batch that was stored, or could not be.

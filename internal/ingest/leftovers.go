@@ -39,22 +39,11 @@ func leftoversAt(
 ) (k leftovers, ok bool, err error) {
 	network := n.Slug
 
-	live, err := tx.LiveTransactions(ctx, network, address)
-	if err != nil || len(live) > 0 {
+	if known, err := isAtRest(ctx, tx, network, address, at); err != nil || !known {
 		return k, false, err
 	}
 
-	above, err := tx.OutgoingOf(ctx, network, address, at.Height+1, 1)
-	if err != nil || len(above) > 0 {
-		return k, false, err
-	}
-
-	ids := make([]string, len(payments))
-	for i, p := range payments {
-		ids[i] = p.ID
-	}
-
-	settlements, err := tx.SettlementsOfPayments(ctx, ids)
+	settlements, err := settlementsOf(ctx, tx, payments)
 	if err != nil {
 		return k, false, err
 	}
@@ -87,14 +76,8 @@ func leftoversAt(
 				return k, false, err
 			}
 
-			owed, err := isOwed(ctx, tx, s)
-			if err != nil {
+			if err := k.addUnpaid(ctx, tx, s, borne); err != nil {
 				return k, false, err
-			}
-
-			if !owed {
-				k.taken[native.ID] = k.taken[native.ID].Add(s.FeePaid).Add(s.NetworkFees)
-				borne[s.SweepID] = true
 			}
 		case s.Status == settlement.Failed && s.AssetID != native.ID && s.SweepID != "":
 			// What its top-up brought and its sweep cost is in the residue; the token is there.
@@ -117,7 +100,60 @@ func leftoversAt(
 		return k, false, err
 	}
 
-	residue, _, err := tx.ResidueForUpdate(ctx, network, address)
+	err = k.addResidue(ctx, tx, n, address)
+
+	return k, err == nil, err
+}
+
+// isAtRest reports whether no transaction of ours touches an address, or did so above a block.
+func isAtRest(ctx context.Context, tx Tx, network string, address chain.Address, at chain.Ref) (bool, error) {
+	live, err := tx.LiveTransactions(ctx, network, address)
+	if err != nil || len(live) > 0 {
+		return false, err
+	}
+
+	above, err := tx.OutgoingOf(ctx, network, address, at.Height+1, 1)
+
+	return len(above) == 0, err
+}
+
+// settlementsOf returns the settlements of payments.
+func settlementsOf(ctx context.Context, tx Tx, payments []invoice.Payment) ([]settlement.Settlement, error) {
+	ids := make([]string, len(payments))
+	for i, p := range payments {
+		ids[i] = p.ID
+	}
+
+	return tx.SettlementsOfPayments(ctx, ids)
+}
+
+// addUnpaid adds the platform fee and the network fees of a settlement of native coin that its own deposit bore,
+// unless they are owed at the address. It notes the settlement's release in borne.
+func (k *leftovers) addUnpaid(
+	ctx context.Context,
+	tx Tx,
+	s settlement.Settlement,
+	borne map[string]bool,
+) error {
+	owed, err := isOwed(ctx, tx, s)
+	if err != nil || owed {
+		return err
+	}
+
+	k.taken[s.AssetID] = k.taken[s.AssetID].Add(s.FeePaid).Add(s.NetworkFees)
+	borne[s.SweepID] = true
+
+	return nil
+}
+
+// addResidue adds the residue of an address: what lies there, and what is owed.
+func (k *leftovers) addResidue(ctx context.Context, tx Tx, n chain.Network, address chain.Address) error {
+	residue, _, err := tx.ResidueForUpdate(ctx, n.Slug, address)
+	if err != nil {
+		return err
+	}
+
+	native, _ := n.Native()
 	k.brought[native.ID] = residue.Amount
 	k.taken[native.ID] = k.taken[native.ID].Add(residue.Owed)
 
@@ -126,7 +162,7 @@ func leftoversAt(
 		k.taken[token.AssetID] = k.taken[token.AssetID].Add(token.Owed)
 	}
 
-	return k, err == nil, err
+	return nil
 }
 
 // addReturned adds what a sweep of a token sent and the master wallet did not get. A token may have given it back,

@@ -99,7 +99,11 @@ func TestManyReleasesHoldUpNothing(t *testing.T) {
 		}
 
 		return tx.PutSweep(ctx, &settlement.Sweep{
-			ID: fmt.Sprintf("%024d", 1100), Owner: owner, Network: network, Deposit: busy, Steps: under,
+			ID:      fmt.Sprintf("%024d", 1100),
+			Owner:   owner,
+			Network: network,
+			Deposit: busy,
+			Steps:   under,
 		})
 	})
 	if err != nil {

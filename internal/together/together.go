@@ -17,52 +17,14 @@ func Each[T any](ctx context.Context, limit int, items []T, f func(ctx context.C
 		return inTurn(ctx, items, f)
 	}
 
-	var (
-		mu       sync.Mutex
-		next     int
-		failed   error
-		panicked any
-		wg       sync.WaitGroup
-	)
+	c := calls[T]{items: items}
 
-	// take returns the next item; ok is false when there is none to begin.
-	take := func() (item T, ok bool) {
-		mu.Lock()
-		defer mu.Unlock()
-
-		if next == len(items) || failed != nil || panicked != nil || ctx.Err() != nil {
-			return item, false
-		}
-
-		next++
-
-		return items[next-1], true
-	}
-
-	call := func(item T) {
-		defer func() {
-			if p := recover(); p != nil {
-				mu.Lock()
-				defer mu.Unlock()
-
-				panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
-			}
-		}()
-
-		if err := f(ctx, item); err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-
-			if failed == nil {
-				failed = err
-			}
-		}
-	}
+	var wg sync.WaitGroup
 
 	for range min(limit, len(items)) {
 		wg.Go(func() {
-			for item, ok := take(); ok; item, ok = take() {
-				call(item)
+			for item, ok := c.take(ctx); ok; item, ok = c.take(ctx) {
+				c.call(ctx, item, f)
 			}
 		})
 	}
@@ -70,15 +32,59 @@ func Each[T any](ctx context.Context, limit int, items []T, f func(ctx context.C
 	wg.Wait()
 
 	switch {
-	case panicked != nil:
-		panic(panicked)
-	case failed != nil:
-		return failed
+	case c.panicked != nil:
+		panic(c.panicked)
+	case c.failed != nil:
+		return c.failed
 	default:
 		return ctx.Err()
 	}
 }
 
+// calls are the calls of Each: the items that wait, and how the calls before them ended.
+type calls[T any] struct {
+	mu       sync.Mutex
+	items    []T
+	failed   error
+	panicked any
+}
+
+// take returns the next item; ok is false when there is none to begin.
+func (c *calls[T]) take(ctx context.Context) (item T, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if len(c.items) == 0 || c.failed != nil || c.panicked != nil || ctx.Err() != nil {
+		return item, false
+	}
+
+	item, c.items = c.items[0], c.items[1:]
+
+	return item, true
+}
+
+// call calls f for an item, and keeps the first error and a panic.
+func (c *calls[T]) call(ctx context.Context, item T, f func(ctx context.Context, item T) error) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+
+			c.panicked = fmt.Sprintf("%v\n%s", p, debug.Stack())
+		}
+	}()
+
+	if err := f(ctx, item); err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+
+		if c.failed == nil {
+			c.failed = err
+		}
+	}
+}
+
+// inTurn calls f for each item, one after the other.
 func inTurn[T any](ctx context.Context, items []T, f func(ctx context.Context, item T) error) error {
 	for _, item := range items {
 		if err := ctx.Err(); err != nil {

@@ -49,15 +49,7 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 
 	d := &walletWorker{Manager: o, network: driver.Network(), driver: driver, party: carrier.Order.From}
 	if d.hasNonces() {
-		w, _, err := tx.Wallet(ctx, f.Network, d.party.Address)
-		if err != nil {
-			return err
-		}
-
-		w.Network, w.Party = f.Network, d.party
-		advanceNonce(&w, signed.Nonce)
-
-		if err := tx.PutWallet(ctx, &w); err != nil {
+		if err := d.useNonceTx(ctx, tx, signed.Nonce); err != nil {
 			return err
 		}
 	}
@@ -99,6 +91,19 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 	)
 
 	return err
+}
+
+// useNonceTx stores that a nonce of the wallet is used up.
+func (d *walletWorker) useNonceTx(ctx context.Context, tx wallet.Tx, nonce uint64) error {
+	w, _, err := tx.Wallet(ctx, d.network.Slug, d.party.Address)
+	if err != nil {
+		return err
+	}
+
+	w.Network, w.Party = d.network.Slug, d.party
+	advanceNonce(&w, nonce)
+
+	return tx.PutWallet(ctx, &w)
 }
 
 // cancelNonceTx queues a cancel at the nonce of a transaction whose order other bytes fulfilled: its own would pay once
