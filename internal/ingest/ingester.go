@@ -33,7 +33,11 @@ type Tx interface {
 	invoice.Tx
 	settlement.Reader
 	wallet.Reader
-	ResidueForUpdate(ctx context.Context, network string, address chain.Address) (settlement.Residue, bool, error)
+	ResidueForUpdate(
+		ctx context.Context,
+		network string,
+		address chain.Address,
+	) (settlement.Residue, bool, error)
 }
 
 // DB is the Ingester's view of a store.
