@@ -36,7 +36,7 @@ func TestSoakOutputsOnBitcoind(t *testing.T) {
 
 	for seed := first; seed < first+runs; seed++ {
 		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			r := newBitcoinRun(t, uint64(seed))
+			r := newBitcoinRun(t, orders{}, uint64(seed))
 			r.play(bitcoinHappen)
 			r.compare()
 			count.add(r.did)

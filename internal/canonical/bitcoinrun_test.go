@@ -61,7 +61,7 @@ type bitcoinRun struct {
 	did   bitcoinTally
 }
 
-func newBitcoinRun(t *testing.T, seed uint64) *bitcoinRun {
+func newBitcoinRun(t *testing.T, o orders, seed uint64) *bitcoinRun {
 	t.Helper()
 
 	n := newBitcoinNode(t)
@@ -75,11 +75,11 @@ func newBitcoinRun(t *testing.T, seed uint64) *bitcoinRun {
 		did:         bitcoinTally{Runs: 1},
 	}
 
-	o := orders{
-		DB:           filepath.Join(t.TempDir(), "payments.db"),
-		RPCs:         []string{r.market.url(n)},
-		BitcoinFeeTo: n.address(),
+	if o.DB == "" {
+		o.DB = filepath.Join(t.TempDir(), "payments.db")
 	}
+
+	o.RPCs, o.BitcoinFeeTo = []string{r.market.url(n)}, n.address()
 	r.service = newService(t, o, bitcoinMerchant(t, o))
 	r.open()
 

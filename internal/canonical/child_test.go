@@ -2,12 +2,13 @@
 
 package canonical_test
 
-// This file is the service process: the test binary itself, started again over a SQLite file and two
-// endpoints. It works on demand, in the time it is given, and dies by kill -9.
+// This file is the service: one process or several, each the test binary itself, started again over a SQLite file or
+// a PostgreSQL database and two endpoints. They work on demand, in the time they are given, and die by kill -9.
 
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,9 +21,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -32,6 +37,7 @@ import (
 	"github.com/seed-8ee7f392/payments/httpapi"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/store/postgres"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
 
@@ -65,9 +71,13 @@ func TestMain(m *testing.M) {
 
 // orders say over what a process works.
 type orders struct {
+	// DB is the path of a SQLite file, or the URL of a PostgreSQL database.
 	DB     string
 	RPCs   []string
 	Tokens []chain.Asset
+
+	// Processes is how many processes there are; 0 is one.
+	Processes int
 
 	// BitcoinFeeTo receives platform fees where the endpoints are of Bitcoin's regtest; empty for anvil's.
 	BitcoinFeeTo string
@@ -93,6 +103,27 @@ func (o orders) driver() (payments.ChainDriver, string, error) {
 	return driver, feeTo, err
 }
 
+// store opens the store of a process; it makes the tables where they are missing.
+func (o orders) store() (payments.Store, error) {
+	if !strings.HasPrefix(o.DB, "postgres") {
+		return sqlite.Open(o.DB)
+	}
+
+	config, err := pgx.ParseConfig(o.DB)
+	if err != nil {
+		return nil, err
+	}
+
+	db := stdlib.OpenDB(*config)
+	db.SetMaxOpenConns(8)
+
+	if err := postgres.Migrate(context.Background(), db, postgres.Options{}); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+
+	return postgres.New(db, postgres.Options{})
+}
+
 // engine makes the engine of a process, and the store that it runs on.
 func (o orders) engine(now func() time.Time, log io.Writer) (*payments.Engine, payments.Store, error) {
 	driver, fees, err := o.driver()
@@ -115,7 +146,7 @@ func (o orders) engine(now func() time.Time, log io.Writer) (*payments.Engine, p
 		return nil, nil, err
 	}
 
-	db, err := sqlite.Open(o.DB)
+	db, err := o.store()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,7 +246,14 @@ func answer(w http.ResponseWriter, v any, err error) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// service is the process as its parent sees it, and what outlives it.
+// process is one process as its parent sees it.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	base  string
+}
+
+// service is the processes as their parent sees them, and what outlives them.
 type service struct {
 	orders
 	t    *testing.T
@@ -224,16 +262,14 @@ type service struct {
 	now  time.Time
 	http http.Client
 
-	cmd   *exec.Cmd
-	stdin io.Closer
-	base  string
-	kills int
-	// order is the idempotency key of what is asked for.
+	processes []*process
+	kills     int
+	// order is the idempotency key of what is asked for. Requests go to the processes in turns.
 	order int
 }
 
-// boot starts a process over the file.
-func (s *service) boot() {
+// boot starts a process over the store.
+func (s *service) boot() *process {
 	s.t.Helper()
 
 	text, err := json.Marshal(s.orders)
@@ -247,14 +283,14 @@ func (s *service) boot() {
 
 	defer log.Close()
 
-	s.cmd = exec.Command(program)
+	p := &process{cmd: exec.Command(program)}
 
-	s.cmd.Env, s.cmd.Stderr = append(os.Environ(), ordersVariable+"="+string(text)), log
-	s.stdin, err = s.cmd.StdinPipe()
+	p.cmd.Env, p.cmd.Stderr = append(os.Environ(), ordersVariable+"="+string(text)), log
+	p.stdin, err = p.cmd.StdinPipe()
 	s.must(err)
-	stdout, err := s.cmd.StdoutPipe()
+	stdout, err := p.cmd.StdoutPipe()
 	s.must(err)
-	s.must(s.cmd.Start())
+	s.must(p.cmd.Start())
 
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 
@@ -263,31 +299,48 @@ func (s *service) boot() {
 		s.t.Fatalf("the service process does not listen: %q, %v\n%s", line, err, s.tail())
 	}
 
-	s.base = "http://" + address
+	p.base = "http://" + address
+
+	return p
 }
 
-// kill ends the process at once, wherever it is, and starts another one when its leases have run out.
-func (s *service) kill() {
+// kill ends a process at once, wherever it is, and starts another one when its leases have run out.
+func (s *service) kill(i int) {
 	s.t.Helper()
-	s.end()
+	s.processes[i].end()
+	s.http.CloseIdleConnections()
 
 	s.kills++
 	s.now = s.now.Add(2 * time.Minute)
-	s.boot()
+	s.processes[i] = s.boot()
 }
 
 // end kills the process.
+func (p *process) end() {
+	_ = p.cmd.Process.Kill()
+	_ = p.stdin.Close()
+	_ = p.cmd.Wait()
+}
+
+// end kills all processes.
 func (s *service) end() {
-	_ = s.cmd.Process.Kill()
-	_ = s.stdin.Close()
-	_ = s.cmd.Wait()
+	for _, p := range s.processes {
+		p.end()
+	}
+
 	s.http.CloseIdleConnections()
 }
 
+// request sends a request to the next process.
 func (s *service) request(method, path, body string) (status int, answer []byte, err error) {
 	s.order++
 
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.base+path, strings.NewReader(body))
+	return s.requestOf(s.processes[s.order%len(s.processes)], method, path, body)
+}
+
+// requestOf sends a request to a process.
+func (s *service) requestOf(p *process, method, path, body string) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(s.t.Context(), method, p.base+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
@@ -325,25 +378,65 @@ func (s *service) ask(method, path, body string, into any) {
 	}
 }
 
-// work has everything done that can be done now. kill, unless 0, is when the process is killed meanwhile; where
-// the work ended before, it lives.
+// work has everything done that can be done now, by all processes at once. kill, unless 0, is when one of them is
+// killed meanwhile; where the work ended before, it lives.
 func (s *service) work(kill time.Duration) {
 	s.t.Helper()
 
 	if kill > 0 {
-		process := s.cmd.Process
-		timer := time.AfterFunc(kill, func() { _ = process.Kill() })
-
-		_, _, err := s.request("POST", "/work", "")
-		if timer.Stop() && err == nil {
-			return
-		}
-
-		s.kill()
+		s.workAndKill(kill)
 	}
 
-	var done struct{}
-	s.ask("POST", "/work", "", &done)
+	s.workTogether(func(_ int, status int, text []byte, err error) {
+		if err != nil || status != http.StatusOK {
+			s.t.Errorf("POST /work: %d %s, %v", status, text, err)
+		}
+	})
+
+	if s.t.Failed() {
+		s.t.Fatal(s.tail())
+	}
+}
+
+// workAndKill has all processes work, and kills one after a time if it works for so long.
+func (s *service) workAndKill(kill time.Duration) {
+	s.t.Helper()
+
+	chosen := s.order % len(s.processes)
+	doomed := s.processes[chosen].cmd.Process
+	timer := time.AfterFunc(kill, func() { _ = doomed.Kill() })
+	lived := false
+
+	s.workTogether(func(i, _ int, _ []byte, err error) {
+		if i == chosen {
+			lived = timer.Stop() && err == nil
+		}
+	})
+
+	if !lived {
+		s.kill(chosen)
+	}
+}
+
+// workTogether has all processes work at once, and hands what each answered to answered, one after the other.
+func (s *service) workTogether(answered func(i, status int, text []byte, err error)) {
+	var (
+		group sync.WaitGroup
+		mu    sync.Mutex
+	)
+
+	for i, p := range s.processes {
+		group.Go(func() {
+			status, text, err := s.requestOf(p, "POST", "/work", "")
+
+			mu.Lock()
+			defer mu.Unlock()
+
+			answered(i, status, text, err)
+		})
+	}
+
+	group.Wait()
 }
 
 func (s *service) must(err error) {
@@ -374,8 +467,11 @@ func newService(t *testing.T, o orders, key string) *service {
 		now:    time.Now(),
 	}
 	s.http.Timeout = time.Minute
-	s.boot()
 	t.Cleanup(s.end)
+
+	for range max(o.Processes, 1) {
+		s.processes = append(s.processes, s.boot())
+	}
 
 	return s
 }

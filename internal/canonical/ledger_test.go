@@ -35,7 +35,7 @@ func TestSoakLedgerOnAnvil(t *testing.T) {
 
 	for seed := range runs {
 		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			r := newRun(t, newStage(t), uint64(seed))
+			r := newRun(t, newStage(t), orders{}, uint64(seed))
 			r.play(happen)
 			r.compare()
 			count.add(r.did)

@@ -80,7 +80,7 @@ type run struct {
 }
 
 // newRun begins a run on a stage of its own. Deposits of an odd seed are released.
-func newRun(t *testing.T, s *stage, seed uint64) *run {
+func newRun(t *testing.T, s *stage, o orders, seed uint64) *run {
 	t.Helper()
 
 	r := &run{
@@ -93,7 +93,7 @@ func newRun(t *testing.T, s *stage, seed uint64) *run {
 	}
 
 	r.manual = seed%2 == 0
-	r.service, r.liars = s.serve(t, orders{}, account.Settings{ManualRelease: r.manual})
+	r.service, r.liars = s.serve(t, o, account.Settings{ManualRelease: r.manual})
 	r.open()
 
 	return r

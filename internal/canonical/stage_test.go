@@ -141,7 +141,10 @@ func (s *stage) serve(t *testing.T, o orders, settings account.Settings) (*servi
 	t.Helper()
 
 	liars := [2]*liar{newLiar(t, node{t, s.url}), newLiar(t, node{t, s.url})}
-	o.DB = filepath.Join(t.TempDir(), "payments.db")
+	if o.DB == "" {
+		o.DB = filepath.Join(t.TempDir(), "payments.db")
+	}
+
 	o.RPCs, o.Tokens = []string{liars[0].URL, liars[1].URL}, s.tokens
 
 	return newService(t, o, merchant(t, o, settings)), liars
