@@ -1,6 +1,7 @@
 package evm
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -17,7 +18,8 @@ import (
 // maximum fee, so that no base fee leaves a remainder. A destination whose code needs more gas is
 // refused. On an OP-stack rollup the unused part of the L1 data fee stays at the address.
 //
-// A replacement raises both fees of what it replaces by an eighth; nodes require a tenth. Errors:
+// A replacement raises both fees of what it replaces by an eighth; nodes require a tenth. It has at least the gas limit
+// of the same call. Errors:
 //
 //   - fault.Invalid (destination_not_payable, amount_too_small, asset_not_enabled, …): see
 //     messageOf
@@ -30,7 +32,7 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 		return chain.Unsigned{}, err
 	}
 
-	minFees, err := d.replacementFees(order, msg)
+	least, err := d.leastOfReplacement(order, msg)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
@@ -43,7 +45,8 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 			return err
 		}
 
-		unsigned, err = d.buildTx(order, msg, quote, minFees)
+		quote.gas = max(quote.gas, least.gas)
+		unsigned, err = d.buildTx(order, msg, quote, least.feesPerGas)
 
 		return err
 	})
@@ -110,20 +113,27 @@ func (d *driver) buildTx(
 // feesPerGas are the fees of EIP-1559 in wei per gas: the maximum and the priority fee.
 type feesPerGas struct{ feeCap, tipCap chain.Amount }
 
-// replacementFees returns the lowest fees that replace Order.Replaces: both raised by an eighth,
-// rounded up; zero without it.
-func (d *driver) replacementFees(order chain.Order, msg transferMsg) (feesPerGas, error) {
+// replacementLeast is the least that a replacement offers. gas is 0 where it makes another call.
+type replacementLeast struct {
+	feesPerGas
+	gas uint64
+}
+
+// leastOfReplacement returns the lowest fees that replace Order.Replaces: both raised by an eighth, rounded up; zero
+// without it. The gas limit of the same call does not fall: the node may estimate it on what the replaced transaction
+// did, in a block that a fork takes away.
+func (d *driver) leastOfReplacement(order chain.Order, msg transferMsg) (least replacementLeast, err error) {
 	if order.Replaces == nil {
-		return feesPerGas{}, nil
+		return least, nil
 	}
 
 	tx, from, err := d.decodeSigned(order.Replaces.Raw)
 	if err != nil {
-		return feesPerGas{}, err
+		return least, err
 	}
 
 	if from != msg.from || tx.Nonce() != order.Nonce {
-		return feesPerGas{}, fault.New(
+		return least, fault.New(
 			fault.Invalid, "replacement_invalid",
 			"transaction %s has another sender or nonce than the order that is to replace it",
 			order.Replaces.TxHash,
@@ -132,15 +142,21 @@ func (d *driver) replacementFees(order chain.Order, msg transferMsg) (feesPerGas
 
 	feeCap, err := chain.AmountFromBig(tx.GasFeeCap())
 	if err != nil || maxPrice.Less(feeCap) {
-		return feesPerGas{}, malformedTx(err)
+		return least, malformedTx(err)
 	}
 
 	tipCap, err := chain.AmountFromBig(tx.GasTipCap())
 	if err != nil || maxPrice.Less(tipCap) {
-		return feesPerGas{}, malformedTx(err)
+		return least, malformedTx(err)
 	}
 
-	return feesPerGas{feeCap: feeCap.Add(fraction(feeCap, 8)), tipCap: tipCap.Add(fraction(tipCap, 8))}, nil
+	least.feeCap, least.tipCap = feeCap.Add(fraction(feeCap, 8)), tipCap.Add(fraction(tipCap, 8))
+
+	if to := tx.To(); to != nil && *to == msg.to && bytes.Equal(tx.Data(), msg.data) {
+		least.gas = min(tx.Gas(), maxGas)
+	}
+
+	return least, nil
 }
 
 // chooseFees returns the fees to offer: at least the network's current ones and minFees, at most

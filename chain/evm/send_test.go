@@ -201,6 +201,28 @@ func TestReplacementPaysAnEighthMore(t *testing.T) {
 	wantFault(t, err, fault.Invalid, "replacement_invalid")
 }
 
+// A node that already has the transaction in a block estimates less for its replacement: the receiver holds the token
+// there. Once a fork takes the block away the replacement needs as much as the first.
+func TestReplacementKeepsTheGasLimit(t *testing.T) {
+	n := newFakeNode(5)
+	estimate := hexutil.Uint64(57_947)
+	n.answer = func(c rpcCall) (any, bool) { return estimate, c.Method == "eth_estimateGas" }
+	driver := driverOf(t, n)
+	order := nativeOrder(driver)
+	_, first, tx := build(t, driver, order)
+	limit := tx.Gas()
+
+	estimate, order.Replaces = 40_847, &first
+	if _, _, tx = build(t, driver, order); tx.Gas() != limit {
+		t.Errorf("the gas limit is %d, that of the replaced transaction %d", tx.Gas(), limit)
+	}
+
+	order.Outputs[0].To = order.From.Address // a cancel makes another call
+	if _, _, tx = build(t, driver, order); tx.Gas() >= limit {
+		t.Errorf("the gas limit of another call is %d", tx.Gas())
+	}
+}
+
 func TestSweepSpendsToTheLastUnit(t *testing.T) {
 	driver := driverOf(t, newFakeNode(5))
 	order := nativeOrder(driver)

@@ -118,6 +118,7 @@ func (r *run) compare() {
 
 	if r.did.Differences > 0 {
 		r.logSettlements()
+		r.logPayouts()
 		r.t.Logf("what happened:\n%s", strings.Join(r.steps, "\n"))
 
 		_, health, err := r.service.request("GET", "/health", "")
@@ -137,6 +138,16 @@ func (r *run) logSettlements() {
 				p.address, pay.Status, pay.Amount, pay.Asset, pay.TxHash, pay.Settlement,
 			)
 		}
+	}
+}
+
+// logPayouts logs every payout as the API shows it.
+func (r *run) logPayouts() {
+	r.t.Helper()
+
+	for id := range r.payouts {
+		_, text, err := r.service.request("GET", "/v1/payouts/"+id, "")
+		r.t.Logf("payout: %s, %v", text, err)
 	}
 }
 
