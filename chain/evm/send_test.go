@@ -223,6 +223,26 @@ func TestReplacementKeepsTheGasLimit(t *testing.T) {
 	}
 }
 
+// A receiver that empties its account between the estimate and the block needs 17,100 gas more (EIP-2200, EIP-2929):
+// the word of its balance is written anew. A release goes to a wallet of ours, and its top-up pays for the limit.
+func TestTokenPayoutHasRoomForAnEmptiedReceiver(t *testing.T) {
+	n := newFakeNode(5)
+	n.answer = func(c rpcCall) (any, bool) { return hexutil.Uint64(40_847), c.Method == "eth_estimateGas" }
+	driver := driverOf(t, n)
+	token, _ := driver.Network().Asset("USDX")
+
+	for role, least := range map[chain.Role]uint64{chain.RoleMaster: 40_847 + 17_100, chain.RoleDeposit: 40_847} {
+		order := nativeOrder(driver)
+		order.From.Key.Role = role
+		order.Outputs[0].AssetID, order.Outputs[0].Amount = token.ID, chain.Units(1)
+
+		_, _, tx := build(t, driver, order)
+		if tx.Gas() < least || role == chain.RoleDeposit && tx.Gas() > 49_017 {
+			t.Errorf("%s: the gas limit is %d", role, tx.Gas())
+		}
+	}
+}
+
 func TestSweepSpendsToTheLastUnit(t *testing.T) {
 	driver := driverOf(t, newFakeNode(5))
 	order := nativeOrder(driver)

@@ -22,6 +22,8 @@ type transferMsg struct {
 	to    common.Address
 	value chain.Amount
 	data  []byte
+	// fromMaster says that a master wallet sends it.
+	fromMaster bool
 }
 
 // messageOf returns the transfer of an order. Errors:
@@ -78,7 +80,13 @@ func (d *driver) messageOf(order chain.Order) (transferMsg, error) {
 		)
 	}
 
-	msg := transferMsg{asset: asset, from: from, payee: payee, amount: output.Amount}
+	msg := transferMsg{
+		asset:      asset,
+		from:       from,
+		payee:      payee,
+		amount:     output.Amount,
+		fromMaster: order.From.Key.Role == chain.RoleMaster,
+	}
 	if asset.Kind == chain.Token {
 		msg.to, msg.data = common.HexToAddress(string(asset.Contract)), transferInput(payee, output.Amount)
 	} else {
