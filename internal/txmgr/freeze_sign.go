@@ -191,7 +191,9 @@ func (d *walletWorker) refuseFrozenTx(ctx context.Context, tx wallet.Tx, t walle
 }
 
 // nonceRead returns fault.Unavailable with code wallet_unread while the network counts more transactions of the
-// wallet than its blocks, as far as they are read, explain: the records may be older than the network.
+// wallet than its blocks, as far as they are read, explain: the records may be older than the network. Only a wallet
+// that never signed here may have made them before its network was read. A nonce above the true count would hold up
+// everything that is signed later.
 func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted uint64) error {
 	if counted <= w.NextNonce {
 		return nil
@@ -218,17 +220,18 @@ func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted u
 		return err
 	}
 
-	if until <= c.At.Height {
+	if w.NextNonce == 0 && until <= c.At.Height {
 		return nil // it was made before the network was read
 	}
 
 	return fault.New(
 		fault.Unavailable,
 		"wallet_unread",
-		"%s has made %d transactions on %s, more than are read so far: nothing is signed before block %d is read",
-		d.party.Address,
-		counted,
+		"a node of %s counts %d transactions of %s, and no block that was read has the last of them: nothing is "+
+			"signed until one has, or the node counts otherwise; its tip was block %d",
 		d.network.Slug,
+		counted,
+		d.party.Address,
 		until,
 	)
 }
