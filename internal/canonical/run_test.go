@@ -30,6 +30,9 @@ const (
 // tally counts what runs went through.
 type tally struct {
 	Runs, Differences, Arrivals, Releases, Payouts, TokenPayouts, Forks, Deepest, Kills, Lies, Changed int
+	// RevertedAway are payouts that failed as reverted in a block that a fork took away. The fee that they show was
+	// not burnt, and that of the cancel at their nonce is shown nowhere: their runs compare no network fees.
+	RevertedAway int
 }
 
 func (a *tally) add(b tally) {
@@ -44,6 +47,7 @@ func (a *tally) add(b tally) {
 	a.Kills += b.Kills
 	a.Lies += b.Lies
 	a.Changed += b.Changed
+	a.RevertedAway += b.RevertedAway
 }
 
 // sent is a transaction of a payer, each of whom sends one.
