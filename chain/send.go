@@ -57,6 +57,8 @@ type Order struct {
 	// the fee must also pay for that transaction and its unconfirmed parents, so that all of them are
 	// included; see Bumper.
 	Bumps *Coin `json:"bumps,omitempty"`
+	// Recovers is the stray that is moved, all of it. The only output goes to whoever pays the fee; see Recoverer.
+	Recovers *Stray `json:"recovers,omitempty"`
 	// Replaces is an earlier attempt that this one must displace by paying more, at the same nonce or
 	// sharing a coin.
 	Replaces *Signed `json:"replaces,omitempty"`

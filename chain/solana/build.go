@@ -161,6 +161,9 @@ type unsignedTx struct {
 	// Owners are whom the token accounts belong to that are paid, in their order: the message names the
 	// accounts alone, and Decode derives them from these.
 	Owners []string `json:"owners,omitempty"`
+
+	// Recovers is the token account that a recovery empties. Where it is set Decode takes nothing else.
+	Recovers string `json:"recovers,omitempty"`
 }
 
 // maxTransactionSize is the limit in bytes. Source: solana.com/docs/core/transactions.
@@ -196,11 +199,12 @@ func (b *txBuilder) unsigned(
 		)
 	}
 
-	raw, err := json.Marshal(unsignedTx{
-		Message:       message,
-		ValidToHeight: validToHeight,
-		Owners:        b.tokenOwners(),
-	})
+	written := unsignedTx{Message: message, ValidToHeight: validToHeight, Owners: b.tokenOwners()}
+	if b.order.Recovers != nil {
+		written.Recovers = b.source.String()
+	}
+
+	raw, err := json.Marshal(written)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}

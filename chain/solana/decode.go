@@ -50,7 +50,7 @@ func (d *driver) decodeRaw(raw []byte) (chain.Decoded, error) {
 		}
 	}
 
-	if m.opened != nil || len(m.owners) > 0 {
+	if m.opened != nil || len(m.owners) > 0 || m.recovers != nil && len(m.outputs) == 0 {
 		return chain.Decoded{}, errors.New("it opens or names a token account that it does not pay")
 	}
 
@@ -75,6 +75,8 @@ type messageDecoder struct {
 	outputs []chain.Output
 	opened  *solanago.PublicKey // the token account that the next instruction has to pay
 	closed  bool
+
+	recovers *solanago.PublicKey // the token account that a recovery empties
 }
 
 // newMessageDecoder returns the decoder of a legacy message that its sender signs, and perhaps a fee payer
@@ -106,6 +108,15 @@ func (d *driver) newMessageDecoder(unsigned unsignedTx) (*messageDecoder, error)
 		m.owners = append(m.owners, owner)
 	}
 
+	if unsigned.Recovers != "" {
+		account, err := parseKey(unsigned.Recovers)
+		if err != nil {
+			return nil, err
+		}
+
+		m.recovers = &account
+	}
+
 	return m, nil
 }
 
@@ -131,6 +142,8 @@ func (m *messageDecoder) decode(in solanago.CompiledInstruction) error {
 	switch {
 	case program == solanago.ComputeBudget && m.outputs == nil && m.opened == nil:
 		return m.decodeBudget(in.Data)
+	case m.recovers != nil:
+		return m.decodeRecovery(program, accounts, in.Data)
 	case program == solanago.SystemProgramID && m.opened == nil:
 		return m.decodeCoinTransfer(accounts, in.Data)
 	case program == solanago.SPLAssociatedTokenAccountProgramID && m.opened == nil:

@@ -48,6 +48,8 @@ type decodeCase struct {
 	builder txBuilder
 	change  func([]solanago.Instruction) []solanago.Instruction
 	owners  []string
+
+	recovers string
 }
 
 // paying returns a case that pays 700 base units of an asset, as Build does after it read the network.
@@ -120,7 +122,12 @@ func (c *decodeCase) raw(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 
-	raw, err := json.Marshal(unsignedTx{Message: message, ValidToHeight: 9, Owners: c.owners})
+	raw, err := json.Marshal(unsignedTx{
+		Message:       message,
+		ValidToHeight: 9,
+		Owners:        c.owners,
+		Recovers:      c.recovers,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

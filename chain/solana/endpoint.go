@@ -231,6 +231,7 @@ const (
 	codeNodeUnhealthy     = -32005
 	codeSlotSkipped       = -32007
 	codeLongTermSkipped   = -32009 // skipped, or missing in long-term storage
+	codeNotIndexed        = -32010 // the node's index of token accounts leaves the key out
 	codeNoHistory         = -32011
 	codeBlockStatusNotYet = -32014
 	// codeUnsupportedVersion is a transaction of a higher version than was asked for.
@@ -238,6 +239,7 @@ const (
 	codeMinContextSlot     = -32016 // the node is behind minContextSlot
 	codeLongTermDown       = -32019 // long-term storage does not answer
 	codeUnknownBound       = -32020 // the node does not have the transaction that bounds a history
+	codeMethodUnknown      = -32601
 	codeInvalidParams      = -32602
 	codeTooManyRequests    = 429
 )

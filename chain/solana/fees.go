@@ -161,6 +161,10 @@ func (b *txBuilder) requiredUnits() uint64 {
 		}
 	}
 
+	if b.unwraps {
+		units += unitsForClosing
+	}
+
 	if b.rentRecipient != nil {
 		units += unitsForClosing
 		if b.sourceMint.program == solanago.Token2022ProgramID {

@@ -31,6 +31,11 @@ func (b *txBuilder) instructions(price, unitLimit uint64) []solanago.Instruction
 		list = append(list, transferTokens(b.source, b.from, p))
 	}
 
+	if b.unwraps {
+		p := b.payments[0]
+		list = append(list, closeTokenAccount(p.account, b.payer, b.payer, *p.mint))
+	}
+
 	if b.rentRecipient != nil {
 		if b.payments[0].hasFee {
 			list = append(list, harvestFees(b.source, *b.sourceMint))

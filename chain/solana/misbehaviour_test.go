@@ -83,6 +83,11 @@ func newFaultyNode(t *testing.T, n *node) *faultyNode {
 			}
 
 			answer["result"] = result
+
+			if code, refused := result.(refusal); refused {
+				delete(answer, "result")
+				answer["error"] = map[string]any{"code": int(code), "message": "refused"}
+			}
 		}
 
 		_ = json.NewEncoder(w).Encode(answer)
@@ -91,6 +96,9 @@ func newFaultyNode(t *testing.T, n *node) *faultyNode {
 
 	return f
 }
+
+// refusal is a result in whose place the node refuses with a JSON-RPC error code.
+type refusal int
 
 func (f *faultyNode) set(change func(method string, params []any, result any) (any, int)) {
 	f.mu.Lock()

@@ -39,6 +39,7 @@ type txBuilder struct {
 	minBalance      uint64       // rent minimum of an account without data
 
 	rentRecipient *solanago.PublicKey // of the closed source; nil when it stays open
+	unwraps       bool                // a recovery of wrapped coin; see loadStray
 }
 
 // newTxBuilder parses an order without calling a node. Errors:
@@ -64,6 +65,10 @@ func (d *driver) newTxBuilder(order chain.Order) (txBuilder, error) {
 			fault.Invalid, "order_invalid", "the order from %s pays nothing",
 			order.From.Address,
 		)
+	}
+
+	if order.Recovers != nil {
+		return b, b.addRecovery()
 	}
 
 	for _, output := range order.Outputs {
@@ -116,12 +121,17 @@ func (d *driver) addPayment(b *txBuilder, output chain.Output) error {
 		p.mint, b.sourceMint = &m, &m
 	}
 
-	amount, fits := output.Amount.Uint64()
+	return b.add(p)
+}
+
+// add sets the amount of a payment and adds it.
+func (b *txBuilder) add(p payment) error {
+	amount, fits := p.Amount.Uint64()
 	if !fits || amount == 0 {
 		return fault.New(
 			fault.Invalid, "amount_invalid",
 			"%s base units cannot be sent: Solana has 1 to 2^64-1",
-			output.Amount,
+			p.Amount,
 		)
 	}
 
@@ -136,6 +146,10 @@ func (d *driver) addPayment(b *txBuilder, output chain.Output) error {
 //   - fault.Invalid: a destination or an amount cannot be paid;
 //   - fault.Stopped: the mint is unsafe, or the sender's token account has another owner.
 func (d *driver) load(ctx context.Context, e *endpoint, b *txBuilder) error {
+	if err := d.loadStray(ctx, e, b); err != nil {
+		return err
+	}
+
 	keys, err := b.accountKeys()
 	if err != nil {
 		return err
@@ -185,8 +199,8 @@ func (d *driver) load(ctx context.Context, e *endpoint, b *txBuilder) error {
 			return err
 		}
 
-		if !isOpened(account) {
-			if err := b.createAccount(ctx, e, i, state, lamportsOf(account)); err != nil {
+		if !isOpened(account) || b.unwraps {
+			if err := b.createAccount(ctx, e, i, state, account); err != nil {
 				return err
 			}
 		}
@@ -254,13 +268,13 @@ func isOpened(account *accountInfo) bool {
 }
 
 // createAccount makes payment i create its token account, unless an earlier payment does. The lamports that are
-// at its address already are taken for its rent.
+// at its address already are taken for its rent, unless they are that of an account which may be closed in between.
 func (b *txBuilder) createAccount(
 	ctx context.Context,
 	e *endpoint,
 	i int,
 	state mintState,
-	lamports uint64,
+	account *accountInfo,
 ) error {
 	p := &b.payments[i]
 	for _, earlier := range b.payments[:i] {
@@ -275,7 +289,11 @@ func (b *txBuilder) createAccount(
 	}
 
 	p.create = true
-	b.rent += rent - min(rent, lamports)
+	b.rent += rent
+
+	if !isOpened(account) {
+		b.rent -= min(rent, lamportsOf(account))
+	}
 
 	return nil
 }

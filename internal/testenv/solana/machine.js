@@ -207,4 +207,4 @@ function uiAmount(amount, decimals) {
   return { amount: amount.toString(), decimals, uiAmount: Number(amount) / 10 ** decimals, uiAmountString: text };
 }
 
-module.exports = { Machine, decode };
+module.exports = { Machine, decode, TOKEN_PROGRAMS };

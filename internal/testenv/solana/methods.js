@@ -6,7 +6,7 @@
 
 const { Keypair, PublicKey, SystemProgram, Transaction } = require('@solana/web3.js');
 const bs58 = require('bs58').default || require('bs58');
-const { decode } = require('./machine.js');
+const { decode, TOKEN_PROGRAMS } = require('./machine.js');
 const { refuse } = require('./ledger.js');
 
 // Everything the faucet can give. It is put there once, before the first block.
@@ -168,6 +168,16 @@ function methods(machine, ledger) {
     getMultipleAccounts: (list, o) => {
       atMost(list, MOST_ACCOUNTS);
       return within(o, () => list.map((a) => encode(ledger.account(address(a), commitment(o)), o)));
+    },
+    // Source: solana.com/docs/rpc/http/gettokenaccountsbyowner; the order of its answer is that of no key.
+    getTokenAccountsByOwner: (owner, filter, o) => {
+      const { programId, mint } = filter || {};
+      if ((programId === undefined) === (mint === undefined)) throw invalid('Invalid params: expected mint or programId');
+      if (programId !== undefined && !TOKEN_PROGRAMS.has(address(programId))) throw invalid('Invalid param: unrecognized Token program id');
+      return within(o, () => [...ledger.byAddress.keys()].map((pubkey) => ({ pubkey, a: ledger.account(pubkey, commitment(o)) })).filter(({ a }) => {
+        const held = machine.tokenBalance(a);
+        return held && held.owner === address(owner) && (mint === undefined ? held.programId === programId : held.mint === mint);
+      }).map(({ pubkey, a }) => ({ pubkey, account: encode(a, o) })));
     },
     getMinimumBalanceForRentExemption: (size) => machine.rentFor(size),
     getRecentPrioritizationFees: (list = []) => {
