@@ -306,6 +306,19 @@ func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
 	return e.core.Audit(ctx)
 }
 
+// Recover queues the transaction that moves what an account holds for an address of ours, and no balance shows, to the
+// master wallet of the address' owner: an entry of audit.Network.Strays. It takes all that is there and nothing else.
+// What becomes of it is in audit.Network.Recoveries. While a recovery of the account is on its way it returns that
+// one, so it may be called again after an error.
+//
+// Errors: fault.NotFound with code stray_unknown or address_unknown; fault.Invalid (not_recoverable) for what cannot be
+// moved as it stands, such as a frozen account; fault.State (insufficient_balance) when the master wallet cannot pay
+// the fee; fault.Unsupported (recovery_unsupported) on networks without strays; fault.Unavailable when the store or a
+// node does not answer.
+func (e *Engine) Recover(ctx context.Context, network, address, account string) (audit.Recovery, error) {
+	return e.core.Recover(ctx, network, address, account)
+}
+
 // Reseal encrypts every webhook signing secret with Config.SecretKey, authenticates every account and API key
 // with it, and returns how many rows it changed. OldSecretKeys are then not needed for them any more. Call it
 // once all processes run with the new key; it is idempotent.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 )
 
@@ -51,6 +52,35 @@ type Network struct {
 	// Unnamed are payments that only a balance shows and that no transaction was found for within
 	// UnnamedAfter. They are no differences: coin that contracts send is often shown by no node.
 	Unnamed []Record
+	// Strays are what addresses of ours hold in the newest block that no balance shows. They are no differences: no
+	// record is about them. Engine.Recover moves one to the master wallet.
+	Strays []Stray
+	// StraysUnchecked is why strays were not looked for; empty on networks that have none.
+	StraysUnchecked string
+	// Recoveries are what Engine.Recover was called for, newest first.
+	Recoveries []Recovery
+}
+
+// Stray is money at an address of ours that no balance shows.
+type Stray struct {
+	// Owner is whose address it is.
+	Owner event.Owner
+	chain.Stray
+}
+
+// Recovery is a transaction that moves a stray to the master wallet.
+type Recovery struct {
+	// ID is the transaction's.
+	ID    string
+	Owner event.Owner
+	// Stray is what was found, Output what arrives at the master wallet.
+	Stray  chain.Stray
+	Output chain.Output
+	State  wallet.State
+	// TxHash is empty until it is signed.
+	TxHash string
+	// Failure is set when State is wallet.Failed: nothing was moved, and Engine.Recover may be called again.
+	Failure string
 }
 
 // UnnamedAfter is how old a payment without a transaction is when the audit names it.

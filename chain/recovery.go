@@ -5,8 +5,8 @@ import "context"
 // Stray is money at an address of ours that no balance shows: a token that is not enabled, wrapped coin, or a token
 // in another account than the one where it is counted. No record is about it.
 type Stray struct {
-	// Owner is the address of ours.
-	Owner Address `json:"owner"`
+	// Address is the address of ours.
+	Address Address `json:"address"`
 	// Account holds the tokens for it.
 	Account Address `json:"account"`
 	// Contract is the token (Solana: its mint), AssetID the id that AssetID derives from it. The token need not be
@@ -20,15 +20,15 @@ type Stray struct {
 // RecoveryRequest asks how to move a stray to the master wallet.
 type RecoveryRequest struct {
 	Stray Stray
-	// Owner is Stray.Owner with its key.
+	// Owner is Stray.Address with its key.
 	Owner  Party
 	Master Party
 }
 
 // Recoverer finds strays, and plans how they reach the master wallet.
 type Recoverer interface {
-	// Strays returns what addresses hold besides the balances that Balances reads, in the newest block, by owner and
-	// account. Accounts that hold nothing are left out. fault.Unsupported: no node serves it.
+	// Strays returns what addresses hold besides the balances that Balances reads, in the newest block, by address
+	// and account. Accounts that hold nothing are left out. fault.Unsupported: no node serves it.
 	Strays(ctx context.Context, addresses []Address) ([]Stray, error)
 	// PlanRecovery returns the order that moves all of a stray to the master wallet, which pays its fee. The order
 	// takes nothing else from the owner: neither coin nor a balance that Balances reads. Its output is of the

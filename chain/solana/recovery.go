@@ -47,7 +47,7 @@ func (d *driver) Strays(ctx context.Context, addresses []chain.Address) ([]chain
 
 	strays := slices.Concat(found...)
 	slices.SortFunc(strays, func(a, b chain.Stray) int {
-		return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Account, b.Account))
+		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Account, b.Account))
 	})
 
 	return strays, err
@@ -91,7 +91,7 @@ func (d *driver) straysOf(
 		}
 
 		strays = append(strays, chain.Stray{
-			Owner:    chain.Address(owner.String()),
+			Address:  chain.Address(owner.String()),
 			Account:  chain.Address(key.String()),
 			Contract: chain.Address(m.key.String()),
 			AssetID:  chain.AssetID(d.network.CAIP2, chain.Address(m.key.String())),
@@ -157,7 +157,7 @@ func (d *driver) PlanRecovery(ctx context.Context, r chain.RecoveryRequest) (cha
 	if errors.Is(err, fault.Invalid) || errors.Is(err, fault.Stopped) {
 		err = fault.Wrap(
 			err, fault.Invalid, "not_recoverable", "what %s holds at %s cannot be moved",
-			r.Stray.Owner, r.Stray.Account,
+			r.Stray.Address, r.Stray.Account,
 		)
 	}
 
@@ -169,7 +169,7 @@ func (d *driver) PlanRecovery(ctx context.Context, r chain.RecoveryRequest) (cha
 func (d *driver) readStray(ctx context.Context, e *endpoint, s chain.Stray) (mint, tokenAccount, error) {
 	var none tokenAccount
 
-	owner, err := parseKey(string(s.Owner))
+	owner, err := parseKey(string(s.Address))
 	if err != nil {
 		return mint{}, none, err
 	}
@@ -252,7 +252,7 @@ func (d *driver) isWrappedCoin(key solanago.PublicKey) bool {
 
 // addRecovery adds the payment of an order with Recovers. Its token is read by loadStray.
 func (b *txBuilder) addRecovery() error {
-	if len(b.order.Outputs) != 1 || b.order.SubtractFee || b.order.Recovers.Owner != b.order.From.Address {
+	if len(b.order.Outputs) != 1 || b.order.SubtractFee || b.order.Recovers.Address != b.order.From.Address {
 		return fault.New(
 			fault.Invalid, "order_invalid", "a recovery from %s has to have one output, and no other source",
 			b.order.From.Address,
@@ -323,6 +323,6 @@ func notMovable(format string, args ...any) error {
 func unknownStray(s chain.Stray) error {
 	return fault.New(
 		fault.NotFound, "stray_unknown", "%s holds nothing of %s at %s that no balance shows",
-		s.Owner, s.Contract, s.Account,
+		s.Address, s.Contract, s.Account,
 	)
 }

@@ -156,7 +156,7 @@ func TestStraysAreRecovered(t *testing.T) {
 			account := n.give(t, mint, program, owner, c.associated, 500_000)
 
 			stray, listed := s.strays(deposit.Address, master.Address)[account]
-			if !listed || stray.Owner != deposit.Address || stray.Amount != chain.Units(500_000) ||
+			if !listed || stray.Address != deposit.Address || stray.Amount != chain.Units(500_000) ||
 				stray.Contract != chain.Address(mint.String()) {
 				t.Fatalf("listed is %+v", stray)
 			}
@@ -231,7 +231,7 @@ func TestStraysThatStay(t *testing.T) {
 	must(t, err)
 
 	if listed := s.strays(deposit.Address, master.Address); len(listed) != 2 ||
-		listed[frozen].Owner != deposit.Address || listed[masters].Owner != master.Address {
+		listed[frozen].Address != deposit.Address || listed[masters].Address != master.Address {
 		t.Errorf("listed is %+v", listed)
 	}
 
@@ -251,7 +251,7 @@ func TestStraysThatStay(t *testing.T) {
 		"not an address": {"here", unlisted, deposit, "not_recoverable"},
 	} {
 		stray := chain.Stray{
-			Owner:    c.from.Address,
+			Address:  c.from.Address,
 			Account:  c.account,
 			Contract: chain.Address(c.mint.String()),
 		}

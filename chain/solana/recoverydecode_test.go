@@ -26,7 +26,7 @@ func recovering(t testing.TB, d *driver, m mint) *decodeCase {
 		From:     chain.Party{Address: chain.Address(decodeSender.String())},
 		FeePayer: &chain.Party{Address: chain.Address(decodePayer.String())},
 		Recovers: &chain.Stray{
-			Owner:   chain.Address(decodeSender.String()),
+			Address: chain.Address(decodeSender.String()),
 			Account: chain.Address(decodeAccount.String()),
 		},
 		Outputs: []chain.Output{

@@ -18,14 +18,16 @@ import (
 type Kind string
 
 // The kinds. A cancel is a payment of a wallet to itself that displaces stuck bytes. A bump spends a
-// waiting payment and pays the fee for both (child pays for parent, internal/txmgr/bump.go).
+// waiting payment and pays the fee for both (child pays for parent, internal/txmgr/bump.go). A recovery moves a
+// chain.Stray to the master wallet.
 const (
-	Payout Kind = "payout"
-	TopUp  Kind = "topup"
-	Fee    Kind = "fee"
-	Sweep  Kind = "sweep"
-	Bump   Kind = "bump"
-	Cancel Kind = "cancel"
+	Payout   Kind = "payout"
+	TopUp    Kind = "topup"
+	Fee      Kind = "fee"
+	Sweep    Kind = "sweep"
+	Bump     Kind = "bump"
+	Cancel   Kind = "cancel"
+	Recovery Kind = "recovery"
 )
 
 // State is where a transaction of ours stands.
@@ -80,7 +82,8 @@ type Transaction struct {
 	Owner   event.Owner
 	Network string
 	Kind    Kind
-	// ObjectID is the payout, refund or release that wants it, or the payment that a bump is for.
+	// ObjectID is the payout, refund or release that wants it, the payment that a bump is for, or the account that a
+	// recovery empties.
 	ObjectID string
 	// Order is what it must do. Nonce and coins are filled in when it is signed.
 	Order chain.Order

@@ -2,7 +2,8 @@
 // sent. payments.Engine.Audit runs it; package audit has the report.
 //
 // ledger.go adds the records up, balances.go and coins.go compare the sums with the network, addresses.go does so
-// for addresses without a record, and records.go and payouts.go compare the records with each other.
+// for addresses without a record, and records.go and payouts.go compare the records with each other. strays.go lists
+// what no balance shows.
 package auditor
 
 import (
@@ -133,7 +134,11 @@ func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
 		return err
 	}
 
-	return a.balances(ctx, reserved)
+	if err := a.balances(ctx, reserved); err != nil {
+		return err
+	}
+
+	return a.strays(ctx)
 }
 
 // prepare chooses the block to compare at and finds the master wallets. Every payment at or below
@@ -199,6 +204,7 @@ func (a *auditor) transactions(ctx context.Context) error {
 
 		for _, t := range page {
 			a.releaseFee(t)
+			a.recovery(t)
 
 			if t, err = a.onNetwork(ctx, t); err != nil {
 				return err
@@ -220,7 +226,7 @@ func (a *auditor) transactions(ctx context.Context) error {
 // what settlements may show.
 func (a *auditor) releaseFee(t wallet.Transaction) {
 	switch t.Kind {
-	case wallet.Payout, wallet.Bump:
+	case wallet.Payout, wallet.Bump, wallet.Recovery:
 		return
 	case wallet.TopUp, wallet.Fee, wallet.Sweep, wallet.Cancel:
 	}

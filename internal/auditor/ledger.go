@@ -145,6 +145,11 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 		return
 	}
 
+	if t.Kind == wallet.Recovery {
+		l.recovery(record, signed.Outputs)
+		return
+	}
+
 	for _, o := range signed.Outputs {
 		if len(signed.Inputs) > 0 {
 			break
@@ -170,6 +175,18 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 			taken := record
 			taken.Out = m.Amount
 			l.balanceOf(m.From, m.AssetID).add(taken)
+		}
+	}
+}
+
+// recovery credits what a recovery brought to the master wallet, as far as its balances show it. Nothing is debited: no
+// balance showed it before.
+func (l *ledger) recovery(record audit.Record, outputs []chain.Output) {
+	for _, o := range outputs {
+		if _, enabled := l.network.AssetByID(o.AssetID); enabled {
+			arrived := record
+			arrived.In = o.Amount
+			l.balanceOf(o.To, o.AssetID).add(arrived)
 		}
 	}
 }

@@ -21,8 +21,12 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 	case invoice.Payment:
 		return e.paymentChanged(ctx, tx, ev.Type, record)
 	case wallet.Transaction:
-		// One of our transactions changed state: its release or payout follows.
+		// One of our transactions changed state: its release, recovery or payout follows.
 		if err := e.Sweeper.TransactionTx(ctx, tx, record); err != nil {
+			return err
+		}
+
+		if err := e.Transactions.RecoveryTx(ctx, tx, record); err != nil {
 			return err
 		}
 

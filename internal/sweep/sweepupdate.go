@@ -177,7 +177,7 @@ func (w *sweepUpdate) copyTxHash(t wallet.Transaction) {
 					s.FeeTx = t.TxHash
 				}
 			}
-		case wallet.Payout, wallet.Bump, wallet.Cancel:
+		case wallet.Payout, wallet.Bump, wallet.Cancel, wallet.Recovery:
 			// No step of a release.
 		}
 	}

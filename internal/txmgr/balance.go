@@ -162,8 +162,8 @@ func (o *Manager) spendTx(
 }
 
 // spends returns the most that a transaction or one of its batch members takes from an address, in base
-// units per asset id: its outputs, unless the payment that it bumps pays them, and the network fee if the
-// address pays it.
+// units per asset id: its outputs, unless the payment that it bumps or a stray pays them, and the network fee if
+// the address pays it.
 func spends(
 	t wallet.Transaction,
 	transactionID string,
@@ -173,7 +173,7 @@ func spends(
 	out := map[string]chain.Amount{}
 
 	outputs, maxFee := t.BatchShare(t.LastAttempt(), transactionID)
-	if from == t.Order.From.Address && t.Order.Bumps == nil {
+	if from == t.Order.From.Address && t.Order.Bumps == nil && t.Order.Recovers == nil {
 		for _, o := range outputs {
 			out[o.AssetID] = out[o.AssetID].Add(o.Amount)
 		}

@@ -7,6 +7,7 @@
 //   {"do": "mint", "url", "secret", "decimals", "program": "token" | "token-2022", "fee": {"bps", "most"}}   a new mint
 //   {"do": "pay", "url", "secret", "to", "lamports", "form": "legacy" | "v0" | "table" | "v1"}               coin
 //   {"do": "payTokens", "url", "secret", "mint", "program", "to", "amount", "form"}                          freshly minted tokens
+//   {"do": "payElsewhere", "url", "secret", "mint", "program", "to", "amount"}                              to a second account
 //   {"do": "read", "raw"}                                                                                    a transaction of ours
 //   {"do": "addresses", "keys", "mint"}                                                                      what public keys derive to
 
@@ -105,6 +106,20 @@ const jobs = {
     const paying = { ...job, to: url.pathname, references };
     if (!mint) return { ...shown, ...(await jobs.pay({ ...paying, lamports: baseUnits(amount, 9) })) };
     return { ...shown, ...(await jobs.payTokens({ ...paying, mint, amount: baseUnits(amount, job.decimals) })) };
+  },
+
+  // payElsewhere opens an account of the owner that is not the associated one, with freshly minted tokens or wrapped coin.
+  async payElsewhere(job) {
+    const { connection, payer } = wallet(job);
+    const [mint, program, account] = [new PublicKey(job.mint), programOf(job.program), Keypair.generate()];
+    const wraps = mint.equals(spl.NATIVE_MINT);
+    const lamports = (await connection.getMinimumBalanceForRentExemption(spl.ACCOUNT_SIZE)) + (wraps ? Number(job.amount) : 0);
+    const list = [
+      SystemProgram.createAccount({ fromPubkey: payer.publicKey, newAccountPubkey: account.publicKey, space: spl.ACCOUNT_SIZE, lamports, programId: program }),
+      spl.createInitializeAccount3Instruction(account.publicKey, mint, new PublicKey(job.to), program),
+    ];
+    if (!wraps) list.push(spl.createMintToInstruction(mint, account.publicKey, payer.publicKey, BigInt(job.amount), [], program));
+    return { signature: await send(job, list, [account]), account: account.publicKey.toBase58() };
   },
 
   async mint(job) {

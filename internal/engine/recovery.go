@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/audit"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/auditor"
+)
+
+// Recover moves what an account holds for an address of ours, and no balance shows, to the master wallet of the
+// address' owner; see payments.Engine.Recover.
+func (e *Engine) Recover(ctx context.Context, network, address, account string) (audit.Recovery, error) {
+	driver, err := e.Networks.Driver(network)
+	if err != nil {
+		return audit.Recovery{}, err
+	}
+
+	recoverer, ok := driver.(chain.Recoverer)
+	if !ok {
+		return audit.Recovery{}, fault.New(
+			fault.Unsupported, "recovery_unsupported", "network %s has nothing to recover", network,
+		)
+	}
+
+	stray, err := findStray(ctx, driver, recoverer, address, account)
+	if err != nil {
+		return audit.Recovery{}, err
+	}
+
+	// Whose it is: what signs has to be that address' own key, and what arrives its owner's.
+	space := driver.Network().Space()
+
+	found, err := e.config.Store.MatchAddresses(ctx, space, []chain.Address{stray.Address})
+	if err != nil {
+		return audit.Recovery{}, err
+	}
+
+	if len(found) == 0 {
+		return audit.Recovery{}, fault.New(
+			fault.NotFound, "address_unknown", "%s is no address of this service", stray.Address,
+		)
+	}
+
+	owner := found[0].Owner
+	owner.Livemode = space.Livemode
+
+	merchant, err := e.config.Store.Account(ctx, owner.AccountID)
+	if err != nil {
+		return audit.Recovery{}, err
+	}
+
+	master, err := e.Transactions.MasterWallet(ctx, network, merchant.Index)
+	if err != nil {
+		return audit.Recovery{}, err
+	}
+
+	order, err := recoverer.PlanRecovery(ctx, chain.RecoveryRequest{
+		Stray:  stray,
+		Owner:  chain.Party{Key: found[0].Key, Address: stray.Address},
+		Master: master,
+	})
+	if err != nil {
+		return audit.Recovery{}, err
+	}
+
+	queued, err := e.Transactions.Recover(ctx, owner, network, order)
+	if err != nil {
+		return audit.Recovery{}, err
+	}
+
+	e.Wake()
+
+	return auditor.RecoveryOf(queued), nil
+}
+
+// findStray returns the stray of an address that an account holds.
+func findStray(
+	ctx context.Context,
+	driver chain.Driver,
+	recoverer chain.Recoverer,
+	address, account string,
+) (chain.Stray, error) {
+	at, err := driver.ParseAddress(address)
+	if err != nil {
+		return chain.Stray{}, err
+	}
+
+	holder, err := driver.ParseAddress(account)
+	if err != nil {
+		return chain.Stray{}, err
+	}
+
+	strays, err := recoverer.Strays(ctx, []chain.Address{at})
+	if err != nil {
+		return chain.Stray{}, err
+	}
+
+	i := slices.IndexFunc(strays, func(s chain.Stray) bool { return s.Address == at && s.Account == holder })
+	if i < 0 {
+		return chain.Stray{}, fault.New(
+			fault.NotFound, "stray_unknown", "%s holds nothing at %s that no balance shows", at, holder,
+		)
+	}
+
+	return strays[i], nil
+}

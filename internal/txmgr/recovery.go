@@ -1,0 +1,116 @@
+package txmgr
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+)
+
+// A recovery moves a chain.Stray, which no balance shows, to the master wallet. Only its fee is reserved.
+
+// recoverySignTimeout is how long a recovery may wait for its signature.
+const recoverySignTimeout = 30 * time.Minute
+
+// Recover queues the transaction of an order with Recovers, and reserves its maximum fee of the wallet that pays it.
+// While one for the same account is on its way it returns that one.
+//
+// Errors: fault.State with code insufficient_balance; those of EnqueueTx and RefreshBalances.
+func (o *Manager) Recover(
+	ctx context.Context,
+	owner event.Owner,
+	network string,
+	order chain.Order,
+) (wallet.Transaction, error) {
+	payer := recoveryPayer(order)
+
+	n, ok := o.registry.Network(network)
+	if !ok {
+		return wallet.Transaction{}, unknownNetwork(network)
+	}
+
+	// The reservation needs a balance as it is now.
+	err := o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
+		return o.TrackTx(ctx, tx, owner, network, payer)
+	})
+	if err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	if err := o.RefreshBalances(ctx, network, payer); err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	native, _ := n.Native()
+
+	t := wallet.Transaction{
+		ID:       o.config.IDs.Next(),
+		Owner:    owner,
+		Network:  network,
+		Kind:     wallet.Recovery,
+		ObjectID: string(order.Recovers.Account),
+		Order:    order,
+		GiveUpAt: o.now().Add(recoverySignTimeout),
+	}
+
+	var queued wallet.Transaction
+
+	err = o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
+		// The payer's balance is locked, so that recoveries are queued one after the other.
+		if _, _, err := tx.BalanceForUpdate(ctx, network, payer.Address, native.ID); err != nil {
+			return err
+		}
+
+		rows, err := tx.LiveTransactions(ctx, network, order.From.Address)
+		if err != nil {
+			return err
+		}
+
+		if i := slices.IndexFunc(rows, func(other wallet.Transaction) bool {
+			return other.Kind == wallet.Recovery && other.ObjectID == t.ObjectID
+		}); i >= 0 {
+			queued = rows[i]
+			return nil
+		}
+
+		if err := o.ReserveTx(
+			ctx, tx, owner, network, payer.Address, native.ID, t.ID, order.MaxFee,
+		); err != nil {
+			return err
+		}
+
+		queued, err = o.EnqueueTx(ctx, tx, t)
+
+		return err
+	})
+
+	return queued, err
+}
+
+// RecoveryTx gives back what a recovery reserved, once it has failed.
+func (o *Manager) RecoveryTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+	if t.Kind != wallet.Recovery || t.State != wallet.Failed {
+		return nil
+	}
+
+	n, ok := o.registry.Network(t.Network)
+	if !ok {
+		return unknownNetwork(t.Network)
+	}
+
+	native, _ := n.Native()
+
+	return o.UnreserveTx(ctx, tx, t.Network, recoveryPayer(t.Order).Address, native.ID, t.ID)
+}
+
+// recoveryPayer returns who pays the fee of a recovery.
+func recoveryPayer(order chain.Order) chain.Party {
+	if order.FeePayer != nil {
+		return *order.FeePayer
+	}
+
+	return order.From
+}
