@@ -22,12 +22,14 @@ const (
 	Sender            Capability = "chain.Sender"
 	Batcher           Capability = "chain.Batcher"
 	Sweeper           Capability = "chain.Sweeper"
-	Bumper            Capability = "chain.Bumper"
-	Checker           Capability = "chain.Checker"
-	RefConfirmer      Capability = "chain.RefConfirmer"
-	Rereader          Capability = "chain.Rereader"
-	Decoder           Capability = "chain.Decoder"
-	HeadNotifier      Capability = "chain.HeadNotifier"
+	// Recoverer needs a StrayPayer among the controls.
+	Recoverer    Capability = "chain.Recoverer"
+	Bumper       Capability = "chain.Bumper"
+	Checker      Capability = "chain.Checker"
+	RefConfirmer Capability = "chain.RefConfirmer"
+	Rereader     Capability = "chain.Rereader"
+	Decoder      Capability = "chain.Decoder"
+	HeadNotifier Capability = "chain.HeadNotifier"
 )
 
 // The capabilities of the network under test: its assets, the harness' node and its controls.

@@ -26,6 +26,7 @@ func TestCapabilityNames(t *testing.T) {
 		conformance.Sender:            drivertest.Sender,
 		conformance.Batcher:           drivertest.Batcher,
 		conformance.Sweeper:           drivertest.Sweeper,
+		conformance.Recoverer:         drivertest.Recoverer,
 		conformance.Bumper:            drivertest.Bumper,
 		conformance.Checker:           drivertest.Checker,
 		conformance.HeadNotifier:      drivertest.HeadNotifier,

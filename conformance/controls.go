@@ -125,6 +125,14 @@ type NodeFaker interface {
 	Silence(ctx context.Context) error
 }
 
+// StrayPayer sends payments that no balance shows. Drivers that are chain.Recoverer need it.
+type StrayPayer interface {
+	// PayStray sends an amount, in base units, of something that is no enabled asset, or to another account than the
+	// one that is counted, and returns the account that holds it. It waits in the pool. Each call pays an account of
+	// its own.
+	PayStray(ctx context.Context, to chain.Address, amount chain.Amount) (account chain.Address, err error)
+}
+
 // HeaderUpgrader changes headers as an upgrade of a network does.
 type HeaderUpgrader interface {
 	// UpgradeHeaders gives the blocks of every node header fields that the driver does not know.
@@ -146,6 +154,7 @@ var (
 	_ drivertest.VariablePayer  = VariablePayer(nil)
 	_ drivertest.NodeFaker      = NodeFaker(nil)
 	_ drivertest.HeaderUpgrader = HeaderUpgrader(nil)
+	_ drivertest.StrayPayer     = StrayPayer(nil)
 
 	_ Controls       = drivertest.Controls(nil)
 	_ Forker         = drivertest.Forker(nil)
@@ -159,4 +168,5 @@ var (
 	_ VariablePayer  = drivertest.VariablePayer(nil)
 	_ NodeFaker      = drivertest.NodeFaker(nil)
 	_ HeaderUpgrader = drivertest.HeaderUpgrader(nil)
+	_ StrayPayer     = drivertest.StrayPayer(nil)
 )

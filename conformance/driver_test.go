@@ -147,6 +147,7 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 			conformance.RequestURIBuilder,
 			conformance.HeadNotifier,
 			conformance.TokenAccounter,
+			conformance.Recoverer,
 			conformance.CoinSource,
 			conformance.Bumper,
 			conformance.FeeChecker,

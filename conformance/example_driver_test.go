@@ -33,6 +33,7 @@ func newDriverHarness(t *testing.T) conformance.DriverHarness {
 			conformance.RequestURIBuilder,
 			conformance.HeadNotifier,
 			conformance.TokenAccounter,
+			conformance.Recoverer,
 			conformance.FeeChecker,
 			conformance.InputPricer,
 			conformance.Batcher,

@@ -104,6 +104,7 @@ func TestDriverOfUTXO(t *testing.T) {
 				conformance.HeadNotifier,
 				conformance.AddressScanner,
 				conformance.TokenAccounter,
+				conformance.Recoverer,
 				conformance.Nonces,
 				conformance.Tokens,
 				conformance.Balancer,       // its coins are read instead

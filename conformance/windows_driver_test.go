@@ -106,6 +106,7 @@ func TestDriverOfWindows(t *testing.T) {
 						conformance.HeadNotifier,
 						conformance.Mempool,
 						conformance.TokenAccounter,
+						conformance.Recoverer,
 						conformance.CoinSource,
 						conformance.Bumper,
 						conformance.FeeChecker,

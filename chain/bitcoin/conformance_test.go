@@ -72,7 +72,7 @@ func harness(
 // absent is what the network or its nodes do not have.
 var absent = []conformance.Capability{
 	// not of this network
-	conformance.AddressScanner, conformance.TokenAccounter, conformance.Nonces, conformance.Tokens,
+	conformance.AddressScanner, conformance.TokenAccounter, conformance.Recoverer, conformance.Nonces, conformance.Tokens,
 	conformance.RequestURIBuilder,
 	conformance.HeadNotifier, // unless its node publishes them
 	// a node keeps no balances of addresses; chain/send knows its coins

@@ -81,7 +81,7 @@ func harness(
 		Absent: []conformance.Capability{
 			// not of an account network with logs
 			conformance.RequestURIBuilder,
-			conformance.AddressScanner, conformance.TokenAccounter, conformance.CoinSource,
+			conformance.AddressScanner, conformance.TokenAccounter, conformance.Recoverer, conformance.CoinSource,
 			conformance.FeeChecker, conformance.InputPricer,
 			conformance.Bumper, conformance.CheapPayments, conformance.Batcher, // one destination at a time
 			// its node lies in tests of its own, and a payment that differs from its claim in internal/e2e

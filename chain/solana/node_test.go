@@ -316,6 +316,35 @@ func (c controls) PayFailing(
 	return c.send(append(c.payment(to, asset, amount), overdraft.Build()), c.authority)
 }
 
+// PayStray mints tokens into a token account of an address that is not the associated one.
+func (c controls) PayStray(_ context.Context, to chain.Address, amount chain.Amount) (chain.Address, error) {
+	owner, payer := solanago.MustPublicKeyFromBase58(string(to)), c.authority.PublicKey()
+
+	account, err := solanago.NewRandomPrivateKey()
+	if err != nil {
+		return "", err
+	}
+
+	size := uint64(165)
+	if c.program == solanago.Token2022ProgramID {
+		size = 165 + 1 + 4 + 8 // TransferFeeAmount
+	}
+
+	var rent uint64
+	if err := c.Call(&rent, "getMinimumBalanceForRentExemption", size); err != nil {
+		return "", err
+	}
+
+	n, _ := amount.Uint64()
+	_, err = c.send([]solanago.Instruction{
+		system.NewCreateAccountInstruction(rent, size, c.program, payer, account.PublicKey()).Build(),
+		initializeAccount(c.program, account.PublicKey(), c.mint, owner),
+		mintTokens(c.program, c.mint, account.PublicKey(), payer, n),
+	}, c.authority, account)
+
+	return chain.Address(account.PublicKey().String()), err
+}
+
 // Freeze freezes the token account of an address.
 func (c controls) Freeze(_ context.Context, address chain.Address, asset chain.Asset) error {
 	if asset.Kind != chain.Token {

@@ -34,7 +34,12 @@ func (d *driver) Strays(ctx context.Context, addresses []chain.Address) ([]chain
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
 		return e.forEach(ctx, len(found), func(ctx context.Context, i int) (err error) {
-			found[i], err = d.straysOf(ctx, e, owners[i/len(tokenPrograms)], tokenPrograms[i%len(tokenPrograms)])
+			found[i], err = d.straysOf(
+				ctx,
+				e,
+				owners[i/len(tokenPrograms)],
+				tokenPrograms[i%len(tokenPrograms)],
+			)
 			return err
 		})
 	})

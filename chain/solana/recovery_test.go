@@ -17,7 +17,12 @@ import (
 )
 
 // give opens a token account of an owner, the associated one or another, and puts tokens there.
-func (n *node) give(t *testing.T, mint, program, owner solanago.PublicKey, associated bool, amount uint64) chain.Address {
+func (n *node) give(
+	t *testing.T,
+	mint, program, owner solanago.PublicKey,
+	associated bool,
+	amount uint64,
+) chain.Address {
 	t.Helper()
 
 	payer, other := n.authority.PublicKey(), newKey(t)
@@ -33,17 +38,16 @@ func (n *node) give(t *testing.T, mint, program, owner solanago.PublicKey, assoc
 		account, signers = other.PublicKey(), append(signers, other)
 		list = []solanago.Instruction{
 			system.NewCreateAccountInstruction(2_039_280, 165, program, payer, account).Build(),
-			// InitializeAccount3
-			solanago.NewInstruction(
-				program,
-				solanago.AccountMetaSlice{solanago.Meta(account).WRITE(), solanago.Meta(mint)},
-				append([]byte{18}, owner[:]...),
-			),
+			initializeAccount(program, account, mint, owner),
 		}
 	}
 
 	if mint == solanago.WrappedSol {
-		list = append(list, system.NewTransferInstruction(amount, payer, account).Build(), syncNative(account))
+		list = append(
+			list,
+			system.NewTransferInstruction(amount, payer, account).Build(),
+			syncNative(account),
+		)
 	} else {
 		list = append(list, mintTokens(program, mint, account, payer, amount))
 	}
@@ -81,6 +85,7 @@ func (s *sender) strays(addresses ...chain.Address) map[chain.Address]chain.Stra
 // tokens returns what the master wallet's associated account of a mint holds.
 func (n *node) tokens(t *testing.T, mint, program solanago.PublicKey, owner chain.Address) uint64 {
 	t.Helper()
+
 	account, _, err := solanago.FindAssociatedTokenAddressWithProgram(
 		solanago.MustPublicKeyFromBase58(string(owner)), mint, program,
 	)
@@ -181,7 +186,14 @@ func TestStraysAreRecovered(t *testing.T) {
 			}
 
 			tx, before := s.sign(order), s.balance(master.Address, s.native())
-			dust := n.give(t, mint, program, owner, c.associated, 1) // on the way, where it is the same account
+			dust := n.give(
+				t,
+				mint,
+				program,
+				owner,
+				c.associated,
+				1,
+			) // on the way, where it is the same account
 			st := s.include(tx)
 			spent := before.SubFloor(s.balance(master.Address, s.native()))
 
@@ -221,9 +233,14 @@ func TestStraysThatStay(t *testing.T) {
 	foreign := n.give(t, unlisted, solanago.TokenProgramID, newKey(t).PublicKey(), true, 5)
 	masters := n.give(t, unlisted, solanago.TokenProgramID, own, true, 5)
 	frozen := n.give(t, unlisted, solanago.TokenProgramID, owner, true, 5)
-	_, err := n.send([]solanago.Instruction{freezeAccount(
-		solanago.TokenProgramID, solanago.MustPublicKeyFromBase58(string(frozen)), unlisted, n.authority.PublicKey(),
-	)}, n.authority)
+	_, err := n.send([]solanago.Instruction{
+		freezeAccount(
+			solanago.TokenProgramID,
+			solanago.MustPublicKeyFromBase58(string(frozen)),
+			unlisted,
+			n.authority.PublicKey(),
+		),
+	}, n.authority)
 	must(t, err)
 	must(t, n.SolanaNode.Mine(1))
 
@@ -310,7 +327,12 @@ func TestNodesThatListNoTokenAccounts(t *testing.T) {
 	})
 
 	d := n.driver(t, func(c *solana.Config) { c.RPC = faulty.URL })
-	if list, err := d.Strays(t.Context(), []chain.Address{newAddress(t)}); fault.Code(err) != "recovery_unsupported" {
+	if list, err := d.Strays(
+		t.Context(),
+		[]chain.Address{newAddress(t)},
+	); fault.Code(
+		err,
+	) != "recovery_unsupported" {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

@@ -76,15 +76,20 @@ func TestDecodeRecoveries(t *testing.T) {
 		*decodeCase
 		assetID string
 	}{
-		"unlisted":       {recovering(t, d, unlisted), chain.AssetID(d.network.CAIP2, chain.Address(decodeMint.String()))},
-		"with a fee":     {fees, chain.AssetID(d.network.CAIP2, chain.Address(decodeMint.String()))},
+		"unlisted":       {recovering(t, d, unlisted), d.recoveredAs(unlisted)},
+		"with a fee":     {fees, d.recoveredAs(unlisted)},
 		"second account": {recovering(t, d, usdc), token.ID},
 		"wrapped coin":   {recovering(t, d, wrapped), d.native.ID},
 	} {
 		decoded, err := d.Decode(c.raw(t))
-		want := chain.Output{To: chain.Address(decodePayer.String()), AssetID: c.assetID, Amount: chain.Units(700)}
+		want := chain.Output{
+			To:      chain.Address(decodePayer.String()),
+			AssetID: c.assetID,
+			Amount:  chain.Units(700),
+		}
 
-		if err != nil || len(decoded.Outputs) != 1 || decoded.Outputs[0] != want || len(decoded.Digests) != 2 {
+		if err != nil || len(decoded.Outputs) != 1 || decoded.Outputs[0] != want ||
+			len(decoded.Digests) != 2 {
 			t.Errorf("%s: %+v, %v; want %+v", name, decoded, err, want)
 		}
 	}

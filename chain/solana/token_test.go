@@ -27,6 +27,15 @@ func mintTokens(program, mint, account, authority solanago.PublicKey, amount uin
 	}, binary.LittleEndian.AppendUint64([]byte{7}, amount))
 }
 
+// initializeAccount returns InitializeAccount3.
+func initializeAccount(program, account, mint, owner solanago.PublicKey) solanago.Instruction {
+	return solanago.NewInstruction(
+		program,
+		solanago.AccountMetaSlice{solanago.Meta(account).WRITE(), solanago.Meta(mint)},
+		append([]byte{18}, owner[:]...),
+	)
+}
+
 // closeAccount returns CloseAccount. The rent goes to the owner.
 func closeAccount(program, account, owner solanago.PublicKey) solanago.Instruction {
 	return solanago.NewInstruction(program, solanago.AccountMetaSlice{

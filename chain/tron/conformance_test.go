@@ -31,6 +31,7 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 				conformance.RequestURIBuilder,
 				conformance.HeadNotifier, // its nodes have no subscriptions
 				conformance.TokenAccounter,
+				conformance.Recoverer,
 				conformance.CoinSource,
 				conformance.Bumper,
 				conformance.FeeChecker,

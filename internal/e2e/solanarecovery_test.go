@@ -77,23 +77,21 @@ func TestSolanaRecovery(t *testing.T) {
 		})["account"]
 	}
 	want := map[string]chain.Stray{}
-	strays := map[string]struct {
-		contract chain.Address
-		amount   uint64
-	}{
-		elsewhere(shop.usdc.asset.Contract, "5000000"):                   {shop.usdc.asset.Contract, 5_000_000},
-		elsewhere(chain.Address(solanago.WrappedSol.String()), "600000"): {chain.Address(solanago.WrappedSol.String()), 600_000},
-		p.tokens(other, to, chain.Units(7_000), "legacy")["account"]:     {other.asset.Contract, 7_000},
-	}
-	for account, stray := range strays {
+
+	expect := func(account string, contract chain.Address, amount uint64) {
 		want[account] = chain.Stray{
 			Address:  to,
 			Account:  chain.Address(account),
-			Contract: stray.contract,
-			AssetID:  chain.AssetID(d.Network().CAIP2, stray.contract),
-			Amount:   chain.Units(stray.amount),
+			Contract: contract,
+			AssetID:  chain.AssetID(d.Network().CAIP2, contract),
+			Amount:   chain.Units(amount),
 		}
 	}
+	usdc, wrapped := shop.usdc.asset.Contract, chain.Address(solanago.WrappedSol.String())
+
+	expect(elsewhere(usdc, "5000000"), usdc, 5_000_000)
+	expect(elsewhere(wrapped, "600000"), wrapped, 600_000)
+	expect(p.tokens(other, to, chain.Units(7_000), "legacy")["account"], other.asset.Contract, 7_000)
 
 	report := s.auditOf(t, func(n audit.Network) bool { return len(n.Strays) == len(want) })
 	for _, stray := range report.Strays {
@@ -102,8 +100,8 @@ func TestSolanaRecovery(t *testing.T) {
 		}
 	}
 
-	before, tokensBefore := report, chain.Amount{}
-	tokensBefore, _ = p.tokenBalance(shop.usdc, shop.master)
+	before := report
+	tokensBefore, _ := p.tokenBalance(shop.usdc, shop.master)
 
 	d.lost.Store(3)
 
@@ -138,7 +136,12 @@ func TestSolanaRecovery(t *testing.T) {
 
 	for i, w := range report.Wallets {
 		if w.Outside != before.Wallets[i].Outside {
-			t.Errorf("%s of %s were from elsewhere, now %s are", before.Wallets[i].Outside, w.Asset, w.Outside)
+			t.Errorf(
+				"%s of %s were from elsewhere, now %s are",
+				before.Wallets[i].Outside,
+				w.Asset,
+				w.Outside,
+			)
 		}
 	}
 
@@ -150,7 +153,15 @@ func TestSolanaRecovery(t *testing.T) {
 		t.Errorf("of the deposit of %s there are %s left", due, left)
 	}
 
-	if _, err := s.engine.Recover(t.Context(), shop.slug, string(to), string(to)); !errors.Is(err, fault.NotFound) {
+	if _, err := s.engine.Recover(
+		t.Context(),
+		shop.slug,
+		string(to),
+		string(to),
+	); !errors.Is(
+		err,
+		fault.NotFound,
+	) {
 		t.Errorf("recovered from an account that holds nothing: %v", err)
 	}
 }

@@ -28,6 +28,7 @@ const (
 	Sender            = "chain.Sender"
 	Batcher           = "chain.Batcher"
 	Sweeper           = "chain.Sweeper"
+	Recoverer         = "chain.Recoverer"
 	Bumper            = "chain.Bumper"
 	Checker           = "chain.Checker"
 	RefConfirmer      = "chain.RefConfirmer"
@@ -79,6 +80,7 @@ var capabilities = []struct {
 		func(harness Harness) bool { b, ok := harness.Driver.(chain.Batcher); return ok && b.MaxOutputs() > 1 },
 	},
 	{Sweeper, driverIs[chain.Sweeper]},
+	{Recoverer, driverIs[chain.Recoverer]},
 	{Bumper, driverIs[chain.Bumper]},
 	{Checker, driverIs[chain.Checker]},
 	{RefConfirmer, driverIs[chain.RefConfirmer]},

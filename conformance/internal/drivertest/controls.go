@@ -89,6 +89,11 @@ type NodeFaker interface {
 	Silence(ctx context.Context) error
 }
 
+// StrayPayer pays what no balance shows.
+type StrayPayer interface {
+	PayStray(ctx context.Context, to chain.Address, amount chain.Amount) (account chain.Address, err error)
+}
+
 // HeaderUpgrader changes the network's headers.
 type HeaderUpgrader interface {
 	UpgradeHeaders(ctx context.Context) error

@@ -90,6 +90,7 @@ var parts = []part{
 	{"Replacement", []Capability{Sender, Replacement}, replacementTests},
 	{"Batcher", []Capability{Sender, Batcher}, batchTests},
 	{"Sweeper", []Capability{Sweeper}, releaseTests},
+	{"Recoverer", []Capability{Recoverer, Sender, Balancer}, recoveryTests},
 	{"Bumper", []Capability{Bumper, Mempool, CoinSource}, bumpTests},
 	{"Calls", nil, callTests},
 }
