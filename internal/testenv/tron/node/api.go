@@ -105,6 +105,8 @@ var solidNames = map[string]bool{
 	"gettransactioninfobyblocknum": true,
 	"getaccount":                   true,
 	"triggerconstantcontract":      true,
+	"getcandelegatedmaxsize":       true,
+	"getdelegatedresourcev2":       true,
 	"estimateenergy":               true,
 	"getnodeinfo":                  true,
 }
@@ -178,6 +180,8 @@ var fullAPI = map[string]handler{
 	},
 	"/wallet/getaccount":              getAccount,
 	"/wallet/getaccountresource":      getAccountResource,
+	"/wallet/getcandelegatedmaxsize":  getCanDelegatedMaxSize,
+	"/wallet/getdelegatedresourcev2":  getDelegatedResource,
 	"/wallet/getchainparameters":      getChainParameters,
 	"/wallet/triggerconstantcontract": triggerConstantContract,
 	"/wallet/broadcasthex":            broadcastHex,
@@ -282,13 +286,17 @@ func getAccountResource(n *node, v view, body []byte) (any, error) {
 
 	acc := ws.accounts[a]
 
-	return object{"TotalNetLimit": 43_200_000_000, "TotalEnergyLimit": 180_000_000_000}.
+	return object{
+		"TotalNetLimit":     43_200_000_000,
+		"TotalEnergyLimit":  totalEnergy,
+		"TotalEnergyWeight": totalWeight,
+	}.
 		put("freeNetUsed", acc.freeUsed).
 		put("freeNetLimit", n.params["getFreeNetLimit"]).
 		put("NetUsed", acc.netUsed).
 		put("NetLimit", acc.netLimit).
 		put("EnergyUsed", acc.energyUsed).
-		put("EnergyLimit", acc.energyLimit), nil
+		put("EnergyLimit", acc.energy()), nil
 }
 
 func getChainParameters(n *node, _ view, body []byte) (any, error) {

@@ -41,6 +41,8 @@ type payment struct {
 	Data       string `json:"data"` // of a call; a transfer of coin has none
 	FeeLimit   int64  `json:"fee_limit"`
 	Memo       string `json:"memo"`
+	// Stake is DelegateResourceContract or UnDelegateResourceContract, by number, of Amount sun for energy.
+	Stake int64 `json:"stake"`
 }
 
 func (n *node) serveControl(w http.ResponseWriter, name string, body []byte) {
@@ -78,6 +80,14 @@ func (n *node) control(name string, body []byte) (object, error) {
 		n.skip += c.Millis
 	case "stake": // an account gets energy and bandwidth as if it had staked coin
 		if err := n.stake(c); err != nil {
+			return nil, err
+		}
+	case "freeze": // an account stakes so many sun for energy, which it can delegate
+		if err := n.change(c.Address, func(a *account) { a.staked = c.Value }); err != nil {
+			return nil, err
+		}
+	case "recover": // a day passes: the energy that an account used is there again
+		if err := n.change(c.Address, func(a *account) { a.energyUsed = 0 }); err != nil {
 			return nil, err
 		}
 	case "permission": // the account's own key is left with an active permission alone
@@ -201,7 +211,7 @@ func (n *node) makePayment(p *payment) (*transaction, error) {
 		return nil, err
 	}
 
-	contract := newContract(crypto.PubkeyToAddress(key.PublicKey), to, p.Amount, data)
+	contract := newContract(crypto.PubkeyToAddress(key.PublicKey), to, p.Amount, data, p.Stake)
 
 	lastPayment = max(time.Now().UnixMilli(), lastPayment+1)
 	id := n.solid().id
@@ -229,9 +239,9 @@ func (n *node) makePayment(p *payment) (*transaction, error) {
 	return parseTransaction(tx.encode())
 }
 
-// newContract returns the message Contract of a call with data, or of a transfer without. amount is in
-// sun.
-func newContract(from, to address, amount int64, data []byte) message {
+// newContract returns the message Contract of a call with data, of a delegation of the kind stake, or of a transfer.
+// amount is in sun.
+func newContract(from, to address, amount int64, data []byte, stake int64) message {
 	kind, fields := int64(typeTransfer), map[string]any{
 		"owner_address": prefixedBytes(from),
 		"to_address":    prefixedBytes(to),
@@ -243,6 +253,15 @@ func newContract(from, to address, amount int64, data []byte) message {
 			"contract_address": prefixedBytes(to),
 			"call_value":       amount,
 			"data":             data,
+		}
+	}
+
+	if stake != 0 {
+		kind, fields = stake, map[string]any{
+			"owner_address":    prefixedBytes(from),
+			"resource":         int32(energyResource),
+			"balance":          amount,
+			"receiver_address": prefixedBytes(to),
 		}
 	}
 

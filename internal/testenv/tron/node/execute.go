@@ -115,10 +115,17 @@ func (n *node) execute(ws *workspace, t *transaction, height uint64, timestamp i
 	done := new(info)
 
 	refused := n.charge(ws, t, done)
-	if refused == nil && t.kind == typeTransfer {
-		refused = n.transfer(ws, t, done, timestamp)
-	} else if refused == nil {
-		refused = n.trigger(ws, t, done, height, timestamp)
+	if refused == nil {
+		switch t.kind {
+		case typeTransfer:
+			refused = n.transfer(ws, t, done, timestamp)
+		case typeDelegate:
+			refused = ws.delegate(t)
+		case typeUndelegate:
+			refused = ws.undelegate(t)
+		default:
+			refused = n.trigger(ws, t, done, height, timestamp)
+		}
 	}
 
 	if refused != nil {
@@ -227,7 +234,7 @@ func (n *node) trigger(ws *workspace, t *transaction, done *info, height uint64,
 	}
 
 	owner := ws.accounts[t.owner]
-	price, staked := n.params["getEnergyFee"], owner.energyLimit-owner.energyUsed
+	price, staked := n.params["getEnergyFee"], owner.energyLeft()
 	limit := min(t.feeLimit/price, staked+(ws.balance(t.owner)-t.amount)/price)
 	o := n.call(ws, t.owner, t.to, t.amount, t.data, uint64(limit), height, timestamp)
 	done.outcome, done.total = &o, o.used

@@ -96,10 +96,18 @@ func (b *block) json() object {
 // json prints a transaction; done is nil while it waits.
 func (t *transaction) json(done *info) object {
 	value := object{"owner_address": hexBytes(prefixedBytes(t.owner))}
-	if t.kind == typeTransfer {
+	switch t.kind {
+	case typeTransfer:
 		value["to_address"] = hexBytes(prefixedBytes(t.to))
 		value.put("amount", t.amount)
-	} else {
+	case typeDelegate, typeUndelegate:
+		value["receiver_address"] = hexBytes(prefixedBytes(t.to))
+		value.put("balance", t.amount)
+
+		if t.resource == energyResource {
+			value["resource"] = "ENERGY"
+		}
+	default:
 		value["contract_address"] = hexBytes(prefixedBytes(t.to))
 		value.put("call_value", t.amount).put("data", hexBytes(t.data))
 	}

@@ -131,7 +131,13 @@ func eventful(t *testing.T) (*node, *transaction, *transaction, *transaction) {
 
 		return x
 	}
+	const sender = "41f39fd6e51aad88f6f4ce6ab8827279cfffb92266"
+	if err := n.change(sender, func(a *account) { a.staked = 500_000_000_000 }); err != nil {
+		t.Fatal(err)
+	}
+
 	transfer := send(payment{To: "41a614f803b6fd780986a42c78ec9c7f77e6ded13c", Amount: 5, Memo: "memo"})
+	send(payment{To: hexBytes(prefixedBytes(transfer.to)), Amount: 2_000_000, Stake: typeDelegate})
 	call := send(payment{To: n.deployed[0], Amount: 3, Data: "01", FeeLimit: 100_000_000})
 
 	failing := send(payment{To: n.deployed[0], Amount: 3, Data: "01", FeeLimit: 10_000})
@@ -180,6 +186,7 @@ func TestAnswersHaveThePublishedShape(t *testing.T) {
 	}
 
 	owner, contract := "41f39fd6e51aad88f6f4ce6ab8827279cfffb92266", n.deployed[0]
+	receiver := hexBytes(prefixedBytes(transfer.to))
 	asked := map[string]bool{}
 
 	for _, q := range []struct{ path, body string }{
@@ -211,6 +218,8 @@ func TestAnswersHaveThePublishedShape(t *testing.T) {
 			"/wallet/triggerconstantcontract",
 			`{"owner_address":"` + owner + `","contract_address":"` + owner + `","data":"01"}`,
 		},
+		{"/wallet/getcandelegatedmaxsize", `{"owner_address":"` + owner + `","type":1}`},
+		{"/wallet/getdelegatedresourcev2", `{"fromAddress":"` + owner + `","toAddress":"` + receiver + `"}`},
 		{"/wallet/getchainparameters", `{}`},
 		{"/wallet/getnodeinfo", `{}`},
 	} {

@@ -25,15 +25,21 @@ type account struct {
 	freeUsed    int64 // bandwidth of the daily allowance that was used
 	netLimit    int64 // bandwidth from staking
 	netUsed     int64
-	energyLimit int64 // energy from staking
+	energyLimit int64 // energy that a test gave it, as if from staking
 	energyUsed  int64
+	staked      int64 // sun for energy that is not delegated
+	acquired    int64 // sun for energy that others delegated to it
 	permission  int64 // id of the one that the account's own key is in; 0 is the owner permission
 }
 
+// delegation names a delegation of energy.
+type delegation struct{ from, to address }
+
 // chainState is the state after a block. It does not change.
 type chainState struct {
-	root     common.Hash
-	accounts map[address]account
+	root      common.Hash
+	accounts  map[address]account
+	delegated map[delegation]int64 // sun
 }
 
 // store keeps the states of all blocks.
@@ -43,9 +49,10 @@ func newStore() *store { return &store{state.NewDatabaseForTesting()} }
 
 // workspace is a chain state that is being changed.
 type workspace struct {
-	db       *state.StateDB
-	accounts map[address]account
-	txs      int
+	db        *state.StateDB
+	accounts  map[address]account
+	delegated map[delegation]int64
+	txs       int
 }
 
 func (s *store) open(w chainState) (*workspace, error) {
@@ -54,7 +61,10 @@ func (s *store) open(w chainState) (*workspace, error) {
 		return nil, err
 	}
 
-	return &workspace{db: db, accounts: maps.Clone(w.accounts)}, nil
+	ws := &workspace{db: db, accounts: maps.Clone(w.accounts), delegated: map[delegation]int64{}}
+	maps.Copy(ws.delegated, w.delegated)
+
+	return ws, nil
 }
 
 // commit ends the work and returns the new state.
@@ -64,16 +74,16 @@ func (ws *workspace) commit(height uint64) (chainState, error) {
 		return chainState{}, fmt.Errorf("commit block %d: %w", height, err)
 	}
 
-	return chainState{root: root, accounts: ws.accounts}, nil
+	return chainState{root: root, accounts: ws.accounts, delegated: ws.delegated}, nil
 }
 
 // undo returns a function that takes back everything since the call.
 func (ws *workspace) undo() func() {
-	snapshot, accounts := ws.db.Snapshot(), maps.Clone(ws.accounts)
+	snapshot, accounts, delegated := ws.db.Snapshot(), maps.Clone(ws.accounts), maps.Clone(ws.delegated)
 
 	return func() {
 		ws.db.RevertToSnapshot(snapshot)
-		ws.accounts = accounts
+		ws.accounts, ws.delegated = accounts, delegated
 	}
 }
 

@@ -30,6 +30,7 @@ const (
 	tBytes   = descriptorpb.FieldDescriptorProto_TYPE_BYTES
 	tInt64   = descriptorpb.FieldDescriptorProto_TYPE_INT64
 	tInt32   = descriptorpb.FieldDescriptorProto_TYPE_INT32
+	tBool    = descriptorpb.FieldDescriptorProto_TYPE_BOOL
 	tString  = descriptorpb.FieldDescriptorProto_TYPE_STRING
 	tMessage = descriptorpb.FieldDescriptorProto_TYPE_MESSAGE
 )
@@ -75,6 +76,20 @@ var specs = map[string][]fieldSpec{
 		{"data", 4, tBytes, false, ""},
 		{"call_token_value", 5, tInt64, false, ""},
 		{"token_id", 6, tInt64, false, ""},
+	},
+	"DelegateResourceContract": {
+		{"owner_address", 1, tBytes, false, ""},
+		{"resource", 2, tInt32, false, ""},
+		{"balance", 3, tInt64, false, ""},
+		{"receiver_address", 4, tBytes, false, ""},
+		{"lock", 5, tBool, false, ""},
+		{"lock_period", 6, tInt64, false, ""},
+	},
+	"UnDelegateResourceContract": {
+		{"owner_address", 1, tBytes, false, ""},
+		{"resource", 2, tInt32, false, ""},
+		{"balance", 3, tInt64, false, ""},
+		{"receiver_address", 4, tBytes, false, ""},
 	},
 	"BlockHeaderRaw": {
 		{"timestamp", 1, tInt64, false, ""},
@@ -202,11 +217,18 @@ func prefixed(b []byte) (address, bool) {
 func prefixedBytes(a address) []byte { return append([]byte{addressPrefix}, a[:]...) }
 
 const (
-	typeTransfer = 1
-	typeTrigger  = 31
+	typeTransfer   = 1
+	typeTrigger    = 31
+	typeDelegate   = 57
+	typeUndelegate = 58
 )
 
-var typeNames = map[int64]string{typeTransfer: "TransferContract", typeTrigger: "TriggerSmartContract"}
+var typeNames = map[int64]string{
+	typeTransfer:   "TransferContract",
+	typeTrigger:    "TriggerSmartContract",
+	typeDelegate:   "DelegateResourceContract",
+	typeUndelegate: "UnDelegateResourceContract",
+}
 
 // transaction is a parsed transaction.
 type transaction struct {
@@ -221,9 +243,10 @@ type transaction struct {
 	kind       int64
 	permission int64
 	owner      address
-	to         address // of a transfer; the contract of a call
-	amount     int64   // of a transfer; the call value of a call
+	to         address // of a transfer; the contract of a call; the receiver of a delegation
+	amount     int64   // of a transfer; the call value of a call; the stake of a delegation
 	data       []byte
+	resource   int64 // of a delegation: 1 is energy
 }
 
 // contractResults are the names of Transaction.Result.contractResult that outcomes have.
@@ -321,15 +344,23 @@ func (t *transaction) readContract(v protoreflect.Value) error {
 	return t.readValue(value)
 }
 
-// readValue reads a TransferContract or a TriggerSmartContract.
+// readValue reads the message of the transaction's kind.
 func (t *transaction) readValue(value message) error {
 	var ownerOK, toOK bool
 
 	t.owner, ownerOK = prefixed(value.bytes("owner_address"))
-	if t.kind == typeTransfer {
+	switch t.kind {
+	case typeTransfer:
 		t.to, toOK = prefixed(value.bytes("to_address"))
 		t.amount = value.int("amount")
-	} else {
+	case typeDelegate, typeUndelegate:
+		t.to, toOK = prefixed(value.bytes("receiver_address"))
+		t.amount, t.resource = value.int("balance"), value.int("resource")
+
+		if t.kind == typeDelegate && value.get("lock").Bool() {
+			return errors.New("this node locks no delegations")
+		}
+	default:
 		t.to, toOK = prefixed(value.bytes("contract_address"))
 
 		t.amount, t.data = value.int("call_value"), value.bytes("data")
