@@ -26,6 +26,16 @@ type Coin struct {
 	Height   uint64   `json:"height"` // 0 while unconfirmed
 }
 
+// The asset ids of outputs that move no coin, on Tron: so much of the sender's stake, in base units of the native
+// coin, is delegated to the destination, which may use its energy, or taken back from it.
+const (
+	DelegateEnergy   = "energy:delegate"
+	UndelegateEnergy = "energy:undelegate"
+)
+
+// MovesCoin reports whether an output pays its destination. One of DelegateEnergy or UndelegateEnergy does not.
+func (o Output) MovesCoin() bool { return o.AssetID != DelegateEnergy && o.AssetID != UndelegateEnergy }
+
 // Order describes what a transaction must do. internal/txmgr sets the nonce and the coins.
 type Order struct {
 	// From signs and pays (account networks) or receives the change (UTXO networks).
@@ -172,9 +182,10 @@ type StepKind string
 
 // The steps in the order in which they run. A network leaves out what it does not need.
 const (
-	StepTopUp StepKind = "topup" // native coin from the master wallet to the deposit address, for gas
-	StepFee   StepKind = "fee"   // the platform fee
-	StepSweep StepKind = "sweep" // the deposit to the master wallet; may also carry the platform fee
+	StepTopUp    StepKind = "topup"    // native coin from the master wallet to the deposit address, for gas
+	StepDelegate StepKind = "delegate" // energy of the master wallet's stake; taken back when the release is over
+	StepFee      StepKind = "fee"      // the platform fee
+	StepSweep    StepKind = "sweep"    // the deposit to the master wallet; may also carry the platform fee
 )
 
 // SweepRequest asks how to move deposits of one asset from one address to the master wallet.
@@ -195,7 +206,7 @@ type SweepRequest struct {
 	Residue Amount
 	// Spent is what earlier steps of this release took from the deposit's native coin, fees included.
 	Spent Amount
-	// Done are the steps that are confirmed.
+	// Done are the steps that are confirmed. A StepDelegate that failed is among them: it is not tried again.
 	Done []StepKind
 	// KeepOpen asks for a plan without Order.Close: a sweep with it was reverted.
 	KeepOpen bool

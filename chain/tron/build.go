@@ -74,7 +74,7 @@ func (d *driver) build(
 	fee := quote.bandwidthFee(bandwidthOf(tx.encode())).Add(quote.energyFee())
 
 	due := fee
-	if payment.contract == nil {
+	if payment.contract == nil && payment.stake == 0 {
 		due = due.Add(payment.amount)
 	}
 

@@ -54,9 +54,13 @@ type Config struct {
 
 	// Permissions are the ids of active permissions, 2 to 9, by the account that they sign for, such as a master
 	// wallet whose owner permission is kept elsewhere. The account's own key must reach the permission's threshold
-	// alone, and the permission must allow TransferContract and TriggerSmartContract. Defaults to the owner
-	// permission, 0.
+	// alone, and the permission must allow TransferContract and TriggerSmartContract, for DelegateEnergy also
+	// DelegateResourceContract and UnDelegateResourceContract. Defaults to the owner permission, 0.
 	Permissions map[chain.Address]int
+	// DelegateEnergy has releases of tokens use the energy of the master wallet's stake as far as it goes: it is
+	// delegated to the deposit address before the sweep and taken back afterwards. Defaults to false: the sweep
+	// burns TRX that the master wallet tops up.
+	DelegateEnergy bool
 
 	// Validity is the time after the newest block in which a transaction can be included, 1 minute to 23
 	// hours. One that expires is rebuilt about a minute later. Defaults to 5 minutes.
@@ -90,6 +94,7 @@ func newDriver(c Config) (*driver, error) {
 		attempts:  c.Attempts,
 		maxBlocks: c.MaxBlocks,
 		validity:  c.Validity,
+		delegates: c.DelegateEnergy,
 		now:       c.Now,
 		blocks:    newBlockCache(blockCacheSize),
 	}

@@ -10,8 +10,8 @@ import (
 
 var _ chain.Decoder = (*driver)(nil)
 
-// Decode implements chain.Decoder. It decodes transfers of TRX and calls of transfer(address,uint256) of an enabled
-// token. MaxFee is the fee limit of a call; it leaves out bandwidth and the activation of an account, which the
+// Decode implements chain.Decoder. It decodes transfers of TRX, calls of transfer(address,uint256) of an enabled
+// token, delegations of energy where Config.DelegateEnergy is set, and their ends. MaxFee is the fee limit of a call; it leaves out bandwidth and the activation of an account, which the
 // bytes do not bound.
 func (d *driver) Decode(raw []byte) (chain.Decoded, error) {
 	decoded, err := d.decodeRaw(raw)
@@ -59,12 +59,23 @@ func (d *driver) decodeRaw(raw []byte) (chain.Decoded, error) {
 
 // decodeOutput returns what a transaction pays.
 func (d *driver) decodeOutput(tx *transaction) (chain.Output, error) {
-	if tx.kind == transferContract {
-		return chain.Output{
-			To:      canonical(tx.to),
-			AssetID: d.native.ID,
-			Amount:  chain.Units(uint64(tx.amount)),
-		}, nil
+	sun := chain.Output{To: canonical(tx.to), AssetID: d.native.ID, Amount: chain.Units(uint64(tx.amount))}
+
+	switch tx.kind {
+	case transferContract:
+		return sun, nil
+	case delegateContract:
+		if !d.delegates {
+			return chain.Output{}, errors.New("it delegates energy, and Config.DelegateEnergy is not set")
+		}
+
+		sun.AssetID = chain.DelegateEnergy
+
+		return sun, nil
+	case undelegateContract:
+		sun.AssetID = chain.UndelegateEnergy
+		return sun, nil
+	case triggerContract:
 	}
 
 	token, enabled := d.tokens[tx.to]

@@ -33,7 +33,10 @@ func TestDecodeVectors(t *testing.T) {
 		}
 
 		output := decoded.Outputs[0]
+		asset := map[string]string{"delegate": chain.DelegateEnergy, "undelegate": chain.UndelegateEnergy}[vector.Name]
+
 		if len(decoded.Outputs) != 1 || string(output.To) != vector.To ||
+			output.MovesCoin() != (asset == "") || asset != "" && output.AssetID != asset ||
 			output.Amount.String() != vector.Amount {
 			t.Errorf("%s: it pays %+v, want %s to %s", vector.Name, decoded.Outputs, vector.Amount, vector.To)
 		}
@@ -106,6 +109,58 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// TestDecodeDelegations decodes unlocked delegations of energy and their ends, the former where they are configured,
+// and no others. What they do is compared with what was asked for.
+func TestDecodeDelegations(t *testing.T) {
+	d, unconfigured := tokenDriver(t, string(usdtMainnet)), testDriver(t)
+	owner, receiver := address{1}, address{2}
+	give := transaction{kind: delegateContract, owner: owner, to: receiver, amount: 5_000_000}
+	take := transaction{kind: undelegateContract, owner: owner, to: receiver, amount: 5_000_000}
+
+	value := func(resource, lock int64) []byte {
+		value := appendInt(appendBytes(nil, 1, prefixedBytes(owner)), 2, resource)
+		value = appendBytes(appendInt(value, 3, give.amount), 4, prefixedBytes(receiver))
+
+		return appendInt(value, 5, lock)
+	}
+
+	for name, c := range map[string]struct {
+		d   *driver
+		raw []byte
+		ok  bool
+	}{
+		"a delegation":            {d, give.encode(), true},
+		"its end":                 {d, take.encode(), true},
+		"an end, not configured":  {unconfigured, take.encode(), true},
+		"one, not configured":     {unconfigured, give.encode(), false},
+		"a delegation of a table": {d, rawOf(delegateContract, typeURLs[delegateContract], value(1, 0)), true},
+		"of bandwidth":            {d, rawOf(delegateContract, typeURLs[delegateContract], value(0, 0)), false},
+		"a locked one":            {d, rawOf(delegateContract, typeURLs[delegateContract], value(1, 1)), false},
+	} {
+		decoded, err := c.d.Decode(c.raw)
+		if (err == nil) != c.ok {
+			t.Errorf("%s: %+v, %v", name, decoded, err)
+		}
+	}
+
+	decoded, err := d.Decode(give.encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for assetID, ok := range map[string]bool{chain.DelegateEnergy: true, chain.UndelegateEnergy: false, d.native.ID: false} {
+		request := chain.SignRequest{
+			Payloads: []chain.Payload{{Data: decoded.Digests[0]}},
+			Intent: chain.Intent{Outputs: []chain.Output{
+				{To: canonical(receiver), AssetID: assetID, Amount: chain.Units(5_000_000)},
+			}},
+		}
+		if err := chain.CheckDecoded(decoded, request, []chain.Address{canonical(owner)}); (err == nil) != ok {
+			t.Errorf("a delegation is signed as %s: %v", assetID, err)
+		}
+	}
+}
+
 // TestDecodePermission decodes what the configured permission of an account signs, and nothing else.
 func TestDecodePermission(t *testing.T) {
 	d, owner := testDriver(t), address{1}
@@ -140,6 +195,8 @@ func tokenDriver(t testing.TB, contract string) *driver {
 	t.Helper()
 
 	return testDriver(t, func(c *Config) {
+		c.DelegateEnergy = true
+
 		if contract == string(usdtMainnet) {
 			return // of the network's own assets
 		}

@@ -22,6 +22,7 @@ type driver struct {
 	attempts    int
 	maxBlocks   int
 	validity    time.Duration
+	delegates   bool // releases of tokens use the energy of the master wallet's stake
 	now         func() time.Time
 
 	lastTimestamp atomic.Int64 // of the last transaction built, in milliseconds since 1970

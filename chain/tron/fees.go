@@ -84,6 +84,9 @@ type resources struct {
 	staked    uint64 // bytes of bandwidth
 	allowance uint64 // bytes of bandwidth, of the day
 	energy    uint64
+
+	// totalEnergy is what all stakes of the network have together, by a weight of totalWeight.
+	totalEnergy, totalWeight uint64
 }
 
 // readResources returns the unused resources of an account (getaccountresource).
@@ -95,6 +98,8 @@ func (e *endpoint) readResources(ctx context.Context, a address) (resources, err
 		NetLimit    int64 `json:"NetLimit"`
 		EnergyUsed  int64 `json:"EnergyUsed"`
 		EnergyLimit int64 `json:"EnergyLimit"`
+		TotalEnergy int64 `json:"TotalEnergyLimit"`
+		TotalWeight int64 `json:"TotalEnergyWeight"`
 	}
 	if _, err := e.post(ctx, full, "getaccountresource", addressRequest{nodeHex(a)}, &r); err != nil {
 		return resources{}, err
@@ -106,6 +111,9 @@ func (e *endpoint) readResources(ctx context.Context, a address) (resources, err
 		staked:    left(r.NetLimit, r.NetUsed),
 		allowance: left(r.FreeLimit, r.FreeUsed),
 		energy:    left(r.EnergyLimit, r.EnergyUsed),
+
+		totalEnergy: uint64(max(0, r.TotalEnergy)),
+		totalWeight: uint64(max(0, r.TotalWeight)),
 	}, nil
 }
 
@@ -139,7 +147,13 @@ func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 
 	if payment.contract == nil {
 		g.Go(func() (err error) { payee, err = node.account(gctx, full, payment.payee); return })
-	} else {
+	}
+
+	if payment.stake != 0 {
+		g.Go(func() (err error) { quote.assetBalance, err = node.movableStake(gctx, payment); return })
+	}
+
+	if payment.contract != nil {
 		contract, input := *payment.contract, transferInput(payment.payee, payment.amount)
 
 		g.Go(func() (err error) {
@@ -167,11 +181,14 @@ func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 		quote.resources.allowance = quote.params.freeNet // it has one from its activation on
 	}
 
-	if payment.contract == nil {
+	if payment.contract == nil && payment.stake == 0 {
 		quote.assetBalance, quote.activates = quote.balance, !payee.exists
 	}
 
 	err := payment.refusal(quote, payee.contract, blacklisted, call.reverted)
+	if err == nil && payment.stake == delegateContract && !payee.exists && !payment.fundedLater {
+		err = insufficientStake(payment, "the receiver is not active yet")
+	}
 	if err == nil && payment.contract != nil && quote.energy == 0 {
 		err = node.Garbled("a call that takes no energy")
 	}
@@ -183,10 +200,12 @@ func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 func (p paymentParams) refusal(quote feeQuote, toContract, blacklisted, reverted bool) error {
 	switch {
 	case toContract:
-		return notPayable(p.payee, "it is a contract, and the network takes no transfer of TRX to one")
+		return notPayable(p.payee, "it is a contract, and the network takes no TRX or energy to one")
 	case blacklisted:
 		return notPayable(p.payee, "it is on the black list of "+p.asset.Symbol)
-	case !p.fundedLater && quote.assetBalance.Less(p.amount):
+	case p.stake != 0 && quote.assetBalance.Less(p.amount):
+		return insufficientStake(p, "only "+quote.assetBalance.String()+" can be moved")
+	case p.stake == 0 && !p.fundedLater && quote.assetBalance.Less(p.amount):
 		return insufficientFunds(p.from, quote.assetBalance, p.asset)
 	case reverted:
 		return notPayable(p.payee, "the contract of "+p.asset.Symbol+" refuses the transfer")

@@ -15,6 +15,9 @@ type paymentParams struct {
 	amount     chain.Amount // base units of the asset
 	// contract is the token's; nil for a transfer of TRX.
 	contract *address
+	// stake is delegateContract or undelegateContract where the payee gets or loses energy of the sender's stake,
+	// amount sun of it; 0 for payments.
+	stake contractType
 	// fundedLater means that an earlier step provides the money: the sender's balance is not checked.
 	fundedLater bool
 }
@@ -45,12 +48,9 @@ func (d *driver) paymentOf(order chain.Order) (paymentParams, error) {
 		)
 	}
 
-	asset, ok := d.network.AssetByID(out.AssetID)
-	if !ok {
-		return paymentParams{}, fault.New(
-			fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
-			out.AssetID,
-		)
+	asset, stake, err := d.assetOf(out)
+	if err != nil {
+		return paymentParams{}, err
 	}
 
 	payment := paymentParams{
@@ -59,6 +59,7 @@ func (d *driver) paymentOf(order chain.Order) (paymentParams, error) {
 		permission: d.permissions[from],
 		payee:      payee,
 		amount:     out.Amount,
+		stake:      stake,
 	}
 	if err := d.checkPayment(order, payment); err != nil {
 		return paymentParams{}, err
@@ -74,6 +75,26 @@ func (d *driver) paymentOf(order chain.Order) (paymentParams, error) {
 	}
 
 	return payment, nil
+}
+
+// assetOf returns the asset of an output, and what it does with stake of that asset; 0 for a payment.
+func (d *driver) assetOf(out chain.Output) (asset chain.Asset, stake contractType, err error) {
+	switch {
+	case out.AssetID == chain.DelegateEnergy && d.delegates:
+		return d.native, delegateContract, nil
+	case out.AssetID == chain.UndelegateEnergy:
+		return d.native, undelegateContract, nil
+	}
+
+	asset, ok := d.network.AssetByID(out.AssetID)
+	if !ok {
+		return asset, 0, fault.New(
+			fault.Invalid, "asset_not_enabled", "network %s has no asset %s", d.network.Slug,
+			out.AssetID,
+		)
+	}
+
+	return asset, 0, nil
 }
 
 // checkOrder returns fault.Unsupported for an order that Tron has no transactions for.
@@ -114,7 +135,11 @@ func (d *driver) checkPayment(order chain.Order, payment paymentParams) error {
 		return fault.New(
 			fault.Invalid, "amount_too_small", "the order pays %s nothing", order.Outputs[0].To,
 		)
-	case order.SubtractFee && !isNative:
+	case payment.stake == delegateContract && payment.amount.Less(chain.Units(minDelegation)):
+		return fault.New(
+			fault.Invalid, "amount_too_small", "a delegation takes a stake of at least %d sun", minDelegation,
+		)
+	case order.SubtractFee && (!isNative || payment.stake != 0):
 		return fault.New(
 			fault.Invalid, "subtract_fee_invalid", "the network fee can be taken out of %s only",
 			d.native.Symbol,
@@ -159,6 +184,10 @@ func (p paymentParams) draft(feeLimit uint64) *transaction {
 
 	sun, _ := p.amount.Uint64()
 	tx.kind, tx.to, tx.amount = transferContract, p.payee, int64(sun)
+
+	if p.stake != 0 {
+		tx.kind = p.stake
+	}
 
 	return tx
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/tron"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
@@ -18,6 +20,8 @@ type releaseTotals struct {
 	transfer chain.Amount // network fees of the sweeps alone
 	left     chain.Amount // at the deposit addresses
 	topUps   int
+	// delegations are taken back when the release is over, as internal/sweep does.
+	delegations int
 }
 
 // release carries out a token release as internal/sweep does, which plans anew after each step. between runs
@@ -37,6 +41,17 @@ func (h *harness) release(request chain.SweepRequest, totals *releaseTotals, bet
 		}
 
 		totals.burnt = totals.burnt.Add(status.Fee)
+
+		if step.Kind == chain.StepDelegate {
+			totals.delegations++
+
+			takeBack := step.Order
+			takeBack.Outputs = []chain.Output{step.Order.Outputs[0]}
+			takeBack.Outputs[0].AssetID = chain.UndelegateEnergy
+
+			defer func() { totals.burnt = totals.burnt.Add(h.include(h.sign(takeBack)).Fee) }()
+		}
+
 		if step.Kind == chain.StepTopUp {
 			totals.topUps++
 		}
@@ -102,6 +117,111 @@ func TestTopUpsLeaveNothingBehind(t *testing.T) {
 
 	t.Logf("100 releases: spent %s sun, burnt %s, of which the transfers %s, left %s",
 		spent, totals.burnt, totals.transfer, totals.left)
+}
+
+// 100 USDT releases with energy of the master wallet's stake burn nothing but bandwidth and the activation of the
+// deposit addresses. The stake is whole again afterwards, and with bandwidth of its own an address that was used
+// before is released for nothing.
+func TestDelegatedEnergyBurnsNothing(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 1}, func(c *tron.Config) { c.DelegateEnergy = true })
+	master := h.wallet(10_000)
+	h.must(h.Fund(t.Context(), master.Address, h.usdt, chain.Units(1)))
+	h.control("freeze", map[string]any{"address": testenv.TronHex(string(master.Address)), "value": 1_000_000_000_000})
+
+	before := h.balance(master.Address, h.native)
+
+	var totals releaseTotals
+
+	request := h.usdtRelease(master)
+	for i := range 100 {
+		if i > 0 {
+			request = h.usdtRelease(master)
+		}
+
+		h.release(request, &totals, func(chain.StepKind) {})
+	}
+
+	spent := before.Sub(h.balance(master.Address, h.native))
+	if spent != totals.burnt.Add(totals.left) || !totals.transfer.IsZero() || spent.Less(totals.left.Mul(50)) {
+		t.Errorf("spent %s sun, burnt %s, the sweeps %s, left %s", spent, totals.burnt, totals.transfer, totals.left)
+	}
+
+	if totals.delegations != 100 || totals.topUps != 100 {
+		t.Errorf("100 releases took %d delegations and %d activations", totals.delegations, totals.topUps)
+	}
+
+	t.Logf("100 releases: spent %s sun, burnt %s, left %s", spent, totals.burnt, totals.left)
+
+	// The address is active by now, and bandwidth is staked.
+	h.control("stake", map[string]any{"address": testenv.TronHex(string(master.Address)), "net": 1_000_000})
+	h.must(h.Fund(t.Context(), request.Deposit.Address, h.usdt, request.Amount))
+
+	before, totals = h.balance(master.Address, h.native), releaseTotals{}
+	h.release(request, &totals, func(chain.StepKind) {})
+
+	if spent := before.Sub(h.balance(master.Address, h.native)); !spent.IsZero() || totals.delegations != 1 {
+		t.Errorf("a release from an address that was used before burns %s sun", spent)
+	}
+}
+
+// A stake that has not enough energy left is not delegated: the release is topped up, at planning and after a
+// delegation that did not happen.
+func TestTooSmallStakeIsToppedUp(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 1}, func(c *tron.Config) { c.DelegateEnergy = true })
+	master := h.wallet(10_000)
+
+	var totals releaseTotals
+
+	h.release(h.usdtRelease(master), &totals, func(chain.StepKind) {})
+
+	if totals.delegations != 0 || totals.topUps != 1 || !totals.left.IsZero() {
+		t.Errorf("without a stake: %+v", totals)
+	}
+
+	h.control("freeze", map[string]any{"address": testenv.TronHex(string(master.Address)), "value": 1_000_000_000_000})
+
+	request := h.usdtRelease(master)
+	request.Done = []chain.StepKind{chain.StepDelegate}
+	totals = releaseTotals{}
+	h.release(request, &totals, func(chain.StepKind) {})
+
+	if totals.delegations != 0 || totals.topUps != 1 {
+		t.Errorf("after a delegation that failed: %+v", totals)
+	}
+
+	// Planned before another release took the stake, it waits to be signed.
+	request = h.usdtRelease(master)
+	h.must(h.Fund(t.Context(), request.Deposit.Address, h.native, chain.Units(1)))
+
+	steps, err := h.d.PlanSweep(t.Context(), request)
+	h.must(err)
+	h.control("freeze", map[string]any{"address": testenv.TronHex(string(master.Address)), "value": 0})
+
+	_, err = h.d.Build(t.Context(), steps[0].Order)
+	if wantFault(t, err, fault.State, "insufficient_stake"); steps[0].Kind != chain.StepDelegate {
+		t.Errorf("the first step is a %s", steps[0].Kind)
+	}
+}
+
+// A delegation in a block that is not solidified leaves the balances of both accounts readable.
+func TestDelegationLeavesBalancesReadable(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 4}, func(c *tron.Config) { c.DelegateEnergy = true })
+	master, receiver := h.wallet(100), h.wallet(1)
+	h.mine(4)
+	h.control("freeze", map[string]any{"address": testenv.TronHex(string(master.Address)), "value": 10_000_000})
+	h.mine(5)
+
+	order := h.order(master, h.native, receiver.Address, 5_000_000)
+	order.Outputs[0].AssetID = chain.DelegateEnergy
+	status := h.include(h.sign(order))
+
+	if got := h.balance(master.Address, h.native); got != chain.Units(100_000_000).Sub(status.Fee) || len(status.Transfers) > 0 {
+		t.Errorf("the owner has %s sun, the delegation cost %s and moved %v", got, status.Fee, status.Transfers)
+	}
+
+	if got := h.balance(receiver.Address, h.native); got != chain.Units(1_000_000) {
+		t.Errorf("the receiver has %s sun", got)
+	}
 }
 
 // A sweep that takes more energy after its top-up gets what is missing in a second one.

@@ -12,8 +12,8 @@ import (
 // PlanSweep returns the remaining steps of a release.
 //
 // A native deposit pays its own fees: first the platform fee, if any, then a sweep of the remainder. For a
-// token deposit the master wallet pays: it tops up the TRX that the deposit address lacks, pays the platform
-// fee, and then the tokens are swept. Energy is simulated, so that the sum of the steps' fees is the burn of
+// token deposit the master wallet pays: it tops up the TRX that the deposit address lacks, or delegates energy to
+// it, pays the platform fee, and then the tokens are swept. Energy is simulated, so that the sum of the steps' fees is the burn of
 // the release, the activation of the deposit's account included.
 //
 // Other money at the address may be another deposit and is not used. A native release moves Amount less
@@ -61,7 +61,7 @@ func (d *driver) planNative(
 		return nil, uneconomic(release)
 	}
 
-	sweep, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
+	sweep, _, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
 		From:        release.Deposit,
 		Outputs:     []chain.Output{{To: release.Master.Address, AssetID: d.native.ID, Amount: left}},
 		SubtractFee: true,
@@ -73,7 +73,7 @@ func (d *driver) planNative(
 	var steps []chain.SweepStep
 
 	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
-		fee, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
+		fee, _, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
 			From: release.Deposit,
 			Outputs: []chain.Output{
 				{To: release.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(release.Fee, left)},
@@ -110,7 +110,7 @@ func (d *driver) planToken(
 	release chain.SweepRequest,
 	asset chain.Asset,
 ) ([]chain.SweepStep, error) {
-	sweep, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
+	sweep, quote, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
 		From:    release.Deposit,
 		Outputs: []chain.Output{{To: release.Master.Address, AssetID: asset.ID, Amount: release.Amount}},
 	})
@@ -118,9 +118,18 @@ func (d *driver) planToken(
 		return nil, err
 	}
 
+	delegation, delegates, err := d.planDelegation(ctx, node, release, quote)
+	if err != nil {
+		return nil, err
+	}
+
+	if delegates {
+		sweep.NetworkFee = sweep.NetworkFee.Sub(quote.energyFee())
+	}
+
 	var steps []chain.SweepStep
 
-	coin, err := d.spendableTRX(ctx, node, release)
+	coin, active, err := d.spendableTRX(ctx, node, release)
 	if err != nil {
 		return nil, err
 	}
@@ -129,9 +138,12 @@ func (d *driver) planToken(
 	// use up its allowance, and what is left over stays at an address that is not used again. If the sweep
 	// burns more when it is signed, it is refused there, and another top-up is planned.
 	missing := sweep.NetworkFee.SubFloor(coin)
+	if delegates && !active {
+		missing = chain.Max(missing, chain.Units(activationSun)) // energy goes to active accounts only
+	}
 
 	if !missing.IsZero() {
-		step, err := d.planStep(ctx, node, release, chain.StepTopUp, chain.Order{
+		step, _, err := d.planStep(ctx, node, release, chain.StepTopUp, chain.Order{
 			From:    release.Master,
 			Outputs: []chain.Output{{To: release.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
 		})
@@ -142,8 +154,12 @@ func (d *driver) planToken(
 		steps = append(steps, step)
 	}
 
+	if delegates {
+		steps = append(steps, delegation)
+	}
+
 	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
-		step, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
+		step, _, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
 			From:    release.Master,
 			Outputs: []chain.Output{{To: release.FeeAddress, AssetID: d.native.ID, Amount: release.Fee}},
 		})
@@ -159,38 +175,38 @@ func (d *driver) planToken(
 }
 
 // spendableTRX returns the sun that a token sweep may burn: the residue as far as the address holds it, or
-// after a top-up the whole balance.
+// after a top-up the whole balance. active is false before the address is an account.
 func (d *driver) spendableTRX(
 	ctx context.Context,
 	node *endpoint,
 	release chain.SweepRequest,
-) (chain.Amount, error) {
+) (sun chain.Amount, active bool, err error) {
 	deposit, err := parseAddress(string(release.Deposit.Address))
 	if err != nil {
-		return chain.Amount{}, err
+		return chain.Amount{}, false, err
 	}
 
 	account, err := node.account(ctx, full, deposit)
 	if err != nil || slices.Contains(release.Done, chain.StepTopUp) {
-		return account.balance, err
+		return account.balance, account.exists, err
 	}
 
-	return chain.Min(account.balance, release.Residue), nil
+	return chain.Min(account.balance, release.Residue), account.exists, nil
 }
 
-// planStep returns a step with its expected and its largest fee.
+// planStep returns a step with its expected and its largest fee, and what they follow from.
 func (d *driver) planStep(
 	ctx context.Context,
 	node *endpoint,
 	release chain.SweepRequest,
 	kind chain.StepKind,
 	order chain.Order,
-) (chain.SweepStep, error) {
+) (chain.SweepStep, feeQuote, error) {
 	step := chain.SweepStep{Kind: kind, Order: order}
 
 	payment, err := d.paymentOf(order)
 	if err != nil {
-		return step, notSweepable(err, release, kind)
+		return step, feeQuote{}, notSweepable(err, release, kind)
 	}
 
 	// Steps of the master wallet are planned before it is funded.
@@ -199,20 +215,20 @@ func (d *driver) planStep(
 	quote, err := d.quote(ctx, node, payment)
 	switch {
 	case errors.Is(err, fault.Invalid):
-		return step, notSweepable(err, release, kind)
-	case errors.Is(err, fault.State):
-		return step, fault.New(
+		return step, quote, notSweepable(err, release, kind)
+	case errors.Is(err, fault.State) && kind != chain.StepDelegate:
+		return step, quote, fault.New(
 			fault.State, "funds_missing",
 			"%s holds %s base units of %s, less than its deposits of %s explain after %s were spent",
 			release.Deposit.Address, quote.assetBalance, release.Asset.Symbol, release.Amount, release.Spent,
 		)
 	case err != nil:
-		return step, err
+		return step, quote, err
 	}
 
 	step.NetworkFee, step.Order.MaxFee = quote.fees(payment)
 
-	return step, nil
+	return step, quote, nil
 }
 
 func notSweepable(cause error, release chain.SweepRequest, kind chain.StepKind) error {

@@ -1,8 +1,8 @@
 package tron
 
 // The encoding of transactions, with the field numbers of java-tron, protocol/src/main/protos/core:
-// Tron.proto (Transaction), contract/balance_contract.proto (TransferContract) and
-// contract/smart_contract.proto (TriggerSmartContract).
+// Tron.proto (Transaction), contract/balance_contract.proto (TransferContract, DelegateResourceContract and
+// UnDelegateResourceContract) and contract/smart_contract.proto (TriggerSmartContract).
 
 import (
 	"crypto/sha256"
@@ -23,14 +23,24 @@ type contractType uint64
 
 // The types that this package encodes and decodes.
 const (
-	transferContract contractType = 1
-	triggerContract  contractType = 31
+	transferContract   contractType = 1
+	triggerContract    contractType = 31
+	delegateContract   contractType = 57
+	undelegateContract contractType = 58
 )
+
+// movesStake reports whether a contract of the type delegates stake or takes it back: no balance changes.
+func (c contractType) movesStake() bool { return c == delegateContract || c == undelegateContract }
+
+// energyResource is ResourceCode.ENERGY.
+const energyResource = 1
 
 // typeURLs are the message types in a contract's parameter (google.protobuf.Any).
 var typeURLs = map[contractType]string{
-	transferContract: "type.googleapis.com/protocol.TransferContract",
-	triggerContract:  "type.googleapis.com/protocol.TriggerSmartContract",
+	transferContract:   "type.googleapis.com/protocol.TransferContract",
+	triggerContract:    "type.googleapis.com/protocol.TriggerSmartContract",
+	delegateContract:   "type.googleapis.com/protocol.DelegateResourceContract",
+	undelegateContract: "type.googleapis.com/protocol.UnDelegateResourceContract",
 }
 
 // transaction is the raw_data of a transaction with one contract.
@@ -46,7 +56,7 @@ type transaction struct {
 	permission int64   // id of the owner's permission that signs
 	owner      address // who sends and pays
 	// to and amount are payee and payment of a TransferContract, contract and call value of a
-	// TriggerSmartContract.
+	// TriggerSmartContract, receiver of the energy and stake of the others.
 	to     address
 	amount int64  // sun
 	data   []byte // input of a TriggerSmartContract
@@ -72,9 +82,16 @@ func (t *transaction) contract() []byte {
 	var value []byte
 
 	value = appendBytes(value, 1, prefixedBytes(t.owner))
-	value = appendBytes(value, 2, prefixedBytes(t.to))
-	value = appendInt(value, 3, t.amount)
-	value = appendBytes(value, 4, t.data)
+
+	if t.kind.movesStake() {
+		value = appendInt(value, 2, energyResource)
+		value = appendInt(value, 3, t.amount)
+		value = appendBytes(value, 4, prefixedBytes(t.to))
+	} else {
+		value = appendBytes(value, 2, prefixedBytes(t.to))
+		value = appendInt(value, 3, t.amount)
+		value = appendBytes(value, 4, t.data)
+	}
 
 	var parameter []byte
 
@@ -232,7 +249,7 @@ func decodeTransaction(raw []byte) (tx *transaction, ok bool) {
 	return tx, true
 }
 
-// readContract decodes the message in a contract's parameter.
+// readContract decodes the message in a contract's parameter. It reads over the resource and the lock of a delegation.
 func (t *transaction) readContract(value []byte) bool {
 	var owner, to []byte
 
@@ -241,11 +258,16 @@ func (t *transaction) readContract(value []byte) bool {
 		case 1:
 			x.setBytes(&owner)
 		case 2:
-			x.setBytes(&to)
+			if !t.kind.movesStake() {
+				x.setBytes(&to)
+			}
 		case 3:
 			x.setInt(&t.amount)
 		case 4:
-			if t.kind == triggerContract {
+			switch {
+			case t.kind.movesStake():
+				x.setBytes(&to)
+			case t.kind == triggerContract:
 				x.setBytes(&t.data)
 			}
 		}

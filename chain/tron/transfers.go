@@ -48,7 +48,7 @@ func (d *driver) transfersOf(
 		return nil, effects.changes, nil
 	}
 
-	if tx.tx != nil {
+	if tx.tx != nil && !tx.tx.kind.movesStake() {
 		effects.add(0, tx.tx.owner, tx.tx.to, d.native.ID, chain.Units(uint64(tx.tx.amount)))
 	}
 
@@ -200,7 +200,7 @@ func addressWord(word []byte) (address, bool) {
 // pendingTransfers returns the expected transfers of a pending transaction: its own value, or the amount of a
 // token transfer. The index of the latter is right for tokens whose first log is the transfer.
 func (d *driver) pendingTransfers(tx blockTx) []chain.Transfer {
-	if tx.tx == nil {
+	if tx.tx == nil || tx.tx.kind.movesStake() {
 		return nil
 	}
 

@@ -27,6 +27,7 @@ type decoded struct {
 	To         string `json:"to"`
 	Payee      string `json:"payee"`
 	Amount     string `json:"amount"`
+	Resource   string `json:"resource"`
 	Memo       string `json:"memo"`
 	FeeLimit   int64  `json:"fee_limit"`
 	Expiration int64  `json:"expiration"`
@@ -59,7 +60,12 @@ func TestTronwebReadsWhatWeBuild(t *testing.T) {
 		bits := rapid.IntRange(0, 52).Draw(t, "bits") // tronweb holds amounts of TRX in JavaScript's numbers
 
 		payment.amount = chain.Units(1<<bits | rapid.Uint64Range(0, 1<<bits-1+1).Draw(t, "low")>>1)
-		if rapid.Bool().Draw(t, "token") {
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0:
+			payment.stake = delegateContract
+		case 1:
+			payment.stake = undelegateContract
+		case 2:
 			contract := address(rapid.SliceOfN(rapid.Byte(), 20, 20).Draw(t, "contract"))
 			payment.contract = &contract
 			payment.amount = payment.amount.Mul(rapid.Uint64().Draw(t, "factor") | 1)
@@ -109,6 +115,11 @@ func TestTronwebReadsWhatWeBuild(t *testing.T) {
 		if payment.contract != nil {
 			w.Type = "TriggerSmartContract"
 			w.To, w.Payee = string(canonical(*payment.contract)), string(canonical(payment.payee))
+		}
+
+		if payment.stake != 0 {
+			w.Type = strings.TrimPrefix(typeURLs[payment.stake], "type.googleapis.com/protocol.")
+			w.Resource = "ENERGY"
 		}
 
 		want = append(want, w)

@@ -170,9 +170,15 @@ func (v vectorTx) build(t *testing.T, contract string) *transaction {
 	}
 
 	payment := paymentParams{from: must(v.From), payee: must(v.To), amount: amount}
-	if v.Name == "trc20" {
+
+	switch v.Name {
+	case "trc20":
 		c := must(contract)
 		payment.contract = &c
+	case "delegate":
+		payment.stake = delegateContract
+	case "undelegate":
+		payment.stake = undelegateContract
 	}
 
 	tx := payment.draft(uint64(v.FeeLimit))
@@ -222,7 +228,7 @@ func TestBytesIDsAndSignaturesAreTronwebs(t *testing.T) {
 		}
 	}
 
-	for _, name := range []string{"trx", "trc20", "memo"} {
+	for _, name := range []string{"trx", "trc20", "memo", "delegate", "undelegate"} {
 		if kinds[name] < 2 {
 			t.Errorf("%d vectors of %s", kinds[name], name)
 		}
@@ -263,8 +269,8 @@ func TestTronwebsBytesAreRead(t *testing.T) {
 			usdt, _ := d.network.Asset("USDT")
 			want.Index, want.AssetID = 1, usdt.ID
 		}
-		// Amounts beyond what any sum could hold are no payments.
-		if chain.MaxTransfer.Less(want.Amount) {
+		// Amounts beyond what any sum could hold are no payments, and neither is stake.
+		if chain.MaxTransfer.Less(want.Amount) || tx.kind.movesStake() {
 			want = chain.Transfer{}
 		}
 

@@ -42,6 +42,10 @@ async function main() {
     for (const amount of ['1', '25000000', '1766847064778384329583297500742918515827483896875618958121606201292619775']) {
       cases.push({ name: 'trc20', from: 1, to: address(2), amount, fee_limit: 100000000, block: blockHeader, tx: await call(address(1), address(2), amount, 100000000, blockHeader) });
     }
+    for (const amount of [1000000, 7234500000]) {
+      cases.push({ name: 'delegate', from: 0, to: address(2), amount: String(amount), block: blockHeader, tx: await builder.delegateResource(amount, address(2), 'ENERGY', address(0), false, 0, { blockHeader }) });
+      cases.push({ name: 'undelegate', from: 0, to: address(2), amount: String(amount), block: blockHeader, tx: await builder.undelegateResource(amount, address(2), 'ENERGY', address(0), { blockHeader }) });
+    }
     const plain = await builder.sendTrx(address(2), 5000000, address(0), { blockHeader });
     const memo = 'invoice 42 ✓';
     cases.push({ name: 'memo', from: 0, to: address(2), amount: '5000000', memo, block: blockHeader, tx: await builder.addUpdateData(plain, memo, 'utf8', { txLocal: true }) });
