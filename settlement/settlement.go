@@ -162,8 +162,11 @@ type Step struct {
 	// Parts name who bears how much of PaysFee, where a settlement may leave the sweep early or has left it. The
 	// rest is borne by those that stay.
 	Parts []Part `json:"parts,omitempty"`
-	// Displaced are the transactions that stood in its way or took its place in a block, with what they cost.
+	// Displaced are the transactions that stood in its way or took its place in a block, with what they cost. That
+	// of a delegation took its stake back.
 	Displaced []Cost `json:"displaced,omitempty"`
+	// UndelegationID is the transaction that takes the stake of a delegation back, once the sweep is over.
+	UndelegationID string `json:"undelegation_id,omitempty"`
 	// ResidueAdded and ResidueTaken are native coin that the step left at, or took from, the deposit's address
 	// beyond the deposits.
 	ResidueAdded chain.Amount `json:"residue_added,omitzero"`

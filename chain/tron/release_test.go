@@ -152,7 +152,8 @@ func TestDelegatedEnergyBurnsNothing(t *testing.T) {
 
 	t.Logf("100 releases: spent %s sun, burnt %s, left %s", spent, totals.burnt, totals.left)
 
-	// The address is active by now, and bandwidth is staked.
+	// The address is active by now, a day has passed, and bandwidth is staked.
+	h.control("recover", map[string]any{"address": testenv.TronHex(string(request.Deposit.Address))})
 	h.control("stake", map[string]any{"address": testenv.TronHex(string(master.Address)), "net": 1_000_000})
 	h.must(h.Fund(t.Context(), request.Deposit.Address, h.usdt, request.Amount))
 

@@ -18,16 +18,19 @@ import (
 type Kind string
 
 // The kinds. A cancel is a payment of a wallet to itself that displaces stuck bytes. A bump spends a
-// waiting payment and pays the fee for both (child pays for parent, internal/txmgr/bump.go). A recovery moves a
-// chain.Stray to the master wallet.
+// waiting payment and pays the fee for both (child pays for parent, internal/txmgr/bump.go). An undelegation takes
+// back the stake of a delegation, which is its object, when the release is over. A recovery moves a chain.Stray to the
+// master wallet.
 const (
-	Payout   Kind = "payout"
-	TopUp    Kind = "topup"
-	Fee      Kind = "fee"
-	Sweep    Kind = "sweep"
-	Bump     Kind = "bump"
-	Cancel   Kind = "cancel"
-	Recovery Kind = "recovery"
+	Payout     Kind = "payout"
+	TopUp      Kind = "topup"
+	Delegate   Kind = "delegate"
+	Undelegate Kind = "undelegate"
+	Fee        Kind = "fee"
+	Sweep      Kind = "sweep"
+	Bump       Kind = "bump"
+	Cancel     Kind = "cancel"
+	Recovery   Kind = "recovery"
 )
 
 // State is where a transaction of ours stands.

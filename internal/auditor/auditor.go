@@ -228,7 +228,7 @@ func (a *auditor) releaseFee(t wallet.Transaction) {
 	switch t.Kind {
 	case wallet.Payout, wallet.Bump, wallet.Recovery:
 		return
-	case wallet.TopUp, wallet.Fee, wallet.Sweep, wallet.Cancel:
+	case wallet.TopUp, wallet.Delegate, wallet.Undelegate, wallet.Fee, wallet.Sweep, wallet.Cancel:
 	}
 
 	a.releaseFees[t.Owner] = a.releaseFees[t.Owner].Add(t.Fee)

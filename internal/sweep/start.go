@@ -330,7 +330,7 @@ func (p *planningRun) enqueue(
 		Kind:     kindOf(first.Kind),
 		ObjectID: r.ID,
 		Order:    first.Order,
-		GiveUpAt: p.now().Add(p.config.SignWithin),
+		GiveUpAt: p.now().Add(p.signWithin(first.Kind)),
 	})
 	if err != nil {
 		return err
@@ -361,6 +361,8 @@ func kindOf(step chain.StepKind) wallet.Kind {
 	switch step {
 	case chain.StepTopUp:
 		return wallet.TopUp
+	case chain.StepDelegate:
+		return wallet.Delegate
 	case chain.StepFee:
 		return wallet.Fee
 	default:

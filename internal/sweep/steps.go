@@ -143,7 +143,7 @@ func planFault(r chain.SweepRequest, steps []chain.SweepStep, nativeID string) s
 // payerFault returns what is wrong with the wallets that pay a step; empty when nothing is.
 func payerFault(r chain.SweepRequest, s chain.SweepStep, nativeID string) string {
 	from := r.Deposit.Address
-	if s.Kind == chain.StepTopUp || (s.Kind == chain.StepFee && r.Asset.ID != nativeID) {
+	if s.Kind == chain.StepTopUp || s.Kind == chain.StepDelegate || (s.Kind == chain.StepFee && r.Asset.ID != nativeID) {
 		from = r.Master.Address
 	}
 
@@ -166,9 +166,10 @@ func outputFault(r chain.SweepRequest, s chain.SweepStep, nativeID string) strin
 	for _, o := range s.Order.Outputs {
 		switch {
 		case s.Kind == chain.StepTopUp && o.To == r.Deposit.Address && o.AssetID == nativeID:
+		case s.Kind == chain.StepDelegate && o.To == r.Deposit.Address && o.AssetID == chain.DelegateEnergy:
 		case s.Kind == chain.StepSweep && o.To == r.Master.Address && o.AssetID == r.Asset.ID:
 			swept = swept.Add(o.Amount)
-		case s.Kind != chain.StepTopUp && o.To == r.FeeAddress && o.AssetID == nativeID:
+		case s.Kind != chain.StepTopUp && s.Kind != chain.StepDelegate && o.To == r.FeeAddress && o.AssetID == nativeID:
 			paid = paid.Add(o.Amount)
 		default:
 			return "pays " + string(o.To)

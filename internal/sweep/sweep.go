@@ -54,12 +54,12 @@ func hasLiveFee(r *settlement.Sweep) bool {
 	)
 }
 
-// confirmedKinds returns the kinds of the confirmed steps.
+// confirmedKinds returns the kinds of the confirmed steps, and of a delegation that failed.
 func confirmedKinds(r *settlement.Sweep) []chain.StepKind {
 	var kinds []chain.StepKind
 
 	for _, s := range r.Steps {
-		if s.State == wallet.Confirmed {
+		if s.State == wallet.Confirmed || s.Kind == chain.StepDelegate && s.State == wallet.Failed {
 			kinds = append(kinds, s.Kind)
 		}
 	}

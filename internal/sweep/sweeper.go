@@ -85,7 +85,12 @@ func New(c Config) *Sweeper {
 func (s *Sweeper) now() time.Time { return s.config.Now().UTC().Truncate(time.Millisecond) }
 
 // putSweep stores a release. It is due at once when none of its transactions is under way, unless it was postponed.
+// One that is over takes back the stake that it delegated.
 func (s *Sweeper) putSweep(ctx context.Context, tx settlement.Tx, r *settlement.Sweep) error {
+	if err := s.undelegateAll(ctx, tx, r); err != nil {
+		return err
+	}
+
 	switch {
 	case r.Done || isRunning(r):
 		r.DueAt = time.Time{}

@@ -27,8 +27,12 @@ type sweepUpdate struct {
 // TransactionTx moves a release and its settlements when one of its transactions moves.
 // Transactions of others are ignored.
 func (s *Sweeper) TransactionTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
-	if t.Kind == wallet.Cancel {
+	switch t.Kind {
+	case wallet.Cancel:
 		return s.displacedTx(ctx, tx, t)
+	case wallet.Undelegate:
+		return s.undelegatedTx(ctx, tx, t)
+	default: // a step of a release, or nothing of ours
 	}
 
 	w, i, err := s.sweepUpdateOf(ctx, tx, t)
@@ -78,9 +82,21 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 		return err
 	}
 
-	step := &w.release.Steps[i]
-	if slices.ContainsFunc(step.Displaced, func(c settlement.Cost) bool { return c.TransactionID == t.ID }) {
+	if !w.addCost(&w.release.Steps[i], t) {
 		return nil // it left the chain and is back
+	}
+
+	if err := w.recordResidue(ctx, &settlement.Step{}, t); err != nil {
+		return err
+	}
+
+	return w.save(ctx)
+}
+
+// addCost adds the network fee of a transaction to those of a step. added is false when it was added before.
+func (w *sweepUpdate) addCost(step *settlement.Step, t wallet.Transaction) (added bool) {
+	if slices.ContainsFunc(step.Displaced, func(c settlement.Cost) bool { return c.TransactionID == t.ID }) {
+		return false
 	}
 
 	w.splitNetworkFees(func() {
@@ -89,11 +105,7 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 		)
 	})
 
-	if err := w.recordResidue(ctx, &settlement.Step{}, t); err != nil {
-		return err
-	}
-
-	return w.save(ctx)
+	return true
 }
 
 // sweepUpdateOf returns the update of the release that has the transaction as a step, and the step's
@@ -103,7 +115,9 @@ func (s *Sweeper) sweepUpdateOf(
 	tx settlement.Tx,
 	t wallet.Transaction,
 ) (w *sweepUpdate, step int, err error) {
-	if t.Kind != wallet.TopUp && t.Kind != wallet.Fee && t.Kind != wallet.Sweep {
+	switch t.Kind {
+	case wallet.TopUp, wallet.Delegate, wallet.Fee, wallet.Sweep:
+	default:
 		return nil, 0, nil
 	}
 
@@ -177,6 +191,8 @@ func (w *sweepUpdate) copyTxHash(t wallet.Transaction) {
 					s.FeeTx = t.TxHash
 				}
 			}
+		case wallet.Delegate, wallet.Undelegate:
+			// They move no coin.
 		case wallet.Payout, wallet.Bump, wallet.Cancel, wallet.Recovery:
 			// No step of a release.
 		}
@@ -326,6 +342,10 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 
 	if w.release.Done {
 		return nil // the release ended before; there is nothing to give up
+	}
+
+	if step.Kind == chain.StepDelegate {
+		return w.unreserveStep(ctx, step) // the release goes on, and is topped up instead
 	}
 
 	if t.Failure == wallet.FailReverted && t.Order.Close && !again {

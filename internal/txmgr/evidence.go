@@ -166,11 +166,15 @@ func (d *walletWorker) statusIn(
 	return status, true, nil
 }
 
-// pays reports whether transfers contain all outputs.
+// pays reports whether transfers contain all outputs that move coin.
 func pays(transfers []chain.Transfer, outputs []chain.Output) bool {
 	left := slices.Clone(transfers)
 
 	for _, out := range outputs {
+		if !out.MovesCoin() {
+			continue
+		}
+
 		i := slices.IndexFunc(left, func(m chain.Transfer) bool {
 			return m.To == out.To && m.AssetID == out.AssetID && m.Amount == out.Amount
 		})

@@ -86,8 +86,8 @@ func (n *node) control(name string, body []byte) (object, error) {
 		if err := n.change(c.Address, func(a *account) { a.staked = c.Value }); err != nil {
 			return nil, err
 		}
-	case "recover": // a day passes: the energy that an account used is there again
-		if err := n.change(c.Address, func(a *account) { a.energyUsed = 0 }); err != nil {
+	case "recover": // a day passes: what an account used of its resources is there again
+		if err := n.change(c.Address, func(a *account) { a.energyUsed, a.freeUsed, a.netUsed = 0, 0, 0 }); err != nil {
 			return nil, err
 		}
 	case "permission": // the account's own key is left with an active permission alone

@@ -1,8 +1,8 @@
 package main
 
 // Stake for energy, and its delegation. Source: java-tron, DelegateResourceActuator, UnDelegateResourceActuator,
-// EnergyProcessor.calculateGlobalEnergyLimitV2, Wallet.calcCanDelegatedEnergyMaxSize. Energy that was used does not
-// come back over the day but by the control "recover", and no delegation is locked.
+// EnergyProcessor.calculateGlobalEnergyLimitV2, Wallet.calcCanDelegatedEnergyMaxSize. What was used
+// comes back by the control "recover" alone, and no delegation is locked.
 
 const (
 	energyResource = 1

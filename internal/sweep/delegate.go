@@ -1,0 +1,140 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// The time that a delegation may wait for its signature before the release is topped up instead, and the one that its
+// end may wait. Stake that other releases use comes back within minutes, what was used of its energy within a day.
+const (
+	delegateWithin   = 5 * time.Minute
+	undelegateWithin = 24 * time.Hour
+)
+
+// signWithin returns how long a step may wait for its signature.
+func (s *Sweeper) signWithin(kind chain.StepKind) time.Duration {
+	if kind == chain.StepDelegate {
+		return min(delegateWithin, s.config.SignWithin)
+	}
+
+	return s.config.SignWithin
+}
+
+// undelegateAll queues the transactions that take back what a release delegated, when it is over. They are stored with
+// the release: a delegation is taken back once, whenever the process ends.
+func (s *Sweeper) undelegateAll(ctx context.Context, tx settlement.Tx, r *settlement.Sweep) error {
+	if !r.Done {
+		return nil
+	}
+
+	for i, step := range r.Steps {
+		if step.Kind != chain.StepDelegate || step.State != wallet.Confirmed || step.UndelegationID != "" {
+			continue
+		}
+
+		id, err := s.undelegate(ctx, tx, r, step)
+		if err != nil {
+			return err
+		}
+
+		r.Steps = slices.Clone(r.Steps)
+		r.Steps[i].UndelegationID = id
+	}
+
+	return nil
+}
+
+// undelegate queues the transaction that takes back what a step delegated, and returns its id.
+func (s *Sweeper) undelegate(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Sweep,
+	step settlement.Step,
+) (id string, err error) {
+	delegation, err := tx.Transaction(ctx, step.TransactionID)
+	if err != nil {
+		return "", err
+	}
+
+	order := chain.Order{From: delegation.Order.From, MaxFee: delegation.Order.MaxFee}
+	for _, output := range delegation.Order.Outputs {
+		output.AssetID = chain.UndelegateEnergy
+		order.Outputs = append(order.Outputs, output)
+	}
+
+	t, err := s.outbox.EnqueueTx(ctx, tx, wallet.Transaction{
+		Owner:    r.Owner,
+		Network:  r.Network,
+		Kind:     wallet.Undelegate,
+		ObjectID: step.TransactionID,
+		Order:    order,
+		GiveUpAt: s.now().Add(undelegateWithin),
+	})
+
+	return t.ID, err
+}
+
+// undelegatedTx adds the network fee of the end of a delegation to its step. One that failed is made anew, unless
+// nobody signs it or there is nothing to take back.
+func (s *Sweeper) undelegatedTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
+	if t.State != wallet.Confirmed && t.State != wallet.Failed {
+		return nil
+	}
+
+	delegation, err := tx.Transaction(ctx, t.ObjectID)
+	if errors.Is(err, fault.NotFound) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	w, i, err := s.sweepUpdateOf(ctx, tx, delegation)
+	if err != nil || w == nil {
+		return err
+	}
+
+	step := &w.release.Steps[i]
+	added := w.addCost(step, t)
+
+	if t.State == wallet.Failed && step.UndelegationID == t.ID {
+		if endsDelegation(t) {
+			s.config.Log.ErrorContext(
+				ctx, "a delegation of energy was not taken back: undelegate it by hand",
+				"network", t.Network, "from", t.Order.From.Address, "to", t.Order.Outputs[0].To,
+				"stake", t.Order.Outputs[0].Amount, "failure", t.Failure,
+			)
+		} else {
+			step.UndelegationID, added = "", true
+		}
+	}
+
+	if !added {
+		return nil
+	}
+
+	return w.save(ctx)
+}
+
+// endsDelegation reports whether the end of a delegation that failed is not made anew.
+func endsDelegation(t wallet.Transaction) bool {
+	return t.Failure == wallet.FailStale || t.Failure == wallet.FailNotPayable ||
+		strings.HasPrefix(t.Failure, wallet.FailSignerRefused)
+}
+
+// unreserveStep returns what was reserved of the master wallet for a step that will not be.
+func (w *sweepUpdate) unreserveStep(ctx context.Context, step *settlement.Step) error {
+	return w.outbox.UnreserveTx(
+		ctx, w.tx, w.release.Network, w.release.Master.Address, w.nativeID(), step.TransactionID,
+	)
+}
