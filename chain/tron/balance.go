@@ -28,7 +28,9 @@ const maxBalanceDistance = 100
 // the solidified balance is read, and changed by the blocks between that block and at. A node has one request
 // for each balance and no batches, and a solidified block every 3 seconds: holdings are read in groups of
 // Config.Concurrency × balancesPerSlot, each at a solidified block of its own. It errors:
-//   - fault.Unavailable (block_too_old): at is more than maxBalanceDistance blocks from the solidified one
+//   - fault.Unavailable (block_too_old): at is more than maxBalanceDistance blocks before the solidified one,
+//     and will stay so
+//   - fault.Unavailable (block_too_new): it is as far after it, as the network solidifies nothing
 //   - fault.Unavailable (block_unknown): at is not in the node's chain
 //   - fault.Unavailable (balance_unreadable): a transaction in between may change the balance in a way that
 //     is not read (staking, exchanges), until its block is solidified
@@ -201,15 +203,15 @@ func (d *driver) rollBalances(
 	balances []chain.Amount,
 	failures []error,
 ) ([]chain.Amount, error) {
-	low, high := solid, at
+	low, high, code := solid, at, "block_too_new"
 	if at.Height < solid.Height {
-		low, high = at, solid
+		low, high, code = at, solid, "block_too_old"
 	}
 
 	if high.Height-low.Height > maxBalanceDistance {
 		return nil, fault.New(
 			fault.Unavailable,
-			"block_too_old",
+			code,
 			"balances at block %d cannot be told from those at the solidified block %d, which is more "+
 				"than %d blocks away",
 			at.Height,

@@ -86,3 +86,19 @@ func TestManyBalancesAreReadInGroups(t *testing.T) {
 		t.Errorf("240 balances took %d requests", got)
 	}
 }
+
+// Balances far before the solidified block are gone, and those far after it are not there yet.
+func TestBalancesFarFromTheSolidifiedBlock(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 150})
+	h.mine(300)
+
+	head, err := h.d.Head(t.Context())
+	h.must(err)
+	old, err := h.d.RefAt(t.Context(), 10)
+	h.must(err)
+
+	for at, code := range map[chain.Ref]string{old: "block_too_old", head.Tip: "block_too_new"} {
+		_, err := h.d.Balances(t.Context(), at, []chain.Holding{{Address: h.stranger(), AssetID: h.native.ID}})
+		wantFault(t, err, fault.Unavailable, code)
+	}
+}

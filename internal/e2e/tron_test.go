@@ -47,7 +47,7 @@ func tronAddress(digits string) chain.Address {
 	return chain.Address(base58.CheckEncode(common.HexToAddress(digits).Bytes(), 0x41))
 }
 
-func startTron(t *testing.T) *tronStage {
+func startTron(t *testing.T, change ...func(*tron.Config)) *tronStage {
 	t.Helper()
 
 	outsider := testenv.WellKnownDevAccounts[0]
@@ -87,9 +87,13 @@ func startTron(t *testing.T) *tronStage {
 	network.BlockTime = tronBlockTime
 
 	s.slug = network.Slug
-	if s.driver, err = tron.New(
-		tron.Config{Network: network, Nodes: []tron.Node{{URL: s.node.URL}}},
-	); err != nil {
+
+	config := tron.Config{Network: network, Nodes: []tron.Node{{URL: s.node.URL}}}
+	for _, f := range change {
+		f(&config)
+	}
+
+	if s.driver, err = tron.New(config); err != nil {
 		t.Fatal(err)
 	}
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -34,6 +35,29 @@ func TestTokenFeeOfASweep(t *testing.T) {
 			w.check("arrived", w.chain.Balance(w.master().Address, "USDX"), dollars(594))
 			w.check("left", w.chain.Balance(first.Address, "USDX"), chain.Amount{})
 		})
+	}
+}
+
+// A sweep whose block is too old for balances on every node does not wait for them: what its log says is released.
+func TestSweepDoesNotWaitForBalancesThatAreGone(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	opened := w.pay("p1", w.deposit(1), "USDX", dollars(400), 400)
+	w.run("its sweep is signed", func() bool { return w.get(opened.ID).SweepTx != "" })
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if m == sim.MethodBalances {
+			return fault.New(fault.Unavailable, "block_too_old", "the balances of that block are gone")
+		}
+
+		return nil
+	})
+
+	swept := w.now
+	w.check("released", *w.until(opened.ID, settlement.Released).NetReleased, dollars(400))
+
+	if waited := w.now.Sub(swept); waited > 2*time.Minute {
+		t.Errorf("it waited %s", waited)
 	}
 }
 

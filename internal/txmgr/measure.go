@@ -7,10 +7,12 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // measureWithin is how long after its block a sweep waits for a node that answers for the balances there. Later, many
-// nodes have given up that state: what the logs say counts then, and the audit compares it.
+// nodes have given up that state: what the logs say counts then, and the audit compares it. A sweep whose block is too
+// old for every node does not wait.
 const measureWithin = 10 * time.Minute
 
 // measured returns the transfers of a sweep in the block of its row with, for a token that takes a fee without a log,
@@ -50,7 +52,7 @@ func (d *walletWorker) measured(
 		missing, err := shortfall(ctx, balancer, blocks[0], holding)
 		if err != nil {
 			if unreadable := (*chain.UnreadableError)(nil); errors.As(err, &unreadable) ||
-				d.now().Sub(row.Block.Time) > measureWithin {
+				fault.Code(err) == "block_too_old" || d.now().Sub(row.Block.Time) > measureWithin {
 				continue
 			}
 
