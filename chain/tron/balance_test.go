@@ -98,7 +98,11 @@ func TestBalancesFarFromTheSolidifiedBlock(t *testing.T) {
 	h.must(err)
 
 	for at, code := range map[chain.Ref]string{old: "block_too_old", head.Tip: "block_too_new"} {
-		_, err := h.d.Balances(t.Context(), at, []chain.Holding{{Address: h.stranger(), AssetID: h.native.ID}})
+		_, err := h.d.Balances(
+			t.Context(),
+			at,
+			[]chain.Holding{{Address: h.stranger(), AssetID: h.native.ID}},
+		)
 		wantFault(t, err, fault.Unavailable, code)
 	}
 }

@@ -11,8 +11,8 @@ import (
 var _ chain.Decoder = (*driver)(nil)
 
 // Decode implements chain.Decoder. It decodes transfers of TRX, calls of transfer(address,uint256) of an enabled
-// token, delegations of energy where Config.DelegateEnergy is set, and their ends. MaxFee is the fee limit of a call; it leaves out bandwidth and the activation of an account, which the
-// bytes do not bound.
+// token, delegations of energy where Config.DelegateEnergy is set, and their ends. MaxFee is the fee limit of a
+// call; it leaves out bandwidth and the activation of an account, which the bytes do not bound.
 func (d *driver) Decode(raw []byte) (chain.Decoded, error) {
 	decoded, err := d.decodeRaw(raw)
 	if err != nil {

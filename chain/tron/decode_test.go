@@ -148,14 +148,22 @@ func TestDecodeDelegations(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for assetID, ok := range map[string]bool{chain.DelegateEnergy: true, chain.UndelegateEnergy: false, d.native.ID: false} {
+	for assetID, ok := range map[string]bool{
+		chain.DelegateEnergy:   true,
+		chain.UndelegateEnergy: false,
+		d.native.ID:            false,
+	} {
 		request := chain.SignRequest{
 			Payloads: []chain.Payload{{Data: decoded.Digests[0]}},
 			Intent: chain.Intent{Outputs: []chain.Output{
 				{To: canonical(receiver), AssetID: assetID, Amount: chain.Units(5_000_000)},
 			}},
 		}
-		if err := chain.CheckDecoded(decoded, request, []chain.Address{canonical(owner)}); (err == nil) != ok {
+		if err := chain.CheckDecoded(
+			decoded,
+			request,
+			[]chain.Address{canonical(owner)},
+		); (err == nil) != ok {
 			t.Errorf("a delegation is signed as %s: %v", assetID, err)
 		}
 	}

@@ -54,7 +54,10 @@ func (e *endpoint) delegatableStake(ctx context.Context, owner address) (chain.A
 
 // delegatedStake returns the stake for energy that one account has delegated to another, in sun
 // (getdelegatedresourcev2).
-func (e *endpoint) delegatedStake(ctx context.Context, owner, receiver address) (sum chain.Amount, err error) {
+func (e *endpoint) delegatedStake(
+	ctx context.Context,
+	owner, receiver address,
+) (sum chain.Amount, err error) {
 	request := struct {
 		From string `json:"fromAddress"`
 		To   string `json:"toAddress"`

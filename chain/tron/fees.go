@@ -189,6 +189,7 @@ func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 	if err == nil && payment.stake == delegateContract && !payee.exists && !payment.fundedLater {
 		err = insufficientStake(payment, "the receiver is not active yet")
 	}
+
 	if err == nil && payment.contract != nil && quote.energy == 0 {
 		err = node.Garbled("a call that takes no energy")
 	}

@@ -126,13 +126,17 @@ func TestDelegatedEnergyBurnsNothing(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{SolidLag: 1}, func(c *tron.Config) { c.DelegateEnergy = true })
 	master := h.wallet(10_000)
 	h.must(h.Fund(t.Context(), master.Address, h.usdt, chain.Units(1)))
-	h.control("freeze", map[string]any{"address": testenv.TronHex(string(master.Address)), "value": 1_000_000_000_000})
+	h.control(
+		"freeze",
+		map[string]any{"address": testenv.TronHex(string(master.Address)), "value": 1_000_000_000_000},
+	)
 
 	before := h.balance(master.Address, h.native)
 
 	var totals releaseTotals
 
 	request := h.usdtRelease(master)
+
 	for i := range 100 {
 		if i > 0 {
 			request = h.usdtRelease(master)
@@ -142,8 +146,15 @@ func TestDelegatedEnergyBurnsNothing(t *testing.T) {
 	}
 
 	spent := before.Sub(h.balance(master.Address, h.native))
-	if spent != totals.burnt.Add(totals.left) || !totals.transfer.IsZero() || spent.Less(totals.left.Mul(50)) {
-		t.Errorf("spent %s sun, burnt %s, the sweeps %s, left %s", spent, totals.burnt, totals.transfer, totals.left)
+	if spent != totals.burnt.Add(totals.left) || !totals.transfer.IsZero() ||
+		spent.Less(totals.left.Mul(50)) {
+		t.Errorf(
+			"spent %s sun, burnt %s, the sweeps %s, left %s",
+			spent,
+			totals.burnt,
+			totals.transfer,
+			totals.left,
+		)
 	}
 
 	if totals.delegations != 100 || totals.topUps != 100 {
@@ -165,6 +176,59 @@ func TestDelegatedEnergyBurnsNothing(t *testing.T) {
 	}
 }
 
+// What a release costs the master wallet, in percent of what the transfer of its tokens burns by itself. The energy of
+// the transfer is about that of USDT on the main network.
+func TestCostOfARelease(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 1, EnergyFactor: 4})
+	lender := h.driver(t, func(c *tron.Config) { c.DelegateEnergy = true })
+	plain := h.d
+
+	master := h.wallet(10_000)
+	at := map[string]any{"address": testenv.TronHex(string(master.Address))}
+	h.must(h.Fund(t.Context(), master.Address, h.usdt, chain.Units(1)))
+	h.control("freeze", map[string]any{"address": at["address"], "value": 1_000_000_000_000})
+
+	var transfer chain.Amount
+
+	for _, c := range []struct {
+		name     string
+		d        *tron.Driver
+		prepare  func(chain.SweepRequest)
+		low, top uint64 // percent
+	}{
+		{"topped up", plain, func(chain.SweepRequest) {}, 110, 120},
+		{"delegated, the first of a day", lender, func(chain.SweepRequest) {}, 16, 16},
+		{"delegated", lender, func(chain.SweepRequest) {}, 20, 30},
+		{"delegated, bandwidth staked", lender, func(chain.SweepRequest) {
+			h.control("stake", map[string]any{"address": at["address"], "net": 1_000_000})
+		}, 10, 16},
+		{"delegated, bandwidth staked, address active", lender, func(r chain.SweepRequest) {
+			h.must(h.Fund(t.Context(), r.Deposit.Address, h.native, chain.Units(1)))
+		}, 0, 0},
+	} {
+		var totals releaseTotals
+
+		request := h.usdtRelease(master)
+		c.prepare(request)
+		h.d = c.d
+
+		before := h.balance(master.Address, h.native)
+		h.release(request, &totals, func(chain.StepKind) {})
+		spent := before.Sub(h.balance(master.Address, h.native))
+
+		if transfer.IsZero() {
+			transfer = totals.transfer
+		}
+
+		percent, _ := spent.Share(chain.Units(100), transfer).Uint64()
+		if percent < c.low || percent > c.top {
+			t.Errorf("%s: %d %%, want %d to %d", c.name, percent, c.low, c.top)
+		}
+
+		t.Logf("%s: a release costs %s sun, %d %% of the transfer's %s", c.name, spent, percent, transfer)
+	}
+}
+
 // A stake that has not enough energy left is not delegated: the release is topped up, at planning and after a
 // delegation that did not happen.
 func TestTooSmallStakeIsToppedUp(t *testing.T) {
@@ -179,7 +243,10 @@ func TestTooSmallStakeIsToppedUp(t *testing.T) {
 		t.Errorf("without a stake: %+v", totals)
 	}
 
-	h.control("freeze", map[string]any{"address": testenv.TronHex(string(master.Address)), "value": 1_000_000_000_000})
+	h.control(
+		"freeze",
+		map[string]any{"address": testenv.TronHex(string(master.Address)), "value": 1_000_000_000_000},
+	)
 
 	request := h.usdtRelease(master)
 	request.Done = []chain.StepKind{chain.StepDelegate}
@@ -209,15 +276,27 @@ func TestDelegationLeavesBalancesReadable(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{SolidLag: 4}, func(c *tron.Config) { c.DelegateEnergy = true })
 	master, receiver := h.wallet(100), h.wallet(1)
 	h.mine(4)
-	h.control("freeze", map[string]any{"address": testenv.TronHex(string(master.Address)), "value": 10_000_000})
+	h.control(
+		"freeze",
+		map[string]any{"address": testenv.TronHex(string(master.Address)), "value": 10_000_000},
+	)
 	h.mine(5)
 
 	order := h.order(master, h.native, receiver.Address, 5_000_000)
 	order.Outputs[0].AssetID = chain.DelegateEnergy
 	status := h.include(h.sign(order))
 
-	if got := h.balance(master.Address, h.native); got != chain.Units(100_000_000).Sub(status.Fee) || len(status.Transfers) > 0 {
-		t.Errorf("the owner has %s sun, the delegation cost %s and moved %v", got, status.Fee, status.Transfers)
+	if got := h.balance(
+		master.Address,
+		h.native,
+	); got != chain.Units(100_000_000).Sub(status.Fee) ||
+		len(status.Transfers) > 0 {
+		t.Errorf(
+			"the owner has %s sun, the delegation cost %s and moved %v",
+			got,
+			status.Fee,
+			status.Transfers,
+		)
 	}
 
 	if got := h.balance(receiver.Address, h.native); got != chain.Units(1_000_000) {

@@ -84,7 +84,14 @@ func testReleaseCosts(t *testing.T, s *tronStage, releases int) {
 		)
 	})
 
-	t.Logf("%d releases: spent %s sun, fees %s, network fees %s, left %s", releases, spent, fees, network, left)
+	t.Logf(
+		"%d releases: spent %s sun, fees %s, network fees %s, left %s",
+		releases,
+		spent,
+		fees,
+		network,
+		left,
+	)
 
 	if spent.Sub(fees).Less(left.Mul(50)) {
 		t.Errorf("%s of %s sun, more than 2 %%, are left at the deposit addresses", left, spent.Sub(fees))

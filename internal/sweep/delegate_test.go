@@ -25,7 +25,8 @@ type stakes struct {
 
 func (s *stakes) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
 	steps, err := s.Chain.PlanSweep(ctx, r)
-	if err != nil || r.Asset.Kind == chain.Native || len(steps) == 0 || slices.Contains(r.Done, chain.StepDelegate) {
+	if err != nil || r.Asset.Kind == chain.Native || len(steps) == 0 ||
+		slices.Contains(r.Done, chain.StepDelegate) {
 		return steps, err
 	}
 
@@ -33,9 +34,11 @@ func (s *stakes) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.S
 		Kind:       chain.StepDelegate,
 		NetworkFee: chain.Units(1),
 		Order: chain.Order{
-			From:    r.Master,
-			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: chain.DelegateEnergy, Amount: coin(500)}},
-			MaxFee:  milli(1),
+			From: r.Master,
+			Outputs: []chain.Output{
+				{To: r.Deposit.Address, AssetID: chain.DelegateEnergy, Amount: coin(500)},
+			},
+			MaxFee: milli(1),
 		},
 	}), nil
 }

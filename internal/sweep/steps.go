@@ -143,7 +143,8 @@ func planFault(r chain.SweepRequest, steps []chain.SweepStep, nativeID string) s
 // payerFault returns what is wrong with the wallets that pay a step; empty when nothing is.
 func payerFault(r chain.SweepRequest, s chain.SweepStep, nativeID string) string {
 	from := r.Deposit.Address
-	if s.Kind == chain.StepTopUp || s.Kind == chain.StepDelegate || (s.Kind == chain.StepFee && r.Asset.ID != nativeID) {
+	if s.Kind == chain.StepTopUp || s.Kind == chain.StepDelegate ||
+		(s.Kind == chain.StepFee && r.Asset.ID != nativeID) {
 		from = r.Master.Address
 	}
 
