@@ -13,8 +13,8 @@ import (
 //
 // A native deposit pays its own fees: first the platform fee, if any, then a sweep of the remainder. For a
 // token deposit the master wallet pays: it tops up the TRX that the deposit address lacks, or delegates energy to
-// it, pays the platform fee, and then the tokens are swept. Energy is simulated, so that the sum of the steps' fees is the burn of
-// the release, the activation of the deposit's account included.
+// it, pays the platform fee, and then the tokens are swept. Energy is simulated, so that the sum of the steps'
+// fees is the burn of the release, the activation of the deposit's account included.
 //
 // Other money at the address may be another deposit and is not used. A native release moves Amount less
 // Spent; a token release has Residue for its fee. Beside the errors of chain.Sweeper, an address that holds
