@@ -3,7 +3,9 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -33,6 +35,10 @@ func TestSoakTronReleasesShowWhatTheyCost(t *testing.T) {
 		})
 
 		testReleaseCosts(t, s, releases)
+
+		if made := len(s.delegations()); made != releases {
+			t.Errorf("%d releases took %d delegations", releases, made)
+		}
 	})
 }
 
@@ -60,29 +66,29 @@ func testReleaseCosts(t *testing.T, s *tronStage, releases int) {
 		s.settled(inv.ID, 1, "released")
 	}
 
-	var fees, network, left, spent chain.Amount
-
 	// The end of a delegation is booked when it is final.
-	s.until("the settlements show what their releases cost", func() (bool, string) {
-		fees, network, left = chain.Amount{}, chain.Amount{}, chain.Amount{}
-
-		for _, inv := range orders {
-			set := s.settled(inv.ID, 1, "released")[0].Settlement
-			fees, network = fees.Add(amount(t, set.FeePaid)), network.Add(amount(t, set.NetworkFees))
-			residue, at := s.residueOf(set.ID), s.coins(inv.Options[0].Address)
-			left = left.Add(residue)
-
-			if residue != at {
-				t.Errorf("settlement %s shows %s sun left, the address holds %s", set.ID, residue, at)
-			}
-		}
-
-		spent = before.Sub(s.coins(s.master.Address))
-
-		return spent == fees.Add(network).Add(left) && s.stakeIsBack(), fmt.Sprintf(
-			"the master wallet spent %s sun; fees %s + network fees %s + left %s", spent, fees, network, left,
-		)
+	s.until("the stake is back", func() (bool, string) {
+		all := s.delegations()
+		return !slices.Contains(slices.Collect(maps.Values(all)), false), fmt.Sprint(all)
 	})
+
+	var fees, network, left chain.Amount
+
+	for _, inv := range orders {
+		set := s.settled(inv.ID, 1, "released")[0].Settlement
+		fees, network = fees.Add(amount(t, set.FeePaid)), network.Add(amount(t, set.NetworkFees))
+		residue, at := s.residueOf(set.ID), s.coins(inv.Options[0].Address)
+		left = left.Add(residue)
+
+		if residue != at {
+			t.Errorf("settlement %s shows %s sun left, the address holds %s", set.ID, residue, at)
+		}
+	}
+
+	spent := before.Sub(s.coins(s.master.Address))
+	if spent != fees.Add(network).Add(left) {
+		t.Errorf("the master wallet spent %s sun; fees %s + network fees %s + left %s", spent, fees, network, left)
+	}
 
 	t.Logf(
 		"%d releases: spent %s sun, fees %s, network fees %s, left %s",
@@ -98,8 +104,8 @@ func testReleaseCosts(t *testing.T, s *tronStage, releases int) {
 	}
 }
 
-// stakeIsBack reports whether every delegation of a release was taken back.
-func (s *tronStage) stakeIsBack() bool {
+// delegations returns the confirmed delegations by their ids, with whether each was taken back.
+func (s *tronStage) delegations() map[string]bool {
 	s.t.Helper()
 
 	rows, err := s.store.Transactions(s.t.Context(), s.slug, "", 1000)
@@ -107,18 +113,19 @@ func (s *tronStage) stakeIsBack() bool {
 		s.t.Fatal(err)
 	}
 
-	open := 0
+	back := map[string]bool{}
 
 	for _, t := range rows {
 		switch {
-		case t.Kind == wallet.Delegate && t.State == wallet.Confirmed:
-			open++
-		case t.Kind == wallet.Undelegate && t.State == wallet.Confirmed:
-			open--
+		case t.State != wallet.Confirmed:
+		case t.Kind == wallet.Delegate:
+			back[t.ID] = back[t.ID]
+		case t.Kind == wallet.Undelegate:
+			back[t.ObjectID] = true
 		}
 	}
 
-	return open == 0
+	return back
 }
 
 // TestTronSettlementShowsWhatItLeft makes energy cheaper between a top-up and its sweep: what the sweep does not
