@@ -87,7 +87,10 @@ func testReleaseCosts(t *testing.T, s *tronStage, releases int) {
 
 	spent := before.Sub(s.coins(s.master.Address))
 	if spent != fees.Add(network).Add(left) {
-		t.Errorf("the master wallet spent %s sun; fees %s + network fees %s + left %s", spent, fees, network, left)
+		t.Errorf(
+			"the master wallet spent %s sun; fees %s + network fees %s + left %s",
+			spent, fees, network, left,
+		)
 	}
 
 	t.Logf(
@@ -119,7 +122,9 @@ func (s *tronStage) delegations() map[string]bool {
 		switch {
 		case t.State != wallet.Confirmed:
 		case t.Kind == wallet.Delegate:
-			back[t.ID] = back[t.ID]
+			if _, known := back[t.ID]; !known {
+				back[t.ID] = false
+			}
 		case t.Kind == wallet.Undelegate:
 			back[t.ObjectID] = true
 		}
