@@ -224,6 +224,7 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 		conformance.Decoder,
 		conformance.RequestURIBuilder,
 		conformance.HeadNotifier,
+		conformance.Recoverer,
 		conformance.BlockScanner,
 		conformance.Mempool,
 		conformance.URIBuilder,
