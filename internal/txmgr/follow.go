@@ -49,6 +49,12 @@ func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
 		return d.terminate(ctx, t, proof)
 	}
 
+	if over, err := d.isBelowHistoryEnd(ctx, t, e.cursor); err != nil {
+		return err
+	} else if over {
+		return d.updateProven(ctx, t, wallet.Outgoing{}, nil, fail(wallet.FailConflict))
+	}
+
 	return d.followWaiting(ctx, t)
 }
 

@@ -2,8 +2,10 @@ package txmgr
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
@@ -44,6 +46,44 @@ func (d *walletWorker) fillGaps(ctx context.Context, t wallet.Transaction) error
 	d.gapsFilled = true
 
 	return nil
+}
+
+// isBelowHistoryEnd reports whether the nonce of a cancel was used before the network was read: the network counts it
+// as used, and the blocks, read to the tip, show neither it nor the one below. It was taken for free while a node
+// counted too few, and no block that is read will ever show what used it.
+func (d *walletWorker) isBelowHistoryEnd(
+	ctx context.Context,
+	t wallet.Transaction,
+	cursor scan.Cursor,
+) (bool, error) {
+	if t.Kind != wallet.Cancel || !d.hasNonces() {
+		return false, nil
+	}
+
+	counted, err := d.nonce(ctx)
+	if err != nil || t.Nonce >= counted {
+		return false, err
+	}
+
+	keys := []string{chain.Spend{Sender: d.party.Address, Nonce: t.Nonce}.Key()}
+	if t.Nonce > 0 {
+		keys = append(keys, chain.Spend{Sender: d.party.Address, Nonce: t.Nonce - 1}.Key())
+	}
+
+	slices.Sort(keys)
+
+	rows, err := d.db.OutgoingByKey(ctx, t.Network, keys)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	if len(rows) > 0 {
+		return false, nil
+	}
+
+	head, err := d.driver.Head(ctx)
+
+	return err == nil && head.Tip.Hash == cursor.At.Hash, err
 }
 
 // gaps returns the wallet's free nonces above the highest one that a block used.
