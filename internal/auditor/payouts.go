@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -82,6 +83,10 @@ func (a *auditor) payout(
 
 		known = true
 
+		if p.MaxNetworkFee, err = a.maxFee(ctx, p, t); err != nil {
+			return "", t, err
+		}
+
 		if message = payoutMismatch(p, t); message == "" && t.BatchedBy != "" {
 			message = batchMismatch(p, t, batch)
 		}
@@ -90,6 +95,27 @@ func (a *auditor) payout(
 			return message, t, nil
 		}
 	}
+}
+
+// maxFee returns what a payout may cost, in base units of the native coin: its maximum, or the fee of the transaction
+// that a person acknowledged as the payout, which lost records signed within a maximum of theirs.
+func (a *auditor) maxFee(ctx context.Context, p payout.Payout, t wallet.Transaction) (chain.Amount, error) {
+	if !p.MaxNetworkFee.Less(t.OwnFee()) {
+		return p.MaxNetworkFee, nil
+	}
+
+	rows, err := a.store.OutgoingByHash(ctx, a.network.Slug, []string{t.TxHash})
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	for _, row := range rows {
+		if row.Unrecorded && slices.Contains(strings.Split(row.Acknowledged, ","), p.ID) {
+			return t.OwnFee(), nil
+		}
+	}
+
+	return p.MaxNetworkFee, nil
 }
 
 // payoutMismatch returns how a payout and its transaction disagree, or "".

@@ -268,3 +268,43 @@ func TestAcknowledgeWaitsForFinality(t *testing.T) {
 		}
 	})
 }
+
+// A payout that is made again when the network asks for less is acknowledged by what was paid when it asked for more:
+// its maximum fee bounds what is signed for it, and not what others signed.
+func TestForeignTransactionMayCostMoreThanThePayout(t *testing.T) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
+		w.fund(1, 100)
+		w.live("the network is followed", func() bool { _, followed := w.cursor(); return followed })
+
+		usdx, _ := w.chain.Network().Asset("USDX")
+		out := chain.Output{To: w.chain.NewAddress(), AssetID: usdx.ID, Amount: dollars(7)}
+
+		w.chain.SetFee(9*sim.DefaultBaseFee, 9*sim.DefaultPriority)
+
+		hash := w.spend(w.party(), out)
+
+		w.frozenWallets()
+		w.chain.SetFee(sim.DefaultBaseFee, sim.DefaultPriority)
+
+		params := w.params("USDX", dollars(7))
+		params.Destination = string(out.To)
+
+		again, err := w.engine.Payouts.Create(t.Context(), params)
+		w.must(err)
+
+		w.chain.Mine(10)
+		w.frozenWallets()
+		w.must(w.engine.Acknowledge(t.Context(), network, hash, again.ID))
+
+		got, err := w.engine.Payouts.Get(t.Context(), w.owner, again.ID)
+		w.must(err)
+
+		if got.Status != payout.Confirmed || got.NetworkFee == nil || !got.MaxNetworkFee.Less(*got.NetworkFee) {
+			t.Fatalf("it is %s, cost %s and may cost %s", got.Status, got.NetworkFee, got.MaxNetworkFee)
+		}
+
+		if found := w.audited(); len(found) > 0 {
+			t.Errorf("the audit finds %v", found)
+		}
+	})
+}
