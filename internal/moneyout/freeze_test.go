@@ -299,7 +299,8 @@ func TestForeignTransactionMayCostMoreThanThePayout(t *testing.T) {
 		got, err := w.engine.Payouts.Get(t.Context(), w.owner, again.ID)
 		w.must(err)
 
-		if got.Status != payout.Confirmed || got.NetworkFee == nil || !got.MaxNetworkFee.Less(*got.NetworkFee) {
+		if got.Status != payout.Confirmed || got.NetworkFee == nil ||
+			!got.MaxNetworkFee.Less(*got.NetworkFee) {
 			t.Fatalf("it is %s, cost %s and may cost %s", got.Status, got.NetworkFee, got.MaxNetworkFee)
 		}
 

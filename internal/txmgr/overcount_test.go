@@ -43,7 +43,12 @@ func TestCountThatNoBlockExplainsTakesNoNonce(t *testing.T) {
 			}
 
 			if got := w.get(second.ID); got.State != wallet.Queued {
-				t.Errorf("it is %s with nonce %d while the node counts %d too many", got.State, got.Nonce, more)
+				t.Errorf(
+					"it is %s with nonce %d while the node counts %d too many",
+					got.State,
+					got.Nonce,
+					more,
+				)
 			}
 
 			node.more = 0
