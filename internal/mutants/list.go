@@ -35,6 +35,10 @@ type mutant struct {
 	Package string `json:"package"`
 	// Test selects that test: ^TestName$.
 	Test string `json:"test"`
+	// Simulated is set for the faults that internal/simulation must find.
+	Simulated bool `json:"simulated,omitempty"`
+	// Row is the row of docs/pitfalls.md that the mutant brings back; 0: none.
+	Row int `json:"row,omitempty"`
 }
 
 // oneTest is the form of a pattern that selects one test.
@@ -164,6 +168,39 @@ func declaration(src []byte, name string) (from, to int, err error) {
 	}
 
 	return from, to, nil
+}
+
+// functionBody finds the body of a function, and reports whether it has results.
+func functionBody(src []byte, name string) (from, to int, results bool, err error) {
+	files := token.NewFileSet()
+
+	file, err := parser.ParseFile(files, "", src, parser.SkipObjectResolution)
+	if err != nil {
+		return 0, 0, false, err
+	}
+
+	for _, d := range file.Decls {
+		f, is := d.(*ast.FuncDecl)
+		if is && nameOf(f) == name && f.Body != nil {
+			from, to = files.Position(f.Body.Pos()).Offset, files.Position(f.Body.End()).Offset
+
+			return from, to, f.Type.Results.NumFields() > 0, nil
+		}
+	}
+
+	return 0, 0, false, fmt.Errorf("%s is no function", name)
+}
+
+// packageClauseEnd returns the offset behind a file's package clause.
+func packageClauseEnd(src []byte) (int, error) {
+	files := token.NewFileSet()
+
+	file, err := parser.ParseFile(files, "", src, parser.PackageClauseOnly)
+	if err != nil {
+		return 0, err
+	}
+
+	return files.Position(file.Name.End()).Offset, nil
 }
 
 // nameOf returns the name of a function, with its receiver's type in front.

@@ -9,13 +9,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"regexp"
-	"strconv"
 	"time"
 )
 
@@ -41,8 +39,9 @@ func run(ctx context.Context) (ok bool, err error) {
 	check := flag.Bool("check", false, "only see that every snippet is where the list says")
 	only := flag.String("run", "", "plant only the mutants whose id matches this regular expression")
 	simulate := flag.Int(
-		"simulate", 0, "play up to so many seeds of internal/simulation in place of the mutant's test",
+		"simulate", 0, "play up to so many seeds of internal/simulation in place of the mutants' tests",
 	)
+	jobs := flag.Int("jobs", 2, "with -simulate: how many mutants are played at a time")
 	limit := flag.Duration(
 		"timeout", 3*time.Minute, "how long one run of a test may take, compiling included",
 	)
@@ -67,14 +66,8 @@ func run(ctx context.Context) (ok bool, err error) {
 	var chosen []mutant
 
 	for _, m := range mutants {
-		if wanted.MatchString(m.ID) {
+		if wanted.MatchString(m.ID) && (*simulate == 0 || *only != "" || m.Simulated) {
 			chosen = append(chosen, m)
-		}
-	}
-
-	if *simulate > 0 {
-		if err := bySeeds(chosen, *simulate); err != nil {
-			return false, err
 		}
 	}
 
@@ -87,22 +80,11 @@ func run(ctx context.Context) (ok bool, err error) {
 		return true, nil
 	case *check:
 		return checkAll(root, chosen), nil
+	case *simulate > 0:
+		return simulateAll(ctx, root, chosen, *simulate, *jobs)
 	}
 
 	return plantAll(ctx, root, chosen, *limit)
-}
-
-// bySeeds has the simulation play seeds in place of each mutant's own test, until one finds it.
-func bySeeds(mutants []mutant, seeds int) error {
-	if err := errors.Join(os.Setenv("COUNT", "first"), os.Setenv("SEEDS", strconv.Itoa(seeds))); err != nil {
-		return err
-	}
-
-	for i := range mutants {
-		mutants[i].Package, mutants[i].Test = "./internal/simulation", "^TestSimulate$"
-	}
-
-	return nil
 }
 
 // checkAll says which mutants cannot be planted, and reports whether there are none.

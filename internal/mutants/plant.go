@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -71,11 +70,6 @@ func plantAll(ctx context.Context, root string, mutants []mutant, limit time.Dur
 
 	fmt.Printf("%d mutants: %d killed, %d survived, %d errors\n", len(mutants), killed, survived, faults)
 
-	if n := len(p.seeds); n > 0 {
-		slices.Sort(p.seeds)
-		fmt.Printf("seeds until they were found: median %d, most %d\n", p.seeds[n/2], p.seeds[n-1])
-	}
-
 	return killed == len(mutants), nil
 }
 
@@ -88,8 +82,6 @@ type planter struct {
 	// tests are the patterns of all tests by package, said what they said without a mutant.
 	tests map[string][]string
 	said  map[string]said
-	// seeds are the numbers of seeds that the simulation played until it found a mutant.
-	seeds []int
 }
 
 // said is how tests ended, and their output.
@@ -117,17 +109,6 @@ func (p *planter) plant(ctx context.Context, m mutant) (outcome, error) {
 	of, output := p.runTests(ctx, m.Package, m.Test, "-overlay", overlay, "-failfast")
 	if of == broken {
 		return broken, errors.New("with the mutant:\n" + output)
-	}
-
-	for line := range strings.Lines(output) {
-		if _, found, counted := strings.Cut(line, "found in "); counted {
-			fmt.Printf("          found in %s", found)
-
-			var n, seeds int
-			if _, err := fmt.Sscanf(found, "%d of %d seeds", &n, &seeds); err == nil {
-				p.seeds = append(p.seeds, seeds)
-			}
-		}
 	}
 
 	return of, nil

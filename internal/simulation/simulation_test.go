@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,7 +28,16 @@ func run(t *testing.T, plan Plan) (r Result) {
 		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
 
-	synctest.Test(t, func(*testing.T) { r = Run(context.Background(), plan, log) })
+	synctest.Test(t, func(*testing.T) {
+		defer func() {
+			if p := recover(); p != nil {
+				r.Plan, r.Account = plan, newAccount()
+				r.Violations = []Violation{{Rule: "nothing panics", Text: fmt.Sprintf("%v\n%s", p, debug.Stack())}}
+			}
+		}()
+
+		r = Run(context.Background(), plan, log)
+	})
 
 	return r
 }
@@ -69,6 +79,9 @@ func report(t *testing.T, r Result, steps int) {
 // play plays seeds from first on until more reports false, with a progress line every 10 s.
 func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 	t.Helper()
+
+	// A run keeps little and throws much away: the collector has little to find.
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
 
 	total, began, said := newAccount(), time.Now(), time.Now()
 
