@@ -122,7 +122,9 @@ func (w *harness) playInvoice(p *process, m *merchant, op Op) {
 	case CancelInvoice:
 		_, _ = invoices.Cancel(w.ctx, m.owner, id)
 	case AcceptInvoice:
+		w.accepting = true
 		_, _ = invoices.Accept(w.ctx, m.owner, id, op.C%2 == 0)
+		w.accepting = false
 	case Hint:
 		for _, hashes := range w.pooled {
 			if hash, ok := pick(hashes, op.C); ok {
@@ -153,11 +155,19 @@ func (w *harness) payInvoice(p *process, m *merchant, inv invoice.Invoice, op Op
 
 	due := option.AmountDue
 
+	least := due.Sub(due.BPS(inv.ToleranceBPS))
+
 	switch op.C >> 8 % 8 {
 	case 0:
 		due = due.Share(chain.Units(1), chain.Units(2))
 	case 1:
 		due = due.Add(due)
+	case 2:
+		due = least
+	case 3:
+		due = least.SubFloor(chain.Units(1))
+	case 4:
+		due = due.Add(due.BPS(inv.ToleranceBPS)).Add(option.DisplayStep())
 	}
 
 	if due.IsZero() {

@@ -28,6 +28,8 @@ type feed struct {
 	since time.Time
 	// ethCents is the price of ETH in US cents; a euro is 1.10 dollars.
 	ethCents int64
+	// moved is when the price last changed.
+	moved time.Time
 }
 
 // Quote returns the price of base in a currency.
@@ -69,6 +71,22 @@ func (f *feed) set(state feedState) {
 	if state != f.state {
 		f.state, f.since = state, f.clock.now()
 	}
+}
+
+// move changes the price of ETH.
+func (f *feed) move(cents int64) {
+	if cents != f.ethCents {
+		f.ethCents, f.moved = cents, f.clock.now()
+	}
+}
+
+// settled reports whether the feed has answered with one price for so long that no process has another one.
+func (f *feed) settled() bool {
+	const long = 10 * time.Minute
+
+	now := f.clock.now()
+
+	return f.state == feedWorks && now.Sub(f.since) > long && now.Sub(f.moved) > long
 }
 
 // works reports whether the feed has answered for longer than a failure is remembered.

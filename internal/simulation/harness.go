@@ -58,6 +58,8 @@ type harness struct {
 	busy bool
 	// acknowledging is set while the operator says what transactions were that are not on record.
 	acknowledging bool
+	// accepting is set while a merchant accepts an invoice.
+	accepting bool
 }
 
 // newHarness returns a harness with funded merchants and all processes running.
@@ -208,7 +210,8 @@ func (w *harness) heal() {
 
 	w.feed.set(feedWorks)
 
-	w.feed.ethCents = 200_000
+	w.feed.move(200_000)
+
 	for _, m := range w.merchants {
 		w.receivers.state[m.host] = receives
 	}

@@ -32,6 +32,8 @@ type ledger struct {
 	ours map[chain.Address]bool
 	// deepest is the number of blocks that the deepest fork replaced; 0: the chain never forked.
 	deepest uint64
+	// exact is set once a block was one whose transfers are what arrived.
+	exact bool
 }
 
 func newLedger(o *oracle, n network) *ledger {
@@ -114,6 +116,7 @@ func (l *ledger) add(b truthBlock) {
 		}
 	}
 
+	l.exact = b.exact
 	l.tree[b.ref.Hash] = t
 	l.canonical = append(l.canonical, t)
 

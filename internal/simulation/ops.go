@@ -279,7 +279,7 @@ func (w *harness) playOutside(op Op) {
 	case FeedState:
 		w.feed.set(feedState(op.A % 3))
 	case FeedPrice:
-		w.feed.ethCents = 150_000 + int64(op.A%100_000)
+		w.feed.move(150_000 + int64(op.A%100_000))
 	case ReceiverState:
 		w.receivers.state[w.merchant(op.A).host] = receiverState(op.B % 5)
 	case Heal:

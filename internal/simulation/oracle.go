@@ -106,6 +106,9 @@ type oracle struct {
 	// watch is the watch over progress, by process.
 	watches map[int]*watch
 	step    int
+	// paymentsOf are the ids of all payments that an invoice ever had; refundsSeen the refunds that were checked.
+	paymentsOf  map[string]map[string]bool
+	refundsSeen map[string]bool
 }
 
 func newOracle(w *harness) *oracle {
@@ -115,6 +118,9 @@ func newOracle(w *harness) *oracle {
 		records: newRecords(),
 		asked:   map[place]map[string]chain.Amount{},
 		watches: map[int]*watch{},
+
+		paymentsOf:  map[string]map[string]bool{},
+		refundsSeen: map[string]bool{},
 	}
 	for _, n := range w.networks {
 		o.ledgers[n.slug()] = newLedger(o, n)
@@ -155,10 +161,46 @@ func (o *oracle) committed(_ *process, c *commit) {
 
 	o.checkStates(c)
 	o.checkEvents(c)
+
+	before, payments := o.before(c)
 	o.remember(c)
+	o.checkInvoices(c, before)
+
+	for _, p := range c.payments {
+		o.checkCredited(payments, p)
+	}
+
+	for _, s := range c.settlements {
+		o.checkFee(s)
+	}
+
+	for id, inv := range c.invoices {
+		if inv.Status == invoice.Refunded && before[id].Status != invoice.Refunded {
+			o.checkRefunded(inv)
+		}
+	}
+
 	o.checkConfirmed(c)
 	o.checkReservedFor(c)
 	o.traceCommit(c)
+}
+
+// before returns the invoices and payments of a commit as they were.
+func (o *oracle) before(c *commit) (map[string]invoice.Invoice, map[string]invoice.Payment) {
+	invoices, payments := map[string]invoice.Invoice{}, map[string]invoice.Payment{}
+
+	for id := range c.payments {
+		if p, known := o.records.payments[id]; known {
+			payments[id] = p
+			invoices[p.InvoiceID] = o.records.invoices[p.InvoiceID]
+		}
+	}
+
+	for id := range c.invoices {
+		invoices[id] = o.records.invoices[id]
+	}
+
+	return invoices, payments
 }
 
 // show notes that an address is shown to payers from now on.
