@@ -11,8 +11,13 @@ import (
 // Of returns a function that copies a record of a type with everything it points to. Values behind
 // unexported fields are shared: in the records those are decimals, which are immutable.
 func Of[T any]() func(*T) *T {
-	deepen := deepener(reflect.TypeFor[T]())
+	return copierOf[T](deepener(reflect.TypeFor[T](), true))
+}
 
+// OfStored returns a function that copies a record of a type whose times were normalized when it was stored.
+func OfStored[T any]() func(*T) *T { return copierOf[T](deepener(reflect.TypeFor[T](), false)) }
+
+func copierOf[T any](deepen func(reflect.Value)) func(*T) *T {
 	return func(record *T) *T {
 		c := *record
 		if deepen != nil {
@@ -24,22 +29,26 @@ func Of[T any]() func(*T) *T {
 }
 
 // deepener returns a function that replaces, in a shallow copy, what it shares with its original. It
-// returns nil when a value of the type shares nothing. Times become UTC in whole microseconds, as from a
-// database.
-func deepener(t reflect.Type) func(reflect.Value) {
+// returns nil when a value of the type shares nothing. With times set, times become UTC in whole microseconds, as
+// from a database.
+func deepener(t reflect.Type, times bool) func(reflect.Value) {
 	if t == reflect.TypeFor[time.Time]() {
+		if !times {
+			return nil // it points to its zone alone, which nobody writes
+		}
+
 		return normalizeTime
 	}
 
 	switch t.Kind() {
 	case reflect.Struct:
-		return structDeepener(t)
+		return structDeepener(t, times)
 	case reflect.Pointer:
-		return pointerDeepener(t)
+		return pointerDeepener(t, times)
 	case reflect.Slice:
-		return sliceDeepener(t)
+		return sliceDeepener(t, times)
 	case reflect.Map:
-		return mapDeepener(t)
+		return mapDeepener(t, times)
 	}
 
 	return nil
@@ -53,7 +62,7 @@ func normalizeTime(v reflect.Value) {
 	}
 }
 
-func structDeepener(t reflect.Type) func(reflect.Value) {
+func structDeepener(t reflect.Type, times bool) func(reflect.Value) {
 	type part struct {
 		field  int
 		deepen func(reflect.Value)
@@ -63,7 +72,7 @@ func structDeepener(t reflect.Type) func(reflect.Value) {
 
 	for i := range t.NumField() {
 		if f := t.Field(i); f.IsExported() {
-			if deepen := deepener(f.Type); deepen != nil {
+			if deepen := deepener(f.Type, times); deepen != nil {
 				parts = append(parts, part{i, deepen})
 			}
 		}
@@ -80,8 +89,8 @@ func structDeepener(t reflect.Type) func(reflect.Value) {
 	}
 }
 
-func pointerDeepener(t reflect.Type) func(reflect.Value) {
-	deepen := deepener(t.Elem())
+func pointerDeepener(t reflect.Type, times bool) func(reflect.Value) {
+	deepen := deepener(t.Elem(), times)
 
 	return func(v reflect.Value) {
 		if v.IsNil() {
@@ -99,8 +108,8 @@ func pointerDeepener(t reflect.Type) func(reflect.Value) {
 	}
 }
 
-func sliceDeepener(t reflect.Type) func(reflect.Value) {
-	deepen := deepener(t.Elem())
+func sliceDeepener(t reflect.Type, times bool) func(reflect.Value) {
+	deepen := deepener(t.Elem(), times)
 
 	return func(v reflect.Value) {
 		if v.IsNil() {
@@ -118,13 +127,13 @@ func sliceDeepener(t reflect.Type) func(reflect.Value) {
 	}
 }
 
-func mapDeepener(t reflect.Type) func(reflect.Value) {
+func mapDeepener(t reflect.Type, times bool) func(reflect.Value) {
 	// The metadata of records. Reflection would allocate for each of its entries.
 	if t == reflect.TypeFor[map[string]string]() {
 		return cloneTexts
 	}
 
-	deepen := deepener(t.Elem())
+	deepen := deepener(t.Elem(), times)
 
 	return func(v reflect.Value) {
 		if v.IsNil() {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
+	"sync"
 
 	"github.com/decred/dcrd/dcrec/secp256k1/v4"
 	"github.com/decred/dcrd/dcrec/secp256k1/v4/ecdsa"
@@ -17,6 +19,7 @@ import (
 type Signer struct {
 	seed   uint64
 	policy func(chain.SignRequest) error
+	public sync.Map // chain.KeyRef to its compressed key
 }
 
 var _ chain.Signer = (*Signer)(nil)
@@ -44,12 +47,19 @@ func (s *Signer) PublicKey(ctx context.Context, ref chain.KeyRef) (chain.PublicK
 		return chain.PublicKey{}, err
 	}
 
+	if known, ok := s.public.Load(ref); ok {
+		return chain.PublicKey{Curve: chain.Secp256k1, Bytes: slices.Clone(known.([]byte))}, nil
+	}
+
 	key, err := s.key(ref)
 	if err != nil {
 		return chain.PublicKey{}, err
 	}
 
-	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: key.PubKey().SerializeCompressed()}, nil
+	public := key.PubKey().SerializeCompressed()
+	s.public.Store(ref, slices.Clone(public))
+
+	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: public}, nil
 }
 
 // Sign returns one signature of 65 bytes (r, s, recovery id) per payload. Payloads are digests of 32

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/decred/dcrd/dcrec/secp256k1/v4"
@@ -325,6 +326,30 @@ func recoverKey(digest, signature []byte) ([]byte, error) {
 		return nil, errors.New("the recovery id is neither 0 nor 1")
 	}
 
+	return recovered.key(digest, signature)
+}
+
+// recoveries are keys that were recovered: a transaction is verified when it is built, and at each broadcast.
+type recoveries struct {
+	mu   sync.Mutex
+	keys map[string][]byte // by digest and signature
+}
+
+// mostRecoveries is the number of recovered keys that are kept.
+const mostRecoveries = 4096
+
+var recovered = recoveries{keys: map[string][]byte{}}
+
+func (r *recoveries) key(digest, signature []byte) ([]byte, error) {
+	name := string(digest) + string(signature)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if key, known := r.keys[name]; known {
+		return key, nil
+	}
+
 	compact := append([]byte{27 + 4 + signature[64]}, signature[:64]...)
 
 	key, _, err := ecdsa.RecoverCompact(compact, digest)
@@ -332,5 +357,11 @@ func recoverKey(digest, signature []byte) ([]byte, error) {
 		return nil, err
 	}
 
-	return key.SerializeCompressed(), nil
+	if len(r.keys) >= mostRecoveries {
+		clear(r.keys)
+	}
+
+	r.keys[name] = key.SerializeCompressed()
+
+	return r.keys[name], nil
 }

@@ -27,7 +27,7 @@ func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func
 		return none, err
 	}
 
-	return *t.clone(found), nil
+	return *t.read(found), nil
 }
 
 // try returns the record under a storage key; ok is false when there is none.
@@ -37,7 +37,7 @@ func try[T any](ctx context.Context, r *reader, t *table[T], at key) (record T, 
 		return record, false, err
 	}
 
-	return *t.clone(found), true, nil
+	return *t.read(found), true, nil
 }
 
 // fetch returns the record under a storage key, or nil. Nobody may write through it: it may be the backend's,
@@ -68,7 +68,7 @@ func several[T any](ctx context.Context, r *reader, t *table[T], keys []key) (ou
 		}
 
 		for _, at := range slices.Sorted(maps.Keys(found)) {
-			out = append(out, *t.clone(found[at]))
+			out = append(out, *t.read(found[at]))
 		}
 
 		return nil
@@ -149,7 +149,7 @@ func among[T any](
 				b,
 				prefix,
 				w,
-				func(record *T) { out = append(out, *ix.of.clone(record)) },
+				func(record *T) { out = append(out, *ix.of.read(record)) },
 			); err != nil {
 				return err
 			}

@@ -18,7 +18,8 @@ type table[T any] struct {
 	key     func(*T) key
 	version func(*T) *int64 // nil: the last put wins
 	indexes []*index[T]
-	clone   func(*T) *T
+	// clone copies a record for storing it, read one that is stored.
+	clone, read func(*T) *T
 }
 
 // index finds records by other keys than their own. Its entries have the records' storage keys as values.
@@ -32,7 +33,14 @@ type index[T any] struct {
 }
 
 func newTable[T any](number byte, object string, key func(*T) key, version func(*T) *int64) *table[T] {
-	return &table[T]{number: number, object: object, key: key, version: version, clone: deepcopy.Of[T]()}
+	return &table[T]{
+		number:  number,
+		object:  object,
+		key:     key,
+		version: version,
+		clone:   deepcopy.Of[T](),
+		read:    deepcopy.OfStored[T](),
+	}
 }
 
 // ordered adds an index.
