@@ -233,6 +233,10 @@ func (w *harness) payDeposit(m *merchant, op Op) {
 		symbol, amount = "USDX", chain.Pow10(6).Mul(1+op.C%300)
 	}
 
+	if d.Network == w.networks[0].slug() && w.plan.UTXO {
+		symbol, amount = "SIMB", chain.Units(20_000+op.C%2_000_000)
+	}
+
 	w.payTo(op.Kind, d.Network, d.Address, symbol, amount)
 }
 

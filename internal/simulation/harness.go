@@ -199,6 +199,7 @@ func (w *harness) pass(d time.Duration) {
 func (w *harness) heal() {
 	for _, p := range w.processes {
 		p.storeFaults, p.stoppedUntil, p.offset = nil, time.Time{}, 0
+		p.failingReads, p.storeDelay, p.signer = 0, 0, signs
 		p.crash.Arm(0, false)
 
 		for _, n := range p.nodes {

@@ -8,8 +8,9 @@ import (
 
 // arrival is what arrived at a holding on one branch of a network, in base units.
 type arrival struct {
-	// all is from anybody, foreign without what our own wallets and addresses sent.
-	all, foreign chain.Amount
+	// all is from anybody, foreign without what our own wallets and addresses sent, swept what others of our addresses
+	// sent.
+	all, foreign, swept chain.Amount
 }
 
 // treeBlock is a block that was canonical once.
@@ -112,7 +113,11 @@ func (l *ledger) add(b truthBlock) {
 
 		for holding, more := range arrived {
 			sum := t.arrived[holding]
-			t.arrived[holding] = arrival{all: sum.all.Add(more.all), foreign: sum.foreign.Add(more.foreign)}
+			t.arrived[holding] = arrival{
+				all:     sum.all.Add(more.all),
+				foreign: sum.foreign.Add(more.foreign),
+				swept:   sum.swept.Add(more.swept),
+			}
 		}
 	}
 
@@ -133,6 +138,7 @@ func (l *ledger) add(b truthBlock) {
 // where that is less.
 func (l *ledger) arrivals(b truthBlock) map[chain.Holding]arrival {
 	in, out := map[chain.Holding]chain.Amount{}, map[chain.Holding]chain.Amount{}
+	swept := map[chain.Holding]chain.Amount{}
 	own, spent := map[chain.Holding]chain.Amount{}, map[chain.Holding]chain.Amount{}
 
 	native := l.native()
@@ -153,6 +159,9 @@ func (l *ledger) arrivals(b truthBlock) map[chain.Holding]arrival {
 			in[to] = in[to].Add(t.Amount)
 			if l.ours[tx.sender] {
 				own[to] = own[to].Add(t.Amount)
+				if t.From != t.To {
+					swept[to] = swept[to].Add(t.Amount)
+				}
 			}
 
 			if t.From == tx.sender {
@@ -179,7 +188,7 @@ func (l *ledger) arrivals(b truthBlock) map[chain.Holding]arrival {
 		}
 
 		all := chain.Min(gross.SubFloor(out[to]), after.Add(spent[to]).SubFloor(before))
-		arrived[to] = arrival{all: all, foreign: all.SubFloor(own[to])}
+		arrived[to] = arrival{all: all, foreign: all.SubFloor(own[to]), swept: chain.Min(all, swept[to])}
 	}
 
 	return arrived

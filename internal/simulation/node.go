@@ -38,6 +38,10 @@ type node struct {
 	// silent has the node answer receipts by hash without their logs.
 	silent bool
 
+	// repeats is the number of calls that come twice, or that are answered as an earlier one was; head is that answer.
+	repeats int
+	head    chain.Head
+
 	// pausesIn is the number of calls until the process is stopped inside one, and pause what happens then.
 	pausesIn int
 	pause    func()
@@ -54,7 +58,7 @@ func (n *node) driver() chain.Driver {
 // troubled reports whether the node has a fault.
 func (n *node) troubled() bool {
 	return n.dead || len(n.failing) > 0 || n.lag > 0 || n.lost > 0 || n.denied || n.silent || n.lies ||
-		n.pausesIn > 0
+		n.pausesIn > 0 || n.repeats > 0
 }
 
 // heal ends all faults.
@@ -119,7 +123,14 @@ func ask[T any](n *node, method sim.Method, do func() (T, error)) (answer T, err
 
 // Head asks the node for its newest blocks.
 func (n *node) Head(ctx context.Context) (chain.Head, error) {
-	return ask(n, sim.MethodHead, func() (chain.Head, error) { return n.Chain.Head(ctx) })
+	return ask(n, sim.MethodHead, func() (chain.Head, error) {
+		head, err := n.Chain.Head(ctx)
+		if err == nil {
+			head, n.head = n.reordered(head), head
+		}
+
+		return head, err
+	})
 }
 
 // RefAt asks the node for the block of a height.
@@ -180,9 +191,26 @@ func (n *node) Build(ctx context.Context, order chain.Order) (chain.Unsigned, er
 	return ask(n, sim.MethodBuild, func() (chain.Unsigned, error) { return n.Chain.Build(ctx, order) })
 }
 
+// reordered returns the answer that a call of Head gets: of the call before it, where answers come late.
+func (n *node) reordered(head chain.Head) chain.Head {
+	if n.repeats == 0 || n.head.Tip.IsZero() {
+		return head
+	}
+
+	n.repeats--
+
+	return n.head
+}
+
 // Broadcast gives the node a transaction.
 func (n *node) Broadcast(ctx context.Context, signed chain.Signed) error {
 	_, err := ask(n, sim.MethodBroadcast, func() (struct{}, error) {
+		if n.repeats > 0 {
+			n.repeats--
+
+			return struct{}{}, errors.Join(n.Chain.Broadcast(ctx, signed), n.Chain.Broadcast(ctx, signed))
+		}
+
 		return struct{}{}, n.Chain.Broadcast(ctx, signed)
 	})
 	if n.lost > 0 && (err == nil || !errors.Is(err, fault.Unavailable)) {

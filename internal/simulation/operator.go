@@ -156,7 +156,7 @@ func (w *harness) sweptBy(network string, row wallet.Outgoing) [][]string {
 	brought := chain.Amount{}
 
 	for _, t := range row.Transfers {
-		if t.From == row.Address && w.isMaster(t.To) {
+		if tookFrom(t, row) && w.isMaster(t.To) {
 			brought = brought.Add(t.Amount)
 		}
 	}
@@ -203,6 +203,11 @@ func (w *harness) sweptBy(network string, row wallet.Outgoing) [][]string {
 	return groups
 }
 
+// tookFrom reports whether a transfer took money from the address of a row; that of spent outputs names no sender.
+func tookFrom(t chain.Transfer, row wallet.Outgoing) bool {
+	return t.From == row.Address || t.From == ""
+}
+
 // mostChosen bounds the settlements of which sweptBy tries every choice.
 const mostChosen = 8
 
@@ -220,7 +225,7 @@ func (w *harness) waitingAt(network string, row wallet.Outgoing) (ids []string) 
 		}
 
 		if slices.ContainsFunc(row.Transfers, func(t chain.Transfer) bool {
-			return t.From == row.Address && t.AssetID == s.AssetID && w.isMaster(t.To)
+			return tookFrom(t, row) && t.AssetID == s.AssetID && w.isMaster(t.To)
 		}) {
 			ids = append(ids, id)
 		}

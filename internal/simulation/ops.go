@@ -61,6 +61,10 @@ const (
 	FeedState      Kind = "price feed fails or is stale"
 	FeedPrice      Kind = "price moves"
 	ReceiverState  Kind = "receiver refuses, hangs, lies or drips"
+	StoreReads     Kind = "reads of the store fail"
+	StoreSlow      Kind = "store is slow"
+	SignerState    Kind = "signer refuses, fails, loses or is slow"
+	RepeatAnswers  Kind = "answers come late, calls twice"
 	Heal           Kind = "faults end"
 )
 
@@ -111,6 +115,10 @@ var kindOrder = []Kind{
 	FeedState,
 	FeedPrice,
 	ReceiverState,
+	StoreReads,
+	StoreSlow,
+	SignerState,
+	RepeatAnswers,
 	Heal,
 }
 
@@ -161,6 +169,10 @@ var weights = map[Kind]int{
 	FeedState:      2,
 	FeedPrice:      2,
 	ReceiverState:  3,
+	StoreReads:     3,
+	StoreSlow:      2,
+	SignerState:    2,
+	RepeatAnswers:  2,
 	Heal:           8,
 }
 
@@ -246,6 +258,14 @@ func (w *harness) playFault(op Op) {
 		p.crash.Arm(1+int(op.B%12), op.C%2 == 0)
 	case StepClock:
 		p.offset = time.Duration(int64(op.B%7200)-3600) * time.Second
+	case StoreReads:
+		p.failingReads = 1 + int(op.C%6)
+	case StoreSlow:
+		p.storeDelay = time.Duration(op.C%3000) * time.Millisecond
+	case SignerState:
+		p.signer = signerState(op.C % signerStates)
+	case RepeatAnswers:
+		w.node(op).repeats = 1 + int(op.C%8)
 	case StoreDown:
 		p.storeFaults = append(p.storeFaults, failsBefore)
 	case StoreUnknown:
@@ -344,6 +364,9 @@ func (w *harness) active() []Kind {
 		note(!p.runs(), StopProcess)
 		note(p.offset != 0, StepClock)
 		note(p.crash.Dead(), KillProcess)
+		note(p.failingReads > 0, StoreReads)
+		note(p.storeDelay > 0, StoreSlow)
+		note(p.signer != signs, SignerState)
 
 		for _, f := range p.storeFaults {
 			note(f == failsBefore, StoreDown)
@@ -360,6 +383,7 @@ func (w *harness) active() []Kind {
 			note(n.denied, DenyHashes)
 			note(n.silent, SilentReceipts)
 			note(n.pausesIn > 0, PauseInCall)
+			note(n.repeats > 0, RepeatAnswers)
 		}
 	}
 

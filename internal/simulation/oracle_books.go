@@ -228,12 +228,13 @@ func (o *oracle) checkRefund(refund payout.Refund) {
 	o.refundsSeen[refund.ID] = true
 }
 
-// checkRefunded checks that an invoice that becomes refunded was given back whole.
-func (o *oracle) checkRefunded(inv invoice.Invoice) {
+// checkRefunded checks that an invoice that becomes refunded was given back whole. A payment that the same commit moved
+// may have been gone when it did: a fork takes it and shows it again at once, and refunded is final.
+func (o *oracle) checkRefunded(c *commit, inv invoice.Invoice) {
 	sums := map[string]chain.Amount{}
 
 	for id := range o.paymentsOf[inv.ID] {
-		if p := o.records.payments[id]; p.Status == invoice.Confirmed {
+		if p := o.records.payments[id]; p.Status == invoice.Confirmed && !has(c.payments, id) {
 			sums[p.AssetID] = sums[p.AssetID].Add(p.Amount)
 		}
 	}
@@ -291,8 +292,7 @@ func (o *oracle) checkBooks() {
 
 	for at := range o.records.balances {
 		l := o.ledgers[at.network]
-		arrived := l.tip().arrived[at.Holding]
-		swept := arrived.all.SubFloor(arrived.foreign)
+		swept := l.tip().arrived[at.Holding].swept
 
 		if l.exact || o.lost {
 			continue

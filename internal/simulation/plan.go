@@ -63,6 +63,10 @@ var biases = map[string]map[Kind]int{
 		RestoreBackup: 16,
 		ForkChain:     8,
 	},
+	// The first network is one whose transactions spend outputs.
+	"outputs": {},
+	// Transactions wait for their blocks for minutes at most.
+	"windows": {},
 }
 
 // NewPlan returns the plan of a seed with a number of operations.
@@ -80,6 +84,13 @@ func NewBiasedPlan(seed uint64, operations int, bias string) Plan {
 		Batch:     1 + 7*random.IntN(2),
 		Epochs:    bias != "restore",
 		Tolerates: tolerated,
+	}
+
+	switch bias {
+	case "outputs":
+		plan.UTXO = true
+	case "windows":
+		plan.ValidFor = time.Duration(1+random.IntN(10)) * time.Minute
 	}
 
 	var kinds []Kind

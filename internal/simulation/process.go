@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/internal/crashtest"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // process is one process of the service: an engine with a clock, connections and nodes of its own.
@@ -26,6 +27,13 @@ type process struct {
 
 	// storeFaults are what happens to its next updates.
 	storeFaults []storeFault
+
+	// failingReads is the number of its next reads of the store that fail, storeDelay how long its updates take.
+	failingReads int
+	storeDelay   time.Duration
+
+	// signer is how the signer answers it.
+	signer signerState
 }
 
 func (p *process) now() time.Time { return p.harness.clock.now().Add(p.offset) }
@@ -39,6 +47,23 @@ func (p *process) nextStoreFault() storeFault {
 	p.storeFaults = p.storeFaults[1:]
 
 	return next
+}
+
+// reading returns a store whose reads by this process fail as the plan has it.
+func (p *process) reading(s store.Store) store.Store {
+	intercepting := s.(interface {
+		Intercept(before func() error) store.Store
+	})
+
+	return intercepting.Intercept(func() error {
+		if p.failingReads == 0 {
+			return nil
+		}
+
+		p.failingReads--
+
+		return storeDown()
+	})
 }
 
 // boot starts the process over what is stored, in place of the one that was killed.
@@ -55,9 +80,9 @@ func (p *process) boot() {
 	}
 
 	engine, err := payments.New(payments.Config{
-		Store:        connection{w.store, p},
+		Store:        connection{p.reading(w.store), p},
 		Drivers:      drivers,
-		Signer:       w.signer,
+		Signer:       signerOf{w.signer, p},
 		Rates:        w.feed,
 		BaseURL:      "https://pay.example.com",
 		SecretKey:    bytes.Repeat([]byte{7}, 32),
@@ -98,7 +123,8 @@ func (p *process) healthy() bool {
 		}
 	}
 
-	return p.runs() && !p.crash.Dead() && p.offset == 0 && len(p.storeFaults) == 0
+	return p.runs() && !p.crash.Dead() && p.offset == 0 && len(p.storeFaults) == 0 &&
+		p.failingReads == 0 && p.storeDelay == 0 && p.signer == signs
 }
 
 // step has the engine do one batch of each kind of work. What fails is tried again by later steps.

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,21 +144,86 @@ func TestSimulate(t *testing.T) {
 	play(t, first, number(t, "STEPS", shortSteps), func(seed int) bool { return seed < first+seeds })
 }
 
-// The long form: seeds until SOAKTIME is over, other ones than those of the short form.
+// soakSteps is the number of operations of one seed of the long form.
+const soakSteps = 1000
+
+// The long form: seeds until SOAKTIME is over, or where SOAKSTEPS is set until so many steps were played, on all cores.
+// They are other seeds than those of the short form.
 func TestSoakSimulation(t *testing.T) {
-	text := os.Getenv("SOAKTIME")
-	if text == "" {
-		t.Skip("TestSimulate plays a few seeds; set SOAKTIME to play others for that long")
+	text, target := os.Getenv("SOAKTIME"), number(t, "SOAKSTEPS", 0)
+	if text == "" && target == 0 {
+		t.Skip("TestSimulate plays a few seeds; set SOAKTIME or SOAKSTEPS to play others")
 	}
 
-	limit, err := time.ParseDuration(text)
-	if err != nil {
-		t.Fatal(err)
+	defer debug.SetGCPercent(debug.SetGCPercent(800))
+
+	until := time.Now().Add(1000 * time.Hour)
+
+	if target == 0 {
+		limit, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		until = time.Now().Add(limit)
 	}
 
-	until := time.Now().Add(limit)
+	s := &soak{next: number(t, "SEED", 1_000_000), target: target, until: until, total: newAccount(), began: time.Now()}
 
-	play(t, number(t, "SEED", 1_000_000), 1000, func(int) bool { return time.Now().Before(until) })
+	t.Run("cores", func(t *testing.T) {
+		for core := range runtime.GOMAXPROCS(0) {
+			t.Run(strconv.Itoa(core), func(t *testing.T) {
+				t.Parallel()
+
+				for seed, more := s.seed(); more && !t.Failed(); seed, more = s.seed() {
+					r := run(t, NewPlan(uint64(seed), soakSteps))
+					report(t, r, soakSteps)
+					s.add(r, seed)
+				}
+			})
+		}
+	})
+
+	t.Logf("%d violations, seeds up to %d\n%s\n%s", s.violations, s.next-1, s.total, s.total.Coverage())
+}
+
+// soak is what the cores of the long form share.
+type soak struct {
+	mu          sync.Mutex
+	next        int
+	target      int
+	until       time.Time
+	total       *Account
+	began, said time.Time
+	violations  int
+}
+
+// seed returns the next seed; more is false once enough was played, or a violation was found.
+func (s *soak) seed() (seed int, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	enough := s.target > 0 && s.total.Steps >= s.target || time.Now().After(s.until) || s.violations > 0
+	if !enough {
+		s.next++
+	}
+
+	return s.next - 1, !enough
+}
+
+// add takes a run into the account, and prints a progress line every 10 s.
+func (s *soak) add(r Result, seed int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.total.Add(r.Account)
+	s.violations += len(r.Violations)
+
+	if time.Since(s.said) > 10*time.Second {
+		s.said = time.Now()
+		rate := float64(s.total.Steps) / time.Since(s.began).Seconds()
+		fmt.Printf("seed %d: %d steps, %.0f a second, %d violations\n", seed, s.total.Steps, rate, s.violations)
+	}
 }
 
 func TestSeedReplaysExactly(t *testing.T) {

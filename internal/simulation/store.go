@@ -58,6 +58,8 @@ func (c connection) Update(ctx context.Context, f func(ctx context.Context, tx s
 	w := c.process.harness
 
 	return c.process.crash.Do("update", func() error {
+		w.clock.advance(c.process.storeDelay)
+
 		problem := c.process.nextStoreFault()
 		if problem == failsBefore {
 			return storeDown()

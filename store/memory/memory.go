@@ -28,8 +28,11 @@ type treeStore struct {
 	tree *tree
 }
 
-func open(t *tree) *treeStore {
-	st, err := kv.Open(context.Background(), t)
+func open(t *tree) *treeStore { return openOn(t, t) }
+
+// openOn opens a store over a backend that has the records of a tree.
+func openOn(b kv.Backend, t *tree) *treeStore {
+	st, err := kv.Open(context.Background(), b)
 	if err != nil {
 		panic(fmt.Sprintf("a tree in memory cannot be opened: %v", err)) // it has no way to fail
 	}
@@ -45,6 +48,27 @@ func open(t *tree) *treeStore {
 // Clone returns a store with the committed records as they are now: a backup. Later writes to either do not
 // show in the other. Tests find it by assertion.
 func (s *treeStore) Clone() store.Store { return open(s.tree.clone()) }
+
+// Intercept returns a store over the same records whose reads outside of Updates call before first, and fail with its
+// error. Tests find it by assertion.
+func (s *treeStore) Intercept(before func() error) store.Store {
+	return openOn(intercepted{s.tree, before}, s.tree)
+}
+
+// intercepted is a tree whose Views may fail.
+type intercepted struct {
+	*tree
+	before func() error
+}
+
+// View calls f with a snapshot, unless before fails.
+func (i intercepted) View(ctx context.Context, f func(kv.Reader) error) error {
+	if err := i.before(); err != nil {
+		return err
+	}
+
+	return i.tree.View(ctx, f)
+}
 
 // Format prints the name of the type for every verb, without what it stores.
 func (s treeStore) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("memory.Store")) }
