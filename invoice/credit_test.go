@@ -64,3 +64,30 @@ func TestRefundUnderWayIsNoRefundYet(t *testing.T) {
 		t.Errorf("all has arrived: %s", inv.Status)
 	}
 }
+
+// A fork takes a payment and shows it again in one transaction: what was refunded before is not all then.
+func TestNothingIsRefundedInFullWhileAPaymentWaits(t *testing.T) {
+	inv, payments := settle(t, Paid)
+	change := RefundChange{AssetID: "x", Amount: inv.Options[0].AmountPaid, Move: RefundPending}
+
+	second := paying("2", Confirmed, 100)
+	payments = append(payments, second)
+	inv.Recompute(payments, now)
+
+	for _, m := range []RefundTransition{RefundPending, RefundSucceeded} {
+		change.Move = m
+		if _, err := inv.Refund(change, payments, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	payments[len(payments)-1].Status = Detected
+	if inv.Recompute(payments, now); inv.Status == Refunded {
+		t.Error("it is refunded while a payment waits")
+	}
+
+	payments[len(payments)-1].Status = Dropped
+	if inv.Recompute(payments, now); inv.Status != Refunded {
+		t.Errorf("the payment is gone, and what is left was refunded: %s", inv.Status)
+	}
+}

@@ -176,7 +176,7 @@ func (o *oracle) committed(_ *process, c *commit) {
 
 	for id, inv := range c.invoices {
 		if inv.Status == invoice.Refunded && before[id].Status != invoice.Refunded {
-			o.checkRefunded(c, inv)
+			o.checkRefunded(inv)
 		}
 	}
 

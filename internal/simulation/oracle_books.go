@@ -228,14 +228,17 @@ func (o *oracle) checkRefund(refund payout.Refund) {
 	o.refundsSeen[refund.ID] = true
 }
 
-// checkRefunded checks that an invoice that becomes refunded was given back whole. A payment that the same commit moved
-// may have been gone when it did: a fork takes it and shows it again at once, and refunded is final.
-func (o *oracle) checkRefunded(c *commit, inv invoice.Invoice) {
+// checkRefunded checks that an invoice that becomes refunded was given back whole, and that nothing of it waits.
+func (o *oracle) checkRefunded(inv invoice.Invoice) {
 	sums := map[string]chain.Amount{}
 
 	for id := range o.paymentsOf[inv.ID] {
-		if p := o.records.payments[id]; p.Status == invoice.Confirmed && !has(c.payments, id) {
+		switch p := o.records.payments[id]; p.Status {
+		case invoice.Confirmed:
 			sums[p.AssetID] = sums[p.AssetID].Add(p.Amount)
+		case invoice.Detected:
+			o.violate(ruleRefunds, "invoice %s is refunded, and payment %s waits", inv.ID, id)
+		case invoice.Orphaned, invoice.Dropped:
 		}
 	}
 
