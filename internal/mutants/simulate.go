@@ -126,6 +126,7 @@ func playSeeds(ctx context.Context, root, program string, m mutant, seeds int) (
 
 	cmd := exec.CommandContext(ctx, program, "-test.run", "^TestSimulate$", "-test.timeout", "0")
 	cmd.Dir = filepath.Join(root, filepath.FromSlash(simulated))
+
 	cmd.Env = append(os.Environ(), "COUNT=first", "PLANTED="+m.ID, "SEED=1", "SEEDS="+strconv.Itoa(seeds))
 
 	raw, err := cmd.CombinedOutput()
@@ -198,7 +199,18 @@ func compile(ctx context.Context, root, dir string, mutants []mutant) (program s
 	}
 
 	program = filepath.Join(dir, "simulation.test")
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", path, "-o", program, "./"+simulated)
+	cmd := exec.CommandContext(
+		ctx,
+		"go",
+		"test",
+		"-c",
+		"-vet=off",
+		"-overlay",
+		path,
+		"-o",
+		program,
+		"./"+simulated,
+	)
 	cmd.Dir = root
 
 	if output, err := cmd.CombinedOutput(); err != nil {

@@ -187,8 +187,11 @@ func (o *oracle) checkCredited(before map[string]invoice.Payment, p invoice.Paym
 	now, err := f.Quote(o.harness.ctx, priceSymbol(p.Asset), inv.Currency)
 	if err == nil && !p.Rate.Equal(now.Rate) {
 		o.violate(
-			ruleCredited, "payment %s was made after its quote ran out and is credited at %s; the price is %s",
-			p.ID, p.Rate, now.Rate,
+			ruleCredited,
+			"payment %s was made after its quote ran out and is credited at %s; the price is %s",
+			p.ID,
+			p.Rate,
+			now.Rate,
 		)
 	}
 }
@@ -222,7 +225,13 @@ func (o *oracle) checkRefund(refund payout.Refund) {
 	}
 
 	if _, known := o.refundsSeen[refund.ID]; !known && arrived.Less(back) {
-		o.violate(ruleRefunds, "%s arrived for invoice %s and %s is refunded", arrived, refund.InvoiceID, back)
+		o.violate(
+			ruleRefunds,
+			"%s arrived for invoice %s and %s is refunded",
+			arrived,
+			refund.InvoiceID,
+			back,
+		)
 	}
 
 	o.refundsSeen[refund.ID] = true

@@ -34,7 +34,9 @@ func run(t *testing.T, plan Plan) (r Result) {
 		defer func() {
 			if p := recover(); p != nil {
 				r.Plan, r.Account = plan, newAccount()
-				r.Violations = []Violation{{Rule: "nothing panics", Text: fmt.Sprintf("%v\n%s", p, debug.Stack())}}
+				r.Violations = []Violation{
+					{Rule: "nothing panics", Text: fmt.Sprintf("%v\n%s", p, debug.Stack())},
+				}
 			}
 		}()
 
@@ -168,7 +170,13 @@ func TestSoakSimulation(t *testing.T) {
 		until = time.Now().Add(limit)
 	}
 
-	s := &soak{next: number(t, "SEED", 1_000_000), target: target, until: until, total: newAccount(), began: time.Now()}
+	s := &soak{
+		next:   number(t, "SEED", 1_000_000),
+		target: target,
+		until:  until,
+		total:  newAccount(),
+		began:  time.Now(),
+	}
 
 	t.Run("cores", func(t *testing.T) {
 		for core := range runtime.GOMAXPROCS(0) {
@@ -222,7 +230,13 @@ func (s *soak) add(r Result, seed int) {
 	if time.Since(s.said) > 10*time.Second {
 		s.said = time.Now()
 		rate := float64(s.total.Steps) / time.Since(s.began).Seconds()
-		fmt.Printf("seed %d: %d steps, %.0f a second, %d violations\n", seed, s.total.Steps, rate, s.violations)
+		fmt.Printf(
+			"seed %d: %d steps, %.0f a second, %d violations\n",
+			seed,
+			s.total.Steps,
+			rate,
+			s.violations,
+		)
 	}
 }
 

@@ -1,0 +1,138 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/seed-8ee7f392/payments/internal/sim"
+)
+
+// methods are the calls that fail.
+var methods = []sim.Method{
+	sim.MethodHead, sim.MethodRefAt, sim.MethodBlocks, sim.MethodPool, sim.MethodTransaction,
+	sim.MethodBalances, sim.MethodEstimateFee, sim.MethodNonce, sim.MethodBuild, sim.MethodBroadcast,
+	sim.MethodStatus, sim.MethodPlanSweep, sim.AnyMethod,
+}
+
+// playFault plays a fault.
+func (w *harness) playFault(op Op) {
+	p := w.process(op.A)
+
+	switch op.Kind {
+	case FailCalls:
+		n := w.node(op)
+		if n.failing == nil {
+			n.failing = map[sim.Method]int{}
+		}
+
+		n.failing[methods[op.C%uint64(len(methods))]] = 1 + int(op.C>>32%6)
+	case DeadNode:
+		w.node(op).dead = true
+	case LagNode:
+		w.node(op).lag = 1 + op.C%8
+	case LagFar:
+		w.node(op).lag = 100_000
+	case LoseAnswers:
+		w.node(op).lost = 1 + int(op.C%3)
+	case DenyHashes:
+		w.node(op).denied = true
+	case SilentReceipts:
+		w.node(op).silent = true
+	case PauseInCall:
+		w.pauseInCall(op)
+	case StopProcess:
+		p.stoppedUntil = w.clock.now().Add(time.Duration(10+op.B%300) * time.Second)
+	case KillProcess:
+		p.crash.Arm(1+int(op.B%12), op.C%2 == 0)
+	case StepClock:
+		p.offset = time.Duration(int64(op.B%7200)-3600) * time.Second
+	case StoreReads:
+		p.failingReads = 1 + int(op.C%6)
+	case StoreSlow:
+		p.storeDelay = time.Duration(op.C%3000) * time.Millisecond
+	case SignerState:
+		p.signer = signerState(op.C % signerStates)
+	case RepeatAnswers:
+		w.node(op).repeats = 1 + int(op.C%8)
+	case StoreDown:
+		p.storeFaults = append(p.storeFaults, failsBefore)
+	case StoreUnknown:
+		p.storeFaults = append(p.storeFaults, failsAfter)
+	case StoreConflict:
+		p.storeFaults = append(p.storeFaults, failsToSerialize)
+	default:
+		w.playOutside(op)
+	}
+}
+
+// playOutside plays a fault outside the processes.
+func (w *harness) playOutside(op Op) {
+	switch op.Kind {
+	case ForkChain, ForkDeep:
+		w.fork(op)
+	case FeeSpike:
+		w.network(op.A).setFee(500 + op.B%4000)
+	case NoBlocks:
+		for range 12 {
+			w.clock.advance(5 * time.Minute)
+			w.run(int(op.A % 3))
+		}
+	case RestoreBackup:
+		if w.backup == nil || op.A%2 == 0 {
+			w.backup = copyOf(w.store)
+			w.oracle.backUp()
+		} else {
+			w.restore()
+		}
+	case FeedState:
+		w.feed.set(feedState(op.A % 3))
+	case FeedPrice:
+		w.feed.move(150_000 + int64(op.A%100_000))
+	case ReceiverState:
+		w.receivers.state[w.merchant(op.A).host] = receiverState(op.B % 5)
+	case Heal:
+		w.heal()
+		w.acknowledge()
+		w.review()
+	default:
+		panic("simulation: no such operation: " + string(op.Kind))
+	}
+}
+
+// pauseInCall stops the process inside one of its next calls of a node, while time passes and the others run.
+func (w *harness) pauseInCall(op Op) {
+	n := w.node(op)
+	n.pausesIn = 1 + int(op.C%20)
+	n.pause = func() {
+		if w.busy {
+			return
+		}
+
+		w.busy = true
+		defer func() { w.busy = false }()
+
+		w.clock.advance(time.Duration(op.C>>32%120) * time.Second)
+		w.network(op.B).mine(int(op.C >> 16 % 3))
+
+		for _, other := range w.processes {
+			if other != n.process {
+				other.run()
+			}
+		}
+	}
+}
+
+// fork replaces blocks: above what counts as final, or up to forty, below the confirmations of payments.
+func (w *harness) fork(op Op) {
+	n := w.network(op.A)
+	depth := 1 + op.B%40>>(op.C%6)
+
+	switch {
+	case w.plan.Finality:
+		depth = min(depth, finalDepth-1)
+	case op.Kind == ForkChain:
+		depth = min(depth, 2)
+	}
+
+	depth = min(depth, n.tip().Height-1)
+	n.fork(depth, sim.OrphanFate(op.C>>32%2))
+}
