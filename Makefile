@@ -17,7 +17,8 @@ test: setup nodes ## run every test of every module with the race detector, real
 short: ## run the tests that need no node
 	scripts/each-module.sh go test -short ./...
 
-stores: setup ## run the stores' long tests on PgBouncer, PostgreSQL 18 and MariaDB
+stores: ## run the stores' long tests on PgBouncer, PostgreSQL 18 and MariaDB
+	scripts/setup.sh stores
 	scripts/nodes.sh stores
 	scripts/stores.sh
 

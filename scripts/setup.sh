@@ -3,7 +3,7 @@
 # C compiler have to be there. The servers and the browser are installed from Debian where they are missing,
 # by root or by a user whose sudo asks for no password; anybody else is given the command to type. Costs a
 # few milliseconds where nothing is missing. PAYMENTS_CHROMIUM and PAYMENTS_BITCOIND name programs of one's
-# own, as in the tests.
+# own, as in the tests. With "stores" it brings MariaDB too, which `make stores` alone runs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -67,7 +67,7 @@ fi
 if ! has pgbouncer && [ ! -x /usr/sbin/pgbouncer ]; then
   servers+=(pgbouncer)
 fi
-if ! has mariadb-install-db || ! { has mariadbd || [ -x /usr/sbin/mariadbd ]; }; then
+if [ "${1-}" = stores ] && { ! has mariadb-install-db || ! { has mariadbd || [ -x /usr/sbin/mariadbd ]; }; }; then
   servers+=(mariadb-server)
 fi
 # The receivers of webhooks in the examples.

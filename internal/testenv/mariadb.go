@@ -19,9 +19,10 @@ import (
 
 // MariaDB starts an empty MariaDB server that does not wait for the disk, and returns the DSN of its
 // database "test" for github.com/go-sql-driver/mysql, with full rights. The only way in is a Unix socket. The
-// server is stopped when the test ends.
+// server is stopped when the test ends. Only `make stores` runs it: OnlyStores.
 func MariaDB(t testing.TB) string {
 	t.Helper()
+	OnlyStores(t)
 	skipShort(t, "MariaDB")
 
 	dsn, server, err := startMariaDB()
