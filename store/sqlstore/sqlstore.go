@@ -77,6 +77,7 @@ type sqlStore struct {
 	// channel itself is nil when connections come from the host's pool.
 	writer chan *session
 	group  group
+	homes  *homes // nil where tables are not spread
 
 	closing  sync.Once
 	isClosed atomic.Bool
@@ -124,6 +125,10 @@ func newStore(o Options) *sqlStore {
 	}
 
 	s.reader = reader{store: s, on: s.read}
+
+	if s.dialect.Types.Distributed {
+		s.homes = newHomes()
+	}
 
 	s.group.store = s
 	if o.Single {

@@ -1,0 +1,81 @@
+package sqlstore
+
+// This file remembers which account an id belongs to. Where tables are spread by account, a look-up by id alone asks
+// every node, and one with the account asks one. A record never moves to another account.
+
+import (
+	"reflect"
+	"sync"
+)
+
+// maxHomes is how many ids are remembered at least; twice as many at most.
+const maxHomes = 1 << 15
+
+// homeKey is an id of a table.
+type homeKey struct {
+	table string
+	id    any
+}
+
+// homes are the accounts of the ids that were read last. A nil *homes remembers nothing.
+type homes struct {
+	mu            sync.Mutex
+	recent, older map[homeKey]string
+}
+
+func newHomes() *homes { return &homes{recent: map[homeKey]string{}} }
+
+// of returns the account of an id; "" when it is not known.
+func (h *homes) of(table string, id any) string {
+	if h == nil {
+		return ""
+	}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	key := homeKey{table, id}
+	if account, ok := h.recent[key]; ok {
+		return account
+	}
+
+	account, ok := h.older[key]
+	if ok {
+		h.set(key, account)
+	}
+
+	return account
+}
+
+// set remembers an account. The caller holds the lock.
+func (h *homes) set(key homeKey, account string) {
+	if len(h.recent) >= maxHomes {
+		h.recent, h.older = map[homeKey]string{}, h.recent
+	}
+
+	h.recent[key] = account
+}
+
+// forget forgets an id whose record was not found where it was.
+func (h *homes) forget(table string, id any) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	delete(h.recent, homeKey{table, id})
+	delete(h.older, homeKey{table, id})
+}
+
+// remember notes the account of a row that was read, in tables whose key is the id and the account.
+func remember[T, R any](h *homes, t *table[T, R], row *R) {
+	if h == nil || t.keys == t.slots {
+		return
+	}
+
+	fields := reflect.ValueOf(row).Elem()
+	key := homeKey{t.name, fields.FieldByIndex(t.cols[0].field).String()}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	h.set(key, fields.FieldByIndex(t.cols[1].field).String())
+}
