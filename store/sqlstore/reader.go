@@ -210,8 +210,8 @@ func rowsOnce[T, R any](
 	}
 	defer found.Close()
 
-	// One row at a time, into the same fields: sqlx finds the fields of each row anew, which cost 4 to 10 % of a page
-	// on SQLite (BenchmarkScan), and Select would hold and copy all rows beside the records.
+	// One row at a time, into the same fields: sqlx finds the fields of each row anew, which cost 3 to 8 % of a page
+	// (BenchmarkScan), and Select would hold and copy all rows beside the records.
 	var (
 		out     []T
 		row     R
