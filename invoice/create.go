@@ -51,6 +51,8 @@ type PreparedCreate struct {
 	invoice Invoice
 	address *Address
 	joined  bool
+	// settled is set when the account's settings were read for it, ownTolerance when its tolerance is not theirs.
+	settled, ownTolerance bool
 }
 
 // PrepareCreate checks the parameters (fault.Invalid, naming the field), reads prices, takes a
@@ -61,7 +63,7 @@ func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCr
 		return PreparedCreate{}, err
 	}
 
-	settings, err := s.db.InvoiceSettings(ctx, p.Owner.AccountID)
+	assets, settings, final, err := s.assetsBySettings(ctx, p)
 	if err != nil {
 		return PreparedCreate{}, err
 	}
@@ -71,11 +73,6 @@ func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCr
 		if inv.Price, err = wire.ParseDecimal("price.amount", p.Price.Amount); err != nil {
 			return PreparedCreate{}, err
 		}
-	}
-
-	assets, err := s.assetsFor(ctx, p, settings)
-	if err != nil {
-		return PreparedCreate{}, err
 	}
 
 	for i, a := range assets {
@@ -94,7 +91,7 @@ func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCr
 		inv.Options = append(inv.Options, o)
 	}
 
-	prepared := PreparedCreate{joined: p.Joined}
+	prepared := PreparedCreate{joined: p.Joined, settled: final, ownTolerance: p.ToleranceBPS != nil}
 	if len(inv.Options) == 1 {
 		if prepared.address, err = s.selectOnly(ctx, &inv, assets[0]); err != nil {
 			return PreparedCreate{}, err
@@ -208,11 +205,7 @@ func (s *Service) optionAsset(
 
 	asset, ok := n.Asset(o.Asset)
 	if !ok || !settings.enabled(asset) {
-		return chain.Asset{}, fault.Param(
-			field+".asset", "asset_not_enabled",
-			"asset %q is not enabled on network %s; GET /v1/assets lists those that are",
-			o.Asset, o.Network,
-		)
+		return chain.Asset{}, assetNotEnabled(field, o.Asset, o.Network)
 	}
 
 	if slices.ContainsFunc(before, func(other chain.Asset) bool { return other.ID == asset.ID }) {
@@ -326,6 +319,13 @@ func (s *Service) selectOnly(ctx context.Context, inv *Invoice, asset chain.Asse
 // CreateTx stores the invoice, and its address when it has one, in tx.
 func (s *Service) CreateTx(ctx context.Context, tx Tx, p PreparedCreate) (Invoice, error) {
 	inv := p.invoice
+
+	if !p.settled {
+		if err := s.settle(ctx, tx, &inv, p.ownTolerance); err != nil {
+			return Invoice{}, err
+		}
+	}
+
 	if p.address != nil {
 		if err := s.putAddress(ctx, tx, *p.address, p.joined); err != nil {
 			return Invoice{}, err

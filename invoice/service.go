@@ -92,6 +92,7 @@ type Service struct {
 	entropy  io.Reader
 	numbers  sequences
 	verified verifiedAddresses
+	seen     seenSettings
 }
 
 // New returns a service. It starts nothing.

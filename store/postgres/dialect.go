@@ -28,6 +28,7 @@ func dialect(o Options) sqlstore.Dialect {
 		Concurrent:  true,
 		Due:         due,
 		Claim:       claim,
+		Validate:    validate,
 		Bound:       bound,
 		Begin:       begin,
 		Writers:     2,
@@ -95,6 +96,16 @@ const claim = `id = ANY(ARRAY(SELECT d.id FROM unnest(?::text[]) w (id) CROSS JO
 	WHERE x.id = w.id AND x.status || '' = 'pending'
 		AND GREATEST(x.next_attempt_at, COALESCE(x.claimed_until, x.next_attempt_at)) <= ?
 	OFFSET 0 FOR UPDATE SKIP LOCKED) d LIMIT ?))`
+
+// validate divides by zero where a row has another version, is gone or is new.
+const validate = `SELECT 1 / CASE WHEN EXISTS (
+	SELECT 1 FROM unnest(?::text[], ?::text[], ?::text[]) AS w (account_id, mode, versions)
+	WHERE w.versions IS DISTINCT FROM CASE WHEN w.mode = ''
+		THEN (SELECT a.id || ' ' || a.version FROM {accounts} a WHERE a.id = w.account_id)
+		ELSE (SELECT COALESCE(string_agg(e.id || ' ' || e.version, ',' ORDER BY e.id), '') FROM {endpoints} e
+			WHERE e.account_id = w.account_id AND e.livemode = (w.mode = 'live') AND e.status <> 'disabled')
+		END
+) THEN 0 ELSE 1 END`
 
 // lock_timeout bounds how long a statement waits for another process. The transaction's setting is saved
 // before and restored after.

@@ -76,6 +76,11 @@ func explainState(code string) sqlstore.Explanation {
 			fault.Conflict, "transaction_aborted",
 			"a statement of the transaction had failed; run the operation again",
 		)
+	case "22012": // division_by_zero, of the statement that validates what was read
+		return explanation(
+			fault.Conflict, "read_outdated",
+			"the account or its endpoints were changed since they were read; run the operation again",
+		)
 	case "55P03": // lock_not_available
 		return explanation(fault.Unavailable, "claim_busy", "another transaction holds it; try again shortly")
 	case "57014": // query_canceled

@@ -132,6 +132,16 @@ func (r *reader) InvoiceSettings(ctx context.Context, accountID string) (invoice
 	return store.InvoiceSettings(a), nil
 }
 
+// InvoiceSettings returns the settings as of the commit.
+func (tx *transaction) InvoiceSettings(ctx context.Context, accountID string) (invoice.Settings, error) {
+	a, err := tx.account(ctx, accountID)
+	if err != nil {
+		return invoice.Settings{}, err
+	}
+
+	return store.InvoiceSettings(a), nil
+}
+
 func (r *reader) SettlementSettings(ctx context.Context, accountID string) (settlement.Settings, error) {
 	a, err := r.Account(ctx, accountID)
 	if err != nil {

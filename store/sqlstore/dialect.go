@@ -74,6 +74,12 @@ type Dialect struct {
 	// unclaimed: of an UPDATE, and locking them, with Returning, else of a SELECT that Lock is appended to. Its
 	// arguments are the ids to choose from ([]string), now and the limit.
 	Claim string
+	// Validate is a statement that fails with fault.Conflict unless the rows that a transaction was given without
+	// reading them are as they were. Its arguments are lists of one length ([]string): ids of accounts; "live" or
+	// "test" where the endpoints of that mode are meant that are not disabled, and "" where the account itself is;
+	// and the rows, each as its id, a space and its version, in the order of their ids, with commas between them.
+	// Defaults to none: every transaction reads what it needs.
+	Validate string
 	// Bound returns a batch whose statements wait for locks for at most a time, in the batch's own round
 	// trip, and the index of its first statement in it. Defaults to the batch itself, where nothing is
 	// waited for.

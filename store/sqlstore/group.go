@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -277,6 +278,13 @@ func (s *sqlStore) merged(members []*member) Batch {
 	for _, tx := range others {
 		tx.statements(&b)
 	}
+
+	premises := map[premise]func(){}
+	for _, m := range members {
+		maps.Copy(premises, m.tx.premises)
+	}
+
+	s.validate(&b, premises)
 
 	return b
 }

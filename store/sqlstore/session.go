@@ -259,12 +259,26 @@ func (tx *transaction) commit(ctx, life context.Context, end func()) error {
 	switch {
 	case together:
 		return tx.sendBuffered(life, true)
-	case tx.begun:
-		_, err := tx.store.send(life, tx.session, Batch{Commit: true})
-		return tx.store.explain(life, err, "commit")
+	case tx.begun, len(tx.premises) > 0:
+		return tx.commitSent(life)
 	}
 
 	return nil // nothing but reads
+}
+
+// commitSent commits what was sent before. Where nothing was, it only validates what the closure read.
+func (tx *transaction) commitSent(life context.Context) error {
+	if err := tx.connect(life); err != nil {
+		return err
+	}
+
+	b := Batch{Begin: !tx.begun, Commit: true}
+	tx.store.validate(&b, tx.premises)
+	tx.begun = true
+
+	_, err := tx.store.send(life, tx.session, b)
+
+	return tx.store.explain(life, err, "commit")
 }
 
 // commitsWithWrites reports whether COMMIT may be sent together with the writes: there are at most

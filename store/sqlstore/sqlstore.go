@@ -24,6 +24,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/webhook"
@@ -78,6 +79,9 @@ type sqlStore struct {
 	writer chan *session
 	group  group
 	homes  *homes // nil where tables are not spread
+	// keptAccounts and keptEndpoints are what transactions are given without being read again; see validated.
+	keptAccounts  kept[account.Account]
+	keptEndpoints kept[[]webhook.Endpoint]
 
 	closing  sync.Once
 	isClosed atomic.Bool
@@ -234,6 +238,7 @@ func (s *sqlStore) try(
 		if !committed {
 			tx.rollBack()
 			tx.restoreVersions()
+			tx.forgetPremises()
 		}
 
 		if tx.session != nil {

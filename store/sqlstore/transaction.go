@@ -32,6 +32,8 @@ type transaction struct {
 	absent  map[string]bool // slots of rows that were read and did not exist
 	claimed map[string]bool // idempotency keys that this transaction claimed
 	proof   proof           // the row that proves that the transaction committed
+	// premises are what the commit validates; each with what forgets the rows that it is about.
+	premises map[premise]func()
 	raised  []raised
 	ended   bool
 	broken  error // the first failure to send: the transaction must not commit
@@ -135,6 +137,12 @@ func (tx *transaction) statements(b *Batch) (of []*write) {
 func (tx *transaction) sendBuffered(ctx context.Context, commit bool) error {
 	b := Batch{Commit: commit}
 	of := tx.statements(&b)
+
+	if commit {
+		tx.store.validate(&b, tx.premises)
+
+		of = append(of, make([]*write, len(b.Texts)-len(of))...)
+	}
 
 	changed, err := tx.send(ctx, b)
 	for i, n := range changed {

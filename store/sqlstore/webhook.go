@@ -109,6 +109,11 @@ func (r *reader) EndpointsByID(ctx context.Context, ids []string) ([]webhook.End
 }
 
 func (tx *transaction) EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error) {
+	return tx.endpointsOf(ctx, owner)
+}
+
+// readEndpointsOf reads what EndpointsOf returns.
+func (tx *transaction) readEndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error) {
 	q := of(&tx.reader, owner, "")
 	q.has("status <> 'disabled'")
 
