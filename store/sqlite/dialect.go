@@ -38,6 +38,7 @@ func dialect() sqlstore.Dialect {
 		Rows:        1, // a statement of many rows is no faster here
 		Due:         due,
 		Claim:       claim,
+		Validate:    validate,
 		Explain:     explain,
 		TableExists: "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
 		Goose:       goose.DialectSQLite3,
@@ -91,6 +92,17 @@ func argument(v any) any {
 
 	return v
 }
+
+// validate inserts a row without a name, which is refused, where a row has another version, is gone or is new.
+const validate = `INSERT INTO {leases} (name, owner, fence, note) SELECT NULL, '', 0, '' WHERE EXISTS (
+	SELECT 1 FROM json_each(?1) a
+	WHERE json_extract(?3, '$[' || a.key || ']') IS NOT CASE json_extract(?2, '$[' || a.key || ']') WHEN ''
+		THEN (SELECT x.id || ' ' || x.version FROM {accounts} x WHERE x.id = a.value)
+		ELSE (SELECT COALESCE(group_concat(e.id || ' ' || e.version, ',' ORDER BY e.id), '') FROM {endpoints} e
+			WHERE e.account_id = a.value AND e.status <> 'disabled'
+				AND e.livemode = (json_extract(?2, '$[' || a.key || ']') = 'live'))
+		END
+)`
 
 // due walks from one endpoint with pending deliveries to the next by the index of pending deliveries.
 const due = `WITH RECURSIVE e (id) AS (

@@ -41,6 +41,11 @@ func explainCode(code int) sqlstore.Explanation {
 			fault.Duplicate, "duplicate",
 			"it, or one with the same unique value, already exists",
 		)
+	case sqlite3.SQLITE_CONSTRAINT_NOTNULL: // of the statement that validates what was read
+		return explanation(
+			fault.Conflict, "read_outdated",
+			"the account or its endpoints were changed since they were read; run the operation again",
+		)
 	}
 
 	switch code & 0xff {
