@@ -27,10 +27,16 @@ func TestChangedByAnotherProcess(t *testing.T) {
 
 		t.Run(kind.name, func(t *testing.T) {
 			t.Run("endpoint before", func(t *testing.T) { testEndpointsChange(t, kind, false) })
-			t.Run("endpoint between read and commit", func(t *testing.T) { testEndpointsChange(t, kind, true) })
+			t.Run(
+				"endpoint between read and commit",
+				func(t *testing.T) { testEndpointsChange(t, kind, true) },
+			)
 			t.Run("endpoint while many create", func(t *testing.T) { testEndpointWhileManyCreate(t, kind) })
 			t.Run("settings before", func(t *testing.T) { testSettingsChange(t, kind, false) })
-			t.Run("settings between read and commit", func(t *testing.T) { testSettingsChange(t, kind, true) })
+			t.Run(
+				"settings between read and commit",
+				func(t *testing.T) { testSettingsChange(t, kind, true) },
+			)
 		})
 	}
 }
@@ -133,6 +139,7 @@ func testEndpointWhileManyCreate(t *testing.T, kind storeKind) {
 				left--
 
 				mu.Lock()
+
 				after = append(after, id)
 				mu.Unlock()
 			}
@@ -169,7 +176,12 @@ func testSettingsChange(t *testing.T, kind storeKind, within bool) {
 
 	inv, err := other.engine.Invoices.GetByID(t.Context(), first.createInvoice(t, ""))
 	if err != nil || inv.ToleranceBPS != 77 || !inv.AcceptLate {
-		t.Errorf("with changed settings it has tolerance %d and %t: %v", inv.ToleranceBPS, inv.AcceptLate, err)
+		t.Errorf(
+			"with changed settings it has tolerance %d and %t: %v",
+			inv.ToleranceBPS,
+			inv.AcceptLate,
+			err,
+		)
 	}
 
 	late.during(within, change(account.Settings{Assets: []string{first.network.Network().Assets[1].ID}}))

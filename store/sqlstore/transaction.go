@@ -34,9 +34,9 @@ type transaction struct {
 	proof   proof           // the row that proves that the transaction committed
 	// premises are what the commit validates; each with what forgets the rows that it is about.
 	premises map[premise]func()
-	raised  []raised
-	ended   bool
-	broken  error // the first failure to send: the transaction must not commit
+	raised   []raised
+	ended    bool
+	broken   error // the first failure to send: the transaction must not commit
 }
 
 var _ store.Tx = (*transaction)(nil)
