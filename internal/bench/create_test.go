@@ -53,13 +53,7 @@ func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
 // BenchmarkCreateOverHTTP compares POST /v1/invoices with one-row inserts of pgbench on the same server: client,
 // server and PostgreSQL share the machine.
 func BenchmarkCreateOverHTTP(b *testing.B) {
-	dsn := testenv.PostgresWith(b, testenv.PostgresOptions{Fsync: true})
-	db := openDB(b, dsn)
-
-	if _, err := db.Exec("CREATE TABLE bench (id bigserial PRIMARY KEY, body text)"); err != nil {
-		b.Fatal(err)
-	}
-
+	dsn, db := benchDatabase(b)
 	s := newShop(b, db)
 	goals := map[int]float64{1: .20, 8: .25, 32: .30}
 
@@ -105,6 +99,23 @@ func BenchmarkReadOverHTTP(b *testing.B) {
 			})
 		})
 	}
+}
+
+// benchDatabase returns a database, which waits for the disk, with a table for pgbench.
+func benchDatabase(b *testing.B) (dsn string, db *sql.DB) {
+	b.Helper()
+
+	dsn = testenv.PostgresWith(b, testenv.PostgresOptions{Fsync: true})
+	db = openDB(b, dsn)
+
+	if _, err := db.ExecContext(
+		b.Context(),
+		"CREATE TABLE bench (id bigserial PRIMARY KEY, body text)",
+	); err != nil {
+		b.Fatal(err)
+	}
+
+	return dsn, db
 }
 
 // pgbench measures PostgreSQL's own benchmark with inserts of one row, each a transaction.

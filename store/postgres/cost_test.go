@@ -172,6 +172,10 @@ func testRoundTrips(t *testing.T, m *meter) {
 		_, _, err := lease.Take(ctx, tx, "l", "p", time.Unix(1e9, 0))
 		return err
 	}))
+	m.measure("a reservation of numbers", 3, 1, m.update(func(ctx context.Context, tx store.Tx) error {
+		_, err := tx.ReserveNumbers(ctx, "n", 64, 1)
+		return err
+	}))
 	m.measure("an update that only reads", 1, 0, m.update(func(ctx context.Context, tx store.Tx) error {
 		_, err := tx.InvoicesByID(ctx, []string{"a"})
 		return err
