@@ -80,6 +80,8 @@ type Tx interface {
 	PutEvents(ctx context.Context, events ...event.Event) error
 	// EndpointsOf returns the endpoints of an owner that are not disabled, in any order: the receivers of
 	// an event.
+	// Like InvoiceSettings, it may return what the store read before, if the commit then fails with
+	// fault.Conflict where that has changed.
 	EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error)
 }
 
