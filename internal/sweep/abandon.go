@@ -146,15 +146,3 @@ func unconfirmedIDs(r *settlement.Sweep) []string {
 
 	return ids
 }
-
-// returnCarryTx adds amount (native base units) to the fee that waits for a later release.
-func returnCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Sweep, amount chain.Amount) error {
-	row, err := lockCarry(ctx, tx, r.Owner, r.Network)
-	if err != nil {
-		return err
-	}
-
-	row.Amount = row.Amount.Add(amount)
-
-	return tx.PutCarry(ctx, &row)
-}

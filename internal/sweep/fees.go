@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
-	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -132,70 +131,4 @@ func (w *sweepUpdate) unpayDetached(ctx context.Context, p settlement.Part) erro
 	}
 
 	return w.tx.PutSettlements(ctx, &s)
-}
-
-// addCarry adds the fee that the release did not pay to the carry.
-func (w *sweepUpdate) addCarry(ctx context.Context) error {
-	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount { return c.Add(w.group.fee()) })
-}
-
-// takeBackCarry reverses addCarry. What a later release has paid of it counts as paid. Where deposits pay their
-// own way it was not paid out of these, so that much stays at the address as residue.
-func (w *sweepUpdate) takeBackCarry(ctx context.Context) error {
-	var elsewhere chain.Amount
-
-	err := w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
-		for i := range w.group {
-			back := chain.Min(c, w.group[i].FeeCarried)
-			c = c.Sub(back)
-
-			paid := w.group[i].FeeCarried.Sub(back)
-			w.group[i].Pay(paid)
-			elsewhere = elsewhere.Add(paid)
-		}
-
-		return c
-	})
-	if err != nil || !w.ofNative() {
-		return err
-	}
-
-	return w.addResidue(ctx, w.nativeID(), elsewhere, chain.Amount{})
-}
-
-// updateCarry locks the carry of the release's owner and network, and stores what f makes of it (native
-// base units).
-func (w *sweepUpdate) updateCarry(ctx context.Context, f func(chain.Amount) chain.Amount) error {
-	if w.group.fee().IsZero() {
-		return nil
-	}
-
-	row, err := lockCarry(ctx, w.tx, w.release.Owner, w.release.Network)
-	if err != nil {
-		return err
-	}
-
-	amount := f(row.Amount)
-	if amount == row.Amount {
-		return nil
-	}
-
-	row.Amount = amount
-
-	return w.tx.PutCarry(ctx, &row)
-}
-
-// lockCarry locks and returns the fee carried for an owner on a network; a new record when there is none.
-func lockCarry(
-	ctx context.Context,
-	tx settlement.Tx,
-	owner event.Owner,
-	network string,
-) (settlement.CarriedFee, error) {
-	row, ok, err := tx.CarryForUpdate(ctx, owner, network)
-	if !ok {
-		row = settlement.CarriedFee{Owner: owner, Network: network}
-	}
-
-	return row, err
 }

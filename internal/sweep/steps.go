@@ -9,41 +9,6 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// withFee plans a release with as much of the platform fee as makes sense. It tries the fee with the
-// carry, then without the carry where the deposit cannot pay it. It pays no fee without a fee address,
-// or where paying costs more than the fee.
-func (p *planningRun) withFee(
-	ctx context.Context,
-	r *settlement.Sweep,
-	g group,
-	coins []chain.Coin,
-	asset chain.Asset,
-	carry chain.Amount,
-) ([]chain.SweepStep, error) {
-	r.Fee, r.CarryIn = g.fee().Add(carry), carry
-	if r.FeeAddress == "" {
-		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
-	}
-
-	steps, err := p.planSteps(ctx, r, g, coins, asset, nil)
-	if fault.Code(err) == "uneconomic" && !r.CarryIn.IsZero() {
-		r.Fee, r.CarryIn = g.fee(), chain.Amount{}
-		steps, err = p.planSteps(ctx, r, g, coins, asset, nil)
-	}
-
-	if err == nil && notWorthSending(steps) {
-		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
-		steps, err = p.planSteps(ctx, r, g, coins, asset, nil)
-	}
-
-	if err == nil && paysFee(steps).IsZero() {
-		// below the network's dust limit: the driver left it out
-		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
-	}
-
-	return steps, err
-}
-
 // planSteps returns the driver's plan for the steps of a release that are not done, checked by
 // checkPlan.
 func (p *planningRun) planSteps(
@@ -187,16 +152,4 @@ func outputFault(r chain.SweepRequest, s chain.SweepStep, nativeID string) strin
 	}
 
 	return ""
-}
-
-// notWorthSending reports whether a transaction that does nothing but pay the platform fee costs
-// more than it pays.
-func notWorthSending(steps []chain.SweepStep) bool { // spec D4.13
-	for _, s := range steps {
-		if s.Kind == chain.StepFee && !s.NetworkFee.Less(s.PaysFee) {
-			return true
-		}
-	}
-
-	return false
 }

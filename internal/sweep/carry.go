@@ -1,0 +1,138 @@
+package sweep
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// This file decides when a platform fee is carried, and books what is: a fee that is too small to be paid by itself
+// is added to one row per account, mode and network, and paid with a later release.
+
+// withFee plans a release with as much of the platform fee as makes sense. It tries the fee with the
+// carry, then without the carry where the deposit cannot pay it. It pays no fee without a fee address,
+// or where paying costs more than the fee.
+func (p *planningRun) withFee(
+	ctx context.Context,
+	r *settlement.Sweep,
+	g group,
+	coins []chain.Coin,
+	asset chain.Asset,
+	carry chain.Amount,
+) ([]chain.SweepStep, error) {
+	r.Fee, r.CarryIn = g.fee().Add(carry), carry
+	if r.FeeAddress == "" {
+		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
+	}
+
+	steps, err := p.planSteps(ctx, r, g, coins, asset, nil)
+	if fault.Code(err) == "uneconomic" && !r.CarryIn.IsZero() {
+		r.Fee, r.CarryIn = g.fee(), chain.Amount{}
+		steps, err = p.planSteps(ctx, r, g, coins, asset, nil)
+	}
+
+	if err == nil && notWorthSending(steps) {
+		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
+		steps, err = p.planSteps(ctx, r, g, coins, asset, nil)
+	}
+
+	if err == nil && paysFee(steps).IsZero() {
+		// below the network's dust limit: the driver left it out
+		r.Fee, r.CarryIn = chain.Amount{}, chain.Amount{}
+	}
+
+	return steps, err
+}
+
+// notWorthSending reports whether a transaction that does nothing but pay the platform fee costs
+// more than it pays.
+func notWorthSending(steps []chain.SweepStep) bool { // spec D4.13
+	for _, s := range steps {
+		if s.Kind == chain.StepFee && !s.NetworkFee.Less(s.PaysFee) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// addCarry adds the fee that the release did not pay to the carry.
+func (w *sweepUpdate) addCarry(ctx context.Context) error {
+	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount { return c.Add(w.group.fee()) })
+}
+
+// takeBackCarry reverses addCarry. What a later release has paid of it counts as paid. Where deposits pay their
+// own way it was not paid out of these, so that much stays at the address as residue.
+func (w *sweepUpdate) takeBackCarry(ctx context.Context) error {
+	var elsewhere chain.Amount
+
+	err := w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
+		for i := range w.group {
+			back := chain.Min(c, w.group[i].FeeCarried)
+			c = c.Sub(back)
+
+			paid := w.group[i].FeeCarried.Sub(back)
+			w.group[i].Pay(paid)
+			elsewhere = elsewhere.Add(paid)
+		}
+
+		return c
+	})
+	if err != nil || !w.ofNative() {
+		return err
+	}
+
+	return w.addResidue(ctx, w.nativeID(), elsewhere, chain.Amount{})
+}
+
+// updateCarry locks the carry of the release's owner and network, and stores what f makes of it (native
+// base units).
+func (w *sweepUpdate) updateCarry(ctx context.Context, f func(chain.Amount) chain.Amount) error {
+	if w.group.fee().IsZero() {
+		return nil
+	}
+
+	row, err := lockCarry(ctx, w.tx, w.release.Owner, w.release.Network)
+	if err != nil {
+		return err
+	}
+
+	amount := f(row.Amount)
+	if amount == row.Amount {
+		return nil
+	}
+
+	row.Amount = amount
+
+	return w.tx.PutCarry(ctx, &row)
+}
+
+// lockCarry locks and returns the fee carried for an owner on a network; a new record when there is none.
+func lockCarry(
+	ctx context.Context,
+	tx settlement.Tx,
+	owner event.Owner,
+	network string,
+) (settlement.CarriedFee, error) {
+	row, ok, err := tx.CarryForUpdate(ctx, owner, network)
+	if !ok {
+		row = settlement.CarriedFee{Owner: owner, Network: network}
+	}
+
+	return row, err
+}
+
+// returnCarryTx adds amount (native base units) to the fee that waits for a later release.
+func returnCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Sweep, amount chain.Amount) error {
+	row, err := lockCarry(ctx, tx, r.Owner, r.Network)
+	if err != nil {
+		return err
+	}
+
+	row.Amount = row.Amount.Add(amount)
+
+	return tx.PutCarry(ctx, &row)
+}
