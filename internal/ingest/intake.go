@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
-	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -169,12 +168,7 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 	slices.Sort(hashes)
 	hashes = slices.Compact(hashes)
 
-	own, err := in.tx.OwnTransactions(ctx, in.n.Slug, hashes)
-	if err != nil {
-		return err
-	}
-
-	unrecorded, err := in.unrecorded(ctx, hashes)
+	own, err := in.ownTransactions(ctx, hashes)
 	if err != nil {
 		return err
 	}
@@ -187,9 +181,8 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 	for _, m := range matched {
 		asset, enabled := in.n.AssetByID(m.AssetID)
 
-		kind, ours := own[m.TxHash]
-		if !enabled || ours && kind != wallet.Payout || unrecorded[m.TxHash] { // spec D3.7
-			continue // an asset that is not enabled, or our own top-up, fee, sweep or cancellation
+		if !enabled || own[m.TxHash] {
+			continue
 		}
 
 		if in.p.unmeasured[arrivalKey{m.at.Hash, m.key()}] {
@@ -202,25 +195,6 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 	}
 
 	return nil
-}
-
-// unrecorded returns which of the transactions a wallet of ours made that is not on record: they are no
-// payments, as a top-up of restored records is none.
-func (in *intake) unrecorded(ctx context.Context, hashes []string) (map[string]bool, error) {
-	rows, err := in.tx.OutgoingByHash(ctx, in.n.Slug, hashes)
-	if err != nil {
-		return nil, err
-	}
-
-	out := map[string]bool{}
-
-	for _, row := range rows {
-		if row.Unrecorded {
-			out[row.TxHash] = true
-		}
-	}
-
-	return out, nil
 }
 
 // arrived returns the matched transfers with what arrived by each; those by which nothing did are left out.
