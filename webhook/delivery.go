@@ -124,4 +124,4 @@ func (d Delivery) Unclaimed() Delivery {
 func (a Attempt) Succeeded() bool { return a.Error == "" } // spec D8.14
 
 // Gone reports whether the endpoint answered 410 Gone.
-func (a Attempt) Gone() bool { return a.HTTPStatus == http.StatusGone } // spec D8.24
+func (a Attempt) Gone() bool { return a.HTTPStatus == http.StatusGone }

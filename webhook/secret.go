@@ -47,3 +47,12 @@ func (e Endpoint) sealedSecrets(at time.Time) [][]byte { // spec 4.11.2
 
 // secretContext returns the context that binds a sealed secret to its endpoint.
 func secretContext(endpointID string) []byte { return []byte("webhook_secret/" + endpointID) }
+
+// Pruned returns the endpoint without its previous secret once the overlap is over.
+func (e Endpoint) Pruned(at time.Time) Endpoint {
+	if len(e.SealedPrevious) > 0 && !at.Before(e.PreviousSecretExpiresAt) {
+		e.SealedPrevious, e.PreviousSecretExpiresAt = nil, time.Time{}
+	}
+
+	return e
+}
