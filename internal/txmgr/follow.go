@@ -40,7 +40,7 @@ func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
 		return d.broadcast(ctx, t.ID, t.LastAttempt().Signed)
 	}
 
-	proof, dead, err := d.proveExclusion(ctx, t, e.cursor)
+	proof, dead, err := d.proveTerminal(ctx, t, e.cursor)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func end(reverted bool) move {
 // terminate handles a transaction of which no attempt can be included any more. A conflict fails it.
 // Expired bytes are signed anew until GiveUpAt, at most maxAttempts times: the old ones cannot be
 // included as well.
-func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proof exclusion) error {
+func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proof terminalProof) error {
 	if waits, err := d.outcomeWaits(ctx, t); err != nil {
 		return err
 	} else if waits {
@@ -254,7 +254,7 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 
 // terminateConflict handles a transaction that can never be included because of others. What ended with its
 // parent is built again where it can be; anything else fails, and bears what its own cancel cost.
-func (d *walletWorker) terminateConflict(ctx context.Context, t wallet.Transaction, proof exclusion) error {
+func (d *walletWorker) terminateConflict(ctx context.Context, t wallet.Transaction, proof terminalProof) error {
 	if done, err := d.rebuild(ctx, t, proof); done || err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (d *walletWorker) followPolled(ctx context.Context, t wallet.Transaction) e
 	}
 
 	if s.terminal != "" {
-		return d.terminate(ctx, t, exclusion{reason: s.terminal})
+		return d.terminate(ctx, t, terminalProof{reason: s.terminal})
 	}
 
 	if err := d.recordPooled(ctx, t, s.pooled); err != nil {

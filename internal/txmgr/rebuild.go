@@ -20,7 +20,7 @@ import (
 func (d *walletWorker) rebuild(
 	ctx context.Context,
 	t wallet.Transaction,
-	proof exclusion,
+	proof terminalProof,
 ) (done bool, err error) {
 	if t.Kind != wallet.Payout || !proof.inherited || d.hasNonces() {
 		return false, nil
@@ -81,7 +81,7 @@ func (d *walletWorker) storeRebuilt(
 	ctx context.Context,
 	t wallet.Transaction,
 	a wallet.Attempt,
-	proof exclusion,
+	proof terminalProof,
 ) error {
 	dropFree := func(ctx context.Context, tx wallet.Tx, now wallet.Transaction) error {
 		if now.Version != t.Version {
@@ -109,7 +109,7 @@ func (d *walletWorker) storeRebuilt(
 func (d *walletWorker) excludingCoins(
 	ctx context.Context,
 	t wallet.Transaction,
-	proof exclusion,
+	proof terminalProof,
 ) (coins []chain.Coin, spends []chain.Outpoint, waits bool, err error) {
 	free, err := d.spendableCoins(ctx, t)
 	if err != nil {

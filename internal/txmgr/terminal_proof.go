@@ -9,8 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-// exclusion is the proof that no attempt of a transaction can be included any more.
-type exclusion struct {
+// terminalProof is the proof that no attempt of a transaction can be included any more.
+type terminalProof struct {
 	reason chain.TerminalReason
 	// conflict is the transaction that took the place of the newest attempt; zero for an expiry.
 	conflict wallet.Conflict
@@ -22,22 +22,22 @@ type exclusion struct {
 	blocks []chain.Ref
 }
 
-// proveExclusion reports whether every attempt of a transaction is proven dead by blocks that were read. Each
+// proveTerminal reports whether every attempt of a transaction is proven dead by blocks that were read. Each
 // needs a spend of its nonce or of one of its coins by another transaction in a final block, or the end of
 // its validity there. What a node says about a hash proves nothing.
-func (d *walletWorker) proveExclusion(
+func (d *walletWorker) proveTerminal(
 	ctx context.Context,
 	t wallet.Transaction,
 	cursor scan.Cursor,
-) (proof exclusion, dead bool, err error) { // spec D5.7
+) (proof terminalProof, dead bool, err error) { // spec D5.7
 	rows, err := d.rowsOfAttempts(ctx, t)
 	if err != nil {
-		return exclusion{}, false, err
+		return terminalProof{}, false, err
 	}
 
 	final, ok := finalHeight(cursor, d.network)
 	if !ok {
-		return exclusion{}, false, nil
+		return terminalProof{}, false, nil
 	}
 
 	last := newestAt(cursor, final)
@@ -48,7 +48,7 @@ func (d *walletWorker) proveExclusion(
 
 		switch {
 		case spent && t.AttemptIndex(row.TxHash) >= 0:
-			return exclusion{}, false, nil // a block that was just read holds it
+			return terminalProof{}, false, nil // a block that was just read holds it
 		case spent:
 			proof.reason, proof.conflict.TxHash = chain.ReasonConflict, row.TxHash
 			proof.inherited = proof.inherited && !slices.ContainsFunc(
@@ -60,13 +60,13 @@ func (d *walletWorker) proveExclusion(
 			proof.inherited = false
 			proof.blocks = append(proof.blocks, last)
 		default:
-			return exclusion{}, false, nil
+			return terminalProof{}, false, nil
 		}
 	}
 
 	for _, block := range proof.blocks {
 		if !d.isShared(ctx, t, block) {
-			return exclusion{}, false, nil
+			return terminalProof{}, false, nil
 		}
 	}
 
