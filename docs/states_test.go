@@ -361,7 +361,7 @@ func payments(t *testing.T) machine {
 			"replaced, double-spent, or out of pool and chain for a day",
 			func(p *invoice.Payment) error { _, err := p.Drop(); return err },
 		},
-		{"", func(p *invoice.Payment) error { return p.MarkMissing(now) }},
+		{"", func(p *invoice.Payment) error { return p.MarkLost(now) }},
 		{"", func(p *invoice.Payment) error { return p.SetBlock(chain.Ref{Height: 8, Hash: "b"}) }},
 	}
 	for _, from := range starts {

@@ -10,11 +10,11 @@ import (
 // is dropped.
 const LostAfter = 24 * time.Hour // spec D3.4
 
-// clearLost clears the times of a missing transaction.
+// clearLost clears the times of a lost transaction.
 func (p *Payment) clearLost() { p.LostAt, p.DueAt = time.Time{}, time.Time{} }
 
-// MarkMissing records that the pool does not have the payment's transaction any more: it is dropped after LostAfter.
-func (p *Payment) MarkMissing(now time.Time) error {
+// MarkLost records that the pool does not have the payment's transaction any more: after LostAfter it is dropped.
+func (p *Payment) MarkLost(now time.Time) error {
 	if p.Status != Detected || !p.Block.IsZero() {
 		return p.refuse("payment_not_waiting", "be lost")
 	}
@@ -29,7 +29,7 @@ func (p *Payment) MarkMissing(now time.Time) error {
 	return nil
 }
 
-// Drop records that the payment's transaction was replaced, double-spent or missing for LostAfter.
+// Drop records that the payment's transaction was replaced, double-spent or lost for LostAfter.
 func (p *Payment) Drop() ([]event.Type, error) { // spec 6.12
 	switch {
 	case p.Status == Dropped:

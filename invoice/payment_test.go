@@ -71,7 +71,7 @@ func TestPaymentMoves(t *testing.T) {
 			)
 		},
 		"orphan": func(p *Payment) ([]event.Type, error) { return p.Orphan(now) },
-		"lose":   func(p *Payment) ([]event.Type, error) { return nil, p.MarkMissing(now) },
+		"lose":   func(p *Payment) ([]event.Type, error) { return nil, p.MarkLost(now) },
 		"drop":   func(p *Payment) ([]event.Type, error) { return p.Drop() },
 	}
 	states := []string{"pool", "lost", "block", "confirmed", "unpriced", "orphaned", "dropped"}
@@ -241,7 +241,7 @@ func TestPaymentMovesKeepTheRecordWhole(t *testing.T) {
 	}
 
 	lost := payment("pool")
-	if err := lost.MarkMissing(
+	if err := lost.MarkLost(
 		now,
 	); err != nil || !lost.LostAt.Equal(now) ||
 		!lost.DueAt.Equal(now.Add(24*time.Hour)) {

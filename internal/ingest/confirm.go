@@ -37,7 +37,7 @@ func (in *intake) pool(ctx context.Context) error {
 		}
 
 		if err := in.move(
-			a, p, func(p *invoice.Payment) ([]event.Type, error) { return nil, p.MarkMissing(in.now) },
+			a, p, func(p *invoice.Payment) ([]event.Type, error) { return nil, p.MarkLost(in.now) },
 		); err != nil {
 			return err
 		}

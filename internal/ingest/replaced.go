@@ -24,7 +24,7 @@ type use struct {
 // replaced returns the payments whose transactions cannot be included any more as far as the batch
 // shows, because another one spends the same. It also keeps what the batch shows of the spends
 // of its payments for later batches. A process that did not see them learns of a replacement when
-// the transaction was missing for a day. Nothing is final here: a fork may exclude the other
+// the transaction was lost for a day. Nothing is final here: a fork may exclude the other
 // one and include the first one.
 func (s *Ingester) replaced(b follow.Batch, matched []observedTransfer) []invoice.TransferKey {
 	s.mu.Lock()

@@ -21,7 +21,7 @@ const (
 )
 
 // Step does one batch of due work, at most stepLimit records of a kind: invoices that expire,
-// missing prices, missing transactions. did reports whether there was any. A record that fails is
+// missing prices, lost transactions. did reports whether there was any. A record that fails is
 // postponed and does not block the others; their errors are returned joined.
 func (s *Ingester) Step(ctx context.Context) (did bool, err error) {
 	invoices, err := s.db.DueInvoices(ctx, s.now(), stepLimit)
@@ -137,7 +137,7 @@ func (s *Ingester) postponePayment(ctx context.Context, id string, cause error) 
 	}))
 }
 
-// duePayment reads a missing price, or looks a missing transaction up.
+// duePayment reads a missing price, or looks a lost transaction up.
 func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 	if p.Status == invoice.Confirmed {
 		return s.dueValue(ctx, p)
@@ -240,7 +240,7 @@ func (s *Ingester) find(ctx context.Context, p invoice.Payment) (*PreparedBatch,
 }
 
 // searchedTx schedules a payment whose transaction was looked up. In a block, or dropped by it, it waits for
-// nothing. In the pool, or in a later block, it is looked up again. Missing for a day, it is dropped.
+// nothing. In the pool, or in a later block, it is looked up again. Lost for a day, it is dropped.
 func (s *Ingester) searchedTx(ctx context.Context, tx Tx, id string, shown bool) error {
 	stored, err := tx.PaymentByID(ctx, id)
 	if err != nil {
@@ -264,7 +264,7 @@ func (s *Ingester) searchedTx(ctx context.Context, tx Tx, id string, shown bool)
 
 			return types, err
 		case p.LostAt.IsZero():
-			return nil, p.MarkMissing(l.now)
+			return nil, p.MarkLost(l.now)
 		case !l.now.Before(p.LostAt.Add(invoice.LostAfter)):
 			return p.Drop()
 		}
