@@ -3,10 +3,10 @@
 //
 // A batch is prepared before its transaction (batch.go: matched, prices read) and applied in it
 // (intake.go: recorded, credited in credit.go, confirmed in confirm.go). ledger.go is what one
-// transaction reads and changes. hint.go and simulate.go add single payments. balance.go
-// watches the balances of all addresses, as often as balance_schedule.go says; unexplained.go records what no transfer shows, leftovers.go leaves
-// out what our own transactions moved, attach.go attaches its transfer later. retry.go stores what failed
-// with its batch, worker.go does what is due by time.
+// transaction reads and changes. hint.go and simulate.go add single payments. balance.go watches the
+// balances of all addresses, as often as balance_schedule.go says. unexplained.go records what no
+// transfer shows, leftovers.go leaves out what our own transactions moved, attach.go attaches its
+// transfer later. retry.go stores what failed with its batch, worker.go does what is due by time.
 //
 // The records and their state machines are package invoice's.
 //
