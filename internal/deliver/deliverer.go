@@ -41,7 +41,7 @@ type Config struct {
 	// Poll is how often Run looks for deliveries that became due. Defaults to 1 s.
 	Poll time.Duration
 
-	// Retention is how long events and ended deliveries are kept. Defaults to 30 days.
+	// Retention is how long events and ended deliveries are kept. Defaults to DefaultRetention.
 	Retention time.Duration
 
 	// Now returns the time. Defaults to time.Now.
@@ -96,7 +96,7 @@ func New(c Config) *Deliverer {
 		claimed:     c.Claimed,
 		count:       c.Backlog,
 		poll:        positive(c.Poll, time.Second),
-		retention:   positive(c.Retention, 30*24*time.Hour),
+		retention:   positive(c.Retention, DefaultRetention),
 		now:         c.Now,
 		entropy:     c.Entropy,
 		log:         c.Log,

@@ -3,9 +3,13 @@ package deliver
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/webhook"
 )
+
+// DefaultRetention is how long events and ended deliveries are kept by default.
+const DefaultRetention = 30 * 24 * time.Hour // spec D8.2
 
 // pruneBatch is how many rows one transaction deletes: few enough that nobody waits for it.
 const pruneBatch = 500

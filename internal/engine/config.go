@@ -105,10 +105,6 @@ func (c *Config) setDefaults() error {
 		c.KeyPrefix = "pay"
 	}
 
-	if c.KeepEvents == 0 {
-		c.KeepEvents = 30 * 24 * time.Hour // spec D8.2
-	}
-
 	if c.Now == nil {
 		c.Now = time.Now
 	}
