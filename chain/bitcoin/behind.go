@@ -142,5 +142,5 @@ func (d *driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (b
 // extends reports whether a header is one on top of its parent, with the work that their chain asks for.
 func (d *driver) extends(header, parent, first *wire.BlockHeader, height uint64) bool {
 	return header.PrevBlock == parent.BlockHash() && meetsTarget(d.params, header) &&
-		scheduleProblem(d.params, height, header, parent, first) == ""
+		targetProblem(d.params, height, header, parent, first) == ""
 }

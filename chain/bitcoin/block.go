@@ -83,11 +83,11 @@ func (d *driver) readBlocks(ctx context.Context, node *endpoint, from, n uint64)
 		}
 	}
 
-	return blocks, d.checkSchedule(ctx, node, from, headers)
+	return blocks, d.checkTargets(ctx, node, from, headers)
 }
 
-// checkSchedule checks that linked headers have the targets that their parents ask for; see scheduleProblem.
-func (d *driver) checkSchedule(
+// checkTargets checks that linked headers have the targets that their parents ask for; see targetProblem.
+func (d *driver) checkTargets(
 	ctx context.Context,
 	node *endpoint,
 	from uint64,
@@ -112,7 +112,7 @@ func (d *driver) checkSchedule(
 			return err
 		}
 
-		problem := scheduleProblem(d.params, from+uint64(i), &headers[i], parent, first)
+		problem := targetProblem(d.params, from+uint64(i), &headers[i], parent, first)
 		if problem != "" {
 			return node.Garbled("its block %s %s", headers[i].BlockHash(), problem)
 		}

@@ -66,7 +66,7 @@ func ScheduleProblem(params *chaincfg.Params, height uint64, header, parent, fir
 		start = first.header()
 	}
 
-	return scheduleProblem(params, height, header.header(), parent.header(), start)
+	return targetProblem(params, height, header.header(), parent.header(), start)
 }
 
 // PeriodStart returns the height of the block that begins the period which decides a target.

@@ -38,10 +38,10 @@ func periodStart(params *chaincfg.Params, height uint64) (start uint64, ok bool)
 	return height - height%retargetInterval, params.ReduceMinDifficulty
 }
 
-// scheduleProblem returns what is wrong with a header's target after its parent's, "" for nothing. first begins
+// targetProblem returns what is wrong with a header's target after its parent's, "" for nothing. first begins
 // the period of periodStart; nil where there is none. Source: Bitcoin Core, src/pow.cpp, GetNextWorkRequired;
 // BIP-94.
-func scheduleProblem(
+func targetProblem(
 	params *chaincfg.Params,
 	height uint64,
 	header, parent, first *wire.BlockHeader,
