@@ -118,7 +118,7 @@ type cpfpBump struct {
 // fee returns the most that the bump may cost, in satoshi, or the reason why there is none. It allows for
 // replacements within maxFee and the share of the payment, which is rounded down.
 func (b cpfpBump) fee() (maxFee int64, reason string) {
-	const uneconomic = "it is not worth what it would cost"
+	const notWorthIt = "it is not worth what it would cost"
 
 	allowed := min(b.maxFee, b.target.total/maxPaymentShare)
 	if b.parent.unspendable {
@@ -131,7 +131,7 @@ func (b cpfpBump) fee() (maxFee int64, reason string) {
 	}
 
 	if allowed < bumpFee {
-		return 0, uneconomic
+		return 0, notWorthIt
 	}
 
 	policy := feePolicy{rate: b.rate, parentFee: bumpFee, parentRate: b.rate}
@@ -142,7 +142,7 @@ func (b cpfpBump) fee() (maxFee int64, reason string) {
 	}
 
 	if allowed < selected.fee {
-		return 0, uneconomic
+		return 0, notWorthIt
 	}
 
 	return min(allowed, bumpHeadroom*selected.fee), ""

@@ -60,21 +60,21 @@ func (p *planningRun) payingInputs(
 	}
 
 	var (
-		paying, dust group
-		spent        []chain.Coin
+		paying, costly group
+		spent          []chain.Coin
 	)
 
 	for i, s := range g {
 		if coins[i].Amount.Less(fees[i].Add(fees[i])) {
-			dust = append(dust, s)
+			costly = append(costly, s)
 			continue
 		}
 
 		paying, spent = append(paying, s), append(spent, coins[i])
 	}
 
-	if len(dust) > 0 {
-		if err := p.hold(ctx, dust, settlement.Uneconomic, nil); err != nil {
+	if len(costly) > 0 {
+		if err := p.hold(ctx, costly, settlement.Uneconomic, nil); err != nil {
 			return nil, nil, err
 		}
 	}
