@@ -14,7 +14,7 @@ var transferTopic = common.HexToHash("0xddf252ad1be2c89b69c2b068fc378daa952ba7f1
 var transferSelector = [4]byte{0xa9, 0x05, 0x9c, 0xbb}
 
 // transfersOf returns the transfers of enabled assets in chain order. Index 0 is the transaction's
-// own value, 1+k the k-th log of its receipt. A failed transaction has none.
+// own value, chain.LogIndex + k the k-th log of its receipt. A failed transaction has none.
 func (d *driver) transfersOf(node *endpoint, tx *txJSON, receipt *receiptJSON) ([]chain.Transfer, error) {
 	if *receipt.Status == 0 {
 		return nil, nil
@@ -27,7 +27,7 @@ func (d *driver) transfersOf(node *endpoint, tx *txJSON, receipt *receiptJSON) (
 
 	for i := range receipt.Logs {
 		if transfer, ok := d.tokenTransfer(&receipt.Logs[i]); ok {
-			transfer.TxHash, transfer.Index = tx.Hash.Hex(), uint32(i)+1
+			transfer.TxHash, transfer.Index = tx.Hash.Hex(), uint32(i)+chain.LogIndex
 			transfers = append(transfers, transfer)
 		}
 	}
@@ -76,7 +76,7 @@ func (d *driver) tokenTransfer(log *logJSON) (transfer chain.Transfer, ok bool) 
 }
 
 // pendingTransfers returns what a pending transaction transfers if it succeeds: its own value, or
-// the amount of a plain token transfer. Index 1 holds for tokens whose first log is that event.
+// the amount of a plain token transfer. Its index holds for tokens whose first log is that event.
 func (d *driver) pendingTransfers(node *endpoint, tx *txJSON) ([]chain.Transfer, error) {
 	transfers, err := d.nativeTransfer(node, tx)
 	if err != nil || tx.To == nil {
@@ -87,7 +87,7 @@ func (d *driver) pendingTransfers(node *endpoint, tx *txJSON) ([]chain.Transfer,
 		if to, value, ok := parseTransferInput(tx.Input); ok && isTransferAmount(value) {
 			transfers = append(transfers, chain.Transfer{
 				TxHash:  tx.Hash.Hex(),
-				Index:   1,
+				Index:   chain.LogIndex,
 				From:    canonical(*tx.From),
 				To:      canonical(to),
 				AssetID: asset.ID,
