@@ -9,8 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// This file decides when a platform fee is carried, and books what is: a fee that is too small to be paid by itself
-// is added to one row per account, mode and network, and paid with a later release.
+// This file decides when a platform fee is carried, and records what is: a fee that is too small to be paid by
+// itself is added to one row per account, mode and network, and paid with a later release.
 
 // withFee plans a release with as much of the platform fee as makes sense. It tries the fee with the
 // carry, then without the carry where the deposit cannot pay it. It pays no fee without a fee address,
