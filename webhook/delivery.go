@@ -30,9 +30,9 @@ func NewDelivery(id string, e event.Event, endpointID string, why Trigger, at ti
 	}
 }
 
-// WithAttempt returns the delivery after an attempt that ended at a time. asked and jitter are as for
-// retryDelay. A delivery that ended while the attempt was in flight is not retried, but a
-// successful attempt makes it succeeded.
+// WithAttempt returns the delivery after an attempt that ended at a time. asked is the delay of its
+// Retry-After header, 0 without one; jitter are 64 random bits, which spread retries by ±10 %. A delivery
+// that ended while the attempt was in flight is not retried, but a successful attempt makes it succeeded.
 func (d Delivery) WithAttempt(a Attempt, ended time.Time, asked time.Duration, jitter uint64) Delivery {
 	d = d.Unclaimed()
 	d.Log = append(slices.Clip(d.Log), a)

@@ -24,7 +24,7 @@ const (
 	maxDescription = 200  // characters
 )
 
-// EventObject returns what an event says of the endpoint beside it.
+// EventObject returns how an event names the endpoint.
 func (e Endpoint) EventObject() event.Object {
 	return event.Object{Owner: e.Owner, ID: e.ID, Sequence: e.Sequence}
 }

@@ -15,7 +15,7 @@ const (
 	MaxOverlap = 168 * time.Hour
 )
 
-// Sealer encrypts secrets at rest. internal/seal.Box implements it.
+// Sealer encrypts secrets at rest. internal/seal.Sealer implements it.
 type Sealer interface {
 	// Seal encrypts plaintext so that it opens with the same context only.
 	Seal(plaintext, context []byte) []byte
