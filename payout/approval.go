@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Approval is what a payout above its account's sum waits for: the word of a second key. One that is not
-// approved in time fails as stale.
+// Approval is the consent of a second key or user, which a payout above its account's sum waits for. A payout
+// that is not approved in time fails as stale.
 type Approval struct { // spec D11.20
 	Required   bool      `json:"required,omitempty"`
 	ApprovedBy string    `json:"approved_by,omitempty"` // the id of an API key or user
@@ -32,7 +32,7 @@ type ApprovalResource struct {
 
 // Authenticator makes and verifies authentication tags of payouts. internal/seal.Sealer implements it.
 type Authenticator interface {
-	// MAC returns a tag that is worth something for the same message and context only.
+	// MAC returns a tag that VerifyMAC accepts for the same message and context only.
 	MAC(message, context []byte) []byte
 	// VerifyMAC checks that MAC made the tag for the message and the context. A tag of a key that is not
 	// configured is fault.Unavailable, a wrong one fault.Forbidden.

@@ -1,9 +1,9 @@
 // Package payout sends money out of master wallets: payouts that a merchant asks for, and refunds, which
 // are paid by payouts.
 //
-// payout.go and refund.go are pure state machines. A payout reserves its amount and its highest network
-// fee against the master wallet when it is accepted; chain/send makes it happen and reports by the fact
-// event.FactTransaction. In every failed case nothing was sent.
+// transitions.go is the pure state machine of both. A payout reserves its amount and its highest network fee
+// against the master wallet when it is accepted. internal/txmgr signs and sends its transaction, whose moves
+// come back through Service.TransactionTx. In every failed case nothing was sent.
 package payout
 
 import (
@@ -30,7 +30,7 @@ const (
 	Failed     Status = "failed"
 )
 
-// Statuses lists them all.
+// Statuses returns all payout statuses.
 func Statuses() []Status { return []Status{Pending, Processing, Included, Confirmed, Failed} }
 
 // Requester says who asked: a key of the API, or a user of the host's own interface.
@@ -94,7 +94,7 @@ const (
 	RefundCanceled  RefundStatus = "canceled"
 )
 
-// RefundStatuses lists them all.
+// RefundStatuses returns all refund statuses.
 func RefundStatuses() []RefundStatus {
 	return []RefundStatus{RefundPending, RefundSucceeded, RefundFailed, RefundCanceled}
 }
@@ -233,7 +233,7 @@ type Conflict struct { // spec D11.7
 	NetworkFee string `json:"network_fee,omitempty"`
 }
 
-// EventObject returns what an event says of the payout beside it.
+// EventObject returns how an event names the payout.
 func (p Payout) EventObject() event.Object {
 	return event.Object{Owner: p.Owner, ID: p.ID, Sequence: p.Sequence}
 }
@@ -316,7 +316,7 @@ type RefundResource struct { // spec D6.1
 	Livemode    bool              `json:"livemode"`
 }
 
-// EventObject returns what an event says of the refund beside it.
+// EventObject returns how an event names the refund.
 func (r Refund) EventObject() event.Object {
 	return event.Object{
 		Owner:     r.Owner,

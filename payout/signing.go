@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Signing is what the service knows of a payout's signatures. Its tag covers it.
+// Signing records the signatures of a payout. The payout's tag covers it.
 type Signing struct {
 	// Spent is one thing that each signature uses up (chain.Spend.Key), oldest first: a nonce or an output, and
 	// where transactions only expire the transaction itself. A replacement uses up the last of them and adds none.
