@@ -18,8 +18,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Service is what a merchant and an operator do with settlements. It is safe for concurrent use. Settlements
-// open and move by themselves: the engine runs the sweeps.
+// Service shows settlements to merchants, and lets operators release and retry them. It is safe for concurrent
+// use. Settlements open and move by themselves: the engine runs the sweeps.
 type Service struct {
 	db    DB
 	clock func() time.Time

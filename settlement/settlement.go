@@ -1,5 +1,5 @@
-// Package settlement holds what becomes of a confirmed payment: the platform fee is taken and the money
-// goes from its deposit address to the merchant's master wallet.
+// Package settlement settles confirmed payments: the platform fee is taken, and the money is moved from its
+// deposit address to the merchant's master wallet.
 //
 // A settlement opens by reaction to a confirmed payment that has a price, in the transaction that confirms
 // it. transitions.go is its pure state machine, service.go what merchants and operators do with it. Planning
@@ -32,7 +32,7 @@ const (
 	Reverted  Status = "reverted"
 )
 
-// Statuses lists them all.
+// Statuses returns all settlement statuses.
 func Statuses() []Status { return []Status{Pending, Held, Releasing, Released, Failed, Reverted} }
 
 // Reason says why a settlement is held or failed (specification 2.8).
@@ -334,7 +334,7 @@ type Resource struct { // spec 2.8.1
 	Livemode            bool          `json:"livemode"`
 }
 
-// EventObject returns what an event says of the settlement beside it.
+// EventObject returns how an event names the settlement.
 func (s Settlement) EventObject() event.Object {
 	return event.Object{
 		Owner:     s.Owner,

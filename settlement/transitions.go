@@ -119,7 +119,7 @@ func (s *Settlement) Fail(reason Reason, now, due time.Time) error { // spec D4.
 }
 
 // Revert moves a settlement to reverted, once a reorganisation removed the sweep of a released one (reason "") or
-// its payment (payment_orphaned). A reverted one only takes note that its payment is gone as well.
+// its payment (payment_orphaned). Of a reverted one it only records that the payment is gone as well.
 func (s *Settlement) Revert(reason Reason) error { // spec D4.7
 	if reason != "" && reason != PaymentOrphaned {
 		return s.refuse("be reverted as " + string(reason))
