@@ -22,7 +22,7 @@ func (s *Service) Cancel(ctx context.Context, owner event.Owner, id string) (Inv
 	})
 }
 
-// AcceptTx makes what an invoice received its payment: accept_late_payment, or with allowUnderpaid accept.
+// AcceptTx accepts what an invoice received as its payment: accept_late_payment, or with allowUnderpaid accept.
 // See Invoice.Accept for the refusals.
 func (s *Service) AcceptTx(
 	ctx context.Context,
@@ -66,9 +66,9 @@ func (s *Service) change(
 	return Change(ctx, tx, inv, s.now(), f)
 }
 
-// Accept makes what an expired or canceled invoice received its payment (flag Late) and, with
-// allowUnderpaid, also what an underpaid one did. It sets UnderpaidAccepted when that is not
-// enough. An invoice accepted before stays as it is. Errors:
+// Accept accepts what an expired or canceled invoice received as its payment, and flags it Late. With
+// allowUnderpaid it accepts that of an underpaid invoice too. UnderpaidAccepted is flagged where less than
+// the amount due arrived. An invoice accepted before stays as it is. Errors:
 //
 //   - fault.State, invoice_refunded: after any refund
 //   - fault.State, invoice_not_late: underpaid or open, without allowUnderpaid

@@ -64,13 +64,13 @@ func (inv *Invoice) numbered(before Status, types []event.Type, now time.Time) [
 	return events
 }
 
-// EventObject returns what an event says of the invoice beside it.
+// EventObject returns how an event names the invoice.
 func (inv Invoice) EventObject() event.Object {
 	return event.Object{Owner: inv.Owner, ID: inv.ID, InvoiceID: inv.ID, Sequence: inv.Sequence}
 }
 
-// Put stores an invoice that was moved and returns the events of that, which show it as it is stored, its
-// version included. before and types are those of Invoice.Events.
+// Put stores a moved invoice and returns its events, which show it as stored, version included. before and
+// types are those of Invoice.Events.
 func Put(
 	ctx context.Context,
 	tx Tx,

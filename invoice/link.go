@@ -22,8 +22,8 @@ func (inv Invoice) CheckoutID() string {
 	return inv.ID + "-" + inv.CheckoutToken
 }
 
-// RenewCheckoutTx gives an invoice a new checkout link in tx, in any status. The one before opens nothing from
-// then on. It emits no event: nothing that a merchant acts on has changed.
+// RenewCheckoutTx gives an invoice a new checkout link in tx, in any status. The previous link is
+// void from then on. It emits no event: nothing that a merchant acts on has changed.
 //
 // Errors: fault.NotFound; fault.Unavailable: entropy failed.
 func (s *Service) RenewCheckoutTx(ctx context.Context, tx Tx, owner event.Owner, id string) (Invoice, error) {

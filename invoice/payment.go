@@ -93,7 +93,7 @@ func (p Payment) TransferKey() TransferKey {
 	return TransferKey{TxHash: p.TxHash, Index: p.TxIndex, To: p.Address, AssetID: p.AssetID}
 }
 
-// EventObject returns what an event says of the payment beside it.
+// EventObject returns how an event names the payment.
 func (p Payment) EventObject() event.Object {
 	return event.Object{
 		Owner:     p.Owner,
