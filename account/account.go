@@ -63,7 +63,7 @@ type Settings struct {
 	RequestBurst      int `json:"request_burst,omitempty"`
 }
 
-// EventObject returns what an event says of the account beside it.
+// EventObject returns how an event names the account.
 func (a Account) EventObject() event.Object {
 	return event.Object{Owner: event.Owner{AccountID: a.ID}, ID: a.ID}
 }

@@ -13,7 +13,7 @@ import (
 
 // Authenticator makes and verifies authentication tags of rows. internal/seal.Sealer implements it.
 type Authenticator interface {
-	// MAC returns a tag that is worth something for the same message and context only.
+	// MAC returns a tag that VerifyMAC accepts for the same message and context only.
 	MAC(message, context []byte) []byte
 	// VerifyMAC checks that MAC made the tag for the message and the context. A tag of a key that is not
 	// configured is fault.Unavailable, a wrong one fault.Forbidden.

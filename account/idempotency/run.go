@@ -13,7 +13,7 @@ import (
 // claimTries is how often a claim is tried while others take the key and roll back.
 const claimTries = 3
 
-// Sealer encrypts and authenticates answers, bound to a context. *seal.Box implements it.
+// Sealer encrypts and authenticates answers, bound to a context. *seal.Sealer implements it.
 type Sealer interface {
 	Seal(plaintext, context []byte) []byte
 	Open(sealed, context []byte) ([]byte, error)
