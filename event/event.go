@@ -161,11 +161,11 @@ func (t Type) Internal() bool {
 // Payload is the record that an event is about: an invoice.Invoice, invoice.Payment, settlement.Settlement,
 // payout.Payout, payout.Refund, webhook.Endpoint, wallet.Transaction or account.Account.
 type Payload interface {
-	// EventObject returns what an event says of the record beside it.
+	// EventObject returns how an event names the record.
 	EventObject() Object
 }
 
-// Object is what an event names of its record.
+// Object is how an event names its record.
 type Object struct {
 	Owner Owner
 	ID    string
