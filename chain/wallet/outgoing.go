@@ -56,8 +56,8 @@ func NewOutgoing(network string, owner chain.Address, spend chain.Spend, block c
 	}
 }
 
-// Foreign is what a person acknowledges a transaction as that fulfils nothing on record. Ids after it name
-// objects that it equals and is not, or that had ended.
+// Foreign acknowledges a transaction that fulfils nothing on record. Ids after it name objects that the
+// transaction equals but does not pay, or that had ended.
 const Foreign = "foreign"
 
 // ForeignFor is how long a payout that equals a Foreign transaction waits for a person.

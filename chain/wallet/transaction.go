@@ -125,7 +125,7 @@ type Transaction struct {
 	Version int64
 }
 
-// EventObject returns what an event says of the transaction beside it: the object that it is sent for.
+// EventObject returns how an event names the transaction: by the object that it is sent for.
 func (t Transaction) EventObject() event.Object {
 	return event.Object{Owner: t.Owner, ID: t.ObjectID}
 }
