@@ -11,7 +11,10 @@ import (
 // ownTransactions returns which of the transactions by hash are top-ups, fees, sweeps and cancellations of ours:
 // those on record, and those that a wallet of ours signed without a record, as after a restore. A payout is none of
 // them: what it pays to a deposit address is a payment.
-func (in *intake) ownTransactions(ctx context.Context, hashes []string) (map[string]bool, error) { // spec D3.7
+func (in *intake) ownTransactions(
+	ctx context.Context,
+	hashes []string,
+) (map[string]bool, error) { // spec D3.7
 	kinds, err := in.tx.OwnTransactions(ctx, in.n.Slug, hashes)
 	if err != nil {
 		return nil, err

@@ -254,7 +254,11 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 
 // terminateConflict handles a transaction that can never be included because of others. What ended with its
 // parent is built again where it can be; anything else fails, and bears what its own cancel cost.
-func (d *walletWorker) terminateConflict(ctx context.Context, t wallet.Transaction, proof terminalProof) error {
+func (d *walletWorker) terminateConflict(
+	ctx context.Context,
+	t wallet.Transaction,
+	proof terminalProof,
+) error {
 	if done, err := d.rebuild(ctx, t, proof); done || err != nil {
 		return err
 	}
