@@ -98,7 +98,8 @@ func TestARefusedRecoveryLeavesNothing(t *testing.T) {
 		return report.Networks[0]
 	}
 
-	if n := work(); len(n.Strays) != 1 || n.Strays[0].Stray != d.stray || n.Strays[0].Owner.AccountID != a.ID {
+	if n := work(); len(n.Strays) != 1 || n.Strays[0].Stray != d.stray ||
+		n.Strays[0].Owner.AccountID != a.ID {
 		t.Errorf("listed is %+v", n.Strays)
 	}
 
@@ -115,6 +116,7 @@ func TestARefusedRecoveryLeavesNothing(t *testing.T) {
 
 	// Where no node lists strays the audit says so.
 	d.err = fault.New(fault.Unsupported, "recovery_unsupported", "not here")
+
 	if n := work(); n.StraysUnchecked == "" || len(n.Strays) > 0 {
 		t.Errorf("not checked is %q, listed %+v", n.StraysUnchecked, n.Strays)
 	}

@@ -72,16 +72,23 @@ func harness(
 // absent is what the network or its nodes do not have.
 var absent = []conformance.Capability{
 	// not of this network
-	conformance.AddressScanner, conformance.TokenAccounter, conformance.Recoverer, conformance.Nonces, conformance.Tokens,
+	conformance.AddressScanner,
+	conformance.TokenAccounter,
+	conformance.Recoverer,
+	conformance.Nonces,
+	conformance.Tokens,
 	conformance.RequestURIBuilder,
 	conformance.HeadNotifier, // unless its node publishes them
 	// a node keeps no balances of addresses; chain/send knows its coins
 	conformance.Balancer,
 	// no transaction fails in a block, no destination refuses
-	conformance.FailedPayments, conformance.Freezing,
+	conformance.FailedPayments,
+	conformance.Freezing,
 	conformance.Expiry, // transactions do not run out
 	// an output is what it says, and the header's proof of work holds what a block shows
-	conformance.VariablePayments, conformance.HeaderUpgrades, conformance.Rereader,
+	conformance.VariablePayments,
+	conformance.HeaderUpgrades,
+	conformance.Rereader,
 	conformance.LyingNodes, // one node
 	conformance.Pruning,    // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
 }

@@ -81,11 +81,19 @@ func harness(
 		Absent: []conformance.Capability{
 			// not of an account network with logs
 			conformance.RequestURIBuilder,
-			conformance.AddressScanner, conformance.TokenAccounter, conformance.Recoverer, conformance.CoinSource,
-			conformance.FeeChecker, conformance.InputPricer,
-			conformance.Bumper, conformance.CheapPayments, conformance.Batcher, // one destination at a time
+			conformance.AddressScanner,
+			conformance.TokenAccounter,
+			conformance.Recoverer,
+			conformance.CoinSource,
+			conformance.FeeChecker,
+			conformance.InputPricer,
+			conformance.Bumper,
+			conformance.CheapPayments,
+			conformance.Batcher, // one destination at a time
 			// its node lies in tests of its own, and a payment that differs from its claim in internal/e2e
-			conformance.VariablePayments, conformance.LyingNodes, conformance.HeaderUpgrades,
+			conformance.VariablePayments,
+			conformance.LyingNodes,
+			conformance.HeaderUpgrades,
 			conformance.Pruning, // anvil keeps everything; see TestPrunedHeightStops
 		},
 		Unreachable: n.notified(t, func(c *evm.Config) {

@@ -49,7 +49,10 @@ func TestGuessedTipCountsHeights(t *testing.T) {
 		n.wantSlots(t, d, known.Height, tip.Height)
 
 		if tip.Height != known.Height+8 || uint64(len(blocks)) != tip.Height-known.Height ||
-			calls["getBlock"] != len(blocks)+1 || calls["getBlocks"] != min(skipped, 1) || calls["getBlocksWithLimit"] > 0 {
+			calls["getBlock"] != len(
+				blocks,
+			)+1 || calls["getBlocks"] != min(skipped, 1) ||
+			calls["getBlocksWithLimit"] > 0 {
 			t.Errorf("with %d slots skipped the tip is %d above, and %v calls read it", skipped,
 				tip.Height-known.Height, calls)
 		}

@@ -40,6 +40,7 @@ func (d *driver) Strays(ctx context.Context, addresses []chain.Address) ([]chain
 				owners[i/len(tokenPrograms)],
 				tokenPrograms[i%len(tokenPrograms)],
 			)
+
 			return err
 		})
 	})

@@ -124,7 +124,12 @@ func testRecovery(e *env) {
 	}
 
 	if got, want := e.balance(r.Master, e.native), before.Add(arrived).Sub(st.Fee); got != want {
-		e.t.Errorf("the master wallet has %s of the native coin, want %s: it pays the fee of %s", got, want, st.Fee)
+		e.t.Errorf(
+			"the master wallet has %s of the native coin, want %s: it pays the fee of %s",
+			got,
+			want,
+			st.Fee,
+		)
 	}
 
 	for _, asset := range e.assets() {
