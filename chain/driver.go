@@ -112,7 +112,7 @@ type Holding struct {
 // Balancer reads balances at a block.
 type Balancer interface {
 	// Balances returns the balance of each holding at the state after block at, in the order asked. A block
-	// that the node does not have is fault.Unavailable, with code block_too_old where no node tells balances at it any
+	// that the node does not have is fault.Unavailable, with code block_too_old where no node has balances at it any
 	// more, however long one waits. Holdings that their token's contract does not answer
 	// for do not fail the others: all are returned, those as 0, with an UnreadableError that names them.
 	Balances(ctx context.Context, at Ref, holdings []Holding) ([]Amount, error)

@@ -187,7 +187,7 @@ func (e *endpoint) feesPerGas(
 const storageGas = 20_000
 
 // gasLimit returns the gas limit for an estimate: the estimate itself for a plain native transfer, else a fifth more,
-// rounded up, since state may change before inclusion. A token that a master wallet pays has room for a receiver whose
+// rounded up, since state may change before inclusion. A token that a master wallet pays has headroom for a receiver whose
 // balance becomes zero meanwhile: exchanges empty their deposit addresses. A release has not: its top-up pays for the
 // limit, and what is not used would stay behind.
 func (c *call) gasLimit(node *endpoint, msg transferMsg) (uint64, error) {
@@ -208,12 +208,12 @@ func (c *call) gasLimit(node *endpoint, msg transferMsg) (uint64, error) {
 		return transferGas, nil
 	}
 
-	room := (uint64(gas) + 4) / 5
+	headroom := (uint64(gas) + 4) / 5
 	if msg.fromMaster && msg.asset.Kind == chain.Token {
-		room = max(room, storageGas)
+		headroom = max(headroom, storageGas)
 	}
 
-	return uint64(gas) + room, nil
+	return uint64(gas) + headroom, nil
 }
 
 // isRevert reports whether the contract reverted. go-ethereum, Erigon, Reth and Anvil answer code

@@ -225,7 +225,7 @@ func TestReplacementKeepsTheGasLimit(t *testing.T) {
 
 // A receiver that empties its account between the estimate and the block needs 17,100 gas more (EIP-2200, EIP-2929):
 // the word of its balance is written anew. A release goes to a wallet of ours, and its top-up pays for the limit.
-func TestTokenPayoutHasRoomForAnEmptiedReceiver(t *testing.T) {
+func TestTokenPayoutHasHeadroomForAnEmptiedReceiver(t *testing.T) {
 	n := newFakeNode(5)
 	n.answer = func(c rpcCall) (any, bool) { return hexutil.Uint64(40_847), c.Method == "eth_estimateGas" }
 	driver := driverOf(t, n)

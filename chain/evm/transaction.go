@@ -80,13 +80,9 @@ func (d *driver) messageOf(order chain.Order) (transferMsg, error) {
 		)
 	}
 
-	msg := transferMsg{
-		asset:      asset,
-		from:       from,
-		payee:      payee,
-		amount:     output.Amount,
-		fromMaster: order.From.Key.Role == chain.RoleMaster,
-	}
+	msg := transferMsg{asset: asset, from: from, payee: payee, amount: output.Amount}
+	msg.fromMaster = order.From.Key.Role == chain.RoleMaster
+
 	if asset.Kind == chain.Token {
 		msg.to, msg.data = common.HexToAddress(string(asset.Contract)), transferInput(payee, output.Amount)
 	} else {

@@ -87,7 +87,7 @@ func (e *endpoint) delegatedStake(
 }
 
 // stakeFor returns the stake that has so much energy, rounded up to a whole TRX, in sun. Nodes calculate with
-// floating point: the rounding leaves room for that.
+// floating point: the rounding allows for that.
 func (r resources) stakeFor(energy uint64) chain.Amount {
 	sun := new(big.Int).Mul(new(big.Int).SetUint64(energy), new(big.Int).SetUint64(r.totalWeight))
 	sun.Mul(sun, big.NewInt(sunPerWeight))

@@ -180,7 +180,7 @@ func TestDelegatedEnergyBurnsNothing(t *testing.T) {
 // the transfer is about that of USDT on the main network.
 func TestCostOfARelease(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{SolidLag: 1, EnergyFactor: 4})
-	lender := h.driver(t, func(c *tron.Config) { c.DelegateEnergy = true })
+	delegating := h.driver(t, func(c *tron.Config) { c.DelegateEnergy = true })
 	plain := h.d
 
 	master := h.wallet(10_000)
@@ -197,12 +197,12 @@ func TestCostOfARelease(t *testing.T) {
 		low, top uint64 // percent
 	}{
 		{"topped up", plain, func(chain.SweepRequest) {}, 110, 120},
-		{"delegated, the first of a day", lender, func(chain.SweepRequest) {}, 16, 16},
-		{"delegated", lender, func(chain.SweepRequest) {}, 20, 30},
-		{"delegated, bandwidth staked", lender, func(chain.SweepRequest) {
+		{"delegated, the first of a day", delegating, func(chain.SweepRequest) {}, 16, 16},
+		{"delegated", delegating, func(chain.SweepRequest) {}, 20, 30},
+		{"delegated, bandwidth staked", delegating, func(chain.SweepRequest) {
 			h.control("stake", map[string]any{"address": at["address"], "net": 1_000_000})
 		}, 10, 16},
-		{"delegated, bandwidth staked, address active", lender, func(r chain.SweepRequest) {
+		{"delegated, bandwidth staked, address active", delegating, func(r chain.SweepRequest) {
 			h.must(h.Fund(t.Context(), r.Deposit.Address, h.native, chain.Units(1)))
 		}, 0, 0},
 	} {

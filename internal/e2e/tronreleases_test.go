@@ -16,7 +16,7 @@ import (
 
 // TestSoakTronReleasesShowWhatTheyCost releases 100 USDT deposits, 20 without SOAKTIME. The API says to the
 // sun what they took from the master wallet: platform fees, network fees, and what is left at the deposit
-// addresses, at most 2 % of it. So it does where the wallet's stake lends them energy.
+// addresses, at most 2 % of it. So it does where they use energy of the wallet's stake.
 func TestSoakTronReleasesShowWhatTheyCost(t *testing.T) {
 	releases := 20
 	if os.Getenv("SOAKTIME") != "" {
@@ -66,7 +66,7 @@ func testReleaseCosts(t *testing.T, s *tronStage, releases int) {
 		s.settled(inv.ID, 1, "released")
 	}
 
-	// The end of a delegation is booked when it is final.
+	// The cost of an undelegation is recorded when it is final.
 	s.until("the stake is back", func() (bool, string) {
 		all := s.delegations()
 		return !slices.Contains(slices.Collect(maps.Values(all)), false), fmt.Sprint(all)

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/seed-8ee7f392/payments/account"
@@ -100,10 +102,7 @@ func (e *Engine) registerWallets(
 		return err
 	}
 
-	addresses := make([]chain.Address, len(parties))
-	for i, p := range parties {
-		addresses[i] = p.Address
-	}
+	addresses := slices.Sorted(maps.Keys(owners))
 
 	return e.Update(ctx, func(ctx context.Context, tx Tx) error {
 		known, err := tx.MatchAddresses(ctx, n.Space(), addresses)

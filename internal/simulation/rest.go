@@ -107,7 +107,7 @@ func (w *harness) settle() {
 	o.checkPublished()
 	o.checkOrphanSettlements()
 	o.checkReserved()
-	o.checkBooks()
+	o.checkSums()
 	o.checkAudit(true)
 
 	if len(o.violations) == 0 {

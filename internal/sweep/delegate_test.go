@@ -19,8 +19,8 @@ import (
 // transfers of one unit to addresses that nobody else uses.
 type stakes struct {
 	*sim.Chain
-	sinks map[string]chain.Address // by asset id of the order
-	lacks bool                     // no stake is left when a delegation is signed
+	instead map[string]chain.Address // by asset id of the order
+	lacks   bool                     // no stake is left when a delegation is signed
 }
 
 func (s *stakes) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
@@ -55,7 +55,7 @@ func (s *stakes) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 
 	native, _ := s.Network().Native()
 	order.Outputs = []chain.Output{
-		{To: s.sinks[wanted[0].AssetID], AssetID: native.ID, Amount: chain.Units(1)},
+		{To: s.instead[wanted[0].AssetID], AssetID: native.ID, Amount: chain.Units(1)},
 	}
 
 	unsigned, err := s.Chain.Build(ctx, order)
@@ -69,7 +69,7 @@ func stakingHarness(t *testing.T) (*harness, *stakes) {
 	t.Helper()
 
 	w := newHarness(t, account.Settings{})
-	s := &stakes{Chain: w.chain, sinks: map[string]chain.Address{
+	s := &stakes{Chain: w.chain, instead: map[string]chain.Address{
 		chain.DelegateEnergy:   w.chain.NewAddress(),
 		chain.UndelegateEnergy: w.chain.NewAddress(),
 	}}

@@ -56,15 +56,7 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 
 	abandon := d.hasNonces() && len(carrier.Attempts) > 0 && carrier.Nonce != signed.Nonce
 	if abandon && carrier.Kind == wallet.Sweep {
-		// Its own bytes would take what came later; nobody is paid twice by waiting for them.
-		return fault.New(
-			fault.State,
-			"settlement_state",
-			"the release's own sweep %s is signed and may still be included: acknowledge transaction %s when that "+
-				"has failed",
-			carrier.Attempts[len(carrier.Attempts)-1].Signed.TxHash,
-			signed.TxHash,
-		)
+		return sweepStillLive(carrier, signed.TxHash)
 	}
 
 	if abandon {
@@ -91,6 +83,19 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 	)
 
 	return err
+}
+
+// sweepStillLive returns the error of a transaction that cannot fulfill a sweep. Its own bytes would take what came
+// later; nobody is paid twice by waiting for them.
+func sweepStillLive(sweep wallet.Transaction, txHash string) error {
+	return fault.New(
+		fault.State,
+		"settlement_state",
+		"the release's own sweep %s is signed and may still be included: acknowledge transaction %s when that "+
+			"has failed",
+		sweep.Attempts[len(sweep.Attempts)-1].Signed.TxHash,
+		txHash,
+	)
 }
 
 // useNonceTx stores that a nonce of the wallet is used up.

@@ -39,7 +39,7 @@ func TestCountThatNoBlockExplainsTakesNoNonce(t *testing.T) {
 
 			for range 10 {
 				w.pass(30 * time.Second)
-				_, _ = w.step()
+				_, _ = w.readAndWork()
 			}
 
 			if got := w.get(second.ID); got.State != wallet.Queued {
@@ -59,8 +59,8 @@ func TestCountThatNoBlockExplainsTakesNoNonce(t *testing.T) {
 	}
 }
 
-// step reads the network and has the worker work off what is due.
-func (w *harness) step() (did bool, err error) {
+// readAndWork reads the network and has the worker work off what is due.
+func (w *harness) readAndWork() (did bool, err error) {
 	w.read()
 
 	for range 20 {

@@ -52,8 +52,8 @@ func (w *harness) react() {
 
 // A recovery pays once, wherever its process dies, and however often it is asked for.
 func TestARecoveryPaysOnceWhereverItsProcessDies(t *testing.T) {
-	for at, died := 1, true; died; at++ {
-		died = false
+	for at, killed := 1, true; killed; at++ {
+		killed = false
 
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprint(at, after), func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestARecoveryPaysOnceWhereverItsProcessDies(t *testing.T) {
 
 				queued, err := w.outbox.Recover(t.Context(), owner, network, order)
 				for w.process.Dead() {
-					died, w.outbox = true, w.boot("next")
+					killed, w.outbox = true, w.boot("next")
 					queued, err = w.outbox.Recover(t.Context(), owner, network, order)
 				}
 
@@ -77,11 +77,11 @@ func TestARecoveryPaysOnceWhereverItsProcessDies(t *testing.T) {
 						t.Fatalf("asked for again it is %s, %v; it was %s", again.ID, err, queued.ID)
 					}
 
-					died = died || w.process.Dead()
+					killed = killed || w.process.Dead()
 					w.work()
 				}
 
-				died = died || len(w.process.Disarm()) >= at
+				killed = killed || len(w.process.Disarm()) >= at
 				w.confirmed(queued.ID)
 
 				if rows, err := w.store.TransactionsOf(t.Context(), "stray"); err != nil || len(rows) != 1 {

@@ -26,14 +26,14 @@ func TestCancelsBelowTheHistoryEnd(t *testing.T) {
 	first := w.payout("SIM", coin(1))
 	for range 3 { // no block is made
 		w.now = w.now.Add(30 * time.Second)
-		_, _ = w.step()
+		_, _ = w.readAndWork()
 	}
 
 	node.more = ^uint64(history - 1) // minus history
 
 	for range 10 {
 		w.now = w.now.Add(20 * time.Second)
-		_, _ = w.step()
+		_, _ = w.readAndWork()
 	}
 
 	node.more = 0

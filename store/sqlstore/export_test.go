@@ -233,8 +233,8 @@ func (d *readTexts) QueryRowxContext(ctx context.Context, text string, args ...a
 	return d.DB.QueryRowxContext(ctx, text, args...)
 }
 
-// Spread returns a function that looks an invoice up by its id, as on tables that are spread by account, and tells
-// with which statements.
+// Spread returns a function that looks an invoice up by its id, as on tables that are spread by account, and
+// returns its statements.
 func Spread(
 	db *sql.DB,
 	driver string,

@@ -68,9 +68,9 @@ func compareScans(b *testing.B, st store.Store, db *sql.DB, driver string, numbe
 			var mapped, byHand, stored []float64
 
 			for b.Loop() {
-				byHand = append(byHand, took(b, scan.ByHand))
-				mapped = append(mapped, took(b, scan.Mapped))
-				stored = append(stored, took(b, scan.Store))
+				byHand = append(byHand, duration(b, scan.ByHand))
+				mapped = append(mapped, duration(b, scan.Mapped))
+				stored = append(stored, duration(b, scan.Store))
 			}
 
 			b.ReportMetric(bench.Median(byHand), "µs-by-hand")
@@ -80,8 +80,8 @@ func compareScans(b *testing.B, st store.Store, db *sql.DB, driver string, numbe
 	}
 }
 
-// took returns how many microseconds a reading took.
-func took(b *testing.B, read func(context.Context) (int, error)) float64 {
+// duration returns how many microseconds a reading duration.
+func duration(b *testing.B, read func(context.Context) (int, error)) float64 {
 	b.Helper()
 
 	begun := time.Now()

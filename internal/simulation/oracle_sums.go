@@ -9,12 +9,12 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// The rules of books.
+// The rules of sums.
 const (
 	ruleInvoice  = "an invoice is what its payments make it"
 	ruleCredited = "a payment is credited at the price that holds"
 	ruleRefunds  = "no more is refunded than arrived"
-	ruleBooks    = "books balance to the base unit"
+	ruleSums     = "sums balance to the base unit"
 )
 
 // indexPayments notes which payments an invoice has.
@@ -267,7 +267,7 @@ func (o *oracle) checkRefunded(inv invoice.Invoice) {
 // checkFee checks the arithmetic of a settlement's platform fee.
 func (o *oracle) checkFee(s settlement.Settlement) {
 	if paid, due := s.FeePaid.Add(s.FeeCarried), s.FeeNative.Add(s.CarriedIn); paid != due {
-		o.violate(ruleBooks, "settlement %s paid and carries %s of %s", s.ID, paid, due)
+		o.violate(ruleSums, "settlement %s paid and carries %s of %s", s.ID, paid, due)
 	}
 
 	if s.Simulated {
@@ -276,13 +276,13 @@ func (o *oracle) checkFee(s settlement.Settlement) {
 
 	exact := s.USDValue.Mul(decimal.New(int64(s.FeeBPS), -4))
 	if s.FeeUSD.Cmp(exact) > 0 || s.FeeUSD.Add(decimal.New(1, -8)).Cmp(exact) <= 0 {
-		o.violate(ruleBooks, "settlement %s has a fee of %s USD, of %s", s.ID, s.FeeUSD, exact)
+		o.violate(ruleSums, "settlement %s has a fee of %s USD, of %s", s.ID, s.FeeUSD, exact)
 	}
 }
 
-// checkBooks compares, at rest, what settlements say was released with what sweeps brought to the master wallets, and
+// checkSums compares, at rest, what settlements say was released with what sweeps brought to the master wallets, and
 // the balances on record with those of the chain. Records that were lost do not balance.
-func (o *oracle) checkBooks() {
+func (o *oracle) checkSums() {
 	released, reverted := map[place]chain.Amount{}, map[place]bool{}
 
 	for _, s := range o.records.settlements {
@@ -295,7 +295,7 @@ func (o *oracle) checkBooks() {
 			released[at] = released[at].Add(*s.NetReleased)
 
 			if s.Gross != p.Amount && !o.lost {
-				o.violate(ruleBooks, "settlement %s is of %s, and its payment of %s", s.ID, s.Gross, p.Amount)
+				o.violate(ruleSums, "settlement %s is of %s, and its payment of %s", s.ID, s.Gross, p.Amount)
 			}
 		case s.Status == settlement.Reverted || s.Status == settlement.Failed:
 			reverted[at] = true
@@ -312,7 +312,7 @@ func (o *oracle) checkBooks() {
 
 		if swept.Less(released[at]) || released[at].Less(swept) && !reverted[at] {
 			o.violate(
-				ruleBooks, "sweeps brought %s of %s to %s, and settlements say that %s was released",
+				ruleSums, "sweeps brought %s of %s to %s, and settlements say that %s was released",
 				swept, o.symbol(at), at.Address, released[at],
 			)
 		}
@@ -331,7 +331,7 @@ func (o *oracle) checkBalances() {
 
 		if held := l.network.balances(b.At.Height, []chain.Holding{at.Holding})[0]; held != b.OnChain {
 			o.violate(
-				ruleBooks, "%s held %s of %s at block %d, and %s is on record",
+				ruleSums, "%s held %s of %s at block %d, and %s is on record",
 				at.Address, held, o.symbol(at), b.At.Height, b.OnChain,
 			)
 		}
