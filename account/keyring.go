@@ -190,17 +190,7 @@ func (s *Service) RollKey(
 			old.ExpiresAt = end
 		}
 
-		for _, k := range []*Key{&old, &created} {
-			if err := s.sealKey(k); err != nil {
-				return err
-			}
-
-			if err := tx.PutKey(ctx, k); err != nil {
-				return err
-			}
-		}
-
-		return nil
+		return s.putKeys(ctx, tx, &old, &created)
 	})
 	s.seen.clear()
 
@@ -209,6 +199,21 @@ func (s *Service) RollKey(
 	}
 
 	return created, secret, nil
+}
+
+// putKeys seals keys and stores them.
+func (s *Service) putKeys(ctx context.Context, tx Tx, keys ...*Key) error {
+	for _, k := range keys {
+		if err := s.sealKey(k); err != nil {
+			return err
+		}
+
+		if err := tx.PutKey(ctx, k); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // RevokeKey revokes a key for good: in this process at once, in others within cacheTTL. It is idempotent.

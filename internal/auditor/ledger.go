@@ -150,14 +150,8 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 		return
 	}
 
-	for _, o := range signed.Outputs {
-		if len(signed.Inputs) > 0 {
-			break
-		}
-
-		paid := record
-		paid.Out = sent(t, o)
-		l.balanceOf(from, o.AssetID).add(paid)
+	if len(signed.Inputs) == 0 {
+		l.debitOutputs(t, record, signed.Outputs)
 	}
 
 	for _, m := range t.Transfers {
@@ -176,6 +170,19 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 			taken.Out = m.Amount
 			l.balanceOf(m.From, m.AssetID).add(taken)
 		}
+	}
+}
+
+// debitOutputs debits what outputs took from the sender. A delegation of stake takes nothing.
+func (l *ledger) debitOutputs(t wallet.Transaction, record audit.Record, outputs []chain.Output) {
+	for _, o := range outputs {
+		if !o.MovesCoin() {
+			continue
+		}
+
+		paid := record
+		paid.Out = sent(t, o)
+		l.balanceOf(t.Order.From.Address, o.AssetID).add(paid)
 	}
 }
 

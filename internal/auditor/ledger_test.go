@@ -47,3 +47,29 @@ func TestWhatATokenTookOfItsSender(t *testing.T) {
 		})
 	}
 }
+
+// A delegation of stake and its end cost their sender the network fee, and move nothing that a balance shows.
+func TestDelegationsTakeTheirFeeAlone(t *testing.T) {
+	for _, asset := range []string{chain.DelegateEnergy, chain.UndelegateEnergy} {
+		tx := wallet.Transaction{
+			ID:     "t",
+			Kind:   wallet.Delegate,
+			State:  wallet.Confirmed,
+			TxHash: "h",
+			Block:  chain.Ref{Height: 1, Hash: "b"},
+			Fee:    chain.Units(3),
+		}
+		tx.Order.From.Address = "master"
+		tx.Attempts = []wallet.Attempt{{Signed: chain.Signed{
+			TxHash:  "h",
+			Outputs: []chain.Output{{To: "deposit", AssetID: asset, Amount: chain.Units(100)}},
+		}}}
+
+		l := newLedger(chain.Network{Assets: []chain.Asset{{ID: "trx", Kind: chain.Native}}}, nil)
+		l.transaction(tx, nil, 1)
+
+		if len(l.balances) != 1 || l.balanceOf("master", "trx").out != chain.Units(3) {
+			t.Errorf("%s: the ledger has %d balances, %s left", asset, len(l.balances), l.balanceOf("master", "trx").out)
+		}
+	}
+}

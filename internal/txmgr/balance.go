@@ -175,7 +175,9 @@ func spends(
 	outputs, maxFee := t.BatchShare(t.LastAttempt(), transactionID)
 	if from == t.Order.From.Address && t.Order.Bumps == nil && t.Order.Recovers == nil {
 		for _, o := range outputs {
-			out[o.AssetID] = out[o.AssetID].Add(o.Amount)
+			if o.MovesCoin() {
+				out[o.AssetID] = out[o.AssetID].Add(o.Amount)
+			}
 		}
 	}
 

@@ -362,7 +362,19 @@ func CoinsOfPayments(
 		return nil, nil, err
 	}
 
-	for _, c := range returnedCoins {
+	holdReturned(held, waiting, payments, returnedCoins)
+
+	return held, waiting, nil
+}
+
+// holdReturned moves payments from waiting to held whose bump paid them back. payments are by the output that does.
+func holdReturned(
+	held map[chain.Outpoint]wallet.Coin,
+	waiting map[chain.Outpoint]bool,
+	payments map[chain.Outpoint]wallet.Coin,
+	returned []wallet.Coin,
+) {
+	for _, c := range returned {
 		payment := payments[c.Outpoint]
 		if c.Height == 0 || c.Owner != payment.Owner || c.Amount != payment.Amount {
 			continue
@@ -374,6 +386,4 @@ func CoinsOfPayments(
 			held[payment.Outpoint] = c
 		}
 	}
-
-	return held, waiting, nil
 }

@@ -44,8 +44,6 @@ func (o *Manager) Recover(
 		return wallet.Transaction{}, err
 	}
 
-	native, _ := n.Native()
-
 	t := wallet.Transaction{
 		ID:       o.config.IDs.Next(),
 		Owner:    owner,
@@ -58,36 +56,46 @@ func (o *Manager) Recover(
 
 	var queued wallet.Transaction
 
-	err = o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		// The payer's balance is locked, so that recoveries are queued one after the other.
-		if _, _, err := tx.BalanceForUpdate(ctx, network, payer.Address, native.ID); err != nil {
-			return err
-		}
-
-		rows, err := tx.LiveTransactions(ctx, network, order.From.Address)
-		if err != nil {
-			return err
-		}
-
-		if i := slices.IndexFunc(rows, func(other wallet.Transaction) bool {
-			return other.Kind == wallet.Recovery && other.ObjectID == t.ObjectID
-		}); i >= 0 {
-			queued = rows[i]
-			return nil
-		}
-
-		if err := o.ReserveTx(
-			ctx, tx, owner, network, payer.Address, native.ID, t.ID, order.MaxFee,
-		); err != nil {
-			return err
-		}
-
-		queued, err = o.EnqueueTx(ctx, tx, t)
-
+	err = o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) (err error) {
+		queued, err = o.enqueueRecoveryTx(ctx, tx, n, t)
 		return err
 	})
 
 	return queued, err
+}
+
+// enqueueRecoveryTx reserves the maximum fee of a recovery and queues it, or returns the one that is on its way for the
+// same account.
+func (o *Manager) enqueueRecoveryTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	n chain.Network,
+	t wallet.Transaction,
+) (wallet.Transaction, error) {
+	native, _ := n.Native()
+	payer := recoveryPayer(t.Order).Address
+
+	// The payer's balance is locked, so that recoveries are queued one after the other.
+	if _, _, err := tx.BalanceForUpdate(ctx, t.Network, payer, native.ID); err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	rows, err := tx.LiveTransactions(ctx, t.Network, t.Order.From.Address)
+	if err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	if i := slices.IndexFunc(rows, func(other wallet.Transaction) bool {
+		return other.Kind == wallet.Recovery && other.ObjectID == t.ObjectID
+	}); i >= 0 {
+		return rows[i], nil
+	}
+
+	if err := o.ReserveTx(ctx, tx, t.Owner, t.Network, payer, native.ID, t.ID, t.Order.MaxFee); err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	return o.EnqueueTx(ctx, tx, t)
 }
 
 // RecoveryTx gives back what a recovery reserved, once it has failed.
