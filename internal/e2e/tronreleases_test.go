@@ -105,6 +105,11 @@ func testReleaseCosts(t *testing.T, s *tronStage, releases int) {
 	if spent.Sub(fees).Less(left.Mul(50)) {
 		t.Errorf("%s of %s sun, more than 2 %%, are left at the deposit addresses", left, spent.Sub(fees))
 	}
+
+	report, err := s.engine.Audit(t.Context())
+	if err != nil || !report.Clean() {
+		t.Errorf("the audit finds %+v, %v", report.Differences(), err)
+	}
 }
 
 // delegations returns the confirmed delegations by their ids, with whether each was taken back.
