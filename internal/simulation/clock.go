@@ -11,11 +11,25 @@ import (
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // clock is the true time, which the networks stamp their blocks with. A process reads it with an offset.
-type clock struct{ at time.Time }
+// A slow store advances it in whichever goroutine waits for the store.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
 
-func (c *clock) now() time.Time { return c.at }
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 
-func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
+	return c.at
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.at = c.at.Add(d)
+}
 
 // entropy is the seeded source of everything that the engines draw. It is safe for concurrent use, as
 // payments.Config asks.
