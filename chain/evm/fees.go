@@ -187,9 +187,9 @@ func (e *endpoint) feesPerGas(
 const storageGas = 20_000
 
 // gasLimit returns the gas limit for an estimate: the estimate itself for a plain native transfer, else a fifth more,
-// rounded up, since state may change before inclusion. A token that a master wallet pays has headroom for a receiver whose
-// balance becomes zero meanwhile: exchanges empty their deposit addresses. A release has not: its top-up pays for the
-// limit, and what is not used would stay behind.
+// rounded up, since state may change before inclusion. A token that a master wallet pays has headroom for a receiver
+// whose balance becomes zero meanwhile: exchanges empty their deposit addresses. A release has not: its top-up pays
+// for the limit, and what is not used would stay behind.
 func (c *call) gasLimit(node *endpoint, msg transferMsg) (uint64, error) {
 	if isRevert(c.err) {
 		return 0, notPayable(c.err, canonical(msg.payee))

@@ -69,7 +69,12 @@ func TestDelegationsTakeTheirFeeAlone(t *testing.T) {
 		l.transaction(tx, nil, 1)
 
 		if len(l.balances) != 1 || l.balanceOf("master", "trx").out != chain.Units(3) {
-			t.Errorf("%s: the ledger has %d balances, %s left", asset, len(l.balances), l.balanceOf("master", "trx").out)
+			t.Errorf(
+				"%s: the ledger has %d balances, %s left",
+				asset,
+				len(l.balances),
+				l.balanceOf("master", "trx").out,
+			)
 		}
 	}
 }

@@ -87,7 +87,10 @@ func (n *node) control(name string, body []byte) (object, error) {
 			return nil, err
 		}
 	case "recover": // a day passes: what an account used of its resources is there again
-		if err := n.change(c.Address, func(a *account) { a.energyUsed, a.freeUsed, a.netUsed = 0, 0, 0 }); err != nil {
+		if err := n.change(
+			c.Address,
+			func(a *account) { a.energyUsed, a.freeUsed, a.netUsed = 0, 0, 0 },
+		); err != nil {
 			return nil, err
 		}
 	case "permission": // the account's own key is left with an active permission alone

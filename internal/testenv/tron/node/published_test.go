@@ -131,6 +131,7 @@ func eventful(t *testing.T) (*node, *transaction, *transaction, *transaction) {
 
 		return x
 	}
+
 	const sender = "41f39fd6e51aad88f6f4ce6ab8827279cfffb92266"
 	if err := n.change(sender, func(a *account) { a.staked = 500_000_000_000 }); err != nil {
 		t.Fatal(err)
