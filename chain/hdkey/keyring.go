@@ -26,6 +26,7 @@ type keyring struct {
 	bitcoin     bitcoinPurpose
 	fingerprint string
 	parents     map[branch]*hdkeychain.ExtendedKey // secp256k1
+	publics     map[branch]*publicParent           // of parents
 	solana      *ed25519Node                       // m/44'/501'
 }
 
@@ -61,6 +62,15 @@ func newKeyring(seed []byte, bitcoin bitcoinPurpose) (*keyring, error) {
 		return nil, err
 	}
 
+	publics := make(map[branch]*publicParent, len(parents))
+	for b, parent := range parents {
+		if publics[b], err = newPublicParent(parent); err != nil {
+			return nil, fault.Wrap(
+				err, fault.Invalid, "seed_invalid", "this seed gives no usable key; make another",
+			)
+		}
+	}
+
 	solanaRoot := newEd25519Master(seed)
 	defer solanaRoot.wipe()
 
@@ -68,6 +78,7 @@ func newKeyring(seed []byte, bitcoin bitcoinPurpose) (*keyring, error) {
 		bitcoin:     bitcoin,
 		fingerprint: hex.EncodeToString(address.Hash160(rootKey.SerializeCompressed())[:4]),
 		parents:     parents,
+		publics:     publics,
 		solana:      solanaRoot.derive(path{hardened + 44, hardened + 501}),
 	}, nil
 }
@@ -139,23 +150,6 @@ func (k *keyring) child(ref chain.KeyRef) (*hdkeychain.ExtendedKey, error) {
 	}
 
 	return child, nil
-}
-
-// secp256k1PublicKey returns the public key of a reference. It computes it once, where making the private key
-// first would do so twice.
-func (k *keyring) secp256k1PublicKey(ref chain.KeyRef) (*secp256k1.PublicKey, error) {
-	child, err := k.child(ref)
-	if err != nil {
-		return nil, err
-	}
-	defer child.Zero()
-
-	public, err := child.ECPubKey()
-	if err != nil {
-		return nil, unusableIndex(ref, err)
-	}
-
-	return public, nil
 }
 
 // secp256k1Key returns the private key of a reference. The caller wipes it with Zero.

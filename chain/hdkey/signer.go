@@ -129,12 +129,50 @@ func (s *Signer) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicK
 		return chain.PublicKey{Curve: chain.Ed25519, Bytes: public}, nil
 	}
 
-	public, err := s.keys.secp256k1PublicKey(key)
+	public, err := s.keys.secp256k1PublicKeys([]chain.KeyRef{key})
 	if err != nil {
 		return chain.PublicKey{}, err
 	}
 
-	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: public.SerializeCompressed()}, nil
+	return chain.PublicKey{Curve: chain.Secp256k1, Bytes: public[0]}, nil
+}
+
+// PublicKeys returns the public keys of references, which costs less than one PublicKey each. It fails as a whole,
+// with the errors of PublicKey.
+func (s *Signer) PublicKeys(ctx context.Context, keys []chain.KeyRef) ([]chain.PublicKey, error) {
+	all := make([]chain.PublicKey, len(keys))
+
+	var (
+		refs []chain.KeyRef // those on secp256k1
+		at   []int          // their places in all
+	)
+
+	for i, key := range keys {
+		if chain.CurveOf(key.Family) != chain.Ed25519 {
+			refs, at = append(refs, key), append(at, i)
+			continue
+		}
+
+		var err error
+		if all[i], err = s.PublicKey(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+
+	if err := ctx.Err(); err != nil || len(refs) == 0 {
+		return all, err
+	}
+
+	made, err := s.keys.secp256k1PublicKeys(refs)
+	if err != nil {
+		return nil, err
+	}
+
+	for i, public := range made {
+		all[at[i]] = chain.PublicKey{Curve: chain.Secp256k1, Bytes: public}
+	}
+
+	return all, nil
 }
 
 // Format writes the type and the fingerprint for every verb, so that no verb reaches the fields.
