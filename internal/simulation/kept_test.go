@@ -223,7 +223,7 @@ var keptPlans = map[string]Plan{
 
 // What a seed once found stays mended.
 func TestKeptSeeds(t *testing.T) {
-	for _, plans := range []map[string]Plan{keptPlans, keptSettlements} {
+	for _, plans := range []map[string]Plan{keptPlans, keptSettlements, keptRestores} {
 		for name, plan := range plans {
 			t.Run(name, func(t *testing.T) {
 				plan.Tolerates = tolerated

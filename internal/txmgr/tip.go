@@ -129,7 +129,8 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 		return true, nil
 	}
 
-	if !known || waits && o.now().Sub(look.at) >= lookEvery {
+	fresh := !known || waits && o.now().Sub(look.at) >= lookEvery
+	if fresh {
 		var err error
 		if look, err = o.look(ctx, driver); err != nil {
 			return false, err
@@ -139,6 +140,11 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 	c, followed, err := o.db.Cursor(ctx, network)
 	if err != nil {
 		return false, &storeError{err}
+	}
+
+	// A node below the records has not seen what they may lack.
+	if fresh && followed && look.height < c.At.Height {
+		return false, nil
 	}
 
 	if followed && c.At.Height >= look.height {
@@ -168,11 +174,11 @@ func (o *Manager) compareAhead(
 	network := driver.Network().Slug
 
 	o.firstTips.mu.Lock()
-	look := o.firstTips.looks[network]
+	look, known := o.firstTips.looks[network]
 	o.firstTips.mu.Unlock()
 
 	scanner, ok := driver.(chain.BlockScanner)
-	if !ok || len(look.unrecorded[address]) > 0 || look.height > read.Height+maxAhead {
+	if !ok || !known || len(look.unrecorded[address]) > 0 || look.height > read.Height+maxAhead {
 		return false, nil
 	}
 

@@ -81,3 +81,51 @@ func TestNetworkIsReadUpToTheFirstTip(t *testing.T) {
 		t.Error("what was read is forgotten")
 	}
 }
+
+// What a node shows that is below the blocks on record is no first look: what the records lack may be in blocks that
+// it has not seen. Seed 17 of BIAS=restore.
+func TestNodeBelowTheRecordsIsNoFirstLook(t *testing.T) {
+	network := sim.New(sim.Config{})
+
+	registry, err := chain.NewRegistry(network)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	db := &cursorDB{at: network.Mine(10), followed: true}
+	manager := &Manager{config: Config{Now: time.Now}, db: db, registry: registry}
+
+	defer manager.Begin()()
+
+	read := func() bool {
+		t.Helper()
+
+		read, err := manager.IsRead(t.Context(), "simnet", "wallet")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		refused := manager.CompareWallet(t.Context(), "simnet", "wallet")
+		if read != (refused == nil) {
+			t.Errorf("the network is read: %t, and a wallet is compared with it as %v", read, refused)
+		}
+
+		return read
+	}
+
+	tip := network.Mine(10)
+	network.SetNode(0, sim.NodeFaults{Behind: 15})
+
+	for range 2 {
+		if read() {
+			t.Error("the node is below what was read, and wallets sign")
+		}
+	}
+
+	network.SetNode(0, sim.NodeFaults{})
+	db.at = tip
+
+	if !read() {
+		t.Error("the network is read to its tip, and wallets do not sign")
+	}
+}
