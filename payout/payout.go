@@ -63,7 +63,8 @@ type Payout struct {
 	NativeDecimals uint8
 	// MaxNetworkFee is what was set aside for the fee, NetworkFee what the transaction paid while
 	// it is in a block, or the payout's share of that where the transaction pays others, too (they
-	// have the same TxHash). Of a payout that its own wallet displaced it is what that paid.
+	// have the same TxHash). Of a payout that its own wallet displaced, or whose nonce it canceled, it is what that
+	// paid.
 	MaxNetworkFee chain.Amount
 	NetworkFee    *chain.Amount
 	TransactionID string

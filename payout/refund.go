@@ -238,11 +238,15 @@ func exceeds(total Received, left chain.Amount) error {
 
 // followTx moves a refund to the status of its payout.
 func (s *Service) followTx(ctx context.Context, tx Tx, r Refund, p Payout) error {
-	before := r.Status
+	before := r
 
 	events, err := r.Follow(p, s.now())
-	if err != nil || r.Status == before {
+	if err != nil || r.Status == before.Status && r.FailureCode == before.FailureCode {
 		return err
+	}
+
+	if r.Status == before.Status {
+		return s.saveRefund(ctx, tx, &r)
 	}
 
 	if err := s.saveRefund(ctx, tx, &r, events...); err != nil {

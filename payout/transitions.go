@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -115,7 +116,8 @@ const displacedMessage = "Another transaction of this service took the payout's 
 	"what it cost. Create the payout again."
 
 // Follow moves the payout to the status of its transaction and returns the events to publish. At the
-// same status it changes only the hash of a replacement and the fee of another block. An illegal move is
+// same status it changes only the hash of a replacement and the fee of another block; a failed one stays failed,
+// and follows what it costs, and the proof that took the place of a block which left the chain. An illegal move is
 // fault.State with code payout_state, and changes nothing.
 func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, error) {
 	next := statusOf[t.State]
@@ -129,16 +131,10 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	}
 
 	if !moved && next == Failed {
-		return nil, nil
+		return p.followFailed(t), nil
 	}
 
-	p.Status, p.NetworkFee = next, nil // spec 2.3.6
-
-	displaced := t.Failure == wallet.FailConflict && !t.Fee.IsZero()
-	if next == Included || next == Confirmed || t.Failure == wallet.FailReverted || displaced {
-		fee := t.OwnFee()
-		p.NetworkFee = &fee
-	}
+	p.Status, p.NetworkFee = next, feeOf(t) // spec 2.3.6
 
 	var events []event.Type
 
@@ -175,6 +171,42 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	}
 
 	return events, nil
+}
+
+// followFailed updates what a failed payout costs: the block in which it was reverted left the chain, or a cancel of its
+// nonce is in another block. One that was reverted fails anew by the proof that it never will be included.
+func (p *Payout) followFailed(t wallet.Transaction) []event.Type {
+	again := p.FailureCode == wallet.FailReverted &&
+		(t.Failure == wallet.FailConflict || t.Failure == wallet.FailExpired)
+	if !again && p.FailureCode != t.Failure {
+		return nil
+	}
+
+	p.NetworkFee = feeOf(t)
+
+	if !again {
+		return nil
+	}
+
+	p.fail(t, p.FailedAt)
+
+	return []event.Type{event.PayoutFailed}
+}
+
+// feeOf returns the payout's network fee: of the block that holds its transaction, or of the cancel that used its
+// nonce; nil without either.
+func feeOf(t wallet.Transaction) *chain.Amount {
+	included := t.State == wallet.Included || t.State == wallet.Confirmed
+	reverted := t.Failure == wallet.FailReverted && !t.Block.IsZero()
+	displaced := (t.Failure == wallet.FailConflict || t.Failure == wallet.FailExpired) && !t.Fee.IsZero()
+
+	if !included && !reverted && !displaced {
+		return nil
+	}
+
+	fee := t.OwnFee()
+
+	return &fee
 }
 
 // fail says why the payout failed, and where its money is.
@@ -221,6 +253,10 @@ func (r *Refund) Follow(p Payout, now time.Time) ([]event.Type, error) {
 	}
 
 	if next == r.Status {
+		if next == RefundFailed {
+			r.FailureCode = p.FailureCode // a reverted payout fails anew when its block left the chain
+		}
+
 		return nil, nil
 	}
 

@@ -117,7 +117,7 @@ func transaction(f txState) wallet.Transaction {
 	t := wallet.Transaction{ID: "t", State: f.state, Failure: f.failure, TxHash: "hash"}
 	switch {
 	case f.state == wallet.Included, f.state == wallet.Confirmed, f.failure == wallet.FailReverted:
-		t.Fee = chain.Units(3)
+		t.Fee, t.Block = chain.Units(3), chain.Ref{Height: 7, Hash: "block"}
 	case f.state == wallet.Queued:
 		t.TxHash = ""
 	}
@@ -412,5 +412,58 @@ func TestEveryMoveOfARefund(t *testing.T) {
 
 	if len(table) != len(seen) {
 		t.Errorf("the table has %d moves, %d happen", len(table), len(seen))
+	}
+}
+
+// A reverted payout whose block left the chain shows no fee, and then what took its place, with what that cost.
+func TestRevertedPayoutFailsAnew(t *testing.T) {
+	p := standing(payout.Included)
+	tx := transaction(txState{wallet.Failed, wallet.FailReverted})
+
+	follow := func(what string, at time.Time, want ...event.Type) {
+		t.Helper()
+
+		events, err := p.Follow(tx, at)
+		if err != nil || !slices.Equal(events, want) || p.Status != payout.Failed || !p.FailedAt.Equal(now) {
+			t.Fatalf("%s: %v %v, %+v", what, events, err, p)
+		}
+	}
+
+	follow("reverted", now, event.PayoutFailed)
+
+	tx.Block, tx.Fee = chain.Ref{Height: 9, Hash: "another"}, chain.Units(4)
+	follow("reverted in another block", now.Add(time.Hour))
+
+	if p.NetworkFee == nil || *p.NetworkFee != chain.Units(4) {
+		t.Errorf("in another block it costs %v", p.NetworkFee)
+	}
+
+	tx.Block, tx.Fee = chain.Ref{}, chain.Amount{}
+	follow("out of its block", now.Add(2*time.Hour))
+
+	if p.NetworkFee != nil || p.FailureCode != wallet.FailReverted {
+		t.Errorf("out of its block it costs %v, %s", p.NetworkFee, p.FailureCode)
+	}
+
+	tx.Failure, tx.Fee, tx.Conflict = wallet.FailConflict, chain.Units(5), wallet.Conflict{TxHash: "x", Own: true}
+	follow("displaced", now.Add(3*time.Hour), event.PayoutFailed)
+
+	r := p.Resource()
+	if want := (payout.Conflict{TxHash: "x", Own: true, NetworkFee: "5"}); r.Conflict == nil || *r.Conflict != want ||
+		r.FailureCode != wallet.FailConflict || r.NetworkFee != "" {
+		t.Errorf("displaced it is %+v", r)
+	}
+
+	tx.Fee = chain.Units(6)
+	follow("its cancel in another block", now.Add(4*time.Hour))
+
+	if *p.NetworkFee != chain.Units(6) {
+		t.Errorf("its cancel costs %s", p.NetworkFee)
+	}
+
+	refund := payout.Refund{ID: "r", Status: payout.RefundFailed, FailureCode: wallet.FailReverted}
+	if events, err := refund.Follow(p, now); err != nil || len(events) > 0 ||
+		refund.FailureCode != wallet.FailConflict {
+		t.Errorf("its refund: %v %v %+v", events, err, refund)
 	}
 }

@@ -106,8 +106,8 @@ type Transaction struct {
 	TxHash string
 	// Block is where it is included; zero otherwise.
 	Block chain.Ref
-	// Fee is the network fee in base units of the native coin, while it is included, or that of its cancel once
-	// it failed because of that: the whole fee, or for a batch member its share; see OwnFee.
+	// Fee is the network fee in base units of the native coin, while it is included, or that of the cancel at its
+	// nonce once it failed: the whole fee, or for a batch member its share; see OwnFee.
 	Fee chain.Amount
 	// Transfers are what its inclusion moved; a batch member's are with its carrier.
 	Transfers []chain.Transfer
@@ -117,7 +117,7 @@ type Transaction struct {
 	Conflict Conflict
 	// GiveUpAt is when an unsigned transaction is given up as stale.
 	GiveUpAt time.Time
-	// DueAt is when the worker looks at it next; zero for never, as for a batch member. A confirmed
+	// DueAt is when the worker looks at it next; zero for never, as for a batch member. A confirmed or reverted
 	// transaction is looked at for 24 more hours: its block may still leave the chain.
 	DueAt     time.Time
 	CreatedAt time.Time
@@ -132,6 +132,9 @@ func (t Transaction) EventObject() event.Object {
 
 // Live reports whether the transaction may still change.
 func (t Transaction) Live() bool { return t.State != Failed && t.State != Confirmed }
+
+// failedReverted reports whether it was executed in vain, as far as its last block says.
+func (t Transaction) failedReverted() bool { return t.State == Failed && t.Failure == FailReverted }
 
 // Sign adds signed bytes. From Queued they are the first; from Signed and Broadcast they replace
 // earlier ones, which stay on record and must share the nonce.
@@ -211,7 +214,8 @@ func (t *Transaction) RecordAccepted(hash string, at time.Time) error {
 }
 
 // Include records the block that holds an attempt, from Signed, Broadcast or Included (also another
-// block). A Confirmed transaction accepts only the block that it has; see Retract.
+// block). A Confirmed transaction accepts only the block that it has; see Retract. One that Failed as reverted
+// stays Failed, and accepts only a block in which it was reverted.
 func (t *Transaction) Include(hash string, status chain.TxStatus) error { // spec D5.3
 	if t.AttemptIndex(hash) < 0 || status.Block.IsZero() {
 		return t.refuse("be included without its own bytes and a block")
@@ -220,6 +224,10 @@ func (t *Transaction) Include(hash string, status chain.TxStatus) error { // spe
 	switch t.State {
 	case Signed, Broadcast, Included:
 		t.State = Included
+	case Failed:
+		if !t.failedReverted() || !status.Reverted {
+			return t.refuse("be included")
+		}
 	case Confirmed:
 		if t.TxHash == hash && t.Block.Hash == status.Block.Hash {
 			return nil
@@ -253,7 +261,7 @@ func (t *Transaction) Confirm() error { // spec D5.5
 }
 
 // Retract records that the block of an Included or Confirmed transaction left the chain: it becomes
-// Broadcast, without block, fee and transfers.
+// Broadcast, without block, fee and transfers. One that Failed as reverted loses them too, and stays Failed.
 func (t *Transaction) Retract() error { // spec D5.4
 	if t.BatchedBy != "" {
 		return t.refuseAlone()
@@ -264,6 +272,12 @@ func (t *Transaction) Retract() error { // spec D5.4
 		t.State, t.TxHash = Broadcast, t.LastAttempt().Signed.TxHash
 		t.Block, t.Fee, t.Transfers = chain.Ref{}, chain.Amount{}, nil
 	case Broadcast:
+	case Failed:
+		if !t.failedReverted() {
+			return t.refuse("be taken out of a block")
+		}
+
+		t.Block, t.Fee, t.Transfers = chain.Ref{}, chain.Amount{}, nil
 	default:
 		return t.refuse("be taken out of a block")
 	}
@@ -273,7 +287,8 @@ func (t *Transaction) Retract() error { // spec D5.4
 
 // Fail ends the transaction with a failure code. A Queued one fails as canceled, stale, refused by the
 // signer, not payable or not funded; a Signed or Broadcast one as conflict or expired, which need a proof
-// at a final block; an Included one as reverted.
+// at a final block, and so does one that Failed as reverted in a block that left the chain; an Included one as
+// reverted.
 func (t *Transaction) Fail(code string) error {
 	if t.State == Failed && t.Failure == code {
 		return nil
@@ -289,7 +304,7 @@ func (t *Transaction) Fail(code string) error {
 	case FailCanceled, FailStale, FailInsufficientFunds, FailNotPayable:
 		legal = t.State == Queued
 	case FailConflict, FailExpired:
-		legal = t.State == Signed || t.State == Broadcast
+		legal = t.State == Signed || t.State == Broadcast || t.failedReverted() && t.Block.IsZero()
 	case FailReverted:
 		legal = t.State == Included
 	default:
@@ -307,7 +322,7 @@ func (t *Transaction) Fail(code string) error {
 
 // FailAgainst is Fail with FailConflict; c is the transaction that proves it.
 func (t *Transaction) FailAgainst(c Conflict) error {
-	if t.State == Failed {
+	if t.State == Failed && !t.failedReverted() {
 		return t.Fail(FailConflict)
 	}
 
@@ -323,7 +338,7 @@ func (t *Transaction) FailAgainst(c Conflict) error {
 // FailDisplaced is FailAgainst with what the conflict cost, in base units of the native coin: the fee of the
 // transaction's own cancel, 0 for any other.
 func (t *Transaction) FailDisplaced(c Conflict, cost chain.Amount) error {
-	if t.State == Failed {
+	if t.State == Failed && !t.failedReverted() {
 		return t.Fail(FailConflict)
 	}
 

@@ -189,3 +189,50 @@ func TestMovesKeepTheRecordWhole(t *testing.T) {
 		t.Errorf("retracted: %+v", tx)
 	}
 }
+
+// A transaction that failed as reverted stays failed, whatever becomes of its block.
+func TestRevertedFollowsItsBlock(t *testing.T) {
+	reverted := in(Included)
+	if err := reverted.Fail(FailReverted); err != nil {
+		t.Fatal(err)
+	}
+
+	block := chain.Ref{Height: 9, Hash: "nine"}
+	executed := chain.TxStatus{Block: block, Fee: chain.Units(4)}
+	inVain := chain.TxStatus{Block: block, Fee: chain.Units(4), Reverted: true}
+
+	for name, change := range map[string]func(t *Transaction) error{
+		"executed in another block":     func(t *Transaction) error { return t.Include("a", executed) },
+		"displaced in its block":        func(t *Transaction) error { return t.FailAgainst(Conflict{TxHash: "x"}) },
+		"expired in its block":          func(t *Transaction) error { return t.Fail(FailExpired) },
+		"back on its way":               func(t *Transaction) error { return t.RecordAccepted("a", at) },
+		"confirmed":                     (*Transaction).Confirm,
+		"out of a block it did not pay": func(t *Transaction) error { t.Failure = FailConflict; return t.Retract() },
+	} {
+		now := reverted
+		if err := change(&now); !errors.Is(err, fault.State) {
+			t.Errorf("%s: %v, %+v", name, err, now)
+		}
+	}
+
+	again := reverted
+	if err := again.Include("a", inVain); err != nil || again.Fee != chain.Units(4) || again.Block != block ||
+		again.State != Failed {
+		t.Errorf("reverted in another block: %v, %+v", err, again)
+	}
+
+	out := reverted
+	if err := out.Retract(); err != nil || !out.Fee.IsZero() || !out.Block.IsZero() || out.Failure != FailReverted {
+		t.Fatalf("out of its block: %v, %+v", err, out)
+	}
+
+	won := Conflict{TxHash: "x", Own: true}
+	if err := out.FailDisplaced(won, chain.Units(5)); err != nil || out.State != Failed ||
+		out.Failure != FailConflict || out.Conflict != won || out.Fee != chain.Units(5) {
+		t.Errorf("displaced: %v, %+v", err, out)
+	}
+
+	if err := out.Include("a", inVain); !errors.Is(err, fault.State) {
+		t.Errorf("what is displaced comes back: %v, %+v", err, out)
+	}
+}

@@ -271,6 +271,10 @@ func TestNonceThatIsGivenUpIsFilled(t *testing.T) {
 	if took := w.now.Sub(began); took > 3*time.Minute {
 		t.Errorf("the next payout took %s", took)
 	}
+
+	if got, cancel := w.get(p.ID), w.cancels()[0]; got.Fee != cancel.Fee || cancel.Fee.IsZero() {
+		t.Errorf("the cancel cost %s, its payout shows %s", cancel.Fee, got.Fee)
+	}
 }
 
 // Pitfall 61, where a process ended between giving up and filling, or another engine left the hole.

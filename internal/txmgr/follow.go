@@ -12,6 +12,10 @@ import (
 
 // follow moves a signed transaction to the state that the blocks which were read prove.
 func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
+	if t.State == wallet.Failed {
+		return d.followFailed(ctx, t)
+	}
+
 	if !d.readsBlocks(d.driver) {
 		return d.followPolled(ctx, t)
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // fillGaps queues a cancel for each nonce below the wallet's next one that no live transaction has and that
-// no block used, once per turn: nothing behind it can be included. t names the owner. Should the nonce be
+// no block used, once per turn: nothing behind it can be included. What was reverted there before a fork is charged for
+// it; else t names the owner. Should the nonce be
 // used in a block that was not read yet, the cancel fails without effect.
 func (d *walletWorker) fillGaps(ctx context.Context, t wallet.Transaction) error {
 	if !d.hasNonces() || d.gapsFilled {
@@ -28,12 +29,22 @@ func (d *walletWorker) fillGaps(ctx context.Context, t wallet.Transaction) error
 		return err
 	}
 
+	left, err := d.leftNonces(ctx)
+	if err != nil {
+		return err
+	}
+
 	for _, nonce := range gaps {
 		if nonce < counted {
 			continue
 		}
 
-		if err := d.queueCancel(ctx, cancelOf(t), nonce, nil); err != nil {
+		cancel, displaced := cancelOf(t), (*wallet.Transaction)(nil)
+		if last, ok := left[nonce]; ok {
+			cancel, displaced = cancelOf(last), &last
+		}
+
+		if err := d.queueCancel(ctx, cancel, nonce, displaced); err != nil {
 			return err
 		}
 

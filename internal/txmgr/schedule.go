@@ -21,7 +21,7 @@ var (
 		{time.Hour, time.Minute},
 		{0, maxPendingInterval},
 	}
-	// confirmedIntervals are for confirmed transactions, by the time since their block, until a block 24 hours
+	// confirmedIntervals are for confirmed and reverted transactions, by the time since their block, until a block 24 hours
 	// after it was read: reorganisations deeper than finality have happened, also while nobody read blocks.
 	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
@@ -48,12 +48,18 @@ func intervalAt(table []retryInterval, age time.Duration) (every time.Duration, 
 	return 0, false
 }
 
-// scheduleTx schedules a transaction by the clock, and a Confirmed one by the last block that was read too.
+// isWatched reports whether a transaction is over, and its block may still leave the chain: it is confirmed, or was
+// executed in vain.
+func isWatched(t wallet.Transaction) bool {
+	return t.State == wallet.Confirmed || hasReverted(t) && !t.Block.IsZero()
+}
+
+// scheduleTx schedules a transaction by the clock, and one that isWatched by the last block that was read too.
 func (d *walletWorker) scheduleTx(ctx context.Context, tx wallet.Tx, t *wallet.Transaction) error {
 	now := d.now()
 	read := now
 
-	if t.State == wallet.Confirmed {
+	if isWatched(*t) {
 		cursor, ok, err := tx.Cursor(ctx, t.Network)
 		if err != nil {
 			return asStoreError(err)
@@ -73,17 +79,17 @@ func (d *walletWorker) scheduleTx(ctx context.Context, tx wallet.Tx, t *wallet.T
 // block that was read.
 func schedule(t *wallet.Transaction, now, read time.Time) {
 	since, table := t.CreatedAt, pendingIntervals
-	if t.State == wallet.Failed || t.BatchedBy != "" {
+	if t.State == wallet.Failed && !hasReverted(*t) || t.BatchedBy != "" {
 		t.DueAt = time.Time{}
 		return
 	}
 
-	switch t.State {
-	case wallet.Confirmed:
+	switch {
+	case isWatched(*t):
 		since, table = t.Block.Time, confirmedIntervals
-	case wallet.Included:
+	case t.State == wallet.Included:
 		since = t.Block.Time
-	case wallet.Queued:
+	case t.State == wallet.Queued:
 	default:
 		since = t.LastAttempt().SignedAt
 	}

@@ -143,21 +143,8 @@ func fail(code string) move { return func(t *wallet.Transaction) error { return 
 // prepare sets an order's nonce or coins and, for a cancel, the bytes that it displaces.
 func (d *walletWorker) prepare(ctx context.Context, t wallet.Transaction, order *chain.Order) error {
 	if t.Kind == wallet.Cancel {
-		live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
-		if err != nil {
-			return &storeError{err}
-		}
-
-		for _, other := range live {
-			displaced := other.ID == t.ObjectID
-			if d.hasNonces() {
-				displaced = other.Nonce == order.Nonce
-			}
-
-			if displaced && len(other.Attempts) > 0 {
-				last := displacedBytes(other)
-				order.Replaces = &last
-			}
+		if err := d.prepareCancel(ctx, t, order); err != nil {
+			return err
 		}
 	}
 
@@ -189,6 +176,39 @@ func (d *walletWorker) prepare(ctx context.Context, t wallet.Transaction, order 
 	order.Coins = coins
 
 	return err
+}
+
+// prepareCancel sets the bytes that a cancel displaces.
+func (d *walletWorker) prepareCancel(ctx context.Context, t wallet.Transaction, order *chain.Order) error {
+	live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
+	if err != nil {
+		return &storeError{err}
+	}
+
+	if d.hasNonces() { // bytes of what failed may be back in the pool
+		left, err := d.leftNonces(ctx)
+		if err != nil {
+			return err
+		}
+
+		if last, ok := left[order.Nonce]; ok {
+			live = append(live, last)
+		}
+	}
+
+	for _, other := range live {
+		displaced := other.ID == t.ObjectID
+		if d.hasNonces() {
+			displaced = other.Nonce == order.Nonce
+		}
+
+		if displaced && len(other.Attempts) > 0 {
+			last := displacedBytes(other)
+			order.Replaces = &last
+		}
+	}
+
+	return nil
 }
 
 // hasNonces reports whether the network counts an account's transactions.

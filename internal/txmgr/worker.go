@@ -226,7 +226,7 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 			return err
 		}
 
-		if t.State == wallet.Failed || t.DueAt.IsZero() {
+		if t.DueAt.IsZero() {
 			continue
 		}
 
@@ -391,8 +391,14 @@ func (d *walletWorker) settleMoveTx(
 	rows []wallet.Transaction,
 ) error {
 	after := rows[0]
-	if before.Block.Hash != after.Block.Hash {
+	if before.Block.Hash != after.Block.Hash && before.State != wallet.Failed {
 		if err := d.spendTx(ctx, tx, d.network, rows, after.Block.Height); err != nil {
+			return err
+		}
+	}
+
+	if before.Fee != after.Fee && after.Kind == wallet.Cancel {
+		if err := d.chargeCancelTx(ctx, tx, after); err != nil {
 			return err
 		}
 	}
@@ -431,5 +437,5 @@ func (d *walletWorker) refresh(ctx context.Context) {
 // record of broadcasts.
 func moved(t, since wallet.Transaction) bool {
 	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash ||
-		t.Failure != since.Failure
+		t.Failure != since.Failure || t.Fee != since.Fee
 }

@@ -1,0 +1,255 @@
+package txmgr
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// A reverted transaction is over when its block is final, and is watched as a confirmed one is: a deeper fork takes
+// its block away, and its fee with it. It stays failed then. Its nonce is free, and its bytes may be included again:
+//
+//	reverted again       it shows the fee of that block
+//	displaced            by the cancel that is queued at its nonce, whose fee it shows as that of a conflict
+//	executed after all   a failed payout is not revived: the transaction counts as one that is not on record
+
+// hasReverted reports whether a transaction failed as reverted.
+func hasReverted(t wallet.Transaction) bool {
+	return t.State == wallet.Failed && t.Failure == wallet.FailReverted
+}
+
+// followFailed follows a reverted transaction: in its block, out of it, and in another.
+func (d *walletWorker) followFailed(ctx context.Context, t wallet.Transaction) error {
+	if !d.readsBlocks(d.driver) {
+		return d.followFailedPolled(ctx, t)
+	}
+
+	e, err := d.readEvidence(ctx, t)
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case e.row.TxHash != "" && e.row.Failed:
+		return d.recordReverted(ctx, t, e)
+	case e.row.TxHash != "":
+		return d.recordExecuted(ctx, t, e.row)
+	case t.Block.IsZero():
+		return d.displaceFailed(ctx, t, e)
+	case e.cursor.At.Height < t.Block.Height:
+		return d.update(ctx, t.ID) // read again from below its block
+	}
+
+	d.logLostBlock(ctx, t)
+
+	return d.updateProven(ctx, t, wallet.Outgoing{}, nil, (*wallet.Transaction).Retract)
+}
+
+// recordReverted records the block that holds a reverted transaction now, with its fee.
+func (d *walletWorker) recordReverted(ctx context.Context, t wallet.Transaction, e evidence) error {
+	if t.TxHash == e.row.TxHash && t.Block.Hash == e.row.Block.Hash {
+		return d.update(ctx, t.ID)
+	}
+
+	status, ok, err := d.statusIn(ctx, t, e.row)
+	if err != nil {
+		return err
+	}
+
+	if !ok {
+		d.logWait(ctx, t, "the node does not show it in the block that holds it", true)
+		return d.update(ctx, t.ID)
+	}
+
+	d.waits.Delete(t.ID)
+
+	return d.updateProven(ctx, t, e.row, nil, func(t *wallet.Transaction) error {
+		return t.Include(e.row.TxHash, status)
+	})
+}
+
+// recordExecuted marks the row of a failed transaction that a fork has executed as not on record: it is not revived,
+// and a person has to say what it was.
+func (d *walletWorker) recordExecuted(ctx context.Context, t wallet.Transaction, row wallet.Outgoing) error {
+	if row.Unrecorded {
+		return d.update(ctx, t.ID)
+	}
+
+	transfers, ok, err := d.transfersIn(ctx, row)
+	if err != nil || !ok {
+		return errors.Join(err, d.update(ctx, t.ID))
+	}
+
+	mark := func(ctx context.Context, tx wallet.Tx, now wallet.Transaction) error {
+		if now.Version != t.Version {
+			return &illegalMove{refuse(now, "be executed by what was read before it was moved")}
+		}
+
+		if err := stands(ctx, tx, t, row, nil); err != nil {
+			return err
+		}
+
+		if err := d.freezeByTx(ctx, tx, &row, d.party, transfers); err != nil {
+			return err
+		}
+
+		return tx.PutOutgoing(ctx, &row)
+	}
+
+	if t.Block.IsZero() {
+		return d.updateWith(ctx, t.ID, mark)
+	}
+
+	return d.updateWith(ctx, t.ID, mark, (*wallet.Transaction).Retract)
+}
+
+// displaceFailed has a cancel use the nonce of a payout that was reverted in a block which left the chain, and charges
+// the payout for it. What other transactions leave at their nonce is filled when the wallet signs again.
+func (d *walletWorker) displaceFailed(ctx context.Context, t wallet.Transaction, e evidence) error {
+	proof, dead, err := d.proveTerminal(ctx, t, e.cursor)
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case dead && proof.reason == chain.ReasonConflict:
+		cost, known, err := d.displacementFee(ctx, t, proof.conflict)
+		if err != nil {
+			return err
+		}
+
+		if !known {
+			return d.update(ctx, t.ID) // the cancel is looked at first
+		}
+
+		return d.updateProven(ctx, t, wallet.Outgoing{}, proof.rows, func(t *wallet.Transaction) error {
+			return t.FailDisplaced(proof.conflict, cost)
+		})
+	case dead && !d.hasNonces():
+		return d.updateProven(ctx, t, wallet.Outgoing{}, nil, fail(wallet.FailExpired))
+	case !d.hasNonces() || t.Kind != wallet.Payout:
+		return d.update(ctx, t.ID)
+	}
+
+	live, err := d.db.LiveTransactions(ctx, t.Network, d.party.Address)
+	if err != nil {
+		return &storeError{err}
+	}
+
+	if slices.ContainsFunc(live, func(other wallet.Transaction) bool {
+		return other.Kind == wallet.Cancel && nonceOf(other) == t.Nonce
+	}) {
+		return d.update(ctx, t.ID)
+	}
+
+	if err := d.queueCancel(ctx, cancelOf(t), t.Nonce, &t); err != nil {
+		return err
+	}
+
+	return d.update(ctx, t.ID)
+}
+
+// followFailedPolled is followFailed on networks whose blocks are not read.
+func (d *walletWorker) followFailedPolled(ctx context.Context, t wallet.Transaction) error {
+	s, err := d.observe(ctx, t)
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case s.hash != "" && !s.status.Reverted:
+		d.config.Log.ErrorContext(
+			ctx, "a failed transaction was executed after all",
+			"transaction", t.ID, "network", t.Network, "tx", s.hash,
+		)
+
+		return d.update(ctx, t.ID)
+	case s.hash != "" && (s.hash != t.TxHash || s.status.Block.Hash != t.Block.Hash):
+		return d.update(ctx, t.ID, func(t *wallet.Transaction) error { return t.Include(s.hash, s.status) })
+	case s.hash != "":
+		return d.update(ctx, t.ID)
+	case t.Block.IsZero() && s.terminal != "":
+		return d.update(ctx, t.ID, fail(wallet.FailExpired))
+	case t.Block.IsZero():
+		return d.update(ctx, t.ID)
+	}
+
+	gone, err := d.blockReplaced(ctx, t.Block)
+	if err != nil || !gone {
+		return errors.Join(err, d.update(ctx, t.ID))
+	}
+
+	d.logLostBlock(ctx, t)
+
+	return d.update(ctx, t.ID, (*wallet.Transaction).Retract)
+}
+
+// leftNonces returns the wallet's reverted transactions whose block left the chain, by their nonces.
+func (d *walletWorker) leftNonces(ctx context.Context) (map[uint64]wallet.Transaction, error) {
+	due, err := d.db.DueTransactions(ctx, d.network.Slug, d.now().Add(maxPendingInterval), 0)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+
+	left := map[uint64]wallet.Transaction{}
+
+	for _, t := range due {
+		if hasReverted(t) && t.Block.IsZero() && t.Order.From.Address == d.party.Address {
+			left[t.Nonce] = t
+		}
+	}
+
+	return left, nil
+}
+
+// chargeCancelTx has the failed payout whose nonce a cancel used show what that costs in the block that holds it now;
+// nothing, while none does.
+func (d *walletWorker) chargeCancelTx(ctx context.Context, tx wallet.Tx, cancel wallet.Transaction) error {
+	t, err := tx.Transaction(ctx, cancel.ObjectID)
+	if errors.Is(err, fault.NotFound) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	displaced := t.Failure == wallet.FailConflict && t.Conflict.Own && cancel.AttemptIndex(t.Conflict.TxHash) >= 0 ||
+		t.Failure == wallet.FailExpired && cancel.Nonce == t.Nonce
+
+	if t.Kind != wallet.Payout || !displaced || t.Fee == cancel.Fee || !d.hasNonces() {
+		return nil
+	}
+
+	t.Fee = cancel.Fee
+
+	rows, err := rowsOf(ctx, tx, t.BatchMembers)
+	if err != nil {
+		return err
+	}
+
+	rows = append([]wallet.Transaction{t}, rows...)
+
+	for i := range rows {
+		if i > 0 {
+			if err := rows[i].JoinBatch(rows[0]); err != nil {
+				return err
+			}
+		}
+
+		if err := tx.PutTransaction(ctx, &rows[i]); err != nil {
+			return err
+		}
+
+		if err := tx.AppendEvents(ctx, event.About(rows[i], event.TransactionMoved)...); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
