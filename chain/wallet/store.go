@@ -34,6 +34,8 @@ type TransactionReader interface {
 	DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]Transaction, error)
 	// LiveTransactions returns all live rows that one wallet pays, oldest first.
 	LiveTransactions(ctx context.Context, network string, from chain.Address) ([]Transaction, error)
+	// LiveTopUps returns all live rows of kind TopUp of a network, of all wallets, oldest first.
+	LiveTopUps(ctx context.Context, network string) ([]Transaction, error)
 	// OwnTransactions returns, of the hashes given, those of attempts of ours, with the row's kind.
 	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]Kind, error)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -42,6 +43,9 @@ type balanceCheck struct {
 	at      chain.Ref
 	// unreadable are holdings that their token's contract does not answer for: they are not compared.
 	unreadable map[chain.Holding]bool
+	// toppedUp are the addresses that a top-up of ours is on its way to, read after the balances: until it has
+	// ended, nothing is concluded from what they hold.
+	toppedUp map[chain.Address]bool
 }
 
 // CheckBalances compares the balances of addresses of a network that are due, urgent ones first, with one
@@ -147,6 +151,11 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 			continue
 		}
 
+		if c.toppedUp[address.Address] {
+			outcomes[i] = waits
+			continue
+		}
+
 		if outcomes[i], err = c.compare(ctx, address, found); err != nil {
 			return err
 		}
@@ -212,7 +221,9 @@ func (c *balanceCheck) read(
 }
 
 // suspects returns the addresses that are compared even when they hold nothing: with an unconfirmed payment that
-// only a balance shows, with one that a fork took back, or left by a transaction that is not on record.
+// only a balance shows, with one that a fork took back, or left by a transaction that is not on record. It also reads
+// toppedUp: a top-up that ended before is in the residue that the comparison reads, one that began later is not in
+// the balances.
 func (c *balanceCheck) suspects(ctx context.Context) (map[chain.Address]bool, error) {
 	waiting, err := c.s.unconfirmed(ctx, c.s.db, c.network.Slug, c.at.Height)
 	if err != nil {
@@ -234,12 +245,33 @@ func (c *balanceCheck) suspects(ctx context.Context) (map[chain.Address]bool, er
 
 	return out, c.s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		rows, err := tx.UnrecordedOutgoing(ctx, c.network.Slug, "", time.Time{})
+		if err != nil {
+			return err
+		}
+
 		for _, row := range rows {
 			out[row.Address] = true
 		}
 
+		c.toppedUp, err = toppedUp(ctx, tx, c.network.Slug)
+
 		return err
 	})
+}
+
+// toppedUp returns the addresses that a live top-up pays. No record of a payment may name it: a fork may have dropped
+// the payments that its release is of.
+func toppedUp(ctx context.Context, r wallet.TransactionReader, network string) (map[chain.Address]bool, error) {
+	live, err := r.LiveTopUps(ctx, network)
+	out := make(map[chain.Address]bool, len(live))
+
+	for _, t := range live {
+		for _, output := range t.Order.Outputs {
+			out[output.To] = true
+		}
+	}
+
+	return out, err
 }
 
 // outcome is what a comparison means for the next one.
@@ -250,6 +282,6 @@ const (
 	stale outcome = iota
 	// compared: nothing is left to do.
 	compared
-	// waits: an excess is to be read again.
+	// waits: an excess is to be read again, or a top-up is on its way.
 	waits
 )

@@ -159,6 +159,9 @@ func walletReads() []Query {
 		read("LiveTransactions", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
 			return st.LiveTransactions(ctx, "n", "a")
 		}),
+		read("LiveTopUps", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
+			return st.LiveTopUps(ctx, "n")
+		}),
 		read("OwnTransactions", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.OwnTransactions(ctx, "n", []string{"a", "b"})
 		}),

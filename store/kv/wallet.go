@@ -29,6 +29,9 @@ var (
 	transactionsLive = transactions.ordered(4, func(t *wallet.Transaction) key {
 		return when(t.Live(), t.Network, t.Order.From.Address)
 	})
+	topUpsLive = transactions.ordered(5, func(t *wallet.Transaction) key {
+		return when(t.Live() && t.Kind == wallet.TopUp, t.Network)
+	})
 
 	attempts = newTable(31, "attempt", func(a *attempt) key { return keyOf(a.Network, a.Hash) }, nil)
 
@@ -95,6 +98,10 @@ func (r *reader) LiveTransactions(
 	from chain.Address,
 ) ([]wallet.Transaction, error) {
 	return list(ctx, r, transactionsLive, keyOf(network, from), window[wallet.Transaction]{})
+}
+
+func (r *reader) LiveTopUps(ctx context.Context, network string) ([]wallet.Transaction, error) {
+	return list(ctx, r, topUpsLive, keyOf(network), window[wallet.Transaction]{})
 }
 
 func (r *reader) OwnTransactions(

@@ -197,6 +197,13 @@ func (r *reader) LiveTransactions(
 	return list(ctx, r, transactions, q, "ORDER BY id", 0)
 }
 
+func (r *reader) LiveTopUps(ctx context.Context, network string) ([]wallet.Transaction, error) {
+	q := &query{}
+	q.has("kind = 'topup' AND "+live+" AND network = ?", network)
+
+	return list(ctx, r, transactions, q, "ORDER BY id", 0)
+}
+
 func (r *reader) OwnTransactions(
 	ctx context.Context,
 	network string,

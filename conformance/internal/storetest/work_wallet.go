@@ -98,6 +98,12 @@ func testTransactionWork(t *testing.T, st store.Store) {
 	}, nil)
 	got, err = st.LiveTransactions(ctx, "a", "w1")
 	expectIDs(t, "LiveTransactions", got, err, transactionID, live, false)
+
+	topUps := pick(all, transactionID, func(tx wallet.Transaction) bool {
+		return tx.Network == "a" && tx.Live() && tx.Kind == wallet.TopUp
+	}, nil)
+	got, err = st.LiveTopUps(ctx, "a")
+	expectIDs(t, "LiveTopUps", got, err, transactionID, topUps, false)
 }
 
 func transactionID(tx wallet.Transaction) string { return tx.ID }
@@ -122,6 +128,7 @@ func putTransactions(t *testing.T, st store.Store) (all []wallet.Transaction) {
 			transaction := wallet.Transaction{
 				ID:       recordID(n),
 				Network:  []string{"a", "b"}[n/6%2],
+				Kind:     []wallet.Kind{wallet.Payout, wallet.TopUp, wallet.Sweep}[n/12%3],
 				ObjectID: fmt.Sprint("o", n%5),
 				State:    states[n%6],
 				Order:    chain.Order{From: chain.Party{Address: chain.Address(fmt.Sprint("w", n/12%2))}},

@@ -342,6 +342,7 @@ CREATE TABLE {transactions} (
 CREATE INDEX payments_transactions_object ON {transactions} (object_id, id);
 CREATE INDEX payments_transactions_network ON {transactions} (network, id);
 CREATE INDEX payments_transactions_due ON {transactions} (network, id) {WHERE due_at IS NOT NULL};
+CREATE INDEX payments_transactions_topups ON {transactions} (network, id) {WHERE kind = 'topup' AND state NOT IN ('confirmed', 'failed')};
 CREATE INDEX payments_transactions_wallet ON {transactions} (network, from_address, id) {WHERE state NOT IN ('confirmed', 'failed')};
 
 CREATE TABLE {attempt_hashes} (
