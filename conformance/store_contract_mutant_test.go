@@ -110,11 +110,15 @@ func (tx zeroWallet) Wallet(ctx context.Context, n string, a chain.Address) (wal
 	return w, ok, err
 }
 
-func (tx freeLease) Lease(ctx context.Context, name string) (lease.Lease, bool, error) {
-	l, ok, err := tx.Tx.Lease(ctx, name)
-	l.Name = name
+func (tx freeLease) Leases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+	found, err := tx.Tx.Leases(ctx, names)
+	for _, name := range names {
+		if _, ok := found[name]; !ok && found != nil {
+			found[name] = lease.Lease{Name: name}
+		}
+	}
 
-	return l, ok, err
+	return found, err
 }
 
 func (tx missingClaim) IdempotencyRecord(

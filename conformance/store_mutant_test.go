@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"sync/atomic"
@@ -75,7 +76,7 @@ type faultyTx struct {
 		now, until time.Time,
 		limit, perEndpoint int,
 	) ([]webhook.Delivery, error)
-	lease       func(ctx context.Context, name string) (lease.Lease, bool, error)
+	leases      func(ctx context.Context, names []string) (map[string]lease.Lease, error)
 	numbers     func(ctx context.Context, counter string, n int, first int64) (int64, error)
 	pruneKeys   func(ctx context.Context, before time.Time, limit int) (int, error)
 	pruneEvents func(ctx context.Context, before time.Time, limit int) (int, error)
@@ -109,8 +110,8 @@ func (tx *faultyTx) ClaimDeliveries(
 	return tx.deliveries(ctx, owner, now, until, limit, perEndpoint)
 }
 
-func (tx *faultyTx) Lease(ctx context.Context, name string) (lease.Lease, bool, error) {
-	return tx.lease(ctx, name)
+func (tx *faultyTx) Leases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+	return tx.leases(ctx, names)
 }
 
 func (tx *faultyTx) ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error) {
@@ -142,7 +143,7 @@ func mutateCall(change func(st store.Store, tx *faultyTx)) func(store.Store) sto
 			putPayments: inner.PutPayments,
 			claim:       inner.ClaimIdempotencyKey,
 			deliveries:  inner.ClaimDeliveries,
-			lease:       inner.Lease,
+			leases:      inner.Leases,
 			numbers:     inner.ReserveNumbers,
 			pruneKeys:   inner.PruneIdempotencyKeys,
 			pruneEvents: inner.PruneEvents,
@@ -367,17 +368,56 @@ var storeMutants = map[string]storeMutant{
 	"a lease is nobody's": {
 		"Concurrent/Lease",
 		mutateCall(func(_ store.Store, tx *faultyTx) {
-			tx.lease = func(context.Context, string) (lease.Lease, bool, error) { return lease.Lease{}, false, nil }
+			tx.leases = func(context.Context, []string) (map[string]lease.Lease, error) { return nil, nil }
 		}),
 	},
 	"a fence does not rise": {
 		"Lease",
 		mutateCall(func(_ store.Store, tx *faultyTx) {
-			tx.lease = func(ctx context.Context, name string) (lease.Lease, bool, error) {
-				l, ok, err := tx.Tx.Lease(ctx, name)
-				l.Fence = min(l.Fence, 1)
+			tx.leases = func(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+				found, err := tx.Tx.Leases(ctx, names)
+				for name, l := range found {
+					l.Fence = min(l.Fence, 1)
+					found[name] = l
+				}
 
-				return l, ok, err
+				return found, err
+			}
+		}),
+	},
+	"only the first leases are read": {
+		"Leases",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.leases = func(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+				return tx.Tx.Leases(ctx, names[:min(len(names), 10)])
+			}
+		}),
+	},
+	"a lease that is named twice is none": {
+		"Leases",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.leases = func(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+				found, err := tx.Tx.Leases(ctx, names)
+				maps.DeleteFunc(found, func(name string, _ lease.Lease) bool {
+					return slices.Contains(names[slices.Index(names, name)+1:], name)
+				})
+
+				return found, err
+			}
+		}),
+	},
+	"leases are made by asking for them": {
+		"Leases",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.leases = func(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+				found, err := tx.Tx.Leases(ctx, names)
+				for _, name := range names {
+					if _, ok := found[name]; !ok && err == nil {
+						err = tx.PutLease(ctx, lease.Lease{Name: name, Fence: 1})
+					}
+				}
+
+				return found, err
 			}
 		}),
 	},

@@ -166,9 +166,8 @@ func (f *followed) Retries(context.Context, string, time.Time, int) ([]scan.Retr
 // followedTx is a transaction of the store.
 type followedTx struct{ *followed }
 
-func (tx followedTx) Lease(_ context.Context, name string) (lease.Lease, bool, error) {
-	l, ok := tx.leases[name]
-	return l, ok, nil
+func (tx followedTx) Leases(context.Context, []string) (map[string]lease.Lease, error) {
+	return maps.Clone(tx.leases), nil
 }
 
 func (tx followedTx) PutLease(_ context.Context, l lease.Lease) error {

@@ -304,8 +304,8 @@ type memoryTx struct {
 	locked   []string
 }
 
-func (tx *memoryTx) Lease(context.Context, string) (lease.Lease, bool, error) {
-	return lease.Lease{}, false, errors.New("not used by webhook")
+func (tx *memoryTx) Leases(context.Context, []string) (map[string]lease.Lease, error) {
+	return nil, errors.New("not used by webhook")
 }
 
 func (tx *memoryTx) PutLease(context.Context, lease.Lease) error {

@@ -101,9 +101,8 @@ func (t tx) Ranges(_ context.Context, n string, limit int) (out []scan.Range, _ 
 	return out, nil
 }
 
-func (t tx) Lease(_ context.Context, n string) (lease.Lease, bool, error) {
-	l, ok := t.leases[n]
-	return l, ok, nil
+func (t tx) Leases(context.Context, []string) (map[string]lease.Lease, error) {
+	return maps.Clone(t.leases), nil
 }
 
 // loseHeartbeats ends the sessions of all processes, as their peers do when they stand still.

@@ -138,13 +138,15 @@ func (h *Heartbeat) beatAndRelease(ctx context.Context) error {
 		return err
 	}
 
-	for len(h.abandoned) > 0 {
-		if err := h.release(ctx, h.abandoned[0]); err != nil {
-			return err
-		}
-
-		h.abandoned = h.abandoned[1:]
+	if len(h.abandoned) == 0 {
+		return nil
 	}
+
+	if err := h.release(ctx, h.abandoned...); err != nil {
+		return err
+	}
+
+	h.abandoned = nil
 
 	return nil
 }
@@ -205,29 +207,8 @@ func (h *Heartbeat) Release(ctx context.Context, held ...lease.Lease) error {
 const releaseLimit = 5 * time.Second
 
 func (h *Heartbeat) release(ctx context.Context, held ...lease.Lease) error {
-	// In the order in which they are taken, so that the two never wait for each other.
-	held = slices.SortedFunc(
-		slices.Values(held),
-		func(a, b lease.Lease) int { return strings.Compare(a.Name, b.Name) },
-	)
-
 	err := h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) error {
-		for _, row := range held {
-			if row.Fence == 0 { // the fence of an abandoned turn is not known; its owner is
-				stored, _, err := tx.Lease(ctx, row.Name)
-				if err != nil {
-					return err
-				}
-
-				row.Fence = stored.Fence
-			}
-
-			if err := lease.Release(ctx, tx, row); err != nil {
-				return err
-			}
-		}
-
-		return nil
+		return lease.Release(ctx, tx, held...)
 	})
 	if err != nil {
 		return fmt.Errorf("releasing the lease of %s: %w", held[0].Name, err)
@@ -247,9 +228,14 @@ func (h *Heartbeat) Stop(ctx context.Context) error {
 	}
 
 	err := h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) error {
-		beat, ok, err := tx.Lease(ctx, row)
-		if err != nil || !ok || beat.Owner != session {
+		rows, err := tx.Leases(ctx, []string{row})
+		if err != nil {
 			return err
+		}
+
+		beat, ok := rows[row]
+		if !ok || beat.Owner != session {
+			return nil
 		}
 
 		beat.Owner, beat.Note = "", ""
@@ -367,53 +353,36 @@ func (h *Heartbeat) beat(ctx context.Context, now time.Time, note string) error 
 // errLost reports that our heartbeat is another's, or that there is none yet.
 var errLost = errors.New("the heartbeat is lost")
 
-// readAll reads the rows from the first to the first that is missing.
+// readAll reads the rows from the first to the first that is missing: at once those that the last beat saw, with one
+// more, and then each that was added since.
 func (r *round) readAll(ctx context.Context, tx lease.Tx) error {
 	if r.session == "" {
 		return errLost
 	}
 
-	held := false
+	held, found := false, true
 
-	for n := 1; ; n++ {
-		name := lease.HeartbeatName(n)
+	for n, some := 1, len(r.Heartbeat.seen)+1; found; n, some = n+some, 1 {
+		names := make([]string, some)
+		for i := range names {
+			names[i] = lease.HeartbeatName(n + i)
+		}
 
-		row, found, err := tx.Lease(ctx, name)
+		rows, err := tx.Leases(ctx, names)
 		if err != nil {
 			return err
 		}
 
-		if name == r.row && row.Owner != r.session {
-			return errLost
-		}
+		for i := 0; i < some && found; i++ {
+			var row lease.Lease
 
-		if r.row == "" && row.Owner == "" {
-			r.row = name
-		}
-
-		if name == r.row {
-			held = true
-			row = lease.Lease{
-				Name:      name,
-				Owner:     r.session,
-				Fence:     row.Fence + 1,
-				UpdatedAt: r.now,
-				Note:      r.note,
+			row, found = rows[names[i]]
+			if err := r.read(ctx, tx, names[i], row, found); err != nil {
+				return err
 			}
-			err = tx.PutLease(ctx, row)
-		} else if found {
-			row, err = r.observe(ctx, tx, row)
-		}
 
-		if err != nil {
-			return err
+			held = held || names[i] == r.row
 		}
-
-		if !found {
-			break
-		}
-
-		r.seen[name] = reading{row: row, at: r.now, still: r.still(row)}
 	}
 
 	if !held {
@@ -421,6 +390,36 @@ func (r *round) readAll(ctx context.Context, tx lease.Tx) error {
 	}
 
 	return nil
+}
+
+// read beats in our row, and in the first free one when there is none yet. It observes another process's.
+func (r *round) read(ctx context.Context, tx lease.Tx, name string, row lease.Lease, found bool) (err error) {
+	if name == r.row && row.Owner != r.session {
+		return errLost
+	}
+
+	if r.row == "" && row.Owner == "" {
+		r.row = name
+	}
+
+	if name == r.row {
+		row = lease.Lease{
+			Name:      name,
+			Owner:     r.session,
+			Fence:     row.Fence + 1,
+			UpdatedAt: r.now,
+			Note:      r.note,
+		}
+		err = tx.PutLease(ctx, row)
+	} else if found {
+		row, err = r.observe(ctx, tx, row)
+	}
+
+	if err == nil && found {
+		r.seen[name] = reading{row: row, at: r.now, still: r.still(row)}
+	}
+
+	return err
 }
 
 // observe ends another process's heartbeat that stood still for LeaseFor.

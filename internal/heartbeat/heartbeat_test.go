@@ -34,9 +34,16 @@ func (d *db) Update(ctx context.Context, f func(ctx context.Context, tx lease.Tx
 	return err
 }
 
-func (d *db) Lease(_ context.Context, name string) (lease.Lease, bool, error) {
-	l, ok := d.rows[name]
-	return l, ok, nil
+func (d *db) Leases(_ context.Context, names []string) (map[string]lease.Lease, error) {
+	found := map[string]lease.Lease{}
+
+	for _, name := range names {
+		if l, ok := d.rows[name]; ok {
+			found[name] = l
+		}
+	}
+
+	return found, nil
 }
 
 func (d *db) PutLease(_ context.Context, l lease.Lease) error { d.rows[l.Name] = l; return nil }

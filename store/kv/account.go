@@ -201,8 +201,18 @@ func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Tim
 	return prune(ctx, tx, claimsByAge, before, limit, nil)
 }
 
-func (tx *transaction) Lease(ctx context.Context, name string) (lease.Lease, bool, error) {
-	return try(ctx, &tx.reader, leases, leases.at(name))
+func (tx *transaction) Leases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+	found, err := several(ctx, &tx.reader, leases, leases.byID(names))
+	if err != nil {
+		return nil, err
+	}
+
+	byName := make(map[string]lease.Lease, len(found))
+	for _, l := range found {
+		byName[l.Name] = l
+	}
+
+	return byName, nil
 }
 
 func (tx *transaction) PutLease(ctx context.Context, l lease.Lease) error {

@@ -14,9 +14,8 @@ package lease
 
 import (
 	"context"
-	"maps"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,9 +38,10 @@ type Lease struct {
 
 // Tx is the transaction that lease operations run in.
 type Tx interface {
-	// Lease returns the lease of a name and locks its row until the transaction ends; ok is false,
-	// and l zero, when there is none.
-	Lease(ctx context.Context, name string) (l Lease, ok bool, err error)
+	// Leases returns the leases of some names by name, without those that do not exist, and locks the rows until
+	// the transaction ends. It locks them in the byte order of the names, whatever order they are given in, and
+	// also those that do not exist. A name that is given twice is one.
+	Leases(ctx context.Context, names []string) (map[string]Lease, error)
 	// PutLease stores a lease under its name, and replaces any that exists.
 	PutLease(ctx context.Context, l Lease) error
 }
@@ -54,8 +54,9 @@ type DB interface {
 // ownerParts separates the parts of an owner.
 const ownerParts = "#"
 
-// HeartbeatName returns the name of the n-th heartbeat row, from 1.
-func HeartbeatName(n int) string { return "process/" + strconv.Itoa(n) }
+// HeartbeatName returns the name of the n-th heartbeat row, from 1. Names sort as their numbers: rows are locked in
+// that order by those who read some of them and by those who read one after the other.
+func HeartbeatName(n int) string { return fmt.Sprintf("process/%06d", n) }
 
 // Owner returns the owner of a lease: a turn of work in the session that owns a heartbeat. None of the three
 // may contain "#".
@@ -80,8 +81,7 @@ func Take(
 }
 
 // TakeAll acquires the leases of several names for owner, and returns those that no other owner holds, by name. It
-// locks the leases in the order of their names, and the heartbeats of others after them: two that take the same never
-// wait for each other.
+// locks the leases, and the heartbeats of their holders after them: two that take the same never wait for each other.
 func TakeAll(
 	ctx context.Context,
 	tx Tx,
@@ -89,37 +89,25 @@ func TakeAll(
 	owner string,
 	at time.Time,
 ) (taken []Lease, err error) {
-	names = slices.Compact(slices.Sorted(slices.Values(names)))
-	rows := make([]Lease, len(names))
-	holders := map[string]bool{}
-
-	for i, name := range names {
-		row, found, err := tx.Lease(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-
-		if !found {
-			row = Lease{Name: name}
-		}
-
-		rows[i] = row
-		holders[row.Owner] = false
+	rows, err := tx.Leases(ctx, names)
+	if err != nil {
+		return nil, err
 	}
 
-	for _, holder := range slices.Sorted(maps.Keys(holders)) {
-		if holders[holder], err = isHeld(ctx, tx, holder); err != nil {
-			return nil, err
-		}
+	held, err := heldBy(ctx, tx, rows)
+	if err != nil {
+		return nil, err
 	}
 
-	for _, row := range rows {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+		row := rows[name]
+
 		switch {
 		case row.Owner == owner:
-		case holders[row.Owner]:
+		case held[row.Owner]:
 			continue
 		default:
-			row.Owner, row.Fence, row.UpdatedAt = owner, row.Fence+1, at
+			row = Lease{Name: name, Owner: owner, Fence: row.Fence + 1, UpdatedAt: at, Note: row.Note}
 			if err := tx.PutLease(ctx, row); err != nil {
 				return nil, err
 			}
@@ -131,28 +119,56 @@ func TakeAll(
 	return taken, nil
 }
 
-// isHeld reports whether the session of an owner still owns its heartbeat.
-func isHeld(ctx context.Context, tx Tx, owner string) (bool, error) {
-	heartbeat, rest, ok := strings.Cut(owner, ownerParts)
-	if !ok {
-		return false, nil
+// heldBy reports of each owner of some leases whether its session still owns its heartbeat. It locks the heartbeats.
+func heldBy(ctx context.Context, tx Tx, rows map[string]Lease) (map[string]bool, error) {
+	sessions := map[string]ownerSession{}
+
+	for _, row := range rows {
+		if s, ok := sessionOf(row.Owner); ok {
+			sessions[row.Owner] = s
+		}
 	}
 
-	session, _, _ := strings.Cut(rest, ownerParts)
-	beat, found, err := tx.Lease(ctx, heartbeat)
+	var heartbeats []string
+	for _, s := range sessions {
+		heartbeats = append(heartbeats, s.heartbeat)
+	}
 
-	return found && beat.Owner == session, err
+	beats, err := tx.Leases(ctx, heartbeats)
+	if err != nil {
+		return nil, err
+	}
+
+	held := make(map[string]bool, len(sessions))
+	for owner, s := range sessions {
+		beat, found := beats[s.heartbeat]
+		held[owner] = found && beat.Owner == s.session
+	}
+
+	return held, nil
+}
+
+// ownerSession is the heartbeat of an owner, and the session that has to own it.
+type ownerSession struct{ heartbeat, session string }
+
+// sessionOf returns what an owner names; ok is false when it names no heartbeat.
+func sessionOf(owner string) (s ownerSession, ok bool) {
+	heartbeat, rest, ok := strings.Cut(owner, ownerParts)
+	session, _, _ := strings.Cut(rest, ownerParts)
+
+	return ownerSession{heartbeat, session}, ok
 }
 
 // Check verifies, inside the transaction that stores a result, that l is still held: the same owner under
 // the same fence. A lease whose heartbeat was lost and that no other process took is still held. Errors:
 //   - fault.LeaseLost: another process took the lease, or it was released
 func Check(ctx context.Context, tx Tx, l Lease) error {
-	now, found, err := tx.Lease(ctx, l.Name)
+	rows, err := tx.Leases(ctx, []string{l.Name})
 	if err != nil {
 		return err
 	}
 
+	now, found := rows[l.Name]
 	if !found || now.Owner != l.Owner || now.Fence != l.Fence {
 		return fault.New(
 			fault.LeaseLost, "lease_lost",
@@ -164,15 +180,32 @@ func Check(ctx context.Context, tx Tx, l Lease) error {
 	return nil
 }
 
-// Release frees a lease, so that another process may take it at once. It does nothing
-// to a lease that was lost.
-func Release(ctx context.Context, tx Tx, l Lease) error {
-	now, found, err := tx.Lease(ctx, l.Name)
-	if err != nil || !found || now.Owner != l.Owner || now.Fence != l.Fence {
+// Release frees leases, so that another process may take them at once. It does nothing to a lease that was lost.
+// A lease of fence 0 is freed whatever its fence is, if its owner has it: a turn whose outcome is unknown knows no more.
+func Release(ctx context.Context, tx Tx, leases ...Lease) error {
+	names := make([]string, len(leases))
+	for i, l := range leases {
+		names[i] = l.Name
+	}
+
+	rows, err := tx.Leases(ctx, names)
+	if err != nil {
 		return err
 	}
 
-	now.Owner = ""
+	for _, l := range leases {
+		row, found := rows[l.Name]
+		if !found || row.Owner != l.Owner || l.Fence != 0 && row.Fence != l.Fence {
+			continue
+		}
 
-	return tx.PutLease(ctx, now)
+		row.Owner = ""
+		rows[l.Name] = row
+
+		if err := tx.PutLease(ctx, row); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }

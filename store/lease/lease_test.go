@@ -12,10 +12,18 @@ import (
 
 type rows map[string]lease.Lease
 
-func (r rows) Lease(_ context.Context, name string) (lease.Lease, bool, error) {
-	l, ok := r[name]
-	return l, ok, nil
+func (r rows) Leases(_ context.Context, names []string) (map[string]lease.Lease, error) {
+	found := map[string]lease.Lease{}
+
+	for _, name := range names {
+		if l, ok := r[name]; ok {
+			found[name] = l
+		}
+	}
+
+	return found, nil
 }
+
 func (r rows) PutLease(_ context.Context, l lease.Lease) error { r[l.Name] = l; return nil }
 
 // beat moves a heartbeat, or gives it up for an empty session.
@@ -26,7 +34,7 @@ func (r rows) beat(n int, session string) {
 
 func TestTakeCheckRelease(t *testing.T) {
 	ctx, tx, at := t.Context(), rows{}, time.Unix(1000, 0)
-	ownerA, ownerB := lease.Owner("process/1", "a", "1"), lease.Owner("process/2", "b", "1")
+	ownerA, ownerB := lease.Owner(lease.HeartbeatName(1), "a", "1"), lease.Owner(lease.HeartbeatName(2), "b", "1")
 
 	tx.beat(1, "a")
 	tx.beat(2, "b")
@@ -41,7 +49,7 @@ func TestTakeCheckRelease(t *testing.T) {
 		t.Fatal("b took a lease of a process that has its heartbeat")
 	}
 
-	other := lease.Owner("process/1", "a", "2")
+	other := lease.Owner(lease.HeartbeatName(1), "a", "2")
 	if _, ok, _ := lease.Take(ctx, tx, "watch/x", other, at); ok {
 		t.Fatal("another turn of one process took its lease")
 	}
@@ -96,8 +104,8 @@ func TestTakeCheckRelease(t *testing.T) {
 // A lease is free when its owner's session no longer owns the heartbeat: another has it, or there is none.
 func TestLeaseOfAnotherSessionIsFree(t *testing.T) {
 	for name, owner := range map[string]string{
-		"another session has the heartbeat": lease.Owner("process/1", "before", "1"),
-		"the heartbeat was never there":     lease.Owner("process/9", "a", "1"),
+		"another session has the heartbeat": lease.Owner(lease.HeartbeatName(1), "before", "1"),
+		"the heartbeat was never there":     lease.Owner(lease.HeartbeatName(9), "a", "1"),
 		"the owner names no heartbeat":      "a process",
 		"it was released":                   "",
 	} {
@@ -106,7 +114,7 @@ func TestLeaseOfAnotherSessionIsFree(t *testing.T) {
 		tx.beat(2, "b")
 
 		taken, ok, err := lease.Take(
-			t.Context(), tx, "work", lease.Owner("process/2", "b", "1"), time.Unix(1000, 0),
+			t.Context(), tx, "work", lease.Owner(lease.HeartbeatName(2), "b", "1"), time.Unix(1000, 0),
 		)
 		if err != nil || !ok || taken.Fence != 5 {
 			t.Errorf("%s: %+v %v %v", name, taken, ok, err)

@@ -37,6 +37,10 @@ func dialect() sqlstore.Dialect {
 		Rows:       8,
 		Concurrent: true,
 		Lock:       " FOR UPDATE",
+		LockEach: func(columns, table, column string) string {
+			return "SELECT " + columns + " FROM (" + list + ") w STRAIGHT_JOIN {" + table + "} ON " + column +
+				" = w.value FOR UPDATE"
+		},
 
 		Upsert:    upsert,
 		Unindexed: func(column string) string { return "CONCAT(" + column + ", '')" },

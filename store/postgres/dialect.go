@@ -25,6 +25,7 @@ func dialect(o Options) sqlstore.Dialect {
 		Among:       among,
 		Each:        each,
 		Lock:        " FOR UPDATE",
+		LockEach:    lockEach,
 		Concurrent:  true,
 		Due:         due,
 		Claim:       claim,
@@ -70,6 +71,12 @@ func among(columns, table, condition, column string) string {
 // each returns a join that the planner cannot reorder; see among.
 func each(table, alias, condition string) string {
 	return "CROSS JOIN LATERAL (SELECT * FROM {" + table + "} " + alias + " WHERE " + condition + " OFFSET 0) " + alias
+}
+
+// lockEach locks each row when it is looked up; see among.
+func lockEach(columns, table, column string) string {
+	return "SELECT a.* FROM unnest(?::text[]) w (value) CROSS JOIN LATERAL (SELECT " + columns + " FROM {" + table +
+		"} WHERE " + column + " = w.value OFFSET 0 FOR UPDATE) a"
 }
 
 // due walks from one endpoint with pending deliveries to the next by the index of pending

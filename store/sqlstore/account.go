@@ -4,6 +4,8 @@ package sqlstore
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -250,33 +252,72 @@ func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Tim
 	return int(n), err
 }
 
-// Lease locks the row. Where writers are concurrent, a lease that does not exist is made as a row of fence 0
-// first, which counts as none, so that there is something to lock.
-func (tx *transaction) Lease(ctx context.Context, name string) (lease.Lease, bool, error) {
-	l, ok, err := look(ctx, &tx.reader, leases, true, name)
-	if err != nil || ok && l.Fence > 0 || !tx.store.dialect.Concurrent ||
-		tx.rows[leases.slot([]any{name})] != nil {
-		return l, ok && l.Fence > 0, err
+// Leases locks the rows in one statement. Where writers are concurrent, leases that do not exist are made first, as
+// rows of fence 0, which count as none, so that there is something to lock. Two that make some of each other's rows
+// while a third makes another could wait for each other; the database then aborts one, which runs again.
+func (tx *transaction) Leases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	found := make(map[string]lease.Lease, len(names))
+
+	if err := tx.flushTables(ctx, leases.name); err != nil || len(names) == 0 {
+		return found, err
 	}
 
-	if _, err := tx.execNow(
-		ctx,
-		leases.insertNew(tx.store.dialect),
-		name,
-		"",
-		int64(0),
-		nil,
-		"",
-	); err != nil {
-		return lease.Lease{}, false, err
+	if err := tx.begin(ctx); err != nil {
+		return nil, err
 	}
 
-	l, ok, err = look(ctx, &tx.reader, leases, true, name)
-	if !ok || l.Fence == 0 {
-		return lease.Lease{}, false, err
+	if err := tx.lockLeases(ctx, names, found); err != nil {
+		return nil, err
 	}
 
-	return l, true, err
+	missing := slices.DeleteFunc(names, func(name string) bool { _, ok := found[name]; return ok })
+	if len(missing) > 0 && tx.store.dialect.Concurrent {
+		if err := tx.makeLeases(ctx, missing); err != nil {
+			return nil, err
+		}
+
+		if err := tx.lockLeases(ctx, missing, found); err != nil {
+			return nil, err
+		}
+	}
+
+	maps.DeleteFunc(found, func(_ string, l lease.Lease) bool { return l.Fence == 0 })
+
+	return found, nil
+}
+
+// lockLeases adds the rows of some names, which are sorted, to those found.
+func (tx *transaction) lockLeases(ctx context.Context, names []string, found map[string]lease.Lease) error {
+	d := tx.store.dialect
+
+	template := d.Among(leases.columns, leases.name, "1 = 1", "name")
+	if d.Concurrent {
+		template = d.LockEach(leases.columns, leases.name, "name")
+	}
+
+	locked, err := rows(ctx, &tx.reader, leases, tx.store.text(template), []any{names})
+	for _, l := range locked {
+		found[l.Name] = l
+	}
+
+	return err
+}
+
+// makeLeases inserts rows of fence 0, where there are none.
+func (tx *transaction) makeLeases(ctx context.Context, names []string) error {
+	d := tx.store.dialect
+
+	var b Batch
+	for _, name := range names {
+		b.add(tx.store.text(leases.insertNew(d)), d.args([]any{name, "", int64(0), nil, ""}))
+	}
+
+	if _, err := tx.send(ctx, b); err != nil {
+		return tx.breakWith(ctx, err, "make the rows of leases")
+	}
+
+	return nil
 }
 
 func (tx *transaction) PutLease(ctx context.Context, l lease.Lease) error {

@@ -51,6 +51,10 @@ type Dialect struct {
 	Concurrent bool
 	// Lock is appended to a SELECT to lock its rows; empty where there is a single writer.
 	Lock string
+	// LockEach selects columns of {table} from the rows whose column, its key, has one of a list of values, the
+	// query's first argument ([]string), and locks one after the other in the order of the list. Required where
+	// Concurrent is set.
+	LockEach func(columns, table, column string) string
 
 	// Upsert is appended to an INSERT: on a row of the same key it replaces the columns. Without columns
 	// it leaves that row as it is, and the statement changes no row.
@@ -106,6 +110,7 @@ func (d *Dialect) check() error {
 		"Unindexed":   d.Unindexed != nil,
 		"Among":       d.Among != nil,
 		"Each":        d.Each != nil,
+		"LockEach":    d.LockEach != nil || !d.Concurrent,
 		"Due":         d.Due != "",
 		"Claim":       d.Claim != "",
 		"Explain":     d.Explain != nil,

@@ -48,8 +48,8 @@ func testAbsent(t *testing.T, st store.Store) {
 				got, ok, err := tx.Cursor(ctx, "net")
 				return got.Network == "" && got.Version == 0, true, ok, err
 			},
-			"Lease": func() (any, any, bool, error) {
-				got, ok, err := tx.Lease(ctx, "name")
+			"Leases": func() (any, any, bool, error) {
+				got, ok, err := oneLease(ctx, tx, "name")
 				return got.Name == "" && got.Fence == 0, true, ok, err
 			},
 			"IdempotencyRecord": func() (any, any, bool, error) {

@@ -177,7 +177,7 @@ var scanKinds = []recordKind{
 		replaces: true,
 		store:    func(tx store.Tx, ctx context.Context, l *lease.Lease) error { return tx.PutLease(ctx, *l) },
 		read: func(ctx context.Context, tx store.Tx, l *lease.Lease) (lease.Lease, error) {
-			return orMissing(tx.Lease(ctx, l.Name))
+			return orMissing(oneLease(ctx, tx, l.Name))
 		},
 	},
 }
