@@ -35,6 +35,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -263,8 +264,7 @@ func (config Config) withDefaults() Config {
 // Network returns the network's description. The caller may change it.
 func (c *Chain) Network() chain.Network {
 	n := c.network
-	n.Assets = append([]chain.Asset(nil), n.Assets...)
-	n.Tiers = append([]chain.Tier(nil), n.Tiers...)
+	n.Assets, n.Tiers = slices.Clip(n.Assets), slices.Clip(n.Tiers)
 
 	return n
 }

@@ -63,8 +63,9 @@ type truthTx struct {
 // accountNetwork is a network whose senders have accounts with nonces.
 type accountNetwork struct {
 	*sim.Chain
-	harness *harness
-	fees    chain.Address
+	harness   *harness
+	fees      chain.Address
+	described chain.Network
 }
 
 func newAccountNetwork(w *harness, index int) *accountNetwork {
@@ -90,14 +91,14 @@ func newAccountNetwork(w *harness, index int) *accountNetwork {
 
 	c := sim.New(config)
 
-	return &accountNetwork{Chain: c, harness: w, fees: c.NewAddress()}
+	return &accountNetwork{Chain: c, harness: w, fees: c.NewAddress(), described: c.Network()}
 }
 
-func (n *accountNetwork) slug() string              { return n.Network().Slug }
+func (n *accountNetwork) slug() string              { return n.described.Slug }
 func (n *accountNetwork) feeAddress() chain.Address { return n.fees }
 func (n *accountNetwork) newAddress() chain.Address { return n.NewAddress() }
 func (n *accountNetwork) mine(blocks int)           { n.Mine(blocks) }
-func (n *accountNetwork) assets() []chain.Asset     { return n.Network().Assets }
+func (n *accountNetwork) assets() []chain.Asset     { return n.described.Assets }
 
 func (n *accountNetwork) newNode(p *process) *node {
 	return &node{Chain: n.Chain, process: p, slug: n.slug()}

@@ -116,8 +116,7 @@ func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 
 		if time.Since(said) > 10*time.Second {
 			said = time.Now()
-			rate := float64(total.Steps) / time.Since(began).Seconds()
-			fmt.Printf("seed %d: %d steps, %.0f a second\n", seed, total.Steps, rate)
+			fmt.Fprintf(os.Stderr, "seed %d: %s\n", seed, speed(total, began, 1))
 		}
 
 		if t.Failed() {
@@ -125,10 +124,7 @@ func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 		}
 	}
 
-	t.Logf(
-		"%d steps a second\n%s\n%s",
-		int(float64(total.Steps)/time.Since(began).Seconds()), total, total.Coverage(),
-	)
+	t.Logf("%s\n%s\n%s", speed(total, began, 1), total, total.Coverage())
 
 	if len(found) > 0 {
 		t.Logf("seeds that found something: %s", strings.Join(found, ", "))
@@ -136,6 +132,15 @@ func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 	}
 
 	return total
+}
+
+// speed says how many steps were played, and how many of them a second, on all cores and on each.
+func speed(total *Account, began time.Time, cores int) string {
+	rate := float64(total.Steps) / time.Since(began).Seconds()
+
+	return fmt.Sprintf(
+		"%d steps, %.0f a second, %.0f on each of %d cores", total.Steps, rate, rate/float64(cores), cores,
+	)
 }
 
 // The short form: the seeds from SEED on, SEEDS in number, with STEPS operations each. With COUNT set it says
@@ -192,7 +197,10 @@ func TestSoakSimulation(t *testing.T) {
 		}
 	})
 
-	t.Logf("%d violations, seeds up to %d\n%s\n%s", s.violations, s.next-1, s.total, s.total.Coverage())
+	t.Logf(
+		"%s; %d violations, seeds up to %d\n%s\n%s",
+		speed(s.total, s.began, runtime.GOMAXPROCS(0)), s.violations, s.next-1, s.total, s.total.Coverage(),
+	)
 }
 
 // soak is what the cores of the long form share.
@@ -229,13 +237,9 @@ func (s *soak) add(r Result, seed int) {
 
 	if time.Since(s.said) > 10*time.Second {
 		s.said = time.Now()
-		rate := float64(s.total.Steps) / time.Since(s.began).Seconds()
-		fmt.Printf(
-			"seed %d: %d steps, %.0f a second, %d violations\n",
-			seed,
-			s.total.Steps,
-			rate,
-			s.violations,
+		fmt.Fprintf(
+			os.Stderr, "seed %d: %s, %d violations\n",
+			seed, speed(s.total, s.began, runtime.GOMAXPROCS(0)), s.violations,
 		)
 	}
 }

@@ -36,14 +36,13 @@ type commit struct {
 	events      []event.Event
 }
 
-func newCommit() *commit {
-	return &commit{
-		invoices:    map[string]invoice.Invoice{},
-		payments:    map[string]invoice.Payment{},
-		payouts:     map[string]payout.Payout{},
-		refunds:     map[string]payout.Refund{},
-		settlements: map[string]settlement.Settlement{},
+// note keeps a record under its id; most commits store few kinds.
+func note[T any](in *map[string]T, id string, record T) {
+	if *in == nil {
+		*in = map[string]T{}
 	}
+
+	(*in)[id] = record
 }
 
 // connection is one process's connection to the store. Its updates fail as the plan has it, the process may
@@ -68,7 +67,7 @@ func (c connection) Update(ctx context.Context, f func(ctx context.Context, tx s
 		var stored *commit
 
 		err := c.Store.Update(ctx, func(ctx context.Context, tx store.Tx) error {
-			stored = newCommit()
+			stored = &commit{}
 			if err := f(ctx, recorder{tx, stored}); err != nil {
 				return err
 			}
@@ -112,7 +111,7 @@ type recorder struct {
 func (r recorder) PutInvoice(ctx context.Context, inv *invoice.Invoice) error {
 	err := r.Tx.PutInvoice(ctx, inv)
 	if err == nil {
-		r.stored.invoices[inv.ID] = *inv
+		note(&r.stored.invoices, inv.ID, *inv)
 	}
 
 	return err
@@ -131,7 +130,7 @@ func (r recorder) PutPayments(ctx context.Context, payments ...*invoice.Payment)
 	err := r.Tx.PutPayments(ctx, payments...)
 	if err == nil {
 		for _, p := range payments {
-			r.stored.payments[p.ID] = *p
+			note(&r.stored.payments, p.ID, *p)
 		}
 	}
 
@@ -141,7 +140,7 @@ func (r recorder) PutPayments(ctx context.Context, payments ...*invoice.Payment)
 func (r recorder) PutPayout(ctx context.Context, p *payout.Payout) error {
 	err := r.Tx.PutPayout(ctx, p)
 	if err == nil {
-		r.stored.payouts[p.ID] = *p
+		note(&r.stored.payouts, p.ID, *p)
 	}
 
 	return err
@@ -150,7 +149,7 @@ func (r recorder) PutPayout(ctx context.Context, p *payout.Payout) error {
 func (r recorder) PutRefund(ctx context.Context, refund *payout.Refund) error {
 	err := r.Tx.PutRefund(ctx, refund)
 	if err == nil {
-		r.stored.refunds[refund.ID] = *refund
+		note(&r.stored.refunds, refund.ID, *refund)
 	}
 
 	return err
@@ -160,7 +159,7 @@ func (r recorder) PutSettlements(ctx context.Context, settlements ...*settlement
 	err := r.Tx.PutSettlements(ctx, settlements...)
 	if err == nil {
 		for _, s := range settlements {
-			r.stored.settlements[s.ID] = *s
+			note(&r.stored.settlements, s.ID, *s)
 		}
 	}
 

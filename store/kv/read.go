@@ -139,7 +139,9 @@ func among[T any](
 	prefixes []key,
 	w window[T],
 ) (out []T, err error) {
-	prefixes = slices.CompactFunc(slices.SortedFunc(slices.Values(prefixes), bytes.Compare), bytes.Equal)
+	if len(prefixes) > 1 {
+		prefixes = slices.CompactFunc(slices.SortedFunc(slices.Values(prefixes), bytes.Compare), bytes.Equal)
+	}
 
 	err = r.view(ctx, func(b Reader) error {
 		out = nil
@@ -175,14 +177,14 @@ func count[T any](ctx context.Context, r *reader, ix *index[T], prefix key, w wi
 
 // bounds returns the storage keys between which the entries of a window are.
 func (ix *index[T]) bounds(prefix key, w window[T]) (from, to key) {
-	all := slices.Concat(ix.prefix, prefix)
+	all := len(ix.prefix) + len(prefix)
+	from = slices.Concat(ix.prefix, prefix, w.from)
 
-	from, to = slices.Concat(all, w.from), after(all)
 	if w.to != nil {
-		to = slices.Concat(all, w.to)
+		return from, slices.Concat(from[:all:all], w.to)
 	}
 
-	return from, to
+	return from, after(from[:all])
 }
 
 // scan calls found with the records of a window. They are the backend's: found copies what it keeps.
