@@ -150,6 +150,12 @@ func (s *Service) derive(ctx context.Context, network string) (derived, error) {
 
 	n := driver.Network()
 
+	if s.ahead != nil {
+		if party, ok := s.ahead.Take(network); ok {
+			return derived{party: party, network: n}, nil
+		}
+	}
+
 	index, err := s.numbers.take(ctx, indexCounter(n.Space()), 0)
 	if err != nil {
 		return derived{}, err

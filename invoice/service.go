@@ -46,6 +46,12 @@ type Config struct {
 	// become gaps when it ends. Defaults to 64.
 	Reserve int
 
+	// Ahead gives out addresses of a network that were derived ahead; ok is false when there is none.
+	// Defaults to none: each request derives its own.
+	Ahead interface {
+		Take(network string) (address chain.Party, ok bool)
+	}
+
 	// Deposits is how many deposit addresses an account may make in a mode. Defaults to no limit.
 	Deposits int
 
@@ -91,6 +97,9 @@ type Service struct {
 	seal     Authenticator
 	entropy  io.Reader
 	numbers  sequences
+	ahead    interface {
+		Take(network string) (address chain.Party, ok bool)
+	}
 	verified verifiedAddresses
 	seen     seenSettings
 }
@@ -125,6 +134,7 @@ func New(c Config) *Service {
 		deposits: c.Deposits,
 		seal:     c.Seal,
 		entropy:  c.Entropy,
+		ahead:    c.Ahead,
 		numbers:  sequences{db: c.DB, size: c.Reserve, counters: map[string]*sequence{}},
 	}
 }

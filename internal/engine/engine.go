@@ -19,6 +19,7 @@ import (
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/internal/addresspool"
 	"github.com/seed-8ee7f392/payments/internal/auditor"
 	"github.com/seed-8ee7f392/payments/internal/deliver"
 	"github.com/seed-8ee7f392/payments/internal/follow"
@@ -81,6 +82,7 @@ type Engine struct {
 	streams   streams
 	watched   walletWatch
 	gate      *gate.Gate
+	addresses *addresspool.Pool
 
 	epoch epoch
 

@@ -85,6 +85,10 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 	})
 
+	wg.Go(func() {
+		e.loop(ctx, worker{name: "addresses", pace: pacePrune, step: e.addresses.Step}, e.addresses.Low())
+	})
+
 	if e.config.Waker != nil {
 		wg.Go(func() { e.listen(ctx) })
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/addresspool"
 	"github.com/seed-8ee7f392/payments/internal/deliver"
 	"github.com/seed-8ee7f392/payments/internal/gate"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
@@ -31,6 +32,7 @@ func (e *Engine) assemble(
 		return err
 	}
 
+	e.addresses = e.newAddressPool()
 	e.Ingester = e.newIngester()
 	e.Invoices = e.newInvoices()
 	e.gate = e.newGate()
@@ -71,6 +73,21 @@ func (e *Engine) newIngester() *ingest.Ingester {
 	})
 }
 
+func (e *Engine) newAddressPool() *addresspool.Pool {
+	return addresspool.New(addresspool.Config{
+		Registry: e.Networks,
+		Keys:     e.config.Signer,
+		Reserve: func(ctx context.Context, counter string, n int) (first int64, err error) {
+			err = e.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
+				first, err = tx.ReserveNumbers(ctx, counter, n, 0)
+				return err
+			})
+
+			return first, err
+		},
+	})
+}
+
 func (e *Engine) newInvoices() *invoice.Service {
 	return invoice.New(invoice.Config{
 		DB:       view[invoice.Tx]{e.config.Store, e, func(tx Tx) invoice.Tx { return tx }},
@@ -79,6 +96,7 @@ func (e *Engine) newInvoices() *invoice.Service {
 		Keys:     e.config.Signer,
 		IDs:      e.ids,
 		Ingester: e.Ingester,
+		Ahead:    e.addresses,
 		Now:      e.config.Now,
 		QuoteFor: e.config.QuoteFor,
 		Deposits: e.config.Limits.DepositAddresses,
