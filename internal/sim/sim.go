@@ -261,7 +261,7 @@ func (config Config) withDefaults() Config {
 	return config
 }
 
-// Network returns the network's description. The caller may change it.
+// Network returns the network's description. The caller may append to its lists, and changes no element of them.
 func (c *Chain) Network() chain.Network {
 	n := c.network
 	n.Assets, n.Tiers = slices.Clip(n.Assets), slices.Clip(n.Tiers)

@@ -10,9 +10,9 @@ import (
 )
 
 // fillGaps queues a cancel for each nonce below the wallet's next one that no live transaction has and that
-// no block used, once per turn: nothing behind it can be included. What was reverted there before a fork is charged for
-// it; else t names the owner. Should the nonce be
-// used in a block that was not read yet, the cancel fails without effect.
+// no block used, once per turn: nothing behind it can be included. A payout that was reverted at the nonce, before a
+// fork, is charged for it; else t names the owner. Should the nonce be used in a block that was not read yet, the
+// cancel fails without effect.
 func (d *walletWorker) fillGaps(ctx context.Context, t wallet.Transaction) error {
 	if !d.hasNonces() || d.gapsFilled {
 		return nil
