@@ -131,6 +131,10 @@ func (s *Ingester) measureLate(
 		return p.batch, err
 	}
 
+	if left.unclear[p.row.Transfer.AssetID] {
+		return p.batch, errUnmeasured
+	}
+
 	dust, err := check.dustOf(ctx, tx, address)
 	if err != nil {
 		return p.batch, err

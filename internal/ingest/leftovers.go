@@ -23,6 +23,8 @@ type leftovers struct {
 	// returned is the most that tokens may have given back of sweeps, or else have kept: it may explain an excess,
 	// and makes no payment smaller.
 	returned map[string]chain.Amount
+	// unclear are the assets of which a transaction took some that waits for a person: taken lacks that.
+	unclear map[string]bool
 }
 
 // leftoversAt returns what our own transactions left at an address of its payments, as of a block.
@@ -59,6 +61,7 @@ func leftoversAt(
 		brought:  map[string]chain.Amount{},
 		taken:    map[string]chain.Amount{},
 		returned: map[string]chain.Amount{},
+		unclear:  map[string]bool{},
 	}
 
 	borne := map[string]bool{} // releases between their fee transactions and their sweeps
@@ -327,8 +330,12 @@ func (k *leftovers) addUnrecorded(
 				k.brought[t.AssetID] = k.brought[t.AssetID].Add(t.Amount)
 			}
 
-			if t.From == address && foreign {
+			switch {
+			case t.From != address:
+			case foreign:
 				k.taken[t.AssetID] = k.taken[t.AssetID].Add(t.Amount)
+			default:
+				k.unclear[t.AssetID] = true
 			}
 		}
 	}

@@ -43,17 +43,18 @@ func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		change func(topUp, spend *wallet.Outgoing)
-		// brought and taken are base units.
+		// brought and taken are base units; unclear is set while a person has to say what took some.
 		brought, taken uint64
+		unclear        bool
 	}{
-		"foreign":            {func(top, _ *wallet.Outgoing) { top.Acknowledged = wallet.Foreign }, 70, 25},
-		"not acknowledged":   {func(_, _ *wallet.Outgoing) {}, 70, 25},
-		"above the block":    {func(top, _ *wallet.Outgoing) { top.Block.Height = 11 }, 0, 25},
-		"failed":             {func(top, _ *wallet.Outgoing) { top.Failed = true }, 0, 25},
-		"recorded":           {func(top, _ *wallet.Outgoing) { top.Unrecorded = false }, 0, 25},
-		"fulfilled a payout": {func(top, _ *wallet.Outgoing) { top.Acknowledged = "p1" }, 0, 25},
-		"its spend unknown":  {func(_, spend *wallet.Outgoing) { spend.Acknowledged = "" }, 70, 0},
-		"its spend failed":   {func(_, spend *wallet.Outgoing) { spend.Failed = true }, 70, 5},
+		"foreign":            {func(top, _ *wallet.Outgoing) { top.Acknowledged = wallet.Foreign }, 70, 25, false},
+		"not acknowledged":   {func(_, _ *wallet.Outgoing) {}, 70, 25, false},
+		"above the block":    {func(top, _ *wallet.Outgoing) { top.Block.Height = 11 }, 0, 25, false},
+		"failed":             {func(top, _ *wallet.Outgoing) { top.Failed = true }, 0, 25, false},
+		"recorded":           {func(top, _ *wallet.Outgoing) { top.Unrecorded = false }, 0, 25, false},
+		"fulfilled a payout": {func(top, _ *wallet.Outgoing) { top.Acknowledged = "p1" }, 0, 25, false},
+		"its spend unknown":  {func(_, spend *wallet.Outgoing) { spend.Acknowledged = "" }, 70, 0, true},
+		"its spend failed":   {func(_, spend *wallet.Outgoing) { spend.Failed = true }, 70, 5, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, top, sent := memory.New(), topUp, spend
@@ -66,12 +67,20 @@ func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
 					}
 				}
 
-				k := leftovers{brought: map[string]chain.Amount{}, taken: map[string]chain.Amount{}}
+				k := leftovers{
+					brought: map[string]chain.Amount{},
+					taken:   map[string]chain.Amount{},
+					unclear: map[string]bool{},
+				}
 				err := k.addUnrecorded(ctx, tx, n, "a", chain.Ref{Height: 10})
 
 				brought, taken := k.brought[native.ID], k.taken[native.ID]
 				if brought != chain.Units(c.brought) || taken != chain.Units(c.taken) {
 					t.Errorf("brought %s, taken %s; want %d and %d", brought, taken, c.brought, c.taken)
+				}
+
+				if k.unclear[native.ID] != c.unclear {
+					t.Errorf("what was taken is unclear: %t", k.unclear[native.ID])
 				}
 
 				return err
