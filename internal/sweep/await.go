@@ -11,7 +11,8 @@ import (
 )
 
 // proveMissing returns cause, funds_missing, if the address of a release held less than its deposits after the newest
-// block that was read, and fault.Unavailable otherwise: a node that lags or lies proves nothing.
+// block that was read and no transaction of the address is under way, and fault.Unavailable otherwise: a node that
+// lags or lies proves nothing, nor does a balance while a fork may have made dearer what others took.
 func (p *planningRun) proveMissing(ctx context.Context, r chain.SweepRequest, cause error) error {
 	held, err := p.outbox.BalanceRead(
 		ctx, p.network.Slug, chain.Holding{Address: r.Deposit.Address, AssetID: r.Asset.ID},
@@ -30,7 +31,7 @@ func (p *planningRun) proveMissing(ctx context.Context, r chain.SweepRequest, ca
 	}
 
 	if held.Less(needed) {
-		return cause
+		return p.missingAtRest(ctx, r.Deposit.Address, cause)
 	}
 
 	return fault.Wrap(
@@ -39,6 +40,29 @@ func (p *planningRun) proveMissing(ctx context.Context, r chain.SweepRequest, ca
 		"node_behind",
 		"the node that planned a release from %s does not show its deposits, and the blocks that were read hold them",
 		r.Deposit.Address,
+	)
+}
+
+// missingAtRest returns cause, funds_missing, unless a transaction of the address is under way: a fork may have brought
+// dearer bytes of it into a block, and what it cost more is owed at the address once that is recorded.
+func (p *planningRun) missingAtRest(ctx context.Context, address chain.Address, cause error) error {
+	live, err := p.db.LiveTransactions(ctx, p.network.Slug, address)
+	if err != nil {
+		return &storeError{err}
+	}
+
+	if len(live) == 0 {
+		return cause
+	}
+
+	return fault.Wrap(
+		cause,
+		fault.Unavailable,
+		"transactions_under_way",
+		"%s holds less than its deposits, and what %s %s costs it is not known yet",
+		address,
+		live[0].Kind,
+		live[0].ID,
 	)
 }
 
