@@ -274,6 +274,9 @@ func (e *Engine) Resume(ctx context.Context, network string) error {
 // Foreign transaction of the last 7 days waits until Acknowledge names it: by its id alone if the transaction
 // paid it, after Foreign if it is to be paid as well.
 //
+// Native coin that the transaction brought to an address of ours may have been a top-up, and is withheld. The id of the
+// invoice or deposit address after Foreign says that it was a payment: then it is credited.
+//
 // Errors: fault.NotFound for a transaction that no block read so far shows; fault.State with code
 // transaction_not_final, transaction_mismatch or transaction_acknowledged; fault.Invalid for ids that name nothing.
 func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...string) error {

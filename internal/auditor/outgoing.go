@@ -3,12 +3,14 @@ package auditor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // This file reports transactions of our addresses that are not on record.
@@ -37,7 +39,13 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 		}
 
 		known[row.TxHash] = true
-		a.ledger.bring(row)
+
+		payments, err := a.store.PaymentsByHash(ctx, a.network.Slug, []string{row.TxHash})
+		if err != nil {
+			return err
+		}
+
+		a.ledger.bring(row, payments)
 
 		if !row.Open() {
 			continue
@@ -91,10 +99,13 @@ func (l *ledger) foreign(row wallet.Outgoing) {
 	}
 }
 
-// bring notes what a transaction that is not on record brought to addresses.
-func (l *ledger) bring(row wallet.Outgoing) {
+// bring notes what a transaction that is not on record brought to addresses, but what is a payment there.
+func (l *ledger) bring(row wallet.Outgoing, payments []invoice.Payment) {
 	for _, t := range row.Transfers {
-		if !row.Failed {
+		isPaid := slices.ContainsFunc(payments, func(p invoice.Payment) bool {
+			return p.Status != invoice.Dropped && p.TransferKey() == invoice.KeyOf(t)
+		})
+		if !row.Failed && !isPaid {
 			h := chain.Holding{Address: t.To, AssetID: t.AssetID}
 			l.brought[h] = l.brought[h].Add(t.Amount)
 		}

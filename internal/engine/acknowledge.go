@@ -250,6 +250,10 @@ func (a *acknowledgement) apply(ctx context.Context, tx Tx) error {
 		}
 	}
 
+	if err := a.Ingester.AcknowledgedTx(ctx, tx, a.driver.Network(), rows[0]); err != nil {
+		return err
+	}
+
 	return a.thaw(ctx, tx, slices.Sorted(maps.Keys(addresses))...)
 }
 
@@ -350,7 +354,16 @@ func (a *acknowledgement) fulfill(
 
 	var settlements, payouts, paid []string
 
+	receivers, err := a.receivers(ctx, tx, rows[0])
+	if err != nil {
+		return false, err
+	}
+
 	for _, id := range a.ids {
+		if slices.Contains(receivers, id) {
+			continue
+		}
+
 		p, found, err := payoutNamed(ctx, tx, id)
 		if err != nil {
 			return false, err
@@ -399,6 +412,23 @@ func (a *acknowledgement) fulfill(
 	default:
 		return true, a.Sweeper.FulfillTx(ctx, tx, waiting, a.masters[waiting[0]], f)
 	}
+}
+
+// receivers returns the ids among those named of invoices and deposit addresses that the transaction paid coin to. They
+// go with Foreign: nothing on record did that.
+func (a *acknowledgement) receivers(ctx context.Context, tx Tx, row wallet.Outgoing) ([]string, error) {
+	if row.Failed || a.status.Reverted {
+		return nil, nil
+	}
+
+	paid, err := a.Ingester.PaidByLost(ctx, tx, a.driver.Network(), a.status.Transfers, a.ids)
+	if err == nil && len(paid) > 0 && !a.foreign {
+		return nil, mismatch(
+			"transaction %s paid %s: acknowledge it as %q and its id", a.txHash, paid[0], wallet.Foreign,
+		)
+	}
+
+	return paid, err
 }
 
 // checkWaits refuses a payout of another network, and one that a transaction of its own paid. id is what names it.

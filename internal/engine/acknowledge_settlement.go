@@ -44,7 +44,7 @@ func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []s
 		return nil, fault.New(
 			fault.Invalid,
 			"acknowledgement_invalid",
-			"%s: not all of these are payouts, refunds or settlements",
+			"%s: not all of these are payouts, refunds or settlements, or were paid coin by the transaction",
 			strings.Join(ids, ", "),
 		)
 	}

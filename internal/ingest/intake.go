@@ -27,6 +27,7 @@ func (s *Ingester) ApplyTx(ctx context.Context, tx invoice.Tx, p PreparedBatch, 
 		seen:    map[string]bool{},
 
 		unmeasured: map[invoice.TransferKey]observedTransfer{},
+		unsaid:     map[invoice.TransferKey]observedTransfer{},
 	}
 
 	return in.run(ctx)
@@ -48,6 +49,8 @@ type intake struct {
 	unmined []invoice.Payment
 	// unmeasured are the transfers in blocks of which only the logs say what arrived.
 	unmeasured map[invoice.TransferKey]observedTransfer
+	// unsaid are the transfers that wait for a person to say what they were.
+	unsaid map[invoice.TransferKey]observedTransfer
 	// paid are our addresses that transfers of the batch pay, dust the transfers that are too small.
 	paid map[chain.Address]invoice.Address
 	dust []observedTransfer
@@ -100,7 +103,12 @@ func (in *intake) run(ctx context.Context) error {
 		return err
 	}
 
-	if err := in.queueUnmeasured(ctx); err != nil {
+	// A payment whose balances could not be read confirms only once its row is done.
+	if err := in.queue(ctx, in.unmeasured, errUnmeasured); err != nil {
+		return err
+	}
+
+	if err := in.queue(ctx, in.unsaid, errUnsaid); err != nil {
 		return err
 	}
 
@@ -181,8 +189,20 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 	for _, m := range matched {
 		asset, enabled := in.n.AssetByID(m.AssetID)
 
-		if !enabled || own[m.TxHash] {
+		if !enabled {
 			continue
+		}
+
+		switch own.of(m, addresses[m.To], asset) {
+		case isOurs:
+			continue
+		case isUnsaid:
+			if err := in.withhold(m); err != nil {
+				return err
+			}
+
+			continue
+		case isPayment:
 		}
 
 		if in.p.unmeasured[arrivalKey{m.at.Hash, m.key()}] {

@@ -22,42 +22,6 @@ var errUnmeasured = fault.New(
 	"what arrived could not be compared with the balance yet; the payment waits",
 )
 
-// queueUnmeasured adds a retry row for each transfer whose balances could not be read. Its payment confirms only
-// once the row is done. The first attempt is after a minute, the wait doubles up to an hour.
-func (in *intake) queueUnmeasured(ctx context.Context) error {
-	if len(in.unmeasured) == 0 {
-		return nil
-	}
-
-	rows, err := in.tx.Retries(ctx, in.n.Slug, in.now.AddDate(100, 0, 0), 10000)
-	if err != nil {
-		return err
-	}
-
-	queued := map[invoice.TransferKey]scan.Retry{}
-	for _, row := range rows {
-		queued[invoice.KeyOf(row.Transfer)] = row
-	}
-
-	for _, key := range slices.SortedFunc(maps.Keys(in.unmeasured), invoice.TransferKey.Compare) {
-		m := in.unmeasured[key]
-
-		row, known := queued[key]
-		if !known {
-			row = scan.Retry{ID: in.s.ids.Next(), Network: in.n.Slug, CreatedAt: in.now}
-		}
-
-		row.Transfer, row.Block = m.Transfer, m.at // a fork may have moved it
-		row.Error, row.DueAt = short(errUnmeasured), in.now.Add(retryFirst)
-
-		if err := in.tx.PutRetry(ctx, &row); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
 // lateBalances are the balances of an address at the last block that was read, one per asset of its network; nil
 // where they could not be read.
 type lateBalances struct {
@@ -127,7 +91,7 @@ func (s *Ingester) measureLate(
 		return p.batch, errUnmeasured
 	}
 
-	if err := left.addUnrecorded(ctx, tx, n, address.Address, p.late.at); err != nil {
+	if err := left.addUnrecorded(ctx, tx, n, address.Address, payments, p.late.at); err != nil {
 		return p.batch, err
 	}
 

@@ -287,14 +287,15 @@ func sweptBy(
 	return sent, nil
 }
 
-// addUnrecorded adds what transactions of our wallets that are not on record left at an address, as of a block:
-// what they moved is no payment. What those of the address itself took counts once they are foreign. One that
-// fulfilled a payout or a settlement is on record now.
+// addUnrecorded adds what transactions of our wallets that are not on record left at an address, as of a block, but
+// what is a payment of its own or stored as dust. What those of the address itself took counts once they are foreign.
+// One that fulfilled a payout or a settlement is on record now.
 func (k *leftovers) addUnrecorded(
 	ctx context.Context,
 	tx Tx,
 	n chain.Network,
 	address chain.Address,
+	payments []invoice.Payment,
 	at chain.Ref,
 ) error {
 	rows, err := tx.UnrecordedOutgoing(ctx, n.Slug, "", time.Time{})
@@ -304,6 +305,11 @@ func (k *leftovers) addUnrecorded(
 
 	native, _ := n.Native()
 	counted := map[string]bool{}
+
+	paid := map[invoice.TransferKey]bool{}
+	for _, p := range payments {
+		paid[p.TransferKey()] = true
+	}
 
 	for _, row := range rows {
 		if row.Block.Height > at.Height || counted[row.TxHash] {
@@ -326,7 +332,7 @@ func (k *leftovers) addUnrecorded(
 		}
 
 		for _, t := range row.Transfers {
-			if t.To == address {
+			if t.To == address && !paid[invoice.KeyOf(t)] && !isTokenDust(n, t) {
 				k.brought[t.AssetID] = k.brought[t.AssetID].Add(t.Amount)
 			}
 
@@ -341,4 +347,11 @@ func (k *leftovers) addUnrecorded(
 	}
 
 	return nil
+}
+
+// isTokenDust reports whether a transfer is of a token and too small to be a payment.
+func isTokenDust(n chain.Network, t chain.Transfer) bool {
+	asset, enabled := n.AssetByID(t.AssetID)
+
+	return enabled && asset.Kind == chain.Token && t.Amount.Less(asset.Dust)
 }

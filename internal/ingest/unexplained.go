@@ -95,7 +95,7 @@ func (c *balanceCheck) compareTx(
 		cursor:  cursor,
 	}
 
-	if err := left.addUnrecorded(ctx, tx, c.network, address.Address, c.at); err != nil {
+	if err := left.addUnrecorded(ctx, tx, c.network, address.Address, payments, c.at); err != nil {
 		return stale, err
 	}
 

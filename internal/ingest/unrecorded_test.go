@@ -7,12 +7,13 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
 // What a transaction that is not on record brought to an address is explained by it, until it turns out to be a
-// payout or a settlement.
+// payout or a settlement, or is credited as a payment.
 func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
 	n := sim.DefaultNetwork()
 	native, _ := n.Native()
@@ -53,6 +54,7 @@ func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
 		"failed":             {func(top, _ *wallet.Outgoing) { top.Failed = true }, 0, 25, false},
 		"recorded":           {func(top, _ *wallet.Outgoing) { top.Unrecorded = false }, 0, 25, false},
 		"fulfilled a payout": {func(top, _ *wallet.Outgoing) { top.Acknowledged = "p1" }, 0, 25, false},
+		"credited":           {func(top, _ *wallet.Outgoing) { top.Acknowledged = wallet.Foreign + ",d1" }, 0, 25, false},
 		"its spend unknown":  {func(_, spend *wallet.Outgoing) { spend.Acknowledged = "" }, 70, 0, true},
 		"its spend failed":   {func(_, spend *wallet.Outgoing) { spend.Failed = true }, 70, 5, false},
 	} {
@@ -67,12 +69,17 @@ func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
 					}
 				}
 
+				var payments []invoice.Payment
+				if name == "credited" {
+					payments = []invoice.Payment{{TxHash: "t", Address: "a", AssetID: native.ID}}
+				}
+
 				k := leftovers{
 					brought: map[string]chain.Amount{},
 					taken:   map[string]chain.Amount{},
 					unclear: map[string]bool{},
 				}
-				err := k.addUnrecorded(ctx, tx, n, "a", chain.Ref{Height: 10})
+				err := k.addUnrecorded(ctx, tx, n, "a", payments, chain.Ref{Height: 10})
 
 				brought, taken := k.brought[native.ID], k.taken[native.ID]
 				if brought != chain.Units(c.brought) || taken != chain.Units(c.taken) {
