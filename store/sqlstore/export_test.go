@@ -8,6 +8,8 @@ import (
 	"database/sql"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // Scan reads one page or one row by sqlx's mapping, by hand, and as the store does.
@@ -233,20 +235,35 @@ func (d *readTexts) QueryRowxContext(ctx context.Context, text string, args ...a
 	return d.DB.QueryRowxContext(ctx, text, args...)
 }
 
-// Spread returns a function that looks an invoice up by its id, as on tables that are spread by account, and
-// returns its statements.
-func Spread(
-	db *sql.DB,
-	driver string,
-) func(ctx context.Context, id string) (owner string, texts []string, err error) {
+func (d *readTexts) QueryxContext(ctx context.Context, text string, args ...any) (*sqlx.Rows, error) {
+	d.all = append(d.all, text)
+	return d.DB.QueryxContext(ctx, text, args...)
+}
+
+// Spread returns a reader as on tables that are spread by account, and a function that returns the statements since it
+// was called last.
+func Spread(db *sql.DB, driver string) (r store.Reader, texts func() []string) {
 	st := &sqlStore{dialect: &Dialect{Prefix: "payments_"}, homes: newHomes()}
 	st.fits.Store(true)
 
-	return func(ctx context.Context, id string) (string, []string, error) {
-		on := &readTexts{DB: sqlx.NewDb(db, driver)}
-		on.Mapper = mapper
-		found, err := (&reader{store: st, on: on}).InvoiceByID(ctx, id)
+	st.dialect.Among = func(columns, table, condition, column string) string {
+		return "SELECT " + columns + " FROM {" + table + "} WHERE " + column + " = ? AND " + condition
+	}
+	st.dialect.Arg = func(v any) any {
+		if list, ok := v.([]string); ok {
+			return list[0]
+		}
 
-		return found.Owner.AccountID, on.all, err
+		return v
+	}
+
+	on := &readTexts{DB: sqlx.NewDb(db, driver)}
+	on.Mapper = mapper
+
+	return &reader{store: st, on: on}, func() []string {
+		all := on.all
+		on.all = nil
+
+		return all
 	}
 }

@@ -1,7 +1,8 @@
 package sqlstore
 
 // This file remembers which account an id belongs to. Where tables are spread by account, a look-up by id alone asks
-// every node, and one with the account asks one. A record never moves to another account.
+// every node, and one with the account asks one. A record never moves to another account, and what belongs to a record
+// is of its account.
 
 import (
 	"reflect"
@@ -17,7 +18,7 @@ type homeKey struct {
 	id    any
 }
 
-// homes are the accounts of the ids that were read last. A nil *homes remembers nothing.
+// homes are the accounts of the ids that were read or written last. A nil *homes remembers nothing.
 type homes struct {
 	mu            sync.Mutex
 	recent, older map[homeKey]string
@@ -47,6 +48,22 @@ func (h *homes) of(table string, id any) string {
 	return account
 }
 
+// common returns the account that all of some ids belong to; "" when that is not known, or they are of several.
+func (h *homes) common(table string, ids ...string) string {
+	common := ""
+
+	for i, id := range ids {
+		account := h.of(table, id)
+		if account == "" || i > 0 && account != common {
+			return ""
+		}
+
+		common = account
+	}
+
+	return common
+}
+
 // set remembers an account. The caller holds the lock.
 func (h *homes) set(key homeKey, account string) {
 	if len(h.recent) >= maxHomes {
@@ -72,10 +89,23 @@ func remember[T, R any](h *homes, t *table[T, R], row *R) {
 	}
 
 	fields := reflect.ValueOf(row).Elem()
-	key := homeKey{t.name, fields.FieldByIndex(t.cols[0].field).String()}
+	h.note(t.name, fields.FieldByIndex(t.cols[0].field).String(), fields.FieldByIndex(t.cols[1].field).String())
+}
 
+// rememberValues is remember of a row that is written.
+func rememberValues[T, R any](h *homes, t *table[T, R], values []any) {
+	if h == nil || t.keys == t.slots {
+		return
+	}
+
+	account, _ := values[1].(string)
+	h.note(t.name, values[0], account)
+}
+
+// note remembers the account of an id.
+func (h *homes) note(table string, id any, account string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	h.set(key, fields.FieldByIndex(t.cols[1].field).String())
+	h.set(homeKey{table, id}, account)
 }

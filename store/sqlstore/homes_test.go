@@ -1,11 +1,14 @@
 package sqlstore_test
 
 import (
+	"context"
 	"database/sql"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
@@ -16,20 +19,16 @@ func TestEveryMachineIsAskedForAnIDOnce(t *testing.T) {
 	st, db := openSQLite(t)
 	fill(t, st)
 
-	look := sqlstore.Spread(db, "sqlite")
+	look, texts := sqlstore.Spread(db, "sqlite")
 	step := func(what, owner string, byAccount ...bool) {
 		t.Helper()
 
-		got, texts, err := look(t.Context(), "inv_007")
-		if err != nil || got != owner || len(texts) != len(byAccount) {
-			t.Fatalf("%s: the invoice is of %q by %q, %v", what, got, texts, err)
+		got, err := look.InvoiceByID(t.Context(), "inv_007")
+		if err != nil || got.Owner.AccountID != owner {
+			t.Fatalf("%s: the invoice is of %q, %v", what, got.Owner.AccountID, err)
 		}
 
-		for i, text := range texts {
-			if strings.HasSuffix(text, "account_id = ?") != byAccount[i] {
-				t.Errorf("%s: statement %d is %s", what, i, text)
-			}
-		}
+		askedByAccount(t, what, texts(), byAccount...)
 	}
 
 	step("the first look", scanned.AccountID, false)
@@ -43,6 +42,76 @@ func TestEveryMachineIsAskedForAnIDOnce(t *testing.T) {
 
 	step("a record that is elsewhere", "other", true, false)
 	step("the next look", "other", true)
+}
+
+// askedByAccount tells of each statement whether it names the account.
+func askedByAccount(t *testing.T, what string, texts []string, want ...bool) {
+	t.Helper()
+
+	if len(texts) != len(want) {
+		t.Fatalf("%s: %q", what, texts)
+	}
+
+	for i, text := range texts {
+		if strings.Contains(text, "account_id = ?") != want[i] {
+			t.Errorf("%s: statement %d is %s", what, i, text)
+		}
+	}
+}
+
+// What belongs to a record whose account is known is asked of one machine, and so are records by their ids.
+func TestOneMachineIsAskedForWhatBelongsToAnAccount(t *testing.T) {
+	st, db := openSQLite(t)
+	fill(t, st)
+
+	if err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		return tx.PutSettlements(ctx, &settlement.Settlement{ID: "stl_1", PaymentID: "pay_007", Owner: scanned})
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	look, texts := sqlstore.Spread(db, "sqlite")
+
+	for name, read := range map[string]func(ctx context.Context) (int, error){
+		"the payments of an invoice": func(ctx context.Context) (int, error) {
+			found, err := look.PaymentsOfInvoice(ctx, "inv_007")
+			return len(found), err
+		},
+		"the settlements of payments": func(ctx context.Context) (int, error) {
+			found, err := look.SettlementsOfPayments(ctx, []string{"pay_007"})
+			return len(found), err
+		},
+		"settlements by id": func(ctx context.Context) (int, error) {
+			found, err := look.SettlementsByID(ctx, []string{"stl_1"})
+			return len(found), err
+		},
+	} {
+		look, texts = sqlstore.Spread(db, "sqlite")
+
+		before, err := read(t.Context())
+		if err != nil || before != 1 {
+			t.Fatalf("%s: %d rows, %v", name, before, err)
+		}
+
+		askedByAccount(t, name, texts(), false)
+
+		if _, err := look.InvoiceByID(t.Context(), "inv_007"); err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err := look.PaymentByID(t.Context(), "pay_007"); err != nil {
+			t.Fatal(err)
+		}
+
+		texts()
+
+		after, err := read(t.Context())
+		if err != nil || after != 1 {
+			t.Fatalf("%s, with their account: %d rows, %v", name, after, err)
+		}
+
+		askedByAccount(t, name, texts(), true)
+	}
 }
 
 // openSQLite returns a new store, and its file opened beside it.

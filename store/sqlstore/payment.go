@@ -67,6 +67,7 @@ func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoi
 func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]invoice.Payment, error) {
 	q := &query{}
 	q.has("invoice_id <> '' AND invoice_id = ?", invoiceID)
+	q.is("account_id", r.store.homes.common(invoices.name, invoiceID))
 
 	return list(ctx, r, payments, q, "ORDER BY id", 0)
 }

@@ -141,7 +141,39 @@ func owned[T, R any](
 
 // several returns the rows of those ids that exist.
 func several[T, R any](ctx context.Context, r *reader, t *table[T, R], ids []string) ([]T, error) {
-	return among(ctx, r, t, t.cols[0].name, ids, " ORDER BY "+t.cols[0].name, "1 = 1")
+	column := t.cols[0].name
+	order := " ORDER BY " + column
+
+	if account := r.store.homes.common(t.name, ids...); account != "" {
+		ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+
+		found, err := among(ctx, r, t, column, ids, order, "account_id = ?", account)
+		if err != nil || len(found) == len(ids) {
+			return found, err
+		}
+
+		for _, id := range ids {
+			r.store.homes.forget(t.name, id)
+		}
+	}
+
+	return among(ctx, r, t, column, ids, order, "1 = 1")
+}
+
+// amongOf is among where the values are ids of another table, whose rows are of the same account. Where that is known,
+// one machine is asked.
+func amongOf[T, R any](
+	ctx context.Context,
+	r *reader,
+	t *table[T, R],
+	column, parent string,
+	ids []string,
+) ([]T, error) {
+	if account := r.store.homes.common(parent, ids...); account != "" {
+		return among(ctx, r, t, column, ids, "", "account_id = ?", account)
+	}
+
+	return among(ctx, r, t, column, ids, "", "1 = 1")
 }
 
 // among returns the rows that satisfy a condition and whose column has one of the values.

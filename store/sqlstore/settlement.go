@@ -70,7 +70,7 @@ func (r *reader) SettlementsOfPayments(
 	ctx context.Context,
 	paymentIDs []string,
 ) ([]settlement.Settlement, error) {
-	return among(ctx, r, settlements, "payment_id", paymentIDs, "", "1 = 1")
+	return amongOf(ctx, r, settlements, "payment_id", payments.name, paymentIDs)
 }
 
 func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settlement.Settlement, error) {

@@ -74,6 +74,7 @@ func put[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record 
 	}
 
 	tx.raised = append(tx.raised, raised{v, base})
+	rememberValues(tx.store.homes, t, values)
 
 	return nil
 }
