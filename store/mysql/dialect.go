@@ -37,9 +37,10 @@ func dialect() sqlstore.Dialect {
 		Rows:       8,
 		Concurrent: true,
 		Lock:       " FOR UPDATE",
+		// Without a forced index a small table is read, and locked, as a whole.
 		LockEach: func(columns, table, column string) string {
-			return "SELECT " + columns + " FROM (" + list + ") w STRAIGHT_JOIN {" + table + "} ON " + column +
-				" = w.value FOR UPDATE"
+			return "SELECT " + columns + " FROM (" + list + ") w STRAIGHT_JOIN {" + table +
+				"} FORCE INDEX (PRIMARY) ON " + column + " = w.value FOR UPDATE"
 		},
 
 		Upsert:    upsert,

@@ -86,6 +86,46 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+// Leases are locked one by one, however small their table is: others are free.
+func TestLeasesLockNoOthers(t *testing.T) {
+	st, err := mysql.New(database(t, testenv.MariaDB(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	lock := func(ctx context.Context, name string, then func() error) error {
+		return st.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+			if _, err := tx.Leases(ctx, []string{name}); err != nil {
+				return err
+			}
+
+			return then()
+		})
+	}
+	nothing := func() error { return nil }
+
+	for _, name := range []string{"a", "b", "c"} {
+		if err := lock(t.Context(), name, nothing); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := lock(t.Context(), "b", func() error {
+		for _, name := range []string{"a", "c"} {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+
+			if err := lock(ctx, name, nothing); err != nil {
+				t.Errorf("lease %s beside b: %v", name, err)
+			}
+		}
+
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestMigrateAtOnce brings one database up to date by several processes.
 func TestMigrateAtOnce(t *testing.T) {
 	dsn := testenv.MariaDB(t)
