@@ -120,10 +120,6 @@ func (s *Sweeper) dueWork(
 		return nil, nil, err
 	}
 
-	if unsigned, err := s.piles(ctx, network); err != nil || unsigned {
-		return next, nil, err
-	}
-
 	// Many that wait at a busy address hide nobody else.
 	for limit := maxDue; ; limit *= 2 {
 		due, err = s.db.DueSettlements(ctx, network, s.now(), limit)
@@ -132,6 +128,12 @@ func (s *Sweeper) dueWork(
 		}
 
 		all := len(due) < limit
+
+		if limit == maxDue && len(due) > 0 {
+			if unsigned, err := s.piles(ctx, network); err != nil || unsigned {
+				return next, nil, err
+			}
+		}
 
 		if !spendsCoins {
 			due, err = s.withoutBusy(ctx, network, due)

@@ -89,7 +89,13 @@ func remember[T, R any](h *homes, t *table[T, R], row *R) {
 	}
 
 	fields := reflect.ValueOf(row).Elem()
-	h.note(t.name, fields.FieldByIndex(t.cols[0].field).String(), fields.FieldByIndex(t.cols[1].field).String())
+	column := func(i int) string { return fields.FieldByIndex(t.cols[i].field).String() }
+
+	h.note(homeKey{t.name, column(0)}, column(1))
+
+	if t.network > 0 && t.address > 0 {
+		h.note(addressKey(column(t.network), column(t.address)), column(1))
+	}
 }
 
 // rememberValues is remember of a row that is written.
@@ -98,14 +104,29 @@ func rememberValues[T, R any](h *homes, t *table[T, R], values []any) {
 		return
 	}
 
-	account, _ := values[1].(string)
-	h.note(t.name, values[0], account)
+	column := func(i int) string { s, _ := values[i].(string); return s }
+
+	h.note(homeKey{t.name, values[0]}, column(1))
+
+	if t.network > 0 && t.address > 0 {
+		h.note(addressKey(column(t.network), column(t.address)), column(1))
+	}
 }
 
-// note remembers the account of an id.
-func (h *homes) note(table string, id any, account string) {
+// byAddress is what homes have in place of a table for the addresses of payments, which are of one account each.
+const byAddress = "address"
+
+func addressKey(network, address string) homeKey {
+	return homeKey{byAddress, addressPlace(network, address)}
+}
+
+// addressPlace names an address among all networks'.
+func addressPlace(network, address string) string { return network + " " + address }
+
+// note remembers an account.
+func (h *homes) note(key homeKey, account string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	h.set(homeKey{table, id}, account)
+	h.set(key, account)
 }

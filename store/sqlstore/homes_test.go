@@ -3,10 +3,13 @@ package sqlstore_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
@@ -64,8 +67,30 @@ func TestOneMachineIsAskedForWhatBelongsToAnAccount(t *testing.T) {
 	st, db := openSQLite(t)
 	fill(t, st)
 
+	address := chain.Address(fmt.Sprintf("0x%040x", 7))
+
 	if err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-		return tx.PutSettlements(ctx, &settlement.Settlement{ID: "stl_1", PaymentID: "pay_007", Owner: scanned})
+		at := chain.Party{Address: address}
+		order := chain.Order{From: at}
+
+		if err := tx.PutTransaction(ctx, &wallet.Transaction{
+			ID:      "txn_1",
+			Owner:   scanned,
+			Network: "ethereum",
+			Order:   order,
+		}); err != nil {
+			return err
+		}
+
+		return tx.PutSettlements(ctx, &settlement.Settlement{
+			ID:        "stl_1",
+			PaymentID: "pay_007",
+			Owner:     scanned,
+			Network:   "ethereum",
+			AssetID:   "eth",
+			Deposit:   at,
+			Status:    settlement.Pending,
+		})
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +104,18 @@ func TestOneMachineIsAskedForWhatBelongsToAnAccount(t *testing.T) {
 		},
 		"the settlements of payments": func(ctx context.Context) (int, error) {
 			found, err := look.SettlementsOfPayments(ctx, []string{"pay_007"})
+			return len(found), err
+		},
+		"the settlements at an address": func(ctx context.Context) (int, error) {
+			found, err := look.SettlementsAt(ctx, "ethereum", address, "eth")
+			return len(found), err
+		},
+		"the payments at an address": func(ctx context.Context) (int, error) {
+			found, err := look.BalancePayments(ctx, "ethereum", address, "eth")
+			return len(found), err
+		},
+		"what an address sends": func(ctx context.Context) (int, error) {
+			found, err := look.LiveTransactions(ctx, "ethereum", address)
 			return len(found), err
 		},
 		"settlements by id": func(ctx context.Context) (int, error) {

@@ -127,6 +127,7 @@ func (r *reader) BalancePayments(
 		"status <> 'dropped' AND network = ? AND address = ? AND asset_id = ?",
 		network, string(address), assetID,
 	)
+	q.is("account_id", r.store.homes.common(byAddress, addressPlace(network, string(address))))
 
 	return list(ctx, r, payments, q, "ORDER BY id", 0)
 }

@@ -193,6 +193,7 @@ func (r *reader) LiveTransactions(
 ) ([]wallet.Transaction, error) {
 	q := &query{}
 	q.has(live+" AND network = ? AND from_address = ?", network, string(from))
+	q.is("account_id", r.store.homes.common(byAddress, addressPlace(network, string(from))))
 
 	return list(ctx, r, transactions, q, "ORDER BY id", 0)
 }

@@ -119,6 +119,7 @@ func (r *reader) SettlementsAt(
 		"status IN ('pending', 'held') AND network = ? AND address = ? AND asset_id = ?",
 		network, string(address), assetID,
 	)
+	q.is("account_id", r.store.homes.common(byAddress, addressPlace(network, string(address))))
 
 	return list(ctx, r, settlements, q, "ORDER BY id", 0)
 }

@@ -15,6 +15,8 @@ type table[T, R any] struct {
 	keys    int    // so many columns, from the first, are the primary key
 	slots   int    // so many of these name a row: the id alone, where the account follows it
 	cols    []column
+	// network and address are the columns of the deposit address that a row is about; 0 where it is about none.
+	network, address int
 	version func(*T) *int64 // nil: records of this kind have no version
 	row     func(*T) R
 	record  func(*R) T
@@ -55,6 +57,13 @@ func newTable[T, R any](
 
 	var read, all, sets, where, marks []string
 	for i, c := range columns {
+		switch c.name {
+		case "network":
+			t.network = i
+		case "address":
+			t.address = i
+		}
+
 		all, marks = append(all, c.name), append(marks, "?")
 		if !c.hidden {
 			read = append(read, c.name)
