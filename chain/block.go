@@ -84,7 +84,9 @@ type Spend struct {
 	// Sender and Nonce are zero on networks that spend outputs.
 	Sender Address `json:"sender,omitempty"`
 	Nonce  uint64  `json:"nonce,omitempty"`
-	By     string  `json:"by"` // hash of the transaction
+	// Value is what the nonce account Sender held, of a DurableNonce; empty elsewhere.
+	Value string `json:"value,omitempty"`
+	By    string `json:"by"` // hash of the transaction
 	// Shared is set on networks whose accounts have no nonce (Solana, Tron): the row says that Sender
 	// signed By, and excludes no other transaction.
 	Shared bool `json:"shared,omitempty"`
@@ -103,12 +105,14 @@ func (s Spend) Used() Spend {
 	return s
 }
 
-// Key returns what the spend uses up as text: "<txid>:<vout>", "<sender>/<nonce>", or "<sender>/<hash>" of a
-// Shared one. Two spends of one chain never have the same key.
+// Key returns what the spend uses up as text: "<txid>:<vout>", "<sender>/<nonce>", "<account>/<value>" of a
+// DurableNonce, or "<sender>/<hash>" of a Shared one. Two spends of one chain never have the same key.
 func (s Spend) Key() string {
 	switch {
 	case s.Outpoint.TxHash != "":
 		return s.Outpoint.TxHash + ":" + strconv.FormatUint(uint64(s.Outpoint.Vout), 10)
+	case s.Value != "":
+		return string(s.Sender) + "/" + s.Value
 	case s.Shared:
 		return string(s.Sender) + "/" + s.By
 	}

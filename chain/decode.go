@@ -15,9 +15,9 @@ type Decoded struct {
 	MaxFee Amount
 	// Digests are what its signatures sign, in the order of Unsigned.Payloads.
 	Digests [][]byte
-	// Spends are what it uses up: each output that it spends, or the nonce of the first of Unsigned.Payloads. By
-	// is empty, and so is the Sender of a nonce, which bytes need not name. Two transactions of one sender that
-	// share a Spend exclude each other. Transactions that only expire (Solana, Tron) have none.
+	// Spends are what it uses up: each output that it spends, a DurableNonce, or the nonce of the first of
+	// Unsigned.Payloads. By is empty, and so is the Sender of the latter, which bytes need not name. Two transactions
+	// of one sender that share a Spend exclude each other. Transactions that only expire (Solana, Tron) have none.
 	Spends []Spend
 }
 
@@ -26,7 +26,7 @@ func (d Decoded) SpendsOf(signer Address) []string {
 	keys := make([]string, len(d.Spends))
 
 	for i, s := range d.Spends {
-		if s.Outpoint.TxHash == "" {
+		if s.Outpoint.TxHash == "" && s.Value == "" {
 			s.Sender = signer
 		}
 

@@ -58,6 +58,9 @@ type Order struct {
 	MaxFee Amount `json:"max_fee"`
 	// Nonce is the account sequence number to use (networks with Nonces).
 	Nonce uint64 `json:"nonce,omitempty"`
+	// DurableNonce is the nonce to use (networks with DurableNonces); nil: the transaction runs out instead. Build
+	// reads nothing of its account.
+	DurableNonce *DurableNonce `json:"durable_nonce,omitempty"`
 	// Coins are the inputs that may be chosen from (UTXO networks); a release names those of its deposits.
 	Coins []Coin `json:"coins,omitempty"`
 	// Spends are those of Coins that must be spent, so that the transaction excludes another one. Build fails
@@ -69,9 +72,11 @@ type Order struct {
 	Bumps *Coin `json:"bumps,omitempty"`
 	// Recovers is the stray that is moved, all of it. The only output goes to whoever pays the fee; see Recoverer.
 	Recovers *Stray `json:"recovers,omitempty"`
-	// Replaces is an earlier attempt that this one must displace by paying more, at the same nonce or
-	// sharing a coin.
+	// Replaces is an earlier attempt that this one must displace by paying more, at the same nonce or durable
+	// nonce, or sharing a coin.
 	Replaces *Signed `json:"replaces,omitempty"`
+	// Expired is the newest attempt, which ran out: it may have offered too little.
+	Expired *Signed `json:"expired,omitempty"`
 }
 
 // Unsigned is a built transaction that waits for its signatures.
@@ -97,6 +102,8 @@ type Signed struct {
 	Nonce  uint64     `json:"nonce,omitempty"`
 	MaxFee Amount     `json:"max_fee"`
 	Inputs []Outpoint `json:"inputs,omitempty"`
+	// DurableNonce is that of the order: the transaction can be included until it is used.
+	DurableNonce *DurableNonce `json:"durable_nonce,omitempty"`
 	// Outputs are what it pays; see Unsigned.
 	Outputs []Output `json:"outputs,omitempty"`
 	// UnconfirmedParents are the spends of waiting transactions of others that it depends on. Once

@@ -233,6 +233,16 @@ func (e *endpoint) accounts(
 	keys []solanago.PublicKey,
 	minSlot uint64,
 ) ([]*accountInfo, uint64, error) {
+	return e.accountsAt(ctx, "confirmed", keys, minSlot)
+}
+
+// accountsAt is accounts in the newest block of a commitment.
+func (e *endpoint) accountsAt(
+	ctx context.Context,
+	commitment string,
+	keys []solanago.PublicKey,
+	minSlot uint64,
+) ([]*accountInfo, uint64, error) {
 	var (
 		all        []*accountInfo
 		lowestSlot uint64
@@ -248,7 +258,7 @@ func (e *endpoint) accounts(
 			Value []*accountInfo `json:"value"`
 		}
 
-		options := map[string]any{"commitment": "confirmed", "encoding": "base64"}
+		options := map[string]any{"commitment": commitment, "encoding": "base64"}
 		if minSlot > 0 {
 			options["minContextSlot"] = minSlot
 		}

@@ -14,7 +14,8 @@ import (
 )
 
 // Build returns the unsigned transaction of an order, which pays native coin or one token. It uses the
-// newest finalized blockhash, since a younger one could leave the chain and the transaction with it.
+// newest finalized blockhash, since a younger one could leave the chain and the transaction with it, or the order's
+// durable nonce. One that replaces an earlier transaction, or follows one that ran out, offers a higher price.
 // The fee payer pays for token accounts that a destination lacks. A transfer fee of the token is added,
 // so that the amount arrives.
 //
@@ -45,7 +46,11 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 		}
 
 		unitLimit := b.unitLimit()
-		if price, err = b.capPrice(price, unitLimit); err != nil {
+		if price, err = b.capPrice(b.raisePrice(price, d.config.MaxPriorityPrice), unitLimit); err != nil {
+			return err
+		}
+
+		if err := b.checkReplaces(price); err != nil {
 			return err
 		}
 
@@ -58,7 +63,7 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 			return err
 		}
 
-		blockhash, validToHeight, err := e.latestBlockhash(ctx)
+		blockhash, validToHeight, err := b.lifetime(ctx, e)
 		if err != nil {
 			return err
 		}
@@ -69,6 +74,16 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 	})
 
 	return unsigned, err
+}
+
+// lifetime returns the durable nonce of the order, which never runs out, or else the newest finalized blockhash with its
+// last valid block height.
+func (b *txBuilder) lifetime(ctx context.Context, e *endpoint) (solanago.Hash, uint64, error) {
+	if b.nonce != nil {
+		return b.nonce.value, 0, nil
+	}
+
+	return e.latestBlockhash(ctx)
 }
 
 // clone returns a copy for one node, whose payments can be changed.
@@ -155,7 +170,7 @@ type unsignedTx struct {
 	// Message is the legacy message in its wire format, which the signers sign.
 	Message []byte `json:"message"`
 
-	// ValidToHeight is the last block height that may include it.
+	// ValidToHeight is the last block height that may include it; 0 with a durable nonce.
 	ValidToHeight uint64 `json:"valid_to_height"`
 
 	// Owners are whom the token accounts belong to that are paid, in their order: the message names the
@@ -264,6 +279,10 @@ func (d *driver) Assemble(
 		)
 	}
 
+	if err := checkNonce(message, order); err != nil {
+		return chain.Signed{}, signatureInvalid("the transaction from %s: %v", order.From.Address, err)
+	}
+
 	tx, err := attachSignatures(order, message, decoded.Message, keys, signatures)
 	if err != nil {
 		return chain.Signed{}, err
@@ -282,6 +301,7 @@ func (d *driver) Assemble(
 		MaxFee:        unsigned.MaxFee,
 		Outputs:       unsigned.Outputs,
 		From:          order.From.Address,
+		DurableNonce:  order.DurableNonce,
 		ValidToHeight: decoded.ValidToHeight,
 	}, nil
 }

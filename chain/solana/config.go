@@ -42,6 +42,10 @@ type Config struct {
 	// Defaults to none.
 	AcceptedRisks map[chain.Address][]TokenRisk
 
+	// NonceAccounts lists, by the address of a wallet, the nonce accounts whose authority it is. Each transaction that
+	// the wallet sends then uses one of them, and no two at a time. Defaults to none: transactions run out.
+	NonceAccounts map[chain.Address][]chain.Address
+
 	// HTTPClient sends the requests; its Timeout is not changed. Defaults to a client without redirects.
 	HTTPClient *http.Client
 
@@ -145,6 +149,10 @@ func (c Config) check() error {
 		return invalidConfig("network %s has no node: set RPC", c.Network.Slug)
 	case c.Network.Confirmations == 0:
 		return invalidConfig("network %s: Confirmations must be at least 1", c.Network.Slug)
+	}
+
+	if err := c.checkNonceAccounts(); err != nil {
+		return err
 	}
 
 	switch c.Network.Rule {

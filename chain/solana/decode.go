@@ -44,7 +44,14 @@ func (d *driver) decodeRaw(raw []byte) (chain.Decoded, error) {
 		return chain.Decoded{}, err
 	}
 
-	for _, in := range m.message.Instructions {
+	nonce := nonceOf(m.message, m.sender)
+
+	instructions := m.message.Instructions
+	if nonce != nil {
+		instructions = instructions[1:]
+	}
+
+	for _, in := range instructions {
 		if err := m.decode(in); err != nil {
 			return chain.Decoded{}, err
 		}
@@ -55,6 +62,11 @@ func (d *driver) decodeRaw(raw []byte) (chain.Decoded, error) {
 	}
 
 	decoded := chain.Decoded{Outputs: m.outputs, MaxFee: m.fee()}
+	if nonce != nil {
+		spend := chain.Spend{Sender: chain.Address(nonce.account.String()), Value: nonce.value.String()}
+		decoded.Spends = []chain.Spend{spend}
+	}
+
 	for range m.message.Header.NumRequiredSignatures {
 		decoded.Digests = append(decoded.Digests, unsigned.Message)
 	}

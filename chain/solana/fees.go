@@ -132,6 +132,7 @@ func (b *txBuilder) baseFee() uint64 {
 const (
 	unitsForBudget  = 300
 	unitsForCoin    = 450
+	unitsForNonce   = 450
 	unitsForTokens  = 30_000
 	unitsForAccount = 60_000
 	unitsForClosing = 10_000
@@ -149,6 +150,9 @@ func (b *txBuilder) maxUnitLimit() uint64 { return b.requiredUnits() + unitsForE
 // requiredUnits returns the compute units that the transaction needs.
 func (b *txBuilder) requiredUnits() uint64 {
 	units := uint64(unitsForBudget)
+	if b.nonce != nil {
+		units += unitsForNonce
+	}
 
 	for _, p := range b.payments {
 		switch {

@@ -13,7 +13,12 @@ import (
 // instructions returns the transaction's instructions at a price per compute unit, in millionths of a
 // lamport, and a unit limit.
 func (b *txBuilder) instructions(price, unitLimit uint64) []solanago.Instruction {
-	list := []solanago.Instruction{setComputeUnitLimit(uint32(unitLimit))}
+	var list []solanago.Instruction
+	if b.nonce != nil {
+		list = append(list, advanceNonce(b.nonce.account, b.from))
+	}
+
+	list = append(list, setComputeUnitLimit(uint32(unitLimit)))
 	if price > 0 {
 		list = append(list, setComputeUnitPrice(price))
 	}

@@ -94,6 +94,16 @@ func (s *sender) token() chain.Asset {
 func (s *sender) sign(o chain.Order) chain.Signed {
 	s.t.Helper()
 
+	tx, err := s.trySign(o)
+	must(s.t, err)
+
+	return tx
+}
+
+// trySign is sign with the error of Build.
+func (s *sender) trySign(o chain.Order) (chain.Signed, error) {
+	s.t.Helper()
+
 	if o.MaxFee.IsZero() {
 		fee, err := s.d.EstimateFee(s.t.Context(), o)
 		must(s.t, err)
@@ -102,7 +112,10 @@ func (s *sender) sign(o chain.Order) chain.Signed {
 	}
 
 	u, err := s.d.Build(s.t.Context(), o)
-	must(s.t, err)
+	if err != nil {
+		return chain.Signed{}, err
+	}
+
 	signatures, err := s.signer.Sign(
 		s.t.Context(),
 		chain.SignRequest{Network: s.d.Network().Slug, Unsigned: u.Raw, Payloads: u.Payloads},
@@ -121,7 +134,7 @@ func (s *sender) sign(o chain.Order) chain.Signed {
 	tx, err := s.d.Assemble(o, u, keys, signatures)
 	must(s.t, err)
 
-	return tx
+	return tx, nil
 }
 
 // include sends a transaction, has it mined and returns its status.

@@ -29,6 +29,7 @@ type txBuilder struct {
 	order       chain.Order
 	from, payer solanago.PublicKey
 	payments    []payment
+	nonce       *durableNonce      // nil: a blockhash
 	sourceMint  *mint              // nil for the native coin
 	source      solanago.PublicKey // the sender's token account
 
@@ -50,6 +51,10 @@ func (d *driver) newTxBuilder(order chain.Order) (txBuilder, error) {
 
 	var err error
 	if b.from, err = parseKey(string(order.From.Address)); err != nil {
+		return b, err
+	}
+
+	if b.nonce, err = newDurableNonce(order); err != nil {
 		return b, err
 	}
 

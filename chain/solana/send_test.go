@@ -232,7 +232,7 @@ func TestExpiryNeedsProofFromTwoNodes(t *testing.T) {
 	amnesiac.set(func(method string, _ []any, result any) (any, int) {
 		switch method {
 		case "getSignatureStatuses":
-			return map[string]any{"value": []any{nil}}, 0
+			return map[string]any{"context": result.(map[string]any)["context"], "value": []any{nil}}, 0
 		case "getTransaction":
 			return nil, 0
 		}

@@ -12,6 +12,9 @@ import (
 // Status returns the status of a transaction. One in a block that is not confirmed yet is TxPooled. An
 // included one is final when its block is finalized, whatever the network's confirmation rule.
 //
+// TxDead by conflict, for a transaction with a durable nonce, needs the same of nodes whose final block shows its nonce
+// account with another value.
+//
 // TxDead by expiry needs proof by two nodes where two are configured, and no node that knows the transaction.
 // A node proves it when it has finalized a block above the last valid height, still has the blocks since
 // signing, and does not know the transaction. A node that lags or has pruned proves nothing.
@@ -21,11 +24,12 @@ func (d *driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 		return status, err
 	}
 
-	return d.expiryStatus(ctx, tx)
+	return d.terminalStatus(ctx, tx)
 }
 
 // Status returns the status of a transaction, as Driver.Status does, without TxDead: final blocks up to
-// Signed.ValidToHeight without the transaction prove that it has expired.
+// Signed.ValidToHeight without the transaction prove that it has expired, or those up to a block in which its durable
+// nonce was used that it conflicts.
 func (d *blockDriver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	return d.status(ctx, tx)
 }
@@ -37,7 +41,7 @@ func (d *driver) status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	unknownTo := 0 // nodes
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
-		status, err = d.nodeStatus(ctx, e, tx)
+		status, err = d.nodeStatus(ctx, e, tx, 0)
 		if err == nil && status.State == chain.TxUnknown {
 			unknownTo++
 			return failover.ErrMissing // another node may know it
@@ -55,27 +59,18 @@ func (d *driver) status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	return chain.TxStatus{}, err
 }
 
-// nodeStatus returns the status of a transaction at one node.
-func (d *driver) nodeStatus(ctx context.Context, e *endpoint, tx chain.Signed) (chain.TxStatus, error) {
-	var answer struct {
-		Value []*struct {
-			Status string `json:"confirmationStatus"`
-		} `json:"value"`
-	}
-
-	err := e.call(
-		ctx, &answer, "getSignatureStatuses", []string{tx.TxHash},
-		map[string]any{"searchTransactionHistory": true},
-	)
+// nodeStatus returns the status of a transaction at one node, as a backend of it knows that has reached a slot.
+func (d *driver) nodeStatus(
+	ctx context.Context,
+	e *endpoint,
+	tx chain.Signed,
+	minSlot uint64,
+) (chain.TxStatus, error) {
+	signatureStatus, err := e.signatureStatus(ctx, tx.TxHash, minSlot)
 	if err != nil {
 		return chain.TxStatus{}, err
 	}
 
-	if len(answer.Value) != 1 {
-		return chain.TxStatus{}, e.Garbled("it answered %d statuses for one transaction", len(answer.Value))
-	}
-
-	signatureStatus := answer.Value[0]
 	if signatureStatus != nil && signatureStatus.Status == "processed" {
 		return chain.TxStatus{State: chain.TxPooled}, nil
 	}
@@ -110,6 +105,42 @@ func (d *driver) nodeStatus(ctx context.Context, e *endpoint, tx chain.Signed) (
 	return status, err
 }
 
+// signatureStatus is an answer of getSignatureStatuses.
+type signatureStatus struct {
+	Status string `json:"confirmationStatus"`
+}
+
+// signatureStatus returns what a node knows of a signature, nil for nothing. Behind one URL several backends may
+// answer; the call takes no lowest slot, so it is repeated until one answers that has reached it.
+func (e *endpoint) signatureStatus(ctx context.Context, hash string, minSlot uint64) (*signatureStatus, error) {
+	for range triesOfBackends {
+		var answer struct {
+			Context struct {
+				Slot uint64 `json:"slot"`
+			} `json:"context"`
+			Value []*signatureStatus `json:"value"`
+		}
+
+		err := e.call(
+			ctx, &answer, "getSignatureStatuses", []string{hash},
+			map[string]any{"searchTransactionHistory": true},
+		)
+		if err != nil {
+			return nil, err
+		}
+
+		if len(answer.Value) != 1 {
+			return nil, e.Garbled("it answered %d statuses for one transaction", len(answer.Value))
+		}
+
+		if answer.Value[0] != nil || answer.Context.Slot >= minSlot {
+			return answer.Value[0], nil
+		}
+	}
+
+	return nil, failover.ErrLagging
+}
+
 // cost returns the network fee and the rent of the token accounts that the transaction created, in
 // lamports.
 func (tx executedTx) cost() chain.Amount {
@@ -137,11 +168,16 @@ func (tx executedTx) opened(index int) bool {
 	return !has(tx.meta.PreTokenBalances) && has(tx.meta.PostTokenBalances)
 }
 
-// expiryStatus returns TxDead when two nodes, or the only one, prove that a transaction has expired and no
-// node knows it. It returns TxUnknown otherwise.
-func (d *driver) expiryStatus(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+// terminalStatus returns TxDead when two nodes, or the only one, prove that a transaction has expired, or that its
+// durable nonce was used, and no node knows it. It returns TxUnknown otherwise.
+func (d *driver) terminalStatus(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	unknown := chain.TxStatus{State: chain.TxUnknown}
-	if tx.ValidToHeight == 0 {
+	proves, reason := d.provesExpiry, chain.ReasonExpired
+
+	switch {
+	case tx.DurableNonce != nil:
+		proves, reason = d.provesNonceUsed, chain.ReasonConflict
+	case tx.ValidToHeight == 0:
 		return unknown, nil
 	}
 
@@ -150,9 +186,9 @@ func (d *driver) expiryStatus(ctx context.Context, tx chain.Signed) (chain.TxSta
 	for _, e := range d.nodes.Nodes {
 		err := d.nodes.Check(ctx, e)
 
-		expired, known := false, false
+		dead, known := false, false
 		if err == nil {
-			expired, known, err = d.provesExpiry(ctx, e, tx)
+			dead, known, err = proves(ctx, e, tx)
 		}
 
 		if ctx.Err() != nil {
@@ -163,7 +199,7 @@ func (d *driver) expiryStatus(ctx context.Context, tx chain.Signed) (chain.TxSta
 			return unknown, nil
 		}
 
-		if err == nil && expired {
+		if err == nil && dead {
 			proofs++
 		}
 	}
@@ -172,7 +208,7 @@ func (d *driver) expiryStatus(ctx context.Context, tx chain.Signed) (chain.TxSta
 		return unknown, nil
 	}
 
-	return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonExpired}, nil
+	return chain.TxStatus{State: chain.TxDead, Reason: reason}, nil
 }
 
 // provesExpiry reports whether one node proves that a transaction has expired, and whether it knows the
@@ -188,7 +224,7 @@ func (d *driver) provesExpiry(
 		return false, false, err
 	}
 
-	status, err := d.nodeStatus(ctx, e, tx)
+	status, err := d.nodeStatus(ctx, e, tx, final.slot)
 	if err != nil || status.State != chain.TxUnknown {
 		return false, err == nil, err
 	}

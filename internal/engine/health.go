@@ -85,6 +85,7 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 
 	stuck, err := e.Transactions.StuckWallets(ctx, slug)
 	report.Wallets = append(report.Wallets, stuck...)
+	report.Wallets = append(report.Wallets, e.Transactions.UnusableNonces(slug)...)
 
 	return err
 }

@@ -51,6 +51,13 @@ func (d *walletWorker) makeAttempt(
 		)
 	}
 
+	if !sameNonce(order, signed) {
+		return wallet.Attempt{}, fault.New(
+			fault.Unavailable, "assemble_failed",
+			"the driver assembled %s %s with another durable nonce than ordered", t.Kind, t.ID,
+		)
+	}
+
 	coins := order.Coins
 	if order.Bumps != nil {
 		coins = append(slices.Clone(coins), *order.Bumps)
@@ -228,6 +235,10 @@ func (d *walletWorker) storeAttemptAfter(
 		}
 
 		if err := tx.PutAttemptHash(ctx, t.Network, a.Signed.TxHash, t.ID, t.Kind); err != nil {
+			return err
+		}
+
+		if err := d.putNonceTx(ctx, tx, t, a.Signed); err != nil {
 			return err
 		}
 

@@ -239,7 +239,8 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 	}
 
 	order := t.Order
-	order.Nonce = t.Nonce
+	last := t.LastAttempt().Signed
+	order.Nonce, order.Expired = t.Nonce, &last
 
 	a, err := d.makeAttempt(ctx, t, order)
 	if err == nil {
@@ -265,6 +266,19 @@ func (d *walletWorker) terminateConflict(
 ) error {
 	if done, err := d.rebuild(ctx, t, proof); done || err != nil {
 		return err
+	}
+
+	if proof.conflict.TxHash == "" {
+		own, known, err := d.ownConflict(ctx, t)
+		if err != nil {
+			return err
+		}
+
+		if !known {
+			return d.update(ctx, t.ID) // the cancel is looked at first
+		}
+
+		proof.conflict = own
 	}
 
 	cost, known, err := d.displacementFee(ctx, t, proof.conflict)

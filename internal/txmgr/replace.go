@@ -26,13 +26,14 @@ import (
 const patientBlocks = 6
 
 // replace replaces bytes that waited longer than Config.ReplaceAfter by bytes that pay more, within the
-// order's maximum fee: at the same nonce, or sharing a coin (BIP-125). Bytes in the pool that pay what the
+// order's maximum fee: at the same nonce or durable nonce, or sharing a coin (BIP-125). Bytes in the pool that pay what the
 // network asks for are left alone, see paysEnough. Where replacing fails until
 // Config.CancelAfter, it queues a cancel that displaces them, so that the wallet goes on. Only the lowest
 // nonce of a wallet is replaced; the others wait for it. A CPFP bump that is in the pool is never
 // canceled: it blocks nothing.
 func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled bool) error {
-	if !d.hasNonces() && len(t.LastAttempt().Signed.Inputs) == 0 {
+	last := t.LastAttempt().Signed
+	if !d.hasNonces() && len(last.Inputs) == 0 && last.DurableNonce == nil {
 		return nil // this network does not replace
 	}
 
@@ -129,7 +130,7 @@ func (d *walletWorker) tryReplace(ctx context.Context, t wallet.Transaction) (do
 	last := t.LastAttempt().Signed
 	order := t.Order
 
-	order.Nonce, order.Replaces = t.Nonce, &last
+	order.Nonce, order.DurableNonce, order.Replaces = t.Nonce, last.DurableNonce, &last
 	if len(last.Inputs) > 0 {
 		if order.Coins, err = d.spendableCoins(ctx, t); err != nil {
 			return false, err

@@ -100,6 +100,8 @@ func (d *walletWorker) broadcastFirst(ctx context.Context, transactionID string,
 		*d.inFlight++
 	}
 
+	d.dropNonce(a.Signed)
+
 	return d.broadcast(ctx, transactionID, a.Signed)
 }
 
@@ -172,6 +174,13 @@ func (d *walletWorker) prepare(ctx context.Context, t wallet.Transaction, order 
 		return d.nonceRead(ctx, w, counted)
 	}
 
+	if t.Kind != wallet.Cancel {
+		var err error
+		if order.DurableNonce, err = d.nextDurableNonce(ctx); err != nil {
+			return err
+		}
+	}
+
 	coins, err := d.spendableCoins(ctx, t)
 	order.Coins = coins
 
@@ -204,7 +213,7 @@ func (d *walletWorker) prepareCancel(ctx context.Context, t wallet.Transaction, 
 
 		if displaced && len(other.Attempts) > 0 {
 			last := displacedBytes(other)
-			order.Replaces = &last
+			order.Replaces, order.DurableNonce = &last, last.DurableNonce
 		}
 	}
 

@@ -23,8 +23,8 @@ type terminalProof struct {
 }
 
 // proveTerminal reports whether every attempt of a transaction is proven dead by blocks that were read. Each
-// needs a spend of its nonce or of one of its coins by another transaction in a final block, or the end of
-// its validity there. What a node says about a hash proves nothing.
+// needs a spend of its nonce or of one of its coins by another transaction in a final block, another value in its
+// nonce account, or the end of its validity there. What a node says about a hash proves nothing.
 func (d *walletWorker) proveTerminal(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -60,7 +60,13 @@ func (d *walletWorker) proveTerminal(
 			proof.inherited = false
 			proof.blocks = append(proof.blocks, last)
 		default:
-			return terminalProof{}, false, nil
+			used, at, err := d.nonceUsed(ctx, t, a.Signed, cursor.At)
+			if err != nil || !used {
+				return terminalProof{}, false, err
+			}
+
+			proof.reason, proof.inherited = chain.ReasonConflict, false
+			proof.blocks = append(proof.blocks, at)
 		}
 	}
 
@@ -70,7 +76,7 @@ func (d *walletWorker) proveTerminal(
 		}
 	}
 
-	if proof.reason == chain.ReasonConflict {
+	if proof.reason == chain.ReasonConflict && proof.conflict.TxHash != "" {
 		proof.conflict.Own, err = d.isOwn(ctx, t.Network, proof.conflict.TxHash)
 	}
 

@@ -169,6 +169,8 @@ type walletWorker struct {
 	// inFlight is the number of transactions of the wallet that are signed and in no block, counted
 	// once per turn; nil before.
 	inFlight *int
+	// noncePool is read once per turn; nil before, and without nonce accounts.
+	noncePool *noncePool
 	// unbatched is set when a batch could not be signed: the rest of the turn signs payouts one by one.
 	unbatched bool
 	// gapsFilled is set when the wallet's nonces were looked through for free ones.
@@ -215,6 +217,12 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 			if full, err := d.inFlightFull(ctx); err != nil {
 				return err
 			} else if full {
+				waiting = append(waiting, stale.ID)
+				continue
+			}
+
+			// What cannot be read is the error of the transaction that is signed next.
+			if waits, err := d.awaitsNonce(ctx); err == nil && waits {
 				waiting = append(waiting, stale.ID)
 				continue
 			}

@@ -6,6 +6,7 @@
 
 const crypto = require('crypto');
 const { decode } = require('./machine.js');
+const { durableValue, mayUse } = require('./nonce.js');
 const bs58 = require('bs58').default || require('bs58');
 
 // A blockhash can be used for this many blocks. Source: MAX_PROCESSING_AGE in Agave.
@@ -87,6 +88,15 @@ class Ledger {
     return height !== undefined && height <= this.heightOf(commitment) && this.tip + 1 <= height + BLOCKHASH_AGE;
   }
 
+  // nextNonce returns the value that nonce accounts get in the open bank.
+  nextNonce() { return durableValue(this.blocks[this.tip].blockhash); }
+
+  // usable says whether the open bank takes what a transaction rests on, a blockhash or a durable nonce, as known at a commitment.
+  usable(t, commitment = 'processed') {
+    if (this.fresh(t.blockhash, commitment)) return true;
+    return mayUse(t.message, t.blockhash, this.nextNonce(), (address) => this.account(address, commitment));
+  }
+
   latestBlockhash(commitment) {
     const height = Math.min(this.heightOf(commitment), this.tip);
     return { blockhash: this.blocks[height].blockhash, lastValidBlockHeight: height + BLOCKHASH_AGE };
@@ -94,8 +104,8 @@ class Ledger {
 
   // process runs a transaction in the open bank, and does nothing with one that can be in no block.
   process(t) {
-    if (this.records.has(t.signature) || !this.fresh(t.blockhash)) return;
-    const record = this.machine.execute(t);
+    if (this.records.has(t.signature) || !this.usable(t)) return;
+    const record = this.machine.execute(t, this.fresh(t.blockhash), this.nextNonce());
     if (record.dropped) return;
     record.slot = this.slot;
     record.time = Math.floor(Date.now() / 1000);

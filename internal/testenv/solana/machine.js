@@ -8,6 +8,7 @@ const { LiteSvm, Clock, Account } = require('litesvm/dist/internal.js');
 const { VersionedTransaction, PublicKey } = require('@solana/web3.js');
 const bs58 = require('bs58').default || require('bs58');
 const { decodeVersion1 } = require('./version1.js');
+const { nonceOf, readNonce, writeNonce } = require('./nonce.js');
 
 const SYSTEM = Buffer.alloc(32);
 const NATIVE_MINT = bs58.decode('So11111111111111111111111111111111111111112');
@@ -150,8 +151,9 @@ class Machine {
   }
 
   // execute runs a transaction for good. It answers {dropped} when it can be in no block (nobody can be charged for it), else what a
-  // node stores of it, and under changed the accounts as they were before.
-  execute(t) {
+  // node stores of it, and under changed the accounts as they were before. dated says that it rests on a blockhash, nextNonce is the value
+  // that nonce accounts get.
+  execute(t, dated, nextNonce) {
     let loaded;
     try {
       loaded = this.loadedAddresses(t);
@@ -162,9 +164,10 @@ class Machine {
     const before = keys.map((k) => this.account(k));
     const preTokens = before.map((a) => this.tokenBalance(a));
     const outcome = this.run(t, t.legacy ? 'sendLegacyTransaction' : 'sendVersionedTransaction');
+    const err = errorOf(outcome);
+    this.advanceNonces(t, keys, before, err !== null, dated, nextNonce);
     const after = keys.map((k) => this.account(k));
     const postTokens = after.map((a) => this.tokenBalance(a));
-    const err = errorOf(outcome);
     const lamports = (accounts) => accounts.map((a) => (a ? a.lamports() : 0n));
     const pre = lamports(before);
     const post = lamports(after);
@@ -183,6 +186,26 @@ class Machine {
         loadedAddresses: loaded, rewards: [],
       },
     };
+  }
+
+  // advanceNonces sets the nonce accounts that a transaction advanced to the next value. One that failed advances the nonce that it rests
+  // on, unless nobody paid its fee: then it is in no block.
+  advanceNonces(t, keys, before, failed, dated, next) {
+    const used = !dated && nonceOf(t.message);
+    keys.forEach((key, i) => {
+      const now = this.account(key);
+      const stored = readNonce(now);
+      const earlier = readNonce(before[i]);
+      const advanced = stored && (!earlier || earlier.value !== stored.value);
+      const paid = failed && used && used.account === key && this.charged(keys, before);
+      if (stored && (advanced || paid)) this.svm.setAccount(bs58.decode(key), writeNonce(now, next));
+    });
+  }
+
+  // charged says whether a failed transaction took its fee.
+  charged(keys, before) {
+    const lamports = (a) => (a ? a.lamports() : 0n);
+    return keys.some((key, i) => lamports(this.account(key)) !== lamports(before[i]));
   }
 }
 

@@ -143,7 +143,7 @@ function methods(machine, ledger) {
     reached({ commitment: at, minContextSlot: o.minContextSlot });
     const failed = (err, logs = [], unitsConsumed = 0) => refuse(-32002, `Transaction simulation failed: ${JSON.stringify(err)}`, { err, logs, accounts: null, unitsConsumed });
     if (ledger.records.has(t.signature)) throw failed('AlreadyProcessed');
-    if (!ledger.fresh(t.blockhash, at)) throw failed('BlockhashNotFound');
+    if (!ledger.usable(t, at)) throw failed('BlockhashNotFound');
     const { err, logs, unitsConsumed } = machine.simulate(t);
     if (err === 'SignatureFailure') throw refuse(-32003, 'Transaction signature verification failure');
     if (err !== null) throw failed(err, logs, unitsConsumed);

@@ -1,0 +1,397 @@
+package solana
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	solanago "github.com/gagliardetto/solana-go"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+var _ chain.DurableNonces = (*driver)(nil)
+
+// NonceAccounts returns the configured nonce accounts of an address. It does no I/O.
+func (d *driver) NonceAccounts(address chain.Address) []chain.Address {
+	return slices.Clone(d.config.NonceAccounts[address])
+}
+
+// checkNonceAccounts checks that each nonce account is an address, and the account of one wallet.
+func (c Config) checkNonceAccounts() error {
+	seen := map[chain.Address]bool{}
+
+	for owner, accounts := range c.NonceAccounts {
+		if _, err := parseKey(string(owner)); err != nil {
+			return invalidConfig("NonceAccounts names %q, which is no address", owner)
+		}
+
+		for _, account := range accounts {
+			if _, err := parseKey(string(account)); err != nil || account == owner || seen[account] {
+				return invalidConfig(
+					"NonceAccounts of %s: %q is no address, the wallet itself, or named twice", owner, account,
+				)
+			}
+
+			seen[account] = true
+		}
+	}
+
+	return nil
+}
+
+// ReadNonces returns the state of nonce accounts in the newest final blocks. An account is usable when as many nodes as
+// prove something, two or the only one, show it with the same value and under the authority of the address.
+func (d *driver) ReadNonces(
+	ctx context.Context,
+	address chain.Address,
+	accounts []chain.Address,
+) ([]chain.NonceAccount, error) {
+	keys := make([]solanago.PublicKey, len(accounts))
+
+	for i, account := range accounts {
+		key, err := parseKey(string(account))
+		if err != nil {
+			return nil, err
+		}
+
+		keys[i] = key
+	}
+
+	shown := make([][]chain.NonceAccount, len(accounts)) // by account, then node
+
+	err := d.askAll(ctx, func(e *endpoint) error {
+		states, slot, err := e.accountsAt(ctx, "finalized", keys, 0)
+		if err != nil {
+			return err
+		}
+
+		at, err := e.header(ctx, slot)
+		if err != nil {
+			return e.blockError(ctx, 0, err)
+		}
+
+		for i, state := range states {
+			nonce := chain.DurableNonce{Account: accounts[i], Height: at.Height}
+			shown[i] = append(shown[i], parseNonce(state).of(address, nonce))
+		}
+
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	read := make([]chain.NonceAccount, len(accounts))
+	for i := range shown {
+		read[i] = agreed(shown[i], min(2, len(d.nodes.Nodes)))
+	}
+
+	return read, nil
+}
+
+// askAll calls every node once. An error is that of the last node, where fewer answered than prove something.
+func (d *driver) askAll(ctx context.Context, call func(e *endpoint) error) error {
+	var last error
+
+	answered := 0
+
+	for _, e := range d.nodes.Nodes {
+		err := d.nodes.Check(ctx, e)
+		if err == nil {
+			err = call(e)
+		}
+
+		if ctx.Err() != nil {
+			return failover.Fault(d.network.Slug, ctx.Err())
+		}
+
+		if err != nil {
+			last = err
+		} else {
+			answered++
+		}
+	}
+
+	if answered < min(2, len(d.nodes.Nodes)) {
+		return failover.Fault(d.network.Slug, last)
+	}
+
+	return nil
+}
+
+// agreed returns the state that a number of nodes show, at the lowest of their heights; a disputed one where no such
+// number shows the same.
+func agreed(shown []chain.NonceAccount, nodes int) chain.NonceAccount {
+	for _, state := range shown {
+		same := 0
+
+		for _, other := range shown {
+			if other.Value == state.Value && other.Unusable == state.Unusable {
+				state.Height = min(state.Height, other.Height)
+				same++
+			}
+		}
+
+		if same >= nodes {
+			return state
+		}
+	}
+
+	return chain.NonceAccount{
+		DurableNonce: chain.DurableNonce{Account: shown[0].Account},
+		Unusable:     "the nodes do not agree about it",
+		Disputed:     true,
+	}
+}
+
+// nonceState is a nonce account.
+type nonceState struct {
+	exists    bool // false for anything that is no initialized nonce account
+	authority solanago.PublicKey
+	value     string
+}
+
+// The layout of a nonce account: version and state of 4 bytes each, authority, value, and 8 bytes that are not read.
+// Source: solana-sdk, nonce/src/versions.rs and state.rs.
+const (
+	nonceAccountSize = 80
+	nonceVersion     = 1 // version 0 holds a blockhash, which no transaction can use any more
+	nonceInitialized = 1
+)
+
+func parseNonce(account *accountInfo) nonceState {
+	if account == nil || account.Owner != solanago.SystemProgramID.String() ||
+		len(account.Data) != nonceAccountSize ||
+		binary.LittleEndian.Uint32(account.Data) != nonceVersion ||
+		binary.LittleEndian.Uint32(account.Data[4:]) != nonceInitialized {
+		return nonceState{}
+	}
+
+	return nonceState{
+		exists:    true,
+		authority: solanago.PublicKeyFromBytes(account.Data[8:40]),
+		value:     solanago.HashFromBytes(account.Data[40:72]).String(),
+	}
+}
+
+// of returns the state for transactions of an address.
+func (s nonceState) of(address chain.Address, nonce chain.DurableNonce) chain.NonceAccount {
+	nonce.Value = s.value
+
+	switch {
+	case !s.exists:
+		return chain.NonceAccount{DurableNonce: nonce, Unusable: "it is closed, or no nonce account"}
+	case s.authority.String() != string(address):
+		return chain.NonceAccount{DurableNonce: nonce, Unusable: "its authority is " + s.authority.String()}
+	}
+
+	return chain.NonceAccount{DurableNonce: nonce}
+}
+
+// NonceUsed reports whether as many nodes as prove something have a final block in which the account of a nonce does
+// not hold it. Its authority does not matter: it may be changed, and changed back.
+func (d *driver) NonceUsed(
+	ctx context.Context,
+	nonce chain.DurableNonce,
+) (used bool, at chain.Ref, err error) {
+	proofs := 0
+
+	err = d.askAll(ctx, func(e *endpoint) error {
+		block, used, err := e.nonceUsed(ctx, nonce)
+		if err != nil || !used {
+			return err
+		}
+
+		header, err := e.header(ctx, block)
+		if err != nil {
+			return e.blockError(ctx, 0, err)
+		}
+
+		if proofs++; header.Height >= at.Height {
+			at = header.ref()
+		}
+
+		return nil
+	})
+	if err != nil || proofs < min(2, len(d.nodes.Nodes)) {
+		return false, chain.Ref{}, err
+	}
+
+	return true, at, nil
+}
+
+// nonceUsed reports whether the account of a nonce holds something else in the newest final block, and its slot.
+func (e *endpoint) nonceUsed(ctx context.Context, nonce chain.DurableNonce) (slot uint64, used bool, err error) {
+	key, err := parseKey(string(nonce.Account))
+	if err != nil {
+		return 0, false, err
+	}
+
+	states, slot, err := e.accountsAt(ctx, "finalized", []solanago.PublicKey{key}, 0)
+	if err != nil {
+		return 0, false, err
+	}
+
+	return slot, parseNonce(states[0]).value != nonce.Value, nil
+}
+
+// provesNonceUsed reports whether one node proves that a transaction can never be included, as its nonce was used, and
+// whether the node knows the transaction. The account is read first and the transaction looked up where that slot is
+// known, so that the lookup covers every block that could include it. The node must still have the blocks since the
+// account held the nonce.
+func (d *driver) provesNonceUsed(
+	ctx context.Context,
+	e *endpoint,
+	tx chain.Signed,
+) (used, known bool, err error) {
+	slot, used, err := e.nonceUsed(ctx, *tx.DurableNonce)
+	if err != nil {
+		return false, false, err
+	}
+
+	status, err := d.nodeStatus(ctx, e, tx, slot)
+	if err != nil || status.State != chain.TxUnknown {
+		return false, err == nil, err
+	}
+
+	if !used {
+		return false, false, nil
+	}
+
+	_, err = d.headerAt(ctx, e, tx.DurableNonce.Height)
+
+	return err == nil, false, err
+}
+
+// durableNonce is the nonce that a transaction uses.
+type durableNonce struct {
+	account solanago.PublicKey
+	value   solanago.Hash
+}
+
+// newDurableNonce parses the nonce of an order; nil without one.
+func newDurableNonce(order chain.Order) (*durableNonce, error) {
+	if order.DurableNonce == nil {
+		return nil, nil
+	}
+
+	account, err := parseKey(string(order.DurableNonce.Account))
+	if err != nil {
+		return nil, err
+	}
+
+	value, err := solanago.HashFromBase58(order.DurableNonce.Value)
+	if err != nil || value.String() != order.DurableNonce.Value {
+		return nil, fault.Wrap(
+			err, fault.Invalid, "order_invalid", "the order from %s names a durable nonce that is none",
+			order.From.Address,
+		)
+	}
+
+	return &durableNonce{account, value}, nil
+}
+
+// advanceNonceData is the data of AdvanceNonceAccount. Source: solana-sdk, system-interface.
+var advanceNonceData = []byte{4, 0, 0, 0}
+
+// advanceNonce uses a nonce. It has to be the first instruction.
+func advanceNonce(account, authority solanago.PublicKey) solanago.Instruction {
+	return solanago.NewInstruction(solanago.SystemProgramID, solanago.AccountMetaSlice{
+		solanago.Meta(account).WRITE(),
+		solanago.Meta(solanago.SysVarRecentBlockHashesPubkey),
+		solanago.Meta(authority).SIGNER(),
+	}, advanceNonceData)
+}
+
+// nonceOf returns the nonce that a message of a sender uses; nil for one that rests on a blockhash.
+func nonceOf(message solanago.Message, sender solanago.PublicKey) *durableNonce {
+	if len(message.Instructions) == 0 {
+		return nil
+	}
+
+	m := messageDecoder{message: message}
+
+	program, accounts, ok := m.resolve(message.Instructions[0])
+	if !ok || program != solanago.SystemProgramID || len(accounts) != 3 || accounts[2] != sender ||
+		accounts[1] != solanago.SysVarRecentBlockHashesPubkey ||
+		!bytes.Equal(message.Instructions[0].Data, advanceNonceData) {
+		return nil
+	}
+
+	return &durableNonce{accounts[0], message.RecentBlockhash}
+}
+
+// checkNonce returns an error unless a message uses the nonce of its order, or none where the order has none.
+func checkNonce(message solanago.Message, order chain.Order) error {
+	wanted, err := newDurableNonce(order)
+	if err != nil {
+		return err
+	}
+
+	sender, err := parseKey(string(order.From.Address))
+	if err != nil {
+		return err
+	}
+
+	used := nonceOf(message, sender)
+	if (used == nil) != (wanted == nil) || used != nil && *used != *wanted {
+		return errors.New("it uses another durable nonce than its order, or none")
+	}
+
+	return nil
+}
+
+// raisePrice returns the price for a transaction that replaces an earlier one, or follows one that ran out, per compute
+// unit in millionths of a lamport: twice the earlier price, or what the network asks for if that is more.
+func (b *txBuilder) raisePrice(price, maximum uint64) uint64 {
+	earlier := b.order.Replaces
+	if earlier == nil {
+		earlier = b.order.Expired
+	}
+
+	if earlier == nil {
+		return price
+	}
+
+	return min(max(price, 2*priceOf(earlier.Raw), lowestRaise), maximum)
+}
+
+// lowestRaise is the least that a second transaction offers, in millionths of a lamport per compute unit.
+const lowestRaise = 10_000
+
+// checkReplaces returns fault.Limited for a replacement that offers no more than what it should displace.
+func (b *txBuilder) checkReplaces(price uint64) error {
+	if b.order.Replaces == nil || b.nonce == nil || price > priceOf(b.order.Replaces.Raw) {
+		return nil
+	}
+
+	return fault.New(
+		fault.Limited, "fee_above_maximum",
+		"the order from %s allows no higher price than %d millionths of a lamport per compute unit, as earlier",
+		b.from, priceOf(b.order.Replaces.Raw),
+	)
+}
+
+// priceOf returns the price per compute unit of a transaction of ours; 0 where it offers none.
+func priceOf(raw []byte) uint64 {
+	tx, err := solanago.TransactionFromBytes(raw)
+	if err != nil {
+		return 0
+	}
+
+	m := messageDecoder{message: tx.Message}
+
+	for _, in := range tx.Message.Instructions {
+		program, _, ok := m.resolve(in)
+		if ok && program == solanago.ComputeBudget && len(in.Data) == 9 && in.Data[0] == 3 {
+			return binary.LittleEndian.Uint64(in.Data[1:])
+		}
+	}
+
+	return 0
+}
