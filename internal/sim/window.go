@@ -28,6 +28,9 @@ type WindowsConfig struct {
 	ValidBlocks uint64
 	ValidFor    time.Duration
 
+	// NonceAccounts is how many nonce accounts every address has. Defaults to 0.
+	NonceAccounts int
+
 	// LateBlocks is the number of blocks after which the driver of ByAddress shows a transfer; see Late. Defaults to 0.
 	LateBlocks uint64
 
@@ -64,11 +67,12 @@ type Windows struct {
 	late     uint64 // see Late
 	arrivals uint64
 
-	blocks   [][]*receipt          // by height
-	receipts map[string]*receipt   // of the canonical chain, by transaction hash
-	pool     map[string]*poolEntry // by transaction hash
-	failing  map[string]bool       // hashes of transactions that fail
-	refs     map[uint64]uint64     // heights of the canonical blocks by reference
+	blocks   [][]*receipt           // by height
+	receipts map[string]*receipt    // of the canonical chain, by transaction hash
+	pool     map[string]*poolEntry  // by transaction hash
+	failing  map[string]bool        // hashes of transactions that fail
+	refs     map[uint64]uint64      // heights of the canonical blocks by reference
+	closed   map[chain.Address]bool // whose nonce accounts are closed
 }
 
 // windowsDriver is what the driver and that of ByAddress have in common.
@@ -83,6 +87,7 @@ type windowsDriver interface {
 	chain.Sender
 	chain.Sweeper
 	chain.Decoder
+	chain.DurableNonces
 	chain.Checker
 }
 
@@ -105,6 +110,7 @@ func NewWindows(config WindowsConfig) *Windows {
 		pool:     map[string]*poolEntry{},
 		failing:  map[string]bool{},
 		refs:     map[uint64]uint64{},
+		closed:   map[chain.Address]bool{},
 	}
 	w.init(config.Network, config.Clock, config.BlockTime, config.Intercept, config.Seed)
 

@@ -33,6 +33,10 @@ func (w *Windows) setWindow(tx *transaction, height uint64) {
 // withinWindow reports whether a block of that height and time may include a transaction: the block that
 // it refers to is on the branch, and its validity has not ended and is not longer than the window.
 func (w *Windows) withinWindow(tx *transaction, height uint64, at time.Time) bool {
+	if tx.isDurable() {
+		return w.isUsable(tx, height-1)
+	}
+
 	reference, known := w.refs[tx.nonce]
 
 	return known && reference < height && !tx.expired(height, at) && w.bounded(tx, reference)
@@ -162,6 +166,7 @@ func (w *Windows) execute(entry *poolEntry, in chain.Ref) (included *receipt, ok
 	}
 	holding := chain.Holding{Address: tx.from.address(), AssetID: w.native.ID}
 	w.ledger.debit(holding, in.Height, included.fee)
+	w.advanceNonce(tx, in.Height)
 
 	if w.failing[entry.hash] {
 		included.reverted = true
@@ -224,6 +229,7 @@ func (w *Windows) disconnectBlocks(depth uint64) []*receipt {
 		}
 
 		w.ledger.balances.revert(height)
+		w.ledger.nonces.revert(height)
 		delete(w.refs, referenceOf(w.tipRef()))
 		w.blocks, w.headers = w.blocks[:height], w.headers[:height]
 	}

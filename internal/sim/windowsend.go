@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -45,7 +46,7 @@ func (w *Windows) Build(ctx context.Context, order chain.Order) (chain.Unsigned,
 		return chain.Unsigned{}, err
 	}
 
-	if order.Replaces != nil {
+	if order.Replaces != nil && order.DurableNonce == nil {
 		return chain.Unsigned{}, fault.New(
 			fault.Unsupported, "replacement_unsupported", "nothing displaces a transaction on network %s",
 			w.network.Slug,
@@ -66,6 +67,10 @@ func (w *Windows) Build(ctx context.Context, order chain.Order) (chain.Unsigned,
 		)
 	}
 
+	if err := w.raisePrice(tx, order); err != nil {
+		return chain.Unsigned{}, err
+	}
+
 	if order.SubtractFee {
 		tx.priority = tx.maxPrice
 		if err := subtractFee(tx); err != nil {
@@ -77,7 +82,11 @@ func (w *Windows) Build(ctx context.Context, order chain.Order) (chain.Unsigned,
 		return chain.Unsigned{}, err
 	}
 
-	w.setWindow(tx, w.nodeTip())
+	if w.setWindow(tx, w.nodeTip()); order.DurableNonce != nil {
+		if err := w.setNonce(tx, *order.DurableNonce); err != nil {
+			return chain.Unsigned{}, err
+		}
+	}
 
 	digest := tx.digest()
 
@@ -107,13 +116,22 @@ func (w *Windows) Assemble(
 	signed, err := w.ledger.Assemble(order, unsigned, keys, signatures)
 	signed.Nonce = 0
 
+	if signed.DurableNonce = order.DurableNonce; err == nil && tx.isDurable() != (order.DurableNonce != nil) {
+		err = fault.New(fault.Invalid, "signature_invalid", "the transaction uses no durable nonce, or one that nobody ordered")
+	}
+
 	return signed, err
 }
 
-// Decode implements chain.Decoder: nothing is used up by a transaction that only expires.
+// Decode implements chain.Decoder: nothing is used up by a transaction that only expires, and a nonce by any other.
 func (w *Windows) Decode(raw []byte) (chain.Decoded, error) {
 	decoded, err := w.ledger.Decode(raw)
 	decoded.Spends = nil
+
+	if tx, invalid := decodeUnsigned(raw); invalid == nil && tx.isDurable() {
+		value := strconv.FormatUint(tx.nonce&(1<<nonceBits-1), 10)
+		decoded.Spends = []chain.Spend{{Sender: tx.nonceAccount(), Value: value}}
+	}
 
 	return decoded, err
 }
@@ -191,6 +209,10 @@ func (w *Windows) Status(ctx context.Context, signed chain.Signed) (chain.TxStat
 			Fee:       included.fee,
 			Transfers: w.transfers(included),
 		}, nil
+	}
+
+	if n := signed.DurableNonce; n != nil && w.nonceValue(n.Account) != n.Value {
+		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
 	}
 
 	finalRef := w.headers[final].Ref

@@ -84,7 +84,7 @@ type Manager struct {
 	unreadNonces sync.Map
 	// unusableNonces are the unusableNonce of wallets, by network and account.
 	unusableNonces sync.Map
-	firstTips    firstTips
+	firstTips      firstTips
 }
 
 // New returns a Manager. It starts nothing; the engine calls Step.
