@@ -1,50 +1,55 @@
 package conformance_test
 
 import (
+	"reflect"
 	"testing"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/conformance"
 	"github.com/seed-8ee7f392/payments/conformance/internal/drivertest"
 )
 
-// TestCapabilityNames checks that package and suite name each capability alike.
+// TestCapabilityNames checks that the suite names each capability as the interface that a driver or its
+// controls implement.
 func TestCapabilityNames(t *testing.T) {
-	for capability, want := range map[conformance.Capability]drivertest.Capability{
-		conformance.BlockScanner:      drivertest.BlockScanner,
-		conformance.AddressScanner:    drivertest.AddressScanner,
-		conformance.Mempool:           drivertest.Mempool,
-		conformance.Finder:            drivertest.Finder,
-		conformance.Balancer:          drivertest.Balancer,
-		conformance.Deriver:           drivertest.Deriver,
-		conformance.TokenAccounter:    drivertest.TokenAccounter,
-		conformance.URIBuilder:        drivertest.URIBuilder,
-		conformance.RequestURIBuilder: drivertest.RequestURIBuilder,
-		conformance.FeeEstimator:      drivertest.FeeEstimator,
-		conformance.FeeChecker:        drivertest.FeeChecker,
-		conformance.InputPricer:       drivertest.InputPricer,
-		conformance.Nonces:            drivertest.Nonces,
-		conformance.Sender:            drivertest.Sender,
-		conformance.Batcher:           drivertest.Batcher,
-		conformance.Sweeper:           drivertest.Sweeper,
-		conformance.Recoverer:         drivertest.Recoverer,
-		conformance.Bumper:            drivertest.Bumper,
-		conformance.Checker:           drivertest.Checker,
-		conformance.HeadNotifier:      drivertest.HeadNotifier,
-		conformance.Tokens:            drivertest.Tokens,
-		conformance.UnreachableNode:   drivertest.UnreachableNode,
-		conformance.WrongNode:         drivertest.WrongNode,
-		conformance.Forking:           drivertest.Forking,
-		conformance.ZeroPayments:      drivertest.ZeroPayments,
-		conformance.FailedPayments:    drivertest.FailedPayments,
-		conformance.Freezing:          drivertest.Freezing,
-		conformance.Pruning:           drivertest.Pruning,
-		conformance.CoinSource:        drivertest.CoinSource,
-		conformance.CheapPayments:     drivertest.CheapPayments,
-		conformance.Replacement:       drivertest.Replacement,
-		conformance.Expiry:            drivertest.Expiry,
+	for capability, want := range map[drivertest.Capability]reflect.Type{
+		drivertest.BlockScanner:      reflect.TypeFor[chain.BlockScanner](),
+		drivertest.AddressScanner:    reflect.TypeFor[chain.AddressScanner](),
+		drivertest.Mempool:           reflect.TypeFor[chain.Mempool](),
+		drivertest.Finder:            reflect.TypeFor[chain.Finder](),
+		drivertest.Balancer:          reflect.TypeFor[chain.Balancer](),
+		drivertest.Deriver:           reflect.TypeFor[chain.Deriver](),
+		drivertest.TokenAccounter:    reflect.TypeFor[chain.TokenAccounter](),
+		drivertest.URIBuilder:        reflect.TypeFor[chain.URIBuilder](),
+		drivertest.RequestURIBuilder: reflect.TypeFor[chain.RequestURIBuilder](),
+		drivertest.FeeEstimator:      reflect.TypeFor[chain.FeeEstimator](),
+		drivertest.FeeChecker:        reflect.TypeFor[chain.FeeChecker](),
+		drivertest.InputPricer:       reflect.TypeFor[chain.InputPricer](),
+		drivertest.Nonces:            reflect.TypeFor[chain.Nonces](),
+		drivertest.Sender:            reflect.TypeFor[chain.Sender](),
+		drivertest.Batcher:           reflect.TypeFor[chain.Batcher](),
+		drivertest.Sweeper:           reflect.TypeFor[chain.Sweeper](),
+		drivertest.Recoverer:         reflect.TypeFor[chain.Recoverer](),
+		drivertest.Bumper:            reflect.TypeFor[chain.Bumper](),
+		drivertest.Checker:           reflect.TypeFor[chain.Checker](),
+		drivertest.RefConfirmer:      reflect.TypeFor[chain.RefConfirmer](),
+		drivertest.Rereader:          reflect.TypeFor[chain.Rereader](),
+		drivertest.Decoder:           reflect.TypeFor[chain.Decoder](),
+		drivertest.HeadNotifier:      reflect.TypeFor[chain.HeadNotifier](),
+		drivertest.Forking:           reflect.TypeFor[conformance.Forker](),
+		drivertest.ZeroPayments:      reflect.TypeFor[conformance.ZeroPayer](),
+		drivertest.FailedPayments:    reflect.TypeFor[conformance.FailingPayer](),
+		drivertest.Freezing:          reflect.TypeFor[conformance.Freezer](),
+		drivertest.Pruning:           reflect.TypeFor[conformance.Pruner](),
+		drivertest.CoinSource:        reflect.TypeFor[conformance.CoinLister](),
+		drivertest.CheapPayments:     reflect.TypeFor[conformance.CheapPayer](),
+		drivertest.VariablePayment:   reflect.TypeFor[conformance.VariablePayer](),
+		drivertest.LyingNodes:        reflect.TypeFor[conformance.NodeFaker](),
+		drivertest.HeaderUpgrade:     reflect.TypeFor[conformance.HeaderUpgrader](),
+		drivertest.Expiry:            reflect.TypeFor[conformance.Expirer](),
 	} {
-		if string(capability) != want {
-			t.Errorf("capability %q is %q in the suite", capability, want)
+		if capability != want.String() {
+			t.Errorf("%s is %q in the suite", want, capability)
 		}
 	}
 }

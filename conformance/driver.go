@@ -21,8 +21,14 @@ type DriverHarness struct {
 	Signer chain.Signer
 
 	// Absent declares what the driver or its network does not have. What is neither there nor
-	// declared absent fails the suite, and so does what is both.
-	Absent []Capability
+	// declared absent fails the suite, and so does what is both, and a name that is none of these:
+	//
+	//   - an optional interface of package chain, such as "chain.Mempool"
+	//   - an optional interface of the controls, such as "conformance.Forker"
+	//   - "DriverHarness.Unreachable" and "DriverHarness.Misconfigured"
+	//   - "token assets": no asset is of kind chain.Token
+	//   - "replacement of transactions": none displaces another that waits in the pool
+	Absent []string
 
 	// Unreachable is the same driver configured for a node that does not answer.
 	Unreachable chain.Driver
@@ -71,16 +77,11 @@ func TestDriver(t *testing.T, factory func(t *testing.T) DriverHarness) {
 
 // driverHarness returns a harness in the suite's own types.
 func driverHarness(h DriverHarness) drivertest.Harness {
-	var absent []drivertest.Capability
-	for _, capability := range h.Absent {
-		absent = append(absent, string(capability))
-	}
-
 	return drivertest.Harness{
 		Driver:        h.Driver,
 		Network:       h.Network,
 		Signer:        h.Signer,
-		Absent:        absent,
+		Absent:        h.Absent,
 		Unreachable:   h.Unreachable,
 		Misconfigured: h.Misconfigured,
 		BadAddresses:  h.BadAddresses,

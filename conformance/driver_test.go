@@ -121,7 +121,7 @@ func harness(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 
 	h := simulated(t, c)
 	h.Network = oneNode{simControls{c}}
-	h.Absent = append(h.Absent, conformance.LyingNodes)
+	h.Absent = append(h.Absent, "conformance.NodeFaker")
 
 	if broken := driverMutants[os.Getenv(mutantVariable)]; broken.change != nil {
 		broken.change(&h, c)
@@ -142,18 +142,18 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 	return conformance.DriverHarness{
 		Driver: c,
 		Signer: sim.NewSigner(1, nil),
-		Absent: []conformance.Capability{
-			conformance.AddressScanner,
-			conformance.RequestURIBuilder,
-			conformance.HeadNotifier,
-			conformance.TokenAccounter,
-			conformance.Recoverer,
-			conformance.CoinSource,
-			conformance.Bumper,
-			conformance.FeeChecker,
-			conformance.InputPricer,
-			conformance.CheapPayments,
-			conformance.WrongNode, // driver and node are one
+		Absent: []string{
+			"chain.AddressScanner",
+			"chain.RequestURIBuilder",
+			"chain.HeadNotifier",
+			"chain.TokenAccounter",
+			"chain.Recoverer",
+			"conformance.CoinLister",
+			"chain.Bumper",
+			"chain.FeeChecker",
+			"chain.InputPricer",
+			"conformance.CheapPayer",
+			"DriverHarness.Misconfigured", // driver and node are one
 		},
 		Unreachable: sim.New(sim.Config{
 			Intercept: func(context.Context, sim.Method) error { return sim.Unavailable() },
@@ -220,29 +220,29 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 	}
 	h.Driver, h.Unreachable = lighten(h.Driver), lighten(h.Unreachable)
 
-	h.Absent = []conformance.Capability{
-		conformance.Decoder,
-		conformance.RequestURIBuilder,
-		conformance.HeadNotifier,
-		conformance.Recoverer,
-		conformance.BlockScanner,
-		conformance.Mempool,
-		conformance.URIBuilder,
-		conformance.FeeEstimator,
-		conformance.Nonces,
-		conformance.Sender,
-		conformance.Batcher,
-		conformance.Sweeper,
-		conformance.Checker,
-		conformance.RefConfirmer,
-		conformance.Rereader,
-		conformance.CoinSource,
-		conformance.Bumper,
-		conformance.FeeChecker,
-		conformance.InputPricer,
-		conformance.CheapPayments,
-		conformance.LyingNodes,
-		conformance.WrongNode,
+	h.Absent = []string{
+		"chain.Decoder",
+		"chain.RequestURIBuilder",
+		"chain.HeadNotifier",
+		"chain.Recoverer",
+		"chain.BlockScanner",
+		"chain.Mempool",
+		"chain.URIBuilder",
+		"chain.FeeEstimator",
+		"chain.Nonces",
+		"chain.Sender",
+		"chain.Batcher",
+		"chain.Sweeper",
+		"chain.Checker",
+		"chain.RefConfirmer",
+		"chain.Rereader",
+		"conformance.CoinLister",
+		"chain.Bumper",
+		"chain.FeeChecker",
+		"chain.InputPricer",
+		"conformance.CheapPayer",
+		"conformance.NodeFaker",
+		"DriverHarness.Misconfigured",
 	}
 	if broken := lightMutants[os.Getenv(mutantVariable)]; broken.change != nil {
 		l := h.Driver.(light)

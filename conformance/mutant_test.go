@@ -274,7 +274,7 @@ var driverMutants = map[string]driverMutant{
 	"a capability is declared absent and there": {
 		"Capabilities",
 		func(h *conformance.DriverHarness, _ *sim.Chain) {
-			h.Absent = append(h.Absent, conformance.Mempool)
+			h.Absent = append(h.Absent, "chain.Mempool")
 		},
 	},
 	"a control is missing without a word": {

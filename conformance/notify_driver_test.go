@@ -122,10 +122,10 @@ func TestDriverThatIsNotified(t *testing.T) {
 				return sim.Unavailable()
 			},
 		}
-		h.Absent = slices.DeleteFunc(h.Absent, func(c conformance.Capability) bool {
-			return c == conformance.HeadNotifier
+		h.Absent = slices.DeleteFunc(h.Absent, func(c string) bool {
+			return c == "chain.HeadNotifier"
 		})
-		h.Absent = append(h.Absent, conformance.LyingNodes, conformance.Pruning)
+		h.Absent = append(h.Absent, "conformance.NodeFaker", "conformance.Pruner")
 
 		return h
 	})

@@ -83,12 +83,12 @@ func TestDriverOfWindows(t *testing.T) {
 	for name, test := range map[string]struct {
 		config sim.WindowsConfig
 		driver func(w *sim.Windows) chain.Driver
-		absent conformance.Capability
+		absent string
 	}{
-		"ByHeight":  {sim.WindowsConfig{}, byBlock, conformance.AddressScanner},
-		"ByTime":    {sim.WindowsConfig{ValidFor: time.Minute}, byBlock, conformance.AddressScanner},
-		"ByBoth":    {sim.WindowsConfig{ValidBlocks: 20, ValidFor: time.Minute}, byBlock, conformance.AddressScanner},
-		"ByAddress": {sim.WindowsConfig{}, (*sim.Windows).ByAddress, conformance.BlockScanner},
+		"ByHeight":  {sim.WindowsConfig{}, byBlock, "chain.AddressScanner"},
+		"ByTime":    {sim.WindowsConfig{ValidFor: time.Minute}, byBlock, "chain.AddressScanner"},
+		"ByBoth":    {sim.WindowsConfig{ValidBlocks: 20, ValidFor: time.Minute}, byBlock, "chain.AddressScanner"},
+		"ByAddress": {sim.WindowsConfig{}, (*sim.Windows).ByAddress, "chain.BlockScanner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.TestDriver(t, func(*testing.T) conformance.DriverHarness {
@@ -101,25 +101,25 @@ func TestDriverOfWindows(t *testing.T) {
 					Driver:  test.driver(w),
 					Network: windowsControls{w},
 					Signer:  sim.NewSigner(1, nil),
-					Absent: []conformance.Capability{
-						conformance.RequestURIBuilder,
-						conformance.HeadNotifier,
-						conformance.Mempool,
-						conformance.TokenAccounter,
-						conformance.Recoverer,
-						conformance.CoinSource,
-						conformance.Bumper,
-						conformance.FeeChecker,
-						conformance.InputPricer,
-						conformance.CheapPayments,
-						conformance.Nonces,
-						conformance.Batcher,
-						conformance.Replacement,
-						conformance.Rereader,
-						conformance.VariablePayments,
-						conformance.LyingNodes,
-						conformance.HeaderUpgrades,
-						conformance.WrongNode, // driver and node are one
+					Absent: []string{
+						"chain.RequestURIBuilder",
+						"chain.HeadNotifier",
+						"chain.Mempool",
+						"chain.TokenAccounter",
+						"chain.Recoverer",
+						"conformance.CoinLister",
+						"chain.Bumper",
+						"chain.FeeChecker",
+						"chain.InputPricer",
+						"conformance.CheapPayer",
+						"chain.Nonces",
+						"chain.Batcher",
+						"replacement of transactions",
+						"chain.Rereader",
+						"conformance.VariablePayer",
+						"conformance.NodeFaker",
+						"conformance.HeaderUpgrader",
+						"DriverHarness.Misconfigured", // driver and node are one
 						test.absent,
 					},
 					Unreachable: test.driver(unreachable),

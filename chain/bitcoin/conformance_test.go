@@ -26,8 +26,8 @@ func TestDriverOnARealNode(t *testing.T) {
 			h.Unreachable = n.notified(t, "tcp://127.0.0.1:1", cpfp, func(c *bitcoin.Config) {
 				c.RPC = "http://127.0.0.1:1"
 			})
-			h.Absent = slices.DeleteFunc(slices.Clone(h.Absent), func(c conformance.Capability) bool {
-				return c == conformance.HeadNotifier
+			h.Absent = slices.DeleteFunc(slices.Clone(h.Absent), func(c string) bool {
+				return c == "chain.HeadNotifier"
 			})
 
 			return h
@@ -70,25 +70,25 @@ func harness(
 }
 
 // absent is what the network or its nodes do not have.
-var absent = []conformance.Capability{
+var absent = []string{
 	// not of this network
-	conformance.AddressScanner,
-	conformance.TokenAccounter,
-	conformance.Recoverer,
-	conformance.Nonces,
-	conformance.Tokens,
-	conformance.RequestURIBuilder,
-	conformance.HeadNotifier, // unless its node publishes them
+	"chain.AddressScanner",
+	"chain.TokenAccounter",
+	"chain.Recoverer",
+	"chain.Nonces",
+	"token assets",
+	"chain.RequestURIBuilder",
+	"chain.HeadNotifier", // unless its node publishes them
 	// a node keeps no balances of addresses; chain/send knows its coins
-	conformance.Balancer,
+	"chain.Balancer",
 	// no transaction fails in a block, no destination refuses
-	conformance.FailedPayments,
-	conformance.Freezing,
-	conformance.Expiry, // transactions do not run out
+	"conformance.FailingPayer",
+	"conformance.Freezer",
+	"conformance.Expirer", // transactions do not run out
 	// an output is what it says, and the header's proof of work holds what a block shows
-	conformance.VariablePayments,
-	conformance.HeaderUpgrades,
-	conformance.Rereader,
-	conformance.LyingNodes, // one node
-	conformance.Pruning,    // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
+	"conformance.VariablePayer",
+	"conformance.HeaderUpgrader",
+	"chain.Rereader",
+	"conformance.NodeFaker", // one node
+	"conformance.Pruner",    // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
 }

@@ -32,7 +32,7 @@ func TestDriverOnARealNode(t *testing.T) {
 			h := harness(t, n, withoutFreezing{newControls(t, n)}, func(c *evm.Config) {
 				c.Network.Rule, c.Pool = chain.RuleFinalized, evm.PoolContent
 			})
-			h.Absent = append(h.Absent, conformance.Freezing) // a standard token cannot refuse a destination
+			h.Absent = append(h.Absent, "conformance.Freezer") // a standard token cannot refuse a destination
 
 			return h
 		})
@@ -78,23 +78,23 @@ func harness(
 		Driver:  n.notified(t, change...),
 		Network: controls,
 		Signer:  freshSigner(t),
-		Absent: []conformance.Capability{
+		Absent: []string{
 			// not of an account network with logs
-			conformance.RequestURIBuilder,
-			conformance.AddressScanner,
-			conformance.TokenAccounter,
-			conformance.Recoverer,
-			conformance.CoinSource,
-			conformance.FeeChecker,
-			conformance.InputPricer,
-			conformance.Bumper,
-			conformance.CheapPayments,
-			conformance.Batcher, // one destination at a time
+			"chain.RequestURIBuilder",
+			"chain.AddressScanner",
+			"chain.TokenAccounter",
+			"chain.Recoverer",
+			"conformance.CoinLister",
+			"chain.FeeChecker",
+			"chain.InputPricer",
+			"chain.Bumper",
+			"conformance.CheapPayer",
+			"chain.Batcher", // one destination at a time
 			// its node lies in tests of its own, and a payment that differs from its claim in internal/e2e
-			conformance.VariablePayments,
-			conformance.LyingNodes,
-			conformance.HeaderUpgrades,
-			conformance.Pruning, // anvil keeps everything; see TestPrunedHeightStops
+			"conformance.VariablePayer",
+			"conformance.NodeFaker",
+			"conformance.HeaderUpgrader",
+			"conformance.Pruner", // anvil keeps everything; see TestPrunedHeightStops
 		},
 		Unreachable: n.notified(t, func(c *evm.Config) {
 			c.RPC, c.WebSocket, c.Attempts = "http://127.0.0.1:1", "ws://127.0.0.1:1", 1

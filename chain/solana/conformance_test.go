@@ -26,7 +26,7 @@ func TestDriverConformance(t *testing.T) {
 		n := startNode(t, solanago.Token2022ProgramID, withFee(0, 0))
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
 			h := harness(t, n, func(d *solana.BlockDriver) chain.Driver { return d.Histories() })
-			h.Absent = append(h.Absent, conformance.BlockScanner)
+			h.Absent = append(h.Absent, "chain.BlockScanner")
 
 			return h
 		})
@@ -40,19 +40,19 @@ func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) c
 		Driver:  as(n.driver(t)),
 		Network: controls{n},
 		Signer:  freshSigner(t),
-		Absent: []conformance.Capability{
+		Absent: []string{
 			// Solana has none that can be read
-			conformance.Mempool,
-			conformance.HeadNotifier, // its slots are as short as the pace of polling
+			"chain.Mempool",
+			"chain.HeadNotifier", // its slots are as short as the pace of polling
 			// its test node executes the same everywhere
-			conformance.VariablePayments, conformance.LyingNodes, conformance.HeaderUpgrades,
-			conformance.Rereader,
+			"conformance.VariablePayer", "conformance.NodeFaker", "conformance.HeaderUpgrader",
+			"chain.Rereader",
 			// nor account sequence numbers
-			conformance.Nonces,
-			conformance.CoinSource, conformance.Bumper, conformance.CheapPayments, // nor outputs
-			conformance.FeeChecker, conformance.InputPricer,
-			conformance.Batcher,     // one destination at a time
-			conformance.Replacement, // so nothing can be displaced: transactions run out instead
+			"chain.Nonces",
+			"conformance.CoinLister", "chain.Bumper", "conformance.CheapPayer", // nor outputs
+			"chain.FeeChecker", "chain.InputPricer",
+			"chain.Batcher",               // one destination at a time
+			"replacement of transactions", // so nothing can be displaced: transactions run out instead
 		},
 		Unreachable:   as(n.driver(t, func(c *solana.Config) { c.RPC = "http://127.0.0.1:1" })),
 		Misconfigured: as(n.driver(t, func(c *solana.Config) { c.Network.CAIP2 = solana.Devnet.CAIP2 })),

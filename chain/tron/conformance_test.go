@@ -25,27 +25,27 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 			Driver:  c.driver(t),
 			Network: c,
 			Signer:  freshSigner(t),
-			Absent: []conformance.Capability{
+			Absent: []string{
 				// not of an account network with logs
-				conformance.AddressScanner,
-				conformance.RequestURIBuilder,
-				conformance.HeadNotifier, // its nodes have no subscriptions
-				conformance.TokenAccounter,
-				conformance.Recoverer,
-				conformance.CoinSource,
-				conformance.Bumper,
-				conformance.FeeChecker,
-				conformance.InputPricer,
-				conformance.CheapPayments,
-				conformance.Rereader,
-				conformance.VariablePayments, // its test node executes the same everywhere
-				conformance.LyingNodes,
-				conformance.HeaderUpgrades,
-				conformance.Mempool,     // a node hands its pool out one transaction at a time
-				conformance.Nonces,      // transactions differ by their time and reference block
-				conformance.Batcher,     // one destination at a time
-				conformance.Replacement, // and none displaces another
-				conformance.Pruning,     // only of blocks deep below the tip, see TestPrunedHeightStops
+				"chain.AddressScanner",
+				"chain.RequestURIBuilder",
+				"chain.HeadNotifier", // its nodes have no subscriptions
+				"chain.TokenAccounter",
+				"chain.Recoverer",
+				"conformance.CoinLister",
+				"chain.Bumper",
+				"chain.FeeChecker",
+				"chain.InputPricer",
+				"conformance.CheapPayer",
+				"chain.Rereader",
+				"conformance.VariablePayer", // its test node executes the same everywhere
+				"conformance.NodeFaker",
+				"conformance.HeaderUpgrader",
+				"chain.Mempool",               // a node hands its pool out one transaction at a time
+				"chain.Nonces",                // transactions differ by their time and reference block
+				"chain.Batcher",               // one destination at a time
+				"replacement of transactions", // and none displaces another
+				"conformance.Pruner",          // only of blocks deep below the tip, see TestPrunedHeightStops
 			},
 			Unreachable: c.driver(
 				t,

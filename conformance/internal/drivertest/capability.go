@@ -7,7 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// Capability is a conformance.Capability as a plain string.
+// Capability is a name in conformance.DriverHarness.Absent.
 type Capability = string
 
 // The optional interfaces of package chain.
