@@ -77,6 +77,7 @@ func (c *call) idempotencyRequest() idempotency.Request { // spec D9.4
 		KeyID:       c.key.ID,
 		Permissions: permissions,
 		Fingerprint: [32]byte(fingerprint.Sum(nil)),
+		ClaimFirst:  c.op.claimFirst,
 	}
 }
 

@@ -73,12 +73,13 @@ func (a *api) invoices() []operation {
 
 	return []operation{
 		write(operation{
-			id:      "createInvoice",
-			method:  "POST",
-			path:    "/v1/invoices",
-			tag:     tag,
-			scope:   account.InvoicesWrite,
-			summary: "Create an invoice",
+			id:         "createInvoice",
+			method:     "POST",
+			path:       "/v1/invoices",
+			tag:        tag,
+			scope:      account.InvoicesWrite,
+			summary:    "Create an invoice",
+			claimFirst: true,
 			codes: []string{
 				"422 asset_not_enabled",
 				"422 amount_too_small",

@@ -37,6 +37,8 @@ type operation struct {
 	// testOnly refuses live keys.
 	testOnly    bool
 	idempotency idempotent
+	// claimFirst has an Idempotency-Key claimed before it is looked up; see idempotency.Request.
+	claimFirst bool
 	// bodyOptional lets the body be left out.
 	bodyOptional bool
 	// sends is set when it sends money: its stored answer is for keys that may pay the same destinations.

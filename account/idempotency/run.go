@@ -41,6 +41,9 @@ type Request struct {
 	Permissions []string
 	// Fingerprint is SHA-256 over method, path and body.
 	Fingerprint [32]byte
+	// ClaimFirst says that the key is most likely new, and that preparing in vain costs nothing that lasts. The key is
+	// claimed without being looked up then, where Config.Running did not see it before.
+	ClaimFirst bool
 }
 
 // Answer is the HTTP status and body for the caller.
@@ -75,13 +78,16 @@ func Run[T Tx](
 	r Request,
 	prepare func(context.Context) (Commit[T], error),
 ) (Answer, error) { // spec D9.3
-	record, ok, err := c.lookup(ctx, r)
-	if err != nil {
-		return Answer{}, err
-	}
+	var record Record
 
-	if ok {
-		return c.replay(record, r)
+	blind := r.ClaimFirst && !c.Running.saw(r.Key)
+	if !blind {
+		found, ok, err := c.lookup(ctx, r)
+		if err != nil || ok {
+			return c.replayFound(found, r, err)
+		}
+
+		record = found
 	}
 
 	leave, err := c.Running.enter(ctx, r.Key)
@@ -93,6 +99,13 @@ func Run[T Tx](
 	wait := &storeWait{left: Wait}
 
 	commit, err := prepare(context.WithValue(ctx, waitKey{}, wait))
+	if err != nil && blind {
+		// The stored answer comes before what preparing says now.
+		if found, ok, lookupErr := c.lookup(ctx, r); lookupErr != nil || ok {
+			return c.replayFound(found, r, lookupErr)
+		}
+	}
+
 	if err != nil && wait.over() {
 		return Answer{}, inProgress()
 	}
@@ -116,16 +129,22 @@ func Run[T Tx](
 		}
 
 		// Another request claimed the key first. There is no record when it rolled back.
-		if record, ok, err = c.lookup(ctx, r); err != nil {
-			return Answer{}, err
-		}
-
-		if ok {
-			return c.replay(record, r)
+		var ok bool
+		if record, ok, err = c.lookup(ctx, r); err != nil || ok {
+			return c.replayFound(record, r, err)
 		}
 	}
 
 	return Answer{}, inProgress()
+}
+
+// replayFound is replay, or the error of the lookup.
+func (c Config[T]) replayFound(found Record, r Request, err error) (Answer, error) {
+	if err != nil {
+		return Answer{}, err
+	}
+
+	return c.replay(found, r)
 }
 
 // lookup returns the record of the request's key; ok is false when there is none, or none younger than TTL.

@@ -11,6 +11,36 @@ import (
 type Running struct {
 	mu   sync.Mutex
 	keys map[Key]chan struct{} // closed when the request ends
+	// recent and older are keys whose requests ended; older is dropped when recent is full.
+	recent, older map[Key]struct{}
+}
+
+// rememberMost bounds how many keys recent and older hold each.
+const rememberMost = 1 << 14
+
+// saw reports whether a request with the key ended here lately or runs. A nil Running may have seen any.
+func (r *Running) saw(k Key) bool {
+	if r == nil {
+		return true
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	_, runs := r.keys[k]
+	_, recent := r.recent[k]
+	_, older := r.older[k]
+
+	return runs || recent || older
+}
+
+// remember adds a key to those that were seen. The caller holds r.mu.
+func (r *Running) remember(k Key) {
+	if r.recent == nil || len(r.recent) >= rememberMost {
+		r.recent, r.older = map[Key]struct{}{}, r.recent
+	}
+
+	r.recent[k] = struct{}{}
 }
 
 // enter waits until no other request with the key runs, at most Wait, and marks it as running. leave ends
@@ -64,4 +94,5 @@ func (r *Running) leave(k Key) {
 
 	close(r.keys[k])
 	delete(r.keys, k)
+	r.remember(k)
 }
