@@ -10,16 +10,16 @@ import (
 
 // table says how records T of one kind are stored as rows R. Its statements are templates; see Store.text.
 type table[T, R any] struct {
-	name    string // without prefix
-	object  string // the word for it in errors
-	keys    int    // so many columns, from the first, are the primary key
-	slots   int    // so many of these name a row: the id alone, where the account follows it
-	cols    []column
+	name   string // without prefix
+	object string // the word for it in errors
+	keys   int    // so many columns, from the first, are the primary key
+	slots  int    // so many of these name a row: the id alone, where the account follows it
+	cols   []column
 	// network and address are the columns of the deposit address that a row is about; 0 where it is about none.
 	network, address int
-	version func(*T) *int64 // nil: records of this kind have no version
-	row     func(*T) R
-	record  func(*R) T
+	version          func(*T) *int64 // nil: records of this kind have no version
+	row              func(*T) R
+	record           func(*R) T
 	// also makes more statements for a new record, such as rows of a side table; may be nil.
 	also func(*T) []insertion
 
