@@ -35,6 +35,7 @@ func dialect(o Options) sqlstore.Dialect {
 		Writers:     2,
 		Rows:        8,
 		Send:        send,
+		SendJoined:  sendJoined,
 		Explain:     explain,
 		TableExists: "SELECT count(*) FROM to_regclass(?) AS found WHERE found IS NOT NULL",
 		Goose:       goose.DialectPostgres,

@@ -119,15 +119,24 @@ func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) (changed []int
 // plain reports whether the connection has neither a tracer nor a query mode that the host chose, for a
 // pooler for example. Only pgx's own methods honour those.
 func plain(c *pgx.Conn) bool {
-	const key = "payments: plain"
+	return known(c, "payments: plain", func(config *pgx.ConnConfig) bool {
+		return config.Tracer == nil && config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
+	})
+}
 
-	known := c.PgConn().CustomData()
-	if _, ok := known[key]; !ok {
-		config := c.Config() // a copy, made once
-		known[key] = config.Tracer == nil && config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
+// traced reports whether the connection has a tracer.
+func traced(c *pgx.Conn) bool {
+	return known(c, "payments: traced", func(config *pgx.ConnConfig) bool { return config.Tracer != nil })
+}
+
+// known returns what a connection's settings say, of which it makes a copy once.
+func known(c *pgx.Conn, key string, says func(*pgx.ConnConfig) bool) bool {
+	data := c.PgConn().CustomData()
+	if _, ok := data[key]; !ok {
+		data[key] = says(c.Config())
 	}
 
-	return known[key].(bool)
+	return data[key].(bool)
 }
 
 // exchangeByPgx sends statements as a pgx batch and returns the tags of those that succeeded.

@@ -43,6 +43,9 @@ type Dialect struct {
 	// statement changed; on an error, those before the statement that failed. A commit fails when
 	// the transaction was rolled back instead. Defaults to statements one by one.
 	Send func(ctx context.Context, conn *sql.Conn, b Batch) ([]int64, error)
+	// SendJoined runs a batch inside a host's transaction, in one round trip where it can, and returns what Send
+	// does. Defaults to statements one by one.
+	SendJoined func(ctx context.Context, tx *sql.Tx, b Batch) ([]int64, error)
 	// Writers is how many groups of transactions are committed at once; Rows, how many rows one
 	// statement inserts at most.
 	Writers, Rows int

@@ -208,6 +208,10 @@ func (tx *transaction) send(ctx context.Context, b Batch) ([]int64, error) {
 		return tx.store.send(ctx, tx.session, b)
 	}
 
+	if d := tx.store.dialect; d.SendJoined != nil {
+		return d.SendJoined(ctx, tx.joined, b)
+	}
+
 	return b.OneByOne("", func(text string, args []any) (int64, error) {
 		return affected(tx.joined.ExecContext(ctx, text, args...))
 	})
