@@ -138,7 +138,8 @@ func simulate(s *settlement.Settlement, now time.Time) error { // spec D4.19
 }
 
 // reopenTx brings a settlement back whose payment is confirmed again, into the queue where releases are
-// automatic or one was asked for. Any other settlement is returned unchanged.
+// automatic or one was asked for. One that failed otherwise stays so, with the payment's amount. Any other settlement
+// is returned unchanged.
 func (s *Sweeper) reopenTx(
 	ctx context.Context,
 	tx settlement.Tx,
@@ -147,7 +148,7 @@ func (s *Sweeper) reopenTx(
 ) (settlement.Settlement, error) {
 	orphaned := old.Status == settlement.Failed && old.Reason == settlement.PaymentOrphaned
 	if old.Status != settlement.Reverted && !orphaned {
-		return old, nil
+		return s.correctFailedTx(ctx, tx, old, o)
 	}
 
 	if old.Simulated {
@@ -195,6 +196,30 @@ func (s *Sweeper) reopenTx(
 		if err := s.leaveFailedTx(ctx, tx, r, old); err != nil {
 			return settlement.Settlement{}, err
 		}
+	}
+
+	return old, tx.PutSettlements(ctx, &old)
+}
+
+// correctFailedTx gives a failed settlement the amount of its payment, of which a fork made another while no release
+// moves it: who retries it releases all of it.
+func (s *Sweeper) correctFailedTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	old settlement.Settlement,
+	o OpenParams,
+) (settlement.Settlement, error) {
+	if old.Status != settlement.Failed || old.Simulated || old.Gross == o.Gross {
+		return old, nil
+	}
+
+	r, assigned, err := releaseOf(ctx, tx, old)
+	if err != nil || assigned && (!r.Done || isSwept(&r)) {
+		return old, err
+	}
+
+	if err := s.revalue(&old, o); err != nil {
+		return settlement.Settlement{}, err
 	}
 
 	return old, tx.PutSettlements(ctx, &old)
