@@ -1,6 +1,9 @@
 package simulation
 
-// keptRestores are what was left of seeds in which a backup is restored, with and without a new epoch. All are mended.
+import "time"
+
+// keptRestores are what was left of seeds in which a backup is restored, or with a bias or 1000 operations. All are
+// mended.
 var keptRestores = map[string]Plan{
 	"restore 17: a process began at a node below the records, and signed what lost records had sent": {
 		Seed:      17,
@@ -115,6 +118,27 @@ var keptRestores = map[string]Plan{
 			{ForkChain, 17916279993243189817, 5402441787384707554, 12437172726432025238},
 			{FailCalls, 9066377726704916899, 14099380016167423844, 3709998199616758659},
 			{Step, 16836817902436361781, 5483276595323720818, 1845487314274376137},
+		},
+	},
+	"windows 2: a fork gave a cancel a reservation, and nothing took it back when the cancel expired": {
+		Seed:      2,
+		Processes: 2,
+		Networks:  1,
+		Finality:  true,
+		Batch:     1,
+		Epochs:    true,
+		ValidFor:  8 * time.Minute,
+		Ops: []Op{
+			{CreateInvoice, 16532691452433671858, 13454322483946377759, 11688450169221893460},
+			{PauseInCall, 3833265674865635918, 3381880658885180603, 6092400387942849070},
+			{PayInvoice, 8378985084058327308, 11391456665461088536, 18203700636383238339},
+			{Wait, 15006587182730137285, 9642659329922533898, 10666006344935582122},
+			{Wait, 3751431653037620505, 14121016445619608227, 14161841347433367642},
+			{NoBlocks, 818544183050601607, 18386304196118782061, 10841941966263913664},
+			{Wait, 15023894460945444404, 5365387218155371505, 9515594675615612464},
+			{Wait, 10015741840770190002, 14093724957903364624, 16714382150626088602},
+			{ForkChain, 16304804490045913110, 8382295091903092860, 4649768351611944495},
+			{NoBlocks, 1646027934558051442, 1730695367581716499, 8285708865228292356},
 		},
 	},
 }

@@ -280,9 +280,10 @@ func (d *walletWorker) reserveBumpTx(
 	return d.ReserveTx(ctx, tx, t.Owner, t.Network, d.party.Address, native.ID, t.ID, taken)
 }
 
-// endBumpTx releases the reservation of a failed bump.
-func (d *walletWorker) endBumpTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
-	if t.Kind != wallet.Bump || t.State != wallet.Failed {
+// endReservationTx releases the reservation of a failed bump, and what a fork that took its block reserves again for a
+// cancel. Those of other kinds are their objects'.
+func (d *walletWorker) endReservationTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
+	if t.Kind != wallet.Bump && t.Kind != wallet.Cancel || t.State != wallet.Failed {
 		return nil
 	}
 

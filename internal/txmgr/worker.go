@@ -421,7 +421,7 @@ func (d *walletWorker) settleMoveTx(
 		}
 	}
 
-	return d.endBumpTx(ctx, tx, after)
+	return d.endReservationTx(ctx, tx, after)
 }
 
 // refresh refreshes the wallet's balances after a move. An error is only logged: nothing depends on it.
