@@ -66,6 +66,8 @@ func (w *harness) playMerchant(op Op) {
 		})
 	case RetrySettle:
 		w.retrySettlements(p, m)
+	case ReadLists:
+		w.readLists(p, m, op)
 	case ReplacePayment, DropPayment:
 		w.disturbPayment(op)
 	default:

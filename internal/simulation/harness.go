@@ -23,6 +23,7 @@ type merchant struct {
 	index    uint32
 	host     string          // of its webhook receiver
 	wallets  []chain.Address // by network
+	parties  []chain.Party   // by network, for thieves
 	invoices []string
 	deposits []string
 	payouts  []string
@@ -147,6 +148,7 @@ func (w *harness) addMerchant(host string) {
 		must(err)
 
 		m.wallets = append(m.wallets, party.Address)
+		m.parties = append(m.parties, party)
 		w.oracle.ownWallet(n, party.Address)
 	}
 }

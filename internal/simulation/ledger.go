@@ -29,6 +29,8 @@ type ledger struct {
 	canonical []*treeBlock // by height
 	// heights are the last heights of transactions, by hash.
 	heights map[string]uint64
+	// blocks are the last blocks of transactions, and failed those of the ones that failed, by hash.
+	blocks, failed map[string]chain.Ref
 	// ours are the addresses whose keys the service has.
 	ours map[chain.Address]bool
 	// deepest is the number of blocks that the deepest fork replaced; 0: the chain never forked.
@@ -43,6 +45,8 @@ func newLedger(o *oracle, n network) *ledger {
 		network: n,
 		tree:    map[string]*treeBlock{},
 		heights: map[string]uint64{},
+		blocks:  map[string]chain.Ref{},
+		failed:  map[string]chain.Ref{},
 		ours:    map[chain.Address]bool{},
 	}
 }
@@ -126,12 +130,28 @@ func (l *ledger) add(b truthBlock) {
 	l.canonical = append(l.canonical, t)
 
 	for _, tx := range b.txs {
-		l.heights[tx.hash] = b.ref.Height
+		l.heights[tx.hash], l.blocks[tx.hash] = b.ref.Height, b.ref
+
+		if delete(l.failed, tx.hash); tx.failed {
+			l.failed[tx.hash] = b.ref
+		}
 
 		if l.ours[tx.sender] && !tx.failed {
 			l.oracle.sent(l, tx)
 		}
 	}
+}
+
+// has reports whether a block is canonical.
+func (l *ledger) has(at chain.Ref) bool {
+	return at.Height < uint64(len(l.canonical)) && l.canonical[at.Height].ref.Hash == at.Hash
+}
+
+// isCanonical reports whether a transaction is in a canonical block.
+func (l *ledger) isCanonical(hash string) bool {
+	at, known := l.blocks[hash]
+
+	return known && l.has(at)
 }
 
 // arrivals returns what arrived in a block: the net of what its transactions show, or the rise of the balance

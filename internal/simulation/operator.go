@@ -101,6 +101,10 @@ func (w *harness) acknowledge() {
 func (w *harness) acknowledgeAs(n network, row wallet.Outgoing, meanings [][]string) {
 	for _, as := range meanings {
 		err := w.processes[0].alive().Acknowledge(w.ctx, n.slug(), row.TxHash, as...)
+		if err == nil {
+			w.oracle.acknowledged(row)
+		}
+
 		if !mismatches(err) {
 			return // acknowledged, or not to be now
 		}

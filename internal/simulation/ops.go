@@ -27,6 +27,9 @@ const (
 	PayInvoice     Kind = "pay invoice"
 	PayDeposit     Kind = "pay deposit address"
 	Hint           Kind = "hint"
+	WorkOn         Kind = "minutes of work"
+	AuditBooks     Kind = "audit"
+	ReadLists      Kind = "read lists"
 )
 
 // The faults.
@@ -63,6 +66,7 @@ const (
 	StoreSlow      Kind = "store is slow"
 	SignerState    Kind = "signer refuses, fails, loses or is slow"
 	RepeatAnswers  Kind = "answers come late, calls twice"
+	Steal          Kind = "thief signs with a copy of the key"
 	Heal           Kind = "faults end"
 )
 
@@ -85,6 +89,9 @@ var kindOrder = []Kind{
 	PayInvoice,
 	PayDeposit,
 	Hint,
+	WorkOn,
+	AuditBooks,
+	ReadLists,
 	PayHidden,
 	PayFailing,
 	PayVariable,
@@ -117,6 +124,7 @@ var kindOrder = []Kind{
 	StoreSlow,
 	SignerState,
 	RepeatAnswers,
+	Steal,
 	Heal,
 }
 
@@ -139,6 +147,9 @@ var weights = map[Kind]int{
 	PayInvoice:     16,
 	PayDeposit:     10,
 	Hint:           3,
+	WorkOn:         1,
+	AuditBooks:     3,
+	ReadLists:      2,
 	PayHidden:      2,
 	PayFailing:     1,
 	PayVariable:    2,
@@ -171,6 +182,7 @@ var weights = map[Kind]int{
 	StoreSlow:      2,
 	SignerState:    2,
 	RepeatAnswers:  2,
+	Steal:          1,
 	Heal:           8,
 }
 
@@ -185,6 +197,10 @@ func (w *harness) play(op Op) {
 		w.run(int(op.A % 3))
 	case Wait:
 		w.wait(op)
+	case WorkOn:
+		w.workOn()
+	case AuditBooks:
+		w.auditBooks(op)
 	case Mine:
 		w.network(op.A).mine(1 + int(op.B%4))
 	default:

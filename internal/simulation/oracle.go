@@ -55,6 +55,8 @@ type records struct {
 	// before is what had arrived at an address before it was shown: restored records do not know it, and
 	// their next address may be the same.
 	before map[place]chain.Amount
+	// acknowledged are the transactions of which a person has said what they were, by hash.
+	acknowledged map[string]bool
 }
 
 func newRecords() *records {
@@ -71,6 +73,8 @@ func newRecords() *records {
 		events:      map[string]string{},
 		addresses:   map[chain.Address]bool{},
 		before:      map[place]chain.Amount{},
+
+		acknowledged: map[string]bool{},
 	}
 }
 
@@ -88,6 +92,8 @@ func (r *records) clone() *records {
 		events:      maps.Clone(r.events),
 		addresses:   maps.Clone(r.addresses),
 		before:      maps.Clone(r.before),
+
+		acknowledged: maps.Clone(r.acknowledged),
 	}
 }
 
@@ -109,6 +115,8 @@ type oracle struct {
 	// paymentsOf are the ids of all payments that an invoice ever had; refundsSeen the refunds that were checked.
 	paymentsOf  map[string]map[string]bool
 	refundsSeen map[string]bool
+	// thefts are the transactions of thieves, by hash.
+	thefts map[string]theft
 }
 
 func newOracle(w *harness) *oracle {
@@ -121,6 +129,7 @@ func newOracle(w *harness) *oracle {
 
 		paymentsOf:  map[string]map[string]bool{},
 		refundsSeen: map[string]bool{},
+		thefts:      map[string]theft{},
 	}
 	for _, n := range w.networks {
 		o.ledgers[n.slug()] = newLedger(o, n)
@@ -182,6 +191,7 @@ func (o *oracle) committed(_ *process, c *commit) {
 
 	o.checkConfirmed(c)
 	o.checkReservedFor(c)
+	o.checkFrozen(c)
 	o.traceCommit(c)
 }
 
@@ -299,6 +309,7 @@ func (o *oracle) backUp() { o.backup = o.records.clone() }
 func (o *oracle) restored() {
 	o.records = o.backup.clone()
 	o.lost = true
+	o.watches = map[int]*watch{} // what is to be read again was made long ago
 }
 
 // watch is how long a process has been well, without a gap.

@@ -90,6 +90,10 @@ func (o *oracle) symbol(at place) string {
 
 // left checks a transaction that one of our wallets or addresses sent.
 func (o *oracle) sent(l *ledger, tx truthTx) {
+	if _, stolen := o.thefts[tx.hash]; stolen {
+		return
+	}
+
 	for _, t := range tx.shown {
 		at := place{l.network.slug(), chain.Holding{Address: t.To, AssetID: t.AssetID}}
 		if t.To == t.From || l.ours[t.To] || t.To == l.network.feeAddress() || o.asked[at] != nil {
@@ -138,7 +142,7 @@ func (o *oracle) checkSent(l *ledger) {
 
 // checkFailed checks a payout or a settlement that has just failed against the chain as it is.
 func (o *oracle) checkFailedPayout(p payout.Payout) {
-	if p.FailureCode == "conflict" && !o.lost {
+	if p.FailureCode == "conflict" && !o.lost && !o.hasStolen(p.Network) {
 		o.violate(ruleFailed, "payout %s failed as conflict, and nobody else has the wallet's key", p.ID)
 	}
 

@@ -109,7 +109,9 @@ func (o *oracle) checkStates(c *commit) {
 			o.checkFailedPayout(now)
 		case payout.Confirmed:
 			o.checkConfirmedPayout(now)
-		case payout.Pending, payout.Processing, payout.Included:
+		case payout.Processing:
+			o.checkSigned(r.payouts[id], now)
+		case payout.Pending, payout.Included:
 		}
 	}
 

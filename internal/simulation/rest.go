@@ -54,6 +54,7 @@ func (w *harness) finish() bool {
 
 	rest := w.underWay()
 	quiet := time.Duration(0) // for how long nothing has been under way
+	since := time.Duration(0) // the last fault
 
 	for _, r := range restPauses {
 		for range r.times {
@@ -61,6 +62,10 @@ func (w *harness) finish() bool {
 
 			if len(w.oracle.violations) > 0 {
 				return false
+			}
+
+			if since += pause; since > failedBound {
+				w.oracle.checkFailedPayments()
 			}
 
 			rest = w.underWay()

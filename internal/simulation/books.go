@@ -1,0 +1,219 @@
+package simulation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/audit"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// The rules of what merchants read.
+const ruleLists = "a list has every record once"
+
+// workPasses and longestWork are the steps of minutes of work: together longer than progressBound, and each no longer
+// than stepGap.
+const workPasses = 14
+
+// workOn lets some minutes pass in which every process works without a gap.
+func (w *harness) workOn() {
+	for range workPasses {
+		if len(w.oracle.violations) > 0 {
+			return
+		}
+
+		w.pass(stepGap)
+	}
+}
+
+// auditBooks has one of the processes audit, and compares what it finds with the truth: money that arrived and is not on
+// record, and transactions of thieves.
+func (w *harness) auditBooks(op Op) {
+	report, err := w.process(op.A).alive().Audit(w.ctx)
+	if err != nil {
+		return // a fault of a node or of the store
+	}
+
+	o := w.oracle
+	differences := report.Differences()
+
+	for slug := range o.ledgers {
+		for at, arrived := range o.unrecorded(slug) {
+			if !slices.ContainsFunc(differences, func(d audit.Difference) bool {
+				return d.Network == slug && d.Address == at.Address
+			}) {
+				o.violate(
+					ruleAudit, "%s of %s arrived at %s that no record shows, and the audit does not either",
+					arrived, o.symbol(place{slug, at}), at.Address,
+				)
+			}
+		}
+
+		for address, hash := range o.robbed(slug) {
+			if !slices.ContainsFunc(differences, func(d audit.Difference) bool {
+				return d.Kind == audit.ForeignTransaction && d.Address == address
+			}) {
+				o.violate(ruleThief, "a thief used wallet %s (%s), and the audit does not say so", address, hash)
+			}
+		}
+	}
+}
+
+// unrecorded returns what arrived, up to the block that was read, at addresses that were shown, and is in no record:
+// where nothing at all is on record. What a record is about is compared when its payments are.
+func (o *oracle) unrecorded(slug string) map[chain.Holding]chain.Amount {
+	missing := map[chain.Holding]chain.Amount{}
+	l, cursor := o.ledgers[slug], o.records.cursors[slug]
+
+	if cursor.Stopped != "" || !l.has(cursor.At) {
+		return nil
+	}
+
+	recorded := map[chain.Address]bool{}
+	for _, p := range o.records.payments {
+		recorded[p.Address] = true
+	}
+
+	for holding, arrived := range l.tree[cursor.At.Hash].arrived {
+		if o.records.addresses[holding.Address] && !arrived.foreign.IsZero() && !recorded[holding.Address] &&
+			!o.isWallet(slug, holding.Address) && o.records.before[place{slug, holding}].IsZero() {
+			dust, err := o.harness.store.DustOf(o.harness.ctx, slug, []chain.Address{holding.Address})
+			must(err)
+
+			if len(dust) == 0 {
+				missing[holding] = arrived.foreign
+			}
+		}
+	}
+
+	return missing
+}
+
+// readLists has a merchant read his lists page by page, and compares them with what is on record.
+func (w *harness) readLists(p *process, m *merchant, op Op) {
+	if w.store == nil || p.failingReads > 0 {
+		return
+	}
+
+	limit := []int{0, -1, 1, 7, 1000}[op.C%5]
+	e, r := p.alive(), w.oracle.records
+
+	switch op.B % 3 {
+	case 0:
+		w.compareList("invoices", limit, owned(r.invoices, func(i invoice.Invoice) bool {
+			return i.Owner == m.owner
+		}), func(after string) ([]string, bool, error) {
+			page, more, err := e.Invoices.List(w.ctx, invoice.Filter{Owner: m.owner, After: after, Limit: limit})
+
+			return idsOf(page, func(i invoice.Invoice) string { return i.ID }), more, err
+		})
+	case 1:
+		w.compareList("payouts", limit, owned(r.payouts, func(p payout.Payout) bool {
+			return p.Owner == m.owner
+		}), func(after string) ([]string, bool, error) {
+			page, more, err := e.Payouts.List(w.ctx, payout.Filter{Owner: m.owner, After: after, Limit: limit})
+
+			return idsOf(page, func(p payout.Payout) string { return p.ID }), more, err
+		})
+	default:
+		w.compareList("settlements", limit, owned(r.settlements, func(s settlement.Settlement) bool {
+			return s.Owner == m.owner
+		}), func(after string) ([]string, bool, error) {
+			page, more, err := e.Settlements.List(
+				w.ctx, settlement.Filter{Owner: m.owner, After: after, Limit: limit},
+			)
+
+			return idsOf(page, func(s settlement.Settlement) string { return s.ID }), more, err
+		})
+	}
+}
+
+// owned returns the ids of some records, in order.
+func owned[T any](records map[string]T, mine func(T) bool) (ids []string) {
+	for id, record := range records {
+		if mine(record) {
+			ids = append(ids, id)
+		}
+	}
+
+	slices.Sort(ids)
+
+	return ids
+}
+
+func idsOf[T any](page []T, id func(T) string) []string {
+	ids := make([]string, len(page))
+	for i, record := range page {
+		ids[i] = id(record)
+	}
+
+	return ids
+}
+
+// compareList reads a list to its end and compares it with the ids that are on record.
+func (w *harness) compareList(
+	what string,
+	limit int,
+	want []string,
+	read func(after string) (ids []string, more bool, err error),
+) {
+	var got []string
+
+	for more := true; more; {
+		after := ""
+		if len(got) > 0 {
+			after = got[len(got)-1]
+		}
+
+		ids, further, err := read(after)
+		if err != nil {
+			return // a fault of the store
+		}
+
+		if len(ids) == 0 && further {
+			w.oracle.violate(ruleLists, "a page of %s with the limit %d is empty, and there are more", what, limit)
+			return
+		}
+
+		got, more = append(got, ids...), further
+	}
+
+	slices.Sort(got)
+
+	if !slices.Equal(got, want) {
+		w.oracle.violate(
+			ruleLists, "%d %s are listed with the limit %d, and %d are on record", len(got), what, limit, len(want),
+		)
+	}
+}
+
+// failedBound is how long a payment may wait whose transaction failed in a block that is deep.
+const failedBound = 20 * time.Minute
+
+// checkFailedPayments checks, while all is well, that no payment waits whose transaction has failed.
+func (o *oracle) checkFailedPayments() {
+	now := o.harness.clock.now()
+
+	for id, p := range o.records.payments {
+		if p.Status != invoice.Detected || p.TxHash == "" {
+			continue
+		}
+
+		l := o.ledgers[p.Network]
+
+		block, included := l.failed[p.TxHash]
+		if !included || !l.has(block) || l.tip().ref.Height < block.Height+failedDepth {
+			continue
+		}
+
+		if since := now.Sub(block.Time); since > failedBound {
+			o.violate(ruleRest, "payment %s is %s, and its transaction failed %s ago", id, p.Status, since)
+		}
+	}
+}
+
+// failedDepth is how many blocks on one make it final by every network's rule.
+const failedDepth = 32

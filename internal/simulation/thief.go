@@ -1,0 +1,172 @@
+package simulation
+
+import (
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/payout"
+)
+
+// ruleThief is what must follow when somebody else has a copy of a key.
+const ruleThief = "a thief freezes a wallet, and the audit names it"
+
+// theft is a transaction that a thief signed with a copy of a wallet's key.
+type theft struct {
+	network string
+	wallet  chain.Address
+}
+
+// steal has a thief send coin from a master wallet to an address of his own, with the nonce that is next, or in place
+// of one of ours that waits for a block.
+func (w *harness) steal(op Op) {
+	i := op.A % uint64(len(w.networks))
+	accounts, isAccount := w.networks[i].(*accountNetwork)
+
+	m := w.merchant(op.B)
+	if !isAccount || len(m.parties) <= int(i) {
+		return
+	}
+
+	from := m.parties[i]
+
+	nonce, err := accounts.Nonce(w.ctx, from.Address)
+	must(err)
+
+	if op.C%2 == 0 { // he pays a miner more
+		for _, tx := range accounts.pool() {
+			for _, spend := range tx.Spent {
+				if spend.Sender == from.Address && spend.Nonce == nonce {
+					accounts.Drop(tx.TxHash)
+				}
+			}
+		}
+	}
+
+	native, _ := accounts.described.Asset("SIM")
+	order := chain.Order{
+		From:   from,
+		Nonce:  nonce,
+		MaxFee: chain.Pow10(17),
+		Outputs: []chain.Output{{
+			To:      accounts.newAddress(),
+			AssetID: native.ID,
+			Amount:  chain.Pow10(15).Mul(1 + op.C>>8%20),
+		}},
+	}
+
+	signed, err := w.signAs(accounts, order)
+	if err != nil {
+		w.account.count("theft that was impossible")
+		return
+	}
+
+	w.oracle.thefts[signed.TxHash] = theft{network: accounts.slug(), wallet: from.Address}
+
+	if err := accounts.Broadcast(w.ctx, signed); err != nil {
+		w.account.count("theft that the pool refused")
+		return
+	}
+
+	w.account.count("theft")
+}
+
+// signAs signs an order with a copy of its sender's key, behind the library's back.
+func (w *harness) signAs(n *accountNetwork, order chain.Order) (signed chain.Signed, err error) {
+	unsigned, err := n.Build(w.ctx, order)
+	if err != nil {
+		return signed, err
+	}
+
+	signatures, err := w.signer.Sign(w.ctx, chain.SignRequest{
+		Network:  n.slug(),
+		Unsigned: unsigned.Raw,
+		Payloads: unsigned.Payloads,
+	})
+	if err != nil {
+		return signed, err
+	}
+
+	key, err := w.signer.PublicKey(w.ctx, order.From.Key)
+	if err != nil {
+		return signed, err
+	}
+
+	return n.Assemble(order, unsigned, []chain.PublicKey{key}, signatures)
+}
+
+// robbed returns the wallets of a network that a thief used in a block that was read, and whose theft nobody has
+// acknowledged.
+func (o *oracle) robbed(network string) map[chain.Address]string {
+	wallets := map[chain.Address]string{}
+	l, cursor := o.ledgers[network], o.records.cursors[network]
+
+	for hash, t := range o.thefts {
+		if t.network != network || o.records.acknowledged[hash] {
+			continue
+		}
+
+		height, included := l.heights[hash]
+		if included && height <= cursor.At.Height && l.isCanonical(hash) && l.has(cursor.At) {
+			wallets[t.wallet] = hash
+		}
+	}
+
+	return wallets
+}
+
+// hasStolen reports whether a thief's transaction was ever in a block of a network: it took a nonce.
+func (o *oracle) hasStolen(network string) bool {
+	for hash, t := range o.thefts {
+		if _, included := o.ledgers[network].heights[hash]; included && t.network == network {
+			return true
+		}
+	}
+
+	return false
+}
+
+// checkFrozen checks that every wallet that a thief used is frozen once the block is read.
+func (o *oracle) checkFrozen(c *commit) {
+	if len(o.thefts) == 0 {
+		return
+	}
+
+	for _, cursor := range c.cursors {
+		robbed := o.robbed(cursor.Network)
+		if len(robbed) == 0 {
+			continue
+		}
+
+		frozen, err := o.harness.store.FrozenWallets(o.harness.ctx, cursor.Network, 0)
+		must(err)
+
+		for _, f := range frozen {
+			delete(robbed, f.Party.Address)
+		}
+
+		for address, hash := range robbed {
+			o.violate(ruleThief, "a thief used wallet %s (%s), and it is not frozen", address, hash)
+		}
+	}
+}
+
+// checkSigned checks that a payout is not signed while a thief has its wallet.
+func (o *oracle) checkSigned(before, now payout.Payout) {
+	if len(o.thefts) == 0 || before.Status != payout.Pending || o.harness.acknowledging {
+		return
+	}
+
+	for i, n := range o.harness.networks {
+		for _, m := range o.harness.merchants {
+			if n.slug() != now.Network || m.owner.AccountID != now.Owner.AccountID || len(m.wallets) <= i {
+				continue
+			}
+
+			if hash := o.robbed(now.Network)[m.wallets[i]]; hash != "" {
+				o.violate(ruleThief, "payout %s is signed, and a thief uses its wallet (%s)", now.ID, hash)
+			}
+		}
+	}
+}
+
+// acknowledged notes that a person has said what a transaction was.
+func (o *oracle) acknowledged(row wallet.Outgoing) { o.records.acknowledged[row.TxHash] = true }
