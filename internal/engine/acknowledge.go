@@ -158,7 +158,23 @@ func (a *acknowledgement) read(ctx context.Context, rows []wallet.Outgoing) erro
 		return err
 	}
 
-	return a.findMasters(ctx)
+	if err := a.findMasters(ctx); err != nil || a.foreign || len(a.masters) == 0 {
+		return err
+	}
+
+	return a.measure(ctx, row)
+}
+
+// measure corrects what the transaction moved by what it brought to the master wallets of the settlements named.
+func (a *acknowledgement) measure(ctx context.Context, row wallet.Outgoing) (err error) {
+	var masters []chain.Address
+	for _, master := range a.masters {
+		masters = append(masters, master.Address)
+	}
+
+	a.status.Transfers, err = a.Transactions.MeasuredSweep(ctx, row, a.status.Transfers, masters)
+
+	return err
 }
 
 // transfers returns what the transaction moved, read from its block where the network has readable blocks.

@@ -72,3 +72,59 @@ func TestSweepIsNotThatOfALaterPayment(t *testing.T) {
 		}
 	})
 }
+
+// A token takes a part of what a lost sweep moved: what left the deposit address is what the settlement held, what
+// arrived is what it released.
+func TestSweepOfLostRecordsInATokenThatTakesAFee(t *testing.T) {
+	for name, log := range map[string]sim.FeeLog{
+		"net logs":         sim.LogNet,
+		"gross, then fee":  sim.LogGrossThenFee,
+		"gross logs alone": sim.LogGross,
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := account.Settings{ManualRelease: true}
+			overDatabases(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+				w.fund(1, 0)
+				w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 1000, Log: log})
+
+				s := w.deposited("USDX", dollars(400))
+				w.check("the payment", s.Gross, dollars(360))
+
+				dump()
+				w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, s.ID))
+
+				swept := func() settlement.Settlement { return w.settlements()[0] }
+
+				w.steps("it is released", func() bool { return swept().Status == settlement.Released })
+
+				before := swept()
+				w.check("released", *before.NetReleased, dollars(324))
+
+				restore()
+				w.frozen()
+				w.idle(time.Minute)
+
+				for _, hash := range []string{before.TopUpTx, before.FeeTx} {
+					if hash != "" {
+						w.must(w.engine.Acknowledge(t.Context(), network, hash, payments.Foreign))
+					}
+				}
+
+				w.must(w.engine.Acknowledge(t.Context(), network, before.SweepTx, s.ID))
+				w.idle(70 * time.Minute)
+
+				after := swept()
+				if after.Status != settlement.Released || after.SweepTx != before.SweepTx ||
+					*after.NetReleased != *before.NetReleased {
+					t.Errorf("released as %+v, before the restore as %+v", after, before)
+				}
+
+				w.thawed()
+
+				if got := w.audited(); len(got) != 0 {
+					t.Errorf("the audit finds %v", got)
+				}
+			})
+		})
+	}
+}

@@ -258,16 +258,14 @@ func (s *Sweeper) addSweepTx(
 	native, _ := n.Native()
 	outputs, fee := outputsOf(r, f.Status.Transfers, native.ID, g.fee())
 
-	arrived := sentToMaster(r, f.Status.Transfers)
-	if arrived.IsZero() || r.Amount.Less(arrived) || r.AssetID != native.ID && arrived != r.Amount ||
-		isMostlyLeft(r, arrived, g.fee()) {
+	if !isSweepOf(r, f.Status.Transfers, native.ID, g.fee()) {
 		return fault.New(
 			fault.State,
 			"transaction_mismatch",
 			"transaction %s brought %s base units to %s, the settlements hold %s: acknowledge it as those that it "+
 				"released, or as %q",
 			f.Rows[0].TxHash,
-			arrived,
+			sentToMaster(r, f.Status.Transfers),
 			r.Master.Address,
 			r.Amount,
 			wallet.Foreign,
@@ -312,6 +310,13 @@ func outputsOf(
 	for _, t := range transfers {
 		switch {
 		case t.To == r.Master.Address && t.AssetID == r.AssetID:
+			if r.AssetID != nativeID { // ordered is what left the deposit, whatever the token takes on the way
+				if !slices.ContainsFunc(outputs, func(o chain.Output) bool { return o.AssetID == r.AssetID }) {
+					outputs = append(outputs, chain.Output{To: t.To, AssetID: t.AssetID, Amount: r.Amount})
+				}
+
+				continue
+			}
 		case t.To == r.FeeAddress && r.FeeAddress != "" && t.AssetID == nativeID && !maxFee.Less(fee.Add(t.Amount)):
 			fee = fee.Add(t.Amount)
 		default:
@@ -322,6 +327,39 @@ func outputsOf(
 	}
 
 	return outputs, fee
+}
+
+// isSweepOf reports whether transfers may be those of the sweep of a release: of a token, all that it holds left the
+// deposit address and some of it arrived; of coin, at most that arrived, and not much less. fee is the platform fee.
+func isSweepOf(r *settlement.Sweep, transfers []chain.Transfer, nativeID string, fee chain.Amount) bool {
+	arrived := sentToMaster(r, transfers)
+	if arrived.IsZero() || r.Amount.Less(arrived) {
+		return false
+	}
+
+	if r.AssetID == nativeID {
+		return !isMostlyLeft(r, arrived, fee)
+	}
+
+	var sent, back chain.Amount
+
+	for _, t := range transfers {
+		fits := true
+
+		switch {
+		case t.AssetID != r.AssetID || t.From == t.To:
+		case t.From == r.Deposit.Address:
+			sent, fits = sent.AddOK(t.Amount)
+		case t.To == r.Deposit.Address:
+			back, fits = back.AddOK(t.Amount)
+		}
+
+		if !fits {
+			return false // the logs are no sums
+		}
+	}
+
+	return sent.SubFloor(back) == r.Amount
 }
 
 // isMostlyLeft reports whether what arrived is less than half of what a release holds beside its platform fee: no

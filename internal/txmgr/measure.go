@@ -3,6 +3,7 @@ package txmgr
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -72,6 +73,44 @@ func (d *walletWorker) measured(
 	}
 
 	return transfers, true, nil
+}
+
+// MeasuredSweep returns what a transaction that is not on record moved, with what a token took of it without a log from
+// the master wallets that it paid.
+//
+// Errors: fault.Unavailable while the balances at its block cannot be read.
+func (o *Manager) MeasuredSweep(
+	ctx context.Context,
+	row wallet.Outgoing,
+	transfers []chain.Transfer,
+	masters []chain.Address,
+) ([]chain.Transfer, error) {
+	driver, err := o.registry.Driver(row.Network)
+	if err != nil {
+		return nil, err
+	}
+
+	sweep := wallet.Transaction{Kind: wallet.Sweep}
+	sweep.Order.From.Address = row.Address
+
+	for _, t := range transfers {
+		output := chain.Output{To: t.To, AssetID: t.AssetID}
+		if slices.Contains(masters, t.To) && !slices.Contains(sweep.Order.Outputs, output) {
+			sweep.Order.Outputs = append(sweep.Order.Outputs, output)
+		}
+	}
+
+	d := &walletWorker{Manager: o, network: driver.Network(), driver: driver, party: sweep.Order.From}
+
+	measured, ok, err := d.measured(ctx, sweep, row, transfers)
+	if err == nil && !ok {
+		err = fault.New(
+			fault.Unavailable, "balance_unreadable", "what transaction %s brought could not be measured: call again",
+			row.TxHash,
+		)
+	}
+
+	return measured, err
 }
 
 // shortfall returns how much less a holding has after a block than before it with all that the block's logs say, in
