@@ -67,5 +67,15 @@ func openSolanaShop(t *testing.T, open func(solana.Config) (payments.ChainDriver
 	p.native(master.Address, chain.Units(5_000_000_000), "legacy")
 	p.native(feeTo, chain.Units(10_000_000), "legacy")
 
+	for address, coin := range map[chain.Address]chain.Amount{
+		master.Address: chain.Units(5_000_000_000),
+		feeTo:          chain.Units(10_000_000),
+	} { // what follows compares what they hold
+		eventually(t, "the wallets are funded", func() (bool, string) {
+			held := p.balance(address)
+			return held == coin, fmt.Sprintf("%s holds %s", address, held)
+		})
+	}
+
 	return solanaShop{s, p, usdc, taxed, network.Slug, master.Address, feeTo}
 }
