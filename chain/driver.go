@@ -168,6 +168,16 @@ type Nonces interface {
 	Nonce(ctx context.Context, address Address) (uint64, error)
 }
 
+// NonceConfirmer compares what the nodes of a driver count. A wallet that has never signed takes its first nonce from
+// a count that two of them share, where more than one is configured: too high a count leaves a hole that nothing
+// behind it passes, too low a one makes bytes that no block takes.
+type NonceConfirmer interface {
+	// ConfirmNonce returns nil when two of the configured nodes count so many transactions of the address in blocks up
+	// to a height, or when only one is configured. It fails with fault.NotFound when a node counts otherwise and no
+	// two count so, and with fault.Unavailable when no second node can be asked or none is that far.
+	ConfirmNonce(ctx context.Context, address Address, height, nonce uint64) error
+}
+
 // Checker verifies what it is connected to.
 type Checker interface {
 	// Check makes sure that the node can be reached and is the network it is configured as:

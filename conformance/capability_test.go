@@ -26,6 +26,7 @@ func TestCapabilityNames(t *testing.T) {
 		drivertest.FeeChecker:        reflect.TypeFor[chain.FeeChecker](),
 		drivertest.InputPricer:       reflect.TypeFor[chain.InputPricer](),
 		drivertest.Nonces:            reflect.TypeFor[chain.Nonces](),
+		drivertest.NonceConfirmer:    reflect.TypeFor[chain.NonceConfirmer](),
 		drivertest.Sender:            reflect.TypeFor[chain.Sender](),
 		drivertest.Batcher:           reflect.TypeFor[chain.Batcher](),
 		drivertest.Sweeper:           reflect.TypeFor[chain.Sweeper](),

@@ -230,6 +230,7 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 		"chain.URIBuilder",
 		"chain.FeeEstimator",
 		"chain.Nonces",
+		"chain.NonceConfirmer",
 		"chain.Sender",
 		"chain.Batcher",
 		"chain.Sweeper",

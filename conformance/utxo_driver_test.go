@@ -106,6 +106,7 @@ func TestDriverOfUTXO(t *testing.T) {
 				"chain.TokenAccounter",
 				"chain.Recoverer",
 				"chain.Nonces",
+				"chain.NonceConfirmer",
 				"token assets",
 				"chain.Balancer",           // its coins are read instead
 				"conformance.FailingPayer", // no transaction fails in a block, no destination refuses

@@ -113,6 +113,7 @@ func TestDriverOfWindows(t *testing.T) {
 						"chain.InputPricer",
 						"conformance.CheapPayer",
 						"chain.Nonces",
+						"chain.NonceConfirmer",
 						"chain.Batcher",
 						"replacement of transactions",
 						"chain.Rereader",

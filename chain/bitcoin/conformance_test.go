@@ -76,6 +76,7 @@ var absent = []string{
 	"chain.TokenAccounter",
 	"chain.Recoverer",
 	"chain.Nonces",
+	"chain.NonceConfirmer",
 	"token assets",
 	"chain.RequestURIBuilder",
 	"chain.HeadNotifier", // unless its node publishes them

@@ -48,6 +48,7 @@ var _ interface {
 	chain.URIBuilder
 	chain.FeeEstimator
 	chain.Nonces
+	chain.NonceConfirmer
 	chain.Sender
 	chain.Sweeper
 	chain.Checker

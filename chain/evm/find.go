@@ -200,3 +200,36 @@ func (d *driver) Nonce(ctx context.Context, address chain.Address) (uint64, erro
 
 	return uint64(nonce), nil
 }
+
+// ConfirmNonce returns nil when two nodes count so many transactions of an address in blocks up to a height, or when
+// only one node is configured. Errors:
+//
+//   - fault.NotFound (count_unknown): a node counts otherwise, and no two count so
+//   - fault.Unavailable: fewer than two nodes answered, or are that far
+func (d *driver) ConfirmNonce(ctx context.Context, address chain.Address, height, nonce uint64) error {
+	account, err := parseAddress(string(address))
+	if err != nil {
+		return err
+	}
+
+	return d.nodes.ConfirmCount(
+		ctx, height, nonce, "the transactions of "+string(address),
+		func(ctx context.Context, node *endpoint) (uint64, error) {
+			if err := refreshTip(ctx, node, height); err != nil {
+				return 0, err
+			}
+
+			rpcCall := newCall("eth_getTransactionCount", account, hexutil.EncodeUint64(height))
+			if err := node.do(ctx, rpcCall); err != nil {
+				return 0, err
+			}
+
+			var counted hexutil.Uint64
+			if err := rpcCall.decode(node, &counted); err != nil {
+				return 0, err
+			}
+
+			return uint64(counted), nil
+		},
+	)
+}

@@ -556,6 +556,51 @@ func TestConfirmRef(t *testing.T) {
 	})
 }
 
+// A count of transactions is one that two nodes share at the height that is asked for.
+func TestConfirmNonce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counting := func(tip int, count string) http.Handler {
+			node := newFakeNode(tip)
+			node.answer = func(c rpcCall) (any, bool) {
+				return count, c.Method == "eth_getTransactionCount" && c.param(1) == "0x7"
+			}
+
+			return node
+		}
+
+		for name, c := range map[string]struct {
+			nodes []http.Handler
+			word  error
+			code  string
+		}{
+			"one node":                    {[]http.Handler{counting(9, "0x9")}, nil, ""},
+			"two that agree":              {[]http.Handler{counting(9, "0x3"), counting(8, "0x3")}, nil, ""},
+			"the preferred counts more":   {[]http.Handler{counting(9, "0x4"), counting(9, "0x3")}, fault.NotFound, "count_unknown"},
+			"the second counts none":      {[]http.Handler{counting(9, "0x3"), counting(9, "0x0")}, fault.NotFound, "count_unknown"},
+			"the second is behind":        {[]http.Handler{counting(9, "0x3"), counting(6, "0x3")}, fault.Unavailable, "node_unavailable"},
+			"two of three count the same": {[]http.Handler{counting(9, "0x8"), counting(9, "0x3"), counting(9, "0x3")}, nil, ""},
+		} {
+			transport, hosts := fakeTransport{}, []string{"a", "b", "c"}[:len(c.nodes)]
+			for i, host := range hosts {
+				transport[host] = c.nodes[i]
+			}
+
+			confirmer := chain.NonceConfirmer(fakeDriver(t, transport, hosts))
+
+			err := confirmer.ConfirmNonce(t.Context(), sender().Address, 7, 3)
+			if c.word == nil {
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+
+				continue
+			}
+
+			wantFault(t, err, c.word, c.code)
+		}
+	})
+}
+
 // Reread verifies as Blocks does: a node that lies is passed over.
 func TestRereadIsVerified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

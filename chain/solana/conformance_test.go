@@ -49,6 +49,7 @@ func harness(t *testing.T, n *node, as func(*solana.BlockDriver) chain.Driver) c
 			"chain.Rereader",
 			// nor account sequence numbers
 			"chain.Nonces",
+			"chain.NonceConfirmer",
 			"conformance.CoinLister", "chain.Bumper", "conformance.CheapPayer", // nor outputs
 			"chain.FeeChecker", "chain.InputPricer",
 			"chain.Batcher",               // one destination at a time

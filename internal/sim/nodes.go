@@ -47,6 +47,9 @@ type NodeFaults struct {
 	DropsLogs  []string
 	DropsBloom bool
 
+	// Counts are how many transactions of these addresses the node counts, whatever its blocks hold.
+	Counts map[chain.Address]uint64
+
 	// Blocks are what the node shows at these heights in place of the network's blocks. An empty Hash
 	// is made up; Height, an empty Parent and a zero Time are the network's. Contents under the network's
 	// hash are noticed where the driver verifies blocks.
@@ -57,6 +60,8 @@ func (f NodeFaults) clone() NodeFaults {
 	f.Denies = slices.Clone(f.Denies)
 	f.EmptyReceipts = slices.Clone(f.EmptyReceipts)
 	f.DropsLogs = slices.Clone(f.DropsLogs)
+
+	f.Counts = maps.Clone(f.Counts)
 
 	f.Blocks = maps.Clone(f.Blocks)
 	for height, b := range f.Blocks {

@@ -188,6 +188,62 @@ func (c *Chain) Balances(
 // Nonce returns an address' next nonce: the number of its transactions in the chain.
 func (c *Chain) Nonce(ctx context.Context, address chain.Address) (uint64, error) {
 	return ask(ctx, c, MethodNonce, func(n *node) (uint64, error) {
-		return c.nonces.at(address, n.tip), nil
+		return n.count(address, n.tip), nil
 	})
+}
+
+// ConfirmNonce returns nil when two nodes count so many transactions of an address up to a height, or when there is
+// only one node.
+func (c *Chain) ConfirmNonce(ctx context.Context, address chain.Address, height, nonce uint64) error {
+	if len(c.nodes) == 1 {
+		return nil
+	}
+
+	nodes, injected, err := c.call(ctx, MethodConfirmNonce, c.preferredFirst)
+	if err != nil {
+		return err
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	var same, others int
+
+	for i, n := range nodes {
+		if i > 0 && n == c.nodes[0] {
+			injected = c.nextFault(MethodConfirmNonce)
+		}
+
+		switch {
+		case n == c.nodes[0] && injected != nil, n.begin() != nil, n.checkReadable(height) != nil:
+		case n.count(address, height) == nonce:
+			same++
+		default:
+			others++
+		}
+	}
+
+	switch {
+	case same >= 2:
+		return nil
+	case others > 0:
+		return fault.New(
+			fault.NotFound, "count_unknown", "a node of network %s counts other than %d transactions of %s up to %d",
+			c.network.Slug, nonce, address, height,
+		)
+	default:
+		return fault.New(
+			fault.Unavailable, "node_unavailable", "network %s has no second node that counts up to block %d",
+			c.network.Slug, height,
+		)
+	}
+}
+
+// count returns how many transactions of an address the node counts up to a height.
+func (n *node) count(address chain.Address, height uint64) uint64 {
+	if count, wrong := n.faults.Counts[address]; wrong {
+		return count
+	}
+
+	return n.c.nonces.at(address, height)
 }

@@ -2,9 +2,11 @@ package txmgr
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -194,7 +196,57 @@ func (d *walletWorker) refuseFrozenTx(ctx context.Context, tx wallet.Tx, t walle
 // wallet than its blocks, as far as they are read, explain: the records may be older than the network. Only a wallet
 // that never signed here may have made them before its network was read. A nonce above the true count would hold up
 // everything that is signed later.
+//
+// A wallet that never signed here has nothing to compare the count with: where the driver can ask a second node, that
+// one has to count the same at the height that was read.
 func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted uint64) error {
+	c, followed, err := d.db.Cursor(ctx, d.network.Slug)
+	if err != nil {
+		return &storeError{err}
+	}
+
+	if !followed {
+		return nil
+	}
+
+	if err := d.nonceExplained(ctx, w, counted, c); err != nil || w.NextNonce > 0 {
+		return err
+	}
+
+	return d.confirmFirstNonce(ctx, c, counted)
+}
+
+// confirmFirstNonce returns fault.Unavailable with code wallet_unread unless a second node counts as many transactions
+// of the wallet, where there is one.
+func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, counted uint64) error {
+	confirmer, ok := d.driver.(chain.NonceConfirmer)
+	if !ok {
+		return nil
+	}
+
+	err := confirmer.ConfirmNonce(ctx, d.party.Address, c.At.Height, counted)
+	if err == nil {
+		return nil
+	}
+
+	if node, ok := d.driver.(chain.NodeDemoter); ok && errors.Is(err, fault.NotFound) {
+		node.DemoteNode("no other node counts as many transactions of a wallet")
+	}
+
+	return fault.Wrap(
+		err,
+		fault.Unavailable,
+		"wallet_unread",
+		"a node of %s counts %d transactions of %s, which never signed here, and no second node confirms that: nothing "+
+			"is signed until one does",
+		d.network.Slug,
+		counted,
+		d.party.Address,
+	)
+}
+
+// nonceExplained returns the error of nonceRead for a count that the blocks do not explain.
+func (d *walletWorker) nonceExplained(ctx context.Context, w wallet.Wallet, counted uint64, c scan.Cursor) error {
 	if counted <= w.NextNonce {
 		return nil
 	}
@@ -206,12 +258,7 @@ func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted u
 		return &storeError{err}
 	}
 
-	c, followed, err := d.db.Cursor(ctx, d.network.Slug)
-	if err != nil {
-		return &storeError{err}
-	}
-
-	if len(rows) > 0 || !followed {
+	if len(rows) > 0 {
 		return nil
 	}
 

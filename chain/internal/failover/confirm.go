@@ -18,20 +18,77 @@ func (s *Set[N]) Confirm(
 	hash string,
 	hashAt func(context.Context, N) (string, error),
 ) error {
-	if len(s.Nodes) == 1 {
+	matches, others, err := agree(ctx, s, height, hash, hashAt)
+
+	switch {
+	case ctx.Err() != nil:
+		return Fault(s.Network, ctx.Err())
+	case len(s.Nodes) == 1 || matches == 2:
 		return nil
+	case others > 0:
+		return fault.New(
+			fault.NotFound, "block_unknown",
+			"nodes of network %s disagree about block %d: not all have %s", s.Network, height, hash,
+		)
 	}
 
-	var (
-		result          verdict
-		matches, others int
+	return fault.Wrap(
+		Fault(s.Network, err), fault.Unavailable, "node_unavailable",
+		"network %s has no second node that confirms block %d", s.Network, height,
 	)
+}
+
+// ConfirmCount is Confirm of a number that nodes count up to a height, of what. A node that counts otherwise is
+// fault.NotFound (count_unknown).
+func (s *Set[N]) ConfirmCount(
+	ctx context.Context,
+	height, count uint64,
+	what string,
+	countAt func(context.Context, N) (uint64, error),
+) error {
+	matches, others, err := agree(ctx, s, height, count, countAt)
+
+	switch {
+	case ctx.Err() != nil:
+		return Fault(s.Network, ctx.Err())
+	case len(s.Nodes) == 1 || matches == 2:
+		return nil
+	case others > 0:
+		return fault.New(
+			fault.NotFound, "count_unknown",
+			"nodes of network %s disagree about %s up to block %d: not all count %d", s.Network, what, height, count,
+		)
+	}
+
+	return fault.Wrap(
+		Fault(s.Network, err), fault.Unavailable, "node_unavailable",
+		"network %s has no second node that confirms %s up to block %d", s.Network, what, height,
+	)
+}
+
+// agree counts the nodes that answer as wanted, up to 2, and those that answer otherwise. err is the most hopeful
+// of the others' errors. It asks nobody when only one node is configured.
+func agree[N interface {
+	comparable
+	State() *Node
+}, V comparable](
+	ctx context.Context,
+	s *Set[N],
+	height uint64,
+	want V,
+	read func(context.Context, N) (V, error),
+) (matches, others int, err error) {
+	if len(s.Nodes) == 1 {
+		return 0, 0, nil
+	}
+
+	var result verdict
 
 	for _, node := range s.preferenceOrder(height) {
-		var found string
+		var found V
 
 		err := s.askNode(ctx, node, 0, func(ctx context.Context, node N) (err error) {
-			if found, err = hashAt(ctx, node); errors.Is(err, fault.NotFound) {
+			if found, err = read(ctx, node); errors.Is(err, fault.NotFound) {
 				err = ErrLagging
 			}
 
@@ -40,29 +97,19 @@ func (s *Set[N]) Confirm(
 
 		switch {
 		case ctx.Err() != nil:
-			return Fault(s.Network, ctx.Err())
+			return matches, others, ctx.Err()
 		case err != nil:
 			result.add(err)
-		case found == hash:
+		case found == want:
 			matches++
 		default:
 			others++
 		}
 
 		if matches == 2 {
-			return nil
+			break
 		}
 	}
 
-	if others > 0 {
-		return fault.New(
-			fault.NotFound, "block_unknown",
-			"nodes of network %s disagree about block %d: not all have %s", s.Network, height, hash,
-		)
-	}
-
-	return fault.Wrap(
-		Fault(s.Network, result.err), fault.Unavailable, "node_unavailable",
-		"network %s has no second node that confirms block %d", s.Network, height,
-	)
+	return matches, others, result.err
 }

@@ -59,3 +59,40 @@ func TestABlockIsConfirmedByTwoNodes(t *testing.T) {
 		t.Errorf("canceled: %v", err)
 	}
 }
+
+// A count is confirmed as a block is, and an error names it.
+func TestACountIsConfirmedByTwoNodes(t *testing.T) {
+	down := &failover.Failure{Host: "n", What: "down"}
+
+	for name, c := range map[string]struct {
+		answers map[string]any
+		want    error
+		code    string
+	}{
+		"one node":            {map[string]any{"a": uint64(5)}, nil, ""},
+		"both count so":       {map[string]any{"a": uint64(3), "b": uint64(3)}, nil, ""},
+		"the second counts 0": {map[string]any{"a": uint64(3), "b": uint64(0)}, fault.NotFound, "count_unknown"},
+		"the preferred counts 9": {
+			map[string]any{"a": uint64(9), "b": uint64(3)}, fault.NotFound, "count_unknown",
+		},
+		"the second lags": {
+			map[string]any{"a": uint64(3), "b": failover.ErrLagging}, fault.Unavailable, "node_unavailable",
+		},
+		"the second fails":      {map[string]any{"a": uint64(3), "b": down}, fault.Unavailable, "node_unavailable"},
+		"two of three count so": {map[string]any{"a": uint64(9), "b": uint64(3), "c": uint64(3)}, nil, ""},
+	} {
+		s := newSet(true)
+		s.Nodes = s.Nodes[:len(c.answers)]
+
+		err := s.ConfirmCount(t.Context(), 7, 3, "coins", func(_ context.Context, e *endpoint) (uint64, error) {
+			if count, ok := c.answers[e.Host].(uint64); ok {
+				return count, nil
+			}
+
+			return 0, c.answers[e.Host].(error)
+		})
+		if !errors.Is(err, c.want) || c.want == nil && err != nil || fault.Code(err) != c.code {
+			t.Errorf("%s: %v, want %v %s", name, err, c.want, c.code)
+		}
+	}
+}

@@ -25,6 +25,7 @@ const (
 	FeeChecker        = "chain.FeeChecker"
 	InputPricer       = "chain.InputPricer"
 	Nonces            = "chain.Nonces"
+	NonceConfirmer    = "chain.NonceConfirmer"
 	Sender            = "chain.Sender"
 	Batcher           = "chain.Batcher"
 	Sweeper           = "chain.Sweeper"
@@ -74,6 +75,7 @@ var capabilities = []struct {
 	{FeeChecker, driverIs[chain.FeeChecker]},
 	{InputPricer, driverIs[chain.InputPricer]},
 	{Nonces, driverIs[chain.Nonces]},
+	{NonceConfirmer, driverIs[chain.NonceConfirmer]},
 	{Sender, driverIs[chain.Sender]},
 	{
 		Batcher,

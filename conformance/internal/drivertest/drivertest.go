@@ -79,6 +79,7 @@ var parts = []part{
 	{"Finder", []Capability{Finder}, finderTests},
 	{"Rereader", []Capability{Rereader, BlockScanner}, rereadTests},
 	{"RefConfirmer", []Capability{RefConfirmer}, confirmTests},
+	{"NonceConfirmer", []Capability{NonceConfirmer, Nonces, BlockScanner}, countTests},
 	{"Balancer", []Capability{Balancer}, balanceTests},
 	{"Keys", nil, keyTests},
 	{"Sender", []Capability{Sender}, senderTests},

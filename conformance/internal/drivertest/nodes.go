@@ -26,6 +26,12 @@ var confirmTests = []testCase{
 	{"WithoutASecondNodeNothingIsConfirmed", []Capability{LyingNodes}, testConfirmSilence},
 }
 
+var countTests = []testCase{
+	{"CountIsConfirmed", nil, testCount},
+	{"AnotherCountIsNotFound", []Capability{LyingNodes}, testCountOther},
+	{"WithoutASecondNodeNothingIsConfirmed", []Capability{LyingNodes}, testCountSilence},
+}
+
 // tipBlock pays to an address, mines, and returns the block that holds the payment.
 func (e *env) tipBlock() chain.Block {
 	e.t.Helper()
@@ -228,4 +234,51 @@ func testFinderHiddenLogs(e *env) {
 			e.t.Errorf("Transaction while one node hides the logs: %+v, %v", found, err)
 		}
 	}
+}
+
+// counted pays, and returns the payer, the height of the block that holds the payment, and how many transactions of the
+// payer are in blocks up to it.
+func (e *env) counted() (payer chain.Address, height, count uint64) {
+	e.t.Helper()
+
+	block := e.tipBlock()
+	payer = block.Transfers[len(block.Transfers)-1].From
+
+	count, err := as[chain.Nonces](e).Nonce(e.ctx, payer)
+	e.must("Nonce", err)
+
+	return payer, block.Height, count
+}
+
+func testCount(e *env) {
+	payer, height, count := e.counted()
+	confirmer := as[chain.NonceConfirmer](e)
+
+	e.must("ConfirmNonce of what was counted", confirmer.ConfirmNonce(e.ctx, payer, height, count))
+	e.must("ConfirmNonce of an address without any", confirmer.ConfirmNonce(e.ctx, e.newAddress(), height, 0))
+
+	// The height counts, not the tip.
+	e.tipBlock()
+	e.must("ConfirmNonce below the tip", confirmer.ConfirmNonce(e.ctx, payer, height, count))
+}
+
+func testCountOther(e *env) {
+	payer, height, count := e.counted()
+	confirmer := as[chain.NonceConfirmer](e)
+
+	for _, other := range []uint64{count - 1, count + 1, count + 1000} {
+		e.expectFault(
+			"ConfirmNonce of what no node counts",
+			confirmer.ConfirmNonce(e.ctx, payer, height, other), fault.NotFound, "",
+		)
+	}
+}
+
+func testCountSilence(e *env) {
+	payer, height, count := e.counted()
+	e.must("NodeFaker.Silence", e.Network.(NodeFaker).Silence(e.ctx))
+	e.expectFault(
+		"ConfirmNonce without a second node",
+		as[chain.NonceConfirmer](e).ConfirmNonce(e.ctx, payer, height, count), fault.Unavailable, "",
+	)
 }
