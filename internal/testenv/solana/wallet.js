@@ -8,6 +8,7 @@
 //   {"do": "pay", "url", "secret", "to", "lamports", "form": "legacy" | "v0" | "table" | "v1"}               coin
 //   {"do": "payTokens", "url", "secret", "mint", "program", "to", "amount", "form"}                          freshly minted tokens
 //   {"do": "payElsewhere", "url", "secret", "mint", "program", "to", "amount"}                              to a second account
+//   {"do": "nonce", "url", "secret", "to"}                                                                   a nonce account of to
 //   {"do": "read", "raw"}                                                                                    a transaction of ours
 //   {"do": "addresses", "keys", "mint"}                                                                      what public keys derive to
 
@@ -120,6 +121,17 @@ const jobs = {
     ];
     if (!wraps) list.push(spl.createMintToInstruction(mint, account.publicKey, payer.publicKey, BigInt(job.amount), [], program));
     return { signature: await send(job, list, [account]), account: account.publicKey.toBase58() };
+  },
+
+  // nonce opens a nonce account of an authority.
+  async nonce(job) {
+    const { connection, payer } = wallet(job);
+    const account = Keypair.generate();
+    const lamports = await connection.getMinimumBalanceForRentExemption(web3.NONCE_ACCOUNT_LENGTH);
+    const create = SystemProgram.createNonceAccount({
+      fromPubkey: payer.publicKey, noncePubkey: account.publicKey, authorizedPubkey: new PublicKey(job.to), lamports,
+    });
+    return { signature: await send(job, create.instructions, [account]), account: account.publicKey.toBase58() };
   },
 
   async mint(job) {
