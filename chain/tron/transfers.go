@@ -54,7 +54,7 @@ func (d *driver) transfersOf(
 
 	for k := range info.Logs {
 		if from, to, asset, amount, ok := d.tokenTransfer(&info.Logs[k]); ok {
-			effects.add(uint32(k)+1, from, to, asset.ID, amount)
+			effects.add(chain.LogIndex+uint32(k), from, to, asset.ID, amount)
 		}
 	}
 
@@ -220,7 +220,7 @@ func (d *driver) pendingTransfers(tx blockTx) []chain.Transfer {
 	if asset, ok := d.tokens[tx.tx.to]; ok {
 		to, value, ok := parseTransferInput(tx.tx.data)
 		if ok && !value.IsZero() && !chain.MaxTransfer.Less(value) {
-			t.Index, t.To, t.AssetID, t.Amount = 1, canonical(to), asset.ID, value
+			t.Index, t.To, t.AssetID, t.Amount = chain.LogIndex, canonical(to), asset.ID, value
 			out = append(out, t)
 		}
 	}

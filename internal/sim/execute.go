@@ -2,12 +2,8 @@ package sim
 
 import "github.com/seed-8ee7f392/payments/chain"
 
-// The indices of transfers; see chain.Transfer. The first value transfer has index 0, logs count
-// from 1.
-const (
-	firstInternalIndex = 1 << 20 // of the first internal transfer
-	firstFurtherIndex  = 1 << 19 // of the second value transfer
-)
+// firstFurtherIndex is the index of a transaction's second value transfer; see chain.Transfer for the others.
+const firstFurtherIndex = 1 << 19
 
 // move is one transfer that a transaction makes when it is executed.
 type move struct {
@@ -221,10 +217,10 @@ func (e *execution) nextIndex(kind byte) uint32 {
 	switch kind {
 	case kindToken:
 		e.logs++
-		return e.logs
+		return chain.LogIndex + e.logs - 1
 	case kindInternal:
 		e.internalCalls++
-		return firstInternalIndex + e.internalCalls - 1
+		return chain.InternalIndex + e.internalCalls - 1
 	default:
 		e.values++
 		if e.values == 1 {

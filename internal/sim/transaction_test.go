@@ -85,7 +85,7 @@ func TestSeveralValues(t *testing.T) {
 	seen := map[uint32]bool{}
 	for i, m := range c.claimed(&poolEntry{tx: tx, hash: "h"}, false) {
 		if m.Amount != chain.Units(uint64(1+i)) || seen[m.Index] || (m.Index == 0) != (i == 0) ||
-			m.Index >= firstInternalIndex {
+			m.Index >= chain.InternalIndex {
 			t.Errorf("transfer %d is %+v", i, m)
 		}
 

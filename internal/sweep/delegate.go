@@ -20,6 +20,10 @@ const (
 	undelegateWithin = 24 * time.Hour
 )
 
+// undelegateAgain is when an end that the signer refused, or that waited too long, is made anew. Health names it
+// meanwhile.
+const undelegateAgain = 6 * time.Hour
+
 // signWithin returns how long a step may wait for its signature.
 func (s *Sweeper) signWithin(kind chain.StepKind) time.Duration {
 	if kind == chain.StepDelegate {
@@ -83,8 +87,30 @@ func (s *Sweeper) undelegate(
 	return t.ID, err
 }
 
-// undelegatedTx adds the network fee of the end of a delegation to its step. One that failed is made anew, unless
-// nobody signs it or there is nothing to take back.
+// undelegateLater queues the end of a delegation once more, for later.
+func (s *Sweeper) undelegateLater(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Sweep,
+	step settlement.Step,
+) (id string, err error) {
+	if id, err = s.undelegate(ctx, tx, r, step); err != nil {
+		return "", err
+	}
+
+	t, err := tx.Transaction(ctx, id)
+	if err != nil {
+		return "", err
+	}
+
+	t.DueAt = s.now().Add(undelegateAgain)
+	t.GiveUpAt = t.DueAt.Add(undelegateWithin)
+
+	return id, tx.PutTransaction(ctx, &t)
+}
+
+// undelegatedTx adds the network fee of the end of a delegation to its step. One that failed is made anew, later where
+// nobody signed it, unless there is nothing to take back.
 func (s *Sweeper) undelegatedTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
 	if t.State != wallet.Confirmed && t.State != wallet.Failed {
 		return nil
@@ -108,15 +134,13 @@ func (s *Sweeper) undelegatedTx(ctx context.Context, tx settlement.Tx, t wallet.
 	added := w.addCost(step, t)
 
 	if t.State == wallet.Failed && step.UndelegationID == t.ID {
-		if endsDelegation(t) {
-			s.config.Log.ErrorContext(
-				ctx, "a delegation of energy was not taken back: undelegate it by hand",
-				"network", t.Network, "from", t.Order.From.Address, "to", t.Order.Outputs[0].To,
-				"stake", t.Order.Outputs[0].Amount, "failure", t.Failure,
-			)
-		} else {
-			step.UndelegationID, added = "", true
+		again, err := s.undelegateAfter(ctx, tx, w.release, *step, t)
+		if err != nil {
+			return err
 		}
+
+		added = added || again != t.ID
+		step.UndelegationID = again
 	}
 
 	if !added {
@@ -126,10 +150,31 @@ func (s *Sweeper) undelegatedTx(ctx context.Context, tx settlement.Tx, t wallet.
 	return w.save(ctx)
 }
 
-// endsDelegation reports whether the end of a delegation that failed is not made anew.
-func endsDelegation(t wallet.Transaction) bool {
-	return t.Failure == wallet.FailStale || t.Failure == wallet.FailNotPayable ||
-		strings.HasPrefix(t.Failure, wallet.FailSignerRefused)
+// undelegateAfter returns the end of a delegation that follows one that failed: the same where there is nothing to take
+// back, one that is due later where nobody signed it, else none: it is queued with the release.
+func (s *Sweeper) undelegateAfter(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Sweep,
+	step settlement.Step,
+	failed wallet.Transaction,
+) (id string, err error) {
+	notSigned := failed.Failure == wallet.FailStale || strings.HasPrefix(failed.Failure, wallet.FailSignerRefused)
+	if !notSigned && failed.Failure != wallet.FailNotPayable {
+		return "", nil
+	}
+
+	s.config.Log.ErrorContext(
+		ctx, "a delegation of energy was not taken back",
+		"network", failed.Network, "from", failed.Order.From.Address, "to", failed.Order.Outputs[0].To,
+		"stake", failed.Order.Outputs[0].Amount, "failure", failed.Failure, "again", notSigned,
+	)
+
+	if !notSigned {
+		return failed.ID, nil
+	}
+
+	return s.undelegateLater(ctx, tx, r, step)
 }
 
 // unreserveStep returns what was reserved of the master wallet for a step that will not be.

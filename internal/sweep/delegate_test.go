@@ -176,11 +176,12 @@ func TestReleaseGoesOnWithoutADelegation(t *testing.T) {
 	}
 }
 
-// The end of a delegation that the signer refuses is not tried for ever.
-func TestRefusedUndelegationEnds(t *testing.T) {
+// The end of a delegation that the signer refuses is tried again some hours later, once at a time, until it is signed.
+func TestRefusedUndelegationIsTriedAgain(t *testing.T) {
 	w, _ := stakingHarness(t)
+	refuses := true
 	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
-		if r.Intent.Kind == string(wallet.Undelegate) {
+		if refuses && r.Intent.Kind == string(wallet.Undelegate) {
 			return chain.Refuse("policy")
 		}
 
@@ -190,12 +191,35 @@ func TestRefusedUndelegationEnds(t *testing.T) {
 
 	w.until(w.pay("p1", w.deposit(1), "USDX", dollars(400), 400).ID, settlement.Released)
 
-	for range 20 {
-		w.work()
-		w.pass(time.Minute)
+	ends := func(after time.Duration) int {
+		for ; after > 0; after -= 10 * time.Minute {
+			w.work()
+			w.pass(10 * time.Minute)
+		}
+
+		all, _ := w.ended(wallet.Undelegate)
+
+		return len(all)
 	}
 
-	if ends, all := w.ended(wallet.Undelegate); len(ends) != 1 || !all {
-		t.Errorf("%d ends of one delegation, all over: %v", len(ends), all)
+	if early, later := ends(time.Hour), ends(12*time.Hour); early != 2 || later < 3 || later > 4 {
+		t.Errorf("%d tries within an hour, %d within thirteen", early, later)
+	}
+
+	refuses = false
+
+	ends(7 * time.Hour)
+
+	confirmed := 0
+
+	all, over := w.ended(wallet.Undelegate)
+	for _, end := range all {
+		if end.State == wallet.Confirmed {
+			confirmed++
+		}
+	}
+
+	if !over || confirmed != 1 {
+		t.Errorf("taken back %d times by %d tries, all over: %t", confirmed, len(all), over)
 	}
 }

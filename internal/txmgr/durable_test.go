@@ -396,3 +396,62 @@ func TestDurableNoncesPayOnceWhereverAProcessDies(t *testing.T) {
 		}
 	}
 }
+
+// Stake that nobody takes back is named by Health, with what stands in the way, until it is back.
+func TestStakeThatIsOutIsNamed(t *testing.T) {
+	w := newDurable(t, 0, false)
+
+	undelegation := func() wallet.Transaction {
+		return w.enqueue(wallet.Transaction{
+			Owner:    owner,
+			Network:  network,
+			Kind:     wallet.Undelegate,
+			ObjectID: "delegation",
+			Order: chain.Order{
+				From:    w.master(),
+				MaxFee:  milli(10),
+				Outputs: []chain.Output{{To: w.windows.NewAddress(), AssetID: w.asset("SIM").ID, Amount: milli(7)}},
+			},
+		})
+	}
+	named := func() string {
+		t.Helper()
+
+		wallets, err := w.outbox.StuckWallets(t.Context(), network)
+		if err != nil || len(wallets) > 1 {
+			t.Fatal(wallets, err)
+		}
+
+		for _, n := range wallets {
+			if n.Address != string(w.master().Address) || n.AccountID != owner.AccountID {
+				t.Errorf("named is %+v", n)
+			}
+
+			return n.Reason
+		}
+
+		return ""
+	}
+
+	w.policy = func(chain.SignRequest) error { return chain.Refuse("policy") }
+	w.until(undelegation().ID, wallet.Failed)
+
+	again := undelegation()
+	if got := named(); got != "" {
+		t.Errorf("named at once: %s", got)
+	}
+
+	w.now = w.now.Add(20 * time.Minute)
+
+	if got := named(); !strings.Contains(got, "signer_refused:policy") ||
+		!strings.Contains(got, string(again.Order.Outputs[0].To)) {
+		t.Errorf("named is %q", got)
+	}
+
+	w.policy = nil
+	w.until(again.ID, wallet.Confirmed)
+
+	if got := named(); got != "" {
+		t.Errorf("named when it is back: %s", got)
+	}
+}

@@ -17,10 +17,17 @@ import (
 // stuckAfter is after how many times Config.ReplaceAfter a wallet counts as stuck.
 const stuckAfter = 3
 
+// stakeOutAfter is after what time a delegation that was not taken back is reported, stakeRetryWithin what is more than
+// the time until its end is tried again.
+const (
+	stakeOutAfter    = 15 * time.Minute
+	stakeRetryWithin = 24 * time.Hour
+)
+
 // StuckWallets returns the wallets of a network that have not moved: no block that was read holds the
 // transaction of their lowest nonce, long after it was signed. Everything that they sign later waits
-// for it. So has one whose transaction a block holds while every node denies it: its outcome waits. It returns
-// none for networks without nonces.
+// for it. So has one whose transaction a block holds while every node denies it: its outcome waits. For
+// networks without nonces it returns those whose stake is not taken back.
 func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wallet, error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
@@ -28,7 +35,7 @@ func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wa
 	}
 
 	if _, ok := driver.(chain.Nonces); !ok {
-		return nil, nil
+		return o.stakesOut(ctx, network)
 	}
 
 	due, err := o.db.DueTransactions(ctx, network, o.now().Add(maxPendingInterval), 0)
@@ -76,6 +83,52 @@ func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wa
 	slices.SortFunc(stuck, func(a, b health.Wallet) int { return cmp.Compare(a.Address, b.Address) })
 
 	return stuck, nil
+}
+
+// stakesOut returns the wallets that delegated stake which was not taken back long after the release, one row for each
+// delegation.
+func (o *Manager) stakesOut(ctx context.Context, network string) ([]health.Wallet, error) {
+	due, err := o.db.DueTransactions(ctx, network, o.now().Add(stakeRetryWithin), 0)
+	if err != nil {
+		return nil, err
+	}
+
+	var out []health.Wallet
+
+	for _, t := range due {
+		if t.Kind != wallet.Undelegate || !t.Live() {
+			continue
+		}
+
+		ends, err := o.db.TransactionsOf(ctx, t.ObjectID)
+		if err != nil {
+			return nil, err
+		}
+
+		since, failure := ends[0].CreatedAt, "it waits for a block"
+		if o.now().Sub(since) < stakeOutAfter {
+			continue
+		}
+
+		for _, end := range ends {
+			if end.Failure != "" {
+				failure = end.Failure
+			}
+		}
+
+		stake := t.Order.Outputs[0]
+		out = append(out, health.Wallet{
+			Network:   t.Network,
+			Address:   string(t.Order.From.Address),
+			AccountID: t.Owner.AccountID,
+			Reason: fmt.Sprintf(
+				"the stake of %s delegated to %s is not taken back since %s: %s; it is tried again",
+				stake.Amount, stake.To, since.Format(time.RFC3339), failure,
+			),
+		})
+	}
+
+	return out, nil
 }
 
 // waitsAtNonce reports whether a transaction has a nonce and is in no block: it is signed, or a cancel.
