@@ -345,7 +345,7 @@ func TestReplacementRaisesThePrice(t *testing.T) {
 
 		must(t, err)
 
-		if next.MaxFee.Cmp(order.Replaces.MaxFee) <= 0 || *next.DurableNonce != *attempts[0].DurableNonce {
+		if next.MaxFee.Less(order.Replaces.MaxFee) || *next.DurableNonce != *attempts[0].DurableNonce {
 			t.Fatalf(
 				"attempt %d costs %s with %+v after %s",
 				len(attempts), next.MaxFee, next.DurableNonce, order.Replaces.MaxFee,
