@@ -41,8 +41,9 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 				"conformance.VariablePayer", // its test node executes the same everywhere
 				"conformance.NodeFaker",
 				"conformance.HeaderUpgrader",
-				"chain.Mempool",               // a node hands its pool out one transaction at a time
-				"chain.Nonces",                // transactions differ by their time and reference block
+				"chain.Mempool", // a node hands its pool out one transaction at a time
+				"chain.Nonces",
+				"chain.NonceConfirmer",        // transactions differ by their time and reference block
 				"chain.Batcher",               // one destination at a time
 				"replacement of transactions", // and none displaces another
 				"conformance.Pruner",          // only of blocks deep below the tip, see TestPrunedHeightStops

@@ -129,7 +129,7 @@ func payoutMismatch(p payout.Payout, t wallet.Transaction) string {
 		return message
 	}
 
-	if p.MaxNetworkFee.Less(t.OwnFee()) && t.Failure != wallet.FailConflict { // a cancel has its own maximum
+	if p.MaxNetworkFee.Less(t.OwnFee()) && !showsCancel(t) { // a cancel has its own maximum
 		return fmt.Sprintf("payout %s cost %s, more than the %s it may", p.ID, t.OwnFee(), p.MaxNetworkFee)
 	}
 
@@ -144,6 +144,11 @@ func payoutMismatch(p payout.Payout, t wallet.Transaction) string {
 	}
 
 	return ""
+}
+
+// showsCancel reports whether the fee of a transaction is that of the cancel at its nonce.
+func showsCancel(t wallet.Transaction) bool {
+	return t.Failure == wallet.FailConflict || t.Failure == wallet.FailExpired
 }
 
 // signedMismatch returns which signed bytes of a transaction do not pay exactly the payout's output

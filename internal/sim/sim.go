@@ -262,10 +262,10 @@ func (config Config) withDefaults() Config {
 	return config
 }
 
-// Network returns the network's description. The caller may append to its lists, and changes no element of them.
+// Network returns the network's description. The caller may change it.
 func (c *Chain) Network() chain.Network {
 	n := c.network
-	n.Assets, n.Tiers = slices.Clip(n.Assets), slices.Clip(n.Tiers)
+	n.Assets, n.Tiers = slices.Clone(n.Assets), slices.Clone(n.Tiers)
 
 	return n
 }
