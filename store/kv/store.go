@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	// maxTries bounds how often Update runs a closure that ends in fault.Conflict.
-	maxTries = 10
+	// maxTries bounds how often Update runs a closure that ends in fault.Conflict. Closures run again one at a time,
+	// but each that begins meanwhile may still commit first: it is more than the suite runs at once.
+	maxTries = 40
 	// format is that of the keys and values; a database of another one is refused.
 	format = "1"
 )
