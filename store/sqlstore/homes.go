@@ -89,13 +89,7 @@ func remember[T, R any](h *homes, t *table[T, R], row *R) {
 	}
 
 	fields := reflect.ValueOf(row).Elem()
-	column := func(i int) string { return fields.FieldByIndex(t.cols[i].field).String() }
-
-	h.note(homeKey{t.name, column(0)}, column(1))
-
-	if t.network > 0 && t.address > 0 {
-		h.note(addressKey(column(t.network), column(t.address)), column(1))
-	}
+	noteRow(h, t, func(i int) string { return fields.FieldByIndex(t.cols[i].field).String() })
 }
 
 // rememberValues is remember of a row that is written.
@@ -104,12 +98,21 @@ func rememberValues[T, R any](h *homes, t *table[T, R], values []any) {
 		return
 	}
 
-	column := func(i int) string { s, _ := values[i].(string); return s }
+	noteRow(h, t, func(i int) string { s, _ := values[i].(string); return s })
+}
 
-	h.note(homeKey{t.name, values[0]}, column(1))
+// noteRow notes the account of a row's id, of its deposit address, and of the release or payout that it sends.
+func noteRow[T, R any](h *homes, t *table[T, R], column func(i int) string) {
+	account := column(1)
+	h.note(homeKey{t.name, column(0)}, account)
 
 	if t.network > 0 && t.address > 0 {
-		h.note(addressKey(column(t.network), column(t.address)), column(1))
+		h.note(addressKey(column(t.network), column(t.address)), account)
+	}
+
+	if t.sends > 0 {
+		h.note(homeKey{sweepsTable, column(t.sends)}, account)
+		h.note(homeKey{payoutsTable, column(t.sends)}, account)
 	}
 }
 

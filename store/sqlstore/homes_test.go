@@ -74,11 +74,16 @@ func TestOneMachineIsAskedForWhatBelongsToAnAccount(t *testing.T) {
 		order := chain.Order{From: at}
 
 		if err := tx.PutTransaction(ctx, &wallet.Transaction{
-			ID:      "txn_1",
-			Owner:   scanned,
-			Network: "ethereum",
-			Order:   order,
+			ID:       "txn_1",
+			Owner:    scanned,
+			Network:  "ethereum",
+			Order:    order,
+			ObjectID: "swp_1",
 		}); err != nil {
+			return err
+		}
+
+		if err := tx.PutSweep(ctx, &settlement.Sweep{ID: "swp_1", Owner: scanned}); err != nil {
 			return err
 		}
 
@@ -149,6 +154,19 @@ func TestOneMachineIsAskedForWhatBelongsToAnAccount(t *testing.T) {
 
 		askedByAccount(t, name, texts(), true)
 	}
+
+	// A transaction that was read tells where its release is.
+	look, texts = sqlstore.Spread(db, "sqlite")
+
+	if _, err := look.Transaction(t.Context(), "txn_1"); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := look.Sweep(t.Context(), "swp_1"); err != nil {
+		t.Fatal(err)
+	}
+
+	askedByAccount(t, "a transaction and its release", texts(), false, true)
 }
 
 // openSQLite returns a new store, and its file opened beside it.

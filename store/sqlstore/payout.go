@@ -10,8 +10,10 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
+const payoutsTable = "payouts"
+
 var payouts = newTable(
-	"payouts",
+	payoutsTable,
 	"payout",
 	1,
 	func(p *payout.Payout) *int64 { return &p.Version },

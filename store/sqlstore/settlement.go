@@ -20,8 +20,10 @@ var settlements = newTable(
 	(*settlementRow).record,
 )
 
+const sweepsTable = "sweeps"
+
 var sweeps = newTable(
-	"sweeps",
+	sweepsTable,
 	"sweep",
 	1,
 	func(r *settlement.Sweep) *int64 { return &r.Version },

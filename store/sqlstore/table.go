@@ -17,9 +17,11 @@ type table[T, R any] struct {
 	cols   []column
 	// network and address are the columns of the deposit address that a row is about; 0 where it is about none.
 	network, address int
-	version          func(*T) *int64 // nil: records of this kind have no version
-	row              func(*T) R
-	record           func(*R) T
+	// sends is the column of the release or payout that a transaction sends; 0 in other tables.
+	sends   int
+	version func(*T) *int64 // nil: records of this kind have no version
+	row     func(*T) R
+	record  func(*R) T
 	// also makes more statements for a new record, such as rows of a side table; may be nil.
 	also func(*T) []insertion
 
@@ -62,6 +64,10 @@ func newTable[T, R any](
 			t.network = i
 		case "address":
 			t.address = i
+		case "object_id":
+			if name == "transactions" {
+				t.sends = i
+			}
 		}
 
 		all, marks = append(all, c.name), append(marks, "?")
