@@ -67,6 +67,8 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[chain.Block](),
 	reflect.TypeFor[chain.Coin](),
 	reflect.TypeFor[chain.Decoded](),
+	reflect.TypeFor[chain.DurableNonce](),
+	reflect.TypeFor[chain.NonceAccount](),
 	reflect.TypeFor[chain.Destination](),
 	reflect.TypeFor[chain.FoundTx](),
 	reflect.TypeFor[chain.Head](),

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
@@ -144,17 +145,21 @@ func (w *durable) nonceOf(t wallet.Transaction) chain.DurableNonce {
 // rival includes a transaction of the wallet's key that uses a nonce and is on no record.
 func (w *durable) rival(nonce chain.DurableNonce) {
 	w.t.Helper()
+	w.send(&nonce, chain.Output{To: w.master().Address, AssetID: w.asset("SIM").ID, Amount: milli(1)})
+}
+
+// send includes a transaction of the wallet's key that is on no record, and returns its hash.
+func (w *durable) send(nonce *chain.DurableNonce, output chain.Output) string {
+	w.t.Helper()
 
 	w.reading = true
 	defer func() { w.reading = false }()
 
 	order := chain.Order{
 		From:         w.master(),
-		DurableNonce: &nonce,
+		DurableNonce: nonce,
 		MaxFee:       milli(50),
-		Outputs: []chain.Output{
-			{To: w.master().Address, AssetID: w.asset("SIM").ID, Amount: milli(1)},
-		},
+		Outputs:      []chain.Output{output},
 	}
 
 	unsigned, err := w.windows.Build(w.t.Context(), order)
@@ -180,6 +185,8 @@ func (w *durable) rival(nonce chain.DurableNonce) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+
+	return signed.TxHash
 }
 
 // No two live transactions have one nonce account, none of which is used twice, and all payouts are paid.
@@ -454,4 +461,55 @@ func TestStakeThatIsOutIsNamed(t *testing.T) {
 	if got := named(); got != "" {
 		t.Errorf("named when it is back: %s", got)
 	}
+}
+
+// A person says that a transaction of lost records paid a payout whose own bytes never run out: these are canceled at
+// their nonce, and pay nobody.
+func TestFulfilledPayoutsDurableBytesAreCanceled(t *testing.T) {
+	eachReading(t, 1, func(t *testing.T, w *durable) {
+		p := w.payout("SIM", milli(5))
+		w.work()
+
+		own := w.get(p.ID).TxHash
+		nonce := w.nonceOf(w.get(p.ID))
+		w.windows.Drop(own)
+
+		hash := w.send(nil, p.Order.Outputs[0])
+		out := p.Order.Outputs[0]
+		status := chain.TxStatus{
+			State: chain.TxIncluded,
+			Block: w.windows.Mine(1),
+			Final: true,
+			Transfers: []chain.Transfer{{
+				TxHash:  hash,
+				From:    w.master().Address,
+				To:      out.To,
+				AssetID: out.AssetID,
+				Amount:  out.Amount,
+			}},
+		}
+
+		err := db{w.store, w.harness}.Update(t.Context(), func(ctx context.Context, tx wallet.Tx) error {
+			return w.outbox.FulfillTx(ctx, tx, txmgr.Fulfillment{
+				Network:        network,
+				Rows:           []wallet.Outgoing{{Network: network, Address: w.master().Address, TxHash: hash}},
+				Status:         status,
+				TransactionIDs: []string{p.ID},
+			})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		w.waits(30 * time.Minute)
+
+		cancels := w.cancels()
+		if len(cancels) != 1 || cancels[0].State != wallet.Confirmed || w.nonceOf(cancels[0]) != nonce {
+			t.Fatalf("the cancels are %+v", cancels)
+		}
+
+		if got := w.get(p.ID); got.State != wallet.Confirmed || got.TxHash != hash || w.paid(p) != milli(5) {
+			t.Errorf("it is %s by %s, paid %s", got.State, got.TxHash, w.paid(p))
+		}
+	})
 }

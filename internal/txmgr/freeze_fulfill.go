@@ -54,7 +54,8 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 		}
 	}
 
-	abandon := d.hasNonces() && len(carrier.Attempts) > 0 && carrier.Nonce != signed.Nonce
+	abandon := len(carrier.Attempts) > 0 && (d.hasNonces() && carrier.Nonce != signed.Nonce ||
+		carrier.LastAttempt().Signed.DurableNonce != nil && carrier.AttemptIndex(signed.TxHash) < 0)
 	if abandon && carrier.Kind == wallet.Sweep {
 		return sweepStillLive(carrier, signed.TxHash)
 	}
@@ -111,12 +112,13 @@ func (d *walletWorker) useNonceTx(ctx context.Context, tx wallet.Tx, nonce uint6
 	return tx.PutWallet(ctx, &w)
 }
 
-// cancelNonceTx queues a cancel at the nonce of a transaction whose order other bytes fulfilled: its own would pay once
-// more. The fee is raised to what the network asks for when the cancel is signed.
+// cancelNonceTx queues a cancel at the nonce of a transaction whose order other bytes fulfilled, or at its durable one:
+// its own bytes would pay once more. The fee is raised to what the network asks for when the cancel is signed.
 func (d *walletWorker) cancelNonceTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	cancel := cancelOf(t)
 	cancel.Order = d.cancelOrder(t.Nonce)
 	cancel.Order.MaxFee = t.Order.MaxFee
+	cancel.Order.DurableNonce = t.LastAttempt().Signed.DurableNonce
 
 	_, err := d.EnqueueTx(ctx, tx, cancel)
 

@@ -80,6 +80,13 @@ func (d *walletWorker) displacementOver(
 		return err == nil && counted > cancel.Order.Nonce, false, err
 	}
 
+	// Its object dropped the bytes at this nonce: others fulfilled it.
+	if reader, ok := d.driver.(chain.DurableNonces); ok && cancel.Order.DurableNonce != nil {
+		used, _, err := reader.NonceUsed(ctx, *cancel.Order.DurableNonce)
+
+		return used, false, err
+	}
+
 	displaced, err := d.db.Transaction(ctx, cancel.ObjectID)
 	if err != nil {
 		return false, false, asStoreError(err)
