@@ -198,7 +198,7 @@ func (p *Payout) followFailed(t wallet.Transaction) []event.Type {
 func feeOf(t wallet.Transaction) *chain.Amount {
 	included := t.State == wallet.Included || t.State == wallet.Confirmed
 	reverted := t.Failure == wallet.FailReverted && !t.Block.IsZero()
-	displaced := (t.Failure == wallet.FailConflict || t.Failure == wallet.FailExpired) && !t.Fee.IsZero()
+	displaced := t.State == wallet.Failed && !t.Fee.IsZero()
 
 	if !included && !reverted && !displaced {
 		return nil

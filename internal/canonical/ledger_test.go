@@ -105,7 +105,7 @@ func (r *run) compare() {
 	burnt, paidOut := r.comparePayouts()
 	burnt.Add(burnt, r.compareReleases(w, paidOut))
 
-	if burnt.Cmp(w.gas) != 0 && r.did.RevertedAway == 0 {
+	if burnt.Cmp(w.gas) != 0 {
 		r.differ("the API shows %s of network fees, %s were burnt", burnt, w.gas)
 	}
 
@@ -318,6 +318,9 @@ func (r *run) comparePayouts() (burnt *big.Int, paidOut map[string]*big.Int) {
 			FailureCode    string `json:"failure_code"`
 			NetworkFee     string `json:"network_fee"`
 			TxHash         string `json:"tx_hash"`
+			Conflict       struct {
+				NetworkFee string `json:"network_fee"`
+			}
 		}
 		r.service.ask("GET", "/v1/payouts/"+id, "", &p)
 
@@ -325,9 +328,13 @@ func (r *run) comparePayouts() (burnt *big.Int, paidOut map[string]*big.Int) {
 			burnt.Add(burnt, decimal(p.NetworkFee))
 		}
 
-		if p.FailureCode == "reverted" && !r.isMined(p.TxHash) {
-			r.did.RevertedAway++
-			r.t.Logf("open: payout %s shows a fee of %s that a fork took out of the chain", id, p.NetworkFee)
+		if p.Conflict.NetworkFee != "" {
+			r.did.Canceled++
+			burnt.Add(burnt, decimal(p.Conflict.NetworkFee))
+		}
+
+		if p.FailureCode == "reverted" {
+			r.did.Reverted++
 		}
 
 		want := decimal(p.Amount)
@@ -360,16 +367,6 @@ func (r *run) comparePayouts() (burnt *big.Int, paidOut map[string]*big.Int) {
 	}
 
 	return burnt, paidOut
-}
-
-// isMined reports whether a transaction is in a block.
-func (r *run) isMined(tx string) bool {
-	r.t.Helper()
-
-	var receipt *rawReceipt
-	r.call(&receipt, "eth_getTransactionReceipt", tx)
-
-	return receipt != nil
 }
 
 // takenBy returns what a token took of a payout: the fee that it says by a second log, or a hundredth where it is

@@ -30,9 +30,8 @@ const (
 // tally counts what runs went through.
 type tally struct {
 	Runs, Differences, Arrivals, Releases, Payouts, TokenPayouts, Forks, Deepest, Kills, Lies, Changed int
-	// RevertedAway are payouts that failed as reverted in a block that a fork took away. The fee that they show was
-	// not burnt, and that of the cancel at their nonce is shown nowhere: their runs compare no network fees.
-	RevertedAway int
+	// Reverted are payouts that failed so, Canceled those whose nonce a cancel of their wallet used.
+	Reverted, Canceled int
 }
 
 func (a *tally) add(b tally) {
@@ -47,7 +46,8 @@ func (a *tally) add(b tally) {
 	a.Kills += b.Kills
 	a.Lies += b.Lies
 	a.Changed += b.Changed
-	a.RevertedAway += b.RevertedAway
+	a.Reverted += b.Reverted
+	a.Canceled += b.Canceled
 }
 
 // sent is a transaction of a payer, each of whom sends one.
@@ -563,7 +563,32 @@ func (r *run) payout() {
 
 	r.say("payout of %s %s to %s: %d %s", amount, asset, to, status, text)
 
-	if made.ID != "" {
-		r.payouts[made.ID] = asked{to, token}
+	if made.ID == "" {
+		return
+	}
+
+	r.payouts[made.ID] = asked{to, token}
+
+	if token == strings.ToLower(string(r.tokens[noReturn].Contract)) {
+		r.revertPayouts()
+	}
+}
+
+// revertPayouts has the token without an answer refuse what the wallet sends, in the block that takes it.
+func (r *run) revertPayouts() {
+	r.t.Helper()
+	r.service.work(0) // it is in the pool
+
+	for _, on := range []int{1, 0} {
+		if from, ok := r.payer(-1); ok {
+			r.put(fmt.Sprintf("the wallet's token is refused: %d", on), map[string]any{
+				"from":                 from,
+				"to":                   r.tokens[noReturn].Contract,
+				"data":                 data("setBlackListed(address,bool)", r.master, on),
+				"maxFeePerGas":         hexOf(1e12), // before the payout
+				"maxPriorityFeePerGas": hexOf(1e12),
+			})
+			r.mine(1)
+		}
 	}
 }

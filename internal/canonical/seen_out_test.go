@@ -9,11 +9,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 )
+
+// refuser is whom a reverted payout was for.
+const refuser = "0x00000000000000000000000000000000deadbee5"
 
 // deniedFor is how many seconds a hash is denied.
 const deniedFor = 13
@@ -174,4 +178,66 @@ func (w *scenario) sentBy(address string) (all []sentTx) {
 	}
 
 	return all
+}
+
+// A payout is reverted, and final; a fork deeper than the network's rule takes its block away, and another one that of
+// the cancel which used its nonce. What was burnt is what the payout shows.
+func TestRevertedPayoutThatForksTakeAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs anvil; run without -short")
+	}
+
+	r := newRun(t, newStage(t), orders{}, 0)
+
+	_, text, err := r.service.request("POST", "/v1/payouts", fmt.Sprintf(
+		`{"asset":"NORETURN","network":%q,"amount":"5000000","destination":%q}`, network, refuser,
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var p struct {
+		ID, Status  string
+		FailureCode string `json:"failure_code"`
+		NetworkFee  string `json:"network_fee"`
+		Conflict    struct {
+			Own        bool
+			NetworkFee string `json:"network_fee"`
+		}
+	}
+	if err := json.Unmarshal(text, &p); err != nil || p.ID == "" {
+		t.Fatalf("%s: %v", text, err)
+	}
+
+	r.payouts[p.ID] = asked{refuser, strings.ToLower(string(r.tokens[noReturn].Contract))}
+
+	look := func() {
+		p.NetworkFee, p.Conflict.NetworkFee = "", ""
+		r.service.ask("GET", "/v1/payouts/"+p.ID, "", &p)
+	}
+
+	r.revertPayouts()
+	r.finish(2 * confirmations)
+
+	if look(); p.FailureCode != "reverted" || p.NetworkFee == "" {
+		t.Fatalf("it did not fail as reverted: %+v\n%s", p, r.service.tail())
+	}
+
+	for range 2 {
+		r.call(nil, "anvil_reorg", 40, []any{})
+
+		for range 20 {
+			r.service.now = r.service.now.Add(time.Minute)
+			r.finish(1)
+		}
+	}
+
+	r.compare()
+	r.finish(64 + confirmations) // the conflict is proven where the network itself is final
+
+	if look(); p.Status != "failed" || p.FailureCode != "conflict" || !p.Conflict.Own || p.Conflict.NetworkFee == "" {
+		t.Errorf("it is %+v\n%s", p, r.service.tail())
+	}
+
+	r.compare()
 }

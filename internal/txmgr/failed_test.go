@@ -63,6 +63,15 @@ func TestForkTakesARevertedPayoutAway(t *testing.T) {
 		t.Fatalf("out of its block it is %s with fee %s in block %d", got.State, got.Fee, got.Block.Height)
 	}
 
+	for len(w.cancels()) == 0 || w.cancels()[0].State != wallet.Included {
+		w.pass(10 * time.Second)
+		w.work()
+	}
+
+	if got, cancel := w.get(p.ID), w.cancels()[0]; got.Failure != wallet.FailReverted || got.Fee != cancel.Fee {
+		t.Errorf("its cancel is in a block and cost %s, it is %s and shows %s", cancel.Fee, got.Failure, got.Fee)
+	}
+
 	w.rest()
 
 	got, cancels := w.get(p.ID), w.cancels()
