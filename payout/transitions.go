@@ -173,8 +173,8 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	return events, nil
 }
 
-// followFailed updates what a failed payout costs: the block in which it was reverted left the chain, or a cancel of its
-// nonce is in another block. One that was reverted fails anew by the proof that it never will be included.
+// followFailed updates what a failed payout costs: the block in which it was reverted left the chain, or a cancel of
+// its nonce is in another block. One that was reverted fails anew by the proof that it never will be included.
 func (p *Payout) followFailed(t wallet.Transaction) []event.Type {
 	again := p.FailureCode == wallet.FailReverted &&
 		(t.Failure == wallet.FailConflict || t.Failure == wallet.FailExpired)

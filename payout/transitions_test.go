@@ -432,6 +432,7 @@ func TestRevertedPayoutFailsAnew(t *testing.T) {
 	follow("reverted", now, event.PayoutFailed)
 
 	tx.Block, tx.Fee = chain.Ref{Height: 9, Hash: "another"}, chain.Units(4)
+
 	follow("reverted in another block", now.Add(time.Hour))
 
 	if p.NetworkFee == nil || *p.NetworkFee != chain.Units(4) {
@@ -439,22 +440,32 @@ func TestRevertedPayoutFailsAnew(t *testing.T) {
 	}
 
 	tx.Block, tx.Fee = chain.Ref{}, chain.Amount{}
+
 	follow("out of its block", now.Add(2*time.Hour))
 
 	if p.NetworkFee != nil || p.FailureCode != wallet.FailReverted {
 		t.Errorf("out of its block it costs %v, %s", p.NetworkFee, p.FailureCode)
 	}
 
-	tx.Failure, tx.Fee, tx.Conflict = wallet.FailConflict, chain.Units(5), wallet.Conflict{TxHash: "x", Own: true}
+	tx.Failure, tx.Fee, tx.Conflict = wallet.FailConflict, chain.Units(
+		5,
+	), wallet.Conflict{
+		TxHash: "x",
+		Own:    true,
+	}
+
 	follow("displaced", now.Add(3*time.Hour), event.PayoutFailed)
 
 	r := p.Resource()
-	if want := (payout.Conflict{TxHash: "x", Own: true, NetworkFee: "5"}); r.Conflict == nil || *r.Conflict != want ||
-		r.FailureCode != wallet.FailConflict || r.NetworkFee != "" {
+	if want := (payout.Conflict{TxHash: "x", Own: true, NetworkFee: "5"}); r.Conflict == nil ||
+		*r.Conflict != want ||
+		r.FailureCode != wallet.FailConflict ||
+		r.NetworkFee != "" {
 		t.Errorf("displaced it is %+v", r)
 	}
 
 	tx.Fee = chain.Units(6)
+
 	follow("its cancel in another block", now.Add(4*time.Hour))
 
 	if *p.NetworkFee != chain.Units(6) {

@@ -568,17 +568,20 @@ func TestConfirmNonce(t *testing.T) {
 			return node
 		}
 
+		right, behind := counting(9, "0x3"), counting(6, "0x3")
+		more, none := counting(9, "0x4"), counting(9, "0x0")
+
 		for name, c := range map[string]struct {
 			nodes []http.Handler
 			word  error
 			code  string
 		}{
-			"one node":                    {[]http.Handler{counting(9, "0x9")}, nil, ""},
-			"two that agree":              {[]http.Handler{counting(9, "0x3"), counting(8, "0x3")}, nil, ""},
-			"the preferred counts more":   {[]http.Handler{counting(9, "0x4"), counting(9, "0x3")}, fault.NotFound, "count_unknown"},
-			"the second counts none":      {[]http.Handler{counting(9, "0x3"), counting(9, "0x0")}, fault.NotFound, "count_unknown"},
-			"the second is behind":        {[]http.Handler{counting(9, "0x3"), counting(6, "0x3")}, fault.Unavailable, "node_unavailable"},
-			"two of three count the same": {[]http.Handler{counting(9, "0x8"), counting(9, "0x3"), counting(9, "0x3")}, nil, ""},
+			"one node":                    {[]http.Handler{more}, nil, ""},
+			"two that agree":              {[]http.Handler{right, counting(8, "0x3")}, nil, ""},
+			"the preferred counts more":   {[]http.Handler{more, right}, fault.NotFound, "count_unknown"},
+			"the second counts none":      {[]http.Handler{right, none}, fault.NotFound, "count_unknown"},
+			"the second is behind":        {[]http.Handler{right, behind}, fault.Unavailable, "node_unavailable"},
+			"two of three count the same": {[]http.Handler{more, right, counting(9, "0x3")}, nil, ""},
 		} {
 			transport, hosts := fakeTransport{}, []string{"a", "b", "c"}[:len(c.nodes)]
 			for i, host := range hosts {

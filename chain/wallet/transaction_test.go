@@ -222,7 +222,8 @@ func TestRevertedFollowsItsBlock(t *testing.T) {
 	}
 
 	out := reverted
-	if err := out.Retract(); err != nil || !out.Fee.IsZero() || !out.Block.IsZero() || out.Failure != FailReverted {
+	if err := out.Retract(); err != nil || !out.Fee.IsZero() || !out.Block.IsZero() ||
+		out.Failure != FailReverted {
 		t.Fatalf("out of its block: %v, %+v", err, out)
 	}
 

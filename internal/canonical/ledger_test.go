@@ -330,6 +330,7 @@ func (r *run) comparePayouts() (burnt *big.Int, paidOut map[string]*big.Int) {
 
 		if p.Conflict.NetworkFee != "" {
 			r.did.Canceled++
+
 			burnt.Add(burnt, decimal(p.Conflict.NetworkFee))
 		}
 

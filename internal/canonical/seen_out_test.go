@@ -235,7 +235,8 @@ func TestRevertedPayoutThatForksTakeAway(t *testing.T) {
 	r.compare()
 	r.finish(64 + confirmations) // the conflict is proven where the network itself is final
 
-	if look(); p.Status != "failed" || p.FailureCode != "conflict" || !p.Conflict.Own || p.Conflict.NetworkFee == "" {
+	if look(); p.Status != "failed" || p.FailureCode != "conflict" || !p.Conflict.Own ||
+		p.Conflict.NetworkFee == "" {
 		t.Errorf("it is %+v\n%s", p, r.service.tail())
 	}
 

@@ -228,8 +228,13 @@ func (c *Chain) ConfirmNonce(ctx context.Context, address chain.Address, height,
 		return nil
 	case others > 0:
 		return fault.New(
-			fault.NotFound, "count_unknown", "a node of network %s counts other than %d transactions of %s up to %d",
-			c.network.Slug, nonce, address, height,
+			fault.NotFound,
+			"count_unknown",
+			"a node of network %s counts other than %d transactions of %s up to %d",
+			c.network.Slug,
+			nonce,
+			address,
+			height,
 		)
 	default:
 		return fault.New(

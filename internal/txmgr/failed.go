@@ -219,9 +219,11 @@ func (d *walletWorker) chargeCancelTx(ctx context.Context, tx wallet.Tx, cancel 
 		return err
 	}
 
-	displaced := t.Failure == wallet.FailConflict && t.Conflict.Own && cancel.AttemptIndex(t.Conflict.TxHash) >= 0 ||
+	displaced := t.Failure == wallet.FailConflict && t.Conflict.Own &&
+		cancel.AttemptIndex(t.Conflict.TxHash) >= 0 ||
 		t.Failure == wallet.FailExpired && cancel.Nonce == t.Nonce ||
-		hasReverted(t) && t.Block.IsZero() && cancel.Nonce == t.Nonce // the proof of the conflict is still to come
+		hasReverted(t) && t.Block.IsZero() &&
+			cancel.Nonce == t.Nonce // the proof of the conflict is still to come
 
 	if t.Kind != wallet.Payout || !displaced || t.Fee == cancel.Fee || !d.hasNonces() {
 		return nil

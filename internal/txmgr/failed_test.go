@@ -68,8 +68,16 @@ func TestForkTakesARevertedPayoutAway(t *testing.T) {
 		w.work()
 	}
 
-	if got, cancel := w.get(p.ID), w.cancels()[0]; got.Failure != wallet.FailReverted || got.Fee != cancel.Fee {
-		t.Errorf("its cancel is in a block and cost %s, it is %s and shows %s", cancel.Fee, got.Failure, got.Fee)
+	if got, cancel := w.get(
+		p.ID,
+	), w.cancels()[0]; got.Failure != wallet.FailReverted ||
+		got.Fee != cancel.Fee {
+		t.Errorf(
+			"its cancel is in a block and cost %s, it is %s and shows %s",
+			cancel.Fee,
+			got.Failure,
+			got.Fee,
+		)
 	}
 
 	w.rest()
@@ -167,6 +175,7 @@ func TestFailedPayoutThatAForkPays(t *testing.T) {
 	p := w.reverted()
 
 	w.chain.Freeze(p.Order.Outputs[0].To, "USDX", false)
+
 	head, err := w.chain.Head(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,14 @@ func (c *twoCounts) ConfirmNonce(ctx context.Context, address chain.Address, hei
 	case c.silent:
 		return fault.New(fault.Unavailable, "node_unavailable", "no second node")
 	case right != nonce:
-		return fault.New(fault.NotFound, "nonce_unknown", "a node counts %d at %d, not %d", right, height, nonce)
+		return fault.New(
+			fault.NotFound,
+			"nonce_unknown",
+			"a node counts %d at %d, not %d",
+			right,
+			height,
+			nonce,
+		)
 	}
 
 	return nil

@@ -237,8 +237,8 @@ func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, cou
 		err,
 		fault.Unavailable,
 		"wallet_unread",
-		"a node of %s counts %d transactions of %s, which never signed here, and no second node confirms that: nothing "+
-			"is signed until one does",
+		"a node of %s counts %d transactions of %s, which never signed here, and no second node confirms that: "+
+			"nothing is signed until one does",
 		d.network.Slug,
 		counted,
 		d.party.Address,
@@ -246,7 +246,12 @@ func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, cou
 }
 
 // nonceExplained returns the error of nonceRead for a count that the blocks do not explain.
-func (d *walletWorker) nonceExplained(ctx context.Context, w wallet.Wallet, counted uint64, c scan.Cursor) error {
+func (d *walletWorker) nonceExplained(
+	ctx context.Context,
+	w wallet.Wallet,
+	counted uint64,
+	c scan.Cursor,
+) error {
 	if counted <= w.NextNonce {
 		return nil
 	}

@@ -21,8 +21,8 @@ var (
 		{time.Hour, time.Minute},
 		{0, maxPendingInterval},
 	}
-	// confirmedIntervals are for confirmed and reverted transactions, by the time since their block, until a block 24 hours
-	// after it was read: reorganisations deeper than finality have happened, also while nobody read blocks.
+	// confirmedIntervals are for confirmed and reverted transactions, by the time since their block, until a block
+	// 24 hours after it was read: reorganisations deeper than finality have happened, also while nobody read blocks.
 	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
 		{time.Hour, 10 * time.Minute},

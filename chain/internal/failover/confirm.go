@@ -55,8 +55,13 @@ func (s *Set[N]) ConfirmCount(
 		return nil
 	case others > 0:
 		return fault.New(
-			fault.NotFound, "count_unknown",
-			"nodes of network %s disagree about %s up to block %d: not all count %d", s.Network, what, height, count,
+			fault.NotFound,
+			"count_unknown",
+			"nodes of network %s disagree about %s up to block %d: not all count %d",
+			s.Network,
+			what,
+			height,
+			count,
 		)
 	}
 

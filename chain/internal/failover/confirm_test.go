@@ -84,13 +84,19 @@ func TestACountIsConfirmedByTwoNodes(t *testing.T) {
 		s := newSet(true)
 		s.Nodes = s.Nodes[:len(c.answers)]
 
-		err := s.ConfirmCount(t.Context(), 7, 3, "coins", func(_ context.Context, e *endpoint) (uint64, error) {
-			if count, ok := c.answers[e.Host].(uint64); ok {
-				return count, nil
-			}
+		err := s.ConfirmCount(
+			t.Context(),
+			7,
+			3,
+			"coins",
+			func(_ context.Context, e *endpoint) (uint64, error) {
+				if count, ok := c.answers[e.Host].(uint64); ok {
+					return count, nil
+				}
 
-			return 0, c.answers[e.Host].(error)
-		})
+				return 0, c.answers[e.Host].(error)
+			},
+		)
 		if !errors.Is(err, c.want) || c.want == nil && err != nil || fault.Code(err) != c.code {
 			t.Errorf("%s: %v, want %v %s", name, err, c.want, c.code)
 		}
