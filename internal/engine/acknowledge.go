@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
-	"github.com/seed-8ee7f392/payments/payout"
 )
 
 // acknowledgement is one call of Acknowledge.
@@ -163,18 +161,6 @@ func (a *acknowledgement) read(ctx context.Context, rows []wallet.Outgoing) erro
 	}
 
 	return a.measure(ctx, row)
-}
-
-// measure corrects what the transaction moved by what it brought to the master wallets of the settlements named.
-func (a *acknowledgement) measure(ctx context.Context, row wallet.Outgoing) (err error) {
-	var masters []chain.Address
-	for _, master := range a.masters {
-		masters = append(masters, master.Address)
-	}
-
-	a.status.Transfers, err = a.Transactions.MeasuredSweep(ctx, row, a.status.Transfers, masters)
-
-	return err
 }
 
 // transfers returns what the transaction moved, read from its block where the network has readable blocks.
@@ -368,44 +354,10 @@ func (a *acknowledgement) fulfill(
 ) (fulfilled bool, err error) {
 	f := txmgr.Fulfillment{Network: a.network, Rows: rows, Status: a.status}
 
-	var settlements, payouts, paid []string
-
-	receivers, err := a.receivers(ctx, tx, rows[0])
+	settlements, err := a.takePayouts(ctx, tx, rows[0], &f)
 	if err != nil {
 		return false, err
 	}
-
-	for _, id := range a.ids {
-		if slices.Contains(receivers, id) {
-			continue
-		}
-
-		p, found, err := payoutNamed(ctx, tx, id)
-		if err != nil {
-			return false, err
-		}
-
-		if !found {
-			settlements = append(settlements, id)
-			continue
-		}
-
-		if p.ID != id {
-			payouts = append(payouts, p.ID)
-		}
-
-		paid = append(paid, p.ID)
-
-		if err := a.checkWaits(id, p); err != nil {
-			return false, err
-		}
-
-		if p.Status != payout.Failed { // spec D11.11
-			f.TransactionIDs = append(f.TransactionIDs, p.TransactionID)
-		}
-	}
-
-	a.payouts, a.paid = payouts, paid
 
 	waiting, err := a.waitingSettlements(ctx, tx, settlements)
 	if err != nil || a.foreign || len(f.TransactionIDs)+len(waiting) == 0 {
@@ -428,59 +380,6 @@ func (a *acknowledgement) fulfill(
 	default:
 		return true, a.Sweeper.FulfillTx(ctx, tx, waiting, a.masters[waiting[0]], f)
 	}
-}
-
-// receivers returns the ids among those named of invoices and deposit addresses that the transaction paid coin to. They
-// go with Foreign: nothing on record did that.
-func (a *acknowledgement) receivers(ctx context.Context, tx Tx, row wallet.Outgoing) ([]string, error) {
-	if row.Failed || a.status.Reverted {
-		return nil, nil
-	}
-
-	paid, err := a.Ingester.PaidByLost(ctx, tx, a.driver.Network(), a.status.Transfers, a.ids)
-	if err == nil && len(paid) > 0 && !a.foreign {
-		return nil, mismatch(
-			"transaction %s paid %s: acknowledge it as %q and its id", a.txHash, paid[0], wallet.Foreign,
-		)
-	}
-
-	return paid, err
-}
-
-// checkWaits refuses a payout of another network, and one that a transaction of its own paid. id is what names it.
-func (a *acknowledgement) checkWaits(id string, p payout.Payout) error {
-	switch {
-	case p.Network != a.network:
-		return mismatch("%s is of network %s, transaction %s of %s", id, p.Network, a.txHash, a.network)
-	case p.Status == payout.Included || p.Status == payout.Confirmed:
-		return mismatch("%s was paid by its own transaction %s, not by %s", id, p.TxHash, a.txHash)
-	default:
-		return nil
-	}
-}
-
-// payoutNamed returns the payout with an id, or the one that pays the refund with that id.
-func payoutNamed(ctx context.Context, tx Tx, id string) (p payout.Payout, found bool, err error) {
-	p, err = tx.PayoutByID(ctx, id)
-	if !errors.Is(err, fault.NotFound) {
-		return p, err == nil, err
-	}
-
-	r, err := tx.RefundByID(ctx, id)
-	if errors.Is(err, fault.NotFound) {
-		return payout.Payout{}, false, nil
-	}
-
-	if err != nil || r.PayoutID == "" {
-		return payout.Payout{}, false, err
-	}
-
-	// The payout's tag says which refund it pays; the refund's row has none.
-	if p, err = tx.PayoutByID(ctx, r.PayoutID); err == nil && p.RefundID != r.ID {
-		return payout.Payout{}, false, nil
-	}
-
-	return p, err == nil, err
 }
 
 func mismatch(format string, args ...any) error {
