@@ -261,7 +261,11 @@ func (c *balanceCheck) suspects(ctx context.Context) (map[chain.Address]bool, er
 
 // toppedUp returns the addresses that a live top-up pays. No record of a payment may name it: a fork may have dropped
 // the payments that its release is of.
-func toppedUp(ctx context.Context, r wallet.TransactionReader, network string) (map[chain.Address]bool, error) {
+func toppedUp(
+	ctx context.Context,
+	r wallet.TransactionReader,
+	network string,
+) (map[chain.Address]bool, error) {
 	live, err := r.LiveTopUps(ctx, network)
 	out := make(map[chain.Address]bool, len(live))
 

@@ -123,6 +123,7 @@ func TestLostPaymentToADepositAddress(t *testing.T) {
 // named, and a person says which.
 func TestLostPaymentThatMayBeATopUp(t *testing.T) {
 	settings := account.Settings{ManualRelease: true}
+
 	for name, c := range map[string]struct {
 		// says are what the person says, one call each; "to" is the deposit address.
 		says   [][]string

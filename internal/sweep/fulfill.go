@@ -311,7 +311,10 @@ func outputsOf(
 		switch {
 		case t.To == r.Master.Address && t.AssetID == r.AssetID:
 			if r.AssetID != nativeID { // ordered is what left the deposit, whatever the token takes on the way
-				if !slices.ContainsFunc(outputs, func(o chain.Output) bool { return o.AssetID == r.AssetID }) {
+				if !slices.ContainsFunc(
+					outputs,
+					func(o chain.Output) bool { return o.AssetID == r.AssetID },
+				) {
 					outputs = append(outputs, chain.Output{To: t.To, AssetID: t.AssetID, Amount: r.Amount})
 				}
 

@@ -105,7 +105,9 @@ func (o *Manager) MeasuredSweep(
 	measured, ok, err := d.measured(ctx, sweep, row, transfers)
 	if err == nil && !ok {
 		err = fault.New(
-			fault.Unavailable, "balance_unreadable", "what transaction %s brought could not be measured: call again",
+			fault.Unavailable,
+			"balance_unreadable",
+			"what transaction %s brought could not be measured: call again",
 			row.TxHash,
 		)
 	}
