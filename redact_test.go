@@ -38,7 +38,6 @@ var notSecret = []string{
 	"idempotency.Record.Key",
 	"idempotency.Request.Key",
 	"wallet.Outgoing.Key",
-	"checkout.TransactionView.URL",
 	"paymentstest.Service.Key",
 	"sqlstore.Types.Key",
 }

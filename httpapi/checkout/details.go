@@ -13,10 +13,10 @@ import (
 )
 
 // choice returns an option as a Choice; choosing is whether the payer may select it.
-func (f snapshot) choice(o invoice.Option, choosing bool) Choice {
+func (f snapshot) choice(o invoice.Option, choosing bool) choice {
 	n, a := f.names(o.Network, o.AssetID)
 
-	c := Choice{
+	c := choice{
 		ID:          o.ID,
 		Network:     o.Network,
 		NetworkName: n.DisplayName,
@@ -50,11 +50,11 @@ func (f snapshot) names(slug, assetID string) (chain.Network, chain.Asset) {
 }
 
 // details returns how to pay by the option.
-func (f snapshot) details(o *invoice.Option) *PaymentDetails {
+func (f snapshot) details(o *invoice.Option) *paymentDetails {
 	n, a := f.names(o.Network, o.AssetID)
 	due, received := missing(o), o.AmountPaid.Add(o.AmountDetected)
 
-	d := &PaymentDetails{
+	d := &paymentDetails{
 		OptionID:         o.ID,
 		Network:          o.Network,
 		NetworkName:      n.DisplayName,
@@ -134,10 +134,10 @@ func (f snapshot) paidOnlyTo(optionID string) bool {
 }
 
 // transaction returns a payment as a Transaction.
-func (f snapshot) transaction(p invoice.Payment) Transaction {
+func (f snapshot) transaction(p invoice.Payment) transaction {
 	n, _ := f.names(p.Network, p.AssetID)
 
-	t := Transaction{
+	t := transaction{
 		TxHash:                p.TxHash,
 		Status:                p.Status,
 		Network:               p.Network,

@@ -16,7 +16,7 @@ var errMethod = errors.New("method not allowed")
 
 // errorView is what error.html is given.
 type errorView struct {
-	View
+	pageView
 	// Back links to the invoice; "" when there is none.
 	Back string
 }
@@ -88,7 +88,7 @@ func (r *request) writeErrorJSON(err error, status int, key string) {
 // writeErrorPage writes error.html, or plain text when the template fails.
 func (r *request) writeErrorPage(status int, key string) {
 	view := errorView{
-		View: View{
+		pageView: pageView{
 			Lang:     r.lang.Tag,
 			T:        r.lang.text,
 			Root:     r.root(),

@@ -340,7 +340,7 @@ type exhibit struct {
 	unpriced       bool   // no price is at hand
 	query          string // of the page's address
 	merchant       string // one without a logo; empty: Morning Roast
-	phase          Phase
+	phase          phase
 }
 
 // longName is as long as a merchant's name may be: 80 characters.

@@ -152,7 +152,7 @@ func TestInputIsNeverExecuted(t *testing.T) {
 			}
 		}
 
-		var s State
+		var s pageState
 		if err := json.Unmarshal(
 			get(h, "/checkout/"+e.invoice.ID+"/state.json").Body.Bytes(), &s,
 		); err != nil {
@@ -391,7 +391,7 @@ func TestStateForPrograms(t *testing.T) {
 	h := newTestPages(t, newFake(e), nil)
 	w := get(h, "/checkout/"+e.invoice.ID+"/state.json")
 
-	var s State
+	var s pageState
 	if err := json.Unmarshal(
 		w.Body.Bytes(), &s,
 	); err != nil || w.Code != http.StatusOK ||

@@ -7,7 +7,7 @@ import (
 )
 
 // setMessage sets the headline, the message and the tone.
-func (w *View) setMessage(l *language) {
+func (w *pageView) setMessage(l *language) {
 	s := &w.State
 
 	pairs := []string{"merchant", w.Merchant}
@@ -30,7 +30,7 @@ func (w *View) setMessage(l *language) {
 }
 
 // phaseTones are the tones of the phases.
-var phaseTones = map[Phase]Tone{
+var phaseTones = map[phase]tone{
 	phaseChoose:       toneNeutral,
 	phasePay:          toneNeutral,
 	phaseQuoteExpired: toneWarning,
@@ -47,7 +47,7 @@ var phaseTones = map[Phase]Tone{
 }
 
 // messageKey returns the key of the headline and the message.
-func (s *State) messageKey() string { // spec D10.4
+func (s *pageState) messageKey() string { // spec D10.4
 	switch s.Phase {
 	case phaseChoose:
 		if s.Kind == invoice.Crypto {
@@ -60,7 +60,7 @@ func (s *State) messageKey() string { // spec D10.4
 			return "late_canceled"
 		}
 
-		if !slices.ContainsFunc(s.Transactions, func(t Transaction) bool { return t.Late }) {
+		if !slices.ContainsFunc(s.Transactions, func(t transaction) bool { return t.Late }) {
 			return "expired_underpaid"
 		}
 	case phaseUnderpaid:
@@ -74,7 +74,7 @@ func (s *State) messageKey() string { // spec D10.4
 }
 
 // paidMessageKey returns the key of a paid invoice, by its most important flag.
-func (s *State) paidMessageKey() string {
+func (s *pageState) paidMessageKey() string {
 	has := func(flag invoice.Flag) bool { return slices.Contains(s.OutcomeFlags, flag) }
 
 	switch {

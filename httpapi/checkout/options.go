@@ -20,7 +20,7 @@ type Options struct {
 	//	assets/icon.svg         the picture in the browser's tab
 	//	assets/*                anything else that templates and stylesheets name
 	//	lang/<tag>.json         messages of a language, one by one; what a new one lacks is said in English
-	//	page.html, error.html   the templates of the same names (html/template); they are given a View
+	//	page.html, error.html   the templates of the same names (html/template); they are given a pageView
 	//
 	// It is read once. The browser refuses inline styles and scripts, and files of other hosts.
 	Files fs.FS

@@ -93,17 +93,17 @@ var (
 )
 
 // read returns the state of an invoice. It has estimates while no option is selected.
-func (r *request) read() (State, error) {
+func (r *request) read() (pageState, error) {
 	p, ctx := r.p, r.Context()
 
 	inv, err := r.invoice()
 	if err != nil {
-		return State{}, err
+		return pageState{}, err
 	}
 
 	f, err := p.loadSnapshot(ctx, inv)
 	if err != nil {
-		return State{}, err
+		return pageState{}, err
 	}
 
 	s := stateOf(f)

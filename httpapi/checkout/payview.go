@@ -10,50 +10,50 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// PayView is how to pay.
-type PayView struct {
+// payView is how to pay.
+type payView struct {
 	// Amount is in whole units, exact; it is shown and copied unchanged.
 	Amount, Asset, Network, Address string
 	// Label says whether Amount is the whole or the missing amount; Long is set when it needs smaller type.
 	Label     string
 	Long      bool
-	Coin      Coin
+	Coin      payCoin
 	Only      string // the warning to use this asset and network alone
 	QR        *qrCode
 	QRLabel   string
 	WalletURL template.URL
-	Until     *Moment
+	Until     *instant
 	Rate      string
 }
 
-// ChoiceView is one way to pay.
-type ChoiceView struct {
+// choiceView is one way to pay.
+type choiceView struct {
 	ID, Asset, Name, Network, Amount string
-	Coin                             Coin
+	Coin                             payCoin
 	Selected                         bool
 }
 
-// Progress counts confirmations. Of is 0 when there is nothing to count to.
-type Progress struct {
+// progress counts confirmations. Of is 0 when there is nothing to count to.
+type progress struct {
 	Have, Of uint64
 	Text     string
 }
 
-// TransactionView is a payment to the invoice.
-type TransactionView struct {
+// transactionRow is a payment to the invoice.
+type transactionRow struct {
 	Amount, Asset, Network, Status, Hash, URL string
 	// HashHead and HashTail are the two parts of Hash; narrow pages shorten HashHead.
 	HashHead, HashTail string
-	Tone               Tone
-	At                 Moment
+	Tone               tone
+	At                 instant
 }
 
 // setPay sets how to pay, or the option to renew, in the phases that wait for the payer.
-func (w *View) setPay(l *language) {
+func (w *pageView) setPay(l *language) {
 	s := &w.State
 
 	p := s.Payment
-	if p == nil || !slices.Contains([]Phase{phasePay, phaseUnderpaid, phaseQuoteExpired}, s.Phase) {
+	if p == nil || !slices.Contains([]phase{phasePay, phaseUnderpaid, phaseQuoteExpired}, s.Phase) {
 		return
 	}
 
@@ -63,7 +63,7 @@ func (w *View) setPay(l *language) {
 	}
 
 	pairs := []string{"asset", p.Asset, "network", p.NetworkName, "amount", p.MissingText}
-	w.Pay = &PayView{
+	w.Pay = &payView{
 		Amount:    p.MissingText,
 		Asset:     p.Asset,
 		Network:   p.NetworkName,
@@ -123,9 +123,9 @@ func walletURL(uri string) template.URL {
 }
 
 // addChoices adds the options.
-func (w *View) addChoices() {
+func (w *pageView) addChoices() {
 	for _, o := range w.State.Options {
-		c := ChoiceView{
+		c := choiceView{
 			ID:       o.ID,
 			Asset:    o.Asset,
 			Name:     o.AssetName,
@@ -145,13 +145,13 @@ func (w *View) addChoices() {
 }
 
 // setProgress sets the progress of the slowest detected payment.
-func (w *View) setProgress(l *language) {
+func (w *pageView) setProgress(l *language) {
 	s := &w.State
 	if s.Phase != phaseSeen && s.Phase != phaseConfirming {
 		return
 	}
 
-	var slow *Transaction
+	var slow *transaction
 
 	for i := range s.Transactions {
 		t := &s.Transactions[i]
@@ -164,7 +164,7 @@ func (w *View) setProgress(l *language) {
 		return
 	}
 
-	p := &Progress{Have: min(slow.Confirmations, slow.ConfirmationsRequired), Of: slow.ConfirmationsRequired}
+	p := &progress{Have: min(slow.Confirmations, slow.ConfirmationsRequired), Of: slow.ConfirmationsRequired}
 	switch {
 	case !slow.InBlock && !slow.Simulated:
 		p.Of = 0
@@ -184,7 +184,7 @@ func (w *View) setProgress(l *language) {
 }
 
 // remaining returns the number of missing confirmations, one more without a block.
-func (t *Transaction) remaining() uint64 {
+func (t *transaction) remaining() uint64 {
 	n := t.ConfirmationsRequired - min(t.ConfirmationsRequired, t.Confirmations)
 	if !t.InBlock {
 		n++
@@ -209,8 +209,8 @@ func duration(seconds int64, l *language) string {
 const hashTail = 8
 
 // transactionView returns a payment with its status as text.
-func transactionView(t Transaction, l *language) TransactionView {
-	v := TransactionView{
+func transactionView(t transaction, l *language) transactionRow {
+	v := transactionRow{
 		Amount:  t.AmountText,
 		Asset:   t.Asset,
 		Network: t.NetworkName,
@@ -242,8 +242,8 @@ func transactionView(t Transaction, l *language) TransactionView {
 	return v
 }
 
-// Coin is the icon of an asset: one that the template draws, or "other" with the symbol's first letter.
-type Coin struct{ Picture, Letter string }
+// payCoin is the icon of an asset: one that the template draws, or "other" with the symbol's first letter.
+type payCoin struct{ Picture, Letter string }
 
 // coins are the assets that the template draws.
 var coins = map[string]string{
@@ -256,7 +256,7 @@ var coins = map[string]string{
 }
 
 // coin returns the icon of a symbol.
-func coin(symbol string) Coin { return Coin{cmp.Or(coins[symbol], "other"), initial(symbol)} }
+func coin(symbol string) payCoin { return payCoin{cmp.Or(coins[symbol], "other"), initial(symbol)} }
 
 // initial returns the first letter of a name.
 func initial(name string) string {

@@ -7,38 +7,38 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// Phase is the state of an invoice for its payer; it decides what the page shows.
-type Phase string
+// phase is the state of an invoice for its payer; it decides what the page shows.
+type phase string
 
 // The phases. Clients must accept unknown ones.
 const (
 	// phaseChoose an option; none was selected yet.
-	phaseChoose Phase = "choose"
+	phaseChoose phase = "choose"
 	// phasePay the amount to the address.
-	phasePay Phase = "pay"
+	phasePay phase = "pay"
 	// phaseQuoteExpired: the quote expired; selecting the option again renews it.
-	phaseQuoteExpired Phase = "quote_expired"
+	phaseQuoteExpired phase = "quote_expired"
 	// phaseSeen: the whole amount is in the mempool, not in a block yet.
-	phaseSeen Phase = "seen"
+	phaseSeen phase = "seen"
 	// phaseConfirming: the whole amount is in blocks, not confirmed yet.
-	phaseConfirming Phase = "confirming"
+	phaseConfirming phase = "confirming"
 	// phaseInterrupted: a payment's block was orphaned. It usually returns, so the payer should send nothing.
-	phaseInterrupted Phase = "interrupted"
+	phaseInterrupted phase = "interrupted"
 	// phaseUnderpaid: less than the amount arrived.
-	phaseUnderpaid Phase = "underpaid"
+	phaseUnderpaid phase = "underpaid"
 	// phaseClosing: the invoice's time is over, and blocks from before are still being read.
-	phaseClosing Phase = "closing"
+	phaseClosing phase = "closing"
 	// phasePaid, Expired, Canceled and Refunded are the invoice's status of that name.
-	phasePaid     Phase = "paid"
-	phaseExpired  Phase = "expired"
-	phaseCanceled Phase = "canceled"
-	phaseRefunded Phase = "refunded"
+	phasePaid     phase = "paid"
+	phaseExpired  phase = "expired"
+	phaseCanceled phase = "canceled"
+	phaseRefunded phase = "refunded"
 	// phaseLate: a payment arrived, and the invoice has expired or was canceled.
-	phaseLate Phase = "late"
+	phaseLate phase = "late"
 )
 
 // phaseOf returns the phase of the invoice; arrived is whether a payment counts.
-func phaseOf(f snapshot, selected *invoice.Option, arrived bool) Phase {
+func phaseOf(f snapshot, selected *invoice.Option, arrived bool) phase {
 	inv := &f.Invoice
 	switch inv.Status {
 	case invoice.Paid:
@@ -68,7 +68,7 @@ func phaseOf(f snapshot, selected *invoice.Option, arrived bool) Phase {
 }
 
 // openPhase returns the phase of an invoice that is open or underpaid.
-func openPhase(f snapshot, selected *invoice.Option, arrived bool) Phase {
+func openPhase(f snapshot, selected *invoice.Option, arrived bool) phase {
 	inv := &f.Invoice
 
 	orphaned := func(p invoice.Payment) bool { return p.Status == invoice.Orphaned && p.OptionID != "" }

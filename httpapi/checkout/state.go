@@ -16,32 +16,32 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// State is the JSON of /checkout/{id}/state.json. Amounts are in base units as digits; each
+// pageState is the JSON of /checkout/{id}/state.json. Amounts are in base units as digits; each
 // amount_text is the same amount in whole units, exact, as it is shown and copied. Fields without a
 // value are left out.
-type State struct { // spec D10.5
+type pageState struct { // spec D10.5
 	ID string `json:"id"`
 	// Revision is a hash of all fields but ServerTime and the estimates.
 	Revision     string         `json:"revision"`
-	Phase        Phase          `json:"state"`
+	Phase        phase          `json:"state"`
 	Status       invoice.Status `json:"status"`
 	OutcomeFlags []invoice.Flag `json:"outcome_flags"`
 	// Final is set when neither the payer nor a network has anything left to do.
 	Final       bool           `json:"final"`
 	Livemode    bool           `json:"livemode"`
 	Kind        invoice.Kind   `json:"kind"`
-	Merchant    Merchant       `json:"merchant"`
+	Merchant    merchantView   `json:"merchant"`
 	Description string         `json:"description,omitempty"`
 	Price       *invoice.Price `json:"price,omitempty"`
 	// Outstanding is the missing part of the price, in its currency, once a payment arrived.
 	Outstanding string   `json:"outstanding,omitempty"`
-	Options     []Choice `json:"options"`
+	Options     []choice `json:"options"`
 	// CanSelect is set when POST …/select accepts another option or renews the quote.
 	CanSelect bool `json:"can_select"`
 	// Payment is how to pay by the selected option.
-	Payment *PaymentDetails `json:"payment,omitempty"`
+	Payment *paymentDetails `json:"payment,omitempty"`
 	// Transactions are the newest payments so far, oldest first; EarlierTransactions is how many are left out.
-	Transactions        []Transaction `json:"transactions"`
+	Transactions        []transaction `json:"transactions"`
 	EarlierTransactions int           `json:"earlier_transactions,omitempty"`
 	// ReceivedText has the sum of the payments that count, by asset: "0.5 ETH + 3 USDC".
 	ReceivedText string `json:"received_text,omitempty"`
@@ -55,16 +55,16 @@ type State struct { // spec D10.5
 	ServerTime string `json:"server_time"`
 }
 
-// Merchant is the account that is paid.
-type Merchant struct {
+// merchantView is the account that is paid.
+type merchantView struct {
 	Name       string `json:"name"`
 	WebsiteURL string `json:"website_url,omitempty"`
 	// LogoURL is relative to the page.
 	LogoURL string `json:"logo_url,omitempty"`
 }
 
-// Choice is one way to pay.
-type Choice struct {
+// choice is one way to pay.
+type choice struct {
 	ID          string `json:"id"`
 	Network     string `json:"network"`
 	NetworkName string `json:"network_name"`
@@ -77,8 +77,8 @@ type Choice struct {
 	EstimateText string `json:"estimate_text,omitempty"`
 }
 
-// PaymentDetails are how to pay by the selected option.
-type PaymentDetails struct {
+// paymentDetails are how to pay by the selected option.
+type paymentDetails struct {
 	OptionID         string        `json:"option_id"`
 	Network          string        `json:"network"`
 	NetworkName      string        `json:"network_name"`
@@ -105,8 +105,8 @@ type PaymentDetails struct {
 	UsuallySeconds int64 `json:"usually_seconds,omitempty"`
 }
 
-// Transaction is a payment to the invoice.
-type Transaction struct {
+// transaction is a payment to the invoice.
+type transaction struct {
 	TxHash      string                `json:"tx_hash,omitempty"`
 	Status      invoice.PaymentStatus `json:"status"`
 	Network     string                `json:"network"`
@@ -130,27 +130,27 @@ type Transaction struct {
 
 var (
 	// selectPhases are those in which the payer may select another option.
-	selectPhases = []Phase{phaseChoose, phasePay, phaseQuoteExpired, phaseUnderpaid}
+	selectPhases = []phase{phaseChoose, phasePay, phaseQuoteExpired, phaseUnderpaid}
 
 	// finalPhases are those after which the page needs no further update.
-	finalPhases = []Phase{phasePaid, phaseExpired, phaseCanceled, phaseRefunded, phaseLate}
+	finalPhases = []phase{phasePaid, phaseExpired, phaseCanceled, phaseRefunded, phaseLate}
 )
 
 // stateOf returns the state of an invoice. It is pure: the time is snapshot.Now.
-func stateOf(f snapshot) State {
+func stateOf(f snapshot) pageState {
 	inv := &f.Invoice
 	selected := selectedOption(inv)
 
-	s := State{
+	s := pageState{
 		ID:           inv.ID,
 		Status:       inv.Status,
 		OutcomeFlags: append([]invoice.Flag{}, inv.Flags...),
 		Livemode:     inv.Owner.Livemode,
 		Kind:         inv.Kind,
-		Merchant:     Merchant{Name: f.Merchant.Name, WebsiteURL: webURL(f.Merchant.WebsiteURL)},
+		Merchant:     merchantView{Name: f.Merchant.Name, WebsiteURL: webURL(f.Merchant.WebsiteURL)},
 		Description:  inv.Description,
-		Options:      []Choice{},
-		Transactions: []Transaction{},
+		Options:      []choice{},
+		Transactions: []transaction{},
 		ExpiresAt:    wire.Time(inv.ExpiresAt),
 		ServerTime:   wire.Time(f.Now),
 	}
@@ -198,7 +198,7 @@ func stateOf(f snapshot) State {
 }
 
 // addTransactions shows the newest payments, as many as fit.
-func (s *State) addTransactions(f snapshot) {
+func (s *pageState) addTransactions(f snapshot) {
 	if f.MaxPayments > 0 {
 		s.EarlierTransactions = max(len(f.Payments)-f.MaxPayments, 0)
 	}
@@ -272,7 +272,7 @@ func outstanding(inv *invoice.Invoice, payments []invoice.Payment) decimal.Decim
 }
 
 // returnURL returns State.ReturnURL for a phase.
-func (f snapshot) returnURL(p Phase) string {
+func (f snapshot) returnURL(p phase) string {
 	inv := &f.Invoice
 	if p == phasePaid || p == phaseRefunded {
 		return webURL(cmp.Or(inv.SuccessURL, f.Merchant.SuccessURL, f.Merchant.WebsiteURL))
@@ -292,7 +292,7 @@ func webURL(s string) string {
 }
 
 // revision returns State.Revision: the first 8 bytes of SHA-256 over the JSON, in hex.
-func revision(s State) string {
+func revision(s pageState) string {
 	s.Revision, s.ServerTime = "", ""
 
 	s.Options = slices.Clone(s.Options)

@@ -95,7 +95,7 @@ func (s *stream) watch(ctx context.Context) bool {
 	defer cancel()
 
 	for inv, err := range p.backend.Watch(ctx, r.id) {
-		var state State
+		var state pageState
 
 		if err == nil {
 			err = r.checkLink(inv) // it may have been renewed meanwhile
@@ -126,7 +126,7 @@ func (s *stream) watch(ctx context.Context) bool {
 }
 
 // sendState sends a state unless the client has its revision; false when the client is gone.
-func (s *stream) sendState(state State) bool {
+func (s *stream) sendState(state pageState) bool {
 	s.next = nextChange(state, s.r.p.backend.Now())
 	if state.Revision == s.sent {
 		return true
@@ -155,7 +155,7 @@ func (s *stream) write(text string) bool {
 }
 
 // nextChange returns when time alone changes the state next; zero for never.
-func nextChange(s State, now time.Time) time.Time {
+func nextChange(s pageState, now time.Time) time.Time {
 	var next time.Time
 
 	texts := []string{s.ExpiresAt, s.SelectBefore}

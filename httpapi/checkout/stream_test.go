@@ -29,7 +29,7 @@ func (brokenLimiter) Allow(context.Context, string, int, int) (bool, int, error)
 }
 
 // events opens an event stream and returns a function that waits for the next state.
-func events(ctx context.Context, t *testing.T, url string) func() (State, error) {
+func events(ctx context.Context, t *testing.T, url string) func() (pageState, error) {
 	t.Helper()
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -51,15 +51,15 @@ func events(ctx context.Context, t *testing.T, url string) func() (State, error)
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
 
-	return func() (State, error) {
+	return func() (pageState, error) {
 		for lines.Scan() {
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				var s State
+				var s pageState
 				return s, json.Unmarshal([]byte(data), &s)
 			}
 		}
 
-		return State{}, errors.Join(lines.Err(), errors.New("the stream ended"))
+		return pageState{}, errors.Join(lines.Err(), errors.New("the stream ended"))
 	}
 }
 
@@ -78,7 +78,7 @@ func TestStream(t *testing.T) {
 	defer cancel()
 
 	next := events(ctx, t, server.URL+"/checkout/"+first.invoice.ID+"/events")
-	expect := func(want Phase) {
+	expect := func(want phase) {
 		t.Helper()
 
 		if s, err := next(); err != nil || s.Phase != want {

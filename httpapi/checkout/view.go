@@ -11,21 +11,21 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// Tone is the kind of a message; the stylesheet has a colour and the template an icon for each.
-type Tone string
+// tone is the kind of a message; the stylesheet has a colour and the template an icon for each.
+type tone string
 
 // The tones.
 const (
-	toneNeutral Tone = "neutral"
-	toneWaiting Tone = "waiting"
-	toneGood    Tone = "good"
-	toneWarning Tone = "warning"
-	toneOff     Tone = "off"
+	toneNeutral tone = "neutral"
+	toneWaiting tone = "waiting"
+	toneGood    tone = "good"
+	toneWarning tone = "warning"
+	toneOff     tone = "off"
 )
 
-// View is what page.html is given: every string that it prints, in the visitor's language.
-type View struct {
-	State State
+// pageView is what page.html is given: every string that it prints, in the visitor's language.
+type pageView struct {
+	State pageState
 	// Lang is the BCP 47 tag of the language; T are its messages by key.
 	Lang string
 	T    map[string]string
@@ -37,21 +37,21 @@ type View struct {
 	Query string
 	// Title is the document's title; Headline and Message describe the phase.
 	Title, Headline, Message string
-	Tone                     Tone
-	Notices                  []Notice
-	Steps                    []Step
+	Tone                     tone
+	Notices                  []notice
+	Steps                    []step
 	// Merchant is never empty; Initial is its first letter, for a merchant without a logo.
 	Merchant, Initial string
 	LogoURL           string
 	Price, Currency   string
-	Expires           Moment
-	Choices           []ChoiceView
-	Pay               *PayView
+	Expires           instant
+	Choices           []choiceView
+	Pay               *payView
 	// Renew is the id of the option whose quote expired; "" when there is none.
 	Renew string
 	// Progress is set while a payment confirms.
-	Progress     *Progress
-	Transactions []TransactionView
+	Progress     *progress
+	Transactions []transactionRow
 	// Earlier says how many payments are not shown; "" when all are.
 	Earlier string
 	// CanChange shows the link to the other options, CanKeep the link back from them.
@@ -59,37 +59,37 @@ type View struct {
 	// CanHint shows the form for a transaction hash; HintHash was entered last, HintAnswer is its result.
 	CanHint    bool
 	HintHash   string
-	HintAnswer *Notice
+	HintAnswer *notice
 	// Outcomes are the simulations; test mode only.
-	Outcomes    []Outcome
+	Outcomes    []outcome
 	ReturnLabel string
-	Languages   []LanguageLink
+	Languages   []languageLink
 	ServerTime  string
 }
 
-// Notice is a message besides the headline.
-type Notice struct {
-	Tone Tone
+// notice is a message besides the headline.
+type notice struct {
+	Tone tone
 	Text string
 }
 
-// Step is one of the payer's steps, shown as a list.
-type Step struct {
+// step is one of the payer's steps, shown as a list.
+type step struct {
 	Label         string
 	Done, Current bool
 }
 
-// Moment is a time: in RFC 3339 for scripts, and as text in UTC.
-type Moment struct{ ISO, Text string }
+// instant is a time: in RFC 3339 for scripts, and as text in UTC.
+type instant struct{ ISO, Text string }
 
-// Outcome is the button of a simulation.
-type Outcome struct {
+// outcome is the button of a simulation.
+type outcome struct {
 	Value invoice.Outcome
 	Label string
 }
 
-// LanguageLink links to the page in another language.
-type LanguageLink struct {
+// languageLink links to the page in another language.
+type languageLink struct {
 	Tag, Name, Query string
 	Current          bool
 }
@@ -109,7 +109,7 @@ type pageQuery struct {
 }
 
 // hintPhases are those in which a payer may enter the hash of a payment.
-var hintPhases = []Phase{
+var hintPhases = []phase{
 	phasePay,
 	phaseQuoteExpired,
 	phaseUnderpaid,
@@ -119,8 +119,8 @@ var hintPhases = []Phase{
 }
 
 // newView returns the page of a state in a language.
-func newView(s State, l *language, all languages, query pageQuery) View {
-	w := View{
+func newView(s pageState, l *language, all languages, query pageQuery) pageView {
+	w := pageView{
 		State:      s,
 		Link:       query.Link,
 		Lang:       l.Tag,
@@ -175,9 +175,9 @@ func newView(s State, l *language, all languages, query pageQuery) View {
 }
 
 // addLanguages links to the page in every language.
-func (w *View) addLanguages(current *language, all languages) {
+func (w *pageView) addLanguages(current *language, all languages) {
 	for _, l := range all {
-		w.Languages = append(w.Languages, LanguageLink{
+		w.Languages = append(w.Languages, languageLink{
 			Tag:     l.Tag,
 			Name:    l.Name,
 			Query:   langQuery(l.Tag),
@@ -187,7 +187,7 @@ func (w *View) addLanguages(current *language, all languages) {
 }
 
 // setChoosing shows the options instead of how to pay.
-func (w *View) setChoosing(l *language) {
+func (w *pageView) setChoosing(l *language) {
 	w.addChoices()
 
 	w.CanKeep = w.State.Phase != phaseChoose
@@ -197,7 +197,7 @@ func (w *View) setChoosing(l *language) {
 }
 
 // setHintAnswer shows the hash that the payer entered last, and the answer to it.
-func (w *View) setHintAnswer(l *language, query pageQuery) {
+func (w *pageView) setHintAnswer(l *language, query pageQuery) {
 	found := query.HintAnswer == string(invoice.HintFound)
 	if !found {
 		w.HintHash = query.HintHash
@@ -213,12 +213,12 @@ func (w *View) setHintAnswer(l *language, query pageQuery) {
 		tone = toneGood
 	}
 
-	w.HintAnswer = &Notice{Tone: tone, Text: l.message("hint."+query.HintAnswer, "merchant", w.Merchant)}
+	w.HintAnswer = &notice{Tone: tone, Text: l.message("hint."+query.HintAnswer, "merchant", w.Merchant)}
 }
 
 // has reports whether one of the payments shown has the hash that a payer entered.
-func (s *State) has(hash string) bool {
-	return slices.ContainsFunc(s.Transactions, func(t Transaction) bool {
+func (s *pageState) has(hash string) bool {
+	return slices.ContainsFunc(s.Transactions, func(t transaction) bool {
 		return t.TxHash != "" && strings.EqualFold(bareHash(t.TxHash), bareHash(hash))
 	})
 }
@@ -247,12 +247,12 @@ func price(p invoice.Price) string {
 }
 
 // addNotices adds the query's notice and those that the payments and the network give rise to.
-func (w *View) addNotices(l *language, query pageQuery) {
+func (w *pageView) addNotices(l *language, query pageQuery) {
 	s := &w.State
 
-	add := func(t Tone, key string, pairs ...string) {
+	add := func(t tone, key string, pairs ...string) {
 		text := l.message("notice."+key, append(pairs, "merchant", w.Merchant)...)
-		w.Notices = append(w.Notices, Notice{Tone: t, Text: text})
+		w.Notices = append(w.Notices, notice{Tone: t, Text: text})
 	}
 
 	if query.Notice != "" {
@@ -287,8 +287,8 @@ func (w *View) addNotices(l *language, query pageQuery) {
 }
 
 // addSteps adds the payer's steps, unless the invoice ended without payment.
-func (w *View) addSteps(l *language) {
-	at := map[Phase]int{
+func (w *pageView) addSteps(l *language) {
+	at := map[phase]int{
 		phaseChoose:       1,
 		phasePay:          2,
 		phaseQuoteExpired: 2,
@@ -304,7 +304,7 @@ func (w *View) addSteps(l *language) {
 	}
 
 	for i, key := range []string{"step.choose", "step.pay", "step.confirm"} {
-		w.Steps = append(w.Steps, Step{Label: l.message(key), Done: i+1 < at, Current: i+1 == at})
+		w.Steps = append(w.Steps, step{Label: l.message(key), Done: i+1 < at, Current: i+1 == at})
 	}
 
 	if len(w.State.Options) == 1 {
@@ -313,7 +313,7 @@ func (w *View) addSteps(l *language) {
 }
 
 // addOutcomes adds the simulations that the phase allows.
-func (w *View) addOutcomes(l *language) {
+func (w *pageView) addOutcomes(l *language) {
 	s := &w.State
 	if s.Livemode || s.Payment == nil {
 		return
@@ -338,16 +338,16 @@ func (w *View) addOutcomes(l *language) {
 	}
 
 	for _, v := range values {
-		w.Outcomes = append(w.Outcomes, Outcome{v, l.message("simulate." + string(v))})
+		w.Outcomes = append(w.Outcomes, outcome{v, l.message("simulate." + string(v))})
 	}
 }
 
 // moment returns an RFC 3339 time with its text in UTC; a malformed one is zero.
-func moment(iso string) Moment {
+func moment(iso string) instant {
 	t, err := time.Parse(time.RFC3339Nano, iso)
 	if err != nil {
-		return Moment{}
+		return instant{}
 	}
 
-	return Moment{iso, t.UTC().Format("2006-01-02 15:04") + " UTC"}
+	return instant{iso, t.UTC().Format("2006-01-02 15:04") + " UTC"}
 }

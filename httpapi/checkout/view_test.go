@@ -31,7 +31,7 @@ func allLanguages(t testing.TB) languages {
 	return all
 }
 
-func viewOf(t testing.TB, e exhibit, lang string) View {
+func viewOf(t testing.TB, e exhibit, lang string) pageView {
 	t.Helper()
 	all := allLanguages(t)
 
@@ -52,7 +52,7 @@ func TestEveryStateInWords(t *testing.T) {
 	type want struct {
 		headline string
 		message  string // a part of it
-		tone     Tone
+		tone     tone
 		amount   string // to pay; "" when nothing is asked for
 		// c: choices, r: renew, o: other option, h: hint, f: final, b: back from choosing, s: simulate
 		can      string
@@ -393,7 +393,7 @@ func TestNothingIsAskedForWhenNothingShouldBeSent(t *testing.T) {
 	for _, e := range gallery() {
 		v := viewOf(t, e, "en")
 
-		should := slices.Contains([]Phase{phasePay, phaseUnderpaid}, v.State.Phase) &&
+		should := slices.Contains([]phase{phasePay, phaseUnderpaid}, v.State.Phase) &&
 			!strings.Contains(e.query, "choose")
 		if should && v.State.Payment.QuoteExpired {
 			should = false
@@ -619,7 +619,7 @@ func TestNoMessageIsMissing(t *testing.T) {
 	for _, l := range all {
 		for _, e := range gallery() {
 			state := stateOf(snapshotOf(e))
-			for _, s := range []State{state, func() State { s := state; s.Merchant.Name = ""; return s }()} {
+			for _, s := range []pageState{state, func() pageState { s := state; s.Merchant.Name = ""; return s }()} {
 				visits := []pageQuery{{}, {Choosing: true, Lang: l.Tag}}
 				for n := range knownNotices {
 					visits = append(visits, pageQuery{Notice: n})
@@ -656,7 +656,7 @@ func TestEveryPhaseHasAMessage(t *testing.T) {
 
 	phases := regexp.MustCompile(`Phase = "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1)
 
-	shown := map[Phase]bool{}
+	shown := map[phase]bool{}
 	for _, e := range gallery() {
 		shown[stateOf(snapshotOf(e)).Phase] = true
 	}
@@ -666,7 +666,7 @@ func TestEveryPhaseHasAMessage(t *testing.T) {
 	}
 
 	for _, p := range phases {
-		if !shown[Phase(p[1])] {
+		if !shown[phase(p[1])] {
 			t.Errorf("the gallery does not show %s", p[1])
 		}
 
@@ -731,11 +731,11 @@ func TestStateIsDocumented(t *testing.T) {
 	}
 
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[State](),
-		reflect.TypeFor[Merchant](),
-		reflect.TypeFor[Choice](),
-		reflect.TypeFor[PaymentDetails](),
-		reflect.TypeFor[Transaction](),
+		reflect.TypeFor[pageState](),
+		reflect.TypeFor[merchantView](),
+		reflect.TypeFor[choice](),
+		reflect.TypeFor[paymentDetails](),
+		reflect.TypeFor[transaction](),
 	} {
 		for i := range typ.NumField() {
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
