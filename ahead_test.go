@@ -58,10 +58,13 @@ func TestRequestsDeriveNoAddressWhileTheEngineRuns(t *testing.T) {
 
 		before := signer.asked.Load()
 
-		inv, err := engine.Invoices.Create(context.WithValue(t.Context(), requestKey{}, true), invoice.CreateParams{
-			Owner:   event.Owner{AccountID: merchant.ID},
-			Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.Pow10(18)}},
-		})
+		inv, err := engine.Invoices.Create(
+			context.WithValue(t.Context(), requestKey{}, true),
+			invoice.CreateParams{
+				Owner:   event.Owner{AccountID: merchant.ID},
+				Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.Pow10(18)}},
+			},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,10 +51,15 @@ func (p *claimFirst) run(
 	r := request(body)
 	r.ClaimFirst = true
 
-	return idempotency.Run(t.Context(), p.config, r, func(ctx context.Context) (idempotency.Commit[*rowsTx], error) {
-		p.prepared++
-		return prepare(ctx)
-	})
+	return idempotency.Run(
+		t.Context(),
+		p.config,
+		r,
+		func(ctx context.Context) (idempotency.Commit[*rowsTx], error) {
+			p.prepared++
+			return prepare(ctx)
+		},
+	)
 }
 
 func TestANewKeyIsClaimedBeforeItIsLookedUp(t *testing.T) {
@@ -68,7 +73,13 @@ func TestANewKeyIsClaimedBeforeItIsLookedUp(t *testing.T) {
 
 		// The process saw the later ones before.
 		if p.reads.lookups != i || p.prepared != 1 || len(p.made) != 1 {
-			t.Fatalf("request %d: %d look-ups, %d prepared, %d made", i, p.reads.lookups, p.prepared, len(p.made))
+			t.Fatalf(
+				"request %d: %d look-ups, %d prepared, %d made",
+				i,
+				p.reads.lookups,
+				p.prepared,
+				len(p.made),
+			)
 		}
 	}
 }

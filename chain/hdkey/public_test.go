@@ -20,7 +20,10 @@ func TestPublicKeysAreThoseOfThePrivateKeys(t *testing.T) {
 	for _, family := range []chain.Family{chain.EVM, chain.Bitcoin, chain.Solana, chain.Tron, chain.Sim} {
 		for _, role := range []chain.Role{chain.RoleDeposit, chain.RoleMaster} {
 			for index := range uint32(40) {
-				refs = append(refs, chain.KeyRef{Family: family, Livemode: index%2 == 0, Role: role, Index: index})
+				refs = append(
+					refs,
+					chain.KeyRef{Family: family, Livemode: index%2 == 0, Role: role, Index: index},
+				)
 			}
 
 			if family != chain.Solana {

@@ -76,8 +76,8 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 	return unsigned, err
 }
 
-// lifetime returns the durable nonce of the order, which never runs out, or else the newest finalized blockhash with its
-// last valid block height.
+// lifetime returns the durable nonce of the order, which never runs out, or else the newest finalized blockhash with
+// its last valid block height.
 func (b *txBuilder) lifetime(ctx context.Context, e *endpoint) (solanago.Hash, uint64, error) {
 	if b.nonce != nil {
 		return b.nonce.value, 0, nil

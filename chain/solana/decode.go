@@ -62,6 +62,7 @@ func (d *driver) decodeRaw(raw []byte) (chain.Decoded, error) {
 	}
 
 	decoded := chain.Decoded{Outputs: m.outputs, MaxFee: m.fee()}
+
 	if nonce != nil {
 		spend := chain.Spend{Sender: chain.Address(nonce.account.String()), Value: nonce.value.String()}
 		decoded.Spends = []chain.Spend{spend}

@@ -33,7 +33,9 @@ func (c Config) checkNonceAccounts() error {
 		for _, account := range accounts {
 			if _, err := parseKey(string(account)); err != nil || account == owner || seen[account] {
 				return invalidConfig(
-					"NonceAccounts of %s: %q is no address, the wallet itself, or named twice", owner, account,
+					"NonceAccounts of %s: %q is no address, the wallet itself, or named twice",
+					owner,
+					account,
 				)
 			}
 
@@ -226,7 +228,10 @@ func (d *driver) NonceUsed(
 }
 
 // nonceUsed reports whether the account of a nonce holds something else in the newest final block, and its slot.
-func (e *endpoint) nonceUsed(ctx context.Context, nonce chain.DurableNonce) (slot uint64, used bool, err error) {
+func (e *endpoint) nonceUsed(
+	ctx context.Context,
+	nonce chain.DurableNonce,
+) (slot uint64, used bool, err error) {
 	key, err := parseKey(string(nonce.Account))
 	if err != nil {
 		return 0, false, err
@@ -371,9 +376,11 @@ func (b *txBuilder) checkReplaces(price uint64) error {
 	}
 
 	return fault.New(
-		fault.Limited, "fee_above_maximum",
+		fault.Limited,
+		"fee_above_maximum",
 		"the order from %s allows no higher price than %d millionths of a lamport per compute unit, as earlier",
-		b.from, priceOf(b.order.Replaces.Raw),
+		b.from,
+		priceOf(b.order.Replaces.Raw),
 	)
 }
 

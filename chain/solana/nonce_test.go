@@ -401,7 +401,8 @@ func TestUnusableNonceAccounts(t *testing.T) {
 	must(t, err)
 
 	for i, want := range []string{"", "closed", string(stranger), "closed", "closed"} {
-		if got := read[i]; got.Account != accounts[i] || got.Disputed || !strings.Contains(got.Unusable, want) ||
+		if got := read[i]; got.Account != accounts[i] || got.Disputed ||
+			!strings.Contains(got.Unusable, want) ||
 			(want == "") != (got.Unusable == "") {
 			t.Errorf("account %d: %+v, want %q", i, got, want)
 		}

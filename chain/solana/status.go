@@ -112,7 +112,11 @@ type signatureStatus struct {
 
 // signatureStatus returns what a node knows of a signature, nil for nothing. Behind one URL several backends may
 // answer; the call takes no lowest slot, so it is repeated until one answers that has reached it.
-func (e *endpoint) signatureStatus(ctx context.Context, hash string, minSlot uint64) (*signatureStatus, error) {
+func (e *endpoint) signatureStatus(
+	ctx context.Context,
+	hash string,
+	minSlot uint64,
+) (*signatureStatus, error) {
 	for range triesOfBackends {
 		var answer struct {
 			Context struct {

@@ -155,6 +155,7 @@ func TestPoolIsBounded(t *testing.T) {
 	h := newHarness(t)
 
 	held := 0
+
 	for range 20 {
 		h.fill(t)
 		held = len(h.takeAll())

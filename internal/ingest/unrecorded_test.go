@@ -54,7 +54,7 @@ func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
 		"failed":             {func(top, _ *wallet.Outgoing) { top.Failed = true }, 0, 25, false},
 		"recorded":           {func(top, _ *wallet.Outgoing) { top.Unrecorded = false }, 0, 25, false},
 		"fulfilled a payout": {func(top, _ *wallet.Outgoing) { top.Acknowledged = "p1" }, 0, 25, false},
-		"credited":           {func(top, _ *wallet.Outgoing) { top.Acknowledged = wallet.Foreign + ",d1" }, 0, 25, false},
+		"credited":           {func(top, _ *wallet.Outgoing) { top.Acknowledged = "foreign,d1" }, 0, 25, false},
 		"its spend unknown":  {func(_, spend *wallet.Outgoing) { spend.Acknowledged = "" }, 70, 0, true},
 		"its spend failed":   {func(_, spend *wallet.Outgoing) { spend.Failed = true }, 70, 5, false},
 	} {

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Nonce accounts of Windows, in Solana's manner. Every address has WindowsConfig.NonceAccounts of them. What one holds is
-// of the block before the one in which it was used last, so it never holds the same again, on no branch. A transaction
-// without a window uses one: the account's number and what it holds are in the place of the nonce.
+// Nonce accounts of Windows, in Solana's manner. Every address has WindowsConfig.NonceAccounts of them. What one holds
+// is of the block before the one in which it was used last, so it never holds the same again, on no branch. A
+// transaction without a window uses one: the account's number and what it holds are in the place of the nonce.
 
 // nonceBits is the part of a transaction's nonce that is the value; the account's number is above it.
 const nonceBits = 56

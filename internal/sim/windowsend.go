@@ -117,7 +117,11 @@ func (w *Windows) Assemble(
 	signed.Nonce = 0
 
 	if signed.DurableNonce = order.DurableNonce; err == nil && tx.isDurable() != (order.DurableNonce != nil) {
-		err = fault.New(fault.Invalid, "signature_invalid", "the transaction uses no durable nonce, or one that nobody ordered")
+		err = fault.New(
+			fault.Invalid,
+			"signature_invalid",
+			"the transaction uses no durable nonce, or one that nobody ordered",
+		)
 	}
 
 	return signed, err

@@ -29,8 +29,8 @@ func (w *harness) workOn() {
 	}
 }
 
-// auditBooks has one of the processes audit, and compares what it finds with the truth: money that arrived and is not on
-// record, and transactions of thieves.
+// auditBooks has one of the processes audit, and compares what it finds with the truth: money that arrived and is not
+// on record, and transactions of thieves.
 func (w *harness) auditBooks(op Op) {
 	report, err := w.process(op.A).alive().Audit(w.ctx)
 	if err != nil {
@@ -56,7 +56,12 @@ func (w *harness) auditBooks(op Op) {
 			if !slices.ContainsFunc(differences, func(d audit.Difference) bool {
 				return d.Kind == audit.ForeignTransaction && d.Address == address
 			}) {
-				o.violate(ruleThief, "a thief used wallet %s (%s), and the audit does not say so", address, hash)
+				o.violate(
+					ruleThief,
+					"a thief used wallet %s (%s), and the audit does not say so",
+					address,
+					hash,
+				)
 			}
 		}
 	}
@@ -106,7 +111,10 @@ func (w *harness) readLists(p *process, m *merchant, op Op) {
 		w.compareList("invoices", limit, owned(r.invoices, func(i invoice.Invoice) bool {
 			return i.Owner == m.owner
 		}), func(after string) ([]string, bool, error) {
-			page, more, err := e.Invoices.List(w.ctx, invoice.Filter{Owner: m.owner, After: after, Limit: limit})
+			page, more, err := e.Invoices.List(
+				w.ctx,
+				invoice.Filter{Owner: m.owner, After: after, Limit: limit},
+			)
 
 			return idsOf(page, func(i invoice.Invoice) string { return i.ID }), more, err
 		})
@@ -114,7 +122,10 @@ func (w *harness) readLists(p *process, m *merchant, op Op) {
 		w.compareList("payouts", limit, owned(r.payouts, func(p payout.Payout) bool {
 			return p.Owner == m.owner
 		}), func(after string) ([]string, bool, error) {
-			page, more, err := e.Payouts.List(w.ctx, payout.Filter{Owner: m.owner, After: after, Limit: limit})
+			page, more, err := e.Payouts.List(
+				w.ctx,
+				payout.Filter{Owner: m.owner, After: after, Limit: limit},
+			)
 
 			return idsOf(page, func(p payout.Payout) string { return p.ID }), more, err
 		})
@@ -174,7 +185,13 @@ func (w *harness) compareList(
 		}
 
 		if len(ids) == 0 && further {
-			w.oracle.violate(ruleLists, "a page of %s with the limit %d is empty, and there are more", what, limit)
+			w.oracle.violate(
+				ruleLists,
+				"a page of %s with the limit %d is empty, and there are more",
+				what,
+				limit,
+			)
+
 			return
 		}
 
@@ -185,7 +202,12 @@ func (w *harness) compareList(
 
 	if !slices.Equal(got, want) {
 		w.oracle.violate(
-			ruleLists, "%d %s are listed with the limit %d, and %d are on record", len(got), what, limit, len(want),
+			ruleLists,
+			"%d %s are listed with the limit %d, and %d are on record",
+			len(got),
+			what,
+			limit,
+			len(want),
 		)
 	}
 }

@@ -37,8 +37,15 @@ func TestThiefFreezesTheWallet(t *testing.T) {
 	for seed := range uint64(4) {
 		plan := Plan{Seed: seed, Processes: 1 + int(seed%3), Networks: 1, Finality: seed%2 == 0, Epochs: true}
 		plan.Ops = []Op{
-			{CreatePayout, 0, 0, 1}, {Steal, 0, 0, seed}, {CreatePayout, 0, 0, 1}, {Wait, 1, 1, 0},
-			{CreatePayout, 0, 0, 1}, {AuditBooks, 0, 0, 0}, {Wait, 9, 1, 0}, {WorkOn, 0, 0, 0}, {Heal, 0, 0, 0},
+			{CreatePayout, 0, 0, 1},
+			{Steal, 0, 0, seed},
+			{CreatePayout, 0, 0, 1},
+			{Wait, 1, 1, 0},
+			{CreatePayout, 0, 0, 1},
+			{AuditBooks, 0, 0, 0},
+			{Wait, 9, 1, 0},
+			{WorkOn, 0, 0, 0},
+			{Heal, 0, 0, 0},
 		}
 
 		r := run(t, plan)

@@ -116,6 +116,7 @@ func play(t *testing.T, first, steps int, more func(seed int) bool) *Account {
 
 		if time.Since(said) > 10*time.Second {
 			said = time.Now()
+
 			fmt.Fprintf(os.Stderr, "seed %d: %s\n", seed, speed(total, began, 1))
 		}
 

@@ -71,7 +71,9 @@ var comparedOwner = event.Owner{AccountID: "a"}
 // comparedInvoice returns the n-th invoice.
 func comparedInvoice(random *rand.Rand, n int) invoice.Invoice {
 	created := comparedSince.Add(time.Duration(n) * time.Second)
-	said := created.Add(time.Duration(random.IntN(5000)-1000) * time.Millisecond) // some are off by more than 2 s
+	said := created.Add(
+		time.Duration(random.IntN(5000)-1000) * time.Millisecond,
+	) // some are off by more than 2 s
 
 	inv := invoice.Invoice{
 		ID:            fmt.Sprintf("%012x%012x", said.UnixMilli(), n),

@@ -159,7 +159,8 @@ func (s *Sweeper) undelegateAfter(
 	step settlement.Step,
 	failed wallet.Transaction,
 ) (id string, err error) {
-	notSigned := failed.Failure == wallet.FailStale || strings.HasPrefix(failed.Failure, wallet.FailSignerRefused)
+	notSigned := failed.Failure == wallet.FailStale ||
+		strings.HasPrefix(failed.Failure, wallet.FailSignerRefused)
 	if !notSigned && failed.Failure != wallet.FailNotPayable {
 		return "", nil
 	}

@@ -294,7 +294,8 @@ func TestCancelUsesTheDurableNonce(t *testing.T) {
 		w.waits(90 * time.Minute)
 
 		now := w.until(p.ID, wallet.Failed)
-		if now.Failure != wallet.FailConflict || !now.Conflict.Own || now.Fee.IsZero() || !w.paid(p).IsZero() {
+		if now.Failure != wallet.FailConflict || !now.Conflict.Own || now.Fee.IsZero() ||
+			!w.paid(p).IsZero() {
 			t.Errorf("ended as %s by %+v at %s, paid %s", now.Failure, now.Conflict, now.Fee, w.paid(p))
 		}
 
@@ -363,7 +364,10 @@ func TestUnusableNonceAccountsAreNamed(t *testing.T) {
 
 		w.windows.CloseNonces(w.master().Address, false)
 
-		if p := w.until(w.payout("SIM", milli(6)).ID, wallet.Confirmed); p.LastAttempt().Signed.DurableNonce == nil {
+		if p := w.until(
+			w.payout("SIM", milli(6)).ID,
+			wallet.Confirmed,
+		); p.LastAttempt().Signed.DurableNonce == nil {
 			t.Error("the next payout uses no nonce account")
 		}
 
@@ -415,9 +419,11 @@ func TestStakeThatIsOutIsNamed(t *testing.T) {
 			Kind:     wallet.Undelegate,
 			ObjectID: "delegation",
 			Order: chain.Order{
-				From:    w.master(),
-				MaxFee:  milli(10),
-				Outputs: []chain.Output{{To: w.windows.NewAddress(), AssetID: w.asset("SIM").ID, Amount: milli(7)}},
+				From:   w.master(),
+				MaxFee: milli(10),
+				Outputs: []chain.Output{
+					{To: w.windows.NewAddress(), AssetID: w.asset("SIM").ID, Amount: milli(7)},
+				},
 			},
 		})
 	}
@@ -429,21 +435,23 @@ func TestStakeThatIsOutIsNamed(t *testing.T) {
 			t.Fatal(wallets, err)
 		}
 
-		for _, n := range wallets {
-			if n.Address != string(w.master().Address) || n.AccountID != owner.AccountID {
-				t.Errorf("named is %+v", n)
-			}
-
-			return n.Reason
+		if len(wallets) == 0 {
+			return ""
 		}
 
-		return ""
+		named := wallets[0]
+		if named.Address != string(w.master().Address) || named.AccountID != owner.AccountID {
+			t.Errorf("named is %+v", named)
+		}
+
+		return named.Reason
 	}
 
 	w.policy = func(chain.SignRequest) error { return chain.Refuse("policy") }
 	w.until(undelegation().ID, wallet.Failed)
 
 	again := undelegation()
+
 	if got := named(); got != "" {
 		t.Errorf("named at once: %s", got)
 	}
@@ -491,8 +499,10 @@ func TestFulfilledPayoutsDurableBytesAreCanceled(t *testing.T) {
 
 		err := db{w.store, w.harness}.Update(t.Context(), func(ctx context.Context, tx wallet.Tx) error {
 			return w.outbox.FulfillTx(ctx, tx, txmgr.Fulfillment{
-				Network:        network,
-				Rows:           []wallet.Outgoing{{Network: network, Address: w.master().Address, TxHash: hash}},
+				Network: network,
+				Rows: []wallet.Outgoing{
+					{Network: network, Address: w.master().Address, TxHash: hash},
+				},
 				Status:         status,
 				TransactionIDs: []string{p.ID},
 			})

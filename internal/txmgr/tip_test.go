@@ -123,6 +123,7 @@ func TestNodeBelowTheRecordsIsNoFirstLook(t *testing.T) {
 	}
 
 	network.SetNode(0, sim.NodeFaults{})
+
 	db.at = tip
 
 	if !read() {

@@ -181,7 +181,8 @@ func Check(ctx context.Context, tx Tx, l Lease) error {
 }
 
 // Release frees leases, so that another process may take them at once. It does nothing to a lease that was lost.
-// A lease of fence 0 is freed whatever its fence is, if its owner has it: a turn whose outcome is unknown knows no more.
+// A lease of fence 0 is freed whatever its fence is, if its owner has it: a turn whose outcome is unknown knows no
+// more.
 func Release(ctx context.Context, tx Tx, leases ...Lease) error {
 	names := make([]string, len(leases))
 	for i, l := range leases {

@@ -34,7 +34,15 @@ func (r rows) beat(n int, session string) {
 
 func TestTakeCheckRelease(t *testing.T) {
 	ctx, tx, at := t.Context(), rows{}, time.Unix(1000, 0)
-	ownerA, ownerB := lease.Owner(lease.HeartbeatName(1), "a", "1"), lease.Owner(lease.HeartbeatName(2), "b", "1")
+	ownerA, ownerB := lease.Owner(
+		lease.HeartbeatName(1),
+		"a",
+		"1",
+	), lease.Owner(
+		lease.HeartbeatName(2),
+		"b",
+		"1",
+	)
 
 	tx.beat(1, "a")
 	tx.beat(2, "b")

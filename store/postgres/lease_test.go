@@ -60,6 +60,7 @@ func TestHeartbeatsOfTenProcessesAreLockedInOneOrder(t *testing.T) {
 	beaten, looked := make(chan error, 1), make(chan error, 1)
 
 	go func() { beaten <- beats[0].Beat(t.Context()) }()
+
 	awaitWaiting(t, db, 1)
 
 	// The last takes what the second and the tenth hold, and waits for one of the two heartbeats.
@@ -75,6 +76,7 @@ func TestHeartbeatsOfTenProcessesAreLockedInOneOrder(t *testing.T) {
 			return err
 		})
 	}()
+
 	awaitWaiting(t, db, 2)
 
 	if err := blocker.Rollback(); err != nil {
@@ -111,9 +113,11 @@ func TestLeasesAreLockedInTheOrderOfTheirNames(t *testing.T) {
 	blocker, waited := lockRow(t, db, "b"), make(chan error, 1)
 
 	go func() { waited <- lock("c", "b", "a") }()
+
 	awaitWaiting(t, db, 1)
 
 	const free = "SELECT count(*) FROM (SELECT name FROM payments_leases WHERE name = $1 FOR UPDATE SKIP LOCKED) l"
+
 	for name, want := range map[string]int{"a": 0, "c": 1} {
 		var n int
 		if err := db.QueryRowContext(t.Context(), free, name).Scan(&n); err != nil || n != want {

@@ -89,6 +89,7 @@ func remember[T, R any](h *homes, t *table[T, R], row *R) {
 	}
 
 	fields := reflect.ValueOf(row).Elem()
+
 	noteRow(h, t, func(i int) string { return fields.FieldByIndex(t.cols[i].field).String() })
 }
 

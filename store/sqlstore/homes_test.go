@@ -100,7 +100,10 @@ func TestOneMachineIsAskedForWhatBelongsToAnAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	look, texts := sqlstore.Spread(db, "sqlite")
+	var (
+		look  store.Reader
+		texts func() []string
+	)
 
 	for name, read := range map[string]func(ctx context.Context) (int, error){
 		"the payments of an invoice": func(ctx context.Context) (int, error) {

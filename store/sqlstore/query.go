@@ -284,6 +284,7 @@ func (q *query) startsNear(s search, alias, from, to string) {
 
 	for i, c := range s.columns {
 		matches[i] = "(" + c + " >= ? AND " + c + " < ?)"
+
 		bounds = append(bounds, from, to)
 	}
 

@@ -58,6 +58,7 @@ func newTable[T, R any](
 	}
 
 	var read, all, sets, where, marks []string
+
 	for i, c := range columns {
 		switch c.name {
 		case "network":

@@ -177,7 +177,12 @@ func testLeases(t *testing.T, st store.Store) {
 			name := fmt.Sprintf("wallet/%d", n)
 			asked = append(asked, name)
 
-			want[name] = lease.Lease{Name: name, Owner: fmt.Sprint("owner ", n), Fence: int64(n + 1), UpdatedAt: epoch}
+			want[name] = lease.Lease{
+				Name:      name,
+				Owner:     fmt.Sprint("owner ", n),
+				Fence:     int64(n + 1),
+				UpdatedAt: epoch,
+			}
 			if err := tx.PutLease(ctx, want[name]); err != nil {
 				return err
 			}
@@ -223,7 +228,10 @@ func testConcurrentLeases(t *testing.T, st store.Store) {
 			}
 
 			for _, name := range names {
-				if err := tx.PutLease(ctx, lease.Lease{Name: name, Owner: "o", Fence: found[name].Fence + 1}); err != nil {
+				if err := tx.PutLease(
+					ctx,
+					lease.Lease{Name: name, Owner: "o", Fence: found[name].Fence + 1},
+				); err != nil {
 					return err
 				}
 			}
@@ -292,6 +300,7 @@ func testLeaseOrder(t *testing.T, st store.Store) {
 			return nil
 		})
 	}()
+
 	<-holding
 
 	if isFree("z", time.Second) {
@@ -310,6 +319,7 @@ func testLeaseOrder(t *testing.T, st store.Store) {
 	}
 
 	close(release)
+
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
