@@ -618,7 +618,3 @@ func explainPlan(t *testing.T, db *sql.DB, s sqltest.Statement) string {
 
 	return strings.Join(plan, "\n")
 }
-
-func TestListsAreThoseOfMemory(t *testing.T) {
-	sqltest.CompareLists(t, open(t, database(t, 2, nil), "shop"))
-}

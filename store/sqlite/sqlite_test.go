@@ -465,5 +465,3 @@ func TestUnavailable(t *testing.T) {
 		t.Errorf(":memory: answered %v", err)
 	}
 }
-
-func TestListsAreThoseOfMemory(t *testing.T) { sqltest.CompareLists(t, open(t)) }

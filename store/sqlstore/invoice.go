@@ -63,24 +63,20 @@ func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invo
 		return nil, err
 	}
 
-	return nearest(f.Q, f.Limit, func(near bool) ([]invoice.Invoice, error) {
-		text, args := invoiceList(r, f, near)
+	text, args := invoiceList(r, f)
 
-		return rows(ctx, r, invoices, r.store.dialect.text(text), args)
-	})
+	return rows(ctx, r, invoices, r.store.dialect.text(text), args)
 }
 
 // invoiceList makes the query of a list. With one network it walks that network's side rows in
-// order, and looks up each one's invoice; with several, with a search or a time, it walks the owner's
+// order, and looks up each one's invoice; with several, or with a search, it walks the owner's
 // invoices and looks at each one's side rows. Both say so to the database, which otherwise joins
 // whole tables where it takes that for cheaper.
-func invoiceList(r *reader, f invoice.Filter, near bool) (string, []any) {
+func invoiceList(r *reader, f invoice.Filter) (string, []any) {
 	q := &query{}
 	from, columns, order := "{invoices} i", invoices.columns, newest
 
-	timed := !f.CreatedAfter.IsZero() || !f.CreatedBefore.IsZero()
-
-	walk := len(f.Networks) == 1 && f.Q == "" && !timed
+	walk := len(f.Networks) == 1 && f.Q == ""
 	switch {
 	case walk:
 		from = "{invoice_networks} n " + r.store.dialect.Each(
@@ -120,15 +116,13 @@ func invoiceList(r *reader, f invoice.Filter, near bool) (string, []any) {
 		q.has("i.q_order <> '' AND i.q_order = ? AND i.order_id = ?", searched(f.OrderID).lower(), f.OrderID)
 	}
 
-	q.createdWithin("i.", f.CreatedAfter, f.CreatedBefore, f.OrderID != "" || f.Q != "")
-	q.starts(search{
-		table:   invoices.name,
-		columns: []string{"id", "q_order", "q_email"},
-		owner:   f.Owner,
-		after:   f.After,
-		text:    f.Q,
-		near:    near,
-	}, "i")
+	q.within("i.created_at", f.CreatedAfter, f.CreatedBefore)
+
+	if f.Q != "" {
+		sub := &query{}
+		sub.starts("invoices", f.Owner, f.Q, "id", "q_order", "q_email")
+		q.has("i."+sub.where.String(), sub.args...)
+	}
 
 	return q.statement(columns, from, order, f.Limit)
 }

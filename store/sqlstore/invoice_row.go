@@ -45,7 +45,6 @@ type invoiceRow struct {
 	Simulated             bool                        `db:"simulated"`
 	DueAt                 moment                      `db:"due_at"`
 	Sequence              int64                       `db:"sequence"`
-	Dated                 bool                        `db:"dated,hidden"`
 	SearchOrder           searched                    `db:"q_order,hidden"`
 	SearchEmail           searched                    `db:"q_email,hidden"`
 	Version               int64                       `db:"version"`
@@ -85,7 +84,6 @@ func invoiceRowOf(from *invoice.Invoice) invoiceRow {
 		Simulated:             from.Simulated,
 		DueAt:                 moment(from.DueAt),
 		Sequence:              from.Sequence,
-		Dated:                 dated(from.ID, from.CreatedAt),
 		SearchOrder:           searched(from.OrderID),
 		SearchEmail:           searched(from.CustomerEmail),
 		Version:               from.Version,

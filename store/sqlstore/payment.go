@@ -47,30 +47,21 @@ func (r *reader) PaymentByID(ctx context.Context, id string) (invoice.Payment, e
 }
 
 func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoice.Payment, error) {
-	return nearest(f.Q, f.Limit, func(near bool) ([]invoice.Payment, error) {
-		q := of(r, f.Owner, f.After, f.InvoiceID, f.DepositAddressID)
-		if f.InvoiceID != "" {
-			q.has("invoice_id <> '' AND invoice_id = ?", f.InvoiceID)
-		}
+	q := of(r, f.Owner, f.After, f.InvoiceID, f.DepositAddressID)
+	if f.InvoiceID != "" {
+		q.has("invoice_id <> '' AND invoice_id = ?", f.InvoiceID)
+	}
 
-		if f.DepositAddressID != "" {
-			q.has("deposit_address_id <> '' AND deposit_address_id = ?", f.DepositAddressID)
-		}
+	if f.DepositAddressID != "" {
+		q.has("deposit_address_id <> '' AND deposit_address_id = ?", f.DepositAddressID)
+	}
 
-		anyOf(q, "status", f.Statuses, f.InvoiceID != "" || f.DepositAddressID != "" || f.Q != "")
-		oneOf(q, "network", f.Networks)
-		q.within("detected_at", f.DetectedAfter, f.DetectedBefore)
-		q.starts(search{
-			table:   payments.name,
-			columns: []string{"id", "q_tx_hash", "q_address"},
-			owner:   f.Owner,
-			after:   f.After,
-			text:    f.Q,
-			near:    near,
-		}, "")
+	anyOf(q, "status", f.Statuses, f.InvoiceID != "" || f.DepositAddressID != "" || f.Q != "")
+	oneOf(q, "network", f.Networks)
+	q.within("detected_at", f.DetectedAfter, f.DetectedBefore)
+	q.starts("payments", f.Owner, f.Q, "id", "q_tx_hash", "q_address")
 
-		return list(ctx, r, payments, q, newest, f.Limit)
-	})
+	return list(ctx, r, payments, q, newest, f.Limit)
 }
 
 func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]invoice.Payment, error) {
@@ -215,21 +206,12 @@ func (r *reader) DepositAddresses(
 	ctx context.Context,
 	f invoice.DepositFilter,
 ) ([]invoice.DepositAddress, error) {
-	return nearest(f.Q, f.Limit, func(near bool) ([]invoice.DepositAddress, error) {
-		q := of(r, f.Owner, f.After)
-		oneOf(q, "status", f.Statuses)
-		oneOf(q, "network", f.Networks)
-		q.starts(search{
-			table:   deposits.name,
-			columns: []string{"id", "q_name", "q_address"},
-			owner:   f.Owner,
-			after:   f.After,
-			text:    f.Q,
-			near:    near,
-		}, "")
+	q := of(r, f.Owner, f.After)
+	oneOf(q, "status", f.Statuses)
+	oneOf(q, "network", f.Networks)
+	q.starts("deposit_addresses", f.Owner, f.Q, "id", "q_name", "q_address")
 
-		return list(ctx, r, deposits, q, newest, f.Limit)
-	})
+	return list(ctx, r, deposits, q, newest, f.Limit)
 }
 
 func (tx *transaction) PutPayments(ctx context.Context, all ...*invoice.Payment) error {

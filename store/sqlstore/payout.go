@@ -39,22 +39,13 @@ func (r *reader) PayoutByID(ctx context.Context, id string) (payout.Payout, erro
 }
 
 func (r *reader) Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout, error) {
-	return nearest(f.Q, f.Limit, func(near bool) ([]payout.Payout, error) {
-		q := of(r, f.Owner, f.After)
-		anyOf(q, "status", f.Statuses, f.Q != "")
-		oneOf(q, "network", f.Networks)
-		q.within("created_at", f.CreatedAfter, f.CreatedBefore)
-		q.starts(search{
-			table:   payouts.name,
-			columns: []string{"id", "q_tx_hash", "q_destination"},
-			owner:   f.Owner,
-			after:   f.After,
-			text:    f.Q,
-			near:    near,
-		}, "")
+	q := of(r, f.Owner, f.After)
+	anyOf(q, "status", f.Statuses, f.Q != "")
+	oneOf(q, "network", f.Networks)
+	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
+	q.starts("payouts", f.Owner, f.Q, "id", "q_tx_hash", "q_destination")
 
-		return list(ctx, r, payouts, q, newest, f.Limit)
-	})
+	return list(ctx, r, payouts, q, newest, f.Limit)
 }
 
 func (r *reader) PayoutsSince(ctx context.Context, owner event.Owner, t time.Time) (int, error) {

@@ -3,7 +3,6 @@ package sqlstore
 // This file builds the conditions of lists.
 
 import (
-	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -22,65 +21,34 @@ const newest = "ORDER BY id DESC"
 type query struct {
 	where strings.Builder
 	args  []any
-	// source replaces the table, with arguments of its own; optional.
-	source     string
-	sourceArgs []any
 	// branches are alternatives of which a row satisfies one, if there are any; see anyOf.
-	branches []branch
-}
-
-// branch is one of several conditions that exclude each other.
-type branch struct {
-	text string
-	args []any
-}
-
-// split has a row satisfy one of the alternatives, beside those that there are.
-func (q *query) split(alternatives ...branch) {
-	if len(q.branches) == 0 {
-		q.branches = alternatives
-		return
-	}
-
-	all := make([]branch, 0, len(q.branches)*len(alternatives))
-
-	for _, b := range q.branches {
-		for _, a := range alternatives {
-			all = append(all, branch{b.text + " AND " + a.text, slices.Concat(b.args, a.args)})
-		}
-	}
-
-	q.branches = all
+	branches []string
 }
 
 // statement returns the query of the columns in an order, and its arguments. limit is in rows; 0
 // returns all.
 func (q *query) statement(columns, from, order string, limit int) (string, []any) {
-	end, last := " "+order, []any(nil)
+	end, args := " "+order, slices.Clip(q.args)
 	if limit > 0 {
 		end += " LIMIT ?"
-		last = []any{int64(limit)}
-	}
 
-	if q.source != "" {
-		from = q.source
+		args = append(args, int64(limit))
 	}
-
-	args := slices.Concat(q.sourceArgs, q.args)
 
 	text := "SELECT " + columns + " FROM " + from + " WHERE " + q.where.String()
 	if len(q.branches) == 0 {
-		return text + end, append(args, last...)
+		return text + end, args
 	}
 	// Each branch is ordered by itself: PostgreSQL merges ordered inputs, and sorts everything
 	// otherwise.
 	branches, all := make([]string, len(q.branches)), []any(nil)
-	for i, b := range q.branches {
-		branches[i] = "SELECT * FROM (" + text + " AND " + b.text + end + ") branch"
-		all = slices.Concat(all, args, b.args, last)
+	for i, branch := range q.branches {
+		branches[i] = "SELECT * FROM (" + text + " AND " + branch + end + ") branch"
+
+		all = append(all, args...)
 	}
 
-	return strings.Join(branches, " UNION ALL ") + end, append(all, last...)
+	return strings.Join(branches, " UNION ALL ") + end, append(all, args[len(q.args):]...)
 }
 
 // rowLimit returns the argument of LIMIT: a limit of 0 or less is none.
@@ -169,12 +137,9 @@ func anyOf[S ~string](q *query, column string, values []S, filtered bool) {
 		return
 	}
 
-	alternatives := make([]branch, len(all))
-	for i, v := range all {
-		alternatives[i].text = column + " = '" + v + "'"
+	for _, v := range all {
+		q.branches = append(q.branches, column+" = '"+v+"'")
 	}
-
-	q.split(alternatives...)
 }
 
 // distinct returns each value once, sorted; words reports whether all match word.
@@ -205,88 +170,31 @@ func (q *query) within(column string, after, before time.Time) {
 	}
 }
 
-// nearRows is how many of the newest rows a search looks at before it uses the indexes.
-const nearRows = 500
-
-// search is a list by the beginning of a text.
-type search struct {
-	table   string
-	columns []string // they hold lower-case text; each has an index of (owner, column)
-	owner   event.Owner
-	after   string
-	text    string
-	// near says that only the newest rows are looked at.
-	near bool
-}
-
-// nearest returns a page of a list that may have a search. Where many rows match, the newest ones fill the page, and
-// reading all the others would be in vain; otherwise the indexes find the few that match.
-func nearest[T any](text string, limit int, page func(near bool) ([]T, error)) ([]T, error) {
-	if text != "" && limit > 0 {
-		found, err := page(true)
-		if err != nil || len(found) == limit {
-			return found, err
-		}
-	}
-
-	return page(false)
-}
-
-// starts adds the condition that one of the columns starts with the text, unless that is empty. alias is that of the
-// table; may be empty.
-func (q *query) starts(s search, alias string) {
-	if s.text == "" {
+// starts adds the condition that one of the columns, which hold lower-case text, starts with the text.
+// Each branch is a range of an index of (owner, column).
+func (q *query) starts(table string, o event.Owner, text string, columns ...string) {
+	if text == "" {
 		return
 	}
 
-	from := strings.ToLower(s.text)
+	from := strings.ToLower(text)
 	to := from + "\U0010FFFF"
 
-	if s.near {
-		q.startsNear(s, alias, from, to)
-		return
-	}
-
 	var (
-		ranges []string
-		args   []any
+		branches []string
+		args     []any
 	)
 
-	for _, c := range s.columns {
-		one := "SELECT id FROM {" + s.table + "} WHERE account_id = ? AND livemode = ? AND " + c +
+	for _, c := range columns {
+		branch := "SELECT id FROM {" + table + "} WHERE account_id = ? AND livemode = ? AND " + c +
 			" >= ? AND " + c + " < ?"
 		if c != "id" {
-			one += " AND " + c + " <> ''"
+			branch += " AND " + c + " <> ''"
 		}
 
-		ranges = append(ranges, one)
-		args = append(args, s.owner.AccountID, s.owner.Livemode, from, to)
+		branches = append(branches, branch)
+		args = append(args, o.AccountID, o.Livemode, from, to)
 	}
 
-	q.has("id IN ("+strings.Join(ranges, " UNION ALL ")+")", args...)
-}
-
-// startsNear has the newest rows looked at, one by one.
-func (q *query) startsNear(s search, alias, from, to string) {
-	newer := &query{}
-	newer.has("account_id = ? AND livemode = ?", s.owner.AccountID, s.owner.Livemode)
-
-	if s.after != "" {
-		newer.has("id < ?", s.after)
-	}
-
-	text, args := newer.statement("*", "{"+s.table+"}", newest, nearRows)
-	q.source, q.sourceArgs = "("+text+") "+cmp.Or(alias, "near"), args
-
-	matches := make([]string, len(s.columns))
-
-	var bounds []any
-
-	for i, c := range s.columns {
-		matches[i] = "(" + c + " >= ? AND " + c + " < ?)"
-
-		bounds = append(bounds, from, to)
-	}
-
-	q.has("("+strings.Join(matches, " OR ")+")", bounds...)
+	q.has("id IN ("+strings.Join(branches, " UNION ALL ")+")", args...)
 }

@@ -6,8 +6,7 @@
 -- that spread tables over machines, by account: therefore each key of such a table holds the account.
 --
 -- {KEY} is a text in an index, {HASH} are 32 bytes in one. Amounts and decimals are digits; nested values are JSON as it was
--- written; nothing is NULL but what has no value. Columns q_... hold the lower case of a text, for searches; dated says that an id begins with the time
--- of creation.
+-- written; nothing is NULL but what has no value. Columns q_... hold the lower case of a text, for searches.
 --
 -- Each file begins with {PROLOGUE}, a dialect's own statement.
 
@@ -115,14 +114,12 @@ CREATE TABLE {invoices} (
   simulated                {BOOL} NOT NULL,
   due_at                   {TIME},
   sequence                 {INT} NOT NULL,
-  dated                    {BOOL} NOT NULL,
   q_order                  {KEY} NOT NULL,
   q_email                  {KEY} NOT NULL,
   version                  {INT} NOT NULL,
   PRIMARY KEY (id, account_id)
 ) {HEAP};
 CREATE INDEX payments_invoices_owner ON {invoices} (account_id, livemode, id);
-CREATE INDEX payments_invoices_undated ON {invoices} (account_id, livemode, dated, id) {WHERE dated = FALSE};
 CREATE INDEX payments_invoices_status ON {invoices} (account_id, livemode, status, id);
 CREATE INDEX payments_invoices_order ON {invoices} (account_id, livemode, q_order, id) {WHERE q_order <> ''};
 CREATE INDEX payments_invoices_email ON {invoices} (account_id, livemode, q_email, id) {WHERE q_email <> ''};
