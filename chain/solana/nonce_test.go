@@ -345,10 +345,11 @@ func TestReplacementRaisesThePrice(t *testing.T) {
 
 		must(t, err)
 
-		if next.MaxFee.Less(order.Replaces.MaxFee) || *next.DurableNonce != *attempts[0].DurableNonce {
+		price, earlier := solana.PriceOf(next.Raw), solana.PriceOf(order.Replaces.Raw)
+		if price <= earlier || *next.DurableNonce != *attempts[0].DurableNonce || order.MaxFee.Less(next.MaxFee) {
 			t.Fatalf(
-				"attempt %d costs %s with %+v after %s",
-				len(attempts), next.MaxFee, next.DurableNonce, order.Replaces.MaxFee,
+				"attempt %d offers %d after %d, costs %s and has %+v",
+				len(attempts), price, earlier, next.MaxFee, next.DurableNonce,
 			)
 		}
 
