@@ -109,10 +109,6 @@ func (s *Settlement) Fail(reason Reason, now, due time.Time) error { // spec D4.
 		legal = reason != Replanning
 	}
 
-	if s.Status == Failed { // its payment is gone as well
-		legal = reason == PaymentOrphaned
-	}
-
 	if reason.holds() || reason == "" || !legal {
 		return s.refuse("fail as " + string(reason))
 	}

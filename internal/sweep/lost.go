@@ -30,8 +30,6 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 		}
 
 		return tx.PutSettlements(ctx, &lost)
-	case settlement.Failed:
-		return s.orphanFailedTx(ctx, tx, lost)
 	case settlement.Pending, settlement.Held, settlement.Releasing:
 	default:
 		return nil
@@ -53,20 +51,6 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 	}
 
 	return s.putTx(ctx, tx, &lost, event.SettlementFailed)
-}
-
-// orphanFailedTx records that the payment of a failed settlement is gone as well: should it confirm again, with another
-// amount on another branch, the settlement begins anew with that.
-func (s *Sweeper) orphanFailedTx(ctx context.Context, tx settlement.Tx, lost settlement.Settlement) error {
-	if lost.Reason == settlement.PaymentOrphaned {
-		return nil
-	}
-
-	if err := lost.Fail(settlement.PaymentOrphaned, s.now(), time.Time{}); err != nil {
-		return err
-	}
-
-	return tx.PutSettlements(ctx, &lost)
 }
 
 // revertLostTx reverts a released settlement whose payment is gone. Its sweep took what others hold at the address,
