@@ -346,7 +346,8 @@ func TestReplacementRaisesThePrice(t *testing.T) {
 		must(t, err)
 
 		price, earlier := solana.PriceOf(next.Raw), solana.PriceOf(order.Replaces.Raw)
-		if price <= earlier || *next.DurableNonce != *attempts[0].DurableNonce || order.MaxFee.Less(next.MaxFee) {
+		if price <= earlier || *next.DurableNonce != *attempts[0].DurableNonce ||
+			order.MaxFee.Less(next.MaxFee) {
 			t.Fatalf(
 				"attempt %d offers %d after %d, costs %s and has %+v",
 				len(attempts), price, earlier, next.MaxFee, next.DurableNonce,
