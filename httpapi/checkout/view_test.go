@@ -654,7 +654,7 @@ func TestEveryPhaseHasAMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	phases := regexp.MustCompile(`Phase = "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1)
+	phases := regexp.MustCompile(`phase = "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1)
 
 	shown := map[phase]bool{}
 	for _, e := range gallery() {
