@@ -118,18 +118,7 @@ func (d *walletWorker) displaceFailed(ctx context.Context, t wallet.Transaction,
 
 	switch {
 	case dead && proof.reason == chain.ReasonConflict:
-		cost, known, err := d.displacementFee(ctx, t, proof.conflict)
-		if err != nil {
-			return err
-		}
-
-		if !known {
-			return d.update(ctx, t.ID) // the cancel is looked at first
-		}
-
-		return d.updateProven(ctx, t, wallet.Outgoing{}, proof.rows, func(t *wallet.Transaction) error {
-			return t.FailDisplaced(proof.conflict, cost)
-		})
+		return d.failDisplaced(ctx, t, proof)
 	case dead && !d.hasNonces():
 		return d.updateProven(ctx, t, wallet.Outgoing{}, nil, fail(wallet.FailExpired))
 	case !d.hasNonces() || t.Kind != wallet.Payout:

@@ -268,6 +268,11 @@ func (d *walletWorker) terminateConflict(
 		return err
 	}
 
+	return d.failDisplaced(ctx, t, proof)
+}
+
+// failDisplaced fails a transaction that others displaced, at what its own cancel cost.
+func (d *walletWorker) failDisplaced(ctx context.Context, t wallet.Transaction, proof terminalProof) error {
 	if proof.conflict.TxHash == "" {
 		own, known, err := d.ownConflict(ctx, t)
 		if err != nil {
