@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -18,23 +19,12 @@ func (s *Set[N]) Confirm(
 	hash string,
 	hashAt func(context.Context, N) (string, error),
 ) error {
-	matches, others, err := agree(ctx, s, height, hash, hashAt)
-
-	switch {
-	case ctx.Err() != nil:
-		return Fault(s.Network, ctx.Err())
-	case len(s.Nodes) == 1 || matches == 2:
-		return nil
-	case others > 0:
-		return fault.New(
+	return agree(
+		ctx, s, height, hash, hashAt, fmt.Sprintf("block %d", height),
+		fault.New(
 			fault.NotFound, "block_unknown",
 			"nodes of network %s disagree about block %d: not all have %s", s.Network, height, hash,
-		)
-	}
-
-	return fault.Wrap(
-		Fault(s.Network, err), fault.Unavailable, "node_unavailable",
-		"network %s has no second node that confirms block %d", s.Network, height,
+		),
 	)
 }
 
@@ -46,33 +36,19 @@ func (s *Set[N]) ConfirmCount(
 	what string,
 	countAt func(context.Context, N) (uint64, error),
 ) error {
-	matches, others, err := agree(ctx, s, height, count, countAt)
+	what = fmt.Sprintf("%s up to block %d", what, height)
 
-	switch {
-	case ctx.Err() != nil:
-		return Fault(s.Network, ctx.Err())
-	case len(s.Nodes) == 1 || matches == 2:
-		return nil
-	case others > 0:
-		return fault.New(
-			fault.NotFound,
-			"count_unknown",
-			"nodes of network %s disagree about %s up to block %d: not all count %d",
-			s.Network,
-			what,
-			height,
-			count,
-		)
-	}
-
-	return fault.Wrap(
-		Fault(s.Network, err), fault.Unavailable, "node_unavailable",
-		"network %s has no second node that confirms %s up to block %d", s.Network, what, height,
+	return agree(
+		ctx, s, height, count, countAt, what,
+		fault.New(
+			fault.NotFound, "count_unknown",
+			"nodes of network %s disagree about %s: not all count %d", s.Network, what, count,
+		),
 	)
 }
 
-// agree counts the nodes that answer as wanted, up to 2, and those that answer otherwise. err is the most hopeful
-// of the others' errors. It asks nobody when only one node is configured.
+// agree returns nil when two nodes answer as wanted, or when only one is configured, which it does not ask. It returns
+// disagreement when a node answers otherwise, and fault.Unavailable when too few confirm what is asked for.
 func agree[N interface {
 	comparable
 	State() *Node
@@ -82,12 +58,17 @@ func agree[N interface {
 	height uint64,
 	want V,
 	read func(context.Context, N) (V, error),
-) (matches, others int, err error) {
+	what string,
+	disagreement error,
+) error {
 	if len(s.Nodes) == 1 {
-		return 0, 0, nil
+		return nil
 	}
 
-	var result verdict
+	var (
+		result          verdict
+		matches, others int
+	)
 
 	for _, node := range s.preferenceOrder(height) {
 		var found V
@@ -102,7 +83,7 @@ func agree[N interface {
 
 		switch {
 		case ctx.Err() != nil:
-			return matches, others, ctx.Err()
+			return Fault(s.Network, ctx.Err())
 		case err != nil:
 			result.add(err)
 		case found == want:
@@ -112,9 +93,16 @@ func agree[N interface {
 		}
 
 		if matches == 2 {
-			break
+			return nil
 		}
 	}
 
-	return matches, others, result.err
+	if others > 0 {
+		return disagreement
+	}
+
+	return fault.Wrap(
+		Fault(s.Network, result.err), fault.Unavailable, "node_unavailable",
+		"network %s has no second node that confirms %s", s.Network, what,
+	)
 }
