@@ -152,8 +152,8 @@ func TestNonceOutlivesBlockhashes(t *testing.T) {
 	}
 }
 
-// TestNonceOfAnotherProvesDeath has a nonce used by another transaction: the first is dead once that is final.
-func TestNonceOfAnotherProvesDeath(t *testing.T) {
+// TestNonceOfAnotherProvesAConflict has a nonce used by another transaction: the first is dead once that is final.
+func TestNonceOfAnotherProvesAConflict(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
 	from := s.party(chain.RoleMaster, 1)
@@ -227,8 +227,8 @@ func (s *sender) failing(from chain.Party, nonce *chain.DurableNonce) chain.Sign
 	return tx
 }
 
-// TestNonceDeathNeedsTwoNodes shows what does not prove that a nonce was used.
-func TestNonceDeathNeedsTwoNodes(t *testing.T) {
+// TestNonceConflictNeedsTwoNodes shows what does not prove that a nonce was used.
+func TestNonceConflictNeedsTwoNodes(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
 	from := s.party(chain.RoleMaster, 1)

@@ -42,7 +42,7 @@ func TestThiefFreezesTheWallet(t *testing.T) {
 			{CreatePayout, 0, 0, 1},
 			{Wait, 1, 1, 0},
 			{CreatePayout, 0, 0, 1},
-			{AuditBooks, 0, 0, 0},
+			{AuditNow, 0, 0, 0},
 			{Wait, 9, 1, 0},
 			{WorkOn, 0, 0, 0},
 			{Heal, 0, 0, 0},

@@ -28,7 +28,7 @@ const (
 	PayDeposit     Kind = "pay deposit address"
 	Hint           Kind = "hint"
 	WorkOn         Kind = "minutes of work"
-	AuditBooks     Kind = "audit"
+	AuditNow       Kind = "audit"
 	ReadLists      Kind = "read lists"
 )
 
@@ -90,7 +90,7 @@ var kindOrder = []Kind{
 	PayDeposit,
 	Hint,
 	WorkOn,
-	AuditBooks,
+	AuditNow,
 	ReadLists,
 	PayHidden,
 	PayFailing,
@@ -148,7 +148,7 @@ var weights = map[Kind]int{
 	PayDeposit:     10,
 	Hint:           3,
 	WorkOn:         1,
-	AuditBooks:     3,
+	AuditNow:       3,
 	ReadLists:      2,
 	PayHidden:      2,
 	PayFailing:     1,
@@ -199,8 +199,8 @@ func (w *harness) play(op Op) {
 		w.wait(op)
 	case WorkOn:
 		w.workOn()
-	case AuditBooks:
-		w.auditBooks(op)
+	case AuditNow:
+		w.auditNow(op)
 	case Mine:
 		w.network(op.A).mine(1 + int(op.B%4))
 	default:

@@ -25,8 +25,8 @@ func (w *harness) reverted() wallet.Transaction {
 	return got
 }
 
-// rest works and mines until nothing of the wallet is on its way.
-func (w *harness) rest() {
+// untilIdle works and mines until nothing of the wallet is on its way.
+func (w *harness) untilIdle() {
 	w.t.Helper()
 
 	for range 40 {
@@ -80,7 +80,7 @@ func TestForkTakesARevertedPayoutAway(t *testing.T) {
 		)
 	}
 
-	w.rest()
+	w.untilIdle()
 
 	got, cancels := w.get(p.ID), w.cancels()
 	if len(cancels) != 1 || cancels[0].ObjectID != p.ID || cancels[0].Nonce != p.Nonce {
@@ -119,7 +119,7 @@ func TestRevertedPayoutShowsWhatLeft(t *testing.T) {
 
 				w.chain.SetFee(2*sim.DefaultBaseFee, sim.DefaultPriority)
 				w.chain.Fork(sim.Fork{Depth: 12, Fate: fate})
-				w.rest()
+				w.untilIdle()
 
 				check := func(when string) {
 					t.Helper()
@@ -137,7 +137,7 @@ func TestRevertedPayoutShowsWhatLeft(t *testing.T) {
 
 				w.chain.SetFee(3*sim.DefaultBaseFee, sim.DefaultPriority)
 				w.chain.Fork(sim.Fork{Depth: 42, Fate: second})
-				w.rest()
+				w.untilIdle()
 				check("after two")
 
 				if to := p.Order.Outputs[0].To; !w.chain.Balance(to, "USDX").IsZero() {
@@ -157,7 +157,7 @@ func TestGapOfARevertedPayoutIsItsOwn(t *testing.T) {
 
 	next := w.payout("SIM", coin(1))
 	w.confirmed(next.ID)
-	w.rest()
+	w.untilIdle()
 
 	cancels := w.cancels()
 	if len(cancels) != 1 || cancels[0].ObjectID != p.ID {
@@ -182,7 +182,7 @@ func TestFailedPayoutThatAForkPays(t *testing.T) {
 	}
 
 	w.chain.Fork(sim.Fork{Depth: head.Tip.Height - p.Block.Height + 1, Fate: sim.Reinclude})
-	w.rest()
+	w.untilIdle()
 
 	if got := w.get(p.ID); got.State != wallet.Failed {
 		t.Errorf("it is %s", got.State)

@@ -12,7 +12,7 @@ import (
 )
 
 // What is written in a host's transaction is sent in one batch: one round trip, or two beside a tracer, which sees each
-// statement and no error. A row that exists is told, and the transaction is the host's to end.
+// statement and no error. A row that exists is reported, and the transaction is the host's to end.
 func TestJoinedWritesAreSentTogether(t *testing.T) {
 	for name, want := range map[string]int{"plain": 1, "traced": 2} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func TestEveryMachineIsAskedForAnIDOnce(t *testing.T) {
 	step("the next look", "other", true)
 }
 
-// askedByAccount tells of each statement whether it names the account.
+// askedByAccount checks of each statement whether it names the account.
 func askedByAccount(t *testing.T, what string, texts []string, want ...bool) {
 	t.Helper()
 
@@ -158,7 +158,7 @@ func TestOneMachineIsAskedForWhatBelongsToAnAccount(t *testing.T) {
 		askedByAccount(t, name, texts(), true)
 	}
 
-	// A transaction that was read tells where its release is.
+	// A transaction that was read says where its release is.
 	look, texts = sqlstore.Spread(db, "sqlite")
 
 	if _, err := look.Transaction(t.Context(), "txn_1"); err != nil {

@@ -29,9 +29,9 @@ func (w *harness) workOn() {
 	}
 }
 
-// auditBooks has one of the processes audit, and compares what it finds with the truth: money that arrived and is not
+// auditNow has one of the processes audit, and compares what it finds with the truth: money that arrived and is not
 // on record, and transactions of thieves.
-func (w *harness) auditBooks(op Op) {
+func (w *harness) auditNow(op Op) {
 	report, err := w.process(op.A).alive().Audit(w.ctx)
 	if err != nil {
 		return // a fault of a node or of the store
