@@ -114,6 +114,17 @@ func Run[T Tx](
 		return c.refuse(ctx, r, err, false)
 	}
 
+	return c.claim(ctx, r, record, wait, commit)
+}
+
+// claim commits what was prepared under the request's key, or returns the answer of the request that had the key first.
+func (c Config[T]) claim(
+	ctx context.Context,
+	r Request,
+	record Record,
+	wait *storeWait,
+	commit Commit[T],
+) (Answer, error) {
 	for range claimTries {
 		answer, claimed, err := c.claimAnswer(ctx, r, c.stale(record), wait, commit)
 		if claimed && err != nil {

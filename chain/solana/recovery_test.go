@@ -167,7 +167,9 @@ func TestStraysAreRecovered(t *testing.T) {
 			}
 
 			order, err := s.d.PlanRecovery(t.Context(), chain.RecoveryRequest{
-				Stray: stray, Owner: deposit, Master: master,
+				Stray:  stray,
+				Owner:  deposit,
+				Master: master,
 			})
 			must(t, err)
 
@@ -274,7 +276,9 @@ func TestStraysThatStay(t *testing.T) {
 		}
 
 		order, err := s.d.PlanRecovery(t.Context(), chain.RecoveryRequest{
-			Stray: stray, Owner: c.from, Master: master,
+			Stray:  stray,
+			Owner:  c.from,
+			Master: master,
 		})
 		if fault.Code(err) != c.code {
 			t.Errorf("%s: %+v, %v; want %s", name, order, err, c.code)
@@ -299,7 +303,9 @@ func TestMastersOwnStraysAreRecovered(t *testing.T) {
 
 	for _, stray := range s.strays(master.Address) {
 		order, err := s.d.PlanRecovery(t.Context(), chain.RecoveryRequest{
-			Stray: stray, Owner: master, Master: master,
+			Stray:  stray,
+			Owner:  master,
+			Master: master,
 		})
 		must(t, err)
 

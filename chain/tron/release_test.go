@@ -188,6 +188,13 @@ func TestCostOfARelease(t *testing.T) {
 	h.must(h.Fund(t.Context(), master.Address, h.usdt, chain.Units(1)))
 	h.control("freeze", map[string]any{"address": at["address"], "value": 1_000_000_000_000})
 
+	stakeBandwidth := func(chain.SweepRequest) {
+		h.control("stake", map[string]any{"address": at["address"], "net": 1_000_000})
+	}
+	activate := func(r chain.SweepRequest) {
+		h.must(h.Fund(t.Context(), r.Deposit.Address, h.native, chain.Units(1)))
+	}
+
 	var transfer chain.Amount
 
 	for _, c := range []struct {
@@ -199,12 +206,8 @@ func TestCostOfARelease(t *testing.T) {
 		{"topped up", plain, func(chain.SweepRequest) {}, 110, 120},
 		{"delegated, the first of a day", delegating, func(chain.SweepRequest) {}, 16, 16},
 		{"delegated", delegating, func(chain.SweepRequest) {}, 20, 30},
-		{"delegated, bandwidth staked", delegating, func(chain.SweepRequest) {
-			h.control("stake", map[string]any{"address": at["address"], "net": 1_000_000})
-		}, 10, 16},
-		{"delegated, bandwidth staked, address active", delegating, func(r chain.SweepRequest) {
-			h.must(h.Fund(t.Context(), r.Deposit.Address, h.native, chain.Units(1)))
-		}, 0, 0},
+		{"delegated, bandwidth staked", delegating, stakeBandwidth, 10, 16},
+		{"delegated, bandwidth staked, address active", delegating, activate, 0, 0},
 	} {
 		var totals releaseTotals
 

@@ -72,10 +72,17 @@ func readSettings(environment func(string) string) (settings, error) {
 		}
 	}
 
+	err = s.readLists(env)
+
+	return s, err
+}
+
+// readLists reads the variables that hold several words each.
+func (s *settings) readLists(env func(string) string) error {
 	for pair := range strings.FieldsSeq(env("PRICES")) {
 		name, price, ok := strings.Cut(pair, "=")
 		if !ok {
-			return s, errors.New("PRICES has the form ETH/USD=2500 USDC/USD=1")
+			return errors.New("PRICES has the form ETH/USD=2500 USDC/USD=1")
 		}
 
 		s.prices[name] = price
@@ -86,7 +93,7 @@ func readSettings(environment func(string) string) (settings, error) {
 
 		amount, err := chain.ParseAmount(digits)
 		if err != nil {
-			return s, fmt.Errorf("SIGNER_LARGEST has the form USDC=5000000000, in base units: %w", err)
+			return fmt.Errorf("SIGNER_LARGEST has the form USDC=5000000000, in base units: %w", err)
 		}
 
 		s.largest[symbol] = amount
@@ -95,13 +102,13 @@ func readSettings(environment func(string) string) (settings, error) {
 	for text := range strings.FieldsSeq(env("WEBHOOK_ALLOW")) {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return s, fmt.Errorf("WEBHOOK_ALLOW lists address ranges: %w", err)
+			return fmt.Errorf("WEBHOOK_ALLOW lists address ranges: %w", err)
 		}
 
 		s.webhookAllow = append(s.webhookAllow, prefix)
 	}
 
-	return s, nil
+	return nil
 }
 
 // secretKey returns the key that seals secrets in the database: 32 bytes in base64.

@@ -123,7 +123,7 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 
 	record := audit.Record{Object: "transaction", ID: t.ID, TxHash: t.TxHash, Height: t.Block.Height}
 
-	from, payer := t.Order.From.Address, t.Order.From.Address
+	payer := t.Order.From.Address
 	if t.Order.FeePayer != nil {
 		payer = t.Order.FeePayer.Address
 	}
@@ -154,6 +154,12 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 		l.debitOutputs(t, record, signed.Outputs)
 	}
 
+	l.creditArrivals(t, record)
+}
+
+// creditArrivals credits what a transaction of ours brought to addresses of ours, and debits what a token took as its
+// fee from a wallet that received it.
+func (l *ledger) creditArrivals(t wallet.Transaction, record audit.Record) {
 	for _, m := range t.Transfers {
 		h := chain.Holding{Address: m.To, AssetID: m.AssetID}
 		if t.Kind == wallet.Payout && !l.masters[m.To] {
@@ -164,7 +170,7 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 		arrived.In = m.Amount
 		l.arrivals[h] = append(l.arrivals[h], arrived)
 
-		if t.Kind == wallet.Sweep && m.From != from &&
+		if t.Kind == wallet.Sweep && m.From != t.Order.From.Address &&
 			l.masters[m.From] { // a token takes its fee from the receiver
 			taken := record
 			taken.Out = m.Amount

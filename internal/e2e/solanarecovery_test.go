@@ -73,7 +73,11 @@ func TestSolanaRecovery(t *testing.T) {
 	// What no balance shows.
 	elsewhere := func(mint chain.Address, amount string) string {
 		return p.wallet(map[string]any{
-			"do": "payElsewhere", "mint": mint, "program": "token", "to": to, "amount": amount,
+			"do":      "payElsewhere",
+			"mint":    mint,
+			"program": "token",
+			"to":      to,
+			"amount":  amount,
 		})["account"]
 	}
 	want := map[string]chain.Stray{}

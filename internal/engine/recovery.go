@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/auditor"
 )
@@ -30,38 +31,7 @@ func (e *Engine) Recover(ctx context.Context, network, address, account string) 
 		return audit.Recovery{}, err
 	}
 
-	// Whose it is: what signs has to be that address' own key, and what arrives its owner's.
-	space := driver.Network().Space()
-
-	found, err := e.config.Store.MatchAddresses(ctx, space, []chain.Address{stray.Address})
-	if err != nil {
-		return audit.Recovery{}, err
-	}
-
-	if len(found) == 0 {
-		return audit.Recovery{}, fault.New(
-			fault.NotFound, "address_unknown", "%s is no address of this service", stray.Address,
-		)
-	}
-
-	owner := found[0].Owner
-	owner.Livemode = space.Livemode
-
-	merchant, err := e.config.Store.Account(ctx, owner.AccountID)
-	if err != nil {
-		return audit.Recovery{}, err
-	}
-
-	master, err := e.Transactions.MasterWallet(ctx, network, merchant.Index)
-	if err != nil {
-		return audit.Recovery{}, err
-	}
-
-	order, err := recoverer.PlanRecovery(ctx, chain.RecoveryRequest{
-		Stray:  stray,
-		Owner:  chain.Party{Key: found[0].Key, Address: stray.Address},
-		Master: master,
-	})
+	owner, order, err := e.planRecovery(ctx, driver, recoverer, stray)
 	if err != nil {
 		return audit.Recovery{}, err
 	}
@@ -74,6 +44,49 @@ func (e *Engine) Recover(ctx context.Context, network, address, account string) 
 	e.Wake()
 
 	return auditor.RecoveryOf(queued), nil
+}
+
+// planRecovery returns whose a stray is, and the order that moves it: what signs has to be the address' own key, and
+// what arrives its owner's.
+func (e *Engine) planRecovery(
+	ctx context.Context,
+	driver chain.Driver,
+	recoverer chain.Recoverer,
+	stray chain.Stray,
+) (event.Owner, chain.Order, error) {
+	space := driver.Network().Space()
+
+	found, err := e.config.Store.MatchAddresses(ctx, space, []chain.Address{stray.Address})
+	if err != nil {
+		return event.Owner{}, chain.Order{}, err
+	}
+
+	if len(found) == 0 {
+		return event.Owner{}, chain.Order{}, fault.New(
+			fault.NotFound, "address_unknown", "%s is no address of this service", stray.Address,
+		)
+	}
+
+	owner := found[0].Owner
+	owner.Livemode = space.Livemode
+
+	merchant, err := e.config.Store.Account(ctx, owner.AccountID)
+	if err != nil {
+		return event.Owner{}, chain.Order{}, err
+	}
+
+	master, err := e.Transactions.MasterWallet(ctx, driver.Network().Slug, merchant.Index)
+	if err != nil {
+		return event.Owner{}, chain.Order{}, err
+	}
+
+	order, err := recoverer.PlanRecovery(ctx, chain.RecoveryRequest{
+		Stray:  stray,
+		Owner:  chain.Party{Key: found[0].Key, Address: stray.Address},
+		Master: master,
+	})
+
+	return owner, order, err
 }
 
 // findStray returns the stray of an address that an account holds.

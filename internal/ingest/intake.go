@@ -186,6 +186,17 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 		return err
 	}
 
+	return in.recordMatched(ctx, matched, own, known, lost)
+}
+
+// recordMatched records the transfers to addresses of ours, but for those of our own transactions.
+func (in *intake) recordMatched(
+	ctx context.Context,
+	matched []observedTransfer,
+	own owned,
+	known []invoice.Payment,
+	lost map[string]invoice.Payment,
+) error {
 	for _, m := range matched {
 		asset, enabled := in.n.AssetByID(m.AssetID)
 
@@ -193,7 +204,7 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 			continue
 		}
 
-		switch own.of(m, addresses[m.To], asset) {
+		switch own.of(m, in.paid[m.To], asset) {
 		case isOurs:
 			continue
 		case isUnsaid:
@@ -209,7 +220,7 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 			in.unmeasured[m.key()] = m
 		}
 
-		if err := in.record(ctx, m, known, addresses[m.To], asset, lost); err != nil {
+		if err := in.record(ctx, m, known, in.paid[m.To], asset, lost); err != nil {
 			return err
 		}
 	}

@@ -198,6 +198,11 @@ func compile(ctx context.Context, root, dir string, mutants []mutant) (program s
 		return "", err
 	}
 
+	return buildSimulation(ctx, root, dir, path)
+}
+
+// buildSimulation compiles the test program of the simulation with an overlay into dir.
+func buildSimulation(ctx context.Context, root, dir, overlay string) (program string, err error) {
 	program = filepath.Join(dir, "simulation.test")
 	cmd := exec.CommandContext(
 		ctx,
@@ -206,7 +211,7 @@ func compile(ctx context.Context, root, dir string, mutants []mutant) (program s
 		"-c",
 		"-vet=off",
 		"-overlay",
-		path,
+		overlay,
 		"-o",
 		program,
 		"./"+simulated,

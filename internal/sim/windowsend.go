@@ -53,29 +53,8 @@ func (w *Windows) Build(ctx context.Context, order chain.Order) (chain.Unsigned,
 		)
 	}
 
-	// Rounded down, so that the price times the gas stays within MaxFee.
-	tx.maxPrice = w.price + (w.price+3)/4
-	if allowed, fits := order.MaxFee.Share(chain.Units(1), chain.Units(tx.gas())).Uint64(); fits {
-		tx.maxPrice = min(tx.maxPrice, allowed)
-	}
-
-	if tx.maxPrice < w.price {
-		return chain.Unsigned{}, fault.New(
-			fault.Limited, "fee_above_maximum",
-			"the transaction costs %s now, more than the %s that it may cost",
-			chain.Units(w.price).Mul(tx.gas()), order.MaxFee,
-		)
-	}
-
-	if err := w.raisePrice(tx, order); err != nil {
+	if err := w.setPrices(tx, order); err != nil {
 		return chain.Unsigned{}, err
-	}
-
-	if order.SubtractFee {
-		tx.priority = tx.maxPrice
-		if err := subtractFee(tx); err != nil {
-			return chain.Unsigned{}, err
-		}
 	}
 
 	if err := w.ledger.checkFunds(tx, w.nodeTip()); err != nil {
@@ -96,6 +75,36 @@ func (w *Windows) Build(ctx context.Context, order chain.Order) (chain.Unsigned,
 		MaxFee:   tx.maxFee(),
 		Outputs:  w.ledger.outputs(tx),
 	}, nil
+}
+
+// setPrices sets what a transaction offers for its gas, and takes its fee from the amount where the order says so.
+func (w *Windows) setPrices(tx *transaction, order chain.Order) error {
+	// Rounded down, so that the price times the gas stays within MaxFee.
+	tx.maxPrice = w.price + (w.price+3)/4
+	if allowed, fits := order.MaxFee.Share(chain.Units(1), chain.Units(tx.gas())).Uint64(); fits {
+		tx.maxPrice = min(tx.maxPrice, allowed)
+	}
+
+	if tx.maxPrice < w.price {
+		return fault.New(
+			fault.Limited, "fee_above_maximum",
+			"the transaction costs %s now, more than the %s that it may cost",
+			chain.Units(w.price).Mul(tx.gas()), order.MaxFee,
+		)
+	}
+
+	if err := w.raisePrice(tx, order); err != nil {
+		return err
+	}
+
+	if order.SubtractFee {
+		tx.priority = tx.maxPrice
+		if err := subtractFee(tx); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // Assemble adds the signature to an unsigned transaction. It returns fault.Invalid with code

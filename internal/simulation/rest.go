@@ -155,10 +155,9 @@ func (w *harness) underWay() []string {
 	var all []string
 
 	note := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
-	r := w.oracle.records
 
 	for slug, l := range w.oracle.ledgers {
-		if cursor := r.cursors[slug]; cursor.At.Hash != l.tip().ref.Hash {
+		if cursor := w.oracle.records.cursors[slug]; cursor.At.Hash != l.tip().ref.Hash {
 			note(
 				"%s is read up to block %d of %d (%s)",
 				slug,
@@ -183,6 +182,25 @@ func (w *harness) underWay() []string {
 			note("wallet %s is frozen: %s", f.Party.Address, f.Frozen)
 		}
 	}
+
+	w.noteRecords(note)
+
+	for id, accountID := range w.oracle.records.events {
+		for _, m := range w.merchants {
+			if m.owner.AccountID == accountID && w.receivers.got[m.host][id] == 0 {
+				note("event %s was never received", id)
+			}
+		}
+	}
+
+	slices.Sort(all)
+
+	return all[:min(len(all), 12)]
+}
+
+// noteRecords notes each record that has not ended, and what is still reserved.
+func (w *harness) noteRecords(note func(format string, args ...any)) {
+	r := w.oracle.records
 
 	for id, p := range r.payments {
 		if !ended(p) {
@@ -220,18 +238,6 @@ func (w *harness) underWay() []string {
 			note("%s is reserved in %s", b.Reserved, at.Address)
 		}
 	}
-
-	for id, accountID := range w.oracle.records.events {
-		for _, m := range w.merchants {
-			if m.owner.AccountID == accountID && w.receivers.got[m.host][id] == 0 {
-				note("event %s was never received", id)
-			}
-		}
-	}
-
-	slices.Sort(all)
-
-	return all[:min(len(all), 12)]
 }
 
 // settled reports whether a settlement waits for nothing but money, fees or a person.

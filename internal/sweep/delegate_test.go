@@ -69,10 +69,13 @@ func stakingHarness(t *testing.T) (*harness, *stakes) {
 	t.Helper()
 
 	w := newHarness(t, account.Settings{})
-	s := &stakes{Chain: w.chain, instead: map[string]chain.Address{
-		chain.DelegateEnergy:   w.chain.NewAddress(),
-		chain.UndelegateEnergy: w.chain.NewAddress(),
-	}}
+	s := &stakes{
+		Chain: w.chain,
+		instead: map[string]chain.Address{
+			chain.DelegateEnergy:   w.chain.NewAddress(),
+			chain.UndelegateEnergy: w.chain.NewAddress(),
+		},
+	}
 	w.driver = s
 	w.boot()
 	w.chain.Fund(w.master().Address, "SIM", coin(1))

@@ -47,6 +47,24 @@ func explainState(code string) sqlstore.Explanation {
 			fault.Conflict, "statement_lost",
 			"the connection lost its prepared statements; run the operation again",
 		)
+	case "22012": // division_by_zero, of the statement that validates what was read
+		return explanation(
+			fault.Conflict, "read_outdated",
+			"the account or its endpoints were changed since they were read; run the operation again",
+		)
+	// character_not_in_repertoire, untranslatable_character, invalid_text_representation
+	case "22021", "22P05", "22P02":
+		return explanation(
+			fault.Invalid, "text_invalid", "a text holds bytes that the database does not take",
+		)
+	}
+
+	return explainEnded(code)
+}
+
+// explainEnded explains a SQLSTATE about a transaction or statement that the server, or a proxy, ended or refused.
+func explainEnded(code string) sqlstore.Explanation {
+	switch code {
 	case "40003": // statement_completion_unknown
 		return explanation(
 			fault.Unavailable,
@@ -76,22 +94,12 @@ func explainState(code string) sqlstore.Explanation {
 			fault.Conflict, "transaction_aborted",
 			"a statement of the transaction had failed; run the operation again",
 		)
-	case "22012": // division_by_zero, of the statement that validates what was read
-		return explanation(
-			fault.Conflict, "read_outdated",
-			"the account or its endpoints were changed since they were read; run the operation again",
-		)
 	case "55P03": // lock_not_available
 		return explanation(fault.Unavailable, "claim_busy", "another transaction holds it; try again shortly")
 	case "57014": // query_canceled
 		return explanation(
 			fault.Unavailable, "database_timeout",
 			"the database canceled the statement, for example because it took too long; try again",
-		)
-	// character_not_in_repertoire, untranslatable_character, invalid_text_representation
-	case "22021", "22P05", "22P02":
-		return explanation(
-			fault.Invalid, "text_invalid", "a text holds bytes that the database does not take",
 		)
 	}
 

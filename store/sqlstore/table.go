@@ -57,16 +57,23 @@ func newTable[T, R any](
 		record:  record,
 	}
 
+	t.setStatements()
+
+	return t
+}
+
+// setStatements makes the statements of the columns, and finds those that rows are looked up by.
+func (t *table[T, R]) setStatements() {
 	var read, all, sets, where, marks []string
 
-	for i, c := range columns {
+	for i, c := range t.cols {
 		switch c.name {
 		case "network":
 			t.network = i
 		case "address":
 			t.address = i
 		case "object_id":
-			if name == "transactions" {
+			if t.name == "transactions" {
 				t.sends = i
 			}
 		}
@@ -76,7 +83,7 @@ func newTable[T, R any](
 			read = append(read, c.name)
 		}
 
-		if i < keys {
+		if i < t.keys {
 			where = append(where, c.name+" = ?")
 		} else {
 			sets = append(sets, c.name+" = ?")
@@ -84,24 +91,22 @@ func newTable[T, R any](
 	}
 
 	t.columns = strings.Join(read, ", ")
-	condition, named := strings.Join(where, " AND "), strings.Join(where[:slots], " AND ")
-	t.get = "SELECT " + t.columns + " FROM {" + name + "} WHERE " + named
+	condition, named := strings.Join(where, " AND "), strings.Join(where[:t.slots], " AND ")
+	t.get = "SELECT " + t.columns + " FROM {" + t.name + "} WHERE " + named
 	t.into = &into{
-		head:  "INSERT INTO {" + name + "} (" + strings.Join(all, ", ") + ") VALUES ",
+		head:  "INSERT INTO {" + t.name + "} (" + strings.Join(all, ", ") + ") VALUES ",
 		marks: "(" + strings.Join(marks, ", ") + ")",
 	}
 	t.insert = t.into.head + t.into.marks
 
-	t.update = "UPDATE {" + name + "} SET " + strings.Join(
+	t.update = "UPDATE {" + t.name + "} SET " + strings.Join(
 		sets, ", ",
 	) + " WHERE " + condition + " AND version = ?"
-	if columns[0].name == "id" {
-		t.exists = "SELECT count(*) FROM {" + name + "} WHERE id = ?"
+	if t.cols[0].name == "id" {
+		t.exists = "SELECT count(*) FROM {" + t.name + "} WHERE id = ?"
 	}
 
-	t.deletion = "DELETE FROM {" + name + "} WHERE " + named
-
-	return t
+	t.deletion = "DELETE FROM {" + t.name + "} WHERE " + named
 }
 
 // upsert returns the insert of a row that replaces the one of its key, if there is one.

@@ -73,10 +73,14 @@ func TestACountIsConfirmedByTwoNodes(t *testing.T) {
 		"both count so":       {map[string]any{"a": uint64(3), "b": uint64(3)}, nil, ""},
 		"the second counts 0": {map[string]any{"a": uint64(3), "b": uint64(0)}, fault.NotFound, "count_unknown"},
 		"the preferred counts 9": {
-			map[string]any{"a": uint64(9), "b": uint64(3)}, fault.NotFound, "count_unknown",
+			map[string]any{"a": uint64(9), "b": uint64(3)},
+			fault.NotFound,
+			"count_unknown",
 		},
 		"the second lags": {
-			map[string]any{"a": uint64(3), "b": failover.ErrLagging}, fault.Unavailable, "node_unavailable",
+			map[string]any{"a": uint64(3), "b": failover.ErrLagging},
+			fault.Unavailable,
+			"node_unavailable",
 		},
 		"the second fails":      {map[string]any{"a": uint64(3), "b": down}, fault.Unavailable, "node_unavailable"},
 		"two of three count so": {map[string]any{"a": uint64(9), "b": uint64(3), "c": uint64(3)}, nil, ""},

@@ -71,7 +71,12 @@ func testDueAddresses(t *testing.T, st store.Store) {
 		}
 	}
 
-	// An update moves an address to another place, and is read in its transaction.
+	testMovedAddress(t, st, names)
+	testAddressPages(t, st, names)
+}
+
+// testMovedAddress updates an address, which moves it to another place, and reads it in the transaction.
+func testMovedAddress(t *testing.T, st store.Store, names func([]invoice.Address) string) {
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
 		first, second := dueAddress(8), dueAddress(4)
 		first.Urgent, first.CheckedAt = false, timeAt(3)
@@ -93,8 +98,6 @@ func testDueAddresses(t *testing.T, st store.Store) {
 	if err != nil || len(got) != 1 || got[0].Urgent || !got[0].CheckedAt.Equal(timeAt(3)) {
 		t.Errorf("the updated address is %+v, %v", got, err)
 	}
-
-	testAddressPages(t, st, names)
 }
 
 // testAddressPages lists pages of every address of a space, whatever its network.

@@ -65,61 +65,12 @@ func (n *node) control(name string, body []byte) (object, error) {
 		return nil, err
 	}
 
-	switch name {
-	case "mine":
-		if err := n.mineBlocks(c.Blocks); err != nil {
-			return nil, err
-		}
-	case "fork":
-		if err := n.fork(c.Depth, c.Keep); err != nil {
-			return nil, err
-		}
-	case "prune": // the blocks below a height are dropped
-		n.oldest = c.Below
-	case "skip": // time moves on
-		n.skip += c.Millis
-	case "stake": // an account gets energy and bandwidth as if it had staked coin
-		if err := n.stake(c); err != nil {
-			return nil, err
-		}
-	case "freeze": // an account stakes so many sun for energy, which it can delegate
-		if err := n.change(c.Address, func(a *account) { a.staked = c.Value }); err != nil {
-			return nil, err
-		}
-	case "recover": // a day passes: what an account used of its resources is there again
-		if err := n.change(
-			c.Address,
-			func(a *account) { a.energyUsed, a.freeUsed, a.netUsed = 0, 0, 0 },
-		); err != nil {
-			return nil, err
-		}
-	case "permission": // the account's own key is left with an active permission alone
-		err := n.change(c.Address, func(a *account) { a.permission = c.Value })
-		if err != nil {
-			return nil, err
-		}
-	case "parameter":
-		if _, known := n.params[c.Key]; !known {
-			return nil, fmt.Errorf("chain parameter %q is not one of this node", c.Key)
-		}
-
-		n.params[c.Key] = c.Value
-	case "energyfactor":
-		n.config.EnergyFactor = uint64(c.Value)
-	case "drop": // the pool is forgotten
-		n.pool = nil
-		if err := n.repool(); err != nil {
-			return nil, err
-		}
-	case "storage": // a word of a contract's storage is another one
-		if err := n.setStorage(c); err != nil {
-			return nil, err
-		}
-	case "send":
+	if name == "send" {
 		return n.send(c.Send)
-	case "state":
-	default:
-		return nil, fmt.Errorf("no control %q", name)
+	}
+
+	if err := n.apply(name, c); err != nil {
+		return nil, err
 	}
 
 	return object{
@@ -129,6 +80,46 @@ func (n *node) control(name string, body []byte) (object, error) {
 		"requests": n.seen,
 		"time":     n.head().timestamp,
 	}, nil
+}
+
+// apply changes the node's state as a control says.
+func (n *node) apply(name string, c control) error {
+	switch name {
+	case "mine":
+		return n.mineBlocks(c.Blocks)
+	case "fork":
+		return n.fork(c.Depth, c.Keep)
+	case "prune": // the blocks below a height are dropped
+		n.oldest = c.Below
+	case "skip": // time moves on
+		n.skip += c.Millis
+	case "stake": // an account gets energy and bandwidth as if it had staked coin
+		return n.stake(c)
+	case "freeze": // an account stakes so many sun for energy, which it can delegate
+		return n.change(c.Address, func(a *account) { a.staked = c.Value })
+	case "recover": // a day passes: what an account used of its resources is there again
+		return n.change(c.Address, func(a *account) { a.energyUsed, a.freeUsed, a.netUsed = 0, 0, 0 })
+	case "permission": // the account's own key is left with an active permission alone
+		return n.change(c.Address, func(a *account) { a.permission = c.Value })
+	case "parameter":
+		if _, known := n.params[c.Key]; !known {
+			return fmt.Errorf("chain parameter %q is not one of this node", c.Key)
+		}
+
+		n.params[c.Key] = c.Value
+	case "energyfactor":
+		n.config.EnergyFactor = uint64(c.Value)
+	case "drop": // the pool is forgotten
+		n.pool = nil
+		return n.repool()
+	case "storage": // a word of a contract's storage is another one
+		return n.setStorage(c)
+	case "state":
+	default:
+		return fmt.Errorf("no control %q", name)
+	}
+
+	return nil
 }
 
 func (n *node) send(p *payment) (object, error) {
