@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
@@ -110,7 +111,7 @@ func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCr
 
 // newInvoice returns an open invoice without options.
 func (s *Service) newInvoice(p CreateParams, settings Settings) Invoice {
-	now := s.now()
+	invoiceID, now := s.ids.Next(), s.now()
 
 	life, first := p.ExpiresIn, p.PreSelectionExpiresIn
 	if life == 0 {
@@ -122,7 +123,7 @@ func (s *Service) newInvoice(p CreateParams, settings Settings) Invoice {
 	}
 
 	inv := Invoice{
-		ID:                    s.ids.Next(),
+		ID:                    invoiceID,
 		Owner:                 p.Owner,
 		Kind:                  Crypto,
 		Status:                Open,
@@ -134,7 +135,7 @@ func (s *Service) newInvoice(p CreateParams, settings Settings) Invoice {
 		Metadata:              p.Metadata,
 		SuccessURL:            p.SuccessURL,
 		CancelURL:             p.CancelURL,
-		CreatedAt:             now,
+		CreatedAt:             id.CreatedAt(invoiceID),
 		ExpiresAt:             now.Add(life),
 		PreSelectionExpiresAt: now.Add(first),
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/id"
 )
 
 // Params asks for a payout.
@@ -275,7 +276,7 @@ func (s *Service) CreateTx(ctx context.Context, tx Tx, prepared Prepared) (Payou
 		}
 	}
 
-	p.TransactionID, p.CreatedAt = t.ID, now
+	p.TransactionID, p.CreatedAt = t.ID, id.CreatedAt(p.ID)
 	if err := s.authenticate(&p); err != nil {
 		return Payout{}, err
 	}

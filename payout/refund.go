@@ -6,6 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
@@ -195,7 +196,7 @@ func (s *Service) RefundTx(ctx context.Context, tx Tx, prepared Prepared) (Refun
 		return Refund{}, exceeds(total, left)
 	}
 
-	r.CreatedAt = now
+	r.CreatedAt = id.CreatedAt(r.ID)
 	if r.Simulated { // spec D6.7
 		if err := s.saveRefund(ctx, tx, &r, event.RefundCreated); err != nil {
 			return Refund{}, err

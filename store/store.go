@@ -28,6 +28,8 @@
 //     Version 0.
 //   - Bounds of time include their first moment and exclude their last: CreatedAfter ≤ t < CreatedBefore.
 //     What has a deadline is due, and what is claimed free, at exactly that moment.
+//   - The id of an invoice, a payout, a refund, a settlement or an event begins with the millisecond of its CreatedAt
+//     since 1970, in 12 hex digits (an event's after "evt_"), so that a list of a stretch of time is a range of ids.
 //   - Q matches the beginning of a field, without case; no character of it is special.
 //   - After Close every call answers fault.Unavailable; a second Close does nothing.
 //   - Records come back as they were put: times in UTC with at least millisecond precision, empty slices and

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -192,6 +193,9 @@ func (t *transaction) finish(ctx context.Context) error {
 		if public[i].ID == "" { // a ping has one already: its delivery names it
 			public[i].ID = t.engine.ids.Event()
 		}
+
+		// Lists find the events of a stretch of time by their ids.
+		public[i].CreatedAt = id.CreatedAt(public[i].ID)
 
 		t.showLeft(&public[i])
 

@@ -157,6 +157,31 @@ func Time(id string) (time.Time, error) {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(raw[:]))).UTC(), nil
 }
 
+// CreatedAt returns the time of an id that a Source made, which is when what it names was created. It panics
+// for any other text.
+func CreatedAt(id string) time.Time {
+	at, err := Time(id)
+	if err != nil {
+		panic("id: " + err.Error())
+	}
+
+	return at
+}
+
+// Bound returns the text that splits ids by time: those made before at are less, all others are not. The
+// ids of events have their own: [EventBound].
+func Bound(at time.Time) string {
+	millis := at.UnixMilli()
+	if time.UnixMilli(millis).Before(at) {
+		millis++ // an id is of a whole millisecond
+	}
+
+	return fmt.Sprintf("%012x", min(max(millis, 0), maxMillis))
+}
+
+// EventBound is Bound for the ids of events.
+func EventBound(at time.Time) string { return eventPrefix + Bound(at) }
+
 // quoted writes a caller's text for a message, cut to a bearable length.
 func quoted(s string) string {
 	if len(s) > 64 {

@@ -295,3 +295,32 @@ func BenchmarkNextParallel(b *testing.B) {
 		}
 	})
 }
+
+func TestBoundSplitsIDsByTime(t *testing.T) {
+	at := time.UnixMilli(0x0123456789ab)
+
+	for _, c := range []struct {
+		bound time.Time
+		want  string
+	}{
+		{at, "0123456789ab"},
+		{at.Add(1), "0123456789ac"},
+		{at.Add(-1), "0123456789ab"},
+		{at.Add(-time.Millisecond), "0123456789aa"},
+		{time.UnixMilli(-1), "000000000000"},
+		{time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC), "ffffffffffff"},
+	} {
+		if got := id.Bound(c.bound); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.bound, got, c.want)
+		}
+
+		if got := id.EventBound(c.bound); got != "evt_"+c.want {
+			t.Errorf("%s: got %s for events, want evt_%s", c.bound, got, c.want)
+		}
+	}
+
+	made := id.New(clockAt(&at), nil).Next()
+	if !id.CreatedAt(made).Equal(at) || made < id.Bound(at) || made >= id.Bound(at.Add(1)) {
+		t.Errorf("%s is outside of its millisecond %s", made, at)
+	}
+}

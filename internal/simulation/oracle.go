@@ -169,6 +169,7 @@ func (o *oracle) committed(_ *process, c *commit) {
 	}
 
 	o.checkStates(c)
+	o.checkCreations(c)
 	o.checkEvents(c)
 
 	before, payments := o.before(c)

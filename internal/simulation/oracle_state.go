@@ -3,6 +3,7 @@ package simulation
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ const (
 	ruleStates   = "states move along the tables"
 	ruleSequence = "events are told in sequence"
 	ruleObject   = "an event shows the object as it was left"
+	ruleCreated  = "an id begins with when its object was created"
 	ruleValued   = "a confirmation shows its value"
 	ruleProgress = "a healthy process is not held up"
 	ruleRest     = "everything ends"
@@ -173,6 +175,7 @@ type shown struct {
 func (o *oracle) checkEvents(c *commit) {
 	for _, e := range c.events {
 		o.records.events[e.ID] = e.Owner.AccountID
+		o.checkCreated(strings.TrimPrefix(e.ID, "evt_"), e.CreatedAt)
 
 		if last := o.records.sequences[e.ObjectID]; e.Sequence != last+1 {
 			o.violate(ruleSequence, "%s of %s has sequence %d after %d", e.Type, e.ObjectID, e.Sequence, last)
@@ -191,6 +194,32 @@ func (o *oracle) checkEvents(c *commit) {
 		}
 
 		o.checkObject(c, e, envelope.Data.Object)
+	}
+}
+
+// checkCreated compares an id with the time of creation, by which lists find what was created in a stretch of time.
+func (o *oracle) checkCreated(id string, at time.Time) {
+	if millis, err := strconv.ParseInt(id[:12], 16, 64); err != nil || millis != at.UnixMilli() {
+		o.violate(ruleCreated, "%s was created at %s", id, at)
+	}
+}
+
+// checkCreations compares the records of a commit with their ids.
+func (o *oracle) checkCreations(c *commit) {
+	for id, invoice := range c.invoices {
+		o.checkCreated(id, invoice.CreatedAt)
+	}
+
+	for id, payout := range c.payouts {
+		o.checkCreated(id, payout.CreatedAt)
+	}
+
+	for id, refund := range c.refunds {
+		o.checkCreated(id, refund.CreatedAt)
+	}
+
+	for id, settlement := range c.settlements {
+		o.checkCreated(id, settlement.CreatedAt)
 	}
 }
 

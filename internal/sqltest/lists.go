@@ -62,6 +62,7 @@ func invoiceLists() []Query {
 func settlementLists() []Query {
 	return []Query{
 		settlements("all", settlement.Filter{After: "x"}),
+		settlements("created", settlement.Filter{CreatedAfter: at, CreatedBefore: at.Add(1)}),
 		settlements(
 			"status and network",
 			settlement.Filter{Statuses: []settlement.Status{"held"}, Networks: []string{"a"}},
@@ -75,12 +76,14 @@ func settlementLists() []Query {
 func payoutLists() []Query {
 	return []Query{
 		payouts("all", payout.Filter{After: "x"}),
+		payouts("created", payout.Filter{CreatedAfter: at, CreatedBefore: at.Add(1)}),
 		payouts(
 			"status and networks",
 			payout.Filter{Statuses: []payout.Status{"pending"}, Networks: []string{"a", "b"}},
 		),
 		sorted(payouts("q", payout.Filter{Q: "q"})),
 		refunds("all", payout.RefundFilter{After: "x"}),
+		refunds("created", payout.RefundFilter{CreatedAfter: at, CreatedBefore: at.Add(1)}),
 		refunds("status", payout.RefundFilter{Statuses: []payout.RefundStatus{"pending"}}),
 		refunds("invoice", payout.RefundFilter{InvoiceID: "i"}),
 		refunds("payment", payout.RefundFilter{PaymentID: "i"}),
@@ -90,6 +93,7 @@ func payoutLists() []Query {
 func eventLists() []Query {
 	return []Query{
 		events("all", event.Filter{After: "x"}),
+		events("created", event.Filter{CreatedAfter: at, CreatedBefore: at.Add(1)}),
 		events("types", event.Filter{Types: []event.Type{"a", "b"}}),
 		events("object", event.Filter{ObjectID: "o"}),
 		deliveries("all", webhook.DeliveryFilter{After: "x"}),

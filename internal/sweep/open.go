@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -75,10 +76,10 @@ func (s *Sweeper) open(o OpenParams, settings settlement.Settings) (settlement.S
 	}
 
 	native, _ := n.Native()
-	now := s.now()
+	now, settlementID := s.now(), s.config.IDs.Next()
 
 	out := settlement.Settlement{
-		ID:               s.config.IDs.Next(),
+		ID:               settlementID,
 		Owner:            o.Owner,
 		Status:           settlement.Pending,
 		PaymentID:        o.PaymentID,
@@ -97,7 +98,7 @@ func (s *Sweeper) open(o OpenParams, settings settlement.Settings) (settlement.S
 		FeeSource:        settlement.FromMaster,
 		Simulated:        o.Simulated,
 		ConfirmedAt:      o.ConfirmedAt,
-		CreatedAt:        now,
+		CreatedAt:        id.CreatedAt(settlementID),
 	}
 	if o.Asset.Kind == chain.Native {
 		out.FeeSource = settlement.FromDeposit

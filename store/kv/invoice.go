@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -46,11 +47,12 @@ func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invo
 		return passes(f.Statuses, i.Status) &&
 			(f.OrderID == "" || i.OrderID == f.OrderID) &&
 			(len(f.Networks) == 0 || slices.ContainsFunc(i.Options, onNetwork)) &&
-			starts(f.Q, i.ID, i.OrderID, i.CustomerEmail) &&
-			within(i.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+			starts(f.Q, i.ID, i.OrderID, i.CustomerEmail)
 	}
 
-	return list(ctx, r, invoicesByOwner, keyOf(f.Owner), page(f.After, f.Limit, match))
+	bounded := page(f.After, f.Limit, match).made(id.Bound, f.CreatedAfter, f.CreatedBefore)
+
+	return list(ctx, r, invoicesByOwner, keyOf(f.Owner), bounded)
 }
 
 func (r *reader) DueInvoices(ctx context.Context, now time.Time, limit int) ([]invoice.Invoice, error) {

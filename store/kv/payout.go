@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -39,11 +40,12 @@ func (r *reader) Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout,
 	match := func(p *payout.Payout) bool {
 		return passes(f.Statuses, p.Status) &&
 			passes(f.Networks, p.Network) &&
-			starts(f.Q, p.TxHash, string(p.Destination), p.ID) &&
-			within(p.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+			starts(f.Q, p.TxHash, string(p.Destination), p.ID)
 	}
 
-	return list(ctx, r, payoutsByOwner, keyOf(f.Owner), page(f.After, f.Limit, match))
+	bounded := page(f.After, f.Limit, match).made(id.Bound, f.CreatedAfter, f.CreatedBefore)
+
+	return list(ctx, r, payoutsByOwner, keyOf(f.Owner), bounded)
 }
 
 func (r *reader) PayoutsSince(ctx context.Context, owner event.Owner, t time.Time) (int, error) {
@@ -62,11 +64,12 @@ func (r *reader) Refunds(ctx context.Context, f payout.RefundFilter) ([]payout.R
 	match := func(x *payout.Refund) bool {
 		return passes(f.Statuses, x.Status) &&
 			(f.InvoiceID == "" || x.InvoiceID == f.InvoiceID) &&
-			(f.PaymentID == "" || x.PaymentID == f.PaymentID) &&
-			within(x.CreatedAt, f.CreatedAfter, f.CreatedBefore)
+			(f.PaymentID == "" || x.PaymentID == f.PaymentID)
 	}
 
-	return list(ctx, r, refundsByOwner, keyOf(f.Owner), page(f.After, f.Limit, match))
+	bounded := page(f.After, f.Limit, match).made(id.Bound, f.CreatedAfter, f.CreatedBefore)
+
+	return list(ctx, r, refundsByOwner, keyOf(f.Owner), bounded)
 }
 
 func (tx *transaction) PutPayout(ctx context.Context, p *payout.Payout) error {

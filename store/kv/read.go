@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -121,6 +122,22 @@ func page[T any](after string, limit int, match func(*T) bool) window[T] {
 	w := window[T]{descending: true, limit: limit, match: match}
 	if after != "" {
 		w.to = keyOf(after)
+	}
+
+	return w
+}
+
+// made bounds a page to what was created at or after one time and before another, by the ids, which are in the
+// order of creation; a zero time is no bound.
+func (w window[T]) made(bound func(time.Time) string, after, before time.Time) window[T] {
+	if !after.IsZero() {
+		w.from = keyOf(bound(after))
+	}
+
+	if !before.IsZero() {
+		if to := keyOf(bound(before)); w.to == nil || bytes.Compare(to, w.to) < 0 {
+			w.to = to
+		}
 	}
 
 	return w

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -94,14 +95,16 @@ func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settle
 		ix, prefix = settlementsByPayment, keyOf(f.PaymentID)
 	}
 
-	return list(ctx, r, ix, prefix, page(f.After, f.Limit, func(s *settlement.Settlement) bool {
+	match := func(s *settlement.Settlement) bool {
 		return s.Owner == f.Owner &&
 			passes(f.Statuses, s.Status) &&
 			passes(f.Networks, s.Network) &&
 			(f.InvoiceID == "" || s.InvoiceID == f.InvoiceID) &&
-			(f.DepositAddressID == "" || s.DepositAddressID == f.DepositAddressID) &&
-			within(s.CreatedAt, f.CreatedAfter, f.CreatedBefore)
-	}))
+			(f.DepositAddressID == "" || s.DepositAddressID == f.DepositAddressID)
+	}
+	bounded := page(f.After, f.Limit, match).made(id.Bound, f.CreatedAfter, f.CreatedBefore)
+
+	return list(ctx, r, ix, prefix, bounded)
 }
 
 func (r *reader) DueSettlements(

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -63,11 +64,10 @@ func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, err
 		ix, prefix = eventsByObject, keyOf(f.ObjectID)
 	}
 
-	return restoreAll(list(ctx, r, ix, prefix, page(f.After, f.Limit, func(e *storedEvent) bool {
-		return e.Owner == f.Owner &&
-			passes(f.Types, e.Type) &&
-			within(e.CreatedAt, f.CreatedAfter, f.CreatedBefore)
-	})))
+	match := func(e *storedEvent) bool { return e.Owner == f.Owner && passes(f.Types, e.Type) }
+	bounded := page(f.After, f.Limit, match).made(id.EventBound, f.CreatedAfter, f.CreatedBefore)
+
+	return restoreAll(list(ctx, r, ix, prefix, bounded))
 }
 
 // AppendEvents is PutEvents: the reactions to events are the engine's.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -116,7 +117,11 @@ func invoiceList(r *reader, f invoice.Filter) (string, []any) {
 		q.has("i.q_order <> '' AND i.q_order = ? AND i.order_id = ?", searched(f.OrderID).lower(), f.OrderID)
 	}
 
-	q.within("i.created_at", f.CreatedAfter, f.CreatedBefore)
+	if walk {
+		q.made("n.invoice_id", id.Bound, f.CreatedAfter, f.CreatedBefore)
+	} else {
+		q.made("id", id.Bound, f.CreatedAfter, f.CreatedBefore)
+	}
 
 	if f.Q != "" {
 		sub := &query{}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -42,7 +43,7 @@ func (r *reader) Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout,
 	q := of(r, f.Owner, f.After)
 	anyOf(q, "status", f.Statuses, f.Q != "")
 	oneOf(q, "network", f.Networks)
-	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
+	q.made("id", id.Bound, f.CreatedAfter, f.CreatedBefore)
 	q.starts("payouts", f.Owner, f.Q, "id", "q_tx_hash", "q_destination")
 
 	return list(ctx, r, payouts, q, newest, f.Limit)
@@ -79,7 +80,7 @@ func (r *reader) Refunds(ctx context.Context, f payout.RefundFilter) ([]payout.R
 		q.has("payment_id <> '' AND payment_id = ?", f.PaymentID)
 	}
 
-	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
+	q.made("id", id.Bound, f.CreatedAfter, f.CreatedBefore)
 
 	return list(ctx, r, refunds, q, newest, f.Limit)
 }

@@ -170,6 +170,18 @@ func (q *query) within(column string, after, before time.Time) {
 	}
 }
 
+// made adds the condition that what an id names was created at or after one time and before another; a zero
+// time is no bound. Ids are in the order of creation, so it is a range of the index that the list walks.
+func (q *query) made(column string, bound func(time.Time) string, after, before time.Time) {
+	if !after.IsZero() {
+		q.has(column+" >= ?", bound(after))
+	}
+
+	if !before.IsZero() {
+		q.has(column+" < ?", bound(before))
+	}
+}
+
 // starts adds the condition that one of the columns, which hold lower-case text, starts with the text.
 // Each branch is a range of an index of (owner, column).
 func (q *query) starts(table string, o event.Owner, text string, columns ...string) {

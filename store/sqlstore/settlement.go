@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -89,7 +90,7 @@ func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settle
 		q.has("deposit_address_id <> '' AND deposit_address_id = ?", f.DepositAddressID)
 	}
 
-	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
+	q.made("id", id.Bound, f.CreatedAfter, f.CreatedBefore)
 
 	return list(ctx, r, settlements, q, newest, f.Limit)
 }

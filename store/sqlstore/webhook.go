@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -54,7 +55,7 @@ func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, err
 	q := of(r, f.Owner, f.After, f.ObjectID)
 	oneOf(q, "type", f.Types)
 	q.is("object_id", f.ObjectID)
-	q.within("created_at", f.CreatedAfter, f.CreatedBefore)
+	q.made("id", id.EventBound, f.CreatedAfter, f.CreatedBefore)
 
 	return list(ctx, r, events, q, newest, f.Limit)
 }

@@ -63,8 +63,8 @@ var owners = []event.Owner{
 	{AccountID: "two", Livemode: true},
 }
 
-// recordID returns the n-th id of the suite: ids sort as their numbers.
-func recordID(n int) string { return fmt.Sprintf("%024x", n+1) }
+// recordID returns the n-th id of the suite, as the engine would make it at timeAt(n): ids sort as their numbers.
+func recordID(n int) string { return fmt.Sprintf("%012x%012x", timeAt(n).UnixMilli(), n+1) }
 
 // timeAt returns the time of the n-th record: n minutes after epoch.
 func timeAt(n int) time.Time { return epoch.Add(time.Duration(n) * time.Minute) }
