@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/shopspring/decimal"
@@ -55,14 +57,12 @@ func (n *node) withCoins(t *testing.T, hundreds int) *node {
 
 	const perTx = 100
 
-	for range hundreds {
+	addresses := n.walletAddresses(t, hundreds*perTx)
+
+	for some := range slices.Chunk(addresses, perTx) {
 		outputs := map[string]int{}
-
-		for range perTx {
-			a, err := n.NewAddress(ctx)
-			n.must(t, err)
-
-			outputs[string(a)] = payerCoin
+		for _, a := range some {
+			outputs[a] = payerCoin
 		}
 
 		var txid string
@@ -86,6 +86,32 @@ func (n *node) withCoins(t *testing.T, hundreds int) *node {
 	n.must(t, n.Mine(ctx, 8)) // deeper than any fork of the suite
 
 	return n
+}
+
+// walletAddresses returns addresses of the node's wallet, those for change, which no test is given otherwise. It
+// asks for all at once: the wallet waits for the disk at each that it hands out by itself.
+func (n *node) walletAddresses(t *testing.T, count int) (addresses []string) {
+	t.Helper()
+
+	var all struct {
+		Descriptors []struct {
+			Desc             string
+			Active, Internal bool
+		}
+	}
+	n.must(t, n.Call(t.Context(), &all, "listdescriptors"))
+
+	for _, d := range all.Descriptors {
+		if d.Active && d.Internal && strings.HasPrefix(d.Desc, "wpkh(") {
+			n.must(t, n.Call(t.Context(), &addresses, "deriveaddresses", d.Desc, []int{0, count - 1}))
+		}
+	}
+
+	if len(addresses) != count {
+		t.Fatalf("the wallet has %d addresses of %d", len(addresses), count)
+	}
+
+	return addresses
 }
 
 func (n *node) must(t *testing.T, err error) {
