@@ -133,6 +133,13 @@ type StrayPayer interface {
 	PayStray(ctx context.Context, to chain.Address, amount chain.Amount) (account chain.Address, err error)
 }
 
+// NonceOpener opens nonce accounts. Drivers that are chain.DurableNonces need it, unless none of them are configured.
+type NonceOpener interface {
+	// OpenNonce opens a nonce account of an address, which Driver and Unreachable then return in NonceAccounts. It can
+	// be used when OpenNonce returns. It may mine blocks.
+	OpenNonce(ctx context.Context, owner chain.Address) (account chain.Address, err error)
+}
+
 // HeaderUpgrader changes headers as an upgrade of a network does.
 type HeaderUpgrader interface {
 	// UpgradeHeaders gives the blocks of every node header fields that the driver does not know.
@@ -155,6 +162,7 @@ var (
 	_ drivertest.NodeFaker      = NodeFaker(nil)
 	_ drivertest.HeaderUpgrader = HeaderUpgrader(nil)
 	_ drivertest.StrayPayer     = StrayPayer(nil)
+	_ drivertest.NonceOpener    = NonceOpener(nil)
 
 	_ Controls       = drivertest.Controls(nil)
 	_ Forker         = drivertest.Forker(nil)
@@ -169,4 +177,5 @@ var (
 	_ NodeFaker      = drivertest.NodeFaker(nil)
 	_ HeaderUpgrader = drivertest.HeaderUpgrader(nil)
 	_ StrayPayer     = drivertest.StrayPayer(nil)
+	_ NonceOpener    = drivertest.NonceOpener(nil)
 )

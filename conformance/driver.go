@@ -61,6 +61,8 @@ type DriverHarness struct {
 //   - RequestURIBuilder: what a URI says changes nothing of what it asks for.
 //   - Sender, Orders, Replacement, Batcher: transactions pay what the order says within its fee, and
 //     are called dead only when that is final.
+//   - DurableNonces: of all transactions at one nonce a chain has one, they never run out, and one is dead only when
+//     a final block shows the nonce used.
 //   - NamedCoins: Order.Spends are spent.
 //   - FeeChecker: what is built at current fees pays enough, with what it rests on.
 //   - InputPricer: each coin is priced at what it adds.

@@ -33,6 +33,7 @@ func newDriverHarness(t *testing.T) conformance.DriverHarness {
 			"chain.RequestURIBuilder",
 			"chain.HeadNotifier",
 			"chain.TokenAccounter",
+			"chain.DurableNonces",
 			"chain.Recoverer",
 			"chain.FeeChecker",
 			"chain.InputPricer",

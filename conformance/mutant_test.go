@@ -52,6 +52,12 @@ func TestMutantsFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverOfUTXO/"+m.fails) })
 	}
 
+	for name, m := range nonceMutants {
+		t.Run(name, func(t *testing.T) {
+			expectFailure(t, name, "TestDriverOfWindows/ByAddressWithNonces/DurableNonces/"+m.fails)
+		})
+	}
+
 	for name, m := range signerMutants {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestSignerOfSim/"+m.fails) })
 	}

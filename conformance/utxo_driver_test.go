@@ -106,6 +106,7 @@ func TestDriverOfUTXO(t *testing.T) {
 				"chain.TokenAccounter",
 				"chain.Recoverer",
 				"chain.Nonces",
+				"chain.DurableNonces",
 				"chain.NonceConfirmer",
 				"token assets",
 				"chain.Balancer",           // its coins are read instead

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -79,22 +80,42 @@ func (c windowsControls) Expire(_ context.Context, tx chain.Signed) error {
 	return nil
 }
 
+// noncedControls are the controls of a network that was made with nonce accounts of every address.
+type noncedControls struct {
+	windowsControls
+	opened map[chain.Address]int
+}
+
+func (c noncedControls) OpenNonce(_ context.Context, owner chain.Address) (chain.Address, error) {
+	next := c.opened[owner]
+	c.opened[owner]++
+
+	return c.w.NonceAccounts(owner)[next], nil
+}
+
 func TestDriverOfWindows(t *testing.T) {
 	for name, test := range map[string]struct {
 		config sim.WindowsConfig
 		driver func(w *sim.Windows) chain.Driver
 		absent string
 	}{
-		"ByHeight":  {sim.WindowsConfig{}, byBlock, "chain.AddressScanner"},
-		"ByTime":    {sim.WindowsConfig{ValidFor: time.Minute}, byBlock, "chain.AddressScanner"},
-		"ByBoth":    {sim.WindowsConfig{ValidBlocks: 20, ValidFor: time.Minute}, byBlock, "chain.AddressScanner"},
-		"ByAddress": {sim.WindowsConfig{}, (*sim.Windows).ByAddress, "chain.BlockScanner"},
+		"ByHeight":           {sim.WindowsConfig{}, byBlock, "chain.AddressScanner"},
+		"ByTime":             {sim.WindowsConfig{ValidFor: time.Minute}, byBlock, "chain.AddressScanner"},
+		"ByBoth": {
+			sim.WindowsConfig{ValidBlocks: 20, ValidFor: time.Minute}, byBlock, "chain.AddressScanner",
+		},
+		"ByAddress":          {sim.WindowsConfig{}, (*sim.Windows).ByAddress, "chain.BlockScanner"},
+		"ByHeightWithNonces": {sim.WindowsConfig{NonceAccounts: 2}, byBlock, "chain.AddressScanner"},
+		"ByAddressWithNonces": {
+			sim.WindowsConfig{NonceAccounts: 2}, (*sim.Windows).ByAddress, "chain.BlockScanner",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conformance.TestDriver(t, func(*testing.T) conformance.DriverHarness {
 				w := sim.NewWindows(test.config)
 				unreachable := sim.NewWindows(sim.WindowsConfig{
-					Intercept: func(context.Context, sim.Method) error { return sim.Unavailable() },
+					NonceAccounts: test.config.NonceAccounts,
+					Intercept:     func(context.Context, sim.Method) error { return sim.Unavailable() },
 				})
 
 				h := conformance.DriverHarness{
@@ -126,6 +147,17 @@ func TestDriverOfWindows(t *testing.T) {
 					Unreachable: test.driver(unreachable),
 				}
 				simAddresses(&h, w.NewAddress())
+
+				if test.config.NonceAccounts == 0 {
+					h.Absent = append(h.Absent, "conformance.NonceOpener")
+				} else {
+					h.Network = noncedControls{windowsControls{w}, map[chain.Address]int{}}
+				}
+
+				if broken := nonceMutants[os.Getenv(mutantVariable)]; broken.change != nil {
+					h.Driver = broken.change(h.Driver.(noncedDriver), w)
+					h.Patience = 200 * time.Millisecond
+				}
 
 				return h
 			})

@@ -76,6 +76,7 @@ var absent = []string{
 	"chain.TokenAccounter",
 	"chain.Recoverer",
 	"chain.Nonces",
+	"chain.DurableNonces",
 	"chain.NonceConfirmer",
 	"token assets",
 	"chain.RequestURIBuilder",

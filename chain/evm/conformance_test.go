@@ -83,6 +83,7 @@ func harness(
 			"chain.RequestURIBuilder",
 			"chain.AddressScanner",
 			"chain.TokenAccounter",
+			"chain.DurableNonces",
 			"chain.Recoverer",
 			"conformance.CoinLister",
 			"chain.FeeChecker",

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -123,8 +124,11 @@ func (w *Windows) ReadNonces(
 			Height:  w.finalHeight(),
 		}
 
-		if w.closed[address] {
+		switch {
+		case w.closed[address]:
 			read[i].Unusable = "it is closed"
+		case !slices.Contains(w.NonceAccounts(address), account):
+			read[i].Unusable = "it is no nonce account of the address"
 		}
 	}
 

@@ -27,6 +27,8 @@ type callArgs struct {
 	order   chain.Order
 	tx      chain.Signed
 	release chain.SweepRequest
+	owner   chain.Address // of nonce
+	nonce   chain.DurableNonce
 }
 
 // nodeCall is one call of a driver that reaches a node. It returns the call's result beside the
@@ -113,6 +115,22 @@ var nodeCalls = []nodeCall{
 		},
 	},
 	{
+		"ReadNonces",
+		[]Capability{DurableNonces, NonceOpening, Sender},
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			accounts := []chain.Address{args.nonce.Account}
+			return driver.(chain.DurableNonces).ReadNonces(ctx, args.owner, accounts)
+		},
+	},
+	{
+		"NonceUsed",
+		[]Capability{DurableNonces, NonceOpening, Sender},
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			used, _, err := driver.(chain.DurableNonces).NonceUsed(ctx, args.nonce)
+			return used, err
+		},
+	},
+	{
 		"EstimateFee",
 		[]Capability{Sender, FeeEstimator},
 		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
@@ -161,6 +179,11 @@ func (e *env) calls() ([]nodeCall, callArgs) {
 	if e.has(Sender) {
 		args.order = e.order(e.wallet(), e.native, e.newAddress(), amount(e.native))
 		args.tx = e.sign(args.order)
+	}
+
+	if e.has(Sender) && e.has(DurableNonces) && e.has(NonceOpening) {
+		from, nonces := e.nonceWallet(1)
+		args.owner, args.nonce = from.Address, nonces[0]
 	}
 
 	if e.has(Sweeper) {

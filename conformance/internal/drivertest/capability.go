@@ -26,6 +26,7 @@ const (
 	InputPricer       = "chain.InputPricer"
 	Nonces            = "chain.Nonces"
 	NonceConfirmer    = "chain.NonceConfirmer"
+	DurableNonces     = "chain.DurableNonces"
 	Sender            = "chain.Sender"
 	Batcher           = "chain.Batcher"
 	Sweeper           = "chain.Sweeper"
@@ -55,6 +56,7 @@ const (
 	HeaderUpgrade   = "conformance.HeaderUpgrader"
 	Replacement     = "replacement of transactions"
 	Expiry          = "conformance.Expirer"
+	NonceOpening    = "conformance.NonceOpener"
 )
 
 // capabilities has, for each capability, whether a harness has it.
@@ -76,6 +78,7 @@ var capabilities = []struct {
 	{InputPricer, driverIs[chain.InputPricer]},
 	{Nonces, driverIs[chain.Nonces]},
 	{NonceConfirmer, driverIs[chain.NonceConfirmer]},
+	{DurableNonces, driverIs[chain.DurableNonces]},
 	{Sender, driverIs[chain.Sender]},
 	{
 		Batcher,
@@ -101,6 +104,12 @@ var capabilities = []struct {
 	{VariablePayment, controlsAre[VariablePayer]},
 	{LyingNodes, controlsAre[NodeFaker]},
 	{HeaderUpgrade, controlsAre[HeaderUpgrader]},
+	{
+		NonceOpening, // where a driver has no durable nonces, nothing is missing
+		func(harness Harness) bool {
+			return !driverIs[chain.DurableNonces](harness) || controlsAre[NonceOpener](harness)
+		},
+	},
 	{
 		Tokens,
 		func(harness Harness) bool {

@@ -94,6 +94,11 @@ type StrayPayer interface {
 	PayStray(ctx context.Context, to chain.Address, amount chain.Amount) (account chain.Address, err error)
 }
 
+// NonceOpener opens nonce accounts.
+type NonceOpener interface {
+	OpenNonce(ctx context.Context, owner chain.Address) (account chain.Address, err error)
+}
+
 // HeaderUpgrader changes the network's headers.
 type HeaderUpgrader interface {
 	UpgradeHeaders(ctx context.Context) error

@@ -89,6 +89,7 @@ var parts = []part{
 	{"InputPricer", []Capability{InputPricer, CoinSource}, pricerTests},
 	{"Decoder", []Capability{Sender, Decoder}, decodeTests},
 	{"Replacement", []Capability{Sender, Replacement}, replacementTests},
+	{"DurableNonces", []Capability{Sender, DurableNonces}, nonceTests},
 	{"Batcher", []Capability{Sender, Batcher}, batchTests},
 	{"Sweeper", []Capability{Sweeper}, releaseTests},
 	{"Recoverer", []Capability{Recoverer, Sender, Balancer}, recoveryTests},
