@@ -99,8 +99,8 @@ func TestDriverOfWindows(t *testing.T) {
 		driver func(w *sim.Windows) chain.Driver
 		absent string
 	}{
-		"ByHeight":           {sim.WindowsConfig{}, byBlock, "chain.AddressScanner"},
-		"ByTime":             {sim.WindowsConfig{ValidFor: time.Minute}, byBlock, "chain.AddressScanner"},
+		"ByHeight": {sim.WindowsConfig{}, byBlock, "chain.AddressScanner"},
+		"ByTime":   {sim.WindowsConfig{ValidFor: time.Minute}, byBlock, "chain.AddressScanner"},
 		"ByBoth": {
 			sim.WindowsConfig{ValidBlocks: 20, ValidFor: time.Minute}, byBlock, "chain.AddressScanner",
 		},
