@@ -34,7 +34,7 @@ func (w *Windows) setWindow(tx *transaction, height uint64) {
 // it refers to is on the branch, and its validity has not ended and is not longer than the window.
 func (w *Windows) withinWindow(tx *transaction, height uint64, at time.Time) bool {
 	if tx.isDurable() {
-		return w.isUsable(tx, height-1)
+		return w.isUsable(tx, height)
 	}
 
 	reference, known := w.refs[tx.nonce]

@@ -30,12 +30,14 @@ func (t *transaction) nonceAccount() chain.Address {
 	return nonceAccount(t.from.address(), t.nonce>>nonceBits)
 }
 
-// isUsable reports whether a durable transaction can be in the block after a height: its account holds its nonce.
+// isUsable reports whether a durable transaction can be the next one in the block of a height: its account held its
+// nonce before the block, and no transaction of the block used it.
 func (w *Windows) isUsable(t *transaction, height uint64) bool {
-	number := t.nonce >> nonceBits
+	number, value, account := t.nonce>>nonceBits, t.nonce&(1<<nonceBits-1), t.nonceAccount()
 
 	return number < uint64(w.config.NonceAccounts) &&
-		t.nonce&(1<<nonceBits-1) == w.ledger.nonces.at(t.nonceAccount(), height)
+		value == w.ledger.nonces.at(account, height-1) &&
+		value == w.ledger.nonces.at(account, height)
 }
 
 // advanceNonce has the nonce account of a durable transaction hold the next value after the block of a height.

@@ -3,7 +3,10 @@ package sim
 // Driver methods of Windows that read blocks, transactions and balances.
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -111,6 +114,26 @@ func (w *Windows) Transaction(ctx context.Context, hash string) (chain.FoundTx, 
 		fault.NotFound, "transaction_unknown", "network %s knows no transaction %q",
 		w.network.Slug, hash[:min(len(hash), 64)],
 	)
+}
+
+// Waiting returns the transactions that wait for a block, in the order of their arrival.
+func (w *Windows) Waiting() []chain.PoolTx {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	entries := slices.Collect(maps.Values(w.pool))
+	slices.SortFunc(entries, func(a, b *poolEntry) int { return cmp.Compare(a.arrival, b.arrival) })
+
+	waiting := make([]chain.PoolTx, len(entries))
+	for i, entry := range entries {
+		waiting[i] = chain.PoolTx{
+			TxHash:    entry.hash,
+			Transfers: w.ledger.claimed(entry, true),
+			Spent:     []chain.Spend{signed(entry.tx, entry.hash, false)},
+		}
+	}
+
+	return waiting
 }
 
 // Balances returns the balances after a block that the node has.

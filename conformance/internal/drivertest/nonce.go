@@ -15,6 +15,7 @@ var nonceTests = []testCase{
 	{"BytesNeverRunOut", []Capability{NonceOpening, Expiry}, testNonceOutlives},
 	{"UsedAtAFinalBlock", []Capability{NonceOpening}, testNonceUsed},
 	{"OneTransactionOfANonce", []Capability{NonceOpening}, testNonceExcludes},
+	{"OneOfTwoThatWait", []Capability{NonceOpening}, testNoncesWait},
 	{"FailedTransactionUsesTheNonce", []Capability{NonceOpening, Freezing, Tokens}, testNonceFailed},
 	{"ReplacementKeepsTheNonce", []Capability{NonceOpening}, testNonceReplaced},
 	{"ForkGivesTheNonceBack", []Capability{NonceOpening, Forking}, testNonceFork},
@@ -276,6 +277,33 @@ func testNonceExcludes(e *env) {
 
 	// The account's state is no matter of Build: a cancel at a nonce that may be used must be possible.
 	e.build(e.nonceOrder(from, nonces[0], e.native))
+}
+
+// testNoncesWait has two transactions at one nonce wait for the same block.
+func testNoncesWait(e *env) {
+	from, nonces := e.nonceWallet(1)
+	first := e.signDurable(e.nonceOrder(from, nonces[0], e.native))
+	second := e.signDurable(e.nonceOrder(from, nonces[0], e.native))
+	e.broadcast(first)
+
+	_ = e.sender().Broadcast(e.ctx, second) // a node may refuse it
+
+	e.mine(1)
+
+	e.eventually("one of the two in a block", func() error {
+		if one, other := e.status(first).State, e.status(second).State; one != chain.TxIncluded &&
+			other != chain.TxIncluded {
+			return fmt.Errorf("they are %s and %s", one, other)
+		}
+
+		return nil
+	})
+
+	if e.status(second).State == chain.TxIncluded {
+		first, second = second, first
+	}
+
+	e.wantLost(second, first)
 }
 
 // wantLost fails the test unless a transaction at the nonce of another one is never included, and dead once that is
