@@ -59,9 +59,28 @@ func notWorthSending(steps []chain.SweepStep) bool { // spec D4.13
 	return false
 }
 
-// addCarry adds the fee that the release did not pay to the carry.
+// addCarry adds the fee that the release did not pay, and will not pay by what is under way, to the carry.
 func (w *sweepUpdate) addCarry(ctx context.Context) error {
-	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount { return c.Add(w.group.fee()) })
+	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
+		for _, s := range w.group {
+			c = c.Add(w.carriedBy(s))
+		}
+
+		return c
+	})
+}
+
+// carriedBy returns what a settlement has not paid and no transaction under way will pay, in native base units.
+func (w *sweepUpdate) carriedBy(s settlement.Settlement) chain.Amount {
+	carried := s.FeeCarried
+
+	for i := range w.release.Steps {
+		if feeWaits(&w.release.Steps[i]) {
+			carried = carried.SubFloor(partOf(&w.release.Steps[i], s.ID))
+		}
+	}
+
+	return carried
 }
 
 // takeBackCarry reverses addCarry. What a later release has paid of it counts as paid. Where deposits pay their
@@ -71,10 +90,11 @@ func (w *sweepUpdate) takeBackCarry(ctx context.Context) error {
 
 	err := w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
 		for i := range w.group {
-			back := chain.Min(c, w.group[i].FeeCarried)
+			carried := w.carriedBy(w.group[i])
+			back := chain.Min(c, carried)
 			c = c.Sub(back)
 
-			paid := w.group[i].FeeCarried.Sub(back)
+			paid := carried.Sub(back)
 			w.group[i].Pay(paid)
 			elsewhere = elsewhere.Add(paid)
 		}

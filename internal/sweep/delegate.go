@@ -109,13 +109,9 @@ func (s *Sweeper) undelegateLater(
 	return id, tx.PutTransaction(ctx, &t)
 }
 
-// undelegatedTx adds the network fee of the end of a delegation to its step. One that failed is made anew, later where
-// nobody signed it, unless there is nothing to take back.
+// undelegatedTx has the step of a delegation show what its end costs in the block that holds it. One that failed is
+// made anew, later where nobody signed it, unless there is nothing to take back.
 func (s *Sweeper) undelegatedTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
-	if t.State != wallet.Confirmed && t.State != wallet.Failed {
-		return nil
-	}
-
 	delegation, err := tx.Transaction(ctx, t.ObjectID)
 	if errors.Is(err, fault.NotFound) {
 		return nil
@@ -131,7 +127,8 @@ func (s *Sweeper) undelegatedTx(ctx context.Context, tx settlement.Tx, t wallet.
 	}
 
 	step := &w.release.Steps[i]
-	added := w.addCost(step, t)
+	before, after := w.setCost(step, t)
+	changed := before != after
 
 	if t.State == wallet.Failed && step.UndelegationID == t.ID {
 		again, err := s.undelegateAfter(ctx, tx, w.release, *step, t)
@@ -139,11 +136,11 @@ func (s *Sweeper) undelegatedTx(ctx context.Context, tx settlement.Tx, t wallet.
 			return err
 		}
 
-		added = added || again != t.ID
+		changed = changed || again != t.ID
 		step.UndelegationID = again
 	}
 
-	if !added {
+	if !changed {
 		return nil
 	}
 

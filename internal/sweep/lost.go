@@ -145,7 +145,7 @@ func (s *Sweeper) detachTx(
 	lost settlement.Settlement,
 ) error {
 	carried := lost.CarryOut()
-	payDetached(&r, &lost)
+	reserveDetached(&r, lost)
 
 	lost.SweepID = ""
 	if err := s.putTx(ctx, tx, &lost, event.SettlementFailed); err != nil {

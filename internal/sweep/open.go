@@ -189,7 +189,7 @@ func (s *Sweeper) reopenTx(
 		return settlement.Settlement{}, err
 	}
 
-	if err := s.revalue(&old, o); err != nil {
+	if err := s.revalueTx(ctx, tx, &old, o); err != nil {
 		return settlement.Settlement{}, err
 	}
 
@@ -219,19 +219,29 @@ func (s *Sweeper) correctFailedTx(
 		return old, err
 	}
 
-	if err := s.revalue(&old, o); err != nil {
+	if err := s.revalueTx(ctx, tx, &old, o); err != nil {
 		return settlement.Settlement{}, err
 	}
 
 	return old, tx.PutSettlements(ctx, &old)
 }
 
-// revalue gives a settlement that moved nothing the amount and the prices of its payment as it confirmed
-// again: on another branch something else may have arrived. A platform fee that was paid stays as it was.
-func (s *Sweeper) revalue(old *settlement.Settlement, o OpenParams) error {
+// revalueTx gives a settlement that moved nothing the amount and the prices of its payment as it confirmed
+// again: on another branch something else may have arrived. A platform fee that was paid, or is under way, stays as it
+// was.
+func (s *Sweeper) revalueTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	old *settlement.Settlement,
+	o OpenParams,
+) error {
 	old.Gross = o.Gross
 	if !old.FeePaid.IsZero() || old.FeeCarried != old.FeeNative {
 		return nil
+	}
+
+	if waits, err := feeWaitsTx(ctx, tx, *old); err != nil || waits {
+		return err
 	}
 
 	n, ok := s.registry.Network(o.Network)

@@ -45,6 +45,20 @@ func (w *sweepUpdate) recordResidue(
 	return w.setTokenResidue(ctx, step, left, took)
 }
 
+// correctSwept corrects the residue of a sweep of native coin that stands, when an earlier step takes something else
+// than before, in base units.
+func (w *sweepUpdate) correctSwept(
+	ctx context.Context,
+	step *settlement.Step,
+	before, after chain.Amount,
+) error {
+	if !w.ofNative() || step.Kind == chain.StepSweep || before == after {
+		return nil
+	}
+
+	return w.correctResidue(ctx, before.SubFloor(after), after.SubFloor(before))
+}
+
 // correctResidue corrects the residue of the asset that a confirmed sweep left: an earlier step of a native release
 // costs something else after a reorganisation, or a payment changed. more and less are base units.
 func (w *sweepUpdate) correctResidue(ctx context.Context, more, less chain.Amount) error {

@@ -40,7 +40,6 @@ func (s *Sweeper) TransactionTx(ctx context.Context, tx settlement.Tx, t wallet.
 		return err
 	}
 
-	before := w.release.Steps[i]
 	w.release.Steps[i].State, w.release.Steps[i].TxHash = t.State, t.TxHash
 	w.copyTxHash(t)
 
@@ -48,7 +47,7 @@ func (s *Sweeper) TransactionTx(ctx context.Context, tx settlement.Tx, t wallet.
 	case wallet.Queued:
 		return nil
 	case wallet.Signed, wallet.Broadcast, wallet.Included:
-		err = w.advance(ctx, before, t)
+		err = w.advance(ctx, i)
 	case wallet.Confirmed:
 		err = w.confirm(ctx, i, t)
 	case wallet.Failed:
@@ -62,12 +61,9 @@ func (s *Sweeper) TransactionTx(ctx context.Context, tx settlement.Tx, t wallet.
 	return w.save(ctx)
 }
 
-// displacedTx adds the network fee of a cancel transaction to the step that it displaced.
+// displacedTx has the step that a cancel displaced show what that costs in the block that holds it; nothing, once none
+// does.
 func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Transaction) error {
-	if t.State != wallet.Confirmed {
-		return nil
-	}
-
 	displaced, err := tx.Transaction(ctx, t.ObjectID)
 	if errors.Is(err, fault.NotFound) {
 		return nil
@@ -78,34 +74,51 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 	}
 
 	w, i, err := s.sweepUpdateOf(ctx, tx, displaced)
-	if err != nil || w == nil || isSwept(w.release) {
+	if err != nil || w == nil {
 		return err
 	}
 
-	if !w.addCost(&w.release.Steps[i], t) {
-		return nil // it left the chain and is back
+	before, after := w.setCost(&w.release.Steps[i], t)
+	if before == after {
+		return nil
 	}
 
-	if err := w.recordResidue(ctx, &settlement.Step{}, t); err != nil {
-		return err
+	if !w.ofNative() && paysNetworkFee(t, w.release.Deposit.Address) {
+		if err := w.addResidue(ctx, w.nativeID(), before, after); err != nil {
+			return err
+		}
 	}
 
 	return w.save(ctx)
 }
 
-// addCost adds the network fee of a transaction to those of a step. added is false when it was added before.
-func (w *sweepUpdate) addCost(step *settlement.Step, t wallet.Transaction) (added bool) {
-	if slices.ContainsFunc(step.Displaced, func(c settlement.Cost) bool { return c.TransactionID == t.ID }) {
-		return false
+// setCost sets what a transaction costs among those that displaced a step: its network fee in a final block, nothing
+// without one. It returns what it was and is, in native base units.
+func (w *sweepUpdate) setCost(step *settlement.Step, t wallet.Transaction) (before, after chain.Amount) {
+	others := slices.Clone(step.Displaced)
+
+	i := slices.IndexFunc(others, func(c settlement.Cost) bool { return c.TransactionID == t.ID })
+	if i >= 0 {
+		before = others[i].NetworkFee
+		others = slices.Delete(others, i, i+1)
 	}
 
-	w.splitNetworkFees(func() {
-		step.Displaced = append(
-			slices.Clip(step.Displaced), settlement.Cost{TransactionID: t.ID, NetworkFee: t.Fee},
-		)
-	})
+	counts := t.State == wallet.Confirmed || t.State == wallet.Failed
+	if counts && (i >= 0 || !isSwept(w.release) || t.Kind != wallet.Cancel) {
+		after = t.Fee
+	}
 
-	return true
+	if before == after {
+		return before, after
+	}
+
+	if !after.IsZero() {
+		others = append(others, settlement.Cost{TransactionID: t.ID, NetworkFee: after})
+	}
+
+	w.splitNetworkFees(func() { step.Displaced = others })
+
+	return before, after
 }
 
 // sweepUpdateOf returns the update of the release that has the transaction as a step, and the step's
@@ -199,11 +212,12 @@ func (w *sweepUpdate) copyTxHash(t wallet.Transaction) {
 	}
 }
 
-// advance applies a transaction that is signed and not final. The first one starts the settlements. A
-// sweep that was confirmed and left the chain reverts them.
-func (w *sweepUpdate) advance(ctx context.Context, before settlement.Step, t wallet.Transaction) error {
+// advance applies a transaction that is signed and not final. The first one starts the settlements. One that was
+// confirmed left its block: what it cost and paid is taken back, and a sweep reverts what it released.
+func (w *sweepUpdate) advance(ctx context.Context, i int) error {
 	carry := w.release.CarryIn
-	swept := t.Kind == wallet.Sweep && before.State == wallet.Confirmed
+	step := &w.release.Steps[i]
+	swept := step.Kind == chain.StepSweep && step.Recorded
 
 	for i := range w.group {
 		s := &w.group[i]
@@ -223,44 +237,51 @@ func (w *sweepUpdate) advance(ctx context.Context, before settlement.Step, t wal
 		}
 	}
 
-	if swept && w.release.Done {
-		w.release.Done = false // its transactions are on their way again
-		if err := w.takeBackCarry(ctx); err != nil {
-			return err
-		}
+	if !step.Recorded {
+		return nil
+	}
+
+	return w.takeBack(ctx, step)
+}
+
+// confirm applies a final transaction. After the sweep the release is done; after any other step it
+// waits for the next, or is over again, where a fork had one of its transactions under way once more.
+func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) error {
+	step := &w.release.Steps[i]
+	if step.Recorded {
+		return nil
+	}
+
+	w.setNetworkFee(step, t.Fee)
+
+	if err := errors.Join(
+		w.correctSwept(ctx, step, chain.Amount{}, t.Fee.Add(step.PaysFee)),
+		w.recordResidue(ctx, step, t),
+	); err != nil {
+		return err
+	}
+
+	if err := w.payFee(ctx, step); err != nil {
+		return err
+	}
+
+	step.Recorded = true
+
+	switch {
+	case step.Kind == chain.StepSweep:
+		return w.confirmSweep(ctx, step, t)
+	case isSwept(w.release):
+		w.release.Done = true
+		return nil
+	case !w.isWanted() || !w.waitsForPayments(w.group):
+		return w.abandon(ctx, settlement.Replanning)
 	}
 
 	return nil
 }
 
-// confirm applies a final transaction. After the sweep the release is done; after any other step it
-// waits for the next.
-func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) error {
-	step := &w.release.Steps[i]
-	again, was := step.Recorded, step.NetworkFee // it was confirmed before, and left the chain in between
-	w.setNetworkFee(step, t.Fee)
-
-	if again && w.ofNative() && step.Kind != chain.StepSweep {
-		if err := w.correctResidue(ctx, was, t.Fee); err != nil {
-			return err
-		}
-	} else if err := w.recordResidue(ctx, step, t); err != nil {
-		return err
-	}
-
-	if !again {
-		w.payFee(step)
-	}
-
-	step.Recorded = true
-	if step.Kind != chain.StepSweep {
-		if !w.waitsForPayments(w.group) {
-			return w.abandon(ctx, settlement.Replanning)
-		}
-
-		return nil
-	}
-
+// confirmSweep releases the settlements of a release whose sweep is final.
+func (w *sweepUpdate) confirmSweep(ctx context.Context, step *settlement.Step, t wallet.Transaction) error {
 	arrived := arrivedBy(w.release, t)
 	if arrived.IsZero() {
 		// The token reported success and moved nothing.
@@ -314,40 +335,35 @@ func (w *sweepUpdate) releaseSettlements(arrived chain.Amount) error {
 // network fee.
 func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.release.Steps[i]
-	again, was := step.Recorded, step.NetworkFee // it was confirmed before, and left the chain for good
+	before := step.NetworkFee
 	w.setNetworkFee(step, t.Fee)
 
-	var err error
+	err := w.correctSwept(ctx, step, before, t.Fee)
+	if err == nil && t.Failure == wallet.FailReverted {
+		err = w.recordResidue(ctx, step, t)
+	}
+
+	if err = errors.Join(err, w.setUnclaimed(ctx, step, chain.Amount{})); err != nil {
+		return err
+	}
+
+	if err := w.dropFee(ctx, step); err != nil {
+		return err
+	}
 
 	switch {
-	case t.Failure == wallet.FailReverted:
-		err = errors.Join(w.recordResidue(ctx, step, t), w.setUnclaimed(ctx, step, chain.Amount{}))
-	case again && w.ofNative() && step.Kind != chain.StepSweep:
-		err = w.correctResidue(ctx, was.Add(step.PaysFee), chain.Amount{})
-	case again:
-		err = errors.Join(
-			w.setResidue(ctx, step, chain.Amount{}, chain.Amount{}),
-			w.setTokenResidue(ctx, step, chain.Amount{}, chain.Amount{}),
-			w.setUnclaimed(ctx, step, chain.Amount{}),
-		)
-	}
-
-	if err != nil {
-		return err
-	}
-
-	if err := w.unpayFee(ctx, step, again); err != nil {
-		return err
-	}
-
-	if w.release.Done {
+	case w.release.Done:
 		return nil // the release ended before; there is nothing to give up
-	}
-
-	if step.Kind == chain.StepDelegate {
+	case isSwept(w.release):
+		w.release.Done = true // another step of it was under way again
+		return nil
+	case step.Kind == chain.StepDelegate:
 		return w.unreserveStep(ctx, step) // the release goes on, and is topped up instead
 	}
 
+	again := slices.ContainsFunc(w.group, func(s settlement.Settlement) bool {
+		return s.Status == settlement.Reverted
+	})
 	if t.Failure == wallet.FailReverted && t.Order.Close && !again {
 		// Anybody can make that happen, by a payment while it is on its way: the release goes on,
 		// and leaves the account open.

@@ -1,0 +1,187 @@
+package sweep
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// A platform fee is paid while a final block holds its transaction. Who bears how much of it is kept in the step's
+// parts while the transaction is under way once more, and where a settlement leaves the release before it is paid.
+
+// payFee marks the platform fee of a final step as paid: its parts by those that they name, the rest to each
+// settlement its own.
+func (w *sweepUpdate) payFee(ctx context.Context, step *settlement.Step) error {
+	rest, named := unnamedFee(step), step.Parts
+	step.Parts = nil
+
+	for _, p := range named {
+		paid, err := w.payPart(ctx, p)
+		if err != nil {
+			return err
+		}
+
+		step.Parts = addPart(step.Parts, p.SettlementID, paid)
+		rest = rest.Add(p.Amount.Sub(paid))
+	}
+
+	leaves := len(named) > 0 || len(w.group) > 1 && step.Kind != chain.StepSweep
+	for i := range w.group {
+		part := chain.Min(rest, w.group[i].FeeCarried)
+		w.group[i].Pay(part)
+
+		rest = rest.Sub(part)
+		if leaves {
+			step.Parts = addPart(step.Parts, w.group[i].ID, part)
+		}
+	}
+
+	return nil
+}
+
+// payPart has a settlement pay its part of a platform fee, at most what it has not paid, in native base units.
+func (w *sweepUpdate) payPart(ctx context.Context, p settlement.Part) (paid chain.Amount, err error) {
+	err = w.withSettlement(ctx, p.SettlementID, func(s *settlement.Settlement) error {
+		paid = chain.Min(p.Amount, s.FeeCarried)
+		s.Pay(paid)
+
+		return nil
+	})
+
+	return paid, err
+}
+
+// unpayFee takes the platform fee of a step back whose block left the chain. Its parts keep who bears it.
+func (w *sweepUpdate) unpayFee(ctx context.Context, step *settlement.Step) error {
+	rest := unnamedFee(step)
+
+	for _, p := range step.Parts {
+		err := w.withSettlement(ctx, p.SettlementID, func(s *settlement.Settlement) error {
+			s.Unpay(chain.Min(p.Amount, s.FeePaid))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	for i := range w.group {
+		part := chain.Min(rest, w.group[i].FeePaid)
+		w.group[i].Unpay(part)
+		rest = rest.Sub(part)
+		step.Parts = addPart(step.Parts, w.group[i].ID, part)
+	}
+
+	return nil
+}
+
+// dropFee ends what a step that is proven dead was to pay. What it was to pay of released settlements is carried.
+func (w *sweepUpdate) dropFee(ctx context.Context, step *settlement.Step) error {
+	named := step.Parts
+	step.Parts = nil
+
+	for _, p := range named {
+		err := w.withSettlement(ctx, p.SettlementID, func(s *settlement.Settlement) error {
+			if s.Status != settlement.Released {
+				return nil
+			}
+
+			return returnCarryTx(ctx, w.tx, w.release, chain.Min(p.Amount, s.FeeCarried))
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// withSettlement has f change a settlement of the release, or one that left it.
+func (w *sweepUpdate) withSettlement(
+	ctx context.Context,
+	id string,
+	f func(s *settlement.Settlement) error,
+) error {
+	if i := slices.IndexFunc(w.group, func(s settlement.Settlement) bool { return s.ID == id }); i >= 0 {
+		return f(&w.group[i])
+	}
+
+	found, err := w.tx.SettlementsByID(ctx, []string{id})
+	if err != nil || len(found) == 0 {
+		return err
+	}
+
+	if err := f(&found[0]); err != nil {
+		return err
+	}
+
+	return w.tx.PutSettlements(ctx, &found[0])
+}
+
+// reserveDetached names a settlement that leaves its release for its part of a platform fee that is under way: the
+// bytes are signed and pay it whether its payment comes back or not.
+func reserveDetached(r *settlement.Sweep, lost settlement.Settlement) {
+	r.Steps = slices.Clone(r.Steps)
+
+	left := lost.FeeCarried
+	for i := range r.Steps {
+		step := &r.Steps[i]
+		if !feeWaits(step) {
+			continue
+		}
+
+		part := chain.Min(unnamedFee(step), left.SubFloor(partOf(step, lost.ID)))
+		step.Parts = addPart(step.Parts, lost.ID, part)
+		left = left.Sub(part)
+	}
+}
+
+// feeWaitsTx reports whether a transaction under way pays a part of a settlement's platform fee.
+func feeWaitsTx(ctx context.Context, tx settlement.Tx, of settlement.Settlement) (bool, error) {
+	live, err := tx.SweepsAt(ctx, of.Network, []chain.Address{of.Deposit.Address})
+
+	return slices.ContainsFunc(live, func(r settlement.Sweep) bool {
+		return slices.ContainsFunc(r.Steps, func(step settlement.Step) bool {
+			return feeWaits(&step) && !partOf(&step, of.ID).IsZero()
+		})
+	}), err
+}
+
+// feeWaits reports whether a step has a platform fee under way that no final block holds.
+func feeWaits(step *settlement.Step) bool {
+	return !step.PaysFee.IsZero() && !step.Recorded &&
+		step.State != wallet.Queued && step.State != wallet.Failed
+}
+
+// unnamedFee returns the part of a step's platform fee that no settlement is named for, in native base units.
+func unnamedFee(step *settlement.Step) chain.Amount {
+	left := step.PaysFee
+	for _, p := range step.Parts {
+		left = left.SubFloor(p.Amount)
+	}
+
+	return left
+}
+
+// partOf returns what a settlement is named for of a step's platform fee, in native base units.
+func partOf(step *settlement.Step, settlementID string) (sum chain.Amount) {
+	for _, p := range step.Parts {
+		if p.SettlementID == settlementID {
+			sum = sum.Add(p.Amount)
+		}
+	}
+
+	return sum
+}
+
+// addPart names a settlement for an amount more, in native base units.
+func addPart(parts []settlement.Part, settlementID string, amount chain.Amount) []settlement.Part {
+	if amount.IsZero() {
+		return parts
+	}
+
+	return append(slices.Clip(parts), settlement.Part{SettlementID: settlementID, Amount: amount})
+}
