@@ -5,9 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -106,6 +109,117 @@ func TestCostsAreThoseOfABlock(t *testing.T) {
 			w.run("the first is over", func() bool { return w.live(deposit) == 0 })
 			w.costsAreOnChain("in the end", opened.ID, next.ID)
 			w.check("booked at the address", w.residue(deposit), w.chain.Balance(deposit.Address, "SIM"))
+		})
+	}
+}
+
+// A cancel that displaced a sweep costs what its block says, and nothing once that is gone.
+func TestCostOfACancelIsThatOfABlock(t *testing.T) {
+	for symbol, amount := range map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(400)} {
+		t.Run(symbol, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			deposit := w.deposit(1)
+
+			before := w.chain.MineEmpty(5).Height
+			w.chain.Pay(w.master().Address, "SIM", coin(1))
+			opened := w.pay("p1", deposit, symbol, amount, 400)
+			w.run("the sweep is on its way", func() bool { return w.get(opened.ID).SweepTx != "" })
+			w.chain.SetFee(40*sim.DefaultBaseFee, sim.DefaultPriority)
+
+			if symbol == "USDX" {
+				w.chain.Pay(deposit.Address, "SIM", milli(10)) // for the cancel
+			}
+
+			for range 100 {
+				w.pass(5 * time.Minute)
+				w.work()
+			}
+
+			w.chain.SetFee(sim.DefaultBaseFee, sim.DefaultPriority)
+			w.until(opened.ID, settlement.Failed)
+			w.costsAreOnChain("at first", opened.ID)
+
+			w.forkAll(before)
+			w.lose("p1")
+			w.costsAreOnChain("after the fork", opened.ID)
+		})
+	}
+}
+
+// One of two payments is gone when the fee of both is confirmed, and a fork takes that away as well: nobody paid it.
+// Both pay their own once it is back.
+func TestFeeOfADetachedSettlementIsThatOfABlock(t *testing.T) {
+	for symbol, amount := range map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(400)} {
+		t.Run(symbol, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+			deposit := w.deposit(1)
+			a := w.pay("p1", deposit, symbol, amount, 400)
+			b := w.pay("p2", deposit, symbol, amount, 400)
+			goOn := w.stopPlanning(func() bool { return !w.get(a.ID).FeePaid.IsZero() })
+			w.run("the fee is on its way", func() bool { return w.get(a.ID).FeeTx != "" })
+			height := w.chain.MineEmpty(1).Height
+			w.lose("p2")
+			w.run("the fee is paid", func() bool { return !w.get(a.ID).FeePaid.IsZero() })
+			w.costsAreOnChain("at first", a.ID, b.ID)
+
+			tip := w.chain.MineEmpty(1).Height
+			w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.DropOrphan})
+			w.read()
+			w.costsAreOnChain("after the fork", a.ID, b.ID)
+
+			// Its price is another one when the payment is back; the fee that is under way stays as it is.
+			w.openAs(sweep.OpenParams{
+				Owner:       owner,
+				PaymentID:   "p2",
+				Network:     network,
+				Asset:       w.asset(symbol),
+				Deposit:     deposit,
+				Gross:       amount,
+				USDValue:    decimal.NewFromInt(400),
+				NativePrice: price.Mul(price),
+				ConfirmedAt: w.now,
+			})
+
+			goOn()
+			w.until(a.ID, settlement.Released)
+			w.until(b.ID, settlement.Released)
+			w.costsAreOnChain("in the end", a.ID, b.ID)
+		})
+	}
+}
+
+// The master wallet's fee transaction leaves the chain, and the sweep of the token stands. The fee is not paid, and not
+// left to a later release, until it is clear that it never will be.
+func TestFeeThatLeavesItsSweepBehind(t *testing.T) {
+	for name, back := range map[string]bool{"it comes back": true, "it is displaced": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+			deposit := w.deposit(1)
+			s := w.until(w.pay("p1", deposit, "USDX", dollars(400), 400).ID, settlement.Released)
+			tip := w.chain.MineEmpty(1).Height
+			w.chain.Fork(sim.Fork{
+				Depth: tip - 4, Length: tip - 3, Fate: sim.Reinclude,
+				Each: map[string]sim.OrphanFate{s.FeeTx: sim.DropOrphan},
+			})
+			w.read()
+			w.costsAreOnChain("after the fork", s.ID)
+			if !back {
+				w.chain.CancelNonce(w.master().Address)
+			}
+
+			w.now = w.now.Add(2 * time.Minute)
+			w.run("it is over", func() bool { return w.live(deposit) == 0 })
+			w.pass(time.Minute)
+			w.acknowledge()
+
+			s = w.until(s.ID, settlement.Released)
+			next := w.until(w.pay("p2", w.deposit(2), "USDX", dollars(400), 400).ID, settlement.Released)
+			w.check("paid at the fee address", s.FeePaid.Add(next.FeePaid), w.chain.Balance(w.fee, "SIM"))
+			w.check("all fees", w.chain.Balance(w.fee, "SIM"), s.FeeNative.Add(next.FeeNative))
 		})
 	}
 }
