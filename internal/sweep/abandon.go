@@ -39,11 +39,11 @@ func (p *planningRun) abandon(ctx context.Context, r settlement.Sweep, reason se
 }
 
 // abandon ends a release without success. Reservations and the carry go back. The settlements fail, or are
-// queued again when nothing was signed and they can be planned anew. It is not done while a fork has one of its
-// transactions under way again: that may still pay what a release planned anew would pay once more.
+// queued again when nothing was signed and they can be planned anew. It is not done while a fork has its platform fee
+// under way again: that may still pay what a release planned anew would pay once more.
 func (w *sweepUpdate) abandon(ctx context.Context, reason settlement.Reason) error {
 	r := w.release
-	r.Done = !isRunning(r)
+	r.Done = !hasFeeWaiting(r)
 
 	if err := w.unreserve(ctx); err != nil {
 		return err

@@ -70,14 +70,7 @@ func newHarness(t *testing.T, settings account.Settings) *harness {
 	w.chain = sim.New(sim.Config{Clock: func() time.Time { return w.now }})
 	w.signer = sim.NewSigner(7, nil)
 	w.fee = w.chain.NewAddress()
-	w.driver = w.chain
-	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
-		if w.reading {
-			return nil
-		}
-
-		return w.process.Call(string(m))
-	})
+	w.interceptCalls()
 
 	err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		return tx.PutAccount(ctx, &account.Account{ID: owner.AccountID, Settings: settings, CreatedAt: start})
@@ -86,7 +79,30 @@ func newHarness(t *testing.T, settings account.Settings) *harness {
 		t.Fatal(err)
 	}
 
+	w.connect()
+
+	return w
+}
+
+// interceptCalls has calls of the network count as the process's.
+func (w *harness) interceptCalls() {
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if w.reading {
+			return nil
+		}
+
+		return w.process.Call(string(m))
+	})
+}
+
+// connect starts a process and a follower over the network.
+func (w *harness) connect() {
+	w.t.Helper()
+
+	w.driver = w.chain
 	w.boot()
+
+	var err error
 
 	w.follower, err = follow.New(follow.Config{
 		Driver:      w.chain,
@@ -98,10 +114,8 @@ func newHarness(t *testing.T, settings account.Settings) *harness {
 		StartHeight: 1,
 	})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-
-	return w
 }
 
 type scanDB struct{ store.Store }

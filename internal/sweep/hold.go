@@ -16,6 +16,10 @@ import (
 func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) error {
 	switch {
 	case errors.Is(cause, fault.Invalid):
+		if err := p.refusalStands(ctx, g[0].ID, cause); err != nil {
+			return err
+		}
+
 		return p.fail(ctx, g, settlement.NotReleasable)
 	case fault.Code(cause) == "funds_missing":
 		if p.now().Sub(g[len(g)-1].ConfirmedAt) < fundsGrace {

@@ -127,6 +127,7 @@ func reserveDetached(r *settlement.Sweep, lost settlement.Settlement) {
 	r.Steps = slices.Clone(r.Steps)
 
 	left := lost.FeeCarried
+
 	for i := range r.Steps {
 		step := &r.Steps[i]
 		if !feeWaits(step) {
@@ -148,6 +149,11 @@ func feeWaitsTx(ctx context.Context, tx settlement.Tx, of settlement.Settlement)
 			return feeWaits(&step) && !partOf(&step, of.ID).IsZero()
 		})
 	}), err
+}
+
+// hasFeeWaiting reports whether a release has a platform fee under way that no final block holds.
+func hasFeeWaiting(r *settlement.Sweep) bool {
+	return slices.ContainsFunc(r.Steps, func(step settlement.Step) bool { return feeWaits(&step) })
 }
 
 // feeWaits reports whether a step has a platform fee under way that no final block holds.

@@ -54,6 +54,8 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 		return p.stopOrPostpone(ctx, r, found, err)
 	}
 
+	p.refusals.Delete(r.ID)
+
 	required := allFromMaster(steps, r.Master.Address, p.native.ID)
 	if !required.IsZero() {
 		if err := p.refreshMaster(ctx, r.Owner, r.Master); err != nil {
@@ -94,6 +96,10 @@ func (p *planningRun) stopOrPostpone(
 ) error {
 	switch {
 	case errors.Is(cause, fault.Invalid):
+		if err := p.refusalStands(ctx, r.ID, cause); err != nil {
+			return errors.Join(err, p.postponeSweep(ctx, r))
+		}
+
 		return p.abandon(ctx, r, settlement.NotReleasable)
 	case fault.Code(cause) == "funds_missing" && p.now().Sub(r.CreatedAt) >= fundsGrace:
 		return p.abandonMissing(ctx, r, g)

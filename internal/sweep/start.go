@@ -69,6 +69,8 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 		return false, p.holdOrFail(ctx, g, err)
 	}
 
+	p.refusals.Delete(g[0].ID)
+
 	if g.uneconomic(steps, p.native.Decimals) {
 		return false, p.hold(ctx, g, settlement.Uneconomic, nil)
 	}

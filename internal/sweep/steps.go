@@ -50,16 +50,12 @@ func (p *planningRun) planSteps(
 		}
 	}
 
-	steps, err := p.planner.PlanSweep(ctx, order)
+	steps, err := p.askPlan(ctx, order)
 	if fault.Code(err) == "funds_missing" && !p.spendsCoins {
 		err = p.proveMissing(ctx, order, err)
 	}
 
-	if err != nil {
-		return nil, err
-	}
-
-	return steps, checkPlan(order, steps, p.native.ID)
+	return steps, err
 }
 
 // checkPlan returns fault.Invalid with code not_releasable unless the plan does what was asked and

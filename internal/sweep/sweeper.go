@@ -13,6 +13,7 @@ package sweep
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -54,6 +55,8 @@ type Sweeper struct {
 	db       settlement.DB
 	registry *chain.Registry
 	outbox   *txmgr.Manager
+	// refusals are the times when this process first saw a release refused, by settlement or release id.
+	refusals sync.Map
 }
 
 // New returns a sweeper. It starts nothing; the engine calls Step.

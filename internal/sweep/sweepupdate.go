@@ -271,9 +271,9 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 	case step.Kind == chain.StepSweep:
 		return w.confirmSweep(ctx, step, t)
 	case isSwept(w.release):
-		w.release.Done = !isRunning(w.release)
+		w.release.Done = !hasFeeWaiting(w.release)
 		return nil
-	case !w.isWanted() || !w.waitsForPayments(w.group):
+	case w.isGivenUp() || !w.waitsForPayments(w.group):
 		return w.abandon(ctx, settlement.Replanning)
 	}
 
@@ -292,7 +292,7 @@ func (w *sweepUpdate) confirmSweep(ctx context.Context, step *settlement.Step, t
 		return err
 	}
 
-	w.release.Done = !isRunning(w.release) // a fork may have an earlier step under way again
+	w.release.Done = !hasFeeWaiting(w.release) // a fork may have an earlier step under way again
 
 	if err := w.setUnclaimed(ctx, step, w.unreleased(arrived)); err != nil {
 		return err
@@ -355,7 +355,7 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 	case w.release.Done:
 		return nil // the release ended before; there is nothing to give up
 	case isSwept(w.release):
-		w.release.Done = !isRunning(w.release)
+		w.release.Done = !hasFeeWaiting(w.release)
 		return nil
 	case step.Kind == chain.StepDelegate:
 		return w.unreserveStep(ctx, step) // the release goes on, and is topped up instead

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -52,9 +53,12 @@ func (w *sweepUpdate) takeBackResidue(ctx context.Context, step *settlement.Step
 	return w.setTokenResidue(ctx, step, chain.Amount{}, chain.Amount{})
 }
 
-// isWanted reports whether a settlement still counts on the release: it is released by it, or may be.
-func (w *sweepUpdate) isWanted() bool {
-	return slices.ContainsFunc(w.group, func(s settlement.Settlement) bool {
-		return s.SweepID == w.release.ID && (s.Status != settlement.Failed || isOrphaned(s))
-	})
+// isGivenUp reports whether the release goes on for nobody: it was abandoned while its fee was under way, or its
+// settlements failed or left it.
+func (w *sweepUpdate) isGivenUp() bool {
+	return hasStep(w.release, chain.StepTopUp, wallet.Failed) ||
+		hasStep(w.release, chain.StepFee, wallet.Failed) ||
+		!slices.ContainsFunc(w.group, func(s settlement.Settlement) bool {
+			return s.SweepID == w.release.ID && (s.Status != settlement.Failed || isOrphaned(s))
+		})
 }

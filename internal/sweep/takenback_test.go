@@ -42,6 +42,7 @@ func (w *harness) costsAreOnChain(when string, ids ...string) {
 	w.t.Helper()
 
 	var paid, burnt chain.Amount
+
 	for _, id := range ids {
 		s := w.get(id)
 		paid, burnt = paid.Add(s.FeePaid), burnt.Add(s.NetworkFees)
@@ -102,6 +103,7 @@ func TestCostsAreThoseOfABlock(t *testing.T) {
 
 			// The money is there again, by other transactions.
 			w.chain.Pay(w.master().Address, "SIM", coin(1))
+
 			more := c.amount.Mul(2) // the old bytes may take a half of it
 			w.chain.Pay(deposit.Address, c.symbol, more)
 			w.chain.Mine(3)
@@ -207,6 +209,7 @@ func TestFeeThatLeavesItsSweepBehind(t *testing.T) {
 			})
 			w.read()
 			w.costsAreOnChain("after the fork", s.ID)
+
 			if !back {
 				w.chain.CancelNonce(w.master().Address)
 			}

@@ -1,0 +1,86 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// A node says that a deposit cannot be released, by an estimate of its own. One that lies or lags says it too, so a
+// refusal stands only when every node that can be asked repeats it for a while.
+
+// refusalGrace is how long after the first refusal a release is planned again before its settlements fail.
+const refusalGrace = 15 * time.Minute
+
+// askPlan returns the driver's plan, checked by checkPlan. Another node is asked where one refuses.
+func (p *planningRun) askPlan(ctx context.Context, order chain.SweepRequest) ([]chain.SweepStep, error) {
+	steps, err := p.askPlanOnce(ctx, order)
+	if !errors.Is(err, fault.Invalid) {
+		return steps, err
+	}
+
+	driver, registryErr := p.registry.Driver(p.network.Slug)
+	if registryErr != nil {
+		return nil, registryErr
+	}
+
+	node, ok := driver.(chain.NodeDemoter)
+	if !ok {
+		return nil, err
+	}
+
+	node.DemoteNode("it refuses a release: " + fault.Code(err))
+
+	return p.askPlanOnce(ctx, order)
+}
+
+func (p *planningRun) askPlanOnce(ctx context.Context, order chain.SweepRequest) ([]chain.SweepStep, error) {
+	steps, err := p.planner.PlanSweep(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+
+	return steps, checkPlan(order, steps, p.native.ID)
+}
+
+// refusalStands returns nil when a release was refused whenever it was planned in the last refusalGrace, and a second
+// node, where there is one, is there to say so too. Until then it returns fault.Unavailable. id is of the settlement
+// or the release.
+func (p *planningRun) refusalStands(ctx context.Context, id string, cause error) error { // spec 2.8.10
+	first, _ := p.refusals.LoadOrStore(id, p.now())
+
+	waits := fault.Wrap(
+		cause,
+		fault.Unavailable,
+		"release_refused",
+		"a node of %s refuses a release: it is planned again until %s have passed",
+		p.network.Slug,
+		refusalGrace,
+	)
+	if p.now().Sub(first.(time.Time)) < refusalGrace {
+		return waits
+	}
+
+	driver, err := p.registry.Driver(p.network.Slug)
+	if err != nil {
+		return err
+	}
+
+	if confirmer, ok := driver.(chain.RefConfirmer); ok {
+		cursor, followed, err := p.db.Cursor(ctx, p.network.Slug)
+		if err != nil {
+			return &storeError{err}
+		}
+
+		if followed && confirmer.ConfirmRef(ctx, cursor.At) != nil {
+			return waits
+		}
+	}
+
+	p.refusals.Delete(id)
+
+	return nil
+}
