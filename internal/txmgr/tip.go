@@ -19,14 +19,16 @@ type firstTips struct {
 	runs bool
 	// looks are what this process saw of each network.
 	looks map[string]firstLook
-	// refused are the times when pools first did not answer, by network.
+	// refused are the times when pools first did not answer, by network, and second nodes, see highestTip.
 	refused map[string]time.Time
 }
 
 // firstLook is what a process saw of a network, before it read up to there.
 type firstLook struct {
-	// height is the node's tip; 0 once it is read.
+	// height is the highest tip that a node showed; 0 once it is read.
 	height uint64
+	// alone is set while a second node, where there is one, does not show the tip as well.
+	alone bool
 	// unrecorded are the hashes of the pool's transactions that are not on record, by the address that they take
 	// from. They end in a block, which freezes the wallet, or leave the pool.
 	unrecorded map[chain.Address][]string
@@ -142,8 +144,8 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 		return false, &storeError{err}
 	}
 
-	// A node below the records has not seen what they may lack.
-	if fresh && followed && look.height < c.At.Height {
+	// A node below the records has not seen what they may lack, nor has one that no second node is with.
+	if fresh && followed && (look.height < c.At.Height || look.alone) {
 		return false, nil
 	}
 
@@ -232,29 +234,19 @@ func (o *Manager) look(ctx context.Context, driver chain.Driver) (firstLook, err
 		return firstLook{}, err
 	}
 
-	look.height = max(head.Tip.Height, 1)
+	height, alone := o.highestTip(ctx, driver, head.Tip)
+	if ctx.Err() != nil {
+		return firstLook{}, ctx.Err()
+	}
+
+	look.height, look.alone = max(height, 1), alone
 
 	return look, nil
 }
 
 // givesUpPool reports whether a pool has not answered for poolPatience: wallets go on without it.
 func (o *Manager) givesUpPool(ctx context.Context, network string, cause error) bool {
-	tips := &o.firstTips
-
-	tips.mu.Lock()
-	defer tips.mu.Unlock()
-
-	if tips.refused == nil {
-		tips.refused = map[string]time.Time{}
-	}
-
-	since, known := tips.refused[network]
-	if !known {
-		tips.refused[network] = o.now()
-		return false
-	}
-
-	if o.now().Sub(since) < poolPatience {
+	if o.refusedFor(network) < poolPatience {
 		return false
 	}
 
@@ -264,6 +256,24 @@ func (o *Manager) givesUpPool(ctx context.Context, network string, cause error) 
 	)
 
 	return true
+}
+
+// refusedFor returns how long ago something did not answer for the first time.
+func (o *Manager) refusedFor(what string) time.Duration {
+	tips := &o.firstTips
+
+	tips.mu.Lock()
+	defer tips.mu.Unlock()
+
+	if tips.refused == nil {
+		tips.refused = map[string]time.Time{}
+	}
+
+	if _, known := tips.refused[what]; !known {
+		tips.refused[what] = o.now()
+	}
+
+	return o.now().Sub(tips.refused[what])
 }
 
 // unrecordedIn returns the hashes of a pool's transactions that are not on record, by the address that they take

@@ -2,6 +2,7 @@ package txmgr
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -128,5 +129,87 @@ func TestNodeBelowTheRecordsIsNoFirstLook(t *testing.T) {
 
 	if !read() {
 		t.Error("the network is read to its tip, and wallets do not sign")
+	}
+}
+
+// One of two nodes is between the records and the tip: what the other has above it is read before wallets sign.
+func TestFirstLookIsOfTheHighestTip(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		behind, another uint64
+		// read is how far the records are read, below the tip, when wallets sign.
+		read uint64
+	}{
+		{name: "the preferred node is behind", behind: 9},
+		{name: "by one block", behind: 1},
+		{name: "both are behind", behind: 9, another: 3, read: 3},
+		{name: "no node is behind"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			network := sim.New(sim.Config{Nodes: 2})
+
+			registry, err := chain.NewRegistry(network)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			db := &cursorDB{at: network.Mine(10), followed: true}
+			manager := &Manager{config: Config{Now: time.Now}, db: db, registry: registry}
+
+			defer manager.Begin()()
+
+			tip := network.Mine(40)
+			network.SetNode(0, sim.NodeFaults{Behind: c.behind})
+			network.SetNode(1, sim.NodeFaults{Behind: c.another})
+
+			for height := db.at.Height; height <= tip.Height; height++ {
+				if db.at, err = network.RefAt(t.Context(), height); err != nil {
+					break // the node that lags is asked
+				}
+
+				read, err := manager.IsRead(t.Context(), "simnet", "wallet")
+				if err != nil || read != (height >= tip.Height-c.read) {
+					t.Fatalf(
+						"read up to %d of %d, the network is read: %t (%v)",
+						height,
+						tip.Height,
+						read,
+						err,
+					)
+				}
+			}
+		})
+	}
+}
+
+// A second node that does not answer holds wallets back for a while, and not for good.
+func TestFirstLookWaitsForASecondNode(t *testing.T) {
+	network := sim.New(sim.Config{Nodes: 2})
+
+	registry, err := chain.NewRegistry(network)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	now := time.Now()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	db := &cursorDB{at: network.Mine(10), followed: true}
+	manager := &Manager{
+		config:   Config{Now: func() time.Time { return now }, Log: log},
+		db:       db,
+		registry: registry,
+	}
+
+	defer manager.Begin()()
+
+	network.SetNode(1, sim.NodeFaults{Syncing: true})
+
+	for _, want := range []bool{false, false, true} {
+		read, err := manager.IsRead(t.Context(), "simnet", "wallet")
+		if err != nil || read != want {
+			t.Errorf("at %s the network is read: %t (%v)", now, read, err)
+		}
+
+		now = now.Add(poolPatience - time.Second)
 	}
 }
