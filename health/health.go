@@ -24,6 +24,9 @@ type Network struct {
 	// TipAhead is how far the newest block's time is ahead of the clock, where that is more than blocks may
 	// be: the clock may be slow. It only warns.
 	TipAhead time.Duration
+	// Unconfirmed is what one node says and nothing confirms, such as a new wallet's first nonce where one endpoint is
+	// configured; empty otherwise. It only warns.
+	Unconfirmed string
 	// Follower is this process's state; other processes may follow the network instead.
 	Follower Follower
 }

@@ -218,6 +218,10 @@ func TestHealthIsComposed(t *testing.T) {
 				t.Fatalf("while all is well: OK %v, %+v", well.OK(), well.Checks)
 			}
 
+			if got := well.Networks[0].Unconfirmed; !strings.Contains(got, "one endpoint") {
+				t.Errorf("one endpoint is configured, and Health says %q", got)
+			}
+
 			began := c.at
 			part.fail(c, down)
 

@@ -21,7 +21,13 @@ func (o *Manager) highestTip(
 	tip chain.Ref,
 ) (height uint64, alone bool) {
 	confirmer, ok := driver.(chain.RefConfirmer)
-	if !ok || onlyNode(ctx, confirmer, tip.Height) {
+	if !ok {
+		return tip.Height, false
+	}
+
+	network := driver.Network().Slug
+	if onlyNode(ctx, confirmer, tip.Height) {
+		o.singleNodes.Store(network, true)
 		return tip.Height, false
 	}
 
@@ -37,7 +43,6 @@ func (o *Manager) highestTip(
 		return tip.Height, false
 	}
 
-	network := driver.Network().Slug
 	if o.refusedFor(network+" second node") < poolPatience {
 		return tip.Height, true
 	}
@@ -53,6 +58,28 @@ func (o *Manager) highestTip(
 // onlyNode reports whether a driver has one node only: it confirms a block that no two nodes can have.
 func onlyNode(ctx context.Context, confirmer chain.RefConfirmer, height uint64) bool {
 	return confirmer.ConfirmRef(ctx, chain.Ref{Height: height, Hash: noBlock}) == nil
+}
+
+// Unconfirmed returns what one node says of a network that nothing confirms; empty when there is nothing.
+func (o *Manager) Unconfirmed(network string) string {
+	driver, err := o.registry.Driver(network)
+	if err != nil {
+		return ""
+	}
+
+	if _, ok := driver.(chain.Nonces); !ok {
+		return ""
+	}
+
+	if _, ok := driver.(chain.NonceConfirmer); !ok {
+		return "nothing confirms a wallet's first nonce: the driver compares no nodes"
+	}
+
+	if _, single := o.singleNodes.Load(network); single {
+		return "nothing confirms a wallet's first nonce: one endpoint"
+	}
+
+	return ""
 }
 
 // highestAbove returns the highest block that a node has, at least a height. It asks for one further and further above,

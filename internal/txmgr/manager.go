@@ -82,6 +82,8 @@ type Manager struct {
 	waits     sync.Map // transaction id → why its outcome waits, as it was logged
 	// unreadNonces are the unreadNonce of wallets, by network and address.
 	unreadNonces sync.Map
+	// singleNodes are the networks that have one node only, as seen by the first look.
+	singleNodes sync.Map
 	// unusableNonces are the unusableNonce of wallets, by network and account.
 	unusableNonces sync.Map
 	firstTips      firstTips

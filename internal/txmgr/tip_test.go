@@ -213,3 +213,29 @@ func TestFirstLookWaitsForASecondNode(t *testing.T) {
 		now = now.Add(poolPatience - time.Second)
 	}
 }
+
+// With one endpoint nothing confirms the first nonce of a wallet, and Health says so.
+func TestOneEndpointConfirmsNothing(t *testing.T) {
+	for nodes, want := range map[int]string{1: "nothing confirms a wallet's first nonce: one endpoint", 2: ""} {
+		network := sim.New(sim.Config{Nodes: nodes})
+
+		registry, err := chain.NewRegistry(network)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		db := &cursorDB{at: network.Mine(1), followed: true}
+		manager := &Manager{config: Config{Now: time.Now}, db: db, registry: registry}
+
+		end := manager.Begin()
+		if _, err := manager.IsRead(t.Context(), "simnet", ""); err != nil {
+			t.Fatal(err)
+		}
+
+		end()
+
+		if got := manager.Unconfirmed("simnet"); got != want {
+			t.Errorf("with %d endpoints: %q, want %q", nodes, got, want)
+		}
+	}
+}
