@@ -202,8 +202,8 @@ func (s *Sweeper) reopenTx(
 	return old, tx.PutSettlements(ctx, &old)
 }
 
-// correctFailedTx gives a failed settlement the amount of its payment, of which a fork made another while no release
-// moves it: who retries it releases all of it.
+// correctFailedTx gives a failed settlement the amount of its payment, of which a fork made another, unless a sweep moves
+// it: who retries it releases all of it. Other transactions of its release may be under way again.
 func (s *Sweeper) correctFailedTx(
 	ctx context.Context,
 	tx settlement.Tx,
@@ -215,7 +215,7 @@ func (s *Sweeper) correctFailedTx(
 	}
 
 	r, assigned, err := releaseOf(ctx, tx, old)
-	if err != nil || assigned && (!r.Done || isSwept(&r)) {
+	if err != nil || assigned && (isSwept(&r) || hasLiveSweep(&r)) {
 		return old, err
 	}
 
