@@ -202,8 +202,8 @@ func (s *Sweeper) reopenTx(
 	return old, tx.PutSettlements(ctx, &old)
 }
 
-// correctFailedTx gives a failed settlement the amount of its payment, of which a fork made another, unless a sweep moves
-// it: who retries it releases all of it. Other transactions of its release may be under way again.
+// correctFailedTx gives a failed settlement the amount of its payment, of which a fork made another, unless a sweep
+// moves it: who retries it releases all of it. Other transactions of its release may be under way again.
 func (s *Sweeper) correctFailedTx(
 	ctx context.Context,
 	tx settlement.Tx,

@@ -12,6 +12,9 @@ import (
 // noBlock is the hash of no block: a node that has a block at a height has another one.
 const noBlock = "none"
 
+// maxBehind is how many blocks a node may be behind another that is believed: weeks of the fastest networks.
+const maxBehind = 1 << 24
+
 // highestTip returns the height of the highest tip that a node of a driver has, where the preferred one shows a tip: a
 // node may lag, and restored records may lack what is above its tip. alone is set while a second node, where there is
 // one, does not have that tip; for poolPatience at most.
@@ -92,7 +95,9 @@ func highestAbove(ctx context.Context, confirmer chain.RefConfirmer, height uint
 
 	beyond := uint64(1)
 	for has(beyond) {
-		beyond *= 2
+		if beyond *= 2; beyond > maxBehind {
+			return height // it says so of any height
+		}
 	}
 
 	known := beyond / 2

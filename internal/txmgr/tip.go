@@ -126,16 +126,24 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 	look, known := tips.looks[network]
 	tips.mu.Unlock()
 
+	unread := look.height > 0
+
 	waits := len(look.unrecorded[address]) > 0
-	if known && look.height == 0 && !waits {
+	if known && !unread && !waits {
 		return true, nil
 	}
 
-	fresh := !known || waits && o.now().Sub(look.at) >= lookEvery
+	fresh := !known || o.now().Sub(look.at) >= lookEvery
 	if fresh {
+		first := look.height
+
 		var err error
 		if look, err = o.look(ctx, driver); err != nil {
 			return false, err
+		}
+
+		if unread {
+			look.height = min(look.height, first) // a height that was shown and is no more was none
 		}
 	}
 

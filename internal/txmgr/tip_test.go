@@ -3,12 +3,14 @@ package txmgr
 import (
 	"context"
 	"log/slog"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
@@ -237,5 +239,67 @@ func TestOneEndpointConfirmsNothing(t *testing.T) {
 		if got := manager.Unconfirmed("simnet"); got != want {
 			t.Errorf("with %d endpoints: %q, want %q", nodes, got, want)
 		}
+	}
+}
+
+// boaster is a network of which one node says that it has every block up to a height, or any.
+type boaster struct {
+	*sim.Chain
+	upTo *uint64
+}
+
+func (b boaster) ConfirmRef(ctx context.Context, at chain.Ref) error {
+	if at.Height <= *b.upTo {
+		return fault.New(fault.NotFound, "block_replaced", "another block is there")
+	}
+
+	return b.Chain.ConfirmRef(ctx, at)
+}
+
+// A node that boasts of blocks that nobody has holds wallets back while it does, and not longer.
+func TestBoastedHeightIsForgotten(t *testing.T) {
+	network, boast := sim.New(sim.Config{Nodes: 2}), uint64(0)
+
+	registry, err := chain.NewRegistry(boaster{network, &boast})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	now := time.Now()
+	db := &cursorDB{at: network.Mine(10), followed: true}
+	manager := &Manager{config: Config{Now: func() time.Time { return now }}, db: db, registry: registry}
+
+	defer manager.Begin()()
+
+	for _, c := range []struct {
+		boast uint64
+		want  bool
+	}{{5000, false}, {5000, false}, {0, true}, {math.MaxUint64, true}} {
+		boast = c.boast
+
+		read, err := manager.IsRead(t.Context(), "simnet", "wallet")
+		if err != nil || read != c.want {
+			t.Errorf("while a node boasts of %d blocks the network is read: %t (%v)", c.boast, read, err)
+		}
+
+		now = now.Add(lookEvery)
+	}
+
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	fresh := &Manager{
+		config:   Config{Now: func() time.Time { return now }, Log: log},
+		db:       db,
+		registry: registry,
+	}
+
+	defer fresh.Begin()()
+
+	for _, want := range []bool{false, true} {
+		read, err := fresh.IsRead(t.Context(), "simnet", "wallet")
+		if err != nil || read != want {
+			t.Errorf("at %s beside a node that boasts of any height: %t (%v)", now, read, err)
+		}
+
+		now = now.Add(poolPatience)
 	}
 }
