@@ -133,17 +133,11 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 		return true, nil
 	}
 
-	fresh := !known || o.now().Sub(look.at) >= lookEvery
+	fresh, first := !known || o.now().Sub(look.at) >= lookEvery, look.height
 	if fresh {
-		first := look.height
-
 		var err error
 		if look, err = o.look(ctx, driver); err != nil {
 			return false, err
-		}
-
-		if unread {
-			look.height = min(look.height, first) // a height that was shown and is no more was none
 		}
 	}
 
@@ -155,6 +149,10 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 	// A node below the records has not seen what they may lack, nor has one that no second node is with.
 	if fresh && followed && (look.height < c.At.Height || look.alone) {
 		return false, nil
+	}
+
+	if unread {
+		look.height = min(look.height, first) // a height that was shown and is no more was none
 	}
 
 	if followed && c.At.Height >= look.height {

@@ -276,6 +276,7 @@ func TestBoastedHeightIsForgotten(t *testing.T) {
 		want  bool
 	}{{5000, false}, {5000, false}, {0, true}, {math.MaxUint64, true}} {
 		boast = c.boast
+		db.at = network.Mine(1) // the follower is at the tip, which rises
 
 		read, err := manager.IsRead(t.Context(), "simnet", "wallet")
 		if err != nil || read != c.want {
@@ -301,5 +302,32 @@ func TestBoastedHeightIsForgotten(t *testing.T) {
 		}
 
 		now = now.Add(poolPatience)
+	}
+}
+
+// The network goes on while the first look is read up to: once the follower is past it, wallets sign.
+func TestFirstLookIsPassed(t *testing.T) {
+	network := sim.New(sim.Config{})
+
+	registry, err := chain.NewRegistry(network)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	now := time.Now()
+	db := &cursorDB{at: network.Mine(10), followed: true}
+	manager := &Manager{config: Config{Now: func() time.Time { return now }}, db: db, registry: registry}
+
+	defer manager.Begin()()
+
+	tip := network.Mine(20)
+
+	for _, want := range []bool{false, true} {
+		read, err := manager.IsRead(t.Context(), "simnet", "wallet")
+		if err != nil || read != want {
+			t.Errorf("read up to %d, first seen at %d: %t (%v)", db.at.Height, tip.Height, read, err)
+		}
+
+		db.at, now = network.Mine(5), now.Add(lookEvery)
 	}
 }
