@@ -226,3 +226,62 @@ func TestFeeThatLeavesItsSweepBehind(t *testing.T) {
 		})
 	}
 }
+
+// A failed settlement follows its payment to another branch, where that brought less, also while its fee is under way
+// again. Seed 9 of the simulation.
+func TestFailedSettlementFollowsItsPaymentWhileItsFeeIsUnderWay(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	refuse := false
+	w.signer = sim.NewSigner(7, func(chain.SignRequest) error {
+		if refuse {
+			return chain.Refuse("policy")
+		}
+
+		return nil
+	})
+	w.boot()
+
+	deposit, less := w.deposit(1), coin(1).Sub(milli(1))
+
+	before := w.chain.MineEmpty(5).Height
+	paid := w.chain.Pay(deposit.Address, "SIM", coin(1))
+	w.chain.Mine(3)
+	opened := w.open("p1", deposit, "SIM", coin(1), 400)
+	w.run("the fee is paid", func() bool {
+		refuse = refuse || w.get(opened.ID).FeeTx != ""
+		return !w.get(opened.ID).FeePaid.IsZero()
+	})
+
+	failed := w.until(opened.ID, settlement.Failed)
+	if failed.Reason != settlement.TransactionFailed {
+		t.Fatalf("failed as %s", failed.Reason)
+	}
+
+	// On the other branch it brought less, and the fee waits in the pool.
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{
+		Depth: tip - before, Length: tip - before + 1,
+		Each: map[string]sim.OrphanFate{paid: sim.DropOrphan},
+	})
+	w.chain.Drop(failed.FeeTx)
+	w.chain.Pay(deposit.Address, "SIM", less)
+	w.read()
+	w.lose("p1")
+	w.costsAreOnChain("after the fork", opened.ID)
+
+	if s := w.open("p1", deposit, "SIM", less, 400); s.Gross != less || s.Status != settlement.Failed {
+		t.Errorf("its payment is back with %s, and it is %s with %s", less, s.Status, s.Gross)
+	}
+
+	refuse = false
+
+	w.run("the fee has an outcome, and it is retried", func() bool {
+		_, err := w.service.Retry(t.Context(), owner, opened.ID)
+		return err == nil
+	})
+
+	s := w.until(opened.ID, settlement.Released)
+	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
+	w.costsAreOnChain("in the end", opened.ID)
+	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+}
