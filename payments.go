@@ -277,7 +277,9 @@ func (e *Engine) Resume(ctx context.Context, network string) error {
 // Native coin that the transaction brought to an address of ours may have been a top-up, and is withheld. The id of the
 // invoice or deposit address after Foreign says that it was a payment: then it is credited.
 //
-// Errors: fault.NotFound for a transaction that no block read so far shows; fault.State with code
+// A transaction of a deposit address that waits in the pool may be Foreign as well: the address signs again.
+//
+// Errors: fault.NotFound for a transaction that no block read so far shows, nor the pool; fault.State with code
 // transaction_not_final, transaction_mismatch or transaction_acknowledged; fault.Invalid for ids that name nothing.
 func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...string) error {
 	return e.core.Acknowledge(ctx, network, txHash, as...)

@@ -29,6 +29,8 @@ type acknowledgement struct {
 	spent string
 	// masters are the master wallets of the settlements named, by settlement id.
 	masters map[string]chain.Party
+	// pooled are the addresses that the transaction takes from while it waits in the pool.
+	pooled []chain.Address
 }
 
 // Acknowledge records what a final transaction of a wallet was that is not on record; see
@@ -49,10 +51,15 @@ func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...
 		return err
 	}
 
-	if len(rows) > 0 && !a.isRecorded(rows) {
-		if err := a.read(ctx, rows); err != nil {
-			return err
-		}
+	switch {
+	case len(rows) == 0:
+		a.pooled, err = e.Transactions.PooledFrom(ctx, network, txHash)
+	case !a.isRecorded(rows):
+		err = a.read(ctx, rows)
+	}
+
+	if err != nil {
+		return err
 	}
 
 	if err := e.Update(ctx, a.apply); err != nil {
@@ -92,11 +99,13 @@ func (a *acknowledgement) parse(as []string) error {
 	return nil
 }
 
-// rows returns the rows of the transaction that are not on record.
+// rows returns the rows of the transaction in a block that are not on record.
 func (a *acknowledgement) rows(ctx context.Context, r wallet.Reader) ([]wallet.Outgoing, error) {
 	rows, err := r.OutgoingByHash(ctx, a.network, []string{a.txHash})
 
-	return slices.DeleteFunc(rows, func(row wallet.Outgoing) bool { return !row.Unrecorded }), err
+	return slices.DeleteFunc(rows, func(row wallet.Outgoing) bool {
+		return !row.Unrecorded || row.Block.IsZero() // see acknowledgePooled
+	}), err
 }
 
 // isRecorded reports whether the rows say already what the caller says.
@@ -303,36 +312,6 @@ func (a *acknowledgement) saidOf(row wallet.Outgoing, fulfilled bool) string {
 	slices.Sort(names)
 
 	return strings.Join(append([]string{wallet.Foreign}, names...), ",")
-}
-
-// applyGone unfreezes the wallet of a transaction that has left the chain with its block. Should it come back, it
-// freezes the wallet again.
-func (a *acknowledgement) applyGone(ctx context.Context, tx Tx) error {
-	frozen, err := tx.FrozenWallets(ctx, a.network, 0)
-	if err != nil {
-		return err
-	}
-
-	i := slices.IndexFunc(frozen, func(w wallet.Wallet) bool { return w.FrozenBy == a.txHash })
-	if i < 0 {
-		return fault.New(
-			fault.NotFound, "transaction_unknown",
-			"no block of %s that was read shows a transaction %s of our wallets that is not on record; "+
-				"Engine.Health names those that freeze a wallet", a.network, a.txHash,
-		)
-	}
-
-	if len(a.ids) > 0 {
-		return fault.New(
-			fault.State,
-			"transaction_not_final",
-			"transaction %s has left the chain: it fulfils nothing now; acknowledge it as %q, or wait until it is back",
-			a.txHash,
-			wallet.Foreign,
-		)
-	}
-
-	return a.thaw(ctx, tx, frozen[i].Party.Address)
 }
 
 func (a *acknowledgement) thaw(ctx context.Context, tx Tx, addresses ...chain.Address) error {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -86,9 +89,45 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 
 	stuck, err := e.Transactions.StuckWallets(ctx, slug)
 	report.Wallets = append(report.Wallets, stuck...)
+
+	pooled, pooledErr := e.heldByPool(ctx, f.Driver.Network())
+	err = errors.Join(err, pooledErr)
+
+	report.Wallets = append(report.Wallets, pooled...)
 	report.Wallets = append(report.Wallets, e.Transactions.UnusableNonces(slug)...)
 
 	return err
+}
+
+// heldByPool returns the wallets that sign nothing, because transactions of theirs which are not on record wait in the
+// network's pool.
+func (e *Engine) heldByPool(ctx context.Context, n chain.Network) ([]health.Wallet, error) {
+	unrecorded := e.Transactions.UnrecordedInPool(n.Slug)
+	if len(unrecorded) == 0 {
+		return nil, nil
+	}
+
+	ours, err := e.config.Store.MatchAddresses(ctx, n.Space(), slices.Sorted(maps.Keys(unrecorded)))
+
+	var held []health.Wallet
+
+	for _, a := range ours {
+		if len(unrecorded[a.Address]) == 0 {
+			continue
+		}
+
+		held = append(held, health.Wallet{
+			Network:   n.Slug,
+			Address:   string(a.Address),
+			AccountID: a.Owner.AccountID,
+			Reason: fmt.Sprintf(
+				"nothing is signed: the pool has %s, which is not on record; see Engine.Acknowledge",
+				strings.Join(unrecorded[a.Address], ", "),
+			),
+		})
+	}
+
+	return held, err
 }
 
 // waitingTransfers returns up to 100 transfers of a network that are stored to be tried again, oldest first:

@@ -230,6 +230,10 @@ func (o *Manager) look(ctx context.Context, driver chain.Driver) (firstLook, err
 			look.unrecorded, err = o.unrecordedIn(ctx, driver.Network().Slug, waiting)
 		}
 
+		if err == nil {
+			err = o.dropAcknowledged(ctx, driver.Network().Slug, look.unrecorded)
+		}
+
 		if err != nil && !o.givesUpPool(ctx, driver.Network().Slug, err) {
 			return firstLook{}, err
 		}

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// This file acknowledges transactions that no block holds: they left the chain, or wait in the pool.
+
+// applyGone unfreezes the wallet of a transaction that has left the chain with its block. Should it come back, it
+// freezes the wallet again.
+func (a *acknowledgement) applyGone(ctx context.Context, tx Tx) error {
+	frozen, err := tx.FrozenWallets(ctx, a.network, 0)
+	if err != nil {
+		return err
+	}
+
+	i := slices.IndexFunc(frozen, func(w wallet.Wallet) bool { return w.FrozenBy == a.txHash })
+	if i < 0 && len(a.pooled) > 0 {
+		return a.applyPooled(ctx, tx)
+	}
+
+	if i < 0 {
+		return fault.New(
+			fault.NotFound, "transaction_unknown",
+			"no block of %s that was read shows a transaction %s of our wallets that is not on record; "+
+				"Engine.Health names those that freeze a wallet", a.network, a.txHash,
+		)
+	}
+
+	if len(a.ids) > 0 {
+		return fault.New(
+			fault.State,
+			"transaction_not_final",
+			"transaction %s has left the chain: it fulfils nothing now; acknowledge it as %q, or wait until it is back",
+			a.txHash,
+			wallet.Foreign,
+		)
+	}
+
+	return a.thaw(ctx, tx, frozen[i].Party.Address)
+}
+
+// applyPooled records that a transaction of deposit addresses which waits in the pool is foreign: the addresses sign
+// again, at its nonce too. Should a block hold it, it freezes them. One of a master wallet has to be in a block: what
+// it pays may wait to be paid at another nonce.
+func (a *acknowledgement) applyPooled(ctx context.Context, tx Tx) error {
+	ours, err := parties(tx, a.driver.Network().Space())(ctx, a.pooled)
+	if err != nil {
+		return err
+	}
+
+	if len(ours) == 0 {
+		return fault.New(
+			fault.NotFound, "transaction_unknown", "transaction %s in the pool of %s is none of our wallets'",
+			a.txHash, a.network,
+		)
+	}
+
+	for address, party := range ours {
+		if party.Key.Role != chain.RoleDeposit || len(a.ids) > 0 {
+			return fault.New(
+				fault.State,
+				"transaction_not_final",
+				"transaction %s of %s waits in the pool of %s: wait until a block holds it; one of a deposit address "+
+					"may be acknowledged as %q before",
+				a.txHash,
+				address,
+				a.network,
+				wallet.Foreign,
+			)
+		}
+	}
+
+	for address := range ours {
+		if err := a.Transactions.AcknowledgePooledTx(ctx, tx, a.network, address, a.txHash); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
