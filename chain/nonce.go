@@ -37,6 +37,7 @@ type DurableNonces interface {
 	// configured, an account is usable only as two of them show it.
 	ReadNonces(ctx context.Context, address Address, accounts []Address) ([]NonceAccount, error)
 	// NonceUsed reports whether a nonce was used, and the final block at which its account held something else,
-	// or was closed. Where more than one node is configured, two of them must show that; at is then the later one.
+	// or was closed: one above nonce.Height, as a node that is behind shows what the account held before. Where more
+	// than one node is configured, two of them must show that; at is then the later one.
 	NonceUsed(ctx context.Context, nonce DurableNonce) (used bool, at Ref, err error)
 }

@@ -201,6 +201,15 @@ var nonceMutants = map[string]nonceMutant{
 		"UsedAtAFinalBlock",
 		mutateUsed(func(_ bool, at, _ chain.Ref) (bool, chain.Ref) { return true, at }),
 	},
+	"a node that is behind shows a use": {
+		"UsedAtAFinalBlock",
+		mutateNonces(func(f *faultyNonces, w *sim.Windows) {
+			f.used = func(ctx context.Context, n chain.DurableNonce) (bool, chain.Ref, error) {
+				n.Height = 0
+				return w.NonceUsed(ctx, n)
+			}
+		}),
+	},
 	"a use is shown by the tip": {
 		"UsedAtAFinalBlock",
 		mutateUsed(func(used bool, _, tip chain.Ref) (bool, chain.Ref) { return used, tip }),

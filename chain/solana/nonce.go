@@ -204,14 +204,9 @@ func (d *driver) NonceUsed(
 	proofs := 0
 
 	err = d.askAll(ctx, func(e *endpoint) error {
-		block, used, err := e.nonceUsed(ctx, nonce)
+		header, _, used, err := e.nonceUsed(ctx, nonce)
 		if err != nil || !used {
 			return err
-		}
-
-		header, err := e.header(ctx, block)
-		if err != nil {
-			return e.blockError(ctx, 0, err)
 		}
 
 		if proofs++; header.Height >= at.Height {
@@ -227,22 +222,28 @@ func (d *driver) NonceUsed(
 	return true, at, nil
 }
 
-// nonceUsed reports whether the account of a nonce holds something else in the newest final block, and its slot.
+// nonceUsed reports whether the account of a nonce holds something else in the newest final block, and which that is. A
+// backend that has not reached the block in which the nonce was read shows what the account held before.
 func (e *endpoint) nonceUsed(
 	ctx context.Context,
 	nonce chain.DurableNonce,
-) (slot uint64, used bool, err error) {
+) (at blockHeader, slot uint64, used bool, err error) {
 	key, err := parseKey(string(nonce.Account))
 	if err != nil {
-		return 0, false, err
+		return at, 0, false, err
 	}
 
 	states, slot, err := e.accountsAt(ctx, "finalized", []solanago.PublicKey{key}, 0)
-	if err != nil {
-		return 0, false, err
+	if err != nil || parseNonce(states[0]).value == nonce.Value {
+		return at, slot, false, err
 	}
 
-	return slot, parseNonce(states[0]).value != nonce.Value, nil
+	at, err = e.header(ctx, slot)
+	if err != nil {
+		return at, slot, false, e.blockError(ctx, 0, err)
+	}
+
+	return at, slot, at.Height > nonce.Height, nil
 }
 
 // provesNonceUsed reports whether one node proves that a transaction can never be included, as its nonce was used, and
@@ -254,7 +255,7 @@ func (d *driver) provesNonceUsed(
 	e *endpoint,
 	tx chain.Signed,
 ) (used, known bool, err error) {
-	slot, used, err := e.nonceUsed(ctx, *tx.DurableNonce)
+	_, slot, used, err := e.nonceUsed(ctx, *tx.DurableNonce)
 	if err != nil {
 		return false, false, err
 	}

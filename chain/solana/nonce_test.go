@@ -321,6 +321,45 @@ func TestProofsNeedABackendThatIsFarEnough(t *testing.T) {
 	}
 }
 
+// TestANonceOfLaterIsNotUsed asks a backend that is behind the block in which a nonce was read: what its account held
+// before proves nothing, though it is something else.
+func TestANonceOfLaterIsNotUsed(t *testing.T) {
+	n := startNode(t, solanago.TokenProgramID)
+	s := newSender(t, n)
+	from := s.party(chain.RoleMaster, 1)
+	s.fund(from, sol, 0)
+
+	account := n.openNonce(t, from.Address)
+	s.include(s.sign(s.paying(from, 1_000_000, s.nonce(from.Address, account))))
+	must(t, n.SolanaNode.Mine(100))
+	s.include(s.sign(s.paying(from, 2_000_000, s.nonce(from.Address, account))))
+	must(t, n.SolanaNode.Mine(20))
+
+	nonce := s.nonce(from.Address, account)
+	waiting := s.sign(s.paying(from, 3_000_000, nonce))
+
+	must(t, n.SolanaNode.Mine(20))
+
+	for _, lags := range [][]int{{60}, {0, 60}, {0, 60, 60}, {0, 60, 60, 60}} {
+		url, err := n.Backends(lags...)
+		must(t, err)
+
+		d := n.driver(t, func(c *solana.Config) { c.RPC = url }).Histories()
+
+		for range 12 {
+			if used, at, err := d.NonceUsed(t.Context(), *nonce); err == nil && used {
+				t.Fatalf("lags %v: a nonce of block %d was used before block %d", lags, nonce.Height, at.Height)
+			}
+
+			if st, err := d.Status(t.Context(), waiting); err == nil && st.State == chain.TxDead {
+				t.Fatalf("lags %v: a transaction that waits is dead: %+v", lags, st)
+			}
+		}
+	}
+
+	s.include(waiting)
+}
+
 // TestReplacementRaisesThePrice replaces a transaction at its nonce, and follows one that ran out, at a rising price up
 // to what the order and the configuration allow.
 func TestReplacementRaisesThePrice(t *testing.T) {

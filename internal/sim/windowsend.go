@@ -224,7 +224,7 @@ func (w *Windows) Status(ctx context.Context, signed chain.Signed) (chain.TxStat
 		}, nil
 	}
 
-	if n := signed.DurableNonce; n != nil && w.nonceValue(n.Account) != n.Value {
+	if n := signed.DurableNonce; n != nil && w.nonceUsed(*n) {
 		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
 	}
 

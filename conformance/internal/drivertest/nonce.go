@@ -266,6 +266,11 @@ func testNonceUsed(e *env) {
 
 	e.waitUsed(nonces[0], tx)
 	e.wantNonce("after that of another account", nonces[1], false)
+
+	// A node that has not reached the block in which a nonce was read shows what its account held before.
+	later := nonces[0]
+	later.Height = e.head().Tip.Height + 100
+	e.wantNonce("by a node that is behind", later, false)
 }
 
 func testNonceExcludes(e *env) {
