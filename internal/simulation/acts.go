@@ -190,6 +190,10 @@ func (w *harness) payTo(kind Kind, slug string, to chain.Address, symbol string,
 }
 
 func (w *harness) payBy(kind Kind, n network, to chain.Address, symbol string, amount chain.Amount) string {
+	if windows, ok := n.(*windowNetwork); ok && kind == PayFailing {
+		return windows.PayFailing(to, symbol, amount)
+	}
+
 	accounts, ok := n.(*accountNetwork)
 	if !ok {
 		return n.pay(to, symbol, amount)

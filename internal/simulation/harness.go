@@ -89,6 +89,11 @@ func newHarness(ctx context.Context, plan Plan, log *slog.Logger) *harness {
 			continue
 		}
 
+		if plan.Windows && i == 0 {
+			w.networks = append(w.networks, newWindowNetwork(w))
+			continue
+		}
+
 		w.networks = append(w.networks, newAccountNetwork(w, i))
 	}
 
@@ -222,6 +227,8 @@ func (w *harness) heal() {
 	for _, n := range w.networks {
 		n.setFee(1000)
 	}
+
+	w.closeNonces(false)
 }
 
 // restore puts the backup in place of the store; every process starts anew.

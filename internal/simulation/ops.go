@@ -67,6 +67,7 @@ const (
 	SignerState    Kind = "signer refuses, fails, loses or is slow"
 	RepeatAnswers  Kind = "answers come late, calls twice"
 	Steal          Kind = "thief signs with a copy of the key"
+	CloseNonces    Kind = "nonce accounts cannot be used"
 	Heal           Kind = "faults end"
 )
 
@@ -125,6 +126,7 @@ var kindOrder = []Kind{
 	SignerState,
 	RepeatAnswers,
 	Steal,
+	CloseNonces,
 	Heal,
 }
 
@@ -183,6 +185,7 @@ var weights = map[Kind]int{
 	SignerState:    2,
 	RepeatAnswers:  2,
 	Steal:          1,
+	CloseNonces:    0, // only where a bias has networks with nonce accounts
 	Heal:           8,
 }
 

@@ -37,6 +37,10 @@ type Plan struct {
 	// UTXO makes the first network one whose transactions spend outputs.
 	UTXO bool
 
+	// Windows makes the first network one of Solana's family, whose master wallets have so many nonce accounts.
+	Windows       bool
+	NonceAccounts int
+
 	// ValidFor limits how long a transaction may wait for its block; 0: no limit.
 	ValidFor time.Duration
 }
@@ -67,6 +71,14 @@ var biases = map[string]map[Kind]int{
 	"outputs": {},
 	// Transactions wait for their blocks for minutes at most.
 	"windows": {},
+	// The first network is one of Solana's family, with up to three nonce accounts a wallet.
+	"nonces": {
+		CreatePayout: 30,
+		CancelPayout: 6,
+		CreateRefund: 6,
+		CloseNonces:  3,
+		Steal:        2,
+	},
 }
 
 // NewPlan returns the plan of a seed with a number of operations.
@@ -91,6 +103,8 @@ func NewBiasedPlan(seed uint64, operations int, bias string) Plan {
 		plan.UTXO = true
 	case "windows":
 		plan.ValidFor = time.Duration(1+random.IntN(10)) * time.Minute
+	case "nonces":
+		plan.drawWindows(random)
 	}
 
 	var kinds []Kind
@@ -118,6 +132,16 @@ func NewBiasedPlan(seed uint64, operations int, bias string) Plan {
 	}
 
 	return plan
+}
+
+// drawWindows draws what a network of Solana's family is like.
+func (p *Plan) drawWindows(random *rand.Rand) {
+	p.Windows, p.Finality = true, true
+	p.NonceAccounts = random.IntN(4)
+
+	if random.IntN(2) == 0 {
+		p.ValidFor = time.Duration(1+random.IntN(10)) * time.Minute
+	}
 }
 
 // without returns the plan without the operations from index from up to index to, exclusive.

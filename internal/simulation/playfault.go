@@ -76,6 +76,8 @@ func (w *harness) playOutside(op Op) {
 			w.clock.advance(5 * time.Minute)
 			w.run(int(op.A % 3))
 		}
+	case CloseNonces:
+		w.closeNonces(op.A%2 == 0)
 	case Steal:
 		w.steal(op)
 	case RestoreBackup:

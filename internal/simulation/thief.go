@@ -19,15 +19,22 @@ type theft struct {
 // of one of ours that waits for a block.
 func (w *harness) steal(op Op) {
 	i := op.A % uint64(len(w.networks))
-	accounts, isAccount := w.networks[i].(*accountNetwork)
 
 	m := w.merchant(op.B)
-	if !isAccount || len(m.parties) <= int(i) {
+	if len(m.parties) <= int(i) {
 		return
 	}
 
-	from := m.parties[i]
+	switch n := w.networks[i].(type) {
+	case *accountNetwork:
+		w.stealByNonce(op, n, m.parties[i])
+	case *windowNetwork:
+		w.stealByAccount(op, n, m.parties[i])
+	}
+}
 
+// stealByNonce steals on a network whose accounts have nonces.
+func (w *harness) stealByNonce(op Op, accounts *accountNetwork, from chain.Party) {
 	nonce, err := accounts.Nonce(w.ctx, from.Address)
 	must(err)
 
@@ -53,15 +60,46 @@ func (w *harness) steal(op Op) {
 		}},
 	}
 
-	signed, err := w.signAs(accounts, order)
+	w.sendStolen(accounts, accounts, order)
+}
+
+// stealByAccount steals on a network of Solana's family, with what one of the wallet's nonce accounts holds, or with
+// bytes that run out.
+func (w *harness) stealByAccount(op Op, n *windowNetwork, from chain.Party) {
+	native, _ := n.Network().Asset("SIM")
+	order := chain.Order{
+		From:   from,
+		MaxFee: chain.Pow10(17),
+		Outputs: []chain.Output{{
+			To:      n.newAddress(),
+			AssetID: native.ID,
+			Amount:  chain.Pow10(15).Mul(1 + op.C>>8%20),
+		}},
+	}
+
+	w.aside(func() {
+		if accounts := n.NonceAccounts(from.Address); op.C%2 == 0 && len(accounts) > 0 {
+			read, err := n.ReadNonces(w.ctx, from.Address, accounts[op.C>>16%uint64(len(accounts)):][:1])
+			must(err)
+
+			order.DurableNonce = &read[0].DurableNonce
+		}
+
+		w.sendStolen(n, n, order)
+	})
+}
+
+// sendStolen signs and sends a thief's transaction, and notes it.
+func (w *harness) sendStolen(n network, sender chain.Sender, order chain.Order) {
+	signed, err := w.signAs(n, sender, order)
 	if err != nil {
 		w.account.count("theft that was impossible")
 		return
 	}
 
-	w.oracle.thefts[signed.TxHash] = theft{network: accounts.slug(), wallet: from.Address}
+	w.oracle.thefts[signed.TxHash] = theft{network: n.slug(), wallet: order.From.Address}
 
-	if err := accounts.Broadcast(w.ctx, signed); err != nil {
+	if err := sender.Broadcast(w.ctx, signed); err != nil {
 		w.account.count("theft that the pool refused")
 		return
 	}
@@ -70,8 +108,8 @@ func (w *harness) steal(op Op) {
 }
 
 // signAs signs an order with a copy of its sender's key, behind the library's back.
-func (w *harness) signAs(n *accountNetwork, order chain.Order) (signed chain.Signed, err error) {
-	unsigned, err := n.Build(w.ctx, order)
+func (w *harness) signAs(n network, sender chain.Sender, order chain.Order) (signed chain.Signed, err error) {
+	unsigned, err := sender.Build(w.ctx, order)
 	if err != nil {
 		return signed, err
 	}
@@ -90,7 +128,7 @@ func (w *harness) signAs(n *accountNetwork, order chain.Order) (signed chain.Sig
 		return signed, err
 	}
 
-	return n.Assemble(order, unsigned, []chain.PublicKey{key}, signatures)
+	return sender.Assemble(order, unsigned, []chain.PublicKey{key}, signatures)
 }
 
 // robbed returns the wallets of a network that a thief used in a block that was read, and whose theft nobody has
