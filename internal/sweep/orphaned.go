@@ -9,10 +9,15 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// orphanWait is how long a release waits for the payment of its last settlement to come back. It is shorter than a
+// orphanWait is how long a release waits for the payment of its last settlement to come back, if nothing else waits at
+// its address. It is shorter than a
 // payment may be in neither the chain nor the pool before it is dropped, so what is owed for a dropped payment is on
 // record.
 const orphanWait = 12 * time.Hour
+
+// stalledAfter is how long the payments of a release are gone before tokens at its address do not wait for a
+// transaction of it that nothing pays for. What a short fork returns to the pool is in a block again by then.
+const stalledAfter = 15 * time.Minute
 
 // orphanedLast returns the settlement whose payment left the chain last, if the payments of all did.
 func orphanedLast(g group) (last settlement.Settlement, ok bool) {
@@ -37,16 +42,38 @@ func (s *Sweeper) waitsForPayments(g group) bool {
 	return !orphaned || s.now().Sub(last.FailedAt) < orphanWait
 }
 
+// othersWait reports whether settlements wait for a release at its address: they do not wait for payments that may come
+// back.
+func (p *planningRun) othersWait(ctx context.Context, r settlement.Sweep) (bool, error) {
+	if p.spendsCoins {
+		return false, nil // no release waits for another
+	}
+
+	for _, asset := range p.network.Assets {
+		at, err := p.db.SettlementsAt(ctx, r.Network, r.Deposit.Address, asset.ID)
+		if err != nil {
+			return false, &storeError{err}
+		}
+
+		if len(eligible(at)) > 0 {
+			return true, nil
+		}
+	}
+
+	return false, nil
+}
+
 // isStalled reports whether a release of native coin has a transaction under way that nothing pays for: the payments
-// of all its settlements are gone for good.
+// of all its settlements are gone since stalledAfter.
 func (s *Sweeper) isStalled(ctx context.Context, r *settlement.Sweep) (bool, error) {
-	if !isRunning(r) || s.now().Sub(r.CreatedAt) < orphanWait || !s.isNative(r) {
+	if !isRunning(r) || s.now().Sub(r.CreatedAt) < stalledAfter || !s.isNative(r) {
 		return false, nil
 	}
 
 	g, err := s.db.SettlementsByID(ctx, r.SettlementIDs)
+	last, orphaned := orphanedLast(g)
 
-	return err == nil && !s.waitsForPayments(g), err
+	return err == nil && orphaned && s.now().Sub(last.FailedAt) >= stalledAfter, err
 }
 
 // isNative reports whether a release is of the native coin of its network.

@@ -22,7 +22,12 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 	}
 
 	if _, orphaned := orphanedLast(found); orphaned {
-		if !p.waitsForPayments(found) {
+		others, err := p.othersWait(ctx, r)
+		if err != nil {
+			return err
+		}
+
+		if others || !p.waitsForPayments(found) {
 			return p.abandon(ctx, r, settlement.Replanning)
 		}
 

@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -284,4 +285,67 @@ func TestFailedSettlementFollowsItsPaymentWhileItsFeeIsUnderWay(t *testing.T) {
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
 	w.costsAreOnChain("in the end", opened.ID)
 	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+}
+
+// A fork drops a payment in the middle of its release, and its address is paid again. What was paid does not wait for
+// what may come back, and neither is lost when it does.
+func TestNextPaymentDoesNotWaitForOneThatIsGone(t *testing.T) {
+	amounts := map[string]chain.Amount{"SIM": coin(1), "USDX": dollars(400)}
+
+	for _, c := range []struct {
+		name, first, second string
+		// fee is set when the first fee is confirmed before the fork; else it is under way.
+		fee bool
+		// A nonce that no coin pays for is given up after Config.CancelAfter of the outbox.
+		within time.Duration
+	}{
+		{"coin after coin", "SIM", "SIM", true, 20 * time.Minute},
+		{"coin after coin whose fee is under way", "SIM", "SIM", false, 20 * time.Minute},
+		{"token after coin", "SIM", "USDX", true, 7 * time.Hour},
+		{"token after coin whose fee is under way", "SIM", "USDX", false, 7 * time.Hour},
+		{"token after token", "USDX", "USDX", true, 20 * time.Minute},
+		{"coin after token", "USDX", "SIM", true, 20 * time.Minute},
+	} {
+		for _, back := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/it comes back: %t", c.name, back), func(t *testing.T) {
+				w := newHarness(t, account.Settings{})
+				w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+				deposit := w.deposit(1)
+
+				before := w.chain.MineEmpty(5).Height
+				opened := w.pay("p1", deposit, c.first, amounts[c.first], 400)
+				reached := func() bool {
+					s := w.get(opened.ID)
+					return c.fee && !s.FeePaid.IsZero() || !c.fee && s.FeeTx != ""
+				}
+				goOn := w.stopPlanning(reached)
+				w.run("its release is under way", reached)
+				goOn()
+				w.forkAll(before)
+				w.lose("p1")
+
+				next := w.pay("p2", deposit, c.second, amounts[c.second].Mul(2), 800)
+				for until := w.now.Add(c.within); w.now.Before(until); w.pass(30 * time.Second) {
+					w.work()
+				}
+
+				if next = w.get(next.ID); next.Status != settlement.Released {
+					t.Fatalf("after %s the next payment is %s", c.within, next.Status)
+				}
+
+				w.costsAreOnChain("with the next", opened.ID, next.ID)
+
+				if !back {
+					return
+				}
+
+				w.pay("p1", deposit, c.first, amounts[c.first], 400)
+
+				s := w.until(opened.ID, settlement.Released)
+				w.costsAreOnChain("with both", s.ID, next.ID)
+				w.check("left with both", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+			})
+		}
+	}
 }
