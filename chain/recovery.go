@@ -25,11 +25,16 @@ type RecoveryRequest struct {
 	Master Party
 }
 
-// Recoverer finds strays, and plans how they reach the master wallet.
-type Recoverer interface {
+// StrayLister finds strays. The audit lists them; where the driver is no Recoverer nothing moves them.
+type StrayLister interface {
 	// Strays returns what addresses hold besides the balances that Balances reads, in the newest block, by address
 	// and account. Accounts that hold nothing are left out. fault.Unsupported: no node serves it.
 	Strays(ctx context.Context, addresses []Address) ([]Stray, error)
+}
+
+// Recoverer finds strays, and plans how they reach the master wallet.
+type Recoverer interface {
+	StrayLister
 	// PlanRecovery returns the order that moves all of a stray to the master wallet, which pays its fee. The order
 	// takes nothing else from the owner: neither coin nor a balance that Balances reads. Its output is of the
 	// native coin where wrapped coin is unwrapped. It reads the network and changes nothing. A stray that cannot be

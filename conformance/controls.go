@@ -125,7 +125,7 @@ type NodeFaker interface {
 	Silence(ctx context.Context) error
 }
 
-// StrayPayer sends payments that no balance shows. Drivers that are chain.Recoverer need it.
+// StrayPayer sends payments that no balance shows. Drivers that are chain.StrayLister need it.
 type StrayPayer interface {
 	// PayStray sends an amount, in base units, of something that is no enabled asset, or to another account than the
 	// one that is counted, and returns the account that holds it. It waits in the pool. Each call pays an account of

@@ -67,6 +67,7 @@ type DriverHarness struct {
 //   - FeeChecker: what is built at current fees pays enough, with what it rests on.
 //   - InputPricer: each coin is priced at what it adds.
 //   - Decoder: unsigned bytes alone show what they pay, what they cost and what is signed.
+//   - StrayLister, Recoverer: what no balance shows is listed, and moved as it stands.
 //   - Sweeper: a release balances to the base unit.
 //   - Bumper: a transaction of ours pays the fee of a waiting one (CPFP).
 //   - Calls: contexts, outages and concurrent calls, for every call that reaches a node.

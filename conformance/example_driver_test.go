@@ -35,6 +35,7 @@ func newDriverHarness(t *testing.T) conformance.DriverHarness {
 			"chain.TokenAccounter",
 			"chain.DurableNonces",
 			"chain.Recoverer",
+			"chain.StrayLister",
 			"chain.FeeChecker",
 			"chain.InputPricer",
 			"chain.Batcher",

@@ -105,6 +105,7 @@ func TestDriverOfUTXO(t *testing.T) {
 				"chain.AddressScanner",
 				"chain.TokenAccounter",
 				"chain.Recoverer",
+				"chain.StrayLister",
 				"chain.Nonces",
 				"chain.DurableNonces",
 				"chain.NonceConfirmer",

@@ -128,6 +128,7 @@ func TestDriverOfWindows(t *testing.T) {
 						"chain.Mempool",
 						"chain.TokenAccounter",
 						"chain.Recoverer",
+						"chain.StrayLister",
 						"conformance.CoinLister",
 						"chain.Bumper",
 						"chain.FeeChecker",

@@ -75,6 +75,7 @@ var absent = []string{
 	"chain.AddressScanner",
 	"chain.TokenAccounter",
 	"chain.Recoverer",
+	"chain.StrayLister",
 	"chain.Nonces",
 	"chain.DurableNonces",
 	"chain.NonceConfirmer",

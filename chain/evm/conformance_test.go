@@ -85,6 +85,7 @@ func harness(
 			"chain.TokenAccounter",
 			"chain.DurableNonces",
 			"chain.Recoverer",
+			"chain.StrayLister",
 			"conformance.CoinLister",
 			"chain.FeeChecker",
 			"chain.InputPricer",

@@ -343,6 +343,8 @@ type accountState struct {
 	exists   bool
 	contract bool
 	balance  chain.Amount // sun
+	// assets are its TRC-10 tokens: base units by token id.
+	assets map[string]chain.Amount
 }
 
 // account returns the state of an account at one of the node's services.
@@ -351,6 +353,10 @@ func (e *endpoint) account(ctx context.Context, s service, a address) (accountSt
 		Address string `json:"address"`
 		Type    string `json:"type"`
 		Balance int64  `json:"balance"`
+		AssetV2 []struct {
+			Key   string `json:"key"`
+			Value int64  `json:"value"`
+		} `json:"assetV2"`
 	}
 
 	found, err := e.post(ctx, s, "getaccount", addressRequest{nodeHex(a)}, &answer)
@@ -365,11 +371,20 @@ func (e *endpoint) account(ctx context.Context, s service, a address) (accountSt
 		)
 	}
 
-	return accountState{
+	state := accountState{
 		exists:   true,
 		contract: answer.Type == "Contract",
 		balance:  chain.Units(uint64(answer.Balance)),
-	}, nil
+		assets:   map[string]chain.Amount{},
+	}
+
+	for _, asset := range answer.AssetV2 {
+		if asset.Value > 0 {
+			state.assets[asset.Key] = chain.Units(uint64(asset.Value))
+		}
+	}
+
+	return state, nil
 }
 
 // addressArgument returns an address as an ABI word.

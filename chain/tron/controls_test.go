@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"math/big"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,7 @@ type chainWithToken struct {
 	abi              abi.ABI
 	forwarderABI     abi.ABI
 	token, forwarder string
+	strays           int // TRC-10 tokens so far
 }
 
 func parseABI(t testing.TB, c contracts.Contract) abi.ABI {
@@ -322,4 +324,27 @@ func freshSigner(t testing.TB) *hdkey.Signer {
 	}
 
 	return signer
+}
+
+// PayStray sends TRC-10 tokens to an address, which the network activates first.
+func (c *chainWithToken) PayStray(
+	ctx context.Context,
+	to chain.Address,
+	amount chain.Amount,
+) (chain.Address, error) {
+	native, _ := c.network().Native()
+	if err := c.Fund(ctx, to, native, chain.Units(1)); err != nil {
+		return "", err
+	}
+
+	c.strays++
+	id := strconv.Itoa(1_005_416 + c.strays)
+	units, _ := amount.Uint64()
+	_, err := c.Control(ctx, "token", map[string]any{
+		"address": testenv.TronHex(string(to)),
+		"key":     id,
+		"value":   units,
+	})
+
+	return to + "/" + chain.Address(id), err
 }

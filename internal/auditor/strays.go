@@ -20,14 +20,14 @@ const maxStrayOwners = 100
 
 // strays lists what the master wallets and every address hold besides their balances.
 func (a *auditor) strays(ctx context.Context) error {
-	recoverer, ok := a.driver.(chain.Recoverer)
+	lister, ok := a.driver.(chain.StrayLister)
 	if !ok {
 		return nil
 	}
 
-	err := a.straysOf(ctx, recoverer, a.masters)
+	err := a.straysOf(ctx, lister, a.masters)
 	if err == nil {
-		err = a.straysOfAddresses(ctx, recoverer)
+		err = a.straysOfAddresses(ctx, lister)
 	}
 
 	if errors.Is(err, fault.Unsupported) {
@@ -38,7 +38,7 @@ func (a *auditor) strays(ctx context.Context) error {
 	return err
 }
 
-func (a *auditor) straysOfAddresses(ctx context.Context, recoverer chain.Recoverer) error {
+func (a *auditor) straysOfAddresses(ctx context.Context, lister chain.StrayLister) error {
 	after := chain.Address("")
 	for {
 		page, err := a.store.AddressesAfter(ctx, a.network.Space(), after, pageSize)
@@ -54,7 +54,7 @@ func (a *auditor) straysOfAddresses(ctx context.Context, recoverer chain.Recover
 			}
 		}
 
-		if err := a.straysOf(ctx, recoverer, owners); err != nil {
+		if err := a.straysOf(ctx, lister, owners); err != nil {
 			return err
 		}
 
@@ -65,11 +65,11 @@ func (a *auditor) straysOfAddresses(ctx context.Context, recoverer chain.Recover
 // straysOf adds the strays of addresses to the report.
 func (a *auditor) straysOf(
 	ctx context.Context,
-	recoverer chain.Recoverer,
+	lister chain.StrayLister,
 	owners map[chain.Address]event.Owner,
 ) error {
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(owners)), maxStrayOwners) {
-		found, err := recoverer.Strays(ctx, part)
+		found, err := lister.Strays(ctx, part)
 		if err != nil {
 			return err
 		}

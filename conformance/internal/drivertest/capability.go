@@ -31,6 +31,7 @@ const (
 	Batcher           = "chain.Batcher"
 	Sweeper           = "chain.Sweeper"
 	Recoverer         = "chain.Recoverer"
+	StrayLister       = "chain.StrayLister"
 	Bumper            = "chain.Bumper"
 	Checker           = "chain.Checker"
 	RefConfirmer      = "chain.RefConfirmer"
@@ -86,6 +87,7 @@ var capabilities = []struct {
 	},
 	{Sweeper, driverIs[chain.Sweeper]},
 	{Recoverer, driverIs[chain.Recoverer]},
+	{StrayLister, driverIs[chain.StrayLister]},
 	{Bumper, driverIs[chain.Bumper]},
 	{Checker, driverIs[chain.Checker]},
 	{RefConfirmer, driverIs[chain.RefConfirmer]},

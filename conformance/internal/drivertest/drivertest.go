@@ -92,6 +92,7 @@ var parts = []part{
 	{"DurableNonces", []Capability{Sender, DurableNonces}, nonceTests},
 	{"Batcher", []Capability{Sender, Batcher}, batchTests},
 	{"Sweeper", []Capability{Sweeper}, releaseTests},
+	{"StrayLister", []Capability{StrayLister}, strayTests},
 	{"Recoverer", []Capability{Recoverer, Sender, Balancer}, recoveryTests},
 	{"Bumper", []Capability{Bumper, Mempool, CoinSource}, bumpTests},
 	{"Calls", nil, callTests},

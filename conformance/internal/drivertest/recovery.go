@@ -7,8 +7,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var recoveryTests = []testCase{
+var strayTests = []testCase{
 	{"StraysAreListed", nil, testStraysListed},
+}
+
+var recoveryTests = []testCase{
 	{"StraysReachTheMasterWallet", nil, testRecovery},
 	{"BytesPayTheRecovery", []Capability{Decoder}, testRecoveryDecode},
 	{"WhatIsGoneIsUnknown", nil, testRecoveryUnknown},
@@ -23,7 +26,7 @@ func (e *env) payStray(to chain.Address) chain.Address {
 
 	payer, ok := e.Network.(StrayPayer)
 	if !ok {
-		e.t.Fatal("a driver that recovers strays needs a StrayPayer among the controls")
+		e.t.Fatal("a driver that lists strays needs a StrayPayer among the controls")
 	}
 
 	account, err := payer.PayStray(e.ctx, to, chain.Units(strayUnits))
@@ -35,7 +38,7 @@ func (e *env) payStray(to chain.Address) chain.Address {
 
 func (e *env) strays(addresses ...chain.Address) []chain.Stray {
 	e.t.Helper()
-	strays, err := as[chain.Recoverer](e).Strays(e.ctx, addresses)
+	strays, err := as[chain.StrayLister](e).Strays(e.ctx, addresses)
 	e.must("Strays", err)
 
 	return strays

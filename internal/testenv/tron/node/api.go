@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -254,6 +256,15 @@ func getAccount(n *node, v view, body []byte) (any, error) {
 		put("create_time", acc.created).
 		put("free_net_usage", acc.freeUsed).
 		put("net_usage", acc.netUsed)
+	if len(acc.tokens) > 0 {
+		var tokens []any
+		for _, id := range slices.Sorted(maps.Keys(acc.tokens)) {
+			tokens = append(tokens, object{"key": id, "value": acc.tokens[id]})
+		}
+
+		out["assetV2"] = tokens
+	}
+
 	if acc.contract {
 		out["type"] = "Contract"
 		delete(out, "owner_permission")

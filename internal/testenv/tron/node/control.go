@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -99,6 +100,16 @@ func (n *node) apply(name string, c control) error {
 		return n.change(c.Address, func(a *account) { a.staked = c.Value })
 	case "recover": // a day passes: what an account used of its resources is there again
 		return n.change(c.Address, func(a *account) { a.energyUsed, a.freeUsed, a.netUsed = 0, 0, 0 })
+	case "token": // somebody sends the account TRC-10 tokens; no transaction of this node moves any
+		return n.change(c.Address, func(a *account) {
+			tokens := maps.Clone(a.tokens) // earlier states share it
+			if tokens == nil {
+				tokens = map[string]int64{}
+			}
+
+			tokens[c.Key] += c.Value
+			a.tokens = tokens
+		})
 	case "permission": // the account's own key is left with an active permission alone
 		return n.change(c.Address, func(a *account) { a.permission = c.Value })
 	case "parameter":

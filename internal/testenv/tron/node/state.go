@@ -27,9 +27,10 @@ type account struct {
 	netUsed     int64
 	energyLimit int64 // energy that a test gave it, as if from staking
 	energyUsed  int64
-	staked      int64 // sun for energy that is not delegated
-	acquired    int64 // sun for energy that others delegated to it
-	permission  int64 // id of the one that the account's own key is in; 0 is the owner permission
+	staked      int64            // sun for energy that is not delegated
+	acquired    int64            // sun for energy that others delegated to it
+	permission  int64            // id of the one that the account's own key is in; 0 is the owner permission
+	tokens      map[string]int64 // base units of TRC-10 tokens by id; replaced, never changed
 }
 
 // delegation names a delegation of energy.
