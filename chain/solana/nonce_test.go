@@ -348,7 +348,12 @@ func TestANonceOfLaterIsNotUsed(t *testing.T) {
 
 		for range 12 {
 			if used, at, err := d.NonceUsed(t.Context(), *nonce); err == nil && used {
-				t.Fatalf("lags %v: a nonce of block %d was used before block %d", lags, nonce.Height, at.Height)
+				t.Fatalf(
+					"lags %v: a nonce of block %d was used before block %d",
+					lags,
+					nonce.Height,
+					at.Height,
+				)
 			}
 
 			if st, err := d.Status(t.Context(), waiting); err == nil && st.State == chain.TxDead {
