@@ -523,3 +523,39 @@ func TestFulfilledPayoutsDurableBytesAreCanceled(t *testing.T) {
 		}
 	})
 }
+
+// A fork deeper than finality takes the block of a reverted payout away, and its nonce is free again: its bytes, which
+// never run out, are displaced by a cancel, so that nothing pays what failed, and the account is used by the next.
+func TestForkTakesARevertedDurablePayoutAway(t *testing.T) {
+	eachReading(t, 1, func(t *testing.T, w *durable) {
+		p := w.payout("SIM", milli(5))
+		w.work()
+		w.windows.Freeze(p.Order.Outputs[0].To, "SIM", true)
+
+		if got := w.until(p.ID, wallet.Failed); got.Failure != wallet.FailReverted {
+			t.Fatalf("failed as %s", got.Failure)
+		}
+
+		w.windows.Fork(sim.Fork{Depth: 6, Fate: sim.DropOrphan})
+		w.windows.Freeze(p.Order.Outputs[0].To, "SIM", false)
+		w.read()
+		w.waits(2 * time.Hour)
+
+		next := w.payout("SIM", milli(3))
+		if w.until(next.ID, wallet.Confirmed); w.paid(next) != milli(3) {
+			t.Errorf("%s arrived of the next", w.paid(next))
+		}
+
+		if got := w.get(p.ID); got.State != wallet.Failed || !w.paid(p).IsZero() {
+			t.Errorf("it is %s, and %s arrived", got.State, w.paid(p))
+		}
+
+		failed := w.get(p.ID)
+		_ = w.windows.Broadcast(t.Context(), failed.LastAttempt().Signed) // somebody kept its bytes
+		w.waits(10 * time.Minute)
+
+		if !w.paid(p).IsZero() {
+			t.Errorf("what failed paid %s", w.paid(p))
+		}
+	})
+}

@@ -121,6 +121,8 @@ func (d *walletWorker) displaceFailed(ctx context.Context, t wallet.Transaction,
 		return d.failDisplaced(ctx, t, proof)
 	case dead && !d.hasNonces():
 		return d.updateProven(ctx, t, wallet.Outgoing{}, nil, fail(wallet.FailExpired))
+	case t.LastAttempt().Signed.DurableNonce != nil:
+		return errors.Join(d.displaceDurable(ctx, t), d.update(ctx, t.ID))
 	case !d.hasNonces() || t.Kind != wallet.Payout:
 		return d.update(ctx, t.ID)
 	}
@@ -141,6 +143,23 @@ func (d *walletWorker) displaceFailed(ctx context.Context, t wallet.Transaction,
 	}
 
 	return d.update(ctx, t.ID)
+}
+
+// displaceDurable has a cancel use the durable nonce of a reverted transaction whose block left the chain: its bytes
+// never run out, and its account could be used by no other.
+func (d *walletWorker) displaceDurable(ctx context.Context, t wallet.Transaction) error {
+	earlier, err := d.db.TransactionsOf(ctx, t.ID)
+	if err != nil {
+		return &storeError{err}
+	}
+
+	if slices.ContainsFunc(earlier, func(other wallet.Transaction) bool {
+		return other.Kind == wallet.Cancel && other.State != wallet.Failed
+	}) {
+		return nil
+	}
+
+	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error { return d.cancelNonceTx(ctx, tx, t) })
 }
 
 // followFailedPolled is followFailed on networks whose blocks are not read.
@@ -164,6 +183,8 @@ func (d *walletWorker) followFailedPolled(ctx context.Context, t wallet.Transact
 		return d.update(ctx, t.ID)
 	case t.Block.IsZero() && s.terminal != "":
 		return d.update(ctx, t.ID, fail(wallet.FailExpired))
+	case t.Block.IsZero() && t.LastAttempt().Signed.DurableNonce != nil:
+		return errors.Join(d.displaceDurable(ctx, t), d.update(ctx, t.ID))
 	case t.Block.IsZero():
 		return d.update(ctx, t.ID)
 	}
