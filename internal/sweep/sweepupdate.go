@@ -351,6 +351,12 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 		return err
 	}
 
+	if t.Failure != wallet.FailReverted { // what was executed is off the balance that is read next
+		if err := w.unreserveStep(ctx, step); err != nil {
+			return err
+		}
+	}
+
 	switch {
 	case w.release.Done:
 		return nil // the release ended before; there is nothing to give up
@@ -358,7 +364,7 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 		w.release.Done = !hasFeeWaiting(w.release)
 		return nil
 	case step.Kind == chain.StepDelegate:
-		return w.unreserveStep(ctx, step) // the release goes on, and is topped up instead
+		return nil // the release goes on, and is topped up instead
 	}
 
 	again := slices.ContainsFunc(w.group, func(s settlement.Settlement) bool {

@@ -224,6 +224,13 @@ func TestFeeThatLeavesItsSweepBehind(t *testing.T) {
 			next := w.until(w.pay("p2", w.deposit(2), "USDX", dollars(400), 400).ID, settlement.Released)
 			w.check("paid at the fee address", s.FeePaid.Add(next.FeePaid), w.chain.Balance(w.fee, "SIM"))
 			w.check("all fees", w.chain.Balance(w.fee, "SIM"), s.FeeNative.Add(next.FeeNative))
+
+			b, _, err := w.store.Balance(t.Context(), network, w.master().Address, w.asset("SIM").ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			w.check("reserved in the end", b.Reserved, chain.Amount{})
 		})
 	}
 }
