@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
@@ -91,9 +92,9 @@ func TestRunPrunes(t *testing.T) {
 			after        time.Duration
 			keys, events int
 		}{
-			{idempotency.TTL - time.Minute, many, many},
-			{idempotency.TTL + 2*time.Minute, 1, many},
-			{idempotency.TTL + 2*time.Hour + 2*time.Minute, 0, many},
+			{requestkey.TTL - time.Minute, many, many},
+			{requestkey.TTL + 2*time.Minute, 1, many},
+			{requestkey.TTL + 2*time.Hour + 2*time.Minute, 0, many},
 			{cfg.KeepEvents + 2*time.Minute, 0, 0},
 		} {
 			time.Sleep(time.Until(began.Add(want.after)))

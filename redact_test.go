@@ -36,7 +36,6 @@ var notSecret = []string{
 	"webhook.EndpointResource.SecretLast4",
 	"idempotency.Key.Key",
 	"idempotency.Record.Key",
-	"idempotency.Request.Key",
 	"wallet.Outgoing.Key",
 	"paymentstest.Service.Key",
 	"sqlstore.Types.Key",

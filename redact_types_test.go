@@ -24,6 +24,8 @@ import (
 	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/httpapi"
 	"github.com/seed-8ee7f392/payments/httpapi/checkout"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/limits"
@@ -49,12 +51,12 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[account.KeyParams](),
 	reflect.TypeFor[account.Service](),
 	reflect.TypeFor[account.Settings](),
-	reflect.TypeFor[idempotency.Config[payments.Tx]](),
-	reflect.TypeFor[idempotency.Answer](),
+	reflect.TypeFor[requestkey.Config[payments.Tx]](),
+	reflect.TypeFor[requestkey.Answer](),
 	reflect.TypeFor[idempotency.Key](),
 	reflect.TypeFor[idempotency.Record](),
-	reflect.TypeFor[idempotency.Request](),
-	reflect.TypeFor[idempotency.Running](),
+	reflect.TypeFor[requestkey.Request](),
+	reflect.TypeFor[requestkey.Running](),
 	reflect.TypeFor[audit.Difference](),
 	reflect.TypeFor[audit.Network](),
 	reflect.TypeFor[audit.Record](),
@@ -154,12 +156,8 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[invoice.Payment](),
 	reflect.TypeFor[invoice.PaymentFilter](),
 	reflect.TypeFor[invoice.PaymentResource](),
-	reflect.TypeFor[invoice.PreparedCreate](),
-	reflect.TypeFor[invoice.PreparedDeposit](),
-	reflect.TypeFor[invoice.PreparedSelect](),
-	reflect.TypeFor[invoice.PreparedSimulate](),
 	reflect.TypeFor[invoice.Price](),
-	reflect.TypeFor[invoice.RefundChange](),
+	reflect.TypeFor[invoicestate.RefundChange](),
 	reflect.TypeFor[invoice.Refunds](),
 	reflect.TypeFor[invoice.Resource](),
 	reflect.TypeFor[invoice.Service](),

@@ -122,16 +122,15 @@ var constructors = map[string]func(t *testing.T) made{
 
 // withoutSecrets are the functions of such a name whose results hold none, with the reason.
 var withoutSecrets = map[string]string{
-	"account.GenerateKey":      "returns the secret as a text",
-	"chain.NewRegistry":        "holds drivers, which print themselves",
-	"chain/hdkey.NewMnemonic":  "returns the secret as a text",
-	"chain/wallet.NewOutgoing": "a record of the chain",
-	"fault.New":                "an error",
-	"invoice/rate.NewCache":    "holds prices",
-	"invoice/rate.NewFixed":    "holds prices",
-	"limits.Server":            "holds the host's handler",
-	"paymentstest.New":         "a service of tests with a fixed key",
-	"webhook.NewDelivery":      "a record",
+	"account.GenerateKey":     "returns the secret as a text",
+	"chain.NewRegistry":       "holds drivers, which print themselves",
+	"chain/hdkey.NewMnemonic": "returns the secret as a text",
+	"fault.New":               "an error",
+	"invoice/rate.NewCache":   "holds prices",
+	"invoice/rate.NewFixed":   "holds prices",
+	"limits.Server":           "holds the host's handler",
+	"paymentstest.New":        "a service of tests with a fixed key",
+	"webhook.NewDelivery":     "a record",
 }
 
 // What every constructor returns prints no secret that it was given; what keeps one prints itself, so that no field

@@ -123,8 +123,8 @@ type Tx interface {
 	ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error)
 }
 
-// DB is this package's view of a store.
-type DB interface {
+// database is this package's view of a store.
+type database interface {
 	Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Authenticator makes and verifies authentication tags of rows. internal/seal.Sealer implements it.
-type Authenticator interface {
+// authenticator makes and verifies authentication tags of rows. internal/seal.Sealer implements it.
+type authenticator interface {
 	// MAC returns a tag that VerifyMAC accepts for the same message and context only.
 	MAC(message, context []byte) []byte
 	// VerifyMAC checks that MAC made the tag for the message and the context. A tag of a key that is not

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/internal/paging"
 	"github.com/seed-8ee7f392/payments/limits"
@@ -24,10 +25,10 @@ const (
 
 // Config configures a Service. DB, Registry and IDs are required.
 type Config struct {
-	DB DB
+	DB database
 	// Registry knows the assets and the addresses that settings and keys may name.
 	Registry *chain.Registry
-	IDs      IDs
+	IDs      idSource
 	// Now defaults to time.Now.
 	Now func() time.Time
 	// Entropy makes keys. Defaults to crypto/rand.
@@ -35,24 +36,24 @@ type Config struct {
 	// KeyPrefix begins every key, 1 to 16 of a-z and 0-9. Defaults to "pay".
 	KeyPrefix string
 	// Seal authenticates accounts and keys. Defaults to none: whoever can write the database can make keys.
-	Seal Authenticator
+	Seal authenticator
 	// Limits has the budgets of unknown keys. Each has a default.
 	Limits limits.Table
 }
 
-// IDs makes the ids of new objects.
-type IDs interface{ Next() string }
+// idSource makes the ids of new objects.
+type idSource interface{ Next() string }
 
 // Service manages accounts and keys. It is for the host's own code: the HTTP API only
 // authenticates. It is safe for concurrent use.
 type Service struct {
-	db       DB
+	db       database
 	registry *chain.Registry
-	ids      IDs
+	ids      idSource
 	now      func() time.Time
 	entropy  io.Reader
 	prefix   string
-	seal     Authenticator
+	seal     authenticator
 	limits   limits.Table
 	seen     seen
 	unknown  unknown
@@ -90,7 +91,7 @@ func New(c Config) (*Service, error) {
 		entropy:  c.Entropy,
 		prefix:   c.KeyPrefix,
 		seal:     c.Seal,
-		limits:   c.Limits.Complete(),
+		limits:   limit.Complete(c.Limits),
 		unknown:  unknown{buckets: limit.NewBuckets(c.Now)},
 	}, nil
 }
@@ -197,7 +198,7 @@ func (s *Service) change(ctx context.Context, id string, replaces bool, f func(*
 
 		changed = a
 
-		return tx.AppendEvents(ctx, event.About(a, event.SettingsChanged)...)
+		return tx.AppendEvents(ctx, eventctx.About(a, event.SettingsChanged)...)
 	})
 	s.seen.clear()
 

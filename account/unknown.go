@@ -71,7 +71,7 @@ func (u *unknown) state(hash [32]byte, now time.Time) (found, tried bool) {
 // checkBudget returns fault.Limited when the client, or the process, has used up its budget.
 func (u *unknown) checkBudget(t limits.Table, client netip.Addr) error {
 	for _, b := range budgets(t, client) {
-		if wait := u.buckets.Wait(b.name, b.perSecond, b.perSecond*limits.Burst); wait > 0 {
+		if wait := u.buckets.Wait(b.name, b.perSecond, b.perSecond*limit.Burst); wait > 0 {
 			limited := fault.New(
 				fault.Limited, "rate_limited",
 				"too many unknown API keys were tried: check the key, and wait before the next try",
@@ -88,7 +88,7 @@ func (u *unknown) checkBudget(t limits.Table, client netip.Addr) error {
 // spend takes an unknown key from the budgets.
 func (u *unknown) spend(ctx context.Context, t limits.Table, client netip.Addr) {
 	for _, b := range budgets(t, client) {
-		_, _, _ = u.buckets.Allow(ctx, b.name, b.perSecond, b.perSecond*limits.Burst)
+		_, _, _ = u.buckets.Allow(ctx, b.name, b.perSecond, b.perSecond*limit.Burst)
 	}
 }
 

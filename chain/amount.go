@@ -105,25 +105,6 @@ func AmountFromBytes(b []byte) (Amount, error) {
 	return a, nil
 }
 
-// AmountFromDecimalCeil converts whole units to base units, rounding up. Negative or too large:
-// fault.Invalid.
-func AmountFromDecimalCeil(d decimal.Decimal, decimals uint8) (Amount, error) {
-	if d.IsNegative() { // less than a base unit below zero would round up to 0
-		return Amount{}, fault.New(
-			fault.Invalid, "amount_invalid", "%s is negative: an amount must be 0 or more",
-			d,
-		)
-	}
-
-	return AmountFromBig(d.Shift(int32(decimals)).Ceil().BigInt())
-}
-
-// AmountFromDecimalFloor converts whole units to base units, rounding down. Negative or too large:
-// fault.Invalid.
-func AmountFromDecimalFloor(d decimal.Decimal, decimals uint8) (Amount, error) {
-	return AmountFromBig(d.Shift(int32(decimals)).Floor().BigInt())
-}
-
 // Decimal returns the amount in whole units of an asset with the given decimals; exact.
 func (a Amount) Decimal(decimals uint8) decimal.Decimal {
 	return decimal.NewFromBigInt(a.Big(), -int32(decimals))
@@ -213,9 +194,6 @@ func (a Amount) Share(num, den Amount) Amount {
 	return c
 }
 
-// BPS returns bps ten-thousandths of a, rounded down; bps from 0 to 10,000.
-func (a Amount) BPS(bps int) Amount { return a.Share(Units(uint64(bps)), Units(10_000)) }
-
 // RoundUpTo returns the smallest multiple of step that is at least a; step must not be 0.
 func (a Amount) RoundUpTo(step Amount) Amount {
 	var r Amount
@@ -234,24 +212,6 @@ func Pow10(n uint8) Amount {
 	c.u.Exp(uint256.NewInt(10), uint256.NewInt(uint64(n)))
 
 	return c
-}
-
-// Min returns the smaller of a and b.
-func Min(a, b Amount) Amount {
-	if b.Less(a) {
-		return b
-	}
-
-	return a
-}
-
-// Max returns the greater of a and b.
-func Max(a, b Amount) Amount {
-	if a.Less(b) {
-		return b
-	}
-
-	return a
 }
 
 // MarshalText writes the digits.

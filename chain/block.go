@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"strconv"
 	"time"
 )
 
@@ -62,19 +61,6 @@ type Unread struct {
 	Why string
 }
 
-// TransfersOf returns the transfers of a transaction in the block; none when it holds none.
-func (b Block) TransfersOf(txHash string) []Transfer {
-	var out []Transfer
-
-	for _, t := range b.Transfers {
-		if t.TxHash == txHash {
-			out = append(out, t)
-		}
-	}
-
-	return out
-}
-
 // Spend is what a transaction uses up for good, so that no other transaction of the same chain can:
 // an output on networks that spend outputs, a number of its sender on networks that count an
 // account's transactions.
@@ -92,32 +78,6 @@ type Spend struct {
 	Shared bool `json:"shared,omitempty"`
 	// Failed is set when the transaction is in the block and its execution failed. It is false in a pool.
 	Failed bool `json:"failed,omitempty"`
-}
-
-// Used returns what the spend uses up, without the transaction that does. Of two transactions that
-// share a Used, a chain holds at most one. A Shared spend keeps its transaction.
-func (s Spend) Used() Spend {
-	s.Failed = false
-	if !s.Shared {
-		s.By = ""
-	}
-
-	return s
-}
-
-// Key returns what the spend uses up as text: "<txid>:<vout>", "<sender>/<nonce>", "<account>/<value>" of a
-// DurableNonce, or "<sender>/<hash>" of a Shared one. Two spends of one chain never have the same key.
-func (s Spend) Key() string {
-	switch {
-	case s.Outpoint.TxHash != "":
-		return s.Outpoint.TxHash + ":" + strconv.FormatUint(uint64(s.Outpoint.Vout), 10)
-	case s.Value != "":
-		return string(s.Sender) + "/" + s.Value
-	case s.Shared:
-		return string(s.Sender) + "/" + s.By
-	}
-
-	return string(s.Sender) + "/" + strconv.FormatUint(s.Nonce, 10)
 }
 
 // PoolTx is a transaction that waits for a block.

@@ -1,7 +1,5 @@
 package chain
 
-import "slices"
-
 // Destination is where money may be sent: an address in canonical form, on one network.
 type Destination struct {
 	// Network is a slug.
@@ -11,8 +9,3 @@ type Destination struct {
 
 // String returns "ethereum/0x…".
 func (d Destination) String() string { return d.Network + "/" + string(d.Address) }
-
-// AllowsDestination reports whether a list of destinations has one; nil has all.
-func AllowsDestination(list []Destination, d Destination) bool {
-	return list == nil || slices.Contains(list, d)
-}

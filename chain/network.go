@@ -175,15 +175,6 @@ type Asset struct {
 	Livemode bool
 }
 
-// PriceSymbol returns the symbol under which the asset is quoted: Price, or Symbol without one.
-func (a Asset) PriceSymbol() string {
-	if a.Price != "" {
-		return a.Price
-	}
-
-	return a.Symbol
-}
-
 // AssetID returns the id of an asset: the first 12 bytes of SHA-256 of caip2 + "/" + contract, or
 // "native" for the native coin, as hex.
 func AssetID(caip2 string, contract Address) string {

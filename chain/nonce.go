@@ -14,9 +14,6 @@ type DurableNonce struct {
 	Height uint64 `json:"height"`
 }
 
-// Spend returns what a transaction that names the nonce uses up.
-func (n DurableNonce) Spend() Spend { return Spend{Sender: n.Account, Value: n.Value} }
-
 // NonceAccount is the state of a nonce account in a final block.
 type NonceAccount struct {
 	DurableNonce

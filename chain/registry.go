@@ -126,16 +126,6 @@ func (r *Registry) Drivers() []Driver {
 	return out
 }
 
-// Asset returns the asset of a symbol on a network.
-func (r *Registry) Asset(network, symbol string) (Asset, bool) {
-	n, ok := r.Network(network)
-	if !ok {
-		return Asset{}, false
-	}
-
-	return n.Asset(symbol)
-}
-
 // Assets returns every asset of one mode, by id.
 func (r *Registry) Assets(livemode bool) []Asset {
 	var out []Asset

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // described is a driver that only describes its network.
@@ -140,12 +141,12 @@ func TestRegistryAnswers(t *testing.T) {
 		t.Error("a network that is not enabled is found")
 	}
 
-	if a, ok := r.Asset("ethereum", "USDT"); !ok || a.Contract != usdt.Contract {
+	if a, ok := chaindata.Asset(r, "ethereum", "USDT"); !ok || a.Contract != usdt.Contract {
 		t.Errorf("USDT on ethereum: %+v, %v", a, ok)
 	}
 
 	for _, missing := range [][2]string{{"base", "USDT"}, {"ethereum", "usdt"}, {"solana", "USDT"}} {
-		if a, ok := r.Asset(missing[0], missing[1]); ok {
+		if a, ok := chaindata.Asset(r, missing[0], missing[1]); ok {
 			t.Errorf("%s on %s: %+v", missing[1], missing[0], a)
 		}
 	}

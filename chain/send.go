@@ -26,16 +26,6 @@ type Coin struct {
 	Height   uint64   `json:"height"` // 0 while unconfirmed
 }
 
-// The asset ids of outputs that move no coin, on Tron: so much of the sender's stake, in base units of the native
-// coin, is delegated to the destination, which may use its energy, or taken back from it.
-const (
-	DelegateEnergy   = "energy:delegate"
-	UndelegateEnergy = "energy:undelegate"
-)
-
-// MovesCoin reports whether an output pays its destination. One of DelegateEnergy or UndelegateEnergy does not.
-func (o Output) MovesCoin() bool { return o.AssetID != DelegateEnergy && o.AssetID != UndelegateEnergy }
-
 // Order describes what a transaction must do. internal/txmgr sets the nonce and the coins.
 type Order struct {
 	// From signs and pays (account networks) or receives the change (UTXO networks).

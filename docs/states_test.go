@@ -16,6 +16,10 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
+	"github.com/seed-8ee7f392/payments/internal/payoutstate"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -157,7 +161,7 @@ func names[S ~string](all []S) []string {
 func payouts() machine {
 	m := machine{
 		title:  "Payout",
-		states: names(payout.Statuses()),
+		states: names(payoutstate.Statuses()),
 		text: "In every failed case nothing was sent. What was signed fails only by proof that it can " +
 			"never be included.",
 	}
@@ -186,7 +190,7 @@ func payouts() machine {
 func refunds() machine {
 	m := machine{
 		title:  "Refund",
-		states: names(payout.RefundStatuses()),
+		states: names(payoutstate.RefundStatuses()),
 		text:   "A refund follows the payout that pays it.",
 	}
 	for _, v := range payout.RefundTransitions() {
@@ -201,7 +205,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func settlements() machine {
 	m := machine{
 		title:  "Settlement",
-		states: names(settlement.Statuses()),
+		states: names(settlementstate.Statuses()),
 		text: "A settlement opens when its payment is confirmed and has a price. `failed` with reason " +
 			"payment_orphaned or replanning comes back by itself.",
 	}
@@ -242,21 +246,24 @@ func settlements() machine {
 	}{
 		{
 			"its first transaction is signed and stored",
-			func(s *settlement.Settlement) error { return s.Start(chain.Amount{}) },
+			func(s *settlement.Settlement) error { return settlementstate.Start(s, chain.Amount{}) },
 		},
 		{
 			"every transaction is confirmed",
-			func(s *settlement.Settlement) error { return s.Release(chain.Units(1), now) },
+			func(s *settlement.Settlement) error { return settlementstate.Release(s, chain.Units(1), now) },
 		},
-		{"its sweep left the chain", func(s *settlement.Settlement) error { return s.Revert("") }},
+		{
+			"its sweep left the chain",
+			func(s *settlement.Settlement) error { return settlementstate.Revert(s, "") },
+		},
 		{
 			"its payment left the chain",
 			func(s *settlement.Settlement) error {
 				if s.Status == settlement.Released {
-					return s.Revert(settlement.PaymentOrphaned)
+					return settlementstate.Revert(s, settlement.PaymentOrphaned)
 				}
 
-				return s.Fail(settlement.PaymentOrphaned, now, time.Time{})
+				return settlementstate.Fail(s, settlement.PaymentOrphaned, now, time.Time{})
 			},
 		},
 		{"by itself", func(s *settlement.Settlement) error { return s.Return(false, false, now) }},
@@ -279,14 +286,17 @@ func settlements() machine {
 		moves = append(moves, struct {
 			when string
 			do   func(*settlement.Settlement) error
-		}{string(r), func(s *settlement.Settlement) error { _, err := s.Hold(r, nil, now, now); return err }})
+		}{
+			string(r),
+			func(s *settlement.Settlement) error { _, err := settlementstate.Hold(s, r, nil, now, now); return err },
+		})
 	}
 
 	for _, r := range failing[1:] {
 		moves = append(moves, struct {
 			when string
 			do   func(*settlement.Settlement) error
-		}{string(r), func(s *settlement.Settlement) error { return s.Fail(r, now, now) }})
+		}{string(r), func(s *settlement.Settlement) error { return settlementstate.Fail(s, r, now, now) }})
 	}
 
 	for _, from := range starts {
@@ -350,19 +360,25 @@ func payments(t *testing.T) machine {
 	}{
 		{
 			"found in a pool or a block",
-			func(p *invoice.Payment) error { _, err := p.Observe(block); return err },
+			func(p *invoice.Payment) error { _, err := invoicestate.Observe(p, block); return err },
 		},
 		{
 			"the network's rule holds",
-			func(p *invoice.Payment) error { _, err := p.Confirm(false, now); return err },
+			func(p *invoice.Payment) error { _, err := invoicestate.Confirm(p, false, now); return err },
 		},
-		{"its block left the chain", func(p *invoice.Payment) error { _, err := p.Orphan(now); return err }},
+		{
+			"its block left the chain",
+			func(p *invoice.Payment) error { _, err := invoicestate.Orphan(p, now); return err },
+		},
 		{
 			"replaced, double-spent, or out of pool and chain for a day",
-			func(p *invoice.Payment) error { _, err := p.Drop(); return err },
+			func(p *invoice.Payment) error { _, err := invoicestate.Drop(p); return err },
 		},
-		{"", func(p *invoice.Payment) error { return p.MarkLost(now) }},
-		{"", func(p *invoice.Payment) error { return p.SetBlock(chain.Ref{Height: 8, Hash: "b"}) }},
+		{"", func(p *invoice.Payment) error { return invoicestate.MarkLost(p, now) }},
+		{
+			"",
+			func(p *invoice.Payment) error { return invoicestate.SetBlock(p, chain.Ref{Height: 8, Hash: "b"}) },
+		},
 	}
 	for _, from := range starts {
 		for _, v := range moves {
@@ -465,18 +481,18 @@ func invoices(t *testing.T) machine {
 			return errors.New("there is nothing to refund")
 		}
 
-		f := invoice.RefundChange{
+		f := invoicestate.RefundChange{
 			InvoiceID: "i",
 			AssetID:   "x",
 			Amount:    payments[0].Amount,
-			Move:      invoice.RefundPending,
+			Move:      invoicestate.RefundPending,
 		}
-		if _, err := inv.Refund(f, payments, later); err != nil {
+		if _, err := invoicestate.Refund(inv, f, payments, later); err != nil {
 			return err
 		}
 
-		f.Move = invoice.RefundSucceeded
-		_, err := inv.Refund(f, payments, later)
+		f.Move = invoicestate.RefundSucceeded
+		_, err := invoicestate.Refund(inv, f, payments, later)
 
 		return err
 	}
@@ -611,14 +627,14 @@ func transactions(t *testing.T) machine {
 		when string
 		do   func(*wallet.Transaction) error
 	}{
-		{"signed bytes are stored", func(x *wallet.Transaction) error { return x.Sign(signed) }},
+		{"signed bytes are stored", func(x *wallet.Transaction) error { return walletstate.Sign(x, signed) }},
 		{
 			"the network took the bytes",
-			func(x *wallet.Transaction) error { return x.RecordAccepted("h", now) },
+			func(x *wallet.Transaction) error { return walletstate.RecordAccepted(x, "h", now) },
 		},
-		{"in a block", func(x *wallet.Transaction) error { return x.Include("h", block) }},
-		{"its block is final", (*wallet.Transaction).Confirm},
-		{"its block left the chain", (*wallet.Transaction).Retract},
+		{"in a block", func(x *wallet.Transaction) error { return walletstate.Include(x, "h", block) }},
+		{"its block is final", walletstate.Confirm},
+		{"its block left the chain", walletstate.Retract},
 	}
 	for _, code := range []string{
 		wallet.FailCanceled,
@@ -633,7 +649,10 @@ func transactions(t *testing.T) machine {
 		moves = append(moves, struct {
 			when string
 			do   func(*wallet.Transaction) error
-		}{strings.ReplaceAll(code, ":", "#colon;"), func(x *wallet.Transaction) error { return x.Fail(code) }})
+		}{
+			strings.ReplaceAll(code, ":", "#colon;"),
+			func(x *wallet.Transaction) error { return walletstate.Fail(x, code) },
+		})
 	}
 
 	for _, s := range states {

@@ -198,62 +198,10 @@ type Event struct {
 	Request   Request
 }
 
-// About returns one event of each type about a record, whose Sequence counts the published ones among them.
-// The last published one has the record's number.
-func About(record Payload, types ...Type) []Event { // spec D8.1
-	object := record.EventObject()
-	number := object.Sequence - int64(published(types))
-
-	events := make([]Event, len(types))
-	for i, t := range types {
-		if !t.Internal() { // a number for an internal event would look like a lost event
-			number++
-		}
-
-		events[i] = Event{
-			Owner:     object.Owner,
-			Type:      t,
-			ObjectID:  object.ID,
-			InvoiceID: object.InvoiceID,
-			PaymentID: object.PaymentID,
-			Sequence:  number,
-			Payload:   record,
-		}
-	}
-
-	return events
-}
-
-// published counts the types that are not internal.
-func published(types []Type) int {
-	count := 0
-
-	for _, t := range types {
-		if !t.Internal() {
-			count++
-		}
-	}
-
-	return count
-}
-
 // Request names the API request that caused an event; zero for events that nobody asked for.
 type Request struct {
 	ID             string `json:"id,omitempty"`
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
-}
-
-type requestKey struct{}
-
-// WithRequest returns a context whose events name the request.
-func WithRequest(ctx context.Context, r Request) context.Context {
-	return context.WithValue(ctx, requestKey{}, r)
-}
-
-// RequestOf returns the request that WithRequest stored in the context, or the zero Request.
-func RequestOf(ctx context.Context) Request {
-	r, _ := ctx.Value(requestKey{}).(Request)
-	return r
 }
 
 // Appender appends events to the current transaction.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 )
 
 type record struct{ event.Object }
@@ -23,7 +24,7 @@ func TestAboutNumbersWhatIsPublished(t *testing.T) {
 	}
 
 	var got []numbered
-	for _, ev := range event.About(of, event.PaymentOrphaned, event.PaymentLost, event.PaymentDropped) {
+	for _, ev := range eventctx.About(of, event.PaymentOrphaned, event.PaymentLost, event.PaymentDropped) {
 		got = append(got, numbered{ev.Type, ev.Sequence})
 
 		if ev.ObjectID != "pay_1" || ev.PaymentID != "pay_1" || ev.InvoiceID != "inv_1" || ev.Payload != of {
@@ -54,11 +55,11 @@ func TestTypesAreDottedUniqueAndPublic(t *testing.T) {
 
 func TestRequestTravelsInContext(t *testing.T) {
 	want := event.Request{ID: "req_1", IdempotencyKey: "k"}
-	if got := event.RequestOf(event.WithRequest(t.Context(), want)); got != want {
+	if got := eventctx.RequestOf(eventctx.WithRequest(t.Context(), want)); got != want {
 		t.Fatalf("RequestOf = %+v", got)
 	}
 
-	if got := event.RequestOf(t.Context()); got != (event.Request{}) {
+	if got := eventctx.RequestOf(t.Context()); got != (event.Request{}) {
 		t.Fatalf("RequestOf without a request = %+v", got)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -14,7 +14,7 @@ const changeTries = 4
 
 // change prepares and commits, and starts over up to changeTries times when what was prepared is stale at the
 // commit: a quote that expired, or an address that another process assigned.
-func (s *server) change(ctx context.Context, c *call) (idempotency.Answer, error) {
+func (s *server) change(ctx context.Context, c *call) (requestkey.Answer, error) {
 	for try := 1; ; try++ {
 		answer, err := s.changeOnce(ctx, c)
 

@@ -95,7 +95,7 @@ func (a *api) createDepositAddress(
 	}
 
 	return func(ctx context.Context, tx store.Tx) (invoice.DepositResource, error) {
-		d, err := a.Invoices.DepositTx(ctx, tx, prepared)
+		d, err := prepared(ctx, tx)
 		return d.Resource(), err
 	}, nil
 }
@@ -142,8 +142,8 @@ func (a *api) updateDepositAddress(
 	b updateDepositBody,
 ) (commit[invoice.DepositResource], error) {
 	return func(ctx context.Context, tx store.Tx) (invoice.DepositResource, error) {
-		d, err := a.Invoices.UpdateDepositTx(
-			ctx, tx, c.owner, c.id,
+		d, err := a.Invoices.In(tx).UpdateDeposit(
+			ctx, c.owner, c.id,
 			invoice.DepositUpdate{Name: b.Name, Metadata: b.Metadata, Status: b.Status},
 		)
 

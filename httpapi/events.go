@@ -133,7 +133,7 @@ func (a *api) resendEvent(
 	_ none,
 ) (commit[listing[webhook.DeliveryResource]], error) {
 	return func(ctx context.Context, tx store.Tx) (listing[webhook.DeliveryResource], error) {
-		deliveries, err := a.Webhooks.ResendEventTx(ctx, tx, c.owner, c.id)
+		deliveries, err := a.Webhooks.In(tx).ResendEvent(ctx, c.owner, c.id)
 
 		out := listing[webhook.DeliveryResource]{Data: make([]webhook.DeliveryResource, len(deliveries))}
 		for i, d := range deliveries {

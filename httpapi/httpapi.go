@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments"
-	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
@@ -76,13 +76,13 @@ func Handler(e *payments.Engine, o *Options) http.Handler {
 		options:      o.withDefaults(),
 		limits:       engine.Limits(),
 		authenticate: engine.Accounts.Authenticate,
-		answers: idempotency.Config[store.Tx]{
+		answers: requestkey.Config[store.Tx]{
 			Reader: engine.Store(),
 			Update: engine.Update,
 			Seal:   engine.Sealer(),
 			Now:    engine.Now,
 
-			Running: &idempotency.Running{},
+			Running: &requestkey.Running{},
 		},
 		log:   engine.Log(),
 		ids:   id.New(engine.Now, engine.Entropy()),

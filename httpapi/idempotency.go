@@ -8,14 +8,15 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
 const maxIdempotencyKey = 255 // bytes
 
 // changeOnce prepares and commits, at most once per Idempotency-Key.
-func (s *server) changeOnce(ctx context.Context, c *call) (idempotency.Answer, error) {
-	prepare := func(ctx context.Context) (idempotency.Commit[store.Tx], error) {
+func (s *server) changeOnce(ctx context.Context, c *call) (requestkey.Answer, error) {
+	prepare := func(ctx context.Context) (requestkey.Commit[store.Tx], error) {
 		commitAny, err := c.op.prepare(ctx, c)
 		if err != nil {
 			return nil, err
@@ -34,19 +35,19 @@ func (s *server) changeOnce(ctx context.Context, c *call) (idempotency.Answer, e
 	}
 
 	if c.idempotencyKey != "" {
-		return idempotency.Run(ctx, s.answers, c.idempotencyRequest(), prepare)
+		return requestkey.Run(ctx, s.answers, c.idempotencyRequest(), prepare)
 	}
 
 	commitBody, err := prepare(ctx)
 	if err != nil {
-		return idempotency.Answer{}, err
+		return requestkey.Answer{}, err
 	}
 
-	var answer idempotency.Answer
+	var answer requestkey.Answer
 
 	err = s.answers.Update(ctx, func(ctx context.Context, tx store.Tx) error {
 		status, body, err := commitBody(ctx, tx)
-		answer = idempotency.Answer{Status: status, Body: body}
+		answer = requestkey.Answer{Status: status, Body: body}
 
 		return err
 	})
@@ -55,7 +56,7 @@ func (s *server) changeOnce(ctx context.Context, c *call) (idempotency.Answer, e
 }
 
 // idempotencyRequest returns the key with its fingerprint: SHA-256 over method, path and body.
-func (c *call) idempotencyRequest() idempotency.Request { // spec D9.4
+func (c *call) idempotencyRequest() requestkey.Request { // spec D9.4
 	fingerprint := sha256.New()
 	for _, part := range []string{c.op.method, c.path} {
 		_, _ = io.WriteString(fingerprint, part+"\n")
@@ -72,7 +73,7 @@ func (c *call) idempotencyRequest() idempotency.Request { // spec D9.4
 		permissions = append(permissions, c.key.PayoutPermissions()...)
 	}
 
-	return idempotency.Request{
+	return requestkey.Request{
 		Key:         idempotency.Key{Owner: c.owner, Key: c.idempotencyKey},
 		KeyID:       c.key.ID,
 		Permissions: permissions,

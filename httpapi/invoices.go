@@ -204,7 +204,7 @@ func (a *api) createInvoice(
 	}
 
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
-		return a.invoiceResource(a.Invoices.CreateTx(ctx, tx, prepared))
+		return a.invoiceResource(prepared(ctx, tx))
 	}, nil
 }
 
@@ -273,7 +273,7 @@ func (a *api) getInvoice(ctx context.Context, c *call, _ none) (invoice.Resource
 // cancelInvoice cancels an open or underpaid invoice.
 func (a *api) cancelInvoice(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
-		return a.invoiceResource(a.Invoices.CancelTx(ctx, tx, c.owner, c.id))
+		return a.invoiceResource(a.Invoices.In(tx).Cancel(ctx, c.owner, c.id))
 	}, nil
 }
 
@@ -281,7 +281,7 @@ func (a *api) cancelInvoice(_ context.Context, c *call, _ none) (commit[invoice.
 func (a *api) acceptInvoice(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
 	// spec 4.3.1
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
-		return a.invoiceResource(a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, true))
+		return a.invoiceResource(a.Invoices.In(tx).Accept(ctx, c.owner, c.id, true))
 	}, nil
 }
 
@@ -289,7 +289,7 @@ func (a *api) acceptInvoice(_ context.Context, c *call, _ none) (commit[invoice.
 func (a *api) acceptLatePayment(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
 	// spec 4.2.1
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
-		return a.invoiceResource(a.Invoices.AcceptTx(ctx, tx, c.owner, c.id, false))
+		return a.invoiceResource(a.Invoices.In(tx).Accept(ctx, c.owner, c.id, false))
 	}, nil
 }
 
@@ -299,20 +299,20 @@ func (a *api) selectOption(
 	c *call,
 	_ none,
 ) (commit[invoice.Resource], error) {
-	prepared, err := a.Invoices.PrepareSelect(ctx, &c.owner, c.id, c.optionID)
+	choose, err := a.Invoices.PrepareSelect(ctx, &c.owner, c.id, c.optionID)
 	if err != nil {
 		return nil, err
 	}
 
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
-		return a.invoiceResource(a.Invoices.SelectTx(ctx, tx, prepared))
+		return a.invoiceResource(choose(ctx, tx))
 	}, nil
 }
 
 // renewCheckoutURL gives an invoice a new checkout link and revokes the old one.
 func (a *api) renewCheckoutURL(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
-		return a.invoiceResource(a.Invoices.RenewCheckoutTx(ctx, tx, c.owner, c.id))
+		return a.invoiceResource(a.Invoices.In(tx).RenewCheckout(ctx, c.owner, c.id))
 	}, nil
 }
 

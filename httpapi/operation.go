@@ -37,7 +37,7 @@ type operation struct {
 	// testOnly refuses live keys.
 	testOnly    bool
 	idempotency idempotent
-	// claimFirst has an Idempotency-Key claimed before it is looked up; see idempotency.Request.
+	// claimFirst has an Idempotency-Key claimed before it is looked up; see requestkey.Request.
 	claimFirst bool
 	// bodyOptional lets the body be left out.
 	bodyOptional bool

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
@@ -66,8 +67,8 @@ func testRivalOfAnotherProcess(t *testing.T, kind storeKind) {
 		t.Errorf("the rival was answered %+v with %v", f, refused.header)
 	}
 
-	if waited > idempotency.Wait+time.Second {
-		t.Errorf("the rival waited %s, want at most %s", waited, idempotency.Wait)
+	if waited > requestkey.Wait+time.Second {
+		t.Errorf("the rival waited %s, want at most %s", waited, requestkey.Wait)
 	}
 
 	first.ok(t, made)

@@ -19,11 +19,12 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
-	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/limit"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/limits"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -36,7 +37,7 @@ type server struct {
 	options      Options
 	limits       limits.Table
 	authenticate func(ctx context.Context, secret string, client netip.Addr) (account.Key, account.Account, error)
-	answers      idempotency.Config[store.Tx]
+	answers      requestkey.Config[store.Tx]
 	log          *slog.Logger
 	ids          *id.Source
 	local        *limit.Buckets
@@ -239,7 +240,7 @@ func (s *server) serve(ctx context.Context, w http.ResponseWriter, r *http.Reque
 		return err
 	}
 
-	ctx = event.WithRequest(ctx, event.Request{ID: c.requestID, IdempotencyKey: c.idempotencyKey})
+	ctx = eventctx.WithRequest(ctx, event.Request{ID: c.requestID, IdempotencyKey: c.idempotencyKey})
 
 	answer, err := s.change(ctx, c)
 	if answer.Replayed {

@@ -74,8 +74,8 @@ func (a *api) simulateInvoicePayment(
 	}
 
 	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
-		inv, _, err := a.Invoices.SimulateTx(ctx, tx, prepared)
-		return a.invoiceResource(inv, err)
+		out, err := prepared(ctx, tx)
+		return a.invoiceResource(out.Invoice, err)
 	}, nil
 }
 
@@ -104,12 +104,12 @@ func (a *api) simulateDepositPayment(
 	}
 
 	return func(ctx context.Context, tx store.Tx) (engine.PaymentResource, error) {
-		_, payment, err := a.Invoices.SimulateTx(ctx, tx, prepared)
+		out, err := prepared(ctx, tx)
 		if err != nil {
 			return engine.PaymentResource{}, err
 		}
 
-		return a.simulatedPayment(ctx, tx, payment)
+		return a.simulatedPayment(ctx, tx, out.Payment)
 	}, nil
 }
 

@@ -155,7 +155,7 @@ func (a *api) createWebhookEndpoint(
 	params := webhook.EndpointParams{Owner: c.owner, URL: b.URL, Description: b.Description, Events: b.Events}
 
 	return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
-		return withSecret(a.Webhooks.CreateEndpointTx(ctx, tx, params))
+		return withSecret(a.Webhooks.In(tx).CreateEndpoint(ctx, params))
 	}, nil
 }
 
@@ -194,14 +194,14 @@ func (a *api) updateWebhookEndpoint(
 	}
 
 	return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
-		return withoutSecret(a.Webhooks.UpdateEndpointTx(ctx, tx, c.owner, c.id, update))
+		return withoutSecret(a.Webhooks.In(tx).UpdateEndpoint(ctx, c.owner, c.id, update))
 	}, nil
 }
 
 // deleteWebhookEndpoint deletes an endpoint.
 func (a *api) deleteWebhookEndpoint(_ context.Context, c *call, _ none) (commit[deletedResource], error) {
 	return func(ctx context.Context, tx store.Tx) (deletedResource, error) {
-		err := a.Webhooks.DeleteEndpointTx(ctx, tx, c.owner, c.id)
+		err := a.Webhooks.In(tx).DeleteEndpoint(ctx, c.owner, c.id)
 
 		return deletedResource{ID: c.id, Deleted: true}, err
 	}, nil
@@ -219,7 +219,7 @@ func (a *api) rotateWebhookSecret(
 	}
 
 	return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
-		return withSecret(a.Webhooks.RotateSecretTx(ctx, tx, c.owner, c.id, overlap))
+		return withSecret(a.Webhooks.In(tx).RotateSecret(ctx, c.owner, c.id, overlap))
 	}, nil
 }
 
@@ -230,7 +230,7 @@ func (a *api) testWebhookEndpoint(
 	_ none,
 ) (commit[webhook.DeliveryResource], error) {
 	return func(ctx context.Context, tx store.Tx) (webhook.DeliveryResource, error) {
-		d, err := a.Webhooks.TestTx(ctx, tx, c.owner, c.id)
+		d, err := a.Webhooks.In(tx).Test(ctx, c.owner, c.id)
 		return d.Resource(false), err
 	}, nil
 }
@@ -292,7 +292,7 @@ func (a *api) resendWebhookDelivery(
 	_ none,
 ) (commit[webhook.DeliveryResource], error) {
 	return func(ctx context.Context, tx store.Tx) (webhook.DeliveryResource, error) {
-		d, err := a.Webhooks.ResendDeliveryTx(ctx, tx, c.owner, c.id)
+		d, err := a.Webhooks.In(tx).ResendDelivery(ctx, c.owner, c.id)
 		return d.Resource(false), err
 	}, nil
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// CancelTx cancels an invoice in tx; see Invoice.Cancel for the refusals.
-func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, id string) (Invoice, error) {
+// cancel cancels an invoice in tx; see Invoice.Cancel for the refusals.
+func (s *Service) cancel(ctx context.Context, tx Tx, owner event.Owner, id string) (Invoice, error) {
 	return s.change(ctx, tx, owner, id, func(inv *Invoice, payments []Payment) ([]event.Type, error) {
 		return inv.Cancel(payments, s.now())
 	})
 }
 
-// Cancel is CancelTx in a transaction of its own.
+// Cancel cancels an invoice; see Invoice.Cancel for the refusals.
 func (s *Service) Cancel(ctx context.Context, owner event.Owner, id string) (Invoice, error) {
 	return update(ctx, s, func(ctx context.Context, tx Tx) (Invoice, error) {
-		return s.CancelTx(ctx, tx, owner, id)
+		return s.cancel(ctx, tx, owner, id)
 	})
 }
 
-// AcceptTx accepts what an invoice received as its payment: accept_late_payment, or with allowUnderpaid accept.
+// accept accepts what an invoice received as its payment: accept_late_payment, or with allowUnderpaid accept.
 // See Invoice.Accept for the refusals.
-func (s *Service) AcceptTx(
+func (s *Service) accept(
 	ctx context.Context,
 	tx Tx,
 	owner event.Owner,
@@ -38,7 +38,8 @@ func (s *Service) AcceptTx(
 	return s.change(ctx, tx, owner, id, accept)
 }
 
-// Accept is AcceptTx in a transaction of its own.
+// Accept accepts what an invoice received as its payment: accept_late_payment, or with allowUnderpaid accept.
+// See Invoice.Accept for the refusals.
 func (s *Service) Accept(
 	ctx context.Context,
 	owner event.Owner,
@@ -46,7 +47,7 @@ func (s *Service) Accept(
 	allowUnderpaid bool,
 ) (Invoice, error) {
 	return update(ctx, s, func(ctx context.Context, tx Tx) (Invoice, error) {
-		return s.AcceptTx(ctx, tx, owner, id, allowUnderpaid)
+		return s.accept(ctx, tx, owner, id, allowUnderpaid)
 	})
 }
 

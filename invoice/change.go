@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 )
 
 // Change runs one pure move of an invoice over all its payments and stores what it changed, with the
@@ -52,7 +53,7 @@ func (inv *Invoice) Events(before Status, types []event.Type, now time.Time) []e
 
 // numbered returns the events of types that Sequence counts already.
 func (inv *Invoice) numbered(before Status, types []event.Type, now time.Time) []event.Event {
-	events := event.About(*inv, types...)
+	events := eventctx.About(*inv, types...)
 	for i := range events {
 		events[i].CreatedAt = now
 

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
@@ -36,7 +37,7 @@ type CreateParams struct {
 	// of 7,200 s and ExpiresIn.
 	ExpiresIn, PreSelectionExpiresIn time.Duration
 	SuccessURL, CancelURL            string
-	// Joined says that the transaction given to CreateTx is the host's own, so that the network may be read
+	// Joined says that the transaction that stores the invoice is the host's own, so that the network may be read
 	// past the new address before it commits.
 	Joined bool
 }
@@ -47,8 +48,8 @@ type OptionParams struct {
 	Amount         chain.Amount
 }
 
-// PreparedCreate is an invoice that only has to be stored.
-type PreparedCreate struct {
+// preparedCreate is an invoice that only has to be stored.
+type preparedCreate struct {
 	invoice Invoice
 	address *Address
 	joined  bool
@@ -58,21 +59,30 @@ type PreparedCreate struct {
 
 // PrepareCreate checks the parameters (fault.Invalid, naming the field), reads prices, takes a
 // number and, when there is only one option, derives its address. No fresh price is
-// fault.Unavailable, price_unavailable.
-func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCreate, error) { // spec D2.2.13
+// fault.Unavailable, price_unavailable. What it returns stores the invoice, and its address when it has one.
+func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (Commit[Invoice], error) {
+	prepared, err := s.prepareCreate(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+
+	return func(ctx context.Context, tx Tx) (Invoice, error) { return s.create(ctx, tx, prepared) }, nil
+}
+
+func (s *Service) prepareCreate(ctx context.Context, p CreateParams) (preparedCreate, error) { // spec D2.2.13
 	if err := checkCreate(p); err != nil {
-		return PreparedCreate{}, err
+		return preparedCreate{}, err
 	}
 
 	assets, settings, final, err := s.assetsBySettings(ctx, p)
 	if err != nil {
-		return PreparedCreate{}, err
+		return preparedCreate{}, err
 	}
 
 	inv := s.newInvoice(p, settings)
 	if p.Price != nil {
 		if inv.Price, err = wire.ParseDecimal("price.amount", p.Price.Amount); err != nil {
-			return PreparedCreate{}, err
+			return preparedCreate{}, err
 		}
 	}
 
@@ -92,15 +102,15 @@ func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (PreparedCr
 		inv.Options = append(inv.Options, o)
 	}
 
-	prepared := PreparedCreate{joined: p.Joined, settled: final, ownTolerance: p.ToleranceBPS != nil}
+	prepared := preparedCreate{joined: p.Joined, settled: final, ownTolerance: p.ToleranceBPS != nil}
 	if len(inv.Options) == 1 {
 		if prepared.address, err = s.selectOnly(ctx, &inv, assets[0]); err != nil {
-			return PreparedCreate{}, err
+			return preparedCreate{}, err
 		}
 	}
 
 	if inv.Number, err = s.numbers.take(ctx, invoiceCounter(p.Owner), 1); err != nil {
-		return PreparedCreate{}, err
+		return preparedCreate{}, err
 	}
 
 	inv.Schedule()
@@ -246,7 +256,7 @@ func (s *Service) priceable(
 	without, fresh := 0, false
 
 	for i, a := range assets {
-		base := a.PriceSymbol()
+		base := chaindata.PriceSymbol(a)
 
 		err, asked := known[base]
 		if !asked {
@@ -297,7 +307,7 @@ func (s *Service) selectOnly(ctx context.Context, inv *Invoice, asset chain.Asse
 	// spec D2.2.2
 	o := &inv.Options[0]
 	if inv.Kind == Fiat {
-		r, err := s.price(ctx, asset.PriceSymbol(), inv.Currency)
+		r, err := s.price(ctx, chaindata.PriceSymbol(asset), inv.Currency)
 		if err != nil {
 			return nil, err
 		}
@@ -317,8 +327,8 @@ func (s *Service) selectOnly(ctx context.Context, inv *Invoice, asset chain.Asse
 	return &a.Address, inv.selectOption(o.ID, inv.CreatedAt)
 }
 
-// CreateTx stores the invoice, and its address when it has one, in tx.
-func (s *Service) CreateTx(ctx context.Context, tx Tx, p PreparedCreate) (Invoice, error) {
+// create stores the invoice, and its address when it has one, in tx.
+func (s *Service) create(ctx context.Context, tx Tx, p preparedCreate) (Invoice, error) {
 	inv := p.invoice
 
 	if !p.settled {
@@ -341,19 +351,9 @@ func (s *Service) CreateTx(ctx context.Context, tx Tx, p PreparedCreate) (Invoic
 	return inv, tx.AppendEvents(ctx, events...)
 }
 
-// Create is PrepareCreate and CreateTx in a transaction of its own.
+// Create is PrepareCreate and its commit in a transaction of its own.
 func (s *Service) Create(ctx context.Context, p CreateParams) (Invoice, error) {
-	return retryStale(func() (Invoice, error) {
-		prepared, err := s.PrepareCreate(ctx, p)
-		if err != nil {
-			return Invoice{}, err
-		}
-
-		return update(
-			ctx, s,
-			func(ctx context.Context, tx Tx) (Invoice, error) { return s.CreateTx(ctx, tx, prepared) },
-		)
-	})
+	return commit(ctx, s, func() (Commit[Invoice], error) { return s.PrepareCreate(ctx, p) })
 }
 
 // price returns a fresh price; see rate.Fresh.

@@ -553,7 +553,7 @@ func TestImport(t *testing.T) {
 		var fresh invoice.DepositAddress
 
 		w.must(w.update(ctx, func(ctx context.Context, tx *tx) (err error) {
-			fresh, err = w.svc.DepositTx(ctx, tx, prepared)
+			fresh, err = prepared(ctx, tx)
 			return err
 		}))
 
@@ -634,7 +634,7 @@ func TestJoined(t *testing.T) {
 	var inv invoice.Invoice
 
 	w.must(w.update(ctx, func(ctx context.Context, tx *tx) (err error) {
-		inv, err = w.svc.CreateTx(ctx, tx, prepared)
+		inv, err = prepared(ctx, tx)
 		return err
 	}))
 	ranges, err := w.store.Ranges(ctx, "simnet", 10)

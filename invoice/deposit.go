@@ -24,8 +24,8 @@ type DepositParams struct {
 	Joined bool
 }
 
-// PreparedDeposit is a deposit address that only has to be stored.
-type PreparedDeposit struct {
+// preparedDeposit is a deposit address that only has to be stored.
+type preparedDeposit struct {
 	deposit DepositAddress
 	space   chain.Space
 	joined  bool
@@ -33,24 +33,34 @@ type PreparedDeposit struct {
 
 // PrepareDeposit checks the parameters and derives the address. An account that has made as many addresses
 // as limits.Table.DepositAddresses is fault.State with code deposit_address_limit_exceeded.
-func (s *Service) PrepareDeposit(ctx context.Context, p DepositParams) (PreparedDeposit, error) {
+// What it returns stores the deposit address.
+func (s *Service) PrepareDeposit(ctx context.Context, p DepositParams) (Commit[DepositAddress], error) {
+	prepared, err := s.prepareDeposit(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+
+	return func(ctx context.Context, tx Tx) (DepositAddress, error) { return s.putDeposit(ctx, tx, prepared) }, nil
+}
+
+func (s *Service) prepareDeposit(ctx context.Context, p DepositParams) (preparedDeposit, error) {
 	n, err := s.depositNetwork(p.Owner, p.Network, p.Name, p.Metadata)
 	if err != nil {
-		return PreparedDeposit{}, err
+		return preparedDeposit{}, err
 	}
 
 	if err := s.countDeposit(ctx, p.Owner); err != nil {
-		return PreparedDeposit{}, err
+		return preparedDeposit{}, err
 	}
 
 	made, err := s.derive(ctx, n.Slug)
 	if err != nil {
-		return PreparedDeposit{}, err
+		return preparedDeposit{}, err
 	}
 
 	d, err := s.depositAt(p.Owner, n, made.party, p.Name, p.Metadata)
 
-	return PreparedDeposit{deposit: d, space: n.Space(), joined: p.Joined}, err
+	return preparedDeposit{deposit: d, space: n.Space(), joined: p.Joined}, err
 }
 
 // depositNetwork checks the parameters and returns the network.
@@ -123,8 +133,8 @@ func (d DepositAddress) watched(space chain.Space) Address {
 	}
 }
 
-// DepositTx stores the deposit address in tx.
-func (s *Service) DepositTx(ctx context.Context, tx Tx, p PreparedDeposit) (DepositAddress, error) {
+// putDeposit stores the deposit address in tx.
+func (s *Service) putDeposit(ctx context.Context, tx Tx, p preparedDeposit) (DepositAddress, error) {
 	d := p.deposit
 	if err := s.putAddress(ctx, tx, d.watched(p.space), p.joined); err != nil {
 		return DepositAddress{}, err
@@ -133,20 +143,9 @@ func (s *Service) DepositTx(ctx context.Context, tx Tx, p PreparedDeposit) (Depo
 	return d, tx.PutDepositAddress(ctx, &d)
 }
 
-// CreateDeposit is PrepareDeposit and DepositTx in a transaction of its own.
+// CreateDeposit is PrepareDeposit and its commit in a transaction of its own.
 func (s *Service) CreateDeposit(ctx context.Context, p DepositParams) (DepositAddress, error) {
-	return retryStale(func() (DepositAddress, error) {
-		prepared, err := s.PrepareDeposit(ctx, p)
-		if err != nil {
-			return DepositAddress{}, err
-		}
-
-		return update(
-			ctx,
-			s,
-			func(ctx context.Context, tx Tx) (DepositAddress, error) { return s.DepositTx(ctx, tx, prepared) },
-		)
-	})
+	return commit(ctx, s, func() (Commit[DepositAddress], error) { return s.PrepareDeposit(ctx, p) })
 }
 
 // GetDeposit returns a deposit address of an owner, or fault.NotFound.
@@ -180,8 +179,8 @@ type DepositUpdate struct {
 	Status   *DepositStatus
 }
 
-// UpdateDepositTx changes a deposit address in tx.
-func (s *Service) UpdateDepositTx(
+// updateDeposit changes a deposit address in tx.
+func (s *Service) updateDeposit(
 	ctx context.Context,
 	tx Tx,
 	owner event.Owner,
@@ -226,7 +225,7 @@ func (s *Service) UpdateDepositTx(
 	return d, tx.PutDepositAddress(ctx, &d)
 }
 
-// UpdateDeposit is UpdateDepositTx in a transaction of its own.
+// UpdateDeposit changes a deposit address.
 func (s *Service) UpdateDeposit(
 	ctx context.Context,
 	owner event.Owner,
@@ -234,7 +233,7 @@ func (s *Service) UpdateDeposit(
 	u DepositUpdate,
 ) (DepositAddress, error) {
 	return update(ctx, s, func(ctx context.Context, tx Tx) (DepositAddress, error) {
-		return s.UpdateDepositTx(ctx, tx, owner, id, u)
+		return s.updateDeposit(ctx, tx, owner, id, u)
 	})
 }
 
@@ -285,7 +284,7 @@ func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, e
 	}
 
 	return update(ctx, s, func(ctx context.Context, tx Tx) (DepositAddress, error) {
-		out, err := s.DepositTx(ctx, tx, PreparedDeposit{deposit: d, space: n.Space()})
+		out, err := s.putDeposit(ctx, tx, preparedDeposit{deposit: d, space: n.Space()})
 		if err != nil {
 			return out, err
 		}

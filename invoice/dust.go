@@ -32,8 +32,3 @@ type DustTransfer struct {
 	// Block is where it is.
 	Block chain.Ref
 }
-
-// TransferKey returns the transfer that it is, of its network.
-func (d DustTransfer) TransferKey() TransferKey {
-	return TransferKey{TxHash: d.TxHash, Index: d.TxIndex, To: d.Address, AssetID: d.AssetID}
-}

@@ -2,6 +2,8 @@ package invoice
 
 import (
 	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // This file decides whether what was received is enough, or too much.
@@ -38,7 +40,7 @@ func (inv *Invoice) enough(r receipt, waiting bool) bool { // spec D2.3.1
 			sum = sum.Add(o.AmountDetected)
 		}
 
-		if !sum.IsZero() && !sum.Less(o.AmountDue.Sub(o.AmountDue.BPS(inv.ToleranceBPS))) {
+		if !sum.IsZero() && !sum.Less(o.AmountDue.Sub(chaindata.BPS(o.AmountDue, inv.ToleranceBPS))) {
 			return true
 		}
 	}
@@ -65,7 +67,7 @@ func (inv *Invoice) overpaid(r receipt) bool { // spec D2.3.3
 	}
 
 	for _, o := range inv.Options {
-		limit := o.AmountDue.BPS(inv.ToleranceBPS).Add(o.DisplayStep())
+		limit := chaindata.BPS(o.AmountDue, inv.ToleranceBPS).Add(o.DisplayStep())
 		if o.ID == inv.PaidOptionID {
 			limit = limit.Add(o.AmountDue)
 		}

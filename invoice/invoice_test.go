@@ -63,6 +63,15 @@ func paying(id string, s PaymentStatus, cents uint64) Payment {
 	return p
 }
 
+var (
+	now    = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	blockA = chain.Ref{
+		Height: 7,
+		Hash:   "a",
+		Time:   now,
+	}
+)
+
 var over = map[string]time.Time{"n": now.Add(48 * time.Hour)} // every network was read to the end
 
 // settle puts an invoice into a status with the payments that lead there.

@@ -22,11 +22,11 @@ func (inv Invoice) CheckoutID() string {
 	return inv.ID + "-" + inv.CheckoutToken
 }
 
-// RenewCheckoutTx gives an invoice a new checkout link in tx, in any status. The previous link is
+// renewCheckout gives an invoice a new checkout link in tx, in any status. The previous link is
 // void from then on. It emits no event: nothing that a merchant acts on has changed.
 //
 // Errors: fault.NotFound; fault.Unavailable: entropy failed.
-func (s *Service) RenewCheckoutTx(ctx context.Context, tx Tx, owner event.Owner, id string) (Invoice, error) {
+func (s *Service) renewCheckout(ctx context.Context, tx Tx, owner event.Owner, id string) (Invoice, error) {
 	var token [linkBytes]byte
 	if _, err := io.ReadFull(s.entropy, token[:]); err != nil {
 		return Invoice{}, fault.Wrap(
@@ -40,9 +40,9 @@ func (s *Service) RenewCheckoutTx(ctx context.Context, tx Tx, owner event.Owner,
 	})
 }
 
-// RenewCheckout is RenewCheckoutTx in a transaction of its own.
+// RenewCheckout gives an invoice a new checkout link, in any status. The previous link ends.
 func (s *Service) RenewCheckout(ctx context.Context, owner event.Owner, id string) (Invoice, error) {
 	return update(ctx, s, func(ctx context.Context, tx Tx) (Invoice, error) {
-		return s.RenewCheckoutTx(ctx, tx, owner, id)
+		return s.renewCheckout(ctx, tx, owner, id)
 	})
 }

@@ -97,10 +97,5 @@ func (o Option) quoted(now time.Time) bool { // spec D2.2.10
 	return !o.AmountDue.IsZero() && (o.QuoteExpiresAt.IsZero() || now.Before(o.QuoteExpiresAt))
 }
 
-// Accepts reports whether a transfer of an asset pays this option.
-func (o Option) Accepts(network, assetID string) bool {
-	return o.Network == network && o.AssetID == assetID
-}
-
 // DisplayStep is one unit of the last decimal that is shown, in base units.
 func (o Option) DisplayStep() chain.Amount { return chain.Pow10(o.Decimals - o.DisplayDecimals) }

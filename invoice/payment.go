@@ -28,14 +28,6 @@ func PaymentStatuses() []PaymentStatus {
 // Detection is how a payment was detected.
 type Detection string // spec 2.7.4
 
-// The ways of specification 2.7.
-const (
-	ByPoll      Detection = "poll"
-	ByHint      Detection = "hint"
-	ByBalance   Detection = "balance"
-	BySimulated Detection = "simulated"
-)
-
 // Payment is a transfer to an address of ours. (Network, TxHash, TxIndex, Address, AssetID) identifies it;
 // of one (Network, TxHash, TxIndex) at most one is neither orphaned nor dropped.
 type Payment struct {
@@ -88,11 +80,6 @@ type Payment struct {
 	Version  int64
 }
 
-// TransferKey returns the transfer that the payment is, of its network.
-func (p Payment) TransferKey() TransferKey {
-	return TransferKey{TxHash: p.TxHash, Index: p.TxIndex, To: p.Address, AssetID: p.AssetID}
-}
-
 // EventObject returns how an event names the payment.
 func (p Payment) EventObject() event.Object {
 	return event.Object{
@@ -112,22 +99,4 @@ func (p Payment) ConfirmationsAt(tip uint64) uint64 { // spec D3.11
 	}
 
 	return tip - p.Block.Height + 1
-}
-
-// DetectedEvent returns the type of the event of its detection, by what was paid.
-func (p *Payment) DetectedEvent() event.Type { // spec 6.9
-	if p.InvoiceID != "" {
-		return event.InvoicePaymentDetected
-	}
-
-	return event.DepositPaymentDetected
-}
-
-// confirmedEvent returns the type of the event of its confirmation, by what was paid.
-func (p *Payment) confirmedEvent() event.Type { // spec 6.10
-	if p.InvoiceID != "" {
-		return event.InvoicePaymentConfirmed
-	}
-
-	return event.DepositPaymentConfirmed
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // quoteFor is how long a quote holds where Config.QuoteFor is not set.
@@ -61,7 +62,7 @@ func (inv *Invoice) quote(
 	received := o.AmountPaid.Add(o.AmountDetected)
 	asked := received.Add(rest).RoundUpTo(step) // spec 2.2.5
 
-	due := received.Add(chain.Max(rest, minAmount)).RoundUpTo(step)
+	due := received.Add(chaindata.Max(rest, minAmount)).RoundUpTo(step)
 	if chain.MaxTransfer.Less(due) {
 		return fault.New(
 			fault.Invalid, "amount_too_large",
@@ -133,9 +134,4 @@ func pow10(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewIn
 // CreditOf returns what an amount is worth at a rate, exact.
 func CreditOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal { // spec D2.2.5
 	return amount.Decimal(decimals).Mul(rate)
-}
-
-// usdOf returns what an amount is worth in USD, rounded down to 8 places.
-func usdOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal {
-	return CreditOf(amount, decimals, rate).RoundDown(8)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -56,7 +57,7 @@ func TestMoneyIn(t *testing.T) {
 	if p := w.onlyPayment(
 		inv.ID,
 	); p.Status != invoice.Detected || p.TxHash != hash || !p.Block.IsZero() ||
-		p.DetectedBy != invoice.ByPoll {
+		p.DetectedBy != invoicestate.ByPoll {
 		t.Errorf("in the pool: %+v", p)
 	}
 
@@ -669,12 +670,12 @@ func TestRefundsOfAnInvoice(t *testing.T) {
 	w.confirm()
 
 	asset := inv.Options[0].AssetID
-	move := func(amount string, m invoice.RefundTransition) error {
+	move := func(amount string, m invoicestate.RefundTransition) error {
 		return w.update(context.Background(), func(ctx context.Context, tx *tx) error {
 			return w.ingester.RefundedTx(
 				ctx,
 				tx,
-				invoice.RefundChange{
+				invoicestate.RefundChange{
 					InvoiceID: inv.ID,
 					AssetID:   asset,
 					Amount:    chain.MustAmount(amount),
@@ -683,17 +684,17 @@ func TestRefundsOfAnInvoice(t *testing.T) {
 			)
 		})
 	}
-	wantCode(t, move("1", invoice.RefundSucceeded), fault.State, "refund_unknown")
-	w.must(move("20000000000000000", invoice.RefundPending))
+	wantCode(t, move("1", invoicestate.RefundSucceeded), fault.State, "refund_unknown")
+	w.must(move("20000000000000000", invoicestate.RefundPending))
 	w.want(w.get(inv.ID), invoice.Paid)
-	w.must(move("20000000000000000", invoice.RefundSucceeded))
+	w.must(move("20000000000000000", invoicestate.RefundSucceeded))
 	w.want(w.get(inv.ID), invoice.Paid, invoice.PartiallyRefunded)
 	_, err := w.svc.Accept(context.Background(), w.owner, inv.ID, true)
 	wantCode(t, err, fault.State, "invoice_refunded")
-	w.must(move("30000000000000000", invoice.RefundPending))
-	w.must(move("30000000000000000", invoice.RefundFailed))
-	w.must(move("30000000000000000", invoice.RefundPending))
-	w.must(move("30000000000000000", invoice.RefundSucceeded))
+	w.must(move("30000000000000000", invoicestate.RefundPending))
+	w.must(move("30000000000000000", invoicestate.RefundFailed))
+	w.must(move("30000000000000000", invoicestate.RefundPending))
+	w.must(move("30000000000000000", invoicestate.RefundSucceeded))
 	w.want(w.get(inv.ID), invoice.Refunded)
 
 	if got := w.get(inv.ID); got.RefundedAt.IsZero() || !got.DueAt.IsZero() {

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // optionAddress is a fresh address for an option.
@@ -114,8 +115,8 @@ func blocksIn(span time.Duration, n chain.Network, cursor scan.Cursor) uint64 {
 	return blocks
 }
 
-// PreparedSelect is a selection with what it may need: a fresh rate and a fresh address.
-type PreparedSelect struct {
+// preparedSelect is a selection with what it may need: a fresh rate and a fresh address.
+type preparedSelect struct {
 	owner               *event.Owner
 	invoiceID, optionID string
 	rate                decimal.Decimal
@@ -125,17 +126,25 @@ type PreparedSelect struct {
 
 // PrepareSelect reads what selecting an option needs. owner is nil on the checkout page. What
 // cannot be selected now is fault.State; no fresh price fault.Unavailable.
+//
+// What it returns selects the option. A quote that has not run out is kept, as is the address that another selection
+// derived meanwhile; what is still to pay is computed from the payments as they are then.
 func (s *Service) PrepareSelect(
 	ctx context.Context,
 	owner *event.Owner,
 	invoiceID, optionID string,
-) (PreparedSelect, error) {
+) (Commit[Invoice], error) {
 	inv, err := s.read(ctx, s.db, owner, invoiceID)
 	if err != nil {
-		return PreparedSelect{}, err
+		return nil, err
 	}
 
-	return s.prepareSelect(ctx, owner, inv, optionID)
+	prepared, err := s.prepareSelect(ctx, owner, inv, optionID)
+	if err != nil {
+		return nil, err
+	}
+
+	return func(ctx context.Context, tx Tx) (Invoice, error) { return s.choose(ctx, tx, prepared) }, nil
 }
 
 func (s *Service) prepareSelect(
@@ -143,29 +152,29 @@ func (s *Service) prepareSelect(
 	owner *event.Owner,
 	inv Invoice,
 	optionID string,
-) (PreparedSelect, error) {
+) (preparedSelect, error) {
 	now := s.now()
 
 	o, err := inv.selectable(optionID, now)
 	if err != nil {
-		return PreparedSelect{}, err
+		return preparedSelect{}, err
 	}
 
-	p := PreparedSelect{owner: owner, invoiceID: inv.ID, optionID: optionID}
+	p := preparedSelect{owner: owner, invoiceID: inv.ID, optionID: optionID}
 	if p.asset, _, err = s.registry.AssetByID(o.Network, o.AssetID); err != nil {
-		return PreparedSelect{}, err
+		return preparedSelect{}, err
 	}
 
 	if !o.quoted(now) {
-		if p.rate, err = s.price(ctx, p.asset.PriceSymbol(), inv.Currency); err != nil {
-			return PreparedSelect{}, err
+		if p.rate, err = s.price(ctx, chaindata.PriceSymbol(p.asset), inv.Currency); err != nil {
+			return preparedSelect{}, err
 		}
 	}
 
 	if !o.Selected() {
 		a, err := s.optionAddress(ctx, &inv, *o, p.asset)
 		if err != nil {
-			return PreparedSelect{}, err
+			return preparedSelect{}, err
 		}
 
 		p.address = &a
@@ -194,9 +203,8 @@ func (s *Service) read(ctx context.Context, r Reader, owner *event.Owner, id str
 	return inv, err
 }
 
-// SelectTx selects in tx. A quote that has not run out is kept, as is the address that another selection
-// derived meanwhile; what is still to pay is computed from the payments as they are now.
-func (s *Service) SelectTx(ctx context.Context, tx Tx, p PreparedSelect) (Invoice, error) {
+// choose selects in tx what was prepared.
+func (s *Service) choose(ctx context.Context, tx Tx, p preparedSelect) (Invoice, error) {
 	inv, err := s.read(ctx, tx, p.owner, p.invoiceID)
 	if err != nil {
 		return Invoice{}, err
@@ -228,7 +236,7 @@ func (s *Service) selectOption(
 	tx Tx,
 	inv *Invoice,
 	payments []Payment,
-	p PreparedSelect,
+	p preparedSelect,
 	now time.Time,
 ) error {
 	o, err := inv.selectable(p.optionID, now)
@@ -268,21 +276,13 @@ func (s *Service) selectOption(
 	return inv.selectOption(o.ID, now)
 }
 
-// Select is PrepareSelect and SelectTx in a transaction of its own.
+// Select is PrepareSelect and its commit in a transaction of its own.
 func (s *Service) Select(
 	ctx context.Context,
 	owner *event.Owner,
 	invoiceID, optionID string,
 ) (Invoice, error) {
-	return retryStale(func() (Invoice, error) {
-		p, err := s.PrepareSelect(ctx, owner, invoiceID, optionID)
-		if err != nil {
-			return Invoice{}, err
-		}
-
-		return update(
-			ctx, s,
-			func(ctx context.Context, tx Tx) (Invoice, error) { return s.SelectTx(ctx, tx, p) },
-		)
+	return commit(ctx, s, func() (Commit[Invoice], error) {
+		return s.PrepareSelect(ctx, owner, invoiceID, optionID)
 	})
 }

@@ -14,7 +14,7 @@ import (
 // sequences returns invoice numbers and derivation indexes. A process reserves them in ranges, each in a
 // transaction of its own, so that creations never queue on one row; gaps are allowed.
 type sequences struct {
-	db   DB
+	db   database
 	size int
 
 	mu       sync.Mutex

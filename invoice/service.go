@@ -19,22 +19,22 @@ var ErrUnprepared error = fault.New(
 	fault.Unavailable, "price_unprepared", "a price is needed that was not prepared",
 )
 
-// Keys returns the public keys that addresses are derived from. Every chain.Signer implements it.
-type Keys interface {
+// keySource returns the public keys that addresses are derived from. Every chain.Signer implements it.
+type keySource interface {
 	PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error)
 }
 
-// IDs generates the ids of new records.
-type IDs interface{ Next() string }
+// idSource generates the ids of new records.
+type idSource interface{ Next() string }
 
 // Config holds what a Service needs. DB, Registry, Rates, Keys, IDs and Intake are required.
 type Config struct {
-	DB       DB
+	DB       database
 	Registry *chain.Registry
 	Rates    rate.Source
-	Keys     Keys
-	IDs      IDs
-	Ingester Ingester
+	Keys     keySource
+	IDs      idSource
+	Ingester ingester
 
 	// Now returns the current time. Defaults to time.Now.
 	Now func() time.Time
@@ -56,14 +56,14 @@ type Config struct {
 	Deposits int
 
 	// Seal authenticates addresses. Defaults to none: whoever can write the database decides whose they are.
-	Seal Authenticator
+	Seal authenticator
 
 	// Entropy is the source of checkout tokens, for tests only. Defaults to crypto/rand.
 	Entropy io.Reader
 }
 
-// Ingester records payments to invoices and deposit addresses. The engine injects it.
-type Ingester interface {
+// ingester records payments to invoices and deposit addresses. The engine injects it.
+type ingester interface {
 	// PrepareHint looks a transaction up that is said to pay an invoice. A network that gives no answer is
 	// fault.Unavailable unless another one found it.
 	PrepareHint(ctx context.Context, invoiceID, txHash string) (Commit[HintResult], error)
@@ -85,23 +85,23 @@ type Commit[T any] func(ctx context.Context, tx Tx) (T, error)
 
 // Service creates, shows and moves invoices, payments and deposit addresses. It is safe for concurrent use.
 type Service struct {
-	db       DB
+	db       database
 	registry *chain.Registry
 	rates    rate.Source
-	keys     Keys
-	ids      IDs
+	keys     keySource
+	ids      idSource
 	clock    func() time.Time
-	intake   Ingester
+	intake   ingester
 	quoteFor time.Duration
 	deposits int
-	seal     Authenticator
+	seal     authenticator
 	entropy  io.Reader
-	numbers  sequences
+	numbers  *sequences
 	ahead    interface {
 		Take(network string) (address chain.Party, ok bool)
 	}
-	verified verifiedAddresses
-	seen     seenSettings
+	verified *verifiedAddresses
+	seen     *seenSettings
 }
 
 // New returns a service. It starts nothing.
@@ -135,8 +135,26 @@ func New(c Config) *Service {
 		seal:     c.Seal,
 		entropy:  c.Entropy,
 		ahead:    c.Ahead,
-		numbers:  sequences{db: c.DB, size: c.Reserve, counters: map[string]*sequence{}},
+		verified: &verifiedAddresses{},
+		seen:     &seenSettings{},
+		numbers:  &sequences{db: c.DB, size: c.Reserve, counters: map[string]*sequence{}},
 	}
+}
+
+// In returns the service with its operations in a transaction of the caller's. What an operation reads is read there,
+// and it commits or rolls back with it.
+func (s *Service) In(tx Tx) *Service {
+	in := *s
+	in.db, in.seen = joined{tx}, &seenSettings{} // what is read there may be rolled back
+
+	return &in
+}
+
+// joined is a transaction in the place of a database.
+type joined struct{ Tx }
+
+func (j joined) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
+	return f(ctx, j.Tx)
 }
 
 // now returns the time that records carry: UTC, in whole milliseconds, as it is stored and shown.

@@ -52,11 +52,6 @@ type SimulateParams struct {
 	Outcome Outcome
 }
 
-// PreparedSimulate is a simulation that only has to be stored.
-type PreparedSimulate struct {
-	commit Commit[Simulated]
-}
-
 // Simulated is what a simulation left: the payment, and the invoice that it pays, if it pays one.
 type Simulated struct {
 	Invoice Invoice
@@ -65,36 +60,22 @@ type Simulated struct {
 
 // PrepareSimulate checks the parameters, and prepares the selection of the option when it was not
 // selected yet. With a live owner it is fault.Forbidden, test_mode_only.
-func (s *Service) PrepareSimulate(ctx context.Context, p SimulateParams) (PreparedSimulate, error) {
-	commit, err := s.prepareSimulate(ctx, p)
-
-	return PreparedSimulate{commit}, err
-}
-
-// SimulateTx makes the payment in tx. The outcomes orphaned and dropped take the latest simulated
-// payment that is not there yet; without one, a payment is made first. The outcome late expires an
-// invoice that is still open.
-func (s *Service) SimulateTx(ctx context.Context, tx Tx, p PreparedSimulate) (Invoice, Payment, error) {
-	out, err := p.commit(ctx, tx)
-
-	return out.Invoice, out.Payment, err
-}
-
-// Simulate is PrepareSimulate and SimulateTx in a transaction of its own.
-func (s *Service) Simulate(ctx context.Context, p SimulateParams) (Invoice, Payment, error) {
-	out, err := commit(ctx, s, func() (Commit[Simulated], error) {
-		return s.prepareSimulate(ctx, p)
-	})
-
-	return out.Invoice, out.Payment, err
-}
-
-func (s *Service) prepareSimulate(ctx context.Context, p SimulateParams) (Commit[Simulated], error) {
+//
+// What it returns makes the payment. The outcomes orphaned and dropped take the latest simulated payment that is not
+// there yet; without one, a payment is made first. The outcome late expires an invoice that is still open.
+func (s *Service) PrepareSimulate(ctx context.Context, p SimulateParams) (Commit[Simulated], error) {
 	if err := checkSimulate(p); err != nil {
 		return nil, err
 	}
 
 	return s.intake.PrepareSimulate(ctx, s, p)
+}
+
+// Simulate is PrepareSimulate and its commit in a transaction of its own.
+func (s *Service) Simulate(ctx context.Context, p SimulateParams) (Invoice, Payment, error) {
+	out, err := commit(ctx, s, func() (Commit[Simulated], error) { return s.PrepareSimulate(ctx, p) })
+
+	return out.Invoice, out.Payment, err
 }
 
 func checkSimulate(p SimulateParams) error { // spec D11.27

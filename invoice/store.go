@@ -1,7 +1,6 @@
 package invoice
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -63,19 +62,6 @@ type TransferKey struct {
 	Index   uint32
 	To      chain.Address
 	AssetID string
-}
-
-// KeyOf returns the key of a transfer.
-func KeyOf(t chain.Transfer) TransferKey {
-	return TransferKey{TxHash: t.TxHash, Index: t.Index, To: t.To, AssetID: t.AssetID}
-}
-
-// Compare orders keys by transaction, index, receiver and asset.
-func (k TransferKey) Compare(other TransferKey) int {
-	return cmp.Or(
-		cmp.Compare(k.TxHash, other.TxHash), cmp.Compare(k.Index, other.Index),
-		cmp.Compare(k.To, other.To), cmp.Compare(k.AssetID, other.AssetID),
-	)
 }
 
 // Reader is what this package reads.
@@ -216,8 +202,8 @@ type Writer interface {
 	ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error)
 }
 
-// DB is this package's view of a store.
-type DB interface {
+// database is this package's view of a store.
+type database interface {
 	Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }

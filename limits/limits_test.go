@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/limits"
 )
 
@@ -17,7 +18,7 @@ func TestTheTableIsDocumentedWithItsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	defaults := reflect.ValueOf(limits.Defaults())
+	defaults := reflect.ValueOf(limit.Defaults())
 	for i := range defaults.NumField() {
 		row := fmt.Sprintf("| `%s` | %v |", defaults.Type().Field(i).Name, defaults.Field(i).Interface())
 		if defaults.Field(i).IsZero() || !strings.Contains(string(page), row) {
@@ -27,12 +28,12 @@ func TestTheTableIsDocumentedWithItsDefaults(t *testing.T) {
 }
 
 func TestATableIsCompletedFieldByField(t *testing.T) {
-	if got := (limits.Table{}).Complete(); got != limits.Defaults() {
+	if got := limit.Complete((limits.Table{})); got != limit.Defaults() {
 		t.Errorf("an empty table is completed to %+v", got)
 	}
 
-	own := limits.Table{Body: 1, BodyTimeout: time.Second, Streams: -1}.Complete()
-	if own.Body != 1 || own.BodyTimeout != time.Second || own.Streams != limits.Defaults().Streams {
+	own := limit.Complete(limits.Table{Body: 1, BodyTimeout: time.Second, Streams: -1})
+	if own.Body != 1 || own.BodyTimeout != time.Second || own.Streams != limit.Defaults().Streams {
 		t.Errorf("%+v", own)
 	}
 }

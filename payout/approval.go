@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // Approval is the consent of a second key or user, which a payout above its account's sum waits for. A payout
@@ -30,8 +31,8 @@ type ApprovalResource struct {
 	ApprovedAt string `json:"approved_at,omitempty" format:"date-time"`
 }
 
-// Authenticator makes and verifies authentication tags of payouts. internal/seal.Sealer implements it.
-type Authenticator interface {
+// authenticator makes and verifies authentication tags of payouts. internal/seal.Sealer implements it.
+type authenticator interface {
 	// MAC returns a tag that VerifyMAC accepts for the same message and context only.
 	MAC(message, context []byte) []byte
 	// VerifyMAC checks that MAC made the tag for the message and the context. A tag of a key that is not
@@ -182,7 +183,7 @@ func (s *Service) ApproveTx(
 	}
 
 	now := s.now()
-	if p.Status != Pending || t.Stale(now) {
+	if p.Status != Pending || walletstate.Stale(&t, now) {
 		return Payout{}, fault.New(
 			fault.State, "payout_not_pending",
 			"payout %s does not wait for its approval any more: create it again",

@@ -30,9 +30,6 @@ const (
 	Failed     Status = "failed"
 )
 
-// Statuses returns all payout statuses.
-func Statuses() []Status { return []Status{Pending, Processing, Included, Confirmed, Failed} }
-
 // Requester says who asked: a key of the API, or a user of the host's own interface.
 type Requester struct { // spec 2.3.7
 	Type string `json:"type" enum:"user,apiKey"`
@@ -94,11 +91,6 @@ const (
 	RefundFailed    RefundStatus = "failed"
 	RefundCanceled  RefundStatus = "canceled"
 )
-
-// RefundStatuses returns all refund statuses.
-func RefundStatuses() []RefundStatus {
-	return []RefundStatus{RefundPending, RefundSucceeded, RefundFailed, RefundCanceled}
-}
 
 // Refund gives back what a payer paid, by a payout from the master wallet.
 type Refund struct {
@@ -189,8 +181,8 @@ type Tx interface {
 	LockAccount(ctx context.Context, accountID string) error
 }
 
-// DB is this package's view of a store.
-type DB interface {
+// database is this package's view of a store.
+type database interface {
 	Reader
 	wallet.Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error

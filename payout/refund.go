@@ -6,6 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
@@ -258,7 +259,7 @@ func (s *Service) followTx(ctx context.Context, tx Tx, r Refund, p Payout) error
 		return nil
 	}
 	// Taken back by a reorganisation: the invoice's flags follow although no event is published.
-	return tx.AppendEvents(ctx, event.About(r, event.RefundTakenBack)...)
+	return tx.AppendEvents(ctx, eventctx.About(r, event.RefundTakenBack)...)
 }
 
 // saveRefund stores a refund with its events.
@@ -268,7 +269,7 @@ func (s *Service) saveRefund(ctx context.Context, tx Tx, r *Refund, types ...eve
 		return err
 	}
 
-	return tx.AppendEvents(ctx, event.About(*r, types...)...)
+	return tx.AppendEvents(ctx, eventctx.About(*r, types...)...)
 }
 
 // GetRefund returns a refund, or fault.NotFound.

@@ -6,6 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // refundable returns what was received for an invoice or one payment, and how much of it may still
@@ -69,7 +70,7 @@ func (s *Service) refundable(
 		}
 	}
 
-	return total, chain.Min(total.Amount.SubFloor(ofPayment), whole.SubFloor(ofAll)), nil
+	return total, chaindata.Min(total.Amount.SubFloor(ofPayment), whole.SubFloor(ofAll)), nil
 }
 
 // sum returns the total of what was received in one asset (base units). Several assets need a payment to

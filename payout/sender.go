@@ -8,9 +8,9 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Sender makes the transactions that pay payouts and refunds, and keeps the balances of the wallets that
+// sender makes the transactions that pay payouts and refunds, and keeps the balances of the wallets that
 // they are paid from. The engine injects it.
-type Sender interface {
+type sender interface {
 	// MasterWallet returns the master wallet of an account, named by its index, on a network. A signer without
 	// such a key is fault.Forbidden.
 	MasterWallet(ctx context.Context, network string, accountIndex uint32) (chain.Party, error)

@@ -10,15 +10,16 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
 // Config is what a Service needs. Log and Now have defaults, the rest is required.
 type Config struct {
-	DB       DB
+	DB       database
 	Registry *chain.Registry
-	Sender   Sender
-	IDs      IDs
+	Sender   sender
+	IDs      idSource
 
 	// Received reads what was received for an invoice or a payment, with the reader of the
 	// transaction at hand.
@@ -29,10 +30,10 @@ type Config struct {
 	Price func(ctx context.Context, asset chain.Asset) (decimal.Decimal, error)
 
 	// Seal authenticates payouts. Defaults to none: whoever can write the database can have money sent.
-	Seal Authenticator
+	Seal authenticator
 
-	// Spends returns what the bytes of a transaction use up that was just signed (chain.Spend.Key). Defaults to
-	// nothing: no payout records it.
+	// Spends returns what the bytes of a transaction use up that was just signed (the key of a
+	// chain.Spend). Defaults to nothing: no payout records it.
 	Spends func(t wallet.Transaction) []string
 
 	// Verify checks that the settings of an account were set through this service. Defaults to no check.
@@ -45,8 +46,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// IDs makes the ids of new objects.
-type IDs interface{ Next() string }
+// idSource makes the ids of new objects.
+type idSource interface{ Next() string }
 
 // Received is a confirmed payment as refunds see it.
 type Received struct {
@@ -59,9 +60,9 @@ type Received struct {
 // Service accepts payouts and refunds, and follows the transactions that pay them.
 type Service struct {
 	config   Config
-	db       DB
+	db       database
 	registry *chain.Registry
-	sender   Sender
+	sender   sender
 }
 
 // New returns a Service. It starts nothing: the Sender does the work.
@@ -168,7 +169,7 @@ func (s *Service) save(ctx context.Context, tx Tx, p *Payout, types ...event.Typ
 		return err
 	}
 
-	return tx.AppendEvents(ctx, event.About(*p, types...)...)
+	return tx.AppendEvents(ctx, eventctx.About(*p, types...)...)
 }
 
 // Get returns a payout, or fault.NotFound.

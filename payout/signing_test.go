@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/payoutstate"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -46,7 +47,7 @@ func TestCheckSigning(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := payout.Payout{ID: "1", CreatedAt: made, Signing: payout.Signing{Spent: c.spent}}
 
-			err := p.CheckSigning(c.spends, made.Add(c.age))
+			err := payoutstate.CheckSigning(p, c.spends, made.Add(c.age))
 			if refused := fault.Code(
 				err,
 			) == "payout_signed_already"; refused != c.refused ||

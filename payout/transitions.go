@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // Transition is one legal move of a payout or a refund. The tables below are what the methods
@@ -204,7 +205,7 @@ func feeOf(t wallet.Transaction) *chain.Amount {
 		return nil
 	}
 
-	fee := t.OwnFee()
+	fee := walletstate.OwnFee(t)
 
 	return &fee
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/payoutstate"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -128,7 +129,7 @@ func transaction(f txState) wallet.Transaction {
 func TestEveryMoveOfAPayout(t *testing.T) {
 	moves, refusals := 0, 0
 
-	for _, from := range payout.Statuses() {
+	for _, from := range payoutstate.Statuses() {
 		for _, f := range txStates() {
 			before := standing(from)
 			p := before
@@ -352,7 +353,7 @@ func TestEveryMoveOfARefund(t *testing.T) {
 		{"", payout.RefundSucceeded}: true,
 	}
 
-	for _, from := range payout.RefundStatuses() {
+	for _, from := range payoutstate.RefundStatuses() {
 		for _, h := range all {
 			r := payout.Refund{ID: "r", Status: from}
 			if from == payout.RefundSucceeded {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
@@ -78,7 +79,7 @@ func destination(
 			WithParam("destination")
 	}
 
-	if d := (chain.Destination{Network: driver.Network().Slug, Address: to}); !chain.AllowsDestination(
+	if d := (chain.Destination{Network: driver.Network().Slug, Address: to}); !chaindata.AllowsDestination(
 		only,
 		d,
 	) {

@@ -17,13 +17,14 @@ log=$(mktemp)
 files=
 
 # Nodes and databases wait for the disk at each block and commit, which is most of the time of some packages. No test
-# takes the power away, so where there is room their files live in memory.
+# takes the power away, so where there is room the temporary files live in memory, with what the go command builds.
 memory=/dev/shm
-if [ "$(df --output=avail -k "$memory" 2>/dev/null | tail -1)" -ge 4000000 ] 2>/dev/null &&
+if [ "$(df --output=avail -k "$memory" 2>/dev/null | tail -1)" -ge 10000000 ] 2>/dev/null &&
   files=$(mktemp -d "$memory/payments.XXXXXX" 2>/dev/null); then
-  # Programs that tests build are run from there; what the go command itself builds stays on the disk.
+  # Programs are run from there.
   if cp "$(command -v true)" "$files/true" && "$files/true" 2>/dev/null; then
-    export GOTMPDIR=${GOTMPDIR:-${TMPDIR:-/tmp}} TMPDIR=$files
+    unset GOTMPDIR # it comes before TMPDIR
+    export TMPDIR=$files
     echo "== temporary files are in memory: $memory"
   fi
 fi

@@ -12,7 +12,7 @@ import (
 // Config is what a Service needs.
 type Config struct {
 	// DB is required.
-	DB DB
+	DB database
 
 	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time
@@ -21,7 +21,7 @@ type Config struct {
 // Service shows settlements to merchants, and lets operators release and retry them. It is safe for concurrent
 // use. Settlements open and move by themselves: the engine runs the sweeps.
 type Service struct {
-	db    DB
+	db    database
 	clock func() time.Time
 }
 

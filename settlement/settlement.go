@@ -32,9 +32,6 @@ const (
 	Reverted  Status = "reverted"
 )
 
-// Statuses returns all settlement statuses.
-func Statuses() []Status { return []Status{Pending, Held, Releasing, Released, Failed, Reverted} }
-
 // Reason says why a settlement is held or failed (specification 2.8).
 type Reason string // spec 2.8.3
 
@@ -289,8 +286,8 @@ type Tx interface {
 	PutResidue(ctx context.Context, r *Residue) error
 }
 
-// DB is this package's view of a store.
-type DB interface {
+// database is this package's view of a store.
+type database interface {
 	Reader
 	wallet.Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error

@@ -38,15 +38,15 @@ func (s *Service) CreateEndpoint(
 	p EndpointParams,
 ) (e Endpoint, secret string, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		e, secret, err = s.CreateEndpointTx(ctx, tx, p)
+		e, secret, err = s.createEndpoint(ctx, tx, p)
 		return err
 	})
 
 	return e, secret, err
 }
 
-// CreateEndpointTx does what CreateEndpoint does inside the caller's transaction.
-func (s *Service) CreateEndpointTx(ctx context.Context, tx Tx, p EndpointParams) (Endpoint, string, error) {
+// createEndpoint does what CreateEndpoint does inside a transaction.
+func (s *Service) createEndpoint(ctx context.Context, tx Tx, p EndpointParams) (Endpoint, string, error) {
 	types, err := checkEvents(p.Events)
 	if err == nil {
 		err = checkDescription(p.Description)
@@ -131,15 +131,15 @@ func (s *Service) UpdateEndpoint(
 	u EndpointUpdate,
 ) (e Endpoint, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		e, err = s.UpdateEndpointTx(ctx, tx, owner, id, u)
+		e, err = s.updateEndpoint(ctx, tx, owner, id, u)
 		return err
 	})
 
 	return e, err
 }
 
-// UpdateEndpointTx does what UpdateEndpoint does inside the caller's transaction.
-func (s *Service) UpdateEndpointTx(
+// updateEndpoint does what UpdateEndpoint does inside a transaction.
+func (s *Service) updateEndpoint(
 	ctx context.Context,
 	tx Tx,
 	owner event.Owner,
@@ -225,12 +225,12 @@ func PutChanged(ctx context.Context, tx Tx, e *Endpoint, before EndpointStatus) 
 // DeleteEndpoint removes an endpoint and fails its pending deliveries; those that ended stay readable.
 func (s *Service) DeleteEndpoint(ctx context.Context, owner event.Owner, id string) error {
 	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
-		return s.DeleteEndpointTx(ctx, tx, owner, id)
+		return s.deleteEndpoint(ctx, tx, owner, id)
 	})
 }
 
-// DeleteEndpointTx does what DeleteEndpoint does inside the caller's transaction.
-func (s *Service) DeleteEndpointTx(ctx context.Context, tx Tx, owner event.Owner, id string) error {
+// deleteEndpoint does what DeleteEndpoint does inside a transaction.
+func (s *Service) deleteEndpoint(ctx context.Context, tx Tx, owner event.Owner, id string) error {
 	if _, err := endpoint(ctx, tx, owner, id); err != nil {
 		return err
 	}
@@ -251,15 +251,15 @@ func (s *Service) RotateSecret(
 	overlap time.Duration,
 ) (e Endpoint, secret string, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		e, secret, err = s.RotateSecretTx(ctx, tx, owner, id, overlap)
+		e, secret, err = s.rotateSecret(ctx, tx, owner, id, overlap)
 		return err
 	})
 
 	return e, secret, err
 }
 
-// RotateSecretTx does what RotateSecret does inside the caller's transaction.
-func (s *Service) RotateSecretTx(
+// rotateSecret does what RotateSecret does inside a transaction.
+func (s *Service) rotateSecret(
 	ctx context.Context,
 	tx Tx,
 	owner event.Owner,

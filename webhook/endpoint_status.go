@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 )
 
 // This file holds the state machine of an endpoint. Its functions are pure.
@@ -94,7 +95,7 @@ func (e Endpoint) withStatusEvent(before EndpointStatus) (Endpoint, []event.Even
 
 	e.Sequence++
 
-	events := event.About(e, t)
+	events := eventctx.About(e, t)
 	events[0].Previous = map[string]any{"status": before}
 
 	return e, events

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
@@ -16,16 +17,16 @@ import (
 // Errors: fault.State, code webhook_endpoint_disabled.
 func (s *Service) Test(ctx context.Context, owner event.Owner, endpointID string) (d Delivery, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		d, err = s.TestTx(ctx, tx, owner, endpointID)
+		d, err = s.ping(ctx, tx, owner, endpointID)
 		return err
 	})
 
 	return d, err
 }
 
-// TestTx does what Test does inside the caller's transaction. It sets the ping's event id, because
+// ping does what Test does inside a transaction. It sets the ping's event id, because
 // the delivery names it: the engine must keep an id that is set.
-func (s *Service) TestTx(ctx context.Context, tx Tx, owner event.Owner, endpointID string) (Delivery, error) {
+func (s *Service) ping(ctx context.Context, tx Tx, owner event.Owner, endpointID string) (Delivery, error) {
 	// spec D8.21
 	e, err := receiving(ctx, tx, owner, endpointID)
 	if err != nil {
@@ -37,7 +38,7 @@ func (s *Service) TestTx(ctx context.Context, tx Tx, owner event.Owner, endpoint
 		return Delivery{}, err
 	}
 
-	ping := event.About(e, event.Ping)[0]
+	ping := eventctx.About(e, event.Ping)[0]
 	ping.ID = s.ids.Event()
 
 	if err := tx.AppendEvents(ctx, ping); err != nil {
@@ -60,15 +61,15 @@ func (s *Service) ResendEvent(
 	eventID string,
 ) (ds []Delivery, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		ds, err = s.ResendEventTx(ctx, tx, owner, eventID)
+		ds, err = s.resendEvent(ctx, tx, owner, eventID)
 		return err
 	})
 
 	return ds, err
 }
 
-// ResendEventTx does what ResendEvent does inside the caller's transaction.
-func (s *Service) ResendEventTx(
+// resendEvent does what ResendEvent does inside a transaction.
+func (s *Service) resendEvent(
 	ctx context.Context,
 	tx Tx,
 	owner event.Owner,
@@ -127,15 +128,15 @@ func (s *Service) ResendDelivery(
 	deliveryID string,
 ) (d Delivery, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		d, err = s.ResendDeliveryTx(ctx, tx, owner, deliveryID)
+		d, err = s.resendDelivery(ctx, tx, owner, deliveryID)
 		return err
 	})
 
 	return d, err
 }
 
-// ResendDeliveryTx does what ResendDelivery does inside the caller's transaction.
-func (s *Service) ResendDeliveryTx(
+// resendDelivery does what ResendDelivery does inside a transaction.
+func (s *Service) resendDelivery(
 	ctx context.Context,
 	tx Tx,
 	owner event.Owner,

@@ -21,7 +21,7 @@ func (e Endpoint) rotated(sealed []byte, last4 string, overlap time.Duration, at
 
 // OpenSecrets returns the secrets that sign the endpoint's deliveries at a time: one, or two during
 // the overlap of a rotation.
-func (e Endpoint) OpenSecrets(seal Sealer, at time.Time) ([]string, error) {
+func (e Endpoint) OpenSecrets(seal sealer, at time.Time) ([]string, error) {
 	var out []string
 
 	for _, sealed := range e.sealedSecrets(at) {
@@ -47,12 +47,3 @@ func (e Endpoint) sealedSecrets(at time.Time) [][]byte { // spec 4.11.2
 
 // secretContext returns the context that binds a sealed secret to its endpoint.
 func secretContext(endpointID string) []byte { return []byte("webhook_secret/" + endpointID) }
-
-// Pruned returns the endpoint without its previous secret once the overlap is over.
-func (e Endpoint) Pruned(at time.Time) Endpoint {
-	if len(e.SealedPrevious) > 0 && !at.Before(e.PreviousSecretExpiresAt) {
-		e.SealedPrevious, e.PreviousSecretExpiresAt = nil, time.Time{}
-	}
-
-	return e
-}

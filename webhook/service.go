@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"crypto/rand"
 	"io"
 	"net/netip"
@@ -15,27 +16,27 @@ const (
 	MaxOverlap = 168 * time.Hour
 )
 
-// Sealer encrypts secrets at rest. internal/seal.Sealer implements it.
-type Sealer interface {
+// sealer encrypts secrets at rest. internal/seal.Sealer implements it.
+type sealer interface {
 	// Seal encrypts plaintext so that it opens with the same context only.
 	Seal(plaintext, context []byte) []byte
 	// Open decrypts what Seal returned for the same context, or fails.
 	Open(sealed, context []byte) ([]byte, error)
 }
 
-// IDs makes the ids of new endpoints, deliveries and events.
-type IDs interface {
+// idSource makes the ids of new endpoints, deliveries and events.
+type idSource interface {
 	Next() string
 	Event() string
 }
 
 // Config configures a Service. DB, IDs and Seal are required.
 type Config struct {
-	DB  DB
-	IDs IDs
+	DB  database
+	IDs idSource
 
 	// Seal encrypts signing secrets at rest.
-	Seal Sealer
+	Seal sealer
 
 	// Allow are otherwise forbidden address ranges that endpoints may be at: for tests and intranets.
 	Allow []netip.Prefix
@@ -50,9 +51,9 @@ type Config struct {
 // Service manages endpoints, events and deliveries for merchants. It sends nothing:
 // internal/deliver does. It is safe for concurrent use.
 type Service struct {
-	db      DB
-	ids     IDs
-	seal    Sealer
+	db      database
+	ids     idSource
+	seal    sealer
 	guard   ssrf.Guard
 	now     func() time.Time
 	entropy io.Reader
@@ -84,6 +85,22 @@ func New(c Config) (*Service, error) {
 	}
 
 	return s, nil
+}
+
+// In returns the service with its operations in a transaction of the caller's. What an operation reads is read there,
+// and it commits or rolls back with it.
+func (s *Service) In(tx Tx) *Service {
+	in := *s
+	in.db = joined{tx}
+
+	return &in
+}
+
+// joined is a transaction in the place of a database.
+type joined struct{ Tx }
+
+func (j joined) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
+	return f(ctx, j.Tx)
 }
 
 func (s *Service) stamp() time.Time { return s.now().UTC() }

@@ -229,8 +229,8 @@ type Pruner interface {
 	PruneEvents(ctx context.Context, before time.Time, limit int) (int, error)
 }
 
-// DB is this package's view of a store.
-type DB interface {
+// database is this package's view of a store.
+type database interface {
 	Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
 )
 
 // counted counts the look-ups of records.
@@ -28,7 +29,7 @@ func (c *counted) IdempotencyRecord(
 // claimFirst is a process that claims keys before it looks them up.
 type claimFirst struct {
 	*bench
-	config   idempotency.Config[*rowsTx]
+	config   requestkey.Config[*rowsTx]
 	reads    *counted
 	prepared int
 }
@@ -36,7 +37,7 @@ type claimFirst struct {
 // process returns one of several processes over the same rows.
 func (b *bench) process() *claimFirst {
 	p := &claimFirst{bench: b, config: b.config, reads: &counted{Reader: b.rows}}
-	p.config.Reader, p.config.Running = p.reads, &idempotency.Running{}
+	p.config.Reader, p.config.Running = p.reads, &requestkey.Running{}
 
 	return p
 }
@@ -44,18 +45,18 @@ func (b *bench) process() *claimFirst {
 func (p *claimFirst) run(
 	t *testing.T,
 	body string,
-	prepare func(context.Context) (idempotency.Commit[*rowsTx], error),
-) (idempotency.Answer, error) {
+	prepare func(context.Context) (requestkey.Commit[*rowsTx], error),
+) (requestkey.Answer, error) {
 	t.Helper()
 
 	r := request(body)
 	r.ClaimFirst = true
 
-	return idempotency.Run(
+	return requestkey.Run(
 		t.Context(),
 		p.config,
 		r,
-		func(ctx context.Context) (idempotency.Commit[*rowsTx], error) {
+		func(ctx context.Context) (requestkey.Commit[*rowsTx], error) {
 			p.prepared++
 			return prepare(ctx)
 		},
@@ -85,7 +86,7 @@ func TestANewKeyIsClaimedBeforeItIsLookedUp(t *testing.T) {
 }
 
 func TestAKeyOfAnotherProcessIsAnsweredAsItWas(t *testing.T) {
-	for name, prepare := range map[string]func(context.Context) (idempotency.Commit[*rowsTx], error){
+	for name, prepare := range map[string]func(context.Context) (requestkey.Commit[*rowsTx], error){
 		"made":                prepareObject,
 		"refused":             refuseInPrepare(fault.New(fault.Invalid, "amount_too_small", "too small")),
 		"refused for now":     refuseInPrepare(fault.New(fault.Unavailable, "price_unavailable", "no price")),
@@ -125,7 +126,7 @@ func TestARefusalBeforeTheClaimIsStored(t *testing.T) {
 	b := newBench(t)
 	small := fault.New(fault.Invalid, "amount_too_small", "too small")
 
-	for i, prepare := range []func(context.Context) (idempotency.Commit[*rowsTx], error){
+	for i, prepare := range []func(context.Context) (requestkey.Commit[*rowsTx], error){
 		refuseInPrepare(small), prepareObject,
 	} {
 		a, err := b.process().run(t, "body", prepare)

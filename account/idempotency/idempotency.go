@@ -1,10 +1,6 @@
-// Package idempotency stores the answers of requests, so that a repeated request with the same
-// Idempotency-Key gets the stored answer and has no second effect.
-//
-// The claim of a key is the first write of the transaction that does the work, and the answer its
-// last: a crash in between leaves neither. Concurrent requests with the same key wait on the
-// claim's unique row. Answers are sealed with payments.Config.SecretKey before they are stored.
-// Package httpapi calls Run, the engine calls Prune, and stores implement Reader and Tx.
+// Package idempotency declares what is stored of requests, so that a repeated request with the same
+// Idempotency-Key gets the stored answer and has no second effect. Stores implement Reader and Tx; how a
+// request runs once is internal.
 package idempotency
 
 import (
@@ -13,9 +9,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 )
-
-// TTL is how long an answer is kept.
-const TTL = 24 * time.Hour // spec 8.3
 
 // Key identifies a request within an account and mode.
 type Key struct {

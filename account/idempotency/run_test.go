@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/internal/seal"
 )
 
@@ -164,7 +165,7 @@ func (tx *rowsTx) PruneIdempotencyKeys(context.Context, time.Time, int) (int, er
 
 type bench struct {
 	*rows
-	config idempotency.Config[*rowsTx]
+	config requestkey.Config[*rowsTx]
 	now    time.Time
 }
 
@@ -177,7 +178,7 @@ func newBench(t *testing.T) *bench {
 	}
 
 	b := &bench{rows: newRows(), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	b.config = idempotency.Config[*rowsTx]{
+	b.config = requestkey.Config[*rowsTx]{
 		Reader: b.rows,
 		Update: b.Update,
 		Seal:   sealer,
@@ -187,8 +188,8 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func request(body string) idempotency.Request {
-	return idempotency.Request{
+func request(body string) requestkey.Request {
+	return requestkey.Request{
 		Key:         idempotency.Key{Owner: event.Owner{AccountID: "a1"}, Key: "order-1"},
 		KeyID:       "k1",
 		Permissions: []string{"invoices:write"},
@@ -197,23 +198,23 @@ func request(body string) idempotency.Request {
 }
 
 // create makes one thing, and answers with its name.
-func (b *bench) create(t *testing.T, r idempotency.Request) (idempotency.Answer, error) {
-	return idempotency.Run(t.Context(), b.config, r, prepareObject)
+func (b *bench) create(t *testing.T, r requestkey.Request) (requestkey.Answer, error) {
+	return requestkey.Run(t.Context(), b.config, r, prepareObject)
 }
 
-func prepareObject(context.Context) (idempotency.Commit[*rowsTx], error) {
+func prepareObject(context.Context) (requestkey.Commit[*rowsTx], error) {
 	return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
 		tx.made = []string{"thing"}
 		return 200, []byte(`{"id":"thing"}`), nil
 	}, nil
 }
 
-func refuseInPrepare(err error) func(context.Context) (idempotency.Commit[*rowsTx], error) {
-	return func(context.Context) (idempotency.Commit[*rowsTx], error) { return nil, err }
+func refuseInPrepare(err error) func(context.Context) (requestkey.Commit[*rowsTx], error) {
+	return func(context.Context) (requestkey.Commit[*rowsTx], error) { return nil, err }
 }
 
-func refuseInCommit(err error) func(context.Context) (idempotency.Commit[*rowsTx], error) {
-	return func(context.Context) (idempotency.Commit[*rowsTx], error) {
+func refuseInCommit(err error) func(context.Context) (requestkey.Commit[*rowsTx], error) {
+	return func(context.Context) (requestkey.Commit[*rowsTx], error) {
 		return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
 			tx.made = []string{"half a thing"}
 			return 0, nil, err
@@ -245,7 +246,7 @@ func TestAnswersExpireAfterADay(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	b.now = b.now.Add(idempotency.TTL - time.Millisecond)
+	b.now = b.now.Add(requestkey.TTL - time.Millisecond)
 	if a, err := b.create(t, request("body")); err != nil || !a.Replayed {
 		t.Fatalf("just before the end: %+v, %v", a, err)
 	}
@@ -317,13 +318,13 @@ func TestWhichErrorsAreStored(t *testing.T) {
 		{fault.Wrap(fault.New(fault.Invalid, "x", "below"), fault.Unavailable, "node_down", "node"), false},
 		{errors.New("a bug"), false},
 	} {
-		for where, refuse := range map[string]func(error) func(context.Context) (idempotency.Commit[*rowsTx], error){
+		for where, refuse := range map[string]func(error) func(context.Context) (requestkey.Commit[*rowsTx], error){
 			"prepare": refuseInPrepare,
 			"commit":  refuseInCommit,
 		} {
 			b := newBench(t)
 
-			a, err := idempotency.Run(t.Context(), b.config, request("body"), refuse(test.err))
+			a, err := requestkey.Run(t.Context(), b.config, request("body"), refuse(test.err))
 			if !errors.Is(err, test.err) || a.Replayed {
 				t.Errorf("%v in %s: the first request got %+v, %v", test.err, where, a, err)
 			}
@@ -371,11 +372,11 @@ func TestADuplicateInTheWorkIsNotAConcurrentClaim(t *testing.T) {
 	b := newBench(t)
 	runs := 0
 
-	_, err := idempotency.Run(
+	_, err := requestkey.Run(
 		t.Context(),
 		b.config,
 		request("body"),
-		func(context.Context) (idempotency.Commit[*rowsTx], error) {
+		func(context.Context) (requestkey.Commit[*rowsTx], error) {
 			return func(context.Context, *rowsTx) (int, []byte, error) {
 				runs++
 				return 0, nil, fault.New(fault.Duplicate, "address_taken", "taken")
@@ -426,11 +427,11 @@ func TestAConcurrentRequestWaitsTwoSecondsThenIsInProgress(t *testing.T) {
 		release, first := make(chan struct{}), make(chan error)
 
 		go func() {
-			_, err := idempotency.Run(
+			_, err := requestkey.Run(
 				t.Context(),
 				b.config,
 				request("body"),
-				func(context.Context) (idempotency.Commit[*rowsTx], error) {
+				func(context.Context) (requestkey.Commit[*rowsTx], error) {
 					return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
 						<-release
 
@@ -453,7 +454,7 @@ func TestAConcurrentRequestWaitsTwoSecondsThenIsInProgress(t *testing.T) {
 			t.Errorf("got error %v, retry after %v", err, fault.RetryAfter(err))
 		}
 
-		if waited := time.Since(start); waited != idempotency.Wait {
+		if waited := time.Since(start); waited != requestkey.Wait {
 			t.Errorf("waited %v", waited)
 		}
 
@@ -495,7 +496,7 @@ func TestKeysOfAccountsAndModesAreSeparate(t *testing.T) {
 func TestARivalDoesNotWaitForTheOnlyWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
-		b.config.Running = &idempotency.Running{}
+		b.config.Running = &requestkey.Running{}
 
 		var writer sync.Mutex
 
@@ -509,9 +510,9 @@ func TestARivalDoesNotWaitForTheOnlyWriter(t *testing.T) {
 		first := make(chan error)
 
 		go func() {
-			_, err := idempotency.Run(
+			_, err := requestkey.Run(
 				t.Context(), b.config, request("body"),
-				func(context.Context) (idempotency.Commit[*rowsTx], error) {
+				func(context.Context) (requestkey.Commit[*rowsTx], error) {
 					return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
 						time.Sleep(10 * time.Second) // in fake time
 
@@ -527,7 +528,7 @@ func TestARivalDoesNotWaitForTheOnlyWriter(t *testing.T) {
 		start := time.Now()
 
 		_, err := b.create(t, request("body"))
-		if fault.Code(err) != "idempotency_request_in_progress" || time.Since(start) != idempotency.Wait {
+		if fault.Code(err) != "idempotency_request_in_progress" || time.Since(start) != requestkey.Wait {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 
@@ -548,29 +549,29 @@ func TestAnAnswerIsBoundToItsRow(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		change  func(record *idempotency.Record)
-		request func(r *idempotency.Request)
+		request func(r *requestkey.Request)
 		later   time.Duration
 	}{
 		"another key": {
 			change:  func(record *idempotency.Record) { record.KeyID = other.KeyID },
-			request: func(r *idempotency.Request) { r.KeyID, r.Permissions = other.KeyID, other.Permissions },
+			request: func(r *requestkey.Request) { r.KeyID, r.Permissions = other.KeyID, other.Permissions },
 		},
 		"fewer scopes": {
 			change:  func(record *idempotency.Record) { record.Scopes = nil },
-			request: func(r *idempotency.Request) { r.KeyID, r.Permissions = other.KeyID, other.Permissions },
+			request: func(r *requestkey.Request) { r.KeyID, r.Permissions = other.KeyID, other.Permissions },
 		},
 		"another request": {
 			change:  func(record *idempotency.Record) { record.Fingerprint = other.Fingerprint },
-			request: func(r *idempotency.Request) { r.Fingerprint = other.Fingerprint },
+			request: func(r *requestkey.Request) { r.Fingerprint = other.Fingerprint },
 		},
 		"another status": {
 			change:  func(record *idempotency.Record) { record.Status = 202 },
-			request: func(*idempotency.Request) {},
+			request: func(*requestkey.Request) {},
 		},
 		"a later end": {
 			change:  func(record *idempotency.Record) { record.CreatedAt = record.CreatedAt.Add(time.Hour) },
-			request: func(*idempotency.Request) {},
-			later:   idempotency.TTL,
+			request: func(*requestkey.Request) {},
+			later:   requestkey.TTL,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -610,9 +611,9 @@ func TestWhatTheWorkSaysBeforeItsClaim(t *testing.T) {
 		b := newBench(t)
 		b.late = true
 
-		a, err := idempotency.Run(
+		a, err := requestkey.Run(
 			t.Context(), b.config, request("body"),
-			func(context.Context) (idempotency.Commit[*rowsTx], error) {
+			func(context.Context) (requestkey.Commit[*rowsTx], error) {
 				return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
 					if _, err := b.create(t, request("body")); err != nil {
 						t.Error(err)
@@ -641,9 +642,9 @@ func TestWhatTheWorkSaysWhileAnotherRuns(t *testing.T) {
 		release, first := make(chan struct{}), make(chan error)
 
 		go func() {
-			_, err := idempotency.Run(
+			_, err := requestkey.Run(
 				t.Context(), b.config, request("body"),
-				func(context.Context) (idempotency.Commit[*rowsTx], error) {
+				func(context.Context) (requestkey.Commit[*rowsTx], error) {
 					return func(_ context.Context, tx *rowsTx) (int, []byte, error) {
 						<-release
 
@@ -660,7 +661,7 @@ func TestWhatTheWorkSaysWhileAnotherRuns(t *testing.T) {
 
 		poor := fault.New(fault.State, "insufficient_balance", "poor")
 
-		_, err := idempotency.Run(t.Context(), b.config, request("body"), refuseInCommit(poor))
+		_, err := requestkey.Run(t.Context(), b.config, request("body"), refuseInCommit(poor))
 		if fault.Code(err) != "idempotency_request_in_progress" {
 			t.Errorf("the rival was answered %v", err)
 		}

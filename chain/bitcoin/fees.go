@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // Fee rates are satoshi per 1000 virtual bytes.
@@ -247,7 +248,7 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 
 	maxFee := satoshiAmount(fee).Mul(bumpHeadroom)
 	if order.Replaces != nil {
-		maxFee = chain.Max(maxFee, order.Replaces.MaxFee.Add(order.Replaces.MaxFee))
+		maxFee = chaindata.Max(maxFee, order.Replaces.MaxFee.Add(order.Replaces.MaxFee))
 	}
 
 	return maxFee, nil

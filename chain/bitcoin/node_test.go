@@ -19,6 +19,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
@@ -346,7 +347,7 @@ func (n *node) Coins(ctx context.Context, owner chain.Party) ([]chain.Coin, erro
 	var coins []chain.Coin
 
 	for _, u := range out.Unspents {
-		amount, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(u.Amount.String()), 8)
+		amount, err := chaindata.AmountFromDecimalFloor(decimal.RequireFromString(u.Amount.String()), 8)
 		if err != nil {
 			return nil, err
 		}

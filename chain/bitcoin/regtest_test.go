@@ -18,6 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
@@ -117,7 +118,7 @@ func (w *wallet) testAccept(signed chain.Signed) (fee chain.Amount, vsize uint64
 		w.t.Fatalf("the node refuses %s: %+v", signed.TxHash, out)
 	}
 
-	fee, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(out[0].Fees.Base.String()), 8)
+	fee, err := chaindata.AmountFromDecimalFloor(decimal.RequireFromString(out[0].Fees.Base.String()), 8)
 	w.n.must(w.t, err)
 
 	return fee, out[0].Vsize
@@ -141,7 +142,7 @@ func (w *wallet) displaced(signed chain.Signed, n uint64) bool {
 	for _, block := range blocks {
 		for _, spent := range block.Spent {
 			for _, ours := range spends {
-				if spent.Used() == ours.Used() && spent.By != ours.By {
+				if chaindata.Used(spent) == chaindata.Used(ours) && spent.By != ours.By {
 					return true
 				}
 			}

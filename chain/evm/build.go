@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // Build returns a type-2 transaction (EIP-1559). It offers twice the base fee plus the suggested
@@ -162,15 +163,15 @@ func (d *driver) leastOfReplacement(order chain.Order, msg transferMsg) (least r
 // chooseFees returns the fees to offer: at least the network's current ones and minFees, at most
 // what Order.MaxFee pays for. A higher minimum is fault.Limited (fee_above_maximum).
 func chooseFees(order chain.Order, quote networkQuote, minFees feesPerGas) (feesPerGas, error) {
-	tipCap := chain.Max(quote.tipCap, minFees.tipCap)
-	minFeeCap := chain.Max(chain.Max(quote.baseFee.Add(quote.tipCap), minFees.feeCap), tipCap)
+	tipCap := chaindata.Max(quote.tipCap, minFees.tipCap)
+	minFeeCap := chaindata.Max(chaindata.Max(quote.baseFee.Add(quote.tipCap), minFees.feeCap), tipCap)
 
 	wanted := quote.feeCap()
 	if order.SubtractFee {
 		wanted = quote.sweepFeeCap()
 	}
 
-	wanted = chain.Max(wanted, minFeeCap)
+	wanted = chaindata.Max(wanted, minFeeCap)
 
 	// Rounded down: price × gas stays within the maximum.
 	affordable := order.MaxFee.SubFloor(quote.l1Fee).Share(chain.Units(1), chain.Units(quote.gas))
@@ -182,7 +183,7 @@ func chooseFees(order chain.Order, quote networkQuote, minFees feesPerGas) (fees
 		)
 	}
 
-	offer := feesPerGas{feeCap: chain.Min(wanted, affordable), tipCap: tipCap}
+	offer := feesPerGas{feeCap: chaindata.Min(wanted, affordable), tipCap: tipCap}
 	if order.SubtractFee {
 		offer.tipCap = offer.feeCap // spec D4.16
 	}

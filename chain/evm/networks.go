@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // The catalogue of networks, each with its native coin and the stablecoins whose contracts are
@@ -345,7 +346,7 @@ func nativeAsset(symbol, name, minAmount string) chain.Asset {
 		Kind:      chain.Native,
 		Decimals:  18,
 		MinAmount: chain.MustAmount(minAmount),
-		Dust:      chain.MustAmount(minAmount).BPS(dustBPS),
+		Dust:      chaindata.BPS(chain.MustAmount(minAmount), dustBPS),
 	}
 }
 
@@ -358,6 +359,6 @@ func tokenAsset(symbol, name string, contract chain.Address, decimals uint8, min
 		Contract:  contract,
 		Decimals:  decimals,
 		MinAmount: chain.MustAmount(minAmount),
-		Dust:      chain.MustAmount(minAmount).BPS(dustBPS),
+		Dust:      chaindata.BPS(chain.MustAmount(minAmount), dustBPS),
 	}
 }

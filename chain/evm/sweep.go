@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // PlanSweep returns the remaining steps of a release.
@@ -76,7 +77,7 @@ func (d *driver) planNative(
 		fee, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
 			From: release.Deposit,
 			Outputs: []chain.Output{
-				{To: release.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(release.Fee, remaining)},
+				{To: release.FeeAddress, AssetID: d.native.ID, Amount: chaindata.Min(release.Fee, remaining)},
 			},
 		})
 		if err != nil {
@@ -90,7 +91,7 @@ func (d *driver) planNative(
 			return nil, uneconomic(release)
 		}
 
-		fee.Order.MaxFee = chain.Min(fee.Order.MaxFee, available.Sub(chain.Units(1)))
+		fee.Order.MaxFee = chaindata.Min(fee.Order.MaxFee, available.Sub(chain.Units(1)))
 		fee.PaysFee = release.Fee
 		remaining = remaining.Sub(release.Fee).Sub(fee.Order.MaxFee)
 		steps = append(steps, fee)
@@ -101,7 +102,7 @@ func (d *driver) planNative(
 	}
 
 	sweep.Order.Outputs[0].Amount = remaining
-	sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, remaining.Sub(chain.Units(1)))
+	sweep.Order.MaxFee = chaindata.Min(sweep.Order.MaxFee, remaining.Sub(chain.Units(1)))
 
 	return append(steps, sweep), nil
 }
@@ -142,7 +143,7 @@ func (d *driver) planToken(
 
 		steps = append(steps, step)
 	} else {
-		sweep.Order.MaxFee = chain.Min(sweep.Order.MaxFee, gasBalance)
+		sweep.Order.MaxFee = chaindata.Min(sweep.Order.MaxFee, gasBalance)
 	}
 
 	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
@@ -184,7 +185,7 @@ func (d *driver) spendableGas(
 		return balance, err
 	}
 
-	return chain.Min(balance, release.Residue), nil
+	return chaindata.Min(balance, release.Residue), nil
 }
 
 // planStep returns a step with its maximum and its estimated network fee.

@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // frameJSON is one call of a transaction with its nested calls, in the form of go-ethereum's
@@ -39,7 +40,7 @@ func (d *driver) internalTransfers(
 
 	var transfers []chain.Transfer
 
-	index := uint32(chain.InternalIndex)
+	index := uint32(chaindata.InternalIndex)
 
 	for _, frame := range successfulCalls(root.Calls, nil) {
 		if !frame.movesCoin() {

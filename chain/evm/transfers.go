@@ -4,6 +4,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // transferTopic is Keccak-256("Transfer(address,address,uint256)"), the first topic of an ERC-20
@@ -14,7 +15,7 @@ var transferTopic = common.HexToHash("0xddf252ad1be2c89b69c2b068fc378daa952ba7f1
 var transferSelector = [4]byte{0xa9, 0x05, 0x9c, 0xbb}
 
 // transfersOf returns the transfers of enabled assets in chain order. Index 0 is the transaction's
-// own value, chain.LogIndex + k the k-th log of its receipt. A failed transaction has none.
+// own value, chaindata.LogIndex + k the k-th log of its receipt. A failed transaction has none.
 func (d *driver) transfersOf(node *endpoint, tx *txJSON, receipt *receiptJSON) ([]chain.Transfer, error) {
 	if *receipt.Status == 0 {
 		return nil, nil
@@ -27,7 +28,7 @@ func (d *driver) transfersOf(node *endpoint, tx *txJSON, receipt *receiptJSON) (
 
 	for i := range receipt.Logs {
 		if transfer, ok := d.tokenTransfer(&receipt.Logs[i]); ok {
-			transfer.TxHash, transfer.Index = tx.Hash.Hex(), uint32(i)+chain.LogIndex
+			transfer.TxHash, transfer.Index = tx.Hash.Hex(), uint32(i)+chaindata.LogIndex
 			transfers = append(transfers, transfer)
 		}
 	}
@@ -87,7 +88,7 @@ func (d *driver) pendingTransfers(node *endpoint, tx *txJSON) ([]chain.Transfer,
 		if to, value, ok := parseTransferInput(tx.Input); ok && isTransferAmount(value) {
 			transfers = append(transfers, chain.Transfer{
 				TxHash:  tx.Hash.Hex(),
-				Index:   chain.LogIndex,
+				Index:   chaindata.LogIndex,
 				From:    canonical(*tx.From),
 				To:      canonical(to),
 				AssetID: asset.ID,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
 
 func TestFinalBlocksByTheNetworksRule(t *testing.T) {
@@ -30,13 +31,13 @@ func TestFinalBlocksByTheNetworksRule(t *testing.T) {
 	} {
 		n := chain.Network{Rule: c.rule}
 
-		got, ok := c.cursor.FinalHeight(n, c.required)
+		got, ok := scanstate.FinalHeight(c.cursor, n, c.required)
 		if ok == c.none || got != c.want {
 			t.Errorf("%s: %d %v, want %d", c.name, got, ok, c.want)
 		}
 
-		if !c.none && (!c.cursor.IsFinal(n, c.required, at(c.want)) ||
-			c.cursor.IsFinal(n, c.required, at(c.want+1))) {
+		if !c.none && (!scanstate.IsFinal(c.cursor, n, c.required, at(c.want)) ||
+			scanstate.IsFinal(c.cursor, n, c.required, at(c.want+1))) {
 			t.Errorf("%s: block %d is the last final one", c.name, c.want)
 		}
 	}

@@ -91,9 +91,3 @@ type Tx interface {
 	// DeleteRetry deletes a row; an absent one is no error.
 	DeleteRetry(ctx context.Context, id string) error
 }
-
-// DB is the follower's view of a store.
-type DB interface {
-	Reader
-	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
-}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // The networks, for Config.Network; a copy may be changed. Payments confirm when their block is
@@ -88,7 +89,7 @@ func sol() chain.Asset {
 		Kind:      chain.Native,
 		Decimals:  9,
 		MinAmount: chain.Units(1_000_000),
-		Dust:      chain.Units(1_000_000).BPS(dustBPS),
+		Dust:      chaindata.BPS(chain.Units(1_000_000), dustBPS),
 	}
 }
 
@@ -101,6 +102,6 @@ func token(symbol, name string, mint chain.Address, decimals uint8, minAmount ui
 		Contract:  mint,
 		Decimals:  decimals,
 		MinAmount: chain.Units(minAmount),
-		Dust:      chain.Units(minAmount).BPS(dustBPS),
+		Dust:      chaindata.BPS(chain.Units(minAmount), dustBPS),
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // PlanSweep returns the remaining steps of a sweep.
@@ -106,7 +107,7 @@ func (d *driver) planNative(
 		return nil, uneconomic(r)
 	}
 
-	step.Order.MaxFee = chain.Min(b.suggestedMaxFee(price), last.Amount.Sub(chain.Units(1)))
+	step.Order.MaxFee = chaindata.Min(b.suggestedMaxFee(price), last.Amount.Sub(chain.Units(1)))
 
 	return []chain.SweepStep{step}, nil
 }

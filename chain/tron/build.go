@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // Build returns an unsigned transfer of TRX, or an unsigned call of a token's transfer, at current prices. It
@@ -132,12 +133,12 @@ func (q feeQuote) feeLimit(
 	most := q.maxBandwidthFee(bandwidthOf(payment.draft(maxPrice).encode()))
 	floor := q.energyCost()
 
-	highest := chain.Min(chain.Units(q.params.feeLimit), order.MaxFee.SubFloor(most))
+	highest := chaindata.Min(chain.Units(q.params.feeLimit), order.MaxFee.SubFloor(most))
 	if highest.Less(floor) || order.MaxFee.Less(most) {
 		return 0, most, tooDear(most.Add(floor))
 	}
 
-	chosen := chain.Min(q.energyFeeLimit(), highest)
+	chosen := chaindata.Min(q.energyFeeLimit(), highest)
 	limit, _ = chosen.Uint64()
 
 	return limit, most.Add(chosen), nil
@@ -147,7 +148,7 @@ func (q feeQuote) feeLimit(
 // reduced amount's size. Where a smaller fee would need the larger size again, the larger fee is kept. An
 // amount that does not exceed the fee is fault.State (insufficient_funds).
 func (q feeQuote) amountAfterFee(payment paymentParams) (chain.Amount, error) {
-	fee := chain.Max(q.bandwidthFee(bandwidthOf(payment.draft(0).encode())), chain.Units(1))
+	fee := chaindata.Max(q.bandwidthFee(bandwidthOf(payment.draft(0).encode())), chain.Units(1))
 	if payment.amount.Cmp(fee) <= 0 {
 		return payment.amount, fault.New(
 			fault.State, "insufficient_funds",

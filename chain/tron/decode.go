@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 var _ chain.Decoder = (*driver)(nil)
@@ -69,11 +70,11 @@ func (d *driver) decodeOutput(tx *transaction) (chain.Output, error) {
 			return chain.Output{}, errors.New("it delegates energy, and Config.DelegateEnergy is not set")
 		}
 
-		sun.AssetID = chain.DelegateEnergy
+		sun.AssetID = chaindata.DelegateEnergy
 
 		return sun, nil
 	case undelegateContract:
-		sun.AssetID = chain.UndelegateEnergy
+		sun.AssetID = chaindata.UndelegateEnergy
 		return sun, nil
 	case triggerContract:
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // TestDecodeVectors decodes the bytes of another library to what they pay.
@@ -33,10 +34,13 @@ func TestDecodeVectors(t *testing.T) {
 		}
 
 		output := decoded.Outputs[0]
-		asset := map[string]string{"delegate": chain.DelegateEnergy, "undelegate": chain.UndelegateEnergy}[vector.Name]
+		asset := map[string]string{
+			"delegate":   chaindata.DelegateEnergy,
+			"undelegate": chaindata.UndelegateEnergy,
+		}[vector.Name]
 
 		if len(decoded.Outputs) != 1 || string(output.To) != vector.To ||
-			output.MovesCoin() != (asset == "") || asset != "" && output.AssetID != asset ||
+			chaindata.MovesCoin(output) != (asset == "") || asset != "" && output.AssetID != asset ||
 			output.Amount.String() != vector.Amount {
 			t.Errorf("%s: it pays %+v, want %s to %s", vector.Name, decoded.Outputs, vector.Amount, vector.To)
 		}
@@ -149,9 +153,9 @@ func TestDecodeDelegations(t *testing.T) {
 	}
 
 	for assetID, ok := range map[string]bool{
-		chain.DelegateEnergy:   true,
-		chain.UndelegateEnergy: false,
-		d.native.ID:            false,
+		chaindata.DelegateEnergy:   true,
+		chaindata.UndelegateEnergy: false,
+		d.native.ID:                false,
 	} {
 		request := chain.SignRequest{
 			Payloads: []chain.Payload{{Data: decoded.Digests[0]}},
@@ -159,7 +163,7 @@ func TestDecodeDelegations(t *testing.T) {
 				{To: canonical(receiver), AssetID: assetID, Amount: chain.Units(5_000_000)},
 			}},
 		}
-		if err := chain.CheckDecoded(
+		if err := chaindata.CheckDecoded(
 			decoded,
 			request,
 			[]chain.Address{canonical(owner)},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // Energy of a stake. Sources: java-tron, DelegateResourceActuator, UnDelegateResourceActuator,
@@ -133,8 +134,10 @@ func (d *driver) planDelegation(
 	}
 
 	step, quote, err := d.planStep(ctx, node, release, chain.StepDelegate, chain.Order{
-		From:    release.Master,
-		Outputs: []chain.Output{{To: release.Deposit.Address, AssetID: chain.DelegateEnergy, Amount: stake}},
+		From: release.Master,
+		Outputs: []chain.Output{
+			{To: release.Deposit.Address, AssetID: chaindata.DelegateEnergy, Amount: stake},
+		},
 	})
 	if err != nil {
 		return step, false, err

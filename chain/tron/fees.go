@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // Fees on Tron. Source: java-tron, BandwidthProcessor, TransferActuator, ReceiptCapsule.payEnergyBill.
@@ -260,7 +261,7 @@ func (q feeQuote) bandwidthFee(size uint64) chain.Amount {
 func (q feeQuote) maxBandwidthFee(size uint64) chain.Amount {
 	most := chain.Units(size * q.params.perByte)
 	if q.activates {
-		most = chain.Max(most, chain.Units(q.params.activation+q.params.newAccount))
+		most = chaindata.Max(most, chain.Units(q.params.activation+q.params.newAccount))
 	}
 
 	return most

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // The networks of this package, with TRX and USDT. Change fields of a copy (Assets, Tiers) before
@@ -111,7 +112,7 @@ func trx(least string) chain.Asset {
 		Kind:      chain.Native,
 		Decimals:  6,
 		MinAmount: chain.MustAmount(least),
-		Dust:      chain.MustAmount(least).BPS(dustBPS),
+		Dust:      chaindata.BPS(chain.MustAmount(least), dustBPS),
 	}
 }
 
@@ -124,6 +125,6 @@ func token(symbol, name string, contract chain.Address, decimals uint8, least st
 		Contract:  contract,
 		Decimals:  decimals,
 		MinAmount: chain.MustAmount(least),
-		Dust:      chain.MustAmount(least).BPS(dustBPS),
+		Dust:      chaindata.BPS(chain.MustAmount(least), dustBPS),
 	}
 }

@@ -3,6 +3,7 @@ package tron
 import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // paymentParams are the parameters of an order's one payment.
@@ -80,9 +81,9 @@ func (d *driver) paymentOf(order chain.Order) (paymentParams, error) {
 // assetOf returns the asset of an output, and what it does with stake of that asset; 0 for a payment.
 func (d *driver) assetOf(out chain.Output) (asset chain.Asset, stake contractType, err error) {
 	switch {
-	case out.AssetID == chain.DelegateEnergy && d.delegates:
+	case out.AssetID == chaindata.DelegateEnergy && d.delegates:
 		return d.native, delegateContract, nil
-	case out.AssetID == chain.UndelegateEnergy:
+	case out.AssetID == chaindata.UndelegateEnergy:
 		return d.native, undelegateContract, nil
 	}
 

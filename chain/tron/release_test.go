@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/tron"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
@@ -47,7 +48,7 @@ func (h *harness) release(request chain.SweepRequest, totals *releaseTotals, bet
 
 			takeBack := step.Order
 			takeBack.Outputs = []chain.Output{step.Order.Outputs[0]}
-			takeBack.Outputs[0].AssetID = chain.UndelegateEnergy
+			takeBack.Outputs[0].AssetID = chaindata.UndelegateEnergy
 
 			defer func() { totals.burnt = totals.burnt.Add(h.include(h.sign(takeBack)).Fee) }()
 		}
@@ -286,7 +287,7 @@ func TestDelegationLeavesBalancesReadable(t *testing.T) {
 	h.mine(5)
 
 	order := h.order(master, h.native, receiver.Address, 5_000_000)
-	order.Outputs[0].AssetID = chain.DelegateEnergy
+	order.Outputs[0].AssetID = chaindata.DelegateEnergy
 	status := h.include(h.sign(order))
 
 	if got := h.balance(

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // PlanSweep returns the remaining steps of a release.
@@ -76,7 +77,7 @@ func (d *driver) planNative(
 		fee, _, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
 			From: release.Deposit,
 			Outputs: []chain.Output{
-				{To: release.FeeAddress, AssetID: d.native.ID, Amount: chain.Min(release.Fee, left)},
+				{To: release.FeeAddress, AssetID: d.native.ID, Amount: chaindata.Min(release.Fee, left)},
 			},
 		})
 		if err != nil {
@@ -139,7 +140,7 @@ func (d *driver) planToken(
 	// burns more when it is signed, it is refused there, and another top-up is planned.
 	missing := sweep.NetworkFee.SubFloor(coin)
 	if delegates && !active {
-		missing = chain.Max(missing, chain.Units(activationSun)) // energy goes to active accounts only
+		missing = chaindata.Max(missing, chain.Units(activationSun)) // energy goes to active accounts only
 	}
 
 	if !missing.IsZero() {
@@ -191,7 +192,7 @@ func (d *driver) spendableTRX(
 		return account.balance, account.exists, err
 	}
 
-	return chain.Min(account.balance, release.Residue), account.exists, nil
+	return chaindata.Min(account.balance, release.Residue), account.exists, nil
 }
 
 // planStep returns a step with its expected and its largest fee, and what they follow from.

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // rawOf wraps a contract's message as raw_data, with the type and the type URL given.
@@ -145,8 +146,8 @@ func TestInternalIndexesAreTheSameEverywhere(t *testing.T) {
 		}
 
 		got, _, err := d.transfersOf(d.nodes.Nodes[0], blockTx{hash: "h"}, &i)
-		if err != nil || len(got) != 2 || got[0].Index != chain.InternalIndex ||
-			got[1].Index != chain.InternalIndex+1 ||
+		if err != nil || len(got) != 2 || got[0].Index != chaindata.InternalIndex ||
+			got[1].Index != chaindata.InternalIndex+1 ||
 			got[0].Amount != chain.Units(5) {
 			t.Errorf("%+v, %v", got, err)
 		}

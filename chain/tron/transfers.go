@@ -6,6 +6,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // transferTopic is Keccak-256("Transfer(address,address,uint256)"), the first topic of a TRC-20 transfer. The
@@ -54,11 +55,11 @@ func (d *driver) transfersOf(
 
 	for k := range info.Logs {
 		if from, to, asset, amount, ok := d.tokenTransfer(&info.Logs[k]); ok {
-			effects.add(chain.LogIndex+uint32(k), from, to, asset.ID, amount)
+			effects.add(chaindata.LogIndex+uint32(k), from, to, asset.ID, amount)
 		}
 	}
 
-	index := uint32(chain.InternalIndex)
+	index := uint32(chaindata.InternalIndex)
 
 	for n := range info.Internal {
 		from, to, amount, ok, err := info.Internal[n].transfer(node, tx.hash)
@@ -220,7 +221,7 @@ func (d *driver) pendingTransfers(tx blockTx) []chain.Transfer {
 	if asset, ok := d.tokens[tx.tx.to]; ok {
 		to, value, ok := parseTransferInput(tx.tx.data)
 		if ok && !value.IsZero() && !chain.MaxTransfer.Less(value) {
-			t.Index, t.To, t.AssetID, t.Amount = chain.LogIndex, canonical(to), asset.ID, value
+			t.Index, t.To, t.AssetID, t.Amount = chaindata.LogIndex, canonical(to), asset.ID, value
 			out = append(out, t)
 		}
 	}

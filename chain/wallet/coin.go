@@ -20,6 +20,3 @@ type Coin struct {
 	MatureAt uint64
 	Version  int64
 }
-
-// Mature reports whether the coin may be spent by the block after the one at a height.
-func (c Coin) Mature(height uint64) bool { return c.MatureAt <= height }

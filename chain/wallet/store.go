@@ -74,7 +74,7 @@ type CoinReader interface {
 
 // OutgoingReader reads what the blocks took from addresses of ours.
 type OutgoingReader interface {
-	// OutgoingByKey returns the rows of a network with these keys (chain.Spend.Key), in any order.
+	// OutgoingByKey returns the rows of a network with these keys (the key of a chain.Spend), in any order.
 	OutgoingByKey(ctx context.Context, network string, keys []string) ([]Outgoing, error)
 	// OutgoingByHash returns the rows of a network of transactions with these hashes, in any order.
 	OutgoingByHash(ctx context.Context, network string, hashes []string) ([]Outgoing, error)
@@ -123,10 +123,4 @@ type Tx interface {
 	PutOutgoing(ctx context.Context, o *Outgoing) error
 	// DeleteOutgoing deletes a row; an absent one is no error.
 	DeleteOutgoing(ctx context.Context, network, key string) error
-}
-
-// DB is the store as internal/txmgr sees it.
-type DB interface {
-	Reader
-	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }

@@ -56,24 +56,3 @@ type Wallet struct {
 	FrozenAt time.Time
 	Version  int64
 }
-
-// Freeze freezes the wallet for a reason. A new epoch outweighs a transaction that is not on record, whose
-// hash stays; otherwise the first reason stays.
-func (w *Wallet) Freeze(reason FreezeReason, txHash string, now time.Time) {
-	if w.FrozenBy == "" {
-		w.FrozenBy = txHash
-	}
-
-	if w.Frozen == "" || reason == FrozenEpoch && w.Frozen != FrozenEpoch {
-		w.Frozen, w.FrozenAt = reason, now
-	}
-}
-
-// Unfreeze ends the freeze.
-func (w *Wallet) Unfreeze() { w.Frozen, w.FrozenBy, w.FrozenAt = "", "", time.Time{} }
-
-// Holds reports whether a payout made at a time waits until a person has compared the wallet with its
-// network: it is older than the epoch that froze the wallet.
-func (w *Wallet) Holds(createdAt time.Time) bool { // spec D11.25
-	return w.Frozen == FrozenEpoch && !createdAt.After(w.FrozenAt)
-}

@@ -169,7 +169,7 @@ func (s *shop) order(ctx context.Context, id, dollars string) (invoice.Invoice, 
 	var inv invoice.Invoice
 
 	err = s.engine.UpdateIn(ctx, joined, func(ctx context.Context, tx payments.Tx) (err error) {
-		inv, err = s.engine.Invoices.CreateTx(ctx, tx, prepared)
+		inv, err = prepared(ctx, tx)
 		return err
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 func TestUnits(t *testing.T) {
@@ -49,7 +50,7 @@ func TestUnitsAreExact(t *testing.T) {
 		places := rapid.Uint8Range(0, decimals).Draw(t, "places")
 		text := formatUnits(amount, decimals, places)
 
-		back, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(text), decimals)
+		back, err := chaindata.AmountFromDecimalFloor(decimal.RequireFromString(text), decimals)
 		if err != nil || back != amount {
 			t.Fatalf(
 				"%s base units of %d decimals are shown as %s, which is %s (%v)",

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/limits"
 )
 
 // fakeBackend is a service in memory: the gallery's invoices, which tests may change.
@@ -251,7 +251,7 @@ func galleryServer(t testing.TB, o *Options) http.Handler {
 func newTestPages(t testing.TB, b backend, o *Options) *pages {
 	t.Helper()
 
-	p, err := newPages(b, o, limits.Defaults(), slog.New(slog.DiscardHandler))
+	p, err := newPages(b, o, limit.Defaults(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

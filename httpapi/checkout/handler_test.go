@@ -20,7 +20,6 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/limits"
 )
 
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; " +
@@ -739,7 +738,7 @@ func TestFilesOfTheHost(t *testing.T) {
 		"a template that does not parse": {"page.html": {Data: []byte("{{")}},
 		"a language that is none":        {"lang/pt.json": {Data: []byte("{")}},
 	} {
-		if _, err := newPages(newFake(), &Options{Files: files}, limits.Defaults(), h.log); err == nil {
+		if _, err := newPages(newFake(), &Options{Files: files}, limit.Defaults(), h.log); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -766,7 +765,7 @@ func TestFrames(t *testing.T) {
 		"a\nb",
 	} {
 		if _, err := newPages(
-			newFake(), &Options{FrameAncestors: []string{bad}}, limits.Defaults(),
+			newFake(), &Options{FrameAncestors: []string{bad}}, limit.Defaults(),
 			slog.New(slog.DiscardHandler),
 		); err == nil {
 			t.Errorf("%q is taken for a frame ancestor", bad)

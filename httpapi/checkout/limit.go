@@ -3,14 +3,14 @@ package checkout
 import (
 	"sync"
 
-	"github.com/seed-8ee7f392/payments/limits"
+	"github.com/seed-8ee7f392/payments/internal/limit"
 )
 
 // allowance is a token bucket that refills at PerSecond up to Burst.
 type allowance struct{ PerSecond, Burst int }
 
 // perSecond returns the allowance of a budget of limits.Table.
-func perSecond(n int) allowance { return allowance{n, n * limits.Burst} }
+func perSecond(n int) allowance { return allowance{n, n * limit.Burst} }
 
 var (
 	// readRate is per client address, which several visitors may share.

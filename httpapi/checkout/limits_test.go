@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/limits"
 )
@@ -18,7 +19,7 @@ import (
 func limitedPages(t *testing.T, b backend, o *Options, table limits.Table) *pages {
 	t.Helper()
 
-	p, err := newPages(b, o, table.Complete(), slog.New(slog.DiscardHandler))
+	p, err := newPages(b, o, limit.Complete(table), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

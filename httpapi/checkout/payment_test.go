@@ -18,6 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/httpapi/checkout"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -101,7 +102,7 @@ func control(
 		return "", err
 	}
 	// Amounts on the page are exact, so there is nothing to round down.
-	v, err := chain.AmountFromDecimalFloor(d, decimals)
+	v, err := chaindata.AmountFromDecimalFloor(d, decimals)
 	if err != nil {
 		return "", err
 	}

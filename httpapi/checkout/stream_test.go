@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/seed-8ee7f392/payments/limits"
+	"github.com/seed-8ee7f392/payments/internal/limit"
 )
 
 // openLimiter lets everything through.
@@ -161,7 +161,7 @@ func TestStreamsPerClient(t *testing.T) {
 	e := named(t, "pay")
 
 	p := newTestPages(t, newFake(e), nil)
-	for range limits.Defaults().StreamsPerClient {
+	for range limit.Defaults().StreamsPerClient {
 		if !p.streams.acquire("192.0.2.1") {
 			t.Fatal("a place is refused too early")
 		}

@@ -22,10 +22,15 @@ const (
 	together = 64
 )
 
+// Keys returns the public keys that addresses are derived from. Every chain.Signer implements it.
+type Keys interface {
+	PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error)
+}
+
 // Config holds what a Pool needs; all of it is required.
 type Config struct {
 	Registry *chain.Registry
-	Keys     invoice.Keys
+	Keys     Keys
 	// Reserve takes n consecutive numbers of a counter that starts at 0, and returns the first.
 	Reserve func(ctx context.Context, counter string, n int) (int64, error)
 }
@@ -33,7 +38,7 @@ type Config struct {
 // Pool holds addresses by network. It is safe for concurrent use.
 type Pool struct {
 	registry *chain.Registry
-	keys     invoice.Keys
+	keys     Keys
 	reserve  func(ctx context.Context, counter string, n int) (int64, error)
 	low      chan struct{}
 

@@ -9,6 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -182,7 +184,7 @@ func (l *ledger) creditArrivals(t wallet.Transaction, record audit.Record) {
 // debitOutputs debits what outputs took from the sender. A delegation of stake takes nothing.
 func (l *ledger) debitOutputs(t wallet.Transaction, record audit.Record, outputs []chain.Output) {
 	for _, o := range outputs {
-		if !o.MovesCoin() {
+		if !chaindata.MovesCoin(o) {
 			continue
 		}
 
@@ -230,7 +232,7 @@ func sent(t wallet.Transaction, o chain.Output) chain.Amount {
 	}
 
 	if more, ok := o.Amount.AddOK(returned); ok && fits { // otherwise the logs are no sums
-		return chain.Max(o.Amount, chain.Min(logged, more))
+		return chaindata.Max(o.Amount, chaindata.Min(logged, more))
 	}
 
 	return o.Amount
@@ -276,7 +278,7 @@ func (l *ledger) markNonce(t wallet.Transaction, included bool) {
 	}
 
 	// A transaction that is not proven dead may be the one that used it.
-	l.nonces[from][t.Nonce] = l.nonces[from][t.Nonce] || included || t.Live()
+	l.nonces[from][t.Nonce] = l.nonces[from][t.Nonce] || included || walletstate.Live(t)
 }
 
 // senders returns the addresses that signed anything, in order.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // What left an address by a token's transfer is what was ordered, and what its logs say beyond it only as far as they
@@ -50,7 +51,7 @@ func TestWhatATokenTookOfItsSender(t *testing.T) {
 
 // A delegation of stake and its end cost their sender the network fee, and move nothing that a balance shows.
 func TestDelegationsTakeTheirFeeAlone(t *testing.T) {
-	for _, asset := range []string{chain.DelegateEnergy, chain.UndelegateEnergy} {
+	for _, asset := range []string{chaindata.DelegateEnergy, chaindata.UndelegateEnergy} {
 		tx := wallet.Transaction{
 			ID:     "t",
 			Kind:   wallet.Delegate,

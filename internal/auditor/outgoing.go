@@ -10,6 +10,9 @@ import (
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -34,7 +37,7 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 			a.ledger.foreign(row)
 		}
 
-		if !foreign && !row.Open() || known[row.TxHash] {
+		if !foreign && !walletstate.IsOpen(row) || known[row.TxHash] {
 			continue
 		}
 
@@ -47,7 +50,7 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 
 		a.ledger.bring(row, payments)
 
-		if !row.Open() {
+		if !walletstate.IsOpen(row) {
 			continue
 		}
 
@@ -71,7 +74,7 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 // isRecorded reports whether a nonce is that of a transaction which unrecorded reports, or which was
 // acknowledged.
 func (a *auditor) isRecorded(ctx context.Context, from chain.Address, nonce uint64) (bool, error) {
-	key := chain.Spend{Sender: from, Nonce: nonce}.Key()
+	key := chaindata.SpendKey(chain.Spend{Sender: from, Nonce: nonce})
 
 	rows, err := a.store.OutgoingByKey(ctx, a.network.Slug, []string{key})
 
@@ -103,7 +106,7 @@ func (l *ledger) foreign(row wallet.Outgoing) {
 func (l *ledger) bring(row wallet.Outgoing, payments []invoice.Payment) {
 	for _, t := range row.Transfers {
 		isPaid := slices.ContainsFunc(payments, func(p invoice.Payment) bool {
-			return p.Status != invoice.Dropped && p.TransferKey() == invoice.KeyOf(t)
+			return p.Status != invoice.Dropped && invoicestate.PaymentKey(p) == invoicestate.KeyOf(t)
 		})
 		if !row.Failed && !isPaid {
 			h := chain.Holding{Address: t.To, AssetID: t.AssetID}

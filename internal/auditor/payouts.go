@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -100,7 +101,7 @@ func (a *auditor) payout(
 // maxFee returns what a payout may cost, in base units of the native coin: its maximum, or the fee of the transaction
 // that a person acknowledged as the payout, which lost records signed within a maximum of theirs.
 func (a *auditor) maxFee(ctx context.Context, p payout.Payout, t wallet.Transaction) (chain.Amount, error) {
-	if !p.MaxNetworkFee.Less(t.OwnFee()) {
+	if !p.MaxNetworkFee.Less(walletstate.OwnFee(t)) {
 		return p.MaxNetworkFee, nil
 	}
 
@@ -111,7 +112,7 @@ func (a *auditor) maxFee(ctx context.Context, p payout.Payout, t wallet.Transact
 
 	for _, row := range rows {
 		if row.Unrecorded && slices.Contains(strings.Split(row.Acknowledged, ","), p.ID) {
-			return t.OwnFee(), nil
+			return walletstate.OwnFee(t), nil
 		}
 	}
 
@@ -121,7 +122,7 @@ func (a *auditor) maxFee(ctx context.Context, p payout.Payout, t wallet.Transact
 // payoutMismatch returns how a payout and its transaction disagree, or "".
 func payoutMismatch(p payout.Payout, t wallet.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
-	if t.ID != p.TransactionID || t.Kind != wallet.Payout || !slices.Equal(t.OwnOutputs(), want) {
+	if t.ID != p.TransactionID || t.Kind != wallet.Payout || !slices.Equal(walletstate.OwnOutputs(t), want) {
 		return fmt.Sprintf("transaction %s does not pay what payout %s says", t.ID, p.ID)
 	}
 
@@ -129,8 +130,13 @@ func payoutMismatch(p payout.Payout, t wallet.Transaction) string {
 		return message
 	}
 
-	if p.MaxNetworkFee.Less(t.OwnFee()) && !showsCancel(t) { // a cancel has its own maximum
-		return fmt.Sprintf("payout %s cost %s, more than the %s it may", p.ID, t.OwnFee(), p.MaxNetworkFee)
+	if p.MaxNetworkFee.Less(walletstate.OwnFee(t)) && !showsCancel(t) { // a cancel has its own maximum
+		return fmt.Sprintf(
+			"payout %s cost %s, more than the %s it may",
+			p.ID,
+			walletstate.OwnFee(t),
+			p.MaxNetworkFee,
+		)
 	}
 
 	updated := p
@@ -157,7 +163,7 @@ func showsCancel(t wallet.Transaction) bool {
 func signedMismatch(p payout.Payout, t wallet.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
 	for _, attempt := range t.Attempts {
-		outputs, maxFee := t.BatchShare(attempt, p.TransactionID)
+		outputs, maxFee := walletstate.BatchShare(t, attempt, p.TransactionID)
 		if !slices.Equal(outputs, want) || len(attempt.Signed.Outputs) != 1+len(t.BatchMembers) {
 			return fmt.Sprintf(
 				"the signed bytes %s do not pay what payout %s says",
@@ -187,7 +193,7 @@ func batchMismatch(p payout.Payout, t, batch wallet.Transaction) string {
 	}
 
 	updated := t
-	err := updated.JoinBatch(batch)
+	err := walletstate.JoinBatch(&updated, batch)
 
 	if err != nil || updated.State != t.State || updated.TxHash != t.TxHash || updated.Fee != t.Fee {
 		return fmt.Sprintf(

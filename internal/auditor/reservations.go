@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // This file finds reservations of balances for objects that ended.
@@ -67,14 +68,14 @@ func (a *auditor) stillReserved(ctx context.Context, b wallet.Balance, r wallet.
 // ended reports whether the object of a reservation has ended, and names its kind.
 func (a *auditor) ended(ctx context.Context, objectID string) (object string, over bool, err error) {
 	if t, err := a.store.Transaction(ctx, objectID); err == nil {
-		return "transaction", !t.Live(), nil
+		return "transaction", !walletstate.Live(t), nil
 	} else if !errors.Is(err, fault.NotFound) {
 		return "", false, err
 	}
 
 	if p, err := a.store.PayoutByID(ctx, objectID); err == nil {
 		t, err := a.store.Transaction(ctx, p.TransactionID)
-		return "payout", err == nil && !t.Live(), err
+		return "payout", err == nil && !walletstate.Live(t), err
 	} else if !errors.Is(err, fault.NotFound) {
 		return "", false, err
 	}

@@ -86,7 +86,7 @@ func (s *Deliverer) post(
 
 	a.attempt.DurationMS = max(a.ended.Sub(started).Milliseconds(), 0)
 	if response != nil {
-		a.retryAfter = webhook.ParseRetryAfter(response.Header.Get("Retry-After"), a.ended)
+		a.retryAfter = ParseRetryAfter(response.Header.Get("Retry-After"), a.ended)
 	}
 
 	return a, ctx.Err() == nil || a.attempt.HTTPStatus != 0

@@ -231,7 +231,7 @@ func TestConnectionsAreKeptWithinOneRun(t *testing.T) {
 		if a, ok := h.post(
 			t.Context(), webhook.Delivery{ID: "1"}, e, ev, []string{secretA},
 		); !ok ||
-			!a.attempt.Succeeded() {
+			!AttemptSucceeded(a.attempt) {
 			t.Fatalf("the try is %+v", a)
 		}
 	}

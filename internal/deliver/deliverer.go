@@ -7,6 +7,7 @@
 package deliver
 
 import (
+	"context"
 	"crypto/rand"
 	"io"
 	"log/slog"
@@ -18,13 +19,33 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
+// DB is this package's view of a store.
+type DB interface {
+	webhook.Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx webhook.Tx) error) error
+}
+
+// IDs makes the ids of new deliveries and events.
+type IDs interface {
+	Next() string
+	Event() string
+}
+
+// Sealer opens secrets that were sealed at rest.
+type Sealer interface {
+	// Seal encrypts plaintext so that it opens with the same context only.
+	Seal(plaintext, context []byte) []byte
+	// Open decrypts what Seal returned for the same context, or fails.
+	Open(sealed, context []byte) ([]byte, error)
+}
+
 // Config configures a Deliverer. DB, IDs and Seal are required.
 type Config struct {
-	DB  webhook.DB
-	IDs webhook.IDs
+	DB  DB
+	IDs IDs
 
 	// Seal opens signing secrets.
-	Seal webhook.Sealer
+	Seal Sealer
 	HTTP HTTP
 
 	// Process names this process in claims. Defaults to "webhook".
@@ -56,9 +77,9 @@ type Config struct {
 
 // Deliverer makes deliveries of events and sends them. It is safe for concurrent use.
 type Deliverer struct {
-	db          webhook.DB
-	ids         webhook.IDs
-	seal        webhook.Sealer
+	db          DB
+	ids         IDs
+	seal        Sealer
 	client      *http.Client
 	timeout     time.Duration
 	process     string

@@ -244,15 +244,15 @@ func (s *Deliverer) applyBatch(
 func (r result) apply(d webhook.Delivery) webhook.Delivery {
 	switch r.kind {
 	case putOff:
-		return d.Postponed(r.dueAt)
+		return DeliveryPostponed(d, r.dueAt)
 	case tried:
-		return d.WithAttempt(r.attempt, r.ended, r.retryAfter, r.jitter)
+		return WithAttempt(d, r.attempt, r.ended, r.retryAfter, r.jitter)
 	case unsendable:
-		return d.Failed()
+		return DeliveryFailed(d)
 	case cutShort:
-		return d.Interrupted(r.attempt).Unclaimed()
+		return Unclaimed(DeliveryInterrupted(d, r.attempt))
 	default:
-		return d.Unclaimed()
+		return Unclaimed(d)
 	}
 }
 
@@ -276,13 +276,13 @@ func (s *Deliverer) applyResults(ctx context.Context, tx webhook.Tx, outcomes ma
 		tries := outcomes[before.ID]
 		slices.SortStableFunc(tries, func(a, b outcome) int { return a.ended.Compare(b.ended) })
 
-		e := before.Pruned(s.now())
+		e := Pruned(before, s.now())
 
 		for _, o := range tries {
-			if o.attempt.Succeeded() {
+			if AttemptSucceeded(o.attempt) {
 				e = e.Succeeded(o.ended)
 			} else {
-				e = e.Failed(o.ended, o.ranOut && !o.attempt.Gone(), o.attempt.Gone())
+				e = e.Failed(o.ended, o.ranOut && !AttemptGone(o.attempt), AttemptGone(o.attempt))
 			}
 		}
 

@@ -73,7 +73,7 @@ func (p *pool) adapt(r result) {
 	limit := p.limitOf(endpointID)
 
 	switch took := time.Duration(r.attempt.DurationMS) * time.Millisecond; {
-	case !r.attempt.Succeeded():
+	case !AttemptSucceeded(r.attempt):
 		p.backingOff[endpointID] = true
 		delete(p.limits, endpointID)
 

@@ -18,7 +18,7 @@ const (
 var (
 	start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-	// zschedule is that of decisions part 8.
+	// schedule is that of decisions part 8.
 	schedule = []time.Duration{
 		5 * time.Second,
 		5 * time.Minute,

@@ -224,7 +224,7 @@ func logLapsed(ctx context.Context, tx webhook.Tx, claimed []webhook.Delivery) e
 
 	for i, d := range claimed {
 		if !d.LapsedAt.IsZero() {
-			claimed[i] = d.Interrupted(
+			claimed[i] = DeliveryInterrupted(d,
 				webhook.Attempt{
 					At:      d.LapsedAt.Add(-claimFor),
 					Request: webhook.AttemptRequest{Headers: map[string]string{}},

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/internal/leases"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
@@ -191,11 +192,11 @@ func (s *bitcoinStage) hold() (release func()) {
 				return err
 			}
 
-			held, taken, err = lease.Take(
+			held, taken, err = leases.Take(
 				ctx,
 				tx,
 				name,
-				lease.Owner(beat.Name, beat.Owner, "hold"),
+				leases.Owner(beat.Name, beat.Owner, "hold"),
 				time.Now(),
 			)
 
@@ -211,7 +212,7 @@ func (s *bitcoinStage) hold() (release func()) {
 			s.t,
 			s.engine.Update(
 				s.t.Context(),
-				func(ctx context.Context, tx payments.Tx) error { return lease.Release(ctx, tx, held) },
+				func(ctx context.Context, tx payments.Tx) error { return leases.Release(ctx, tx, held) },
 			),
 		)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
@@ -130,7 +131,7 @@ func (n bitcoindHarness) spendAgain(t *testing.T, hash string, fee chain.Amount)
 			Vout []struct{ Value json.Number }
 		}
 		n.call(t, &made, "getrawtransaction", in.Txid, 1)
-		v, err := chain.AmountFromDecimalFloor(
+		v, err := chaindata.AmountFromDecimalFloor(
 			decimal.RequireFromString(made.Vout[in.Vout].Value.String()), 8,
 		)
 		must(t, err)

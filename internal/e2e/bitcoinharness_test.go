@@ -10,6 +10,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/internal/testenv/regtest"
 )
@@ -137,7 +138,7 @@ func (n bitcoindHarness) holds(t *testing.T, a chain.Address) chain.Amount {
 	}
 	n.call(t, &out, "scantxoutset", "start", []string{"addr(" + string(a) + ")"})
 
-	v, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(out.Total.String()), 8)
+	v, err := chaindata.AmountFromDecimalFloor(decimal.RequireFromString(out.Total.String()), 8)
 	if err != nil {
 		t.Fatal(err)
 	}

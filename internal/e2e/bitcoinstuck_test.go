@@ -13,6 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -89,7 +90,7 @@ func TestBitcoinPayoutIsBuiltAgain(t *testing.T) {
 
 	a, b := s.outgoing(lower), s.outgoing(upper)
 	if a.TxHash != a.Attempts[0].Signed.TxHash || len(b.Attempts) != 2 ||
-		b.LastAttempt().Signed.Inputs[0].TxHash != a.TxHash {
+		walletstate.LastAttempt(&b).Signed.Inputs[0].TxHash != a.TxHash {
 		t.Fatalf("the upper payout is %s %s with %d attempts", b.State, b.Failure, len(b.Attempts))
 	}
 

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/solana"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
@@ -396,7 +397,7 @@ func (s *service) overpaidInTokens(
 			return chain.Amount{}
 		}
 
-		return chain.Min(
+		return chaindata.Min(
 			v.Mul(100).Add(chain.Units(9_999)).Share(chain.Units(1), chain.Units(10_000)),
 			chain.Units(1_000_000),
 		)

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/solana"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // nonced is a driver with nonce accounts that are opened later, and which loses the answers to its first broadcasts.
@@ -76,7 +77,7 @@ func TestSolanaNonces(t *testing.T) {
 			continue
 		}
 
-		spent := nonce.Spend().Key()
+		spent := chaindata.SpendKey(chaindata.NonceSpend(*nonce))
 		if used[spent] != "" {
 			t.Errorf("nonce %s was used for %s and %s", spent, used[spent], one.id)
 		}

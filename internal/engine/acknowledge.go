@@ -9,7 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // acknowledgement is one call of Acknowledge.
@@ -25,7 +27,7 @@ type acknowledgement struct {
 	// paid are the payouts named, by their own ids or by their refunds'.
 	paid   []string
 	status chain.TxStatus
-	// spent is the first thing that the transaction uses up (chain.Spend.Key), as the network says and not a row.
+	// spent is the first thing that the transaction uses up (chaindata.SpendKey), as the network says and not a row.
 	spent string
 	// masters are the master wallets of the settlements named, by settlement id.
 	masters map[string]chain.Party
@@ -112,7 +114,7 @@ func (a *acknowledgement) rows(ctx context.Context, r wallet.Reader) ([]wallet.O
 func (a *acknowledgement) isRecorded(rows []wallet.Outgoing) bool {
 	for _, row := range rows {
 		names := strings.Split(row.Acknowledged, ",")
-		if row.Open() || a.foreign && names[0] != wallet.Foreign {
+		if walletstate.IsOpen(row) || a.foreign && names[0] != wallet.Foreign {
 			return false
 		}
 
@@ -176,7 +178,7 @@ func (a *acknowledgement) read(ctx context.Context, rows []wallet.Outgoing) erro
 func (a *acknowledgement) transfers(ctx context.Context, row wallet.Outgoing) ([]chain.Transfer, error) {
 	scanner, ok := a.driver.(chain.BlockScanner)
 	if !ok {
-		a.spent = chain.Spend{Sender: row.Address, By: a.txHash, Shared: true}.Key()
+		a.spent = chaindata.SpendKey(chain.Spend{Sender: row.Address, By: a.txHash, Shared: true})
 		return a.status.Transfers, nil
 	}
 
@@ -198,11 +200,11 @@ func (a *acknowledgement) transfers(ctx context.Context, row wallet.Outgoing) ([
 			)
 		}
 
-		found = append(found, block.TransfersOf(a.txHash)...)
+		found = append(found, chaindata.TransfersOf(block, a.txHash)...)
 
 		for _, s := range slices.Backward(block.Spent) {
 			if s.By == a.txHash {
-				a.spent = s.Key()
+				a.spent = chaindata.SpendKey(s)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/limits"
 	"github.com/seed-8ee7f392/payments/store"
@@ -98,7 +99,7 @@ func (c *Config) check() error {
 
 // setDefaults fills in what was left out.
 func (c *Config) setDefaults() error {
-	c.Limits = c.Limits.Complete()
+	c.Limits = limit.Complete(c.Limits)
 
 	c.BaseURL = strings.TrimRight(c.BaseURL, "/")
 	if c.KeyPrefix == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -22,5 +23,5 @@ func (e *Engine) depositReleased(ctx context.Context, tx Tx, s settlement.Settle
 		return err
 	}
 
-	return tx.AppendEvents(ctx, event.About(p, event.DepositPaymentReleased)...)
+	return tx.AppendEvents(ctx, eventctx.About(p, event.DepositPaymentReleased)...)
 }

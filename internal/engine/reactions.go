@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -242,16 +243,16 @@ func (e *Engine) refundChanged(ctx context.Context, tx Tx, typ event.Type, r pay
 		return nil
 	}
 
-	move := map[event.Type]invoice.RefundTransition{
-		event.RefundCreated:   invoice.RefundPending,
-		event.RefundSucceeded: invoice.RefundSucceeded,
-		event.RefundFailed:    invoice.RefundFailed,
-		event.RefundTakenBack: invoice.RefundReversed,
+	move := map[event.Type]invoicestate.RefundTransition{
+		event.RefundCreated:   invoicestate.RefundPending,
+		event.RefundSucceeded: invoicestate.RefundSucceeded,
+		event.RefundFailed:    invoicestate.RefundFailed,
+		event.RefundTakenBack: invoicestate.RefundReversed,
 	}[typ]
 
 	return e.Ingester.RefundedTx(
 		ctx, tx,
-		invoice.RefundChange{InvoiceID: r.InvoiceID, AssetID: r.AssetID, Amount: r.Amount, Move: move},
+		invoicestate.RefundChange{InvoiceID: r.InvoiceID, AssetID: r.AssetID, Amount: r.Amount, Move: move},
 	)
 }
 

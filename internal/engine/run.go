@@ -10,12 +10,12 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
 )
 
 // How often each kind of work is looked for when nobody wakes it. Wake-ups are hints; this is the truth.
@@ -406,8 +406,8 @@ func (e *Engine) expire(ctx context.Context) (did bool, err error) {
 // not hold up the other.
 func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 	sent, sentErr := e.Deliverer.Prune(ctx)
-	answered, answeredErr := idempotency.Prune(
-		ctx, idempotency.Config[Tx]{Update: e.Update, Now: e.config.Now},
+	answered, answeredErr := requestkey.Prune(
+		ctx, requestkey.Config[Tx]{Update: e.Update, Now: e.config.Now},
 	)
 
 	return sent || answered, errors.Join(sentErr, answeredErr)

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/addresspool"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/deliver"
 	"github.com/seed-8ee7f392/payments/internal/gate"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
@@ -137,7 +138,9 @@ func (e *Engine) spends(t wallet.Transaction) []string {
 
 	spends, known := e.gate.Approved(t.ObjectID)
 	if known && len(spends) == 0 { // its transactions only expire
-		spends = []string{chain.Spend{Sender: t.Order.From.Address, By: t.TxHash, Shared: true}.Key()}
+		spends = []string{
+			chaindata.SpendKey(chain.Spend{Sender: t.Order.From.Address, By: t.TxHash, Shared: true}),
+		}
 	}
 
 	return spends
@@ -150,7 +153,7 @@ func isSignedPayout(t wallet.Transaction) bool {
 
 // priceUSD returns the fresh price of an asset in USD.
 func (e *Engine) priceUSD(ctx context.Context, asset chain.Asset) (decimal.Decimal, error) {
-	return rate.Fresh(ctx, e.Rates, asset.PriceSymbol(), "USD", e.config.Now())
+	return rate.Fresh(ctx, e.Rates, chaindata.PriceSymbol(asset), "USD", e.config.Now())
 }
 
 func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) *txmgr.Manager {

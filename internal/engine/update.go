@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -29,7 +31,7 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 
 // update is Update before the epoch has begun.
 func (e *Engine) update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
-	ctx, end := idempotency.Bound(ctx)
+	ctx, end := requestkey.Bound(ctx)
 	defer end()
 
 	var committed *transaction
@@ -57,7 +59,7 @@ func (e *Engine) update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 		if t, ok := ev.Payload.(wallet.Transaction); ok && isSignedPayout(t) {
 			var signed chain.Signed
 			if len(t.Attempts) > 0 { // that pay several at once never expire
-				signed = t.LastAttempt().Signed
+				signed = walletstate.LastAttempt(&t).Signed
 			}
 
 			e.gate.Stored(t.ObjectID, signed)
@@ -126,7 +128,7 @@ const maxEvents = 100_000
 
 // AppendEvents collects events; finish stores them.
 func (t *transaction) AppendEvents(ctx context.Context, events ...event.Event) error {
-	now, request := t.engine.config.Now(), event.RequestOf(ctx)
+	now, request := t.engine.config.Now(), eventctx.RequestOf(ctx)
 
 	for _, ev := range events {
 		if ev.CreatedAt.IsZero() {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
-	"github.com/seed-8ee7f392/payments/store/lease"
+	"github.com/seed-8ee7f392/payments/internal/leases"
 )
 
 // maxRanges is how many ranges are looked at for one that can be read.
@@ -158,7 +158,7 @@ func (f *Follower) advanceRange(
 	taken := f.lease
 
 	return func(ctx context.Context, tx scan.Tx) (scan.Cursor, error) {
-		if err := lease.Check(ctx, tx, taken); err != nil {
+		if err := leases.Check(ctx, tx, taken); err != nil {
 			return scan.Cursor{}, err
 		}
 

@@ -10,7 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/store/lease"
+	"github.com/seed-8ee7f392/payments/internal/leases"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
 
 // firstCursor returns the cursor of a network that was never followed.
@@ -34,7 +35,7 @@ func (f *Follower) firstCursor(ctx context.Context, head chain.Head) (scan.Curso
 func (f *Follower) nextCursor(ctx context.Context, cursor scan.Cursor, b *Batch) scan.Cursor {
 	next := cursor
 	if b.Rewound {
-		next = cursor.Back(b.ForkedFrom)
+		next = scanstate.Back(cursor, b.ForkedFrom)
 		f.Log.WarnContext(
 			ctx, "a fork was found; blocks above the common one are read again",
 			"network", f.network.Slug, "common_height", b.ForkedFrom.Height, "was_at", cursor.At.Height,
@@ -43,7 +44,7 @@ func (f *Follower) nextCursor(ctx context.Context, cursor scan.Cursor, b *Batch)
 	}
 
 	if len(b.Blocks) > 0 {
-		next = next.Forward(blocksAbove(b.Blocks, b.ForkedFrom.Height))
+		next = scanstate.Forward(next, blocksAbove(b.Blocks, b.ForkedFrom.Height))
 	}
 
 	next.Network, next.Tip = f.network.Slug, b.Head.Tip
@@ -80,7 +81,7 @@ func (f *Follower) advanceTo(
 	taken := f.lease
 
 	return func(ctx context.Context, tx scan.Tx) (scan.Cursor, error) {
-		if err := lease.Check(ctx, tx, taken); err != nil {
+		if err := leases.Check(ctx, tx, taken); err != nil {
 			return scan.Cursor{}, err
 		}
 
@@ -113,7 +114,7 @@ func (f *Follower) stop(ctx context.Context, cursor scan.Cursor, cause error) er
 
 	taken := f.lease
 	err := f.DB.Update(ctx, func(ctx context.Context, tx scan.Tx) error {
-		if err := lease.Check(ctx, tx, taken); err != nil {
+		if err := leases.Check(ctx, tx, taken); err != nil {
 			return err
 		}
 
@@ -138,7 +139,7 @@ func stoppedError(network, why string) error {
 // Resume lets a stopped network be read again after a person looked into it. It forgets which block was
 // final: a fork below that block is then walked back like any other. A network that is not stopped is
 // fault.State.
-func Resume(ctx context.Context, db scan.DB, network string, now time.Time) error {
+func Resume(ctx context.Context, db scanstate.DB, network string, now time.Time) error {
 	return db.Update(ctx, func(ctx context.Context, tx scan.Tx) error {
 		stored, ok, err := tx.Cursor(ctx, network)
 		if err != nil {

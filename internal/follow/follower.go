@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
@@ -34,7 +34,7 @@ type Config struct {
 	// Handler stores what a batch holds.
 	Handler BlockHandler
 	// DB stores the cursor, the ranges and the lease.
-	DB scan.DB
+	DB scanstate.DB
 	// Heartbeat owns the lease. Defaults to one of its own, which beats at every Step.
 	Heartbeat *heartbeat.Heartbeat
 	// Owner names this process in the default of Heartbeat.

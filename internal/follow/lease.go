@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
+	"github.com/seed-8ee7f392/payments/internal/leases"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
@@ -41,7 +42,7 @@ func (f *Follower) holdLease(ctx context.Context) (bool, error) {
 	)
 
 	err = f.DB.Update(ctx, func(ctx context.Context, tx scan.Tx) (err error) {
-		taken, ok, err = lease.Take(ctx, tx, f.name, owner, now)
+		taken, ok, err = leases.Take(ctx, tx, f.name, owner, now)
 		return err
 	})
 	if err != nil {

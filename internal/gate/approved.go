@@ -18,7 +18,7 @@ type approvedSpends struct {
 }
 
 type approvedSpend struct {
-	spends []string // as chain.Spend.Key; none for what only expires
+	spends []string // as chaindata.SpendKey; none for what only expires
 	at     time.Time
 	stored bool // with the bytes
 	signed chain.Signed
@@ -85,9 +85,9 @@ func (a *approvedSpends) hasAnotherNonce(p payout.Payout, decoded []chain.Spend,
 	return known && approved.stored && !slices.Contains(approved.spends, spends[0])
 }
 
-// Approved returns what the last signature for a payout uses up that this process let pass, as keys (chain.Spend.Key);
-// none for a transaction that only expires. Such a one is known by its hash alone, which rows say: it is unknown again
-// once it is stored, as somebody may have changed them since.
+// Approved returns what the last signature for a payout uses up that this process let pass, as keys
+// (chaindata.SpendKey); none for a transaction that only expires. Such a one is known by its hash alone,
+// which rows say: it is unknown again once it is stored, as somebody may have changed them since.
 func (g *Gate) Approved(payoutID string) (spends []string, known bool) {
 	g.approved.mu.Lock()
 	defer g.approved.mu.Unlock()

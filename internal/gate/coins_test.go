@@ -13,6 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/gate"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -52,7 +53,9 @@ func TestAReplacementSharesTheCoinOnRecord(t *testing.T) {
 			if c.accepted {
 				s.restart(t)
 			} else {
-				s.db.payout.Signing.Spent = []string{chain.Spend{Outpoint: signed.Inputs[0]}.Key()}
+				s.db.payout.Signing.Spent = []string{
+					chaindata.SpendKey(chain.Spend{Outpoint: signed.Inputs[0]}),
+				}
 				s.gate.Stored(payoutID, signed)
 			}
 
@@ -106,7 +109,9 @@ func TestAReplacedPayoutIsPaidOnce(t *testing.T) {
 	s.network.Mine(1)
 
 	other := s.db.payout
-	other.ID, other.Signing.Spent = "other", []string{chain.Spend{Outpoint: first.Outpoint}.Key()}
+	other.ID, other.Signing.Spent = "other", []string{
+		chaindata.SpendKey(chain.Spend{Outpoint: first.Outpoint}),
+	}
 
 	for i := range 600 {
 		unsigned := s.db.payout

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -20,14 +21,14 @@ func distinct(shown []shownTx) (kept []shownTx) {
 
 	for _, tx := range slices.Backward(shown) {
 		drop := seen[tx.TxHash] ||
-			slices.ContainsFunc(tx.Spent, func(s chain.Spend) bool { return seen[s.Key()] })
+			slices.ContainsFunc(tx.Spent, func(s chain.Spend) bool { return seen[chaindata.SpendKey(s)] })
 		if drop {
 			continue
 		}
 
 		kept, seen[tx.TxHash] = append(kept, tx), true
 		for _, s := range tx.Spent {
-			seen[s.Key()] = true
+			seen[chaindata.SpendKey(s)] = true
 		}
 	}
 

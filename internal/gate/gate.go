@@ -9,6 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/payoutstate"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -71,7 +73,7 @@ func (g *Gate) signOnce(
 	from chain.Address,
 	payouts []payout.Payout,
 ) ([][]byte, error) {
-	now, spends := g.config.Now(), request.Decoded.SpendsOf(from)
+	now, spends := g.config.Now(), chaindata.SpendsOf(*request.Decoded, from)
 
 	var (
 		unbound []payout.Payout
@@ -79,7 +81,7 @@ func (g *Gate) signOnce(
 	)
 
 	for _, p := range payouts {
-		if err := p.CheckSigning(spends, now); err != nil {
+		if err := payoutstate.CheckSigning(p, spends, now); err != nil {
 			return nil, g.refuse(request, err)
 		}
 
@@ -178,7 +180,7 @@ func (g *Gate) decode(request *chain.SignRequest, signing []chain.Address) error
 
 	decoded, err := decoder.Decode(request.Unsigned)
 	if err == nil {
-		err = chain.CheckDecoded(decoded, *request, signing)
+		err = chaindata.CheckDecoded(decoded, *request, signing)
 	}
 
 	if err != nil {

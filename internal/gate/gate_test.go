@@ -13,6 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/gate"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -272,7 +273,7 @@ func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 
 				if c.recorded {
 					spent := chain.Spend{Sender: e.from.Address, By: signed.TxHash, Shared: true}
-					e.db.payout.Signing.Spent = []string{spent.Key()}
+					e.db.payout.Signing.Spent = []string{chaindata.SpendKey(spent)}
 				}
 
 				e.mine(c.wait)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/payout"
 )
@@ -27,7 +28,7 @@ func TestEqualPayoutsExplainOnePaymentEach(t *testing.T) {
 		}
 
 		spent := chain.Spend{Sender: e.from.Address, By: signed.TxHash, Shared: true}
-		e.db.payout.Signing.Spent = append(e.db.payout.Signing.Spent, spent.Key())
+		e.db.payout.Signing.Spent = append(e.db.payout.Signing.Spent, chaindata.SpendKey(spent))
 		e.gate.Stored(e.db.payout.ID, signed)
 
 		return signed

@@ -6,8 +6,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -82,14 +83,17 @@ func (g *Gate) checkUnpaid(
 // shownTx is a transaction that a block or the pool shows.
 type shownTx chain.PoolTx
 
-// usesAny reports whether the transaction uses up one of some things (chain.Spend.Key).
+// usesAny reports whether the transaction uses up one of some things (chaindata.SpendKey).
 func (t shownTx) usesAny(spends []string) bool {
-	return slices.ContainsFunc(t.Spent, func(s chain.Spend) bool { return slices.Contains(spends, s.Key()) })
+	return slices.ContainsFunc(
+		t.Spent,
+		func(s chain.Spend) bool { return slices.Contains(spends, chaindata.SpendKey(s)) },
+	)
 }
 
 // payments returns how often the transaction pays what equals a payout, and may do so from a wallet.
 func (t shownTx) payments(p payout.Payout, from chain.Address) int {
-	return wallet.Payments(
+	return walletstate.Payments(
 		t.Transfers, from, chain.Output{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount},
 	)
 }
@@ -97,7 +101,7 @@ func (t shownTx) payments(p payout.Payout, from chain.Address) int {
 // excludes reports whether a chain holds at most one of the transaction, what is signed now, and all that is signed
 // later because it uses up what is recorded of either: the first of what each uses up.
 func (t shownTx) excludes(spends []string) bool {
-	return len(spends) > 0 && t.usesAny(spends[:1]) && slices.Contains(spends, t.Spent[0].Key())
+	return len(spends) > 0 && t.usesAny(spends[:1]) && slices.Contains(spends, chaindata.SpendKey(t.Spent[0]))
 }
 
 // shownSince returns the transactions wanted of a network since a time: those of its blocks, or where it is read by

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/internal/leases"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
@@ -31,7 +32,7 @@ const longestReading = LeaseFor / 2
 
 // Config configures a Heartbeat. DB and Now are required.
 type Config struct {
-	DB lease.DB
+	DB leases.DB
 
 	// Process names the process in what Peers returns.
 	Process string
@@ -95,7 +96,7 @@ func New(c Config) *Heartbeat {
 // Over returns a view of an update function with a wider transaction.
 func Over[T lease.Tx](
 	update func(ctx context.Context, f func(ctx context.Context, tx T) error) error,
-) lease.DB {
+) leases.DB {
 	return over[T](update)
 }
 
@@ -114,7 +115,7 @@ func (h *Heartbeat) Owner(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	return lease.Owner(h.row, h.session, h.config.NewID()), nil
+	return leases.Owner(h.row, h.session, h.config.NewID()), nil
 }
 
 // Holds reports whether an owner is of this process's present session.
@@ -122,7 +123,7 @@ func (h *Heartbeat) Holds(owner string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	return h.row != "" && strings.HasPrefix(owner, lease.Owner(h.row, h.session, ""))
+	return h.row != "" && strings.HasPrefix(owner, leases.Owner(h.row, h.session, ""))
 }
 
 // Beat beats if it is time, and releases what could not be released before.
@@ -168,7 +169,7 @@ func (h *Heartbeat) Take(ctx context.Context, names ...string) (taken []lease.Le
 	}
 
 	err = h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) (err error) {
-		taken, err = lease.TakeAll(ctx, tx, names, owner, h.config.Now())
+		taken, err = leases.TakeAll(ctx, tx, names, owner, h.config.Now())
 		return err
 	})
 	if err != nil {
@@ -208,7 +209,7 @@ const releaseLimit = 5 * time.Second
 
 func (h *Heartbeat) release(ctx context.Context, held ...lease.Lease) error {
 	err := h.config.DB.Update(ctx, func(ctx context.Context, tx lease.Tx) error {
-		return lease.Release(ctx, tx, held...)
+		return leases.Release(ctx, tx, held...)
 	})
 	if err != nil {
 		return fmt.Errorf("releasing the lease of %s: %w", held[0].Name, err)
@@ -365,7 +366,7 @@ func (r *round) readAll(ctx context.Context, tx lease.Tx) error {
 	for n, some := 1, len(r.Heartbeat.seen)+1; found; n, some = n+some, 1 {
 		names := make([]string, some)
 		for i := range names {
-			names[i] = lease.HeartbeatName(n + i)
+			names[i] = leases.HeartbeatName(n + i)
 		}
 
 		rows, err := tx.Leases(ctx, names)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
+	"github.com/seed-8ee7f392/payments/internal/leases"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
@@ -102,7 +103,7 @@ func (s *service) take(i int) (lease.Lease, bool) {
 		s.t.Fatal(err)
 	}
 
-	taken, ok, err := lease.Take(s.t.Context(), s.db, "work", owner, s.now)
+	taken, ok, err := leases.Take(s.t.Context(), s.db, "work", owner, s.now)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -194,7 +195,7 @@ func TestStoppedProcessBeginsAnew(t *testing.T) {
 		t.Error("its owner is of the session that was lost")
 	}
 
-	if err := lease.Check(t.Context(), s.db, held); err == nil {
+	if err := leases.Check(t.Context(), s.db, held); err == nil {
 		t.Error("it still writes")
 	}
 

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -125,12 +127,12 @@ func (s *Ingester) measure(
 
 		limited, ok := s.limitByBalance(ctx, n, block, transfers)
 		for _, t := range limited {
-			amounts[arrivalKey{block.Hash, invoice.KeyOf(t)}] = t.Amount
+			amounts[arrivalKey{block.Hash, invoicestate.KeyOf(t)}] = t.Amount
 		}
 
 		for _, t := range transfers {
 			if !ok {
-				unmeasured[arrivalKey{block.Hash, invoice.KeyOf(t)}] = true
+				unmeasured[arrivalKey{block.Hash, invoicestate.KeyOf(t)}] = true
 			}
 		}
 	}
@@ -251,7 +253,7 @@ func logged(block chain.Block, holding chain.Holding) (in, out chain.Amount) {
 			return total
 		}
 
-		return chain.Max(sum, amount)
+		return chaindata.Max(sum, amount)
 	}
 
 	for _, t := range block.Transfers {

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -175,7 +176,7 @@ func TestPoolAmountThatNeverArrivesReleasesItsInvoice(t *testing.T) {
 			w.mine(2)
 			w.want(inv, want.status, want.paid, chain.Amount{})
 
-			w.pass(invoice.LostAfter)
+			w.pass(invoicestate.LostAfter)
 			w.mine(2)
 			w.want(inv, invoice.Expired, want.paid, chain.Amount{})
 			w.wantEvents(want.events, inv.ID)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -108,10 +109,10 @@ func (in *intake) dropCounted(
 
 		return true, in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
 			if p.Status == invoice.Orphaned {
-				return p.Drop()
+				return invoicestate.Drop(p)
 			}
 
-			return p.Displace(in.now)
+			return invoicestate.Displace(p, in.now)
 		})
 	}
 
@@ -145,7 +146,7 @@ func (in *intake) attachTo(a *entry, p *invoice.Payment, m observedTransfer) err
 	remainder := *p
 
 	err := in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
-		types, err := p.Attach(m.Transfer, m.at)
+		types, err := invoicestate.Attach(p, m.Transfer, m.at)
 		if slices.Contains(a.fresh, p.ID) {
 			types = nil // its detection is not published yet
 		}

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -49,7 +51,7 @@ type observedTransfer struct {
 }
 
 func (t observedTransfer) key() invoice.TransferKey {
-	return invoice.KeyOf(t.Transfer)
+	return invoicestate.KeyOf(t.Transfer)
 }
 
 // observe returns the transfers of a batch, net, each key once: a block outranks the pool, which is not asked
@@ -148,7 +150,7 @@ func (p PreparedBatch) Without(keys ...invoice.TransferKey) PreparedBatch {
 // PrepareBatch reads what ApplyTx will need, outside of any transaction: which recipients are ours
 // at present, and the prices of what they received and of what may confirm. ApplyTx matches again.
 func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBatch, error) {
-	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: invoice.ByPoll, observed: observe(b)}
+	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: invoicestate.ByPoll, observed: observe(b)}
 	s.recall(b.Network.Slug, p.prices)
 
 	matched, addresses, err := s.match(ctx, s.db, b.Network, p.transfers())
@@ -175,10 +177,10 @@ func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBa
 			p.prices.wantUSD(a, b.Network)
 		}
 
-		known[w.TransferKey()] = true
+		known[invoicestate.PaymentKey(w)] = true
 	}
 
-	p.known = slices.SortedFunc(maps.Keys(known), invoice.TransferKey.Compare)
+	p.known = slices.SortedFunc(maps.Keys(known), invoicestate.Compare)
 	p.replaced = s.replaced(b, matched)
 	p.measured, p.unmeasured = s.measure(ctx, b.Network, b.Blocks, matched)
 	p.reread = s.rereadBlocks(ctx, b.Network.Slug, blocksOf(b, waiting))
@@ -288,7 +290,7 @@ func (s *Ingester) wantForNew(
 		}
 
 		if o := inv.Option(a.OptionID); o != nil && madeAt(s.now(), m.at).After(o.QuoteExpiresAt) {
-			p.want(asset.PriceSymbol(), inv.Currency)
+			p.want(chaindata.PriceSymbol(asset), inv.Currency)
 		}
 	}
 
@@ -390,7 +392,10 @@ func paymentsByKey(
 
 	found, err := r.PaymentsByHash(ctx, network, hashes)
 
-	return slices.DeleteFunc(found, func(p invoice.Payment) bool { return !wanted[p.TransferKey()] }), err
+	return slices.DeleteFunc(
+		found,
+		func(p invoice.Payment) bool { return !wanted[invoicestate.PaymentKey(p)] },
+	), err
 }
 
 // String names the batch in errors.

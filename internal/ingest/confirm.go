@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -23,7 +25,7 @@ func (in *intake) pool(ctx context.Context) error {
 	for _, stored := range in.unmined {
 		if stored.Status != invoice.Detected || stored.Simulated || stored.TxHash == "" ||
 			in.seen[stored.ID] ||
-			!in.p.takes(stored.TransferKey()) {
+			!in.p.takes(invoicestate.PaymentKey(stored)) {
 			continue
 		}
 
@@ -37,7 +39,9 @@ func (in *intake) pool(ctx context.Context) error {
 		}
 
 		if err := in.move(
-			a, p, func(p *invoice.Payment) ([]event.Type, error) { return nil, p.MarkLost(in.now) },
+			a,
+			p,
+			func(p *invoice.Payment) ([]event.Type, error) { return nil, invoicestate.MarkLost(p, in.now) },
 		); err != nil {
 			return err
 		}
@@ -77,7 +81,7 @@ func (in *intake) dropReplaced(ctx context.Context) error {
 		}
 
 		if err := in.move(
-			a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Drop() },
+			a, p, func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Drop(p) },
 		); err != nil {
 			return err
 		}
@@ -103,8 +107,8 @@ func (in *intake) confirmations(ctx context.Context) error {
 		}
 
 		for _, p := range a.payments {
-			_, unmeasured := in.unmeasured[p.TransferKey()]
-			if queued[p.TransferKey()] || unmeasured || !in.waitsInBlock(p) {
+			_, unmeasured := in.unmeasured[invoicestate.PaymentKey(*p)]
+			if queued[invoicestate.PaymentKey(*p)] || unmeasured || !in.waitsInBlock(p) {
 				continue
 			}
 
@@ -138,7 +142,7 @@ func (in *intake) openDue(ctx context.Context) (queued map[invoice.TransferKey]b
 	}
 
 	for _, stored := range waiting {
-		key := stored.TransferKey()
+		key := invoicestate.PaymentKey(stored)
 		if !stored.Simulated && in.p.takes(key) && !queued[key] &&
 			(in.near(stored.Block) || in.foreign(stored.Block)) {
 			if _, _, err := in.payment(ctx, stored); err != nil {
@@ -153,14 +157,18 @@ func (in *intake) openDue(ctx context.Context) (queued map[invoice.TransferKey]b
 // waitsInBlock reports whether the batch may confirm a payment.
 func (in *intake) waitsInBlock(p *invoice.Payment) bool {
 	return p.Network == in.n.Slug && p.Status == invoice.Detected && !p.Block.IsZero() &&
-		!p.Simulated && in.p.takes(p.TransferKey())
+		!p.Simulated && in.p.takes(invoicestate.PaymentKey(*p))
 }
 
 // confirmOrOrphan confirms a payment that is deep enough, or orphans one whose block left the chain.
 func (in *intake) confirmOrOrphan(a *entry, p *invoice.Payment) error { // spec D3.1
 	switch {
 	case in.foreign(p.Block):
-		return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) })
+		return in.move(
+			a,
+			p,
+			func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Orphan(p, in.now) },
+		)
 	case in.final(p.Required, p.Block):
 		return in.confirmRead(a, p)
 	}
@@ -184,9 +192,9 @@ func (in *intake) foreign(block chain.Ref) bool {
 	return known && hash != block.Hash
 }
 
-// final reports whether a block is final by the network's rule; see scan.Cursor.FinalHeight.
+// final reports whether a block is final by the network's rule; see scanstate.FinalHeight.
 func (in *intake) final(required uint64, block chain.Ref) bool {
-	return in.cursor.IsFinal(in.n, required, block)
+	return scanstate.IsFinal(in.cursor, in.n, required, block)
 }
 
 // retries returns the transfers that wait in retry rows: batches skip them.
@@ -204,7 +212,7 @@ func (in *intake) retries(ctx context.Context, any bool) (map[invoice.TransferKe
 
 	for _, r := range rows {
 		if r.ID != in.p.retry {
-			queued[invoice.KeyOf(r.Transfer)] = true
+			queued[invoicestate.KeyOf(r.Transfer)] = true
 		}
 	}
 

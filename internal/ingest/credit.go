@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -53,7 +55,7 @@ func (l *ledger) enter(
 func (l *ledger) credit(inv *invoice.Invoice, p *invoice.Payment, optionID string, asset chain.Asset) error {
 	// spec D2.2.9
 	o := inv.Option(optionID)
-	if o == nil || !o.Accepts(p.Network, p.AssetID) {
+	if o == nil || !invoicestate.Accepts(*o, p.Network, p.AssetID) {
 		return nil
 	}
 
@@ -65,7 +67,7 @@ func (l *ledger) credit(inv *invoice.Invoice, p *invoice.Payment, optionID strin
 
 	p.Rate = o.Rate
 	if madeAt(p.DetectedAt, p.Block).After(o.QuoteExpiresAt) {
-		fresh, ok, err := l.price(asset.PriceSymbol(), inv.Currency)
+		fresh, ok, err := l.price(chaindata.PriceSymbol(asset), inv.Currency)
 		if err != nil {
 			return err
 		}
@@ -95,7 +97,7 @@ func (l *ledger) confirm(a *entry, p *invoice.Payment) error {
 	}
 
 	return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
-		confirmed, err := p.Confirm(late, l.now)
+		confirmed, err := invoicestate.Confirm(p, late, l.now)
 		if err != nil {
 			return nil, err
 		}
@@ -131,9 +133,9 @@ func (l *ledger) pricer(p *invoice.Payment) (func(p *invoice.Payment) ([]event.T
 		return nil, err
 	}
 
-	inUSD, assetPriced, err := l.price(asset.PriceSymbol(), usd)
+	inUSD, assetPriced, err := l.price(chaindata.PriceSymbol(asset), usd)
 
-	nativeUSD, nativePriced, nativeErr := l.price(native.PriceSymbol(), usd)
+	nativeUSD, nativePriced, nativeErr := l.price(chaindata.PriceSymbol(native), usd)
 	if err := errors.Join(err, nativeErr); err != nil {
 		return nil, err
 	}
@@ -144,6 +146,6 @@ func (l *ledger) pricer(p *invoice.Payment) (func(p *invoice.Payment) ([]event.T
 			return nil, nil
 		}
 
-		return p.Price(inUSD, nativeUSD)
+		return invoicestate.Price(p, inUSD, nativeUSD)
 	}, nil
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -28,8 +30,8 @@ func (in *intake) displace(ctx context.Context, lost map[string]invoice.Payment)
 
 	for _, stored := range candidates {
 		failed, found := mined[stored.TxHash]
-		if !found || stored.TxIndex >= chain.InternalIndex && !failed || stored.Simulated ||
-			in.seen[stored.ID] || !in.p.takes(stored.TransferKey()) {
+		if !found || stored.TxIndex >= chaindata.InternalIndex && !failed || stored.Simulated ||
+			in.seen[stored.ID] || !in.p.takes(invoicestate.PaymentKey(stored)) {
 			continue // blocks do not show the internal transfers of a transaction
 		}
 
@@ -41,7 +43,7 @@ func (in *intake) displace(ctx context.Context, lost map[string]invoice.Payment)
 		delete(lost, p.ID)
 
 		if err := in.move(
-			a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Displace(in.now) },
+			a, p, func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Displace(p, in.now) },
 		); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -91,12 +92,12 @@ func (in *intake) knownDust(
 
 	gone := map[invoice.TransferKey]bool{}
 	for _, d := range lost {
-		gone[d.TransferKey()] = true
+		gone[invoicestate.DustKey(d)] = true
 	}
 
 	for _, d := range stored {
-		if !gone[d.TransferKey()] {
-			known[d.TransferKey()] = d
+		if !gone[invoicestate.DustKey(d)] {
+			known[invoicestate.DustKey(d)] = d
 		}
 	}
 
@@ -173,7 +174,7 @@ func (in *intake) removeDust(
 	sum.Amount, sum.Count = sum.Amount.SubFloor(d.Amount), sum.Count-1
 	sums[h] = sum
 
-	return in.tx.DeleteDustTransfer(ctx, in.n.Slug, d.TransferKey())
+	return in.tx.DeleteDustTransfer(ctx, in.n.Slug, invoicestate.DustKey(d))
 }
 
 // promoteDust makes payments of the transfers to an address, oldest first, when there is enough of them.

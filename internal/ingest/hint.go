@@ -9,7 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -136,7 +138,7 @@ func (s *Ingester) addFound(
 		return err
 	}
 
-	p.detectedBy, out.result = invoice.ByHint, invoice.HintFound
+	p.detectedBy, out.result = invoicestate.ByHint, invoice.HintFound
 	out.batches = append(out.batches, p)
 
 	return nil
@@ -183,7 +185,7 @@ func (s *Ingester) prepareFound(
 	var keys []invoice.TransferKey
 
 	for _, payment := range stored {
-		keys = append(keys, payment.TransferKey())
+		keys = append(keys, invoicestate.PaymentKey(payment))
 	}
 
 	for _, t := range p.observed {
@@ -253,7 +255,7 @@ func withInternal(block chain.Block, found chain.FoundTx) chain.Block {
 	transfers := slices.Clone(block.Transfers)
 
 	for _, t := range found.Transfers {
-		if t.Index >= chain.InternalIndex && !found.Failed {
+		if t.Index >= chaindata.InternalIndex && !found.Failed {
 			transfers = append(transfers, t)
 		}
 	}

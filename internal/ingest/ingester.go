@@ -46,12 +46,15 @@ type DB interface {
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }
 
+// IDs generates the ids of new records.
+type IDs interface{ Next() string }
+
 // Config holds what an Ingester needs. All but Log are required.
 type Config struct {
 	DB       DB
 	Registry *chain.Registry
 	Rates    rate.Source
-	IDs      invoice.IDs
+	IDs      IDs
 	Now      func() time.Time
 
 	// Log defaults to none.
@@ -63,7 +66,7 @@ type Ingester struct {
 	db       DB
 	registry *chain.Registry
 	rates    rate.Source
-	ids      invoice.IDs
+	ids      IDs
 	clock    func() time.Time
 	log      *slog.Logger
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -143,7 +144,7 @@ func (in *intake) lostPayments(ctx context.Context) (map[string]invoice.Payment,
 			canonical = canonical || b.Hash == p.Block.Hash
 		}
 
-		if !canonical && !p.Simulated && in.p.takes(p.TransferKey()) {
+		if !canonical && !p.Simulated && in.p.takes(invoicestate.PaymentKey(p)) {
 			lost[p.ID] = p
 		}
 	}
@@ -262,7 +263,7 @@ func (in *intake) record(
 	lost map[string]invoice.Payment,
 ) error {
 	for _, p := range known {
-		if p.TransferKey() == m.key() {
+		if invoicestate.PaymentKey(p) == m.key() {
 			return in.recordKnown(ctx, p, m, lost)
 		}
 	}
@@ -314,10 +315,14 @@ func (in *intake) recordKnown(
 
 	switch {
 	case moved && p.Status == invoice.Confirmed && !differs && !m.at.IsZero() && in.final(p.Required, m.at):
-		return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return nil, p.SetBlock(m.at) })
+		return in.move(
+			a,
+			p,
+			func(p *invoice.Payment) ([]event.Type, error) { return nil, invoicestate.SetBlock(p, m.at) },
+		)
 	case moved && p.Status == invoice.Confirmed:
 		if err := in.move(
-			a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) },
+			a, p, func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Orphan(p, in.now) },
 		); err != nil {
 			return err
 		}
@@ -331,15 +336,15 @@ func (in *intake) recordKnown(
 		case moved && m.at.IsZero(): // detected in a block that is gone, and back in the pool
 			p.Block = chain.Ref{}
 		case m.at.IsZero() && !p.Block.IsZero(): // a pool that is older than the block
-			return p.Observe(m.at)
+			return invoicestate.Observe(p, m.at)
 		}
 
-		corrected, err := p.Correct(m.Transfer)
+		corrected, err := invoicestate.Correct(p, m.Transfer)
 		if err != nil {
 			return nil, err
 		}
 
-		detected, err := p.Observe(m.at)
+		detected, err := invoicestate.Observe(p, m.at)
 
 		return append(corrected, detected...), err
 	})
@@ -392,7 +397,7 @@ func (in *intake) recordNew(
 		DetectedBy:       in.p.detectedBy,
 		DetectedAt:       in.now,
 	}
-	if p.DetectedBy == invoice.ByHint && p.Block.IsZero() {
+	if p.DetectedBy == invoicestate.ByHint && p.Block.IsZero() {
 		p.DueAt = in.now.Add(postponed) // no scan may ever show it: Step looks for its block
 	}
 

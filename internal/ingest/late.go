@@ -12,6 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -67,7 +69,7 @@ func (s *Ingester) measureLate(
 	p PreparedRetry,
 	cursor scan.Cursor,
 ) (PreparedBatch, error) {
-	key := invoice.KeyOf(p.row.Transfer)
+	key := invoicestate.KeyOf(p.row.Transfer)
 	n := p.batch.batch.Network
 
 	if p.late.found == nil || !canonical(cursor, p.late.at) || p.late.at.Height < p.row.Block.Height {
@@ -105,7 +107,10 @@ func (s *Ingester) measureLate(
 	}
 
 	left.returned = nil // what may be there is taken from nobody's payment
-	others := slices.DeleteFunc(payments, func(q invoice.Payment) bool { return q.TransferKey() == key })
+	others := slices.DeleteFunc(
+		payments,
+		func(q invoice.Payment) bool { return invoicestate.PaymentKey(q) == key },
+	)
 	all := check.explainAll(others, left, dust)
 
 	i := slices.IndexFunc(n.Assets, func(a chain.Asset) bool { return a.ID == p.row.Transfer.AssetID })
@@ -121,7 +126,7 @@ func (s *Ingester) measureLate(
 // withArrived returns the batch with a transfer measured: at most an amount arrived, in base units.
 func (p PreparedBatch) withArrived(at arrivalKey, most chain.Amount) PreparedBatch {
 	p.measured, p.unmeasured = maps.Clone(p.measured), maps.Clone(p.unmeasured)
-	p.measured[at] = chain.Min(p.measured[at], most)
+	p.measured[at] = chaindata.Min(p.measured[at], most)
 	delete(p.unmeasured, at)
 
 	return p
@@ -151,7 +156,9 @@ func (in *intake) dropNothing(ctx context.Context, matched []observedTransfer) e
 			}
 
 			if err := in.move(
-				a, q, func(q *invoice.Payment) ([]event.Type, error) { return q.Displace(in.now) },
+				a,
+				q,
+				func(q *invoice.Payment) ([]event.Type, error) { return invoicestate.Displace(q, in.now) },
 			); err != nil {
 				return err
 			}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -187,7 +189,7 @@ func (l *ledger) paymentEvent(p *invoice.Payment, t event.Type, before *invoice.
 		p.Sequence++
 	}
 
-	e := event.About(*p, t)[0]
+	e := eventctx.About(*p, t)[0]
 	e.CreatedAt = l.now
 
 	if before != nil {
@@ -232,7 +234,7 @@ func (l *ledger) add(a *entry, p invoice.Payment) *invoice.Payment {
 func (l *ledger) notifyNew(a *entry) {
 	for _, p := range a.payments {
 		if p.Status == invoice.Detected && slices.Contains(a.fresh, p.ID) {
-			a.events = append(a.events, l.paymentEvent(p, p.DetectedEvent(), nil))
+			a.events = append(a.events, l.paymentEvent(p, invoicestate.DetectedEvent(p), nil))
 		}
 	}
 

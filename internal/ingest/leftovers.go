@@ -6,6 +6,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -229,7 +231,7 @@ func hasEnded(ctx context.Context, tx Tx, sweepID string, at chain.Ref) (bool, e
 
 	for _, step := range r.Steps {
 		t, err := tx.Transaction(ctx, step.TransactionID)
-		if err != nil || t.Live() || t.Block.Height > at.Height {
+		if err != nil || walletstate.Live(t) || t.Block.Height > at.Height {
 			return false, err
 		}
 	}
@@ -308,7 +310,7 @@ func (k *leftovers) addUnrecorded(
 
 	paid := map[invoice.TransferKey]bool{}
 	for _, p := range payments {
-		paid[p.TransferKey()] = true
+		paid[invoicestate.PaymentKey(p)] = true
 	}
 
 	for _, row := range rows {
@@ -318,8 +320,8 @@ func (k *leftovers) addUnrecorded(
 
 		counted[row.TxHash] = true
 
-		foreign := row.Foreign()
-		if !foreign && !row.Open() {
+		foreign := walletstate.IsForeign(row)
+		if !foreign && !walletstate.IsOpen(row) {
 			continue
 		}
 
@@ -332,7 +334,7 @@ func (k *leftovers) addUnrecorded(
 		}
 
 		for _, t := range row.Transfers {
-			if t.To == address && !paid[invoice.KeyOf(t)] && !isTokenDust(n, t) {
+			if t.To == address && !paid[invoicestate.KeyOf(t)] && !isTokenDust(n, t) {
 				k.brought[t.AssetID] = k.brought[t.AssetID].Add(t.Amount)
 			}
 

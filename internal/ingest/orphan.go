@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -26,5 +27,9 @@ func (in *intake) orphan(ctx context.Context, stored invoice.Payment) error { //
 		}
 	}
 
-	return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(in.now) })
+	return in.move(
+		a,
+		p,
+		func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Orphan(p, in.now) },
+	)
 }

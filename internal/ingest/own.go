@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -43,7 +44,7 @@ func (in *intake) ownTransactions(ctx context.Context, hashes []string) (owned, 
 	}
 
 	for _, row := range rows {
-		if row.Open() || row.Foreign() {
+		if walletstate.IsOpen(row) || walletstate.IsForeign(row) {
 			out.lost[row.TxHash] = row
 		}
 	}
@@ -72,7 +73,7 @@ func (o owned) of(m observedTransfer, to invoice.Address, asset chain.Asset) ver
 		return isOurs
 	case !lost || asset.Kind != chain.Native || namesReceiver(row, to):
 		return isPayment
-	case row.Foreign() || m.at.IsZero() || m.Amount.Less(asset.Dust):
+	case walletstate.IsForeign(row) || m.at.IsZero() || m.Amount.Less(asset.Dust):
 		return isOurs
 	}
 
@@ -83,7 +84,7 @@ func (o owned) of(m observedTransfer, to invoice.Address, asset chain.Asset) ver
 func namesReceiver(row wallet.Outgoing, to invoice.Address) bool {
 	names := strings.Split(row.Acknowledged, ",")
 
-	return row.Foreign() && slices.ContainsFunc(receiverIDs(to), func(id string) bool {
+	return walletstate.IsForeign(row) && slices.ContainsFunc(receiverIDs(to), func(id string) bool {
 		return slices.Contains(names, id)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
@@ -24,10 +25,10 @@ func (p prices) want(base, currency string) { p[pair{base, currency}] = decimal.
 
 // wantUSD adds the pairs that a payment of an asset needs when it confirms.
 func (p prices) wantUSD(asset chain.Asset, network chain.Network) {
-	p.want(asset.PriceSymbol(), usd)
+	p.want(chaindata.PriceSymbol(asset), usd)
 
 	if native, ok := network.Native(); ok {
-		p.want(native.PriceSymbol(), usd)
+		p.want(chaindata.PriceSymbol(native), usd)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/crashtest"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -119,7 +120,7 @@ func (r *randomRun) run(n int) {
 	r.mine(4)
 
 	for range 3 { // what is in neither pool nor chain is given up after a day
-		r.pass(invoice.LostAfter + time.Hour)
+		r.pass(invoicestate.LostAfter + time.Hour)
 		r.mine(4)
 	}
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // RefundedTx applies the transition of a refund to its invoice, in the transaction that makes it.
-func (s *Ingester) RefundedTx(ctx context.Context, tx invoice.Tx, change invoice.RefundChange) error {
+func (s *Ingester) RefundedTx(ctx context.Context, tx invoice.Tx, change invoicestate.RefundChange) error {
 	inv, err := tx.InvoiceByID(ctx, change.InvoiceID)
 	if err != nil {
 		return err
@@ -21,7 +22,7 @@ func (s *Ingester) RefundedTx(ctx context.Context, tx invoice.Tx, change invoice
 		inv,
 		now,
 		func(inv *invoice.Invoice, payments []invoice.Payment) ([]event.Type, error) {
-			return inv.Refund(change, payments, now)
+			return invoicestate.Refund(inv, change, payments, now)
 		},
 	)
 

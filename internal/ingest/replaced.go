@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -60,7 +62,7 @@ func (s *Ingester) replaced(b follow.Batch, matched []observedTransfer) []invoic
 		}
 	}
 
-	slices.SortFunc(out, invoice.TransferKey.Compare)
+	slices.SortFunc(out, invoicestate.Compare)
 
 	return out
 }
@@ -78,7 +80,7 @@ func addUses(ours map[string]*use, matched []observedTransfer, now time.Time) {
 			u.keys = append(u.keys, m.key())
 		}
 
-		if u.until = now.Add(invoice.LostAfter); !m.at.IsZero() {
+		if u.until = now.Add(invoicestate.LostAfter); !m.at.IsZero() {
 			u.until = now.Add(usesKept)
 		}
 	}
@@ -91,9 +93,9 @@ func recordSpends(ours map[string]*use, b follow.Batch) map[chain.Spend]string {
 
 	record := func(spends []chain.Spend) {
 		for _, spend := range spends {
-			spentBy[spend.Used()] = spend.By
-			if u := ours[spend.By]; u != nil && !slices.Contains(u.spent, spend.Used()) {
-				u.spent = append(u.spent, spend.Used())
+			spentBy[chaindata.Used(spend)] = spend.By
+			if u := ours[spend.By]; u != nil && !slices.Contains(u.spent, chaindata.Used(spend)) {
+				u.spent = append(u.spent, chaindata.Used(spend))
 			}
 		}
 	}

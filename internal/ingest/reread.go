@@ -15,6 +15,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -61,10 +63,10 @@ func (in *intake) confirmRead(a *entry, p *invoice.Payment) error {
 		return nil
 	}
 
-	shown, present := block.shown[p.TransferKey()]
+	shown, present := block.shown[invoicestate.PaymentKey(*p)]
 
 	switch {
-	case block.shown == nil, present && !shown.Less(p.Amount), p.TxIndex >= chain.InternalIndex:
+	case block.shown == nil, present && !shown.Less(p.Amount), p.TxIndex >= chaindata.InternalIndex:
 		return in.confirm(a, p) // blocks show no internal transfers; balances do
 	case !block.verified:
 		in.s.log.Warn(
@@ -75,11 +77,15 @@ func (in *intake) confirmRead(a *entry, p *invoice.Payment) error {
 		return nil
 	case present:
 		return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
-			return p.Correct(chain.Transfer{From: p.FromAddress, Amount: shown})
+			return invoicestate.Correct(p, chain.Transfer{From: p.FromAddress, Amount: shown})
 		})
 	}
 
-	return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Displace(in.now) })
+	return in.move(
+		a,
+		p,
+		func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Displace(p, in.now) },
+	)
 }
 
 // canReread reports whether the driver of a network can read a block again or ask a second node for it.
@@ -179,7 +185,7 @@ func (s *Ingester) rereadBlock(ctx context.Context, network string, at chain.Ref
 
 	shown := map[invoice.TransferKey]chain.Amount{}
 	for _, t := range arrivals(block.Transfers) {
-		shown[invoice.KeyOf(t)] = t.Amount
+		shown[invoicestate.KeyOf(t)] = t.Amount
 	}
 
 	return rereadBlock{agreed: true, shown: shown, verified: block.Unverified == "" && block.Hash == at.Hash}

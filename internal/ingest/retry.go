@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -126,10 +127,10 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 		return PreparedRetry{}, err
 	}
 
-	out.batch = p.Only(invoice.KeyOf(r.Transfer))
+	out.batch = p.Only(invoicestate.KeyOf(r.Transfer))
 	out.batch.retry, out.batch.partial = r.ID, true
 
-	if p.unmeasured[arrivalKey{r.Block.Hash, invoice.KeyOf(r.Transfer)}] {
+	if p.unmeasured[arrivalKey{r.Block.Hash, invoicestate.KeyOf(r.Transfer)}] {
 		out.late, err = s.readLate(ctx, driver, r.Transfer.To)
 	}
 
@@ -166,7 +167,7 @@ func (s *Ingester) RetryTx(ctx context.Context, tx Tx, p PreparedRetry) error {
 
 // orphanRetried orphans the payment of a retry row whose block left the chain.
 func (s *Ingester) orphanRetried(ctx context.Context, tx invoice.Tx, p PreparedRetry) error {
-	stored, err := paymentsByKey(ctx, tx, p.row.Network, invoice.KeyOf(p.row.Transfer))
+	stored, err := paymentsByKey(ctx, tx, p.row.Network, invoicestate.KeyOf(p.row.Transfer))
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (s *Ingester) orphanRetried(ctx context.Context, tx invoice.Tx, p PreparedR
 		}
 
 		if err := l.move(
-			a, q, func(q *invoice.Payment) ([]event.Type, error) { return q.Orphan(l.now) },
+			a, q, func(q *invoice.Payment) ([]event.Type, error) { return invoicestate.Orphan(q, l.now) },
 		); err != nil {
 			return err
 		}

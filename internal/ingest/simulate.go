@@ -7,16 +7,17 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // preparedSimulate holds a simulation with the selection and the prices that it may need.
 type preparedSimulate struct {
-	service *invoice.Service
-	params  invoice.SimulateParams
-	choose  *invoice.PreparedSelect
-	option  string
-	prices  prices
+	params invoice.SimulateParams
+	choose invoice.Commit[invoice.Invoice]
+	option string
+	prices prices
 }
 
 // PrepareSimulate checks the parameters, and prepares the selection of the option when it was not
@@ -41,7 +42,7 @@ func (s *Ingester) prepareSimulate(
 	service *invoice.Service,
 	p invoice.SimulateParams,
 ) (preparedSimulate, error) {
-	out := preparedSimulate{service: service, params: p, prices: prices{}}
+	out := preparedSimulate{params: p, prices: prices{}}
 	if p.InvoiceID == "" {
 		err := s.prepareSimulatedDeposit(ctx, &out)
 		return out, err
@@ -75,14 +76,14 @@ func (s *Ingester) prepareSimulate(
 			return preparedSimulate{}, err
 		}
 
-		out.choose = &choose
+		out.choose = choose
 	}
 
-	out.prices.want(asset.PriceSymbol(), usd)
-	out.prices.want(native.PriceSymbol(), usd)
+	out.prices.want(chaindata.PriceSymbol(asset), usd)
+	out.prices.want(chaindata.PriceSymbol(native), usd)
 
 	if inv.Kind == invoice.Fiat {
-		out.prices.want(asset.PriceSymbol(), inv.Currency)
+		out.prices.want(chaindata.PriceSymbol(asset), inv.Currency)
 	}
 
 	return out, s.fill(ctx, out.prices)
@@ -182,7 +183,7 @@ func (s *Ingester) simulatedEntry(ctx context.Context, l *ledger, p preparedSimu
 	}
 
 	if p.choose != nil && !inv.Option(p.option).Selected() {
-		if inv, err = p.service.SelectTx(ctx, l.tx, *p.choose); err != nil {
+		if inv, err = p.choose(ctx, l.tx); err != nil {
 			return nil, err
 		}
 	}
@@ -233,7 +234,7 @@ func (s *Ingester) simulatedPayment(
 		TxHash:     "sim_" + id, // spec 2.7.8
 		Amount:     p.params.Amount,
 		Simulated:  true,
-		DetectedBy: invoice.BySimulated,
+		DetectedBy: invoicestate.BySimulated,
 		DetectedAt: l.now,
 	}
 
@@ -313,9 +314,9 @@ func simulatedAmount(inv invoice.Invoice, o invoice.Option, outcome invoice.Outc
 
 	switch outcome {
 	case invoice.SimulateUnderpaid:
-		return chain.Max(due.BPS(5000), chain.Units(1))
+		return chaindata.Max(chaindata.BPS(due, 5000), chain.Units(1))
 	case invoice.SimulateOverpaid:
-		return due.Add(o.AmountDue.BPS(1000)).Add(o.DisplayStep()).Add(o.DisplayStep())
+		return due.Add(chaindata.BPS(o.AmountDue, 1000)).Add(o.DisplayStep()).Add(o.DisplayStep())
 	default:
 		return due
 	}
@@ -327,19 +328,23 @@ func (l *ledger) simulate(a *entry, p *invoice.Payment, outcome invoice.Outcome)
 	case invoice.SimulateDetected:
 		return nil
 	case invoice.SimulateOrphaned:
-		return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Orphan(l.now) })
+		return l.move(
+			a,
+			p,
+			func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Orphan(p, l.now) },
+		)
 	case invoice.SimulateDropped:
 		return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
 			var types []event.Type
 
 			if p.Status == invoice.Confirmed {
 				var err error
-				if types, err = p.Orphan(l.now); err != nil {
+				if types, err = invoicestate.Orphan(p, l.now); err != nil {
 					return nil, err
 				}
 			}
 
-			dropped, err := p.Drop()
+			dropped, err := invoicestate.Drop(p)
 			p.LostAt, p.DueAt = time.Time{}, time.Time{}
 
 			return append(types, dropped...), err

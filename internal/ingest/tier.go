@@ -4,6 +4,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -57,7 +58,7 @@ func (l *ledger) unconfirmedUSD(a *entry) (sum decimal.Decimal, priced bool, err
 			return sum, false, nil // not served here any more: the highest tier
 		}
 
-		r, ok, err := l.price(asset.PriceSymbol(), usd)
+		r, ok, err := l.price(chaindata.PriceSymbol(asset), usd)
 		if err != nil || !ok {
 			return sum, false, err
 		}

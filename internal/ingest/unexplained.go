@@ -11,6 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -186,7 +188,7 @@ func (c *balanceCheck) explain(
 			x.waiting = &payments[i]
 		case p.Block.IsZero():
 			// No block shows an internal transfer: it may be in one by now, until it is looked up again.
-			if p.TxIndex >= chain.InternalIndex {
+			if p.TxIndex >= chaindata.InternalIndex {
 				x.sum = x.sum.Add(p.Amount)
 			}
 		case p.Block.Height <= c.at.Height:
@@ -232,7 +234,11 @@ func (m *comparison) follow(ctx context.Context, stored invoice.Payment, excess 
 	m.entry = a
 
 	if excess.IsZero() {
-		return m.move(a, p, func(p *invoice.Payment) ([]event.Type, error) { return p.Displace(m.now) })
+		return m.move(
+			a,
+			p,
+			func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Displace(p, m.now) },
+		)
 	}
 
 	m.waits = true
@@ -247,7 +253,7 @@ func (m *comparison) follow(ctx context.Context, stored invoice.Payment, excess 
 			p.Block = m.check.at // what came later waits as long as a payment of its own would
 		}
 
-		return p.Correct(chain.Transfer{Amount: excess})
+		return invoicestate.Correct(p, chain.Transfer{Amount: excess})
 	})
 }
 
@@ -261,11 +267,11 @@ func (m *comparison) revive(ctx context.Context, stored invoice.Payment, excess 
 	m.entry, m.waits = a, true
 
 	return m.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
-		if _, err := p.Correct(chain.Transfer{Amount: excess}); err != nil {
+		if _, err := invoicestate.Correct(p, chain.Transfer{Amount: excess}); err != nil {
 			return nil, err
 		}
 
-		return p.Observe(m.check.at)
+		return invoicestate.Observe(p, m.check.at)
 	})
 }
 
@@ -298,7 +304,7 @@ func (m *comparison) add(ctx context.Context, asset chain.Asset, excess chain.Am
 		Amount:           excess,
 		Block:            m.check.at,
 		Required:         m.check.network.Confirmations,
-		DetectedBy:       invoice.ByBalance,
+		DetectedBy:       invoicestate.ByBalance,
 		DetectedAt:       m.now,
 	}
 

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -95,7 +96,7 @@ func (s *Ingester) AcknowledgedTx(
 			continue
 		}
 
-		queued[invoice.KeyOf(r.Transfer)] = true
+		queued[invoicestate.KeyOf(r.Transfer)] = true
 		r.DueAt = s.now()
 
 		if err := tx.PutRetry(ctx, &r); err != nil {
@@ -150,10 +151,10 @@ func (in *intake) queue(
 
 	queued := map[invoice.TransferKey]scan.Retry{}
 	for _, row := range rows {
-		queued[invoice.KeyOf(row.Transfer)] = row
+		queued[invoicestate.KeyOf(row.Transfer)] = row
 	}
 
-	for _, key := range slices.SortedFunc(maps.Keys(transfers), invoice.TransferKey.Compare) {
+	for _, key := range slices.SortedFunc(maps.Keys(transfers), invoicestate.Compare) {
 		m := transfers[key]
 
 		row, known := queued[key]

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -165,7 +166,7 @@ func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 			}
 		}
 
-		return s.searchedTx(ctx, tx, p.ID, found != nil && found.shows(stored.TransferKey()))
+		return s.searchedTx(ctx, tx, p.ID, found != nil && found.shows(invoicestate.PaymentKey(stored)))
 	})
 }
 
@@ -259,17 +260,17 @@ func (s *Ingester) searchedTx(ctx context.Context, tx Tx, id string, shown bool)
 		case p.Status == invoice.Dropped || p.Status == invoice.Confirmed || !p.Block.IsZero():
 			return nil, nil
 		case shown:
-			types, err := p.Observe(chain.Ref{})
+			types, err := invoicestate.Observe(p, chain.Ref{})
 			p.DueAt = l.now.Add(postponed)
 
 			return types, err
 		case p.LostAt.IsZero():
-			return nil, p.MarkLost(l.now)
-		case !l.now.Before(p.LostAt.Add(invoice.LostAfter)):
-			return p.Drop()
+			return nil, invoicestate.MarkLost(p, l.now)
+		case !l.now.Before(p.LostAt.Add(invoicestate.LostAfter)):
+			return invoicestate.Drop(p)
 		}
 
-		p.DueAt = p.LostAt.Add(invoice.LostAfter)
+		p.DueAt = p.LostAt.Add(invoicestate.LostAfter)
 
 		return nil, nil
 	})

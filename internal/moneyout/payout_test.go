@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -67,7 +68,7 @@ func TestBalancesAreReserved(t *testing.T) {
 			rows, err := w.engine.Payouts.Balances(t.Context(), w.owner)
 			w.must(err)
 
-			a, _ := w.engine.Networks.Asset(network, symbol)
+			a, _ := chaindata.Asset(w.engine.Networks, network, symbol)
 			for _, b := range rows {
 				if b.AssetID == a.ID {
 					return b.OnChain, b.Reserved, b.Available()

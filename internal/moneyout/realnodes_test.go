@@ -23,6 +23,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/chain/solana"
 	"github.com/seed-8ee7f392/payments/chain/tron"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
@@ -130,7 +131,7 @@ func bitcoindNode(t *testing.T) realNode {
 			var received json.Number
 			call(t, &received, "getreceivedbyaddress", of, 1)
 
-			held, err := chain.AmountFromDecimalFloor(decimal.RequireFromString(received.String()), 8)
+			held, err := chaindata.AmountFromDecimalFloor(decimal.RequireFromString(received.String()), 8)
 			noError(t, err)
 
 			return held

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/httpapi"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -361,7 +362,7 @@ func TestAcknowledgedPayoutUsesUpWhatItsBlockSays(t *testing.T) {
 		}))
 		w.must(w.engine.Acknowledge(t.Context(), network, paid.TxHash, p.ID))
 
-		want := chain.Spend{Sender: w.master(), Nonce: 1}.Key()
+		want := chaindata.SpendKey(chain.Spend{Sender: w.master(), Nonce: 1})
 		if got := w.get(p.ID).Signing.Spent; len(got) != 1 || got[0] != want {
 			t.Errorf("the payout uses up %q, want %q", got, want)
 		}

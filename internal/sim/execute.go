@@ -1,6 +1,9 @@
 package sim
 
-import "github.com/seed-8ee7f392/payments/chain"
+import (
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+)
 
 // firstFurtherIndex is the index of a transaction's second value transfer; see chain.Transfer for the others.
 const firstFurtherIndex = 1 << 19
@@ -139,7 +142,7 @@ func (e *execution) apply(m move) bool {
 
 	rules := e.c.tokens[id]
 
-	fee := m.amount.BPS(rules.FeeBPS)
+	fee := chaindata.BPS(m.amount, rules.FeeBPS)
 	if !e.transfer(id, from, to, m.amount) {
 		return false
 	}
@@ -217,10 +220,10 @@ func (e *execution) nextIndex(kind byte) uint32 {
 	switch kind {
 	case kindToken:
 		e.logs++
-		return chain.LogIndex + e.logs - 1
+		return chaindata.LogIndex + e.logs - 1
 	case kindInternal:
 		e.internalCalls++
-		return chain.InternalIndex + e.internalCalls - 1
+		return chaindata.InternalIndex + e.internalCalls - 1
 	default:
 		e.values++
 		if e.values == 1 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // PlanSweep returns the remaining steps of a sweep, as on an EVM network. A native deposit pays the
@@ -140,7 +141,7 @@ func (c *Chain) missingGas(r chain.SweepRequest, sweep chain.SweepStep, tip uint
 	if slices.Contains(r.Done, chain.StepTopUp) {
 		native := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: c.native.ID}, tip)
 
-		available = chain.Max(available, native)
+		available = chaindata.Max(available, native)
 		if !available.Less(sweep.NetworkFee) {
 			return chain.Amount{}
 		}

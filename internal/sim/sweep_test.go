@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
@@ -18,7 +19,7 @@ func tokenRelease(t *testing.T, c *sim.Chain) chain.SweepRequest {
 		Master:     s.Party(chain.RoleMaster, 0, c),
 		FeeAddress: c.NewAddress(),
 		Amount:     dollars(100),
-		Fee:        coin(1).BPS(1),
+		Fee:        chaindata.BPS(coin(1), 1),
 	}
 	c.Pay(r.Deposit.Address, "USDX", r.Amount)
 	c.Fund(r.Master.Address, "SIM", coin(1))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 func sample() *transaction {
@@ -85,7 +86,7 @@ func TestSeveralValues(t *testing.T) {
 	seen := map[uint32]bool{}
 	for i, m := range c.claimed(&poolEntry{tx: tx, hash: "h"}, false) {
 		if m.Amount != chain.Units(uint64(1+i)) || seen[m.Index] || (m.Index == 0) != (i == 0) ||
-			m.Index >= chain.InternalIndex {
+			m.Index >= chaindata.InternalIndex {
 			t.Errorf("transfer %d is %+v", i, m)
 		}
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // feeHeadroom is the multiple of the current fee that an estimate allows for replacements.
@@ -50,7 +51,7 @@ func (u *UTXO) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount
 
 	maxFee := chain.Units(fee).Mul(feeHeadroom)
 	if order.Replaces != nil {
-		maxFee = chain.Max(maxFee, order.Replaces.MaxFee.Mul(2))
+		maxFee = chaindata.Max(maxFee, order.Replaces.MaxFee.Mul(2))
 	}
 
 	return maxFee, nil

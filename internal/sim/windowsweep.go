@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // PlanSweep returns the remaining steps of a sweep, as on Tron. A native deposit pays the platform fee, if
@@ -101,7 +102,7 @@ func (w *Windows) planToken(
 
 	toppedUp := slices.Contains(r.Done, chain.StepTopUp)
 	if !toppedUp {
-		gas = chain.Min(gas, r.Residue)
+		gas = chaindata.Min(gas, r.Residue)
 	}
 
 	missing := sweep.Order.MaxFee.SubFloor(gas)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -157,7 +158,7 @@ func (w *harness) payInvoice(p *process, m *merchant, inv invoice.Invoice, op Op
 
 	due := option.AmountDue
 
-	least := due.Sub(due.BPS(inv.ToleranceBPS))
+	least := due.Sub(chaindata.BPS(due, inv.ToleranceBPS))
 
 	switch op.C >> 8 % 8 {
 	case 0:
@@ -169,7 +170,7 @@ func (w *harness) payInvoice(p *process, m *merchant, inv invoice.Invoice, op Op
 	case 3:
 		due = least.SubFloor(chain.Units(1))
 	case 4:
-		due = due.Add(due.BPS(inv.ToleranceBPS)).Add(option.DisplayStep())
+		due = due.Add(chaindata.BPS(due, inv.ToleranceBPS)).Add(option.DisplayStep())
 	}
 
 	if due.IsZero() {

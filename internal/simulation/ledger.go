@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // arrival is what arrived at a holding on one branch of a network, in base units.
@@ -207,8 +208,8 @@ func (l *ledger) arrivals(b truthBlock) map[chain.Holding]arrival {
 			before = l.network.balances(b.ref.Height-1, holdings)[0]
 		}
 
-		all := chain.Min(gross.SubFloor(out[to]), after.Add(spent[to]).SubFloor(before))
-		arrived[to] = arrival{all: all, foreign: all.SubFloor(own[to]), swept: chain.Min(all, swept[to])}
+		all := chaindata.Min(gross.SubFloor(out[to]), after.Add(spent[to]).SubFloor(before))
+		arrived[to] = arrival{all: all, foreign: all.SubFloor(own[to]), swept: chaindata.Min(all, swept[to])}
 	}
 
 	return arrived

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -57,7 +58,7 @@ func (w *harness) unacknowledged(network string) []wallet.Outgoing {
 	rows, err := w.store.UnrecordedOutgoing(w.ctx, network, "", w.clock.now().Add(365*24*time.Hour))
 	must(err)
 
-	rows = slices.DeleteFunc(rows, func(row wallet.Outgoing) bool { return !row.Open() })
+	rows = slices.DeleteFunc(rows, func(row wallet.Outgoing) bool { return !walletstate.IsOpen(row) })
 
 	frozen, err := w.store.FrozenWallets(w.ctx, network, 0)
 	must(err)
@@ -90,7 +91,7 @@ func (w *harness) acknowledge() {
 		must(err)
 
 		for _, row := range rows {
-			if !row.Open() {
+			if !walletstate.IsOpen(row) {
 				w.acknowledgeAs(n, row, w.sweptBy(n.slug(), row))
 			}
 		}
@@ -137,7 +138,7 @@ func (w *harness) meanings(n network, row wallet.Outgoing) [][]string {
 func (w *harness) paidBy(network string, row wallet.Outgoing) (waiting, ended []string) {
 	for id, p := range w.oracle.records.payouts {
 		outputs := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
-		if p.Network != network || !row.Pays(outputs) {
+		if p.Network != network || !walletstate.Pays(row, outputs) {
 			continue
 		}
 

@@ -7,6 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -86,14 +87,14 @@ func (w *sweepUpdate) failSettlements(reason settlement.Reason) (back chain.Amou
 			}
 
 			if reason == settlement.Replanning {
-				if err := s.Unassign(w.now()); err != nil {
+				if err := settlementstate.Unassign(s, w.now()); err != nil {
 					return back, err
 				}
 
 				continue
 			}
 		case settlement.Releasing:
-			back = back.Add(s.CarryOut())
+			back = back.Add(settlementstate.CarryOut(s))
 		case settlement.Reverted:
 			if s.Reason == settlement.PaymentOrphaned {
 				continue
@@ -108,7 +109,7 @@ func (w *sweepUpdate) failSettlements(reason settlement.Reason) (back chain.Amou
 			continue
 		}
 
-		if err := s.Fail(reason, w.now(), due); err != nil {
+		if err := settlementstate.Fail(s, reason, w.now(), due); err != nil {
 			return back, err
 		}
 

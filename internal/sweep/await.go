@@ -7,6 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -165,7 +166,7 @@ func (p *planningRun) awaitsPerson(
 			}
 		}
 
-		if !row.Awaits(s.ID, swept, p.now()) {
+		if !walletstate.Awaits(row, s.ID, swept, p.now()) {
 			continue
 		}
 

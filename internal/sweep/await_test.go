@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -114,7 +115,7 @@ func (w *harness) freeze(party chain.Party) {
 
 	if err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
 		frozen := wallet.Wallet{Network: network, Party: party}
-		frozen.Freeze(wallet.FrozenUnrecorded, "taken", w.now)
+		walletstate.Freeze(&frozen, wallet.FrozenUnrecorded, "taken", w.now)
 
 		return tx.PutWallet(ctx, &frozen)
 	}); err != nil {

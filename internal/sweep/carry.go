@@ -6,6 +6,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -91,11 +93,11 @@ func (w *sweepUpdate) takeBackCarry(ctx context.Context) error {
 	err := w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
 		for i := range w.group {
 			carried := w.carriedBy(w.group[i])
-			back := chain.Min(c, carried)
+			back := chaindata.Min(c, carried)
 			c = c.Sub(back)
 
 			paid := carried.Sub(back)
-			w.group[i].Pay(paid)
+			settlementstate.Pay(&w.group[i], paid)
 			elsewhere = elsewhere.Add(paid)
 		}
 

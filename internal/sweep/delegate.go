@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -71,7 +72,7 @@ func (s *Sweeper) undelegate(
 
 	order := chain.Order{From: delegation.Order.From, MaxFee: delegation.Order.MaxFee}
 	for _, output := range delegation.Order.Outputs {
-		output.AssetID = chain.UndelegateEnergy
+		output.AssetID = chaindata.UndelegateEnergy
 		order.Outputs = append(order.Outputs, output)
 	}
 

@@ -11,7 +11,9 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -36,7 +38,7 @@ func (s *stakes) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.S
 		Order: chain.Order{
 			From: r.Master,
 			Outputs: []chain.Output{
-				{To: r.Deposit.Address, AssetID: chain.DelegateEnergy, Amount: coin(500)},
+				{To: r.Deposit.Address, AssetID: chaindata.DelegateEnergy, Amount: coin(500)},
 			},
 			MaxFee: milli(1),
 		},
@@ -45,7 +47,7 @@ func (s *stakes) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.S
 
 func (s *stakes) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	wanted := order.Outputs
-	if wanted[0].MovesCoin() {
+	if chaindata.MovesCoin(wanted[0]) {
 		return s.Chain.Build(ctx, order)
 	}
 
@@ -72,8 +74,8 @@ func stakingHarness(t *testing.T) (*harness, *stakes) {
 	s := &stakes{
 		Chain: w.chain,
 		instead: map[string]chain.Address{
-			chain.DelegateEnergy:   w.chain.NewAddress(),
-			chain.UndelegateEnergy: w.chain.NewAddress(),
+			chaindata.DelegateEnergy:   w.chain.NewAddress(),
+			chaindata.UndelegateEnergy: w.chain.NewAddress(),
 		},
 	}
 	w.driver = s
@@ -97,7 +99,7 @@ func (w *harness) ended(kind wallet.Kind) (of []wallet.Transaction, all bool) {
 	for _, t := range rows {
 		if t.Kind == kind {
 			of = append(of, t)
-			all = all && !t.Live()
+			all = all && !walletstate.Live(t)
 		}
 	}
 

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -280,7 +281,7 @@ func (s *Sweeper) addSweepTx(
 		Order: chain.Order{
 			From:    r.Deposit,
 			Outputs: outputs,
-			MaxFee:  chain.Max(f.Status.Fee, chain.Units(1)),
+			MaxFee:  chaindata.Max(f.Status.Fee, chain.Units(1)),
 		},
 	})
 	if err != nil {

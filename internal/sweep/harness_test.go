@@ -23,6 +23,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
@@ -603,7 +604,7 @@ func (w *harness) acknowledge() {
 				return err
 			}
 
-			frozen.Unfreeze()
+			walletstate.Unfreeze(&frozen)
 
 			if err := tx.PutWallet(ctx, &frozen); err != nil {
 				return err

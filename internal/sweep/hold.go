@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -66,7 +67,7 @@ func (p *planningRun) hold(
 		for i := range fresh {
 			s := &fresh[i]
 
-			isNew, err := s.Hold(reason, required, p.now(), nextCheck(reason, p.now()))
+			isNew, err := settlementstate.Hold(s, reason, required, p.now(), nextCheck(reason, p.now()))
 			if err != nil {
 				return err
 			}
@@ -105,7 +106,7 @@ func (p *planningRun) fail(ctx context.Context, g group, reason settlement.Reaso
 		}
 
 		for i := range fresh {
-			if err := fresh[i].Fail(reason, p.now(), time.Time{}); err != nil {
+			if err := settlementstate.Fail(&fresh[i], reason, p.now(), time.Time{}); err != nil {
 				return err
 			}
 

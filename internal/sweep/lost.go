@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -25,7 +26,7 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 	case settlement.Released:
 		return s.revertLostTx(ctx, tx, lost)
 	case settlement.Reverted:
-		if err := lost.Revert(settlement.PaymentOrphaned); err != nil {
+		if err := settlementstate.Revert(&lost, settlement.PaymentOrphaned); err != nil {
 			return err
 		}
 
@@ -40,7 +41,7 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 		return err
 	}
 
-	if err := lost.Fail(settlement.PaymentOrphaned, s.now(), time.Time{}); err != nil {
+	if err := settlementstate.Fail(&lost, settlement.PaymentOrphaned, s.now(), time.Time{}); err != nil {
 		return err
 	}
 	// Alone in a release of which something is signed, it stays in it: those bytes may be included
@@ -58,7 +59,7 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 func (s *Sweeper) revertLostTx(ctx context.Context, tx settlement.Tx, lost settlement.Settlement) error {
 	brought := *lost.NetReleased
 
-	if err := lost.Revert(settlement.PaymentOrphaned); err != nil {
+	if err := settlementstate.Revert(&lost, settlement.PaymentOrphaned); err != nil {
 		return err
 	}
 
@@ -144,7 +145,7 @@ func (s *Sweeper) detachTx(
 	r settlement.Sweep,
 	lost settlement.Settlement,
 ) error {
-	carried := lost.CarryOut()
+	carried := settlementstate.CarryOut(&lost)
 	reserveDetached(&r, lost)
 
 	lost.SweepID = ""
@@ -195,7 +196,7 @@ func reassignFeeTx(
 	}
 
 	if !carried.IsZero() {
-		remaining[0].CarryIn(carried)
+		settlementstate.CarryIn(&remaining[0], carried)
 
 		if err := tx.PutSettlements(ctx, &remaining[0]); err != nil {
 			return err

@@ -3,6 +3,8 @@ package sweep
 import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -23,7 +25,7 @@ func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
 		if s.FeeSource == settlement.FromDeposit {
 			own := s.FeePaid.Add(s.NetworkFees)
 			if s.Gross.Less(own) {
-				return settlement.Split(arrived, grossOfEach(g))
+				return settlementstate.Split(arrived, grossOfEach(g))
 			}
 
 			net[i] = s.Gross.Sub(own)
@@ -33,12 +35,12 @@ func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
 	}
 
 	if sum.Less(arrived) {
-		return settlement.Split(arrived, grossOfEach(g))
+		return settlementstate.Split(arrived, grossOfEach(g))
 	}
 
 	short := sum.Sub(arrived)
 	for i := range net {
-		take := chain.Min(short, net[i])
+		take := chaindata.Min(short, net[i])
 		net[i], short = net[i].Sub(take), short.Sub(take)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -93,7 +94,7 @@ func (s *Sweeper) open(o OpenParams, settings settlement.Settings) (settlement.S
 		Gross:            o.Gross,
 		USDValue:         o.USDValue,
 		FeeBPS:           settings.FeeBPS,
-		FeeUSD:           settlement.FeeUSD(o.USDValue, settings.FeeBPS),
+		FeeUSD:           settlementstate.FeeUSD(o.USDValue, settings.FeeBPS),
 		NativePrice:      o.NativePrice,
 		FeeSource:        settlement.FromMaster,
 		Simulated:        o.Simulated,
@@ -105,7 +106,11 @@ func (s *Sweeper) open(o OpenParams, settings settlement.Settings) (settlement.S
 	}
 
 	var err error
-	if out.FeeNative, err = settlement.FeeNative(out.FeeUSD, o.NativePrice, native.Decimals); err != nil {
+	if out.FeeNative, err = settlementstate.FeeNative(
+		out.FeeUSD,
+		o.NativePrice,
+		native.Decimals,
+	); err != nil {
 		return settlement.Settlement{}, err
 	}
 
@@ -122,20 +127,20 @@ func simulate(s *settlement.Settlement, now time.Time) error { // spec D4.19
 	net := s.Gross
 
 	s.SweepID, s.SweepTx = "sim_"+s.ID, "sim_sweep_"+s.ID
-	if err := s.Start(chain.Amount{}); err != nil {
+	if err := settlementstate.Start(s, chain.Amount{}); err != nil {
 		return err
 	}
 
 	if fee := s.FeeCarried; !fee.IsZero() {
 		s.FeeTx = "sim_fee_" + s.ID
-		s.Pay(fee)
+		settlementstate.Pay(s, fee)
 
 		if s.FeeSource == settlement.FromDeposit {
 			net = net.SubFloor(fee)
 		}
 	}
 
-	return s.Release(net, now)
+	return settlementstate.Release(s, net, now)
 }
 
 // reopenTx brings a settlement back whose payment is confirmed again, into the queue where releases are
@@ -251,9 +256,9 @@ func (s *Sweeper) revalueTx(
 
 	native, _ := n.Native()
 	old.USDValue, old.NativePrice = o.USDValue, o.NativePrice
-	old.FeeUSD = settlement.FeeUSD(o.USDValue, old.FeeBPS)
+	old.FeeUSD = settlementstate.FeeUSD(o.USDValue, old.FeeBPS)
 
-	fee, err := settlement.FeeNative(old.FeeUSD, o.NativePrice, native.Decimals)
+	fee, err := settlementstate.FeeNative(old.FeeUSD, o.NativePrice, native.Decimals)
 	if err != nil {
 		return err
 	}
@@ -273,7 +278,7 @@ func (s *Sweeper) reopenSimulatedTx(
 		return settlement.Settlement{}, err
 	}
 
-	old.Unpay(old.FeePaid)
+	settlementstate.Unpay(&old, old.FeePaid)
 
 	if err := simulate(&old, s.now()); err != nil {
 		return settlement.Settlement{}, err
@@ -311,7 +316,7 @@ func (s *Sweeper) rejoinTx(
 		return settlement.Settlement{}, false, err
 	}
 
-	if err := old.Start(chain.Amount{}); err != nil {
+	if err := settlementstate.Start(&old, chain.Amount{}); err != nil {
 		return settlement.Settlement{}, false, err
 	}
 
@@ -349,7 +354,7 @@ func (w *sweepUpdate) releaseBackTx(
 		return settlement.Settlement{}, err
 	}
 
-	if err := back.Release(net, w.now()); err != nil {
+	if err := settlementstate.Release(&back, net, w.now()); err != nil {
 		return settlement.Settlement{}, err
 	}
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/leases"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
@@ -160,7 +161,7 @@ func (e *storeError) Unwrap() error { return e.error }
 // update runs a closure in a transaction that checks the lease.
 func (p *planningRun) update(ctx context.Context, f func(ctx context.Context, tx settlement.Tx) error) error {
 	err := p.db.Update(ctx, func(ctx context.Context, tx settlement.Tx) error {
-		if err := lease.Check(ctx, tx, p.lease); err != nil {
+		if err := leases.Check(ctx, tx, p.lease); err != nil {
 			return err
 		}
 

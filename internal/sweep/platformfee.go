@@ -6,6 +6,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -30,8 +32,8 @@ func (w *sweepUpdate) payFee(ctx context.Context, step *settlement.Step) error {
 
 	leaves := len(named) > 0 || len(w.group) > 1 && step.Kind != chain.StepSweep
 	for i := range w.group {
-		part := chain.Min(rest, w.group[i].FeeCarried)
-		w.group[i].Pay(part)
+		part := chaindata.Min(rest, w.group[i].FeeCarried)
+		settlementstate.Pay(&w.group[i], part)
 
 		rest = rest.Sub(part)
 		if leaves {
@@ -45,8 +47,8 @@ func (w *sweepUpdate) payFee(ctx context.Context, step *settlement.Step) error {
 // payPart has a settlement pay its part of a platform fee, at most what it has not paid, in native base units.
 func (w *sweepUpdate) payPart(ctx context.Context, p settlement.Part) (paid chain.Amount, err error) {
 	err = w.withSettlement(ctx, p.SettlementID, func(s *settlement.Settlement) error {
-		paid = chain.Min(p.Amount, s.FeeCarried)
-		s.Pay(paid)
+		paid = chaindata.Min(p.Amount, s.FeeCarried)
+		settlementstate.Pay(s, paid)
 
 		return nil
 	})
@@ -60,7 +62,7 @@ func (w *sweepUpdate) unpayFee(ctx context.Context, step *settlement.Step) error
 
 	for _, p := range step.Parts {
 		err := w.withSettlement(ctx, p.SettlementID, func(s *settlement.Settlement) error {
-			s.Unpay(chain.Min(p.Amount, s.FeePaid))
+			settlementstate.Unpay(s, chaindata.Min(p.Amount, s.FeePaid))
 			return nil
 		})
 		if err != nil {
@@ -69,8 +71,8 @@ func (w *sweepUpdate) unpayFee(ctx context.Context, step *settlement.Step) error
 	}
 
 	for i := range w.group {
-		part := chain.Min(rest, w.group[i].FeePaid)
-		w.group[i].Unpay(part)
+		part := chaindata.Min(rest, w.group[i].FeePaid)
+		settlementstate.Unpay(&w.group[i], part)
 		rest = rest.Sub(part)
 		step.Parts = addPart(step.Parts, w.group[i].ID, part)
 	}
@@ -89,7 +91,7 @@ func (w *sweepUpdate) dropFee(ctx context.Context, step *settlement.Step) error 
 				return nil
 			}
 
-			return returnCarryTx(ctx, w.tx, w.release, chain.Min(p.Amount, s.FeeCarried))
+			return returnCarryTx(ctx, w.tx, w.release, chaindata.Min(p.Amount, s.FeeCarried))
 		})
 		if err != nil {
 			return err
@@ -134,7 +136,7 @@ func reserveDetached(r *settlement.Sweep, lost settlement.Settlement) {
 			continue
 		}
 
-		part := chain.Min(unnamedFee(step), left.SubFloor(partOf(step, lost.ID)))
+		part := chaindata.Min(unnamedFee(step), left.SubFloor(partOf(step, lost.ID)))
 		step.Parts = addPart(step.Parts, lost.ID, part)
 		left = left.Sub(part)
 	}

@@ -49,7 +49,7 @@ func (p *planningRun) askPlanOnce(ctx context.Context, order chain.SweepRequest)
 // refusalStands returns nil when a release was refused whenever it was planned in the last refusalGrace, and a second
 // node, where there is one, is there to say so too. Until then it returns fault.Unavailable. id is of the settlement
 // or the release.
-func (p *planningRun) refusalStands(ctx context.Context, id string, cause error) error { // spec 2.8.10
+func (p *planningRun) refusalStands(ctx context.Context, id string, cause error) error {
 	first, _ := p.refusals.LoadOrStore(id, p.now())
 
 	waits := fault.Wrap(

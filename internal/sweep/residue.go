@@ -7,6 +7,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -122,8 +124,8 @@ func (w *sweepUpdate) splitResidue() {
 		return
 	}
 
-	in := settlement.Split(w.release.ResidueIn, grossOfEach(w.group))
-	out := settlement.Split(w.release.ResidueOut, grossOfEach(w.group))
+	in := settlementstate.Split(w.release.ResidueIn, grossOfEach(w.group))
+	out := settlementstate.Split(w.release.ResidueOut, grossOfEach(w.group))
 
 	for i := range w.group {
 		w.group[i].ResidueIn, w.group[i].ResidueOut = in[i], out[i]
@@ -187,7 +189,7 @@ func lessForeign(
 	less := residue.Owed
 
 	for _, row := range rows {
-		if row.Foreign() &&
+		if walletstate.IsForeign(row) &&
 			row.Outpoint == (chain.Outpoint{}) { // a coin that is gone is missing in its own release
 			less = less.Add(takenBy(row, assetID, nativeID))
 		}

@@ -2,7 +2,8 @@ package sweep
 
 import (
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 )
 
 // shares splits network fees (native base units) among the settlements of a release. Where coins are spent the
@@ -10,11 +11,11 @@ import (
 func (w *sweepUpdate) shares(total chain.Amount) []chain.Amount { // spec D4.15
 	driver, err := w.registry.Driver(w.release.Network)
 	if err != nil {
-		return settlement.Split(total, grossOfEach(w.group))
+		return settlementstate.Split(total, grossOfEach(w.group))
 	}
 
 	if _, spendsCoins := driver.(chain.CoinReader); !spendsCoins {
-		return settlement.Split(total, grossOfEach(w.group))
+		return settlementstate.Split(total, grossOfEach(w.group))
 	}
 
 	limits := make([]chain.Amount, len(w.group))
@@ -40,7 +41,7 @@ func shareByInput(total chain.Amount, limits []chain.Amount) []chain.Amount {
 		}
 
 		if len(open) == 0 { // more than all of them hold
-			for i, share := range settlement.Split(left, limits) {
+			for i, share := range settlementstate.Split(left, limits) {
 				shares[i] = shares[i].Add(share)
 			}
 
@@ -53,8 +54,8 @@ func shareByInput(total chain.Amount, limits []chain.Amount) []chain.Amount {
 		}
 
 		before := left
-		for i, part := range settlement.Split(before, equal) {
-			part = chain.Min(part, limits[open[i]].Sub(shares[open[i]]))
+		for i, part := range settlementstate.Split(before, equal) {
+			part = chaindata.Min(part, limits[open[i]].Sub(shares[open[i]]))
 			shares[open[i]] = shares[open[i]].Add(part)
 			left = left.Sub(part)
 		}

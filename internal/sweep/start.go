@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -277,7 +278,7 @@ func assign(
 	required chain.Amount,
 ) error {
 	for i := range g {
-		if err := g[i].Assign(r.ID, r.Master.Address); err != nil {
+		if err := settlementstate.Assign(&g[i], r.ID, r.Master.Address); err != nil {
 			return err
 		}
 

@@ -6,6 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -128,7 +129,7 @@ func outputFault(r chain.SweepRequest, s chain.SweepStep, nativeID string) strin
 	for _, o := range s.Order.Outputs {
 		switch {
 		case s.Kind == chain.StepTopUp && o.To == r.Deposit.Address && o.AssetID == nativeID:
-		case s.Kind == chain.StepDelegate && o.To == r.Deposit.Address && o.AssetID == chain.DelegateEnergy:
+		case s.Kind == chain.StepDelegate && o.To == r.Deposit.Address && o.AssetID == chaindata.DelegateEnergy:
 		case s.Kind == chain.StepSweep && o.To == r.Master.Address && o.AssetID == r.Asset.ID:
 			swept = swept.Add(o.Amount)
 		case s.Kind != chain.StepTopUp && s.Kind != chain.StepDelegate && o.To == r.FeeAddress && o.AssetID == nativeID:

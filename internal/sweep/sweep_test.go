@@ -6,6 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -123,7 +124,7 @@ func TestSeveralDepositsOfOneAddressShareASweep(t *testing.T) {
 		borne = append(borne, s.NetworkFees)
 	}
 
-	for i, share := range settlement.Split(fees, each) { // by gross, the remainder to the oldest
+	for i, share := range settlementstate.Split(fees, each) { // by gross, the remainder to the oldest
 		w.check("network fees of settlement "+string(rune('a'+i)), borne[i], share)
 	}
 

@@ -17,16 +17,25 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
+// DB is this package's view of a store.
+type DB interface {
+	settlement.Reader
+	wallet.Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx settlement.Tx) error) error
+}
+
 // Config is what a Sweeper needs. DB, Registry, IDs and Outbox are required.
 type Config struct {
-	DB       settlement.DB
+	DB       DB
 	Registry *chain.Registry
 	Outbox   *txmgr.Manager
 	IDs      *id.Source
@@ -52,7 +61,7 @@ type Config struct {
 // Sweeper releases settlements. It is safe for concurrent use, by any number of processes over one store.
 type Sweeper struct {
 	config   Config
-	db       settlement.DB
+	db       DB
 	registry *chain.Registry
 	outbox   *txmgr.Manager
 	// refusals are the times when this process first saw a release refused, by settlement or release id.
@@ -116,5 +125,5 @@ func (s *Sweeper) putTx(
 		return err
 	}
 
-	return tx.AppendEvents(ctx, event.About(*of, t)...)
+	return tx.AppendEvents(ctx, eventctx.About(*of, t)...)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -223,13 +224,13 @@ func (w *sweepUpdate) advance(ctx context.Context, i int) error {
 		s := &w.group[i]
 		switch {
 		case (s.Status == settlement.Pending || s.Status == settlement.Held) && s.SweepID == w.release.ID:
-			if err := s.Start(carry); err != nil {
+			if err := settlementstate.Start(s, carry); err != nil {
 				return err
 			}
 
 			carry = chain.Amount{}
 		case s.Status == settlement.Released && swept:
-			if err := s.Revert(""); err != nil {
+			if err := settlementstate.Revert(s, ""); err != nil {
 				return err
 			}
 
@@ -311,7 +312,7 @@ func (w *sweepUpdate) releaseSettlements(arrived chain.Amount) error {
 				return err
 			}
 
-			if err := s.Start(chain.Amount{}); err != nil {
+			if err := settlementstate.Start(s, chain.Amount{}); err != nil {
 				return err
 			}
 		}
@@ -320,7 +321,7 @@ func (w *sweepUpdate) releaseSettlements(arrived chain.Amount) error {
 			continue // its payment is gone; should it confirm again, this sweep stands for it
 		}
 
-		if err := s.Release(net, w.now()); err != nil {
+		if err := settlementstate.Release(s, net, w.now()); err != nil {
 			return err
 		}
 

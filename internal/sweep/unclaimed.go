@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -90,7 +91,7 @@ func (w *sweepUpdate) claimed(back settlement.Settlement, step *settlement.Step)
 		return step.Unclaimed
 	}
 
-	return chain.Min(w.group.net(step.Unclaimed.Add(w.group.released()))[i], step.Unclaimed)
+	return chaindata.Min(w.group.net(step.Unclaimed.Add(w.group.released()))[i], step.Unclaimed)
 }
 
 // sweptStep returns the sweep of a release that is confirmed and counted; nil when there is none.

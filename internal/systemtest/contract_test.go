@@ -17,6 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 const invoiceBody = `{"price":{"currency":"EUR","amount":"49.90"},
@@ -444,8 +445,8 @@ func (s *service) freeze(t *testing.T, on bool) {
 			w = wallet.Wallet{Network: "simnet", Party: master}
 		}
 
-		if w.Unfreeze(); on {
-			w.Freeze(wallet.FrozenEpoch, "", s.now())
+		if walletstate.Unfreeze(&w); on {
+			walletstate.Freeze(&w, wallet.FrozenEpoch, "", s.now())
 		}
 
 		return tx.PutWallet(ctx, &w)

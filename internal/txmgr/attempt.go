@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // makeAttempt builds, signs and assembles an order, and checks the driver's result against the order.
@@ -256,7 +257,12 @@ func (d *walletWorker) storeAttemptAfter(
 			return err
 		}
 
-		_, err = d.moveTx(ctx, tx, stored, func(t *wallet.Transaction) error { return t.Sign(a) })
+		_, err = d.moveTx(
+			ctx,
+			tx,
+			stored,
+			func(t *wallet.Transaction) error { return walletstate.Sign(t, a) },
+		)
 
 		return err
 	})

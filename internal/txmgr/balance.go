@@ -11,6 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // TrackTx stores a balance row per asset of the network for a wallet, so that RefreshBalances reads them
@@ -80,7 +82,7 @@ func (o *Manager) ReserveTx(
 		b.Owner = owner
 	}
 
-	if err := b.Reserve(objectID, amount); err != nil {
+	if err := walletstate.Reserve(&b, objectID, amount); err != nil {
 		return err
 	}
 
@@ -105,7 +107,7 @@ func (o *Manager) UnreserveTx(
 		return nil
 	}
 
-	b.Unreserve(objectID)
+	walletstate.Unreserve(&b, objectID)
 
 	return tx.PutBalance(ctx, &b)
 }
@@ -149,7 +151,7 @@ func (o *Manager) spendTx(
 					object = row.ObjectID // a payout has one transaction and may reserve by its own id
 				}
 
-				b.Spend(object, height, spends(t, row.ID, payer, native.ID)[assetID])
+				walletstate.Debit(&b, object, height, spends(t, row.ID, payer, native.ID)[assetID])
 			}
 
 			if err := tx.PutBalance(ctx, &b); err != nil {
@@ -172,10 +174,10 @@ func spends(
 ) map[string]chain.Amount {
 	out := map[string]chain.Amount{}
 
-	outputs, maxFee := t.BatchShare(t.LastAttempt(), transactionID)
+	outputs, maxFee := walletstate.BatchShare(t, walletstate.LastAttempt(&t), transactionID)
 	if from == t.Order.From.Address && t.Order.Bumps == nil && t.Order.Recovers == nil {
 		for _, o := range outputs {
-			if o.MovesCoin() {
+			if chaindata.MovesCoin(o) {
 				out[o.AssetID] = out[o.AssetID].Add(o.Amount)
 			}
 		}
@@ -367,7 +369,7 @@ func putBalancesTx(
 			b = wallet.Balance{Network: network, Address: h.Address, AssetID: h.AssetID}
 		}
 
-		if !b.Update(at, amounts[i]) {
+		if !walletstate.UpdateBalance(&b, at, amounts[i]) {
 			continue
 		}
 

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // A batch is several payouts of one wallet in one transaction, where the driver can build that
@@ -44,7 +45,7 @@ func (d *walletWorker) batchCandidates(
 	rest []wallet.Transaction,
 ) ([]wallet.Transaction, error) {
 	batcher, ok := d.driver.(chain.Batcher)
-	if !ok || d.unbatched || !t.Batchable() {
+	if !ok || d.unbatched || !walletstate.Batchable(t) {
 		return nil, nil
 	}
 
@@ -54,7 +55,7 @@ func (d *walletWorker) batchCandidates(
 			break
 		}
 
-		if !stale.BatchableWith(t) {
+		if !walletstate.BatchableWith(stale, t) {
 			continue
 		}
 
@@ -63,7 +64,7 @@ func (d *walletWorker) batchCandidates(
 			return nil, &storeError{err}
 		}
 
-		if !now.BatchableWith(t) || now.Stale(d.now()) {
+		if !walletstate.BatchableWith(now, t) || walletstate.Stale(&now, d.now()) {
 			continue
 		}
 
@@ -129,7 +130,7 @@ func (d *walletWorker) signBatch(
 	t *wallet.Transaction,
 	others []wallet.Transaction,
 ) (wallet.Attempt, error) {
-	if err := t.Merge(others); err != nil {
+	if err := walletstate.Merge(t, others); err != nil {
 		return wallet.Attempt{}, err
 	}
 
@@ -160,7 +161,7 @@ func (d *walletWorker) joinTx(
 	}
 
 	for _, t := range append([]wallet.Transaction{*stored}, others...) {
-		if t.Stale(d.now()) {
+		if walletstate.Stale(&t, d.now()) {
 			return &illegalMove{
 				fault.New(
 					fault.State, "signed_too_late",
@@ -175,7 +176,7 @@ func (d *walletWorker) joinTx(
 		return nil
 	}
 
-	if err := stored.Merge(others); err != nil {
+	if err := walletstate.Merge(stored, others); err != nil {
 		return &illegalMove{err}
 	}
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // A CPFP bump: a payment whose fee is too low waits in the pool. A transaction of ours spends it, pays
@@ -114,7 +115,7 @@ func (o *Manager) unreservedCoins(
 	var unreserved []chain.Coin
 
 	for _, c := range coins {
-		if c.ReservedBy == "" && c.Height > 0 && c.Mature(cursor.At.Height) {
+		if c.ReservedBy == "" && c.Height > 0 && walletstate.Mature(c, cursor.At.Height) {
 			unreserved = append(unreserved, c.Coin)
 		}
 	}
@@ -295,7 +296,7 @@ func (d *walletWorker) endReservationTx(ctx context.Context, tx wallet.Tx, t wal
 // displacedBytes returns the bytes that a cancel displaces. The payment that a bump spends is left out of
 // their inputs: it is not the wallet's and may never be included.
 func displacedBytes(t wallet.Transaction) chain.Signed {
-	last := t.LastAttempt().Signed
+	last := walletstate.LastAttempt(&t).Signed
 	if t.Order.Bumps != nil {
 		last.Inputs = slices.DeleteFunc(
 			slices.Clone(last.Inputs),
@@ -340,7 +341,7 @@ func CoinsOfPayments(
 		}
 
 		switch {
-		case !c.Mature(cursor.At.Height):
+		case !walletstate.Mature(c, cursor.At.Height):
 			waiting[c.Outpoint] = true
 		case t.Kind != wallet.Bump && c.Height > 0 && c.SpentBy == "":
 			held[c.Outpoint] = c

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // bumpNode is a network that spends outputs, with a payment "p" that waits in its pool. What it does is
@@ -577,7 +578,7 @@ func TestNothingIsBumped(t *testing.T) {
 			p.wait(time.Hour)
 
 			for _, l := range p.bumpTxs() {
-				if l.Live() && l.GiveUpAt.Before(p.index.now) {
+				if walletstate.Live(l) && l.GiveUpAt.Before(p.index.now) {
 					t.Errorf("%+v was not given up", l)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // On networks that spend outputs, coins are what nonces are on others. A coin is reserved by at most one
@@ -61,7 +62,7 @@ func (d *walletWorker) spendableCoins(ctx context.Context, t wallet.Transaction)
 	var out []chain.Coin
 
 	for _, c := range coins {
-		if t.AttemptIndex(c.Outpoint.TxHash) >= 0 || !c.Mature(cursor.At.Height) {
+		if walletstate.AttemptIndex(&t, c.Outpoint.TxHash) >= 0 || !walletstate.Mature(c, cursor.At.Height) {
 			continue
 		}
 
@@ -188,7 +189,7 @@ func (d *walletWorker) reserveCoinsTx(
 func (d *walletWorker) releaseCoinsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	winner := -1
 	if t.State == wallet.Confirmed {
-		winner = t.AttemptIndex(t.TxHash)
+		winner = walletstate.AttemptIndex(&t, t.TxHash)
 	}
 
 	var unused []chain.Outpoint

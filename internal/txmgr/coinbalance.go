@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // sumCoins stores the balances of wallets as the sum of their coins in blocks, up to the last indexed
@@ -78,13 +79,13 @@ func sumCoinsTx(
 	var sum chain.Amount
 
 	for _, c := range coins {
-		if c.Height > 0 && c.Mature(cursor.At.Height) {
+		if c.Height > 0 && walletstate.Mature(c, cursor.At.Height) {
 			sum = sum.Add(c.Amount)
 		}
 	}
 
 	was := b
-	if !b.Update(cursor.At, sum) {
+	if !walletstate.UpdateBalance(&b, cursor.At, sum) {
 		return nil
 	}
 

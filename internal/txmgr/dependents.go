@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // A transaction of ours may spend the change of another one that waits. The one below is then never
@@ -41,7 +42,7 @@ func hasDependents(ctx context.Context, r wallet.Reader, t wallet.Transaction) (
 	}
 
 	return slices.ContainsFunc(dependents, func(other wallet.Transaction) bool {
-		return other.Live() && spendsUnconfirmed(other, outputs)
+		return walletstate.Live(other) && spendsUnconfirmed(other, outputs)
 	}), nil
 }
 
@@ -50,7 +51,7 @@ func hasDependents(ctx context.Context, r wallet.Reader, t wallet.Transaction) (
 func spendsUnconfirmed(t wallet.Transaction, coins []wallet.Coin) bool {
 	return slices.ContainsFunc(coins, func(c wallet.Coin) bool {
 		return c.ReservedBy == t.ID &&
-			(len(t.Attempts) == 0 || slices.Contains(t.LastAttempt().Signed.Inputs, c.Outpoint))
+			(len(t.Attempts) == 0 || slices.Contains(walletstate.LastAttempt(&t).Signed.Inputs, c.Outpoint))
 	})
 }
 

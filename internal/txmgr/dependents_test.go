@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // onChange makes a payout whose change waits in the pool and, unless alone, another one that spends it.
@@ -56,7 +57,7 @@ func TestPayoutWaitsForChangeThatThePoolDoesNotShow(t *testing.T) {
 	}
 
 	parent = k.get(parent.ID)
-	paid := parent.LastAttempt().Signed.TxHash
+	paid := walletstate.LastAttempt(&parent).Signed.TxHash
 	k.take(follow.Batch{Blocks: []chain.Block{
 		block(3, "a", []chain.Transfer{k.pays(paid, master)}, spends(paid, "m")...),
 	}})
@@ -82,7 +83,7 @@ func TestParentOfAPayoutIsNotReplaced(t *testing.T) {
 	}
 
 	child = k.get(child.ID)
-	if got := child.LastAttempt().Signed.UnconfirmedParents; len(got) != 1 {
+	if got := walletstate.LastAttempt(&child).Signed.UnconfirmedParents; len(got) != 1 {
 		t.Errorf("its replacement rests on %+v", got)
 	}
 

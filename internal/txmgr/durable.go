@@ -8,6 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/health"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // Durable nonces. A wallet with nonce accounts has each new transaction use what a free one holds: one that no live
@@ -81,7 +83,7 @@ func (d *walletWorker) readNonces(
 
 	keys := make([]string, len(read))
 	for i, account := range read {
-		keys[i] = account.Spend().Key()
+		keys[i] = chaindata.SpendKey(chaindata.NonceSpend(account.DurableNonce))
 	}
 
 	used, err := d.db.OwnTransactions(ctx, d.network.Slug, keys)
@@ -192,7 +194,13 @@ func (d *walletWorker) putNonceTx(
 		return nil // a replacement or a cancel uses that of earlier bytes
 	}
 
-	return tx.PutAttemptHash(ctx, t.Network, signed.DurableNonce.Spend().Key(), t.ID, t.Kind)
+	return tx.PutAttemptHash(
+		ctx,
+		t.Network,
+		chaindata.SpendKey(chaindata.NonceSpend(*signed.DurableNonce)),
+		t.ID,
+		t.Kind,
+	)
 }
 
 // sameNonce reports whether signed bytes use the durable nonce of their order.
@@ -234,7 +242,7 @@ func (d *walletWorker) ownConflict(
 	ctx context.Context,
 	t wallet.Transaction,
 ) (conflict wallet.Conflict, known bool, err error) {
-	if t.LastAttempt().Signed.DurableNonce == nil {
+	if walletstate.LastAttempt(&t).Signed.DurableNonce == nil {
 		return wallet.Conflict{}, true, nil
 	}
 

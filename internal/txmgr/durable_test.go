@@ -10,9 +10,11 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
@@ -132,7 +134,7 @@ func (w *durable) paid(t wallet.Transaction) chain.Amount {
 func (w *durable) nonceOf(t wallet.Transaction) chain.DurableNonce {
 	w.t.Helper()
 
-	last := t.LastAttempt().Signed.DurableNonce
+	last := walletstate.LastAttempt(&t).Signed.DurableNonce
 	for _, a := range t.Attempts {
 		if n := a.Signed.DurableNonce; n == nil || *n != *last {
 			w.t.Fatalf("an attempt uses %+v, another %+v", n, last)
@@ -211,17 +213,18 @@ func TestNonceAccountsTakeTurns(t *testing.T) {
 				}
 
 				nonce := w.nonceOf(now)
-				if other := used[nonce.Spend().Key()]; other != "" && other != p.ID {
+				if other := used[chaindata.SpendKey(chaindata.NonceSpend(nonce))]; other != "" &&
+					other != p.ID {
 					t.Fatalf("%+v is used by %s and %s", nonce, other, p.ID)
 				}
 
-				used[nonce.Spend().Key()] = p.ID
+				used[chaindata.SpendKey(chaindata.NonceSpend(nonce))] = p.ID
 
-				if other := inFlight[nonce.Account]; now.Live() && other != "" {
+				if other := inFlight[nonce.Account]; walletstate.Live(now) && other != "" {
 					t.Fatalf("%s and %s have one nonce account", other, p.ID)
 				}
 
-				if now.Live() {
+				if walletstate.Live(now) {
 					inFlight[nonce.Account] = p.ID
 				}
 			}
@@ -352,7 +355,10 @@ func TestUnusableNonceAccountsAreNamed(t *testing.T) {
 		w.windows.CloseNonces(w.master().Address, true)
 
 		p := w.until(w.payout("SIM", milli(5)).ID, wallet.Confirmed)
-		if signed := p.LastAttempt().Signed; signed.DurableNonce != nil || signed.ValidToHeight == 0 {
+		if signed := walletstate.LastAttempt(
+			&p,
+		).Signed; signed.DurableNonce != nil ||
+			signed.ValidToHeight == 0 {
 			t.Errorf("paid by %+v", signed)
 		}
 
@@ -367,7 +373,7 @@ func TestUnusableNonceAccountsAreNamed(t *testing.T) {
 		if p := w.until(
 			w.payout("SIM", milli(6)).ID,
 			wallet.Confirmed,
-		); p.LastAttempt().Signed.DurableNonce == nil {
+		); walletstate.LastAttempt(&p).Signed.DurableNonce == nil {
 			t.Error("the next payout uses no nonce account")
 		}
 
@@ -551,7 +557,7 @@ func TestForkTakesARevertedDurablePayoutAway(t *testing.T) {
 		}
 
 		failed := w.get(p.ID)
-		_ = w.windows.Broadcast(t.Context(), failed.LastAttempt().Signed) // somebody kept its bytes
+		_ = w.windows.Broadcast(t.Context(), walletstate.LastAttempt(&failed).Signed) // somebody kept its bytes
 		w.waits(10 * time.Minute)
 
 		if !w.paid(p).IsZero() {

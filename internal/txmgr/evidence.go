@@ -10,6 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // evidence is what the blocks that were read hold of one transaction of ours.
@@ -129,7 +131,7 @@ func (d *walletWorker) statusIn(
 	t wallet.Transaction,
 	row wallet.Outgoing,
 ) (status chain.TxStatus, ok bool, err error) {
-	signed := t.Attempts[t.AttemptIndex(row.TxHash)].Signed
+	signed := t.Attempts[walletstate.AttemptIndex(&t, row.TxHash)].Signed
 
 	status, err = d.sender.Status(ctx, signed)
 	if err != nil {
@@ -171,7 +173,7 @@ func pays(transfers []chain.Transfer, outputs []chain.Output) bool {
 	left := slices.Clone(transfers)
 
 	for _, out := range outputs {
-		if !out.MovesCoin() {
+		if !chaindata.MovesCoin(out) {
 			continue
 		}
 
@@ -199,7 +201,7 @@ func (d *walletWorker) transfersIn(
 		return nil, false, err
 	}
 
-	return blocks[0].TransfersOf(row.TxHash), true, nil
+	return chaindata.TransfersOf(blocks[0], row.TxHash), true, nil
 }
 
 // isCanonical reports whether the node has a block at its height now. The last block that was read carries every

@@ -9,6 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // A reverted transaction is over when its block is final, and is watched as a confirmed one is: a deeper fork takes
@@ -47,7 +49,7 @@ func (d *walletWorker) followFailed(ctx context.Context, t wallet.Transaction) e
 
 	d.logLostBlock(ctx, t)
 
-	return d.updateProven(ctx, t, wallet.Outgoing{}, nil, (*wallet.Transaction).Retract)
+	return d.updateProven(ctx, t, wallet.Outgoing{}, nil, walletstate.Retract)
 }
 
 // recordReverted records the block that holds a reverted transaction now, with its fee.
@@ -69,7 +71,7 @@ func (d *walletWorker) recordReverted(ctx context.Context, t wallet.Transaction,
 	d.waits.Delete(t.ID)
 
 	return d.updateProven(ctx, t, e.row, nil, func(t *wallet.Transaction) error {
-		return t.Include(e.row.TxHash, status)
+		return walletstate.Include(t, e.row.TxHash, status)
 	})
 }
 
@@ -105,7 +107,7 @@ func (d *walletWorker) recordExecuted(ctx context.Context, t wallet.Transaction,
 		return d.updateWith(ctx, t.ID, mark)
 	}
 
-	return d.updateWith(ctx, t.ID, mark, (*wallet.Transaction).Retract)
+	return d.updateWith(ctx, t.ID, mark, walletstate.Retract)
 }
 
 // displaceFailed has a cancel use the nonce of a payout that was reverted in a block which left the chain, and charges
@@ -121,7 +123,7 @@ func (d *walletWorker) displaceFailed(ctx context.Context, t wallet.Transaction,
 		return d.failDisplaced(ctx, t, proof)
 	case dead && !d.hasNonces():
 		return d.updateProven(ctx, t, wallet.Outgoing{}, nil, fail(wallet.FailExpired))
-	case t.LastAttempt().Signed.DurableNonce != nil:
+	case walletstate.LastAttempt(&t).Signed.DurableNonce != nil:
 		return errors.Join(d.displaceDurable(ctx, t), d.update(ctx, t.ID))
 	case !d.hasNonces() || t.Kind != wallet.Payout:
 		return d.update(ctx, t.ID)
@@ -178,12 +180,16 @@ func (d *walletWorker) followFailedPolled(ctx context.Context, t wallet.Transact
 
 		return d.update(ctx, t.ID)
 	case s.hash != "" && (s.hash != t.TxHash || s.status.Block.Hash != t.Block.Hash):
-		return d.update(ctx, t.ID, func(t *wallet.Transaction) error { return t.Include(s.hash, s.status) })
+		return d.update(
+			ctx,
+			t.ID,
+			func(t *wallet.Transaction) error { return walletstate.Include(t, s.hash, s.status) },
+		)
 	case s.hash != "":
 		return d.update(ctx, t.ID)
 	case t.Block.IsZero() && s.terminal != "":
 		return d.update(ctx, t.ID, fail(wallet.FailExpired))
-	case t.Block.IsZero() && t.LastAttempt().Signed.DurableNonce != nil:
+	case t.Block.IsZero() && walletstate.LastAttempt(&t).Signed.DurableNonce != nil:
 		return errors.Join(d.displaceDurable(ctx, t), d.update(ctx, t.ID))
 	case t.Block.IsZero():
 		return d.update(ctx, t.ID)
@@ -196,7 +202,7 @@ func (d *walletWorker) followFailedPolled(ctx context.Context, t wallet.Transact
 
 	d.logLostBlock(ctx, t)
 
-	return d.update(ctx, t.ID, (*wallet.Transaction).Retract)
+	return d.update(ctx, t.ID, walletstate.Retract)
 }
 
 // leftNonces returns the wallet's reverted transactions whose block left the chain, by their nonces.
@@ -230,7 +236,7 @@ func (d *walletWorker) chargeCancelTx(ctx context.Context, tx wallet.Tx, cancel 
 	}
 
 	displaced := t.Failure == wallet.FailConflict && t.Conflict.Own &&
-		cancel.AttemptIndex(t.Conflict.TxHash) >= 0 ||
+		walletstate.AttemptIndex(&cancel, t.Conflict.TxHash) >= 0 ||
 		t.Failure == wallet.FailExpired && cancel.Nonce == t.Nonce ||
 		hasReverted(t) && t.Block.IsZero() &&
 			cancel.Nonce == t.Nonce // the proof of the conflict is still to come
@@ -250,7 +256,7 @@ func (d *walletWorker) chargeCancelTx(ctx context.Context, tx wallet.Tx, cancel 
 
 	for i := range rows {
 		if i > 0 {
-			if err := rows[i].JoinBatch(rows[0]); err != nil {
+			if err := walletstate.JoinBatch(&rows[i], rows[0]); err != nil {
 				return err
 			}
 		}
@@ -259,7 +265,7 @@ func (d *walletWorker) chargeCancelTx(ctx context.Context, tx wallet.Tx, cancel 
 			return err
 		}
 
-		if err := tx.AppendEvents(ctx, event.About(rows[i], event.TransactionMoved)...); err != nil {
+		if err := tx.AppendEvents(ctx, eventctx.About(rows[i], event.TransactionMoved)...); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // follow moves a signed transaction to the state that the blocks which were read prove.
@@ -36,12 +38,12 @@ func (d *walletWorker) follow(ctx context.Context, t wallet.Transaction) error {
 
 		d.logLostBlock(ctx, t)
 
-		err := d.updateProven(ctx, t, wallet.Outgoing{}, nil, (*wallet.Transaction).Retract)
+		err := d.updateProven(ctx, t, wallet.Outgoing{}, nil, walletstate.Retract)
 		if err != nil {
 			return err
 		}
 
-		return d.broadcast(ctx, t.ID, t.LastAttempt().Signed)
+		return d.broadcast(ctx, t.ID, walletstate.LastAttempt(&t).Signed)
 	}
 
 	proof, dead, err := d.proveTerminal(ctx, t, e.cursor)
@@ -126,7 +128,7 @@ func (d *walletWorker) recordPooled(ctx context.Context, t wallet.Transaction, p
 	}
 
 	at := d.now()
-	taken := func(t *wallet.Transaction) error { return t.RecordAccepted(pooled, at) }
+	taken := func(t *wallet.Transaction) error { return walletstate.RecordAccepted(t, pooled, at) }
 
 	return d.update(ctx, t.ID, taken)
 }
@@ -134,7 +136,7 @@ func (d *walletWorker) recordPooled(ctx context.Context, t wallet.Transaction, p
 // newestAlive returns the newest attempt that no block which was read excludes; where there is none, the last one. A
 // fork may bring back what earlier bytes rest on, and take away what they were built again on.
 func (d *walletWorker) newestAlive(ctx context.Context, t wallet.Transaction) (chain.Signed, error) {
-	last := t.LastAttempt().Signed
+	last := walletstate.LastAttempt(&t).Signed
 	if d.hasNonces() {
 		return last, nil
 	}
@@ -180,14 +182,17 @@ func (d *walletWorker) recordInclusion(ctx context.Context, t wallet.Transaction
 		}
 
 		if t.State == wallet.Confirmed {
-			moves = append(moves, (*wallet.Transaction).Retract)
+			moves = append(moves, walletstate.Retract)
 		}
 
-		moves = append(moves, func(t *wallet.Transaction) error { return t.Include(e.row.TxHash, status) })
+		moves = append(
+			moves,
+			func(t *wallet.Transaction) error { return walletstate.Include(t, e.row.TxHash, status) },
+		)
 	}
 
 	open := t.State != wallet.Confirmed || !recorded
-	if open && e.cursor.IsFinal(d.network, d.network.Confirmations, e.row.Block) {
+	if open && scanstate.IsFinal(e.cursor, d.network, d.network.Confirmations, e.row.Block) {
 		stands, err := d.isCanonical(ctx, t, e.cursor.At)
 		if err != nil {
 			return err
@@ -211,7 +216,7 @@ func end(reverted bool) move {
 		return fail(wallet.FailReverted)
 	}
 
-	return (*wallet.Transaction).Confirm
+	return walletstate.Confirm
 }
 
 // terminate handles a transaction of which no attempt can be included any more. A conflict fails it.
@@ -228,7 +233,7 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 		return d.terminateConflict(ctx, t, proof)
 	}
 
-	if len(t.Attempts) >= maxAttempts || t.Stale(d.now()) {
+	if len(t.Attempts) >= maxAttempts || walletstate.Stale(&t, d.now()) {
 		return d.giveUp(ctx, t)
 	}
 
@@ -239,7 +244,7 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 	}
 
 	order := t.Order
-	last := t.LastAttempt().Signed
+	last := walletstate.LastAttempt(&t).Signed
 	order.Nonce, order.Expired = t.Nonce, &last
 
 	a, err := d.makeAttempt(ctx, t, order)
@@ -296,7 +301,7 @@ func (d *walletWorker) failDisplaced(ctx context.Context, t wallet.Transaction, 
 	}
 
 	return d.updateProven(ctx, t, wallet.Outgoing{}, proof.rows, func(t *wallet.Transaction) error {
-		return t.FailDisplaced(proof.conflict, cost)
+		return walletstate.FailDisplaced(t, proof.conflict, cost)
 	})
 }
 
@@ -317,7 +322,7 @@ func (d *walletWorker) displacementFee(
 	}
 
 	for _, cancel := range cancels {
-		if cancel.Kind == wallet.Cancel && cancel.AttemptIndex(conflict.TxHash) >= 0 {
+		if cancel.Kind == wallet.Cancel && walletstate.AttemptIndex(&cancel, conflict.TxHash) >= 0 {
 			return cancel.Fee, cancel.State == wallet.Included || cancel.State == wallet.Confirmed, nil
 		}
 	}

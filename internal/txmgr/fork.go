@@ -7,6 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // ApplyForkTx applies a fork to the transactions of a network, in the transaction that moves its cursor and
@@ -47,7 +48,7 @@ func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch)
 			o.logLostBlock(ctx, t)
 
 			d := &walletWorker{Manager: o, network: driver.Network(), party: t.Order.From}
-			if _, err := d.moveTx(ctx, tx, t, (*wallet.Transaction).Retract); err != nil {
+			if _, err := d.moveTx(ctx, tx, t, walletstate.Retract); err != nil {
 				return err
 			}
 
@@ -99,7 +100,8 @@ func blockGone(t wallet.Transaction, canonical []chain.Block) bool {
 		displaced = displaced || b.Height == t.Block.Height
 		if t.State == wallet.Included &&
 			slices.ContainsFunc(
-				b.Transfers, func(m chain.Transfer) bool { return t.AttemptIndex(m.TxHash) >= 0 },
+				b.Transfers,
+				func(m chain.Transfer) bool { return walletstate.AttemptIndex(&t, m.TxHash) >= 0 },
 			) {
 			return false
 		}

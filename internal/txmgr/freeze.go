@@ -7,7 +7,9 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // A wallet whose network shows a transaction of it that is not on record is frozen: the records were restored
@@ -99,7 +101,7 @@ func transfersOf(b follow.Batch, txHash string) []chain.Transfer {
 	var found []chain.Transfer
 
 	for _, block := range b.Blocks {
-		found = append(found, block.TransfersOf(txHash)...)
+		found = append(found, chaindata.TransfersOf(block, txHash)...)
 	}
 
 	return found
@@ -147,7 +149,7 @@ func (o *Manager) freezeByTx(
 		ctx, "a wallet is frozen: it made a transaction that is not on record; see Engine.Acknowledge",
 		"network", row.Network, "wallet", string(row.Address), "tx", row.TxHash,
 	)
-	w.Freeze(wallet.FrozenUnrecorded, row.TxHash, o.now())
+	walletstate.Freeze(&w, wallet.FrozenUnrecorded, row.TxHash, o.now())
 
 	return tx.PutWallet(ctx, &w)
 }
@@ -177,7 +179,7 @@ func equalsWaiting(ctx context.Context, tx wallet.Tx, row wallet.Outgoing) (bool
 	}
 
 	return slices.ContainsFunc(live, func(t wallet.Transaction) bool {
-		return t.Kind == wallet.Payout && row.Pays(t.Order.Outputs)
+		return t.Kind == wallet.Payout && walletstate.Pays(row, t.Order.Outputs)
 	}), nil
 }
 
@@ -234,7 +236,7 @@ func (o *Manager) BeginEpochTx(ctx context.Context, tx wallet.Tx, network string
 		return nil
 	}
 
-	w.Freeze(wallet.FrozenEpoch, "", o.now())
+	walletstate.Freeze(&w, wallet.FrozenEpoch, "", o.now())
 	w.FrozenAt = o.now() // also of one that an earlier epoch froze
 
 	return tx.PutWallet(ctx, &w)
@@ -281,13 +283,13 @@ func (o *Manager) thawTx(ctx context.Context, tx wallet.Tx, w *wallet.Wallet) er
 		return err
 	}
 
-	open = slices.DeleteFunc(open, func(row wallet.Outgoing) bool { return !row.Open() })
+	open = slices.DeleteFunc(open, func(row wallet.Outgoing) bool { return !walletstate.IsOpen(row) })
 	if len(open) > 0 {
 		w.FrozenBy = open[0].TxHash
 		return tx.PutWallet(ctx, w)
 	}
 
-	w.Unfreeze()
+	walletstate.Unfreeze(w)
 
 	if err := tx.PutWallet(ctx, w); err != nil {
 		return err

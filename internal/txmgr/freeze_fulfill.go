@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // Fulfillment is a final transaction that is not on record, with the waiting transactions whose payments it made.
@@ -55,7 +56,8 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 	}
 
 	abandon := len(carrier.Attempts) > 0 && (d.hasNonces() && carrier.Nonce != signed.Nonce ||
-		carrier.LastAttempt().Signed.DurableNonce != nil && carrier.AttemptIndex(signed.TxHash) < 0)
+		walletstate.LastAttempt(&carrier).Signed.DurableNonce != nil &&
+			walletstate.AttemptIndex(&carrier, signed.TxHash) < 0)
 	if abandon && carrier.Kind == wallet.Sweep {
 		return sweepStillLive(carrier, signed.TxHash)
 	}
@@ -71,16 +73,16 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 		ctx, tx, carrier,
 		func(t *wallet.Transaction) error {
 			if abandon {
-				if err := t.Abandon(); err != nil {
+				if err := walletstate.Abandon(t); err != nil {
 					return err
 				}
 			}
 
-			return t.Sign(wallet.Attempt{Signed: signed, SignedAt: at})
+			return walletstate.Sign(t, wallet.Attempt{Signed: signed, SignedAt: at})
 		},
-		func(t *wallet.Transaction) error { return t.RecordAccepted(signed.TxHash, at) },
-		func(t *wallet.Transaction) error { return t.Include(signed.TxHash, f.Status) },
-		(*wallet.Transaction).Confirm,
+		func(t *wallet.Transaction) error { return walletstate.RecordAccepted(t, signed.TxHash, at) },
+		func(t *wallet.Transaction) error { return walletstate.Include(t, signed.TxHash, f.Status) },
+		walletstate.Confirm,
 	)
 
 	return err
@@ -118,7 +120,7 @@ func (d *walletWorker) cancelNonceTx(ctx context.Context, tx wallet.Tx, t wallet
 	cancel := cancelOf(t)
 	cancel.Order = d.cancelOrder(t.Nonce)
 	cancel.Order.MaxFee = t.Order.MaxFee
-	cancel.Order.DurableNonce = t.LastAttempt().Signed.DurableNonce
+	cancel.Order.DurableNonce = walletstate.LastAttempt(&t).Signed.DurableNonce
 
 	_, err := d.EnqueueTx(ctx, tx, cancel)
 
@@ -153,7 +155,7 @@ func (o *Manager) carrierTx(ctx context.Context, tx wallet.Tx, f Fulfillment) (w
 		return carrier, nil
 	}
 
-	if err := carrier.Merge(others); err != nil {
+	if err := walletstate.Merge(&carrier, others); err != nil {
 		return wallet.Transaction{}, fault.Wrap(
 			err,
 			fault.State,
@@ -178,7 +180,7 @@ func (f Fulfillment) matches(carrier wallet.Transaction) error {
 	}
 
 	if outputs := carrier.Order.Outputs; len(outputs) == 1 &&
-		wallet.Payments(f.Status.Transfers, from, outputs[0]) > 0 {
+		walletstate.Payments(f.Status.Transfers, from, outputs[0]) > 0 {
 		return nil
 	}
 

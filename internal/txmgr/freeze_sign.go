@@ -9,6 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // holdBack postpones a transaction that must not be signed now. One that waits for a person is not given up, nor
@@ -32,7 +34,7 @@ func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held
 // signingWaits reports whether a transaction that no person has to look at must not be signed now. A stale one
 // waits for nothing but the proof that it was never sent.
 func (d *walletWorker) signingWaits(ctx context.Context, t wallet.Transaction) (bool, error) {
-	if !t.Stale(d.now()) {
+	if !walletstate.Stale(&t, d.now()) {
 		return d.signingStopped(ctx, t)
 	}
 
@@ -82,12 +84,12 @@ func awaitsReview(
 	now time.Time,
 ) (bool, error) {
 	w, _, err := r.Wallet(ctx, t.Network, t.Order.From.Address)
-	if err != nil || w.Holds(t.CreatedAt) {
+	if err != nil || walletstate.Holds(&w, t.CreatedAt) {
 		return err == nil, err
 	}
 
 	for _, row := range unrecorded {
-		if row.Awaits(t.ObjectID, t.Order.Outputs, now) {
+		if walletstate.Awaits(row, t.ObjectID, t.Order.Outputs, now) {
 			return true, nil
 		}
 	}
@@ -258,7 +260,7 @@ func (d *walletWorker) nonceExplained(
 
 	last := chain.Spend{Sender: d.party.Address, Nonce: counted - 1}
 
-	rows, err := d.db.OutgoingByKey(ctx, d.network.Slug, []string{last.Key()})
+	rows, err := d.db.OutgoingByKey(ctx, d.network.Slug, []string{chaindata.SpendKey(last)})
 	if err != nil {
 		return &storeError{err}
 	}

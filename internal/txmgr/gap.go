@@ -7,6 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // fillGaps queues a cancel for each nonce below the wallet's next one that no live transaction has and that
@@ -76,9 +77,9 @@ func (d *walletWorker) isBelowHistoryEnd(
 		return false, err
 	}
 
-	keys := []string{chain.Spend{Sender: d.party.Address, Nonce: t.Nonce}.Key()}
+	keys := []string{chaindata.SpendKey(chain.Spend{Sender: d.party.Address, Nonce: t.Nonce})}
 	if t.Nonce > 0 {
-		keys = append(keys, chain.Spend{Sender: d.party.Address, Nonce: t.Nonce - 1}.Key())
+		keys = append(keys, chaindata.SpendKey(chain.Spend{Sender: d.party.Address, Nonce: t.Nonce - 1}))
 	}
 
 	slices.Sort(keys)
@@ -113,7 +114,7 @@ func (d *walletWorker) gaps(ctx context.Context, network string) ([]uint64, erro
 
 	keys := make([]string, len(free))
 	for i, nonce := range free {
-		keys[i] = chain.Spend{Sender: d.party.Address, Nonce: nonce}.Key()
+		keys[i] = chaindata.SpendKey(chain.Spend{Sender: d.party.Address, Nonce: nonce})
 	}
 
 	for i, key := range keys { // highest first: below a used nonce none is free

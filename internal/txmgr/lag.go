@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // The blocks that a network may be behind its node's tip while wallets sign: minLag, or what the network makes in
@@ -45,7 +46,7 @@ func (o *Manager) postponeUnread(
 	var waiting []string
 
 	for _, t := range due {
-		if t.State == wallet.Queued && t.Kind != wallet.Cancel && !t.Stale(o.now()) {
+		if t.State == wallet.Queued && t.Kind != wallet.Cancel && !walletstate.Stale(&t, o.now()) {
 			waiting = append(waiting, t.ID)
 		} else {
 			others = append(others, t)

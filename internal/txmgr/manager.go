@@ -24,13 +24,15 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // Config configures a Manager. DB, Registry, Signer and IDs are required.
 type Config struct {
-	DB       wallet.DB
+	DB       DB
 	Registry *chain.Registry
 	Signer   chain.Signer
 	IDs      *id.Source
@@ -76,7 +78,7 @@ const (
 // processes over one store.
 type Manager struct {
 	config    Config
-	db        wallet.DB
+	db        DB
 	registry  *chain.Registry
 	addresses sync.Map // network and chain.KeyRef → chain.Address; they never change
 	waits     sync.Map // transaction id → why its outcome waits, as it was logged
@@ -177,7 +179,7 @@ func (o *Manager) EnqueueTx(
 		return wallet.Transaction{}, err
 	}
 
-	return t, tx.AppendEvents(ctx, event.About(t, event.TransactionMoved)...)
+	return t, tx.AppendEvents(ctx, eventctx.About(t, event.TransactionMoved)...)
 }
 
 // CancelTx fails an unsigned transaction as canceled. Errors: fault.State with code transaction_signed for a
@@ -209,7 +211,7 @@ func (o *Manager) CancelTx(
 		return wallet.Transaction{}, err
 	}
 
-	if err := t.Fail(wallet.FailCanceled); err != nil {
+	if err := walletstate.Fail(&t, wallet.FailCanceled); err != nil {
 		return wallet.Transaction{}, err
 	}
 
@@ -217,7 +219,7 @@ func (o *Manager) CancelTx(
 		return wallet.Transaction{}, err
 	}
 
-	return t, tx.AppendEvents(ctx, event.About(t, event.TransactionMoved)...)
+	return t, tx.AppendEvents(ctx, eventctx.About(t, event.TransactionMoved)...)
 }
 
 // refuseReviewTx returns fault.State with code transaction_awaiting_review for a payout that awaitsReview.

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // measureWithin is how long after its block a sweep waits for a node that answers for the balances there. Later, many
@@ -180,7 +181,7 @@ func cutOf(block chain.Block, holding chain.Holding, txHash string, missing chai
 		}
 	}
 
-	if missing = chain.Min(missing, sum); missing.IsZero() {
+	if missing = chaindata.Min(missing, sum); missing.IsZero() {
 		return chain.Amount{}
 	}
 

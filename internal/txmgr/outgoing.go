@@ -8,7 +8,9 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // RecordOutgoingTx stores what the blocks of a batch took from our addresses, in the transaction that moves
@@ -108,8 +110,13 @@ func outgoingRows(
 				owner = owners[spend.Outpoint]
 			}
 
-			if owner != "" || watched[spend.Key()] {
-				rows[spend.Key()] = wallet.NewOutgoing(b.Network.Slug, owner, spend, block.Ref)
+			if owner != "" || watched[chaindata.SpendKey(spend)] {
+				rows[chaindata.SpendKey(spend)] = walletstate.NewOutgoing(
+					b.Network.Slug,
+					owner,
+					spend,
+					block.Ref,
+				)
 			}
 		}
 	}
@@ -155,7 +162,7 @@ func addFunding(
 	for _, block := range b.Blocks {
 		for _, spend := range block.Spent {
 			if funding[spend.By] {
-				keys[spend.Key()] = true
+				keys[chaindata.SpendKey(spend)] = true
 			}
 		}
 	}
@@ -252,7 +259,7 @@ func parentSpends(ctx context.Context, tx wallet.Tx, b follow.Batch, coins bool)
 	for _, t := range resting {
 		for _, a := range t.Attempts {
 			for _, spend := range a.Signed.UnconfirmedParents {
-				keys[spend.Key()] = true
+				keys[chaindata.SpendKey(spend)] = true
 			}
 		}
 	}

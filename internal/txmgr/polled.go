@@ -7,6 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // This file follows transactions on networks whose blocks are not read (Solana by address). There the
@@ -82,7 +83,7 @@ func (d *walletWorker) followPolled(ctx context.Context, t wallet.Transaction) e
 
 		d.logLostBlock(ctx, t)
 
-		if err := d.update(ctx, t.ID, (*wallet.Transaction).Retract); err != nil {
+		if err := d.update(ctx, t.ID, walletstate.Retract); err != nil {
 			return err
 		}
 
@@ -90,7 +91,7 @@ func (d *walletWorker) followPolled(ctx context.Context, t wallet.Transaction) e
 			return nil
 		}
 
-		return d.broadcast(ctx, t.ID, t.LastAttempt().Signed)
+		return d.broadcast(ctx, t.ID, walletstate.LastAttempt(&t).Signed)
 	}
 
 	if s.terminal != "" {
@@ -121,10 +122,13 @@ func (d *walletWorker) recordPolledInclusion(
 		},
 	}
 	if t.State == wallet.Confirmed && (t.Block.Hash != s.status.Block.Hash || t.TxHash != s.hash) {
-		moves = append(moves, (*wallet.Transaction).Retract)
+		moves = append(moves, walletstate.Retract)
 	}
 
-	moves = append(moves, func(t *wallet.Transaction) error { return t.Include(s.hash, s.status) })
+	moves = append(
+		moves,
+		func(t *wallet.Transaction) error { return walletstate.Include(t, s.hash, s.status) },
+	)
 
 	if s.status.Final {
 		moves = append(moves, end(s.status.Reverted))

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // A payout that spends change of ours dies with what made the change: a block took an earlier attempt of the
@@ -26,7 +27,7 @@ func (d *walletWorker) rebuild(
 		return false, nil
 	}
 
-	if len(t.Attempts) >= maxAttempts || t.Stale(d.now()) {
+	if len(t.Attempts) >= maxAttempts || walletstate.Stale(&t, d.now()) {
 		return false, nil
 	}
 
@@ -127,7 +128,7 @@ func (d *walletWorker) excludingCoins(
 		excludes := slices.ContainsFunc(
 			excluding, func(set map[chain.Outpoint]bool) bool { return set[c.Outpoint] },
 		)
-		if c.Height > 0 || excludes && t.AttemptIndex(c.Outpoint.TxHash) < 0 {
+		if c.Height > 0 || excludes && walletstate.AttemptIndex(&t, c.Outpoint.TxHash) < 0 {
 			coins = append(coins, c)
 		}
 	}

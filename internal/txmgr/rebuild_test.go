@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // onReplaced makes a payout that was replaced once, and one or two that rest on its replacement, one on the
@@ -70,7 +71,7 @@ func TestPayoutIsBuiltAgainOnWhatKilledItsParent(t *testing.T) {
 	}
 
 	onFirst := chain.Outpoint{TxHash: parent.Attempts[0].Signed.TxHash}
-	if in := got.LastAttempt().Signed.Inputs; !slices.Equal(in, []chain.Outpoint{onFirst}) {
+	if in := walletstate.LastAttempt(&got).Signed.Inputs; !slices.Equal(in, []chain.Outpoint{onFirst}) {
 		t.Errorf("it spends %v, not the change of what killed its parent", in)
 	}
 
@@ -81,8 +82,11 @@ func TestPayoutIsBuiltAgainOnWhatKilledItsParent(t *testing.T) {
 	// A later replacement excludes the dead bytes as well.
 	k.wait(5 * time.Minute)
 
-	if got = k.get(dependents[0]); len(got.Attempts) != 3 || got.LastAttempt().Signed.Inputs[0] != onFirst {
-		t.Errorf("it is replaced by %+v", got.LastAttempt().Signed)
+	if got = k.get(
+		dependents[0],
+	); len(got.Attempts) != 3 ||
+		walletstate.LastAttempt(&got).Signed.Inputs[0] != onFirst {
+		t.Errorf("it is replaced by %+v", walletstate.LastAttempt(&got).Signed)
 	}
 }
 
@@ -100,14 +104,19 @@ func TestChainOfPayoutsIsBuiltAgain(t *testing.T) {
 	k.take(follow.Batch{
 		PoolRead: true,
 		Pool: []chain.PoolTx{
-			k.change(rebuilt, lower.LastAttempt().Signed.Inputs[0].TxHash),
+			k.change(rebuilt, walletstate.LastAttempt(&lower).Signed.Inputs[0].TxHash),
 		},
 	})
 	k.wait(time.Minute)
 
 	upper := k.get(dependents[1])
-	if len(upper.Attempts) != 2 || upper.LastAttempt().Signed.Inputs[0].TxHash != rebuilt {
-		t.Errorf("the upper one is %s %s with %+v", upper.State, upper.Failure, upper.LastAttempt().Signed)
+	if len(upper.Attempts) != 2 || walletstate.LastAttempt(&upper).Signed.Inputs[0].TxHash != rebuilt {
+		t.Errorf(
+			"the upper one is %s %s with %+v",
+			upper.State,
+			upper.Failure,
+			walletstate.LastAttempt(&upper).Signed,
+		)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // recovery orders what a driver plans for a stray. The simulated network has none: it pays the output.
@@ -163,7 +164,7 @@ func TestAForkReservesOnlyTheFeeOfARecovery(t *testing.T) {
 	w.until(queued.ID, wallet.Broadcast)
 
 	back := w.get(queued.ID)
-	if got, want := w.reserved(), back.LastAttempt().Signed.MaxFee; got != want {
+	if got, want := w.reserved(), walletstate.LastAttempt(&back).Signed.MaxFee; got != want {
 		t.Errorf("%s are reserved, want the fee of %s", got, want)
 	}
 

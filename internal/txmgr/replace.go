@@ -6,6 +6,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // The exits of a transaction that is live, by state, all under the lease of its wallet. Each look is due within
@@ -32,13 +34,13 @@ const patientBlocks = 6
 // nonce of a wallet is replaced; the others wait for it. A CPFP bump that is in the pool is never
 // canceled: it blocks nothing.
 func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled bool) error {
-	last := t.LastAttempt().Signed
+	last := walletstate.LastAttempt(&t).Signed
 	if !d.hasNonces() && len(last.Inputs) == 0 && last.DurableNonce == nil {
 		return nil // this network does not replace
 	}
 
 	now := d.now()
-	if now.Sub(t.LastAttempt().SignedAt) < d.config.ReplaceAfter {
+	if now.Sub(walletstate.LastAttempt(&t).SignedAt) < d.config.ReplaceAfter {
 		return nil
 	}
 
@@ -69,7 +71,7 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 		return err
 	}
 
-	if t.Kind == wallet.Cancel && now.Sub(t.LastAttempt().SignedAt) >= d.config.CancelAfter {
+	if t.Kind == wallet.Cancel && now.Sub(walletstate.LastAttempt(&t).SignedAt) >= d.config.CancelAfter {
 		return d.raiseCancel(ctx, t)
 	}
 
@@ -94,11 +96,11 @@ func (d *walletWorker) paysEnough(ctx context.Context, t wallet.Transaction, poo
 		return false, &storeError{err}
 	}
 
-	if cursor.At.Height >= t.LastAttempt().SignedHeight+patientBlocks {
+	if cursor.At.Height >= walletstate.LastAttempt(&t).SignedHeight+patientBlocks {
 		return false, nil
 	}
 
-	return checker.PaysEnough(ctx, t.LastAttempt().Signed)
+	return checker.PaysEnough(ctx, walletstate.LastAttempt(&t).Signed)
 }
 
 // nonceIsNext reports whether the chain waits for the transaction's nonce; always true without nonces.
@@ -122,12 +124,13 @@ func (d *walletWorker) nonceIsNext(
 // tryReplace signs, stores and broadcasts a replacement. done is false when there is none; the reason is
 // logged, unless all attempts are used up. A cancel goes on at the pace at which its maximum is raised.
 func (d *walletWorker) tryReplace(ctx context.Context, t wallet.Transaction) (done bool, err error) {
-	slow := t.Kind == wallet.Cancel && d.now().Sub(t.LastAttempt().SignedAt) >= d.config.CancelAfter
+	slow := t.Kind == wallet.Cancel &&
+		d.now().Sub(walletstate.LastAttempt(&t).SignedAt) >= d.config.CancelAfter
 	if len(t.Attempts) >= maxAttempts && !slow {
 		return false, nil
 	}
 
-	last := t.LastAttempt().Signed
+	last := walletstate.LastAttempt(&t).Signed
 	order := t.Order
 
 	order.Nonce, order.DurableNonce, order.Replaces = t.Nonce, last.DurableNonce, &last
@@ -247,7 +250,7 @@ func (d *walletWorker) makeCancel(
 			return wallet.Transaction{}, err
 		}
 
-		order.MaxFee = chain.Max(order.MaxFee, most)
+		order.MaxFee = chaindata.Max(order.MaxFee, most)
 	}
 
 	order.Replaces = nil // filled in when it is signed
@@ -266,7 +269,7 @@ func (d *walletWorker) raiseCancel(ctx context.Context, t wallet.Transaction) er
 
 	order := t.Order
 	if len(t.Attempts) > 0 {
-		last := t.LastAttempt().Signed
+		last := walletstate.LastAttempt(&t).Signed
 		order.Replaces = &last
 	}
 
@@ -276,7 +279,7 @@ func (d *walletWorker) raiseCancel(ctx context.Context, t wallet.Transaction) er
 	}
 
 	return d.update(ctx, t.ID, func(t *wallet.Transaction) error {
-		t.Order.MaxFee = chain.Max(t.Order.MaxFee, most)
+		t.Order.MaxFee = chaindata.Max(t.Order.MaxFee, most)
 		return nil
 	})
 }

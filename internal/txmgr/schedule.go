@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // retryInterval is a row of a schedule: up to an age of until (0: any age), the worker looks at a
@@ -91,7 +92,7 @@ func schedule(t *wallet.Transaction, now, read time.Time) {
 		since = t.Block.Time
 	case t.State == wallet.Queued:
 	default:
-		since = t.LastAttempt().SignedAt
+		since = walletstate.LastAttempt(t).SignedAt
 	}
 
 	every, ok := intervalAt(table, now.Sub(since))

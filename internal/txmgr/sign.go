@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // sign signs a queued transaction, stores the bytes with their nonce or coins, and then broadcasts them.
@@ -22,7 +23,7 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 		return err
 	}
 
-	if t.Stale(d.now()) {
+	if walletstate.Stale(&t, d.now()) {
 		return d.update(ctx, t.ID, fail(wallet.FailStale))
 	}
 
@@ -92,7 +93,7 @@ func (d *walletWorker) displacementOver(
 		return false, false, asStoreError(err)
 	}
 
-	if !displaced.Live() || displaced.State == wallet.Included {
+	if !walletstate.Live(displaced) || displaced.State == wallet.Included {
 		return true, false, nil
 	}
 
@@ -147,7 +148,9 @@ func (d *walletWorker) postponeQueued(ctx context.Context, queued []string) erro
 }
 
 // fail returns the move that fails a transaction with a failure code.
-func fail(code string) move { return func(t *wallet.Transaction) error { return t.Fail(code) } }
+func fail(code string) move {
+	return func(t *wallet.Transaction) error { return walletstate.Fail(t, code) }
+}
 
 // prepare sets an order's nonce or coins and, for a cancel, the bytes that it displaces.
 func (d *walletWorker) prepare(ctx context.Context, t wallet.Transaction, order *chain.Order) error {
@@ -290,7 +293,7 @@ func (d *walletWorker) awaitsChange(ctx context.Context, t wallet.Transaction) (
 
 	return slices.ContainsFunc(live, func(other wallet.Transaction) bool {
 		waits := other.State == wallet.Signed || other.State == wallet.Broadcast
-		return waits && other.ID != t.ID && len(other.LastAttempt().Signed.Inputs) > 0
+		return waits && other.ID != t.ID && len(walletstate.LastAttempt(&other).Signed.Inputs) > 0
 	}), nil
 }
 
@@ -307,13 +310,13 @@ func (d *walletWorker) broadcast(ctx context.Context, transactionID string, sign
 
 	if err != nil {
 		problem := publicText(err)
-		sent := func(t *wallet.Transaction) error { return t.RecordBroadcast(signed.TxHash, at, problem) }
+		sent := func(t *wallet.Transaction) error { return walletstate.RecordBroadcast(t, signed.TxHash, at, problem) }
 
 		return d.update(ctx, transactionID, sent)
 	}
 
-	sent := func(t *wallet.Transaction) error { return t.RecordBroadcast(signed.TxHash, at, "") }
-	taken := func(t *wallet.Transaction) error { return t.RecordAccepted(signed.TxHash, at) }
+	sent := func(t *wallet.Transaction) error { return walletstate.RecordBroadcast(t, signed.TxHash, at, "") }
+	taken := func(t *wallet.Transaction) error { return walletstate.RecordAccepted(t, signed.TxHash, at) }
 
 	return d.update(ctx, transactionID, sent, taken)
 }

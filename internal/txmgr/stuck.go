@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // stuckAfter is after how many times Config.ReplaceAfter a wallet counts as stuck.
@@ -96,7 +97,7 @@ func (o *Manager) stakesOut(ctx context.Context, network string) ([]health.Walle
 	var out []health.Wallet
 
 	for _, t := range due {
-		if t.Kind != wallet.Undelegate || !t.Live() {
+		if t.Kind != wallet.Undelegate || !walletstate.Live(t) {
 			continue
 		}
 

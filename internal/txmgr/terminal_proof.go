@@ -7,6 +7,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // terminalProof is the proof that no attempt of a transaction can be included any more.
@@ -47,13 +50,13 @@ func (d *walletWorker) proveTerminal(
 		row, spent := rival(d.usedUp(a.Signed), rows, final)
 
 		switch {
-		case spent && t.AttemptIndex(row.TxHash) >= 0:
+		case spent && walletstate.AttemptIndex(&t, row.TxHash) >= 0:
 			return terminalProof{}, false, nil // a block that was just read holds it
 		case spent:
 			proof.reason, proof.conflict.TxHash = chain.ReasonConflict, row.TxHash
 			proof.inherited = proof.inherited && !slices.ContainsFunc(
 				a.Signed.Inputs,
-				func(in chain.Outpoint) bool { return chain.Spend{Outpoint: in}.Key() == row.Key },
+				func(in chain.Outpoint) bool { return chaindata.SpendKey(chain.Spend{Outpoint: in}) == row.Key },
 			)
 			proof.rows, proof.blocks = append(proof.rows, row), append(proof.blocks, row.Block)
 		case expired(a.Signed, last):
@@ -116,7 +119,7 @@ func (d *walletWorker) rowsOfAttempts(
 
 	for _, a := range t.Attempts {
 		for _, s := range d.usedUp(a.Signed) {
-			keys = append(keys, s.Key())
+			keys = append(keys, chaindata.SpendKey(s))
 		}
 	}
 
@@ -142,7 +145,7 @@ func (d *walletWorker) rowsOfAttempts(
 // rival returns the row of another transaction, at or below a final height, that made one of the spends.
 func rival(spends []chain.Spend, rows map[string]wallet.Outgoing, final uint64) (wallet.Outgoing, bool) {
 	for _, s := range spends {
-		row, ok := rows[s.Key()]
+		row, ok := rows[chaindata.SpendKey(s)]
 		if ok && row.TxHash != s.By && row.Block.Height <= final {
 			return row, true
 		}
@@ -154,7 +157,7 @@ func rival(spends []chain.Spend, rows map[string]wallet.Outgoing, final uint64) 
 // finalHeight returns the height up to which blocks are final for a proof, which cannot be taken back: by
 // the network's rule, and by its own finality where that is known.
 func finalHeight(cursor scan.Cursor, n chain.Network) (height uint64, ok bool) {
-	height, ok = cursor.FinalHeight(n, n.Confirmations)
+	height, ok = scanstate.FinalHeight(cursor, n, n.Confirmations)
 	if !cursor.Final.IsZero() {
 		height = min(height, cursor.Final.Height)
 	}

@@ -9,14 +9,13 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
-	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
 // cursorDB has a cursor and nothing else.
 type cursorDB struct {
-	wallet.DB
+	DB
 	at       chain.Ref
 	followed bool
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // Each payout reserves for itself: its promise ends with the block, and is made again when that
@@ -85,7 +86,7 @@ func TestReservationsTogether(t *testing.T) {
 				var fees chain.Amount
 
 				for _, p := range rows {
-					out, fee := carrier.BatchShare(carrier.Attempts[0], p.ID)
+					out, fee := walletstate.BatchShare(carrier, carrier.Attempts[0], p.ID)
 					want := map[string]chain.Amount{symbol: out[0].Amount}
 
 					want["SIM"] = want["SIM"].Add(fee)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // Several payouts in one transaction.
@@ -32,7 +33,7 @@ func (w *harness) carried(ids ...string) {
 	for i, id := range ids {
 		row := w.get(id)
 
-		want = append(want, row.OwnOutputs()...)
+		want = append(want, walletstate.OwnOutputs(row)...)
 		if i > 0 && (row.BatchedBy != first.ID || len(row.Attempts) > 0 || !row.DueAt.IsZero()) {
 			w.t.Errorf("carried as %+v", row)
 		}
@@ -85,7 +86,7 @@ func TestPayoutsLeaveTogether(t *testing.T) {
 		if row := w.get(
 			id,
 		); asked[0].ObjectIDs[i] != row.ObjectID ||
-			asked[0].Outputs[i] != row.OwnOutputs()[0] {
+			asked[0].Outputs[i] != walletstate.OwnOutputs(row)[0] {
 			t.Errorf(
 				"output %d was asked for as %s %+v, it is of %+v",
 				i, asked[0].ObjectIDs[i], asked[0].Outputs[i], row,
@@ -104,7 +105,7 @@ func TestPayoutsLeaveTogether(t *testing.T) {
 
 	for _, id := range ids {
 		w.confirmed(id)
-		sum = sum.Add(w.get(id).OwnFee())
+		sum = sum.Add(walletstate.OwnFee(w.get(id)))
 
 		want := []wallet.State{
 			wallet.Queued,
@@ -399,8 +400,8 @@ func TestReplacedTogether(t *testing.T) {
 	}
 
 	for _, id := range ids {
-		if row := w.confirmed(id); milli(10).Less(row.OwnFee()) {
-			t.Errorf("%s cost %s", id, row.OwnFee())
+		if row := w.confirmed(id); milli(10).Less(walletstate.OwnFee(row)) {
+			t.Errorf("%s cost %s", id, walletstate.OwnFee(row))
 		}
 	}
 }
@@ -431,7 +432,7 @@ func TestDisplacedTogether(t *testing.T) {
 			}
 
 			for _, id := range ids {
-				if n := w.chain.Balance(w.get(id).OwnOutputs()[0].To, "SIM"); !n.IsZero() {
+				if n := w.chain.Balance(walletstate.OwnOutputs(w.get(id))[0].To, "SIM"); !n.IsZero() {
 					t.Errorf("%s were sent by a payout that failed", n)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
@@ -66,7 +67,7 @@ func (w *harness) useBefore(history int) {
 		w.chain.CancelNonce(w.master().Address)
 		w.chain.Mine(1)
 
-		keys[i] = chain.Spend{Sender: w.master().Address, Nonce: uint64(i)}.Key()
+		keys[i] = chaindata.SpendKey(chain.Spend{Sender: w.master().Address, Nonce: uint64(i)})
 	}
 
 	w.read()

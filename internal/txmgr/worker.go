@@ -8,7 +8,10 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
+	"github.com/seed-8ee7f392/payments/internal/leases"
 	"github.com/seed-8ee7f392/payments/internal/together"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
@@ -213,7 +216,8 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 			continue
 		}
 
-		if stale.State == wallet.Queued && stale.Kind != wallet.Cancel && !stale.Stale(d.now()) {
+		if stale.State == wallet.Queued && stale.Kind != wallet.Cancel &&
+			!walletstate.Stale(&stale, d.now()) {
 			if full, err := d.inFlightFull(ctx); err != nil {
 				return err
 			} else if full {
@@ -269,7 +273,7 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 // write runs a closure in a store transaction that also checks the lease. It fails as storeError.
 func (d *walletWorker) write(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error {
 	err := d.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		if err := lease.Check(ctx, tx, d.lease); err != nil {
+		if err := leases.Check(ctx, tx, d.lease); err != nil {
 			return err
 		}
 
@@ -356,7 +360,7 @@ func (d *walletWorker) moveTx(
 		}
 
 		for i := range rows[1:] {
-			if err := rows[1+i].JoinBatch(rows[0]); err != nil {
+			if err := walletstate.JoinBatch(&rows[1+i], rows[0]); err != nil {
 				return false, err
 			}
 		}
@@ -382,7 +386,7 @@ func (d *walletWorker) moveTx(
 		now := rows[i%len(rows)]
 
 		moved.Version, moved.DueAt = now.Version, now.DueAt
-		if err := tx.AppendEvents(ctx, event.About(moved, event.TransactionMoved)...); err != nil {
+		if err := tx.AppendEvents(ctx, eventctx.About(moved, event.TransactionMoved)...); err != nil {
 			return false, err
 		}
 	}

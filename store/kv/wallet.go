@@ -7,6 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 var (
@@ -27,10 +28,10 @@ var (
 		return when(!t.DueAt.IsZero(), t.Network)
 	})
 	transactionsLive = transactions.ordered(4, func(t *wallet.Transaction) key {
-		return when(t.Live(), t.Network, t.Order.From.Address)
+		return when(walletstate.Live(*t), t.Network, t.Order.From.Address)
 	})
 	topUpsLive = transactions.ordered(5, func(t *wallet.Transaction) key {
-		return when(t.Live() && t.Kind == wallet.TopUp, t.Network)
+		return when(walletstate.Live(*t) && t.Kind == wallet.TopUp, t.Network)
 	})
 
 	attempts = newTable(31, "attempt", func(a *attempt) key { return keyOf(a.Network, a.Hash) }, nil)

@@ -18,11 +18,11 @@ import (
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/leases"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store"
-	"github.com/seed-8ee7f392/payments/store/lease"
 	"github.com/seed-8ee7f392/payments/store/postgres"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
@@ -169,7 +169,7 @@ func testRoundTrips(t *testing.T, m *meter) {
 		return tx.PutInvoice(ctx, &inv)
 	}))
 	m.measure("a lease read by its holder", 3, 1, m.update(func(ctx context.Context, tx store.Tx) error {
-		_, _, err := lease.Take(ctx, tx, "l", "p", time.Unix(1e9, 0))
+		_, _, err := leases.Take(ctx, tx, "l", "p", time.Unix(1e9, 0))
 		return err
 	}))
 	m.measure("a reservation of numbers", 3, 1, m.update(func(ctx context.Context, tx store.Tx) error {
@@ -240,7 +240,7 @@ func testWhatAnInvoiceCosts(t *testing.T, m *meter) {
 		t.Fatalf("the invoice is not complete: %+v", made)
 	}
 
-	var prepared invoice.PreparedCreate
+	var prepared invoice.Commit[invoice.Invoice]
 
 	prepare := func() {
 		t.Helper()
@@ -267,7 +267,7 @@ func testWhatAnInvoiceCosts(t *testing.T, m *meter) {
 				return err
 			}
 
-			inv, err := engine.Invoices.CreateTx(ctx, tx, prepared)
+			inv, err := prepared(ctx, tx)
 			if err != nil {
 				return err
 			}

@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
+	"github.com/seed-8ee7f392/payments/internal/leases"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
 // onceDB counts the closures that are run again.
 type onceDB struct {
-	lease.DB
+	leases.DB
 	again atomic.Int64
 }
 
@@ -55,7 +56,7 @@ func TestHeartbeatsOfTenProcessesAreLockedInOneOrder(t *testing.T) {
 	}
 
 	// Another connection holds the third heartbeat, and the first process waits for it when it beats.
-	blocker := lockRow(t, db, lease.HeartbeatName(3))
+	blocker := lockRow(t, db, leases.HeartbeatName(3))
 	now = now.Add(heartbeat.Pace)
 	beaten, looked := make(chan error, 1), make(chan error, 1)
 
@@ -64,11 +65,11 @@ func TestHeartbeatsOfTenProcessesAreLockedInOneOrder(t *testing.T) {
 	awaitWaiting(t, db, 1)
 
 	// The last takes what the second and the tenth hold, and waits for one of the two heartbeats.
-	owner := lease.Owner(lease.HeartbeatName(processes), "session", "turn")
+	owner := leases.Owner(leases.HeartbeatName(processes), "session", "turn")
 
 	go func() {
 		looked <- shared.Update(t.Context(), func(ctx context.Context, tx lease.Tx) error {
-			taken, err := lease.TakeAll(ctx, tx, []string{"wallet/09", "wallet/01"}, owner, now)
+			taken, err := leases.TakeAll(ctx, tx, []string{"wallet/09", "wallet/01"}, owner, now)
 			if len(taken) > 0 {
 				t.Errorf("%d leases of others were taken", len(taken))
 			}

@@ -100,7 +100,7 @@ func Example() {
 	var inv invoice.Invoice
 
 	check(engine.UpdateIn(ctx, joined, func(ctx context.Context, tx payments.Tx) (err error) {
-		inv, err = engine.Invoices.CreateTx(ctx, tx, prepared)
+		inv, err = prepared(ctx, tx)
 		return err
 	}))
 	check(flush(ctx))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 var decodeTests = []testCase{
@@ -42,7 +43,7 @@ func testDecode(e *env) {
 		decoded, err := as[chain.Decoder](e).Decode(request.Unsigned)
 		e.must("Decode", err)
 
-		if err := chain.CheckDecoded(decoded, request, own); err != nil {
+		if err := chaindata.CheckDecoded(decoded, request, own); err != nil {
 			e.t.Errorf("%s: %v; it decodes to %+v", asset.Symbol, err, decoded)
 		}
 
@@ -95,7 +96,7 @@ func testDecodeMismatchOf(e *env, asset chain.Asset) {
 			continue // the bytes do not bound it: testDecode asks for one kind whose bytes do
 		}
 
-		if err := chain.CheckDecoded(decoded, changed, own); !errors.Is(err, fault.Forbidden) {
+		if err := chaindata.CheckDecoded(decoded, changed, own); !errors.Is(err, fault.Forbidden) {
 			e.t.Errorf("%s, %s: %v", asset.Symbol, name, err)
 		}
 	}
@@ -115,14 +116,14 @@ func testDecodeSpends(e *env) {
 
 		var want []string
 		if e.has(Nonces) {
-			want = append(want, chain.Spend{Sender: from.Address, Nonce: order.Nonce}.Key())
+			want = append(want, chaindata.SpendKey(chain.Spend{Sender: from.Address, Nonce: order.Nonce}))
 		}
 
 		for _, outpoint := range unsigned.Inputs {
-			want = append(want, chain.Spend{Outpoint: outpoint}.Key())
+			want = append(want, chaindata.SpendKey(chain.Spend{Outpoint: outpoint}))
 		}
 
-		if got := decoded.SpendsOf(from.Address); !slices.Equal(got, want) {
+		if got := chaindata.SpendsOf(decoded, from.Address); !slices.Equal(got, want) {
 			e.t.Errorf("%s: it uses up %q, want %q", asset.Symbol, got, want)
 		}
 	}
@@ -142,7 +143,7 @@ func testDecodeEarlier(e *env) {
 			decoded, err := as[chain.Decoder](e).Decode(c.request.Unsigned)
 			e.must("Decode", err)
 
-			if err := chain.CheckDecoded(decoded, c.request, c.own); err != nil {
+			if err := chaindata.CheckDecoded(decoded, c.request, c.own); err != nil {
 				e.t.Errorf("%s, %s of two: %v; it decodes to %+v", asset.Symbol, c.name, err, decoded)
 			}
 		}
@@ -202,7 +203,7 @@ func testDecodeGarbage(e *env) {
 		"another start": append([]byte{^request.Unsigned[0]}, request.Unsigned[1:]...),
 	} {
 		decoded, err := as[chain.Decoder](e).Decode(raw)
-		if err == nil && chain.CheckDecoded(decoded, request, own) == nil {
+		if err == nil && chaindata.CheckDecoded(decoded, request, own) == nil {
 			e.t.Errorf("%s: it passes for the transaction", name)
 		}
 

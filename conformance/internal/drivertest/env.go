@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 const (
@@ -101,7 +102,7 @@ func amount(asset chain.Asset) chain.Amount {
 		hundredth = chain.Pow10(asset.Decimals - 2)
 	}
 
-	return chain.Max(hundredth, asset.MinAmount.Mul(10))
+	return chaindata.Max(hundredth, asset.MinAmount.Mul(10))
 }
 
 // eventually polls until a condition returns nil. Its error says what is still missing.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 var nonceTests = []testCase{
@@ -399,8 +400,8 @@ func testNonceDecoded(e *env) {
 		decoded, err := as[chain.Decoder](e).Decode(unsigned.Raw)
 		e.must("Decode", err)
 
-		want := []string{nonces[0].Spend().Key()}
-		if got := decoded.SpendsOf(from.Address); !slices.Equal(got, want) {
+		want := []string{chaindata.SpendKey(chaindata.NonceSpend(nonces[0]))}
+		if got := chaindata.SpendsOf(decoded, from.Address); !slices.Equal(got, want) {
 			e.t.Errorf("%s: it uses up %q, want %q", asset.Symbol, got, want)
 		}
 	}

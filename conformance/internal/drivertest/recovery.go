@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 var strayTests = []testCase{
@@ -164,7 +165,7 @@ func testRecoveryDecode(e *env) {
 	}
 
 	// Not even to those that sign does it pay anything but its output.
-	if err := chain.CheckDecoded(decoded, request, nil); err != nil {
+	if err := chaindata.CheckDecoded(decoded, request, nil); err != nil {
 		e.t.Errorf("%v; it decodes to %+v", err, decoded)
 	}
 }

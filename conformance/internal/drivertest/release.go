@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 var releaseTests = []testCase{
@@ -159,7 +160,7 @@ func (e *env) gain(of chain.Party, asset chain.Asset, before chain.Amount) chain
 }
 
 // platformFee returns a fee of half a percent of what a release moves, in base units.
-func (e *env) platformFee() chain.Amount { return amount(e.native).Mul(100).BPS(50) }
+func (e *env) platformFee() chain.Amount { return chaindata.BPS(amount(e.native).Mul(100), 50) }
 
 func testReleaseNative(e *env) { e.runNativeRelease(e.platformFee()) }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 var replacementTests = []testCase{
@@ -126,15 +127,15 @@ func (e *env) wantDisplaced(old, replacement chain.Signed, at chain.Ref) {
 
 	used := map[string]bool{}
 	if e.has(Nonces) {
-		used[chain.Spend{Sender: old.From, Nonce: old.Nonce}.Key()] = true
+		used[chaindata.SpendKey(chain.Spend{Sender: old.From, Nonce: old.Nonce})] = true
 	}
 
 	for _, in := range old.Inputs {
-		used[chain.Spend{Outpoint: in}.Key()] = true
+		used[chaindata.SpendKey(chain.Spend{Outpoint: in})] = true
 	}
 
 	for _, spend := range blocks[0].Spent {
-		if spend.By == replacement.TxHash && used[spend.Key()] {
+		if spend.By == replacement.TxHash && used[chaindata.SpendKey(spend)] {
 			return
 		}
 	}

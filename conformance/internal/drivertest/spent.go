@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // What transactions use up (chain.Spend), and what only their blocks decide.
@@ -45,11 +46,11 @@ func (e *env) expectSpent(blocks []chain.Block, hash string, failed bool) {
 			e.t.Errorf("%+v: failed is %t, want %t", spend, spend.Failed, failed)
 		}
 
-		if seen[spend.Key()] {
-			e.t.Errorf("%s is used up twice in one block", spend.Key())
+		if seen[chaindata.SpendKey(spend)] {
+			e.t.Errorf("%s is used up twice in one block", chaindata.SpendKey(spend))
 		}
 
-		seen[spend.Key()] = true
+		seen[chaindata.SpendKey(spend)] = true
 
 		coin, account := spend.Outpoint != chain.Outpoint{}, spend.Sender != ""
 
@@ -71,7 +72,7 @@ func (e *env) sameUse(where string, got []chain.Spend, blocks []chain.Block, has
 	keys := func(spends []chain.Spend) []string {
 		var out []string
 		for _, spend := range spends {
-			out = append(out, fmt.Sprintf("%+v", spend.Used()))
+			out = append(out, fmt.Sprintf("%+v", chaindata.Used(spend)))
 		}
 
 		slices.Sort(out)

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -124,7 +125,7 @@ var invoiceKinds = []recordKind{
 			return findRecord(
 				all,
 				err,
-				func(x invoice.DustTransfer) bool { return x.TransferKey() == d.TransferKey() },
+				func(x invoice.DustTransfer) bool { return invoicestate.DustKey(x) == invoicestate.DustKey(*d) },
 			)
 		},
 	},

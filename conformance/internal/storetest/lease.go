@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/leases"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/lease"
@@ -24,12 +25,12 @@ func oneLease(ctx context.Context, tx lease.Tx, name string) (l lease.Lease, ok 
 
 // beat puts a heartbeat of a session, moved.
 func beat(ctx context.Context, tx lease.Tx, n int, session string) error {
-	row, _, err := oneLease(ctx, tx, lease.HeartbeatName(n))
+	row, _, err := oneLease(ctx, tx, leases.HeartbeatName(n))
 	if err != nil {
 		return err
 	}
 
-	row = lease.Lease{Name: lease.HeartbeatName(n), Owner: session, Fence: row.Fence + 1, UpdatedAt: epoch}
+	row = lease.Lease{Name: leases.HeartbeatName(n), Owner: session, Fence: row.Fence + 1, UpdatedAt: epoch}
 
 	return tx.PutLease(ctx, row)
 }
@@ -51,8 +52,8 @@ func testConcurrentLease(t *testing.T, st store.Store) {
 
 	results := concurrently(func(n int) (r result) {
 		r.err = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
-			owner := lease.Owner(lease.HeartbeatName(n+1), fmt.Sprint("s", n), "turn")
-			_, r.taken, err = lease.Take(ctx, tx, "watch/net", owner, epoch)
+			owner := leases.Owner(leases.HeartbeatName(n+1), fmt.Sprint("s", n), "turn")
+			_, r.taken, err = leases.Take(ctx, tx, "watch/net", owner, epoch)
 
 			return err
 		})
@@ -97,7 +98,7 @@ func testConcurrentHeartbeat(t *testing.T, st store.Store) {
 	}
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		row, ok, err := oneLease(ctx, tx, lease.HeartbeatName(1))
+		row, ok, err := oneLease(ctx, tx, leases.HeartbeatName(1))
 		if !ok || row.Fence != beats {
 			t.Errorf("after %d beats the fence is %d (%v)", beats, row.Fence, ok)
 		}
@@ -110,8 +111,8 @@ func testConcurrentHeartbeat(t *testing.T, st store.Store) {
 func testLease(t *testing.T, st store.Store) {
 	take := func(n int, session string) (l lease.Lease, ok bool) {
 		update(t, st, func(ctx context.Context, tx store.Tx) (err error) {
-			owner := lease.Owner(lease.HeartbeatName(n), session, "turn")
-			l, ok, err = lease.Take(ctx, tx, "wallet/net", owner, epoch)
+			owner := leases.Owner(leases.HeartbeatName(n), session, "turn")
+			l, ok, err = leases.Take(ctx, tx, "wallet/net", owner, epoch)
 
 			return err
 		})
@@ -124,7 +125,7 @@ func testLease(t *testing.T, st store.Store) {
 				return err
 			}
 
-			return lease.Check(ctx, tx, l)
+			return leases.Check(ctx, tx, l)
 		})
 	}
 
@@ -160,7 +161,7 @@ func testLease(t *testing.T, st store.Store) {
 		t.Errorf("the holder cannot write: %v", err)
 	}
 
-	update(t, st, func(ctx context.Context, tx store.Tx) error { return lease.Release(ctx, tx, b) })
+	update(t, st, func(ctx context.Context, tx store.Tx) error { return leases.Release(ctx, tx, b) })
 
 	if c, ok := take(3, "c"); !ok || c.Fence != 3 {
 		t.Errorf("after it was given back: %+v %v", c, ok)

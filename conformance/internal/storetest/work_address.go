@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -145,7 +146,7 @@ func testDust(t *testing.T, st store.Store) {
 			}
 		}
 
-		return tx.DeleteDustTransfer(ctx, "net", dustTransfer(1).TransferKey())
+		return tx.DeleteDustTransfer(ctx, "net", invoicestate.DustKey(dustTransfer(1)))
 	})
 
 	heights := func(all []invoice.DustTransfer) string {

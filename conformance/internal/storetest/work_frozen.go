@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
@@ -21,7 +22,7 @@ func testFrozenWallets(t *testing.T, st store.Store) {
 				Party:   chain.Party{Address: chain.Address(recordID(n))},
 			}
 			if n%3 == 0 {
-				w.Freeze(wallet.FrozenUnrecorded, recordID(n), timeAt(n))
+				walletstate.Freeze(&w, wallet.FrozenUnrecorded, recordID(n), timeAt(n))
 			}
 
 			if err := tx.PutWallet(ctx, &w); err != nil {
@@ -40,7 +41,7 @@ func testFrozenWallets(t *testing.T, st store.Store) {
 	expectFrozen(t, st, "the first frozen wallet", "b", 1, recordID(3))
 
 	update(t, st, func(ctx context.Context, tx store.Tx) error {
-		frozen.Unfreeze()
+		walletstate.Unfreeze(&frozen)
 
 		return tx.PutWallet(ctx, &frozen)
 	})

@@ -10,6 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
@@ -94,13 +96,13 @@ func testTransactionWork(t *testing.T, st store.Store) {
 	expectIDs(t, "DueTransactions, limit 3", got, err, transactionID, due[:3], false)
 
 	live := pick(all, transactionID, func(tx wallet.Transaction) bool {
-		return tx.Network == "a" && tx.Live() && tx.Order.From.Address == "w1"
+		return tx.Network == "a" && walletstate.Live(tx) && tx.Order.From.Address == "w1"
 	}, nil)
 	got, err = st.LiveTransactions(ctx, "a", "w1")
 	expectIDs(t, "LiveTransactions", got, err, transactionID, live, false)
 
 	topUps := pick(all, transactionID, func(tx wallet.Transaction) bool {
-		return tx.Network == "a" && tx.Live() && tx.Kind == wallet.TopUp
+		return tx.Network == "a" && walletstate.Live(tx) && tx.Kind == wallet.TopUp
 	}, nil)
 	got, err = st.LiveTopUps(ctx, "a")
 	expectIDs(t, "LiveTopUps", got, err, transactionID, topUps, false)
@@ -222,7 +224,7 @@ func putSettlements(t *testing.T, st store.Store) (all []settlement.Settlement) 
 			s := settlement.Settlement{
 				ID:        recordID(n),
 				Network:   []string{"a", "b"}[n/30%2],
-				Status:    settlement.Statuses()[n%6],
+				Status:    settlementstate.Statuses()[n%6],
 				Reason:    reasons[n/6%5],
 				PaymentID: fmt.Sprint("p", n/2),
 				Deposit:   chain.Party{Address: chain.Address(fmt.Sprint("w", n/3%2))},

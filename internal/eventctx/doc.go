@@ -1,0 +1,2 @@
+// Package eventctx makes events of records, and carries in a context the request that caused them.
+package eventctx

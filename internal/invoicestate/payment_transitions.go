@@ -1,0 +1,189 @@
+package invoicestate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice"
+)
+
+// Displace records that the payment's transaction stands in a canonical block that does not hold the
+// payment: it failed there, or pays somebody or something else. The payment is dropped; a confirmed one
+// is orphaned before.
+func Displace(p *invoice.Payment, now time.Time) ([]event.Type, error) { // spec D11.2
+	var types []event.Type
+
+	if p.Status == invoice.Confirmed {
+		orphaned, err := Orphan(p, now)
+		if err != nil {
+			return nil, err
+		}
+
+		types = orphaned
+	}
+
+	p.Block = chain.Ref{}
+
+	dropped, err := Drop(p)
+
+	return append(types, dropped...), err
+}
+
+// Observe records that the transaction is in a block, or in the pool when at is zero. A detected
+// payment takes the block, an orphaned or dropped one is detected again. A block outranks the pool,
+// whose view may be older. A confirmed payment that is seen in another block has to be orphaned or
+// moved first (payment_confirmed).
+func Observe(p *invoice.Payment, at chain.Ref) ([]event.Type, error) { // spec 3.3.1
+	switch p.Status {
+	case invoice.Confirmed:
+		if !at.IsZero() && at.Hash != p.Block.Hash {
+			return nil, refuse(p, "payment_confirmed", "be seen in block %d %s", at.Height, at.Hash)
+		}
+
+		return nil, nil
+	case invoice.Detected:
+		if !at.IsZero() {
+			p.Block = at
+		}
+
+		clearLost(p)
+
+		return nil, nil
+	case invoice.Orphaned, invoice.Dropped:
+		p.Status, p.Block = invoice.Detected, at
+		clearLost(p)
+
+		return []event.Type{DetectedEvent(p)}, nil
+	}
+
+	return nil, refuse(p, "payment_status_unknown", "be seen")
+}
+
+// Correct replaces what was seen earlier by what a transfer shows now: amount and sender. A detected
+// payment is detected again; one that was taken back waits for Observe. A confirmed payment has to be
+// orphaned first (payment_confirmed).
+func Correct(p *invoice.Payment, t chain.Transfer) ([]event.Type, error) { // spec D11.3
+	if p.Amount == t.Amount {
+		return nil, nil
+	}
+
+	if p.Status == invoice.Confirmed {
+		return nil, refuse(p, "payment_confirmed", "change its amount to %s", t.Amount)
+	}
+
+	p.Amount, p.FromAddress = t.Amount, t.From
+	p.Credit = invoice.CreditOf(t.Amount, p.Decimals, p.Rate)
+
+	if p.Status == invoice.Detected {
+		return []event.Type{DetectedEvent(p)}, nil
+	}
+
+	return nil, nil
+}
+
+// SetBlock puts a confirmed payment whose block left the chain into another block in which it is
+// confirmed as well.
+func SetBlock(p *invoice.Payment, to chain.Ref) error {
+	if p.Status != invoice.Confirmed || to.IsZero() {
+		return refuse(p, "payment_not_confirmed", "move to block %d", to.Height)
+	}
+
+	p.Block = to
+
+	return nil
+}
+
+// Confirm confirms a detected payment; late is set when its invoice was closed. One that waits in the pool
+// cannot confirm (payment_not_in_block), unless it is simulated.
+func Confirm(p *invoice.Payment, late bool, now time.Time) ([]event.Type, error) {
+	switch {
+	case p.Status == invoice.Confirmed:
+		return nil, nil
+	case p.Status != invoice.Detected:
+		return nil, refuse(p, "payment_not_detected", "confirm")
+	case p.Block.IsZero() && !p.Simulated:
+		return nil, refuse(p, "payment_not_in_block", "confirm")
+	}
+
+	p.Status, p.ConfirmedAt, p.Late = invoice.Confirmed, now, late
+	clearLost(p)
+
+	return []event.Type{confirmedEvent(p)}, nil
+}
+
+// Price sets the price snapshot of a confirmed payment: usd for one whole unit of its asset, native for one
+// native coin, both in USD. The value is rounded down to 8 places. A payment that has a price keeps it.
+func Price(p *invoice.Payment, usd, native decimal.Decimal) ([]event.Type, error) { // spec D3.13
+	if p.Status != invoice.Confirmed {
+		return nil, refuse(p, "payment_not_confirmed", "be priced")
+	}
+
+	if p.USDValue.Valid {
+		return nil, nil
+	}
+
+	p.USDValue = decimal.NewNullDecimal(usdOf(p.Amount, p.Decimals, usd))
+	p.NativeUSD = decimal.NewNullDecimal(native)
+	p.DueAt = time.Time{}
+
+	return []event.Type{event.PaymentValued}, nil
+}
+
+// Orphan records that the payment's block left the chain. It clears what the confirmation had set.
+func Orphan(p *invoice.Payment, now time.Time) ([]event.Type, error) { // spec 6.11
+	switch {
+	case p.Status == invoice.Orphaned:
+		return nil, nil
+	case p.Status == invoice.Dropped:
+		return nil, refuse(p, "payment_dropped", "be orphaned")
+	case p.Status == invoice.Detected && p.Block.IsZero() && !p.Simulated:
+		return nil, refuse(p, "payment_not_in_block", "be orphaned")
+	}
+
+	p.Status, p.Block = invoice.Orphaned, chain.Ref{}
+	p.ConfirmedAt, p.Late = time.Time{}, false
+	p.USDValue, p.NativeUSD = decimal.NullDecimal{}, decimal.NullDecimal{}
+	p.LostAt, p.DueAt = now, now.Add(LostAfter)
+
+	return []event.Type{event.PaymentOrphaned, event.PaymentLost}, nil
+}
+
+// Attach sets the transaction of a payment that was known from a balance alone. The amount becomes the
+// transfer's as long as the payment is not confirmed; afterwards it must be the same (payment_confirmed).
+func Attach(p *invoice.Payment, t chain.Transfer, at chain.Ref) ([]event.Type, error) { // spec 6.13
+	switch {
+	case p.TxHash == t.TxHash && p.TxIndex == t.Index:
+		return nil, nil
+	case p.TxHash != "":
+		return nil, refuse(p, "payment_attached", "take transaction %s", t.TxHash)
+	case p.Status == invoice.Confirmed && p.Amount != t.Amount:
+		return nil, refuse(p, "payment_confirmed", "change its amount to %s", t.Amount)
+	}
+
+	p.TxHash, p.TxIndex, p.FromAddress = t.TxHash, t.Index, t.From
+	if p.Amount != t.Amount {
+		p.Amount, p.Credit = t.Amount, invoice.CreditOf(t.Amount, p.Decimals, p.Rate)
+	}
+
+	if p.Status == invoice.Confirmed {
+		p.Block = at
+		return []event.Type{event.PaymentTransactionAttached}, nil
+	}
+
+	types, err := Observe(p, at)
+
+	return append([]event.Type{event.PaymentTransactionAttached}, types...), err
+}
+
+// refuse returns the fault.State error of a transition that the status does not allow.
+func refuse(p *invoice.Payment, code, format string, args ...any) error {
+	return fault.New(
+		fault.State, code, "payment %s is %s, so it cannot %s",
+		p.ID, p.Status, fmt.Sprintf(format, args...),
+	)
+}

@@ -1,0 +1,76 @@
+package requestkey
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// refusal is the JSON of a stored error of kind fault.Invalid.
+type refusal struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Param   string `json:"param,omitempty"`
+}
+
+// refusedStatus is the stored status of a refusal. The status that callers get follows from the error.
+const refusedStatus = 422
+
+// passing are the codes of fault.Invalid that depend on the moment, not on the request: the next try may succeed.
+var passing = map[string]bool{ // spec D11.18
+	"insufficient_balance":    true,
+	"price_unavailable":       true,
+	"destination_not_payable": true,
+}
+
+// refuse stores an error of kind fault.Invalid, but for the passing ones, and returns it. When storing fails, it is
+// returned all the same: the request had no effect, and the next one is checked afresh. An error of the work, whose
+// claim may not have been tried, counts only where nobody else holds the key.
+func (c Config[T]) refuse(
+	ctx context.Context,
+	r Request,
+	err error,
+	worked bool,
+) (Answer, error) { // spec D9.5
+	body, ok := storable(err)
+	if !ok && !worked {
+		return Answer{}, err
+	}
+
+	work := func(context.Context, T) (int, []byte, error) { return refusedStatus, body, nil }
+	if !ok { // only to learn whether the claim succeeds
+		work = func(context.Context, T) (int, []byte, error) { return 0, nil, err }
+	}
+
+	_, claimed, storeErr := c.claimAnswer(ctx, r, c.Now().Add(-TTL), &storeWait{left: Wait}, work)
+	if storeErr == nil || claimed {
+		return Answer{}, err
+	}
+
+	if errors.Is(storeErr, fault.Duplicate) {
+		// Another request was answered meanwhile, perhaps differently: the stored answer is the only one.
+		if record, ok, lookupErr := c.lookup(ctx, r); lookupErr == nil && ok {
+			return c.replay(record, r)
+		}
+	}
+
+	if worked && fault.Code(storeErr) == "idempotency_request_in_progress" {
+		return Answer{}, storeErr
+	}
+
+	return Answer{}, err
+}
+
+// storable returns the stored form of an error that every later request gets.
+func storable(err error) (body []byte, ok bool) {
+	f, ok := errors.AsType[*fault.Error](err)
+	if !ok || !errors.Is(f.Kind, fault.Invalid) || passing[f.Code] {
+		return nil, false
+	}
+
+	body, jsonErr := json.Marshal(refusal{Code: f.Code, Message: f.Message, Param: f.Param})
+
+	return body, jsonErr == nil
+}

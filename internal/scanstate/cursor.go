@@ -1,0 +1,67 @@
+package scanstate
+
+import (
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+)
+
+// How many block references a cursor keeps: all of the newest dense ones, then one in coarseStep down to
+// coarseDepth, then at doubling distances. A walk-back over a fork therefore finds the newest common block
+// exactly within dense blocks and at most coarseStep too deep within coarseDepth (Polygon has seen forks of
+// 187 blocks), which only means that a few unchanged blocks are read again.
+const (
+	dense       = 64
+	coarseStep  = 8
+	coarseDepth = 512
+)
+
+// Forward returns the cursor after the given canonical blocks, which start right after c.At.
+func Forward(c scan.Cursor, blocks []chain.Block) scan.Cursor {
+	recent := make([]chain.Ref, 0, len(c.Recent)+len(blocks)+1)
+	for i := len(blocks) - 1; i >= 0; i-- {
+		recent = append(recent, blocks[i].Ref)
+	}
+
+	if !c.At.IsZero() {
+		recent = append(recent, c.At)
+	}
+
+	recent = append(recent, c.Recent...)
+	c.At, c.Recent = recent[0], thin(recent[1:], recent[0].Height)
+
+	return c
+}
+
+// Back returns the cursor as it was at an earlier trusted block.
+func Back(c scan.Cursor, to chain.Ref) scan.Cursor {
+	c.At = to
+	for len(c.Recent) > 0 && c.Recent[0].Height >= to.Height {
+		c.Recent = c.Recent[1:]
+	}
+
+	return c
+}
+
+// thin keeps the references worth keeping below height top; refs are newest first.
+func thin(refs []chain.Ref, top uint64) []chain.Ref {
+	kept := make([]chain.Ref, 0, len(refs))
+	next := uint64(coarseDepth)
+
+	for _, r := range refs {
+		switch depth := top - r.Height; {
+		case depth <= dense:
+		case depth <= coarseDepth:
+			if r.Height%coarseStep != 0 {
+				continue
+			}
+		case depth >= next:
+			next = depth * 2
+		default:
+			continue
+		}
+
+		kept = append(kept, r)
+	}
+
+	return kept
+}

@@ -1,0 +1,13 @@
+package txmgr
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+)
+
+// DB is the store as internal/txmgr sees it.
+type DB interface {
+	wallet.Reader
+	Update(ctx context.Context, f func(ctx context.Context, tx wallet.Tx) error) error
+}
