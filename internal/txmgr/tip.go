@@ -27,6 +27,8 @@ type firstTips struct {
 type firstLook struct {
 	// height is the highest tip that a node showed; 0 once it is read.
 	height uint64
+	// shown is the tip that the preferred node showed.
+	shown uint64
 	// alone is set while a second node, where there is one, does not show the tip as well.
 	alone bool
 	// unrecorded are the hashes of the pool's transactions that are not on record, by the address that they take
@@ -133,7 +135,7 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 		return true, nil
 	}
 
-	fresh, first := !known || o.now().Sub(look.at) >= lookEvery, look.height
+	fresh, first, shown := !known || o.now().Sub(look.at) >= lookEvery, look.height, look.shown
 	if fresh {
 		var err error
 		if look, err = o.look(ctx, driver); err != nil {
@@ -152,7 +154,8 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 	}
 
 	if unread {
-		look.height = min(look.height, first) // a height that was shown and is no more was none
+		// A height above the tip that was shown, and is no more, was none. That tip stands: a node may lag since.
+		look.height, look.shown = max(min(look.height, first), shown), max(look.shown, shown)
 	}
 
 	if followed && c.At.Height >= look.height {
@@ -249,7 +252,7 @@ func (o *Manager) look(ctx context.Context, driver chain.Driver) (firstLook, err
 		return firstLook{}, ctx.Err()
 	}
 
-	look.height, look.alone = max(height, 1), alone
+	look.height, look.shown, look.alone = max(height, 1), head.Tip.Height, alone
 
 	return look, nil
 }
