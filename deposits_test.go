@@ -17,7 +17,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
-	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
@@ -176,7 +175,7 @@ func TestHiddenCoinWhereASweepFailed(t *testing.T) {
 	w.pass(70*time.Minute, 70)
 
 	if all := w.payments(); len(all) != 2 || all[1].Amount != chain.Pow10(16) ||
-		all[1].DetectedBy != invoicestate.ByBalance || all[1].Status != invoice.Confirmed {
+		all[1].DetectedBy != invoice.ByBalance || all[1].Status != invoice.Confirmed {
 		t.Errorf("the payments are %+v", all)
 	}
 }
@@ -190,7 +189,7 @@ func TestHiddenCoinAtADepositAddress(t *testing.T) {
 
 	first := w.payments()
 	if len(first) != 1 || first[0].Status != invoice.Confirmed ||
-		first[0].DetectedBy != invoicestate.ByBalance ||
+		first[0].DetectedBy != invoice.ByBalance ||
 		first[0].TxHash != "" ||
 		first[0].Amount != chain.Pow10(17) {
 		t.Fatalf("the payments are %+v", first)

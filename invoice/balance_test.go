@@ -9,7 +9,6 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
@@ -99,7 +98,7 @@ func TestCoinFromAContractIsFoundInEveryStatus(t *testing.T) {
 
 			all := w.paymentsOf(inv.ID)
 			if n := len(all); n == 0 || all[n-1].TxHash != "" || all[n-1].Status != invoice.Detected ||
-				all[n-1].DetectedBy != invoicestate.ByBalance || all[n-1].Amount.String() != half {
+				all[n-1].DetectedBy != invoice.ByBalance || all[n-1].Amount.String() != half {
 				t.Fatalf("the payments are %+v", all)
 			}
 

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
-	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
@@ -437,7 +436,7 @@ func TestHints(t *testing.T) {
 		t.Errorf("a node that is down: %v", err)
 	}
 
-	if p := w.onlyPayment(inv.ID); p.DetectedBy != invoicestate.ByHint || !p.Block.IsZero() {
+	if p := w.onlyPayment(inv.ID); p.DetectedBy != invoice.ByHint || !p.Block.IsZero() {
 		t.Errorf("hinted: %+v", p)
 	}
 
@@ -510,7 +509,7 @@ func TestBalancePaymentIsExplained(t *testing.T) {
 				Block:      chain.Ref{Height: 5, Hash: "b5"},
 				Rate:       o.Rate,
 				Credit:     inv.Price,
-				DetectedBy: invoicestate.ByBalance,
+				DetectedBy: invoice.ByBalance,
 				DetectedAt: start,
 				Required:   3,
 			}
@@ -534,7 +533,7 @@ func TestBalancePaymentIsExplained(t *testing.T) {
 		got := map[string]string{}
 		for _, p := range w.paymentsOf(inv.ID) {
 			got[p.TxHash] = p.Amount.String()
-			if p.DetectedBy != invoicestate.ByBalance && p.TxHash != "later" {
+			if p.DetectedBy != invoice.ByBalance && p.TxHash != "later" {
 				t.Errorf("%s: %+v", name, p)
 			}
 		}
@@ -688,7 +687,7 @@ func TestHiddenCoinIsFoundByBalance(t *testing.T) {
 	w.want(w.get(inv.ID), invoice.Pending)
 
 	list := w.paymentsOf(inv.ID)
-	if len(list) != 2 || list[1].TxHash != "" || list[1].DetectedBy != invoicestate.ByBalance ||
+	if len(list) != 2 || list[1].TxHash != "" || list[1].DetectedBy != invoice.ByBalance ||
 		list[1].Amount.String() != "40000000000000000" {
 		t.Fatalf("payments %+v", list)
 	}
@@ -705,7 +704,7 @@ func TestHiddenCoinIsFoundByBalance(t *testing.T) {
 	}
 
 	if got := w.paymentsOf(inv.ID)[1]; got.TxHash != hidden || got.ID != list[1].ID ||
-		got.DetectedBy != invoicestate.ByBalance {
+		got.DetectedBy != invoice.ByBalance {
 		t.Errorf("named %+v", got)
 	}
 

@@ -28,6 +28,14 @@ func PaymentStatuses() []PaymentStatus {
 // Detection is how a payment was detected.
 type Detection string // spec 2.7.4
 
+// The ways of specification 2.7.
+const (
+	ByPoll      Detection = "poll"
+	ByHint      Detection = "hint"
+	ByBalance   Detection = "balance"
+	BySimulated Detection = "simulated"
+)
+
 // Payment is a transfer to an address of ours. (Network, TxHash, TxIndex, Address, AssetID) identifies it;
 // of one (Network, TxHash, TxIndex) at most one is neither orphaned nor dropped.
 type Payment struct {

@@ -57,7 +57,7 @@ func TestMoneyIn(t *testing.T) {
 	if p := w.onlyPayment(
 		inv.ID,
 	); p.Status != invoice.Detected || p.TxHash != hash || !p.Block.IsZero() ||
-		p.DetectedBy != invoicestate.ByPoll {
+		p.DetectedBy != invoice.ByPoll {
 		t.Errorf("in the pool: %+v", p)
 	}
 

@@ -9,7 +9,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -68,7 +67,7 @@ func TestSimulate(t *testing.T) {
 			w.want(inv, want.status, want.flags...)
 
 			if pay.Status != want.payment || pay.TxHash != "sim_"+pay.ID || !pay.Simulated ||
-				pay.DetectedBy != invoicestate.BySimulated ||
+				pay.DetectedBy != invoice.BySimulated ||
 				pay.OptionID != inv.SelectedOptionID ||
 				!inv.Simulated {
 				t.Errorf("%s: payment %+v", outcome, pay)

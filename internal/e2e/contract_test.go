@@ -15,7 +15,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -124,7 +123,7 @@ func TestContractPaysADepositAddressOnAnvil(t *testing.T) {
 	work()
 
 	found := seen()
-	if len(found) != 1 || found[0].DetectedBy != invoicestate.ByBalance || found[0].TxHash != "" ||
+	if len(found) != 1 || found[0].DetectedBy != invoice.ByBalance || found[0].TxHash != "" ||
 		found[0].Amount.Big().Cmp(sent) != 0 {
 		t.Fatalf("by its balance the address has the payments %+v", found)
 	}

@@ -150,7 +150,7 @@ func (p PreparedBatch) Without(keys ...invoice.TransferKey) PreparedBatch {
 // PrepareBatch reads what ApplyTx will need, outside of any transaction: which recipients are ours
 // at present, and the prices of what they received and of what may confirm. ApplyTx matches again.
 func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBatch, error) {
-	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: invoicestate.ByPoll, observed: observe(b)}
+	p := PreparedBatch{batch: b, prices: prices{}, detectedBy: invoice.ByPoll, observed: observe(b)}
 	s.recall(b.Network.Slug, p.prices)
 
 	matched, addresses, err := s.match(ctx, s.db, b.Network, p.transfers())

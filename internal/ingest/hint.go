@@ -138,7 +138,7 @@ func (s *Ingester) addFound(
 		return err
 	}
 
-	p.detectedBy, out.result = invoicestate.ByHint, invoice.HintFound
+	p.detectedBy, out.result = invoice.ByHint, invoice.HintFound
 	out.batches = append(out.batches, p)
 
 	return nil

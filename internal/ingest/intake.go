@@ -397,7 +397,7 @@ func (in *intake) recordNew(
 		DetectedBy:       in.p.detectedBy,
 		DetectedAt:       in.now,
 	}
-	if p.DetectedBy == invoicestate.ByHint && p.Block.IsZero() {
+	if p.DetectedBy == invoice.ByHint && p.Block.IsZero() {
 		p.DueAt = in.now.Add(postponed) // no scan may ever show it: Step looks for its block
 	}
 

@@ -234,7 +234,7 @@ func (s *Ingester) simulatedPayment(
 		TxHash:     "sim_" + id, // spec 2.7.8
 		Amount:     p.params.Amount,
 		Simulated:  true,
-		DetectedBy: invoicestate.BySimulated,
+		DetectedBy: invoice.BySimulated,
 		DetectedAt: l.now,
 	}
 

@@ -304,7 +304,7 @@ func (m *comparison) add(ctx context.Context, asset chain.Asset, excess chain.Am
 		Amount:           excess,
 		Block:            m.check.at,
 		Required:         m.check.network.Confirmations,
-		DetectedBy:       invoicestate.ByBalance,
+		DetectedBy:       invoice.ByBalance,
 		DetectedAt:       m.now,
 	}
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
-	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
@@ -76,7 +75,7 @@ func TestUnreadableBalanceDropsNoPayment(t *testing.T) {
 		Amount:     dollars(5),
 		Block:      w.cursor().At,
 		Required:   3,
-		DetectedBy: invoicestate.ByBalance,
+		DetectedBy: invoice.ByBalance,
 		DetectedAt: w.clock(),
 	}
 	w.must(w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {

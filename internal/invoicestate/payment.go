@@ -3,13 +3,6 @@ package invoicestate
 import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
-) // The ways of specification 2.7.
-
-const (
-	ByPoll      invoice.Detection = "poll"
-	ByHint      invoice.Detection = "hint"
-	ByBalance   invoice.Detection = "balance"
-	BySimulated invoice.Detection = "simulated"
 )
 
 // PaymentKey returns the transfer that the payment is, of its network.

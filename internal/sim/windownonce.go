@@ -154,8 +154,8 @@ func (w *Windows) NonceUsed(ctx context.Context, nonce chain.DurableNonce) (bool
 	return w.nonceUsed(nonce), w.headers[w.finalHeight()].Ref, nil
 }
 
-// nonceUsed reports whether the account of a nonce holds something else in the node's final block. A node that is behind
-// the block in which it was read shows what the account held before.
+// nonceUsed reports whether the account of a nonce holds something else in the node's final block. A node that is
+// behind the block in which it was read shows what the account held before.
 func (w *Windows) nonceUsed(nonce chain.DurableNonce) bool {
 	return w.finalHeight() > nonce.Height && w.nonceValue(nonce.Account) != nonce.Value
 }

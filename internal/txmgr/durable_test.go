@@ -557,7 +557,10 @@ func TestForkTakesARevertedDurablePayoutAway(t *testing.T) {
 		}
 
 		failed := w.get(p.ID)
-		_ = w.windows.Broadcast(t.Context(), walletstate.LastAttempt(&failed).Signed) // somebody kept its bytes
+		_ = w.windows.Broadcast(
+			t.Context(),
+			walletstate.LastAttempt(&failed).Signed,
+		) // somebody kept its bytes
 		w.waits(10 * time.Minute)
 
 		if !w.paid(p).IsZero() {
