@@ -22,7 +22,7 @@ memory=/dev/shm
 if [ "$(df --output=avail -k "$memory" 2>/dev/null | tail -1)" -ge 10000000 ] 2>/dev/null &&
   files=$(mktemp -d "$memory/payments.XXXXXX" 2>/dev/null); then
   # Programs are run from there.
-  if cp "$(command -v true)" "$files/true" && "$files/true" 2>/dev/null; then
+  if cp "$(type -P true)" "$files/true" && "$files/true" 2>/dev/null; then
     unset GOTMPDIR # it comes before TMPDIR
     export TMPDIR=$files
     echo "== temporary files are in memory: $memory"
