@@ -366,6 +366,8 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 		return nil
 	case step.Kind == chain.StepDelegate:
 		return nil // the release goes on, and is topped up instead
+	case step.Kind == chain.StepFee && hasLiveSweep(w.release):
+		return nil // a fork took the fee, and what the sweep brings is released without it
 	}
 
 	again := slices.ContainsFunc(w.group, func(s settlement.Settlement) bool {
