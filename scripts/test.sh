@@ -21,6 +21,7 @@ files=
 memory=/dev/shm
 if [ "$(df --output=avail -k "$memory" 2>/dev/null | tail -1)" -ge 10000000 ] 2>/dev/null &&
   files=$(mktemp -d "$memory/payments.XXXXXX" 2>/dev/null); then
+  chmod 755 "$files" # PostgreSQL runs as another user, also for root
   # Programs are run from there.
   if cp "$(type -P true)" "$files/true" && "$files/true" 2>/dev/null; then
     unset GOTMPDIR # it comes before TMPDIR
