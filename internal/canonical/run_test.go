@@ -216,6 +216,8 @@ func (r *run) play(n int) {
 		r.awaitReleases()
 	}
 
+	r.awaitPayouts()
+
 	r.did.Kills = r.service.kills
 	r.did.Changed = r.liars[0].lied() + r.liars[1].lied()
 }
@@ -228,6 +230,33 @@ func (r *run) awaitReleases() {
 		r.service.now = r.service.now.Add(2 * time.Minute) // what waits is looked at again after minutes
 		r.finish(1)
 	}
+}
+
+// awaitPayouts makes blocks until no payout is under way. That another transaction used the nonce of one is proven
+// where the network itself is final.
+func (r *run) awaitPayouts() {
+	r.t.Helper()
+
+	for n := 0; n < 64+confirmations && r.paysOut(); n++ {
+		r.service.now = r.service.now.Add(time.Minute)
+		r.finish(1)
+	}
+}
+
+// paysOut reports whether a payout is under way.
+func (r *run) paysOut() bool {
+	r.t.Helper()
+
+	for id := range r.payouts {
+		var p struct{ Status string }
+		r.service.ask("GET", "/v1/payouts/"+id, "", &p)
+
+		if p.Status != "confirmed" && p.Status != "failed" {
+			return true
+		}
+	}
+
+	return false
 }
 
 // releases reports whether a release is under way or waits.
