@@ -31,7 +31,7 @@ func Change(
 		return Invoice{}, err
 	}
 
-	events, err := Put(ctx, tx, &inv, before, types, now)
+	events, err := Put(ctx, tx, &inv, before, types)
 	if err != nil {
 		return Invoice{}, err
 	}
@@ -45,18 +45,16 @@ func Change(
 
 // Events counts Sequence up by one for each type and returns the events of what happened to the invoice,
 // which was in status before; empty for a new one. They show it as it is now.
-func (inv *Invoice) Events(before Status, types []event.Type, now time.Time) []event.Event {
+func (inv *Invoice) Events(before Status, types []event.Type) []event.Event {
 	inv.Sequence += int64(len(types))
 
-	return inv.numbered(before, types, now)
+	return inv.numbered(before, types)
 }
 
 // numbered returns the events of types that Sequence counts already.
-func (inv *Invoice) numbered(before Status, types []event.Type, now time.Time) []event.Event {
+func (inv *Invoice) numbered(before Status, types []event.Type) []event.Event {
 	events := eventctx.About(*inv, types...)
 	for i := range events {
-		events[i].CreatedAt = now
-
 		if before != "" && before != inv.Status {
 			events[i].Previous = map[string]any{"status": before}
 		}
@@ -78,12 +76,11 @@ func Put(
 	inv *Invoice,
 	before Status,
 	types []event.Type,
-	now time.Time,
 ) ([]event.Event, error) {
 	inv.Sequence += int64(len(types))
 	if err := tx.PutInvoice(ctx, inv); err != nil {
 		return nil, err
 	}
 
-	return inv.numbered(before, types, now), nil
+	return inv.numbered(before, types), nil
 }

@@ -343,7 +343,7 @@ func (s *Service) create(ctx context.Context, tx Tx, p preparedCreate) (Invoice,
 		}
 	}
 
-	events, err := Put(ctx, tx, &inv, "", []event.Type{event.InvoiceCreated}, inv.CreatedAt) // spec D2.3.14
+	events, err := Put(ctx, tx, &inv, "", []event.Type{event.InvoiceCreated}) // spec D2.3.14
 	if err != nil {
 		return Invoice{}, err
 	}

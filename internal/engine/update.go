@@ -128,13 +128,9 @@ const maxEvents = 100_000
 
 // AppendEvents collects events; finish stores them.
 func (t *transaction) AppendEvents(ctx context.Context, events ...event.Event) error {
-	now, request := t.engine.config.Now(), eventctx.RequestOf(ctx)
+	request := eventctx.RequestOf(ctx)
 
 	for _, ev := range events {
-		if ev.CreatedAt.IsZero() {
-			ev.CreatedAt = now
-		}
-
 		ev.Request = request
 		t.events = append(t.events, ev)
 	}

@@ -190,8 +190,6 @@ func (l *ledger) paymentEvent(p *invoice.Payment, t event.Type, before *invoice.
 	}
 
 	e := eventctx.About(*p, t)[0]
-	e.CreatedAt = l.now
-
 	if before != nil {
 		e.Previous = changedAttributes(*before, *p)
 	}
@@ -276,7 +274,7 @@ func (l *ledger) flush(ctx context.Context) error {
 			return err
 		}
 
-		moved, err := invoice.Put(ctx, l.tx, a.invoice, before, types, l.now)
+		moved, err := invoice.Put(ctx, l.tx, a.invoice, before, types)
 		if err != nil {
 			return err
 		}

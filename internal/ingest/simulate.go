@@ -209,7 +209,7 @@ func (l *ledger) expireNow(a *entry) error {
 		return err
 	}
 
-	a.events = append(a.events, a.invoice.Events(before, types, l.now)...)
+	a.events = append(a.events, a.invoice.Events(before, types)...)
 	a.touched = true
 
 	return nil
