@@ -14,7 +14,8 @@ func Batchable(t wallet.Transaction) bool {
 	o := t.Order
 
 	return t.State == wallet.Queued && t.Kind == wallet.Payout && t.BatchedBy == "" && len(t.BatchMembers) == 0 &&
-		len(o.Outputs) == 1 && o.FeePayer == nil &&
+		len(o.Outputs) == 1 &&
+		o.FeePayer == nil &&
 		!o.SubtractFee &&
 		o.Nonce == 0 &&
 		len(o.Coins) == 0 &&
