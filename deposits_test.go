@@ -10,6 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/audit"
@@ -177,6 +179,56 @@ func TestHiddenCoinWhereASweepFailed(t *testing.T) {
 	if all := w.payments(); len(all) != 2 || all[1].Amount != chain.Pow10(16) ||
 		all[1].DetectedBy != invoice.ByBalance || all[1].Status != invoice.Confirmed {
 		t.Errorf("the payments are %+v", all)
+	}
+}
+
+// Nor does a settlement that went back to the queue after that, and is held there.
+func TestHiddenCoinWhereASettlementIsHeldAfterItsSweepFailed(t *testing.T) {
+	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
+	w.chain.Pay(w.deposit.Address, "USDX", chain.Units(400_000_000))
+
+	one := func() settlement.Settlement {
+		all, _, err := w.engine.Settlements.List(t.Context(), settlement.Filter{Owner: w.owner, Limit: 10})
+		w.must(err)
+
+		if len(all) == 0 {
+			return settlement.Settlement{}
+		}
+
+		return all[len(all)-1]
+	}
+
+	for n := 0; n < 30 && one().SweepTx == ""; n++ {
+		w.pass(2*time.Second, 1)
+	}
+
+	w.chain.Freeze(w.master.Address, "USDX", true)
+	w.pass(time.Minute, 30)
+
+	a, err := w.engine.Accounts.Get(t.Context(), w.owner.AccountID)
+	w.must(err)
+
+	a.Settings.SweepMinUSD = decimal.NewFromInt(1_000_000)
+	_, err = w.engine.Accounts.UpdateSettings(t.Context(), a.ID, a.Settings)
+	w.must(err)
+	_, err = w.engine.Settlements.Retry(t.Context(), w.owner, one().ID)
+	w.must(err)
+	w.pass(time.Minute, 2)
+
+	if s := one(); s.Status != settlement.Held || s.SweepTx == "" || s.SweepID != "" {
+		t.Fatalf("the settlement is %+v", s)
+	}
+
+	w.chain.PayInternal(w.deposit.Address, chain.Pow10(16))
+	w.pass(70*time.Minute, 70)
+
+	if all := w.payments(); len(all) != 2 || all[1].Amount != chain.Pow10(16) ||
+		all[1].DetectedBy != invoice.ByBalance || all[1].Status != invoice.Confirmed {
+		t.Errorf("the payments are %+v", all)
+	}
+
+	if found, err := w.engine.Audit(t.Context()); err != nil || !found.Clean() {
+		t.Errorf("the audit finds %+v, %v", found.Differences(), err)
 	}
 }
 

@@ -84,10 +84,9 @@ func leftoversAt(
 			if err := k.addUnpaid(ctx, tx, s, borne); err != nil {
 				return k, false, err
 			}
-		case s.Status == settlement.Failed && s.AssetID != native.ID && s.SweepID != "":
-			// What its top-up brought and its sweep cost is in the residue; the token is there.
-			ended, err := hasEnded(ctx, tx, s.SweepID, at)
-			if err != nil || !ended {
+		case isOut(s) && (s.AssetID != native.ID || showsWhatItPaid(s)):
+			known, err := k.addLeft(ctx, tx, s, native.ID, address, at)
+			if err != nil || !known {
 				return k, false, err
 			}
 		case s.Status == settlement.Released,
@@ -151,6 +150,32 @@ func (k *leftovers) addUnpaid(
 	return nil
 }
 
+// addLeft adds what a settlement took of its deposit in releases that it is out of: of native coin what it paid. Of a
+// token that is in the residue of the address. ok is false when something of that may be above the check's block.
+func (k *leftovers) addLeft(
+	ctx context.Context,
+	tx Tx,
+	s settlement.Settlement,
+	nativeID string,
+	address chain.Address,
+	at chain.Ref,
+) (ok bool, err error) {
+	switch {
+	case s.SweepID != "":
+		ok, err = hasEnded(ctx, tx, s.SweepID, at)
+	case s.FeeTx != "" || s.SweepTx != "":
+		ok, err = leftBlocks(ctx, tx, s.Network, address)
+	default:
+		ok = true
+	}
+
+	if ok && s.AssetID == nativeID {
+		k.taken[nativeID] = k.taken[nativeID].Add(s.FeePaid).Add(s.NetworkFees)
+	}
+
+	return ok, err
+}
+
 // addResidue adds the residue of an address: what lies there, and what is owed.
 func (k *leftovers) addResidue(ctx context.Context, tx Tx, n chain.Network, address chain.Address) error {
 	residue, _, err := tx.ResidueForUpdate(ctx, n.Slug, address)
@@ -209,6 +234,19 @@ func isOrphaned(s settlement.Settlement) bool {
 func paysItself(s settlement.Settlement) bool {
 	return s.FeeSource == settlement.FromDeposit && s.FeeTx != "" && s.TopUpTx == "" && s.SweepTx == "" &&
 		s.Status != settlement.Released && s.Status != settlement.Reverted
+}
+
+// isOut reports whether a settlement is in no release that is under way: its deposit is where it was, but for what
+// releases paid of it.
+func isOut(s settlement.Settlement) bool {
+	return s.Status == settlement.Failed ||
+		s.SweepID == "" && (s.Status == settlement.Pending || s.Status == settlement.Held)
+}
+
+// showsWhatItPaid reports whether what a settlement of native coin shows as paid is what its deposit paid. Of one whose
+// payment is gone, that may be owed at the address instead.
+func showsWhatItPaid(s settlement.Settlement) bool {
+	return s.FeeSource == settlement.FromDeposit && s.Reason != settlement.PaymentOrphaned
 }
 
 // isOwed reports whether what a settlement paid is in the residue: its payment is gone, and its release ended.

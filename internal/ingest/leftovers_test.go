@@ -160,6 +160,119 @@ func TestLeftoversOfTokensAreTheResidue(t *testing.T) {
 	}
 }
 
+// What a settlement did in releases that it has left is known: a sweep that never was, or failed, hides nothing that
+// comes to its address later. Of native coin what it paid is gone, of a token that is in the residue.
+func TestLeftoversOfASettlementThatLeftItsRelease(t *testing.T) {
+	paid := chain.Units(3)
+	coinAndToken := []chain.Asset{{ID: "coin", Kind: chain.Native}, {ID: "usd", Contract: "c"}}
+
+	for name, c := range map[string]struct {
+		s     settlement.Settlement
+		left  bool // a block shows that something left the address
+		known bool
+		taken chain.Amount
+	}{
+		"never released": {
+			settlement.Settlement{Status: settlement.Held, AssetID: "coin", FeeSource: settlement.FromDeposit},
+			false, true,
+			chain.Amount{},
+		},
+		"held after a sweep that never was": {
+			settlement.Settlement{
+				Status:      settlement.Held,
+				AssetID:     "coin",
+				FeeSource:   settlement.FromDeposit,
+				SweepTx:     "s",
+				NetworkFees: paid,
+			},
+			true, true, paid,
+		},
+		"failed in planning after its fee was paid": {
+			settlement.Settlement{
+				Status:    settlement.Failed,
+				Reason:    settlement.NotReleasable,
+				AssetID:   "coin",
+				FeeSource: settlement.FromDeposit,
+				FeeTx:     "f",
+				SweepTx:   "s",
+				FeePaid:   paid,
+			},
+			true, true, paid,
+		},
+		"no block shows what leaves": {
+			settlement.Settlement{
+				Status:    settlement.Held,
+				AssetID:   "coin",
+				FeeSource: settlement.FromDeposit,
+				SweepTx:   "s",
+			},
+			false, false,
+			chain.Amount{},
+		},
+		"a token, topped up": {
+			settlement.Settlement{Status: settlement.Pending, AssetID: "usd", TopUpTx: "t", NetworkFees: paid},
+			false, true,
+			chain.Amount{},
+		},
+		"a token, after a sweep that failed": {
+			settlement.Settlement{
+				Status:  settlement.Held,
+				Reason:  settlement.BelowSweepMin,
+				AssetID: "usd",
+				TopUpTx: "t",
+				SweepTx: "s",
+			},
+			true, true,
+			chain.Amount{},
+		},
+		"its payment is gone": {
+			settlement.Settlement{
+				Status:    settlement.Failed,
+				Reason:    settlement.PaymentOrphaned,
+				AssetID:   "coin",
+				FeeSource: settlement.FromDeposit,
+				FeeTx:     "f",
+				SweepTx:   "s",
+			},
+			true, false,
+			chain.Amount{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.s.ID, c.s.PaymentID, c.s.Network = "s1", "p1", "n"
+
+			err := memory.New().Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+				if err := tx.PutSettlements(ctx, &c.s); err != nil {
+					return err
+				}
+
+				if c.left {
+					if err := tx.PutOutgoing(ctx, outgoing("a", "x", 9)); err != nil {
+						return err
+					}
+				}
+
+				k, known, err := leftoversAt(
+					ctx,
+					tx,
+					chain.Network{Slug: "n", Assets: coinAndToken},
+					"a",
+					[]invoice.Payment{{ID: "p1"}},
+					chain.Ref{Height: 10, Hash: "b"},
+				)
+				if known != c.known || known && k.taken["coin"] != c.taken {
+					t.Errorf("known %t, %s taken; want %t and %s", known, k.taken["coin"], c.known, c.taken)
+				}
+
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
 // What a sweep of a token sent and the master wallet did not get may have come back: it is no payment.
 func TestWhatASweepGivesBackIsExplained(t *testing.T) {
 	err := memory.New().Update(t.Context(), func(ctx context.Context, tx store.Tx) error {

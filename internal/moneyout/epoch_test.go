@@ -15,7 +15,7 @@ import (
 // A process that serves before it works on anything gives out no number that was given out since the backup: the new
 // epoch begins before its first change.
 func TestEpochBeginsBeforeTheFirstChange(t *testing.T) {
-	overDatabases(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+	onSQLite(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 		address := func() chain.Address {
 			d, err := w.engine.Invoices.CreateDeposit(
 				t.Context(), invoice.DepositParams{Owner: w.owner, Network: network},

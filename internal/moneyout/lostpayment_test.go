@@ -97,7 +97,7 @@ func (w *harness) wantPaid(to invoice.DepositAddress, hash string, amount chain.
 // top-ups, so it is credited before anybody says what the transaction was, and whatever it is said to be.
 func TestLostPaymentToADepositAddress(t *testing.T) {
 	settings := account.Settings{ManualRelease: true}
-	overDatabases(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+	onSQLite(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 		to, paid := w.lostPayout("USDX", dollars(7), dump, restore)
 		w.steps("it is confirmed", func() bool {
 			all := w.paymentsTo(to.ID)
@@ -134,7 +134,7 @@ func TestLostPaymentThatMayBeATopUp(t *testing.T) {
 		"a top-up, and then it was a payment": {[][]string{{payments.Foreign}, {payments.Foreign, "to"}}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			overDatabases(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+			onSQLite(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 				to, paid := w.lostPayout("SIM", milli(7), dump, restore)
 				w.idle(10 * time.Minute)
 

@@ -33,7 +33,7 @@ func (w *harness) heldBy(address, txHash string) {
 // again once a person has said that it is foreign, and takes its place.
 func TestLostTransactionThatStaysInThePool(t *testing.T) {
 	settings := account.Settings{ManualRelease: true}
-	overDatabases(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+	onSQLite(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 		s := w.deposited("SIM", milli(500))
 		now := func() settlement.Settlement { return w.settlements()[0] }
 
@@ -75,7 +75,7 @@ func TestLostTransactionThatStaysInThePool(t *testing.T) {
 // What a master wallet has in the pool may be a payout that waits to be paid at another nonce: it is not foreign before
 // a block holds it.
 func TestLostPayoutThatStaysInThePool(t *testing.T) {
-	overDatabases(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+	onSQLite(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 		w.fund(1, 100)
 
 		p := w.pay("SIM", milli(2))

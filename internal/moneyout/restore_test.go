@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -84,7 +85,25 @@ func postgresAt(dsn string) database {
 	}
 }
 
-// overDatabases plays a scenario over SQLite and PostgreSQL. restore has a process run over the newest dump.
+// onSQLite plays a scenario over SQLite, and under make soak over PostgreSQL too, where hours of passes take ten times
+// as long. restore has a process run over the newest dump.
+func onSQLite(
+	t *testing.T,
+	settings account.Settings,
+	config sim.Config,
+	scenario func(t *testing.T, w *harness, dump, restore func()),
+) {
+	t.Helper()
+
+	if os.Getenv("SOAKTIME") != "" {
+		overDatabases(t, settings, config, scenario)
+		return
+	}
+
+	overEach(t, settings, config, scenario, map[string]func(t *testing.T) database{"SQLite": newSQLite})
+}
+
+// overDatabases plays a scenario over SQLite and PostgreSQL.
 func overDatabases(
 	t *testing.T,
 	settings account.Settings,
@@ -93,12 +112,29 @@ func overDatabases(
 ) {
 	t.Helper()
 
-	for name, make := range map[string]func(t *testing.T) database{
-		"SQLite": func(t *testing.T) database { return sqliteAt(filepath.Join(t.TempDir(), "payments.db")) },
-		"PostgreSQL": func(t *testing.T) database {
-			return postgresAt(testenv.Postgres(t))
-		},
-	} {
+	overEach(t, settings, config, scenario, map[string]func(t *testing.T) database{
+		"SQLite":     newSQLite,
+		"PostgreSQL": func(t *testing.T) database { return postgresAt(testenv.Postgres(t)) },
+	})
+}
+
+func newSQLite(t *testing.T) database {
+	t.Helper()
+
+	return sqliteAt(filepath.Join(t.TempDir(), "payments.db"))
+}
+
+// overEach plays a scenario over each of the databases.
+func overEach(
+	t *testing.T,
+	settings account.Settings,
+	config sim.Config,
+	scenario func(t *testing.T, w *harness, dump, restore func()),
+	databases map[string]func(t *testing.T) database,
+) {
+	t.Helper()
+
+	for name, make := range databases {
 		t.Run(name, func(t *testing.T) {
 			db := make(t)
 
@@ -332,7 +368,7 @@ func TestRestoredBackupPaysOnce(t *testing.T) {
 // What an acknowledged transaction uses up is read from its block: a row that says something else would let the payout
 // be signed once more with that, at any time.
 func TestAcknowledgedPayoutUsesUpWhatItsBlockSays(t *testing.T) {
-	overDatabases(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+	onSQLite(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 		w.fund(1, 100)
 		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
 		w.goesTo(w.pay("SIM", milli(1)).ID, payout.Confirmed)
@@ -379,7 +415,7 @@ func (w *harness) goesTo(id string, status payout.Status) (p payout.Payout) {
 
 // The records have bytes that were replaced after the dump: the payout was paid by others and does not fail.
 func TestRestoredBackupBeforeAReplacement(t *testing.T) {
-	overDatabases(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+	onSQLite(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 		w.fund(1, 0)
 		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
 		p := w.pay("SIM", milli(30))
@@ -531,7 +567,7 @@ func TestRestoredBackupSweepsOnce(t *testing.T) {
 // A sweep that lost records made is taken for foreign: the settlement that it paid waits, and is named later.
 func TestSweepThatWasTakenForForeign(t *testing.T) {
 	settings := account.Settings{ManualRelease: true}
-	overDatabases(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+	onSQLite(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 		w.fund(1, 0)
 		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
 		w.goesTo(w.pay("SIM", milli(1)).ID, payout.Confirmed)
@@ -579,7 +615,7 @@ func TestSweepThatWasTakenForForeign(t *testing.T) {
 // A raised Config.Epoch freezes every wallet although the chain shows nothing: an older payout waits, a later one goes
 // stale, numbers are skipped, until a person has compared.
 func TestEpochHoldsUntilCompared(t *testing.T) {
-	overDatabases(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+	onSQLite(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 		w.fund(1, 100)
 		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
 		older := w.pay("USDX", dollars(2))
@@ -640,7 +676,7 @@ func TestEpochHoldsUntilCompared(t *testing.T) {
 // Nothing is signed before a process has read the network up to where it was when it began: here the node shows the
 // transaction that the records lack, and its blocks only later.
 func TestNothingIsSignedBeforeTheNetworkIsRead(t *testing.T) {
-	overDatabases(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+	onSQLite(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 		w.fund(1, 100)
 		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
 		p := w.pay("USDX", dollars(2))

@@ -14,7 +14,7 @@ import (
 // A sweep that lost records made is not said to be that of a payment which came after it, although the sums are equal.
 func TestSweepIsNotThatOfALaterPayment(t *testing.T) {
 	settings := account.Settings{ManualRelease: true}
-	overDatabases(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+	onSQLite(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 		w.fund(1, 0)
 
 		first := w.deposited("USDX", dollars(400))
@@ -83,7 +83,7 @@ func TestSweepOfLostRecordsInATokenThatTakesAFee(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := account.Settings{ManualRelease: true}
-			overDatabases(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
+			onSQLite(t, settings, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
 				w.fund(1, 0)
 				w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 1000, Log: log})
 
