@@ -84,6 +84,9 @@ type Settlement struct {
 	// FeePaid + FeeCarried = FeeNative + CarriedIn, always: FeeCarried is what is not paid, be it
 	// not yet or left to a later release.
 	FeePaid, FeeCarried, CarriedIn chain.Amount
+	// CarriedOut is the part of FeeCarried that was added to the CarriedFee of the account: a later release pays
+	// it, or has.
+	CarriedOut chain.Amount
 	// RequiredNative is what the master wallet must hold for the release: fee + top-up + network fees.
 	RequiredNative      *chain.Amount
 	MasterWalletAddress chain.Address

@@ -25,9 +25,20 @@ func CarryIn(s *settlement.Settlement, amount chain.Amount) {
 	s.CarriedIn, s.FeeCarried = s.CarriedIn.Add(amount), s.FeeCarried.Add(amount)
 }
 
-// CarryOut removes what was carried in and is not paid, and returns it in native base units.
-func CarryOut(s *settlement.Settlement) chain.Amount {
-	back := chaindata.Min(s.CarriedIn, s.FeeCarried)
+// DueFee returns what a settlement has to pay of its platform fee itself, in native base units: what is not paid, less
+// what it left to later releases.
+func DueFee(s settlement.Settlement) chain.Amount { return s.FeeCarried.SubFloor(s.CarriedOut) }
+
+// CarryOut leaves amount (native base units) of what is due to a later release.
+func CarryOut(s *settlement.Settlement, amount chain.Amount) { s.CarriedOut = s.CarriedOut.Add(amount) }
+
+// TakeBack makes amount (native base units) of what was left to later releases due again.
+func TakeBack(s *settlement.Settlement, amount chain.Amount) { s.CarriedOut = s.CarriedOut.Sub(amount) }
+
+// GiveBack removes what was carried in and is not paid, at most of what is due less waits, and returns it. All are
+// native base units.
+func GiveBack(s *settlement.Settlement, waits chain.Amount) chain.Amount {
+	back := chaindata.Min(s.CarriedIn, DueFee(*s).SubFloor(waits))
 	s.CarriedIn, s.FeeCarried = s.CarriedIn.Sub(back), s.FeeCarried.Sub(back)
 
 	return back

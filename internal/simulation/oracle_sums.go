@@ -318,7 +318,39 @@ func (o *oracle) checkSums() {
 		}
 	}
 
+	o.checkFeesPaid()
 	o.checkBalances()
+}
+
+// checkFeesPaid compares, at rest, what settlements say was paid of platform fees with what reached the fee addresses.
+func (o *oracle) checkFeesPaid() {
+	paid := map[string]chain.Amount{}
+
+	for _, s := range o.records.settlements {
+		if !s.Simulated {
+			paid[s.Network] = paid[s.Network].Add(s.FeePaid)
+		}
+	}
+
+	for slug, l := range o.ledgers {
+		var reached chain.Amount
+
+		for at, arrived := range l.tip().arrived {
+			if at.Address == l.network.feeAddress() {
+				reached = reached.Add(arrived.all)
+			}
+		}
+
+		if reached != paid[slug] && !o.lost {
+			o.violate(
+				ruleSums,
+				"%s of fees were paid on %s, and settlements say %s",
+				reached,
+				slug,
+				paid[slug],
+			)
+		}
+	}
 }
 
 // checkBalances compares the balances on record with those of the chain at their blocks.

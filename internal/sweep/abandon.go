@@ -54,7 +54,7 @@ func (w *sweepUpdate) abandon(ctx context.Context, reason settlement.Reason) err
 		return err
 	}
 
-	back, err := w.failSettlements(reason)
+	back, err := w.failSettlements(ctx, reason)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,10 @@ func (w *sweepUpdate) abandon(ctx context.Context, reason settlement.Reason) err
 
 // failSettlements fails or queues the release's settlements. It returns the platform fee that they
 // had taken over from earlier ones and not paid, in native base units.
-func (w *sweepUpdate) failSettlements(reason settlement.Reason) (back chain.Amount, err error) {
+func (w *sweepUpdate) failSettlements(
+	ctx context.Context,
+	reason settlement.Reason,
+) (back chain.Amount, err error) {
 	due := time.Time{}
 	if reason == settlement.Replanning {
 		due = w.now()
@@ -80,6 +83,17 @@ func (w *sweepUpdate) failSettlements(reason settlement.Reason) (back chain.Amou
 
 	for i := range w.group {
 		s := &w.group[i]
+
+		// One whose payment is gone has failed already.
+		if s.SweepID == w.release.ID && (s.Status == settlement.Releasing || s.Status == settlement.Failed) {
+			carried, err := giveBack(ctx, w.tx, w.release, s)
+			if err != nil {
+				return back, err
+			}
+
+			back = back.Add(carried)
+		}
+
 		switch s.Status {
 		case settlement.Pending, settlement.Held:
 			if s.SweepID != w.release.ID {
@@ -94,7 +108,6 @@ func (w *sweepUpdate) failSettlements(reason settlement.Reason) (back chain.Amou
 				continue
 			}
 		case settlement.Releasing:
-			back = back.Add(settlementstate.CarryOut(s))
 		case settlement.Reverted:
 			if s.Reason == settlement.PaymentOrphaned {
 				continue

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
@@ -63,57 +64,50 @@ func notWorthSending(steps []chain.SweepStep) bool { // spec D4.13
 
 // addCarry adds the fee that the release did not pay, and will not pay by what is under way, to the carry.
 func (w *sweepUpdate) addCarry(ctx context.Context) error {
+	out := make([]chain.Amount, len(w.group))
+
+	for i, s := range w.group {
+		due := settlementstate.DueFee(s)
+		if due.IsZero() {
+			continue
+		}
+
+		waiting, err := feeWaiting(ctx, w.tx, w.release, s)
+		if err != nil {
+			return err
+		}
+
+		out[i] = due.SubFloor(waiting)
+	}
+
 	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
-		for _, s := range w.group {
-			c = c.Add(w.carriedBy(s))
+		for i, left := range out {
+			settlementstate.CarryOut(&w.group[i], left)
+			c = c.Add(left)
 		}
 
 		return c
 	})
 }
 
-// carriedBy returns what a settlement has not paid and no transaction under way will pay, in native base units.
-func (w *sweepUpdate) carriedBy(s settlement.Settlement) chain.Amount {
-	carried := s.FeeCarried
-
-	for i := range w.release.Steps {
-		if feeWaits(&w.release.Steps[i]) {
-			carried = carried.SubFloor(partOf(&w.release.Steps[i], s.ID))
-		}
-	}
-
-	return carried
-}
-
-// takeBackCarry reverses addCarry. What a later release has paid of it counts as paid. Where deposits pay their
-// own way it was not paid out of these, so that much stays at the address as residue.
+// takeBackCarry reverses addCarry, but for what a later release has taken: that pays it, whether this one is released
+// again or not.
 func (w *sweepUpdate) takeBackCarry(ctx context.Context) error {
-	var elsewhere chain.Amount
-
-	err := w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
+	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
 		for i := range w.group {
-			carried := w.carriedBy(w.group[i])
-			back := chaindata.Min(c, carried)
+			back := chaindata.Min(c, w.group[i].CarriedOut)
+			settlementstate.TakeBack(&w.group[i], back)
 			c = c.Sub(back)
-
-			paid := carried.Sub(back)
-			settlementstate.Pay(&w.group[i], paid)
-			elsewhere = elsewhere.Add(paid)
 		}
 
 		return c
 	})
-	if err != nil || !w.ofNative() {
-		return err
-	}
-
-	return w.addResidue(ctx, w.nativeID(), elsewhere, chain.Amount{})
 }
 
 // updateCarry locks the carry of the release's owner and network, and stores what f makes of it (native
 // base units).
 func (w *sweepUpdate) updateCarry(ctx context.Context, f func(chain.Amount) chain.Amount) error {
-	if w.group.fee().IsZero() {
+	if !slices.ContainsFunc(w.group, func(s settlement.Settlement) bool { return !s.FeeCarried.IsZero() }) {
 		return nil
 	}
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -23,10 +24,10 @@ func (g group) gross() (sum chain.Amount) { // spec D4.21
 	return sum
 }
 
-// fee returns the platform fee of the group that is not paid yet, in native base units.
+// fee returns the platform fee of the group that is not paid yet and not left to others, in native base units.
 func (g group) fee() (sum chain.Amount) {
 	for _, s := range g {
-		sum = sum.Add(s.FeeCarried)
+		sum = sum.Add(settlementstate.DueFee(s))
 	}
 
 	return sum

@@ -145,8 +145,10 @@ func (s *Sweeper) detachTx(
 	r settlement.Sweep,
 	lost settlement.Settlement,
 ) error {
-	carried := settlementstate.CarryOut(&lost)
-	reserveDetached(&r, lost)
+	carried, err := giveBack(ctx, tx, &r, &lost)
+	if err != nil {
+		return err
+	}
 
 	lost.SweepID = ""
 	if err := s.putTx(ctx, tx, &lost, event.SettlementFailed); err != nil {

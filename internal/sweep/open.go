@@ -241,11 +241,11 @@ func (s *Sweeper) revalueTx(
 	o OpenParams,
 ) error {
 	old.Gross = o.Gross
-	if !old.FeePaid.IsZero() || old.FeeCarried != old.FeeNative {
+	if !old.FeePaid.IsZero() || !old.CarriedOut.IsZero() || old.FeeCarried != old.FeeNative {
 		return nil
 	}
 
-	if waits, err := feeWaitsTx(ctx, tx, *old); err != nil || waits {
+	if waiting, err := feeWaiting(ctx, tx, nil, *old); err != nil || !waiting.IsZero() {
 		return err
 	}
 

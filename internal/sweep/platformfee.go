@@ -32,7 +32,7 @@ func (w *sweepUpdate) payFee(ctx context.Context, step *settlement.Step) error {
 
 	leaves := len(named) > 0 || len(w.group) > 1 && step.Kind != chain.StepSweep
 	for i := range w.group {
-		part := chaindata.Min(rest, w.group[i].FeeCarried)
+		part := chaindata.Min(rest, settlementstate.DueFee(w.group[i]))
 		settlementstate.Pay(&w.group[i], part)
 
 		rest = rest.Sub(part)
@@ -80,18 +80,32 @@ func (w *sweepUpdate) unpayFee(ctx context.Context, step *settlement.Step) error
 	return nil
 }
 
-// dropFee ends what a step that is proven dead was to pay. What it was to pay of released settlements is carried.
+// dropFee ends what a step that is proven dead was to pay. What it was to pay of released settlements is carried, and
+// what failed ones had taken over of earlier ones goes back.
 func (w *sweepUpdate) dropFee(ctx context.Context, step *settlement.Step) error {
 	named := step.Parts
 	step.Parts = nil
 
 	for _, p := range named {
 		err := w.withSettlement(ctx, p.SettlementID, func(s *settlement.Settlement) error {
-			if s.Status != settlement.Released {
+			var back chain.Amount
+
+			switch s.Status {
+			case settlement.Released:
+				back = chaindata.Min(p.Amount, settlementstate.DueFee(*s))
+				settlementstate.CarryOut(s, back)
+			case settlement.Failed:
+				waiting, err := feeWaiting(ctx, w.tx, w.release, *s)
+				if err != nil {
+					return err
+				}
+
+				back = settlementstate.GiveBack(s, waiting)
+			default:
 				return nil
 			}
 
-			return returnCarryTx(ctx, w.tx, w.release, chaindata.Min(p.Amount, s.FeeCarried))
+			return returnCarryTx(ctx, w.tx, w.release, back)
 		})
 		if err != nil {
 			return err
@@ -123,12 +137,34 @@ func (w *sweepUpdate) withSettlement(
 	return w.tx.PutSettlements(ctx, &found[0])
 }
 
+// giveBack has a settlement that leaves its release give back what it took over of earlier ones, but for its part of a
+// platform fee that is under way; in native base units.
+func giveBack(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Sweep,
+	leaves *settlement.Settlement,
+) (chain.Amount, error) {
+	reserveDetached(r, *leaves)
+
+	if leaves.CarriedIn.IsZero() {
+		return chain.Amount{}, nil
+	}
+
+	waiting, err := feeWaiting(ctx, tx, r, *leaves)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	return settlementstate.GiveBack(leaves, waiting), nil
+}
+
 // reserveDetached names a settlement that leaves its release for its part of a platform fee that is under way: the
 // bytes are signed and pay it whether its payment comes back or not.
 func reserveDetached(r *settlement.Sweep, lost settlement.Settlement) {
 	r.Steps = slices.Clone(r.Steps)
 
-	left := lost.FeeCarried
+	left := settlementstate.DueFee(lost)
 
 	for i := range r.Steps {
 		step := &r.Steps[i]
@@ -142,15 +178,33 @@ func reserveDetached(r *settlement.Sweep, lost settlement.Settlement) {
 	}
 }
 
-// feeWaitsTx reports whether a transaction under way pays a part of a settlement's platform fee.
-func feeWaitsTx(ctx context.Context, tx settlement.Tx, of settlement.Settlement) (bool, error) {
-	live, err := tx.SweepsAt(ctx, of.Network, []chain.Address{of.Deposit.Address})
+// feeWaiting returns what transactions under way will pay of a settlement's platform fee, in native base units: those
+// of r, as it is changed here, and of other releases at its address, where a fork took back what they had paid.
+func feeWaiting(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Sweep,
+	of settlement.Settlement,
+) (sum chain.Amount, err error) {
+	all, err := tx.SweepsAt(ctx, of.Network, []chain.Address{of.Deposit.Address})
+	if err != nil {
+		return sum, err
+	}
 
-	return slices.ContainsFunc(live, func(r settlement.Sweep) bool {
-		return slices.ContainsFunc(r.Steps, func(step settlement.Step) bool {
-			return feeWaits(&step) && !partOf(&step, of.ID).IsZero()
-		})
-	}), err
+	if r != nil {
+		all = slices.DeleteFunc(all, func(other settlement.Sweep) bool { return other.ID == r.ID })
+		all = append(all, *r)
+	}
+
+	for i := range all {
+		for j := range all[i].Steps {
+			if step := &all[i].Steps[j]; feeWaits(step) {
+				sum = sum.Add(partOf(step, of.ID))
+			}
+		}
+	}
+
+	return sum, nil
 }
 
 // hasFeeWaiting reports whether a release has a platform fee under way that no final block holds.

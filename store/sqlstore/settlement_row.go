@@ -36,6 +36,7 @@ type settlementRow struct {
 	FeePaid             amount               `db:"fee_paid"`
 	FeeCarried          amount               `db:"fee_carried"`
 	CarriedIn           amount               `db:"carried_in"`
+	CarriedOut          amount               `db:"carried_out"`
 	RequiredNative      optionalAmount       `db:"required_native"`
 	MasterWalletAddress chain.Address        `db:"master_wallet_address"`
 	Reason              settlement.Reason    `db:"reason"`
@@ -82,6 +83,7 @@ func settlementRowOf(from *settlement.Settlement) settlementRow {
 		FeePaid:             amount(from.FeePaid),
 		FeeCarried:          amount(from.FeeCarried),
 		CarriedIn:           amount(from.CarriedIn),
+		CarriedOut:          amount(from.CarriedOut),
 		RequiredNative:      optionalAmount{from.RequiredNative},
 		MasterWalletAddress: from.MasterWalletAddress,
 		Reason:              from.Reason,
@@ -127,6 +129,7 @@ func (r *settlementRow) record() settlement.Settlement {
 		FeePaid:             chain.Amount(r.FeePaid),
 		FeeCarried:          chain.Amount(r.FeeCarried),
 		CarriedIn:           chain.Amount(r.CarriedIn),
+		CarriedOut:          chain.Amount(r.CarriedOut),
 		RequiredNative:      r.RequiredNative.amount,
 		MasterWalletAddress: r.MasterWalletAddress,
 		Reason:              r.Reason,

@@ -453,6 +453,7 @@ CREATE TABLE {settlements} (
   fee_paid              {TEXT} NOT NULL,
   fee_carried           {TEXT} NOT NULL,
   carried_in            {TEXT} NOT NULL,
+  carried_out           {TEXT} NOT NULL,
   required_native       {TEXT},
   master_wallet_address {TEXT} NOT NULL,
   reason                {TEXT} NOT NULL,
