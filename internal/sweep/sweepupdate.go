@@ -344,7 +344,7 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 		err = w.recordResidue(ctx, step, t)
 	}
 
-	if err = errors.Join(err, w.setUnclaimed(ctx, step, chain.Amount{})); err != nil {
+	if err = errors.Join(err, w.dropUnclaimed(ctx, step)); err != nil {
 		return err
 	}
 

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -18,7 +19,7 @@ func (w *sweepUpdate) takeBack(ctx context.Context, step *settlement.Step) error
 	w.setNetworkFee(step, chain.Amount{})
 
 	if step.Kind == chain.StepSweep {
-		if err := w.takeBackCarry(ctx); err != nil {
+		if err := errors.Join(w.takeBackCarry(ctx), w.takeBackUnclaimed(ctx, step)); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,67 @@ func (w *sweepUpdate) setUnclaimed(ctx context.Context, step *settlement.Step, a
 	return addUnclaimed(ctx, w.tx, w.release, w.nativeID(), amount, before)
 }
 
+// takeBackUnclaimed has nobody claim what a sweep brought for payments that are gone, while no block holds the sweep. A
+// release that claimed it already is signed behind the sweep, and keeps it until that is dead.
+func (w *sweepUpdate) takeBackUnclaimed(ctx context.Context, step *settlement.Step) error {
+	claimed, err := w.isClaimed(ctx, step)
+	if err != nil || claimed {
+		return err
+	}
+
+	return w.setUnclaimed(ctx, step, chain.Amount{})
+}
+
+// dropUnclaimed takes back what a sweep that failed brought for payments that are gone, from the releases under way that
+// claimed it too: nothing of it is at the master wallet.
+func (w *sweepUpdate) dropUnclaimed(ctx context.Context, step *settlement.Step) error {
+	claimed, err := w.isClaimed(ctx, step)
+	if err != nil {
+		return err
+	}
+
+	if claimed {
+		if err := w.takeBackClaims(ctx, step); err != nil {
+			return err
+		}
+	}
+
+	return w.setUnclaimed(ctx, step, chain.Amount{})
+}
+
+// takeBackClaims takes what was claimed of a sweep's unclaimed amount off the releases under way at its address.
+func (w *sweepUpdate) takeBackClaims(ctx context.Context, step *settlement.Step) error {
+	r := w.release
+
+	row, err := lockResidue(ctx, w.tx, r.Network, r.Deposit.Address)
+	if err != nil {
+		return err
+	}
+
+	others, err := w.tx.SweepsAt(ctx, r.Network, []chain.Address{r.Deposit.Address})
+	if err != nil {
+		return err
+	}
+
+	claimed := step.Unclaimed.SubFloor(residueOf(row, r.AssetID, w.nativeID()).Unclaimed)
+
+	for i := range others {
+		other := &others[i]
+		if other.ID == r.ID || other.AssetID != r.AssetID || other.Claimed.IsZero() || claimed.IsZero() {
+			continue
+		}
+
+		took := chaindata.Min(other.Claimed, claimed)
+		other.Claimed, claimed = other.Claimed.Sub(took), claimed.Sub(took)
+
+		if err := w.tx.PutSweep(ctx, other); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
 // unreleased returns what of all that a sweep brought, and of what its release claimed, no settlement shows.
 func (w *sweepUpdate) unreleased(arrived chain.Amount) chain.Amount {
 	return arrived.Add(w.release.Claimed).SubFloor(w.group.released())

@@ -1,0 +1,72 @@
+package sweep_test
+
+import (
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// unclaimedSweep is a token sweep that stands for a payment that is gone, and another release that is under way at its
+// address: its top-up is confirmed, and goOn has it planned on. Then everything is gone but the bytes.
+func (w *harness) unclaimedSweep(claims bool) (deposit chain.Party, first, next settlement.Settlement, goOn func()) {
+	w.t.Helper()
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	deposit = w.deposit(1)
+	height := w.chain.MineEmpty(5).Height
+	first = w.until(w.pay("p1", deposit, "USDX", dollars(100), 100).ID, settlement.Released)
+
+	next = w.pay("p2", deposit, "USDX", dollars(180), 180)
+	goOn = w.stopPlanning(func() bool { return w.get(next.ID).TopUpTx != "" })
+	w.run("the next is topped up", func() bool { return !w.get(next.ID).NetworkFees.IsZero() })
+	w.lose("p1")
+
+	if claims {
+		goOn()
+		w.run("the next claims", func() bool { return w.get(next.ID).FeeTx != "" })
+		goOn = w.stopPlanning(func() bool { return w.get(next.ID).FeeTx != "" })
+	}
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.DropOrphan})
+	w.chain.Pay(w.master().Address, "SIM", coin(1))
+
+	return deposit, first, next, goOn
+}
+
+// A sweep stands whose payment is gone, and a fork takes it out of its block: nothing of it is at the master wallet, so
+// a release that is under way at its address claims none of it.
+func TestSweepOutOfItsBlockIsNotClaimed(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit, first, next, goOn := w.unclaimedSweep(false)
+
+	w.lose("p2") // it is back with less than the first sweep takes: that is reverted
+	w.chain.Pay(deposit.Address, "USDX", dollars(80))
+	w.chain.Mine(3)
+	w.open("p2", deposit, "USDX", dollars(80), 80)
+	goOn()
+
+	next = w.until(next.ID, settlement.Released)
+	w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "USDX"))
+	w.run("the first is over", func() bool { return w.live(deposit) == 0 })
+	w.costsAreOnChain("in the end", first.ID, next.ID)
+	w.check("left", w.chain.Balance(deposit.Address, "USDX"), w.owedToken(deposit, "USDX"))
+}
+
+// A release claimed what a sweep had brought, and a fork takes that sweep away. It is reverted then: what it brought is
+// claimed by nobody.
+func TestClaimOfASweepThatFails(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit, _, next, goOn := w.unclaimedSweep(true)
+
+	w.run("the first sweep has failed", func() bool { return w.live(deposit) == 1 })
+	w.chain.Pay(deposit.Address, "USDX", dollars(180))
+	w.chain.Mine(3)
+	goOn()
+
+	next = w.until(next.ID, settlement.Released)
+	w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "USDX"))
+}
