@@ -138,8 +138,7 @@ func (h historyReader) balanceBefore(
 ) error {
 	if older != nil {
 		tx, err := h.driver.fetchListed(ctx, h.endpoint, older.Signature)
-		if _, unreadable := errors.AsType[*unreadable](err); unreadable ||
-			errors.Is(err, failover.ErrMissing) || errors.Is(err, failover.ErrPruned) {
+		if _, unreadable := errors.AsType[*unreadable](err); unreadable || errors.Is(err, failover.ErrPruned) {
 			return nil
 		}
 
@@ -266,10 +265,6 @@ func (h historyReader) readSlot(ctx context.Context, list []signatureInfo) ([]li
 		tx, err := h.driver.fetchListed(ctx, h.endpoint, info.Signature)
 
 		unread, isUnread := errors.AsType[*unreadable](err)
-		if errors.Is(err, failover.ErrMissing) {
-			isUnread, unread = true, &unreadable{info.Signature, "the node lists it and does not have it"}
-		}
-
 		if isUnread {
 			tx.block, err = h.header(ctx, info.Slot)
 		}

@@ -108,7 +108,7 @@ func (d *driver) balanceAfter(
 
 	first := later[len(later)-1]
 
-	tx, err := d.fetchTransaction(ctx, e, first.Signature)
+	tx, err := d.fetchListed(ctx, e, first.Signature)
 	if err != nil {
 		return 0, err
 	}

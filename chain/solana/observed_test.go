@@ -6,6 +6,7 @@ package solana_test
 // version 1, backends of different heights behind one address, dust, and limits of calls.
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/solana"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
@@ -154,6 +156,48 @@ func TestBackendsOfDifferentHeights(t *testing.T) {
 		})
 		if err != nil {
 			t.Errorf("payout %d: %v", i, err)
+		}
+	}
+}
+
+// TestBackendWithoutAListedTransaction reads balances of an earlier block through a URL some of whose backends do not
+// have what another one has listed. That is no answer about any transaction.
+func TestBackendWithoutAListedTransaction(t *testing.T) {
+	n := startNode(t, solanago.TokenProgramID)
+	bad := newFaultyNode(t, n)
+	d := n.driver(t, func(c *solana.Config) { c.RPC = bad.URL })
+	to := newAddress(t)
+
+	n.pay(t, to, nativeAsset, 5_000_000)
+	must(t, n.SolanaNode.Mine(1))
+
+	head, err := d.Head(t.Context())
+	must(t, err)
+	n.pay(t, to, nativeAsset, 7_000_000)
+	must(t, n.SolanaNode.Mine(1))
+
+	for _, c := range []struct {
+		name  string
+		lacks int // how many answers
+		want  error
+	}{
+		{"another backend has it", 2, nil},
+		{"none has it", 1_000, fault.Unavailable},
+	} {
+		lacking := c.lacks
+
+		bad.set(func(method string, _ []any, result any) (any, int) {
+			if method == "getTransaction" && lacking > 0 {
+				lacking--
+				return nil, 0
+			}
+
+			return result, 0
+		})
+
+		held, err := d.Balances(t.Context(), head.Tip, []chain.Holding{{Address: to, AssetID: d.Network().Assets[0].ID}})
+		if !errors.Is(err, c.want) || c.want == nil && held[0] != chain.Units(5_000_000) {
+			t.Errorf("%s: %v, %v", c.name, held, err)
 		}
 	}
 }

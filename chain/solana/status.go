@@ -82,13 +82,8 @@ func (d *driver) nodeStatus(
 
 	found, err := fetch(ctx, e, tx.TxHash)
 	switch {
-	case errors.Is(err, failover.ErrMissing) && signatureStatus == nil:
-		return chain.TxStatus{State: chain.TxUnknown}, nil
 	case errors.Is(err, failover.ErrMissing):
-		return chain.TxStatus{}, e.Garbled(
-			"it has a status for transaction %s and does not have the transaction",
-			tx.TxHash,
-		)
+		return chain.TxStatus{State: chain.TxUnknown}, nil
 	case err != nil:
 		return chain.TxStatus{}, err
 	}

@@ -113,14 +113,16 @@ func (d *driver) fetchTransaction(ctx context.Context, e *endpoint, hash string)
 }
 
 // fetchListed reads a transaction that the node has listed. Behind one URL another backend may answer, which
-// does not have it yet.
+// does not have it yet: where none has it, it is *unreadable, and never unknown.
 func (d *driver) fetchListed(ctx context.Context, e *endpoint, hash string) (confirmedTx, error) {
-	for try := 1; ; try++ {
+	for range triesOfBackends {
 		tx, err := d.fetchTransaction(ctx, e, hash)
-		if !errors.Is(err, failover.ErrMissing) || try == triesOfBackends {
+		if !errors.Is(err, failover.ErrMissing) {
 			return tx, err
 		}
 	}
+
+	return confirmedTx{}, &unreadable{hash, "the node lists it and does not have it"}
 }
 
 // executedTx is a transaction with the result of its execution.
