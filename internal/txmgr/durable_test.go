@@ -552,11 +552,17 @@ func TestForkTakesARevertedDurablePayoutAway(t *testing.T) {
 			t.Errorf("%s arrived of the next", w.paid(next))
 		}
 
-		if got := w.get(p.ID); got.State != wallet.Failed || !w.paid(p).IsZero() {
-			t.Errorf("it is %s, and %s arrived", got.State, w.paid(p))
+		failed := w.get(p.ID)
+		if failed.State != wallet.Failed || !w.paid(p).IsZero() {
+			t.Errorf("it is %s, and %s arrived", failed.State, w.paid(p))
 		}
 
-		failed := w.get(p.ID)
+		cancels := w.cancels()
+		if len(cancels) != 1 || failed.Failure != wallet.FailConflict || failed.Fee != cancels[0].Fee ||
+			failed.Conflict != (wallet.Conflict{TxHash: cancels[0].TxHash, Own: true}) {
+			t.Errorf("it failed as %s by %+v at %s, the cancels are %+v", failed.Failure, failed.Conflict, failed.Fee, cancels)
+		}
+
 		_ = w.windows.Broadcast(
 			t.Context(),
 			walletstate.LastAttempt(&failed).Signed,

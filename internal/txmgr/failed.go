@@ -187,6 +187,8 @@ func (d *walletWorker) followFailedPolled(ctx context.Context, t wallet.Transact
 		)
 	case s.hash != "":
 		return d.update(ctx, t.ID)
+	case t.Block.IsZero() && s.terminal == chain.ReasonConflict:
+		return d.failDisplaced(ctx, t, terminalProof{reason: s.terminal})
 	case t.Block.IsZero() && s.terminal != "":
 		return d.update(ctx, t.ID, fail(wallet.FailExpired))
 	case t.Block.IsZero() && walletstate.LastAttempt(&t).Signed.DurableNonce != nil:
