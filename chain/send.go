@@ -180,7 +180,7 @@ type StepKind string
 // The steps in the order in which they run. A network leaves out what it does not need.
 const (
 	StepTopUp    StepKind = "topup"    // native coin from the master wallet to the deposit address, for gas
-	StepDelegate StepKind = "delegate" // energy of the master wallet's stake; taken back when the release is over
+	StepDelegate StepKind = "delegate" // energy for the sweep: stake that is taken back, or bought of an EnergyBuyer's
 	StepFee      StepKind = "fee"      // the platform fee
 	StepSweep    StepKind = "sweep"    // the deposit to the master wallet; may also carry the platform fee
 )
@@ -207,6 +207,13 @@ type SweepRequest struct {
 	Done []StepKind
 	// KeepOpen asks for a plan without Order.Close: a sweep with it was reverted.
 	KeepOpen bool
+}
+
+// EnergyBuyer is a Sweeper whose StepDelegate may pay native coin to those who sell energy. What they get is a cost of
+// the release, beside its network fees.
+type EnergyBuyer interface {
+	// EnergySellers returns whom such a step may pay. It does no I/O.
+	EnergySellers() []Address
 }
 
 // SweepStep is one transaction to make.

@@ -61,6 +61,8 @@ type Config struct {
 	// delegated to the deposit address before the sweep and taken back afterwards. Defaults to false: the sweep
 	// burns TRX that the master wallet tops up.
 	DelegateEnergy bool
+	// EnergyProvider sells the energy of releases of tokens instead. Defaults to none.
+	EnergyProvider EnergyProvider
 
 	// Validity is the time after the newest block in which a transaction can be included, 1 minute to 23
 	// hours. One that expires is rebuilt about a minute later. Defaults to 5 minutes.
@@ -95,6 +97,7 @@ func newDriver(c Config) (*driver, error) {
 		maxBlocks: c.MaxBlocks,
 		validity:  c.Validity,
 		delegates: c.DelegateEnergy,
+		provider:  c.EnergyProvider,
 		now:       c.Now,
 		blocks:    newBlockCache(blockCacheSize),
 	}
@@ -175,6 +178,8 @@ func (c Config) check() (genesis string, err error) {
 		return "", invalidConfig("MaxBlocks is %d, and nodes return at most 100 blocks at once", c.MaxBlocks)
 	case c.Validity < time.Minute || c.Validity > 23*time.Hour:
 		return "", invalidConfig("Validity is %s: set it between 1 minute and 23 hours", c.Validity)
+	case c.DelegateEnergy && c.EnergyProvider != nil:
+		return "", invalidConfig("DelegateEnergy and EnergyProvider are set: releases use one of them")
 	case c.Network.Confirmations == 0:
 		return "", invalidConfig("network %s: Confirmations must be at least 1", c.Network.Slug)
 	}

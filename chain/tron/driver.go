@@ -23,6 +23,7 @@ type driver struct {
 	maxBlocks   int
 	validity    time.Duration
 	delegates   bool // releases of tokens use the energy of the master wallet's stake
+	provider    EnergyProvider
 	now         func() time.Time
 
 	lastTimestamp atomic.Int64 // of the last transaction built, in milliseconds since 1970

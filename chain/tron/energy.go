@@ -102,20 +102,40 @@ func (r resources) stakeFor(energy uint64) chain.Amount {
 	return stake.Add(chain.Units(1)).RoundUpTo(chain.Units(minDelegation))
 }
 
-// planDelegation returns the step that delegates what a sweep lacks of energy, with a quarter more: the energy
-// factor of a popular contract may rise. ok is false where the sweep lacks none, where the master wallet's stake
-// does not have it, and where a delegation was tried.
-func (d *driver) planDelegation(
+// planEnergy returns the step that brings what a sweep lacks of energy, with a quarter more: the energy factor of a
+// popular contract may rise. ok is false where the sweep lacks none, where nobody has it, and where it was tried.
+func (d *driver) planEnergy(
 	ctx context.Context,
 	node *endpoint,
 	release chain.SweepRequest,
 	sweep feeQuote,
 ) (step chain.SweepStep, ok bool, err error) {
 	energy, has := sweep.energy, sweep.resources.energy
-	if !d.delegates || has >= energy || slices.Contains(release.Done, chain.StepDelegate) {
+	lacks := energy + energy/4 + 1 - has
+	tried := slices.Contains(release.Done, chain.StepDelegate)
+
+	switch {
+	case has >= energy:
 		return step, false, nil
+	case d.provider != nil && tried:
+		return step, false, d.awaitPurchase(ctx, release)
+	case d.provider != nil:
+		return d.planPurchase(ctx, node, release, sweep, lacks)
+	case d.delegates && !tried:
+		return d.planDelegation(ctx, node, release, lacks)
 	}
 
+	return step, false, nil
+}
+
+// planDelegation returns the step that delegates stake with an amount of energy. ok is false where the master wallet's
+// does not have it.
+func (d *driver) planDelegation(
+	ctx context.Context,
+	node *endpoint,
+	release chain.SweepRequest,
+	energy uint64,
+) (step chain.SweepStep, ok bool, err error) {
 	master, err := parseAddress(string(release.Master.Address))
 	if err != nil {
 		return step, false, err
@@ -126,7 +146,7 @@ func (d *driver) planDelegation(
 		return step, false, err
 	}
 
-	stake := of.stakeFor(energy + energy/4 + 1 - has)
+	stake := of.stakeFor(energy)
 
 	available, err := node.delegatableStake(ctx, master)
 	if err != nil || available.Less(stake) {

@@ -13,7 +13,7 @@ import (
 // PlanSweep returns the remaining steps of a release.
 //
 // A native deposit pays its own fees: first the platform fee, if any, then a sweep of the remainder. For a
-// token deposit the master wallet pays: it tops up the TRX that the deposit address lacks, or delegates energy to
+// token deposit the master wallet pays: it tops up the TRX that the deposit address lacks, or brings energy to
 // it, pays the platform fee, and then the tokens are swept. Energy is simulated, so that the sum of the steps'
 // fees is the burn of the release, the activation of the deposit's account included.
 //
@@ -119,12 +119,12 @@ func (d *driver) planToken(
 		return nil, err
 	}
 
-	delegation, delegates, err := d.planDelegation(ctx, node, release, quote)
+	energy, brought, err := d.planEnergy(ctx, node, release, quote)
 	if err != nil {
 		return nil, err
 	}
 
-	if delegates {
+	if brought {
 		sweep.NetworkFee = sweep.NetworkFee.Sub(quote.energyFee())
 	}
 
@@ -139,7 +139,7 @@ func (d *driver) planToken(
 	// use up its allowance, and what is left over stays at an address that is not used again. If the sweep
 	// burns more when it is signed, it is refused there, and another top-up is planned.
 	missing := sweep.NetworkFee.SubFloor(coin)
-	if delegates && !active {
+	if brought && !active {
 		missing = chaindata.Max(missing, chain.Units(activationSun)) // energy goes to active accounts only
 	}
 
@@ -155,8 +155,8 @@ func (d *driver) planToken(
 		steps = append(steps, step)
 	}
 
-	if delegates {
-		steps = append(steps, delegation)
+	if brought {
+		steps = append(steps, energy)
 	}
 
 	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {

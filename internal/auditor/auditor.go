@@ -19,6 +19,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -232,6 +233,10 @@ func (a *auditor) releaseFee(t wallet.Transaction) {
 	}
 
 	a.releaseFees[t.Owner] = a.releaseFees[t.Owner].Add(t.Fee)
+	if t.Kind == wallet.Delegate && t.State == wallet.Confirmed {
+		a.releaseFees[t.Owner] = a.releaseFees[t.Owner].Add(chaindata.EnergyPrice(t.Order))
+	}
+
 	if t.State != wallet.Confirmed && t.State != wallet.Failed {
 		a.releasing[t.Owner] = true
 	}

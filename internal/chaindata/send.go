@@ -11,6 +11,18 @@ const (
 	UndelegateEnergy = "energy:undelegate"
 )
 
+// EnergyPrice returns what the order of a step that brings energy pays those who sell it, in base units of the native
+// coin.
+func EnergyPrice(order chain.Order) (sum chain.Amount) {
+	for _, o := range order.Outputs {
+		if MovesCoin(o) {
+			sum = sum.Add(o.Amount)
+		}
+	}
+
+	return sum
+}
+
 // MovesCoin reports whether an output pays its destination. One of DelegateEnergy or UndelegateEnergy does not.
 func MovesCoin(o chain.Output) bool {
 	return o.AssetID != DelegateEnergy && o.AssetID != UndelegateEnergy

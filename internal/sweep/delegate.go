@@ -58,7 +58,8 @@ func (s *Sweeper) undelegateAll(ctx context.Context, tx settlement.Tx, r *settle
 	return nil
 }
 
-// undelegate queues the transaction that takes back what a step delegated, and returns its id.
+// undelegate queues the transaction that takes back what a step delegated, and returns its id; none for one that bought
+// energy.
 func (s *Sweeper) undelegate(
 	ctx context.Context,
 	tx settlement.Tx,
@@ -68,6 +69,10 @@ func (s *Sweeper) undelegate(
 	delegation, err := tx.Transaction(ctx, step.TransactionID)
 	if err != nil {
 		return "", err
+	}
+
+	if !chaindata.EnergyPrice(delegation.Order).IsZero() {
+		return "", nil // its energy was bought
 	}
 
 	order := chain.Order{From: delegation.Order.From, MaxFee: delegation.Order.MaxFee}

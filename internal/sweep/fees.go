@@ -2,8 +2,20 @@ package sweep
 
 import (
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
+
+// releaseCost returns what a final step costs its release, in native base units: its network fee, and what it pays for
+// energy.
+func releaseCost(t wallet.Transaction) chain.Amount {
+	if t.Kind != wallet.Delegate {
+		return t.Fee
+	}
+
+	return t.Fee.Add(chaindata.EnergyPrice(t.Order))
+}
 
 // setNetworkFee sets what the network took for a step, in native base units.
 func (w *sweepUpdate) setNetworkFee(step *settlement.Step, fee chain.Amount) {

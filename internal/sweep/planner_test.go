@@ -166,10 +166,25 @@ func TestPlanIsCheckedBeforeItIsCarriedOut(t *testing.T) {
 			[]chain.SweepStep{step(chain.StepFee, master, "fee", "coin", 6, 5), sweep},
 			false,
 		},
+		{
+			"energy of a seller",
+			[]chain.SweepStep{step(chain.StepDelegate, master, "seller", "coin", 3, 0), sweep},
+			true,
+		},
+		{
+			"energy of a thief",
+			[]chain.SweepStep{step(chain.StepDelegate, master, "thief", "coin", 3, 0), sweep},
+			false,
+		},
+		{
+			"energy for tokens",
+			[]chain.SweepStep{step(chain.StepDelegate, master, "seller", "token", 3, 0), sweep},
+			false,
+		},
 		{"fees paid by somebody", []chain.SweepStep{foreign}, false},
 		{"no maximum", []chain.SweepStep{free}, false},
 	} {
-		err := checkPlan(r, c.steps, "coin")
+		err := checkPlan(r, c.steps, "coin", []chain.Address{"seller"})
 		if (err == nil) != c.ok ||
 			(err != nil && (!errors.Is(err, fault.Invalid) || fault.Code(err) != "not_releasable")) {
 			t.Errorf("%s: %v", c.name, err)

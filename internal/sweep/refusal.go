@@ -43,7 +43,12 @@ func (p *planningRun) askPlanOnce(ctx context.Context, order chain.SweepRequest)
 		return nil, err
 	}
 
-	return steps, checkPlan(order, steps, p.native.ID)
+	var sellers []chain.Address
+	if buyer, ok := p.planner.(chain.EnergyBuyer); ok {
+		sellers = buyer.EnergySellers()
+	}
+
+	return steps, checkPlan(order, steps, p.native.ID, sellers)
 }
 
 // refusalStands returns nil when a release was refused whenever it was planned in the last refusalGrace, and a second

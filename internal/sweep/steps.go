@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -60,9 +61,14 @@ func (p *planningRun) planSteps(
 }
 
 // checkPlan returns fault.Invalid with code not_releasable unless the plan does what was asked and
-// nothing else: a faulty driver must not move money.
-func checkPlan(r chain.SweepRequest, steps []chain.SweepStep, nativeID string) error { // spec 2.8.10
-	what := planFault(r, steps, nativeID)
+// nothing else: a faulty driver must not move money. sellers may be paid for energy.
+func checkPlan( // spec 2.8.10
+	r chain.SweepRequest,
+	steps []chain.SweepStep,
+	nativeID string,
+	sellers []chain.Address,
+) error {
+	what := planFault(r, steps, nativeID, sellers)
 	if what == "" {
 		return nil
 	}
@@ -75,7 +81,12 @@ func checkPlan(r chain.SweepRequest, steps []chain.SweepStep, nativeID string) e
 }
 
 // planFault returns what is wrong with a plan as a predicate of it; empty when nothing is.
-func planFault(r chain.SweepRequest, steps []chain.SweepStep, nativeID string) string {
+func planFault(
+	r chain.SweepRequest,
+	steps []chain.SweepStep,
+	nativeID string,
+	sellers []chain.Address,
+) string {
 	if len(steps) == 0 || steps[len(steps)-1].Kind != chain.StepSweep {
 		return "does not end with a sweep"
 	}
@@ -94,7 +105,7 @@ func planFault(r chain.SweepRequest, steps []chain.SweepStep, nativeID string) s
 			return what
 		}
 
-		if what := outputFault(r, s, nativeID); what != "" {
+		if what := outputFault(r, s, nativeID, sellers); what != "" {
 			return what
 		}
 	}
@@ -123,13 +134,14 @@ func payerFault(r chain.SweepRequest, s chain.SweepStep, nativeID string) string
 }
 
 // outputFault returns what is wrong with the outputs of a step; empty when nothing is.
-func outputFault(r chain.SweepRequest, s chain.SweepStep, nativeID string) string {
+func outputFault(r chain.SweepRequest, s chain.SweepStep, nativeID string, sellers []chain.Address) string {
 	var swept, paid chain.Amount
 
 	for _, o := range s.Order.Outputs {
 		switch {
 		case s.Kind == chain.StepTopUp && o.To == r.Deposit.Address && o.AssetID == nativeID:
 		case s.Kind == chain.StepDelegate && o.To == r.Deposit.Address && o.AssetID == chaindata.DelegateEnergy:
+		case s.Kind == chain.StepDelegate && o.AssetID == nativeID && slices.Contains(sellers, o.To):
 		case s.Kind == chain.StepSweep && o.To == r.Master.Address && o.AssetID == r.Asset.ID:
 			swept = swept.Add(o.Amount)
 		case s.Kind != chain.StepTopUp && s.Kind != chain.StepDelegate && o.To == r.FeeAddress && o.AssetID == nativeID:

@@ -206,7 +206,7 @@ func (w *sweepUpdate) copyTxHash(t wallet.Transaction) {
 				}
 			}
 		case wallet.Delegate, wallet.Undelegate:
-			// They move no coin.
+			// They move no coin, or pay for energy.
 		case wallet.Payout, wallet.Bump, wallet.Cancel, wallet.Recovery:
 			// No step of a release.
 		}
@@ -253,7 +253,7 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 		return nil
 	}
 
-	w.setNetworkFee(step, t.Fee)
+	w.setNetworkFee(step, releaseCost(t))
 
 	if err := errors.Join(
 		w.correctSwept(ctx, step, chain.Amount{}, t.Fee.Add(step.PaysFee)),

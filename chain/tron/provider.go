@@ -1,0 +1,69 @@
+package tron
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// EnergyProvider sells energy for deposit addresses, such as a market that rents it out. The master wallet pays it
+// before the sweep, in a step of the release. Implementations are safe for concurrent use.
+type EnergyProvider interface {
+	// Seller returns the account that is paid. It is always the same, and the method does no I/O.
+	Seller() chain.Address
+	// Price returns what an amount of energy at an active account costs until its sweep is over, in sun; 0 where none
+	// is for sale. It is called for each plan, and costs nothing: the payment of that price is the order. An error has
+	// the sweep topped up.
+	Price(ctx context.Context, receiver chain.Address, energy uint64) (chain.Amount, error)
+	// Pending reports whether energy that was paid for may still arrive at an account. The release waits as long as it
+	// may; false and an error have the sweep topped up.
+	Pending(ctx context.Context, receiver chain.Address) (bool, error)
+}
+
+var _ chain.EnergyBuyer = (*driver)(nil)
+
+// EnergySellers returns the account of the configured provider; none without one.
+func (d *driver) EnergySellers() []chain.Address {
+	if d.provider == nil {
+		return nil
+	}
+
+	return []chain.Address{d.provider.Seller()}
+}
+
+// planPurchase returns the step that pays the provider for the energy that a sweep lacks. ok is false where it sells
+// none for less than the sweep burns without it.
+func (d *driver) planPurchase(
+	ctx context.Context,
+	node *endpoint,
+	release chain.SweepRequest,
+	sweep feeQuote,
+	energy uint64,
+) (step chain.SweepStep, ok bool, err error) {
+	price, err := d.provider.Price(ctx, release.Deposit.Address, energy)
+	if err != nil || price.IsZero() {
+		return step, false, ctx.Err()
+	}
+
+	step, _, err = d.planStep(ctx, node, release, chain.StepDelegate, chain.Order{
+		From:    release.Master,
+		Outputs: []chain.Output{{To: d.provider.Seller(), AssetID: d.native.ID, Amount: price}},
+	})
+	step.NetworkFee = step.NetworkFee.Add(price)
+
+	return step, err == nil && step.NetworkFee.Less(sweep.energyFee()), err
+}
+
+// awaitPurchase returns fault.Unavailable while energy that was paid for may still arrive.
+func (d *driver) awaitPurchase(ctx context.Context, release chain.SweepRequest) error {
+	pending, err := d.provider.Pending(ctx, release.Deposit.Address)
+	if err != nil || !pending {
+		return ctx.Err()
+	}
+
+	return fault.New(
+		fault.Unavailable, "energy_pending", "the energy that was bought for %s is not there yet",
+		release.Deposit.Address,
+	)
+}
