@@ -95,8 +95,7 @@ func (w *sweepUpdate) oweOrphaned(ctx context.Context) error {
 	var took chain.Amount
 
 	for _, s := range w.group {
-		_, orphaned := orphanedLast(group{s})
-		if orphaned && s.SweepID == w.release.ID {
+		if isOrphaned(s) && s.SweepID == w.release.ID {
 			took = took.Add(s.FeePaid).Add(s.NetworkFees)
 		}
 	}

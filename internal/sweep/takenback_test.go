@@ -356,3 +356,51 @@ func TestNextPaymentDoesNotWaitForOneThatIsGone(t *testing.T) {
 		}
 	}
 }
+
+// A released payment leaves the chain with its sweep, which nothing pays for any more, and a cancel displaces that: what
+// it costs, and a fee that a later release has paid, were no payment's that is there. The next one at the address bears
+// it, and the address has it again when the first payment is back.
+func TestCostOfAReleaseWhosePaymentIsGone(t *testing.T) {
+	for name, c := range map[string]struct{ amount, usd uint64 }{
+		"it paid its fee":              {1000, 2000},
+		"a later release pays its fee": {3, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			deposit := w.deposit(1)
+			height := w.chain.MineEmpty(5).Height
+			first := w.until(w.pay("p1", deposit, "SIM", milli(c.amount), int64(c.usd)).ID, settlement.Released)
+			second := w.until(w.pay("p2", w.deposit(2), "SIM", coin(1), 2000).ID, settlement.Released)
+
+			tip := w.chain.MineEmpty(1).Height
+			w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.DropOrphan})
+			w.chain.Pay(w.deposit(2).Address, "SIM", coin(1))
+			w.chain.Pay(deposit.Address, "SIM", milli(2)) // pays the cancel, and not the sweep
+			w.chain.Mine(3)
+			w.read()
+			w.lose("p1")
+
+			for range 200 {
+				w.pass(5 * time.Minute)
+				w.work()
+			}
+
+			burnt := func() chain.Amount {
+				return w.get(first.ID).NetworkFees.Add(w.get(second.ID).NetworkFees)
+			}
+
+			third := w.until(w.open("p3", deposit, "SIM", milli(2), 4).ID, settlement.Released)
+			w.check("left", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+			w.check("owed", w.owed(deposit), chain.Amount{})
+			w.check("network fees", burnt().Add(third.NetworkFees), w.burnt())
+
+			w.chain.Pay(deposit.Address, "SIM", milli(c.amount))
+			w.chain.Mine(3)
+			w.open("p1", deposit, "SIM", milli(c.amount), int64(c.usd))
+			w.until(first.ID, settlement.Released)
+			w.check("left with the payment", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+			w.check("owed with the payment", w.owed(deposit), chain.Amount{})
+			w.check("network fees with the payment", burnt().Add(third.NetworkFees), w.burnt())
+		})
+	}
+}
