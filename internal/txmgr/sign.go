@@ -15,7 +15,8 @@ import (
 // A payout is batched with those among rest that one transaction can pay with it.
 //
 // Failures before the first signature:
-//   - a destination that cannot be paid, and a signer's refusal: at once;
+//   - a signer's refusal: at once;
+//   - a destination that cannot be paid: once two nodes say so, where there are two, and a release after refusalGrace;
 //   - missing money: a payout after Config.FundsGrace, as chain:insufficient_funds, unless change is on its way;
 //   - everything else (no answer, fees above the maximum, money missing for other kinds): stale at GiveUpAt.
 func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) error {
@@ -51,7 +52,7 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 		return err
 	}
 
-	a, err := d.makeAttempt(ctx, t, order)
+	a, err := d.firstAttempt(ctx, t, order)
 	if err != nil {
 		return d.handleSignError(ctx, t, err)
 	}
@@ -263,8 +264,17 @@ func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction
 		if fault.Code(err) == "fee_above_maximum" {
 			return d.raiseCancel(ctx, t)
 		}
-	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported):
+	case errors.Is(err, fault.Unsupported):
 		return d.update(ctx, t.ID, fail(wallet.FailNotPayable))
+	case errors.Is(err, fault.Invalid):
+		stands, failed := d.refusalStands(ctx, t)
+		if failed != nil {
+			return failed
+		}
+
+		if stands {
+			return d.update(ctx, t.ID, fail(wallet.FailNotPayable))
+		}
 	case errors.Is(err, fault.State) && t.Kind == wallet.Payout && d.now().Sub(t.CreatedAt) >= d.config.FundsGrace:
 		waits, failed := d.awaitsChange(ctx, t)
 		if failed != nil {
