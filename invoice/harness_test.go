@@ -325,7 +325,7 @@ func (d db) Update(ctx context.Context, f func(ctx context.Context, tx invoice.T
 
 // ingestDB is the store as the ingester sees it.
 type ingestDB struct {
-	invoice.Reader
+	store.Reader
 	w *harness
 }
 

@@ -23,6 +23,7 @@ type pool struct {
 	sending context.Context
 	cut     context.CancelFunc
 	results chan result   // from attempts to the storer
+	storing bool          // the storer runs
 	stored  chan []result // from the storer back
 	running sync.WaitGroup
 
@@ -64,9 +65,16 @@ func newPool(ctx context.Context, s *Deliverer) *pool {
 		backingOff: make(map[string]bool),
 	}
 	p.sending, p.cut = context.WithCancel(context.WithoutCancel(ctx))
-	p.running.Go(p.storeAll)
 
 	return p
+}
+
+// startStorer starts the storer with the first delivery: mostly there is none.
+func (p *pool) startStorer() {
+	if !p.storing {
+		p.storing = true
+		p.running.Go(p.storeAll)
+	}
 }
 
 // start sends deliveries that have taken their slots.
@@ -75,6 +83,7 @@ func (p *pool) start(ds []webhook.Delivery) {
 		return
 	}
 
+	p.startStorer()
 	p.running.Go(func() {
 		for _, l := range p.s.load(p.sending, ds) {
 			p.running.Go(func() { p.results <- p.s.deliver(p.sending, l) })
@@ -109,6 +118,10 @@ func (p *pool) close() {
 
 	clear(p.waiting)
 	p.turns = nil
+
+	if len(p.unsent) > 0 {
+		p.startStorer()
+	}
 
 	for len(p.unsent) > 0 {
 		select { // the storer may be waiting for us

@@ -87,6 +87,7 @@ type Engine struct {
 	epoch epoch
 
 	running sync.Mutex
+	steps   []worker // of Step
 	work    workLog
 	clock   clock
 	wakes   wakes

@@ -184,7 +184,7 @@ type loggedRates struct {
 func (l loggedRates) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
 	q, err := l.Source.Quote(ctx, base, currency)
 	if ctx.Err() == nil && !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.Invalid) {
-		l.engine.work.done("rates", ratesPace, l.engine.config.Now(), err)
+		l.engine.work.done("rates", ratesPace, l.engine.config.Now(), false, err)
 	}
 
 	return q, err

@@ -274,7 +274,7 @@ func TestWorkThatIsNotDoneIsOverdue(t *testing.T) {
 	var l workLog
 
 	at := time.Unix(1e9, 0)
-	l.done("outbox", 10*time.Second, at, nil)
+	l.done("outbox", 10*time.Second, at, false, nil)
 
 	for _, test := range []struct {
 		running bool

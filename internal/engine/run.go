@@ -42,6 +42,8 @@ type worker struct {
 	step    func(ctx context.Context) (did bool, err error)
 	kinds   kinds
 	network string
+	// seldom keeps to the pace in Step too: nothing waits for it.
+	seldom bool
 }
 
 // Run follows the networks, expires invoices, releases settlements, sends transactions and delivers
@@ -148,7 +150,7 @@ func (e *Engine) workers(together int) []worker {
 	return append(all,
 		worker{name: "invoices", pace: paceWorkers, step: e.expire},
 		worker{name: "backlog", pace: paceBacklog, step: e.countBacklog},
-		worker{name: "retention", pace: pacePrune, step: e.prune},
+		worker{name: "retention", pace: pacePrune, step: e.prune, seldom: true},
 	)
 }
 
@@ -213,8 +215,9 @@ func (e *Engine) clockWorker() worker {
 }
 
 // Step does one bounded batch of each kind of work, one after the other, and reports whether any found
-// something to do. It is what Run repeats, for a host that schedules the work itself. A kind that fails does
-// not hold up the others; their errors are joined. The leases of the networks stay with this process until
+// something to do. It is what Run repeats, for a host that schedules the work itself. Old records are deleted
+// once a minute, and in every Step while there are more. A kind that fails does not hold up the others; their
+// errors are joined. The leases of the networks stay with this process until
 // it no longer calls Step.
 //
 // Errors: fault.State while another Run or Step of this engine is running.
@@ -230,7 +233,15 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 		return false, err
 	}
 
-	for _, w := range append(e.workers(1), worker{name: "webhooks", step: e.Deliverer.Step}) {
+	if e.steps == nil {
+		e.steps = append(e.workers(1), worker{name: "webhooks", step: e.Deliverer.Step})
+	}
+
+	for _, w := range e.steps {
+		if w.seldom && e.work.isRecent(w.name, w.pace, e.config.Now()) {
+			continue
+		}
+
 		some, failed := e.runStep(ctx, w)
 		did = did || some
 
@@ -334,7 +345,7 @@ func (e *Engine) runStep(ctx context.Context, w worker) (did bool, err error) {
 		}
 
 		if ctx.Err() == nil {
-			e.work.done(w.name, w.pace, e.config.Now(), err)
+			e.work.done(w.name, w.pace, e.config.Now(), did, err)
 		}
 	}()
 

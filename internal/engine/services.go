@@ -220,7 +220,7 @@ func (e *Engine) newDeliverer() *deliver.Deliverer {
 		Log:       e.config.Log,
 		Backlog:   counting,
 		Claimed: func(err error) {
-			e.work.done("webhooks", paceWorkers, e.config.Now(), err)
+			e.work.done("webhooks", paceWorkers, e.config.Now(), false, err)
 		},
 	})
 }

@@ -22,6 +22,8 @@ type workLog struct {
 type workEntry struct {
 	health.Check
 	pace time.Duration
+	// more reports that the last step left some of it.
+	more bool
 }
 
 // run marks the engine as running until the returned function is called: then work has to be done in time.
@@ -37,8 +39,8 @@ func (l *workLog) set(running bool) {
 	l.running = running
 }
 
-// done records the outcome of one step of work.
-func (l *workLog) done(name string, pace time.Duration, at time.Time, err error) {
+// done records the outcome of one step of work; more reports that there may be more of it.
+func (l *workLog) done(name string, pace time.Duration, at time.Time, more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
@@ -47,7 +49,7 @@ func (l *workLog) done(name string, pace time.Duration, at time.Time, err error)
 	}
 
 	entry := l.entries[name]
-	entry.Name, entry.pace = name, pace
+	entry.Name, entry.pace, entry.more = name, pace, more
 
 	if err == nil {
 		entry.DoneAt, entry.Error, entry.FailingSince = at, "", time.Time{}
@@ -62,6 +64,17 @@ func (l *workLog) done(name string, pace time.Duration, at time.Time, err error)
 	l.entries[name] = entry
 }
 
+// isRecent reports whether a kind of work was done to its end less than its pace ago.
+func (l *workLog) isRecent(name string, pace time.Duration, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	entry := l.entries[name]
+	since := now.Sub(entry.DoneAt)
+
+	return entry.Error == "" && !entry.more && since >= 0 && since < pace
+}
+
 // failing reports whether a kind of work failed last.
 func (l *workLog) failing(name string) bool {
 	l.mu.Lock()
@@ -72,11 +85,16 @@ func (l *workLog) failing(name string) bool {
 
 // failures returns the names of the checks that fail.
 func (l *workLog) failures(now time.Time) (names []string) {
-	for _, c := range l.checks(now) {
-		if c.Error != "" {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	for _, entry := range l.entries {
+		if c := l.check(entry, now); c.Error != "" {
 			names = append(names, c.Name)
 		}
 	}
+
+	slices.Sort(names)
 
 	return names
 }
@@ -89,19 +107,24 @@ func (l *workLog) checks(now time.Time) []health.Check {
 	all := make([]health.Check, 0, len(l.entries))
 
 	for _, entry := range l.entries {
-		c := entry.Check
-		if !c.DoneAt.IsZero() {
-			c.Age = now.Sub(c.DoneAt)
-		}
-
-		if l.running && c.Error == "" && c.Age > 2*entry.pace+overdueAfter {
-			c.Error, c.FailingSince = "it was not done in time", c.DoneAt.Add(2*entry.pace)
-		}
-
-		all = append(all, c)
+		all = append(all, l.check(entry, now))
 	}
 
 	slices.SortFunc(all, func(a, b health.Check) int { return cmp.Compare(a.Name, b.Name) })
 
 	return all
+}
+
+// check returns what was done last of one kind of work. The caller holds l.mu.
+func (l *workLog) check(entry workEntry, now time.Time) health.Check {
+	c := entry.Check
+	if !c.DoneAt.IsZero() {
+		c.Age = now.Sub(c.DoneAt)
+	}
+
+	if l.running && c.Error == "" && c.Age > 2*entry.pace+overdueAfter {
+		c.Error, c.FailingSince = "it was not done in time", c.DoneAt.Add(2*entry.pace)
+	}
+
+	return c
 }

@@ -27,17 +27,25 @@ func WhileAnswering(ctx context.Context, d chain.Driver) (watched context.Contex
 	watched, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 
-	go func() {
+	// Most steps are over before the node is asked: they cost no goroutine.
+	timer := time.AfterFunc(watchAfter, func() {
 		defer close(ended)
 
 		watchNode(watched, d, cancel)
-	}()
+	})
+
+	over := false
 
 	return watched, func(err error) error {
 		cause := context.Cause(watched)
 
 		cancel(nil)
-		<-ended
+
+		if !over && !timer.Stop() {
+			<-ended
+		}
+
+		over = true
 
 		if err != nil && ctx.Err() == nil && cause != nil {
 			return cause
@@ -47,24 +55,21 @@ func WhileAnswering(ctx context.Context, d chain.Driver) (watched context.Contex
 	}
 }
 
-// watchNode asks the node for its tip every watchAfter, and cancels when it does not answer.
+// watchNode asks the node for its tip now and every watchAfter, and cancels when it does not answer.
 func watchNode(ctx context.Context, d chain.Driver, cancel context.CancelCauseFunc) {
-	timer := time.NewTimer(watchAfter)
-	defer timer.Stop()
+	ticker := time.NewTicker(watchAfter)
+	defer ticker.Stop()
 
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-
+	for ctx.Err() == nil {
 		if err := Answers(ctx, d); err != nil {
 			cancel(err)
 			return
 		}
 
-		timer.Reset(watchAfter)
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		}
 	}
 }
 

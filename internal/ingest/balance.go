@@ -243,20 +243,18 @@ func (c *balanceCheck) suspects(ctx context.Context) (map[chain.Address]bool, er
 		}
 	}
 
-	return out, c.s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
-		rows, err := tx.UnrecordedOutgoing(ctx, c.network.Slug, "", time.Time{})
-		if err != nil {
-			return err
-		}
+	rows, err := c.s.db.UnrecordedOutgoing(ctx, c.network.Slug, "", time.Time{})
+	if err != nil {
+		return nil, err
+	}
 
-		for _, row := range rows {
-			out[row.Address] = true
-		}
+	for _, row := range rows {
+		out[row.Address] = true
+	}
 
-		c.toppedUp, err = toppedUp(ctx, tx, c.network.Slug)
+	c.toppedUp, err = toppedUp(ctx, c.s.db, c.network.Slug)
 
-		return err
-	})
+	return out, err
 }
 
 // toppedUp returns the addresses that a live top-up pays. No record of a payment may name it: a fork may have dropped

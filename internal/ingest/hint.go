@@ -267,12 +267,7 @@ func withInternal(block chain.Block, found chain.FoundTx) chain.Block {
 
 // cursor returns the cursor of a network.
 func (s *Ingester) cursor(ctx context.Context, network string) (scan.Cursor, error) {
-	var cursor scan.Cursor
-
-	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-		cursor, _, err = tx.Cursor(ctx, network)
-		return err
-	})
+	cursor, _, err := s.db.Cursor(ctx, network)
 
 	return cursor, err
 }

@@ -43,6 +43,7 @@ type Tx interface {
 // DB is the Ingester's view of a store.
 type DB interface {
 	invoice.Reader
+	wallet.Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }
 

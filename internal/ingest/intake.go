@@ -20,12 +20,11 @@ import (
 // a price was not prepared.
 func (s *Ingester) ApplyTx(ctx context.Context, tx invoice.Tx, p PreparedBatch, cursor scan.Cursor) error {
 	in := &intake{
-		ledger:  s.newLedger(tx, p.batch.Network.Slug, p.prices),
-		p:       p,
-		n:       p.batch.Network,
-		cursor:  cursor,
-		trusted: map[uint64]string{},
-		seen:    map[string]bool{},
+		ledger: s.newLedger(tx, p.batch.Network.Slug, p.prices),
+		p:      p,
+		n:      p.batch.Network,
+		cursor: cursor,
+		seen:   map[string]bool{},
 
 		unmeasured: map[invoice.TransferKey]observedTransfer{},
 		unsaid:     map[invoice.TransferKey]observedTransfer{},
@@ -59,7 +58,10 @@ type intake struct {
 
 // run applies the batch and writes what changed.
 func (in *intake) run(ctx context.Context) error {
-	for _, ref := range append([]chain.Ref{in.cursor.At}, in.cursor.Recent...) {
+	in.trusted = make(map[uint64]string, 1+len(in.cursor.Recent)+len(in.p.batch.Blocks))
+	in.trusted[in.cursor.At.Height] = in.cursor.At.Hash
+
+	for _, ref := range in.cursor.Recent {
 		in.trusted[ref.Height] = ref.Hash
 	}
 

@@ -135,17 +135,24 @@ func (p *process) run() {
 
 	defer func(before *process) { p.harness.running = before }(p.harness.running)
 
-	e := p.alive()
+	e, asked := p.alive(), p.harness.receivers.asked
 	_, err := e.Step(p.harness.ctx)
 	p.harness.account.failed(err)
 
+	if p.harness.receivers.asked > asked {
+		p.deliver(e)
+	}
+
+	p.harness.oracle.stepped(p)
+}
+
+// deliver sends the webhooks that are due, up to maxDeliveries.
+func (p *process) deliver(e *payments.Engine) {
 	for range maxDeliveries {
 		if did, err := internal.Of(e).Deliverer.Step(p.harness.ctx); err != nil || !did {
 			break
 		}
 	}
-
-	p.harness.oracle.stepped(p)
 }
 
 // maxDeliveries is the number of webhooks that one step sends at most, beyond the engine's one.

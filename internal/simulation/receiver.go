@@ -28,10 +28,14 @@ type receivers struct {
 	state   map[string]receiverState // by host
 	// got counts the receipts of each event, by host and event id.
 	got map[string]map[string]int
+	// asked counts the requests.
+	asked int
 }
 
 // RoundTrip delivers a webhook.
 func (r *receivers) RoundTrip(request *http.Request) (*http.Response, error) {
+	r.asked++
+
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
 		return nil, err

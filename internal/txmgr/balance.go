@@ -213,9 +213,14 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 		return balancesUnsupported(network)
 	}
 
-	holdings, err := o.holdings(ctx, driver.Network(), parties)
-	if err != nil || len(holdings) == 0 {
+	rows, err := o.balanceRows(ctx, driver.Network(), parties)
+	if err != nil || len(rows) == 0 {
 		return err
+	}
+
+	holdings := make([]chain.Holding, len(rows))
+	for i, b := range rows {
+		holdings[i] = chain.Holding{Address: b.Address, AssetID: b.AssetID}
 	}
 
 	head, err := driver.Head(ctx)
@@ -232,9 +237,31 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 		return balancesIncomplete(network, len(amounts), len(holdings))
 	}
 
+	changed := false
+	for i, b := range rows {
+		changed = changed || differs(b, head.Tip, amounts[i])
+	}
+
+	if !changed {
+		return nil // stored by another process, or of the same block
+	}
+
 	return o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		return putBalancesTx(ctx, tx, network, head.Tip, holdings, amounts)
 	})
+}
+
+// differs reports whether an amount (base units) read at a block changes a row.
+func differs(row wallet.Balance, at chain.Ref, amount chain.Amount) bool {
+	updated := row
+
+	return walletstate.UpdateBalance(&updated, at, amount) && !isSameBalance(row, updated)
+}
+
+// isSameBalance reports whether a balance that was read again is what it was.
+func isSameBalance(was, is wallet.Balance) bool {
+	return was.At.Hash == is.At.Hash && was.OnChain == is.OnChain &&
+		len(was.Reservations) == len(is.Reservations)
 }
 
 // BalanceRead returns what an address held after the newest block that was read, in base units.
@@ -316,37 +343,28 @@ func (o *Manager) HasBalances(network string) bool {
 	return reads || coins
 }
 
-// holdings returns every asset of the parties' addresses, or without parties those of all balance rows of
-// the network. Sorted by address and asset, to avoid deadlock.
-func (o *Manager) holdings(
+// balanceRows returns the balance rows of a network, or a new one for every asset of the parties' addresses.
+// Sorted by address and asset, to avoid deadlock.
+func (o *Manager) balanceRows(
 	ctx context.Context,
 	n chain.Network,
 	parties []chain.Party,
-) ([]chain.Holding, error) {
-	var holdings []chain.Holding
-
+) (rows []wallet.Balance, err error) {
 	for _, p := range parties {
 		for _, a := range n.Assets {
-			holdings = append(holdings, chain.Holding{Address: p.Address, AssetID: a.ID})
+			rows = append(rows, wallet.Balance{Address: p.Address, AssetID: a.ID})
 		}
 	}
 
 	if len(parties) == 0 {
-		rows, err := o.db.BalancesOf(ctx, n.Slug)
-		if err != nil {
-			return nil, err
-		}
-
-		for _, b := range rows {
-			holdings = append(holdings, chain.Holding{Address: b.Address, AssetID: b.AssetID})
-		}
+		rows, err = o.db.BalancesOf(ctx, n.Slug)
 	}
 
-	slices.SortFunc(holdings, func(a, b chain.Holding) int {
+	slices.SortFunc(rows, func(a, b wallet.Balance) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.AssetID, b.AssetID))
 	})
 
-	return holdings, nil
+	return rows, err
 }
 
 // putBalancesTx stores amounts (base units) read at a block, one per holding. A row that was read at a
@@ -369,7 +387,8 @@ func putBalancesTx(
 			b = wallet.Balance{Network: network, Address: h.Address, AssetID: h.AssetID}
 		}
 
-		if !walletstate.UpdateBalance(&b, at, amounts[i]) {
+		was := b
+		if !walletstate.UpdateBalance(&b, at, amounts[i]) || found && isSameBalance(was, b) {
 			continue
 		}
 

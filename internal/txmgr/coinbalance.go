@@ -89,9 +89,7 @@ func sumCoinsTx(
 		return nil
 	}
 
-	unchanged := was.At.Hash == b.At.Hash && was.OnChain == sum &&
-		len(was.Reservations) == len(b.Reservations)
-	if found && unchanged {
+	if found && isSameBalance(was, b) {
 		return nil
 	}
 

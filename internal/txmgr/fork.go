@@ -27,9 +27,7 @@ func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch)
 
 	now := o.now()
 
-	horizon := confirmedIntervals[len(confirmedIntervals)-1].until
-
-	watched, err := tx.DueTransactions(ctx, b.Network.Slug, now.Add(horizon), 0)
+	watched, err := tx.DueTransactions(ctx, b.Network.Slug, now.Add(watchFor), 0)
 	if err != nil {
 		return err
 	}

@@ -23,13 +23,18 @@ var (
 		{0, maxPendingInterval},
 	}
 	// confirmedIntervals are for confirmed and reverted transactions, by the time since their block, until a block
-	// 24 hours after it was read: reorganisations deeper than finality have happened, also while nobody read blocks.
+	// watchFor after it was read: reorganisations deeper than finality have happened, also while nobody read blocks.
 	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
 		{time.Hour, 10 * time.Minute},
-		{24 * time.Hour, time.Hour},
+		{watchFor, time.Hour},
 	}
+	// readIntervals are those where blocks are read: a fork makes what it took due at once, see ApplyForkTx.
+	readIntervals = []retryInterval{{watchFor, 4 * time.Hour}}
 )
+
+// watchFor is for how long a transaction that is over is watched.
+const watchFor = 24 * time.Hour
 
 // maxPendingInterval is the longest of pendingIntervals: what is signed and in no block is due within it.
 const maxPendingInterval = 5 * time.Minute
@@ -58,7 +63,16 @@ func isWatched(t wallet.Transaction) bool {
 // scheduleTx schedules a transaction by the clock, and one that isWatched by the last block that was read too.
 func (d *walletWorker) scheduleTx(ctx context.Context, tx wallet.Tx, t *wallet.Transaction) error {
 	now := d.now()
-	read := now
+	read, watched := now, confirmedIntervals
+
+	driver, err := d.registry.Driver(t.Network)
+	if err != nil {
+		return err
+	}
+
+	if d.readsBlocks(driver) {
+		watched = readIntervals
+	}
 
 	if isWatched(*t) {
 		cursor, ok, err := tx.Cursor(ctx, t.Network)
@@ -71,14 +85,14 @@ func (d *walletWorker) scheduleTx(ctx context.Context, tx wallet.Tx, t *wallet.T
 		}
 	}
 
-	schedule(t, now, read)
+	schedule(t, now, read, watched)
 
 	return nil
 }
 
 // schedule sets DueAt by the state and the age; zero when nothing is left to look at. read is the time of the last
-// block that was read.
-func schedule(t *wallet.Transaction, now, read time.Time) {
+// block that was read, watched the intervals of what isWatched.
+func schedule(t *wallet.Transaction, now, read time.Time, watched []retryInterval) {
 	since, table := t.CreatedAt, pendingIntervals
 	if t.State == wallet.Failed && !hasReverted(*t) || t.BatchedBy != "" {
 		t.DueAt = time.Time{}
@@ -87,7 +101,7 @@ func schedule(t *wallet.Transaction, now, read time.Time) {
 
 	switch {
 	case isWatched(*t):
-		since, table = t.Block.Time, confirmedIntervals
+		since, table = t.Block.Time, watched
 	case t.State == wallet.Included:
 		since = t.Block.Time
 	case t.State == wallet.Queued:

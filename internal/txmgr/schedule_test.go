@@ -36,7 +36,7 @@ func TestScheduleSlowsDownToABound(t *testing.T) {
 		last := time.Duration(0)
 
 		for age := time.Duration(0); age < 100*24*time.Hour; age = age*2 + time.Second {
-			schedule(&tx, at.Add(age), at.Add(age))
+			schedule(&tx, at.Add(age), at.Add(age), confirmedIntervals)
 
 			every := tx.DueAt.Sub(at.Add(age))
 			if every < last || every < 2*time.Second || every > 5*time.Minute {
@@ -53,19 +53,19 @@ func TestScheduleSlowsDownToABound(t *testing.T) {
 
 	confirmed := waitingIn(wallet.Confirmed)
 	confirmed.Block.Time = at
-	schedule(&confirmed, at.Add(time.Minute), at.Add(time.Minute))
+	schedule(&confirmed, at.Add(time.Minute), at.Add(time.Minute), confirmedIntervals)
 
 	if confirmed.DueAt.IsZero() {
 		t.Error("nobody looks at a transaction that was confirmed a minute ago")
 	}
 
-	schedule(&confirmed, at.Add(30*24*time.Hour), at.Add(time.Hour))
+	schedule(&confirmed, at.Add(30*24*time.Hour), at.Add(time.Hour), confirmedIntervals)
 
 	if confirmed.DueAt.IsZero() {
 		t.Error("nobody looks at a transaction after which an hour of blocks was read: a fork may still show")
 	}
 
-	schedule(&confirmed, at.Add(24*time.Hour), at.Add(24*time.Hour))
+	schedule(&confirmed, at.Add(24*time.Hour), at.Add(24*time.Hour), confirmedIntervals)
 
 	if !confirmed.DueAt.IsZero() {
 		t.Error("a transaction confirmed a day ago is looked at for ever")
@@ -75,7 +75,7 @@ func TestScheduleSlowsDownToABound(t *testing.T) {
 func TestCarriedTransactionIsNotScheduled(t *testing.T) {
 	carried := waitingIn(wallet.Queued)
 	carried.BatchedBy = "carrier"
-	schedule(&carried, at.Add(time.Hour), at.Add(time.Hour))
+	schedule(&carried, at.Add(time.Hour), at.Add(time.Hour), confirmedIntervals)
 
 	if !carried.DueAt.IsZero() {
 		t.Error("a carried transaction is looked at by itself")

@@ -202,17 +202,24 @@ func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Tim
 }
 
 func (tx *transaction) Leases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
-	found, err := several(ctx, &tx.reader, leases, leases.byID(names))
-	if err != nil {
-		return nil, err
-	}
+	found := make(map[string]lease.Lease, len(names))
 
-	byName := make(map[string]lease.Lease, len(found))
-	for _, l := range found {
-		byName[l.Name] = l
-	}
+	err := tx.read(ctx, func(b Reader) error {
+		for _, name := range names {
+			row, err := leases.load(b, leases.at(name))
+			if err != nil {
+				return err
+			}
 
-	return byName, nil
+			if row != nil {
+				found[name] = *leases.read(row)
+			}
+		}
+
+		return nil
+	})
+
+	return found, err
 }
 
 func (tx *transaction) PutLease(ctx context.Context, l lease.Lease) error {
