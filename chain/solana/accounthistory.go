@@ -138,7 +138,10 @@ func (h historyReader) balanceBefore(
 ) error {
 	if older != nil {
 		tx, err := h.driver.fetchListed(ctx, h.endpoint, older.Signature)
-		if _, unreadable := errors.AsType[*unreadable](err); unreadable || errors.Is(err, failover.ErrPruned) {
+		if _, unreadable := errors.AsType[*unreadable](
+			err,
+		); unreadable ||
+			errors.Is(err, failover.ErrPruned) {
 			return nil
 		}
 

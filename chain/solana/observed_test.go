@@ -195,7 +195,11 @@ func TestBackendWithoutAListedTransaction(t *testing.T) {
 			return result, 0
 		})
 
-		held, err := d.Balances(t.Context(), head.Tip, []chain.Holding{{Address: to, AssetID: d.Network().Assets[0].ID}})
+		held, err := d.Balances(
+			t.Context(),
+			head.Tip,
+			[]chain.Holding{{Address: to, AssetID: d.Network().Assets[0].ID}},
+		)
 		if !errors.Is(err, c.want) || c.want == nil && held[0] != chain.Units(5_000_000) {
 			t.Errorf("%s: %v, %v", c.name, held, err)
 		}

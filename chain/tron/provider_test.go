@@ -78,7 +78,8 @@ func TestEnergyOfAProvider(t *testing.T) {
 			spent := before.Sub(h.balance(master.Address, h.native))
 			paid := h.balance(seller.at, h.native).Sub(earned)
 
-			if spent != totals.burnt.Add(totals.left).Add(paid) || paid != seller.price.Mul(uint64(c.bought)) {
+			if spent != totals.burnt.Add(totals.left).Add(paid) ||
+				paid != seller.price.Mul(uint64(c.bought)) {
 				t.Errorf("spent %s sun, burnt %s, left %s, paid %s", spent, totals.burnt, totals.left, paid)
 			}
 

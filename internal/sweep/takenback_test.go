@@ -357,9 +357,9 @@ func TestNextPaymentDoesNotWaitForOneThatIsGone(t *testing.T) {
 	}
 }
 
-// A released payment leaves the chain with its sweep, which nothing pays for any more, and a cancel displaces that: what
-// it costs, and a fee that a later release has paid, were no payment's that is there. The next one at the address bears
-// it, and the address has it again when the first payment is back.
+// A released payment leaves the chain with its sweep, which nothing pays for any more, and a cancel displaces that:
+// what it costs, and a fee that a later release has paid, were no payment's that is there. The next one at the
+// address bears it, and the address has it again when the first payment is back.
 func TestCostOfAReleaseWhosePaymentIsGone(t *testing.T) {
 	for name, c := range map[string]struct{ amount, usd uint64 }{
 		"it paid its fee":              {1000, 2000},
@@ -369,7 +369,10 @@ func TestCostOfAReleaseWhosePaymentIsGone(t *testing.T) {
 			w := newHarness(t, account.Settings{})
 			deposit := w.deposit(1)
 			height := w.chain.MineEmpty(5).Height
-			first := w.until(w.pay("p1", deposit, "SIM", milli(c.amount), int64(c.usd)).ID, settlement.Released)
+			first := w.until(
+				w.pay("p1", deposit, "SIM", milli(c.amount), int64(c.usd)).ID,
+				settlement.Released,
+			)
 			second := w.until(w.pay("p2", w.deposit(2), "SIM", coin(1), 2000).ID, settlement.Released)
 
 			tip := w.chain.MineEmpty(1).Height

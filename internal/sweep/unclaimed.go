@@ -34,8 +34,8 @@ func (w *sweepUpdate) takeBackUnclaimed(ctx context.Context, step *settlement.St
 	return w.setUnclaimed(ctx, step, chain.Amount{})
 }
 
-// dropUnclaimed takes back what a sweep that failed brought for payments that are gone, from the releases under way that
-// claimed it too: nothing of it is at the master wallet.
+// dropUnclaimed takes back what a sweep that failed brought for payments that are gone, from the releases under way
+// that claimed it too: nothing of it is at the master wallet.
 func (w *sweepUpdate) dropUnclaimed(ctx context.Context, step *settlement.Step) error {
 	claimed, err := w.isClaimed(ctx, step)
 	if err != nil {

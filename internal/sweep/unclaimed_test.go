@@ -11,7 +11,9 @@ import (
 
 // unclaimedSweep is a token sweep that stands for a payment that is gone, and another release that is under way at its
 // address: its top-up is confirmed, and goOn has it planned on. Then everything is gone but the bytes.
-func (w *harness) unclaimedSweep(claims bool) (deposit chain.Party, first, next settlement.Settlement, goOn func()) {
+func (w *harness) unclaimedSweep(
+	claims bool,
+) (deposit chain.Party, first, next settlement.Settlement, goOn func()) {
 	w.t.Helper()
 	w.chain.Fund(w.master().Address, "SIM", coin(1))
 

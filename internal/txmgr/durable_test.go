@@ -560,7 +560,13 @@ func TestForkTakesARevertedDurablePayoutAway(t *testing.T) {
 		cancels := w.cancels()
 		if len(cancels) != 1 || failed.Failure != wallet.FailConflict || failed.Fee != cancels[0].Fee ||
 			failed.Conflict != (wallet.Conflict{TxHash: cancels[0].TxHash, Own: true}) {
-			t.Errorf("it failed as %s by %+v at %s, the cancels are %+v", failed.Failure, failed.Conflict, failed.Fee, cancels)
+			t.Errorf(
+				"it failed as %s by %+v at %s, the cancels are %+v",
+				failed.Failure,
+				failed.Conflict,
+				failed.Fee,
+				cancels,
+			)
 		}
 
 		_ = w.windows.Broadcast(

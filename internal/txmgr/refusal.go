@@ -10,8 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// A node says by an estimate of its own that a transaction cannot be made. One that lies or lags says it too, so nothing
-// fails by the word of one node where there are two.
+// A node says by an estimate of its own that a transaction cannot be made. One that lies or lags says it too, so
+// nothing fails by the word of one node where there are two.
 
 // refusalGrace is how long a queued step of a release is built again before it fails as refused: a fork may have taken
 // what it moves, and bring it back.

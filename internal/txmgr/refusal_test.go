@@ -21,14 +21,51 @@ func TestRefusalOfOneNodeFailsNothing(t *testing.T) {
 		lasts         time.Duration
 		want          wallet.State
 	}{
-		"payout, one node, for ever":      {kind: wallet.Payout, want: wallet.Confirmed},
-		"payout, both nodes":              {kind: wallet.Payout, both: true, lasts: time.Hour, want: wallet.Failed},
-		"payout, the other is not there":  {kind: wallet.Payout, both: true, without: true, lasts: time.Hour, want: wallet.Confirmed},
-		"sweep, one node, for ever":       {kind: wallet.Sweep, want: wallet.Confirmed},
-		"sweep, both nodes, for a while":  {kind: wallet.Sweep, both: true, lasts: 10 * time.Minute, want: wallet.Confirmed},
-		"sweep, both nodes, for long":     {kind: wallet.Sweep, both: true, lasts: time.Hour, want: wallet.Failed},
-		"top-up, both nodes, for a while": {kind: wallet.TopUp, both: true, lasts: 10 * time.Minute, want: wallet.Confirmed},
-		"top-up, both nodes, for long":    {kind: wallet.TopUp, both: true, lasts: time.Hour, want: wallet.Failed},
+		"payout, one node, for ever": {
+			kind: wallet.Payout,
+			want: wallet.Confirmed,
+		},
+		"payout, both nodes": {
+			kind:  wallet.Payout,
+			both:  true,
+			lasts: time.Hour,
+			want:  wallet.Failed,
+		},
+		"payout, the other is not there": {
+			kind:    wallet.Payout,
+			both:    true,
+			without: true,
+			lasts:   time.Hour,
+			want:    wallet.Confirmed,
+		},
+		"sweep, one node, for ever": {
+			kind: wallet.Sweep,
+			want: wallet.Confirmed,
+		},
+		"sweep, both nodes, for a while": {
+			kind:  wallet.Sweep,
+			both:  true,
+			lasts: 10 * time.Minute,
+			want:  wallet.Confirmed,
+		},
+		"sweep, both nodes, for long": {
+			kind:  wallet.Sweep,
+			both:  true,
+			lasts: time.Hour,
+			want:  wallet.Failed,
+		},
+		"top-up, both nodes, for a while": {
+			kind:  wallet.TopUp,
+			both:  true,
+			lasts: 10 * time.Minute,
+			want:  wallet.Confirmed,
+		},
+		"top-up, both nodes, for long": {
+			kind:  wallet.TopUp,
+			both:  true,
+			lasts: time.Hour,
+			want:  wallet.Failed,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newHarness(t, sim.Config{Nodes: 2})
@@ -71,6 +108,7 @@ func TestRefusalOfOneNodeFailsNothing(t *testing.T) {
 			}
 
 			refuses = false
+
 			w.chain.SetNode(1, sim.NodeFaults{})
 
 			got := w.until(made.ID, c.want)

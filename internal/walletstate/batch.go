@@ -13,7 +13,8 @@ import (
 func Batchable(t wallet.Transaction) bool {
 	o := t.Order
 
-	return t.State == wallet.Queued && t.Kind == wallet.Payout && t.BatchedBy == "" && len(t.BatchMembers) == 0 &&
+	return t.State == wallet.Queued && t.Kind == wallet.Payout && t.BatchedBy == "" &&
+		len(t.BatchMembers) == 0 &&
 		len(o.Outputs) == 1 &&
 		o.FeePayer == nil &&
 		!o.SubtractFee &&
