@@ -30,7 +30,8 @@ type TransactionReader interface {
 	// Transactions returns a page of all rows of one network, newest first.
 	Transactions(ctx context.Context, network, after string, limit int) ([]Transaction, error)
 	// DueTransactions returns rows of one network that have a DueAt, at or before now, oldest id
-	// first. They are live, or confirmed or reverted not long ago; what failed otherwise has no DueAt.
+	// first. They are live, or confirmed, reverted or displaced not long ago; what failed otherwise has no
+	// DueAt.
 	DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]Transaction, error)
 	// LiveTransactions returns all live rows that one wallet pays, oldest first.
 	LiveTransactions(ctx context.Context, network string, from chain.Address) ([]Transaction, error)

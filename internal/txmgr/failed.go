@@ -19,15 +19,26 @@ import (
 //	reverted again       it shows the fee of that block
 //	displaced            by the cancel that is queued at its nonce, whose fee it shows as that of a conflict
 //	executed after all   a failed payout is not revived: the transaction counts as one that is not on record
+//
+// What others displaced for good is watched for as long: a fork deeper than finality may execute it after all.
 
 // hasReverted reports whether a transaction failed as reverted.
 func hasReverted(t wallet.Transaction) bool {
 	return t.State == wallet.Failed && t.Failure == wallet.FailReverted
 }
 
-// followFailed follows a reverted transaction: in its block, out of it, and in another.
+// wasDisplaced reports whether a transaction failed as displaced by another in a final block.
+func wasDisplaced(t wallet.Transaction) bool {
+	return t.State == wallet.Failed && t.Failure == wallet.FailConflict
+}
+
+// followFailed follows a reverted transaction: in its block, out of it, and in another; and one that was displaced.
 func (d *walletWorker) followFailed(ctx context.Context, t wallet.Transaction) error {
 	if !d.readsBlocks(d.driver) {
+		if wasDisplaced(t) {
+			return d.update(ctx, t.ID)
+		}
+
 		return d.followFailedPolled(ctx, t)
 	}
 
@@ -37,7 +48,9 @@ func (d *walletWorker) followFailed(ctx context.Context, t wallet.Transaction) e
 	}
 
 	switch {
-	case e.row.TxHash != "" && e.row.Failed:
+	case e.row.TxHash == "" && wasDisplaced(t):
+		return d.update(ctx, t.ID)
+	case e.row.TxHash != "" && e.row.Failed && hasReverted(t):
 		return d.recordReverted(ctx, t, e)
 	case e.row.TxHash != "":
 		return d.recordExecuted(ctx, t, e.row)

@@ -212,3 +212,42 @@ func TestRevertedPayoutIsWatchedForADay(t *testing.T) {
 		t.Errorf("a day later it is looked at at %s", got.DueAt)
 	}
 }
+
+// Bytes that another transaction displaced for good are paid after all, by a fork deeper than finality. The failed payout
+// is not revived: its transaction is one that is not on record, so that nobody pays it again unseen.
+func TestDisplacedPayoutThatAForkPays(t *testing.T) {
+	w := newHarness(t, sim.Config{})
+	p := w.payout("SIM", coin(1))
+	w.work()
+
+	bytes := w.get(p.ID).Attempts[0].Signed
+	w.chain.Replace(bytes.TxHash)
+
+	failed := w.until(p.ID, wallet.Failed)
+	if failed.Failure != wallet.FailConflict {
+		t.Fatalf("it failed as %s", failed.Failure)
+	}
+
+	head, err := w.chain.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	w.chain.Fork(sim.Fork{Depth: head.Tip.Height - 10, Fate: sim.DropOrphan})
+
+	if err := w.chain.Broadcast(t.Context(), bytes); err != nil {
+		t.Fatal(err)
+	}
+
+	w.untilIdle()
+	w.arrived(p)
+
+	if got := w.get(p.ID); got.State != wallet.Failed {
+		t.Errorf("it is %s", got.State)
+	}
+
+	rows, err := w.store.UnrecordedOutgoing(t.Context(), network, w.master().Address, time.Time{})
+	if err != nil || len(rows) != 1 || rows[0].TxHash != bytes.TxHash || len(rows[0].Transfers) != 1 {
+		t.Errorf("what is not on record is %+v, %v", rows, err)
+	}
+}

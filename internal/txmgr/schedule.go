@@ -22,8 +22,9 @@ var (
 		{time.Hour, time.Minute},
 		{0, maxPendingInterval},
 	}
-	// confirmedIntervals are for confirmed and reverted transactions, by the time since their block, until a block
-	// watchFor after it was read: reorganisations deeper than finality have happened, also while nobody read blocks.
+	// confirmedIntervals are for confirmed, reverted and displaced transactions, by the time since their block, or since
+	// they were signed, until a block watchFor after it was read: reorganisations deeper than finality have happened,
+	// also while nobody read blocks.
 	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
 		{time.Hour, 10 * time.Minute},
@@ -94,7 +95,7 @@ func (d *walletWorker) scheduleTx(ctx context.Context, tx wallet.Tx, t *wallet.T
 // block that was read, watched the intervals of what isWatched.
 func schedule(t *wallet.Transaction, now, read time.Time, watched []retryInterval) {
 	since, table := t.CreatedAt, pendingIntervals
-	if t.State == wallet.Failed && !hasReverted(*t) || t.BatchedBy != "" {
+	if t.State == wallet.Failed && !hasReverted(*t) && !wasDisplaced(*t) || t.BatchedBy != "" {
 		t.DueAt = time.Time{}
 		return
 	}
@@ -102,6 +103,8 @@ func schedule(t *wallet.Transaction, now, read time.Time, watched []retryInterva
 	switch {
 	case isWatched(*t):
 		since, table = t.Block.Time, watched
+	case wasDisplaced(*t):
+		since, table = walletstate.LastAttempt(t).SignedAt, confirmedIntervals
 	case t.State == wallet.Included:
 		since = t.Block.Time
 	case t.State == wallet.Queued:
