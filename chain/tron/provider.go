@@ -2,6 +2,7 @@ package tron
 
 import (
 	"context"
+	"errors"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -50,6 +51,10 @@ func (d *driver) planPurchase(
 		From:    release.Master,
 		Outputs: []chain.Output{{To: d.provider.Seller(), AssetID: d.native.ID, Amount: price}},
 	})
+	if errors.Is(err, fault.Invalid) {
+		return step, false, nil // the network pays no such seller
+	}
+
 	step.NetworkFee = step.NetworkFee.Add(price)
 
 	return step, err == nil && step.NetworkFee.Less(sweep.energyFee()), err

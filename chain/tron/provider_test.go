@@ -56,6 +56,7 @@ func TestEnergyOfAProvider(t *testing.T) {
 		{"dearer than to burn", func(s *energySeller) { s.price = chain.Units(1_000_000_000) }, 0, true},
 		{"not for sale", func(s *energySeller) { s.price = chain.Amount{} }, 0, true},
 		{"no answer", func(s *energySeller) { s.fails = errors.New("closed") }, 0, true},
+		{"a seller that is a contract", func(s *energySeller) { s.at = s.h.usdt.Contract }, 0, true},
 		{"never delivered", func(s *energySeller) { s.lost = true }, 1, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,22 +1,25 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/tron"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
 // TestSoakTronReleasesShowWhatTheyCost releases 100 USDT deposits, 20 without SOAKTIME. The API says to the
 // sun what they took from the master wallet: platform fees, network fees, and what is left at the deposit
-// addresses, at most 2 % of it. So it does where they use energy of the wallet's stake.
+// addresses, at most 2 % of it. So it does where they use energy of the wallet's stake, or energy that is bought.
 func TestSoakTronReleasesShowWhatTheyCost(t *testing.T) {
 	releases := 20
 	if os.Getenv("SOAKTIME") != "" {
@@ -40,6 +43,74 @@ func TestSoakTronReleasesShowWhatTheyCost(t *testing.T) {
 			t.Errorf("%d releases took %d delegations", releases, made)
 		}
 	})
+
+	t.Run("bought", func(t *testing.T) {
+		seller := &energySeller{asked: map[chain.Address]uint64{}, sold: map[chain.Address]chain.Amount{}}
+		s := startTron(t, func(c *tron.Config) { c.EnergyProvider = seller })
+		seller.stage = s
+		s.pay(seller.Seller(), "TRX", chain.Units(1))
+		s.mine(6)
+
+		testReleaseCosts(t, s, releases)
+
+		// What it earned is a part of the network fees above.
+		if earned := s.coins(seller.Seller()); len(seller.sold) != releases || earned != seller.earned() {
+			t.Errorf("%d sales for %d releases, it earned %s sun", len(seller.sold), releases, earned)
+		}
+	})
+}
+
+// energySeller rents energy out, for a tenth of what it costs to burn, to whoever paid for it and looks for it.
+type energySeller struct {
+	stage *tronStage
+	mu    sync.Mutex
+	asked map[chain.Address]uint64
+	sold  map[chain.Address]chain.Amount // for how much
+}
+
+func (*energySeller) Seller() chain.Address {
+	return tronAddress("0x00000000000000000000000000000000000e4e49")
+}
+
+func (s *energySeller) Price(_ context.Context, to chain.Address, energy uint64) (chain.Amount, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.asked[to] = energy
+
+	return chain.Units(10).Mul(energy), nil
+}
+
+func (s *energySeller) Pending(_ context.Context, to chain.Address) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	if _, delivered := s.sold[to]; !delivered {
+		price := chain.Units(10).Mul(s.asked[to])
+		if s.stage.coins(s.Seller()).Less(s.earned().Add(price)) {
+			return false, nil // nobody paid
+		}
+
+		s.sold[to] = price
+	}
+
+	_, err := s.stage.node.Control(
+		s.stage.t.Context(),
+		"stake",
+		map[string]any{"address": testenv.TronHex(string(to)), "energy": s.asked[to]},
+	)
+
+	return true, err
+}
+
+// earned returns what the seller has, with the one sun that activated it.
+func (s *energySeller) earned() chain.Amount {
+	sum := chain.Units(1)
+	for _, price := range s.sold {
+		sum = sum.Add(price)
+	}
+
+	return sum
 }
 
 // testReleaseCosts releases USDT deposits and compares what the API shows with what the master wallet spent.
@@ -62,9 +133,7 @@ func testReleaseCosts(t *testing.T, s *tronStage, releases int) {
 		s.pay(inv.Options[0].Address, "USDT", amount(t, inv.Options[0].AmountDue))
 	}
 
-	for _, inv := range orders {
-		s.settled(inv.ID, 1, "released")
-	}
+	s.allReleased(orders)
 
 	// The cost of an undelegation is recorded when it is final.
 	s.until("the stake is back", func() (bool, string) {
@@ -112,6 +181,30 @@ func testReleaseCosts(t *testing.T, s *tronStage, releases int) {
 	}
 }
 
+// allReleased waits until the payments of all orders are released, as long as something moves.
+func (s *tronStage) allReleased(orders []invoiceView) {
+	s.t.Helper()
+
+	for done, seen := false, ""; !done; {
+		state := ""
+
+		s.until("the releases go on", func() (bool, string) {
+			done, state = true, ""
+
+			for _, inv := range orders {
+				for _, p := range s.payments(inv.ID) {
+					done = done && p.Settlement != nil && p.Settlement.Status == "released"
+					state += fmt.Sprintf("%s %+v\n", p.Status, p.Settlement)
+				}
+			}
+
+			return done || state != seen, state
+		})
+
+		seen = state
+	}
+}
+
 // delegations returns the confirmed delegations by their ids, with whether each was taken back.
 func (s *tronStage) delegations() map[string]bool {
 	s.t.Helper()
@@ -126,7 +219,7 @@ func (s *tronStage) delegations() map[string]bool {
 	for _, t := range rows {
 		switch {
 		case t.State != wallet.Confirmed:
-		case t.Kind == wallet.Delegate:
+		case t.Kind == wallet.Delegate && chaindata.EnergyPrice(t.Order).IsZero():
 			if _, known := back[t.ID]; !known {
 				back[t.ID] = false
 			}

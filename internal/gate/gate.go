@@ -286,7 +286,8 @@ func orders(p payout.Payout, network string, o chain.Output) bool {
 }
 
 // checkOwn refuses deposit addresses of other accounts as signers, and outputs that do not go to addresses of the
-// account: those that sign, its master wallet, its deposit addresses, and the platform's fee address.
+// account: those that sign, its master wallet, its deposit addresses, the platform's fee address, and for a delegation
+// those who sell energy.
 func (g *Gate) checkOwn(
 	ctx context.Context,
 	request chain.SignRequest,
@@ -322,6 +323,13 @@ func (g *Gate) checkOwn(
 	}
 
 	own[master.Address] = true
+
+	if request.Intent.Kind == string(wallet.Delegate) {
+		for _, seller := range g.energySellers(request.Network) {
+			own[seller] = true
+		}
+	}
+
 	delete(own, "")
 
 	for _, o := range request.Intent.Outputs {
@@ -343,6 +351,21 @@ func (g *Gate) checkOwn(
 	}
 
 	return nil
+}
+
+// energySellers returns whom a network's driver buys energy of.
+func (g *Gate) energySellers(network string) []chain.Address {
+	driver, err := g.config.Networks.Driver(network)
+	if err != nil {
+		return nil
+	}
+
+	buyer, ok := driver.(chain.EnergyBuyer)
+	if !ok {
+		return nil
+	}
+
+	return buyer.EnergySellers()
 }
 
 // holds reports whether an address was made for an account by this service, and the key on record derives it.
