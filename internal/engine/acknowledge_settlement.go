@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -84,6 +86,17 @@ func (a *acknowledgement) checkTook(ctx context.Context, tx Tx, s settlement.Set
 	p, err := tx.PaymentByID(ctx, s.PaymentID)
 	if err != nil {
 		return err
+	}
+
+	rows, err := a.rows(ctx, tx)
+	if err != nil {
+		return err
+	}
+
+	coin := chain.Outpoint{TxHash: p.TxHash, Vout: uint32(p.TxIndex)}
+	if len(rows) > 0 && rows[0].Outpoint.TxHash != "" &&
+		!slices.ContainsFunc(rows, func(row wallet.Outgoing) bool { return row.Outpoint == coin }) {
+		return mismatch("transaction %s did not spend the coin of settlement %s", a.txHash, s.ID)
 	}
 
 	if p.TxHash != "" && p.Block.Height > a.status.Block.Height {

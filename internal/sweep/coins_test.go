@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -146,5 +147,72 @@ func TestMissingCoinDelaysNobodyElse(t *testing.T) {
 	); len(failed) != 1 ||
 		failed[0].ObjectID != opened["p4"].ID {
 		t.Errorf("published as failed are %v", failed)
+	}
+}
+
+// A transaction of lost records spent the coins of two addresses: it is acknowledged as that of both settlements, or of
+// the one that is on record. Then the other's coin was not released by it.
+func TestLostSweepOfTwoAddresses(t *testing.T) {
+	for name, known := range map[string][]string{"both on record": {"p1", "p2"}, "one on record": {"p1"}} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, account.Settings{ManualRelease: true})
+			w.driver = utxo{w.chain}
+			w.boot()
+
+			block := chain.Ref{Height: 7, Hash: "taken", Time: w.now}
+			lost := txmgr.Fulfillment{
+				Network: network,
+				Status: chain.TxStatus{
+					State: chain.TxIncluded,
+					Block: block,
+					Final: true,
+					Fee:   milli(2),
+					Transfers: []chain.Transfer{{
+						TxHash:  "taken",
+						To:      w.master().Address,
+						AssetID: w.asset("SIM").ID,
+						Amount:  coin(2).Sub(milli(2)),
+					}},
+				},
+			}
+
+			var (
+				ids   []string
+				gross chain.Amount
+			)
+
+			for i, payment := range known {
+				deposit := w.deposit(uint32(i + 1))
+				ids = append(ids, w.open(payment, deposit, "SIM", coin(1), 2000).ID)
+				gross = gross.Add(coin(1))
+				lost.Rows = append(lost.Rows, wallet.Outgoing{
+					TxHash:   "taken",
+					Address:  deposit.Address,
+					Outpoint: chain.Outpoint{TxHash: payment},
+					Block:    block,
+				})
+			}
+
+			err := w.update(t.Context(), w.services, func(ctx context.Context, tx store.Tx) error {
+				return w.sweeper.FulfillTx(ctx, tx, ids, w.master(), lost)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			var released chain.Amount
+
+			for i, id := range ids {
+				s := w.get(id)
+				if s.Status != settlement.Released || s.SweepTx != "taken" {
+					t.Fatalf("settlement %d is %+v", i, s)
+				}
+
+				released = released.Add(*s.NetReleased).Add(s.NetworkFees).Add(s.FeePaid)
+				w.check("owed", w.owed(w.deposit(uint32(i+1))), chain.Amount{})
+			}
+
+			w.check("released, with its costs", released, gross)
+		})
 	}
 }

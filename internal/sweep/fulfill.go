@@ -43,7 +43,7 @@ func (p *planningRun) frozen(ctx context.Context, master chain.Address, g group)
 	return false, nil
 }
 
-// FulfillTx releases settlements of one address by a final transaction that is not on record, which brought their
+// FulfillTx releases settlements of one address, or whose coins are spent together, by a final transaction that is not on record, which brought their
 // money to the master wallet. Platform fee that it paid out of the deposit is paid, other fee is carried.
 //
 // Errors: fault.State with code transaction_mismatch when it did not bring what they hold, or with code
@@ -64,8 +64,8 @@ func (s *Sweeper) FulfillTx(
 	together := true
 
 	for _, of := range g {
-		if of.Owner != g[0].Owner || of.AssetID != g[0].AssetID || of.Deposit != g[0].Deposit ||
-			of.Network != f.Network {
+		if of.Owner != g[0].Owner || of.AssetID != g[0].AssetID || of.Network != f.Network ||
+			of.Deposit != g[0].Deposit && !spendsCoins(f) {
 			return fault.New(
 				fault.State, "settlement_state",
 				"settlements %s and %s are not of one address and asset: acknowledge one of them",
@@ -259,7 +259,7 @@ func (s *Sweeper) addSweepTx(
 	native, _ := n.Native()
 	outputs, fee := outputsOf(r, f.Status.Transfers, native.ID, g.fee())
 
-	if !isSweepOf(r, f.Status.Transfers, native.ID, g.fee()) {
+	if !isSweepOf(r, f.Status.Transfers, native.ID, g.fee()) && !spentOthersToo(r, g, f) {
 		return fault.New(
 			fault.State,
 			"transaction_mismatch",
@@ -364,6 +364,19 @@ func isSweepOf(r *settlement.Sweep, transfers []chain.Transfer, nativeID string,
 	}
 
 	return sent.SubFloor(back) == r.Amount
+}
+
+// spendsCoins reports whether a transaction spent coins of ours: those of several addresses, maybe.
+func spendsCoins(f txmgr.Fulfillment) bool {
+	return slices.ContainsFunc(f.Rows, func(row wallet.Outgoing) bool { return row.Outpoint.TxHash != "" })
+}
+
+// spentOthersToo reports whether a transaction spent the coins of a release and others, of addresses that are not on
+// record, so that more arrived than the release holds. What it spent of ours is all named.
+func spentOthersToo(r *settlement.Sweep, g group, f txmgr.Fulfillment) bool {
+	spent, fits := sentToMaster(r, f.Status.Transfers).AddOK(f.Status.Fee)
+
+	return spendsCoins(f) && len(f.Rows) == len(g) && fits && r.Amount.Less(spent)
 }
 
 // isMostlyLeft reports whether what arrived is less than half of what a release holds beside its platform fee: no

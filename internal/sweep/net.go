@@ -1,6 +1,8 @@
 package sweep
 
 import (
+	"slices"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
@@ -48,7 +50,8 @@ func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
 }
 
 // arrivedBy returns what a sweep brought to the master wallet, in base units of the asset: the net of the logs,
-// because a token may say the gross amount and take its fee from the receiver by a second log.
+// because a token may say the gross amount and take its fee from the receiver by a second log. Coins that lost records
+// held beside those of the release were not its own.
 func arrivedBy(r *settlement.Sweep, sweep wallet.Transaction) (sum chain.Amount) {
 	var taken chain.Amount
 
@@ -58,7 +61,17 @@ func arrivedBy(r *settlement.Sweep, sweep wallet.Transaction) (sum chain.Amount)
 		}
 	}
 
-	return sentToMaster(r, sweep.Transfers).SubFloor(taken)
+	sum = sentToMaster(r, sweep.Transfers).SubFloor(taken)
+	if spentCoins(sweep) {
+		sum = chaindata.Min(sum, r.Amount.SubFloor(sweep.Fee))
+	}
+
+	return sum
+}
+
+// spentCoins reports whether a transaction spent coins, which bear their own costs.
+func spentCoins(t wallet.Transaction) bool {
+	return slices.ContainsFunc(t.Attempts, func(a wallet.Attempt) bool { return len(a.Signed.Inputs) > 0 })
 }
 
 // sentToMaster returns what transfers say was sent to the master wallet, in base units of the asset.

@@ -298,6 +298,10 @@ func (w *sweepUpdate) sweepResidue(sweep wallet.Transaction) (left, took chain.A
 		}
 	}
 
+	if spentCoins(sweep) { // what it took beyond them were coins of others
+		return held.SubFloor(gone), took
+	}
+
 	return held.SubFloor(gone), gone.SubFloor(held)
 }
 
