@@ -20,8 +20,8 @@ func (inv *Invoice) refunding() bool { // spec D2.3.9
 	return positive(inv.Refunds.Pending) || positive(inv.Refunds.Succeeded)
 }
 
-// refundedInFull reports whether refunds that succeeded cover, asset by asset, all that was received. While a payment
-// waits for its blocks they do not: one that a fork took and shows again is on its way back, and refunded is final.
+// refundedInFull reports whether refunds that succeeded cover, asset by asset, all that was received. It reports
+// false while a payment waits for its blocks or may return after a fork took it: refunded is final.
 func (inv *Invoice) refundedInFull(payments []Payment) bool { // spec D2.3.8
 	if inv.Status == Open || inv.Status == Pending || !positive(inv.Refunds.Succeeded) {
 		return false
@@ -31,11 +31,11 @@ func (inv *Invoice) refundedInFull(payments []Payment) bool { // spec D2.3.8
 
 	for _, p := range payments {
 		switch p.Status {
-		case Detected:
+		case Detected, Orphaned:
 			return false
 		case Confirmed:
 			received[p.AssetID] = received[p.AssetID].Add(p.Amount)
-		case Orphaned, Dropped:
+		case Dropped:
 		}
 	}
 
