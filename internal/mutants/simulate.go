@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,12 +69,11 @@ func simulateAll(ctx context.Context, root string, mutants []mutant, seeds, jobs
 		return false, ctx.Err()
 	}
 
-	most := summarize(findings)
-	if clean := playSeeds(ctx, root, program, mutant{}, most); clean.err != nil || clean.seeds > 0 {
-		return false, fmt.Errorf("without a mutant: seed %d, %s: %w", clean.seeds, clean.rule, clean.err)
-	}
+	summarize(findings)
 
-	fmt.Printf("without a mutant %d seeds find nothing\n", most)
+	if err := playClean(ctx, root, program, findings); err != nil {
+		return false, err
+	}
 
 	return !slices.ContainsFunc(findings, func(f finding) bool { return f.seeds == 0 }), nil
 }
@@ -91,9 +91,28 @@ func (f finding) print() {
 	}
 }
 
+// playClean plays, by bias, as many seeds without a mutant as were needed to find one.
+func playClean(ctx context.Context, root, program string, findings []finding) error {
+	most := map[string]int{}
+	for _, f := range findings {
+		most[f.mutant.Bias] = max(most[f.mutant.Bias], f.seeds)
+	}
+
+	for _, bias := range slices.Sorted(maps.Keys(most)) {
+		clean := playSeeds(ctx, root, program, mutant{Bias: bias}, most[bias])
+		if clean.err != nil || clean.seeds > 0 {
+			return fmt.Errorf("without a mutant: seed %d, %s: %w", clean.seeds, clean.rule, clean.err)
+		}
+
+		fmt.Printf("without a mutant %d seeds (bias %q) find nothing\n", most[bias], bias)
+	}
+
+	return nil
+}
+
 // summarize prints how many mutants were found, and the median of the seeds to find one, with those that were not found
-// counted as found last. It returns the most seeds that were needed.
-func summarize(findings []finding) (most int) {
+// counted as found last.
+func summarize(findings []finding) {
 	var counts []int
 
 	for _, f := range findings {
@@ -105,7 +124,7 @@ func summarize(findings []finding) (most int) {
 	fmt.Printf("%d planted faults: %d found\n", len(findings), len(counts))
 
 	if len(counts) == 0 {
-		return 0
+		return
 	}
 
 	slices.Sort(counts)
@@ -113,8 +132,6 @@ func summarize(findings []finding) (most int) {
 	if half := (len(findings) - 1) / 2; half < len(counts) {
 		fmt.Printf("seeds until they were found: median %d, most %d\n", counts[half], counts[len(counts)-1])
 	}
-
-	return counts[len(counts)-1]
 }
 
 // playSeeds has the program play seeds with one mutant on.
@@ -127,7 +144,14 @@ func playSeeds(ctx context.Context, root, program string, m mutant, seeds int) (
 	cmd := exec.CommandContext(ctx, program, "-test.run", "^TestSimulate$", "-test.timeout", "0")
 	cmd.Dir = filepath.Join(root, filepath.FromSlash(simulated))
 
-	cmd.Env = append(os.Environ(), "COUNT=first", "PLANTED="+m.ID, "SEED=1", "SEEDS="+strconv.Itoa(seeds))
+	cmd.Env = append(
+		os.Environ(),
+		"COUNT=first",
+		"PLANTED="+m.ID,
+		"BIAS="+m.Bias,
+		"SEED=1",
+		"SEEDS="+strconv.Itoa(seeds),
+	)
 
 	raw, err := cmd.CombinedOutput()
 	output := string(raw)

@@ -92,6 +92,11 @@ func (a *Account) Coverage() string {
 			continue
 		}
 
+		if weights[fault] == 0 && a.Operations[fault] == 0 {
+			fmt.Fprintf(&b, "| %s | – | drawn by a bias alone |\n", fault)
+			continue
+		}
+
 		if held[fault] {
 			fmt.Fprintf(&b, "| %s | – | held back by an open row |\n", fault)
 			continue

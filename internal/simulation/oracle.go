@@ -55,6 +55,8 @@ type records struct {
 	// before is what had arrived at an address before it was shown: restored records do not know it, and
 	// their next address may be the same.
 	before map[place]chain.Amount
+	// shownFor are the invoices and deposit addresses that addresses were shown for.
+	shownFor map[chain.Address]string
 	// acknowledged are the transactions of which a person has said what they were, by hash.
 	acknowledged map[string]bool
 }
@@ -73,6 +75,7 @@ func newRecords() *records {
 		events:      map[string]string{},
 		addresses:   map[chain.Address]bool{},
 		before:      map[place]chain.Amount{},
+		shownFor:    map[chain.Address]string{},
 
 		acknowledged: map[string]bool{},
 	}
@@ -92,6 +95,7 @@ func (r *records) clone() *records {
 		events:      maps.Clone(r.events),
 		addresses:   maps.Clone(r.addresses),
 		before:      maps.Clone(r.before),
+		shownFor:    maps.Clone(r.shownFor),
 
 		acknowledged: maps.Clone(r.acknowledged),
 	}
@@ -115,6 +119,8 @@ type oracle struct {
 	// paymentsOf are the ids of all payments that an invoice ever had; refundsSeen the refunds that were checked.
 	paymentsOf  map[string]map[string]bool
 	refundsSeen map[string]bool
+	// moved are the settlements that were taken back, or were part of two releases.
+	moved map[string]bool
 	// thefts are the transactions of thieves, by hash.
 	thefts map[string]theft
 }
@@ -129,6 +135,7 @@ func newOracle(w *harness) *oracle {
 
 		paymentsOf:  map[string]map[string]bool{},
 		refundsSeen: map[string]bool{},
+		moved:       map[string]bool{},
 		thefts:      map[string]theft{},
 	}
 	for _, n := range w.networks {
@@ -166,6 +173,7 @@ func (o *oracle) committed(_ *process, c *commit) {
 
 	for _, a := range c.addresses {
 		o.show(a.Address)
+		o.checkShownFor(a)
 	}
 
 	o.checkStates(c)
@@ -178,6 +186,7 @@ func (o *oracle) committed(_ *process, c *commit) {
 
 	for _, p := range c.payments {
 		o.checkCredited(payments, p)
+		o.checkWorth(payments[p.ID], p)
 	}
 
 	for _, s := range c.settlements {
@@ -249,7 +258,11 @@ func (o *oracle) remember(c *commit) {
 	r := o.records
 	maps.Copy(r.invoices, c.invoices)
 	maps.Copy(r.refunds, c.refunds)
-	maps.Copy(r.settlements, c.settlements)
+
+	for id, s := range c.settlements {
+		o.noteMoved(r.settlements[id], s)
+		r.settlements[id] = s
+	}
 
 	for id, p := range c.payments {
 		o.countConfirmed(r.payments[id], p)

@@ -49,6 +49,7 @@ func (o *oracle) checkInvoices(c *commit, before map[string]invoice.Invoice) {
 		if inv, known := o.records.invoices[id]; known && !inv.Simulated {
 			o.checkInvoice(inv)
 			o.checkAccepted(before[id], inv)
+			o.checkQuotes(before[id], inv)
 		}
 	}
 
@@ -158,6 +159,8 @@ func (o *oracle) checkInvoice(inv invoice.Invoice) {
 	if inv.Status != should {
 		o.violate(ruleInvoice, "invoice %s is %s, and its payments make it %s", inv.ID, inv.Status, should)
 	}
+
+	o.checkOverpaid(inv, r)
 }
 
 // checkAccepted checks that money that came late pays by itself only where the account says so.
@@ -278,6 +281,8 @@ func (o *oracle) checkFee(s settlement.Settlement) {
 	if s.FeeUSD.Cmp(exact) > 0 || s.FeeUSD.Add(decimal.New(1, -8)).Cmp(exact) <= 0 {
 		o.violate(ruleSums, "settlement %s has a fee of %s USD, of %s", s.ID, s.FeeUSD, exact)
 	}
+
+	o.checkNativeFee(s)
 }
 
 // checkSums compares, at rest, what settlements say was released with what sweeps brought to the master wallets, and

@@ -143,6 +143,8 @@ func (w *harness) settle() {
 	o.checkOrphanSettlements()
 	o.checkReserved()
 	o.checkSums()
+	o.checkShares()
+	o.checkRefundedWhole()
 	o.checkAudit(true)
 
 	if len(o.violations) == 0 {

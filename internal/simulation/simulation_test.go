@@ -34,6 +34,7 @@ func run(t *testing.T, plan Plan) (r Result) {
 		defer func() {
 			if p := recover(); p != nil {
 				r.Plan, r.Account = plan, newAccount()
+				r.Account.Runs = 1
 				r.Violations = []Violation{
 					{Rule: "nothing panics", Text: fmt.Sprintf("%v\n%s", p, debug.Stack())},
 				}
