@@ -185,6 +185,7 @@ func TestLostSweepOfTwoAddresses(t *testing.T) {
 				deposit := w.deposit(uint32(i + 1))
 				ids = append(ids, w.open(payment, deposit, "SIM", coin(1), 2000).ID)
 				gross = gross.Add(coin(1))
+
 				lost.Rows = append(lost.Rows, wallet.Outgoing{
 					TxHash:   "taken",
 					Address:  deposit.Address,
@@ -209,6 +210,7 @@ func TestLostSweepOfTwoAddresses(t *testing.T) {
 				}
 
 				released = released.Add(*s.NetReleased).Add(s.NetworkFees).Add(s.FeePaid)
+
 				w.check("owed", w.owed(w.deposit(uint32(i+1))), chain.Amount{})
 			}
 

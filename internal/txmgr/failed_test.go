@@ -213,8 +213,8 @@ func TestRevertedPayoutIsWatchedForADay(t *testing.T) {
 	}
 }
 
-// Bytes that another transaction displaced for good are paid after all, by a fork deeper than finality. The failed payout
-// is not revived: its transaction is one that is not on record, so that nobody pays it again unseen.
+// Bytes that another transaction displaced for good are paid after all, by a fork deeper than finality. The failed
+// payout is not revived: its transaction is one that is not on record, so that nobody pays it again unseen.
 func TestDisplacedPayoutThatAForkPays(t *testing.T) {
 	w := newHarness(t, sim.Config{})
 	p := w.payout("SIM", coin(1))

@@ -34,6 +34,7 @@ func TestBalancesOfOneBlockAreWrittenOnce(t *testing.T) {
 	w.confirmed(w.payout("SIM", coin(1)).ID)
 
 	refresh := func() error { return w.outbox.RefreshBalances(t.Context(), network) }
+
 	if err := w.outbox.RefreshBalances(t.Context(), network, w.master()); err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,8 @@ var (
 		{time.Hour, time.Minute},
 		{0, maxPendingInterval},
 	}
-	// confirmedIntervals are for confirmed, reverted and displaced transactions, by the time since their block, or since
-	// they were signed, until a block watchFor after it was read: reorganisations deeper than finality have happened,
+	// confirmedIntervals are for confirmed, reverted and displaced transactions, by the time since their block, or
+	// since they were signed, until a block watchFor after it was read: reorganisations deeper than finality have happened,
 	// also while nobody read blocks.
 	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
