@@ -93,7 +93,7 @@ func (a *acknowledgement) checkTook(ctx context.Context, tx Tx, s settlement.Set
 		return err
 	}
 
-	coin := chain.Outpoint{TxHash: p.TxHash, Vout: uint32(p.TxIndex)}
+	coin := chain.Outpoint{TxHash: p.TxHash, Vout: p.TxIndex}
 	if len(rows) > 0 && rows[0].Outpoint.TxHash != "" &&
 		!slices.ContainsFunc(rows, func(row wallet.Outgoing) bool { return row.Outpoint == coin }) {
 		return mismatch("transaction %s did not spend the coin of settlement %s", a.txHash, s.ID)

@@ -43,9 +43,9 @@ func (p *planningRun) frozen(ctx context.Context, master chain.Address, g group)
 	return false, nil
 }
 
-// FulfillTx releases settlements of one address, or whose coins are spent together, by a final transaction that is not
-// on record, which brought their money to the master wallet. Platform fee that it paid out of the deposit is paid, other
-// fee is carried.
+// FulfillTx releases settlements of one address, or whose coins are spent together, by a final transaction that is
+// not on record, which brought their money to the master wallet. Platform fee that it paid out of the deposit is paid,
+// other fee is carried.
 //
 // Errors: fault.State with code transaction_mismatch when it did not bring what they hold, or with code
 // settlement_state when one of them waits for nothing or for another transaction.

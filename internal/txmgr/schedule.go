@@ -23,8 +23,8 @@ var (
 		{0, maxPendingInterval},
 	}
 	// confirmedIntervals are for confirmed, reverted and displaced transactions, by the time since their block, or
-	// since they were signed, until a block watchFor after it was read: reorganisations deeper than finality have happened,
-	// also while nobody read blocks.
+	// since they were signed, until a block watchFor after it was read: reorganisations deeper than finality have
+	// happened, also while nobody read blocks.
 	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
 		{time.Hour, 10 * time.Minute},
