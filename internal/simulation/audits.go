@@ -40,8 +40,11 @@ func (w *harness) auditNow(op Op) {
 	o := w.oracle
 	differences := report.Differences()
 
-	for slug := range o.ledgers {
-		for at, arrived := range o.unrecorded(slug) {
+	// Other processes may have read further blocks while the audit asked its node.
+	for _, audited := range report.Networks {
+		slug := audited.Network
+
+		for at, arrived := range o.unrecorded(slug, audited.At) {
 			if !slices.ContainsFunc(differences, func(d audit.Difference) bool {
 				return d.Network == slug && d.Address == at.Address
 			}) {
@@ -52,7 +55,7 @@ func (w *harness) auditNow(op Op) {
 			}
 		}
 
-		for address, hash := range o.robbed(slug) {
+		for address, hash := range o.robbed(slug, audited.At) {
 			if !slices.ContainsFunc(differences, func(d audit.Difference) bool {
 				return d.Kind == audit.ForeignTransaction && d.Address == address
 			}) {
@@ -67,13 +70,13 @@ func (w *harness) auditNow(op Op) {
 	}
 }
 
-// unrecorded returns what arrived, up to the block that was read, at addresses that were shown, and is in no record:
-// where nothing at all is on record. What a record is about is compared when its payments are.
-func (o *oracle) unrecorded(slug string) map[chain.Holding]chain.Amount {
+// unrecorded returns what arrived, up to a block, at addresses that were shown, and is in no record: where
+// nothing at all is on record. What a record is about is compared when its payments are.
+func (o *oracle) unrecorded(slug string, block chain.Ref) map[chain.Holding]chain.Amount {
 	missing := map[chain.Holding]chain.Amount{}
-	l, cursor := o.ledgers[slug], o.records.cursors[slug]
+	l := o.ledgers[slug]
 
-	if cursor.Stopped != "" || !l.has(cursor.At) {
+	if o.records.cursors[slug].Stopped != "" || !l.has(block) {
 		return nil
 	}
 
@@ -82,7 +85,7 @@ func (o *oracle) unrecorded(slug string) map[chain.Holding]chain.Amount {
 		recorded[p.Address] = true
 	}
 
-	for holding, arrived := range l.tree[cursor.At.Hash].arrived {
+	for holding, arrived := range l.tree[block.Hash].arrived {
 		if o.records.addresses[holding.Address] && !arrived.foreign.IsZero() && !recorded[holding.Address] &&
 			!o.isWallet(slug, holding.Address) && o.records.before[place{slug, holding}].IsZero() {
 			dust, err := o.harness.store.DustOf(o.harness.ctx, slug, []chain.Address{holding.Address})

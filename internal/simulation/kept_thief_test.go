@@ -58,3 +58,24 @@ func TestThiefFreezesTheWallet(t *testing.T) {
 		}
 	}
 }
+
+// While an audit asks its node another process reads the block of a theft: the audit is compared at its own.
+func TestAuditIsComparedAtItsBlock(t *testing.T) {
+	plan := Plan{Seed: 216, Processes: 2, Networks: 2, Batch: 8, Epochs: true}
+	plan.Ops = []Op{
+		{CreatePayout, 204890803965041018, 5787153301218913518, 2273586161406499642},
+		{Wait, 3267676774988724174, 11030584645629642066, 39803919387776627},
+		{Steal, 3450518425172005866, 7830038250933096799, 9353965584485229366},
+		{PauseInCall, 4760374885038946961, 2985207041443136220, 8154531740926198261},
+		{AuditNow, 10562218329691425945, 2737556232801120241, 12081544591063416986},
+	}
+
+	r := run(t, plan)
+	for _, v := range r.Violations {
+		t.Error(v)
+	}
+
+	if r.Account.Counts["theft"] == 0 {
+		t.Error("nothing was stolen")
+	}
+}

@@ -248,9 +248,9 @@ func (o *oracle) checkRefunded(inv invoice.Invoice) {
 		switch p := o.records.payments[id]; p.Status {
 		case invoice.Confirmed:
 			sums[p.AssetID] = sums[p.AssetID].Add(p.Amount)
-		case invoice.Detected:
-			o.violate(ruleRefunds, "invoice %s is refunded, and payment %s waits", inv.ID, id)
-		case invoice.Orphaned, invoice.Dropped:
+		case invoice.Detected, invoice.Orphaned:
+			o.violate(ruleRefunds, "invoice %s is refunded, and payment %s is %s", inv.ID, id, p.Status)
+		case invoice.Dropped:
 		}
 	}
 

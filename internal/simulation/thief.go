@@ -131,11 +131,11 @@ func (w *harness) signAs(n network, sender chain.Sender, order chain.Order) (sig
 	return sender.Assemble(order, unsigned, []chain.PublicKey{key}, signatures)
 }
 
-// robbed returns the wallets of a network that a thief used in a block that was read, and whose theft nobody has
-// acknowledged.
-func (o *oracle) robbed(network string) map[chain.Address]string {
+// robbed returns the wallets of a network that a thief used up to the block at, and whose theft nobody has
+// acknowledged. It returns none when that block is not in the chain.
+func (o *oracle) robbed(network string, at chain.Ref) map[chain.Address]string {
 	wallets := map[chain.Address]string{}
-	l, cursor := o.ledgers[network], o.records.cursors[network]
+	l := o.ledgers[network]
 
 	for hash, t := range o.thefts {
 		if t.network != network || o.records.acknowledged[hash] {
@@ -143,7 +143,7 @@ func (o *oracle) robbed(network string) map[chain.Address]string {
 		}
 
 		height, included := l.heights[hash]
-		if included && height <= cursor.At.Height && l.isCanonical(hash) && l.has(cursor.At) {
+		if included && height <= at.Height && l.isCanonical(hash) && l.has(at) {
 			wallets[t.wallet] = hash
 		}
 	}
@@ -169,7 +169,7 @@ func (o *oracle) checkFrozen(c *commit) {
 	}
 
 	for _, cursor := range c.cursors {
-		robbed := o.robbed(cursor.Network)
+		robbed := o.robbed(cursor.Network, o.records.cursors[cursor.Network].At)
 		if len(robbed) == 0 {
 			continue
 		}
@@ -193,13 +193,15 @@ func (o *oracle) checkSigned(before, now payout.Payout) {
 		return
 	}
 
+	robbed := o.robbed(now.Network, o.records.cursors[now.Network].At)
+
 	for i, n := range o.harness.networks {
 		for _, m := range o.harness.merchants {
 			if n.slug() != now.Network || m.owner.AccountID != now.Owner.AccountID || len(m.wallets) <= i {
 				continue
 			}
 
-			if hash := o.robbed(now.Network)[m.wallets[i]]; hash != "" {
+			if hash := robbed[m.wallets[i]]; hash != "" {
 				o.violate(ruleThief, "payout %s is signed, and a thief uses its wallet (%s)", now.ID, hash)
 			}
 		}
