@@ -13,44 +13,56 @@ import (
 // A backup from before a refund was sent is restored after it was. Once a person says which payout its transaction was,
 // the refund has succeeded, is told so once, and counts at its invoice.
 func TestRestoredBackupRefundsOnce(t *testing.T) {
-	onSQLite(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *harness, dump, restore func()) {
-		w.fund(1, 100)
-		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
-		w.goesTo(w.pay("SIM", milli(1)).ID, payout.Confirmed)
+	onSQLite(
+		t,
+		account.Settings{ManualRelease: true},
+		sim.Config{},
+		func(t *testing.T, w *harness, dump, restore func()) {
+			w.fund(1, 100)
+			w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
+			w.goesTo(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 
-		inv, at := w.invoiced()
-		w.chain.Pay(at["SIM"], "SIM", coin(1))
-		w.steps("the invoice is paid", func() bool { return w.invoice(inv.ID).Status == invoice.Paid })
+			inv, at := w.invoiced()
+			w.chain.Pay(at["SIM"], "SIM", coin(1))
+			w.steps("the invoice is paid", func() bool { return w.invoice(inv.ID).Status == invoice.Paid })
 
-		part := milli(300)
-		r, err := w.engine.Payouts.CreateRefund(
-			t.Context(),
-			w.refundTo(payout.RefundParams{InvoiceID: inv.ID, Amount: &part}),
-		)
-		w.must(err)
-		dump()
+			part := milli(300)
+			r, err := w.engine.Payouts.CreateRefund(
+				t.Context(),
+				w.refundTo(payout.RefundParams{InvoiceID: inv.ID, Amount: &part}),
+			)
+			w.must(err)
+			dump()
 
-		w.steps("the refund succeeded", func() bool { return w.refund(r.ID).Status == payout.RefundSucceeded })
-		paid := w.get(r.PayoutID)
-		restore()
-		w.frozen()
+			w.steps(
+				"the refund succeeded",
+				func() bool { return w.refund(r.ID).Status == payout.RefundSucceeded },
+			)
+			paid := w.get(r.PayoutID)
 
-		if got := w.refund(r.ID); got.Status != payout.RefundPending {
-			t.Fatalf("the dump has the refund as %s", got.Status)
-		}
+			restore()
+			w.frozen()
 
-		w.must(w.engine.Acknowledge(t.Context(), network, paid.TxHash, r.PayoutID))
-		w.steps("the refund has succeeded", func() bool { return w.refund(r.ID).Status == payout.RefundSucceeded })
-		w.thawed()
+			if got := w.refund(r.ID); got.Status != payout.RefundPending {
+				t.Fatalf("the dump has the refund as %s", got.Status)
+			}
 
-		if n := w.countEvents(event.RefundSucceeded, r.ID); n != 1 {
-			t.Errorf("it is told as succeeded %d times", n)
-		}
+			w.must(w.engine.Acknowledge(t.Context(), network, paid.TxHash, r.PayoutID))
+			w.steps(
+				"the refund has succeeded",
+				func() bool { return w.refund(r.ID).Status == payout.RefundSucceeded },
+			)
+			w.thawed()
 
-		if got := w.invoice(inv.ID); !got.Has(invoice.PartiallyRefunded) {
-			t.Errorf("the invoice shows %+v and %v", got.Refunds, got.Flags)
-		}
+			if n := w.countEvents(event.RefundSucceeded, r.ID); n != 1 {
+				t.Errorf("it is told as succeeded %d times", n)
+			}
 
-		w.check("what arrived", w.chain.Balance(paid.Destination, "SIM"), part)
-	})
+			if got := w.invoice(inv.ID); !got.Has(invoice.PartiallyRefunded) {
+				t.Errorf("the invoice shows %+v and %v", got.Refunds, got.Flags)
+			}
+
+			w.check("what arrived", w.chain.Balance(paid.Destination, "SIM"), part)
+		},
+	)
 }
