@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
+	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/requestkey"
 )
 
@@ -29,86 +27,6 @@ const (
 	minPace     = 100 * time.Millisecond
 	maxPace     = 15 * time.Second
 )
-
-// Run follows the networks, expires invoices, releases settlements, sends transactions and delivers
-// webhooks until ctx ends. When it returns, nothing of it runs any more and its leases are released.
-// It returns nil when ctx ended.
-//
-// Errors: fault.State while another Run or Step of this engine is running.
-func (e *Engine) Run(ctx context.Context) error {
-	if !e.running.TryLock() {
-		return fault.New(fault.State, "already_running", "this engine is already running")
-	}
-	defer e.running.Unlock()
-
-	defer e.Transactions.Begin()()
-	defer e.work.run()()
-
-	if err := e.awaitEpoch(ctx); err != nil {
-		return nil // the context ended
-	}
-
-	// Nothing is dated before the clock was compared.
-	if _, err := e.runStep(ctx, e.clockWorker()); err != nil {
-		e.config.Log.WarnContext(ctx, "the clock was not compared, or is wrong", "error", err)
-	}
-
-	var wg sync.WaitGroup
-
-	for _, w := range e.workers(runTogether) {
-		asleep := e.wakes.subscribe(w.kinds, w.network)
-
-		wg.Go(func() {
-			defer e.wakes.unsubscribe(asleep)
-
-			e.loop(ctx, w, asleep.wake)
-		})
-	}
-
-	wg.Go(func() {
-		if err := e.Deliverer.Run(ctx); err != nil && ctx.Err() == nil {
-			e.config.Log.ErrorContext(ctx, "webhook delivery stopped", "error", err)
-		}
-	})
-
-	wg.Go(func() {
-		e.loop(ctx, worker{name: "addresses", pace: pacePrune, step: e.addresses.Step}, e.addresses.Low())
-	})
-
-	if e.config.Waker != nil {
-		wg.Go(func() { e.listen(ctx) })
-	}
-
-	for _, f := range e.followers {
-		block := wakeUp{f.Driver.Network().Slug: reading}
-
-		wg.Go(func() { f.Listen(ctx, func() { e.wakeHere(block) }) })
-	}
-
-	wg.Wait()
-	e.wakes.stop()
-
-	done, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-
-	for _, f := range e.followers {
-		if err := f.Release(done); err != nil {
-			e.config.Log.WarnContext(
-				done, "a lease could not be given back; another process waits until it is free",
-				"error", err,
-			)
-		}
-	}
-
-	if err := e.heartbeat.Stop(done); err != nil {
-		e.config.Log.WarnContext(
-			done, "the heartbeat could not be given up; other processes wait until it stood still",
-			"error", err,
-		)
-	}
-
-	return nil
-}
 
 // Step does one bounded batch of each kind of work, one after the other, and reports whether any found
 // something to do. It is what Run repeats, for a host that schedules the work itself. Old records are deleted
@@ -158,74 +76,6 @@ func (e *Engine) Follow(ctx context.Context, network string) (did bool, err erro
 	}
 
 	return false, fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", network)
-}
-
-// loop runs a worker's steps until ctx ends: at once while there is work, otherwise at the worker's pace or a
-// wake-up. After errors it backs off exponentially.
-func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = max(w.pace/4, minPace), 30*time.Second
-
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-wake:
-		}
-
-		did, err := e.runStep(ctx, w)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			retryIn := pause.NextBackOff()
-			if errors.Is(err, fault.Stopped) {
-				retryIn = pause.MaxInterval
-			}
-
-			e.config.Log.WarnContext(
-				ctx, "work failed; it is tried again",
-				"worker", w.name, "again_in", retryIn.Round(time.Millisecond), "error", err,
-			)
-			// Wake-ups meanwhile are dropped: the next step looks at all work anyway.
-			if !sleep(ctx, retryIn) {
-				return
-			}
-
-			drain(wake)
-			timer.Reset(0)
-		case did:
-			pause.Reset()
-			timer.Reset(0)
-		default:
-			pause.Reset()
-			timer.Reset(w.pace)
-		}
-	}
-}
-
-// sleep waits for d and reports false when ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-func drain(c <-chan struct{}) {
-	select {
-	case <-c:
-	default:
-	}
 }
 
 // runStep runs one step and turns a panic into an error: one damaged record must not end the process
@@ -349,4 +199,107 @@ func (e *Engine) Check(ctx context.Context) error {
 	}
 
 	return errors.Join(all...)
+}
+
+// runTogether is how many wallets of a network Run works on at a time: each waits for the store and the node in turns.
+const runTogether = 8
+
+// worker does work at its pace, and at once when there is some of its kinds on its network. step does one bounded
+// batch and reports whether more may be waiting.
+type worker struct {
+	name    string
+	pace    time.Duration
+	step    func(ctx context.Context) (did bool, err error)
+	kinds   kinds
+	network string
+	// seldom keeps to the pace in Step too: nothing waits for it.
+	seldom bool
+}
+
+// workers are those of Run. What only the clock makes due, no commit wakes. together is how many wallets of a network
+// send at a time, and for how many accounts releases are planned.
+func (e *Engine) workers(together int) []worker {
+	all := []worker{
+		{
+			name: "heartbeat",
+			pace: heartbeat.NewsPace,
+			step: func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
+		},
+		{
+			name: "store",
+			pace: paceStore,
+			step: func(ctx context.Context) (bool, error) { return false, e.probeStore(ctx) },
+		},
+		e.clockWorker(),
+	}
+
+	for i, f := range e.followers {
+		all = append(all, e.networkWorkers(f, e.bumps[i], together)...)
+	}
+
+	return append(all,
+		worker{name: "invoices", pace: paceWorkers, step: e.expire},
+		worker{name: "backlog", pace: paceBacklog, step: e.countBacklog},
+		worker{name: "retention", pace: pacePrune, step: e.prune, seldom: true},
+	)
+}
+
+// networkWorkers are those of one network.
+func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop, together int) []worker {
+	n := f.Driver.Network()
+	pace := min(max(n.BlockTime/4, minPace), maxPace)
+
+	all := []worker{
+		{
+			name:  "follower of " + n.Slug,
+			pace:  pace,
+			step:  f.Step,
+			kinds: reading,
+		},
+		{
+			name:  outboxOf(n.Slug),
+			pace:  pace,
+			step:  func(ctx context.Context) (bool, error) { return e.send(ctx, f.Driver, bumps, together) },
+			kinds: sending,
+		},
+		{
+			name: "balances of " + n.Slug,
+			pace: paceBalance,
+			step: func(ctx context.Context) (bool, error) {
+				return false, e.Transactions.RefreshBalances(ctx, n.Slug)
+			},
+			kinds: sending,
+		},
+		{
+			name: "unexplained balances of " + n.Slug,
+			pace: paceWorkers,
+			step: func(ctx context.Context) (bool, error) { return e.checkBalances(ctx, f) },
+		},
+		{
+			name:  "retries of " + n.Slug,
+			pace:  paceWorkers,
+			step:  func(ctx context.Context) (bool, error) { return e.retry(ctx, n.Slug) },
+			kinds: retrying,
+		},
+		{
+			name:  settlementsOf(n.Slug),
+			pace:  pace,
+			step:  func(ctx context.Context) (bool, error) { return e.release(ctx, f.Driver, together) },
+			kinds: settling,
+		},
+	}
+
+	for i := range all {
+		all[i].network = n.Slug
+	}
+
+	return all
+}
+
+func (e *Engine) clockWorker() worker {
+	return worker{
+		name: "clock",
+		pace: paceClock,
+		step: func(ctx context.Context) (bool, error) { return false, e.checkClock(ctx) },
+	}
 }

@@ -2,12 +2,10 @@ package txmgr
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
-	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // A node says by an estimate of its own that a transaction cannot be made. One that lies or lags says it too, so
@@ -16,27 +14,6 @@ import (
 // refusalGrace is how long a queued step of a release is built again before it fails as refused: a fork may have taken
 // what it moves, and bring it back.
 const refusalGrace = 15 * time.Minute
-
-// firstAttempt returns the first signed bytes of a transaction. Another node is asked where one refuses the order.
-func (d *walletWorker) firstAttempt(
-	ctx context.Context,
-	t wallet.Transaction,
-	order chain.Order,
-) (wallet.Attempt, error) {
-	a, err := d.makeAttempt(ctx, t, order)
-	if _, refused := errors.AsType[*chain.Refusal](err); refused || !errors.Is(err, fault.Invalid) {
-		return a, err
-	}
-
-	node, ok := d.driver.(chain.NodeDemoter)
-	if !ok {
-		return a, err
-	}
-
-	node.DemoteNode("it refuses a transaction: " + fault.Code(err))
-
-	return d.makeAttempt(ctx, t, order)
-}
 
 // refusalStands reports whether a transaction that nodes refuse may fail: a second node, where there is one, has the
 // blocks that were read, and a release has waited for refusalGrace.

@@ -330,3 +330,24 @@ func (d *walletWorker) broadcast(ctx context.Context, transactionID string, sign
 
 	return d.update(ctx, transactionID, sent, taken)
 }
+
+// firstAttempt returns the first signed bytes of a transaction. Another node is asked where one refuses the order.
+func (d *walletWorker) firstAttempt(
+	ctx context.Context,
+	t wallet.Transaction,
+	order chain.Order,
+) (wallet.Attempt, error) {
+	a, err := d.makeAttempt(ctx, t, order)
+	if _, refused := errors.AsType[*chain.Refusal](err); refused || !errors.Is(err, fault.Invalid) {
+		return a, err
+	}
+
+	node, ok := d.driver.(chain.NodeDemoter)
+	if !ok {
+		return a, err
+	}
+
+	node.DemoteNode("it refuses a transaction: " + fault.Code(err))
+
+	return d.makeAttempt(ctx, t, order)
+}

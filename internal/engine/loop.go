@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Run follows the networks, expires invoices, releases settlements, sends transactions and delivers
+// webhooks until ctx ends. When it returns, nothing of it runs any more and its leases are released.
+// It returns nil when ctx ended.
+//
+// Errors: fault.State while another Run or Step of this engine is running.
+func (e *Engine) Run(ctx context.Context) error {
+	if !e.running.TryLock() {
+		return fault.New(fault.State, "already_running", "this engine is already running")
+	}
+	defer e.running.Unlock()
+
+	defer e.Transactions.Begin()()
+	defer e.work.run()()
+
+	if err := e.awaitEpoch(ctx); err != nil {
+		return nil // the context ended
+	}
+
+	// Nothing is dated before the clock was compared.
+	if _, err := e.runStep(ctx, e.clockWorker()); err != nil {
+		e.config.Log.WarnContext(ctx, "the clock was not compared, or is wrong", "error", err)
+	}
+
+	var wg sync.WaitGroup
+
+	for _, w := range e.workers(runTogether) {
+		asleep := e.wakes.subscribe(w.kinds, w.network)
+
+		wg.Go(func() {
+			defer e.wakes.unsubscribe(asleep)
+
+			e.loop(ctx, w, asleep.wake)
+		})
+	}
+
+	wg.Go(func() {
+		if err := e.Deliverer.Run(ctx); err != nil && ctx.Err() == nil {
+			e.config.Log.ErrorContext(ctx, "webhook delivery stopped", "error", err)
+		}
+	})
+
+	wg.Go(func() {
+		e.loop(ctx, worker{name: "addresses", pace: pacePrune, step: e.addresses.Step}, e.addresses.Low())
+	})
+
+	if e.config.Waker != nil {
+		wg.Go(func() { e.listen(ctx) })
+	}
+
+	for _, f := range e.followers {
+		block := wakeUp{f.Driver.Network().Slug: reading}
+
+		wg.Go(func() { f.Listen(ctx, func() { e.wakeHere(block) }) })
+	}
+
+	wg.Wait()
+	e.wakes.stop()
+
+	done, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+
+	for _, f := range e.followers {
+		if err := f.Release(done); err != nil {
+			e.config.Log.WarnContext(
+				done, "a lease could not be given back; another process waits until it is free",
+				"error", err,
+			)
+		}
+	}
+
+	if err := e.heartbeat.Stop(done); err != nil {
+		e.config.Log.WarnContext(
+			done, "the heartbeat could not be given up; other processes wait until it stood still",
+			"error", err,
+		)
+	}
+
+	return nil
+}
+
+// loop runs a worker's steps until ctx ends: at once while there is work, otherwise at the worker's pace or a
+// wake-up. After errors it backs off exponentially.
+func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = max(w.pace/4, minPace), 30*time.Second
+
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-wake:
+		}
+
+		did, err := e.runStep(ctx, w)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			retryIn := pause.NextBackOff()
+			if errors.Is(err, fault.Stopped) {
+				retryIn = pause.MaxInterval
+			}
+
+			e.config.Log.WarnContext(
+				ctx, "work failed; it is tried again",
+				"worker", w.name, "again_in", retryIn.Round(time.Millisecond), "error", err,
+			)
+			// Wake-ups meanwhile are dropped: the next step looks at all work anyway.
+			if !sleep(ctx, retryIn) {
+				return
+			}
+
+			drain(wake)
+			timer.Reset(0)
+		case did:
+			pause.Reset()
+			timer.Reset(0)
+		default:
+			pause.Reset()
+			timer.Reset(w.pace)
+		}
+	}
+}
+
+// sleep waits for d and reports false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func drain(c <-chan struct{}) {
+	select {
+	case <-c:
+	default:
+	}
+}
