@@ -86,6 +86,10 @@ func (n *node) withCoins(t *testing.T, hundreds int) *node {
 
 	n.must(t, n.Mine(ctx, 8)) // deeper than any fork of the suite
 
+	// The wallet pays for itself with other coins.
+	var locked bool
+	n.must(t, n.Call(ctx, &locked, "lockunspent", false, n.coins))
+
 	return n
 }
 
