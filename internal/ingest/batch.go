@@ -5,6 +5,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"log/slog"
 )
 
 // PreparedBatch is a batch of the follower with the prices that applying it may need. It can be split by
