@@ -243,18 +243,20 @@ func (c *balanceCheck) suspects(ctx context.Context) (map[chain.Address]bool, er
 		}
 	}
 
-	rows, err := c.s.db.UnrecordedOutgoing(ctx, c.network.Slug, "", time.Time{})
-	if err != nil {
-		return nil, err
-	}
+	return out, c.s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+		rows, err := tx.UnrecordedOutgoing(ctx, c.network.Slug, "", time.Time{})
+		if err != nil {
+			return err
+		}
 
-	for _, row := range rows {
-		out[row.Address] = true
-	}
+		for _, row := range rows {
+			out[row.Address] = true
+		}
 
-	c.toppedUp, err = toppedUp(ctx, c.s.db, c.network.Slug)
+		c.toppedUp, err = toppedUp(ctx, tx, c.network.Slug)
 
-	return out, err
+		return err
+	})
 }
 
 // toppedUp returns the addresses that a live top-up pays. No record of a payment may name it: a fork may have dropped
