@@ -192,7 +192,10 @@ func (s *tronStage) allReleased(orders []invoiceView) {
 			done, state = true, ""
 
 			for _, inv := range orders {
-				for _, p := range s.payments(inv.ID) {
+				payments := s.payments(inv.ID)
+				done = done && len(payments) > 0
+
+				for _, p := range payments {
 					done = done && p.Settlement != nil && p.Settlement.Status == "released"
 					state += fmt.Sprintf("%s %+v\n", p.Status, p.Settlement)
 				}
