@@ -181,30 +181,22 @@ func testReleaseCosts(t *testing.T, s *tronStage, releases int) {
 	}
 }
 
-// allReleased waits until the payments of all orders are released, as long as something moves.
+// allReleased waits until the payments of all orders are released, one order after the other.
 func (s *tronStage) allReleased(orders []invoiceView) {
 	s.t.Helper()
 
-	for done, seen := false, ""; !done; {
-		state := ""
+	for _, inv := range orders {
+		s.until("the release of "+inv.ID, func() (bool, string) {
+			payments, state := s.payments(inv.ID), ""
+			done := len(payments) > 0
 
-		s.until("the releases go on", func() (bool, string) {
-			done, state = true, ""
-
-			for _, inv := range orders {
-				payments := s.payments(inv.ID)
-				done = done && len(payments) > 0
-
-				for _, p := range payments {
-					done = done && p.Settlement != nil && p.Settlement.Status == "released"
-					state += fmt.Sprintf("%s %+v\n", p.Status, p.Settlement)
-				}
+			for _, p := range payments {
+				done = done && p.Settlement != nil && p.Settlement.Status == "released"
+				state += fmt.Sprintf("%s %+v\n", p.Status, p.Settlement)
 			}
 
-			return done || state != seen, state
+			return done, state
 		})
-
-		seen = state
 	}
 }
 
