@@ -145,21 +145,25 @@ func (w *customer) payments() []invoice.Payment {
 	return all
 }
 
+// firstSettlement returns the oldest settlement of the owner; an empty one without any.
+func (w *customer) firstSettlement() settlement.Settlement {
+	w.t.Helper()
+	all, _, err := w.engine.Settlements.List(w.t.Context(), settlement.Filter{Owner: w.owner, Limit: 10})
+	w.must(err)
+
+	if len(all) == 0 {
+		return settlement.Settlement{}
+	}
+
+	return all[len(all)-1]
+}
+
 // A token whose sweep failed hides no coin that comes to its address later: what the release left there is known.
 func TestHiddenCoinWhereASweepFailed(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
 	w.chain.Pay(w.deposit.Address, "USDX", chain.Units(400_000_000))
 
-	one := func() settlement.Settlement {
-		all, _, err := w.engine.Settlements.List(t.Context(), settlement.Filter{Owner: w.owner, Limit: 10})
-		w.must(err)
-
-		if len(all) == 0 {
-			return settlement.Settlement{}
-		}
-
-		return all[0]
-	}
+	one := w.firstSettlement
 
 	for n := 0; n < 30 && one().SweepTx == ""; n++ {
 		w.pass(2*time.Second, 1)
@@ -187,16 +191,7 @@ func TestHiddenCoinWhereASettlementIsHeldAfterItsSweepFailed(t *testing.T) {
 	w := newCustomer(t, t.Fatalf, sim.Config{NoFinality: true})
 	w.chain.Pay(w.deposit.Address, "USDX", chain.Units(400_000_000))
 
-	one := func() settlement.Settlement {
-		all, _, err := w.engine.Settlements.List(t.Context(), settlement.Filter{Owner: w.owner, Limit: 10})
-		w.must(err)
-
-		if len(all) == 0 {
-			return settlement.Settlement{}
-		}
-
-		return all[len(all)-1]
-	}
+	one := w.firstSettlement
 
 	for n := 0; n < 30 && one().SweepTx == ""; n++ {
 		w.pass(2*time.Second, 1)

@@ -64,24 +64,18 @@ func notWorthSending(steps []chain.SweepStep) bool { // spec D4.13
 
 // addCarry adds the fee that the release did not pay, and will not pay by what is under way, to the carry.
 func (w *sweepUpdate) addCarry(ctx context.Context) error {
-	out := make([]chain.Amount, len(w.group))
+	if w.group.fee().IsZero() {
+		return nil
+	}
 
-	for i, s := range w.group {
-		due := settlementstate.DueFee(s)
-		if due.IsZero() {
-			continue
-		}
-
-		waiting, err := feeWaiting(ctx, w.tx, w.release, s)
-		if err != nil {
-			return err
-		}
-
-		out[i] = due.SubFloor(waiting)
+	waiting, err := feesWaiting(ctx, w.tx, w.release, w.group...)
+	if err != nil {
+		return err
 	}
 
 	return w.updateCarry(ctx, func(c chain.Amount) chain.Amount {
-		for i, left := range out {
+		for i := range w.group {
+			left := settlementstate.DueFee(w.group[i]).SubFloor(waiting[w.group[i].ID])
 			settlementstate.CarryOut(&w.group[i], left)
 			c = c.Add(left)
 		}

@@ -185,10 +185,35 @@ func feeWaiting(
 	tx settlement.Tx,
 	r *settlement.Sweep,
 	of settlement.Settlement,
-) (sum chain.Amount, err error) {
-	all, err := tx.SweepsAt(ctx, of.Network, []chain.Address{of.Deposit.Address})
+) (chain.Amount, error) {
+	waiting, err := feesWaiting(ctx, tx, r, of)
+
+	return waiting[of.ID], err
+}
+
+// feesWaiting returns feeWaiting of settlements of one network, by id, with one query.
+func feesWaiting(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Sweep,
+	of ...settlement.Settlement,
+) (map[string]chain.Amount, error) {
+	waiting := make(map[string]chain.Amount, len(of))
+	if len(of) == 0 {
+		return waiting, nil
+	}
+
+	var addresses []chain.Address
+
+	for _, s := range of {
+		if !slices.Contains(addresses, s.Deposit.Address) {
+			addresses = append(addresses, s.Deposit.Address)
+		}
+	}
+
+	all, err := tx.SweepsAt(ctx, of[0].Network, addresses)
 	if err != nil {
-		return sum, err
+		return nil, err
 	}
 
 	if r != nil {
@@ -198,13 +223,18 @@ func feeWaiting(
 
 	for i := range all {
 		for j := range all[i].Steps {
-			if step := &all[i].Steps[j]; feeWaits(step) {
-				sum = sum.Add(partOf(step, of.ID))
+			step := &all[i].Steps[j]
+			if !feeWaits(step) {
+				continue
+			}
+
+			for _, p := range step.Parts {
+				waiting[p.SettlementID] = waiting[p.SettlementID].Add(p.Amount)
 			}
 		}
 	}
 
-	return sum, nil
+	return waiting, nil
 }
 
 // hasFeeWaiting reports whether a release has a platform fee under way that no final block holds.
