@@ -77,18 +77,22 @@ func (n *node) withCoins(t *testing.T, hundreds int) *node {
 		}
 		n.must(t, n.Call(ctx, &tx, "getrawtransaction", txid, true))
 
+		var made []outpoint
+
 		for _, o := range tx.Vout {
 			if decimal.RequireFromString(o.Value.String()).Equal(decimal.NewFromInt(payerCoin)) {
-				n.coins = append(n.coins, outpoint{txid, o.N})
+				made = append(made, outpoint{txid, o.N})
 			}
 		}
+
+		// The wallet pays with other coins, the next hundreds among what it pays.
+		var locked bool
+		n.must(t, n.Call(ctx, &locked, "lockunspent", false, made))
+
+		n.coins = append(n.coins, made...)
 	}
 
 	n.must(t, n.Mine(ctx, 8)) // deeper than any fork of the suite
-
-	// The wallet pays for itself with other coins.
-	var locked bool
-	n.must(t, n.Call(ctx, &locked, "lockunspent", false, n.coins))
 
 	return n
 }
@@ -97,6 +101,8 @@ func (n *node) withCoins(t *testing.T, hundreds int) *node {
 // asks for all at once: the wallet waits for the disk at each that it hands out by itself.
 func (n *node) walletAddresses(t *testing.T, count int) (addresses []string) {
 	t.Helper()
+	// The wallet knows the keys of its pool only, and signs for no other.
+	n.must(t, n.Call(t.Context(), nil, "keypoolrefill", count))
 
 	var all struct {
 		Descriptors []struct {
@@ -282,13 +288,14 @@ func (n *node) spend(
 	var out struct {
 		Hex      string
 		Complete bool
+		Errors   []struct{ Error string }
 	}
 	if err := n.Call(ctx, &out, "signrawtransactionwithwallet", raw); err != nil {
 		return "", err
 	}
 
 	if !out.Complete {
-		return "", fmt.Errorf("the node did not sign for %v", coin)
+		return "", fmt.Errorf("the node did not sign for %v: %v", coin, out.Errors)
 	}
 
 	return out.Hex, nil
