@@ -89,8 +89,11 @@ func (s Settlement) Resource() Resource { // spec 2.8.4
 		NativePrice:         wire.Decimal(s.NativePrice),
 		Livemode:            s.Owner.Livemode,
 	}
-	if s.Status != Held && s.Status != Failed {
+	switch {
+	case s.Status != Held && s.Status != Failed:
 		r.Reason = ""
+	case s.FailedFor != "":
+		r.Reason = s.FailedFor
 	}
 
 	if s.RequiredNative != nil {

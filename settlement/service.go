@@ -98,9 +98,11 @@ func (s *Service) Retry(ctx context.Context, owner event.Owner, settlementID str
 			return err
 		}
 
-		if found.Status != Failed || found.Reason == PaymentOrphaned {
-			// An orphaned payment has no money to release; it comes back when it confirms.
+		switch {
+		case found.Status != Failed:
 			return found.refuse("be retried")
+		case found.Reason == PaymentOrphaned: // there is no money to release
+			return found.refuse("be retried before its payment is confirmed again")
 		}
 
 		running, err := inRunningRelease(ctx, tx, found)

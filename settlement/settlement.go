@@ -91,10 +91,14 @@ type Settlement struct {
 	MasterWalletAddress chain.Address
 	// Reason is why it is held or failed. A reverted one has payment_orphaned while its payment is
 	// gone; the API does not show that.
-	Reason  Reason
-	FeeTx   string
-	TopUpTx string
-	SweepTx string
+	Reason Reason
+	// FailedFor is why a settlement had failed whose payment left the chain later, and for which it has failed again
+	// once the payment is back; the API shows it as the reason throughout. Empty for one that then returns to the
+	// queue.
+	FailedFor Reason
+	FeeTx     string
+	TopUpTx   string
+	SweepTx   string
 	// NetworkFees is this settlement's share of what the release's transactions cost, native base units.
 	NetworkFees chain.Amount
 	// ResidueIn and ResidueOut are its shares of the native coin at the deposit address that belongs to no

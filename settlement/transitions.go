@@ -9,14 +9,16 @@ import (
 // The moves of a Settlement that a merchant's operations make too; internal/settlementstate has the others.
 
 // Return puts a settlement back into the queue: a reverted one, one that failed because its payment
-// was orphaned or for replanning by itself, any other failed one only for an operator. Without keep
+// was orphaned or for replanning by itself, any other failed one only for an operator. One that had failed before its
+// payment was orphaned is put back once it has failed for that again. Without keep
 // it leaves its release.
 func (s *Settlement) Return(operator, keep bool, due time.Time) error { // spec 3.4.3
 	switch {
 	case s.Status == Pending:
 		return nil
 	case s.Status == Reverted:
-	case s.Status == Failed && (operator || s.Reason == PaymentOrphaned || s.Reason == Replanning):
+	case s.Status == Failed && s.FailedFor == "" &&
+		(operator || s.Reason == PaymentOrphaned || s.Reason == Replanning):
 	default:
 		return s.refuse("go back into the queue")
 	}

@@ -120,6 +120,34 @@ func Fail(s *settlement.Settlement, reason settlement.Reason, now, due time.Time
 	return nil
 }
 
+// Orphan records of a failed settlement that its payment left the chain. Reopen takes that back.
+func Orphan(s *settlement.Settlement) error {
+	if s.Status != settlement.Failed {
+		return refuse(s, "be orphaned")
+	}
+
+	switch s.Reason {
+	case settlement.PaymentOrphaned:
+	case settlement.Replanning: // it returns to the queue when its payment is back
+		s.Reason, s.DueAt = settlement.PaymentOrphaned, time.Time{}
+	default:
+		s.Reason, s.FailedFor = settlement.PaymentOrphaned, s.Reason
+	}
+
+	return nil
+}
+
+// Reopen records of a settlement that had failed before its payment left the chain that the payment is back.
+func Reopen(s *settlement.Settlement) error {
+	if s.Status != settlement.Failed || s.FailedFor == "" {
+		return refuse(s, "fail for what it had failed for")
+	}
+
+	s.Reason, s.FailedFor = s.FailedFor, ""
+
+	return nil
+}
+
 // Revert moves a settlement to reverted, once a reorganisation removed the sweep of a released one (reason "") or
 // its payment (payment_orphaned). Of a reverted one it only records that the payment is gone as well.
 func Revert(s *settlement.Settlement, reason settlement.Reason) error { // spec D4.7

@@ -84,8 +84,12 @@ func (w *sweepUpdate) failSettlements(
 	for i := range w.group {
 		s := &w.group[i]
 
+		if s.SweepID != w.release.ID {
+			continue // a fork has transactions of this one under way again, and another release has it now
+		}
+
 		// One whose payment is gone has failed already.
-		if s.SweepID == w.release.ID && (s.Status == settlement.Releasing || s.Status == settlement.Failed) {
+		if s.Status == settlement.Releasing || s.Status == settlement.Failed {
 			carried, err := giveBack(ctx, w.tx, w.release, s)
 			if err != nil {
 				return back, err
@@ -96,10 +100,6 @@ func (w *sweepUpdate) failSettlements(
 
 		switch s.Status {
 		case settlement.Pending, settlement.Held:
-			if s.SweepID != w.release.ID {
-				continue
-			}
-
 			if reason == settlement.Replanning {
 				if err := settlementstate.Unassign(s, w.now()); err != nil {
 					return back, err

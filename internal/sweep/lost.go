@@ -31,6 +31,8 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 		}
 
 		return tx.PutSettlements(ctx, &lost)
+	case settlement.Failed:
+		return s.orphanFailedTx(ctx, tx, lost)
 	case settlement.Pending, settlement.Held, settlement.Releasing:
 	default:
 		return nil
@@ -52,6 +54,31 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 	}
 
 	return s.putTx(ctx, tx, &lost, event.SettlementFailed)
+}
+
+// orphanFailedTx keeps a person from retrying a settlement that failed before its payment was gone: it would release
+// what others brought to the address. The address owes what its release took there.
+func (s *Sweeper) orphanFailedTx(ctx context.Context, tx settlement.Tx, lost settlement.Settlement) error {
+	if lost.Reason == settlement.PaymentOrphaned {
+		return nil
+	}
+
+	if err := settlementstate.Orphan(&lost); err != nil {
+		return err
+	}
+
+	r, in, err := releaseOf(ctx, tx, lost)
+	if err != nil {
+		return err
+	}
+
+	if in {
+		if err := s.oweFailedTx(ctx, tx, r, lost); err != nil {
+			return err
+		}
+	}
+
+	return tx.PutSettlements(ctx, &lost)
 }
 
 // revertLostTx reverts a released settlement whose payment is gone. Its sweep took what others hold at the address,

@@ -153,7 +153,11 @@ func (s *Sweeper) reopenTx(
 	o OpenParams,
 ) (settlement.Settlement, error) {
 	orphaned := old.Status == settlement.Failed && old.Reason == settlement.PaymentOrphaned
-	if old.Status != settlement.Reverted && !orphaned {
+
+	switch {
+	case old.FailedFor != "":
+		return s.failAgainTx(ctx, tx, old, o)
+	case old.Status != settlement.Reverted && !orphaned:
 		return s.correctFailedTx(ctx, tx, old, o)
 	}
 
@@ -199,12 +203,41 @@ func (s *Sweeper) reopenTx(
 	}
 
 	if assigned {
-		if err := s.leaveFailedTx(ctx, tx, r, old); err != nil {
+		if err := s.oweFailedTx(ctx, tx, r, old); err != nil {
 			return settlement.Settlement{}, err
 		}
 	}
 
 	return old, tx.PutSettlements(ctx, &old)
+}
+
+// failAgainTx returns a settlement that had failed before its payment was gone to what it had failed for.
+func (s *Sweeper) failAgainTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	old settlement.Settlement,
+	o OpenParams,
+) (settlement.Settlement, error) {
+	if err := settlementstate.Reopen(&old); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	r, assigned, err := releaseOf(ctx, tx, old)
+	if err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	if assigned {
+		if err := s.oweFailedTx(ctx, tx, r, old); err != nil {
+			return settlement.Settlement{}, err
+		}
+	}
+
+	if err := tx.PutSettlements(ctx, &old); err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	return s.correctFailedTx(ctx, tx, old, o)
 }
 
 // correctFailedTx gives a failed settlement the amount of its payment, of which a fork made another, unless a sweep

@@ -115,13 +115,13 @@ func (w *sweepUpdate) spendsCoins() bool {
 	return spends
 }
 
-// leaveFailedTx takes what a settlement spent off what is owed for a release that ended without a sweep: its payment
-// is back. back is the settlement as it will be stored.
-func (s *Sweeper) leaveFailedTx(
+// oweFailedTx corrects what an address owes for a release that ended without a sweep, when the payment of one of its
+// settlements is gone or back. changed is that settlement as it will be stored.
+func (s *Sweeper) oweFailedTx(
 	ctx context.Context,
 	tx settlement.Tx,
 	r settlement.Sweep,
-	back settlement.Settlement,
+	changed settlement.Settlement,
 ) error {
 	if !r.Done || isSwept(&r) {
 		return nil
@@ -132,8 +132,8 @@ func (s *Sweeper) leaveFailedTx(
 		return err
 	}
 
-	if i := slices.IndexFunc(g, func(s settlement.Settlement) bool { return s.ID == back.ID }); i >= 0 {
-		g[i] = back
+	if i := slices.IndexFunc(g, func(s settlement.Settlement) bool { return s.ID == changed.ID }); i >= 0 {
+		g[i] = changed
 	}
 
 	r.Steps = slices.Clone(r.Steps)

@@ -60,6 +60,7 @@ func (w *sweepUpdate) isGivenUp() bool {
 	return hasStep(w.release, chain.StepTopUp, wallet.Failed) ||
 		hasStep(w.release, chain.StepFee, wallet.Failed) ||
 		!slices.ContainsFunc(w.group, func(s settlement.Settlement) bool {
-			return s.SweepID == w.release.ID && (s.Status != settlement.Failed || isOrphaned(s))
+			return s.SweepID == w.release.ID &&
+				(s.Status != settlement.Failed || isOrphaned(s) && s.FailedFor == "")
 		})
 }

@@ -40,6 +40,7 @@ type settlementRow struct {
 	RequiredNative      optionalAmount       `db:"required_native"`
 	MasterWalletAddress chain.Address        `db:"master_wallet_address"`
 	Reason              settlement.Reason    `db:"reason"`
+	FailedFor           settlement.Reason    `db:"failed_for"`
 	FeeTx               string               `db:"fee_tx"`
 	TopUpTx             string               `db:"topup_tx"`
 	SweepTx             string               `db:"sweep_tx"`
@@ -87,6 +88,7 @@ func settlementRowOf(from *settlement.Settlement) settlementRow {
 		RequiredNative:      optionalAmount{from.RequiredNative},
 		MasterWalletAddress: from.MasterWalletAddress,
 		Reason:              from.Reason,
+		FailedFor:           from.FailedFor,
 		FeeTx:               from.FeeTx,
 		TopUpTx:             from.TopUpTx,
 		SweepTx:             from.SweepTx,
@@ -133,6 +135,7 @@ func (r *settlementRow) record() settlement.Settlement {
 		RequiredNative:      r.RequiredNative.amount,
 		MasterWalletAddress: r.MasterWalletAddress,
 		Reason:              r.Reason,
+		FailedFor:           r.FailedFor,
 		FeeTx:               r.FeeTx,
 		TopUpTx:             r.TopUpTx,
 		SweepTx:             r.SweepTx,

@@ -457,6 +457,7 @@ CREATE TABLE {settlements} (
   required_native       {TEXT},
   master_wallet_address {TEXT} NOT NULL,
   reason                {TEXT} NOT NULL,
+  failed_for            {TEXT} NOT NULL,
   fee_tx                {TEXT} NOT NULL,
   topup_tx              {TEXT} NOT NULL,
   sweep_tx              {TEXT} NOT NULL,
