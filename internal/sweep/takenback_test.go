@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -292,6 +294,97 @@ func TestFailedSettlementFollowsItsPaymentWhileItsFeeIsUnderWay(t *testing.T) {
 	w.check("the sum", s.NetReleased.Add(s.FeePaid).Add(s.NetworkFees), s.Gross)
 	w.costsAreOnChain("in the end", opened.ID)
 	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), chain.Amount{})
+}
+
+// A settlement has failed, and a fork takes its payment. Until that is back nobody retries it, which would release what
+// others brought to the address; of that the address owes what the release had cost. Seed 238 of the simulation.
+func TestFailedSettlementIsNotRetriedWithoutItsPayment(t *testing.T) {
+	for _, c := range []struct {
+		symbol string
+		amount chain.Amount
+		usd    int64
+	}{{"SIM", coin(1), 2000}, {"USDX", dollars(400), 400}} {
+		t.Run(c.symbol, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+			refuse := false
+			w.signer = sim.NewSigner(7, func(chain.SignRequest) error {
+				if refuse {
+					return chain.Refuse("policy")
+				}
+
+				return nil
+			})
+			w.boot()
+
+			deposit := w.deposit(1)
+			before := w.chain.MineEmpty(5).Height
+			paid := w.chain.Pay(deposit.Address, c.symbol, c.amount)
+			w.chain.Mine(3)
+
+			first := w.open("p1", deposit, c.symbol, c.amount, c.usd)
+			w.run("the fee is paid", func() bool {
+				refuse = refuse || w.get(first.ID).FeeTx != ""
+				return !w.get(first.ID).FeePaid.IsZero()
+			})
+			w.until(first.ID, settlement.Failed)
+
+			refuse = false
+			tip := w.chain.MineEmpty(1).Height
+			w.chain.Fork(sim.Fork{
+				Depth: tip - before, Length: tip - before + 1,
+				Each: map[string]sim.OrphanFate{paid: sim.DropOrphan},
+			})
+			w.chain.Pay(deposit.Address, c.symbol, c.amount)
+			w.chain.Mine(3)
+			w.read()
+			w.run("the fee is in a block again", func() bool { return !w.get(first.ID).FeePaid.IsZero() })
+			w.pass(time.Minute)
+			w.lose("p1")
+
+			if _, err := w.service.Retry(t.Context(), owner, first.ID); !errors.Is(err, fault.State) {
+				t.Errorf("retried without its payment: %v", err)
+			}
+
+			second := w.until(w.open("p2", deposit, c.symbol, c.amount, c.usd).ID, settlement.Released)
+			w.atRest(deposit, first, second)
+
+			if _, err := w.service.Retry(t.Context(), owner, first.ID); !errors.Is(err, fault.State) {
+				t.Errorf("retried without its payment: %v", err)
+			}
+
+			w.chain.Pay(deposit.Address, c.symbol, c.amount)
+			w.chain.Mine(3)
+
+			again := w.open("p1", deposit, c.symbol, c.amount, c.usd)
+			if again.Status != settlement.Failed || again.Reason != settlement.TransactionFailed {
+				t.Errorf("with its payment back it is %s as %s", again.Status, again.Reason)
+			}
+
+			if _, err := w.service.Retry(t.Context(), owner, first.ID); err != nil {
+				t.Fatal(err)
+			}
+
+			w.until(first.ID, settlement.Released)
+			w.atRest(deposit, first, second)
+			w.check("of the asset left", w.chain.Balance(deposit.Address, "USDX"), chain.Amount{})
+		})
+	}
+}
+
+// atRest compares what lies at a deposit's address, and what settlements cost, with the chain.
+func (w *harness) atRest(deposit chain.Party, settlements ...settlement.Settlement) {
+	w.t.Helper()
+
+	var fees chain.Amount
+	for _, s := range settlements {
+		fees = fees.Add(w.get(s.ID).NetworkFees)
+	}
+
+	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+	w.check("owed", w.owed(deposit), chain.Amount{})
+	w.check("network fees", fees, w.burnt())
 }
 
 // A fork drops a payment in the middle of its release, and its address is paid again. What was paid does not wait for
