@@ -8,6 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -234,6 +236,12 @@ func (a *auditor) sweepsOf(
 		}
 
 		brought = brought.SubFloor(taken)
+		if walletstate.SpentCoins(
+			t,
+		) { // it may have spent coins that lost records held beside those of the release
+			brought = chaindata.Min(brought, r.Amount.SubFloor(t.Fee))
+		}
+
 		arrived = arrived.Add(brought)
 		records = append(records, audit.Record{
 			Object: "transaction",

@@ -158,6 +158,10 @@ func (w *harness) paidBy(network string, row wallet.Outgoing) (waiting, ended []
 // sweptBy returns which settlements a transaction may have released, likeliest first: those that hold little more than
 // it brought, which fees took.
 func (w *harness) sweptBy(network string, row wallet.Outgoing) [][]string {
+	if row.Outpoint != (chain.Outpoint{}) {
+		return w.spentBy(network, row)
+	}
+
 	brought := chain.Amount{}
 
 	for _, t := range row.Transfers {
@@ -208,6 +212,37 @@ func (w *harness) sweptBy(network string, row wallet.Outgoing) [][]string {
 	return groups
 }
 
+// spentBy returns the settlements whose coins a transaction spent, as one meaning.
+func (w *harness) spentBy(network string, row wallet.Outgoing) [][]string {
+	rows, err := w.store.UnrecordedOutgoing(w.ctx, network, "", w.clock.now().Add(-wallet.ForeignFor))
+	must(err)
+
+	var ids []string
+
+	for id, s := range w.oracle.records.settlements {
+		p := w.oracle.records.payments[s.PaymentID]
+
+		if s.Network == network && waits(s) && slices.ContainsFunc(rows, func(of wallet.Outgoing) bool {
+			return of.TxHash == row.TxHash && of.Outpoint.TxHash == p.TxHash && of.Address == p.Address
+		}) {
+			ids = append(ids, id)
+		}
+	}
+
+	if len(ids) == 0 {
+		return nil
+	}
+
+	slices.Sort(ids)
+
+	return [][]string{ids}
+}
+
+// waits reports whether a settlement has not ended.
+func waits(s settlement.Settlement) bool {
+	return s.Status == settlement.Pending || s.Status == settlement.Held || s.Status == settlement.Releasing
+}
+
 // tookFrom reports whether a transfer took money from the address of a row; that of spent outputs names no sender.
 func tookFrom(t chain.Transfer, row wallet.Outgoing) bool {
 	return t.From == row.Address || t.From == ""
@@ -221,11 +256,9 @@ const mostChosen = 8
 func (w *harness) waitingAt(network string, row wallet.Outgoing) (ids []string) {
 	for id, s := range w.oracle.records.settlements {
 		p := w.oracle.records.payments[s.PaymentID]
-		waits := s.Status == settlement.Pending || s.Status == settlement.Held ||
-			s.Status == settlement.Releasing
 		before := p.TxHash == "" || p.Block.Height <= row.Block.Height
 
-		if s.Network != network || s.Deposit.Address != row.Address || !waits || !before {
+		if s.Network != network || s.Deposit.Address != row.Address || !waits(s) || !before {
 			continue
 		}
 

@@ -1,12 +1,11 @@
 package sweep
 
 import (
-	"slices"
-
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/settlementstate"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -62,16 +61,11 @@ func arrivedBy(r *settlement.Sweep, sweep wallet.Transaction) (sum chain.Amount)
 	}
 
 	sum = sentToMaster(r, sweep.Transfers).SubFloor(taken)
-	if spentCoins(sweep) {
+	if walletstate.SpentCoins(sweep) {
 		sum = chaindata.Min(sum, r.Amount.SubFloor(sweep.Fee))
 	}
 
 	return sum
-}
-
-// spentCoins reports whether a transaction spent coins, which bear their own costs.
-func spentCoins(t wallet.Transaction) bool {
-	return slices.ContainsFunc(t.Attempts, func(a wallet.Attempt) bool { return len(a.Signed.Inputs) > 0 })
 }
 
 // sentToMaster returns what transfers say was sent to the master wallet, in base units of the asset.

@@ -298,7 +298,7 @@ func (w *sweepUpdate) sweepResidue(sweep wallet.Transaction) (left, took chain.A
 		}
 	}
 
-	if spentCoins(sweep) { // what it took beyond them were coins of others
+	if walletstate.SpentCoins(sweep) { // what it took beyond them were coins of others
 		return held.SubFloor(gone), took
 	}
 

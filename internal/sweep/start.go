@@ -151,7 +151,7 @@ func (p *planningRun) carryAndResidue(
 	}
 
 	residue.native = lessForeign(row, rows, p.native.ID, p.native.ID)
-	residue.asset = lessForeign(row, rows, assetID, p.native.ID)
+	residue.asset = p.claimable(lessForeign(row, rows, assetID, p.native.ID))
 
 	return carry, residue, nil
 }
@@ -168,8 +168,19 @@ func (p *planningRun) lockResidues(
 	}
 
 	out.asset, err = residueAt(ctx, tx, p.network, at, assetID)
+	out.asset = p.claimable(out.asset)
 
 	return out, err
+}
+
+// claimable returns a residue with what a release of its address may claim. Where coins are spent nothing is: a sweep
+// that stands spent the coin of a payment, which will be seen in its block again.
+func (p *planningRun) claimable(of settlement.TokenResidue) settlement.TokenResidue {
+	if p.spendsCoins {
+		of.Unclaimed = chain.Amount{}
+	}
+
+	return of
 }
 
 // storeSweep stores a release with its first transaction, in one transaction. It returns false

@@ -13,6 +13,11 @@ import (
 // Live reports whether the transaction may still change.
 func Live(t wallet.Transaction) bool { return t.State != wallet.Failed && t.State != wallet.Confirmed }
 
+// SpentCoins reports whether the transaction spent coins, which bear their own costs.
+func SpentCoins(t wallet.Transaction) bool {
+	return slices.ContainsFunc(t.Attempts, func(a wallet.Attempt) bool { return len(a.Signed.Inputs) > 0 })
+}
+
 // failedReverted reports whether it was executed in vain, as far as its last block says.
 func failedReverted(t wallet.Transaction) bool {
 	return t.State == wallet.Failed && t.Failure == wallet.FailReverted
