@@ -95,12 +95,13 @@ func (c *Chain) mine(at time.Time) {
 	c.evict()
 }
 
-// evict removes from the pool the transactions that this branch can no longer include.
+// evict removes from the pool the transactions that this branch can no longer include, and those that their senders
+// have not been able to pay for unpaidFor.
 func (c *Chain) evict() {
 	tip := c.blocks[c.tip()].ref
 	for hash, entry := range c.pool.byHash {
 		used := entry.tx.nonce < c.nonces.at(entry.tx.from.address(), tip.Height)
-		if used || entry.tx.expired(tip.Height+1, tip.Time) {
+		if used || entry.tx.expired(tip.Height+1, tip.Time) || c.unpaidLong(entry, tip) {
 			c.pool.remove(hash)
 		}
 	}

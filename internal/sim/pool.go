@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -24,7 +25,13 @@ type poolEntry struct {
 	tx      *transaction
 	hash    string
 	arrival uint64 // ordinal of its arrival
+	// unpaid is when the sender was first seen to lack the coin for it; zero while it does not.
+	unpaid time.Time
 }
+
+// unpaidFor is how long a pool keeps what its sender cannot pay for: the default of go-ethereum's
+// txpool.lifetime for what cannot be executed.
+const unpaidFor = 3 * time.Hour
 
 func newPool() pool {
 	return pool{byHash: map[string]*poolEntry{}, byNonce: map[senderNonce]*poolEntry{}}
@@ -75,6 +82,18 @@ func (p *pool) remove(hash string) bool {
 	delete(p.byNonce, senderNonce{entry.tx.from, entry.tx.nonce})
 
 	return true
+}
+
+// unpaidLong reports whether the sender of a transaction has lacked the coin for it for unpaidFor, as of a block.
+func (c *Chain) unpaidLong(entry *poolEntry, tip chain.Ref) bool {
+	switch {
+	case c.affordable(entry.tx, tip.Height):
+		entry.unpaid = time.Time{}
+	case entry.unpaid.IsZero():
+		entry.unpaid = tip.Time
+	}
+
+	return !entry.unpaid.IsZero() && tip.Time.Sub(entry.unpaid) >= unpaidFor
 }
 
 // sorted returns the pool by descending gas price at a base fee, then by arrival.

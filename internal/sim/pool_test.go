@@ -3,6 +3,7 @@ package sim_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -365,4 +366,25 @@ func TestForkRules(t *testing.T) {
 
 		c.Fork(sim.Fork{Depth: 3})
 	})
+}
+
+// What a sender cannot pay for leaves the pool after hours, as from go-ethereum's.
+func TestPoolDropsWhatIsNotPaidFor(t *testing.T) {
+	c := newChain(t)
+	p := newWallet(t, c, 2)
+	first, second := p.sign(t, p.order(t, 0)), p.sign(t, p.order(t, 1))
+	broadcast(t, c, first)
+	broadcast(t, c, second)
+	c.Mine(1)
+	wantState(t, c, first, chain.TxIncluded)
+
+	c.Advance(2 * time.Hour)
+	c.Mine(1)
+	wantState(t, c, second, chain.TxPooled)
+	c.Advance(time.Hour)
+	c.Mine(2)
+
+	if c.Drop(second.TxHash) {
+		t.Error("what nobody can pay for is in the pool after three hours")
+	}
 }
