@@ -61,6 +61,8 @@ type harness struct {
 	noPool   bool // the pool cannot be read
 	noPrices bool
 	badToken string // symbol of the token whose contract answers no balance; empty: none
+	recent   bool   // balances can be read at the newest eight blocks only
+	failing  bool   // no balance can be read and no release planned, and steps may fail
 }
 
 // chainWithBadToken is a network on which a token's balanceOf may revert.
@@ -75,6 +77,10 @@ func (c chainWithBadToken) Balances(
 	holdings []chain.Holding,
 ) ([]chain.Amount, error) {
 	amounts, err := c.Chain.Balances(ctx, at, holdings)
+
+	if c.w.refuses(ctx, at) {
+		return nil, sim.Unavailable()
+	}
 
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
@@ -100,6 +106,22 @@ func (c chainWithBadToken) Balances(
 	}
 
 	return amounts, failure
+}
+
+// refuses reports whether balances at a block cannot be read.
+func (w *harness) refuses(ctx context.Context, at chain.Ref) bool {
+	w.mu.Lock()
+	failing, recent := w.failing, w.recent
+	w.mu.Unlock()
+
+	if !recent {
+		return failing
+	}
+
+	head, err := w.chain.Head(ctx)
+	w.must(err)
+
+	return failing || at.Height+8 <= head.Tip.Height
 }
 
 // newHarness starts with an account whose settlements wait, so that money stays where it arrives.
@@ -131,7 +153,7 @@ func newHarness(t testing.TB, config sim.Config) *harness {
 
 func (w *harness) intercept(_ context.Context, m sim.Method) error {
 	w.mu.Lock()
-	deaf := w.noPool && m == sim.MethodPool
+	deaf := w.noPool && m == sim.MethodPool || w.failing && m == sim.MethodPlanSweep
 	w.mu.Unlock()
 
 	if deaf {
@@ -204,7 +226,9 @@ func (w *harness) work() {
 
 	for range 200 {
 		did, err := w.engine.Step(w.t.Context())
-		w.must(err)
+		if !w.failing {
+			w.must(err)
+		}
 
 		if !did {
 			return
