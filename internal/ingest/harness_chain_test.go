@@ -60,68 +60,11 @@ type harness struct {
 	now      time.Time
 	noPool   bool // the pool cannot be read
 	noPrices bool
-	badToken string // symbol of the token whose contract answers no balance; empty: none
-	recent   bool   // balances can be read at the newest eight blocks only
-	failing  bool   // no balance can be read and no release planned, and steps may fail
-}
-
-// chainWithBadToken is a network on which a token's balanceOf may revert.
-type chainWithBadToken struct {
-	*sim.Chain
-	w *harness
-}
-
-func (c chainWithBadToken) Balances(
-	ctx context.Context,
-	at chain.Ref,
-	holdings []chain.Holding,
-) ([]chain.Amount, error) {
-	amounts, err := c.Chain.Balances(ctx, at, holdings)
-
-	if c.w.refuses(ctx, at) {
-		return nil, sim.Unavailable()
-	}
-
-	c.w.mu.Lock()
-	defer c.w.mu.Unlock()
-
-	bad, ok := c.Network().Asset(c.w.badToken)
-	if err != nil || !ok {
-		return amounts, err
-	}
-
-	failure := &chain.UnreadableError{Network: c.Network().Slug}
-
-	for i, holding := range holdings {
-		if holding.AssetID == bad.ID {
-			amounts[i] = chain.Amount{}
-			failure.Holdings = append(
-				failure.Holdings, chain.UnreadableHolding{Holding: holding, Index: i, Err: sim.Unavailable()},
-			)
-		}
-	}
-
-	if len(failure.Holdings) == 0 {
-		return amounts, nil
-	}
-
-	return amounts, failure
-}
-
-// refuses reports whether balances at a block cannot be read.
-func (w *harness) refuses(ctx context.Context, at chain.Ref) bool {
-	w.mu.Lock()
-	failing, recent := w.failing, w.recent
-	w.mu.Unlock()
-
-	if !recent {
-		return failing
-	}
-
-	head, err := w.chain.Head(ctx)
-	w.must(err)
-
-	return failing || at.Height+8 <= head.Tip.Height
+	badToken string        // symbol of the token whose contract answers no balance; empty: none
+	recent   bool          // balances can be read at the newest eight blocks only
+	failing  bool          // no balance can be read, and steps may fail
+	readable chain.Address // even then
+	stuck    bool          // no release can be planned
 }
 
 // newHarness starts with an account whose settlements wait, so that money stays where it arrives.
@@ -153,7 +96,7 @@ func newHarness(t testing.TB, config sim.Config) *harness {
 
 func (w *harness) intercept(_ context.Context, m sim.Method) error {
 	w.mu.Lock()
-	deaf := w.noPool && m == sim.MethodPool || w.failing && m == sim.MethodPlanSweep
+	deaf := w.noPool && m == sim.MethodPool || w.stuck && m == sim.MethodPlanSweep
 	w.mu.Unlock()
 
 	if deaf {

@@ -49,11 +49,13 @@ func TestUnmeasuredPaymentConfirmsSoonAfterTheReleaseOfAnother(t *testing.T) {
 	w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, w.settlementOf(d).ID))
 	w.mine(1)
 	w.chain.Pay(d.Address, "USDX", dollars(50))
-	w.set(&w.failing, true) // its top-up is included, its sweep cannot be planned
+	w.set(&w.failing, true)
+	w.set(&w.stuck, true) // its top-up is included, its sweep cannot be planned
 	w.mine(10)
 	w.idle(9 * time.Minute)
 	w.wantSum(d.ID, dollars(100), 1)
 	w.set(&w.failing, false)
+	w.set(&w.stuck, false)
 
 	for range 100 {
 		if w.settlementOf(d).Status == settlement.Released {
@@ -68,6 +70,52 @@ func TestUnmeasuredPaymentConfirmsSoonAfterTheReleaseOfAnother(t *testing.T) {
 	w.wantSum(d.ID, dollars(150), 0)
 }
 
+// No release is begun at an address where a payment waits to be measured, for ten minutes at most.
+func TestReleaseWaitsForAnUnmeasuredPayment(t *testing.T) {
+	for name, c := range map[string]struct {
+		outage time.Duration
+		want   settlement.Status
+	}{
+		"a moment":    {time.Minute, settlement.Pending},
+		"ten minutes": {11 * time.Minute, settlement.Releasing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, sim.Config{})
+			w.readable = w.master()
+			w.chain.Fund(w.readable, "SIM", coin(1))
+			d := w.deposit()
+			w.chain.Pay(d.Address, "USDX", dollars(100))
+			w.mine(10)
+
+			w.set(&w.failing, true)
+			w.chain.Pay(d.Address, "USDX", dollars(50))
+			w.mine(4)
+			w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, w.settlementOf(d).ID))
+			w.idle(c.outage)
+			w.wantSum(d.ID, dollars(100), 1)
+
+			if got := w.settlementOf(d).Status; got != c.want {
+				t.Errorf("the other settlement is %s, want %s", got, c.want)
+			}
+
+			w.set(&w.failing, false)
+			w.idle(4 * time.Second)
+			w.mine(1)
+
+			if c.want == settlement.Pending {
+				w.wantSum(d.ID, dollars(150), 0)
+			}
+
+			w.mine(20)
+			w.wantSum(d.ID, dollars(150), 0)
+
+			if got := w.settlementOf(d).Status; got != settlement.Released {
+				t.Errorf("in the end the settlement is %s", got)
+			}
+		})
+	}
+}
+
 // A token whose contract does not answer holds up no payment in another one to the same address.
 func TestUnreadableTokenHoldsUpNoOther(t *testing.T) {
 	w := newHarness(t, sim.Config{})
@@ -76,6 +124,39 @@ func TestUnreadableTokenHoldsUpNoOther(t *testing.T) {
 	w.chain.PayMany(w.output(d.Address, "USDX", dollars(7)), w.output(d.Address, "USDY", dollars(9)))
 	w.mine(6)
 	w.wantSum(d.ID, dollars(7), 1)
+}
+
+// Coin that no transfer shows confirms soon after a release at its address, which hides it, too.
+func TestHiddenCoinConfirmsSoonAfterTheReleaseOfAnother(t *testing.T) {
+	w := newHarness(t, sim.Config{})
+	w.chain.Fund(w.master(), "SIM", coin(1))
+	d := w.deposit()
+	w.chain.Pay(d.Address, "USDX", dollars(100))
+	w.mine(10)
+	w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, w.settlementOf(d).ID))
+	w.mine(1)
+	w.set(&w.stuck, true)
+	w.chain.PayInternal(d.Address, coin(2))
+
+	for range 70 { // it is compared hourly
+		w.pass(time.Minute)
+		w.mine(1)
+	}
+
+	w.wantSum(d.ID, dollars(100), 0)
+	w.set(&w.stuck, false)
+
+	for range 400 {
+		if w.settlementOf(d).Status == settlement.Released {
+			break
+		}
+
+		w.mine(1)
+	}
+
+	w.idle(31 * time.Second)
+	w.mine(16)
+	w.wantSum(d.ID, coin(2).Add(dollars(100)), 0)
 }
 
 // master returns the address of the account's master wallet.

@@ -21,8 +21,8 @@ const (
 	retryLast  = time.Hour
 )
 
-// The waits of a row that nothing refused, but whose block or balances could not be read yet: a part of the time that
-// it waits already, from the first to the last.
+// The waits of a row that nothing refused, but whose block or balances could not be read yet: a part of the time
+// that it waits already, from the first to the last.
 const (
 	unreadFirst = 2 * time.Second
 	unreadLast  = time.Minute
@@ -205,8 +205,8 @@ func (s *Ingester) orphanRetried(ctx context.Context, tx invoice.Tx, p PreparedR
 	return l.flush(ctx)
 }
 
-// PostponeRetryTx records another failure of a retry row. The wait doubles, up to an hour, where something refused it;
-// what could not be read is asked for again soon.
+// PostponeRetryTx records another failure of a retry row. The wait doubles, up to an hour, where something refused
+// it; what could not be read is asked for again soon.
 func (s *Ingester) PostponeRetryTx(ctx context.Context, tx invoice.Tx, r scan.Retry, cause error) error {
 	now := s.now()
 	r.Error = short(cause)
@@ -236,4 +236,22 @@ func isUnread(err error) bool {
 // unreadWait returns how long a row waits until it is asked for again that waits for some time already.
 func unreadWait(age time.Duration) time.Duration {
 	return min(max(age/unreadPart, unreadFirst), unreadLast)
+}
+
+// UnreadSince returns the receivers of the payments in retry rows that wait because their block or balances could
+// not be read yet, each with when the first of them began to.
+func UnreadSince(rows []scan.Retry) map[chain.Address]time.Time {
+	since := map[chain.Address]time.Time{}
+
+	for _, r := range rows {
+		if r.Attempts > 0 {
+			continue // something refused it
+		}
+
+		if first, known := since[r.Transfer.To]; !known || r.CreatedAt.Before(first) {
+			since[r.Transfer.To] = r.CreatedAt
+		}
+	}
+
+	return since
 }
