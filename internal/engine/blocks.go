@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
@@ -198,4 +200,11 @@ func (e *Engine) retry(ctx context.Context, network string) (did bool, err error
 	}
 
 	return did, nil
+}
+
+// unread returns since when payments to addresses of a network wait for their block or balances to be read.
+func (e *Engine) unread(ctx context.Context, network string) (map[chain.Address]time.Time, error) {
+	rows, err := e.config.Store.Retries(ctx, network, e.config.Now().AddDate(100, 0, 0), 10000)
+
+	return ingest.UnreadSince(rows), err
 }

@@ -181,6 +181,7 @@ func (e *Engine) newSweeper(fees map[string]chain.Address) *sweep.Sweeper {
 		Outbox:       e.Transactions,
 		FeeAddresses: fees,
 		Outputs:      e.outputs,
+		Unread:       e.unread,
 		IDs:          e.ids,
 		Now:          e.storeNow,
 		Log:          e.config.Log,

@@ -5,6 +5,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -24,11 +25,11 @@ var errUnmeasured = fault.New(
 	"what arrived could not be compared with the balance yet; the payment waits",
 )
 
-// lateBalances are the balances of an address at the last block that was read, one per asset of its network; nil
-// where they could not be read.
+// lateBalances are the balances of an address at the last block that was read, by asset, in base units: of those whose
+// balance could be read.
 type lateBalances struct {
 	at    chain.Ref
-	found []chain.Amount
+	found map[string]chain.Amount
 }
 
 // readLate reads the balances of an address.
@@ -45,7 +46,7 @@ func (s *Ingester) readLate(
 	}
 
 	check := &balanceCheck{s: s, network: n, at: cursor.At}
-	late := &lateBalances{at: cursor.At}
+	late := &lateBalances{at: cursor.At, found: map[string]chain.Amount{}}
 
 	balancer, can := driver.(chain.Balancer)
 	if !can || cursor.At.IsZero() {
@@ -53,11 +54,23 @@ func (s *Ingester) readLate(
 	}
 
 	found, err := check.read(ctx, balancer, []invoice.Address{{Address: address}})
-	if err == nil {
-		late.found = found
+
+	unreadable, _ := errors.AsType[*chain.UnreadableError](err)
+	if err != nil && unreadable == nil {
+		return late, nil //nolint:nilerr // the row is postponed
 	}
 
-	return late, nil //nolint:nilerr // the row is postponed
+	for i, asset := range n.Assets {
+		late.found[asset.ID] = found[i]
+	}
+
+	if unreadable != nil {
+		for _, holding := range unreadable.Holdings {
+			delete(late.found, holding.AssetID)
+		}
+	}
+
+	return late, nil
 }
 
 // measureLate returns the batch of a retry row with what arrived by its transfer: what the balance of the address
@@ -72,7 +85,8 @@ func (s *Ingester) measureLate(
 	key := invoicestate.KeyOf(p.row.Transfer)
 	n := p.batch.batch.Network
 
-	if p.late.found == nil || !canonical(cursor, p.late.at) || p.late.at.Height < p.row.Block.Height {
+	found, read := p.late.found[p.row.Transfer.AssetID]
+	if !read || !canonical(cursor, p.late.at) || p.late.at.Height < p.row.Block.Height {
 		return p.batch, errUnmeasured
 	}
 
@@ -114,11 +128,11 @@ func (s *Ingester) measureLate(
 	all := check.explainAll(others, left, dust)
 
 	i := slices.IndexFunc(n.Assets, func(a chain.Asset) bool { return a.ID == p.row.Transfer.AssetID })
-	if i < 0 || chain.MaxTransfer.Less(p.late.found[i]) {
+	if i < 0 || chain.MaxTransfer.Less(found) {
 		return p.batch, errUnmeasured
 	}
 
-	unexplained := p.late.found[i].Add(all[i].taken).SubFloor(all[i].sum)
+	unexplained := found.Add(all[i].taken).SubFloor(all[i].sum)
 
 	return p.batch.withArrived(arrivalKey{p.row.Block.Hash, key}, unexplained), nil
 }

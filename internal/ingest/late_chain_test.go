@@ -27,7 +27,7 @@ func TestTokenPaymentWaitsUntilItIsMeasured(t *testing.T) {
 			d := w.deposit()
 			w.chain.Pay(d.Address, "USDX", dollars(100))
 			w.chain.Pay(d.Address, "USDX", dollars(100))
-			w.chain.FailNext(sim.MethodBalances, sim.Unavailable(), 1)
+			w.set(&w.failing, true)
 			w.mine(10)
 
 			for _, p := range w.payments(d.ID) {
@@ -37,6 +37,7 @@ func TestTokenPaymentWaitsUntilItIsMeasured(t *testing.T) {
 			}
 
 			w.wantSum(d.ID, chain.Amount{}, 2)
+			w.set(&w.failing, false)
 			w.pass(time.Minute)
 			w.mine(4)
 			w.wantSum(d.ID, c.want, 0)
@@ -51,13 +52,13 @@ func TestUnmeasuredPaymentMovesWithItsBlock(t *testing.T) {
 	w.mine(8)
 	d := w.deposit()
 	w.chain.Pay(d.Address, "USDX", dollars(100))
-	w.chain.FailNext(sim.MethodBalances, sim.Unavailable(), 1)
+	w.set(&w.failing, true)
 	w.mine(2)
-	w.chain.FailNext(sim.MethodBalances, sim.Unavailable(), 1)
 	w.fork(3)
 	w.mine(5)
 	w.wantSum(d.ID, chain.Amount{}, 1)
 
+	w.set(&w.failing, false)
 	w.pass(time.Minute)
 	w.mine(4)
 	w.wantSum(d.ID, dollars(99), 0)

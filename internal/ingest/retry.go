@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"time"
 	"unicode/utf8"
 
@@ -14,10 +15,18 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// The waits between attempts of a retry row: they double from the first to the last.
+// The waits between attempts of a retry row that a record or a hook refused: they double from the first to the last.
 const (
 	retryFirst = time.Minute
 	retryLast  = time.Hour
+)
+
+// The waits of a row that nothing refused, but whose block or balances could not be read yet: a part of the time
+// that it waits already, from the first to the last.
+const (
+	unreadFirst = 2 * time.Second
+	unreadLast  = time.Minute
+	unreadPart  = 60
 )
 
 // QueueRetryTx stores a retry row for a transfer that was excluded from a batch
@@ -84,6 +93,9 @@ func short(err error) string {
 	return text + "…"
 }
 
+// errBlockUnread is in the error of a retry row whose block could not be read.
+var errBlockUnread = errors.New("no node answered for it")
+
 // PreparedRetry is a retry row with the batch that stores its transfer.
 type PreparedRetry struct {
 	row   scan.Retry
@@ -111,8 +123,8 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 		ref, err := driver.RefAt(ctx, r.Block.Height)
 		if err != nil {
 			return PreparedRetry{}, fault.Wrap(
-				err, fault.State, "block_unknown", "block %d of %s could not be read; its payment waits",
-				r.Block.Height, r.Network,
+				errors.Join(errBlockUnread, err), fault.State, "block_unknown",
+				"block %d of %s could not be read; its payment waits", r.Block.Height, r.Network,
 			)
 		}
 
@@ -193,15 +205,53 @@ func (s *Ingester) orphanRetried(ctx context.Context, tx invoice.Tx, p PreparedR
 	return l.flush(ctx)
 }
 
-// PostponeRetryTx records another failure of a retry row: the wait doubles, up to an hour.
+// PostponeRetryTx records another failure of a retry row. The wait doubles, up to an hour, where something refused
+// it; what could not be read is asked for again soon.
 func (s *Ingester) PostponeRetryTx(ctx context.Context, tx invoice.Tx, r scan.Retry, cause error) error {
+	now := s.now()
+	r.Error = short(cause)
+
+	if isUnread(cause) {
+		r.DueAt = now.Add(unreadWait(now.Sub(r.CreatedAt)))
+
+		return tx.PutRetry(ctx, &r)
+	}
+
 	wait := retryFirst
 	for range r.Attempts {
 		wait = min(2*wait, retryLast)
 	}
 
 	r.Attempts++
-	r.Error, r.DueAt = short(cause), s.now().Add(wait)
+	r.DueAt = now.Add(wait)
 
 	return tx.PutRetry(ctx, &r)
+}
+
+// isUnread reports whether a retry row failed because its block or balances could not be read, or compared, yet.
+func isUnread(err error) bool {
+	return errors.Is(err, errUnmeasured) || errors.Is(err, errBlockUnread)
+}
+
+// unreadWait returns how long a row waits until it is asked for again that waits for some time already.
+func unreadWait(age time.Duration) time.Duration {
+	return min(max(age/unreadPart, unreadFirst), unreadLast)
+}
+
+// UnreadSince returns the receivers of the payments in retry rows that wait because their block or balances could
+// not be read yet, each with when the first of them began to.
+func UnreadSince(rows []scan.Retry) map[chain.Address]time.Time {
+	since := map[chain.Address]time.Time{}
+
+	for _, r := range rows {
+		if r.Attempts > 0 {
+			continue // something refused it
+		}
+
+		if first, known := since[r.Transfer.To]; !known || r.CreatedAt.Before(first) {
+			since[r.Transfer.To] = r.CreatedAt
+		}
+	}
+
+	return since
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // maxCompares is how often an address is compared again because a price was missing.
@@ -81,7 +82,7 @@ func (c *balanceCheck) compareTx(
 
 	left, known, err := leftoversAt(ctx, tx, c.network, address.Address, payments, c.at)
 	if err != nil || !known {
-		return compared, err
+		return unknown(ctx, tx, payments, err)
 	}
 
 	dust, err := c.dustOf(ctx, tx, address)
@@ -114,6 +115,29 @@ func (c *balanceCheck) compareTx(
 	}
 
 	return m.finish(ctx)
+}
+
+// unknown is what a comparison means for the next one that concludes nothing: while a release is under way, or a
+// payment waits for its balance to be read again, it is soon.
+func unknown(ctx context.Context, tx Tx, payments []invoice.Payment, err error) (outcome, error) {
+	if err != nil {
+		return stale, err
+	}
+
+	if slices.ContainsFunc(payments, func(p invoice.Payment) bool {
+		return p.TxHash == "" && p.Status == invoice.Detected
+	}) {
+		return waits, nil
+	}
+
+	settlements, err := settlementsOf(ctx, tx, payments)
+	if slices.ContainsFunc(settlements, func(s settlement.Settlement) bool {
+		return s.Status == settlement.Releasing
+	}) {
+		return waits, err
+	}
+
+	return compared, err
 }
 
 // canonical reports whether a block is in the chain as a cursor knows it.

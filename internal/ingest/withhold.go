@@ -165,6 +165,10 @@ func (in *intake) queue(
 		row.Transfer, row.Block = m.Transfer, m.at // a fork may have moved it
 		row.Error, row.DueAt = short(cause), in.now.Add(retryFirst)
 
+		if isUnread(cause) {
+			row.DueAt = in.now.Add(unreadFirst)
+		}
+
 		if err := in.tx.PutRetry(ctx, &row); err != nil {
 			return err
 		}

@@ -51,6 +51,9 @@ type Config struct {
 	// Outputs returns the outputs that hold payments, by payment id. It is asked on networks that
 	// spend outputs only.
 	Outputs func(ctx context.Context, paymentIDs []string) (map[string]chain.Outpoint, error)
+	// Unread returns since when payments to addresses of a network wait for their block or balances to be read. It
+	// is asked when settlements are due. Defaults to none.
+	Unread func(ctx context.Context, network string) (map[chain.Address]time.Time, error)
 	// SignWithin is how long a release transaction may wait for its signature before it is given up
 	// and the release planned again. Defaults to 30 minutes.
 	SignWithin time.Duration

@@ -17,6 +17,8 @@ const (
 	mostDue = 64 * maxDue // that are looked through for some at an address that is free
 	// senderLag is how long maxDue transactions may be overdue before no release is begun.
 	senderLag = 30 * time.Second
+	// unreadGrace is how long no release is begun at an address where a payment waits for its balance to be read.
+	unreadGrace = 10 * time.Minute
 )
 
 // Step runs one planning run of each account with work on a network, one after the other. Live releases get their next
@@ -140,6 +142,11 @@ func (s *Sweeper) dueWork(
 			if err != nil {
 				return nil, nil, err
 			}
+
+			due, err = s.withoutUnread(ctx, network, due)
+			if err != nil {
+				return nil, nil, err
+			}
 		}
 
 		if len(due) > 0 || all || limit >= mostDue {
@@ -195,6 +202,30 @@ func (s *Sweeper) withoutBusy(
 		waits, stalled := unpaid[d.Deposit.Address]
 
 		return busy[d.Deposit.Address] && (!stalled || waits == d.AssetID)
+	}), nil
+}
+
+// withoutUnread leaves out the settlements at whose addresses a payment waits for its balance to be read, for
+// unreadGrace: a release that is under way hides what arrived, and where one follows another nothing would ever be
+// measured.
+func (s *Sweeper) withoutUnread(
+	ctx context.Context,
+	network string,
+	due []settlement.Settlement,
+) ([]settlement.Settlement, error) {
+	if s.config.Unread == nil || len(due) == 0 {
+		return due, nil
+	}
+
+	since, err := s.config.Unread(ctx, network)
+	if err != nil {
+		return nil, err
+	}
+
+	return slices.DeleteFunc(due, func(d settlement.Settlement) bool {
+		at, waits := since[d.Deposit.Address]
+
+		return waits && s.now().Sub(at) < unreadGrace
 	}), nil
 }
 

@@ -1,0 +1,67 @@
+package ingest_test
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/sim"
+)
+
+// chainWithBadToken is a network on which a token's balanceOf may revert.
+type chainWithBadToken struct {
+	*sim.Chain
+	w *harness
+}
+
+func (c chainWithBadToken) Balances(
+	ctx context.Context,
+	at chain.Ref,
+	holdings []chain.Holding,
+) ([]chain.Amount, error) {
+	amounts, err := c.Chain.Balances(ctx, at, holdings)
+
+	if c.w.refuses(ctx, at, holdings) {
+		return nil, sim.Unavailable()
+	}
+
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+
+	bad, ok := c.Network().Asset(c.w.badToken)
+	if err != nil || !ok {
+		return amounts, err
+	}
+
+	failure := &chain.UnreadableError{Network: c.Network().Slug}
+
+	for i, holding := range holdings {
+		if holding.AssetID == bad.ID {
+			amounts[i] = chain.Amount{}
+			failure.Holdings = append(
+				failure.Holdings, chain.UnreadableHolding{Holding: holding, Index: i, Err: sim.Unavailable()},
+			)
+		}
+	}
+
+	if len(failure.Holdings) == 0 {
+		return amounts, nil
+	}
+
+	return amounts, failure
+}
+
+// refuses reports whether balances at a block cannot be read.
+func (w *harness) refuses(ctx context.Context, at chain.Ref, holdings []chain.Holding) bool {
+	w.mu.Lock()
+	failing, recent := w.failing && holdings[0].Address != w.readable, w.recent
+	w.mu.Unlock()
+
+	if !recent {
+		return failing
+	}
+
+	head, err := w.chain.Head(ctx)
+	w.must(err)
+
+	return failing || at.Height+8 <= head.Tip.Height
+}
