@@ -17,8 +17,8 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// maxCompares is how often an address is compared again because a price was missing.
-const maxCompares = 4
+// maxPrepared is how often something is prepared because what it needed was missing.
+const maxPrepared = 4
 
 // compare compares the balances of an address, one per asset of its network, with the records.
 func (c *balanceCheck) compare(
@@ -35,7 +35,7 @@ func (c *balanceCheck) compare(
 			result, err = c.compareTx(ctx, tx, address, found, wanted)
 			return err
 		})
-		if !errors.Is(err, invoice.ErrUnprepared) || try == maxCompares {
+		if !errors.Is(err, invoice.ErrUnprepared) || try == maxPrepared {
 			return result, err
 		}
 

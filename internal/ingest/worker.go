@@ -144,6 +144,17 @@ func (s *Ingester) duePayment(ctx context.Context, p invoice.Payment) error {
 		return s.dueValue(ctx, p)
 	}
 
+	for try := 1; ; try++ {
+		// A block in which the payment would confirm is read again with the next preparation.
+		err := s.lookUp(ctx, p)
+		if !errors.Is(err, invoice.ErrUnprepared) || try == maxPrepared {
+			return err
+		}
+	}
+}
+
+// lookUp looks the transaction of a payment up, and stores what it shows.
+func (s *Ingester) lookUp(ctx context.Context, p invoice.Payment) error {
 	found, err := s.find(ctx, p)
 	if err != nil {
 		return err

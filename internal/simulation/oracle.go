@@ -326,7 +326,8 @@ func (o *oracle) restored() {
 	o.watches = map[int]*watch{} // what is to be read again was made long ago
 }
 
-// watch is how long a process has been well, without a gap.
+// watch is how long a process has been well, without a gap. read is the height that the records of each network had.
 type watch struct {
 	since, last time.Time
+	read        map[string]uint64
 }

@@ -299,17 +299,35 @@ const progressBound = 3 * time.Minute
 // stepGap is the longest time between two steps of a process that counts as running.
 const stepGap = 15 * time.Second
 
+// catchUp is how many blocks a step reads at least that catches up.
+const catchUp = 25
+
+// catchesUp reports whether the blocks of a network were read by the dozen since the step before.
+func (o *oracle) catchesUp(w *watch) (does bool) {
+	for slug := range o.ledgers {
+		height := o.records.cursors[slug].At.Height
+		does = does || w.read[slug] > 0 && height >= w.read[slug]+catchUp
+		w.read[slug] = height
+	}
+
+	return does
+}
+
 // stepped watches over progress: what one healthy process can read is read.
 func (o *oracle) stepped(p *process) {
 	now := o.harness.clock.now()
 
 	w := o.watches[p.index]
 	if w == nil || !p.healthy() || now.Sub(w.last) > stepGap {
-		o.watches[p.index] = &watch{since: now, last: now}
+		o.watches[p.index] = &watch{since: now, last: now, read: map[string]uint64{}}
 		return
 	}
 
 	w.last = now
+	if o.catchesUp(w) {
+		w.since = now // restored records may lack a thousand blocks
+	}
+
 	if now.Sub(w.since) < progressBound {
 		return
 	}
