@@ -277,8 +277,13 @@ func withoutDisputed(
 ) (agreedRows []wallet.Balance, agreedHoldings []chain.Holding, agreedAmounts []chain.Amount) {
 	unreadable, _ := errors.AsType[*chain.UnreadableError](err)
 
+	disputed := map[int]bool{}
+	for _, u := range unreadable.Holdings {
+		disputed[u.Index] = true
+	}
+
 	for i := range rows {
-		if !slices.ContainsFunc(unreadable.Holdings, func(u chain.UnreadableHolding) bool { return u.Index == i }) {
+		if !disputed[i] {
 			agreedRows = append(agreedRows, rows[i])
 			agreedHoldings = append(agreedHoldings, holdings[i])
 			agreedAmounts = append(agreedAmounts, amounts[i])
