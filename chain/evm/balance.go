@@ -22,12 +22,14 @@ var (
 )
 
 // Balances returns the balances (base units) of holdings at the state after block at, in the order
-// given. It makes one call per holding, pinned to the block's hash (EIP-1898). Errors:
+// given. It makes one call per holding and node, pinned to the block's hash (EIP-1898). No block proves what a node
+// says: where several nodes answer, a balance is what two of them say. Errors:
 //
 //   - fault.Invalid (block_invalid): at is zero
 //   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
 //   - fault.Unavailable: no node has that block
-//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number
+//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two of
+//     the nodes that answered say the same (nodes_disagree)
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -39,7 +41,49 @@ func (d *driver) Balances(
 
 	block := map[string]any{"blockHash": at.Hash, "requireCanonical": true}
 
+	calls, err := d.balanceCalls(holdings, block)
+	if err != nil || len(calls) == 0 {
+		return nil, err
+	}
+
+	var (
+		out        []chain.Amount
+		unreadable []chain.UnreadableHolding
+		first      *endpoint
+	)
+
+	err = d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
+		if err := node.do(ctx, calls...); err != nil {
+			return err
+		}
+
+		var err error
+
+		out, unreadable, err = balances(node, calls, holdings)
+		first = node
+
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	disputed, err := d.compareBalances(ctx, at.Height, block, first, out, unreadable, holdings)
+	if err != nil {
+		return nil, err
+	}
+
+	if unreadable = append(unreadable, disputed...); len(unreadable) > 0 {
+		return out, &chain.UnreadableError{Network: d.network.Slug, Holdings: unreadable}
+	}
+
+	return out, nil
+}
+
+// balanceCalls returns the calls that read holdings at a block, in the order given.
+func (d *driver) balanceCalls(holdings []chain.Holding, block any) ([]*call, error) {
 	calls := make([]*call, len(holdings))
+
 	for i, holding := range holdings {
 		rpcCall, err := d.balanceCall(holding, block)
 		if err != nil {
@@ -49,32 +93,108 @@ func (d *driver) Balances(
 		calls[i] = rpcCall
 	}
 
-	if len(calls) == 0 {
-		return nil, nil
+	return calls, nil
+}
+
+// compareBalances asks other nodes for what one said of holdings, until two say the same of each. In out it puts what
+// two nodes say, and 0 for disputed ones: those of which several nodes say something else each. Where no other node
+// answers, out is left as it is.
+func (d *driver) compareBalances(
+	ctx context.Context,
+	height uint64,
+	block any,
+	first *endpoint,
+	out []chain.Amount,
+	unreadable []chain.UnreadableHolding,
+	holdings []chain.Holding,
+) (disputed []chain.UnreadableHolding, err error) {
+	said := make([][]chain.Amount, len(holdings))
+	for i, amount := range out {
+		said[i] = []chain.Amount{amount}
 	}
 
-	var (
-		out        []chain.Amount
-		unreadable []chain.UnreadableHolding
-	)
+	var open []int // indexes of the holdings of which no two nodes said the same so far
 
-	err := d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
-		if err := node.do(ctx, calls...); err != nil {
-			return err
+	for i := range holdings {
+		if !slices.ContainsFunc(unreadable, func(u chain.UnreadableHolding) bool { return u.Index == i }) {
+			open = append(open, i)
+		}
+	}
+
+	err = d.nodes.AskBeside(ctx, first, height, func(ctx context.Context, node *endpoint) (bool, error) {
+		answered, err := d.balancesOf(ctx, node, block, holdings, open)
+		if err != nil {
+			return false, err
 		}
 
-		var err error
+		open = slices.DeleteFunc(open, func(i int) bool {
+			amount, ok := answered[i]
+			if ok && slices.Contains(said[i], amount) {
+				out[i] = amount
+				return true
+			}
 
-		out, unreadable, err = balances(node, calls, holdings)
+			if ok {
+				said[i] = append(said[i], amount)
+			}
 
-		return err
+			return false
+		})
+
+		return len(open) == 0, nil
 	})
+
+	for _, i := range open {
+		if len(said[i]) > 1 {
+			out[i] = chain.Amount{}
+			disputed = append(disputed, chain.UnreadableHolding{
+				Holding: holdings[i],
+				Index:   i,
+				Err: fault.New(
+					fault.Unavailable, "nodes_disagree",
+					"%d nodes of network %s say a different balance each", len(said[i]), d.network.Slug,
+				),
+			})
+		}
+	}
+
+	return disputed, err
+}
+
+// balancesOf returns what a node says of some of the holdings, by index; those that it cannot read are left out.
+func (d *driver) balancesOf(
+	ctx context.Context,
+	node *endpoint,
+	block any,
+	holdings []chain.Holding,
+	indexes []int,
+) (map[int]chain.Amount, error) {
+	asked := make([]chain.Holding, len(indexes))
+	for i, index := range indexes {
+		asked[i] = holdings[index]
+	}
+
+	calls, err := d.balanceCalls(asked, block)
+	if err != nil || len(calls) == 0 {
+		return nil, err
+	}
+
+	if err := node.do(ctx, calls...); err != nil {
+		return nil, err
+	}
+
+	amounts, unreadable, err := balances(node, calls, asked)
 	if err != nil {
 		return nil, err
 	}
 
-	if len(unreadable) > 0 {
-		return out, &chain.UnreadableError{Network: d.network.Slug, Holdings: unreadable}
+	out := make(map[int]chain.Amount, len(indexes))
+	for i, index := range indexes {
+		out[index] = amounts[i]
+	}
+
+	for _, u := range unreadable {
+		delete(out, indexes[u.Index])
 	}
 
 	return out, nil

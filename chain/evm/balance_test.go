@@ -2,8 +2,11 @@ package evm_test
 
 import (
 	"errors"
+	"math/big"
 	"strings"
 	"testing"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
@@ -95,4 +98,65 @@ func balanceHoldings(t *testing.T, driver *evm.Driver) (tip chain.Ref, native, t
 	}
 
 	return head.Tip, native, token
+}
+
+// No block proves a balance: it is what two nodes say, where more than one answers.
+func TestBalanceIsWhatTwoNodesSay(t *testing.T) {
+	says := func(coins uint64) *fakeNode {
+		n := newFakeNode(5)
+		n.answer = func(c rpcCall) (any, bool) {
+			return hexutil.EncodeBig(new(big.Int).SetUint64(coins)), c.Method == "eth_getBalance"
+		}
+
+		return n
+	}
+	silent := newFakeNode(5)
+	silent.answer = func(c rpcCall) (any, bool) {
+		return rpcError{-32000, "missing trie node"}, c.Method == "eth_getBalance"
+	}
+
+	cases := map[string]struct {
+		nodes    []*fakeNode
+		want     uint64
+		disputed bool
+	}{
+		"one node":                      {[]*fakeNode{says(7)}, 7, false},
+		"two that agree":                {[]*fakeNode{says(7), says(7)}, 7, false},
+		"two that do not":               {[]*fakeNode{says(7), says(8)}, 0, true},
+		"three, the first alone":        {[]*fakeNode{says(7), says(8), says(8)}, 8, false},
+		"three, the second alone":       {[]*fakeNode{says(7), says(8), says(7)}, 7, false},
+		"three that all differ":         {[]*fakeNode{says(7), says(8), says(9)}, 0, true},
+		"a second that has no balances": {[]*fakeNode{says(7), silent}, 7, false},
+		"a first that has no balances":  {[]*fakeNode{silent, says(7)}, 7, false},
+	}
+
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			transport, hosts := fakeTransport{}, []string{}
+
+			for i, n := range c.nodes {
+				hosts = append(hosts, string(rune('a'+i)))
+				transport[hosts[i]] = n
+			}
+
+			driver := fakeDriver(t, transport, hosts)
+			head, native, token := balanceHoldings(t, driver)
+
+			amounts, err := driver.Balances(t.Context(), head, []chain.Holding{token, native})
+
+			unreadable, disputed := errors.AsType[*chain.UnreadableError](err)
+			if disputed != c.disputed || err != nil && !disputed {
+				t.Fatalf("Balances returns %v", err)
+			}
+
+			if disputed && (len(unreadable.Holdings) != 1 || unreadable.Holdings[0].Holding != native ||
+				unreadable.Holdings[0].Index != 1 || fault.Code(unreadable.Holdings[0].Err) != "nodes_disagree") {
+				t.Errorf("it names %+v", unreadable.Holdings)
+			}
+
+			if len(amounts) != 2 || amounts[1] != chain.Units(c.want) || amounts[0].IsZero() {
+				t.Errorf("the balances are %v; want that of the token and %d", amounts, c.want)
+			}
+		})
+	}
 }

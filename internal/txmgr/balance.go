@@ -229,12 +229,20 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 	}
 
 	amounts, err := balancer.Balances(ctx, head.Tip, holdings)
-	if err != nil {
+	if err != nil && !isDisputed(err) {
 		return err
 	}
 
 	if len(amounts) != len(holdings) {
 		return balancesIncomplete(network, len(amounts), len(holdings))
+	}
+
+	if err != nil {
+		o.config.Log.WarnContext(
+			ctx, "balances stay as they are on record", "network", network, "error", publicText(err),
+		)
+
+		rows, holdings, amounts = withoutDisputed(err, rows, holdings, amounts)
 	}
 
 	changed := false
@@ -249,6 +257,40 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 	return o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
 		return putBalancesTx(ctx, tx, network, head.Tip, holdings, amounts)
 	})
+}
+
+// isDisputed reports whether balances are unreadable only as nodes say something else of each.
+func isDisputed(err error) bool {
+	unreadable, ok := errors.AsType[*chain.UnreadableError](err)
+
+	return ok && !slices.ContainsFunc(unreadable.Holdings, func(u chain.UnreadableHolding) bool {
+		return fault.Code(u.Err) != "nodes_disagree"
+	})
+}
+
+// withoutDisputed returns what of a reading nodes agree about.
+func withoutDisputed(
+	err error,
+	rows []wallet.Balance,
+	holdings []chain.Holding,
+	amounts []chain.Amount,
+) (agreedRows []wallet.Balance, agreedHoldings []chain.Holding, agreedAmounts []chain.Amount) {
+	unreadable, _ := errors.AsType[*chain.UnreadableError](err)
+
+	disputed := map[int]bool{}
+	for _, u := range unreadable.Holdings {
+		disputed[u.Index] = true
+	}
+
+	for i := range rows {
+		if !disputed[i] {
+			agreedRows = append(agreedRows, rows[i])
+			agreedHoldings = append(agreedHoldings, holdings[i])
+			agreedAmounts = append(agreedAmounts, amounts[i])
+		}
+	}
+
+	return agreedRows, agreedHoldings, agreedAmounts
 }
 
 // differs reports whether an amount (base units) read at a block changes a row.

@@ -53,7 +53,8 @@ func (d *walletWorker) measured(
 
 		missing, err := shortfall(ctx, balancer, blocks[0], holding)
 		if err != nil {
-			if unreadable := (*chain.UnreadableError)(nil); errors.As(err, &unreadable) ||
+			unreadable := (*chain.UnreadableError)(nil)
+			if errors.As(err, &unreadable) && !isDisputed(err) ||
 				fault.Code(err) == "block_too_old" || d.now().Sub(row.Block.Time) > measureWithin {
 				continue
 			}

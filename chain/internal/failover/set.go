@@ -98,6 +98,38 @@ func (s *Set[N]) AskOthers(ctx context.Context, need uint64, call func(context.C
 	return Fault(s.Network, result.err)
 }
 
+// AskBeside makes one attempt on each node but one that has answered already, the preferred first, until call returns
+// that it knows enough. A node that cannot be asked or gives no usable answer is passed over; the error is ctx's.
+func (s *Set[N]) AskBeside(
+	ctx context.Context,
+	answered N,
+	need uint64,
+	call func(context.Context, N) (enough bool, err error),
+) error {
+	for _, node := range s.preferenceOrder(need) {
+		if node == answered {
+			continue
+		}
+
+		enough := false
+
+		_ = s.askNode(ctx, node, need, func(ctx context.Context, node N) (err error) {
+			enough, err = call(ctx, node)
+			return err
+		})
+
+		if ctx.Err() != nil {
+			return Fault(s.Network, ctx.Err())
+		}
+
+		if enough {
+			return nil
+		}
+	}
+
+	return nil
+}
+
 // DemoteNode demotes the preferred node as if it had failed, and logs why.
 func (s *Set[N]) DemoteNode(why string) {
 	node := s.preferenceOrder(0)[0].State()
