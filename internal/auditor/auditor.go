@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -30,6 +31,8 @@ const (
 	maxRecords = 100
 	// pageSize is the number of records per query.
 	pageSize = 500
+	// maxRanges is the number of unread parts of histories that are looked at.
+	maxRanges = 10_000
 	// maxHoldings is the number of balances per call.
 	maxHoldings = 200
 )
@@ -40,6 +43,7 @@ type Store interface {
 	wallet.Reader
 	settlement.Reader
 	payout.Reader
+	scan.Reader
 }
 
 // Config configures an audit. All fields are required.
@@ -97,6 +101,8 @@ type auditor struct {
 	// units); releasing holds the owners of whom one is in flight.
 	releaseFees map[event.Owner]chain.Amount
 	releasing   map[event.Owner]bool
+	// unread are the parts of addresses' histories that are still to be read.
+	unread map[chain.Address]scan.Range
 	// dustAbove is dust in blocks above the one that is compared, in base units.
 	dustAbove map[chain.Holding]chain.Amount
 	out       audit.Network
@@ -179,6 +185,19 @@ func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error
 	a.ledger = newLedger(a.network, addresses)
 	a.dustAbove = map[chain.Holding]chain.Amount{}
 	a.releaseFees, a.releasing = map[event.Owner]chain.Amount{}, map[event.Owner]bool{}
+
+	ranges, err := a.store.Ranges(ctx, a.network.Slug, maxRanges)
+	if err != nil {
+		return err
+	}
+
+	a.unread = map[chain.Address]scan.Range{}
+
+	for _, r := range ranges {
+		for _, address := range r.Addresses {
+			a.unread[address] = r
+		}
+	}
 
 	above, err := a.store.DustAbove(ctx, a.network.Slug, a.out.At.Height)
 	for _, d := range above {

@@ -99,11 +99,23 @@ func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 			AssetID:  h.AssetID,
 			Expected: recorded.in.SubFloor(recorded.out),
 			Found:    found,
-			Message: fmt.Sprintf(
-				"%s base units of %s at %s are not explained by any record",
-				outside, asset.Symbol, h.Address,
-			),
-			Records: recorded.newest(),
+			Message:  a.unexplainedMessage(h.Address, asset, outside),
+			Records:  recorded.newest(),
 		})
 	}
+}
+
+// unexplainedMessage says what is not explained at an address, in base units of an asset, and whether that may be in
+// blocks which are still to be read for it.
+func (a *auditor) unexplainedMessage(address chain.Address, asset chain.Asset, amount chain.Amount) string {
+	message := fmt.Sprintf(
+		"%s base units of %s at %s are not explained by any record",
+		amount, asset.Symbol, address,
+	)
+
+	if r, waits := a.unread[address]; waits && r.Next <= a.out.At.Height {
+		message += fmt.Sprintf(" yet: blocks %d to %d are still to be read for it", r.Next, r.To)
+	}
+
+	return message
 }

@@ -258,8 +258,66 @@ func TestTronSettlementShowsWhatItLeft(t *testing.T) {
 	}
 }
 
-// residueOf returns what the API says that a settlement left at its deposit address, in sun.
+// TestRestOfATronTopUpIsUsedByTheNextRelease pays an address again at which a release left coin: the next release
+// burns of it before the master wallet tops anything up, and its settlement shows that.
+func TestRestOfATronTopUpIsUsedByTheNextRelease(t *testing.T) {
+	s := startTron(t)
+	s.pay(s.master.Address, "TRX", chain.Units(10_000_000_000))
+	s.mine(6)
+	s.control("energyfactor", map[string]any{"value": 2})
+
+	before := s.coins(s.master.Address)
+	inv := s.order("400", "USDT", s.slug)
+	to, due := inv.Options[0].Address, amount(t, inv.Options[0].AmountDue)
+	s.pay(to, "USDT", due)
+
+	s.until("the top-up is signed", func() (bool, string) {
+		got := s.payments(inv.ID)
+		return len(got) == 1 && got[0].Settlement != nil && got[0].Settlement.TopUpTx != "", fmt.Sprint(got)
+	})
+	s.control("energyfactor", map[string]any{"value": 1})
+
+	first := s.settled(inv.ID, 1, "released")[0].Settlement
+	left := s.coins(to)
+	s.pay(to, "USDT", due)
+
+	var want, rest chain.Amount // what settlements show of the master wallet's coin, and what the second left
+
+	for _, p := range s.settled(inv.ID, 2, "released") {
+		set := p.Settlement
+		in, out := s.residuesOf(set.ID)
+		want = want.Add(amount(t, set.FeePaid)).Add(amount(t, set.NetworkFees)).Add(out).Sub(in)
+
+		if set.ID == first.ID {
+			continue
+		}
+
+		rest = out
+		if left.IsZero() || in != left || !out.Less(in) || set.TopUpTx != "" {
+			t.Errorf("%s sun were left; next %s are used, %s left, and the top-up is %q", left, in, out, set.TopUpTx)
+		}
+	}
+
+	spent := before.Sub(s.coins(s.master.Address))
+	if at := s.coins(to); spent != want || at != rest {
+		t.Errorf("spent are %s sun, shown %s; at the address are %s, shown %s", spent, want, at, rest)
+	}
+}
+
+// residueOf returns what the API says that the settlement of a new deposit address left there, in sun.
 func (s *tronStage) residueOf(settlementID string) chain.Amount {
+	s.t.Helper()
+
+	in, out := s.residuesOf(settlementID)
+	if !in.IsZero() {
+		s.t.Errorf("a new address already held %s sun", in)
+	}
+
+	return out
+}
+
+// residuesOf returns what the API says that a settlement used of its deposit address, and what it left there, in sun.
+func (s *tronStage) residuesOf(settlementID string) (in, out chain.Amount) {
 	s.t.Helper()
 
 	var raw json.RawMessage
@@ -274,12 +332,12 @@ func (s *tronStage) residueOf(settlementID string) chain.Amount {
 	}
 
 	if shown.ResidueIn != "" {
-		s.t.Errorf("a new address already held %s sun", shown.ResidueIn)
+		in = amount(s.t, shown.ResidueIn)
 	}
 
-	if shown.ResidueOut == "" {
-		return chain.Amount{}
+	if shown.ResidueOut != "" {
+		out = amount(s.t, shown.ResidueOut)
 	}
 
-	return amount(s.t, shown.ResidueOut)
+	return in, out
 }

@@ -77,9 +77,12 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 	waiting, retriesErr := e.waitingTransfers(ctx, slug)
 	n.Follower.Unread = append(n.Follower.Unread, waiting...)
 
+	ranges, rangesErr := e.waitingHistories(ctx, slug, n.Follower.Unread)
+	n.Follower.Unread = append(n.Follower.Unread, ranges...)
+
 	report.Networks = append(report.Networks, n)
 
-	if err := errors.Join(err, retriesErr); err != nil {
+	if err := errors.Join(err, retriesErr, rangesErr); err != nil {
 		return err
 	}
 
@@ -144,6 +147,47 @@ func (e *Engine) waitingTransfers(ctx context.Context, network string) ([]health
 			Error:   row.Error,
 			Since:   row.CreatedAt,
 		}
+	}
+
+	return waiting, err
+}
+
+// historyWithin is how long the rest of an address's history may wait to be read until it is named.
+const historyWithin = 2 * time.Minute
+
+// waitingHistories returns up to 100 addresses of a network a part of whose history is still to be read for more than
+// historyWithin, oldest first, but for those that are named already.
+func (e *Engine) waitingHistories(
+	ctx context.Context,
+	network string,
+	named []health.Unread,
+) ([]health.Unread, error) {
+	ranges, err := e.config.Store.Ranges(ctx, network, 100)
+
+	var waiting []health.Unread
+
+	known := map[string]bool{}
+	for _, u := range named {
+		known[u.Address] = true
+	}
+
+	for _, r := range ranges {
+		if len(r.Addresses) == 0 || known[string(r.Addresses[0])] ||
+			e.config.Now().Sub(r.CreatedAt) < historyWithin {
+			continue
+		}
+
+		what := fmt.Sprintf("blocks %d to %d are still to be read for it", r.Next, r.To)
+		if others := len(r.Addresses) - 1; others > 0 {
+			what = fmt.Sprintf("blocks %d to %d are still to be read for it and %d others", r.Next, r.To, others)
+		}
+
+		waiting = append(waiting, health.Unread{
+			Address: string(r.Addresses[0]),
+			Height:  r.Next,
+			Error:   what,
+			Since:   r.CreatedAt,
+		})
 	}
 
 	return waiting, err

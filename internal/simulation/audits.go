@@ -240,5 +240,23 @@ func (o *oracle) checkFailedPayments() {
 	}
 }
 
+// waitingBound is how long after the last fault a payment may wait that is in a deep block.
+const waitingBound = 4 * time.Minute
+
+// checkWaitingPayments checks, while all is well, that no payment waits which a deep block shows: its balance can be
+// compared, and a release at its address has an end.
+func (o *oracle) checkWaitingPayments() {
+	for id, p := range o.records.payments {
+		if p.Status != invoice.Detected || p.TxHash == "" || p.Block.IsZero() {
+			continue
+		}
+
+		l := o.ledgers[p.Network]
+		if l.has(p.Block) && l.tip().ref.Height >= p.Block.Height+failedDepth {
+			o.violate(ruleWaiting, "payment %s of block %d is still %s", id, p.Block.Height, p.Status)
+		}
+	}
+}
+
 // failedDepth is how many blocks on one make it final by every network's rule.
 const failedDepth = 32

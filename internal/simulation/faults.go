@@ -37,6 +37,8 @@ var faultRows = []faultRow{
 	{row: 0, open: false, rule: ruleReleased, everywhere: true},
 	// A token that takes a fee, while the node does not answer for balances: the logs count.
 	{row: 0, open: false, rule: ruleConfirmed, kinds: []Kind{PayBadToken}},
+	// The node does not answer for balances for nine minutes: what could not be measured is asked for again at once.
+	{row: 0, open: false, rule: ruleWaiting},
 	{row: 63, open: false, rule: ruleValued, everywhere: true},
 	{row: 63, open: false, rule: ruleObject, everywhere: true},
 }

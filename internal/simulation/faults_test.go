@@ -38,6 +38,12 @@ var scenarios = map[string]scenario{
 		w.processes[0].nodes[0].failing = map[sim.Method]int{sim.MethodBalances: 1000}
 		w.deposits("USDX", usdx(100))
 	}},
+	"0 " + ruleWaiting: {play: func(w *harness) {
+		inv := w.owes("USDX", usdx(100))
+		w.processes[0].nodes[0].failing = map[sim.Method]int{sim.MethodBalances: 1_000_000}
+		w.networks[0].pay(inv.Address, "USDX", usdx(100))
+		w.passes(9 * time.Minute)
+	}},
 	"35 " + ruleConfirmed: {play: func(w *harness) {
 		inv := w.owes("USDX", usdx(100))
 		hash := w.paysOther(

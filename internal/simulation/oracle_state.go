@@ -23,6 +23,7 @@ const (
 	ruleProgress = "a healthy process is not held up"
 	ruleRest     = "everything ends"
 	ruleReleased = "every settlement ends"
+	ruleWaiting  = "what arrived is credited soon"
 	ruleFair     = "an honest deposit pays for itself alone"
 	ruleFrozen   = "no wallet is frozen without cause"
 )

@@ -70,6 +70,10 @@ func (w *harness) finish() bool {
 				w.oracle.checkFailedPayments()
 			}
 
+			if since > waitingBound {
+				w.oracle.checkWaitingPayments()
+			}
+
 			rest = w.underWay()
 			if quiet += pause; len(rest) > 0 {
 				quiet = 0
