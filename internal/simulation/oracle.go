@@ -200,6 +200,7 @@ func (o *oracle) committed(_ *process, c *commit) {
 	}
 
 	o.checkConfirmed(c)
+	o.checkSpendable(c)
 	o.checkReservedFor(c)
 	o.checkFrozen(c)
 	o.traceCommit(c)

@@ -142,7 +142,7 @@ func (o *oracle) checkSent(l *ledger) {
 
 // checkFailed checks a payout or a settlement that has just failed against the chain as it is.
 func (o *oracle) checkFailedPayout(p payout.Payout) {
-	if p.FailureCode == "conflict" && !o.lost && !o.hasStolen(p.Network) {
+	if p.FailureCode == "conflict" && !o.lost && !o.hasStolen(p.Network) && !o.isDisplaced(p.Network) {
 		o.violate(ruleFailed, "payout %s failed as conflict, and nobody else has the wallet's key", p.ID)
 	}
 

@@ -15,6 +15,7 @@ const (
 	ruleCredited = "a payment is credited at the price that holds"
 	ruleRefunds  = "no more is refunded than arrived"
 	ruleSums     = "sums balance to the base unit"
+	ruleBooks    = "what was deposited is what was released, fees and residue"
 )
 
 // indexPayments notes which payments an invoice has.
@@ -373,4 +374,40 @@ func (o *oracle) checkBalances() {
 			)
 		}
 	}
+}
+
+// checkBooks checks that what a release took is what became of it, to the base unit: of native coin the deposits and
+// the residue before are what was released, both fees, and the residue after. No settlement shows more than its own.
+func (o *oracle) checkBooks(id string, all []settlement.Settlement) {
+	var in, out, own, net chain.Amount
+
+	for _, s := range all {
+		in = in.Add(s.Gross).Add(s.ResidueIn)
+		out = out.Add(*s.NetReleased).Add(s.ResidueOut)
+		own, net = own.Add(ownOf(s)), net.Add(*s.NetReleased)
+
+		if s.FeeSource == settlement.FromDeposit {
+			out = out.Add(s.FeePaid).Add(s.NetworkFees)
+		}
+	}
+
+	if all[0].FeeSource == settlement.FromDeposit && in != out {
+		o.violate(ruleBooks, "sweep %s took %s, and its settlements show %s", id, in, out)
+	}
+
+	for _, s := range all {
+		if !own.Less(net) && ownOf(s).Less(*s.NetReleased) {
+			o.violate(ruleBooks, "settlement %s of %s shows %s as released, of %s that was its own", s.ID, s.Gross,
+				*s.NetReleased, ownOf(s))
+		}
+	}
+}
+
+// ownOf returns what is left of a deposit when it has paid its own costs.
+func ownOf(s settlement.Settlement) chain.Amount {
+	if s.FeeSource == settlement.FromDeposit {
+		return s.Gross.SubFloor(s.FeePaid).SubFloor(s.NetworkFees)
+	}
+
+	return s.Gross
 }

@@ -134,6 +134,12 @@ func (n *windowNetwork) pay(to chain.Address, symbol string, amount chain.Amount
 	return n.Pay(to, symbol, amount)
 }
 
+func (n *windowNetwork) payMany(first chain.Output, _ ...chain.Output) string {
+	asset, _ := n.Network().AssetByID(first.AssetID)
+
+	return n.pay(first.To, asset.Symbol, first.Amount)
+}
+
 func (n *windowNetwork) fork(depth uint64, fate sim.OrphanFate) {
 	n.Fork(sim.Fork{Depth: depth, Fate: fate})
 }
