@@ -205,6 +205,7 @@ func (w *harness) payTogether(m *merchant, slug string, paid chain.Output, op Op
 			chain.Output{To: paid.To, Amount: chain.Units(2_000_000 + op.C>>51)},
 		)
 		w.pooled[i] = append(w.pooled[i], hash)
+		w.account.count("payment of several places")
 
 		return true
 	}

@@ -71,6 +71,7 @@ const (
 	PayDust        Kind = "pay dust"
 	MineReward     Kind = "block reward to one of our addresses"
 	HoldBack       Kind = "miners leave out what pays little"
+	FloodReceivers Kind = "receivers of many accounts hang"
 	Heal           Kind = "faults end"
 )
 
@@ -133,6 +134,7 @@ var kindOrder = []Kind{
 	PayDust,
 	MineReward,
 	HoldBack,
+	FloodReceivers,
 	Heal,
 }
 
@@ -195,6 +197,7 @@ var weights = map[Kind]int{
 	PayDust:        0, // these only where a bias has networks of outputs
 	MineReward:     0,
 	HoldBack:       0,
+	FloodReceivers: 0, // it plays a service of its own
 	Heal:           8,
 }
 

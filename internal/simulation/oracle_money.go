@@ -19,6 +19,7 @@ const (
 	ruleReserved  = "reserved is what is under way"
 	ruleSpendable = "available is what can be spent"
 	ruleAudit     = "the audit sees every difference"
+	ruleStored    = "signed bytes are stored before they are sent"
 )
 
 // checkConfirmed compares the sums of confirmed payments with what arrived up to the block that was read.
@@ -105,6 +106,16 @@ func (o *oracle) sent(l *ledger, tx truthTx) {
 		}
 
 		o.violate(ruleSent, "%s left %s for %s, which nobody asked for (%s)", t.Amount, t.From, t.To, tx.hash)
+	}
+}
+
+// checkStored checks that bytes which a process gives to a node are on record: should it die now, they are known.
+func (o *oracle) checkStored(network string, signed chain.Signed) {
+	stored, err := o.harness.store.OwnTransactions(o.harness.ctx, network, []string{signed.TxHash})
+	must(err)
+
+	if len(stored) == 0 {
+		o.violate(ruleStored, "transaction %s of %s is sent and is not on record", signed.TxHash, network)
 	}
 }
 

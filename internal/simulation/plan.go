@@ -85,6 +85,21 @@ var biases = map[string]map[Kind]int{
 		ReplacePayment: 5,
 		RestoreBackup:  0,
 	},
+	// Money that comes by contracts, and audits before the balances are read.
+	"audits": {
+		PayHidden:     16,
+		CancelInvoice: 8,
+		AuditNow:      60,
+	},
+	// Webhook receivers of many accounts hang, while others wait for their events.
+	"receivers": {
+		FloodReceivers: 6,
+	},
+	// So many invoices that a process reserves numbers more than once.
+	"creations": {
+		CreateInvoice: 400,
+		CreateDeposit: 40,
+	},
 	// Transactions wait for their blocks for minutes at most.
 	"windows": {},
 	// The first network is one of Solana's family, with up to three nonce accounts a wallet.

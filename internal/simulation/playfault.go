@@ -80,6 +80,8 @@ func (w *harness) playOutside(op Op) {
 		w.closeNonces(op.A%2 == 0)
 	case PayDust, MineReward, HoldBack:
 		w.playCoins(op)
+	case FloodReceivers:
+		w.flood(op)
 	case Steal:
 		w.steal(op)
 	case RestoreBackup:

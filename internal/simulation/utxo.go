@@ -65,7 +65,20 @@ func (n *utxoNetwork) mine(blocks int)           { n.Mine(blocks) }
 func (n *utxoNetwork) assets() []chain.Asset     { return n.Network().Assets }
 
 func (n *utxoNetwork) newNode(p *process) *node {
-	return &node{other: n.UTXO, process: p, slug: n.slug()}
+	return &node{other: utxoDriver{n.UTXO, n}, process: p, slug: n.slug()}
+}
+
+// utxoDriver is the driver of one process.
+type utxoDriver struct {
+	*sim.UTXO
+	network *utxoNetwork
+}
+
+// Broadcast gives the node a transaction.
+func (d utxoDriver) Broadcast(ctx context.Context, signed chain.Signed) error {
+	d.network.harness.oracle.checkStored(d.network.slug(), signed)
+
+	return d.UTXO.Broadcast(ctx, signed)
 }
 
 func (n *utxoNetwork) fund(to chain.Address, _ string, amount chain.Amount) { n.Fund(to, amount) }

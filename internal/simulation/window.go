@@ -89,6 +89,13 @@ func (d windowDriver) NonceAccounts(address chain.Address) []chain.Address {
 	return nil
 }
 
+// Broadcast gives the node a transaction.
+func (d windowDriver) Broadcast(ctx context.Context, signed chain.Signed) error {
+	d.network.harness.oracle.checkStored(d.network.slug(), signed)
+
+	return d.Windows.Broadcast(ctx, signed)
+}
+
 // Status asks the node for a transaction of ours.
 func (d windowDriver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
 	status, err := d.Windows.Status(ctx, signed)
