@@ -189,6 +189,8 @@ func (o *oracle) checkShares() {
 		return
 	}
 
+	o.checkNative()
+
 	bySweep := map[string][]settlement.Settlement{}
 
 	for _, s := range o.records.settlements {
@@ -209,7 +211,7 @@ func (o *oracle) checkShares() {
 			continue // some bear what another release cost too
 		}
 
-		o.checkBooks(id, all)
+		o.checkBooks(all)
 
 		if o.ledgers[all[0].Network].exact {
 			o.checkInputShares(id, all, fees)
