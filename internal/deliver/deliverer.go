@@ -158,10 +158,11 @@ func New(c Config) *Deliverer {
 	return d
 }
 
-// Simulate replaces the connections to endpoints, and has Step send one delivery at a time, so that its order
-// is always the same. Only simulations call it, before the first Step: nothing checks where transport connects to.
-func (s *Deliverer) Simulate(transport http.RoundTripper) {
-	s.client.Transport, s.concurrency = transport, 1
+// Simulate replaces the connections to endpoints, and limits the deliveries that are under way to some slots: with one,
+// Step sends one at a time, so that its order is always the same. Only simulations call it, before the first Step:
+// nothing checks where transport connects to.
+func (s *Deliverer) Simulate(transport http.RoundTripper, slots int) {
+	s.client.Transport, s.concurrency = transport, slots
 }
 
 func positive[T int | time.Duration](v, otherwise T) T {

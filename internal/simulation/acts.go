@@ -42,6 +42,7 @@ func (w *harness) playMerchant(op Op) {
 		)
 		if err == nil {
 			m.deposits = append(m.deposits, d.ID)
+			m.places = append(m.places, place{d.Network, chain.Holding{Address: d.Address}})
 		}
 	case PayDeposit:
 		w.payDeposit(m, op)
@@ -87,7 +88,7 @@ func (w *harness) createInvoice(p *process, m *merchant, op Op) {
 		params.Options = []invoice.OptionParams{{
 			Asset:   "USDX",
 			Network: w.network(op.B >> 16).slug(),
-			Amount:  chain.Pow10(4).Mul(100 + op.C>>8%9_900),
+			Amount:  chain.Pow10(4).Mul(100 + op.C>>8%9_900).Add(w.oddUnits(op.C >> 24)),
 		}}
 	} else {
 		currency := []string{"USD", "EUR"}[op.C>>4%2]
@@ -177,7 +178,39 @@ func (w *harness) payInvoice(p *process, m *merchant, inv invoice.Invoice, op Op
 		return
 	}
 
+	paid := chain.Output{To: option.Address, AssetID: option.AssetID, Amount: due}
+	if op.Kind == PayInvoice && op.C>>40%8 == 0 && w.payTogether(m, option.Network, paid, op) {
+		return
+	}
+
 	w.payTo(op.Kind, option.Network, option.Address, option.Asset, due)
+}
+
+// payTogether has one transaction make a payment, one to a deposit address of the same merchant, and one more to the
+// first's receiver, as an exchange pays. It reports whether there is such an address.
+func (w *harness) payTogether(m *merchant, slug string, paid chain.Output, op Op) bool {
+	for i, n := range w.networks {
+		if n.slug() != slug {
+			continue
+		}
+
+		other, ok := w.depositOn(n, m, op.C>>44)
+		if !ok || !w.plan.Wide {
+			return false
+		}
+
+		hash := n.payMany(
+			paid,
+			chain.Output{To: other, Amount: chain.Units(1_000_000 + op.C>>50)},
+			chain.Output{To: paid.To, Amount: chain.Units(2_000_000 + op.C>>51)},
+		)
+		w.pooled[i] = append(w.pooled[i], hash)
+		w.account.count("payment of several places")
+
+		return true
+	}
+
+	return false
 }
 
 // payTo sends a payment in one of the ways.
@@ -315,6 +348,10 @@ func (w *harness) disturbPayment(op Op) {
 	accounts, isAccount := w.networks[i].(*accountNetwork)
 
 	hash, ok := pick(w.pooled[i], op.B)
+	if outputs, spends := w.networks[i].(*utxoNetwork); ok && spends && w.plan.Coins {
+		w.pooled[i] = append(w.pooled[i], outputs.disturb(op, hash)...)
+	}
+
 	if !ok || !isAccount {
 		return
 	}
@@ -329,4 +366,13 @@ func (w *harness) disturbPayment(op Op) {
 	} else {
 		accounts.Drop(hash)
 	}
+}
+
+// oddUnits returns base units that make an amount of an invoice uneven.
+func (w *harness) oddUnits(n uint64) chain.Amount {
+	if !w.plan.Wide {
+		return chain.Amount{}
+	}
+
+	return chain.Units(n % 10_000)
 }

@@ -26,6 +26,7 @@ type merchant struct {
 	parties  []chain.Party   // by network, for thieves
 	invoices []string
 	deposits []string
+	places   []place // of the deposits
 	payouts  []string
 	refunds  []string
 }
@@ -226,6 +227,10 @@ func (w *harness) heal() {
 
 	for _, n := range w.networks {
 		n.setFee(1000)
+
+		if outputs, ok := n.(*utxoNetwork); ok {
+			outputs.holdBack(0)
+		}
 	}
 
 	w.closeNonces(false)

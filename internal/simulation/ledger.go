@@ -36,8 +36,9 @@ type ledger struct {
 	ours map[chain.Address]bool
 	// deepest is the number of blocks that the deepest fork replaced; 0: the chain never forked.
 	deepest uint64
-	// exact is set once a block was one whose transfers are what arrived.
+	// exact is set once a block was one whose transfers are what arrived; coins are the outputs that ours got there.
 	exact bool
+	coins map[chain.Outpoint]coin
 }
 
 func newLedger(o *oracle, n network) *ledger {
@@ -49,6 +50,7 @@ func newLedger(o *oracle, n network) *ledger {
 		blocks:  map[string]chain.Ref{},
 		failed:  map[string]chain.Ref{},
 		ours:    map[chain.Address]bool{},
+		coins:   map[chain.Outpoint]coin{},
 	}
 }
 
@@ -96,6 +98,8 @@ func (l *ledger) sync() bool {
 	}
 
 	l.canonical = l.canonical[:min(keep, uint64(len(l.canonical)))]
+	l.dropCoins(keep)
+
 	for i := len(fresh) - 1; i >= 0; i-- {
 		l.add(fresh[i])
 	}
@@ -127,6 +131,7 @@ func (l *ledger) add(b truthBlock) {
 	}
 
 	l.exact = b.exact
+	l.addCoins(b.ref.Height, b.coins)
 	l.tree[b.ref.Hash] = t
 	l.canonical = append(l.canonical, t)
 

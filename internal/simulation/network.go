@@ -20,6 +20,9 @@ type network interface {
 	fund(to chain.Address, symbol string, amount chain.Amount)
 	// pay has a new payer send a payment, and returns the transaction's hash.
 	pay(to chain.Address, symbol string, amount chain.Amount) string
+	// payMany has a new payer make several payments by one transaction, and returns its hash. Those after the first are
+	// of the token, where the network has one.
+	payMany(first chain.Output, others ...chain.Output) string
 	// mine adds blocks from the pool.
 	mine(n int)
 	// fork replaces the newest blocks; fate says what becomes of their transactions.
@@ -48,6 +51,8 @@ type truthBlock struct {
 	txs    []truthTx
 	// exact is set where what a block shows is what arrived: no contract can say otherwise.
 	exact bool
+	// coins are what the block made and spent, where outputs are spent.
+	coins blockCoins
 }
 
 // truthTx is a transaction in a block.
@@ -110,6 +115,15 @@ func (n *accountNetwork) fund(to chain.Address, symbol string, amount chain.Amou
 
 func (n *accountNetwork) pay(to chain.Address, symbol string, amount chain.Amount) string {
 	return n.Pay(to, symbol, amount)
+}
+
+func (n *accountNetwork) payMany(first chain.Output, others ...chain.Output) string {
+	token, _ := n.described.Asset("USDX")
+	for i := range others {
+		others[i].AssetID = token.ID
+	}
+
+	return n.PayMany(append([]chain.Output{first}, others...)...)
 }
 
 func (n *accountNetwork) fork(depth uint64, fate sim.OrphanFate) {

@@ -204,6 +204,8 @@ func (n *node) reordered(head chain.Head) chain.Head {
 
 // Broadcast gives the node a transaction.
 func (n *node) Broadcast(ctx context.Context, signed chain.Signed) error {
+	n.process.harness.oracle.checkStored(n.slug, signed)
+
 	_, err := ask(n, sim.MethodBroadcast, func() (struct{}, error) {
 		if n.repeats > 0 {
 			n.repeats--

@@ -68,6 +68,10 @@ const (
 	RepeatAnswers  Kind = "answers come late, calls twice"
 	Steal          Kind = "thief signs with a copy of the key"
 	CloseNonces    Kind = "nonce accounts cannot be used"
+	PayDust        Kind = "pay dust"
+	MineReward     Kind = "block reward to one of our addresses"
+	HoldBack       Kind = "miners leave out what pays little"
+	FloodReceivers Kind = "receivers of many accounts hang"
 	Heal           Kind = "faults end"
 )
 
@@ -127,6 +131,10 @@ var kindOrder = []Kind{
 	RepeatAnswers,
 	Steal,
 	CloseNonces,
+	PayDust,
+	MineReward,
+	HoldBack,
+	FloodReceivers,
 	Heal,
 }
 
@@ -186,6 +194,10 @@ var weights = map[Kind]int{
 	RepeatAnswers:  2,
 	Steal:          1,
 	CloseNonces:    0, // only where a bias has networks with nonce accounts
+	PayDust:        0, // these only where a bias has networks of outputs
+	MineReward:     0,
+	HoldBack:       0,
+	FloodReceivers: 0, // it plays a service of its own
 	Heal:           8,
 }
 
@@ -274,6 +286,7 @@ func (w *harness) active() []Kind {
 	}
 
 	note(w.feed.state != feedWorks, FeedState)
+	note(w.heldBack(), HoldBack)
 
 	for _, m := range w.merchants {
 		note(w.receivers.state[m.host] != receives, ReceiverState)

@@ -57,6 +57,8 @@ type records struct {
 	before map[place]chain.Amount
 	// shownFor are the invoices and deposit addresses that addresses were shown for.
 	shownFor map[chain.Address]string
+	// numbers are the ids of invoices by owner and number.
+	numbers map[string]string
 	// acknowledged are the transactions of which a person has said what they were, by hash.
 	acknowledged map[string]bool
 }
@@ -77,6 +79,7 @@ func newRecords() *records {
 		before:      map[place]chain.Amount{},
 		shownFor:    map[chain.Address]string{},
 
+		numbers:      map[string]string{},
 		acknowledged: map[string]bool{},
 	}
 }
@@ -97,6 +100,7 @@ func (r *records) clone() *records {
 		before:      maps.Clone(r.before),
 		shownFor:    maps.Clone(r.shownFor),
 
+		numbers:      maps.Clone(r.numbers),
 		acknowledged: maps.Clone(r.acknowledged),
 	}
 }
@@ -194,12 +198,15 @@ func (o *oracle) committed(_ *process, c *commit) {
 	}
 
 	for id, inv := range c.invoices {
+		o.checkNumber(inv)
+
 		if inv.Status == invoice.Refunded && before[id].Status != invoice.Refunded {
 			o.checkRefunded(inv)
 		}
 	}
 
 	o.checkConfirmed(c)
+	o.checkSpendable(c)
 	o.checkReservedFor(c)
 	o.checkFrozen(c)
 	o.traceCommit(c)

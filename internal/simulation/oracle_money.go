@@ -19,6 +19,7 @@ const (
 	ruleReserved  = "reserved is what is under way"
 	ruleSpendable = "available is what can be spent"
 	ruleAudit     = "the audit sees every difference"
+	ruleStored    = "signed bytes are stored before they are sent"
 )
 
 // checkConfirmed compares the sums of confirmed payments with what arrived up to the block that was read.
@@ -108,6 +109,16 @@ func (o *oracle) sent(l *ledger, tx truthTx) {
 	}
 }
 
+// checkStored checks that bytes which a process gives to a node are on record: should it die now, they are known.
+func (o *oracle) checkStored(network string, signed chain.Signed) {
+	stored, err := o.harness.store.OwnTransactions(o.harness.ctx, network, []string{signed.TxHash})
+	must(err)
+
+	if len(stored) == 0 {
+		o.violate(ruleStored, "transaction %s of %s is sent and is not on record", signed.TxHash, network)
+	}
+}
+
 // checkSent compares what arrived at the destinations of payouts with what was asked for.
 func (o *oracle) checkSent(l *ledger) {
 	tip := l.tip()
@@ -142,7 +153,7 @@ func (o *oracle) checkSent(l *ledger) {
 
 // checkFailed checks a payout or a settlement that has just failed against the chain as it is.
 func (o *oracle) checkFailedPayout(p payout.Payout) {
-	if p.FailureCode == "conflict" && !o.lost && !o.hasStolen(p.Network) {
+	if p.FailureCode == "conflict" && !o.lost && !o.hasStolen(p.Network) && !o.isDisplaced(p.Network) {
 		o.violate(ruleFailed, "payout %s failed as conflict, and nobody else has the wallet's key", p.ID)
 	}
 

@@ -182,17 +182,19 @@ func (o *oracle) checkWorth(before, p invoice.Payment) {
 	}
 }
 
-// checkShares compares, at rest, the shares in the network fees of a release: by gross, to the unit. Where outputs are
-// spent they follow the inputs.
+// checkShares compares, at rest, the shares in the network fees of a release: by gross, to the unit; where outputs are
+// spent, by inputs. And it compares what was deposited with what became of it.
 func (o *oracle) checkShares() {
 	if o.lost {
 		return
 	}
 
+	o.checkNative()
+
 	bySweep := map[string][]settlement.Settlement{}
 
 	for _, s := range o.records.settlements {
-		if s.SweepID != "" && !o.ledgers[s.Network].exact && !s.Simulated && s.Status == settlement.Released {
+		if s.SweepID != "" && !s.Simulated && s.Status == settlement.Released {
 			bySweep[s.SweepID] = append(bySweep[s.SweepID], s)
 		}
 	}
@@ -207,6 +209,13 @@ func (o *oracle) checkShares() {
 		isMoved := func(s settlement.Settlement) bool { return o.moved[s.ID] }
 		if slices.ContainsFunc(all, isMoved) {
 			continue // some bear what another release cost too
+		}
+
+		o.checkBooks(all)
+
+		if o.ledgers[all[0].Network].exact {
+			o.checkInputShares(id, all, fees)
+			continue
 		}
 
 		for _, s := range all {

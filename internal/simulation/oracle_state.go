@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ const (
 	ruleSequence = "events are told in sequence"
 	ruleObject   = "an event shows the object as it was left"
 	ruleCreated  = "an id begins with when its object was created"
+	ruleNumber   = "an invoice's number is given out once"
 	ruleValued   = "a confirmation shows its value"
 	ruleProgress = "a healthy process is not held up"
 	ruleRest     = "everything ends"
@@ -203,6 +205,17 @@ func (o *oracle) checkCreated(id string, at time.Time) {
 	if millis, err := strconv.ParseInt(id[:12], 16, 64); err != nil || millis != at.UnixMilli() {
 		o.violate(ruleCreated, "%s was created at %s", id, at)
 	}
+}
+
+// checkNumber checks that an invoice's number is that of no other invoice of its owner.
+func (o *oracle) checkNumber(inv invoice.Invoice) {
+	key := fmt.Sprint(inv.Owner.AccountID, "/", inv.Number)
+
+	if other, known := o.records.numbers[key]; known && other != inv.ID {
+		o.violate(ruleNumber, "invoices %s and %s have the number %d", other, inv.ID, inv.Number)
+	}
+
+	o.records.numbers[key] = inv.ID
 }
 
 // checkCreations compares the records of a commit with their ids.

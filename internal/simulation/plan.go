@@ -34,8 +34,12 @@ type Plan struct {
 	// itself holds.
 	Epochs bool
 
-	// UTXO makes the first network one whose transactions spend outputs.
-	UTXO bool
+	// UTXO makes the first network one whose transactions spend outputs. Coins has payers displace their payments there.
+	UTXO, Coins bool
+
+	// Wide has payers and merchants do what they do not in plans that were kept earlier: amounts that are not round,
+	// and payments of several places by one transaction.
+	Wide bool
 
 	// Windows makes the first network one of Solana's family, whose master wallets have so many nonce accounts.
 	Windows       bool
@@ -69,6 +73,33 @@ var biases = map[string]map[Kind]int{
 	},
 	// The first network is one whose transactions spend outputs.
 	"outputs": {},
+	// The same, with what only coins have: dust, block rewards, payments that are displaced, and payouts on the change
+	// of payouts that wait. Records are not lost: a lost sweep of the coins of two addresses cannot be acknowledged.
+	"coins": {
+		CreatePayout:   24,
+		PayDust:        8,
+		MineReward:     4,
+		HoldBack:       5,
+		NoBlocks:       4,
+		FeeSpike:       3,
+		ReplacePayment: 5,
+		RestoreBackup:  0,
+	},
+	// Money that comes by contracts, and audits before the balances are read.
+	"audits": {
+		PayHidden:     16,
+		CancelInvoice: 8,
+		AuditNow:      60,
+	},
+	// Webhook receivers of many accounts hang, while others wait for their events.
+	"receivers": {
+		FloodReceivers: 6,
+	},
+	// So many invoices that a process reserves numbers more than once.
+	"creations": {
+		CreateInvoice: 400,
+		CreateDeposit: 40,
+	},
 	// Transactions wait for their blocks for minutes at most.
 	"windows": {},
 	// The first network is one of Solana's family, with up to three nonce accounts a wallet.
@@ -95,12 +126,15 @@ func NewBiasedPlan(seed uint64, operations int, bias string) Plan {
 		Finality:  random.IntN(2) == 0,
 		Batch:     1 + 7*random.IntN(2),
 		Epochs:    bias != "restore",
+		Wide:      true,
 		Tolerates: tolerated,
 	}
 
 	switch bias {
 	case "outputs":
 		plan.UTXO = true
+	case "coins":
+		plan.UTXO, plan.Coins = true, true
 	case "windows":
 		plan.ValidFor = time.Duration(1+random.IntN(10)) * time.Minute
 	case "nonces":

@@ -78,6 +78,10 @@ func (w *harness) playOutside(op Op) {
 		}
 	case CloseNonces:
 		w.closeNonces(op.A%2 == 0)
+	case PayDust, MineReward, HoldBack:
+		w.playCoins(op)
+	case FloodReceivers:
+		w.flood(op)
 	case Steal:
 		w.steal(op)
 	case RestoreBackup:
@@ -138,5 +142,11 @@ func (w *harness) fork(op Op) {
 	}
 
 	depth = min(depth, n.tip().Height-1)
+
+	if outputs, ok := n.(*utxoNetwork); ok && w.plan.Coins && op.C>>33%2 == 0 {
+		outputs.forkWithout(depth, sim.OrphanFate(op.C>>32%2), w.pooled[op.A%uint64(len(w.networks))])
+		return
+	}
+
 	n.fork(depth, sim.OrphanFate(op.C>>32%2))
 }

@@ -96,7 +96,7 @@ func (p *process) boot() {
 		panic("simulation: " + err.Error())
 	}
 
-	internal.Of(engine).Deliverer.Simulate(w.receivers)
+	internal.Of(engine).Deliverer.Simulate(w.receivers, 1)
 	p.engine = engine
 }
 

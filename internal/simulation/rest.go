@@ -236,7 +236,7 @@ func (w *harness) noteRecords(note func(format string, args ...any)) {
 	}
 
 	for id, s := range r.settlements {
-		if !settled(s) && !w.awaitsPerson(s) {
+		if !settled(s) && !w.awaitsPerson(s) && !w.oracle.isUnderItsCost(s) {
 			note("settlement %s is %s %s", id, s.Status, s.Reason)
 		}
 	}

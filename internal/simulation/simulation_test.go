@@ -293,7 +293,12 @@ func TestShrinkKeepsWhatIsNeeded(t *testing.T) {
 // Every kind is drawn, or held back by an open row, and every operation and fault is played.
 func TestEveryKindIsPlayed(t *testing.T) {
 	for _, kind := range kindOrder {
-		if weights[kind] == 0 && biases["nonces"][kind] == 0 {
+		weight := weights[kind]
+		for _, biased := range biases {
+			weight += biased[kind]
+		}
+
+		if weight == 0 {
 			t.Errorf("%q has no weight", kind)
 		}
 	}
@@ -307,7 +312,9 @@ func TestEveryKindIsPlayed(t *testing.T) {
 		total.Add(run(t, NewPlan(seed, 2*shortSteps)).Account)
 	}
 
-	total.Add(run(t, NewBiasedPlan(1, shortSteps, "nonces")).Account)
+	for _, bias := range []string{"nonces", "coins", "receivers"} {
+		total.Add(run(t, NewBiasedPlan(1, shortSteps, bias)).Account)
+	}
 
 	for _, kind := range kindOrder {
 		if played := total.Operations[kind] > 0; played == held[kind] {

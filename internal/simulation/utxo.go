@@ -14,10 +14,14 @@ type utxoNetwork struct {
 	fees    chain.Address
 	// owners are the receivers of all outputs that were ever in a block.
 	owners map[chain.Outpoint]chain.Address
+	// lowest is the lowest rate that was ever offered, in base units per 1000 vB; minerFloor what miners leave out.
+	lowest, minerFloor uint64
+	// displaces is set once a fork displaced a payment that was in a block: what we had built on it is gone too.
+	displaces bool
 }
 
 func newUTXONetwork(w *harness) *utxoNetwork {
-	n := &utxoNetwork{harness: w, owners: map[chain.Outpoint]chain.Address{}}
+	n := &utxoNetwork{harness: w, owners: map[chain.Outpoint]chain.Address{}, lowest: sim.DefaultFeeRate}
 	n.UTXO = sim.NewUTXO(sim.UTXOConfig{Clock: w.clock.now, Seed: w.plan.Seed, Intercept: n.intercept})
 	n.fees = n.NewAddress()
 
@@ -61,7 +65,20 @@ func (n *utxoNetwork) mine(blocks int)           { n.Mine(blocks) }
 func (n *utxoNetwork) assets() []chain.Asset     { return n.Network().Assets }
 
 func (n *utxoNetwork) newNode(p *process) *node {
-	return &node{other: n.UTXO, process: p, slug: n.slug()}
+	return &node{other: utxoDriver{n.UTXO, n}, process: p, slug: n.slug()}
+}
+
+// utxoDriver is the driver of one process.
+type utxoDriver struct {
+	*sim.UTXO
+	network *utxoNetwork
+}
+
+// Broadcast gives the node a transaction.
+func (d utxoDriver) Broadcast(ctx context.Context, signed chain.Signed) error {
+	d.network.harness.oracle.checkStored(d.network.slug(), signed)
+
+	return d.UTXO.Broadcast(ctx, signed)
 }
 
 func (n *utxoNetwork) fund(to chain.Address, _ string, amount chain.Amount) { n.Fund(to, amount) }
@@ -70,11 +87,32 @@ func (n *utxoNetwork) pay(to chain.Address, _ string, amount chain.Amount) strin
 	return n.Pay(to, amount)
 }
 
+func (n *utxoNetwork) payMany(first chain.Output, others ...chain.Output) string {
+	for i := range others {
+		others[i].AssetID = first.AssetID
+	}
+
+	hash, err := n.Send(sim.UTXOPayment{Outputs: append([]chain.Output{first}, others...)})
+	must(err)
+
+	return hash
+}
+
 func (n *utxoNetwork) fork(depth uint64, fate sim.OrphanFate) {
 	n.Fork(sim.Fork{Depth: depth, Fate: fate})
 }
 
-func (n *utxoNetwork) setFee(permille uint64) { n.SetFeeRate(sim.DefaultFeeRate * permille / 1000) }
+func (n *utxoNetwork) setFee(permille uint64) {
+	rate := sim.DefaultFeeRate * permille / 1000
+	n.lowest = min(n.lowest, rate)
+	n.SetFeeRate(rate)
+}
+
+// holdBack has miners leave out what pays less than a rate, in base units per 1000 vB.
+func (n *utxoNetwork) holdBack(rate uint64) {
+	n.minerFloor = rate
+	n.SetMinerFloor(rate)
+}
 
 func (n *utxoNetwork) tip() (ref chain.Ref) {
 	n.harness.aside(func() {
@@ -104,6 +142,7 @@ func (n *utxoNetwork) block(height uint64) (b truthBlock) {
 		must(err)
 
 		b = truthBlock{ref: blocks[0].Ref, parent: blocks[0].Parent, exact: true}
+		b.coins = coinsOf(blocks[0])
 		senders := map[string]chain.Address{}
 
 		for _, spend := range blocks[0].Spent {

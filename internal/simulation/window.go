@@ -89,6 +89,13 @@ func (d windowDriver) NonceAccounts(address chain.Address) []chain.Address {
 	return nil
 }
 
+// Broadcast gives the node a transaction.
+func (d windowDriver) Broadcast(ctx context.Context, signed chain.Signed) error {
+	d.network.harness.oracle.checkStored(d.network.slug(), signed)
+
+	return d.Windows.Broadcast(ctx, signed)
+}
+
 // Status asks the node for a transaction of ours.
 func (d windowDriver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
 	status, err := d.Windows.Status(ctx, signed)
@@ -132,6 +139,12 @@ func (n *windowNetwork) fund(to chain.Address, symbol string, amount chain.Amoun
 
 func (n *windowNetwork) pay(to chain.Address, symbol string, amount chain.Amount) string {
 	return n.Pay(to, symbol, amount)
+}
+
+func (n *windowNetwork) payMany(first chain.Output, _ ...chain.Output) string {
+	asset, _ := n.Network().AssetByID(first.AssetID)
+
+	return n.pay(first.To, asset.Symbol, first.Amount)
 }
 
 func (n *windowNetwork) fork(depth uint64, fate sim.OrphanFate) {
