@@ -137,9 +137,9 @@ func (s *Sweeper) sweptUpdate(
 }
 
 // correctGross corrects the residue that a confirmed sweep left, when less or more of its deposits is in the chain
-// than before, in base units.
+// than before, in base units. A sweep that spends coins takes nothing else.
 func (w *sweepUpdate) correctGross(ctx context.Context, before, after chain.Amount) error {
-	if before == after {
+	if before == after || w.spendsCoins() {
 		return nil
 	}
 
