@@ -19,9 +19,17 @@ func TestTransferHookWithoutAProgram(t *testing.T) {
 	n := startNode(t, solanago.Token2022ProgramID)
 	authority := n.authority.PublicKey()
 	n.mint = n.newMint(
-		t, n.program, 6,
-		mintExtension{size: 4 + 32, data: append([]byte{35}, authority[:]...)},    // InitializePermanentDelegate
-		mintExtension{size: 4 + 32, data: append([]byte{25, 1}, authority[:]...)}, // InitializeMintCloseAuthority
+		t,
+		n.program,
+		6,
+		mintExtension{
+			size: 4 + 32,
+			data: append([]byte{35}, authority[:]...),
+		}, // InitializePermanentDelegate
+		mintExtension{
+			size: 4 + 32,
+			data: append([]byte{25, 1}, authority[:]...),
+		}, // InitializeMintCloseAuthority
 		mintExtension{size: 4 + 64, data: setHook(0, authority, solanago.PublicKey{})},
 	)
 	n.asset.Contract = chain.Address(n.mint.String())
@@ -33,7 +41,11 @@ func TestTransferHookWithoutAProgram(t *testing.T) {
 	s := newSender(t, n)
 	s.d = n.driver(t, func(c *solana.Config) {
 		c.AcceptedRisks = map[chain.Address][]solana.TokenRisk{
-			n.asset.Contract: {solana.RiskPermanentDelegate, solana.RiskCloseAuthority, solana.RiskTransferHook},
+			n.asset.Contract: {
+				solana.RiskPermanentDelegate,
+				solana.RiskCloseAuthority,
+				solana.RiskTransferHook,
+			},
 		}
 	})
 	must(t, s.d.Check(t.Context()))
@@ -53,9 +65,11 @@ func TestTransferHookWithoutAProgram(t *testing.T) {
 	s.include(s.sign(steps[0].Order))
 
 	payout := chain.Order{
-		From:    master,
-		Outputs: []chain.Output{{To: customer.Address, AssetID: s.token().ID, Amount: chain.Units(2_000_000)}},
-		MaxFee:  chain.Units(sol / 10),
+		From: master,
+		Outputs: []chain.Output{
+			{To: customer.Address, AssetID: s.token().ID, Amount: chain.Units(2_000_000)},
+		},
+		MaxFee: chain.Units(sol / 10),
 	}
 	s.include(s.sign(payout))
 

@@ -294,7 +294,13 @@ func TestRestOfATronTopUpIsUsedByTheNextRelease(t *testing.T) {
 
 		rest = out
 		if left.IsZero() || in != left || !out.Less(in) || set.TopUpTx != "" {
-			t.Errorf("%s sun were left; next %s are used, %s left, and the top-up is %q", left, in, out, set.TopUpTx)
+			t.Errorf(
+				"%s sun were left; next %s are used, %s left, and the top-up is %q",
+				left,
+				in,
+				out,
+				set.TopUpTx,
+			)
 		}
 	}
 

@@ -179,7 +179,12 @@ func (e *Engine) waitingHistories(
 
 		what := fmt.Sprintf("blocks %d to %d are still to be read for it", r.Next, r.To)
 		if others := len(r.Addresses) - 1; others > 0 {
-			what = fmt.Sprintf("blocks %d to %d are still to be read for it and %d others", r.Next, r.To, others)
+			what = fmt.Sprintf(
+				"blocks %d to %d are still to be read for it and %d others",
+				r.Next,
+				r.To,
+				others,
+			)
 		}
 
 		waiting = append(waiting, health.Unread{

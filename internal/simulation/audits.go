@@ -240,14 +240,23 @@ func (o *oracle) checkFailedPayments() {
 	}
 }
 
-// waitingBound is how long after the last fault a payment may wait that is in a deep block.
-const waitingBound = 4 * time.Minute
+// waitingBound is how long after the last fault a payment may wait that is in a deep block, and releaseBound how long
+// it may while something at its address is released: that hides what arrived.
+const (
+	waitingBound = 4 * time.Minute
+	releaseBound = 30 * time.Minute
+)
 
-// checkWaitingPayments checks, while all is well, that no payment waits which a deep block shows: its balance can be
-// compared, and a release at its address has an end.
-func (o *oracle) checkWaitingPayments() {
+// checkWaitingPayments checks, while all is well since some time, that no payment waits which a deep block shows: its
+// balance can be compared, and a release at its address has an end.
+func (o *oracle) checkWaitingPayments(since time.Duration) {
+	if since < waitingBound {
+		return
+	}
+
 	for id, p := range o.records.payments {
-		if p.Status != invoice.Detected || p.TxHash == "" || p.Block.IsZero() {
+		if p.Status != invoice.Detected || p.TxHash == "" || p.Block.IsZero() ||
+			since < releaseBound && o.releasesAt(p.Address) {
 			continue
 		}
 
@@ -256,6 +265,20 @@ func (o *oracle) checkWaitingPayments() {
 			o.violate(ruleWaiting, "payment %s of block %d is still %s", id, p.Block.Height, p.Status)
 		}
 	}
+}
+
+// releasesAt reports whether something at an address is released, or was just now.
+func (o *oracle) releasesAt(address chain.Address) bool {
+	for _, s := range o.records.settlements {
+		queued := s.Status == settlement.Pending && s.SweepID != ""
+		ended := o.harness.clock.now().Sub(s.ReleasedAt) < waitingBound
+
+		if s.Deposit.Address == address && (queued || ended || s.Status == settlement.Releasing) {
+			return true
+		}
+	}
+
+	return false
 }
 
 // failedDepth is how many blocks on one make it final by every network's rule.

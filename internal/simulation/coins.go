@@ -23,14 +23,14 @@ func (w *harness) playCoins(op Op) {
 
 	m := w.merchant(op.A)
 
-	switch op.Kind {
-	case PayDust:
+	switch {
+	case op.Kind == PayDust:
 		if to, ok := w.depositOn(n, m, op.B); ok {
 			for i := range 1 + op.C%12 {
 				w.pooled[0] = append(w.pooled[0], n.Pay(to, chain.Units(leastOutput+(op.C>>8+97*i)%600)))
 			}
 		}
-	case MineReward:
+	case op.Kind == MineReward:
 		to, ok := m.wallets[0], true
 		if op.B%2 == 0 {
 			to, ok = w.depositOn(n, m, op.B>>1)
@@ -39,7 +39,7 @@ func (w *harness) playCoins(op Op) {
 		if ok {
 			n.Coinbase(to, chain.Units(1_000_000+op.C%1_000_000))
 		}
-	case HoldBack:
+	case op.Kind == HoldBack:
 		n.holdBack(op.B % 3 * sim.DefaultFeeRate)
 	}
 }
@@ -169,7 +169,8 @@ func (l *ledger) dropCoins(from uint64) {
 // spendable returns what the block after the one of a height may spend of an address.
 func (l *ledger) spendable(owner chain.Address, height uint64) (sum chain.Amount) {
 	for _, c := range l.coins {
-		if c.owner == owner && c.height <= height && c.ready <= height+1 && (c.spent == 0 || c.spent > height) {
+		if c.owner == owner && c.height <= height && c.ready <= height+1 &&
+			(c.spent == 0 || c.spent > height) {
 			sum = sum.Add(c.amount)
 		}
 	}
@@ -223,7 +224,13 @@ func (o *oracle) checkInputShares(id string, all []settlement.Settlement, fees c
 
 	for _, s := range all {
 		if o.isUnderItsCost(s) {
-			o.violate(ruleFair, "sweep %s spends %s of settlement %s, which costs more than half", id, s.Gross, s.ID)
+			o.violate(
+				ruleFair,
+				"sweep %s spends %s of settlement %s, which costs more than half",
+				id,
+				s.Gross,
+				s.ID,
+			)
 
 			return
 		}

@@ -419,7 +419,13 @@ func (o *oracle) checkNative() {
 
 	for at, took := range in {
 		if took != out[at] && !skipped[at] {
-			o.violate(ruleBooks, "releases from %s took %s, and settlements show %s", at.Address, took, out[at])
+			o.violate(
+				ruleBooks,
+				"releases from %s took %s, and settlements show %s",
+				at.Address,
+				took,
+				out[at],
+			)
 		}
 	}
 }

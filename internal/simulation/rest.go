@@ -70,9 +70,7 @@ func (w *harness) finish() bool {
 				w.oracle.checkFailedPayments()
 			}
 
-			if since > waitingBound {
-				w.oracle.checkWaitingPayments()
-			}
+			w.oracle.checkWaitingPayments(since)
 
 			rest = w.underWay()
 			if quiet += pause; len(rest) > 0 {
@@ -248,8 +246,8 @@ func (w *harness) noteRecords(note func(format string, args ...any)) {
 	}
 }
 
-// awaitsPerson reports whether a settlement waits for a person to say that foreign transactions released it: two did, or
-// the operator took another for its own. It fails a week after the last.
+// awaitsPerson reports whether a settlement waits for a person to say that foreign transactions released it: two did,
+// or the operator took another for its own. It fails a week after the last.
 func (w *harness) awaitsPerson(s settlement.Settlement) bool {
 	rows, err := w.store.UnrecordedOutgoing(
 		w.ctx, s.Network, s.Deposit.Address, w.clock.now().Add(-wallet.ForeignFor),
