@@ -13,8 +13,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Tokens of a mint with a permanent delegate, a close authority and a transfer hook, as PYUSD has them, are released and
-// paid out once the host accepts that. Once the hook has a program the token stops, and says why.
+// Tokens of a mint with a permanent delegate, a close authority and a transfer hook, as PYUSD has them, are released
+// and paid out once the host accepts that. Once the hook has a program the token stops, and says why.
 func TestTransferHookWithoutAProgram(t *testing.T) {
 	n := startNode(t, solanago.Token2022ProgramID)
 	authority := n.authority.PublicKey()
