@@ -192,6 +192,9 @@ func (t *transaction) finish(ctx context.Context) error {
 			public[i].ID = t.engine.ids.Event()
 		}
 
+		// What was told after a backup has lower numbers, also of objects that know nothing of it.
+		public[i].Sequence += int64(t.engine.config.Epoch) * epochSkip // spec D8.1
+
 		// Lists find the events of a stretch of time by their ids.
 		public[i].CreatedAt = id.CreatedAt(public[i].ID)
 

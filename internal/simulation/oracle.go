@@ -119,7 +119,9 @@ type oracle struct {
 	asked map[place]map[string]chain.Amount
 	// watch is the watch over progress, by process.
 	watches map[int]*watch
-	step    int
+	// told are the last sequences that were ever published, by object: receivers remember what a restore forgets.
+	told map[string]int64
+	step int
 	// paymentsOf are the ids of all payments that an invoice ever had; refundsSeen the refunds that were checked.
 	paymentsOf  map[string]map[string]bool
 	refundsSeen map[string]bool
@@ -136,6 +138,7 @@ func newOracle(w *harness) *oracle {
 		records: newRecords(),
 		asked:   map[place]map[string]chain.Amount{},
 		watches: map[int]*watch{},
+		told:    map[string]int64{},
 
 		paymentsOf:  map[string]map[string]bool{},
 		refundsSeen: map[string]bool{},
