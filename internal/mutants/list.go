@@ -31,6 +31,8 @@ type mutant struct {
 	// Old is the snippet that New replaces.
 	Old string `json:"old"`
 	New string `json:"new"`
+	// With are further places in other files, where one alone is made good by another.
+	With []place `json:"with,omitempty"`
 	// Package is where the test is that must fail, as the go command takes it at the root of the module.
 	Package string `json:"package"`
 	// Test selects that test: ^TestName$.
@@ -41,6 +43,27 @@ type mutant struct {
 	Bias string `json:"bias,omitempty"`
 	// Row is the row of docs/pitfalls.md that the mutant brings back; 0: none.
 	Row int `json:"row,omitempty"`
+}
+
+// place is a snippet in a function of a file; see mutant.
+type place struct {
+	File string `json:"file"`
+	Func string `json:"func"`
+	Old  string `json:"old"`
+	New  string `json:"new"`
+}
+
+// parts returns a mutant for each place that the fault changes, under its ID.
+func (m mutant) parts() []mutant {
+	all := []mutant{m}
+
+	for _, with := range m.With {
+		part := m
+		part.File, part.Func, part.Old, part.New = with.File, with.Func, with.Old, with.New
+		all = append(all, part)
+	}
+
+	return all
 }
 
 // oneTest is the form of a pattern that selects one test.
@@ -101,8 +124,10 @@ func exists(path string) bool {
 
 // check makes sure that the mutant can be planted and that its test is there.
 func (m mutant) check(root string) error {
-	if _, err := m.mutate(root); err != nil {
-		return err
+	for _, part := range m.parts() {
+		if _, err := part.mutate(root); err != nil {
+			return err
+		}
 	}
 
 	return m.checkTest(root)

@@ -92,16 +92,11 @@ type said struct {
 
 // plant runs the test of a mutant: without it first, with the other tests of the package, and then with it.
 func (p *planter) plant(ctx context.Context, m mutant) (outcome, error) {
-	mutated, err := m.mutate(p.root)
-	if err != nil {
-		return broken, err
-	}
-
 	if err := p.passes(ctx, m); err != nil {
 		return broken, err
 	}
 
-	overlay, err := p.writeOverlay(m.File, mutated)
+	overlay, err := p.writeOverlay(m)
 	if err != nil {
 		return broken, err
 	}
@@ -132,18 +127,25 @@ func (p *planter) passes(ctx context.Context, m mutant) error {
 	return nil
 }
 
-// writeOverlay writes what the go command shall read instead of a file.
-func (p *planter) writeOverlay(file string, mutated []byte) (string, error) {
-	instead := filepath.Join(p.dir, "mutated.go")
-	if err := os.WriteFile(instead, mutated, 0o600); err != nil {
-		return "", err
+// writeOverlay writes what the go command shall read instead of the files that a mutant changes.
+func (p *planter) writeOverlay(m mutant) (string, error) {
+	replaced := map[string]string{}
+
+	for i, part := range m.parts() {
+		mutated, err := part.mutate(p.root)
+		if err != nil {
+			return "", err
+		}
+
+		instead := filepath.Join(p.dir, fmt.Sprintf("mutated%d.go", i))
+		if err := os.WriteFile(instead, mutated, 0o600); err != nil {
+			return "", err
+		}
+
+		replaced[filepath.Join(p.root, filepath.FromSlash(part.File))] = instead
 	}
 
-	overlay, err := json.Marshal(map[string]map[string]string{
-		"Replace": {
-			filepath.Join(p.root, filepath.FromSlash(file)): instead,
-		},
-	})
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replaced})
 	if err != nil {
 		return "", err
 	}

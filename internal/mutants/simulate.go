@@ -181,7 +181,9 @@ func playSeeds(ctx context.Context, root, program string, m mutant, seeds int) (
 func compile(ctx context.Context, root, dir string, mutants []mutant) (program string, err error) {
 	byFile := map[string][]mutant{}
 	for _, m := range mutants {
-		byFile[m.File] = append(byFile[m.File], m)
+		for _, part := range m.parts() {
+			byFile[part.File] = append(byFile[part.File], part)
+		}
 	}
 
 	module, err := modulePath(root)

@@ -19,6 +19,7 @@ const (
 	ruleReserved  = "reserved is what is under way"
 	ruleSpendable = "available is what can be spent"
 	ruleAudit     = "the audit sees every difference"
+	ruleFinal     = "a fork below finality stops the network"
 	ruleStored    = "signed bytes are stored before they are sent"
 )
 
@@ -221,8 +222,18 @@ func (o *oracle) checkFailedSettlement(s settlement.Settlement) {
 	}
 }
 
-// checkStopped checks that a network that is stopped has forked.
+// checkStopped checks that a network that is stopped has forked, and that one that has forked below what it called
+// final is not read on before a person says so: that forgets what was final.
 func (o *oracle) checkStopped(before, after scan.Cursor) {
+	l := o.ledgers[after.Network]
+	if before.Stopped == "" && !before.Final.IsZero() && !l.has(before.Final) && after.Stopped == "" &&
+		after.At != before.At && l.has(after.At) {
+		o.violate(
+			ruleFinal, "%s is read on to block %d, and it forked below block %d, which was final",
+			after.Network, after.At.Height, before.Final.Height,
+		)
+	}
+
 	if before.Stopped != "" || after.Stopped == "" {
 		return
 	}

@@ -34,6 +34,9 @@ type Plan struct {
 	// itself holds.
 	Epochs bool
 
+	// BelowFinal has forks replace blocks that the network called final.
+	BelowFinal bool
+
 	// UTXO makes the first network one whose transactions spend outputs. Coins has payers displace their payments
 	// there.
 	UTXO, Coins bool
@@ -80,7 +83,8 @@ var biases = map[string]map[Kind]int{
 		CreatePayout:   24,
 		PayDust:        8,
 		MineReward:     4,
-		HoldBack:       5,
+		HoldBack:       6,
+		WorkOn:         10,
 		NoBlocks:       4,
 		FeeSpike:       3,
 		ReplacePayment: 5,
@@ -95,6 +99,10 @@ var biases = map[string]map[Kind]int{
 	// Webhook receivers of many accounts hang, while others wait for their events.
 	"receivers": {
 		FloodReceivers: 6,
+	},
+	// Networks with finality, which fork below it.
+	"finality": {
+		ForkDeep: 8,
 	},
 	// So many invoices that a process reserves numbers more than once.
 	"creations": {
@@ -136,6 +144,8 @@ func NewBiasedPlan(seed uint64, operations int, bias string) Plan {
 		plan.UTXO = true
 	case "coins":
 		plan.UTXO, plan.Coins = true, true
+	case "finality":
+		plan.Finality, plan.BelowFinal = true, true
 	case "windows":
 		plan.ValidFor = time.Duration(1+random.IntN(10)) * time.Minute
 	case "nonces":

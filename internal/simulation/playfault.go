@@ -135,6 +135,8 @@ func (w *harness) fork(op Op) {
 	depth := 1 + op.B%40>>(op.C%6)
 
 	switch {
+	case w.plan.BelowFinal && op.Kind == ForkDeep && op.C>>33%2 == 0:
+		depth = finalDepth + 1 + op.B%2
 	case w.plan.Finality:
 		depth = min(depth, finalDepth-1)
 	case op.Kind == ForkChain:

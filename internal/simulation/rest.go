@@ -234,8 +234,8 @@ func (w *harness) noteRecords(note func(format string, args ...any)) {
 	}
 
 	for id, s := range r.settlements {
-		if !settled(s) && !w.awaitsPerson(s) && !w.oracle.isUnderItsCost(s) {
-			note("settlement %s is %s %s", id, s.Status, s.Reason)
+		if !settled(s) && !w.awaitsPerson(s) && !w.oracle.isUnderItsCost(s) && !w.oracle.lacksDisplaced(s) {
+			note("settlement %s is %s %s, its payment %s", id, s.Status, s.Reason, r.payments[s.PaymentID].Status)
 		}
 	}
 
