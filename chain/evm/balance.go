@@ -46,38 +46,27 @@ func (d *driver) Balances(
 		return nil, err
 	}
 
-	var (
-		out        []chain.Amount
-		unreadable []chain.UnreadableHolding
-		first      *endpoint
-	)
+	return failover.Balances(ctx, d.nodes, d.attempts, at.Height, holdings, d.balancesAt(block))
+}
 
-	err = d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
-		if err := node.do(ctx, calls...); err != nil {
-			return err
+// balancesAt returns the reading of holdings at a block.
+func (d *driver) balancesAt(block any) failover.ReadBalances[*endpoint] {
+	return func(
+		ctx context.Context,
+		node *endpoint,
+		holdings []chain.Holding,
+	) ([]chain.Amount, []chain.UnreadableHolding, error) {
+		calls, err := d.balanceCalls(holdings, block)
+		if err != nil {
+			return nil, nil, err
 		}
 
-		var err error
+		if err := node.do(ctx, calls...); err != nil {
+			return nil, nil, err
+		}
 
-		out, unreadable, err = balances(node, calls, holdings)
-		first = node
-
-		return err
-	})
-	if err != nil {
-		return nil, err
+		return balances(node, calls, holdings)
 	}
-
-	disputed, err := d.compareBalances(ctx, at.Height, block, first, out, unreadable, holdings)
-	if err != nil {
-		return nil, err
-	}
-
-	if unreadable = append(unreadable, disputed...); len(unreadable) > 0 {
-		return out, &chain.UnreadableError{Network: d.network.Slug, Holdings: unreadable}
-	}
-
-	return out, nil
 }
 
 // balanceCalls returns the calls that read holdings at a block, in the order given.
@@ -94,110 +83,6 @@ func (d *driver) balanceCalls(holdings []chain.Holding, block any) ([]*call, err
 	}
 
 	return calls, nil
-}
-
-// compareBalances asks other nodes for what one said of holdings, until two say the same of each. In out it puts what
-// two nodes say, and 0 for disputed ones: those of which several nodes say something else each. Where no other node
-// answers, out is left as it is.
-func (d *driver) compareBalances(
-	ctx context.Context,
-	height uint64,
-	block any,
-	first *endpoint,
-	out []chain.Amount,
-	unreadable []chain.UnreadableHolding,
-	holdings []chain.Holding,
-) (disputed []chain.UnreadableHolding, err error) {
-	said := make([][]chain.Amount, len(holdings))
-	for i, amount := range out {
-		said[i] = []chain.Amount{amount}
-	}
-
-	var open []int // indexes of the holdings of which no two nodes said the same so far
-
-	for i := range holdings {
-		if !slices.ContainsFunc(unreadable, func(u chain.UnreadableHolding) bool { return u.Index == i }) {
-			open = append(open, i)
-		}
-	}
-
-	err = d.nodes.AskBeside(ctx, first, height, func(ctx context.Context, node *endpoint) (bool, error) {
-		answered, err := d.balancesOf(ctx, node, block, holdings, open)
-		if err != nil {
-			return false, err
-		}
-
-		open = slices.DeleteFunc(open, func(i int) bool {
-			amount, ok := answered[i]
-			if ok && slices.Contains(said[i], amount) {
-				out[i] = amount
-				return true
-			}
-
-			if ok {
-				said[i] = append(said[i], amount)
-			}
-
-			return false
-		})
-
-		return len(open) == 0, nil
-	})
-
-	for _, i := range open {
-		if len(said[i]) > 1 {
-			out[i] = chain.Amount{}
-			disputed = append(disputed, chain.UnreadableHolding{
-				Holding: holdings[i],
-				Index:   i,
-				Err: fault.New(
-					fault.Unavailable, "nodes_disagree",
-					"%d nodes of network %s say a different balance each", len(said[i]), d.network.Slug,
-				),
-			})
-		}
-	}
-
-	return disputed, err
-}
-
-// balancesOf returns what a node says of some of the holdings, by index; those that it cannot read are left out.
-func (d *driver) balancesOf(
-	ctx context.Context,
-	node *endpoint,
-	block any,
-	holdings []chain.Holding,
-	indexes []int,
-) (map[int]chain.Amount, error) {
-	asked := make([]chain.Holding, len(indexes))
-	for i, index := range indexes {
-		asked[i] = holdings[index]
-	}
-
-	calls, err := d.balanceCalls(asked, block)
-	if err != nil || len(calls) == 0 {
-		return nil, err
-	}
-
-	if err := node.do(ctx, calls...); err != nil {
-		return nil, err
-	}
-
-	amounts, unreadable, err := balances(node, calls, asked)
-	if err != nil {
-		return nil, err
-	}
-
-	out := make(map[int]chain.Amount, len(indexes))
-	for i, index := range indexes {
-		out[index] = amounts[i]
-	}
-
-	for _, u := range unreadable {
-		delete(out, indexes[u.Index])
-	}
-
-	return out, nil
 }
 
 // balances returns the answers to calls, one for each holding, and the holdings whose contract has none.

@@ -8,18 +8,62 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // Balances returns the balance of each holding after a block, in base units. Nodes serve balances of
 // their newest block only, so later transactions are undone: the balance is what the first of them
-// found in the account.
+// found in the account. Where several nodes answer, it is what two of them say; a chain.UnreadableError
+// (nodes_disagree) names the others.
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
 	holdings []chain.Holding,
 ) ([]chain.Amount, error) {
+	if _, err := d.holdingAccounts(holdings); err != nil {
+		return nil, err
+	}
+
+	if len(holdings) == 0 && ctx.Err() == nil {
+		return nil, nil
+	}
+
+	amounts, err := failover.Balances(ctx, d.nodes, d.config.Attempts, 0, holdings, d.readBalances(at))
+
+	// fault.Stopped would stop the network, which needs no such old block otherwise.
+	if errors.Is(err, fault.Stopped) && fault.Code(err) == "node_pruned" {
+		err = fault.Wrap(
+			err, fault.Unavailable, "node_pruned", "no node of network %s has block %d",
+			d.network.Slug, at.Height,
+		)
+	}
+
+	return amounts, err
+}
+
+// readBalances returns the reading of holdings after a block.
+func (d *driver) readBalances(at chain.Ref) failover.ReadBalances[*endpoint] {
+	return func(
+		ctx context.Context,
+		e *endpoint,
+		holdings []chain.Holding,
+	) ([]chain.Amount, []chain.UnreadableHolding, error) {
+		accounts, err := d.holdingAccounts(holdings)
+		if err != nil {
+			return nil, nil, err
+		}
+
+		amounts, err := d.balancesAt(ctx, e, at, accounts)
+
+		return amounts, nil, err
+	}
+}
+
+// holdingAccounts returns the accounts of holdings, which are of this network.
+func (d *driver) holdingAccounts(holdings []chain.Holding) ([]holdingAccount, error) {
 	accounts := make([]holdingAccount, len(holdings))
+
 	for i, holding := range holdings {
 		var err error
 		if accounts[i], err = d.holdingAccount(holding); err != nil {
@@ -27,29 +71,7 @@ func (d *driver) Balances(
 		}
 	}
 
-	if len(holdings) == 0 && ctx.Err() == nil {
-		return nil, nil
-	}
-
-	var amounts []chain.Amount
-
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
-		amounts, err = d.balancesAt(ctx, e, at, accounts)
-		return err
-	})
-	if err != nil {
-		// fault.Stopped would stop the network, which needs no such old block otherwise.
-		if errors.Is(err, fault.Stopped) && fault.Code(err) == "node_pruned" {
-			err = fault.Wrap(
-				err, fault.Unavailable, "node_pruned", "no node of network %s has block %d",
-				d.network.Slug, at.Height,
-			)
-		}
-
-		return nil, err
-	}
-
-	return amounts, nil
+	return accounts, nil
 }
 
 // balancesAt reads the balances after a block from one node.

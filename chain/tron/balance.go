@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -34,7 +35,8 @@ const maxBalanceDistance = 100
 //   - fault.Unavailable (block_unknown): at is not in the node's chain
 //   - fault.Unavailable (balance_unreadable): a transaction in between may change the balance in a way that
 //     is not read (staking, exchanges), until its block is solidified
-//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number
+//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two of
+//     the nodes that answered say the same (nodes_disagree)
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -49,23 +51,30 @@ func (d *driver) Balances(
 		return nil, err
 	}
 
-	var (
-		out        []chain.Amount
-		unreadable []chain.UnreadableHolding
-	)
+	return failover.Balances(ctx, d.nodes, d.attempts, at.Height, holdings, d.balancesAt(at))
+}
 
-	err = d.ask(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
-		out, unreadable = make([]chain.Amount, 0, len(wanted)), nil
+// balancesAt returns the reading of holdings at a block.
+func (d *driver) balancesAt(at chain.Ref) failover.ReadBalances[*endpoint] {
+	return func(
+		ctx context.Context,
+		node *endpoint,
+		holdings []chain.Holding,
+	) (out []chain.Amount, unreadable []chain.UnreadableHolding, err error) {
+		wanted, err := d.parseHoldings(holdings)
+		if err != nil {
+			return nil, nil, err
+		}
 
 		for group := range slices.Chunk(wanted, cap(node.slots)*balancesPerSlot) {
 			solid, balances, failures, err := d.solidBalances(ctx, node, group)
 			if err != nil {
-				return err
+				return nil, nil, err
 			}
 
 			rolled, err := d.rollBalances(ctx, node, solid, at, group, balances, failures)
 			if err != nil {
-				return err
+				return nil, nil, err
 			}
 
 			for i, failure := range failures {
@@ -82,17 +91,8 @@ func (d *driver) Balances(
 			out = append(out, rolled...)
 		}
 
-		return nil
-	})
-	if err != nil {
-		return nil, err
+		return out, unreadable, nil
 	}
-
-	if len(unreadable) > 0 {
-		return out, &chain.UnreadableError{Network: d.network.Slug, Holdings: unreadable}
-	}
-
-	return out, nil
 }
 
 // parseHoldings returns the addresses and assets of holdings, which are of this network.

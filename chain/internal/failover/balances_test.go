@@ -1,0 +1,121 @@
+package failover_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// A balance is what two nodes say; nothing is concluded of one of which each says something else.
+func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
+	const none, unreadable = 0, 1 // no answer at all; a contract that does not answer
+
+	holdings := []chain.Holding{{Address: "first"}, {Address: "second"}}
+
+	for name, c := range map[string]struct {
+		says     map[string][2]uint64 // by node
+		want     [2]uint64
+		disputed []int
+		asked    string
+	}{
+		"two agree at once": {
+			says:  map[string][2]uint64{"a": {7, 8}, "b": {7, 8}, "c": {9, 9}},
+			want:  [2]uint64{7, 8},
+			asked: "ab",
+		},
+		"the third decides one": {
+			says:  map[string][2]uint64{"a": {7, 8}, "b": {7, 9}, "c": {6, 9}},
+			want:  [2]uint64{7, 9},
+			asked: "abc",
+		},
+		"the first lies alone": {
+			says:  map[string][2]uint64{"a": {7, 8}, "b": {5, 6}, "c": {5, 6}},
+			want:  [2]uint64{5, 6},
+			asked: "abc",
+		},
+		"all differ about one": {
+			says:     map[string][2]uint64{"a": {7, 8}, "b": {7, 9}, "c": {7, 10}},
+			want:     [2]uint64{7, 0},
+			disputed: []int{1},
+			asked:    "abc",
+		},
+		"two differ, the third is down": {
+			says:     map[string][2]uint64{"a": {7, 8}, "b": {5, 8}},
+			want:     [2]uint64{0, 8},
+			disputed: []int{0},
+			asked:    "abc",
+		},
+		"one alone answers": {
+			says:  map[string][2]uint64{"b": {7, 8}},
+			want:  [2]uint64{7, 8},
+			asked: "abca",
+		},
+		"another one cannot read it": {
+			says:  map[string][2]uint64{"a": {7, 8}, "b": {unreadable, 8}, "c": {7, 8}},
+			want:  [2]uint64{7, 8},
+			asked: "abc",
+		},
+		"the first cannot read it": {
+			says:     map[string][2]uint64{"a": {unreadable, 8}, "b": {7, 8}},
+			want:     [2]uint64{unreadable, 8},
+			disputed: []int{0},
+			asked:    "ab",
+		},
+		"nobody answers beside the first": {
+			says:  map[string][2]uint64{"a": {7, 8}},
+			want:  [2]uint64{7, 8},
+			asked: "abc",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := ""
+			read := func(
+				_ context.Context,
+				e *endpoint,
+				of []chain.Holding,
+			) (out []chain.Amount, bad []chain.UnreadableHolding, err error) {
+				asked += e.Host
+
+				says, answers := c.says[e.Host]
+				if !answers {
+					return nil, nil, errors.New("down")
+				}
+
+				for i, h := range of {
+					said := says[slices.Index(holdings, h)]
+					out = append(out, chain.Units(said))
+
+					if said == unreadable {
+						bad = append(bad, chain.UnreadableHolding{Holding: h, Index: i, Err: fault.New(
+							fault.State, "reverted", "the contract reverts",
+						)})
+					}
+				}
+
+				return out, bad, nil
+			}
+
+			amounts, err := failover.Balances(t.Context(), newSet(true), 1, none, holdings, read)
+
+			var disputed []int
+
+			if unreadable, ok := errors.AsType[*chain.UnreadableError](err); ok {
+				for _, u := range unreadable.Holdings {
+					disputed = append(disputed, u.Index)
+				}
+			} else if err != nil {
+				t.Fatal(err)
+			}
+
+			want := []chain.Amount{chain.Units(c.want[0]), chain.Units(c.want[1])}
+			if !slices.Equal(amounts, want) || !slices.Equal(disputed, c.disputed) || asked != c.asked {
+				t.Errorf("got %v, disputed %v, asked %s", amounts, disputed, asked)
+			}
+		})
+	}
+}
