@@ -76,6 +76,7 @@ func (w *harness) flood(op Op) {
 	}
 
 	began := time.Now()
+
 	f.happen(w.ctx, live, false)
 	f.happen(w.ctx, test, false)
 	time.Sleep(liveBound)

@@ -37,7 +37,8 @@ type Plan struct {
 	// BelowFinal has forks replace blocks that the network called final.
 	BelowFinal bool
 
-	// UTXO makes the first network one whose transactions spend outputs. Coins has payers displace their payments there.
+	// UTXO makes the first network one whose transactions spend outputs. Coins has payers displace their payments
+	// there.
 	UTXO, Coins bool
 
 	// Wide has payers and merchants do what they do not in plans that were kept earlier: amounts that are not round,
