@@ -180,6 +180,7 @@ func playSeeds(ctx context.Context, root, program string, m mutant, seeds int) (
 // variable PLANTED names the one that is on.
 func compile(ctx context.Context, root, dir string, mutants []mutant) (program string, err error) {
 	byFile := map[string][]mutant{}
+
 	for _, m := range mutants {
 		for _, part := range m.parts() {
 			byFile[part.File] = append(byFile[part.File], part)

@@ -42,6 +42,7 @@ func (w *harness) playCoins(op Op) {
 		}
 	case op.Kind == HoldBack:
 		n.holdBack(op.B % 4 * sim.DefaultFeeRate)
+	default:
 	}
 }
 
@@ -170,8 +171,8 @@ func (l *ledger) dropCoins(from uint64) {
 // spendable returns what the block after the one of a height may spend of an address.
 func (l *ledger) spendable(owner chain.Address, height uint64) (sum chain.Amount) {
 	for _, c := range l.coins {
-		if c.owner == owner && c.height <= height && c.ready <= height+1 &&
-			(c.spent == 0 || c.spent > height) {
+		unspent := c.spent == 0 || c.spent > height
+		if c.owner == owner && c.height <= height && c.ready <= height+1 && unspent {
 			sum = sum.Add(c.amount)
 		}
 	}

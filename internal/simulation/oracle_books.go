@@ -1,0 +1,65 @@
+package simulation
+
+import (
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// checkBooks checks that no settlement of a release shows more as released than was its own, unless more arrived than
+// was all of theirs.
+func (o *oracle) checkBooks(all []settlement.Settlement) {
+	var own, net chain.Amount
+
+	for _, s := range all {
+		own, net = own.Add(ownOf(s)), net.Add(*s.NetReleased)
+	}
+
+	for _, s := range all {
+		if !own.Less(net) && ownOf(s).Less(*s.NetReleased) {
+			o.violate(
+				ruleBooks, "settlement %s of %s shows %s as released, of %s that was its own",
+				s.ID, s.Gross, *s.NetReleased, ownOf(s),
+			)
+		}
+	}
+}
+
+// checkNative checks that what was released of native coin at each address is what became of it, to the base unit: the
+// deposits and the residue before are what was released, both fees, and the residue after. A later release may have
+// claimed what an earlier one brought, or borne what it cost; what other assets of the address cost is in the residue.
+func (o *oracle) checkNative() {
+	in, out, skipped := map[place]chain.Amount{}, map[place]chain.Amount{}, map[place]bool{}
+
+	for _, s := range o.records.settlements {
+		at := place{s.Network, chain.Holding{Address: s.Deposit.Address}}
+		if o.ledgers[s.Network].exact { // its release spends the coins of many addresses
+			at.Address = chain.Address(s.SweepID)
+		}
+
+		if s.Status != settlement.Released || s.NetReleased == nil || s.Simulated || o.moved[s.ID] ||
+			s.FeeSource != settlement.FromDeposit {
+			skipped[at] = skipped[at] || s.SweepID != ""
+			continue
+		}
+
+		in[at] = in[at].Add(s.Gross).Add(s.ResidueIn)
+		out[at] = out[at].Add(*s.NetReleased).Add(s.ResidueOut).Add(s.FeePaid).Add(s.NetworkFees)
+	}
+
+	for at, took := range in {
+		if took != out[at] && !skipped[at] {
+			o.violate(
+				ruleBooks, "releases from %s took %s, and settlements show %s", at.Address, took, out[at],
+			)
+		}
+	}
+}
+
+// ownOf returns what is left of a deposit when it has paid its own costs.
+func ownOf(s settlement.Settlement) chain.Amount {
+	if s.FeeSource == settlement.FromDeposit {
+		return s.Gross.SubFloor(s.FeePaid).SubFloor(s.NetworkFees)
+	}
+
+	return s.Gross
+}
