@@ -81,6 +81,7 @@ func TestArrows(t *testing.T) {
 		{"./chain/hdkey", [][]string{domains, above, {"github.com/ethereum/"}}},
 		{"./chain/sim", [][]string{heavy, domains, above}},
 		{"./internal/sim", [][]string{heavy, drivers, domains, above}},
+		{"./chain/internal/agree", [][]string{heavy, drivers, domains, above, {module + "/store"}}},
 		{
 			"./chain/internal/failover",
 			[][]string{heavy, drivers, domains, above, {module + "/store", module + "/chain"}},

@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -46,11 +47,11 @@ func (d *driver) Balances(
 		return nil, err
 	}
 
-	return failover.Balances(ctx, d.nodes, d.attempts, at.Height, holdings, d.balancesAt(block))
+	return agree.Balances(ctx, d.nodes, d.attempts, at.Height, holdings, d.balancesAt(block))
 }
 
 // balancesAt returns the reading of holdings at a block.
-func (d *driver) balancesAt(block any) failover.ReadBalances[*endpoint] {
+func (d *driver) balancesAt(block any) agree.ReadBalances[*endpoint] {
 	return func(
 		ctx context.Context,
 		node *endpoint,

@@ -8,7 +8,7 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -29,7 +29,7 @@ func (d *driver) Balances(
 		return nil, nil
 	}
 
-	amounts, err := failover.Balances(ctx, d.nodes, d.config.Attempts, 0, holdings, d.readBalances(at))
+	amounts, err := agree.Balances(ctx, d.nodes, d.config.Attempts, 0, holdings, d.readBalances(at))
 
 	// fault.Stopped would stop the network, which needs no such old block otherwise.
 	if errors.Is(err, fault.Stopped) && fault.Code(err) == "node_pruned" {
@@ -43,7 +43,7 @@ func (d *driver) Balances(
 }
 
 // readBalances returns the reading of holdings after a block.
-func (d *driver) readBalances(at chain.Ref) failover.ReadBalances[*endpoint] {
+func (d *driver) readBalances(at chain.Ref) agree.ReadBalances[*endpoint] {
 	return func(
 		ctx context.Context,
 		e *endpoint,

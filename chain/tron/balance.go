@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -51,11 +51,11 @@ func (d *driver) Balances(
 		return nil, err
 	}
 
-	return failover.Balances(ctx, d.nodes, d.attempts, at.Height, holdings, d.balancesAt(at))
+	return agree.Balances(ctx, d.nodes, d.attempts, at.Height, holdings, d.balancesAt(at))
 }
 
 // balancesAt returns the reading of holdings at a block.
-func (d *driver) balancesAt(at chain.Ref) failover.ReadBalances[*endpoint] {
+func (d *driver) balancesAt(at chain.Ref) agree.ReadBalances[*endpoint] {
 	return func(
 		ctx context.Context,
 		node *endpoint,

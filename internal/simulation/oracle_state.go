@@ -189,7 +189,14 @@ func (o *oracle) checkEvents(c *commit) {
 		}
 
 		if told := o.told[e.ObjectID]; e.Sequence <= told && o.harness.plan.Epochs {
-			o.violate(ruleSequence, "%s of %s has sequence %d after %d was told", e.Type, e.ObjectID, e.Sequence, told)
+			o.violate(
+				ruleSequence,
+				"%s of %s has sequence %d after %d was told",
+				e.Type,
+				e.ObjectID,
+				e.Sequence,
+				told,
+			)
 		}
 
 		o.records.sequences[e.ObjectID], o.told[e.ObjectID] = number, e.Sequence

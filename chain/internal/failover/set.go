@@ -98,9 +98,9 @@ func (s *Set[N]) AskOthers(ctx context.Context, need uint64, call func(context.C
 	return Fault(s.Network, result.err)
 }
 
-// askBeside makes one attempt on each node but one that has answered already, the preferred first, until call returns
+// AskBeside makes one attempt on each node but one that has answered already, the preferred first, until call returns
 // that it knows enough. A node that cannot be asked or gives no usable answer is passed over; the error is ctx's.
-func (s *Set[N]) askBeside(
+func (s *Set[N]) AskBeside(
 	ctx context.Context,
 	answered N,
 	need uint64,

@@ -1,10 +1,13 @@
-package failover
+// Package agree has drivers ask several nodes for what no block proves, and take what two of them say. Package
+// chain/internal/failover asks the nodes, one after the other; this package compares their answers.
+package agree
 
 import (
 	"context"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -20,13 +23,13 @@ type ReadBalances[N any] func(
 // where several answer. No block proves what a node says of a balance, so what no two of them say the same of is
 // unreadable (nodes_disagree), with the balance 0. Where only one node answers, its word counts.
 //
-// Errors: those of Ask; chain.UnreadableError, with all other balances.
+// Errors: those of failover.Set.Ask; chain.UnreadableError, with all other balances.
 func Balances[N interface {
 	comparable
-	State() *Node
+	State() *failover.Node
 }](
 	ctx context.Context,
-	s *Set[N],
+	s *failover.Set[N],
 	attempts int,
 	need uint64,
 	holdings []chain.Holding,
@@ -58,9 +61,9 @@ func Balances[N interface {
 // comparison is what nodes say of holdings.
 type comparison[N interface {
 	comparable
-	State() *Node
+	State() *failover.Node
 }] struct {
-	set      *Set[N]
+	set      *failover.Set[N]
 	holdings []chain.Holding
 	read     ReadBalances[N]
 	// first is the node whose word amounts and unreadable are.
@@ -84,7 +87,7 @@ func (c *comparison[N]) compare(ctx context.Context, need uint64) error {
 		}
 	}
 
-	err := c.set.askBeside(ctx, c.first, need, func(ctx context.Context, node N) (bool, error) {
+	err := c.set.AskBeside(ctx, c.first, need, func(ctx context.Context, node N) (bool, error) {
 		answered, err := c.readSome(ctx, node, open)
 		if err != nil {
 			return false, err

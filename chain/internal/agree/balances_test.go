@@ -1,15 +1,34 @@
-package failover_test
+package agree_test
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
+
+type endpoint struct{ failover.Node }
+
+// nodes returns nodes named a, b, c.
+func nodes() *failover.Set[*endpoint] {
+	s := &failover.Set[*endpoint]{
+		Network: "net",
+		Log:     slog.New(slog.DiscardHandler),
+		Keep:    true,
+		Verify:  func(context.Context, *endpoint) error { return nil },
+	}
+	for _, host := range []string{"a", "b", "c"} {
+		s.Nodes = append(s.Nodes, &endpoint{Node: failover.Node{Host: host}})
+	}
+
+	return s
+}
 
 // A balance is what two nodes say; nothing is concluded of one of which each says something else.
 func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
@@ -100,7 +119,7 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 				return out, bad, nil
 			}
 
-			amounts, err := failover.Balances(t.Context(), newSet(true), 1, none, holdings, read)
+			amounts, err := agree.Balances(t.Context(), nodes(), 1, none, holdings, read)
 
 			var disputed []int
 
