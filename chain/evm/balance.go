@@ -23,13 +23,14 @@ var (
 
 // Balances returns the balances (base units) of holdings at the state after block at, in the order
 // given. It makes one call per holding and node, pinned to the block's hash (EIP-1898). No block proves what a node
-// says: where several nodes answer, a balance is what two of them say. Errors:
+// says: where several nodes are configured, a balance is what two of them say. Of a block that is so deep that nodes drop
+// its state, one that still has it suffices. Errors:
 //
 //   - fault.Invalid (block_invalid): at is zero
 //   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
 //   - fault.Unavailable: no node has that block
-//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two of
-//     the nodes that answered say the same (nodes_disagree)
+//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number; no two nodes
+//     say the same (nodes_disagree); no second one answers (node_unavailable), then with what one says
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -97,8 +98,8 @@ func (d *driver) balanceCalls(holdings []chain.Holding, block any) ([]*call, err
 }
 
 // compareBalances asks other nodes for what one said of holdings, until two say the same of each. In out it puts what
-// two nodes say, and 0 for disputed ones: those of which several nodes say something else each. Where no other node
-// answers, out is left as it is.
+// two nodes say, and 0 for those of which several nodes say something else each. Where no other node answers, out is
+// left as it is, and named all the same unless the block is deep.
 func (d *driver) compareBalances(
 	ctx context.Context,
 	height uint64,
@@ -144,17 +145,24 @@ func (d *driver) compareBalances(
 		return len(open) == 0, nil
 	})
 
+	if len(d.nodes.Nodes) == 1 {
+		return nil, err
+	}
+
 	for _, i := range open {
-		if len(said[i]) > 1 {
+		if u := (chain.UnreadableHolding{Holding: holdings[i], Index: i}); len(said[i]) > 1 {
 			out[i] = chain.Amount{}
-			disputed = append(disputed, chain.UnreadableHolding{
-				Holding: holdings[i],
-				Index:   i,
-				Err: fault.New(
-					fault.Unavailable, "nodes_disagree",
-					"%d nodes of network %s say a different balance each", len(said[i]), d.network.Slug,
-				),
-			})
+			u.Err = fault.New(
+				fault.Unavailable, "nodes_disagree",
+				"%d nodes of network %s say a different balance each", len(said[i]), d.network.Slug,
+			)
+			disputed = append(disputed, u)
+		} else if !isPruned(first.KnownTip(), height) {
+			u.Err = fault.New(
+				fault.Unavailable, "node_unavailable",
+				"network %s has no second node that says the balance", d.network.Slug,
+			)
+			disputed = append(disputed, u)
 		}
 	}
 
