@@ -111,6 +111,9 @@ func (p *planningRun) stopOrPostpone(
 	case fault.Code(cause) == "uneconomic" && hasStep(&r, chain.StepSweep, wallet.Failed):
 		// The minimum balance of an account that stays open exceeds what it holds.
 		return p.abandon(ctx, r, settlement.TransactionFailed)
+	case fault.Code(cause) == "uneconomic":
+		// Its other payments are gone, or fees rose: what it has left is held, or goes with what comes to the address.
+		return p.abandon(ctx, r, settlement.Replanning)
 	}
 
 	return errors.Join(cause, p.postponeSweep(ctx, r))

@@ -75,3 +75,30 @@ func TestInputsPayForThemselves(t *testing.T) {
 		t.Errorf("the dust is %s %s", got.Status, got.Reason)
 	}
 }
+
+// A release is left with a deposit of dust once its fee was paid, as a fork took the other payment away. It ends: the
+// dust is held, and what else comes to the address is released.
+func TestReleaseThatIsLeftWithDustEnds(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	deposit := w.deposit(1)
+	dust := w.until(w.pay("p1", deposit, "SIM", chain.Units(8), 0).ID, settlement.Held)
+	gone := w.pay("p2", deposit, "SIM", coin(1), 2000)
+
+	goOn := w.stopPlanning(func() bool { return !w.get(gone.ID).FeePaid.IsZero() })
+	w.run("the fee is paid", func() bool { return !w.get(gone.ID).FeePaid.IsZero() })
+
+	if s := w.get(dust.ID); s.SweepID == "" || s.SweepID != w.get(gone.ID).SweepID {
+		t.Fatalf("the dust is %s in release %q", s.Status, s.SweepID)
+	}
+
+	w.lose("p2")
+	goOn()
+
+	tokens := w.pay("p3", deposit, "USDX", dollars(400), 400)
+	w.until(tokens.ID, settlement.Released)
+	w.until(dust.ID, settlement.Held)
+	w.run("nothing is under way", func() bool { return w.live(deposit) == 0 })
+	w.costsAreOnChain("in the end", dust.ID, gone.ID, tokens.ID)
+}

@@ -259,16 +259,17 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 	})
 }
 
-// isDisputed reports whether balances are unreadable only as nodes say something else of each.
+// isDisputed reports whether balances are unreadable only as no two nodes say the same of each.
 func isDisputed(err error) bool {
 	unreadable, ok := errors.AsType[*chain.UnreadableError](err)
 
 	return ok && !slices.ContainsFunc(unreadable.Holdings, func(u chain.UnreadableHolding) bool {
-		return fault.Code(u.Err) != "nodes_disagree"
+		return fault.Code(u.Err) != "nodes_disagree" && fault.Code(u.Err) != "node_unavailable"
 	})
 }
 
-// withoutDisputed returns what of a reading nodes agree about.
+// withoutDisputed returns what of a reading nodes do not contradict each other about: of a wallet of ours the word of
+// the only node that answers is better than none.
 func withoutDisputed(
 	err error,
 	rows []wallet.Balance,
@@ -279,7 +280,7 @@ func withoutDisputed(
 
 	disputed := map[int]bool{}
 	for _, u := range unreadable.Holdings {
-		disputed[u.Index] = true
+		disputed[u.Index] = fault.Code(u.Err) == "nodes_disagree"
 	}
 
 	for i := range rows {

@@ -19,9 +19,18 @@ type ReadBalances[N any] func(
 	holdings []chain.Holding,
 ) (amounts []chain.Amount, unreadable []chain.UnreadableHolding, err error)
 
+// Reading is how holdings are read.
+type Reading[N any] struct {
+	Read ReadBalances[N]
+	// Suffice reports whether the word of one node suffices where no other answers: others no longer have what is
+	// asked for. Nil never does.
+	Suffice func(node N) bool
+}
+
 // Balances returns the balances of holdings, in base units and in the order given, as one node says, and another one
-// where several answer. No block proves what a node says of a balance, so what no two of them say the same of is
-// unreadable (nodes_disagree), with the balance 0. Where only one node answers, its word counts.
+// where several are configured. No block proves what a node says of a balance, so what no two of them say the same of
+// is unreadable: with the balance 0 where they say something else each (nodes_disagree), with that of the only one that
+// answers otherwise (node_unavailable).
 //
 // Errors: those of failover.Set.Ask; chain.UnreadableError, with all other balances.
 func Balances[N interface {
@@ -33,13 +42,13 @@ func Balances[N interface {
 	attempts int,
 	need uint64,
 	holdings []chain.Holding,
-	read ReadBalances[N],
+	reading Reading[N],
 ) ([]chain.Amount, error) {
-	c := comparison[N]{set: s, holdings: holdings, read: read}
+	c := comparison[N]{set: s, holdings: holdings, reading: reading}
 
 	err := s.Ask(ctx, attempts, need, func(ctx context.Context, node N) (err error) {
 		c.first = node
-		c.amounts, c.unreadable, err = read(ctx, node, holdings)
+		c.amounts, c.unreadable, err = reading.Read(ctx, node, holdings)
 
 		return err
 	})
@@ -47,8 +56,10 @@ func Balances[N interface {
 		return nil, err
 	}
 
-	if err := c.compare(ctx, need); err != nil {
-		return nil, err
+	if len(s.Nodes) > 1 {
+		if err := c.compare(ctx, need); err != nil {
+			return nil, err
+		}
 	}
 
 	if len(c.unreadable) > 0 {
@@ -65,7 +76,7 @@ type comparison[N interface {
 }] struct {
 	set      *failover.Set[N]
 	holdings []chain.Holding
-	read     ReadBalances[N]
+	reading  Reading[N]
 	// first is the node whose word amounts and unreadable are.
 	first      N
 	amounts    []chain.Amount
@@ -111,25 +122,33 @@ func (c *comparison[N]) compare(ctx context.Context, need uint64) error {
 	})
 
 	for _, i := range open {
-		if len(said[i]) > 1 {
-			c.dispute(i, len(said[i]))
-		}
+		c.doubt(i, len(said[i]))
 	}
 
 	return err
 }
 
-// dispute makes a holding unreadable of which so many nodes say something else each.
-func (c *comparison[N]) dispute(index, nodes int) {
-	c.amounts[index] = chain.Amount{}
-	c.unreadable = append(c.unreadable, chain.UnreadableHolding{
-		Holding: c.holdings[index],
-		Index:   index,
-		Err: fault.New(
+// doubt makes a holding unreadable of which so many nodes say something else each, or only one says anything.
+func (c *comparison[N]) doubt(index, nodes int) {
+	u := chain.UnreadableHolding{Holding: c.holdings[index], Index: index}
+
+	switch {
+	case nodes > 1:
+		c.amounts[index] = chain.Amount{}
+		u.Err = fault.New(
 			fault.Unavailable, "nodes_disagree",
 			"%d nodes of network %s say a different balance each", nodes, c.set.Network,
-		),
-	})
+		)
+	case c.reading.Suffice != nil && c.reading.Suffice(c.first):
+		return
+	default:
+		u.Err = fault.New(
+			fault.Unavailable, "node_unavailable",
+			"network %s has no second node that says the balance", c.set.Network,
+		)
+	}
+
+	c.unreadable = append(c.unreadable, u)
 }
 
 // readSome returns what a node says of some of the holdings, by index; those that it cannot read are left out.
@@ -143,7 +162,7 @@ func (c *comparison[N]) readSome(ctx context.Context, node N, indexes []int) (ma
 		asked[i] = c.holdings[index]
 	}
 
-	amounts, unreadable, err := c.read(ctx, node, asked)
+	amounts, unreadable, err := c.reading.Read(ctx, node, asked)
 	if err != nil {
 		return nil, err
 	}
