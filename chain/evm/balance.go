@@ -24,8 +24,8 @@ var (
 
 // Balances returns the balances (base units) of holdings at the state after block at, in the order
 // given. It makes one call per holding and node, pinned to the block's hash (EIP-1898). No block proves what a node
-// says: where several nodes are configured, a balance is what two of them say. Of a block that is so deep that nodes drop
-// its state, one that still has it suffices. Errors:
+// says: where several nodes are configured, a balance is what two of them say. Of a block that is so deep that nodes
+// drop its state, one that still has it suffices. Errors:
 //
 //   - fault.Invalid (block_invalid): at is zero
 //   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
