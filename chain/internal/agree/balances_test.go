@@ -74,13 +74,13 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 			says:    map[string][2]uint64{"b": {7, 8}},
 			want:    [2]uint64{7, 8},
 			suffice: true,
-			asked:   "abca",
+			asked:   "abc",
 		},
 		"one alone answers": {
 			says:     map[string][2]uint64{"b": {7, 8}},
 			want:     [2]uint64{7, 8},
 			disputed: []int{0, 1},
-			asked:    "abca",
+			asked:    "abc",
 		},
 		"another one cannot read it": {
 			says:  map[string][2]uint64{"a": {7, 8}, "b": {unreadable, 8}, "c": {7, 8}},
@@ -111,7 +111,7 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 
 				says, answers := c.says[e.Host]
 				if !answers {
-					return nil, nil, errors.New("down")
+					return nil, nil, e.Garbled("down")
 				}
 
 				for i, h := range of {

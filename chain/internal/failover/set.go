@@ -99,7 +99,8 @@ func (s *Set[N]) AskOthers(ctx context.Context, need uint64, call func(context.C
 }
 
 // AskBeside makes one attempt on each node but one that has answered already, the preferred first, until call returns
-// that it knows enough. A node that cannot be asked or gives no usable answer is passed over; the error is ctx's.
+// that it knows enough. A node that backs off or cannot be asked, or gives no usable answer, is passed over: what is
+// known already waits for no node that hangs. The error is ctx's.
 func (s *Set[N]) AskBeside(
 	ctx context.Context,
 	answered N,
@@ -107,7 +108,7 @@ func (s *Set[N]) AskBeside(
 	call func(context.Context, N) (enough bool, err error),
 ) error {
 	for _, node := range s.preferenceOrder(need) {
-		if node == answered {
+		if node == answered || node.State().penalty(0) > 0 {
 			continue
 		}
 
