@@ -54,22 +54,46 @@ func (k *leftovers) addUnrecorded(
 			continue
 		}
 
-		for _, t := range row.Transfers {
+		// What it takes back of what it brings is in neither: a payment by it is net of that.
+		for _, t := range netOf(row.Transfers) {
 			if t.To == address && !paid[invoicestate.KeyOf(t)] && !isTokenDust(n, t) {
 				k.brought[t.AssetID] = k.brought[t.AssetID].Add(t.Amount)
 			}
+		}
 
-			switch {
-			case t.From != address:
-			case foreign:
-				k.taken[t.AssetID] = k.taken[t.AssetID].Add(t.Amount)
-			default:
-				k.unclear[t.AssetID] = true
+		for assetID, out := range takenOf(row.Transfers, address) {
+			if foreign {
+				k.taken[assetID] = k.taken[assetID].Add(out)
+			} else {
+				k.unclear[assetID] = true
 			}
 		}
 	}
 
 	return nil
+}
+
+// takenOf returns what transfers take from an address beyond what they bring there, by asset and in base units.
+func takenOf(transfers []chain.Transfer, address chain.Address) map[string]chain.Amount {
+	in, out := map[string]chain.Amount{}, map[string]chain.Amount{}
+
+	for _, t := range transfers {
+		if t.To == address {
+			in[t.AssetID] = in[t.AssetID].Add(t.Amount)
+		}
+
+		if t.From == address {
+			out[t.AssetID] = out[t.AssetID].Add(t.Amount)
+		}
+	}
+
+	for assetID := range out {
+		if out[assetID] = out[assetID].SubFloor(in[assetID]); out[assetID].IsZero() {
+			delete(out, assetID)
+		}
+	}
+
+	return out
 }
 
 // isTokenDust reports whether a transfer is of a token and too small to be a payment.

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -11,6 +12,13 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
+
+// takesBack has a transaction take some of what it brought, as tokens do that log their fee.
+func takesBack(row *wallet.Outgoing, fee uint64) {
+	row.Transfers = append(row.Transfers[:1:1], chain.Transfer{
+		TxHash: "t", From: "a", To: "x", AssetID: row.Transfers[0].AssetID, Amount: chain.Units(fee),
+	})
+}
 
 // What a transaction that is not on record brought to an address is explained by it, until it turns out to be a
 // payout or a settlement, or is credited as a payment.
@@ -48,15 +56,20 @@ func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
 		brought, taken uint64
 		unclear        bool
 	}{
-		"foreign":            {func(top, _ *wallet.Outgoing) { top.Acknowledged = wallet.Foreign }, 70, 25, false},
-		"not acknowledged":   {func(_, _ *wallet.Outgoing) {}, 70, 25, false},
-		"above the block":    {func(top, _ *wallet.Outgoing) { top.Block.Height = 11 }, 0, 25, false},
-		"failed":             {func(top, _ *wallet.Outgoing) { top.Failed = true }, 0, 25, false},
-		"recorded":           {func(top, _ *wallet.Outgoing) { top.Unrecorded = false }, 0, 25, false},
-		"fulfilled a payout": {func(top, _ *wallet.Outgoing) { top.Acknowledged = "p1" }, 0, 25, false},
-		"credited":           {func(top, _ *wallet.Outgoing) { top.Acknowledged = "foreign,d1" }, 0, 25, false},
-		"its spend unknown":  {func(_, spend *wallet.Outgoing) { spend.Acknowledged = "" }, 70, 0, true},
-		"its spend failed":   {func(_, spend *wallet.Outgoing) { spend.Failed = true }, 70, 5, false},
+		"foreign":               {func(top, _ *wallet.Outgoing) { top.Acknowledged = wallet.Foreign }, 70, 25, false},
+		"not acknowledged":      {func(_, _ *wallet.Outgoing) {}, 70, 25, false},
+		"above the block":       {func(top, _ *wallet.Outgoing) { top.Block.Height = 11 }, 0, 25, false},
+		"failed":                {func(top, _ *wallet.Outgoing) { top.Failed = true }, 0, 25, false},
+		"recorded":              {func(top, _ *wallet.Outgoing) { top.Unrecorded = false }, 0, 25, false},
+		"fulfilled a payout":    {func(top, _ *wallet.Outgoing) { top.Acknowledged = "p1" }, 0, 25, false},
+		"credited":              {func(top, _ *wallet.Outgoing) { top.Acknowledged = "foreign,d1" }, 0, 25, false},
+		"takes some of it back": {func(top, _ *wallet.Outgoing) { takesBack(top, 9) }, 61, 25, false},
+		"credited, takes some back": {func(top, _ *wallet.Outgoing) {
+			top.Acknowledged = "foreign,d1"
+			takesBack(top, 9)
+		}, 0, 25, false},
+		"its spend unknown": {func(_, spend *wallet.Outgoing) { spend.Acknowledged = "" }, 70, 0, true},
+		"its spend failed":  {func(_, spend *wallet.Outgoing) { spend.Failed = true }, 70, 5, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, top, sent := memory.New(), topUp, spend
@@ -70,7 +83,7 @@ func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
 				}
 
 				var payments []invoice.Payment
-				if name == "credited" {
+				if strings.HasPrefix(name, "credited") {
 					payments = []invoice.Payment{{TxHash: "t", Address: "a", AssetID: native.ID}}
 				}
 
