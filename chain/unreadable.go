@@ -7,8 +7,8 @@ import (
 )
 
 // UnreadableError names the holdings that a token's contract does not answer for: its balanceOf reverts, or
-// returns no number; and those of which no two nodes say the same balance. The balances that came with it
-// are right for all other holdings.
+// returns no number; and those of which nodes say different balances (nodes_disagree). The balances that
+// came with it are right for all other holdings.
 type UnreadableError struct {
 	// Network is the network's slug.
 	Network string
@@ -21,8 +21,7 @@ type UnreadableHolding struct {
 	Holding
 	// Index is its place in what was asked.
 	Index int
-	// Err is what the contract answered, or a fault.Unavailable: nodes_disagree, or node_unavailable, where one
-	// node says what is returned and no other answers.
+	// Err is what the contract answered, or a fault.Unavailable (nodes_disagree).
 	Err error
 }
 

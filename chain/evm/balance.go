@@ -24,14 +24,13 @@ var (
 
 // Balances returns the balances (base units) of holdings at the state after block at, in the order
 // given. It makes one call per holding and node, pinned to the block's hash (EIP-1898). No block proves what a node
-// says: where several nodes are configured, a balance is what two of them say. Of a block that is so deep that nodes
-// drop its state, one that still has it suffices. Errors:
+// says: where several nodes answer, a balance is what two of them say. Errors:
 //
 //   - fault.Invalid (block_invalid): at is zero
 //   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
 //   - fault.Unavailable: no node has that block
-//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number; no two nodes
-//     say the same (nodes_disagree); no second one answers (node_unavailable), then with what one says
+//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two of
+//     the nodes that answered say the same (nodes_disagree)
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -48,10 +47,7 @@ func (d *driver) Balances(
 		return nil, err
 	}
 
-	return agree.Balances(ctx, d.nodes, d.attempts, at.Height, holdings, agree.Reading[*endpoint]{
-		Read:    d.balancesAt(block),
-		Suffice: func(node *endpoint) bool { return isPruned(node.KnownTip(), at.Height) },
-	})
+	return agree.Balances(ctx, d.nodes, d.attempts, at.Height, holdings, d.balancesAt(block))
 }
 
 // balancesAt returns the reading of holdings at a block.

@@ -14,8 +14,8 @@ import (
 
 // Balances returns the balance of each holding after a block, in base units. Nodes serve balances of
 // their newest block only, so later transactions are undone: the balance is what the first of them
-// found in the account. Where several nodes are configured, it is what two of them say; a chain.UnreadableError
-// (nodes_disagree, node_unavailable) names the others.
+// found in the account. Where several nodes answer, it is what two of them say; a chain.UnreadableError
+// (nodes_disagree) names the others.
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -29,9 +29,7 @@ func (d *driver) Balances(
 		return nil, nil
 	}
 
-	amounts, err := agree.Balances(
-		ctx, d.nodes, d.config.Attempts, 0, holdings, agree.Reading[*endpoint]{Read: d.readBalances(at)},
-	)
+	amounts, err := agree.Balances(ctx, d.nodes, d.config.Attempts, 0, holdings, d.readBalances(at))
 
 	// fault.Stopped would stop the network, which needs no such old block otherwise.
 	if errors.Is(err, fault.Stopped) && fault.Code(err) == "node_pruned" {

@@ -35,8 +35,8 @@ const maxBalanceDistance = 100
 //   - fault.Unavailable (block_unknown): at is not in the node's chain
 //   - fault.Unavailable (balance_unreadable): a transaction in between may change the balance in a way that
 //     is not read (staking, exchanges), until its block is solidified
-//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number; of several
-//     nodes no two say the same (nodes_disagree), or no second one answers (node_unavailable)
+//   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two of
+//     the nodes that answered say the same (nodes_disagree)
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -51,9 +51,7 @@ func (d *driver) Balances(
 		return nil, err
 	}
 
-	return agree.Balances(
-		ctx, d.nodes, d.attempts, at.Height, holdings, agree.Reading[*endpoint]{Read: d.balancesAt(at)},
-	)
+	return agree.Balances(ctx, d.nodes, d.attempts, at.Height, holdings, d.balancesAt(at))
 }
 
 // balancesAt returns the reading of holdings at a block.

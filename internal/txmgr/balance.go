@@ -259,17 +259,16 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 	})
 }
 
-// isDisputed reports whether balances are unreadable only as no two nodes say the same of each.
+// isDisputed reports whether balances are unreadable only as nodes say something else of each.
 func isDisputed(err error) bool {
 	unreadable, ok := errors.AsType[*chain.UnreadableError](err)
 
 	return ok && !slices.ContainsFunc(unreadable.Holdings, func(u chain.UnreadableHolding) bool {
-		return fault.Code(u.Err) != "nodes_disagree" && fault.Code(u.Err) != "node_unavailable"
+		return fault.Code(u.Err) != "nodes_disagree"
 	})
 }
 
-// withoutDisputed returns what of a reading nodes do not contradict each other about: of a wallet of ours the word of
-// the only node that answers is better than none.
+// withoutDisputed returns what of a reading nodes agree about.
 func withoutDisputed(
 	err error,
 	rows []wallet.Balance,
@@ -280,7 +279,7 @@ func withoutDisputed(
 
 	disputed := map[int]bool{}
 	for _, u := range unreadable.Holdings {
-		disputed[u.Index] = fault.Code(u.Err) == "nodes_disagree"
+		disputed[u.Index] = true
 	}
 
 	for i := range rows {

@@ -19,18 +19,9 @@ type ReadBalances[N any] func(
 	holdings []chain.Holding,
 ) (amounts []chain.Amount, unreadable []chain.UnreadableHolding, err error)
 
-// Reading is how holdings are read.
-type Reading[N any] struct {
-	Read ReadBalances[N]
-	// Suffice reports whether the word of one node suffices where no other answers: others no longer have what is
-	// asked for. Nil never does.
-	Suffice func(node N) bool
-}
-
 // Balances returns the balances of holdings, in base units and in the order given, as one node says, and another one
-// where several are configured. No block proves what a node says of a balance, so what no two of them say the same of
-// is unreadable: with the balance 0 where they say something else each (nodes_disagree), with that of the only one that
-// answers otherwise (node_unavailable).
+// where several answer. No block proves what a node says of a balance, so what no two of them say the same of is
+// unreadable (nodes_disagree), with the balance 0. Where only one node answers, its word counts.
 //
 // Errors: those of failover.Set.Ask; chain.UnreadableError, with all other balances.
 func Balances[N interface {
@@ -42,13 +33,13 @@ func Balances[N interface {
 	attempts int,
 	need uint64,
 	holdings []chain.Holding,
-	reading Reading[N],
+	read ReadBalances[N],
 ) ([]chain.Amount, error) {
-	c := comparison[N]{set: s, holdings: holdings, reading: reading}
+	c := comparison[N]{set: s, holdings: holdings, read: read}
 
 	err := s.Ask(ctx, attempts, need, func(ctx context.Context, node N) (err error) {
 		c.first = node
-		c.amounts, c.unreadable, err = reading.Read(ctx, node, holdings)
+		c.amounts, c.unreadable, err = read(ctx, node, holdings)
 
 		return err
 	})
@@ -56,10 +47,8 @@ func Balances[N interface {
 		return nil, err
 	}
 
-	if len(s.Nodes) > 1 {
-		if err := c.compare(ctx, need); err != nil {
-			return nil, err
-		}
+	if err := c.compare(ctx, need); err != nil {
+		return nil, err
 	}
 
 	if len(c.unreadable) > 0 {
@@ -76,7 +65,7 @@ type comparison[N interface {
 }] struct {
 	set      *failover.Set[N]
 	holdings []chain.Holding
-	reading  Reading[N]
+	read     ReadBalances[N]
 	// first is the node whose word amounts and unreadable are.
 	first      N
 	amounts    []chain.Amount
@@ -122,33 +111,25 @@ func (c *comparison[N]) compare(ctx context.Context, need uint64) error {
 	})
 
 	for _, i := range open {
-		c.doubt(i, len(said[i]))
+		if len(said[i]) > 1 {
+			c.dispute(i, len(said[i]))
+		}
 	}
 
 	return err
 }
 
-// doubt makes a holding unreadable of which so many nodes say something else each, or only one says anything.
-func (c *comparison[N]) doubt(index, nodes int) {
-	u := chain.UnreadableHolding{Holding: c.holdings[index], Index: index}
-
-	switch {
-	case nodes > 1:
-		c.amounts[index] = chain.Amount{}
-		u.Err = fault.New(
+// dispute makes a holding unreadable of which so many nodes say something else each.
+func (c *comparison[N]) dispute(index, nodes int) {
+	c.amounts[index] = chain.Amount{}
+	c.unreadable = append(c.unreadable, chain.UnreadableHolding{
+		Holding: c.holdings[index],
+		Index:   index,
+		Err: fault.New(
 			fault.Unavailable, "nodes_disagree",
 			"%d nodes of network %s say a different balance each", nodes, c.set.Network,
-		)
-	case c.reading.Suffice != nil && c.reading.Suffice(c.first):
-		return
-	default:
-		u.Err = fault.New(
-			fault.Unavailable, "node_unavailable",
-			"network %s has no second node that says the balance", c.set.Network,
-		)
-	}
-
-	c.unreadable = append(c.unreadable, u)
+		),
+	})
 }
 
 // readSome returns what a node says of some of the holdings, by index; those that it cannot read are left out.
@@ -162,7 +143,7 @@ func (c *comparison[N]) readSome(ctx context.Context, node N, indexes []int) (ma
 		asked[i] = c.holdings[index]
 	}
 
-	amounts, unreadable, err := c.reading.Read(ctx, node, asked)
+	amounts, unreadable, err := c.read(ctx, node, asked)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,6 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 		says     map[string][2]uint64 // by node
 		want     [2]uint64
 		disputed []int
-		suffice  bool
 		asked    string
 	}{
 		"two agree at once": {
@@ -70,17 +69,10 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 			disputed: []int{0},
 			asked:    "abc",
 		},
-		"one alone answers, and suffices": {
-			says:    map[string][2]uint64{"b": {7, 8}},
-			want:    [2]uint64{7, 8},
-			suffice: true,
-			asked:   "abc",
-		},
 		"one alone answers": {
-			says:     map[string][2]uint64{"b": {7, 8}},
-			want:     [2]uint64{7, 8},
-			disputed: []int{0, 1},
-			asked:    "abc",
+			says:  map[string][2]uint64{"b": {7, 8}},
+			want:  [2]uint64{7, 8},
+			asked: "abc",
 		},
 		"another one cannot read it": {
 			says:  map[string][2]uint64{"a": {7, 8}, "b": {unreadable, 8}, "c": {7, 8}},
@@ -94,10 +86,9 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 			asked:    "ab",
 		},
 		"nobody answers beside the first": {
-			says:     map[string][2]uint64{"a": {7, 8}},
-			want:     [2]uint64{7, 8},
-			disputed: []int{0, 1},
-			asked:    "abc",
+			says:  map[string][2]uint64{"a": {7, 8}},
+			want:  [2]uint64{7, 8},
+			asked: "abc",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,10 +119,7 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 				return out, bad, nil
 			}
 
-			amounts, err := agree.Balances(t.Context(), nodes(), 1, none, holdings, agree.Reading[*endpoint]{
-				Read:    read,
-				Suffice: func(*endpoint) bool { return c.suffice },
-			})
+			amounts, err := agree.Balances(t.Context(), nodes(), 1, none, holdings, read)
 
 			var disputed []int
 
