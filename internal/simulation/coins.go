@@ -5,7 +5,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/sim"
-	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -248,11 +247,4 @@ func (o *oracle) checkInputShares(id string, all []settlement.Settlement, fees c
 				s.ID, s.NetworkFees, fees, id, len(all))
 		}
 	}
-}
-
-// lacksDisplaced reports whether a settlement lacks the money of a payment that a fork displaced: it failed before the
-// payment was seen to be gone, and keeps that reason.
-func (o *oracle) lacksDisplaced(s settlement.Settlement) bool {
-	return o.isDisplaced(s.Network) && s.Status == settlement.Failed && s.Reason == settlement.FundsMissing &&
-		o.records.payments[s.PaymentID].Status == invoice.Dropped
 }
