@@ -102,3 +102,31 @@ func TestReleaseThatIsLeftWithDustEnds(t *testing.T) {
 	w.run("nothing is under way", func() bool { return w.live(deposit) == 0 })
 	w.costsAreOnChain("in the end", dust.ID, gone.ID, tokens.ID)
 }
+
+// What a release took for a payment that left it is owed at the address, when the release ends without a sweep: the
+// money that is there again, by another transaction, is released for what is left of it.
+func TestCostsOfADetachedSettlementAreOwed(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	dust := w.until(w.pay("p1", deposit, "SIM", chain.Units(8), 0).ID, settlement.Held)
+	gone := w.pay("p2", deposit, "SIM", coin(1), 2000)
+
+	goOn := w.stopPlanning(func() bool { return !w.get(gone.ID).FeePaid.IsZero() })
+	w.run("the fee is paid", func() bool { return !w.get(gone.ID).FeePaid.IsZero() })
+	w.lose("p2")
+	goOn()
+	w.until(dust.ID, settlement.Held)
+
+	again := w.open("p3", deposit, "SIM", coin(1), 2000)
+	more := w.pay("p4", deposit, "SIM", coin(1), 2000)
+	w.run("both are over", func() bool {
+		for _, id := range []string{again.ID, more.ID} {
+			if s := w.get(id); s.Status == settlement.Failed {
+				t.Fatalf("a settlement failed as %s; %s is owed at the address", s.Reason, w.owed(deposit))
+			}
+		}
+
+		return w.get(again.ID).Status == settlement.Released && w.get(more.ID).Status == settlement.Released
+	})
+	w.costsAreOnChain("in the end", dust.ID, gone.ID, again.ID, more.ID)
+}
