@@ -46,10 +46,10 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 	if err := settlementstate.Fail(&lost, settlement.PaymentOrphaned, s.now(), time.Time{}); err != nil {
 		return err
 	}
-	// Alone in a release of which something is signed, it stays in it: those bytes may be included
-	// when the payment is, and what they take belongs to this settlement.
-	alone := len(r.SettlementIDs) == 1 && isStarted(&r)
-	if in && !r.Done && !hasLiveSweep(&r) && !alone {
+	// In a release of which something is signed that it pays for, it stays: those bytes may be included when the
+	// payment is, and what they take belongs to this settlement. The others are planned anew without it.
+	pays := isStarted(&r) && (s.isNative(&r) || len(r.SettlementIDs) == 1)
+	if in && !r.Done && !hasLiveSweep(&r) && !pays {
 		return s.detachTx(ctx, tx, r, lost)
 	}
 

@@ -172,7 +172,12 @@ func (s *Sweeper) reopenTx(
 
 	// A release that still runs, or whose sweep is confirmed after all, has moved or will move this
 	// deposit: it must not be planned a second time.
-	if assigned && (!r.Done || isSwept(&r)) {
+	joins, err := s.goesOn(ctx, tx, r)
+	if err != nil {
+		return settlement.Settlement{}, err
+	}
+
+	if assigned && joins {
 		out, joined, err := s.rejoinTx(ctx, tx, old, r, o)
 		if err != nil || joined {
 			return out, err
@@ -209,6 +214,18 @@ func (s *Sweeper) reopenTx(
 	}
 
 	return old, tx.PutSettlements(ctx, &old)
+}
+
+// goesOn reports whether a release moved, or may still move, what its settlements hold. One that was given up while
+// others waited is over, even where a fork has one of its fees under way again.
+func (s *Sweeper) goesOn(ctx context.Context, tx settlement.Tx, r settlement.Sweep) (bool, error) {
+	if r.Done || hasLiveSweep(&r) {
+		return isSwept(&r) || !r.Done, nil
+	}
+
+	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+
+	return !slices.ContainsFunc(g, func(of settlement.Settlement) bool { return of.SweepID != r.ID }), err
 }
 
 // failAgainTx returns a settlement that had failed before its payment was gone to what it had failed for.

@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -32,6 +33,11 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 		}
 
 		return p.postponeSweep(ctx, r)
+	}
+
+	lost := func(s settlement.Settlement) bool { return isOrphaned(s) && s.SweepID == r.ID }
+	if p.isNative(&r) && slices.ContainsFunc(found, lost) {
+		return p.abandon(ctx, r, settlement.Replanning) // the address owes what it cost the lost one
 	}
 
 	if frozen, err := p.frozen(ctx, r.Master.Address, found); err != nil || frozen {
