@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -225,11 +226,39 @@ func (s *steppedBitcoin) mineThese(raw ...string) {
 func (s *steppedBitcoin) fund(satoshi ...uint64) {
 	s.t.Helper()
 
+	want := s.available()
+
 	for _, v := range satoshi {
 		s.node.pay(s.t, s.master.Address, chain.Units(v))
+		want = want.Add(chain.Units(v))
 	}
 
 	s.mine(3)
+
+	for range 12 {
+		if !s.available().Less(want) {
+			return
+		}
+
+		s.t.Logf("%s, and has to be %s", s.funds(), want)
+		s.pass(5 * time.Second)
+	}
+
+	s.t.Fatalf("the master wallet was not funded: %s", s.funds())
+}
+
+// funds says what the engine and the node know of the master wallet.
+func (s *steppedBitcoin) funds() string {
+	s.t.Helper()
+
+	cursor, _, err := internal.Of(s.engine).Store().Cursor(s.t.Context(), s.slug)
+	must(s.t, err)
+
+	return fmt.Sprintf(
+		"%s is available at height %d; the node is at %d, has %s unspent and %d in its pool",
+		s.available(), cursor.At.Height,
+		s.node.height(s.t), s.node.holds(s.t, s.master.Address), len(s.node.pool(s.t)),
+	)
 }
 
 func (s *steppedBitcoin) payOut(to string, satoshi uint64) payout.Payout {
