@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -160,4 +161,23 @@ func unconfirmedIDs(r *settlement.Sweep) []string {
 	}
 
 	return ids
+}
+
+// reason returns the settlement's reason for a failure code (specification 2.8).
+func (w *sweepUpdate) reason(t wallet.Transaction) settlement.Reason {
+	switch {
+	case t.Failure == wallet.FailNotPayable:
+		return settlement.NotReleasable
+	case t.Failure == wallet.FailCanceled,
+		t.Failure == wallet.FailStale,
+		t.Failure == wallet.FailInsufficientFunds:
+		return settlement.Replanning // spec 2.8.12
+	case t.Failure == wallet.FailConflict,
+		t.Failure == wallet.FailExpired,
+		t.Failure == wallet.FailReverted,
+		strings.HasPrefix(t.Failure, wallet.FailSignerRefused):
+		return settlement.TransactionFailed // spec 2.8.11
+	}
+
+	return settlement.Unclassified
 }

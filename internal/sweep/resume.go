@@ -18,26 +18,8 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 		return &storeError{err}
 	}
 
-	if len(found) == 0 {
-		return p.abandon(ctx, r, settlement.Replanning)
-	}
-
-	if _, orphaned := orphanedLast(found); orphaned {
-		others, err := p.othersWait(ctx, r)
-		if err != nil {
-			return err
-		}
-
-		if others || !p.waitsForPayments(found) {
-			return p.abandon(ctx, r, settlement.Replanning)
-		}
-
-		return p.postponeSweep(ctx, r)
-	}
-
-	lost := func(s settlement.Settlement) bool { return isOrphaned(s) && s.SweepID == r.ID }
-	if p.isNative(&r) && slices.ContainsFunc(found, lost) {
-		return p.abandon(ctx, r, settlement.Replanning) // the address owes what it cost the lost one
+	if over, err := p.endWithoutPayments(ctx, r, found); err != nil || over {
+		return err
 	}
 
 	if frozen, err := p.frozen(ctx, r.Master.Address, found); err != nil || frozen {
@@ -80,6 +62,35 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 	}
 
 	return err
+}
+
+// endWithoutPayments ends a release that goes on for nobody, and one of native coin that lost one of its payments: the
+// address owes what it cost that one, and the others are planned anew. A release that lost all of its payments waits
+// for them, unless others wait for it. over is false where it goes on.
+func (p *planningRun) endWithoutPayments(ctx context.Context, r settlement.Sweep, found group) (over bool, err error) {
+	if len(found) == 0 {
+		return true, p.abandon(ctx, r, settlement.Replanning)
+	}
+
+	if _, orphaned := orphanedLast(found); orphaned {
+		others, err := p.othersWait(ctx, r)
+		if err != nil {
+			return true, err
+		}
+
+		if others || !p.waitsForPayments(found) {
+			return true, p.abandon(ctx, r, settlement.Replanning)
+		}
+
+		return true, p.postponeSweep(ctx, r)
+	}
+
+	lost := func(s settlement.Settlement) bool { return isOrphaned(s) && s.SweepID == r.ID }
+	if p.isNative(&r) && slices.ContainsFunc(found, lost) {
+		return true, p.abandon(ctx, r, settlement.Replanning)
+	}
+
+	return false, nil
 }
 
 // planRemaining returns the steps of a release that are not confirmed yet.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -380,23 +379,4 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 	}
 
 	return w.abandon(ctx, w.reason(t))
-}
-
-// reason returns the settlement's reason for a failure code (specification 2.8).
-func (w *sweepUpdate) reason(t wallet.Transaction) settlement.Reason {
-	switch {
-	case t.Failure == wallet.FailNotPayable:
-		return settlement.NotReleasable
-	case t.Failure == wallet.FailCanceled,
-		t.Failure == wallet.FailStale,
-		t.Failure == wallet.FailInsufficientFunds:
-		return settlement.Replanning // spec 2.8.12
-	case t.Failure == wallet.FailConflict,
-		t.Failure == wallet.FailExpired,
-		t.Failure == wallet.FailReverted,
-		strings.HasPrefix(t.Failure, wallet.FailSignerRefused):
-		return settlement.TransactionFailed // spec 2.8.11
-	}
-
-	return settlement.Unclassified
 }

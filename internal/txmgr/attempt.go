@@ -44,19 +44,8 @@ func (d *walletWorker) makeAttempt(
 		)
 	}
 
-	if signed.TxHash == "" || (d.hasNonces() && signed.Nonce != order.Nonce) {
-		return wallet.Attempt{}, fault.New(
-			fault.Unavailable, "assemble_failed",
-			"the driver assembled %s %s with another nonce than ordered, or without a hash",
-			t.Kind, t.ID,
-		)
-	}
-
-	if !sameNonce(order, signed) {
-		return wallet.Attempt{}, fault.New(
-			fault.Unavailable, "assemble_failed",
-			"the driver assembled %s %s with another durable nonce than ordered", t.Kind, t.ID,
-		)
+	if err := d.isOrdered(t, order, signed); err != nil {
+		return wallet.Attempt{}, err
 	}
 
 	coins := order.Coins
@@ -74,6 +63,27 @@ func (d *walletWorker) makeAttempt(
 	}
 
 	return wallet.Attempt{Signed: signed, SignedAt: d.now(), SignedHeight: cursor.At.Height}, nil
+}
+
+// isOrdered returns fault.Unavailable unless a driver assembled a transaction at the nonce that was ordered, and named
+// its hash.
+func (d *walletWorker) isOrdered(t wallet.Transaction, order chain.Order, signed chain.Signed) error {
+	if signed.TxHash == "" || (d.hasNonces() && signed.Nonce != order.Nonce) {
+		return fault.New(
+			fault.Unavailable, "assemble_failed",
+			"the driver assembled %s %s with another nonce than ordered, or without a hash",
+			t.Kind, t.ID,
+		)
+	}
+
+	if !sameNonce(order, signed) {
+		return fault.New(
+			fault.Unavailable, "assemble_failed",
+			"the driver assembled %s %s with another durable nonce than ordered", t.Kind, t.ID,
+		)
+	}
+
+	return nil
 }
 
 // requestSignatures returns the signer's signatures of a built transaction and the public key of each.
@@ -235,18 +245,8 @@ func (d *walletWorker) storeAttemptAfter(
 			}
 		}
 
-		if err := tx.PutAttemptHash(ctx, t.Network, a.Signed.TxHash, t.ID, t.Kind); err != nil {
+		if err := d.takeNonceTx(ctx, tx, t, a); err != nil {
 			return err
-		}
-
-		if err := d.putNonceTx(ctx, tx, t, a.Signed); err != nil {
-			return err
-		}
-
-		if d.hasNonces() && len(t.Attempts) == 0 {
-			if err := d.advanceNonceTx(ctx, tx, t, a.Signed.Nonce); err != nil {
-				return err
-			}
 		}
 
 		if err := d.reserveBumpTx(ctx, tx, stored, a.Signed.Inputs); err != nil {
@@ -266,6 +266,30 @@ func (d *walletWorker) storeAttemptAfter(
 
 		return err
 	})
+}
+
+// takeNonceTx stores the hash of an attempt and what it uses up: its durable nonce, or its place in the wallet's order.
+func (d *walletWorker) takeNonceTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	t wallet.Transaction,
+	a wallet.Attempt,
+) error {
+	if err := tx.PutAttemptHash(ctx, t.Network, a.Signed.TxHash, t.ID, t.Kind); err != nil {
+		return err
+	}
+
+	if err := d.putNonceTx(ctx, tx, t, a.Signed); err != nil {
+		return err
+	}
+
+	if d.hasNonces() && len(t.Attempts) == 0 {
+		if err := d.advanceNonceTx(ctx, tx, t, a.Signed.Nonce); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // advanceNonceTx raises the wallet's NextNonce above a signed nonce. A nonce that was signed meanwhile is
