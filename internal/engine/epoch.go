@@ -53,18 +53,21 @@ func (e *Engine) awaitEpoch(ctx context.Context) error {
 	}
 }
 
-// epoch is whether Config.Epoch has begun in this process.
+// epoch is the epoch that this process numbers events by, and whether it has begun here.
 type epoch struct {
 	begun atomic.Bool
 	// begins is a semaphore of one: whoever holds it begins the epoch.
 	begins chan struct{}
+	// number is the higher of Config.Epoch and the stored epoch: a process that was not given the new one tells
+	// nothing with numbers below those of the others.
+	number atomic.Uint64
 }
 
 // beginEpoch freezes every wallet and skips every counter when Config.Epoch is above the stored epoch. It comes before
 // the first change of a process: a number that was given out after the backup is not given out again. It is
 // idempotent: the stored epoch rises last.
 func (e *Engine) beginEpoch(ctx context.Context) error {
-	if e.epoch.begun.Load() || e.config.Epoch == 0 {
+	if e.epoch.begun.Load() {
 		return nil
 	}
 
@@ -80,7 +83,7 @@ func (e *Engine) beginEpoch(ctx context.Context) error {
 		return nil
 	}
 
-	stored, err := e.storedEpoch(ctx)
+	stored, err := e.readEpoch(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,6 +106,25 @@ func (e *Engine) beginEpoch(ctx context.Context) error {
 	e.epoch.begun.Store(true)
 
 	return nil
+}
+
+// readEpoch returns the stored epoch, and has events numbered by it where it is above Config.Epoch. The store may have
+// been restored, and another process have begun a new epoch, while this one ran.
+func (e *Engine) readEpoch(ctx context.Context) (stored uint64, err error) {
+	if stored, err = e.storedEpoch(ctx); err != nil {
+		return 0, err
+	}
+
+	was := e.epoch.number.Swap(max(stored, e.config.Epoch))
+	if stored > e.config.Epoch && stored != was {
+		e.config.Log.WarnContext(
+			ctx,
+			"the records are in a later epoch than this process was given: raise Config.Epoch here as well",
+			"epoch", e.config.Epoch, "stored", stored,
+		)
+	}
+
+	return stored, nil
 }
 
 // errOnlyRead rolls back a transaction that only reads.

@@ -198,7 +198,7 @@ func (e *Engine) waitingHistories(
 	return waiting, err
 }
 
-// probeStore reads from the store, and has it look whether its schema or file changed.
+// probeStore reads from the store, and has it look whether its schema, file or epoch changed.
 func (e *Engine) probeStore(ctx context.Context) error {
 	if p, ok := e.config.Store.(store.Prober); ok {
 		if err := p.Probe(ctx); err != nil {
@@ -208,6 +208,10 @@ func (e *Engine) probeStore(ctx context.Context) error {
 
 	if _, err := e.config.Store.Accounts(ctx, "", 1); err != nil {
 		return fmt.Errorf("reading from the store: %w", err)
+	}
+
+	if _, err := e.readEpoch(ctx); err != nil {
+		return fmt.Errorf("reading the epoch of the records: %w", err)
 	}
 
 	return nil

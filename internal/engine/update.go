@@ -193,7 +193,7 @@ func (t *transaction) finish(ctx context.Context) error {
 		}
 
 		// What was told after a backup has lower numbers, also of objects that know nothing of it.
-		public[i].Sequence += int64(t.engine.config.Epoch) * epochSkip
+		public[i].Sequence += int64(t.engine.epoch.number.Load()) * epochSkip
 
 		// Lists find the events of a stretch of time by their ids.
 		public[i].CreatedAt = id.CreatedAt(public[i].ID)

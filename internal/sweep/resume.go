@@ -67,7 +67,11 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 // endWithoutPayments ends a release that goes on for nobody, and one of native coin that lost one of its payments: the
 // address owes what it cost that one, and the others are planned anew. A release that lost all of its payments waits
 // for them, unless others wait for it. over is false where it goes on.
-func (p *planningRun) endWithoutPayments(ctx context.Context, r settlement.Sweep, found group) (over bool, err error) {
+func (p *planningRun) endWithoutPayments(
+	ctx context.Context,
+	r settlement.Sweep,
+	found group,
+) (over bool, err error) {
 	if len(found) == 0 {
 		return true, p.abandon(ctx, r, settlement.Replanning)
 	}

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/store/memory"
+)
+
+// A process that was not given the new epoch numbers events by the stored one: at once where it starts later, and
+// where it ran meanwhile, from the next look at the store on. Otherwise what it tells of an object would seem older
+// than what the others told.
+func TestEventsAreNumberedByTheStoredEpoch(t *testing.T) {
+	shared := memory.New()
+	old, raised := newClinic(t, shared), newClinic(t, shared)
+	raised.config.Epoch = 2
+
+	old.passes(time.Minute)
+
+	made, err := old.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	owner := event.Owner{AccountID: made.ID}
+	open := func(c *clinic) string {
+		inv, err := c.Invoices.Create(t.Context(), invoice.CreateParams{
+			Owner:   owner,
+			Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.Pow10(18)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return inv.ID
+	}
+
+	told := func(id string) (sequences []int64) {
+		all, err := shared.Events(t.Context(), event.Filter{Owner: owner, ObjectID: id, Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, ev := range all {
+			sequences = append(sequences, ev.Sequence)
+		}
+
+		return sequences
+	}
+
+	if before := told(open(old)); len(before) != 1 || before[0] != 1 {
+		t.Fatalf("before the new epoch it is %v", before)
+	}
+
+	raised.passes(time.Minute)
+
+	id := open(raised)
+
+	old.passes(paceStore)
+
+	if _, err := old.Invoices.Cancel(t.Context(), owner, id); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, got := range map[string][]int64{
+		"told by both":              told(id),
+		"told by the old process":   told(open(old)),
+		"told by one that is new":   told(open(newClinic(t, shared))),
+		"told by the one that knew": told(open(raised)),
+	} {
+		for _, sequence := range got {
+			if sequence <= 2*epochSkip {
+				t.Errorf("%s: %v", name, got)
+			}
+		}
+	}
+}
