@@ -147,6 +147,8 @@ func deliverUntilKilled(variable string) error {
 				})
 				if err == nil {
 					fmt.Println(inv.ID)
+				} else {
+					fmt.Fprintln(os.Stderr, "creating an invoice:", err)
 				}
 			}
 		})
@@ -248,13 +250,13 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	kills := 0
 	start := func(c crashConfig, after time.Duration) {
 		t.Helper()
-		made, killed := process(t, c, after)
+		made, said, killed := process(t, c, after)
 		answered = append(answered, made...)
 
 		if killed {
 			kills++
 		} else if c.Makes {
-			t.Errorf("a process that was to be killed (%+v) ended by itself", c)
+			t.Errorf("a process that was to be killed (%+v) ended by itself; it said %s", c, said)
 		}
 	}
 	generation := 0
@@ -297,8 +299,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 }
 
 // process runs one process, and kills it after a while unless that is 0. It returns the invoices
-// whose creation was answered.
-func process(t *testing.T, c crashConfig, after time.Duration) (made []string, killed bool) {
+// whose creation was answered, and the errors of the others.
+func process(t *testing.T, c crashConfig, after time.Duration) (made []string, said string, killed bool) {
 	t.Helper()
 
 	variable, err := json.Marshal(c)
@@ -337,7 +339,7 @@ func process(t *testing.T, c crashConfig, after time.Duration) (made []string, k
 		}
 	}
 
-	return made, killed
+	return made, errs.String(), killed
 }
 
 func checkLog(

@@ -1,12 +1,16 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -175,9 +179,42 @@ func (p *planningRun) awaitsPerson(
 				"Engine.Acknowledge",
 			"network", s.Network, "settlement", s.ID, "tx", row.TxHash,
 		)
+		p.persons.Store(s.ID, waitingForPerson{s, row.TxHash, p.now()})
 
 		return true, nil
 	}
 
+	p.persons.Delete(s.ID)
+
 	return false, nil
+}
+
+// waitingForPerson is a settlement whose money a transaction took that is not on record, as it was last looked at.
+type waitingForPerson struct {
+	of     settlement.Settlement
+	txHash string
+	at     time.Time
+}
+
+// Waiting returns the addresses of a network whose settlements wait for a person, one row for each settlement, as this
+// process saw them within the last two attempts to plan them.
+func (s *Sweeper) Waiting(network string) (named []health.Wallet) {
+	s.persons.Range(func(_, value any) bool {
+		w := value.(waitingForPerson)
+		if w.of.Network == network && s.now().Sub(w.at) < 2*longestBackoff {
+			named = append(named, health.Wallet{
+				Network:   network,
+				Address:   string(w.of.Deposit.Address),
+				AccountID: w.of.Owner.AccountID,
+				Reason: "settlement " + w.of.ID + " waits for a person: transaction " + w.txHash +
+					", which is not on record, took its money; see Engine.Acknowledge",
+			})
+		}
+
+		return true
+	})
+
+	slices.SortFunc(named, func(a, b health.Wallet) int { return cmp.Compare(a.Reason, b.Reason) })
+
+	return named
 }

@@ -2,12 +2,15 @@ package sweep_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -104,6 +107,13 @@ func TestTakenMoneyAwaitsAPerson(t *testing.T) {
 
 			if s = w.get(s.ID); s.Status != c.want {
 				t.Errorf("it is %s %s, want %s", s.Status, s.Reason, c.want)
+			}
+
+			named := slices.ContainsFunc(w.sweeper.Waiting(network), func(named health.Wallet) bool {
+				return named.Address == string(s.Deposit.Address) && strings.Contains(named.Reason, s.ID)
+			})
+			if waits := c.want == settlement.Pending && !c.frozen; named != waits {
+				t.Errorf("Health names it: %t", named)
 			}
 		})
 	}

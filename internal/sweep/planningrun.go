@@ -216,6 +216,9 @@ func (p *planningRun) postpone(ctx context.Context, due group) error {
 	})
 }
 
+// longestBackoff is the longest delay before an object is tried again.
+const longestBackoff = 10 * time.Minute
+
 // backoff returns the delay before an object of an age is tried again: a quarter of it, from 10 seconds
 // to 10 minutes.
-func backoff(age time.Duration) time.Duration { return min(max(age/4, 10*time.Second), 10*time.Minute) }
+func backoff(age time.Duration) time.Duration { return min(max(age/4, 10*time.Second), longestBackoff) }

@@ -69,6 +69,8 @@ type Sweeper struct {
 	outbox   *txmgr.Manager
 	// refusals are the times when this process first saw a release refused, by settlement or release id.
 	refusals sync.Map
+	// persons are the settlements that this process saw wait for a person, by id; see Waiting.
+	persons sync.Map
 }
 
 // New returns a sweeper. It starts nothing; the engine calls Step.
