@@ -63,7 +63,8 @@ type Order struct {
 	// Recovers is the stray that is moved, all of it. The only output goes to whoever pays the fee; see Recoverer.
 	Recovers *Stray `json:"recovers,omitempty"`
 	// Replaces is an earlier attempt that this one must displace by paying more, at the same nonce or durable
-	// nonce, or sharing a coin.
+	// nonce, or sharing a coin. Its Raw is empty where a person acknowledged it and a fork took its block: then
+	// what it paid is MaxFee, what it offered is unknown, and this one offers what the network asks now.
 	Replaces *Signed `json:"replaces,omitempty"`
 	// Expired is the newest attempt, which ran out: it may have offered too little.
 	Expired *Signed `json:"expired,omitempty"`

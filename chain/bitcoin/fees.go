@@ -273,11 +273,6 @@ func (e *endpoint) replacementPolicy(
 	old chain.Signed,
 	rates feeRates,
 ) (feePolicy, error) {
-	tx, err := signedTx(old)
-	if err != nil {
-		return feePolicy{}, err
-	}
-
 	paid, ok := satoshi(old.MaxFee)
 	if !ok {
 		return feePolicy{}, fault.New(
@@ -285,10 +280,15 @@ func (e *endpoint) replacementPolicy(
 		)
 	}
 
-	policy := feePolicy{
-		rate:            max(rates.minRelay, paid*4000/weightOf(tx)+1),
-		replacedFee:     paid,
-		incrementalRate: rates.incrementalRelay,
+	policy := feePolicy{rate: rates.minRelay, replacedFee: paid, incrementalRate: rates.incrementalRelay}
+
+	if len(old.Raw) > 0 { // what a person acknowledged has none
+		tx, err := signedTx(old)
+		if err != nil {
+			return feePolicy{}, err
+		}
+
+		policy.rate = max(policy.rate, paid*4000/weightOf(tx)+1)
 	}
 
 	var entry struct {
@@ -297,7 +297,7 @@ func (e *endpoint) replacementPolicy(
 		} `json:"fees"`
 	}
 
-	err = e.call(ctx, &entry, "getmempoolentry", old.TxHash)
+	err := e.call(ctx, &entry, "getmempoolentry", old.TxHash)
 	if failover.RefusedWith(err, codeNotFound, codeNoMethod, codeMisc) {
 		return policy, nil // it left the mempool, or the node does not report fees, as btcd
 	}

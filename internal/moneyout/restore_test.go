@@ -365,6 +365,36 @@ func TestRestoredBackupPaysOnce(t *testing.T) {
 	})
 }
 
+// A fork takes the block of a transaction that was acknowledged, whose bytes are not on record, and no pool has them:
+// the payout is signed at their nonce, and paid once.
+func TestAcknowledgedTransactionLeavesTheChain(t *testing.T) {
+	onSQLite(t, account.Settings{}, sim.Config{NoFinality: true}, func(t *testing.T, w *harness, dump, restore func()) {
+		w.fund(1, 100)
+		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
+		w.goesTo(w.pay("SIM", milli(1)).ID, payout.Confirmed)
+		p := w.pay("USDX", dollars(30))
+
+		dump()
+
+		before := w.chain.Mine(1).Height
+		paid := w.goesTo(p.ID, payout.Confirmed)
+
+		restore()
+		w.frozen()
+		w.must(w.engine.Acknowledge(t.Context(), network, paid.TxHash, p.ID))
+		w.thawed()
+
+		tip := w.chain.Mine(1).Height
+		w.chain.Fork(sim.Fork{Depth: tip - before, Length: tip - before + 1, Fate: sim.DropOrphan})
+		w.steps("the fork is seen", func() bool { return w.get(p.ID).Status != payout.Confirmed })
+
+		p = w.goesTo(p.ID, payout.Confirmed)
+		w.arrived(p)
+		w.once(p)
+		w.clean(1, 100)
+	})
+}
+
 // What an acknowledged transaction uses up is read from its block: a row that says something else would let the payout
 // be signed once more with that, at any time.
 func TestAcknowledgedPayoutUsesUpWhatItsBlockSays(t *testing.T) {

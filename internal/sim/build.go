@@ -144,7 +144,7 @@ func (c *Chain) orderTransfer(order chain.Order, output chain.Output) (transfer,
 func (c *Chain) setPrices(tx *transaction, order chain.Order) error {
 	priority, minPrice := c.priority, c.baseFee+c.priority
 
-	if order.Replaces != nil {
+	if order.Replaces != nil && len(order.Replaces.Raw) > 0 {
 		old, err := decode(order.Replaces.Raw)
 		if err != nil {
 			return err

@@ -109,11 +109,6 @@ func (u *UTXO) policies(order chain.Order) ([]utxoFee, error) {
 		return []utxoFee{policy}, nil
 	}
 
-	old, err := decodeUTXO(order.Replaces.Raw)
-	if err != nil {
-		return nil, err
-	}
-
 	paid, ok := unitsOf(order.Replaces.MaxFee)
 	if !ok || paid == 0 {
 		return nil, fault.New(
@@ -121,12 +116,17 @@ func (u *UTXO) policies(order chain.Order) ([]utxoFee, error) {
 		)
 	}
 
-	least := utxoFee{
-		rate:      max(u.floor(), paid*1000/old.vsize()+1),
-		replaced:  paid,
-		increment: u.config.RelayRate,
-		parents:   0,
+	least := utxoFee{rate: u.floor(), replaced: paid, increment: u.config.RelayRate}
+
+	if len(order.Replaces.Raw) > 0 {
+		old, err := decodeUTXO(order.Replaces.Raw)
+		if err != nil {
+			return nil, err
+		}
+
+		least.rate = max(least.rate, paid*1000/old.vsize()+1)
 	}
+
 	if entry := u.pool.byHash[order.Replaces.TxHash]; entry != nil {
 		least.replaced, _ = sumOf(u.pool.descendants(entry))
 	}

@@ -65,7 +65,7 @@ func (w *Windows) setNonce(t *transaction, nonce chain.DurableNonce) error {
 
 // raisePrice makes a transaction offer an eighth more than the one that it replaces.
 func (w *Windows) raisePrice(t *transaction, order chain.Order) error {
-	if order.Replaces == nil {
+	if order.Replaces == nil || len(order.Replaces.Raw) == 0 {
 		return nil
 	}
 

@@ -275,8 +275,10 @@ func (d *walletWorker) takeNonceTx(
 	t wallet.Transaction,
 	a wallet.Attempt,
 ) error {
-	if err := tx.PutAttemptHash(ctx, t.Network, a.Signed.TxHash, t.ID, t.Kind); err != nil {
-		return err
+	if walletstate.AttemptIndex(&t, a.Signed.TxHash) < 0 {
+		if err := tx.PutAttemptHash(ctx, t.Network, a.Signed.TxHash, t.ID, t.Kind); err != nil {
+			return err
+		}
 	}
 
 	if err := d.putNonceTx(ctx, tx, t, a.Signed); err != nil {

@@ -34,7 +34,12 @@ func Sign(t *wallet.Transaction, a wallet.Attempt) error {
 		return refuseAlone(t)
 	}
 
-	if AttemptIndex(t, a.Signed.TxHash) >= 0 {
+	if i := AttemptIndex(t, a.Signed.TxHash); i >= 0 {
+		if len(t.Attempts[i].Signed.Raw) == 0 { // acknowledged without its bytes, and signed alike now
+			t.Attempts = slices.Clone(t.Attempts)
+			t.Attempts[i].Signed = a.Signed
+		}
+
 		return nil
 	}
 

@@ -14,6 +14,7 @@ var replacementTests = []testCase{
 	{"DeathIsReadAtFinality", nil, testReplaceDead},
 	{"ReplacementWithinTheMaximum", nil, testReplaceMaxFee},
 	{"ReplacedSweepStaysExact", nil, testReplaceSubtractFee},
+	{"UnknownBytesAreReplaced", nil, testReplaceUnknown},
 	{"ForkRevivesNothingTwice", []Capability{Forking}, testReplaceFork},
 }
 
@@ -182,6 +183,31 @@ func testReplaceSubtractFee(e *env) {
 
 	if left := e.balance(from, e.native); !left.IsZero() {
 		e.t.Errorf("%s is left at the emptied address", left)
+	}
+}
+
+// testReplaceUnknown replaces what a person acknowledged and a fork took away: of it no bytes are known, and no pool
+// has them.
+func testReplaceUnknown(e *env) {
+	to := e.newAddress()
+	order := e.order(e.wallet(), e.native, to, amount(e.native))
+	unknown := e.sign(order)
+	unknown.Raw = nil
+	order.Replaces = &unknown
+
+	replacement := e.sign(order)
+	if e.has(Nonces) && replacement.Nonce != unknown.Nonce {
+		e.t.Errorf("the replacement has nonce %d, the lost one %d", replacement.Nonce, unknown.Nonce)
+	}
+
+	if e.has(CoinSource) && !sharesInput(unknown, replacement) {
+		e.t.Errorf("the replacement %+v shares no coin with %+v", replacement.Inputs, unknown.Inputs)
+	}
+
+	e.include(replacement)
+
+	if got := e.balance(chain.Party{Address: to}, e.native); got != amount(e.native) {
+		e.t.Errorf("%s arrived of %s", got, amount(e.native))
 	}
 }
 
