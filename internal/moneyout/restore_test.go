@@ -368,7 +368,8 @@ func TestRestoredBackupPaysOnce(t *testing.T) {
 // A fork takes the block of a transaction that was acknowledged, whose bytes are not on record, and no pool has them:
 // the payout is signed at their nonce, and paid once.
 func TestAcknowledgedTransactionLeavesTheChain(t *testing.T) {
-	onSQLite(t, account.Settings{}, sim.Config{NoFinality: true}, func(t *testing.T, w *harness, dump, restore func()) {
+	deep := sim.Config{NoFinality: true}
+	onSQLite(t, account.Settings{}, deep, func(t *testing.T, w *harness, dump, restore func()) {
 		w.fund(1, 100)
 		w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
 		w.goesTo(w.pay("SIM", milli(1)).ID, payout.Confirmed)
