@@ -30,6 +30,7 @@ type driver struct {
 var _ interface {
 	chain.Driver
 	chain.BlockScanner
+	chain.NodeDemoter
 	chain.RefConfirmer
 	chain.Mempool
 	chain.Finder
@@ -109,3 +110,6 @@ func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) err
 		return f(ctx, node)
 	})
 }
+
+// DemoteNode has another node preferred for a while.
+func (d *driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }

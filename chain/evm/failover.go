@@ -43,7 +43,7 @@ func (d *driver) ask(ctx context.Context, need uint64, call func(context.Context
 	return d.nodes.Ask(ctx, d.attempts, need, call)
 }
 
-// DemoteNode demotes the preferred node as if it had failed.
+// DemoteNode has another node preferred for a while.
 func (d *driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }
 
 // verify compares the node's chain id with the network's.

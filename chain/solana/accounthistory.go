@@ -46,7 +46,7 @@ func (h historyReader) readAccount(
 
 	history, err := h.history(ctx, account, balance, from)
 	if err != nil {
-		if isNodeError(err) {
+		if isNodeError(err) || h.unbounded && errors.Is(err, failover.ErrLagging) {
 			return nil, err
 		}
 

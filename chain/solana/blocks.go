@@ -294,7 +294,7 @@ var _ json.Marshaler = confirmed{}
 // aboveTip translates failover.ErrLagging into fault.NotFound for a height that no node has reached.
 func aboveTip(err error, height uint64) error {
 	if errors.Is(err, failover.ErrLagging) {
-		return fault.New(fault.NotFound, "block_unknown", "block %d is above the tip", height)
+		return fault.Wrap(err, fault.NotFound, "block_unknown", "block %d is above the tip", height)
 	}
 
 	return err

@@ -63,6 +63,7 @@ var _ interface {
 	chain.Driver
 	chain.AddressScanner
 	chain.AddressPoller
+	chain.NodeDemoter
 	chain.RefConfirmer
 	chain.Finder
 	chain.Balancer

@@ -53,6 +53,9 @@ func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) err
 	return d.nodes.Ask(ctx, d.config.Attempts, 0, f)
 }
 
+// DemoteNode has another node preferred for a while.
+func (d *driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }
+
 // verify returns a *failover.Mismatch when the node's genesis hash is not the network's.
 func (d *driver) verify(ctx context.Context, e *endpoint) error {
 	var genesis string

@@ -14,7 +14,8 @@ import (
 
 // TransfersTo returns the blocks of a range of heights with transfers to the addresses and their token
 // accounts, or with transactions that one of the addresses signed. They are read from the accounts'
-// histories. Spent lists those signers alone. Where anything cannot be read it is fault.Unavailable.
+// histories. Spent lists those signers alone. Where anything cannot be read it is fault.Unavailable. Only backends
+// answer that have reached the end of the range; without one it is fault.NotFound.
 //
 // Nodes omit signatures silently, so every history must be consistent. Each transaction finds the
 // balance that the one before left, the newest leaves the present balance, and the first finds none
@@ -37,14 +38,6 @@ func (d *driver) TransfersTo(
 	reading, err := s.run(ctx)
 	if err != nil {
 		return nil, err
-	}
-
-	if reading.At.Height < to {
-		return nil, fault.New(
-			fault.Unavailable, "node_behind",
-			"the node of network %s answered up to block %d, not %d",
-			d.network.Slug, reading.At.Height, to,
-		)
 	}
 
 	for _, unread := range reading.Unread {
@@ -169,9 +162,12 @@ func (s *historyScan) read(ctx context.Context, e *endpoint) error {
 		return err
 	}
 
-	keys := keysOf(s.accounts)
+	minSlot := uint64(0)
+	if s.unbounded {
+		minSlot = last.slot
+	}
 
-	infos, slot, err := e.accounts(ctx, keys, 0)
+	infos, slot, err := e.accounts(ctx, keysOf(s.accounts), minSlot)
 	if err != nil {
 		return err
 	}

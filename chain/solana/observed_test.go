@@ -160,6 +160,63 @@ func TestBackendsOfDifferentHeights(t *testing.T) {
 	}
 }
 
+// TestHistoryUpToTheTipBehindUnevenBackends reads a wallet's history up to the tip through one URL, as a payout is
+// checked. It ends at the tip, or the newest block is missing and it fails.
+func TestHistoryUpToTheTipBehindUnevenBackends(t *testing.T) {
+	n := startNode(t, solanago.TokenProgramID)
+	s := newSender(t, n)
+	from := s.party(chain.RoleMaster, 1)
+	s.fund(from, sol, 0)
+
+	for _, lags := range [][]int{{0, 2}, {2, 2, 0}, {0, 1, 2, 3}} {
+		url, err := n.Backends(lags...)
+		must(t, err)
+
+		// One account is read by one call after another: the backends' turns come by.
+		d := n.driver(t, func(c *solana.Config) {
+			c.RPC, c.Network = url, solana.Local(n.GenesisHash)
+		}).Histories()
+
+		for i := range 6 {
+			sent := s.sign(s.paying(from, 1_000_000+uint64(i), nil))
+			must(t, s.d.Broadcast(t.Context(), sent))
+			must(t, n.SolanaNode.Mine(1))
+
+			status, err := s.d.Status(t.Context(), sent)
+			must(t, err)
+
+			head, err := d.Head(t.Context())
+			must(t, err)
+
+			tip := head.Tip.Height
+
+			blocks, err := d.TransfersTo(t.Context(), []chain.Address{from.Address}, tip-min(tip-1, 50), tip)
+			shown := len(blocks) > 0 && blocks[len(blocks)-1].Hash == status.Block.Hash
+
+			if err != nil || shown != (status.Block.Height <= tip) {
+				t.Errorf(
+					"lags %v: up to block %d that of block %d is shown %t, %v",
+					lags, tip, status.Block.Height, shown, err,
+				)
+			}
+		}
+	}
+
+	url, err := n.Backends(3)
+	must(t, err)
+
+	behind := n.driver(t, func(c *solana.Config) { c.RPC = url }).Histories()
+
+	head, err := n.driver(t).Head(t.Context())
+	must(t, err)
+
+	if blocks, err := behind.TransfersTo(
+		t.Context(), []chain.Address{from.Address}, 1, head.Tip.Height,
+	); !errors.Is(err, fault.NotFound) {
+		t.Errorf("behind the tip: %d blocks, %v", len(blocks), err)
+	}
+}
+
 // TestBackendWithoutAListedTransaction reads balances of an earlier block through a URL some of whose backends do not
 // have what another one has listed. That is no answer about any transaction.
 func TestBackendWithoutAListedTransaction(t *testing.T) {

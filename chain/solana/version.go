@@ -18,7 +18,9 @@ const highestVersion = 127
 
 // callVersioned calls a method that shows transactions. Nodes want to know the highest version that the caller
 // can read, and some refuse a higher one than they know. So each is asked with the lowest that it did not
-// refuse.
+// refuse, and with a lower one where an older node answers in its place.
+//
+// No answer is read otherwise for it: a node that knows a lower version than a transaction has does not show it.
 func (e *endpoint) callVersioned(
 	ctx context.Context,
 	result any,
@@ -26,16 +28,24 @@ func (e *endpoint) callVersioned(
 	subject any,
 	options map[string]any,
 ) error {
+	known := e.version.Load()
+	highest, refused := known, uint32(highestVersion+1)
+
 	for {
-		highest := e.version.Load()
 		options["maxSupportedTransactionVersion"] = highest
 
 		err := e.call(ctx, result, method, subject, options)
-		if !failover.RefusedWith(err, codeUnsupportedVersion) || highest >= highestVersion {
+
+		switch {
+		case failover.RefusedWith(err, codeUnsupportedVersion) && highest+1 < refused:
+			highest++
+		case failover.RefusedWith(err, codeInvalidParams) && highest > 0:
+			refused = highest
+			highest--
+		default:
+			e.version.CompareAndSwap(known, highest)
 			return err
 		}
-
-		e.version.CompareAndSwap(highest, highest+1)
 	}
 }
 

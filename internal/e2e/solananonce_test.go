@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type nonced struct {
 	chain.DurableNonces
 
 	accounts atomic.Pointer[[]chain.Address]
+	cut      atomic.Bool // nothing is sent
 	mu       sync.Mutex
 	sent     map[string]*chain.DurableNonce // by hash
 }
@@ -40,6 +42,10 @@ func (d *nonced) Broadcast(ctx context.Context, tx chain.Signed) error {
 	d.mu.Lock()
 	d.sent[tx.TxHash] = tx.DurableNonce
 	d.mu.Unlock()
+
+	if d.cut.Load() {
+		return errors.New("the node cannot be reached")
+	}
 
 	return d.crashing.Broadcast(ctx, tx)
 }

@@ -59,6 +59,7 @@ type driver interface {
 type byAddress struct {
 	driver
 	blocks chain.BlockScanner
+	behind func() uint64 // blocks by which the backend is that answers next; nil for 0
 }
 
 func (b byAddress) TransfersTo(
@@ -66,6 +67,19 @@ func (b byAddress) TransfersTo(
 	addresses []chain.Address,
 	from, to uint64,
 ) (found []chain.Block, err error) {
+	if b.behind != nil {
+		head, err := b.Head(ctx)
+		if err != nil {
+			return nil, err
+		}
+
+		if reached := head.Tip.Height - b.behind(); reached < to {
+			return nil, fault.New(
+				fault.NotFound, "block_unknown", "block %d is above the tip %d", to, reached,
+			)
+		}
+	}
+
 	for from <= to {
 		blocks, err := b.blocks.Blocks(ctx, from, to)
 		if err != nil {
@@ -218,7 +232,7 @@ func (e *expiring) sign(t *testing.T) (chain.Signed, error) {
 func TestWhatExpiresIsSignedOnceMore(t *testing.T) {
 	networks := map[string]func(w *sim.Windows) driver{
 		"by block":   func(w *sim.Windows) driver { return w },
-		"by address": func(w *sim.Windows) driver { return byAddress{w.ByAddress().(driver), w} },
+		"by address": func(w *sim.Windows) driver { return byAddress{driver: w.ByAddress().(driver), blocks: w} },
 	}
 
 	for name, c := range map[string]struct {

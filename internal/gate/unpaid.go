@@ -180,8 +180,15 @@ func transactionsOf(b chain.Block) (all []shownTx) {
 	return all
 }
 
+// triesOfHeight is how often a history is read at once whose node turns out to be behind the tip: another backend of
+// it may answer the next time, and those behind go on meanwhile.
+const triesOfHeight = 5
+
 // signedBy returns what a wallet signed since a time on a network that is read by address. Heights are counted back
 // from the tip, at twice the pace of the network.
+//
+// The tip is read once. What answers for it has to have reached it: a backend behind it does not show what was paid
+// in between.
 func (g *Gate) signedBy(
 	ctx context.Context,
 	driver chain.Driver,
@@ -205,7 +212,33 @@ func (g *Gate) signedBy(
 		first = max(first, head.Tip.Height-min(head.Tip.Height, 2*uint64(age/driver.Network().BlockTime)))
 	}
 
-	blocks, err := scanner.TransfersTo(ctx, []chain.Address{from}, first, head.Tip.Height)
+	for try := 1; ; try++ {
+		all, err = readSigned(ctx, scanner, finder, from, first, head.Tip.Height)
+		if !isBehind(err) || try == triesOfHeight || ctx.Err() != nil {
+			return all, err
+		}
+	}
+}
+
+// isBehind reports whether a reading failed because the node that answered lacks the newest blocks.
+func isBehind(err error) bool {
+	switch fault.Code(err) {
+	case "node_behind", "block_unknown", "transaction_unknown":
+		return true
+	}
+
+	return false
+}
+
+// readSigned returns what a wallet signed in a range of heights and was not reverted.
+func readSigned(
+	ctx context.Context,
+	scanner chain.AddressScanner,
+	finder chain.Finder,
+	from chain.Address,
+	first, last uint64,
+) (all []shownTx, err error) {
+	blocks, err := scanner.TransfersTo(ctx, []chain.Address{from}, first, last)
 	if err != nil {
 		return nil, err
 	}

@@ -27,13 +27,18 @@ type illegalMove struct{ error }
 
 func (e *illegalMove) Unwrap() error { return e.error }
 
-// publicText returns what rows and logs may show of an error: its code and message, at most 300 bytes, or
-// its kind. Drivers and signers of third parties may put anything into theirs, such as a URL with a key.
+// publicText returns what rows and logs may show of an error: its code and message and those of its causes, at most
+// 300 bytes, or its kind. Drivers and signers of third parties may put anything into errors that are no faults, such as
+// a URL with a key.
 func publicText(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		said := f.Code
 		if f.Message != "" {
 			said += ": " + f.Message
+		}
+
+		if _, ok := errors.AsType[*fault.Error](f.Cause); ok {
+			said += ": " + publicText(f.Cause)
 		}
 
 		if len(said) > 300 {

@@ -116,6 +116,32 @@ func TestTheFittestIsAskedFirst(t *testing.T) {
 	})
 }
 
+// A node that contradicts another one may have it demoted. That one is asked for its word all the same.
+func TestADemotedNodeIsStillComparedWith(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSet(keep)
+			s.DemoteNode("another node has later blocks")
+
+			first, err := askOnce(t, s, nil)
+			if err != nil || first != "b" {
+				t.Fatalf("keep %t: asked %q, %v", keep, first, err)
+			}
+
+			beside, err := callOrder(nil, func(f func(context.Context, *endpoint) error) error {
+				compare := func(ctx context.Context, e *endpoint) (bool, error) { return false, f(ctx, e) }
+				return s.AskBeside(t.Context(), s.Nodes[1], 0, compare)
+			})
+			if err != nil || !strings.Contains(beside, "a") || len(beside) != 2 {
+				t.Errorf("keep %t: compared with %q, %v", keep, beside, err)
+			}
+
+			again, _ := askOnce(t, s, nil)
+			wantOrder(t, "it answered, and is demoted still", again, "b")
+		})
+	}
+}
+
 func TestTheLastToAnswerIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(true)
@@ -130,6 +156,13 @@ func TestTheLastToAnswerIsKept(t *testing.T) {
 			got, _ := askOnce(t, s, down(s, c.down))
 			wantOrder(t, c.what, got, c.want)
 			time.Sleep(time.Minute)
+		}
+
+		for _, want := range []string{"b", "c", "a"} {
+			s.DemoteNode("it contradicts itself")
+
+			got, _ := askOnce(t, s, nil)
+			wantOrder(t, "the one before is demoted", got, want)
 		}
 
 		refused := fault.New(fault.Invalid, "no", "no")

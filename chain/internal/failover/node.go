@@ -27,6 +27,7 @@ type Node struct {
 	tip            uint64 // newest height seen, 0 for none
 	backOff        *backoff.ExponentialBackOff
 	backOffUntil   time.Time
+	demotedUntil   time.Time // others are preferred
 	throttledUntil time.Time
 }
 
@@ -110,11 +111,32 @@ func (n *Node) markFailed() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 
+	n.backOffUntil = time.Now().Add(n.nextBackOff())
+}
+
+// demote has other nodes preferred for as long as a failure would. The node answers all the same: it may be another
+// one that lies.
+func (n *Node) demote() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	n.demotedUntil = time.Now().Add(n.nextBackOff())
+}
+
+func (n *Node) nextBackOff() time.Duration {
 	if n.backOff == nil {
 		n.backOff = backoff.NewExponentialBackOff()
 	}
 
-	n.backOffUntil = time.Now().Add(n.backOff.NextBackOff())
+	return n.backOff.NextBackOff()
+}
+
+// isFailing reports whether the node backs off after a failure.
+func (n *Node) isFailing() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	return time.Now().Before(n.backOffUntil)
 }
 
 // markHealthy ends the node's back-off.
@@ -125,12 +147,12 @@ func (n *Node) markHealthy() {
 	n.backOff, n.backOffUntil = nil, time.Time{}
 }
 
-// penalty returns 2 while the node backs off, plus 1 when its tip is below need.
+// penalty returns 2 while the node backs off or is demoted, plus 1 when its tip is below need.
 func (n *Node) penalty(need uint64) (penalty int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 
-	if time.Now().Before(n.backOffUntil) {
+	if now := time.Now(); now.Before(n.backOffUntil) || now.Before(n.demotedUntil) {
 		penalty += 2
 	}
 

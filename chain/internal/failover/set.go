@@ -108,7 +108,7 @@ func (s *Set[N]) AskBeside(
 	call func(context.Context, N) (enough bool, err error),
 ) error {
 	for _, node := range s.preferenceOrder(need) {
-		if node == answered || node.State().penalty(0) > 0 {
+		if node == answered || node.State().isFailing() {
 			continue
 		}
 
@@ -131,10 +131,17 @@ func (s *Set[N]) AskBeside(
 	return nil
 }
 
-// DemoteNode demotes the preferred node as if it had failed, and logs why.
+// DemoteNode demotes the preferred node for as long as a failure would, and logs why; with Keep until another one
+// fails. It is compared with others all the same, so that no node counts alone by having another one demoted.
 func (s *Set[N]) DemoteNode(why string) {
-	node := s.preferenceOrder(0)[0].State()
-	node.markFailed()
+	order := s.preferenceOrder(0)
+	node := order[0].State()
+	node.demote()
+
+	if s.Keep && len(order) > 1 {
+		s.lastAnswered.Store(int32(slices.Index(s.Nodes, order[1])))
+	}
+
 	s.Log.Warn("node contradicts itself", "network", s.Network, "host", node.Host, "error", why)
 }
 
