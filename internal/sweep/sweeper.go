@@ -69,6 +69,8 @@ type Sweeper struct {
 	outbox   *txmgr.Manager
 	// refusals are the times when this process first saw a release refused, by settlement or release id.
 	refusals sync.Map
+	// piling is whether the last look found that transactions pile up, by network.
+	piling sync.Map
 }
 
 // New returns a sweeper. It starts nothing; the engine calls Step.
