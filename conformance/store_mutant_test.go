@@ -77,6 +77,8 @@ type faultyTx struct {
 		limit, perEndpoint int,
 	) ([]webhook.Delivery, error)
 	leases      func(ctx context.Context, names []string) (map[string]lease.Lease, error)
+	readLeases  func(ctx context.Context, names []string) (map[string]lease.Lease, error)
+	replace     func(ctx context.Context, was, l lease.Lease) error
 	numbers     func(ctx context.Context, counter string, n int, first int64) (int64, error)
 	pruneKeys   func(ctx context.Context, before time.Time, limit int) (int, error)
 	pruneEvents func(ctx context.Context, before time.Time, limit int) (int, error)
@@ -114,6 +116,14 @@ func (tx *faultyTx) Leases(ctx context.Context, names []string) (map[string]leas
 	return tx.leases(ctx, names)
 }
 
+func (tx *faultyTx) ReadLeases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+	return tx.readLeases(ctx, names)
+}
+
+func (tx *faultyTx) ReplaceLease(ctx context.Context, was, l lease.Lease) error {
+	return tx.replace(ctx, was, l)
+}
+
 func (tx *faultyTx) ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error) {
 	return tx.numbers(ctx, counter, n, first)
 }
@@ -144,6 +154,8 @@ func mutateCall(change func(st store.Store, tx *faultyTx)) func(store.Store) sto
 			claim:       inner.ClaimIdempotencyKey,
 			deliveries:  inner.ClaimDeliveries,
 			leases:      inner.Leases,
+			readLeases:  inner.ReadLeases,
+			replace:     inner.ReplaceLease,
 			numbers:     inner.ReserveNumbers,
 			pruneKeys:   inner.PruneIdempotencyKeys,
 			pruneEvents: inner.PruneEvents,
@@ -368,7 +380,8 @@ var storeMutants = map[string]storeMutant{
 	"a lease is nobody's": {
 		"Concurrent/Lease",
 		mutateCall(func(_ store.Store, tx *faultyTx) {
-			tx.leases = func(context.Context, []string) (map[string]lease.Lease, error) { return nil, nil }
+			tx.readLeases = func(context.Context, []string) (map[string]lease.Lease, error) { return nil, nil }
+			tx.replace = func(ctx context.Context, _, l lease.Lease) error { return tx.PutLease(ctx, l) }
 		}),
 	},
 	"a fence does not rise": {
@@ -419,6 +432,12 @@ var storeMutants = map[string]storeMutant{
 
 				return found, err
 			}
+		}),
+	},
+	"a lease is replaced whatever it is": {
+		"ReplacedLease",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.replace = func(ctx context.Context, _, l lease.Lease) error { return tx.PutLease(ctx, l) }
 		}),
 	},
 	"numbers are reserved one by one": {

@@ -170,6 +170,14 @@ func (tx followedTx) Leases(context.Context, []string) (map[string]lease.Lease, 
 	return maps.Clone(tx.leases), nil
 }
 
+func (tx followedTx) ReadLeases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+	return tx.Leases(ctx, names)
+}
+
+func (tx followedTx) ReplaceLease(ctx context.Context, _, l lease.Lease) error {
+	return tx.PutLease(ctx, l)
+}
+
 func (tx followedTx) PutLease(_ context.Context, l lease.Lease) error {
 	tx.leases[l.Name] = l
 	return nil

@@ -308,6 +308,14 @@ func (tx *memoryTx) Leases(context.Context, []string) (map[string]lease.Lease, e
 	return nil, errors.New("not used by webhook")
 }
 
+func (tx *memoryTx) ReadLeases(context.Context, []string) (map[string]lease.Lease, error) {
+	return nil, errors.New("not used by webhook")
+}
+
+func (tx *memoryTx) ReplaceLease(context.Context, lease.Lease, lease.Lease) error {
+	return errors.New("not used by webhook")
+}
+
 func (tx *memoryTx) PutLease(context.Context, lease.Lease) error {
 	return errors.New("not used by webhook")
 }

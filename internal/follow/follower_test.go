@@ -115,6 +115,12 @@ func (d *db) loseHeartbeats() {
 	}
 }
 
+func (t tx) ReadLeases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+	return t.Leases(ctx, names)
+}
+
+func (t tx) ReplaceLease(ctx context.Context, _, l lease.Lease) error { return t.PutLease(ctx, l) }
+
 func (t tx) PutLease(_ context.Context, l lease.Lease) error { t.leases[l.Name] = l; return nil }
 func (t tx) PutCursor(_ context.Context, c *scan.Cursor) error {
 	t.cursors[c.Network] = *c

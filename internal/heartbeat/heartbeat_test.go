@@ -47,6 +47,12 @@ func (d *db) Leases(_ context.Context, names []string) (map[string]lease.Lease, 
 	return found, nil
 }
 
+func (d *db) ReadLeases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+	return d.Leases(ctx, names)
+}
+
+func (d *db) ReplaceLease(ctx context.Context, _, l lease.Lease) error { return d.PutLease(ctx, l) }
+
 func (d *db) PutLease(_ context.Context, l lease.Lease) error { d.rows[l.Name] = l; return nil }
 
 // service is processes over one store, each with a clock that may be wrong.

@@ -46,7 +46,8 @@ func Take(
 }
 
 // TakeAll acquires the leases of several names for owner, and returns those that no other owner holds, by name. It
-// locks the leases, and the heartbeats of their holders after them: two that take the same never wait for each other.
+// locks nothing before it writes, and waits for no holder: a lease that another took since it was read ends the
+// transaction in fault.Conflict.
 func TakeAll(
 	ctx context.Context,
 	tx lease.Tx,
@@ -54,7 +55,7 @@ func TakeAll(
 	owner string,
 	at time.Time,
 ) (taken []lease.Lease, err error) {
-	rows, err := tx.Leases(ctx, names)
+	rows, err := tx.ReadLeases(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -65,26 +66,27 @@ func TakeAll(
 	}
 
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		row := rows[name]
+		was := rows[name]
 
 		switch {
-		case row.Owner == owner:
-		case held[row.Owner]:
-			continue
+		case was.Owner == owner:
+			taken = append(taken, was)
+		case held[was.Owner]:
 		default:
-			row = lease.Lease{Name: name, Owner: owner, Fence: row.Fence + 1, UpdatedAt: at, Note: row.Note}
-			if err := tx.PutLease(ctx, row); err != nil {
+			l := lease.Lease{Name: name, Owner: owner, Fence: was.Fence + 1, UpdatedAt: at, Note: was.Note}
+			if err := tx.ReplaceLease(ctx, was, l); err != nil {
 				return nil, err
 			}
-		}
 
-		taken = append(taken, row)
+			taken = append(taken, l)
+		}
 	}
 
 	return taken, nil
 }
 
-// heldBy reports of each owner of some leases whether its session still owns its heartbeat. It locks the heartbeats.
+// heldBy reports of each owner of some leases whether its session still owns its heartbeat. It reads the heartbeats
+// after the leases, and locks none: a session that has lost its heartbeat never owns one again.
 func heldBy(ctx context.Context, tx lease.Tx, rows map[string]lease.Lease) (map[string]bool, error) {
 	sessions := map[string]ownerSession{}
 
@@ -94,12 +96,16 @@ func heldBy(ctx context.Context, tx lease.Tx, rows map[string]lease.Lease) (map[
 		}
 	}
 
+	if len(sessions) == 0 {
+		return nil, nil
+	}
+
 	var heartbeats []string
 	for _, s := range sessions {
 		heartbeats = append(heartbeats, s.heartbeat)
 	}
 
-	beats, err := tx.Leases(ctx, heartbeats)
+	beats, err := tx.ReadLeases(ctx, heartbeats)
 	if err != nil {
 		return nil, err
 	}

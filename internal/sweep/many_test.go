@@ -173,3 +173,70 @@ func TestNothingIsPlannedThatNobodySigns(t *testing.T) {
 		}
 	}
 }
+
+// While nothing is planned because the network lags, what waits is not read again and again; when it has been read, it
+// is planned.
+func TestWhatWaitsIsNotReadWhileANetworkLags(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	reads := &dueReads{Store: w.store}
+	w.store = reads
+	w.connect()
+
+	s := w.pay("p", w.deposit(1), "SIM", coin(1), 2000)
+	w.read()
+
+	ahead := func(blocks int) {
+		if err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+			c, _, err := tx.Cursor(ctx, network)
+			if err != nil {
+				return err
+			}
+
+			c.Tip.Height = c.At.Height + uint64(blocks)
+
+			return tx.PutCursor(ctx, &c)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step := func(want int) {
+		t.Helper()
+
+		reads.n = 0
+
+		if _, err := w.sweeper.Step(t.Context(), network); err != nil {
+			t.Fatal(err)
+		}
+
+		if reads.n != want {
+			t.Errorf("what waits was read %d times, not %d", reads.n, want)
+		}
+	}
+
+	ahead(100)
+	step(1)
+	step(0)
+	step(0)
+	ahead(0)
+	step(1)
+
+	if w.get(s.ID).SweepID == "" {
+		t.Error("no release begins when the network has been read")
+	}
+}
+
+// dueReads counts the reads of due settlements.
+type dueReads struct {
+	store.Store
+	n int
+}
+
+func (d *dueReads) DueSettlements(
+	ctx context.Context,
+	network string,
+	at time.Time,
+	limit int,
+) ([]settlement.Settlement, error) {
+	d.n++
+	return d.Store.DueSettlements(ctx, network, at, limit)
+}

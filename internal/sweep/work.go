@@ -122,6 +122,13 @@ func (s *Sweeper) dueWork(
 		return nil, nil, err
 	}
 
+	// Where the last look found that nothing would be signed soon, that is asked first: many may wait meanwhile.
+	if s.piled(network) {
+		if unsigned, err := s.piles(ctx, network); err != nil || unsigned {
+			return next, nil, err
+		}
+	}
+
 	// Many that wait at a busy address hide nobody else.
 	for limit := maxDue; ; limit *= 2 {
 		due, err = s.db.DueSettlements(ctx, network, s.now(), limit)
@@ -157,8 +164,10 @@ func (s *Sweeper) dueWork(
 
 // piles reports whether what is planned now would not be signed soon: the network is not read up to its tip, or many
 // transactions wait long beyond their time. It would be given up after a while, and planned anew.
-func (s *Sweeper) piles(ctx context.Context, network string) (bool, error) {
+func (s *Sweeper) piles(ctx context.Context, network string) (piles bool, err error) {
 	n, _ := s.registry.Network(network)
+
+	defer func() { s.piling.Store(network, piles) }()
 
 	if lags, err := s.outbox.Lags(ctx, n); err != nil || lags {
 		return lags, err
@@ -167,6 +176,12 @@ func (s *Sweeper) piles(ctx context.Context, network string) (bool, error) {
 	late, err := s.db.DueTransactions(ctx, network, s.now().Add(-senderLag), maxDue)
 
 	return len(late) == maxDue, err
+}
+
+// piled returns what piles reported last.
+func (s *Sweeper) piled(network string) bool {
+	piles, _ := s.piling.Load(network)
+	return piles == true
 }
 
 // withoutBusy leaves out the settlements at whose addresses a release is under way: an address has one at a time, so

@@ -53,6 +53,7 @@ func (c *CitusCluster) start(nodes int) error {
 			"shared_preload_libraries=citus",
 			"max_prepared_transactions=200",
 			"citus.shard_count=6",
+			"citus.max_adaptive_executor_pool_size=1", // see docs/distributed.md
 			"citus.recover_2pc_interval=2s",
 			"deadlock_timeout=200ms",
 		)

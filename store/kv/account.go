@@ -222,6 +222,27 @@ func (tx *transaction) Leases(ctx context.Context, names []string) (map[string]l
 	return found, err
 }
 
+// ReadLeases is Leases: reads lock nothing, and a commit fails where another changed what was read.
+func (tx *transaction) ReadLeases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+	return tx.Leases(ctx, names)
+}
+
+func (tx *transaction) ReplaceLease(ctx context.Context, was, l lease.Lease) error {
+	rows, err := tx.Leases(ctx, []string{l.Name})
+	if err != nil {
+		return err
+	}
+
+	if now := rows[l.Name]; now.Owner != was.Owner || now.Fence != was.Fence {
+		return fault.New(
+			fault.Conflict, "version_conflict",
+			"lease %s was changed by somebody else since it was read; run the operation again", l.Name,
+		)
+	}
+
+	return tx.PutLease(ctx, l)
+}
+
 func (tx *transaction) PutLease(ctx context.Context, l lease.Lease) error {
 	return put(ctx, tx, leases, &l)
 }

@@ -38,6 +38,13 @@ type Tx interface {
 	// the transaction ends. It locks them in the byte order of the names, whatever order they are given in, and
 	// also those that do not exist. A name that is given twice is one.
 	Leases(ctx context.Context, names []string) (map[string]Lease, error)
+	// ReadLeases returns what Leases returns, and neither locks a row nor waits for one that another transaction has
+	// locked: any may change before this transaction ends.
+	ReadLeases(ctx context.Context, names []string) (map[string]Lease, error)
+	// ReplaceLease stores l in place of was, the lease of its name that was read; was is zero where there was none.
+	// Errors, by the end of the transaction:
+	//   - fault.Conflict: the stored lease has another owner or fence than was
+	ReplaceLease(ctx context.Context, was, l Lease) error
 	// PutLease stores a lease under its name, and replaces any that exists.
 	PutLease(ctx context.Context, l Lease) error
 }

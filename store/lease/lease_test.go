@@ -25,6 +25,18 @@ func (r rows) Leases(_ context.Context, names []string) (map[string]lease.Lease,
 	return found, nil
 }
 
+func (r rows) ReadLeases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+	return r.Leases(ctx, names)
+}
+
+func (r rows) ReplaceLease(ctx context.Context, was, l lease.Lease) error {
+	if now := r[l.Name]; now.Owner != was.Owner || now.Fence != was.Fence {
+		return fault.New(fault.Conflict, "version_conflict", "%s was changed", l.Name)
+	}
+
+	return r.PutLease(ctx, l)
+}
+
 func (r rows) PutLease(_ context.Context, l lease.Lease) error { r[l.Name] = l; return nil }
 
 // beat moves a heartbeat, or gives it up for an empty session.

@@ -32,18 +32,18 @@ func eachShard(table, alias, condition string) string {
 }
 
 // dueOnShards numbers each endpoint's due deliveries on the node that has them.
-const dueOnShards = `SELECT id FROM (
-	SELECT id, next_attempt_at,
+const dueOnShards = `SELECT id, account_id FROM (
+	SELECT id, account_id, next_attempt_at,
 		row_number() OVER (PARTITION BY account_id, endpoint_id ORDER BY next_attempt_at, id) AS nth
 	FROM {deliveries}
 	WHERE status = 'pending' AND next_attempt_at <= ? AND (claimed_until IS NULL OR claimed_until <= ?)
 ) d WHERE nth <= ? ORDER BY next_attempt_at, id LIMIT ?`
 
-// claimOnShards is a conditional update of the candidates, of which as many are asked for as are claimed: no lock
-// of a row can be skipped across nodes. A claimer waits for another one that goes for the same rows, and then finds
-// them claimed.
-const claimOnShards = `id = ANY(($3::text[])[1:$5]) AND status = 'pending'
-	AND GREATEST(next_attempt_at, COALESCE(claimed_until, next_attempt_at)) <= $4`
+// claimOnShards claims deliveries of one account, on the node that has them, and skips rows locked by others.
+const claimOnShards = `account_id = $6 AND id = ANY(ARRAY(SELECT x.id FROM {deliveries} x
+	WHERE x.account_id = $6 AND x.id = ANY($3::text[]) AND x.status = 'pending'
+		AND GREATEST(x.next_attempt_at, COALESCE(x.claimed_until, x.next_attempt_at)) <= $4
+	ORDER BY x.next_attempt_at, x.id LIMIT $5 FOR UPDATE SKIP LOCKED))`
 
 // sendExplicitly runs a batch between BEGIN and COMMIT: on a cluster a pipeline without them is not one transaction,
 // because each statement commits on its node.

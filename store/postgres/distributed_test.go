@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/conformance"
@@ -17,6 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/postgres"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 var distributed = postgres.Options{Distributed: true}
@@ -70,6 +72,63 @@ func TestDistributedTransactionIsWhole(t *testing.T) {
 
 	if err := st.Update(t.Context(), creating(ids...)); err != nil {
 		t.Errorf("the same without that row: %v", err)
+	}
+}
+
+// Deliveries are claimed by account: a claimer waits neither for one that has claimed other rows of the same node, nor
+// for one that has the same rows, and takes what is left.
+func TestDistributedClaimsWaitForNobody(t *testing.T) {
+	const accounts = 12
+
+	st, now := openDistributed(t, cluster(t)), time.Unix(1e9, 0).UTC()
+
+	if err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		for n := range accounts {
+			id := fmt.Sprintf("dlv_%02d", n)
+
+			if err := tx.PutDeliveries(ctx, &webhook.Delivery{
+				ID:            id,
+				Owner:         event.Owner{AccountID: "account of " + id},
+				EventID:       id,
+				EndpointID:    id,
+				Status:        webhook.DeliveryPending,
+				NextAttemptAt: now,
+			}); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	claim := func(ctx context.Context, tx store.Tx, owner string, limit int) int {
+		claimed, err := tx.ClaimDeliveries(ctx, owner, now, now.Add(time.Minute), limit, 0)
+		if err != nil {
+			t.Errorf("%s: %v", owner, err)
+		}
+
+		return len(claimed)
+	}
+
+	if err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		if n := claim(ctx, tx, "the first", accounts/2); n != accounts/2 {
+			t.Errorf("the first claimed %d", n)
+		}
+
+		limited, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+
+		return st.Update(limited, func(_ context.Context, tx store.Tx) error {
+			if n := claim(limited, tx, "the second", accounts); n != accounts/2 {
+				t.Errorf("beside it, the second claimed %d", n)
+			}
+
+			return nil
+		})
+	}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -32,8 +32,9 @@ func (d *onceDB) Update(ctx context.Context, f func(ctx context.Context, tx leas
 	return err
 }
 
-// From ten processes on the names of heartbeats do not sort as their numbers. A process that beats, and one that looks
-// whether others still hold what it wants, lock them in one order all the same: PostgreSQL aborts neither.
+// From ten processes on the names of heartbeats do not sort as their numbers. Two processes that beat lock them in one
+// order all the same: PostgreSQL aborts neither. One that looks whether others still hold what it wants locks none, and
+// waits for nobody.
 func TestHeartbeatsOfTenProcessesAreLockedInOneOrder(t *testing.T) {
 	const processes = 12
 
@@ -58,25 +59,30 @@ func TestHeartbeatsOfTenProcessesAreLockedInOneOrder(t *testing.T) {
 	// Another connection holds the third heartbeat, and the first process waits for it when it beats.
 	blocker := lockRow(t, db, leases.HeartbeatName(3))
 	now = now.Add(heartbeat.Pace)
-	beaten, looked := make(chan error, 1), make(chan error, 1)
+	first, last := make(chan error, 1), make(chan error, 1)
 
-	go func() { beaten <- beats[0].Beat(t.Context()) }()
+	go func() { first <- beats[0].Beat(t.Context()) }()
 
 	awaitWaiting(t, db, 1)
 
-	// The last takes what the second and the tenth hold, and waits for one of the two heartbeats.
+	// The last goes for what the first and the third hold, whose heartbeats are locked.
 	owner := leases.Owner(leases.HeartbeatName(processes), "session", "turn")
 
-	go func() {
-		looked <- shared.Update(t.Context(), func(ctx context.Context, tx lease.Tx) error {
-			taken, err := leases.TakeAll(ctx, tx, []string{"wallet/09", "wallet/01"}, owner, now)
-			if len(taken) > 0 {
-				t.Errorf("%d leases of others were taken", len(taken))
-			}
+	limited, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 
-			return err
-		})
-	}()
+	if err := shared.Update(limited, func(ctx context.Context, tx lease.Tx) error {
+		taken, err := leases.TakeAll(ctx, tx, []string{"wallet/02", "wallet/00"}, owner, now)
+		if len(taken) > 0 {
+			t.Errorf("%d leases of others were taken", len(taken))
+		}
+
+		return err
+	}); err != nil {
+		t.Errorf("looking for free leases: %v", err)
+	}
+
+	go func() { last <- beats[processes-1].Beat(t.Context()) }()
 
 	awaitWaiting(t, db, 2)
 
@@ -84,7 +90,7 @@ func TestHeartbeatsOfTenProcessesAreLockedInOneOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	for _, ended := range []chan error{beaten, looked} {
+	for _, ended := range []chan error{first, last} {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}

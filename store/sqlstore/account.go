@@ -310,12 +310,65 @@ func (tx *transaction) makeLeases(ctx context.Context, names []string) error {
 
 	var b Batch
 	for _, name := range names {
-		b.add(tx.store.text(leases.insertNew(d)), d.args([]any{name, "", int64(0), nil, ""}))
+		b.add(tx.store.text(leases.insertNew(d)), d.args(noLease(name)))
 	}
 
 	if _, err := tx.send(ctx, b); err != nil {
 		return tx.breakWith(ctx, err, "make the rows of leases")
 	}
+
+	return nil
+}
+
+// ReadLeases leaves out rows of fence 0, as Leases does.
+func (tx *transaction) ReadLeases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
+	read, err := among(ctx, &tx.reader, leases, "name", names, "", "fence > 0")
+
+	found := make(map[string]lease.Lease, len(read))
+	for _, l := range read {
+		found[l.Name] = l
+	}
+
+	return found, err
+}
+
+const replaceLease = "UPDATE {leases} SET owner = ?, fence = ?, updated_at = ?, note = ? " +
+	"WHERE name = ? AND owner = ? AND fence = ?"
+
+// noLease are the values of a row that stands for a lease that does not exist, so that there is one to lock.
+func noLease(name string) []any { return []any{name, "", int64(0), nil, ""} }
+
+// ReplaceLease buffers an update of the row as it was read. Where there was none, a row of fence 0 is made before.
+func (tx *transaction) ReplaceLease(ctx context.Context, was, l lease.Lease) error {
+	if err := tx.usable(ctx); err != nil {
+		return err
+	}
+
+	values, err := leases.values(&l)
+	if err != nil {
+		return err
+	}
+
+	name := values[:leases.slots]
+	args := slices.Concat(values[leases.slots:], name, []any{was.Owner, was.Fence})
+
+	if was.Fence == 0 {
+		tx.buffer(&write{
+			table:   leases.name,
+			object:  leases.object,
+			key:     name,
+			certain: true,
+			text:    func(*write) (string, []any) { return leases.insertNew(tx.store.dialect), noLease(l.Name) },
+		})
+	}
+
+	tx.buffer(&write{
+		table:  leases.name,
+		object: leases.object,
+		key:    name,
+		one:    true,
+		text:   func(*write) (string, []any) { return replaceLease, args },
+	})
 
 	return nil
 }

@@ -74,12 +74,13 @@ type Dialect struct {
 	// under the condition for each row there, in the order of those; the condition names columns of
 	// the table by the alias.
 	Each func(table, alias, condition string) string
-	// Due selects from {deliveries} the ids of due deliveries by time and id. Its arguments are now, now,
-	// the largest number of one endpoint, and the limit.
+	// Due selects from {deliveries} the id of due deliveries by time and id, and their account_id where tables are
+	// spread. Its arguments are now, now, the largest number of one endpoint, and the limit.
 	Due string
 	// Claim is the condition on {deliveries} that picks those to claim, which are still pending, due and
 	// unclaimed: of an UPDATE, and locking them, with Returning, else of a SELECT that Lock is appended to. Its
-	// arguments are the ids to choose from ([]string), now and the limit.
+	// arguments are the ids to choose from ([]string), now and the limit, and where tables are spread the account
+	// of those deliveries.
 	Claim string
 	// Validate is a statement that fails with fault.Conflict unless the rows that a transaction was given without
 	// reading them are as they were. Its arguments are lists of one length ([]string): ids of accounts; "live" or

@@ -6,6 +6,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 
 	"github.com/jmoiron/sqlx"
 
@@ -247,11 +248,13 @@ func Spread(db *sql.DB, driver string) (r store.Reader, texts func() []string) {
 	st.fits.Store(true)
 
 	st.dialect.Among = func(columns, table, condition, column string) string {
-		return "SELECT " + columns + " FROM {" + table + "} WHERE " + column + " = ? AND " + condition
+		return "SELECT " + columns + " FROM {" + table + "} WHERE " + column +
+			" IN (SELECT value FROM json_each(?)) AND " + condition
 	}
 	st.dialect.Arg = func(v any) any {
 		if list, ok := v.([]string); ok {
-			return list[0]
+			text, _ := json.Marshal(list)
+			return string(text)
 		}
 
 		return v

@@ -6,6 +6,8 @@ package sqlstore
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 )
 
@@ -50,18 +52,27 @@ func (h *homes) of(table string, id any) string {
 
 // common returns the account that all of some ids belong to; "" when that is not known, or they are of several.
 func (h *homes) common(table string, ids ...string) string {
-	common := ""
-
-	for i, id := range ids {
-		account := h.of(table, id)
-		if account == "" || i > 0 && account != common {
-			return ""
-		}
-
-		common = account
+	if all := h.all(table, ids...); len(all) == 1 {
+		return all[0]
 	}
 
-	return common
+	return ""
+}
+
+// all returns the accounts of some ids, each once; none when one is not known.
+func (h *homes) all(table string, ids ...string) (accounts []string) {
+	for _, id := range ids {
+		account := h.of(table, id)
+		if account == "" {
+			return nil
+		}
+
+		accounts = append(accounts, account)
+	}
+
+	slices.Sort(accounts)
+
+	return slices.Compact(accounts)
 }
 
 // set remembers an account. The caller holds the lock.
@@ -102,7 +113,8 @@ func rememberValues[T, R any](h *homes, t *table[T, R], values []any) {
 	noteRow(h, t, func(i int) string { s, _ := values[i].(string); return s })
 }
 
-// noteRow notes the account of a row's id, of its deposit address, and of the release or payout that it sends.
+// noteRow notes the account of a row's id, of its deposit address, of the release or payout that it sends, and of the
+// event and endpoint of a delivery.
 func noteRow[T, R any](h *homes, t *table[T, R], column func(i int) string) {
 	account := column(1)
 	h.note(homeKey{t.name, column(0)}, account)
@@ -114,6 +126,11 @@ func noteRow[T, R any](h *homes, t *table[T, R], column func(i int) string) {
 	if t.sends > 0 {
 		h.note(homeKey{sweepsTable, column(t.sends)}, account)
 		h.note(homeKey{payoutsTable, column(t.sends)}, account)
+	}
+
+	if t.event > 0 {
+		h.note(homeKey{events.name, column(t.event)}, account)
+		h.note(homeKey{endpoints.name, column(t.endpoint)}, account)
 	}
 }
 
@@ -133,4 +150,26 @@ func (h *homes) note(key homeKey, account string) {
 	defer h.mu.Unlock()
 
 	h.set(key, account)
+}
+
+// mostAccounts is how many accounts a query names at most. Beyond that it is on most machines anyway.
+const mostAccounts = 8
+
+// ofAccounts returns the condition that a row is of one of some accounts, which are not none. The number of its
+// arguments is a power of two, so that few different statements are ever prepared.
+func ofAccounts(accounts []string) (condition string, args []any) {
+	n := 1
+	for n < len(accounts) {
+		n *= 2
+	}
+
+	for i := range n {
+		args = append(args, accounts[min(i, len(accounts)-1)])
+	}
+
+	if n == 1 {
+		return "account_id = ?", args
+	}
+
+	return "account_id IN (?" + strings.Repeat(", ?", n-1) + ")", args
 }

@@ -10,10 +10,12 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
+	"github.com/seed-8ee7f392/payments/webhook"
 )
 
 // Where tables are spread by account, every machine is asked for an id once: afterwards its account is known. A record
@@ -170,6 +172,62 @@ func TestOneMachineIsAskedForWhatBelongsToAnAccount(t *testing.T) {
 	}
 
 	askedByAccount(t, "a transaction and its release", texts(), false, true)
+}
+
+// Records of a few accounts are asked of the machines of those, and what a delivery delivers of its own.
+func TestMachinesOfAFewAccountsAreAsked(t *testing.T) {
+	st, db := openSQLite(t)
+	ids := []string{"1", "2", "3"}
+
+	if err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		for _, id := range ids {
+			owner := event.Owner{AccountID: "account " + id}
+
+			if err := tx.PutEvents(ctx, event.Event{ID: id, Owner: owner}); err != nil {
+				return err
+			}
+
+			if err := tx.PutDeliveries(ctx, &webhook.Delivery{
+				ID:         id,
+				Owner:      owner,
+				EventID:    id,
+				EndpointID: id,
+				Status:     webhook.DeliveryFailed,
+			}); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	look, texts := sqlstore.Spread(db, "sqlite")
+	byAccounts := func() bool {
+		asked := texts()
+		return len(asked) == 1 && strings.Contains(asked[0], "account_id IN (?, ?, ?, ?)")
+	}
+
+	for _, named := range []bool{false, true} {
+		found, err := look.DeliveriesByID(t.Context(), ids)
+		if err != nil || len(found) != len(ids) {
+			t.Fatalf("%d deliveries, %v", len(found), err)
+		}
+
+		if byAccounts() != named {
+			t.Errorf("deliveries whose accounts are known, %v, were asked for otherwise", named)
+		}
+	}
+
+	found, err := look.EventsByID(t.Context(), ids)
+	if err != nil || len(found) != len(ids) {
+		t.Fatalf("%d events, %v", len(found), err)
+	}
+
+	if !byAccounts() {
+		t.Error("the events of deliveries were asked for on all machines")
+	}
 }
 
 // openSQLite returns a new store, and its file opened beside it.

@@ -144,10 +144,11 @@ func several[T, R any](ctx context.Context, r *reader, t *table[T, R], ids []str
 	column := t.cols[0].name
 	order := " ORDER BY " + column
 
-	if account := r.store.homes.common(t.name, ids...); account != "" {
+	if accounts := r.store.homes.all(t.name, ids...); len(accounts) > 0 && len(accounts) <= mostAccounts {
 		ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+		condition, args := ofAccounts(accounts)
 
-		found, err := among(ctx, r, t, column, ids, order, "account_id = ?", account)
+		found, err := among(ctx, r, t, column, ids, order, condition, args...)
 		if err != nil || len(found) == len(ids) {
 			return found, err
 		}
@@ -161,7 +162,7 @@ func several[T, R any](ctx context.Context, r *reader, t *table[T, R], ids []str
 }
 
 // amongOf is among where the values are ids of another table, whose rows are of the same account. Where that is known,
-// one machine is asked.
+// the machines of those accounts are asked alone.
 func amongOf[T, R any](
 	ctx context.Context,
 	r *reader,
@@ -169,8 +170,9 @@ func amongOf[T, R any](
 	column, parent string,
 	ids []string,
 ) ([]T, error) {
-	if account := r.store.homes.common(parent, ids...); account != "" {
-		return among(ctx, r, t, column, ids, "", "account_id = ?", account)
+	if accounts := r.store.homes.all(parent, ids...); len(accounts) > 0 && len(accounts) <= mostAccounts {
+		condition, args := ofAccounts(accounts)
+		return among(ctx, r, t, column, ids, "", condition, args...)
 	}
 
 	return among(ctx, r, t, column, ids, "", "1 = 1")

@@ -18,7 +18,10 @@ type table[T, R any] struct {
 	// network and address are the columns of the deposit address that a row is about; 0 where it is about none.
 	network, address int
 	// sends is the column of the release or payout that a transaction sends; 0 in other tables.
-	sends   int
+	sends int
+	// event and endpoint are the columns of what a delivery delivers and where; 0 in other tables.
+	event, endpoint int
+
 	version func(*T) *int64 // nil: records of this kind have no version
 	row     func(*T) R
 	record  func(*R) T
@@ -76,6 +79,10 @@ func (t *table[T, R]) setStatements() {
 			if t.name == "transactions" {
 				t.sends = i
 			}
+		case "endpoint_id":
+			t.endpoint = i
+		case "event_id":
+			t.event = i
 		}
 
 		all, marks = append(all, c.name), append(marks, "?")

@@ -5,6 +5,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -237,8 +238,8 @@ func (tx *transaction) ClaimDeliveries(
 		return nil, err
 	}
 
-	ids, err := tx.ids(ctx, tx.store.dialect.Due, now, now, int64(perEndpoint), look)
-	if err != nil || len(ids) == 0 {
+	due, err := tx.candidates(ctx, now, now, int64(perEndpoint), look)
+	if err != nil || len(due) == 0 {
 		return nil, err
 	}
 
@@ -246,7 +247,7 @@ func (tx *transaction) ClaimDeliveries(
 		return nil, err
 	}
 
-	claimed, err := tx.claimOf(ctx, ids, owner, now, until, limit)
+	claimed, err := tx.claimByAccount(ctx, due, claim{owner: owner, now: now, until: until, limit: limit})
 	slices.SortFunc(claimed, func(a, b webhook.Delivery) int {
 		return cmp.Or(a.NextAttemptAt.Compare(b.NextAttemptAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -254,52 +255,108 @@ func (tx *transaction) ClaimDeliveries(
 	return claimed, err
 }
 
-// claimOf claims those of the candidates that are still free.
-func (tx *transaction) claimOf(
+// candidate is a delivery that is due. Its account is known where tables are spread.
+type candidate struct {
+	ID        string `db:"id"`
+	AccountID string `db:"account_id"`
+}
+
+// candidates returns the deliveries that are due.
+func (tx *transaction) candidates(ctx context.Context, args ...any) (due []candidate, err error) {
+	d := tx.store.dialect
+
+	if err = sqlx.SelectContext(ctx, tx.on, &due, tx.store.text(d.Due), d.args(args)...); err != nil {
+		return nil, tx.readError(ctx, err, "due deliveries")
+	}
+
+	return due, nil
+}
+
+// claim is how candidates are claimed.
+type claim struct {
+	owner      string
+	now, until time.Time
+	limit      int
+}
+
+// maxClaims is for how many accounts one transaction claims at most, where each needs a statement.
+const maxClaims = 32
+
+// claimByAccount claims those of the candidates that are still free, those that wait longest first. Where tables are
+// spread, it claims by account: such a statement runs on one machine, and locks the rows of the account alone.
+func (tx *transaction) claimByAccount(
 	ctx context.Context,
-	ids []string,
-	owner string,
-	now, until time.Time,
-	limit int,
-) ([]webhook.Delivery, error) {
+	due []candidate,
+	c claim,
+) (claimed []webhook.Delivery, err error) {
+	var accounts []string
+
+	ids := map[string][]string{}
+
+	for _, d := range due {
+		if ids[d.AccountID] == nil {
+			accounts = append(accounts, d.AccountID)
+		}
+
+		ids[d.AccountID] = append(ids[d.AccountID], d.ID)
+	}
+
+	if len(due) <= c.limit { // all are taken: claimers that run at once begin at different ones
+		n := rand.N(len(accounts))
+		accounts = slices.Concat(accounts[n:], accounts[:n])
+	}
+
+	most := c.limit
+
+	for _, account := range accounts[:min(len(accounts), maxClaims)] {
+		if c.limit = most - len(claimed); c.limit <= 0 {
+			break
+		}
+
+		args := []any{c.owner, c.until, ids[account], c.now, int64(c.limit)}
+		if account != "" {
+			args = append(args, account)
+		}
+
+		some, err := tx.claimOf(ctx, c, args)
+		if err != nil {
+			return nil, err
+		}
+
+		claimed = append(claimed, some...)
+	}
+
+	return claimed, nil
+}
+
+// claimOf claims those of the candidates that are still free. args are those of the statement with Returning.
+func (tx *transaction) claimOf(ctx context.Context, c claim, args []any) ([]webhook.Delivery, error) {
 	d := tx.store.dialect
 	if d.Returning {
 		text := "UPDATE {deliveries} SET lapsed_at = claimed_until, claimed_by = ?, claimed_until = ?, fence " +
 			"= fence + 1, version = version + 1 WHERE " + d.Claim + " RETURNING " + deliveries.columns
 
-		return rows(
-			ctx, &tx.reader, deliveries, tx.store.text(text), []any{owner, until, ids, now, int64(limit)},
-		)
+		return rows(ctx, &tx.reader, deliveries, tx.store.text(text), args)
 	}
 
 	text := "SELECT " + deliveries.columns + " FROM {deliveries} WHERE " + d.Claim + d.Lock
 
-	claimed, err := rows(ctx, &tx.reader, deliveries, tx.store.text(text), []any{ids, now, int64(limit)})
+	claimed, err := rows(ctx, &tx.reader, deliveries, tx.store.text(text), args[2:])
 	if err != nil {
 		return nil, err
 	}
 
 	for i := range claimed {
-		c := &claimed[i]
-		c.LapsedAt, c.ClaimedBy, c.ClaimedUntil = c.ClaimedUntil, owner, until
-		c.Fence++
+		mine := &claimed[i]
+		mine.LapsedAt, mine.ClaimedBy, mine.ClaimedUntil = mine.ClaimedUntil, c.owner, c.until
+		mine.Fence++
 
-		if err := put(ctx, tx, deliveries, c); err != nil {
+		if err := put(ctx, tx, deliveries, mine); err != nil {
 			return nil, err
 		}
 	}
 
 	return claimed, tx.flush(ctx)
-}
-
-// ids runs a query for ids.
-func (tx *transaction) ids(ctx context.Context, template string, args ...any) (ids []string, err error) {
-	err = sqlx.SelectContext(ctx, tx.on, &ids, tx.store.text(template), tx.store.dialect.args(args)...)
-	if err != nil {
-		return nil, tx.readError(ctx, err, "ids")
-	}
-
-	return ids, nil
 }
 
 func (tx *transaction) FailDeliveries(ctx context.Context, endpointID string) error {
