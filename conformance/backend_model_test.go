@@ -188,7 +188,7 @@ func (m *model) conflicts(tx *modelTx) bool {
 }
 
 // tornFor is how long a commit in two parts is torn: long beside the rest of it, so that a crash finds it so.
-const tornFor = 5 * time.Millisecond
+const tornFor = 25 * time.Millisecond
 
 // append writes a commit to the log.
 func (m *model) append(writes []modelPair) error {
