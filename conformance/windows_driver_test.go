@@ -102,12 +102,16 @@ func TestDriverOfWindows(t *testing.T) {
 		"ByHeight": {sim.WindowsConfig{}, byBlock, "chain.AddressScanner"},
 		"ByTime":   {sim.WindowsConfig{ValidFor: time.Minute}, byBlock, "chain.AddressScanner"},
 		"ByBoth": {
-			sim.WindowsConfig{ValidBlocks: 20, ValidFor: time.Minute}, byBlock, "chain.AddressScanner",
+			sim.WindowsConfig{ValidBlocks: 20, ValidFor: time.Minute},
+			byBlock,
+			"chain.AddressScanner",
 		},
 		"ByAddress":          {sim.WindowsConfig{}, (*sim.Windows).ByAddress, "chain.BlockScanner"},
 		"ByHeightWithNonces": {sim.WindowsConfig{NonceAccounts: 2}, byBlock, "chain.AddressScanner"},
 		"ByAddressWithNonces": {
-			sim.WindowsConfig{NonceAccounts: 2}, (*sim.Windows).ByAddress, "chain.BlockScanner",
+			sim.WindowsConfig{NonceAccounts: 2},
+			(*sim.Windows).ByAddress,
+			"chain.BlockScanner",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

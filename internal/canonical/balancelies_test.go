@@ -72,7 +72,7 @@ func moreBalance(*liar) lie {
 	}}
 }
 
-// The preferred of two nodes tells other balances than there are. What arrived is neither dropped nor credited as less
+// The preferred of two nodes shows other balances than there are. What arrived is neither dropped nor credited as less
 // meanwhile, and is credited once both agree.
 func TestPaymentsOutliveBalancesOfOneNode(t *testing.T) {
 	scenarios := map[string]func(t *testing.T, s *stage){}

@@ -12,8 +12,8 @@ import (
 )
 
 // A process that was not given the new epoch numbers events by the stored one: at once where it starts later, and
-// where it ran meanwhile, from the next look at the store on. Otherwise what it tells of an object would seem older
-// than what the others told.
+// where it ran meanwhile, from the next look at the store on. Otherwise what it publishes of an object would seem
+// older than what the others did.
 func TestEventsAreNumberedByTheStoredEpoch(t *testing.T) {
 	shared := memory.New()
 	old, raised := newClinic(t, shared), newClinic(t, shared)
@@ -39,7 +39,7 @@ func TestEventsAreNumberedByTheStoredEpoch(t *testing.T) {
 		return inv.ID
 	}
 
-	told := func(id string) (sequences []int64) {
+	published := func(id string) (sequences []int64) {
 		all, err := shared.Events(t.Context(), event.Filter{Owner: owner, ObjectID: id, Limit: 10})
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestEventsAreNumberedByTheStoredEpoch(t *testing.T) {
 		return sequences
 	}
 
-	if before := told(open(old)); len(before) != 1 || before[0] != 1 {
+	if before := published(open(old)); len(before) != 1 || before[0] != 1 {
 		t.Fatalf("before the new epoch it is %v", before)
 	}
 
@@ -67,10 +67,10 @@ func TestEventsAreNumberedByTheStoredEpoch(t *testing.T) {
 	}
 
 	for name, got := range map[string][]int64{
-		"told by both":              told(id),
-		"told by the old process":   told(open(old)),
-		"told by one that is new":   told(open(newClinic(t, shared))),
-		"told by the one that knew": told(open(raised)),
+		"by both":              published(id),
+		"by the old process":   published(open(old)),
+		"by one that is new":   published(open(newClinic(t, shared))),
+		"by the one that knew": published(open(raised)),
 	} {
 		for _, sequence := range got {
 			if sequence <= 2*epochSkip {

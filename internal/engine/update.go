@@ -192,7 +192,7 @@ func (t *transaction) finish(ctx context.Context) error {
 			public[i].ID = t.engine.ids.Event()
 		}
 
-		// What was told after a backup has lower numbers, also of objects that know nothing of it.
+		// What was published after a backup has lower numbers, also of objects that know nothing of it.
 		public[i].Sequence += int64(t.engine.epoch.number.Load()) * epochSkip
 
 		// Lists find the events of a stretch of time by their ids.

@@ -10,7 +10,7 @@ const firstBatch = 8
 
 // batchSize is how many blocks a batch holds at most. Busy blocks are stored a few at a time: what they hold is
 // published soon, and no transaction grows beyond what the store ends in time. Only a full batch that was stored
-// quickly shows that there is room for more: a process that follows the tip block by block may fall behind later.
+// quickly shows that there may be more: a process that follows the tip block by block may fall behind later.
 type batchSize struct{ most, now uint64 }
 
 // stored counts a batch that was stored, or could not be.

@@ -28,10 +28,14 @@ func TestAPayoutIsCheckedWhereTheTipWasReached(t *testing.T) {
 			calls, behind := 0, []uint64{0}
 
 			e := newExpiring(t, func(w *sim.Windows) driver {
-				return byAddress{w.ByAddress().(driver), w, func() uint64 {
-					calls++
-					return behind[(calls-1)%len(behind)]
-				}}
+				return byAddress{
+					w.ByAddress().(driver),
+					w,
+					func() uint64 {
+						calls++
+						return behind[(calls-1)%len(behind)]
+					},
+				}
 			})
 
 			signed, err := e.sign(t)

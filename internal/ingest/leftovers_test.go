@@ -174,7 +174,8 @@ func TestLeftoversOfASettlementThatLeftItsRelease(t *testing.T) {
 	}{
 		"never released": {
 			settlement.Settlement{Status: settlement.Held, AssetID: "coin", FeeSource: settlement.FromDeposit},
-			false, true,
+			false,
+			true,
 			chain.Amount{},
 		},
 		"held after a sweep that never was": {
@@ -185,7 +186,9 @@ func TestLeftoversOfASettlementThatLeftItsRelease(t *testing.T) {
 				SweepTx:     "s",
 				NetworkFees: paid,
 			},
-			true, true, paid,
+			true,
+			true,
+			paid,
 		},
 		"failed in planning after its fee was paid": {
 			settlement.Settlement{
@@ -197,7 +200,9 @@ func TestLeftoversOfASettlementThatLeftItsRelease(t *testing.T) {
 				SweepTx:   "s",
 				FeePaid:   paid,
 			},
-			true, true, paid,
+			true,
+			true,
+			paid,
 		},
 		"no block shows what leaves": {
 			settlement.Settlement{
@@ -206,12 +211,14 @@ func TestLeftoversOfASettlementThatLeftItsRelease(t *testing.T) {
 				FeeSource: settlement.FromDeposit,
 				SweepTx:   "s",
 			},
-			false, false,
+			false,
+			false,
 			chain.Amount{},
 		},
 		"a token, topped up": {
 			settlement.Settlement{Status: settlement.Pending, AssetID: "usd", TopUpTx: "t", NetworkFees: paid},
-			false, true,
+			false,
+			true,
 			chain.Amount{},
 		},
 		"a token, after a sweep that failed": {
@@ -222,7 +229,8 @@ func TestLeftoversOfASettlementThatLeftItsRelease(t *testing.T) {
 				TopUpTx: "t",
 				SweepTx: "s",
 			},
-			true, true,
+			true,
+			true,
 			chain.Amount{},
 		},
 		"its payment is gone": {
@@ -234,7 +242,8 @@ func TestLeftoversOfASettlementThatLeftItsRelease(t *testing.T) {
 				FeeTx:     "f",
 				SweepTx:   "s",
 			},
-			true, false,
+			true,
+			false,
 			chain.Amount{},
 		},
 	} {

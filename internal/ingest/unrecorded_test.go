@@ -16,7 +16,11 @@ import (
 // takesBack has a transaction take some of what it brought, as tokens do that log their fee.
 func takesBack(row *wallet.Outgoing, fee uint64) {
 	row.Transfers = append(row.Transfers[:1:1], chain.Transfer{
-		TxHash: "t", From: "a", To: "x", AssetID: row.Transfers[0].AssetID, Amount: chain.Units(fee),
+		TxHash:  "t",
+		From:    "a",
+		To:      "x",
+		AssetID: row.Transfers[0].AssetID,
+		Amount:  chain.Units(fee),
 	})
 }
 
@@ -64,10 +68,15 @@ func TestUnrecordedTransactionsExplainBalances(t *testing.T) {
 		"fulfilled a payout":    {func(top, _ *wallet.Outgoing) { top.Acknowledged = "p1" }, 0, 25, false},
 		"credited":              {func(top, _ *wallet.Outgoing) { top.Acknowledged = "foreign,d1" }, 0, 25, false},
 		"takes some of it back": {func(top, _ *wallet.Outgoing) { takesBack(top, 9) }, 61, 25, false},
-		"credited, takes some back": {func(top, _ *wallet.Outgoing) {
-			top.Acknowledged = "foreign,d1"
-			takesBack(top, 9)
-		}, 0, 25, false},
+		"credited, takes some back": {
+			func(top, _ *wallet.Outgoing) {
+				top.Acknowledged = "foreign,d1"
+				takesBack(top, 9)
+			},
+			0,
+			25,
+			false,
+		},
 		"its spend unknown": {func(_, spend *wallet.Outgoing) { spend.Acknowledged = "" }, 70, 0, true},
 		"its spend failed":  {func(_, spend *wallet.Outgoing) { spend.Failed = true }, 70, 5, false},
 	} {

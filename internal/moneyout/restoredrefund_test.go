@@ -11,7 +11,7 @@ import (
 )
 
 // A backup from before a refund was sent is restored after it was. Once a person says which payout its transaction was,
-// the refund has succeeded, is told so once, and counts at its invoice.
+// the refund has succeeded, is published so once, and counts at its invoice.
 func TestRestoredBackupRefundsOnce(t *testing.T) {
 	onSQLite(
 		t,

@@ -26,11 +26,11 @@ const ruleDelivered = "a receiver that hangs delays nobody else's webhooks"
 // Of a flood: the deliveries that are under way at once, how often an event comes, and how long a receiver that
 // answers may wait for its own, live and in test mode.
 const (
-	floodSlots  = 8
-	floodPause  = 4 * time.Second
-	floodRounds = 8
-	liveBound   = 3 * time.Second
-	testBound   = time.Minute
+	floodSlots = 8
+	floodPause = 4 * time.Second
+	floodTurns = 8
+	liveBound  = 3 * time.Second
+	testBound  = time.Minute
 )
 
 // floodHanging is how many accounts hang at most, and floodTests how many of them leave a turn to others of test mode
@@ -67,7 +67,7 @@ func (w *harness) flood(op Op) {
 
 	go func() { ended <- internal.Of(f.engine).Deliverer.Run(ctx) }()
 
-	for range floodRounds {
+	for range floodTurns {
 		for i := range f.endpoints {
 			f.happen(w.ctx, i, op.C>>8%4 == 0)
 		}

@@ -119,9 +119,9 @@ type oracle struct {
 	asked map[place]map[string]chain.Amount
 	// watch is the watch over progress, by process.
 	watches map[int]*watch
-	// told are the last sequences that were ever published, by object: receivers remember what a restore forgets.
-	told map[string]int64
-	step int
+	// published are the last sequences that were ever published, by object: receivers remember what a restore forgets.
+	published map[string]int64
+	step      int
 	// paymentsOf are the ids of all payments that an invoice ever had; refundsSeen the refunds that were checked.
 	paymentsOf  map[string]map[string]bool
 	refundsSeen map[string]bool
@@ -133,12 +133,12 @@ type oracle struct {
 
 func newOracle(w *harness) *oracle {
 	o := &oracle{
-		harness: w,
-		ledgers: map[string]*ledger{},
-		records: newRecords(),
-		asked:   map[place]map[string]chain.Amount{},
-		watches: map[int]*watch{},
-		told:    map[string]int64{},
+		harness:   w,
+		ledgers:   map[string]*ledger{},
+		records:   newRecords(),
+		asked:     map[place]map[string]chain.Amount{},
+		watches:   map[int]*watch{},
+		published: map[string]int64{},
 
 		paymentsOf:  map[string]map[string]bool{},
 		refundsSeen: map[string]bool{},

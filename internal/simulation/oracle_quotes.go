@@ -211,7 +211,7 @@ func (o *oracle) checkShares() {
 			continue // some bear what another release cost too
 		}
 
-		o.checkBooks(all)
+		o.checkTotals(all)
 
 		if o.ledgers[all[0].Network].exact {
 			o.checkInputShares(id, all, fees)

@@ -188,18 +188,18 @@ func (o *oracle) checkEvents(c *commit) {
 			o.violate(ruleSequence, "%s of %s has sequence %d after %d", e.Type, e.ObjectID, e.Sequence, last)
 		}
 
-		if told := o.told[e.ObjectID]; e.Sequence <= told && o.harness.plan.Epochs {
+		if last := o.published[e.ObjectID]; e.Sequence <= last && o.harness.plan.Epochs {
 			o.violate(
 				ruleSequence,
-				"%s of %s has sequence %d after %d was told",
+				"%s of %s has sequence %d after %d was published",
 				e.Type,
 				e.ObjectID,
 				e.Sequence,
-				told,
+				last,
 			)
 		}
 
-		o.records.sequences[e.ObjectID], o.told[e.ObjectID] = number, e.Sequence
+		o.records.sequences[e.ObjectID], o.published[e.ObjectID] = number, e.Sequence
 
 		var envelope struct {
 			Data struct {

@@ -15,7 +15,7 @@ const (
 	ruleCredited = "a payment is credited at the price that holds"
 	ruleRefunds  = "no more is refunded than arrived"
 	ruleSums     = "sums balance to the base unit"
-	ruleBooks    = "what was deposited is what was released, fees and residue"
+	ruleTotals   = "what was deposited is what was released, fees and residue"
 )
 
 // indexPayments notes which payments an invoice has.

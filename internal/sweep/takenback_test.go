@@ -65,23 +65,33 @@ func TestCostsAreThoseOfABlock(t *testing.T) {
 		reached func(w *harness, s settlement.Settlement) bool
 	}{
 		{
-			name: "fee of native coin", symbol: "SIM", amount: coin(1),
+			name:    "fee of native coin",
+			symbol:  "SIM",
+			amount:  coin(1),
 			reached: func(_ *harness, s settlement.Settlement) bool { return !s.FeePaid.IsZero() },
 		},
 		{
-			name: "sweep of native coin", symbol: "SIM", amount: coin(1),
+			name:    "sweep of native coin",
+			symbol:  "SIM",
+			amount:  coin(1),
 			reached: func(_ *harness, s settlement.Settlement) bool { return s.Status == settlement.Released },
 		},
 		{
-			name: "top-up of a token", symbol: "USDX", amount: dollars(400),
+			name:    "top-up of a token",
+			symbol:  "USDX",
+			amount:  dollars(400),
 			reached: func(_ *harness, s settlement.Settlement) bool { return !s.NetworkFees.IsZero() },
 		},
 		{
-			name: "fee of a token", symbol: "USDX", amount: dollars(400),
+			name:    "fee of a token",
+			symbol:  "USDX",
+			amount:  dollars(400),
 			reached: func(_ *harness, s settlement.Settlement) bool { return !s.FeePaid.IsZero() },
 		},
 		{
-			name: "sweep of a token", symbol: "USDX", amount: dollars(400),
+			name:    "sweep of a token",
+			symbol:  "USDX",
+			amount:  dollars(400),
 			reached: func(_ *harness, s settlement.Settlement) bool { return s.Status == settlement.Released },
 		},
 	} {
@@ -207,8 +217,10 @@ func TestFeeThatLeavesItsSweepBehind(t *testing.T) {
 			s := w.until(w.pay("p1", deposit, "USDX", dollars(400), 400).ID, settlement.Released)
 			tip := w.chain.MineEmpty(1).Height
 			w.chain.Fork(sim.Fork{
-				Depth: tip - 4, Length: tip - 3, Fate: sim.Reinclude,
-				Each: map[string]sim.OrphanFate{s.FeeTx: sim.DropOrphan},
+				Depth:  tip - 4,
+				Length: tip - 3,
+				Fate:   sim.Reinclude,
+				Each:   map[string]sim.OrphanFate{s.FeeTx: sim.DropOrphan},
 			})
 			w.read()
 			w.costsAreOnChain("after the fork", s.ID)
@@ -270,8 +282,9 @@ func TestFailedSettlementFollowsItsPaymentWhileItsFeeIsUnderWay(t *testing.T) {
 	// On the other branch it brought less, and the fee waits in the pool.
 	tip := w.chain.MineEmpty(1).Height
 	w.chain.Fork(sim.Fork{
-		Depth: tip - before, Length: tip - before + 1,
-		Each: map[string]sim.OrphanFate{paid: sim.DropOrphan},
+		Depth:  tip - before,
+		Length: tip - before + 1,
+		Each:   map[string]sim.OrphanFate{paid: sim.DropOrphan},
 	})
 	w.chain.Drop(failed.FeeTx)
 	w.chain.Pay(deposit.Address, "SIM", less)
@@ -333,8 +346,9 @@ func TestFailedSettlementIsNotRetriedWithoutItsPayment(t *testing.T) {
 			refuse = false
 			tip := w.chain.MineEmpty(1).Height
 			w.chain.Fork(sim.Fork{
-				Depth: tip - before, Length: tip - before + 1,
-				Each: map[string]sim.OrphanFate{paid: sim.DropOrphan},
+				Depth:  tip - before,
+				Length: tip - before + 1,
+				Each:   map[string]sim.OrphanFate{paid: sim.DropOrphan},
 			})
 			w.chain.Pay(deposit.Address, c.symbol, c.amount)
 			w.chain.Mine(3)

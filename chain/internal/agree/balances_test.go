@@ -110,9 +110,13 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 					out = append(out, chain.Units(said))
 
 					if said == unreadable {
-						bad = append(bad, chain.UnreadableHolding{Holding: h, Index: i, Err: fault.New(
-							fault.State, "reverted", "the contract reverts",
-						)})
+						bad = append(bad, chain.UnreadableHolding{
+							Holding: h,
+							Index:   i,
+							Err: fault.New(
+								fault.State, "reverted", "the contract reverts",
+							),
+						})
 					}
 				}
 

@@ -5,9 +5,9 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// checkBooks checks that no settlement of a release shows more as released than was its own, unless more arrived than
+// checkTotals checks that no settlement of a release shows more as released than was its own, unless more arrived than
 // was all of theirs.
-func (o *oracle) checkBooks(all []settlement.Settlement) {
+func (o *oracle) checkTotals(all []settlement.Settlement) {
 	var own, net chain.Amount
 
 	for _, s := range all {
@@ -17,7 +17,7 @@ func (o *oracle) checkBooks(all []settlement.Settlement) {
 	for _, s := range all {
 		if !own.Less(net) && ownOf(s).Less(*s.NetReleased) {
 			o.violate(
-				ruleBooks, "settlement %s of %s shows %s as released, of %s that was its own",
+				ruleTotals, "settlement %s of %s shows %s as released, of %s that was its own",
 				s.ID, s.Gross, *s.NetReleased, ownOf(s),
 			)
 		}
@@ -49,7 +49,7 @@ func (o *oracle) checkNative() {
 	for at, took := range in {
 		if took != out[at] && !skipped[at] {
 			o.violate(
-				ruleBooks, "releases from %s took %s, and settlements show %s", at.Address, took, out[at],
+				ruleTotals, "releases from %s took %s, and settlements show %s", at.Address, took, out[at],
 			)
 		}
 	}
