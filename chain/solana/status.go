@@ -7,10 +7,12 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // Status returns the status of a transaction. One in a block that is not confirmed yet is TxPooled. An
-// included one is final when its block is finalized, whatever the network's confirmation rule.
+// included one is final when its block is finalized, whatever the network's confirmation rule, and another node that
+// answers says the same of it.
 //
 // TxDead by conflict, for a transaction with a durable nonce, needs the same of nodes whose final block shows its nonce
 // account with another value.
@@ -19,28 +21,55 @@ import (
 // A node proves it when it has finalized a block above the last valid height, still has the blocks since
 // signing, and does not know the transaction. A node that lags or has pruned proves nothing.
 func (d *driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
-	status, err := d.status(ctx, tx)
-	if err != nil || status.State != chain.TxUnknown {
-		return status, err
+	status, by, err := d.status(ctx, tx)
+
+	switch {
+	case err != nil:
+		return chain.TxStatus{}, err
+	case status.State == chain.TxUnknown:
+		return d.terminalStatus(ctx, tx)
+	case status.Final:
+		status.Final, err = d.shared(ctx, by, tx, status)
 	}
 
-	return d.terminalStatus(ctx, tx)
+	return status, err
 }
 
 // Status returns the status of a transaction, as Driver.Status does, without TxDead: final blocks up to
 // Signed.ValidToHeight without the transaction prove that it has expired, or those up to a block in which its durable
-// nonce was used that it conflicts.
+// nonce was used that it conflicts. While another node that answers does not show an included one it is
+// fault.Unavailable: what blocks show of it is one node's word too.
 func (d *blockDriver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
-	return d.status(ctx, tx)
+	status, by, err := d.status(ctx, tx)
+	if err != nil || status.State != chain.TxIncluded {
+		return status, err
+	}
+
+	shared, err := d.shared(ctx, by, tx, status)
+	if err == nil && !shared {
+		err = fault.New(
+			fault.Unavailable, "node_behind", "another node of network %s does not show transaction %s yet",
+			d.network.Slug, tx.TxHash,
+		)
+	}
+
+	if err != nil {
+		return chain.TxStatus{}, err
+	}
+
+	return status, nil
 }
 
-// status returns TxUnknown when no node that answers knows the transaction.
-func (d *driver) status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
-	var status chain.TxStatus
-
+// status returns the status of a transaction at the node by; TxUnknown when no node that answers knows it.
+func (d *driver) status(
+	ctx context.Context,
+	tx chain.Signed,
+) (status chain.TxStatus, by *endpoint, err error) {
 	unknownTo := 0 // nodes
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
+	err = d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
+		by = e
+
 		status, err = d.nodeStatus(ctx, e, tx, 0)
 		if err == nil && status.State == chain.TxUnknown {
 			unknownTo++
@@ -51,12 +80,72 @@ func (d *driver) status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 	})
 	switch {
 	case err == nil:
-		return status, nil
+		return status, by, nil
 	case unknownTo > 0 && ctx.Err() == nil: // no node knows it
-		return chain.TxStatus{State: chain.TxUnknown}, nil
+		return chain.TxStatus{State: chain.TxUnknown}, by, nil
 	}
 
-	return chain.TxStatus{}, err
+	return chain.TxStatus{}, by, err
+}
+
+// shared reports whether another node says the same of an included transaction as the node by: no hash binds what a
+// transaction did. It is false while those that answer do not show it, and true where none answers or still has its
+// block. What two say differently is fault.Unavailable (nodes_disagree), unless a third one agrees with the first.
+func (d *driver) shared(
+	ctx context.Context,
+	by *endpoint,
+	tx chain.Signed,
+	said chain.TxStatus,
+) (bool, error) {
+	agreed, behind, disputed := false, false, false
+
+	err := d.nodes.AskBeside(ctx, by, 0, func(ctx context.Context, e *endpoint) (bool, error) {
+		header, err := d.headerAt(ctx, e, said.Block.Height)
+		if err != nil {
+			behind = behind || errors.Is(err, failover.ErrLagging)
+			return false, err
+		}
+
+		other, err := d.nodeStatus(ctx, e, tx, header.slot)
+
+		switch {
+		case err != nil:
+			return false, err
+		case other.State != chain.TxIncluded:
+			behind = true
+		case isSame(said, other):
+			agreed = true
+		default:
+			disputed = true
+		}
+
+		return agreed, nil
+	})
+
+	switch {
+	case err != nil:
+		return false, err
+	case agreed:
+		return true, nil
+	case disputed:
+		d.nodes.DemoteNode("another node says something else of transaction " + tx.TxHash)
+
+		return false, fault.New(
+			fault.Unavailable,
+			"nodes_disagree",
+			"the nodes of network %s say different things of transaction %s",
+			d.network.Slug,
+			tx.TxHash,
+		)
+	}
+
+	return !behind, nil
+}
+
+// isSame reports whether two nodes say the same of what a transaction did, and where.
+func isSame(a, b chain.TxStatus) bool {
+	return a.Block.Hash == b.Block.Hash && a.Reverted == b.Reverted && a.Fee == b.Fee &&
+		slices.Equal(a.Transfers, b.Transfers)
 }
 
 // nodeStatus returns the status of a transaction at one node, as a backend of it knows that has reached a slot.
