@@ -30,8 +30,13 @@ const (
 	maxFrozen = 1000
 )
 
-// awaitEpoch is beginEpoch, repeated until it succeeds or ctx ends.
+// awaitEpoch is beginEpoch, repeated until it succeeds or ctx ends. Where Config.Epoch is 0 nothing waits for it: each
+// kind of work tries it with its first change, and says in Health what failed.
 func (e *Engine) awaitEpoch(ctx context.Context) error {
+	if e.config.Epoch == 0 {
+		return nil
+	}
+
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = minPace, 30*time.Second
 

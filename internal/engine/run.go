@@ -43,7 +43,7 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 
 	defer e.Transactions.Begin()()
 
-	if err := e.beginEpoch(ctx); err != nil {
+	if err := e.beginEpoch(ctx); err != nil && e.config.Epoch > 0 {
 		return false, err
 	}
 
