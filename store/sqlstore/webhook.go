@@ -5,6 +5,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -255,10 +256,10 @@ func (tx *transaction) ClaimDeliveries(
 	return claimed, err
 }
 
-// candidate is a delivery that is due. Its account is known where tables are spread.
+// candidate is a delivery that is due. Its account is read where tables are spread.
 type candidate struct {
-	ID        string `db:"id"`
-	AccountID string `db:"account_id"`
+	ID        string         `db:"id"`
+	AccountID sql.NullString `db:"account_id"`
 }
 
 // candidates returns the deliveries that are due.
@@ -289,9 +290,9 @@ func (tx *transaction) claimByAccount(
 	due []candidate,
 	c claim,
 ) (claimed []webhook.Delivery, err error) {
-	var accounts []string
+	var accounts []sql.NullString
 
-	ids := map[string][]string{}
+	ids := map[sql.NullString][]string{}
 
 	for _, d := range due {
 		if ids[d.AccountID] == nil {
@@ -314,8 +315,8 @@ func (tx *transaction) claimByAccount(
 		}
 
 		args := []any{c.owner, c.until, ids[account], c.now, int64(c.limit)}
-		if account != "" {
-			args = append(args, account)
+		if account.Valid {
+			args = append(args, account.String)
 		}
 
 		some, err := tx.claimOf(ctx, c, args)
