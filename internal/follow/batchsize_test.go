@@ -79,6 +79,8 @@ func TestBatchesAreAsLargeAsTheStoreIsFast(t *testing.T) {
 		blocks   int
 		want     []int
 	}{
+		{"a block at the tip", time.Millisecond, 0, 1, []int{1}},
+		{"the first that are many", time.Millisecond, 0, 56, []int{8, 16, 32}},
 		{"slow blocks", 400 * time.Millisecond, 0, 62, []int{32, 16, 8, 4, 2}},
 		{"slower ones", 5 * time.Second, 0, 6, []int{4, 2}},
 		{"fast ones", time.Millisecond, 0, 63, []int{1, 2, 4, 8, 16, 32}},

@@ -115,7 +115,7 @@ func New(c Config) (*Follower, error) {
 		scanner: scanner,
 		poller:  poller,
 		name:    "watch/" + network.Slug,
-		size:    batchSize{most: c.BatchBlocks, now: c.BatchBlocks},
+		size:    batchSize{most: c.BatchBlocks, now: min(c.BatchBlocks, firstBatch)},
 	}, nil
 }
 

@@ -2,7 +2,6 @@ package txmgr
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -42,8 +41,6 @@ type firstLook struct {
 const (
 	lookEvery    = 15 * time.Second
 	poolPatience = 2 * time.Minute
-	// maxAhead is how many blocks are looked into before the follower comes to them.
-	maxAhead = 64
 )
 
 // Begin has wallets wait until their networks are read, and returns what ends that.
@@ -76,7 +73,7 @@ func (o *Manager) CompareWallet(ctx context.Context, network string, address cha
 
 	compared, err := o.compared(ctx, driver, address)
 	if err == nil && !compared {
-		compared, err = o.compareAhead(ctx, driver, cursor.At, address)
+		compared, err = o.comparedAhead(ctx, driver, cursor.At, address)
 	}
 
 	if err != nil {
@@ -136,6 +133,10 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 	}
 
 	fresh, first, shown := !known || o.now().Sub(look.at) >= lookEvery, look.height, look.shown
+	if !fresh && !unread {
+		return false, nil
+	}
+
 	if fresh {
 		var err error
 		if look, err = o.look(ctx, driver); err != nil {
@@ -153,13 +154,22 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 		return false, nil
 	}
 
+	now := look
 	if unread {
 		// A height above the tip that was shown, and is no more, was none. That tip stands: a node may lag since.
 		look.height, look.shown = max(min(look.height, first), shown), max(look.shown, shown)
 	}
 
 	if followed && c.At.Height >= look.height {
-		look.height = 0
+		if !fresh {
+			if now, err = o.look(ctx, driver); err != nil {
+				return false, err
+			}
+		}
+
+		if look, err = o.pass(ctx, driver, look, now, c.At); err != nil {
+			return false, err
+		}
 	}
 
 	tips.mu.Lock()
@@ -174,52 +184,69 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 	return look.height == 0 && len(look.unrecorded[address]) == 0, nil
 }
 
-// compareAhead reports whether the blocks between what was read and the first look, where they are few, follow on
-// what was read and hold nothing of a wallet that is not on record, and nothing of it waits in the pool.
-func (o *Manager) compareAhead(
+// pass returns a look as read when, with its height reached, the pool as it is now was seen and the blocks that
+// were not read go on from what was: a fork may have returned to the pool, or taken to a later block, what was in a
+// block when the look was taken. Otherwise it returns the look as it is now.
+func (o *Manager) pass(
+	ctx context.Context,
+	driver chain.Driver,
+	look, now firstLook,
+	read chain.Ref,
+) (firstLook, error) {
+	height := max(now.height, look.height)
+	now.shown = max(now.shown, look.shown)
+
+	ahead, goesOn, err := o.unrecordedAhead(ctx, driver, read, now.height)
+	if err != nil {
+		return firstLook{}, err
+	}
+
+	if !goesOn || now.height < height {
+		now.height = height
+		return now, nil
+	}
+
+	now.height = 0
+
+	if now.unrecorded == nil {
+		now.unrecorded = map[chain.Address][]string{}
+	}
+
+	for address, hashes := range ahead {
+		now.unrecorded[address] = append(now.unrecorded[address], hashes...)
+	}
+
+	return now, nil
+}
+
+// comparedAhead is compared for one request, which does not wait until the follower has come to the tip: nothing of
+// a wallet that is not on record is in the pool now, or in the few blocks that are not read.
+func (o *Manager) comparedAhead(
 	ctx context.Context,
 	driver chain.Driver,
 	read chain.Ref,
 	address chain.Address,
 ) (bool, error) {
-	network := driver.Network().Slug
-
-	o.firstTips.mu.Lock()
-	look, known := o.firstTips.looks[network]
-	o.firstTips.mu.Unlock()
-
-	scanner, ok := driver.(chain.BlockScanner)
-	if !ok || !known || len(look.unrecorded[address]) > 0 || look.height > read.Height+maxAhead {
+	if _, ok := driver.(chain.BlockScanner); !ok {
 		return false, nil
 	}
 
-	for read.Height < look.height {
-		blocks, err := scanner.Blocks(ctx, read.Height+1, look.height)
-		if err != nil {
-			return false, err
-		}
+	o.firstTips.mu.Lock()
+	look, known := o.firstTips.looks[driver.Network().Slug]
+	o.firstTips.mu.Unlock()
 
-		var spent []chain.PoolTx
-
-		for _, b := range blocks {
-			if read.Hash != "" && b.Parent != read.Hash {
-				return false, nil // a fork: the follower takes back what was read
-			}
-
-			read = b.Ref
-
-			for _, s := range b.Spent {
-				spent = append(spent, chain.PoolTx{TxHash: s.By, Spent: []chain.Spend{s}})
-			}
-		}
-
-		unrecorded, err := o.unrecordedIn(ctx, network, spent)
-		if err != nil || len(unrecorded[address]) > 0 {
-			return false, err
-		}
+	if !known {
+		return false, nil
 	}
 
-	return true, nil
+	now, err := o.look(ctx, driver)
+	if err != nil {
+		return false, err
+	}
+
+	look, err = o.pass(ctx, driver, look, now, read)
+
+	return err == nil && look.height == 0 && len(look.unrecorded[address]) == 0, err
 }
 
 // look returns what a network shows now. The pool comes first: what leaves it for a block meanwhile is below the
@@ -287,75 +314,4 @@ func (o *Manager) refusedFor(what string) time.Duration {
 	}
 
 	return o.now().Sub(tips.refused[what])
-}
-
-// unrecordedIn returns the hashes of a pool's transactions that are not on record, by the address that they take
-// from: senders, and owners of our coins.
-func (o *Manager) unrecordedIn(
-	ctx context.Context,
-	network string,
-	pool []chain.PoolTx,
-) (map[chain.Address][]string, error) {
-	var hashes, parents []string
-
-	for _, t := range pool {
-		hashes = append(hashes, t.TxHash)
-
-		for _, spend := range t.Spent {
-			if spend.Outpoint.TxHash != "" {
-				parents = append(parents, spend.Outpoint.TxHash)
-			}
-		}
-	}
-
-	if len(hashes) == 0 {
-		return nil, nil
-	}
-
-	own, err := o.db.OwnTransactions(ctx, network, sortedSet(hashes))
-	if err != nil {
-		return nil, &storeError{err}
-	}
-
-	owners := map[chain.Outpoint]chain.Address{}
-
-	if len(parents) > 0 {
-		coins, err := o.db.CoinsOf(ctx, network, sortedSet(parents))
-		if err != nil {
-			return nil, &storeError{err}
-		}
-
-		for _, c := range coins {
-			owners[c.Outpoint] = c.Owner.Address
-		}
-	}
-
-	unrecorded := map[chain.Address][]string{}
-
-	for _, t := range pool {
-		if _, recorded := own[t.TxHash]; recorded {
-			continue
-		}
-
-		for _, spend := range t.Spent {
-			from := spend.Sender
-			if spend.Outpoint.TxHash != "" {
-				from = owners[spend.Outpoint]
-			}
-
-			if from != "" {
-				unrecorded[from] = append(unrecorded[from], t.TxHash)
-			}
-		}
-	}
-
-	return unrecorded, nil
-}
-
-// sortedSet returns the distinct strings of a list, in order.
-func sortedSet(list []string) []string {
-	list = slices.Clone(list)
-	slices.Sort(list)
-
-	return slices.Compact(list)
 }

@@ -50,7 +50,16 @@ func TestNetworkIsReadUpToTheFirstTip(t *testing.T) {
 
 		return read
 	}
-	at := func(height uint64) { db.at, db.followed = chain.Ref{Height: height, Hash: "h"}, true }
+	at := func(height uint64) {
+		t.Helper()
+
+		ref, err := network.RefAt(t.Context(), height)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		db.at, db.followed = ref, true
+	}
 
 	if !read() {
 		t.Error("nothing runs, and single workers are held up")
