@@ -57,6 +57,25 @@ func (g group) released() (sum chain.Amount) {
 	return sum
 }
 
+// splitReleased divides anew what the settlements of a release show as released: after a fork an earlier step of it is
+// in a final block later than its sweep, and each bears what it pays itself.
+func (w *sweepUpdate) splitReleased() {
+	var (
+		released group
+		at       []int
+	)
+
+	for i, s := range w.group {
+		if s.NetReleased != nil {
+			released, at = append(released, s), append(at, i)
+		}
+	}
+
+	for i, net := range released.net(released.released()) {
+		w.group[at[i]].NetReleased = &net
+	}
+}
+
 func (g group) ids() []string {
 	ids := make([]string, len(g))
 	for i, s := range g {

@@ -7,9 +7,11 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // The sweep leaves the chain after it was final, and comes back by the same bytes.
@@ -402,4 +404,60 @@ func TestReleaseBehindAFeeThatNothingPays(t *testing.T) {
 	w.check("network fees", w.get(first.ID).NetworkFees.Add(w.get(next.ID).NetworkFees), w.burnt())
 	w.check("left at the deposit address", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
 	w.check("owed at the deposit address", w.owed(deposit), chain.Amount{})
+}
+
+// A fork takes all of a native release of two deposits, and its sweep is confirmed again before its fee is: in the end
+// each settlement shows as released what it did before. Seed 2000001 of the simulation, with 1,000 steps.
+func TestFeeThatIsConfirmedAfterItsSweep(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+
+	w.chain.Pay(deposit.Address, "SIM", coin(1))
+	w.chain.Pay(deposit.Address, "SIM", coin(2))
+
+	first := w.open("p1", deposit, "SIM", coin(1), 400)
+	second := w.open("p2", deposit, "SIM", coin(2), 400)
+	w.chain.Mine(3)
+	w.until(first.ID, settlement.Released)
+
+	before := []settlement.Settlement{w.get(first.ID), w.get(second.ID)}
+	if before[0].SweepID != before[1].SweepID {
+		t.Fatal("they have no common release")
+	}
+
+	r, err := w.store.Sweep(t.Context(), before[0].SweepID)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	move := func(step settlement.Step, state wallet.State) {
+		t.Helper()
+
+		moved, err := w.store.Transaction(t.Context(), step.TransactionID)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		moved.State = state
+
+		if err := w.update(t.Context(), w.services, func(ctx context.Context, tx store.Tx) error {
+			return tx.AppendEvents(ctx, event.Event{Type: event.TransactionMoved, Payload: moved})
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, step := range r.Steps {
+		move(step, wallet.Broadcast)
+	}
+
+	for i := range r.Steps {
+		move(r.Steps[len(r.Steps)-1-i], wallet.Confirmed)
+	}
+
+	for i, id := range []string{first.ID, second.ID} {
+		if s := w.get(id); s.Status != settlement.Released || *s.NetReleased != *before[i].NetReleased {
+			t.Errorf("%s shows %s as released, and had shown %s", id, s.NetReleased, before[i].NetReleased)
+		}
+	}
 }

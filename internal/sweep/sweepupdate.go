@@ -272,6 +272,8 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 		return w.confirmSweep(ctx, step, t)
 	case isSwept(w.release):
 		w.release.Done = !hasFeeWaiting(w.release)
+		w.splitReleased()
+
 		return nil
 	case w.isGivenUp() || !w.waitsForPayments(w.group):
 		return w.abandon(ctx, settlement.Replanning)
@@ -362,6 +364,8 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 		return nil // the release ended before; there is nothing to give up
 	case isSwept(w.release):
 		w.release.Done = !hasFeeWaiting(w.release)
+		w.splitReleased()
+
 		return nil
 	case step.Kind == chain.StepDelegate:
 		return nil // the release goes on, and is topped up instead
