@@ -311,7 +311,7 @@ func (a *auditor) nonces(ctx context.Context) error {
 		}
 
 		for _, nonce := range a.ledger.foreignNonces(from, counted, w.NextNonce) {
-			known, err := a.isRecorded(ctx, from, nonce)
+			known, err := a.isRecorded(ctx, w, from, nonce)
 			if err != nil {
 				return err
 			}

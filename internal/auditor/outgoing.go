@@ -71,14 +71,19 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 	return nil
 }
 
-// isRecorded reports whether a nonce is that of a transaction which unrecorded reports, or which was
-// acknowledged.
-func (a *auditor) isRecorded(ctx context.Context, from chain.Address, nonce uint64) (bool, error) {
+// isRecorded reports whether a nonce is that of a transaction which unrecorded reports, or which was acknowledged, or
+// from before the wallet was on record.
+func (a *auditor) isRecorded(
+	ctx context.Context,
+	w wallet.Wallet,
+	from chain.Address,
+	nonce uint64,
+) (bool, error) {
 	key := chaindata.SpendKey(chain.Spend{Sender: from, Nonce: nonce})
 
 	rows, err := a.store.OutgoingByKey(ctx, a.network.Slug, []string{key})
 
-	return err == nil && len(rows) > 0 && rows[0].Unrecorded, err
+	return err == nil && len(rows) > 0 && (rows[0].Unrecorded || rows[0].Block.Height <= w.Since), err
 }
 
 // foreign debits what an acknowledged transaction of others took from a deposit address. What it took from a master

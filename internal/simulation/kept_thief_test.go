@@ -79,3 +79,20 @@ func TestAuditIsComparedAtItsBlock(t *testing.T) {
 		t.Error("nothing was stolen")
 	}
 }
+
+// A thief uses a wallet just before it is on record, while a node that lags counts none of its transactions: what the
+// wallet did before is nobody's to watch, and an audit does not report it for good. What was left of seed 2000137.
+func TestTheftBeforeTheWalletIsOnRecord(t *testing.T) {
+	plan := NewPlan(2000137, 0)
+	plan.Ops = []Op{
+		{LagFar, 1944085856746963596, 15205659327372832127, 2006033918512017995},
+		{StoreSlow, 15052762395116774581, 12197808465118898043, 17129613914068086748},
+		{Steal, 10925509497017699605, 7373370476240137443, 6606691329867628512},
+		{CreatePayout, 17716491119408449139, 15164885974835793353, 10789993785890799965},
+		{Wait, 15613414891709614862, 16352832433944545840, 2722466447987334299},
+	}
+
+	for _, v := range run(t, plan).Violations {
+		t.Error(v)
+	}
+}

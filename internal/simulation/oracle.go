@@ -44,6 +44,9 @@ type records struct {
 	settlements map[string]settlement.Settlement
 	balances    map[place]wallet.Balance
 	cursors     map[string]scan.Cursor
+	// knownAt are the heights of networks when a wallet of theirs was first on record: what it had done up to there,
+	// read or not, was done before it was ours to watch.
+	knownAt map[walletOf]uint64
 	// sequences are the last ones published, by object.
 	sequences map[string]int64
 	// confirmed are the sums of confirmed payments.
@@ -52,8 +55,8 @@ type records struct {
 	events map[string]string
 	// addresses are those that were ever shown to payers.
 	addresses map[chain.Address]bool
-	// before is what had arrived at an address before it was shown: restored records do not know it, and
-	// their next address may be the same.
+	// before is what had arrived at an address before it was shown, top-ups included: restored records know neither
+	// all of it nor what left since, and their next address may be the same.
 	before map[place]chain.Amount
 	// shownFor are the invoices and deposit addresses that addresses were shown for.
 	shownFor map[chain.Address]string
@@ -61,6 +64,12 @@ type records struct {
 	numbers map[string]string
 	// acknowledged are the transactions of which a person has said what they were, by hash.
 	acknowledged map[string]bool
+}
+
+// walletOf is an address of a network.
+type walletOf struct {
+	network string
+	address chain.Address
 }
 
 func newRecords() *records {
@@ -72,6 +81,7 @@ func newRecords() *records {
 		settlements: map[string]settlement.Settlement{},
 		balances:    map[place]wallet.Balance{},
 		cursors:     map[string]scan.Cursor{},
+		knownAt:     map[walletOf]uint64{},
 		sequences:   map[string]int64{},
 		confirmed:   map[place]chain.Amount{},
 		events:      map[string]string{},
@@ -93,6 +103,7 @@ func (r *records) clone() *records {
 		settlements: maps.Clone(r.settlements),
 		balances:    maps.Clone(r.balances),
 		cursors:     maps.Clone(r.cursors),
+		knownAt:     maps.Clone(r.knownAt),
 		sequences:   maps.Clone(r.sequences),
 		confirmed:   maps.Clone(r.confirmed),
 		events:      maps.Clone(r.events),
@@ -245,8 +256,8 @@ func (o *oracle) show(address chain.Address) {
 		l.ours[address] = true
 
 		for holding, arrived := range l.tip().arrived {
-			if holding.Address == address && !arrived.foreign.IsZero() {
-				o.records.before[place{slug, holding}] = arrived.foreign
+			if holding.Address == address && !arrived.all.IsZero() {
+				o.records.before[place{slug, holding}] = arrived.all
 			}
 		}
 	}
@@ -288,6 +299,13 @@ func (o *oracle) remember(c *commit) {
 		}
 
 		o.asked[at][id] = p.Amount
+	}
+
+	for _, w := range c.wallets {
+		of := walletOf{w.Network, w.Party.Address}
+		if _, known := r.knownAt[of]; !known {
+			r.knownAt[of] = o.ledgers[w.Network].tip().ref.Height
+		}
 	}
 
 	for _, b := range c.balances {

@@ -32,6 +32,7 @@ type commit struct {
 	settlements map[string]settlement.Settlement
 	addresses   []invoice.Address
 	balances    []wallet.Balance
+	wallets     []wallet.Wallet
 	cursors     []scan.Cursor
 	events      []event.Event
 }
@@ -170,6 +171,15 @@ func (r recorder) PutBalance(ctx context.Context, b *wallet.Balance) error {
 	err := r.Tx.PutBalance(ctx, b)
 	if err == nil {
 		r.stored.balances = append(r.stored.balances, *b)
+	}
+
+	return err
+}
+
+func (r recorder) PutWallet(ctx context.Context, w *wallet.Wallet) error {
+	err := r.Tx.PutWallet(ctx, w)
+	if err == nil {
+		r.stored.wallets = append(r.stored.wallets, *w)
 	}
 
 	return err

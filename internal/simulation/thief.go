@@ -131,8 +131,8 @@ func (w *harness) signAs(n network, sender chain.Sender, order chain.Order) (sig
 	return sender.Assemble(order, unsigned, []chain.PublicKey{key}, signatures)
 }
 
-// robbed returns the wallets of a network that a thief used up to the block at, and whose theft nobody has
-// acknowledged. It returns none when that block is not in the chain.
+// robbed returns the wallets of a network that a thief used since they are on record and up to the block at, and whose
+// theft nobody has acknowledged. It returns none when that block is not in the chain.
 func (o *oracle) robbed(network string, at chain.Ref) map[chain.Address]string {
 	wallets := map[chain.Address]string{}
 	l := o.ledgers[network]
@@ -143,7 +143,9 @@ func (o *oracle) robbed(network string, at chain.Ref) map[chain.Address]string {
 		}
 
 		height, included := l.heights[hash]
-		if included && height <= at.Height && l.isCanonical(hash) && l.has(at) {
+		knownAt, known := o.records.knownAt[walletOf{network, t.wallet}]
+
+		if included && known && knownAt < height && height <= at.Height && l.isCanonical(hash) && l.has(at) {
 			wallets[t.wallet] = hash
 		}
 	}
