@@ -188,7 +188,7 @@ func (k *leftovers) addLeft(
 ) (ok bool, err error) {
 	switch {
 	case s.SweepID != "":
-		ok, err = hasEnded(ctx, tx, s.SweepID, view.at)
+		ok, err = isStill(ctx, tx, s.SweepID, view.at)
 	case s.FeeTx != "" || s.SweepTx != "":
 		ok, err = leftBlocks(ctx, tx, s.Network, view.address)
 	default:

@@ -46,10 +46,11 @@ func isOwed(ctx context.Context, tx Tx, s settlement.Settlement) (bool, error) {
 	return r.Done, err
 }
 
-// hasEnded reports whether a release ended, with all its transactions in blocks up to one.
-func hasEnded(ctx context.Context, tx Tx, sweepID string, at chain.Ref) (bool, error) {
+// isStill reports whether all transactions of a release are in blocks up to one, or failed. It may go on: its next one
+// is above that block.
+func isStill(ctx context.Context, tx Tx, sweepID string, at chain.Ref) (bool, error) {
 	r, err := tx.Sweep(ctx, sweepID)
-	if err != nil || !r.Done {
+	if err != nil {
 		return false, err
 	}
 
