@@ -154,45 +154,46 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 		return false, nil
 	}
 
-	now := look
 	if unread {
 		// A height above the tip that was shown, and is no more, was none. That tip stands: a node may lag since.
 		look.height, look.shown = max(min(look.height, first), shown), max(look.shown, shown)
 	}
 
 	if followed && c.At.Height >= look.height {
-		if !fresh {
-			if now, err = o.look(ctx, driver); err != nil {
-				return false, err
-			}
-		}
-
-		if look, err = o.pass(ctx, driver, look, now, c.At); err != nil {
+		if look, err = o.pass(ctx, driver, look, c.At); err != nil {
 			return false, err
 		}
 	}
 
-	tips.mu.Lock()
-	defer tips.mu.Unlock()
-
-	if tips.looks == nil {
-		tips.looks = map[string]firstLook{}
-	}
-
-	tips.looks[network] = look
+	tips.keep(network, look)
 
 	return look.height == 0 && len(look.unrecorded[address]) == 0, nil
 }
 
-// pass returns a look as read when, with its height reached, the pool as it is now was seen and the blocks that
-// were not read go on from what was: a fork may have returned to the pool, or taken to a later block, what was in a
-// block when the look was taken. Otherwise it returns the look as it is now.
+func (f *firstTips) keep(network string, look firstLook) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	if f.looks == nil {
+		f.looks = map[string]firstLook{}
+	}
+
+	f.looks[network] = look
+}
+
+// pass takes a look whose height is reached anew, and returns it as read when the blocks that follow go on from what
+// was read: a fork may have returned to the pool, or taken to a later block, what was in a block at first.
 func (o *Manager) pass(
 	ctx context.Context,
 	driver chain.Driver,
-	look, now firstLook,
+	look firstLook,
 	read chain.Ref,
 ) (firstLook, error) {
+	now, err := o.look(ctx, driver)
+	if err != nil {
+		return firstLook{}, err
+	}
+
 	height := max(now.height, look.height)
 	now.shown = max(now.shown, look.shown)
 
@@ -239,12 +240,7 @@ func (o *Manager) comparedAhead(
 		return false, nil
 	}
 
-	now, err := o.look(ctx, driver)
-	if err != nil {
-		return false, err
-	}
-
-	look, err = o.pass(ctx, driver, look, now, read)
+	look, err := o.pass(ctx, driver, look, read)
 
 	return err == nil && look.height == 0 && len(look.unrecorded[address]) == 0, err
 }
