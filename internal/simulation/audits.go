@@ -248,9 +248,10 @@ const (
 )
 
 // checkWaitingPayments checks, while all is well since some time, that no payment waits which a deep block shows: its
-// balance can be compared, and a release at its address has an end.
+// balance can be compared, and a release at its address has an end. What a process put off whose clock ran ahead waits
+// as long as it did.
 func (o *oracle) checkWaitingPayments(since time.Duration) {
-	if since < waitingBound {
+	if since < waitingBound+o.harness.ahead {
 		return
 	}
 

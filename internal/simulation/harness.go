@@ -36,6 +36,7 @@ type harness struct {
 	ctx       context.Context
 	plan      Plan
 	clock     *clock
+	ahead     time.Duration // the most that a process's clock ever was ahead of it
 	entropy   *entropy
 	store     store.Store
 	backup    store.Store // an older state; nil before one was taken

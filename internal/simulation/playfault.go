@@ -45,6 +45,7 @@ func (w *harness) playFault(op Op) {
 		p.crash.Arm(1+int(op.B%12), op.C%2 == 0)
 	case StepClock:
 		p.offset = time.Duration(int64(op.B%7200)-3600) * time.Second
+		w.ahead = max(w.ahead, p.offset)
 	case StoreReads:
 		p.failingReads = 1 + int(op.C%6)
 	case StoreSlow:
