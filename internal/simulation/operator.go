@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -212,12 +213,13 @@ func (w *harness) sweptBy(network string, row wallet.Outgoing) [][]string {
 	return groups
 }
 
-// spentBy returns the settlements whose coins a transaction spent, as one meaning.
+// spentBy returns the settlements whose coins a transaction spent, as one meaning for each merchant: after a restore an
+// address may be another one's.
 func (w *harness) spentBy(network string, row wallet.Outgoing) [][]string {
 	rows, err := w.store.UnrecordedOutgoing(w.ctx, network, "", w.clock.now().Add(-wallet.ForeignFor))
 	must(err)
 
-	var ids []string
+	ids := map[event.Owner][]string{}
 
 	for id, s := range w.oracle.records.settlements {
 		p := w.oracle.records.payments[s.PaymentID]
@@ -225,17 +227,20 @@ func (w *harness) spentBy(network string, row wallet.Outgoing) [][]string {
 		if s.Network == network && waits(s) && slices.ContainsFunc(rows, func(of wallet.Outgoing) bool {
 			return of.TxHash == row.TxHash && of.Outpoint.TxHash == p.TxHash && of.Address == p.Address
 		}) {
-			ids = append(ids, id)
+			ids[s.Owner] = append(ids[s.Owner], id)
 		}
 	}
 
-	if len(ids) == 0 {
-		return nil
+	var groups [][]string
+
+	for _, m := range w.merchants {
+		if of := ids[m.owner]; len(of) > 0 {
+			slices.Sort(of)
+			groups = append(groups, of)
+		}
 	}
 
-	slices.Sort(ids)
-
-	return [][]string{ids}
+	return groups
 }
 
 // waits reports whether a settlement has not ended.

@@ -146,3 +146,15 @@ func returnCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Sweep, a
 
 	return tx.PutCarry(ctx, &row)
 }
+
+// carryOrphaned adds carried fee (native base units) that a release pays and no settlement has started with to the
+// oldest one: its payment left the chain just before the first transaction was signed, and the fee counts once it is
+// back.
+func (w *sweepUpdate) carryOrphaned(carry chain.Amount) {
+	taken := slices.ContainsFunc(w.group, func(s settlement.Settlement) bool { return !s.CarriedIn.IsZero() })
+	if carry.IsZero() || taken || len(w.group) == 0 || w.group[0].Status != settlement.Failed {
+		return
+	}
+
+	settlementstate.CarryIn(&w.group[0], carry)
+}

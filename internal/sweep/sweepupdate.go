@@ -237,6 +237,10 @@ func (w *sweepUpdate) advance(ctx context.Context, i int) error {
 		}
 	}
 
+	if i == 0 && step.State == wallet.Signed {
+		w.carryOrphaned(carry)
+	}
+
 	if !step.Recorded {
 		return nil
 	}
