@@ -1,0 +1,188 @@
+package solana
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Reread returns a block as two nodes show it, or the only one that is configured: no hash binds what its
+// transactions did. A transaction of which no two nodes show the same is in Unread and nowhere else, and
+// Unverified is set. Errors:
+//   - fault.NotFound (block_unknown): a node has another block at that height, and no two have this one; or none is
+//     that far;
+//   - fault.Unavailable: fewer than two nodes show the block.
+func (d *blockDriver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
+	var (
+		shown []chain.Block // one for each node
+		first *endpoint
+		other error // of a node with another block
+	)
+
+	read := func(ctx context.Context, e *endpoint) error {
+		block, err := d.readAt(ctx, e, at)
+		if err == nil {
+			shown = append(shown, block)
+		} else if errors.Is(err, fault.NotFound) {
+			other, err = err, failover.ErrMissing // the next node may have it
+		}
+
+		return err
+	}
+
+	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error { first = e; return read(ctx, e) })
+	if err != nil {
+		return chain.Block{}, cmp.Or(other, aboveTip(err, at.Height))
+	}
+
+	if len(d.nodes.Nodes) == 1 {
+		return shown[0], nil
+	}
+
+	var block chain.Block
+
+	err = d.nodes.AskBeside(ctx, first, 0, func(ctx context.Context, e *endpoint) (enough bool, err error) {
+		if err := read(ctx, e); err != nil {
+			return false, err
+		}
+
+		block = sharedBlock(shown)
+
+		return len(block.Unread) == 0, nil
+	})
+
+	switch {
+	case err != nil:
+		return chain.Block{}, err
+	case len(shown) > 1:
+		return block, nil
+	case other != nil:
+		return chain.Block{}, other
+	}
+
+	return chain.Block{}, fault.New(
+		fault.Unavailable, "node_unavailable",
+		"network %s has no second node that shows what is in block %d", d.network.Slug, at.Height,
+	)
+}
+
+// readAt reads a block from one node. Another block at its height is fault.NotFound (block_unknown). What Head has
+// read of another node is not used.
+func (d *driver) readAt(ctx context.Context, e *endpoint, at chain.Ref) (chain.Block, error) {
+	h, err := d.headerAt(ctx, e, at.Height)
+	if err != nil {
+		return chain.Block{}, err
+	}
+
+	if h.Hash == at.Hash {
+		h, err = e.block(ctx, h.slot, "accounts")
+	}
+
+	switch {
+	case err != nil:
+		return chain.Block{}, e.blockError(ctx, at.Height, err)
+	case h.Hash != at.Hash:
+		return chain.Block{}, fault.New(
+			fault.NotFound, "block_unknown", "node %s of network %s has block %s at height %d, not %s",
+			e.Host, d.network.Slug, h.Hash, at.Height, at.Hash,
+		)
+	case h.Height != at.Height:
+		return chain.Block{}, e.slotMismatch(h, at.Height)
+	}
+
+	block := chain.Block{Ref: h.ref(), Parent: h.Parent}
+
+	return block, d.readTransactions(ctx, e, h, &block)
+}
+
+// sharedBlock returns of a block, as several nodes show it, what two of them show alike.
+func sharedBlock(shown []chain.Block) chain.Block {
+	block := chain.Block{Ref: shown[0].Ref, Parent: shown[0].Parent}
+	words := make([]map[string]txWord, len(shown))
+
+	var order []string // hashes
+
+	for i, b := range shown {
+		words[i] = wordsOf(b)
+
+		for _, spend := range b.Spent {
+			order = append(order, spend.By)
+		}
+	}
+
+	decided := map[string]bool{}
+
+	for _, hash := range order {
+		if decided[hash] {
+			continue
+		}
+
+		decided[hash] = true
+
+		word, agreed := sharedWord(words, hash)
+		if !agreed {
+			block.Unverified = "no two nodes show the same of transaction " + hash
+			block.Unread = append(block.Unread, chain.Unread{
+				Height: block.Height,
+				TxHash: hash,
+				Why:    "no two nodes show the same of it",
+			})
+		}
+
+		block.Transfers = append(block.Transfers, word.transfers...)
+		block.Spent = append(block.Spent, word.spent...)
+	}
+
+	return block
+}
+
+// txWord is what one node shows of a transaction in a block; the zero value is that it is not there.
+type txWord struct {
+	transfers []chain.Transfer
+	spent     []chain.Spend
+	unread    bool // what it did, the node does not show
+}
+
+// wordsOf returns what a node shows of the transactions in a block, by hash.
+func wordsOf(b chain.Block) map[string]txWord {
+	words := make(map[string]txWord, len(b.Spent))
+
+	for _, spend := range b.Spent {
+		word := words[spend.By]
+		word.spent = append(word.spent, spend)
+		words[spend.By] = word
+	}
+
+	for _, moved := range b.Transfers {
+		word := words[moved.TxHash]
+		word.transfers = append(word.transfers, moved)
+		words[moved.TxHash] = word
+	}
+
+	for _, unread := range b.Unread {
+		word := words[unread.TxHash]
+		word.unread = true
+		words[unread.TxHash] = word
+	}
+
+	return words
+}
+
+// sharedWord returns what two nodes show alike of a transaction, which may be that it is not there.
+func sharedWord(words []map[string]txWord, hash string) (word txWord, agreed bool) {
+	for i, one := range words {
+		for _, another := range words[i+1:] {
+			a, b := one[hash], another[hash]
+			if !a.unread && !b.unread && slices.Equal(a.spent, b.spent) && slices.Equal(a.transfers, b.transfers) {
+				return a, true
+			}
+		}
+	}
+
+	return txWord{}, false
+}
