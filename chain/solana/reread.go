@@ -178,7 +178,8 @@ func sharedWord(words []map[string]txWord, hash string) (word txWord, agreed boo
 	for i, one := range words {
 		for _, another := range words[i+1:] {
 			a, b := one[hash], another[hash]
-			if !a.unread && !b.unread && slices.Equal(a.spent, b.spent) && slices.Equal(a.transfers, b.transfers) {
+			if !a.unread && !b.unread && slices.Equal(a.spent, b.spent) &&
+				slices.Equal(a.transfers, b.transfers) {
 				return a, true
 			}
 		}

@@ -70,7 +70,10 @@ func payMore(t *testing.T, hash string, to chain.Address, more int64) func([]any
 // leaveOut returns a forgery that leaves a transaction out.
 func leaveOut(hash string) func([]any) []any {
 	return func(transactions []any) []any {
-		return slices.DeleteFunc(transactions, func(shown any) bool { of, _, _ := shownTx(shown); return of == hash })
+		return slices.DeleteFunc(
+			transactions,
+			func(shown any) bool { of, _, _ := shownTx(shown); return of == hash },
+		)
 	}
 }
 
@@ -150,9 +153,17 @@ func TestOneNodeForgesNoTransfer(t *testing.T) {
 					t.Errorf("another payment in the block is %s, want %d", got, amount)
 				}
 
-				unread := slices.ContainsFunc(block.Unread, func(u chain.Unread) bool { return u.TxHash == paid })
+				unread := slices.ContainsFunc(
+					block.Unread,
+					func(u chain.Unread) bool { return u.TxHash == paid },
+				)
 				if unread != c.waits || (block.Unverified != "") != c.waits {
-					t.Errorf("unread %+v, unverified %q; want that it waits: %t", block.Unread, block.Unverified, c.waits)
+					t.Errorf(
+						"unread %+v, unverified %q; want that it waits: %t",
+						block.Unread,
+						block.Unverified,
+						c.waits,
+					)
 				}
 			}
 		})
