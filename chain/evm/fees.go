@@ -14,7 +14,7 @@ import (
 
 // EstimateFee returns the most that the order's transaction should cost, in wei: gas limit × 1.5 ×
 // (2 × base fee + priority fee), plus the L1 data fee of an OP-stack rollup. Errors are those of
-// messageOf and quote.
+// messageOf and quote; those of quote are of two nodes where two answer.
 func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	msg, err := d.messageOf(order)
 	if err != nil {
@@ -23,7 +23,7 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 
 	var fee chain.Amount
 
-	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+	err = d.nodes.AskRefusable(ctx, d.attempts, 0, func(ctx context.Context, node *endpoint) error {
 		quote, err := d.quote(ctx, node, msg)
 		if err == nil {
 			fee = quote.maxCost()

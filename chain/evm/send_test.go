@@ -420,6 +420,38 @@ func TestRefusedTransferIsNotPayable(t *testing.T) {
 	})
 }
 
+// A destination that one node of two says to revert is payable while the other one estimates the transfer.
+func TestOneNodeRefusesNoDestination(t *testing.T) {
+	liar, honest := newFakeNode(5), newFakeNode(5)
+	liar.answer = func(c rpcCall) (any, bool) {
+		return rpcError{3, "execution reverted"}, c.Method == "eth_estimateGas"
+	}
+
+	for name, c := range map[string]struct {
+		nodes   fakeTransport
+		refused bool
+	}{
+		"the liar first":        {fakeTransport{"a": liar, "b": honest}, false},
+		"the liar second":       {fakeTransport{"a": honest, "b": liar}, false},
+		"two nodes refuse":      {fakeTransport{"a": liar, "b": liar}, true},
+		"the other one is down": {fakeTransport{"a": liar}, true},
+	} {
+		driver := fakeDriver(t, c.nodes, []string{"a", "b"})
+		fee, err := driver.EstimateFee(t.Context(), nativeOrder(driver))
+
+		if refused := fault.Code(
+			err,
+		) == "destination_not_payable"; refused != c.refused ||
+			!refused && err != nil {
+			t.Errorf("%s: %v, want that it is refused: %t", name, err, c.refused)
+		}
+
+		if err == nil && fee.IsZero() {
+			t.Errorf("%s: no fee", name)
+		}
+	}
+}
+
 func TestOrdersThatCannotBePaid(t *testing.T) {
 	driver := driverOf(t, newFakeNode(5))
 	token, _ := driver.Network().Asset("USDX")

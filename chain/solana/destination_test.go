@@ -10,6 +10,7 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/solana"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -102,5 +103,70 @@ func TestDestinations(t *testing.T) {
 				t.Errorf("the destination holds %s, want %s", got, want)
 			}
 		})
+	}
+}
+
+// A destination that one node of two calls a program is payable while the other one says what it is.
+func TestOneNodeRefusesNoDestination(t *testing.T) {
+	const unreachable = "http://127.0.0.1:1"
+
+	n := startNode(t, solanago.TokenProgramID)
+	s := newSender(t, n)
+	from := s.party(chain.RoleMaster, 1)
+	s.fund(from, sol, 0)
+
+	honest, program := newAddress(t), chain.Address(solanago.TokenProgramID.String())
+
+	liar := newFaultyNode(t, n)
+	liar.set(func(method string, params []any, result any) (any, int) {
+		if method != "getMultipleAccounts" {
+			return result, 0
+		}
+
+		accounts := result.(map[string]any)["value"].([]any)
+
+		for i, key := range params[0].([]any) {
+			if key == string(honest) {
+				accounts[i] = map[string]any{
+					"lamports":   1,
+					"owner":      solanago.SystemProgramID.String(),
+					"executable": true,
+					"data":       []string{"", "base64"},
+				}
+			}
+		}
+
+		return result, 0
+	})
+
+	for name, c := range map[string]struct {
+		nodes   []string
+		to      chain.Address
+		refused bool
+	}{
+		"the liar first":        {[]string{liar.URL, n.URL}, honest, false},
+		"the liar second":       {[]string{n.URL, liar.URL}, honest, false},
+		"two nodes refuse":      {[]string{liar.URL, liar.URL}, honest, true},
+		"the other one is down": {[]string{liar.URL, unreachable}, honest, true},
+		"one node alone":        {[]string{liar.URL}, honest, true},
+		"a program":             {[]string{liar.URL, n.URL}, program, true},
+	} {
+		d := n.driver(t, func(config *solana.Config) { config.RPC, config.RPCs = c.nodes[0], c.nodes[1:] })
+
+		fee, err := d.EstimateFee(t.Context(), chain.Order{
+			From:    from,
+			Outputs: []chain.Output{{To: c.to, AssetID: s.native().ID, Amount: chain.Units(1_000_000)}},
+		})
+
+		if refused := fault.Code(
+			err,
+		) == "destination_not_payable"; refused != c.refused ||
+			!refused && err != nil {
+			t.Errorf("%s: %v, want that it is refused: %t", name, err, c.refused)
+		}
+
+		if err == nil && fee.IsZero() {
+			t.Errorf("%s: no fee", name)
+		}
 	}
 }

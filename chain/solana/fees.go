@@ -13,7 +13,7 @@ import (
 )
 
 // EstimateFee returns the maximum fee to give an order, in lamports. It is twice the fee at present
-// prices, plus the rent of the token accounts to create.
+// prices, plus the rent of the token accounts to create. A refusal is that of two nodes where two answer.
 func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	builder, err := d.newTxBuilder(order)
 	if err != nil {
@@ -22,7 +22,7 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 
 	var fee chain.Amount
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+	err = d.nodes.AskRefusable(ctx, d.config.Attempts, 0, func(ctx context.Context, e *endpoint) error {
 		b := builder.clone()
 		if err := d.load(ctx, e, b); err != nil {
 			return err

@@ -295,7 +295,7 @@ func (q feeQuote) fees(payment paymentParams) (expected, maxFee chain.Amount) {
 }
 
 // EstimateFee returns one and a half of the order's fee without stake or allowance, rounded up, in sun. It
-// includes the activation of the destination's account.
+// includes the activation of the destination's account. A refusal is that of two nodes where two answer.
 func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	payment, err := d.paymentOf(order)
 	if err != nil {
@@ -304,7 +304,7 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 
 	var fee chain.Amount
 
-	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+	err = d.nodes.AskRefusable(ctx, d.attempts, 0, func(ctx context.Context, node *endpoint) error {
 		quote, err := d.quote(ctx, node, payment)
 		if err == nil {
 			_, most := quote.fees(payment)
