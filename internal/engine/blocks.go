@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
@@ -92,6 +94,10 @@ func (s blockHandler) store(
 			return err
 		}
 
+		if err := rereadTx(ctx, tx, b); err != nil {
+			return err
+		}
+
 		// Before the payments: a payment that is back is distinguished from a sweep that is not.
 		if err := s.engine.Transactions.ApplyForkTx(ctx, tx, b); err != nil {
 			return err
@@ -104,6 +110,28 @@ func (s blockHandler) store(
 		// After the payments, whose invoices are locked before balances everywhere.
 		return s.engine.Transactions.IndexCoinsTx(ctx, tx, b, ours)
 	})
+}
+
+// rereadTx has the blocks of a batch that hold transactions of ours read again where they are one node's word.
+func rereadTx(ctx context.Context, tx Tx, b follow.Batch) error {
+	unproven := b.Unproven()
+	if len(unproven) == 0 {
+		return nil
+	}
+
+	rows, err := tx.OutgoingAbove(ctx, b.Network.Slug, unproven[0]-min(unproven[0], 1))
+	if err != nil {
+		return err
+	}
+
+	ours := slices.DeleteFunc(unproven, func(height uint64) bool {
+		return !slices.ContainsFunc(
+			rows,
+			func(row wallet.Outgoing) bool { return row.Block.Height == height },
+		)
+	})
+
+	return b.RereadTx(ctx, tx, ours)
 }
 
 // errTrialPassed rolls back a trial that passed.

@@ -94,22 +94,23 @@ func (f *Follower) readRange(ctx context.Context, b *Batch, old scan.Range) (don
 
 	var unread []chain.Unread
 
-	if f.scanner == nil && f.partial != nil {
-		to = min(old.To, old.Next+lookBack, b.Head.Tip.Height)
-		done.next, unread, err = f.readPart(ctx, b, old, to)
-	} else {
-		b.Blocks, err = f.readOldBlocks(ctx, old, to)
-
-		done.next = old.Next
-		if n := len(b.Blocks); n > 0 {
-			done.next = b.Blocks[n-1].Height + 1
+	switch {
+	case isOutcome(old):
+		var waits bool
+		if b.Blocks, waits, err = f.readOutcomes(ctx, old); waits {
+			return rangeRead{next: old.Next}, err
 		}
 
-		for _, block := range b.Blocks {
-			for _, u := range block.Unread {
-				u.Height = block.Height
-				unread = append(unread, u)
-			}
+		done.next, unread = old.Next+1, unreadOf(b.Blocks)
+	case f.scanner == nil && f.partial != nil:
+		to = min(old.To, old.Next+lookBack, b.Head.Tip.Height)
+		done.next, unread, err = f.readPart(ctx, b, old, to)
+	default:
+		b.Blocks, err = f.readOldBlocks(ctx, old, to)
+
+		done.next, unread = old.Next, unreadOf(b.Blocks)
+		if n := len(b.Blocks); n > 0 {
+			done.next = b.Blocks[n-1].Height + 1
 		}
 	}
 
@@ -131,6 +132,18 @@ func (f *Follower) readRange(ctx context.Context, b *Batch, old scan.Range) (don
 	}
 
 	return done, nil
+}
+
+// unreadOf returns what could not be read of whole blocks.
+func unreadOf(blocks []chain.Block) (unread []chain.Unread) {
+	for _, block := range blocks {
+		for _, u := range block.Unread {
+			u.Height = block.Height
+			unread = append(unread, u)
+		}
+	}
+
+	return unread
 }
 
 // readPart reads the addresses of a range up to a height, or up to where the node that answers is.

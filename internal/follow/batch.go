@@ -13,6 +13,7 @@ package follow
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
@@ -38,7 +39,9 @@ type Batch struct {
 	Backfill *scan.Range
 
 	advance func(ctx context.Context, tx scan.Tx) (scan.Cursor, error)
-	round   *round // of a chain.AddressPoller
+	rereads bool      // the driver reads blocks again
+	readAt  time.Time // when the batch was read
+	round   *round    // of a chain.AddressPoller
 	unread  []chain.Unread
 }
 

@@ -28,7 +28,8 @@ func (f *Follower) readBatch(ctx context.Context, cursor scan.Cursor, known bool
 		return nil, err
 	}
 
-	b := &Batch{Network: f.network, Head: head, Rewound: forked, ForkedFrom: base}
+	b := &Batch{Network: f.network, Head: head, Rewound: forked, ForkedFrom: base, readAt: f.Now()}
+	_, b.rereads = f.Driver.(chain.Rereader)
 
 	linked, err := f.fillBlocks(ctx, b, cursor)
 	if err != nil {
