@@ -52,6 +52,7 @@ func (b Batch) RereadTx(ctx context.Context, tx scan.Tx, heights []uint64) error
 
 	for _, height := range heights {
 		id := fmt.Sprint(outcomePrefix, b.Network.Slug, "-", height)
+
 		if slices.ContainsFunc(waiting, func(r scan.Range) bool { return r.ID == id }) {
 			continue // a fork brought another block there before it was read again
 		}
