@@ -18,7 +18,7 @@ func Change(
 	now time.Time,
 	move func(inv *Invoice, payments []Payment) ([]event.Type, error),
 ) (Invoice, error) {
-	payments, err := tx.PaymentsOfInvoice(ctx, inv.ID)
+	payments, err := tx.PaymentsOfInvoices(ctx, []string{inv.ID})
 	if err != nil {
 		return Invoice{}, err
 	}

@@ -239,7 +239,7 @@ func (w *harness) get(id string) invoice.Invoice {
 
 func (w *harness) paymentsOf(id string) []invoice.Payment {
 	w.t.Helper()
-	list, err := w.store.PaymentsOfInvoice(context.Background(), id)
+	list, err := w.store.PaymentsOfInvoices(context.Background(), []string{id})
 	w.must(err)
 
 	return list

@@ -97,8 +97,8 @@ type PaymentReader interface {
 	PaymentByID(ctx context.Context, id string) (Payment, error)
 	// Payments returns a page, newest first.
 	Payments(ctx context.Context, f PaymentFilter) ([]Payment, error)
-	// PaymentsOfInvoice returns all payments to an invoice, oldest first.
-	PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]Payment, error)
+	// PaymentsOfInvoices returns all payments to these invoices, those of each oldest first.
+	PaymentsOfInvoices(ctx context.Context, invoiceIDs []string) ([]Payment, error)
 	// PaymentsByHash returns the payments of a network whose transaction is one of these, each once, in
 	// any order.
 	PaymentsByHash(ctx context.Context, network string, hashes []string) ([]Payment, error)
@@ -111,13 +111,9 @@ type PaymentReader interface {
 	// PaymentsAbove returns the detected and confirmed payments of a network in blocks above the height,
 	// in any order.
 	PaymentsAbove(ctx context.Context, network string, height uint64) ([]Payment, error)
-	// BalancePayments returns payments to an address in an asset that are not dropped, oldest first.
-	BalancePayments(
-		ctx context.Context,
-		network string,
-		address chain.Address,
-		assetID string,
-	) ([]Payment, error)
+	// BalancePayments returns the payments to these addresses of a network that are not dropped, in any asset
+	// and in any order.
+	BalancePayments(ctx context.Context, network string, addresses []chain.Address) ([]Payment, error)
 	// DuePayments returns payments with a DueAt that is not after now, oldest DueAt and then lowest id
 	// first.
 	DuePayments(ctx context.Context, now time.Time, limit int) ([]Payment, error)

@@ -57,7 +57,7 @@ func (a adapter) Invoice(ctx context.Context, id string) (invoice.Invoice, error
 }
 
 func (a adapter) Payments(ctx context.Context, invoiceID string) ([]invoice.Payment, error) {
-	return a.Store().PaymentsOfInvoice(ctx, invoiceID)
+	return a.Store().PaymentsOfInvoices(ctx, []string{invoiceID})
 }
 
 func (a adapter) Account(ctx context.Context, id string) (account.Account, error) {

@@ -158,7 +158,13 @@ func (s blockHandler) storeAccepted(
 			}
 
 			// Reactions and the host's hook belong to the trial.
-			if err := tx.(*transaction).finish(ctx); err != nil {
+			trial := tx.(*transaction)
+			if err := trial.finish(ctx); err != nil {
+				return err
+			}
+
+			// So does what the store refuses: a read of what was written has it sent.
+			if _, err := trial.PaymentsByHash(ctx, b.Network.Slug, []string{key.TxHash}); err != nil {
 				return err
 			}
 

@@ -138,7 +138,7 @@ type depositEvent struct { // spec 6.4
 }
 
 // eventObject returns the object of an event as the API shows it.
-func (e *Engine) eventObject(ctx context.Context, tx Tx, ev event.Event) (any, error) {
+func (e *Engine) eventObject(ctx context.Context, tx *transaction, ev event.Event) (any, error) {
 	switch record := ev.Payload.(type) {
 	case invoice.Invoice:
 		return record.Resource(e.CheckoutBase()), nil
@@ -157,13 +157,18 @@ func (e *Engine) eventObject(ctx context.Context, tx Tx, ev event.Event) (any, e
 	}
 }
 
-func (e *Engine) eventPayment(ctx context.Context, tx Tx, typ event.Type, p invoice.Payment) (any, error) {
-	cursor, _, err := tx.Cursor(ctx, p.Network)
+func (e *Engine) eventPayment(
+	ctx context.Context,
+	tx *transaction,
+	typ event.Type,
+	p invoice.Payment,
+) (any, error) {
+	tip, err := tx.tip(ctx, p.Network)
 	if err != nil {
 		return nil, err
 	}
 
-	v := eventPayment{PaymentResource: p.Resource(cursor.Tip.Height)}
+	v := eventPayment{PaymentResource: p.Resource(tip)}
 	if !p.ConfirmedAt.IsZero() {
 		of, err := tx.SettlementsOfPayments(ctx, []string{p.ID})
 		if err != nil {
@@ -280,7 +285,7 @@ func received(
 		}
 
 		var err error
-		if payments, err = reader.PaymentsOfInvoice(ctx, invoiceID); err != nil {
+		if payments, err = reader.PaymentsOfInvoices(ctx, []string{invoiceID}); err != nil {
 			return nil, err
 		}
 	}

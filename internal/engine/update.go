@@ -118,6 +118,7 @@ type transaction struct {
 	made wakeUp
 	// balances are those that were locked or written, as they were and as they are now.
 	balances map[balanceKey]balanceChange
+	reads    reads
 }
 
 // Unwrap returns the store's own transaction. sqlite.SQLTx and postgres.SQLTx find the *sql.Tx through it.
@@ -157,6 +158,10 @@ func (e *Engine) React(ctx context.Context, tx Tx) error {
 
 // react runs the reactions, which may append more events.
 func (t *transaction) react(ctx context.Context) error {
+	if err := t.readSettlements(ctx, t.events[t.reacted:], hasSettlement); err != nil {
+		return err
+	}
+
 	for t.reacted < len(t.events) {
 		ev := t.events[t.reacted]
 
@@ -185,6 +190,10 @@ func (t *transaction) finish(ctx context.Context) error {
 
 	if len(public) == 0 {
 		return nil
+	}
+
+	if err := t.readSettlements(ctx, public, showsSettlement); err != nil {
+		return err
 	}
 
 	for i := range public {
@@ -244,7 +253,7 @@ type envelopeData struct {
 	Previous map[string]any `json:"previous_attributes,omitempty"`
 }
 
-func (e *Engine) envelope(ctx context.Context, tx Tx, ev event.Event) (json.RawMessage, error) {
+func (e *Engine) envelope(ctx context.Context, tx *transaction, ev event.Event) (json.RawMessage, error) {
 	object, err := e.eventObject(ctx, tx, ev)
 	if err != nil {
 		return nil, err

@@ -68,6 +68,7 @@ func (t *transaction) PutSettlements(ctx context.Context, settlements ...*settle
 
 	for _, s := range settlements {
 		t.leave(*s)
+		t.reads.noteSettlement(*s)
 		t.made.add(s.Network, settling)
 	}
 
@@ -129,6 +130,8 @@ func (t *transaction) PutRange(ctx context.Context, r *scan.Range) error {
 // PutAccount writes an account, whose settings may let settlements go on.
 func (t *transaction) PutAccount(ctx context.Context, a *account.Account) error {
 	t.made.add("", settling)
+	t.reads.noteAccount(*a)
+
 	return t.Tx.PutAccount(ctx, a)
 }
 

@@ -37,6 +37,8 @@ type Batch struct {
 	ForkedFrom chain.Ref
 	// Backfill is set for blocks read again for the addresses of one Range; the cursor does not move.
 	Backfill *scan.Range
+	// Next is the cursor once the batch is stored; zero where the batch does not move it.
+	Next scan.Cursor
 
 	advance func(ctx context.Context, tx scan.Tx) (scan.Cursor, error)
 	rereads bool      // the driver reads blocks again

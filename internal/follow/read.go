@@ -53,6 +53,7 @@ func (f *Follower) readBatch(ctx context.Context, cursor scan.Cursor, known bool
 		return nil, nil
 	}
 
+	b.Next = next
 	b.advance = f.withUnread(f.advanceTo(cursor, known, next), b)
 
 	return b, nil

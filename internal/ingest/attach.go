@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -91,7 +92,7 @@ func (in *intake) dropCounted(
 		return false, nil
 	}
 
-	all, err := in.tx.BalancePayments(ctx, in.n.Slug, p.Address, p.AssetID)
+	all, err := in.balancePayments(ctx, p.Address, p.AssetID)
 	if err != nil {
 		return false, err
 	}
@@ -119,9 +120,56 @@ func (in *intake) dropCounted(
 	return false, nil
 }
 
+// balancePayments returns the stored payments to an address in an asset that are not dropped, oldest first. It asks for
+// those of an address once: flush writes at the end.
+func (in *intake) balancePayments(
+	ctx context.Context,
+	address chain.Address,
+	assetID string,
+) ([]invoice.Payment, error) {
+	if err := in.readBalances(ctx, []chain.Address{address}); err != nil {
+		return nil, err
+	}
+
+	return slices.DeleteFunc(
+		slices.Clone(in.stored[address]), func(p invoice.Payment) bool { return p.AssetID != assetID },
+	), nil
+}
+
+// readBalances reads the payments to those of some addresses whose payments were not read yet.
+func (in *intake) readBalances(ctx context.Context, addresses []chain.Address) error {
+	addresses = slices.DeleteFunc(
+		slices.Compact(slices.Sorted(slices.Values(addresses))),
+		func(address chain.Address) bool {
+			_, read := in.stored[address]
+			return read
+		},
+	)
+	if len(addresses) == 0 {
+		return nil
+	}
+
+	all, err := in.tx.BalancePayments(ctx, in.n.Slug, addresses)
+	if err != nil {
+		return err
+	}
+
+	for _, address := range addresses {
+		in.stored[address] = nil
+	}
+
+	slices.SortFunc(all, func(a, b invoice.Payment) int { return cmp.Compare(a.ID, b.ID) })
+
+	for _, p := range all {
+		in.stored[p.Address] = append(in.stored[p.Address], p)
+	}
+
+	return nil
+}
+
 // balanceEntry returns the entry of the payments without a transaction at an address, or nil.
 func (in *intake) balanceEntry(ctx context.Context, to invoice.Address, asset chain.Asset) (*entry, error) {
-	candidates, err := in.tx.BalancePayments(ctx, in.n.Slug, to.Address, asset.ID)
+	candidates, err := in.balancePayments(ctx, to.Address, asset.ID)
 	if err != nil {
 		return nil, err
 	}

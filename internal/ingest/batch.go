@@ -80,6 +80,11 @@ func (s *Ingester) PrepareBatch(ctx context.Context, b follow.Batch) (PreparedBa
 	p.known = slices.SortedFunc(maps.Keys(known), invoicestate.Compare)
 	p.replaced = s.replaced(b, matched)
 	p.measured, p.unmeasured = s.measure(ctx, b.Network, b.Blocks, matched)
+
+	if err := s.suspectDue(ctx, b, waiting, matched); err != nil {
+		return PreparedBatch{}, err
+	}
+
 	p.reread = s.rereadBlocks(ctx, b.Network.Slug, blocksOf(b, waiting))
 
 	return p, s.fill(ctx, p.prices)

@@ -141,13 +141,19 @@ func (in *intake) openDue(ctx context.Context) (queued map[invoice.TransferKey]b
 		return nil, err
 	}
 
+	waiting = slices.DeleteFunc(waiting, func(p invoice.Payment) bool {
+		key := invoicestate.PaymentKey(p)
+
+		return p.Simulated || !in.p.takes(key) || queued[key] || !in.near(p.Block) && !in.foreign(p.Block)
+	})
+
+	if err := in.openAll(ctx, invoicesOf(waiting)); err != nil {
+		return nil, err
+	}
+
 	for _, stored := range waiting {
-		key := invoicestate.PaymentKey(stored)
-		if !stored.Simulated && in.p.takes(key) && !queued[key] &&
-			(in.near(stored.Block) || in.foreign(stored.Block)) {
-			if _, _, err := in.payment(ctx, stored); err != nil {
-				return nil, err
-			}
+		if _, _, err := in.payment(ctx, stored); err != nil {
+			return nil, err
 		}
 	}
 

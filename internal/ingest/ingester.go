@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
@@ -43,6 +44,7 @@ type Tx interface {
 // DB is the Ingester's view of a store.
 type DB interface {
 	invoice.Reader
+	scan.Reader
 	wallet.Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }

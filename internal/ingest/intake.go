@@ -23,6 +23,7 @@ func (s *Ingester) ApplyTx(ctx context.Context, tx invoice.Tx, p PreparedBatch, 
 		n:      p.batch.Network,
 		cursor: cursor,
 		seen:   map[string]bool{},
+		stored: map[chain.Address][]invoice.Payment{},
 
 		unmeasured: map[invoice.TransferKey]observedTransfer{},
 		unsaid:     map[invoice.TransferKey]observedTransfer{},
@@ -49,6 +50,8 @@ type intake struct {
 	unmeasured map[invoice.TransferKey]observedTransfer
 	// unsaid are the transfers that wait for a person to say what they were.
 	unsaid map[invoice.TransferKey]observedTransfer
+	// stored are the payments to addresses that are not dropped, as they are stored, where they were read.
+	stored map[chain.Address][]invoice.Payment
 	// paid are our addresses that transfers of the batch pay, dust the transfers that are too small.
 	paid map[chain.Address]invoice.Address
 	dust []observedTransfer
@@ -56,16 +59,7 @@ type intake struct {
 
 // run applies the batch and writes what changed.
 func (in *intake) run(ctx context.Context) error {
-	in.trusted = make(map[uint64]string, 1+len(in.cursor.Recent)+len(in.p.batch.Blocks))
-	in.trusted[in.cursor.At.Height] = in.cursor.At.Hash
-
-	for _, ref := range in.cursor.Recent {
-		in.trusted[ref.Height] = ref.Hash
-	}
-
-	for _, b := range in.p.batch.Blocks {
-		in.trusted[b.Height] = b.Hash
-	}
+	in.trusted = trustedBlocks(in.cursor, in.p.batch.Blocks)
 
 	lost, err := in.lostPayments(ctx)
 	if err != nil {
@@ -87,6 +81,10 @@ func (in *intake) run(ctx context.Context) error {
 	}
 
 	if err := in.displace(ctx, lost); err != nil {
+		return err
+	}
+
+	if err := in.openAll(ctx, invoicesOf(slices.Collect(maps.Values(lost)))); err != nil {
 		return err
 	}
 
@@ -114,6 +112,32 @@ func (in *intake) run(ctx context.Context) error {
 	}
 
 	return in.flush(ctx)
+}
+
+// trustedBlocks returns the hashes of canonical blocks by height, as far as a cursor and the blocks of a batch show.
+func trustedBlocks(cursor scan.Cursor, blocks []chain.Block) map[uint64]string {
+	trusted := make(map[uint64]string, 1+len(cursor.Recent)+len(blocks))
+	trusted[cursor.At.Height] = cursor.At.Hash
+
+	for _, ref := range cursor.Recent {
+		trusted[ref.Height] = ref.Hash
+	}
+
+	for _, b := range blocks {
+		trusted[b.Height] = b.Hash
+	}
+
+	return trusted
+}
+
+// invoicesOf returns the ids of the invoices of payments.
+func invoicesOf(payments []invoice.Payment) []string {
+	ids := make([]string, len(payments))
+	for i, p := range payments {
+		ids[i] = p.InvoiceID
+	}
+
+	return ids
 }
 
 // unminedPayments returns the payments in no block, where the batch may drop some or miss them in the pool.
@@ -198,6 +222,10 @@ func (in *intake) recordMatched(
 	known []invoice.Payment,
 	lost map[string]invoice.Payment,
 ) error {
+	if err := in.readAll(ctx, matched, own, known); err != nil {
+		return err
+	}
+
 	for _, m := range matched {
 		asset, enabled := in.n.AssetByID(m.AssetID)
 
@@ -227,6 +255,44 @@ func (in *intake) recordMatched(
 	}
 
 	return nil
+}
+
+// readAll reads at once what recording the transfers of a batch asks for: their invoices, with the payments of those,
+// and the payments to the addresses at which one may be known from the balance alone.
+func (in *intake) readAll(
+	ctx context.Context,
+	matched []observedTransfer,
+	own owned,
+	known []invoice.Payment,
+) error {
+	mined := map[invoice.TransferKey]bool{}
+	for _, p := range known {
+		mined[invoicestate.PaymentKey(p)] = !p.Block.IsZero()
+	}
+
+	var (
+		invoices  []string
+		addresses []chain.Address
+	)
+
+	for _, m := range matched {
+		asset, enabled := in.n.AssetByID(m.AssetID)
+		if !enabled || m.Amount.Less(asset.Dust) || own.of(m, in.paid[m.To], asset) != isPayment {
+			continue
+		}
+
+		invoices = append(invoices, in.paid[m.To].InvoiceID)
+
+		if !m.at.IsZero() && !mined[m.key()] {
+			addresses = append(addresses, m.To)
+		}
+	}
+
+	if err := in.openAll(ctx, invoices); err != nil {
+		return err
+	}
+
+	return in.readBalances(ctx, addresses)
 }
 
 // arrived returns the matched transfers with what arrived by each; those by which nothing did are left out.

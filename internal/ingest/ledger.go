@@ -67,11 +67,16 @@ func (l *ledger) open(ctx context.Context, inv invoice.Invoice) (*entry, error) 
 		return a, nil
 	}
 
-	stored, err := l.tx.PaymentsOfInvoice(ctx, inv.ID)
+	stored, err := l.tx.PaymentsOfInvoices(ctx, []string{inv.ID})
 	if err != nil {
 		return nil, err
 	}
 
+	return l.opened(inv, stored), nil
+}
+
+// opened adds the entry of an invoice that was read, and then its payments.
+func (l *ledger) opened(inv invoice.Invoice, stored []invoice.Payment) *entry {
 	inv.Options = slices.Clone(inv.Options)
 	inv.Flags = slices.Clone(inv.Flags)
 
@@ -82,7 +87,39 @@ func (l *ledger) open(ctx context.Context, inv invoice.Invoice) (*entry, error) 
 
 	l.entries[inv.ID] = a
 
-	return a, nil
+	return a
+}
+
+// openAll reads those of some invoices that were not read yet, and then the payments of all of them. One that is alone
+// or not on record is left to invoiceEntry.
+func (l *ledger) openAll(ctx context.Context, ids []string) error {
+	ids = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(ids))), func(id string) bool {
+		return id == "" || l.entries[id] != nil
+	})
+	if len(ids) < 2 {
+		return nil
+	}
+
+	invoices, err := l.tx.InvoicesByID(ctx, ids)
+	if err != nil {
+		return err
+	}
+
+	payments, err := l.tx.PaymentsOfInvoices(ctx, ids)
+	if err != nil {
+		return err
+	}
+
+	of := map[string][]invoice.Payment{}
+	for _, p := range payments {
+		of[p.InvoiceID] = append(of[p.InvoiceID], p)
+	}
+
+	for _, inv := range invoices {
+		l.opened(inv, of[inv.ID])
+	}
+
+	return nil
 }
 
 // depositEntry reads a deposit address and its unconfirmed payments, once.

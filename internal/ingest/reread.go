@@ -12,11 +12,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/invoicestate"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -113,6 +118,107 @@ func (s *Ingester) suspectBlock(network string, block chain.Ref) {
 	if _, known := s.suspects[network][block]; !known {
 		s.suspects[network][block] = rereadBlock{}
 	}
+}
+
+// suspectDue queues the blocks in which payments confirm with a batch, as far as the records show: those that wait, and
+// those that the batch brings and that are deep enough for any value. The batch is then applied once, and not a second
+// time for the blocks that confirmRead misses.
+func (s *Ingester) suspectDue(
+	ctx context.Context,
+	b follow.Batch,
+	waiting []invoice.Payment,
+	matched []observedTransfer,
+) error {
+	if b.Next.At.IsZero() || !s.canReread(b.Network.Slug) {
+		return nil
+	}
+
+	trusted := trustedBlocks(b.Next, b.Blocks)
+	due := map[invoice.TransferKey]chain.Ref{}
+
+	for _, p := range waiting {
+		if p.Status == invoice.Detected && !p.Simulated && p.TxHash != "" && !p.Block.IsZero() &&
+			scanstate.IsFinal(b.Next, b.Network, p.Required, p.Block) {
+			due[invoicestate.PaymentKey(p)] = p.Block
+		}
+	}
+
+	most := confirmationsFor(b.Network, decimal.Decimal{}, false)
+
+	for _, m := range matched {
+		asset, enabled := b.Network.AssetByID(m.AssetID)
+		deep := !m.at.IsZero() && scanstate.IsFinal(b.Next, b.Network, most, m.at)
+
+		if deep && enabled && !m.Amount.Less(asset.Dust) {
+			due[m.key()] = m.at
+		}
+	}
+
+	if err := s.withoutOthers(ctx, b.Network.Slug, due); err != nil {
+		return err
+	}
+
+	for _, at := range due {
+		// A fork that takes a payment's block away leaves nothing to confirm.
+		if hash, known := trusted[at.Height]; !known || hash == at.Hash {
+			s.suspectBlock(b.Network.Slug, at)
+		}
+	}
+
+	return nil
+}
+
+// withoutOthers takes out the transfers that do not confirm with a batch: those of transactions of ours, those that are
+// confirmed already, and those that wait in retry rows.
+func (s *Ingester) withoutOthers(
+	ctx context.Context,
+	network string,
+	due map[invoice.TransferKey]chain.Ref,
+) error {
+	if len(due) == 0 {
+		return nil
+	}
+
+	hashes := make([]string, 0, len(due))
+	for key := range due {
+		hashes = append(hashes, key.TxHash)
+	}
+
+	slices.Sort(hashes)
+	hashes = slices.Compact(hashes)
+
+	own, err := s.db.OwnTransactions(ctx, network, hashes)
+	if err != nil {
+		return err
+	}
+
+	known, err := s.db.PaymentsByHash(ctx, network, hashes)
+	if err != nil {
+		return err
+	}
+
+	rows, err := s.db.Retries(ctx, network, s.now().AddDate(100, 0, 0), maxRetries)
+	if err != nil {
+		return err
+	}
+
+	for key := range due {
+		if kind, ours := own[key.TxHash]; ours && kind != wallet.Payout {
+			delete(due, key)
+		}
+	}
+
+	for _, p := range known {
+		if p.Status == invoice.Confirmed {
+			delete(due, invoicestate.PaymentKey(p))
+		}
+	}
+
+	for _, r := range rows {
+		delete(due, invoicestate.KeyOf(r.Transfer))
+	}
+
+	return nil
 }
 
 // rereadBlocks reads the suspect blocks again and returns what they show, by hash. Payments in one

@@ -3,6 +3,7 @@ package ingest
 // This file turns balances that no record explains into payments, and follows those until they confirm.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -146,24 +147,23 @@ func canonical(cursor scan.Cursor, at chain.Ref) bool {
 		slices.ContainsFunc(cursor.Recent, func(ref chain.Ref) bool { return ref.Hash == at.Hash })
 }
 
-// paymentsOf returns the payments to an address in every asset, but those that were dropped.
+// paymentsOf returns the payments to an address in every asset, oldest first, but those that were dropped.
 func (c *balanceCheck) paymentsOf(
 	ctx context.Context,
 	r invoice.Reader,
 	address invoice.Address,
 ) ([]invoice.Payment, error) {
-	var all []invoice.Payment
-
-	for _, asset := range c.network.Assets {
-		list, err := r.BalancePayments(ctx, c.network.Slug, address.Address, asset.ID)
-		if err != nil {
-			return nil, err
-		}
-
-		all = append(all, list...)
+	all, err := r.BalancePayments(ctx, c.network.Slug, []chain.Address{address.Address})
+	if err != nil {
+		return nil, err
 	}
 
-	return all, nil
+	slices.SortFunc(all, func(a, b invoice.Payment) int { return cmp.Compare(a.ID, b.ID) })
+
+	return slices.DeleteFunc(all, func(p invoice.Payment) bool {
+		_, enabled := c.network.AssetByID(p.AssetID)
+		return !enabled
+	}), nil
 }
 
 // explanation is what the records say of an asset at an address.

@@ -223,7 +223,7 @@ func TestRefundOfSeveralPayments(t *testing.T) {
 		w.live("three payments confirmed", func() bool {
 			var err error
 
-			paid, err = internal.Of(w.engine).Store().PaymentsOfInvoice(ctx, inv.ID)
+			paid, err = internal.Of(w.engine).Store().PaymentsOfInvoices(ctx, []string{inv.ID})
 			w.must(err)
 
 			return len(paid) == 3 &&
@@ -349,7 +349,7 @@ func TestNothingIsRefundedBeforeItIsConfirmed(t *testing.T) {
 		w.live("the payment is seen", func() (seen bool) {
 			var err error
 
-			paid, err = internal.Of(w.engine).Store().PaymentsOfInvoice(t.Context(), inv.ID)
+			paid, err = internal.Of(w.engine).Store().PaymentsOfInvoices(t.Context(), []string{inv.ID})
 			w.must(err)
 
 			return len(paid) == 1
@@ -389,7 +389,7 @@ func TestRefundOfAnOrphanedPayment(t *testing.T) {
 				return func() bool {
 					var err error
 
-					paid, err = internal.Of(w.engine).Store().PaymentsOfInvoice(ctx, inv.ID)
+					paid, err = internal.Of(w.engine).Store().PaymentsOfInvoices(ctx, []string{inv.ID})
 					w.must(err)
 
 					return len(paid) == n &&

@@ -88,9 +88,17 @@ func invoiceReads() []Query {
 		read("DueInvoices", func(ctx context.Context, st store.Reader) ([]invoice.Invoice, error) {
 			return st.DueInvoices(ctx, at, 50)
 		}),
-		read("PaymentsOfInvoice", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
-			return st.PaymentsOfInvoice(ctx, "i")
+		read("PaymentsOfInvoices", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
+			return st.PaymentsOfInvoices(ctx, []string{"i"})
 		}),
+		sorted(
+			read(
+				"PaymentsOfInvoices of several",
+				func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
+					return st.PaymentsOfInvoices(ctx, []string{"i", "j"})
+				},
+			),
+		),
 		read("PaymentsByHash", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
 			return st.PaymentsByHash(ctx, "n", []string{"a", "b"})
 		}),
@@ -104,8 +112,16 @@ func invoiceReads() []Query {
 			return st.PaymentsAbove(ctx, "n", 5)
 		}),
 		read("BalancePayments", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
-			return st.BalancePayments(ctx, "n", "a", "s")
+			return st.BalancePayments(ctx, "n", []chain.Address{"a"})
 		}),
+		sorted(
+			read(
+				"BalancePayments of several",
+				func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
+					return st.BalancePayments(ctx, "n", []chain.Address{"a", "b"})
+				},
+			),
+		),
 		read("DuePayments", func(ctx context.Context, st store.Reader) ([]invoice.Payment, error) {
 			return st.DuePayments(ctx, at, 50)
 		}),

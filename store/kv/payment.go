@@ -75,8 +75,13 @@ func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoi
 	}))
 }
 
-func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]invoice.Payment, error) {
-	return list(ctx, r, paymentsByInvoice, keyOf(invoiceID), window[invoice.Payment]{})
+func (r *reader) PaymentsOfInvoices(ctx context.Context, invoiceIDs []string) ([]invoice.Payment, error) {
+	prefixes := make([]key, len(invoiceIDs))
+	for i, id := range invoiceIDs {
+		prefixes[i] = keyOf(id)
+	}
+
+	return among(ctx, r, paymentsByInvoice, prefixes, window[invoice.Payment]{})
 }
 
 func (r *reader) PaymentsByHash(
@@ -113,13 +118,9 @@ func (r *reader) PaymentsAbove(
 func (r *reader) BalancePayments(
 	ctx context.Context,
 	network string,
-	address chain.Address,
-	assetID string,
+	addresses []chain.Address,
 ) ([]invoice.Payment, error) {
-	return list(
-		ctx, r, paymentsByAddress, keyOf(network, address, assetID),
-		window[invoice.Payment]{},
-	)
+	return among(ctx, r, paymentsByAddress, each(network, addresses), window[invoice.Payment]{})
 }
 
 func (r *reader) DuePayments(ctx context.Context, now time.Time, limit int) ([]invoice.Payment, error) {

@@ -109,7 +109,7 @@ func TestOneMachineIsAskedForWhatBelongsToAnAccount(t *testing.T) {
 
 	for name, read := range map[string]func(ctx context.Context) (int, error){
 		"the payments of an invoice": func(ctx context.Context) (int, error) {
-			found, err := look.PaymentsOfInvoice(ctx, "inv_007")
+			found, err := look.PaymentsOfInvoices(ctx, []string{"inv_007"})
 			return len(found), err
 		},
 		"the settlements of payments": func(ctx context.Context) (int, error) {
@@ -121,7 +121,7 @@ func TestOneMachineIsAskedForWhatBelongsToAnAccount(t *testing.T) {
 			return len(found), err
 		},
 		"the payments at an address": func(ctx context.Context) (int, error) {
-			found, err := look.BalancePayments(ctx, "ethereum", address, "eth")
+			found, err := look.BalancePayments(ctx, "ethereum", []chain.Address{address})
 			return len(found), err
 		},
 		"what an address sends": func(ctx context.Context) (int, error) {

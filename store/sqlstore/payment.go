@@ -64,12 +64,11 @@ func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoi
 	return list(ctx, r, payments, q, newest, f.Limit)
 }
 
-func (r *reader) PaymentsOfInvoice(ctx context.Context, invoiceID string) ([]invoice.Payment, error) {
-	q := &query{}
-	q.has("invoice_id <> '' AND invoice_id = ?", invoiceID)
-	q.is("account_id", r.store.homes.common(invoices.name, invoiceID))
+func (r *reader) PaymentsOfInvoices(ctx context.Context, invoiceIDs []string) ([]invoice.Payment, error) {
+	accounts := r.store.homes.all(invoices.name, invoiceIDs...)
+	order, condition := "ORDER BY id", "invoice_id <> ''"
 
-	return list(ctx, r, payments, q, "ORDER BY id", 0)
+	return amongHomes(ctx, r, payments, accounts, "invoice_id", invoiceIDs, order, condition)
 }
 
 func (r *reader) PaymentsByHash(
@@ -119,17 +118,17 @@ func (r *reader) PaymentsAbove(
 func (r *reader) BalancePayments(
 	ctx context.Context,
 	network string,
-	address chain.Address,
-	assetID string,
+	addresses []chain.Address,
 ) ([]invoice.Payment, error) {
-	q := &query{}
-	q.has(
-		"status <> 'dropped' AND network = ? AND address = ? AND asset_id = ?",
-		network, string(address), assetID,
-	)
-	q.is("account_id", r.store.homes.common(byAddress, addressPlace(network, string(address))))
+	places := make([]string, len(addresses))
+	for i, address := range addresses {
+		places[i] = addressPlace(network, string(address))
+	}
 
-	return list(ctx, r, payments, q, "ORDER BY id", 0)
+	accounts := r.store.homes.all(byAddress, places...)
+	condition := "status <> 'dropped' AND network = ?"
+
+	return amongHomes(ctx, r, payments, accounts, "address", texts(addresses), "", condition, network)
 }
 
 func (r *reader) DuePayments(ctx context.Context, now time.Time, limit int) ([]invoice.Payment, error) {

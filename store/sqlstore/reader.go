@@ -170,12 +170,34 @@ func amongOf[T, R any](
 	column, parent string,
 	ids []string,
 ) ([]T, error) {
-	if accounts := r.store.homes.all(parent, ids...); len(accounts) > 0 && len(accounts) <= mostAccounts {
-		condition, args := ofAccounts(accounts)
-		return among(ctx, r, t, column, ids, "", condition, args...)
+	return amongHomes(ctx, r, t, r.store.homes.all(parent, ids...), column, ids, "", "1 = 1")
+}
+
+// amongHomes is among of rows that are of some accounts; of any where there are none or too many of them. One value is
+// compared by itself.
+func amongHomes[T, R any](
+	ctx context.Context,
+	r *reader,
+	t *table[T, R],
+	accounts []string,
+	column string,
+	values []string,
+	order, condition string,
+	args ...any,
+) ([]T, error) {
+	if len(accounts) > 0 && len(accounts) <= mostAccounts {
+		of, more := ofAccounts(accounts)
+		condition, args = condition+" AND "+of, append(args, more...)
 	}
 
-	return among(ctx, r, t, column, ids, "", "1 = 1")
+	if len(values) != 1 {
+		return among(ctx, r, t, column, values, " "+order, condition, args...)
+	}
+
+	q := &query{}
+	q.has(condition+" AND "+column+" = ?", append(args, values[0])...)
+
+	return list(ctx, r, t, q, order, 0)
 }
 
 // among returns the rows that satisfy a condition and whose column has one of the values.

@@ -72,8 +72,8 @@ func readOwnPayments(ctx context.Context, t *testing.T, tx store.Tx, owner event
 		return err
 	}
 
-	list, err = tx.PaymentsOfInvoice(ctx, "inv")
-	expectOne(t, "PaymentsOfInvoice", len(list), err)
+	list, err = tx.PaymentsOfInvoices(ctx, []string{"inv"})
+	expectOne(t, "PaymentsOfInvoices", len(list), err)
 
 	if len(list) == 1 && list[0].Required != 3 {
 		t.Errorf("the second put of a transaction is not read: %+v", list[0])

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// This file is what a transaction reads once, however many of its events ask for it. A batch of blocks has the events
+// of many payments: what they need is read at once, and what was read is not asked for again. Nothing of it is read to
+// be changed without its version, which the commit compares.
+
+// reads are what a transaction has read, as it leaves it.
+type reads struct {
+	// settlements are those of payments, by the payment's id; none for a payment that has none.
+	settlements map[string][]settlement.Settlement
+	// settings are those of accounts that settlements are opened by.
+	settings map[string]settlement.Settings
+	// tips are the heights of the newest blocks seen, by network. Events show them.
+	tips map[string]uint64
+}
+
+// SettlementsOfPayments returns the settlements of payments. It asks for those of each payment once.
+func (t *transaction) SettlementsOfPayments(
+	ctx context.Context,
+	paymentIDs []string,
+) ([]settlement.Settlement, error) {
+	ids := slices.Compact(slices.Sorted(slices.Values(paymentIDs)))
+
+	unread := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		_, read := t.reads.settlements[id]
+		return read
+	})
+
+	if len(unread) > 0 {
+		found, err := t.Tx.SettlementsOfPayments(ctx, unread)
+		if err != nil {
+			return nil, err
+		}
+
+		if t.reads.settlements == nil {
+			t.reads.settlements = make(map[string][]settlement.Settlement, len(unread))
+		}
+
+		for _, id := range unread {
+			t.reads.settlements[id] = nil
+		}
+
+		for _, s := range found {
+			t.reads.settlements[s.PaymentID] = append(t.reads.settlements[s.PaymentID], s)
+		}
+	}
+
+	var all []settlement.Settlement
+	for _, id := range ids {
+		all = append(all, t.reads.settlements[id]...)
+	}
+
+	return all, nil
+}
+
+// noteSettlement keeps a settlement that was written, where those of its payment were read.
+func (r *reads) noteSettlement(s settlement.Settlement) {
+	known, read := r.settlements[s.PaymentID]
+	if !read {
+		return
+	}
+
+	i := slices.IndexFunc(known, func(other settlement.Settlement) bool { return other.ID == s.ID })
+	if i < 0 {
+		r.settlements[s.PaymentID] = append(known, s)
+		return
+	}
+
+	known[i] = s
+}
+
+// readSettlements reads at once the settlements of those payments of events that are asked for.
+func (t *transaction) readSettlements(
+	ctx context.Context,
+	events []event.Event,
+	asks func(ev event.Event, p invoice.Payment) bool,
+) error {
+	var ids []string
+
+	for _, ev := range events {
+		if p, ok := ev.Payload.(invoice.Payment); ok && asks(ev, p) {
+			ids = append(ids, p.ID)
+		}
+	}
+
+	if len(ids) < 2 {
+		return nil // it asks by itself
+	}
+
+	_, err := t.SettlementsOfPayments(ctx, ids)
+
+	return err
+}
+
+// hasSettlement reports whether the reaction to an event of a payment asks for its settlement.
+func hasSettlement(ev event.Event, _ invoice.Payment) bool {
+	return ev.Type == event.PaymentValued || ev.Type == event.PaymentLost
+}
+
+// showsSettlement reports whether an event shows the settlement of its payment.
+func showsSettlement(_ event.Event, p invoice.Payment) bool { return !p.ConfirmedAt.IsZero() }
+
+// SettlementSettings returns the settings of an account that settlements are opened by. It asks for them once.
+func (t *transaction) SettlementSettings(ctx context.Context, accountID string) (settlement.Settings, error) {
+	if settings, read := t.reads.settings[accountID]; read {
+		return settings, nil
+	}
+
+	settings, err := t.Tx.SettlementSettings(ctx, accountID)
+	if err != nil {
+		return settings, err
+	}
+
+	if t.reads.settings == nil {
+		t.reads.settings = map[string]settlement.Settings{}
+	}
+
+	t.reads.settings[accountID] = settings
+
+	return settings, nil
+}
+
+// noteAccount forgets the settings of an account that was written.
+func (r *reads) noteAccount(a account.Account) { delete(r.settings, a.ID) }
+
+// tip returns the height of the newest block seen on a network, for the events of the transaction.
+func (t *transaction) tip(ctx context.Context, network string) (uint64, error) {
+	if tip, read := t.reads.tips[network]; read {
+		return tip, nil
+	}
+
+	cursor, _, err := t.Cursor(ctx, network)
+	if err != nil {
+		return 0, err
+	}
+
+	if t.reads.tips == nil {
+		t.reads.tips = map[string]uint64{}
+	}
+
+	t.reads.tips[network] = cursor.Tip.Height
+
+	return cursor.Tip.Height, nil
+}
