@@ -131,16 +131,20 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// Verify checks that an account's settings are those that were set through this service.
+// Verify returns an account whose index and settings are those that were set through this service.
 //
 // Errors: fault.NotFound; fault.Unavailable, code account_damaged.
-func (s *Service) Verify(ctx context.Context, id string) error {
+func (s *Service) Verify(ctx context.Context, id string) (Account, error) {
 	a, err := s.db.Account(ctx, id)
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.checkAccount(a)
 	}
 
-	return s.checkAccount(a)
+	if err != nil {
+		return Account{}, err
+	}
+
+	return a, nil
 }
 
 // Reseal authenticates an account and its keys with payments.Config.SecretKey, where an older key did, and returns

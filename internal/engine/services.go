@@ -197,11 +197,14 @@ func (e *Engine) newPayouts() *payout.Service {
 		Received: received,
 		Price:    e.priceUSD,
 		Seal:     e.sealer,
-		Verify:   e.Accounts.Verify,
-		Spends:   e.spends,
-		IDs:      e.ids,
-		Now:      e.storeNow,
-		Log:      e.config.Log,
+		Verify: func(ctx context.Context, accountID string) error {
+			_, err := e.Accounts.Verify(ctx, accountID)
+			return err
+		},
+		Spends: e.spends,
+		IDs:    e.ids,
+		Now:    e.storeNow,
+		Log:    e.config.Log,
 	})
 }
 

@@ -223,7 +223,7 @@ func (s *spending) restart(t *testing.T) {
 		Networks:      registry,
 		DB:            s.db,
 		VerifyPayout:  func(payout.Payout) error { return nil },
-		VerifyAccount: func(context.Context, string) error { return nil },
+		VerifyAccount: s.db.Account,
 		VerifyAddress: func(invoice.Address) error { return nil },
 		MasterWallet: func(context.Context, string, uint32) (chain.Party, error) {
 			return s.from, nil

@@ -15,7 +15,6 @@ import (
 type DB interface {
 	PayoutByID(ctx context.Context, id string) (payout.Payout, error)
 	Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout, error)
-	Account(ctx context.Context, id string) (account.Account, error)
 	MatchAddresses(ctx context.Context, space chain.Space, list []chain.Address) ([]invoice.Address, error)
 }
 
@@ -26,9 +25,9 @@ type Config struct {
 	Networks *chain.Registry
 	DB       DB
 
-	// VerifyPayout, VerifyAccount and VerifyAddress check the tags of rows.
+	// VerifyPayout, VerifyAccount and VerifyAddress check the tags of rows; VerifyAccount also reads its row.
 	VerifyPayout  func(p payout.Payout) error
-	VerifyAccount func(ctx context.Context, id string) error
+	VerifyAccount func(ctx context.Context, id string) (account.Account, error)
 	VerifyAddress func(a invoice.Address) error
 
 	// MasterWallet returns the master wallet of the account with an index.

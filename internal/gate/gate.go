@@ -252,12 +252,8 @@ func (g *Gate) checkMasterKeys(
 	request chain.SignRequest,
 	accountID string,
 ) (account.Account, error) {
-	a, err := g.config.DB.Account(ctx, accountID)
+	a, err := g.config.VerifyAccount(ctx, accountID)
 	if err != nil {
-		return account.Account{}, err
-	}
-
-	if err := g.config.VerifyAccount(ctx, a.ID); err != nil {
 		return account.Account{}, err
 	}
 

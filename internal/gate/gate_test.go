@@ -26,6 +26,9 @@ const payoutID, accountID = "payout", "account"
 type rows struct {
 	payout payout.Payout
 	others []payout.Payout
+	// index is that of the account, accountReads how often it was read.
+	index        uint32
+	accountReads int
 }
 
 func (r *rows) PayoutByID(context.Context, string) (payout.Payout, error) { return r.payout, nil }
@@ -39,7 +42,9 @@ func (r *rows) Payouts(_ context.Context, f payout.Filter) ([]payout.Payout, err
 }
 
 func (r *rows) Account(context.Context, string) (account.Account, error) {
-	return account.Account{ID: accountID}, nil
+	r.accountReads++
+
+	return account.Account{ID: accountID, Index: r.index}, nil
 }
 
 func (r *rows) MatchAddresses(context.Context, chain.Space, []chain.Address) ([]invoice.Address, error) {
@@ -162,7 +167,7 @@ func (e *expiring) restart(t *testing.T) {
 		Networks:      registry,
 		DB:            e.db,
 		VerifyPayout:  func(payout.Payout) error { return nil },
-		VerifyAccount: func(context.Context, string) error { return nil },
+		VerifyAccount: e.db.Account,
 		VerifyAddress: func(invoice.Address) error { return nil },
 		MasterWallet: func(context.Context, string, uint32) (chain.Party, error) {
 			return e.from, nil
@@ -225,6 +230,22 @@ func (e *expiring) sign(t *testing.T) (chain.Signed, error) {
 	}
 
 	return signed, nil
+}
+
+// The account whose tag was checked says which wallet it signs with: its row is read once, and not once more unchecked.
+func TestTheVerifiedAccountSigns(t *testing.T) {
+	e := newExpiring(t, func(w *sim.Windows) driver { return w })
+
+	if _, err := e.sign(t); err != nil || e.db.accountReads != 1 {
+		t.Errorf("a signature reads the account %d times, %v", e.db.accountReads, err)
+	}
+
+	e.restart(t)
+
+	e.db.index = 7 // the wallet of the request is that of account 0
+	if _, err := e.sign(t); !errors.Is(err, fault.Forbidden) {
+		t.Errorf("another account's wallet: %v", err)
+	}
 }
 
 // Where transactions only expire, a payout is signed again while the network shows that nothing paid it, and its row
