@@ -2,6 +2,7 @@ package txmgr_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,20 @@ type liar struct {
 	// confirm is what the second node says of a block; nil: there is none.
 	confirm error
 	asked   int // how often the second node was
+	// hides is the hash of a transaction that blocks leave out; empty: none.
+	hides string
+}
+
+func (l *liar) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
+	blocks, err := l.spy.Blocks(ctx, from, to)
+	for i := range blocks {
+		blocks[i].Spent = slices.DeleteFunc(
+			blocks[i].Spent,
+			func(spend chain.Spend) bool { return spend.By == l.hides },
+		)
+	}
+
+	return blocks, err
 }
 
 func (l *liar) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
@@ -243,6 +258,27 @@ func TestConflictNamesItsTransaction(t *testing.T) {
 			t.Errorf("failed against %+v, want %+v", got.Conflict, want)
 		}
 	})
+}
+
+// Where no hash binds what a block holds, a node may leave a transaction out of it: bytes whose validity is over are
+// not dead while a node shows them, and are not made again.
+func TestBytesThatANodeShowsHaveNotExpired(t *testing.T) {
+	w, l := newLiar(t, sim.Config{ValidBlocks: 5})
+	w.startFollower(l)
+
+	p := w.payout("SIM", coin(1))
+	w.work()
+
+	l.hides = w.get(p.ID).TxHash
+
+	for range 30 {
+		w.pass(13 * time.Second)
+		w.work()
+	}
+
+	if got := w.get(p.ID); len(got.Attempts) != 1 || got.State == wallet.Failed {
+		t.Fatalf("it was included, and is %s %s after %d attempts", got.State, got.Failure, len(got.Attempts))
+	}
 }
 
 // Pitfall 61. Bytes that expire within the replacement time leave their nonce unused: a cancel takes it at

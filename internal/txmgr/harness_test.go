@@ -81,19 +81,19 @@ func newHarness(t *testing.T, config sim.Config) *harness {
 	w.chain.Fund(w.master().Address, "USDX", dollars(1000))
 	w.chain.Mine(10)
 	w.outbox = w.boot("one")
-	w.startFollower()
+	w.startFollower(w.chain)
 	w.read()
 
 	return w
 }
 
-func (w *harness) startFollower() {
+func (w *harness) startFollower(driver chain.Driver) {
 	w.t.Helper()
 
 	var err error
 
 	w.follower, err = follow.New(follow.Config{
-		Driver:  w.chain,
+		Driver:  driver,
 		Handler: handler{w},
 		DB:      scanDB{w.store},
 		Owner:   "follower",

@@ -45,6 +45,7 @@ func (d *walletWorker) proveTerminal(
 
 	last := newestAt(cursor, final)
 	proof.reason, proof.inherited = chain.ReasonExpired, true
+	rivals := true // every attempt has one
 
 	for _, a := range t.Attempts {
 		row, spent := rival(d.usedUp(a.Signed), rows, final)
@@ -60,7 +61,7 @@ func (d *walletWorker) proveTerminal(
 			)
 			proof.rows, proof.blocks = append(proof.rows, row), append(proof.blocks, row.Block)
 		case expired(a.Signed, last):
-			proof.inherited = false
+			rivals, proof.inherited = false, false
 			proof.blocks = append(proof.blocks, last)
 		default:
 			used, at, err := d.nonceUsed(ctx, t, a.Signed, cursor.At)
@@ -68,15 +69,13 @@ func (d *walletWorker) proveTerminal(
 				return terminalProof{}, false, err
 			}
 
-			proof.reason, proof.inherited = chain.ReasonConflict, false
+			proof.reason, rivals, proof.inherited = chain.ReasonConflict, false, false
 			proof.blocks = append(proof.blocks, at)
 		}
 	}
 
-	for _, block := range proof.blocks {
-		if !d.isShared(ctx, t, block) {
-			return terminalProof{}, false, nil
-		}
+	if stands, err := d.stands(ctx, t, proof.blocks, rivals); err != nil || !stands {
+		return terminalProof{}, false, err
 	}
 
 	if proof.reason == chain.ReasonConflict && proof.conflict.TxHash != "" {
@@ -84,6 +83,30 @@ func (d *walletWorker) proveTerminal(
 	}
 
 	return proof, err == nil, err
+}
+
+// stands reports whether a proof holds: two nodes have its blocks, and where not every attempt has a rival in one, no
+// node has an attempt. No hash binds what such networks have in a block: the node that it was read of may have left the
+// attempt out.
+func (d *walletWorker) stands(
+	ctx context.Context,
+	t wallet.Transaction,
+	blocks []chain.Ref,
+	rivals bool,
+) (bool, error) {
+	for _, block := range blocks {
+		if !d.isShared(ctx, t, block) {
+			return false, nil
+		}
+	}
+
+	if rivals {
+		return true, nil
+	}
+
+	known, _, err := d.lookUp(ctx, t)
+
+	return known == "", err
 }
 
 // isOwn reports whether a hash is of a transaction that we signed.
