@@ -275,15 +275,19 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 	case step.Kind == chain.StepSweep:
 		return w.confirmSweep(ctx, step, t)
 	case isSwept(w.release):
-		w.release.Done = !hasFeeWaiting(w.release)
-		w.splitReleased()
-
+		w.finishSwept()
 		return nil
 	case w.isGivenUp() || !w.waitsForPayments(w.group):
 		return w.abandon(ctx, settlement.Replanning)
 	}
 
 	return nil
+}
+
+// finishSwept ends a release that was swept before: another of its steps is final now.
+func (w *sweepUpdate) finishSwept() {
+	w.release.Done = !hasFeeWaiting(w.release)
+	w.splitReleased()
 }
 
 // confirmSweep releases the settlements of a release whose sweep is final.
@@ -367,9 +371,7 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 	case w.release.Done:
 		return nil // the release ended before; there is nothing to give up
 	case isSwept(w.release):
-		w.release.Done = !hasFeeWaiting(w.release)
-		w.splitReleased()
-
+		w.finishSwept()
 		return nil
 	case step.Kind == chain.StepDelegate:
 		return nil // the release goes on, and is topped up instead

@@ -19,7 +19,7 @@ type terminalProof struct {
 	conflict wallet.Conflict
 	// inherited is set when parents ended and none of the transaction's own coins was spent by others.
 	inherited bool
-	// rows are the spends of others that prove it, one for each attempt of a conflict; blocks are all final
+	// rows are the spends of others that prove it, one for each attempt that has a rival; blocks are all final
 	// blocks that it rests on.
 	rows   []wallet.Outgoing
 	blocks []chain.Ref
@@ -45,7 +45,6 @@ func (d *walletWorker) proveTerminal(
 
 	last := newestAt(cursor, final)
 	proof.reason, proof.inherited = chain.ReasonExpired, true
-	rivals := true // every attempt has one
 
 	for _, a := range t.Attempts {
 		row, spent := rival(d.usedUp(a.Signed), rows, final)
@@ -61,7 +60,7 @@ func (d *walletWorker) proveTerminal(
 			)
 			proof.rows, proof.blocks = append(proof.rows, row), append(proof.blocks, row.Block)
 		case expired(a.Signed, last):
-			rivals, proof.inherited = false, false
+			proof.inherited = false
 			proof.blocks = append(proof.blocks, last)
 		default:
 			used, at, err := d.nonceUsed(ctx, t, a.Signed, cursor.At)
@@ -69,12 +68,12 @@ func (d *walletWorker) proveTerminal(
 				return terminalProof{}, false, err
 			}
 
-			proof.reason, rivals, proof.inherited = chain.ReasonConflict, false, false
+			proof.reason, proof.inherited = chain.ReasonConflict, false
 			proof.blocks = append(proof.blocks, at)
 		}
 	}
 
-	if stands, err := d.stands(ctx, t, proof.blocks, rivals); err != nil || !stands {
+	if stands, err := d.stands(ctx, t, proof); err != nil || !stands {
 		return terminalProof{}, false, err
 	}
 
@@ -88,19 +87,14 @@ func (d *walletWorker) proveTerminal(
 // stands reports whether a proof holds: two nodes have its blocks, and where not every attempt has a rival in one, no
 // node has an attempt. No hash binds what such networks have in a block: the node that it was read of may have left the
 // attempt out.
-func (d *walletWorker) stands(
-	ctx context.Context,
-	t wallet.Transaction,
-	blocks []chain.Ref,
-	rivals bool,
-) (bool, error) {
-	for _, block := range blocks {
+func (d *walletWorker) stands(ctx context.Context, t wallet.Transaction, proof terminalProof) (bool, error) {
+	for _, block := range proof.blocks {
 		if !d.isShared(ctx, t, block) {
 			return false, nil
 		}
 	}
 
-	if rivals {
+	if len(proof.rows) == len(t.Attempts) {
 		return true, nil
 	}
 

@@ -121,9 +121,7 @@ func (d *walletWorker) isRead(ctx context.Context) (bool, error) {
 func (o *Manager) compared(ctx context.Context, driver chain.Driver, address chain.Address) (bool, error) {
 	tips, network := &o.firstTips, driver.Network().Slug
 
-	tips.mu.Lock()
-	look, known := tips.looks[network]
-	tips.mu.Unlock()
+	look, known := tips.of(network)
 
 	unread := look.height > 0
 
@@ -168,6 +166,16 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 	tips.keep(network, look)
 
 	return look.height == 0 && len(look.unrecorded[address]) == 0, nil
+}
+
+// of returns the look at a network; known is false before there was one.
+func (f *firstTips) of(network string) (look firstLook, known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	look, known = f.looks[network]
+
+	return look, known
 }
 
 func (f *firstTips) keep(network string, look firstLook) {
@@ -232,10 +240,7 @@ func (o *Manager) comparedAhead(
 		return false, nil
 	}
 
-	o.firstTips.mu.Lock()
-	look, known := o.firstTips.looks[driver.Network().Slug]
-	o.firstTips.mu.Unlock()
-
+	look, known := o.firstTips.of(driver.Network().Slug)
 	if !known {
 		return false, nil
 	}
