@@ -112,7 +112,7 @@ func (s blockHandler) store(
 	})
 }
 
-// rereadTx has the blocks of a batch that hold transactions of ours read again where they are one node's word.
+// rereadTx has the blocks of a batch that hold own transactions read again where they are one node's word.
 func rereadTx(ctx context.Context, tx Tx, b follow.Batch) error {
 	unproven := b.Unproven()
 	if len(unproven) == 0 {

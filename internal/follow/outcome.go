@@ -13,7 +13,7 @@ import (
 )
 
 // Where accounts have no nonce no header binds what a transaction did: a block is one node's word. One that holds
-// transactions of ours is stored as a scan.Range of its own, and read again until several nodes show the same
+// own transactions is stored as a scan.Range of its own, and read again until several nodes show the same
 // (chain.Rereader). What they show takes the place of what was stored of it.
 
 // outcomePrefix begins the ids of such ranges; the network's slug follows.
@@ -98,7 +98,7 @@ func (f *Follower) readOutcomes(
 		return nil, false, err
 	case errors.Is(err, fault.Stopped):
 		f.Log.WarnContext(
-			ctx, "a block with transactions of ours cannot be read again",
+			ctx, "a block with own transactions cannot be read again",
 			"network", f.network.Slug, "height", old.Next, "error", err,
 		)
 

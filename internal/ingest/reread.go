@@ -168,7 +168,7 @@ func (s *Ingester) suspectDue(
 	return nil
 }
 
-// withoutOthers takes out the transfers that do not confirm with a batch: those of transactions of ours, those that are
+// withoutOthers takes out the transfers that do not confirm with a batch: those of own transactions, those that are
 // confirmed already, and those that wait in retry rows.
 func (s *Ingester) withoutOthers(
 	ctx context.Context,

@@ -81,7 +81,7 @@ func TestAuditIsComparedAtItsBlock(t *testing.T) {
 }
 
 // A thief uses a wallet just before it is on record, while a node that lags counts none of its transactions: what the
-// wallet did before is nobody's to watch, and an audit does not report it for good. What was left of seed 2000137.
+// wallet did before is nobody's to watch, and an audit does not go on reporting it. What was left of seed 2000137.
 func TestTheftBeforeTheWalletIsOnRecord(t *testing.T) {
 	plan := NewPlan(2000137, 0)
 	plan.Ops = []Op{
