@@ -18,7 +18,8 @@ import (
 // acknowledges.
 
 // freezeTx marks the rows of a batch whose transactions are not on record, and freezes their wallets. A row that
-// is stored already keeps its mark.
+// is stored already keeps its mark; in another block only one that fulfilled something does. What a foreign one took
+// there, fee included, is another thing than a person looked at.
 func (o *Manager) freezeTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -30,13 +31,20 @@ func (o *Manager) freezeTx(
 
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		row, was := rows[key], stored[key]
-		if row.TxHash != was.TxHash {
+		moved := row.Block.Hash != was.Block.Hash && (walletstate.IsOpen(was) || walletstate.IsForeign(was))
+
+		if row.TxHash == was.TxHash {
+			row.Unrecorded = was.Unrecorded
+		}
+
+		if row.TxHash != was.TxHash || moved {
+			rows[key] = row
 			fresh = append(fresh, key)
+
 			continue
 		}
 
-		// In another block, or read again.
-		row.Unrecorded, row.Transfers = was.Unrecorded, was.Transfers
+		row.Transfers = was.Transfers
 		row.Fee, row.Acknowledged = was.Fee, was.Acknowledged
 		rows[key] = row
 	}
@@ -123,7 +131,7 @@ func (o *Manager) freezeByTx(
 	}
 
 	w, found, err := tx.Wallet(ctx, row.Network, party.Address)
-	if err != nil || found && isBefore(*row, w) {
+	if err != nil || found && !row.Unrecorded && isBefore(*row, w) {
 		return err
 	}
 
