@@ -37,6 +37,17 @@ func FinalHeight(c scan.Cursor, n chain.Network, required uint64) (height uint64
 	}
 }
 
+// UntilFinal returns how many blocks have to come until a block is final, where confirmations are counted; 0 where
+// the node says what is final, and for a final block.
+func UntilFinal(c scan.Cursor, n chain.Network, required uint64, block chain.Ref) uint64 {
+	height, ok := FinalHeight(c, n, required)
+	if counted := height+required == c.At.Height+1; !ok || !counted || block.Height <= height {
+		return 0
+	}
+
+	return block.Height - height
+}
+
 // IsFinal reports whether a block is final by a network's rule; see FinalHeight.
 func IsFinal(c scan.Cursor, n chain.Network, required uint64, block chain.Ref) bool {
 	height, ok := FinalHeight(c, n, required)

@@ -2,9 +2,13 @@ package txmgr
 
 import (
 	"context"
+	"math"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
@@ -37,6 +41,9 @@ var (
 // watchFor is for how long a transaction that is over is watched.
 const watchFor = 24 * time.Hour
 
+// maxUntilFinal is how long at most nobody looks at an included transaction whose blocks are still to come.
+const maxUntilFinal = 30 * time.Second
+
 // maxPendingInterval is the longest of pendingIntervals: what is signed and in no block is due within it.
 const maxPendingInterval = 5 * time.Minute
 
@@ -61,7 +68,7 @@ func isWatched(t wallet.Transaction) bool {
 	return t.State == wallet.Confirmed || hasReverted(t) && !t.Block.IsZero()
 }
 
-// scheduleTx schedules a transaction by the clock, and one that isWatched by the last block that was read too.
+// scheduleTx schedules a transaction by the clock, and one that is in a block by the last block that was read too.
 func (d *walletWorker) scheduleTx(ctx context.Context, tx wallet.Tx, t *wallet.Transaction) error {
 	now := d.now()
 	read, watched := now, confirmedIntervals
@@ -75,20 +82,40 @@ func (d *walletWorker) scheduleTx(ctx context.Context, tx wallet.Tx, t *wallet.T
 		watched = readIntervals
 	}
 
-	if isWatched(*t) {
-		cursor, ok, err := tx.Cursor(ctx, t.Network)
-		if err != nil {
+	var cursor scan.Cursor
+
+	if isWatched(*t) || t.State == wallet.Included {
+		if cursor, _, err = tx.Cursor(ctx, t.Network); err != nil {
 			return asStoreError(err)
 		}
+	}
 
-		if ok && !cursor.At.Time.IsZero() {
-			read = cursor.At.Time
-		}
+	if isWatched(*t) && !cursor.At.Time.IsZero() {
+		read = cursor.At.Time
 	}
 
 	schedule(t, now, read, watched)
 
+	if d.readsBlocks(driver) {
+		awaitBlocks(t, now, driver.Network(), cursor)
+	}
+
 	return nil
+}
+
+// awaitBlocks postpones an included transaction until the blocks that make it final may have come. They may come
+// sooner than usual.
+func awaitBlocks(t *wallet.Transaction, now time.Time, n chain.Network, cursor scan.Cursor) {
+	if t.State != wallet.Included || t.DueAt.IsZero() {
+		return
+	}
+
+	blocks := scanstate.UntilFinal(cursor, n, n.Confirmations, t.Block)
+	usual := time.Duration(min(blocks, math.MaxInt16)) * n.BlockTime
+
+	if at := now.Add(min(usual*3/4, maxUntilFinal)); t.DueAt.Before(at) {
+		t.DueAt = at
+	}
 }
 
 // schedule sets DueAt by the state and the age; zero when nothing is left to look at. read is the time of the last

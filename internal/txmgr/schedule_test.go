@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
@@ -79,5 +80,48 @@ func TestCarriedTransactionIsNotScheduled(t *testing.T) {
 
 	if !carried.DueAt.IsZero() {
 		t.Error("a carried transaction is looked at by itself")
+	}
+}
+
+// An included transaction is looked at when its blocks may have come, and not in vain before.
+func TestIncludedWaitsForItsBlocks(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule            chain.Rule
+		blockTime       time.Duration
+		read, confirmed uint64 // the last block read, and how many blocks confirm
+		want            time.Duration
+	}{
+		"a block of two is lacking":             {chain.RuleConfirmations, 8 * time.Second, 100, 2, 6 * time.Second},
+		"many blocks are lacking":               {chain.RuleConfirmations, 12 * time.Second, 100, 12, maxUntilFinal},
+		"quick blocks":                          {chain.RuleConfirmations, 200 * time.Millisecond, 100, 4, 2 * time.Second},
+		"final already":                         {chain.RuleConfirmations, 12 * time.Second, 111, 12, 2 * time.Second},
+		"the node says what is final":           {chain.RuleFinalized, 12 * time.Second, 100, 12, 2 * time.Second},
+		"read again from below its block, late": {chain.RuleConfirmations, 12 * time.Second, 90, 12, maxUntilFinal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			included := waitingIn(wallet.Included)
+			included.Block = chain.Ref{Height: 100, Hash: "b", Time: at}
+
+			cursor := scan.Cursor{At: chain.Ref{Height: c.read, Hash: "r", Time: at}}
+			if c.rule == chain.RuleFinalized {
+				cursor.Final = chain.Ref{Height: 50, Hash: "f", Time: at}
+			}
+
+			n := chain.Network{Rule: c.rule, BlockTime: c.blockTime, Confirmations: c.confirmed}
+			schedule(&included, at, at, confirmedIntervals)
+			awaitBlocks(&included, at, n, cursor)
+
+			if got := included.DueAt.Sub(at); got != c.want {
+				t.Errorf("looked at after %s, want %s", got, c.want)
+			}
+		})
+	}
+
+	batched := waitingIn(wallet.Included)
+	batched.BatchedBy = "other"
+	awaitBlocks(&batched, at, chain.Network{BlockTime: time.Hour, Confirmations: 6}, scan.Cursor{})
+
+	if !batched.DueAt.IsZero() {
+		t.Error("a member of a batch is looked at by itself")
 	}
 }

@@ -296,13 +296,17 @@ func (d *walletWorker) settleMoveTx(
 	return d.endReservationTx(ctx, tx, after)
 }
 
-// refresh refreshes the wallet's balances after a move. An error is only logged: nothing depends on it.
+// refresh refreshes a master wallet's balances after a move. An error is only logged: nothing depends on it.
 func (d *walletWorker) refresh(ctx context.Context) {
+	if d.party.Key.Role == chain.RoleDeposit {
+		return
+	}
+
 	native, _ := d.network.Native()
 
 	_, tracked, err := d.db.Balance(ctx, d.network.Slug, d.party.Address, native.ID)
 	if err != nil || !tracked {
-		return // a deposit address
+		return
 	}
 
 	if err := d.RefreshBalances(ctx, d.network.Slug, d.party); err != nil {
