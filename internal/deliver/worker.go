@@ -39,6 +39,11 @@ const (
 	// claimPause is how long a claim waits for more slots while there is a backlog, so that it
 	// takes many at once.
 	claimPause = 10 * time.Millisecond
+	// A claim that found nothing took some time. For restShare times as long, up to a poll, wake-ups are ignored, and
+	// for pollShare times as long, at most maxPoll, nothing polls: looking is dear over many database servers.
+	restShare = 4
+	pollShare = 50
+	maxPoll   = 5 * time.Second
 	// maxPause is the longest back-off after claims that failed.
 	maxPause = 30 * time.Second
 )
@@ -56,8 +61,14 @@ func (s *Deliverer) Run(ctx context.Context) error {
 	var pause time.Duration
 
 	for ctx.Err() == nil {
+		began := time.Now()
+
 		claimed, full, err := p.fill(ctx)
-		wait := s.poll
+		wait, rest := s.poll, time.Duration(0)
+
+		if took := time.Since(began); claimed == 0 {
+			rest, wait = min(restShare*took, s.poll), max(s.poll, min(pollShare*took, maxPoll))
+		}
 
 		p.publish()
 
@@ -82,29 +93,43 @@ func (s *Deliverer) Run(ctx context.Context) error {
 
 		timer.Reset(wait)
 
-		p.wait(ctx, timer, full, err == nil)
+		p.wait(ctx, timer, rest, full, err == nil)
 	}
 
 	return nil
 }
 
-// wait frees the slots of stored results until it is time to claim again. full reports that the
-// last claim found work for every free slot, claimed that it did not fail.
-func (p *pool) wait(ctx context.Context, timer *time.Timer, full, claimed bool) {
+// wait frees the slots of stored results until it is time to claim again, and at least for rest. full reports that
+// the last claim found work for every free slot, claimed that it did not fail.
+func (p *pool) wait(ctx context.Context, timer *time.Timer, rest time.Duration, full, claimed bool) {
+	rested := time.NewTimer(rest)
+	defer rested.Stop()
+
+	var (
+		wake <-chan struct{} // once rested
+		due  bool
+	)
+
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 			return
-		case <-p.s.wake:
+		case <-rested.C:
+			if wake = p.s.wake; due {
+				return
+			}
+		case <-wake:
 			return
 		case stored := <-p.stored:
 			switch hasFree := p.free(stored) && claimed; {
 			case hasFree && full && p.active > p.s.concurrency/2:
 				timer.Reset(claimPause)
-			case hasFree:
+			case hasFree && wake != nil:
 				return
+			case hasFree:
+				due = true
 			}
 		}
 	}

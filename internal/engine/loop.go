@@ -91,6 +91,15 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
+// A look for work that found none took some time. For restShare times as long a worker ignores wake-ups, and for
+// pollShare times as long, at most maxPoll, it does not poll: where looking is dear, as over many database servers,
+// idle workers do not take what those with work need.
+const (
+	restShare = 4
+	pollShare = 50
+	maxPoll   = 5 * time.Second
+)
+
 // loop runs a worker's steps until ctx ends: at once while there is work, otherwise at the worker's pace or a
 // wake-up. After errors it backs off exponentially.
 func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
@@ -107,6 +116,8 @@ func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 		case <-timer.C:
 		case <-wake:
 		}
+
+		began := time.Now()
 
 		did, err := e.runStep(ctx, w)
 		switch {
@@ -134,7 +145,15 @@ func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 			timer.Reset(0)
 		default:
 			pause.Reset()
-			timer.Reset(w.pace)
+
+			took := time.Since(began)
+
+			rest := min(restShare*took, w.pace)
+			if !sleep(ctx, rest) {
+				return
+			}
+
+			timer.Reset(max(w.pace, min(pollShare*took, maxPoll)) - rest)
 		}
 	}
 }

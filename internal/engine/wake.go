@@ -105,7 +105,30 @@ func (e *Engine) wake(w wakeUp) {
 	}
 
 	e.wakeHere(w)
-	e.publishWake(w.all())
+	e.publishWake(e.wakes.forOthers(w))
+}
+
+// forOthers returns the kinds that other processes are woken for. What this process works on itself they help with when
+// they poll next: if each commit woke all processes, they would look for the same work and race for it.
+func (w *wakes) forOthers(made wakeUp) (k kinds) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	for network, some := range made {
+		for _, worker := range w.workers {
+			if network != "" && worker.network == network {
+				some &^= worker.kinds & (sending | settling)
+			}
+		}
+
+		if len(w.workers) > 0 { // so does the deliverer
+			some &^= delivering
+		}
+
+		k |= some
+	}
+
+	return k
 }
 
 // wakeHere wakes workers of this process only.

@@ -91,6 +91,27 @@ func TestCommitWakesWhoHasWork(t *testing.T) {
 	)
 }
 
+// A process that runs wakes others for what it does not do itself; one that does not run, for everything.
+func TestOthersAreWokenForWhatIsNotDoneHere(t *testing.T) {
+	w := &wakes{}
+	all := wakeUp{"simnet": sending | settling | retrying, "": delivering | showing}
+
+	if got := w.forOthers(all); got != sending|settling|retrying|delivering|showing {
+		t.Errorf("a process that does not run wakes others for %b", got)
+	}
+
+	w.subscribe(sending, "simnet")
+	w.subscribe(settling, "othernet")
+
+	if got := w.forOthers(all); got != settling|retrying|showing {
+		t.Errorf("a process that sends on simnet wakes others for %b", got)
+	}
+
+	if got := w.forOthers(wakeUp{"": everything}); got != everything&^delivering {
+		t.Errorf("a host that may mean any network has others woken for %b", got)
+	}
+}
+
 // What another process notifies of wakes the same kinds there.
 func TestWakeUpsSayOfWhichKind(t *testing.T) {
 	for _, k := range []kinds{reading, settling | sending, delivering, everything} {
