@@ -48,6 +48,8 @@ const (
 	SettlementReleased Type = "settlement.released"
 	SettlementFailed   Type = "settlement.failed"
 	SettlementReverted Type = "settlement.reverted"
+	// SettlementUpdated reports that a settlement which has ended shows something else than its last event.
+	SettlementUpdated Type = "settlement.updated"
 
 	PayoutCreated   Type = "payout.created"
 	PayoutBroadcast Type = "payout.broadcast"
@@ -117,6 +119,7 @@ var types = []struct { // spec 6.1
 	{SettlementReleased, subscribed},
 	{SettlementFailed, subscribed},
 	{SettlementReverted, subscribed},
+	{SettlementUpdated, subscribed},
 	{PayoutCreated, subscribed},
 	{PayoutBroadcast, subscribed},
 	{PayoutConfirmed, subscribed},

@@ -18,6 +18,8 @@ import (
 type reads struct {
 	// settlements are those of payments, by the payment's id; none for a payment that has none.
 	settlements map[string][]settlement.Settlement
+	// before are settlements as they were before the transaction, by id.
+	before map[string]settlement.Settlement
 	// settings are those of accounts that settlements are opened by.
 	settings map[string]settlement.Settings
 	// tips are the heights of the newest blocks seen, by network. Events show them.
@@ -50,6 +52,8 @@ func (t *transaction) SettlementsOfPayments(
 			t.reads.settlements[id] = nil
 		}
 
+		t.reads.noteBefore(found)
+
 		for _, s := range found {
 			t.reads.settlements[s.PaymentID] = append(t.reads.settlements[s.PaymentID], s)
 		}
@@ -61,6 +65,44 @@ func (t *transaction) SettlementsOfPayments(
 	}
 
 	return all, nil
+}
+
+// SettlementsByID returns settlements.
+func (t *transaction) SettlementsByID(ctx context.Context, ids []string) ([]settlement.Settlement, error) {
+	found, err := t.Tx.SettlementsByID(ctx, ids)
+	if err == nil {
+		t.reads.noteBefore(found)
+	}
+
+	return found, err
+}
+
+// settlementBefore returns a settlement that is to be written as it was before the transaction; the zero settlement for
+// a new one. It asks only for what the transaction has not read by payment or id.
+func (t *transaction) settlementBefore(
+	ctx context.Context,
+	s settlement.Settlement,
+) (settlement.Settlement, error) {
+	if _, read := t.reads.before[s.ID]; !read && s.Version > 0 {
+		if _, err := t.SettlementsByID(ctx, []string{s.ID}); err != nil {
+			return settlement.Settlement{}, err
+		}
+	}
+
+	return t.reads.before[s.ID], nil
+}
+
+// noteBefore keeps settlements that were read, as they were read first.
+func (r *reads) noteBefore(found []settlement.Settlement) {
+	if r.before == nil {
+		r.before = make(map[string]settlement.Settlement, len(found))
+	}
+
+	for _, s := range found {
+		if _, read := r.before[s.ID]; !read {
+			r.before[s.ID] = s
+		}
+	}
 }
 
 // noteSettlement keeps a settlement that was written, where those of its payment were read.

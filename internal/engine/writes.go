@@ -8,6 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -60,8 +62,22 @@ func (t *transaction) PutPayments(ctx context.Context, payments ...*invoice.Paym
 	return nil
 }
 
-// PutSettlements writes settlements.
+// PutSettlements writes settlements. Of those that had ended it publishes what else they show now.
 func (t *transaction) PutSettlements(ctx context.Context, settlements ...*settlement.Settlement) error {
+	var updated []event.Event
+
+	for _, s := range settlements {
+		before, err := t.settlementBefore(ctx, *s)
+		if err != nil {
+			return err
+		}
+
+		if settlementstate.IsUpdated(before, *s) {
+			s.Sequence++
+			updated = append(updated, eventctx.About(*s, event.SettlementUpdated)...)
+		}
+	}
+
 	if err := t.Tx.PutSettlements(ctx, settlements...); err != nil {
 		return err
 	}
@@ -72,7 +88,7 @@ func (t *transaction) PutSettlements(ctx context.Context, settlements ...*settle
 		t.made.add(s.Network, settling)
 	}
 
-	return nil
+	return t.AppendEvents(ctx, updated...)
 }
 
 // PutPayout writes a payout.

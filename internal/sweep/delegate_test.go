@@ -137,6 +137,7 @@ func TestDelegationIsTakenBackOnce(t *testing.T) {
 				s := w.get(opened.ID)
 				w.onlyOnce(fmt.Sprintf("killed at call %d", at), w.deposit(1).Address, 5)
 				w.check("network fees", s.NetworkFees, w.burnt())
+				w.checkPublished(opened.ID)
 
 				if t.Failed() {
 					return

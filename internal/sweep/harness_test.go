@@ -18,8 +18,10 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/crashtest"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
@@ -266,6 +268,8 @@ func (w *harness) update(
 				seen = append(seen, e)
 			}
 
+			tx.showLeft(seen)
+
 			return nil
 		})
 		if err == nil {
@@ -276,14 +280,50 @@ func (w *harness) update(
 	})
 }
 
+// reacting is a transaction that collects events, and publishes what changed of settlements that have ended.
 type reacting struct {
 	store.Tx
 	events []event.Event
+	left   map[string]settlement.Settlement
 }
 
 func (r *reacting) AppendEvents(_ context.Context, events ...event.Event) error {
 	r.events = append(r.events, events...)
 	return nil
+}
+
+func (r *reacting) PutSettlements(ctx context.Context, settlements ...*settlement.Settlement) error {
+	for _, s := range settlements {
+		before, err := r.SettlementsByID(ctx, []string{s.ID})
+		if err != nil {
+			return err
+		}
+
+		if len(before) > 0 && settlementstate.IsUpdated(before[0], *s) {
+			s.Sequence++
+
+			if err := r.AppendEvents(ctx, eventctx.About(*s, event.SettlementUpdated)...); err != nil {
+				return err
+			}
+		}
+
+		if r.left == nil {
+			r.left = map[string]settlement.Settlement{}
+		}
+
+		r.left[s.ID] = *s
+	}
+
+	return r.Tx.PutSettlements(ctx, settlements...)
+}
+
+// showLeft has the events of settlements show them as the transaction leaves them.
+func (r *reacting) showLeft(events []event.Event) {
+	for i, e := range events {
+		if left, ok := r.left[e.ObjectID]; ok {
+			events[i].Payload = left
+		}
+	}
 }
 
 type sendDB struct {
@@ -572,6 +612,24 @@ func (w *harness) published(t event.Type) (n int) {
 	}
 
 	return n
+}
+
+// checkPublished compares a settlement with what the last event about it shows.
+func (w *harness) checkPublished(id string) {
+	w.t.Helper()
+
+	var last event.Event
+
+	for _, e := range w.events {
+		if e.ObjectID == id {
+			last = e
+		}
+	}
+
+	shown, ok := last.Payload.(settlement.Settlement)
+	if now := w.get(id); !ok || shown.Resource() != now.Resource() || last.Sequence != now.Sequence {
+		w.t.Errorf("%s %d shows\n%+v, and it is\n%+v", last.Type, last.Sequence, shown.Resource(), now.Resource())
+	}
 }
 
 func (w *harness) check(what string, got, want chain.Amount) {

@@ -459,5 +459,7 @@ func TestFeeThatIsConfirmedAfterItsSweep(t *testing.T) {
 		if s := w.get(id); s.Status != settlement.Released || *s.NetReleased != *before[i].NetReleased {
 			t.Errorf("%s shows %s as released, and had shown %s", id, s.NetReleased, before[i].NetReleased)
 		}
+
+		w.checkPublished(id)
 	}
 }
