@@ -51,6 +51,8 @@ type records struct {
 	sequences map[string]int64
 	// confirmed are the sums of confirmed payments.
 	confirmed map[place]chain.Amount
+	// lastShown are settlements as the last event about each shows them, by id.
+	lastShown map[string]string
 	// events are the ids of all public events, with the owner's receiver.
 	events map[string]string
 	// addresses are those that were ever shown to payers.
@@ -84,6 +86,7 @@ func newRecords() *records {
 		knownAt:     map[walletOf]uint64{},
 		sequences:   map[string]int64{},
 		confirmed:   map[place]chain.Amount{},
+		lastShown:   map[string]string{},
 		events:      map[string]string{},
 		addresses:   map[chain.Address]bool{},
 		before:      map[place]chain.Amount{},
@@ -106,6 +109,7 @@ func (r *records) clone() *records {
 		knownAt:     maps.Clone(r.knownAt),
 		sequences:   maps.Clone(r.sequences),
 		confirmed:   maps.Clone(r.confirmed),
+		lastShown:   maps.Clone(r.lastShown),
 		events:      maps.Clone(r.events),
 		addresses:   maps.Clone(r.addresses),
 		before:      maps.Clone(r.before),
@@ -197,6 +201,7 @@ func (o *oracle) committed(_ *process, c *commit) {
 	o.checkStates(c)
 	o.checkCreations(c)
 	o.checkEvents(c)
+	o.checkLast(c)
 
 	before, payments := o.before(c)
 	o.remember(c)
