@@ -128,22 +128,32 @@ func newDriver(c Config) (*driver, error) {
 
 	d.native = native
 
-	d.nodes = &failover.Set[*endpoint]{
+	if d.nodes, err = d.newNodes(c); err != nil {
+		return nil, err
+	}
+
+	return d, nil
+}
+
+// newNodes returns the configured nodes, none of them asked yet.
+func (d *driver) newNodes(c Config) (*failover.Set[*endpoint], error) {
+	nodes := &failover.Set[*endpoint]{
 		Network: d.network.Slug,
 		Log:     c.Logger,
 		Verify:  d.verify,
 		Reach:   checkHeight,
 	}
+
 	for _, n := range c.Nodes {
 		node, err := newEndpoint(n, c)
 		if err != nil {
 			return nil, err
 		}
 
-		d.nodes.Nodes = append(d.nodes.Nodes, node)
+		nodes.Nodes = append(nodes.Nodes, node)
 	}
 
-	return d, nil
+	return nodes, nil
 }
 
 func (c Config) withDefaults() Config {
