@@ -12,7 +12,7 @@ import (
 // does not refuse decides. Where only one node answers its refusal counts. Of refusals with different codes one that
 // may change (not fault.Invalid) is returned.
 //
-// No block proves what a node says of an account, and what is refused is told as final.
+// No block proves what a node says of an account, and a refusal is published as final.
 func (s *Set[N]) AskRefusable(
 	ctx context.Context,
 	attempts int,
