@@ -628,7 +628,7 @@ func (w *harness) checkPublished(id string) {
 
 	shown, ok := last.Payload.(settlement.Settlement)
 	if now := w.get(id); !ok || shown.Resource() != now.Resource() || last.Sequence != now.Sequence {
-		w.t.Errorf("%s %d shows\n%+v, and it is\n%+v", last.Type, last.Sequence, shown.Resource(), now.Resource())
+		w.t.Errorf("%s shows\n%+v, and it is\n%+v", last.Type, shown.Resource(), now.Resource())
 	}
 }
 
