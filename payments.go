@@ -98,7 +98,7 @@ type Config struct {
 
 	// Epoch counts how often the records were replaced by older ones: raise it by 1 after the store was
 	// restored from a backup, or a replica that lagged was promoted. Every wallet then waits for
-	// Unfreeze, and numbers that were given out before are skipped.
+	// Unfreeze, and numbers that were given out before are skipped. At most 1,024.
 	Epoch uint64
 
 	// ReplaceAfter is how long a transaction waits for a block before one that pays more replaces it.

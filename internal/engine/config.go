@@ -84,7 +84,7 @@ func (c *Config) check() error {
 	case c.Foreign != wallet.FreezeWallet && c.Foreign != wallet.Tolerate:
 		return missing("Foreign", "is neither FreezeWallet nor Tolerate")
 	case c.Epoch > maxEpoch:
-		return missing("Epoch", "is above 1,000,000: raise it by 1")
+		return missing("Epoch", "is above 1,024: raise it by 1 after each restore")
 	case len(c.Process) > maxProcess:
 		return missing("Process", "is longer than 190 bytes")
 	}

@@ -19,11 +19,13 @@ import (
 // This file keeps records that are older than the chain from paying twice: a new epoch after a restore.
 
 const (
-	// epochSkip is what a new epoch skips of each counter: more numbers than were given out since any backup.
+	// epochSkip is what a new epoch skips of each counter for itself and for each that the records do not know: more
+	// numbers than any of them gave out.
 	epochSkip = 1 << 20
 	// epochCounter is the counter whose next number is the stored epoch.
 	epochCounter = "epoch"
-	maxEpoch     = 1_000_000
+	// maxEpoch leaves half of the 2^31 indexes of derivation to the last epoch.
+	maxEpoch = 1 << 10
 	// accountsPage is the number of accounts per query.
 	accountsPage = 500
 	// maxFrozen bounds the wallets per network in Health.
@@ -98,7 +100,7 @@ func (e *Engine) beginEpoch(ctx context.Context) error {
 			"epoch", e.config.Epoch, "was", stored,
 		)
 
-		if err := e.freezeAll(ctx); err != nil {
+		if err := e.freezeAll(ctx, e.config.Epoch-stored); err != nil {
 			return err
 		}
 
@@ -182,13 +184,14 @@ func (e *Engine) raiseEpoch(ctx context.Context, tx Tx) error { // spec D11.12
 		}
 	}
 
-	return skip(ctx, tx, counters)
+	return skip(ctx, tx, uint64(rise), counters)
 }
 
-// skip takes epochSkip numbers of each counter that nobody uses.
-func skip(ctx context.Context, tx Tx, counters []string) error {
+// skip takes epochSkip numbers of each counter for each of some epochs. Nobody uses them: where an older backup is
+// restored than the last time, the epochs in between gave them out.
+func skip(ctx context.Context, tx Tx, epochs uint64, counters []string) error {
 	for _, name := range counters {
-		if _, err := tx.ReserveNumbers(ctx, name, epochSkip, 1); err != nil {
+		if _, err := tx.ReserveNumbers(ctx, name, int(epochs)*epochSkip, 1); err != nil {
 			return err
 		}
 	}
@@ -196,9 +199,9 @@ func skip(ctx context.Context, tx Tx, counters []string) error {
 	return nil
 }
 
-// freezeAll freezes the master wallets of all accounts and skips their invoice numbers, a page of accounts per
-// transaction.
-func (e *Engine) freezeAll(ctx context.Context) error {
+// freezeAll freezes the master wallets of all accounts and skips their invoice numbers of some epochs, a page of
+// accounts per transaction.
+func (e *Engine) freezeAll(ctx context.Context, epochs uint64) error {
 	after := ""
 	for {
 		page, err := e.config.Store.Accounts(ctx, after, accountsPage)
@@ -219,7 +222,7 @@ func (e *Engine) freezeAll(ctx context.Context) error {
 			}
 
 			for _, a := range page {
-				if err := skip(ctx, tx, invoice.NumberCounters(a.ID)); err != nil {
+				if err := skip(ctx, tx, epochs, invoice.NumberCounters(a.ID)); err != nil {
 					return err
 				}
 			}

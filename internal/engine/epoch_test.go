@@ -79,3 +79,51 @@ func TestEventsAreNumberedByTheStoredEpoch(t *testing.T) {
 		}
 	}
 }
+
+// Records that are restored twice from the same backup give out no number that they gave out in between: not of
+// addresses, nor of accounts or invoices.
+func TestBackupRestoredTwiceGivesNoNumberAgain(t *testing.T) {
+	type given struct {
+		address chain.Address
+		number  int64
+		index   uint32
+	}
+
+	// What an epoch gives out first over a backup that has an account.
+	epoch := func(number uint64) given {
+		records := memory.New()
+
+		merchant, err := newClinic(t, records).Accounts.CreateAccount(
+			t.Context(),
+			account.Settings{Name: "Corner Shop"},
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		c := newClinic(t, records)
+		c.config.Epoch = number
+
+		c.passes(time.Minute)
+
+		inv, err := c.Invoices.Create(t.Context(), invoice.CreateParams{
+			Owner:   event.Owner{AccountID: merchant.ID},
+			Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.Pow10(18)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		other, err := c.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Other Shop"})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return given{inv.Options[0].Address, inv.Number, other.Index}
+	}
+
+	once, twice := epoch(1), epoch(2)
+	if once.address == twice.address || once.number == twice.number || once.index == twice.index {
+		t.Errorf("epoch 1 gave out %+v, and epoch 2 %+v", once, twice)
+	}
+}

@@ -353,8 +353,16 @@ func (o *oracle) look() {
 // events included, is lost.
 func (o *oracle) backUp() { o.backup = o.records.clone() }
 
+// restored has the oracle know what the records know again, but what lost records showed to payers: with a new epoch
+// none of it is shown for anything else.
 func (o *oracle) restored() {
+	shown := o.records.shownFor
 	o.records = o.backup.clone()
+
+	if o.harness.plan.Epochs {
+		o.records.shownFor = shown
+	}
+
 	o.lost = true
 	o.watches = map[int]*watch{} // what is to be read again was made long ago
 }
