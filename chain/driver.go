@@ -32,9 +32,10 @@ type BlockScanner interface {
 // Rereader reads a block once more before payments in it confirm. Nodes are known to leave
 // something out of a block that was just made, and one of several may make something up.
 type Rereader interface {
-	// Reread returns the block of a reference as another node shows it, where there are several.
+	// Reread returns the block of a reference as another node shows it, where there are several: of its
+	// transactions at least those with the given hashes. One of these that it does not show is not in it.
 	// That the node has another block at that height, or none, is fault.NotFound.
-	Reread(ctx context.Context, at Ref) (Block, error)
+	Reread(ctx context.Context, at Ref, hashes []string) (Block, error)
 }
 
 // RefConfirmer compares the nodes of a driver. Where more than one is configured, a payment confirms and

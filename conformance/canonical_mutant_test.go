@@ -235,7 +235,7 @@ func mutateSpent(
 // firstNode reads blocks again from the node that showed them, whatever was asked for.
 type firstNode struct{ *sim.Chain }
 
-func (d firstNode) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
+func (d firstNode) Reread(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
 	blocks, err := d.Blocks(ctx, at.Height, at.Height)
 	if err != nil {
 		return chain.Block{}, err
@@ -294,8 +294,8 @@ func (d suspicious) ConfirmRef(_ context.Context, at chain.Ref) error {
 // sameNode reads blocks again from the node that showed them.
 type sameNode struct{ careful }
 
-func (d sameNode) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
-	b, err := firstNode{d.Chain}.Reread(ctx, at)
+func (d sameNode) Reread(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	b, err := firstNode{d.Chain}.Reread(ctx, at, hashes)
 	if err == nil && b.Hash != at.Hash {
 		return chain.Block{}, fault.New(fault.NotFound, "block_unknown", "the node has another block")
 	}
@@ -306,8 +306,8 @@ func (d sameNode) Reread(ctx context.Context, at chain.Ref) (chain.Block, error)
 // forgetful reads blocks again without what they use up.
 type forgetful struct{ careful }
 
-func (d forgetful) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
-	b, err := d.Chain.Reread(ctx, at)
+func (d forgetful) Reread(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	b, err := d.Chain.Reread(ctx, at, hashes)
 	b.Spent = nil
 
 	return b, err

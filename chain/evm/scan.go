@@ -92,7 +92,7 @@ func (d *driver) secondOpinion(ctx context.Context, first []chain.Block) ([]chai
 
 // Reread returns a block as another node than the preferred one shows it, in rotation, verified as by
 // Blocks. Another block at that height is fault.NotFound (block_unknown).
-func (d *driver) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
+func (d *driver) Reread(ctx context.Context, at chain.Ref, _ []string) (chain.Block, error) {
 	var out chain.Block
 
 	err := d.nodes.AskOthers(ctx, at.Height, func(ctx context.Context, node *endpoint) error {

@@ -617,7 +617,7 @@ func TestRereadIsVerified(t *testing.T) {
 		}
 
 		for range 3 { // whichever is asked first
-			got, err := driver.Reread(t.Context(), want[0].Ref)
+			got, err := driver.Reread(t.Context(), want[0].Ref, nil)
 			if err != nil || !reflect.DeepEqual(got, want[0]) {
 				t.Errorf("%+v, %v", got, err)
 			}

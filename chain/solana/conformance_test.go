@@ -27,7 +27,7 @@ func TestDriverConformance(t *testing.T) {
 		n := startNode(t, solanago.Token2022ProgramID, withFee(0, 0))
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
 			h := harness(t, n, noncesOf{}, func(d *solana.BlockDriver) chain.Driver { return d.Histories() })
-			h.Absent = append(h.Absent, "chain.BlockScanner", "chain.Rereader")
+			h.Absent = append(h.Absent, "chain.BlockScanner")
 
 			return h
 		})
@@ -37,7 +37,7 @@ func TestDriverConformance(t *testing.T) {
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
 			h := harness(t, n, nil, func(d *solana.BlockDriver) chain.Driver { return d.Histories() })
 			h.Network = controls{n}
-			h.Absent = append(h.Absent, "chain.BlockScanner", "chain.Rereader", "conformance.NonceOpener")
+			h.Absent = append(h.Absent, "chain.BlockScanner", "conformance.NonceOpener")
 
 			return h
 		})

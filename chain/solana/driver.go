@@ -66,6 +66,7 @@ var _ interface {
 	chain.AddressPoller
 	chain.NodeDemoter
 	chain.RefConfirmer
+	chain.Rereader
 	chain.Finder
 	chain.Balancer
 	chain.Deriver

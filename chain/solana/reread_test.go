@@ -136,7 +136,7 @@ func TestOneNodeForgesNoTransfer(t *testing.T) {
 			}
 
 			for range 3 { // whichever node is preferred meanwhile
-				block, err := rereaderOf(t, d).Reread(t.Context(), at)
+				block, err := rereaderOf(t, d).Reread(t.Context(), at, nil)
 				if fault.Code(err) != c.code || err != nil && !errors.Is(err, fault.Unavailable) {
 					t.Fatalf("%+v, %v; want code %q", block, err, c.code)
 				}
@@ -185,7 +185,7 @@ func TestRereadOfABlockThatOneNodeHas(t *testing.T) {
 
 	at.Hash = solanago.Hash{1}.String()
 
-	block, err := rereaderOf(t, s.driver(t, true)).Reread(t.Context(), at)
+	block, err := rereaderOf(t, s.driver(t, true)).Reread(t.Context(), at, nil)
 	if !errors.Is(err, fault.NotFound) {
 		t.Errorf("%+v, %v; want fault.NotFound", block, err)
 	}

@@ -65,6 +65,25 @@ type confirmedTx struct {
 // fetchTransaction reads a transaction and its block. It returns failover.ErrMissing when the node does
 // not know the transaction, and an *unreadable when the node cannot show what it did.
 func (d *driver) fetchTransaction(ctx context.Context, e *endpoint, hash string) (confirmedTx, error) {
+	tx, slot, err := d.fetchExecuted(ctx, e, hash)
+	if err != nil {
+		return confirmedTx{}, err
+	}
+
+	block, err := e.header(ctx, slot)
+	if err != nil {
+		return confirmedTx{}, e.blockError(ctx, 0, err)
+	}
+
+	return confirmedTx{tx, block}, nil
+}
+
+// fetchExecuted reads a transaction and its slot. Errors are those of fetchTransaction.
+func (d *driver) fetchExecuted(
+	ctx context.Context,
+	e *endpoint,
+	hash string,
+) (tx executedTx, slot uint64, err error) {
 	var answer *struct {
 		Slot        uint64 `json:"slot"`
 		Transaction struct {
@@ -78,11 +97,11 @@ func (d *driver) fetchTransaction(ctx context.Context, e *endpoint, hash string)
 
 	options := map[string]any{"commitment": "confirmed", "encoding": "json"}
 	if err := e.callVersioned(ctx, &answer, "getTransaction", hash, options); err != nil {
-		return confirmedTx{}, err
+		return executedTx{}, 0, err
 	}
 
 	if answer == nil {
-		return confirmedTx{}, failover.ErrMissing
+		return executedTx{}, 0, failover.ErrMissing
 	}
 
 	keys := answer.Transaction.Message.Keys
@@ -91,25 +110,16 @@ func (d *driver) fetchTransaction(ctx context.Context, e *endpoint, hash string)
 		keys = slices.Concat(keys, loaded.Writable, loaded.Readonly)
 	}
 
-	tx, err := e.executed(answer.Transaction.Signatures, keys, answer.Meta)
-	if err != nil {
-		return confirmedTx{}, err
+	tx, err = e.executed(answer.Transaction.Signatures, keys, answer.Meta)
+	if err == nil && tx.hash != hash {
+		err = e.Garbled("asked for transaction %s, it answered %s", hash, tx.hash)
 	}
 
-	if tx.hash != hash {
-		return confirmedTx{}, e.Garbled("asked for transaction %s, it answered %s", hash, tx.hash)
+	if err == nil {
+		err = d.checkOpened(ctx, e, tx)
 	}
 
-	if err := d.checkOpened(ctx, e, tx); err != nil {
-		return confirmedTx{}, err
-	}
-
-	block, err := e.header(ctx, answer.Slot)
-	if err != nil {
-		return confirmedTx{}, e.blockError(ctx, 0, err)
-	}
-
-	return confirmedTx{tx, block}, nil
+	return tx, answer.Slot, err
 }
 
 // fetchListed reads a transaction that the node has listed. Behind one URL another backend may answer, which
@@ -122,8 +132,11 @@ func (d *driver) fetchListed(ctx context.Context, e *endpoint, hash string) (con
 		}
 	}
 
-	return confirmedTx{}, &unreadable{hash, "the node lists it and does not have it"}
+	return confirmedTx{}, &unreadable{hash, listedAndMissing}
 }
+
+// listedAndMissing is why a transaction cannot be read that a node knows and does not show.
+const listedAndMissing = "the node lists it and does not have it"
 
 // executedTx is a transaction with the result of its execution.
 type executedTx struct {

@@ -134,6 +134,21 @@ func rereadTx(ctx context.Context, tx Tx, b follow.Batch) error {
 	return b.RereadTx(ctx, tx, ours)
 }
 
+// ownIn returns a function that lists the own transactions of a network that are stored in a block.
+func (e *Engine) ownIn(network string) func(ctx context.Context, at chain.Ref) ([]string, error) {
+	return func(ctx context.Context, at chain.Ref) (hashes []string, err error) {
+		rows, err := e.config.Store.OutgoingAbove(ctx, network, at.Height-min(at.Height, 1))
+
+		for _, row := range rows {
+			if row.Block.Hash == at.Hash && !slices.Contains(hashes, row.TxHash) {
+				hashes = append(hashes, row.TxHash)
+			}
+		}
+
+		return hashes, err
+	}
+}
+
 // errTrialPassed rolls back a trial that passed.
 var errTrialPassed = errors.New("the trial went through")
 

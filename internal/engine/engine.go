@@ -161,6 +161,7 @@ func New(c Config) (*Engine, error) {
 			Now:       c.Now,
 			Log:       c.Log,
 			Addresses: e.Ingester.AddressesOf(d.Network().Slug),
+			Own:       e.ownIn(d.Network().Slug),
 		})
 		if err != nil {
 			return nil, err

@@ -30,6 +30,9 @@ type Config struct {
 	Addresses func(ctx context.Context, since time.Time) ([]chain.Address, error)
 	// PollFor is how long an address is queried in that way. Defaults to 30 days.
 	PollFor time.Duration
+	// Own lists the hashes of the own transactions that are stored in a block, which is read again for them.
+	// Defaults to none.
+	Own func(ctx context.Context, at chain.Ref) ([]string, error)
 
 	// Handler stores what a batch holds.
 	Handler BlockHandler

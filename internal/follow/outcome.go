@@ -87,8 +87,13 @@ func (f *Follower) readOutcomes(
 
 	at, err := f.Driver.RefAt(ctx, old.Next)
 	if err == nil {
+		var hashes []string
+		if hashes, err = f.ownIn(ctx, at); err != nil {
+			return nil, false, err
+		}
+
 		var block chain.Block
-		if block, err = reader.Reread(ctx, at); err == nil {
+		if block, err = reader.Reread(ctx, at, hashes); err == nil {
 			return []chain.Block{block}, false, nil
 		}
 	}
@@ -108,4 +113,18 @@ func (f *Follower) readOutcomes(
 	}
 
 	return nil, false, err
+}
+
+// ownIn returns the hashes of the own transactions that are stored in a block.
+func (f *Follower) ownIn(ctx context.Context, at chain.Ref) ([]string, error) {
+	if f.Own == nil {
+		return nil, nil
+	}
+
+	hashes, err := f.Own(ctx, at)
+	if err != nil {
+		return nil, fmt.Errorf("listing own transactions in block %d of %s: %w", at.Height, f.network.Slug, err)
+	}
+
+	return hashes, nil
 }

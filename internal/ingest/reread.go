@@ -30,10 +30,12 @@ const rereadFor = 10 * time.Second
 
 // rereadBlock is what a block shows that was read again. The zero value is one that was not read yet.
 type rereadBlock struct {
+	// hashes are the transactions that it is read for.
+	hashes []string
 	// agreed is set when a second node, where there is one, has this block at its height.
 	agreed bool
-	// shown are the transfers in it, net, in base units; nil where the driver cannot read blocks again.
-	shown map[invoice.TransferKey]chain.Amount
+	// shown are the transfers in it, net; nil where the driver cannot read blocks again.
+	shown map[invoice.TransferKey]chain.Transfer
 	// verified is set when the block's contents were checked against its header.
 	verified bool
 	until    time.Time
@@ -52,8 +54,8 @@ func (in *intake) confirmRead(a *entry, p *invoice.Payment) error {
 	}
 
 	block, read := in.p.reread[p.Block.Hash]
-	if !read {
-		in.s.suspectBlock(p.Network, p.Block)
+	if !read || !slices.Contains(block.hashes, p.TxHash) {
+		in.s.suspectBlock(p.Network, p.Block, p.TxHash)
 
 		if in.p.retry != "" {
 			return nil // the next batch confirms it
@@ -71,8 +73,10 @@ func (in *intake) confirmRead(a *entry, p *invoice.Payment) error {
 	shown, present := block.shown[invoicestate.PaymentKey(*p)]
 
 	switch {
-	case block.shown == nil, present && !shown.Less(p.Amount), p.TxIndex >= chaindata.InternalIndex:
+	case block.shown == nil, p.TxIndex >= chaindata.InternalIndex:
 		return in.confirm(a, p) // blocks show no internal transfers; balances do
+	case present && !shown.Amount.Less(p.Amount):
+		return in.confirmShown(a, p, shown)
 	case !block.verified:
 		in.s.log.Warn(
 			"a payment is not in its block when that is read again; it waits",
@@ -82,7 +86,7 @@ func (in *intake) confirmRead(a *entry, p *invoice.Payment) error {
 		return nil
 	case present:
 		return in.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
-			return invoicestate.Correct(p, chain.Transfer{From: p.FromAddress, Amount: shown})
+			return invoicestate.Correct(p, shown)
 		})
 	}
 
@@ -91,6 +95,19 @@ func (in *intake) confirmRead(a *entry, p *invoice.Payment) error {
 		p,
 		func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Displace(p, in.now) },
 	)
+}
+
+// confirmShown confirms a payment whose block shows at least its amount, with the sender that the block shows.
+func (in *intake) confirmShown(a *entry, p *invoice.Payment, shown chain.Transfer) error {
+	shown.Amount = p.Amount // what arrived by it
+
+	if err := in.move(
+		a, p, func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Correct(p, shown) },
+	); err != nil {
+		return err
+	}
+
+	return in.confirm(a, p)
 }
 
 // canReread reports whether the driver of a network can read a block again or ask a second node for it.
@@ -106,8 +123,9 @@ func (s *Ingester) canReread(network string) bool {
 	return rereads || confirms
 }
 
-// suspectBlock queues a block to be read again when the next batch of the network is prepared.
-func (s *Ingester) suspectBlock(network string, block chain.Ref) {
+// suspectBlock queues a block to be read again, for one of its transactions, when the next batch of the network is
+// prepared.
+func (s *Ingester) suspectBlock(network string, block chain.Ref, hash string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -115,8 +133,9 @@ func (s *Ingester) suspectBlock(network string, block chain.Ref) {
 		s.suspects[network] = map[chain.Ref]rereadBlock{}
 	}
 
-	if _, known := s.suspects[network][block]; !known {
-		s.suspects[network][block] = rereadBlock{}
+	known := s.suspects[network][block].hashes
+	if !slices.Contains(known, hash) {
+		s.suspects[network][block] = rereadBlock{hashes: append(slices.Clone(known), hash)}
 	}
 }
 
@@ -158,10 +177,10 @@ func (s *Ingester) suspectDue(
 		return err
 	}
 
-	for _, at := range due {
+	for key, at := range due {
 		// A fork that takes a payment's block away leaves nothing to confirm.
 		if hash, known := trusted[at.Height]; !known || hash == at.Hash {
-			s.suspectBlock(b.Network.Slug, at)
+			s.suspectBlock(b.Network.Slug, at, key.TxHash)
 		}
 	}
 
@@ -245,7 +264,7 @@ func (s *Ingester) rereadBlocks(
 
 		switch {
 		case r.until.IsZero(), s.now().After(r.until) && needed[at.Hash]:
-			r = s.rereadBlock(ctx, network, at)
+			r = s.rereadBlock(ctx, network, at, r.hashes)
 			r.until = s.now().Add(rereadFor)
 		case s.now().After(r.until):
 			r = rereadBlock{}
@@ -265,36 +284,48 @@ func (s *Ingester) rereadBlocks(
 }
 
 // rereadBlock reads a block again and asks a second node for it. agreed is false when either gives no answer.
-func (s *Ingester) rereadBlock(ctx context.Context, network string, at chain.Ref) rereadBlock {
+func (s *Ingester) rereadBlock(
+	ctx context.Context,
+	network string,
+	at chain.Ref,
+	hashes []string,
+) rereadBlock {
+	unread := rereadBlock{hashes: hashes}
+
 	driver, err := s.registry.Driver(network)
 	if err != nil {
-		return rereadBlock{}
+		return unread
 	}
 
 	if confirmer, can := driver.(chain.RefConfirmer); can {
 		if err := confirmer.ConfirmRef(ctx, at); err != nil {
 			s.logReread(ctx, network, at, err)
-			return rereadBlock{}
+			return unread
 		}
 	}
 
 	reader, can := driver.(chain.Rereader)
 	if !can {
-		return rereadBlock{agreed: true}
+		return rereadBlock{hashes: hashes, agreed: true}
 	}
 
-	block, err := reader.Reread(ctx, at)
+	block, err := reader.Reread(ctx, at, hashes)
 	if err != nil {
 		s.logReread(ctx, network, at, err)
-		return rereadBlock{}
+		return unread
 	}
 
-	shown := map[invoice.TransferKey]chain.Amount{}
+	shown := map[invoice.TransferKey]chain.Transfer{}
 	for _, t := range arrivals(block.Transfers) {
-		shown[invoicestate.KeyOf(t)] = t.Amount
+		shown[invoicestate.KeyOf(t)] = t
 	}
 
-	return rereadBlock{agreed: true, shown: shown, verified: block.Unverified == "" && block.Hash == at.Hash}
+	return rereadBlock{
+		hashes:   hashes,
+		agreed:   true,
+		shown:    shown,
+		verified: block.Unverified == "" && block.Hash == at.Hash,
+	}
 }
 
 // logReread logs why payments in a block wait.

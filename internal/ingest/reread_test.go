@@ -24,7 +24,7 @@ func TestOldReadingsAreReadAnewWhereNeeded(t *testing.T) {
 	s := New(Config{Registry: registry, Now: func() time.Time { return now }})
 
 	for _, at := range []chain.Ref{needed, other} {
-		s.suspectBlock(slug, at)
+		s.suspectBlock(slug, at, "x")
 	}
 
 	read := func() map[string]rereadBlock {

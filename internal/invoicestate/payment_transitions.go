@@ -65,10 +65,14 @@ func Observe(p *invoice.Payment, at chain.Ref) ([]event.Type, error) { // spec 3
 }
 
 // Correct replaces what was seen earlier by what a transfer shows now: amount and sender. A detected
-// payment is detected again; one that was taken back waits for Observe. A confirmed payment has to be
-// orphaned first (payment_confirmed).
+// payment of another amount is detected again; one that was taken back waits for Observe. A confirmed payment of
+// another amount has to be orphaned first (payment_confirmed).
 func Correct(p *invoice.Payment, t chain.Transfer) ([]event.Type, error) { // spec D11.3
 	if p.Amount == t.Amount {
+		if p.Status != invoice.Confirmed {
+			p.FromAddress = t.From
+		}
+
 		return nil, nil
 	}
 

@@ -11,7 +11,7 @@ import (
 
 // Reread returns a block as another node than the preferred one shows it, in rotation; with one node, as
 // that one does. Another block at that height is fault.NotFound.
-func (c *Chain) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
+func (c *Chain) Reread(ctx context.Context, at chain.Ref, _ []string) (chain.Block, error) {
 	b, err := askIn(ctx, c, MethodReread, c.preferredLast, func(n *node) (chain.Block, error) {
 		if err := n.checkReadable(at.Height); err != nil {
 			return chain.Block{}, err

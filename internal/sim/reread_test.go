@@ -40,7 +40,7 @@ func TestMadeUpBlock(t *testing.T) {
 
 	wantFault(t, p.c.ConfirmRef(t.Context(), ref), fault.NotFound, "block_unknown")
 
-	_, err = p.c.Reread(t.Context(), ref)
+	_, err = p.c.Reread(t.Context(), ref, nil)
 	wantFault(t, err, fault.NotFound, "block_unknown")
 
 	_, err = p.c.Balances(t.Context(), ref, nil)
@@ -102,7 +102,7 @@ func TestReread(t *testing.T) {
 	p.c.SetNode(0, read(1))
 
 	for range 4 { // never the preferred node
-		if b, err := p.c.Reread(t.Context(), p.block.Ref); err != nil || len(b.Transfers) != 1 {
+		if b, err := p.c.Reread(t.Context(), p.block.Ref, nil); err != nil || len(b.Transfers) != 1 {
 			t.Errorf("Reread: %+v, %v, want another node's block", b, err)
 		}
 	}
@@ -112,7 +112,7 @@ func TestReread(t *testing.T) {
 	lengths := map[int]int{}
 
 	for range 4 {
-		b, err := p.c.Reread(t.Context(), p.block.Ref)
+		b, err := p.c.Reread(t.Context(), p.block.Ref, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestReread(t *testing.T) {
 	p.c.SetNode(1, sim.NodeFaults{Syncing: true})
 	p.c.SetNode(2, sim.NodeFaults{Behind: 4})
 
-	if b, err := p.c.Reread(t.Context(), p.block.Ref); err != nil || len(b.Transfers) != 0 {
+	if b, err := p.c.Reread(t.Context(), p.block.Ref, nil); err != nil || len(b.Transfers) != 0 {
 		t.Errorf("Reread: %+v, %v, want the preferred node's block in the end", b, err)
 	}
 }

@@ -257,8 +257,8 @@ func (n *node) denial(signed chain.Signed) chain.TxStatus {
 }
 
 // Reread asks another node for a block.
-func (n *node) Reread(ctx context.Context, at chain.Ref) (chain.Block, error) {
-	return ask(n, sim.MethodReread, func() (chain.Block, error) { return n.Chain.Reread(ctx, at) })
+func (n *node) Reread(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	return ask(n, sim.MethodReread, func() (chain.Block, error) { return n.Chain.Reread(ctx, at, hashes) })
 }
 
 // ConfirmRef asks the nodes whether they have a block.

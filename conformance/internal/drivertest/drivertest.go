@@ -77,7 +77,7 @@ var parts = []part{
 	{"HeadNotifier", []Capability{HeadNotifier}, notifyTests},
 	{"Mempool", []Capability{Mempool}, poolTests},
 	{"Finder", []Capability{Finder}, finderTests},
-	{"Rereader", []Capability{Rereader, BlockScanner}, rereadTests},
+	{"Rereader", []Capability{Rereader}, rereadTests},
 	{"RefConfirmer", []Capability{RefConfirmer}, confirmTests},
 	{"NonceConfirmer", []Capability{NonceConfirmer, Nonces, BlockScanner}, countTests},
 	{"Balancer", []Capability{Balancer}, balanceTests},

@@ -15,9 +15,10 @@ import (
 const moreThanFinal = 12
 
 var rereadTests = []testCase{
-	{"BlockIsReadAgain", nil, testReread},
-	{"AnotherBlockIsNotFound", nil, testRereadOther},
-	{"AnotherNodeIsAsked", []Capability{LyingNodes}, testRereadLie},
+	{"BlockIsReadAgain", []Capability{BlockScanner}, testReread},
+	{"TransactionsAreReadAgain", []Capability{Finder}, testRereadTransactions},
+	{"AnotherBlockIsNotFound", []Capability{BlockScanner}, testRereadOther},
+	{"AnotherNodeIsAsked", []Capability{LyingNodes, BlockScanner}, testRereadLie},
 }
 
 var confirmTests = []testCase{
@@ -45,7 +46,7 @@ func (e *env) tipBlock() chain.Block {
 
 func testReread(e *env) {
 	want := e.tipBlock()
-	got, err := as[chain.Rereader](e).Reread(e.ctx, want.Ref)
+	got, err := as[chain.Rereader](e).Reread(e.ctx, want.Ref, nil)
 	e.must("Reread", err)
 
 	if got.Hash != want.Hash || got.Parent != want.Parent || !slices.Equal(got.Transfers, want.Transfers) ||
@@ -54,10 +55,39 @@ func testReread(e *env) {
 	}
 }
 
+func testRereadTransactions(e *env) {
+	pay := func() (to chain.Address, found chain.FoundTx) {
+		to = e.newAddress()
+		hash := e.pay(to, e.native, amount(e.native))
+		e.mine(1)
+
+		return to, e.findIncluded(hash)
+	}
+
+	to, paid := pay()
+	other, later := pay()
+
+	got, err := as[chain.Rereader](e).Reread(e.ctx, paid.Block, []string{paid.TxHash, later.TxHash})
+	e.must("Reread", err)
+
+	if got.Ref != paid.Block {
+		e.t.Errorf("Reread of block %+v returned %+v", paid.Block, got.Ref)
+	}
+
+	e.expectTransfer(
+		"the transaction in the block",
+		transfersTo([]chain.Block{got}, to), paid.TxHash, to, e.native, amount(e.native),
+	)
+
+	if moved := transfersTo([]chain.Block{got}, other); len(moved) != 0 || len(got.Unread) != 0 {
+		e.t.Errorf("a transaction of a later block moved %+v in it; unread %+v", moved, got.Unread)
+	}
+}
+
 func testRereadOther(e *env) {
 	at := e.tipBlock().Ref
 	at.Hash = swapDigits(at.Hash)
-	got, err := as[chain.Rereader](e).Reread(e.ctx, at)
+	got, err := as[chain.Rereader](e).Reread(e.ctx, at, nil)
 	e.expectFault("Reread of a block that is not the node's", err, fault.NotFound, "")
 
 	if !got.IsZero() {
@@ -86,7 +116,7 @@ func (e *env) lieAt() (right, wrong chain.Ref) {
 
 func testRereadLie(e *env) {
 	_, wrong := e.lieAt()
-	_, err := as[chain.Rereader](e).Reread(e.ctx, wrong)
+	_, err := as[chain.Rereader](e).Reread(e.ctx, wrong, nil)
 	e.expectFault("Reread of a block that only one node has", err, fault.NotFound, "")
 }
 
