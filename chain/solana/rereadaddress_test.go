@@ -118,6 +118,7 @@ func TestOneNodeForgesNoTransferByAddress(t *testing.T) {
 			forger.forgeTransactions(forge)
 
 			subject, shown := paid, uint64(amount) // and what honest nodes show of it
+
 			switch name {
 			case "invented":
 				subject, shown = invented, 0

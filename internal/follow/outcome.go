@@ -72,6 +72,10 @@ func (b Batch) RereadTx(ctx context.Context, tx scan.Tx, heights []uint64) error
 	return nil
 }
 
+// Reread reports whether the batch is a block that was read again for its own transactions. Of these those that it
+// neither holds nor names as unread are not in the block.
+func (b Batch) Reread() bool { return b.Backfill != nil && isOutcome(*b.Backfill) }
+
 // isOutcome reports whether a range is a block that is read again for its outcomes.
 func isOutcome(r scan.Range) bool { return strings.HasPrefix(r.ID, outcomePrefix) }
 
@@ -123,7 +127,9 @@ func (f *Follower) ownIn(ctx context.Context, at chain.Ref) ([]string, error) {
 
 	hashes, err := f.Own(ctx, at)
 	if err != nil {
-		return nil, fmt.Errorf("listing own transactions in block %d of %s: %w", at.Height, f.network.Slug, err)
+		return nil, fmt.Errorf(
+			"listing own transactions in block %d of %s: %w", at.Height, f.network.Slug, err,
+		)
 	}
 
 	return hashes, nil

@@ -46,6 +46,11 @@ func (o *Manager) freezeTx(
 
 		row.Transfers = was.Transfers
 		row.Fee, row.Acknowledged = was.Fee, was.Acknowledged
+
+		if b.Reread() && walletstate.IsOpen(row) {
+			row.Transfers = transfersOf(b, row.TxHash) // one node's word until now
+		}
+
 		rows[key] = row
 	}
 
@@ -166,6 +171,58 @@ func (o *Manager) freezeByTx(
 // records into a block that low: its nonce is above those that we signed.
 func isBefore(row wallet.Outgoing, w wallet.Wallet) bool {
 	return row.Block.Height <= w.Since && (w.NextNonce == 0 || row.Nonce < w.NextNonce)
+}
+
+// withdrawTx deletes the rows of a block that was read again whose transactions are not in it: one node made them up.
+// The freeze that they alone caused ends. What a person has acknowledged stays.
+func (o *Manager) withdrawTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
+	if !b.Reread() {
+		return nil
+	}
+
+	frozen := map[chain.Address]bool{}
+
+	for _, block := range b.Blocks {
+		above, err := tx.OutgoingAbove(ctx, b.Network.Slug, block.Height-min(block.Height, 1))
+		if err != nil {
+			return err
+		}
+
+		for _, row := range above {
+			if row.Block.Hash != block.Hash || row.Acknowledged != "" || holds(block, row.TxHash) {
+				continue
+			}
+
+			o.config.Log.WarnContext(
+				ctx, "a block that was read again does not hold a transaction of a wallet; its record is deleted",
+				"network", row.Network, "wallet", string(row.Address), "tx", row.TxHash,
+			)
+
+			if err := tx.DeleteOutgoing(ctx, row.Network, row.Key); err != nil {
+				return err
+			}
+
+			frozen[row.Address] = frozen[row.Address] || row.Unrecorded
+		}
+	}
+
+	for _, address := range slices.Sorted(maps.Keys(frozen)) {
+		if !frozen[address] {
+			continue
+		}
+
+		if err := o.AcknowledgedTx(ctx, tx, b.Network.Slug, address); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// holds reports whether a block has a transaction, or may have it.
+func holds(block chain.Block, txHash string) bool {
+	return slices.ContainsFunc(block.Spent, func(s chain.Spend) bool { return s.By == txHash }) ||
+		slices.ContainsFunc(block.Unread, func(u chain.Unread) bool { return u.TxHash == txHash })
 }
 
 // watchOnly reports whether an address is a watch-only master wallet.
