@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -49,7 +50,7 @@ type balanceCheck struct {
 }
 
 // CheckBalances compares the balances of addresses of a network that are due, urgent ones first, with one
-// call of its node. They are compared at the last block that was read. An excess over payments, dust and what
+// call of its node. They are compared at the last block that was read and that two nodes have. An excess over payments, dust and what
 // our own transactions left becomes a payment without a transaction.
 //
 // did reports whether more addresses may be due. It does nothing while the budget of the second is spent,
@@ -79,9 +80,31 @@ func (s *Ingester) CheckBalances(ctx context.Context, network string) (did bool,
 		return false, err
 	}
 
-	check := &balanceCheck{s: s, network: n, at: cursor.At, unreadable: map[chain.Holding]bool{}}
+	at := sharedBlock(ctx, driver, cursor)
+	check := &balanceCheck{s: s, network: n, at: at, unreadable: map[chain.Holding]bool{}}
 
 	return len(due) == limit, check.run(ctx, balancer, due)
+}
+
+// maxBehind is how many trusted blocks below the last one are looked at for one that a second node has too.
+const maxBehind = 4
+
+// sharedBlock returns the newest trusted block that a second node has: of a block that only one has reached, what that
+// one says of balances would be believed. Where none of the newest is shared, as no second node answers, it is the last.
+func sharedBlock(ctx context.Context, driver chain.Driver, cursor scan.Cursor) chain.Ref {
+	confirmer, can := driver.(chain.RefConfirmer)
+	if !can {
+		return cursor.At
+	}
+
+	below := cursor.Recent[:min(len(cursor.Recent), maxBehind)]
+	for _, at := range append([]chain.Ref{cursor.At}, below...) {
+		if confirmer.ConfirmRef(ctx, at) == nil {
+			return at
+		}
+	}
+
+	return cursor.At
 }
 
 // dueAddresses returns the addresses to compare next, urgent ones first.

@@ -65,6 +65,7 @@ type harness struct {
 	failing  bool          // no balance can be read, and steps may fail
 	readable chain.Address // even then
 	stuck    bool          // no release can be planned
+	behind   uint64        // blocks that only a lying node has: it says more of balances there
 }
 
 // newHarness starts with an account whose settlements wait, so that money stays where it arrives.

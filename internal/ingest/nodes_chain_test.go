@@ -133,3 +133,20 @@ func (w *harness) struggle() {
 		}
 	}
 }
+
+// While the honest one of two nodes is some blocks behind, the other does not decide by itself what an address holds;
+// what is really there is found at a block that both have.
+func TestNodeThatIsAheadInventsNoBalance(t *testing.T) {
+	w := newHarness(t, sim.Config{})
+	unpaid, paid := w.sell("SIM", coin(1)), w.sell("SIM", coin(2))
+
+	w.mu.Lock()
+	w.behind = 3
+	w.mu.Unlock()
+
+	w.chain.PayInternal(addressOf(paid), coin(2))
+	w.mine(40)
+
+	w.want(unpaid, invoice.Open, chain.Amount{}, chain.Amount{})
+	w.want(paid, invoice.Paid, coin(2), chain.Amount{})
+}

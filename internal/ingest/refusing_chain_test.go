@@ -24,6 +24,12 @@ func (c chainWithBadToken) Balances(
 		return nil, sim.Unavailable()
 	}
 
+	if err == nil && c.w.isUnshared(ctx, at) {
+		for i := range amounts {
+			amounts[i] = amounts[i].Add(coin(1))
+		}
+	}
+
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 
@@ -48,6 +54,31 @@ func (c chainWithBadToken) Balances(
 	}
 
 	return amounts, failure
+}
+
+// ConfirmRef refuses blocks that one node alone has.
+func (c chainWithBadToken) ConfirmRef(ctx context.Context, at chain.Ref) error {
+	if c.w.isUnshared(ctx, at) {
+		return sim.Unavailable()
+	}
+
+	return c.Chain.ConfirmRef(ctx, at)
+}
+
+// isUnshared reports whether one node alone has a block.
+func (w *harness) isUnshared(ctx context.Context, at chain.Ref) bool {
+	w.mu.Lock()
+	behind := w.behind
+	w.mu.Unlock()
+
+	if behind == 0 {
+		return false
+	}
+
+	head, err := w.chain.Head(ctx)
+	w.must(err)
+
+	return at.Height+behind > head.Tip.Height
 }
 
 // refuses reports whether balances at a block cannot be read.
