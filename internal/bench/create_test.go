@@ -124,19 +124,12 @@ func pgbench(dsn string) func(b *testing.B, at int) float64 {
 		b.Helper()
 
 		script := filepath.Join(b.TempDir(), "insert.sql")
-		insert := "INSERT INTO bench (body) VALUES ('" + strings.Repeat("x", 50) + "');\n"
-
-		if err := os.WriteFile(script, []byte(insert), 0o600); err != nil {
+		if err := os.WriteFile(script, []byte(pgbenchInsert), 0o600); err != nil {
 			b.Fatal(err)
 		}
 
-		program, err := exec.LookPath("pgbench")
-		if err != nil {
-			program = "/usr/lib/postgresql/15/bin/pgbench"
-		}
-
 		out, err := exec.Command(
-			program, "-n", "-f", script, "-c", strconv.Itoa(at), "-j", strconv.Itoa(min(at, 2)),
+			pgbenchProgram(), "-n", "-f", script, "-c", strconv.Itoa(at), "-j", strconv.Itoa(min(at, 2)),
 			"-T", strconv.Itoa(int(turn.Seconds())), dsn,
 		).CombinedOutput()
 		if err != nil {
@@ -155,6 +148,17 @@ func pgbench(dsn string) func(b *testing.B, at int) float64 {
 
 		return perSecond
 	}
+}
+
+// pgbenchInsert is the script of pgbench: one row.
+var pgbenchInsert = "INSERT INTO bench (body) VALUES ('" + strings.Repeat("x", 50) + "');\n"
+
+func pgbenchProgram() string {
+	if program, err := exec.LookPath("pgbench"); err == nil {
+		return program
+	}
+
+	return "/usr/lib/postgresql/15/bin/pgbench"
 }
 
 func openDB(b *testing.B, dsn string) *sql.DB {
