@@ -121,7 +121,7 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 	tx.proof = proof{answered, append(slices.Clone(k), body)}
 
 	if w := tx.rows[claims.slot(k)]; w != nil {
-		return tx.answerClaim(w, r.Status, body)
+		return claims.replace(w, &r, "status", "sealed_body")
 	}
 
 	args := append([]any{int64(r.Status), body}, k...)
@@ -144,17 +144,4 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 	tx.partial = claims.name
 
 	return nil
-}
-
-// answerClaim puts the answer into a claim that is still buffered.
-func (tx *transaction) answerClaim(w *write, status int, body []byte) error {
-	record, err := claims.fill(w.values)
-	if err != nil {
-		return err
-	}
-
-	record.Status, record.SealedBody = status, body
-	w.values, err = claims.values(&record)
-
-	return err
 }

@@ -48,9 +48,9 @@ func columnsOf(row reflect.Type) []column {
 	return out
 }
 
-// valueOf returns a field's value as drivers take it. Empty bytes are NULL.
+// valueOf returns the value of an addressable field as drivers take it. Empty bytes are NULL.
 func valueOf(field reflect.Value) (driver.Value, error) {
-	if valuer, ok := field.Interface().(driver.Valuer); ok {
+	if valuer, ok := field.Addr().Interface().(driver.Valuer); ok { // by its address, which needs no copy
 		return valuer.Value()
 	}
 

@@ -5,6 +5,7 @@ package sqlstore
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -152,6 +153,28 @@ func (t *table[T, R]) values(record *T) ([]any, error) {
 	}
 
 	return out, nil
+}
+
+// replace puts some columns of a record into a buffered write of its row.
+func (t *table[T, R]) replace(w *write, record *T, names ...string) error {
+	row := t.row(record)
+	fields := reflect.ValueOf(&row).Elem()
+	values := slices.Clone(w.values)
+
+	for i, c := range t.cols {
+		if !slices.Contains(names, c.name) {
+			continue
+		}
+
+		var err error
+		if values[i], err = valueOf(fields.FieldByIndex(c.field)); err != nil {
+			return fmt.Errorf("write %s of a %s: %w", c.name, t.object, err)
+		}
+	}
+
+	w.values = values
+
+	return nil
 }
 
 // fill makes a record of buffered values.
