@@ -375,7 +375,11 @@ func TestANewAddressIsComparedAfterThirtySeconds(t *testing.T) {
 		w.pass(c.pass)
 		w.compareBalances()
 
-		row, err := w.store.MatchAddresses(context.Background(), space, []chain.Address{inv.Options[0].Address})
+		row, err := w.store.MatchAddresses(
+			context.Background(),
+			space,
+			[]chain.Address{inv.Options[0].Address},
+		)
 		w.must(err)
 
 		if len(row) != 1 || !row[0].CheckedAt.IsZero() != c.compared {

@@ -141,6 +141,7 @@ func (s *shop) fromOutside(b *testing.B, what string) {
 		b.Helper()
 
 		client := exec.Command(os.Args[0], "-test.run", "^TestAsk$")
+
 		client.Env = append(os.Environ(), strings.Join([]string{
 			clientVariable + "=" + s.url, s.key, s.network, strconv.FormatInt(first, 10), what,
 		}, " "))

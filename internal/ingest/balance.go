@@ -49,9 +49,9 @@ type balanceCheck struct {
 	toppedUp map[chain.Address]bool
 }
 
-// CheckBalances compares the balances of addresses of a network that are due, urgent ones first, with one
-// call of its node. They are compared at the last block that was read and that two nodes have. An excess over payments, dust and what
-// our own transactions left becomes a payment without a transaction.
+// CheckBalances compares the balances of addresses of a network that are due, urgent ones first, with one call of its
+// node. They are compared at the last block that was read and that two nodes have. An excess over payments, dust and
+// what our own transactions left becomes a payment without a transaction.
 //
 // did reports whether more addresses may be due. It does nothing while the budget of the second is spent,
 // the network is far behind its tip, or its driver cannot read balances.
@@ -90,7 +90,8 @@ func (s *Ingester) CheckBalances(ctx context.Context, network string) (did bool,
 const maxBehind = 4
 
 // sharedBlock returns the newest trusted block that a second node has: of a block that only one has reached, what that
-// one says of balances would be believed. Where none of the newest is shared, as no second node answers, it is the last.
+// one says of balances would be believed. Where none of the newest is shared, as no second node answers, it is the
+// last.
 func sharedBlock(ctx context.Context, driver chain.Driver, cursor scan.Cursor) chain.Ref {
 	confirmer, can := driver.(chain.RefConfirmer)
 	if !can {

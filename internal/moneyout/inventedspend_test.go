@@ -117,7 +117,11 @@ func (f *inventor) listed(history []any) []any {
 		return history
 	}
 
-	return slices.Insert(history, at, any(map[string]any{"signature": inventedHash, "slot": f.slot, "err": nil}))
+	return slices.Insert(
+		history,
+		at,
+		any(map[string]any{"signature": inventedHash, "slot": f.slot, "err": nil}),
+	)
 }
 
 // balance returns what the wallet holds, in lamports.
@@ -207,7 +211,13 @@ func TestAnInventedTransactionOfAWalletIsWithdrawn(t *testing.T) {
 
 			w.begin()
 
-			master, err := internal.Of(w.engine).Transactions.MasterWallet(t.Context(), w.slug, w.account.Index)
+			master, err := internal.Of(
+				w.engine,
+			).Transactions.MasterWallet(
+				t.Context(),
+				w.slug,
+				w.account.Index,
+			)
 			w.must(err)
 
 			frozen := func() bool {

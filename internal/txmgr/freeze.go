@@ -194,8 +194,14 @@ func (o *Manager) withdrawTx(ctx context.Context, tx wallet.Tx, b follow.Batch) 
 			}
 
 			o.config.Log.WarnContext(
-				ctx, "a block that was read again does not hold a transaction of a wallet; its record is deleted",
-				"network", row.Network, "wallet", string(row.Address), "tx", row.TxHash,
+				ctx,
+				"a block that was read again does not hold a transaction of a wallet; its record is deleted",
+				"network",
+				row.Network,
+				"wallet",
+				string(row.Address),
+				"tx",
+				row.TxHash,
 			)
 
 			if err := tx.DeleteOutgoing(ctx, row.Network, row.Key); err != nil {

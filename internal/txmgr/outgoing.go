@@ -15,7 +15,8 @@ import (
 
 // RecordOutgoingTx stores what the blocks of a batch took from our addresses, in the transaction that moves
 // the network's cursor: one row per nonce, coin or signature. A fork deletes the rows above it that the new
-// blocks do not hold; so does a block that is read again with its own, and what they froze goes on. It comes before ApplyForkTx, which reads the rows, and is idempotent.
+// blocks do not hold; so does a block that is read again with its own, and what they froze goes on. It comes before
+// ApplyForkTx, which reads the rows, and is idempotent.
 //
 // What payers spend is recorded too, without an address, where it pays a master wallet or something of ours rests
 // on it: when another transaction makes such a spend, what rests on it is dead.

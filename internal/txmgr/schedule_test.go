@@ -86,28 +86,34 @@ func TestCarriedTransactionIsNotScheduled(t *testing.T) {
 // An included transaction is looked at when its blocks may have come, and not in vain before.
 func TestIncludedWaitsForItsBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
-		rule            chain.Rule
+		finalized       bool // the node says what is final
 		blockTime       time.Duration
 		read, confirmed uint64 // the last block read, and how many blocks confirm
 		want            time.Duration
 	}{
-		"a block of two is lacking":             {chain.RuleConfirmations, 8 * time.Second, 100, 2, 6 * time.Second},
-		"many blocks are lacking":               {chain.RuleConfirmations, 12 * time.Second, 100, 12, maxUntilFinal},
-		"quick blocks":                          {chain.RuleConfirmations, 200 * time.Millisecond, 100, 4, 2 * time.Second},
-		"final already":                         {chain.RuleConfirmations, 12 * time.Second, 111, 12, 2 * time.Second},
-		"the node says what is final":           {chain.RuleFinalized, 12 * time.Second, 100, 12, 2 * time.Second},
-		"read again from below its block, late": {chain.RuleConfirmations, 12 * time.Second, 90, 12, maxUntilFinal},
+		"a block of two is lacking":       {false, 8 * time.Second, 100, 2, 6 * time.Second},
+		"many blocks are lacking":         {false, 12 * time.Second, 100, 12, maxUntilFinal},
+		"quick blocks":                    {false, 200 * time.Millisecond, 100, 4, 2 * time.Second},
+		"final already":                   {false, 12 * time.Second, 111, 12, 2 * time.Second},
+		"the node says what is final":     {true, 12 * time.Second, 100, 12, 2 * time.Second},
+		"read again from below its block": {false, 12 * time.Second, 90, 12, maxUntilFinal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			included := waitingIn(wallet.Included)
 			included.Block = chain.Ref{Height: 100, Hash: "b", Time: at}
 
 			cursor := scan.Cursor{At: chain.Ref{Height: c.read, Hash: "r", Time: at}}
-			if c.rule == chain.RuleFinalized {
+			n := chain.Network{
+				Rule:          chain.RuleConfirmations,
+				BlockTime:     c.blockTime,
+				Confirmations: c.confirmed,
+			}
+
+			if c.finalized {
+				n.Rule = chain.RuleFinalized
 				cursor.Final = chain.Ref{Height: 50, Hash: "f", Time: at}
 			}
 
-			n := chain.Network{Rule: c.rule, BlockTime: c.blockTime, Confirmations: c.confirmed}
 			schedule(&included, at, at, confirmedIntervals)
 			awaitBlocks(&included, at, n, cursor)
 
