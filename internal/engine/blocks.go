@@ -103,6 +103,12 @@ func (s blockHandler) store(
 			return err
 		}
 
+		// What a fork took of our transactions is known before what it did to payments is judged by: an invoice
+		// whose refund is back under way is not refunded.
+		if err := s.engine.React(ctx, tx); err != nil {
+			return err
+		}
+
 		if err := s.engine.Ingester.ApplyTx(ctx, tx, accepted, cursor); err != nil {
 			return err
 		}
