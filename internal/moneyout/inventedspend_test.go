@@ -127,8 +127,10 @@ func (f *inventor) listed(history []any) []any {
 // balance returns what the wallet holds, in lamports.
 func (f *inventor) balance() json.Number {
 	call, _ := json.Marshal(map[string]any{
-		"jsonrpc": "2.0", "id": 1, "method": "getBalance",
-		"params": []any{f.wallet, map[string]string{"commitment": "confirmed"}},
+		"jsonrpc": "2.0",
+		"id":      1,
+		"method":  "getBalance",
+		"params":  []any{f.wallet, map[string]string{"commitment": "confirmed"}},
 	})
 
 	resp, err := http.Post(f.url, "application/json", bytes.NewReader(call))

@@ -24,16 +24,22 @@ func TestIsUpdated(t *testing.T) {
 		{"reverted", settlement.Reverted, costsMore, false},
 		{"nothing changed", settlement.Released, func(*settlement.Settlement) {}, false},
 		{
-			"nobody can see it", settlement.Released,
-			func(s *settlement.Settlement) { s.CarriedOut, s.Version = chain.Units(7), 9 }, false,
+			"nobody can see it",
+			settlement.Released,
+			func(s *settlement.Settlement) { s.CarriedOut, s.Version = chain.Units(7), 9 },
+			false,
 		},
 		{
-			"an event says so", settlement.Released,
-			func(s *settlement.Settlement) { costsMore(s); s.Sequence++ }, false,
+			"an event says so",
+			settlement.Released,
+			func(s *settlement.Settlement) { costsMore(s); s.Sequence++ },
+			false,
 		},
 		{
-			"it goes back into the queue", settlement.Failed,
-			func(s *settlement.Settlement) { s.Status = settlement.Pending }, false,
+			"it goes back into the queue",
+			settlement.Failed,
+			func(s *settlement.Settlement) { s.Status = settlement.Pending },
+			false,
 		},
 	}
 

@@ -91,12 +91,43 @@ func TestIncludedWaitsForItsBlocks(t *testing.T) {
 		read, confirmed uint64 // the last block read, and how many blocks confirm
 		want            time.Duration
 	}{
-		"a block of two is lacking":       {false, 8 * time.Second, 100, 2, 6 * time.Second},
-		"many blocks are lacking":         {false, 12 * time.Second, 100, 12, maxUntilFinal},
-		"quick blocks":                    {false, 200 * time.Millisecond, 100, 4, 2 * time.Second},
-		"final already":                   {false, 12 * time.Second, 111, 12, 2 * time.Second},
-		"the node says what is final":     {true, 12 * time.Second, 100, 12, 2 * time.Second},
-		"read again from below its block": {false, 12 * time.Second, 90, 12, maxUntilFinal},
+		"a block of two is lacking": {
+			blockTime: 8 * time.Second,
+			read:      100,
+			confirmed: 2,
+			want:      6 * time.Second,
+		},
+		"many blocks are lacking": {
+			blockTime: 12 * time.Second,
+			read:      100,
+			confirmed: 12,
+			want:      maxUntilFinal,
+		},
+		"quick blocks": {
+			blockTime: 200 * time.Millisecond,
+			read:      100,
+			confirmed: 4,
+			want:      2 * time.Second,
+		},
+		"final already": {
+			blockTime: 12 * time.Second,
+			read:      111,
+			confirmed: 12,
+			want:      2 * time.Second,
+		},
+		"the node says what is final": {
+			finalized: true,
+			blockTime: 12 * time.Second,
+			read:      100,
+			confirmed: 12,
+			want:      2 * time.Second,
+		},
+		"read again from below its block": {
+			blockTime: 12 * time.Second,
+			read:      90,
+			confirmed: 12,
+			want:      maxUntilFinal,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			included := waitingIn(wallet.Included)
