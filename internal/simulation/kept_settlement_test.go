@@ -4,6 +4,21 @@ import "time"
 
 // keptSettlements are the kept plans after which a settlement did not end.
 var keptSettlements = map[string]Plan{
+	"2005615: a sweep confirmed after its release was given up and another had the settlement": {
+		Seed:      2005615,
+		Processes: 3,
+		Networks:  1,
+		Finality:  false,
+		Batch:     8,
+		Ops: []Op{
+			{CreateInvoice, 13790371268866257353, 9767003404919561896, 8292216775227129093},
+			{SelectOption, 5324793179293021575, 8214315621525449214, 3237115450392245099},
+			{PayInvoice, 12832530610204873957, 3438760925971473730, 6116286005624682866},
+			{WorkOn, 7560336394864720897, 16539405196512861660, 15385567121000131103},
+			{ForkDeep, 17159576751891151339, 3263270025632340238, 9956049279931525842},
+			{Steal, 17949723068692495860, 4016804424220133573, 13025903099455800826},
+		},
+	},
 	"3000027: a payment left the chain before a release that pays carried fee was signed": {
 		Seed:      3000027,
 		Processes: 3,

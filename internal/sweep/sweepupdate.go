@@ -316,8 +316,9 @@ func (w *sweepUpdate) confirmSweep(ctx context.Context, step *settlement.Step, t
 func (w *sweepUpdate) releaseSettlements(arrived chain.Amount) error {
 	for j, net := range w.group.net(arrived.Add(w.release.Claimed)) {
 		s := &w.group[j]
-		if s.Status == settlement.Reverted && s.Reason == "" { // the sweep was taken back, and is here again
-			if err := s.Return(false, true, time.Time{}); err != nil {
+		// The sweep was taken back and is here again, or it was given up and is here after all.
+		if s.Status == settlement.Reverted && s.Reason == "" || w.gaveUp(*s) {
+			if err := s.Return(true, true, time.Time{}); err != nil {
 				return err
 			}
 
@@ -334,10 +335,17 @@ func (w *sweepUpdate) releaseSettlements(arrived chain.Amount) error {
 			return err
 		}
 
+		s.SweepID = w.release.ID // where a later release had it meanwhile, it is this one's now
 		w.events[s.ID] = event.SettlementReleased
 	}
 
 	return nil
+}
+
+// gaveUp reports whether a settlement has failed with the release, as one of its transactions did, and no other has it.
+func (w *sweepUpdate) gaveUp(s settlement.Settlement) bool {
+	return s.Status == settlement.Failed && s.Reason == settlement.TransactionFailed && s.FailedFor == "" &&
+		s.SweepID == w.release.ID
 }
 
 // fail applies a transaction that is proven dead, was never signed, or was reverted. It abandons the
