@@ -102,13 +102,17 @@ func (s *Deliverer) Run(ctx context.Context) error {
 // wait frees the slots of stored results until it is time to claim again, and at least for rest. full reports that
 // the last claim found work for every free slot, claimed that it did not fail.
 func (p *pool) wait(ctx context.Context, timer *time.Timer, rest time.Duration, full, claimed bool) {
-	rested := time.NewTimer(rest)
-	defer rested.Stop()
-
 	var (
-		wake <-chan struct{} // once rested
-		due  bool
+		wake   <-chan struct{} // once rested
+		rested <-chan time.Time
+		due    bool
 	)
+
+	if rest > 0 {
+		rested = time.After(rest)
+	} else {
+		wake = p.s.wake
+	}
 
 	for {
 		select {
@@ -116,7 +120,7 @@ func (p *pool) wait(ctx context.Context, timer *time.Timer, rest time.Duration, 
 			return
 		case <-timer.C:
 			return
-		case <-rested.C:
+		case <-rested:
 			if wake = p.s.wake; due {
 				return
 			}

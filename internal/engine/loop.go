@@ -149,7 +149,7 @@ func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 			took := time.Since(began)
 
 			rest := min(restShare*took, w.pace)
-			if !sleep(ctx, rest) {
+			if rest > 0 && !sleep(ctx, rest) {
 				return
 			}
 
