@@ -359,35 +359,6 @@ func TestUsedAddressesAreComparedSooner(t *testing.T) {
 	}
 }
 
-// An address that was just made holds nothing: it is first compared after 30 seconds, and not when it is made, where
-// each creation would cost a comparison at once.
-func TestANewAddressIsComparedAfterThirtySeconds(t *testing.T) {
-	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
-	w.follow()
-
-	inv := w.sell()
-	space := w.chains[0].Network().Space()
-
-	for _, c := range []struct {
-		pass     time.Duration
-		compared bool
-	}{{29 * time.Second, false}, {time.Second, true}} {
-		w.pass(c.pass)
-		w.compareBalances()
-
-		row, err := w.store.MatchAddresses(
-			context.Background(),
-			space,
-			[]chain.Address{inv.Options[0].Address},
-		)
-		w.must(err)
-
-		if len(row) != 1 || !row[0].CheckedAt.IsZero() != c.compared {
-			t.Errorf("after %s more: %+v, want compared %t", c.pass, row, c.compared)
-		}
-	}
-}
-
 // What one second may cost is bounded, and urgent addresses come first.
 func TestBalanceWatchingHasABudget(t *testing.T) {
 	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
@@ -413,8 +384,6 @@ func TestBalanceWatchingHasABudget(t *testing.T) {
 
 	inv := w.sell()
 	ctx := context.Background()
-
-	w.pass(30 * time.Second)
 
 	for range 10 {
 		_, err := w.ingester.CheckBalances(ctx, "simnet")

@@ -730,7 +730,6 @@ func TestBalanceThatAForkTookBack(t *testing.T) {
 	w.mine(2)
 	w.follow()
 
-	w.pass(30 * time.Second)
 	w.compareBalances()
 
 	id := w.onlyPayment(inv.ID).ID

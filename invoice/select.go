@@ -23,10 +23,6 @@ func (a optionAddress) give(o *Option) { // spec D2.2.1
 	o.Address, o.TokenAccount, o.Key = a.Address.Address, a.tokenAccount, a.Key
 }
 
-// firstCheck is after how long the balance of an option's new address is first compared, at the pace of addresses that
-// wait for money: when it is made nobody has seen it.
-const firstCheck = 30 * time.Second
-
 func (s *Service) optionAddress(
 	ctx context.Context,
 	inv *Invoice,
@@ -52,7 +48,7 @@ func (s *Service) optionAddress(
 			Network:   o.Network,
 			Key:       d.party.Key,
 			CreatedAt: s.now(),
-			NextCheck: s.now().Add(firstCheck),
+			NextCheck: s.now(),
 			Urgent:    true,
 		},
 	}, err
