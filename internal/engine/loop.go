@@ -91,14 +91,24 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// A look for work that found none took some time. For restShare times as long a worker ignores wake-ups, and for
-// pollShare times as long, at most maxPoll, it does not poll: where looking is dear, as over many database servers,
-// idle workers do not take what those with work need.
+// A look into the store for what is to be sent or settled that found nothing took some time. For restShare times as
+// long wake-ups are ignored, and for pollShare times as long, at most maxPoll, nothing polls: where looking is dear, as
+// over many database servers, idle workers do not take what those with work need.
 const (
 	restShare = 4
 	pollShare = 50
 	maxPoll   = 5 * time.Second
 )
+
+// rest returns for how long a worker ignores wake-ups after a look that found nothing and took so long, and after which
+// time it looks again. What asks a node keeps its pace: there the time is the node's.
+func (w worker) rest(took time.Duration) (rest, again time.Duration) {
+	if w.kinds&(sending|settling) == 0 {
+		return 0, w.pace
+	}
+
+	return min(restShare*took, w.pace), max(w.pace, min(pollShare*took, maxPoll))
+}
 
 // loop runs a worker's steps until ctx ends: at once while there is work, otherwise at the worker's pace or a
 // wake-up. After errors it backs off exponentially.
@@ -146,14 +156,12 @@ func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 		default:
 			pause.Reset()
 
-			took := time.Since(began)
-
-			rest := min(restShare*took, w.pace)
+			rest, again := w.rest(time.Since(began))
 			if rest > 0 && !sleep(ctx, rest) {
 				return
 			}
 
-			timer.Reset(max(w.pace, min(pollShare*took, maxPoll)) - rest)
+			timer.Reset(again - rest)
 		}
 	}
 }

@@ -112,6 +112,25 @@ func TestOthersAreWokenForWhatIsNotDoneHere(t *testing.T) {
 	}
 }
 
+// A worker that looks into the store rests for as long as that is dear; one that asks a node keeps its pace.
+func TestWorkersRestWhereLookingIsDear(t *testing.T) {
+	for _, c := range []struct {
+		kinds             kinds
+		took, rest, again time.Duration
+	}{
+		{sending, time.Millisecond, 4 * time.Millisecond, 500 * time.Millisecond},
+		{settling, 30 * time.Millisecond, 120 * time.Millisecond, 1500 * time.Millisecond},
+		{sending, time.Minute, 500 * time.Millisecond, maxPoll},
+		{reading, time.Second, 0, 500 * time.Millisecond},
+		{0, time.Second, 0, 500 * time.Millisecond},
+	} {
+		w := worker{pace: 500 * time.Millisecond, kinds: c.kinds}
+		if rest, again := w.rest(c.took); rest != c.rest || again != c.again {
+			t.Errorf("%b after a look of %s rests %s and looks again after %s", c.kinds, c.took, rest, again)
+		}
+	}
+}
+
 // What another process notifies of wakes the same kinds there.
 func TestWakeUpsSayOfWhichKind(t *testing.T) {
 	for _, k := range []kinds{reading, settling | sending, delivering, everything} {
