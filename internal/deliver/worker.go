@@ -39,11 +39,6 @@ const (
 	// claimPause is how long a claim waits for more slots while there is a backlog, so that it
 	// takes many at once.
 	claimPause = 10 * time.Millisecond
-	// A claim that found nothing took some time. For restShare times as long, up to a poll, wake-ups are ignored, and
-	// for pollShare times as long, at most maxPoll, nothing polls: looking is dear over many database servers.
-	restShare = 4
-	pollShare = 50
-	maxPoll   = 5 * time.Second
 	// maxPause is the longest back-off after claims that failed.
 	maxPause = 30 * time.Second
 )
@@ -66,8 +61,8 @@ func (s *Deliverer) Run(ctx context.Context) error {
 		claimed, full, err := p.fill(ctx)
 		wait, rest := s.poll, time.Duration(0)
 
-		if took := time.Since(began); claimed == 0 {
-			rest, wait = min(restShare*took, s.poll), max(s.poll, min(pollShare*took, maxPoll))
+		if claimed == 0 {
+			rest, wait = Rest(time.Since(began), s.poll)
 		}
 
 		p.publish()

@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/deliver"
 )
 
 // Run follows the networks, expires invoices, releases settlements, sends transactions and delivers
@@ -91,15 +92,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// A look into the store for what is to be sent or settled that found nothing took some time. For restShare times as
-// long wake-ups are ignored, and for pollShare times as long, at most maxPoll, nothing polls: where looking is dear, as
-// over many database servers, idle workers do not take what those with work need.
-const (
-	restShare = 4
-	pollShare = 50
-	maxPoll   = 5 * time.Second
-)
-
 // rest returns for how long a worker ignores wake-ups after a look that found nothing and took so long, and after which
 // time it looks again. What asks a node keeps its pace: there the time is the node's.
 func (w worker) rest(took time.Duration) (rest, again time.Duration) {
@@ -107,7 +99,7 @@ func (w worker) rest(took time.Duration) (rest, again time.Duration) {
 		return 0, w.pace
 	}
 
-	return min(restShare*took, w.pace), max(w.pace, min(pollShare*took, maxPoll))
+	return deliver.Rest(took, w.pace)
 }
 
 // loop runs a worker's steps until ctx ends: at once while there is work, otherwise at the worker's pace or a

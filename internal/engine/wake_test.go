@@ -120,7 +120,7 @@ func TestWorkersRestWhereLookingIsDear(t *testing.T) {
 	}{
 		{sending, time.Millisecond, 4 * time.Millisecond, 500 * time.Millisecond},
 		{settling, 30 * time.Millisecond, 120 * time.Millisecond, 1500 * time.Millisecond},
-		{sending, time.Minute, 500 * time.Millisecond, maxPoll},
+		{sending, time.Minute, 500 * time.Millisecond, 5 * time.Second},
 		{reading, time.Second, 0, 500 * time.Millisecond},
 		{0, time.Second, 0, 500 * time.Millisecond},
 	} {
