@@ -75,16 +75,17 @@ func (f *forger) forge(body []byte, to string) []byte {
 	return forged
 }
 
-// A block in which one node showed a paid payout as failed is read again: once that node says what the other one does,
-// the payout goes on, although the block was read long ago.
-func TestAForgedOutcomeIsReadAgain(t *testing.T) {
-	f := new(forger)
-	liar := httptest.NewServer(f)
-	t.Cleanup(liar.Close)
+// behindLiar begins over two nodes: a liar, which is told the URL of the other, and that one. Whole blocks are read, or
+// addresses.
+func behindLiar(t *testing.T, liar http.Handler, url *string, whole bool) *realHarness {
+	t.Helper()
+
+	server := httptest.NewServer(liar)
+	t.Cleanup(server.Close)
 
 	node := solanaNode(t, func(c solana.Config) (payments.ChainDriver, error) {
-		f.url = c.RPC
-		c.RPC, c.RPCs, c.WholeBlocks = liar.URL, []string{c.RPC}, true
+		*url = c.RPC
+		c.RPC, c.RPCs, c.WholeBlocks = server.URL, []string{c.RPC}, whole
 
 		return solana.New(c)
 	})
@@ -92,9 +93,18 @@ func TestAForgedOutcomeIsReadAgain(t *testing.T) {
 	w := &realHarness{realNode: node, t: t}
 
 	w.reopen(sqliteAt(filepath.Join(t.TempDir(), "payments.db")))
-	defer func() { w.must(w.store.Close()) }()
+	t.Cleanup(func() { w.must(w.store.Close()) })
 
 	w.begin()
+
+	return w
+}
+
+// A block in which one node showed a paid payout as failed is read again: once that node says what the other one does,
+// the payout goes on, although the block was read long ago.
+func TestAForgedOutcomeIsReadAgain(t *testing.T) {
+	f := new(forger)
+	w := behindLiar(t, f, &f.url, true)
 
 	to := w.stranger(t)
 	f.to.Store(&to)

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +15,6 @@ import (
 
 	solanago "github.com/gagliardetto/solana-go"
 
-	"github.com/seed-8ee7f392/payments"
-	"github.com/seed-8ee7f392/payments/chain/solana"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 )
 
@@ -196,22 +192,7 @@ func TestAnInventedTransactionOfAWalletIsWithdrawn(t *testing.T) {
 	for name, whole := range map[string]bool{"by block": true, "by address": false} {
 		t.Run(name, func(t *testing.T) {
 			f := new(inventor)
-			liar := httptest.NewServer(f)
-			t.Cleanup(liar.Close)
-
-			node := solanaNode(t, func(c solana.Config) (payments.ChainDriver, error) {
-				f.url = c.RPC
-				c.RPC, c.RPCs, c.WholeBlocks = liar.URL, []string{c.RPC}, whole
-
-				return solana.New(c)
-			})
-
-			w := &realHarness{realNode: node, t: t}
-
-			w.reopen(sqliteAt(filepath.Join(t.TempDir(), "payments.db")))
-			defer func() { w.must(w.store.Close()) }()
-
-			w.begin()
+			w := behindLiar(t, f, &f.url, whole)
 
 			master, err := internal.Of(
 				w.engine,
