@@ -41,7 +41,7 @@ func (b *txBuilder) checkReplaces(price uint64) error {
 	)
 }
 
-// priceOf returns the price per compute unit of a transaction of ours; 0 where it offers none.
+// priceOf returns the price per compute unit of an own transaction; 0 where it offers none.
 func priceOf(raw []byte) uint64 {
 	tx, err := solanago.TransactionFromBytes(raw)
 	if err != nil {
