@@ -2,7 +2,6 @@ package gate_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -67,7 +66,7 @@ func TestAReplacementSharesTheCoinOnRecord(t *testing.T) {
 			if _, err := s.sign(
 				t,
 				coins,
-			); errors.Is(err, fault.Forbidden) != c.refused ||
+			); (fault.Code(err) == paidAlready) != c.refused ||
 				err != nil && !c.refused {
 				t.Errorf("it is signed: %v", err)
 			}

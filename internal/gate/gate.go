@@ -281,8 +281,14 @@ func orders(p payout.Payout, network string, o chain.Output) bool {
 	return p.Network == network && p.AssetID == o.AssetID && p.Amount == o.Amount && p.Destination == o.To
 }
 
-// refuse logs why a request is not signed, and returns the refusal.
+// refuse logs why a request is not signed, and returns the refusal, which fails its transaction.
 func (g *Gate) refuse(request chain.SignRequest, why error) error {
+	g.logRefusal(request, why)
+
+	return chain.Refuse(refusedUnauthorized)
+}
+
+func (g *Gate) logRefusal(request chain.SignRequest, why error) {
 	g.config.Log.Error(
 		"signature refused: the records do not authorize it",
 		"network",
@@ -294,6 +300,4 @@ func (g *Gate) refuse(request chain.SignRequest, why error) error {
 		"error",
 		why,
 	)
-
-	return chain.Refuse(refusedUnauthorized)
 }

@@ -21,9 +21,11 @@ const (
 )
 
 // checkUnpaid refuses payouts which the network shows as paid since their acceptance: by a transaction of the wallet,
-// in a block or in the pool, which does not exclude the one to sign (spends) and belongs to no other payout.
+// in a block or in the pool, which does not exclude the one to sign (spends) and belongs to no other payout. They do not
+// fail, as money was sent: they wait until that transaction is on record, which freezes the wallet, or is gone.
 //
-// Errors: fault.Unavailable with code payout_unchecked while the network cannot be read.
+// Errors: fault.Unavailable with code payout_unchecked while the network cannot be read, and with code
+// payout_paid_already.
 func (g *Gate) checkUnpaid(
 	ctx context.Context,
 	request chain.SignRequest,
@@ -71,9 +73,12 @@ func (g *Gate) checkUnpaid(
 		}
 
 		if unexplained != "" {
-			return g.refuse(request, fault.New(
-				fault.Forbidden, "payout_signed_already", "payout %s was paid by %s", p.ID, unexplained,
-			))
+			why := fault.New(
+				fault.Unavailable, "payout_paid_already", "payout %s was paid by %s", p.ID, unexplained,
+			)
+			g.logRefusal(request, why)
+
+			return why
 		}
 	}
 

@@ -218,6 +218,33 @@ func TestToleratedTransactionsFreezeByEquality(t *testing.T) {
 	})
 }
 
+// A payout that was made by hand waits where it comes to be signed before the block of that transaction was read: it
+// sent money, and is what a person says of it.
+func TestPayoutMadeByHandIsNotFailed(t *testing.T) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
+		w.fund(1, 100)
+		w.live("the network is followed", func() bool { _, followed := w.cursor(); return followed })
+
+		p := w.pay("USDX", dollars(2))
+		hash := w.spend(w.party(), chain.Output{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount})
+
+		_, err := internal.Of(w.engine).Transactions.Step(t.Context(), network)
+		w.must(err)
+
+		if got := w.get(p.ID); got.Status != payout.Pending {
+			t.Fatalf("it is %s (%s)", got.Status, got.FailureCode)
+		}
+
+		if n := w.frozenWallets(); n != 1 {
+			t.Fatalf("%d wallets are frozen by a payout made by hand", n)
+		}
+
+		w.must(w.engine.Acknowledge(t.Context(), network, hash, p.ID))
+		w.arrived(w.becomes(p.ID, payout.Confirmed))
+		w.once(p)
+	})
+}
+
 // A deposit address whose key somebody else used is frozen: nothing is swept from it.
 func TestForeignTransactionOfADepositAddress(t *testing.T) {
 	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *harness) {
