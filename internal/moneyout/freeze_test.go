@@ -218,15 +218,23 @@ func TestToleratedTransactionsFreezeByEquality(t *testing.T) {
 	})
 }
 
-// A payout that was made by hand waits where it comes to be signed before the block of that transaction was read: it
-// sent money, and is what a person says of it.
+// A payout that is made by hand, and whose block is read, while it comes to be signed waits: it sent money, and is what a
+// person says of it.
 func TestPayoutMadeByHandIsNotFailed(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 100)
 		w.live("the network is followed", func() bool { _, followed := w.cursor(); return followed })
 
-		p := w.pay("USDX", dollars(2))
-		hash := w.spend(w.party(), chain.Output{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount})
+		p, hash := w.pay("USDX", dollars(2)), ""
+		w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+			if m == sim.MethodNonce { // the wallet was looked at, and was not frozen
+				w.chain.SetIntercept(nil)
+				hash = w.spend(w.party(), chain.Output{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount})
+				w.follow()
+			}
+
+			return nil
+		})
 
 		_, err := internal.Of(w.engine).Transactions.Step(t.Context(), network)
 		w.must(err)
