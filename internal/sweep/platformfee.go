@@ -20,6 +20,11 @@ func (w *sweepUpdate) payFee(ctx context.Context, step *settlement.Step) error {
 	rest, named := unnamedFee(step), step.Parts
 	step.Parts = nil
 
+	waiting, err := feesWaiting(ctx, w.tx, w.release, w.group...) // by other transactions
+	if err != nil {
+		return err
+	}
+
 	for _, p := range named {
 		paid, err := w.payPart(ctx, p)
 		if err != nil {
@@ -31,14 +36,23 @@ func (w *sweepUpdate) payFee(ctx context.Context, step *settlement.Step) error {
 	}
 
 	leaves := len(named) > 0 || len(w.group) > 1 && step.Kind != chain.StepSweep
-	for i := range w.group {
-		part := chaindata.Min(rest, settlementstate.DueFee(w.group[i]))
-		settlementstate.Pay(&w.group[i], part)
+	pay := func(s *settlement.Settlement, due chain.Amount) {
+		part := chaindata.Min(rest, due)
+		settlementstate.Pay(s, part)
 
 		rest = rest.Sub(part)
 		if leaves {
-			step.Parts = addPart(step.Parts, w.group[i].ID, part)
+			step.Parts = addPart(step.Parts, s.ID, part)
 		}
+	}
+
+	for i := range w.group {
+		s := &w.group[i]
+		pay(s, settlementstate.DueFee(*s).SubFloor(waiting[s.ID]))
+	}
+
+	for i := range w.group { // more than was due but for what waits
+		pay(&w.group[i], settlementstate.DueFee(w.group[i]))
 	}
 
 	return nil
@@ -145,26 +159,25 @@ func giveBack(
 	r *settlement.Sweep,
 	leaves *settlement.Settlement,
 ) (chain.Amount, error) {
-	reserveDetached(r, *leaves)
-
-	if leaves.CarriedIn.IsZero() {
-		return chain.Amount{}, nil
-	}
-
 	waiting, err := feeWaiting(ctx, tx, r, *leaves)
 	if err != nil {
 		return chain.Amount{}, err
+	}
+
+	waiting = waiting.Add(reserveDetached(r, leaves.ID, settlementstate.DueFee(*leaves).SubFloor(waiting)))
+
+	if leaves.CarriedIn.IsZero() {
+		return chain.Amount{}, nil
 	}
 
 	return settlementstate.GiveBack(leaves, waiting), nil
 }
 
 // reserveDetached names a settlement that leaves its release for its part of a platform fee that is under way: the
-// bytes are signed and pay it whether its payment comes back or not.
-func reserveDetached(r *settlement.Sweep, lost settlement.Settlement) {
+// bytes are signed and pay it whether its payment comes back or not. due is what nothing under way is named to pay; it
+// returns how much of that is named now, in native base units.
+func reserveDetached(r *settlement.Sweep, id string, due chain.Amount) (named chain.Amount) {
 	r.Steps = slices.Clone(r.Steps)
-
-	left := settlementstate.DueFee(lost)
 
 	for i := range r.Steps {
 		step := &r.Steps[i]
@@ -172,10 +185,12 @@ func reserveDetached(r *settlement.Sweep, lost settlement.Settlement) {
 			continue
 		}
 
-		part := chaindata.Min(unnamedFee(step), left.SubFloor(partOf(step, lost.ID)))
-		step.Parts = addPart(step.Parts, lost.ID, part)
-		left = left.Sub(part)
+		part := chaindata.Min(unnamedFee(step), due.Sub(named))
+		step.Parts = addPart(step.Parts, id, part)
+		named = named.Add(part)
 	}
+
+	return named
 }
 
 // feeWaiting returns what transactions under way will pay of a settlement's platform fee, in native base units: those
@@ -256,17 +271,6 @@ func unnamedFee(step *settlement.Step) chain.Amount {
 	}
 
 	return left
-}
-
-// partOf returns what a settlement is named for of a step's platform fee, in native base units.
-func partOf(step *settlement.Step, settlementID string) (sum chain.Amount) {
-	for _, p := range step.Parts {
-		if p.SettlementID == settlementID {
-			sum = sum.Add(p.Amount)
-		}
-	}
-
-	return sum
 }
 
 // addPart names a settlement for an amount more, in native base units.

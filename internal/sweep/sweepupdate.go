@@ -241,11 +241,54 @@ func (w *sweepUpdate) advance(ctx context.Context, i int) error {
 		w.carryOrphaned(carry)
 	}
 
-	if !step.Recorded {
-		return nil
+	if step.Recorded {
+		return w.takeBack(ctx, step)
 	}
 
-	return w.takeBack(ctx, step)
+	if step.Kind == chain.StepSweep && !w.release.Done && hasStep(w.release, chain.StepTopUp, wallet.Failed) {
+		return w.abandonUnlessSwept(ctx, settlement.TransactionFailed)
+	}
+
+	return nil
+}
+
+// abandonUnlessSwept ends a release that lost what its sweep needs, but for one whose sweep is in a block: what that
+// brings is released.
+func (w *sweepUpdate) abandonUnlessSwept(ctx context.Context, reason settlement.Reason) error {
+	in, err := w.hasSweepInBlock(ctx)
+	if err != nil || in {
+		return err
+	}
+
+	return w.abandon(ctx, reason)
+}
+
+// hasSweepInBlock reports whether the blocks that were read have a sweep of the release.
+func (w *sweepUpdate) hasSweepInBlock(ctx context.Context) (bool, error) {
+	var hashes []string
+
+	for _, s := range w.release.Steps {
+		if s.Kind != chain.StepSweep {
+			continue
+		}
+
+		t, err := w.tx.Transaction(ctx, s.TransactionID)
+		if err != nil {
+			return false, err
+		}
+
+		for _, a := range t.Attempts {
+			hashes = append(hashes, a.Signed.TxHash)
+		}
+	}
+
+	if len(hashes) == 0 {
+		return false, nil
+	}
+
+	rows, err := w.tx.OutgoingByHash(ctx, w.release.Network, hashes)
+
+	return len(rows) > 0, err
 }
 
 // confirm applies a final transaction. After the sweep the release is done; after any other step it
@@ -278,7 +321,7 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 		w.finishSwept()
 		return nil
 	case w.isGivenUp() || !w.waitsForPayments(w.group):
-		return w.abandon(ctx, settlement.Replanning)
+		return w.abandonUnlessSwept(ctx, settlement.Replanning)
 	}
 
 	return nil
@@ -394,6 +437,10 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 		// Anybody can make that happen, by a payment while it is on its way: the release goes on,
 		// and leaves the account open.
 		return nil
+	}
+
+	if step.Kind != chain.StepSweep {
+		return w.abandonUnlessSwept(ctx, w.reason(t))
 	}
 
 	return w.abandon(ctx, w.reason(t))

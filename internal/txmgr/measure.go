@@ -12,9 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// measureWithin is how long after its block a sweep waits for a node that answers for the balances there. Later, many
-// nodes have given up that state: what the logs say counts then, and the audit compares it. A sweep whose block is too
-// old for every node does not wait.
+// measureWithin is how long a sweep is tried to be measured, while no node answers for the balances at its block. After
+// that what the logs say counts, and the audit compares it. A sweep whose block is too old for every node does not wait.
 const measureWithin = 10 * time.Minute
 
 // measured returns the transfers of a sweep in the block of its row with, for a token that takes a fee without a log,
@@ -55,7 +54,7 @@ func (d *walletWorker) measured(
 		if err != nil {
 			unreadable := (*chain.UnreadableError)(nil)
 			if errors.As(err, &unreadable) && !isDisputed(err) ||
-				fault.Code(err) == "block_too_old" || d.now().Sub(row.Block.Time) > measureWithin {
+				fault.Code(err) == "block_too_old" || d.stopsMeasuring(row.TxHash) {
 				continue
 			}
 
@@ -74,7 +73,16 @@ func (d *walletWorker) measured(
 		}
 	}
 
+	d.measures.Delete(row.TxHash)
+
 	return transfers, true, nil
+}
+
+// stopsMeasuring reports whether a transaction was tried to be measured for long enough, by this process.
+func (d *walletWorker) stopsMeasuring(hash string) bool {
+	began, _ := d.measures.LoadOrStore(hash, d.now())
+
+	return d.now().Sub(began.(time.Time)) > measureWithin
 }
 
 // MeasuredSweep returns what a transaction that is not on record moved, with what a token took of it without a log from
