@@ -39,11 +39,21 @@ func (g group) spent() (sum chain.Amount) {
 		return sum
 	}
 
-	for _, s := range g {
-		sum = sum.Add(s.FeePaid).Add(s.NetworkFees)
+	for _, cost := range g.costs() {
+		sum = sum.Add(cost)
 	}
 
 	return sum
+}
+
+// costs returns what each settlement bears of platform and network fees, in base units of the native coin.
+func (g group) costs() []chain.Amount {
+	out := make([]chain.Amount, len(g))
+	for i, s := range g {
+		out[i] = s.FeePaid.Add(s.NetworkFees)
+	}
+
+	return out
 }
 
 // released returns what the group's settlements show as released, in base units.

@@ -61,6 +61,44 @@ func (w *sweepUpdate) correctSwept(
 	return w.correctResidue(ctx, before.SubFloor(after), after.SubFloor(before))
 }
 
+// takeFromSwept takes what an earlier step of a native release costs its settlements off the residue, where a sweep of
+// another release stands for them: that sweep was recorded as if the step left this at the address. bore is what each
+// bore before, in base units.
+func (w *sweepUpdate) takeFromSwept(ctx context.Context, step *settlement.Step, bore []chain.Amount) error {
+	if !w.ofNative() || step.Kind == chain.StepSweep || sweptStep(w.release) != nil {
+		return nil
+	}
+
+	took, _, err := w.costOfSwept(ctx, bore)
+	if err != nil {
+		return err
+	}
+
+	return w.setResidue(ctx, step, chain.Amount{}, took)
+}
+
+// costOfSwept returns how much more, and how much less, the settlements bear than bore for which a sweep of another
+// release stands, in base units.
+func (w *sweepUpdate) costOfSwept(ctx context.Context, bore []chain.Amount) (more, less chain.Amount, err error) {
+	for i, cost := range w.group.costs() {
+		id := w.group[i].SweepID
+		if cost == bore[i] || id == "" || id == w.release.ID {
+			continue
+		}
+
+		by, err := w.tx.Sweep(ctx, id)
+		if err != nil {
+			return more, less, err
+		}
+
+		if sweptStep(&by) != nil {
+			more, less = more.Add(cost.SubFloor(bore[i])), less.Add(bore[i].SubFloor(cost))
+		}
+	}
+
+	return more, less, nil
+}
+
 // correctResidue corrects the residue of the asset that a confirmed sweep left: an earlier step of a native release
 // costs something else after a reorganisation, or a payment changed. more and less are base units.
 func (w *sweepUpdate) correctResidue(ctx context.Context, more, less chain.Amount) error {

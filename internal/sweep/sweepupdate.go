@@ -78,12 +78,20 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 		return err
 	}
 
+	bore := w.group.costs()
+
 	before, after := w.setCost(&w.release.Steps[i], t)
 	if before == after {
 		return nil
 	}
 
-	if !w.ofNative() && paysNetworkFee(t, w.release.Deposit.Address) {
+	if w.ofNative() {
+		if after, before, err = w.costOfSwept(ctx, bore); err != nil {
+			return err
+		}
+	}
+
+	if w.ofNative() || paysNetworkFee(t, w.release.Deposit.Address) {
 		if err := w.addResidue(ctx, w.nativeID(), before, after); err != nil {
 			return err
 		}
@@ -299,6 +307,7 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 		return nil
 	}
 
+	bore := w.group.costs()
 	w.setNetworkFee(step, releaseCost(t))
 
 	if err := errors.Join(
@@ -309,6 +318,10 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 	}
 
 	if err := w.payFee(ctx, step); err != nil {
+		return err
+	}
+
+	if err := w.takeFromSwept(ctx, step, bore); err != nil {
 		return err
 	}
 
@@ -396,12 +409,12 @@ func (w *sweepUpdate) gaveUp(s settlement.Settlement) bool {
 // network fee.
 func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.release.Steps[i]
-	before := step.NetworkFee
+	before, bore := step.NetworkFee, w.group.costs()
 	w.setNetworkFee(step, t.Fee)
 
 	err := w.correctSwept(ctx, step, before, t.Fee)
 	if err == nil && t.Failure == wallet.FailReverted {
-		err = w.recordResidue(ctx, step, t)
+		err = errors.Join(w.recordResidue(ctx, step, t), w.takeFromSwept(ctx, step, bore))
 	}
 
 	if err = errors.Join(err, w.dropUnclaimed(ctx, step)); err != nil {

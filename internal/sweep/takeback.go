@@ -44,6 +44,10 @@ func (w *sweepUpdate) takeBackResidue(ctx context.Context, step *settlement.Step
 			return w.correctSwept(ctx, step, cost.Add(step.PaysFee), chain.Amount{})
 		}
 
+		if err := w.setResidue(ctx, step, chain.Amount{}, chain.Amount{}); err != nil {
+			return err
+		}
+
 		step = lastStep(w.release) // it has what is owed for payments that are gone, see oweOrphaned
 	}
 
