@@ -54,6 +54,7 @@ func (c *CitusCluster) start(nodes int) error {
 			"max_prepared_transactions=200",
 			"citus.shard_count=6",
 			"citus.max_adaptive_executor_pool_size=1", // see docs/distributed.md
+			"plan_cache_mode=force_custom_plan",       // the same
 			"citus.recover_2pc_interval=2s",
 			"deadlock_timeout=200ms",
 		)

@@ -231,6 +231,35 @@ func TestDistributedTables(t *testing.T) {
 	}
 }
 
+// A connection keeps no plans of what asks all nodes: they would take a gigabyte in minutes (docs/distributed.md).
+func TestDistributedConnectionsKeepNoPlans(t *testing.T) {
+	db := cluster(t)
+	db.SetMaxOpenConns(1)
+
+	st := openDistributed(t, db)
+
+	for range 10 { // a statement's plan is kept from the sixth time on
+		_, invoices := st.DueInvoices(t.Context(), time.Now(), 10)
+		_, payments := st.DuePayments(t.Context(), time.Now(), 10)
+		_, settlements := st.DueSettlements(t.Context(), "network", time.Now(), 10)
+		_, sweeps := st.DueSweeps(t.Context(), "network", time.Now(), 10)
+		_, transactions := st.DueTransactions(t.Context(), "network", time.Now(), 10)
+
+		if err := errors.Join(invoices, payments, settlements, sweeps, transactions); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var kept int
+
+	err := db.QueryRowContext(
+		t.Context(), "SELECT coalesce(sum(total_bytes), 0) FROM pg_backend_memory_contexts WHERE name = 'CachedPlan'",
+	).Scan(&kept)
+	if err != nil || kept > 100_000 {
+		t.Errorf("a connection keeps plans of %d bytes, %v", kept, err)
+	}
+}
+
 // cluster opens a new database of three nodes, with the tables.
 func cluster(t *testing.T) *sql.DB {
 	t.Helper()
