@@ -3,12 +3,14 @@ package simulation
 import (
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -24,7 +26,31 @@ func (w *harness) operate() {
 	}
 
 	w.acknowledge()
+	w.acknowledgePooled()
 	w.review()
+}
+
+// acknowledgePooled says of what waits in a pool and is not on record that it is foreign, where Health names it: one of
+// a deposit address may pay too little to end in a block. One of a master wallet waits for its block.
+func (w *harness) acknowledgePooled() {
+	report, err := w.processes[0].alive().Health(w.ctx)
+	if err != nil {
+		return
+	}
+
+	for _, n := range w.networks {
+		for _, tx := range n.pool() {
+			named := slices.ContainsFunc(report.Wallets, func(held health.Wallet) bool {
+				return held.Network == n.slug() && !w.isMaster(chain.Address(held.Address)) &&
+					strings.Contains(held.Reason, tx.TxHash)
+			})
+			if named {
+				if err := w.processes[0].alive().Acknowledge(w.ctx, n.slug(), tx.TxHash, wallet.Foreign); err != nil {
+					w.account.failed(err)
+				}
+			}
+		}
+	}
 }
 
 // review ends the freeze of a new epoch on each network whose blocks are read, whose transactions are all
