@@ -158,7 +158,7 @@ func testPaymentWork(t *testing.T, st store.Store) {
 		{
 			what: "PaymentsOfInvoices of several",
 			read: func() ([]invoice.Payment, error) {
-				all, err := st.PaymentsOfInvoices(ctx, []string{"i2", "none", "i1", "i2"})
+				all, err := st.PaymentsOfInvoices(ctx, []string{"i2", "none", "i6", "i2"})
 				slices.SortStableFunc(all, func(a, b invoice.Payment) int {
 					return strings.Compare(a.InvoiceID, b.InvoiceID)
 				})
@@ -166,7 +166,7 @@ func testPaymentWork(t *testing.T, st store.Store) {
 				return all, err
 			},
 			passes: func(payment invoice.Payment) bool {
-				return payment.InvoiceID == "i1" || payment.InvoiceID == "i2"
+				return payment.InvoiceID == "i2" || payment.InvoiceID == "i6"
 			},
 			order: func(payment invoice.Payment) string { return payment.InvoiceID },
 		},
@@ -236,13 +236,14 @@ func putPayments(t *testing.T, st store.Store) (all []invoice.Payment) {
 		all = nil
 
 		for n := range 96 {
+			at := n / 24 % 2 // an address, and an invoice, is of one account
 			payment := invoice.Payment{
 				ID:        recordID(n),
-				Owner:     owners[n%3],
+				Owner:     owners[at],
 				Status:    statuses[n%4],
 				Network:   []string{"a", "b", "c"}[n/4%3],
-				InvoiceID: fmt.Sprint("i", n%5),
-				Address:   chain.Address(fmt.Sprint("addr", n/24%2)),
+				InvoiceID: fmt.Sprint("i", 5*at+n%5),
+				Address:   chain.Address(fmt.Sprint("addr", at)),
 				AssetID:   fmt.Sprint("s", n/12%2),
 				TxHash:    fmt.Sprint("h", n/3),
 				TxIndex:   uint32(n % 3),
