@@ -3,7 +3,6 @@ package solana
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -22,6 +21,9 @@ type historyReader struct {
 // maxReadsPerAccount bounds the calls for the transactions of one account in one reading, so that nobody waits
 // for another's dust.
 const maxReadsPerAccount = 24
+
+// maxMissed bounds the transactions below a range of one account that are read in one reading.
+const maxMissed = maxReadsPerAccount / 2
 
 // readAccount reads the history of an account with a balance, in base units. What cannot be read, or not yet, is
 // returned; an error is the node's.
@@ -65,10 +67,11 @@ func (h historyReader) readAccount(
 	h.mu.Unlock()
 
 	// With newer transactions the balance is a later one, for which the range is not complete.
-	if history.unread == nil && newest <= h.last.Height {
-		d.balances.put(account.key, balance, from, h.last.Height, newest > 0 || balance > 0)
-	} else {
+	switch {
+	case history.unread != nil || newest > h.last.Height:
 		d.balances.unsettle(account.key)
+	case !history.lacksOlder:
+		d.balances.put(account.key, balance, from, h.last.Height, newest > 0 || balance > 0)
 	}
 
 	if history.unread != nil && history.unread.Height > h.last.Height {
@@ -91,6 +94,8 @@ func isNodeError(err error) bool {
 type accountHistory struct {
 	txs    []confirmedTx
 	unread *chain.Unread // nil when it is complete
+	// lacksOlder is set when transactions below the range are in no reading, and not in this one.
+	lacksOlder bool
 }
 
 // history reads the transactions of an account and checks that they explain its balance.
@@ -116,53 +121,24 @@ func (h historyReader) history(
 		return accountHistory{}, err
 	}
 
+	missed, lacksOlder, err := h.missedBelow(ctx, check, older, from)
+	if err != nil {
+		return accountHistory{}, err
+	}
+
 	history, err := h.readListed(ctx, account, list, &check, balance)
 	if err != nil {
 		return accountHistory{}, err
 	}
+
+	slices.Reverse(missed)
+	history.txs, history.lacksOlder = append(missed, history.txs...), lacksOlder
 
 	if history.unread == nil && !check.passed {
 		err = check.final(balance)
 	}
 
 	return history, err
-}
-
-// balanceBefore sets the balance before the first transaction of the range: what the transaction before it left;
-// that of the last reading; nothing where the node has everything; unknown where it has forgotten what was before.
-func (h historyReader) balanceBefore(
-	ctx context.Context,
-	check *balanceCheck,
-	older *signatureInfo,
-	from uint64,
-) error {
-	if older != nil {
-		tx, err := h.driver.fetchListed(ctx, h.endpoint, older.Signature)
-		if _, unreadable := errors.AsType[*unreadable](
-			err,
-		); unreadable ||
-			errors.Is(err, failover.ErrPruned) {
-			return nil
-		}
-
-		if err != nil {
-			return err
-		}
-
-		_, check.expected, check.known = check.account.balanceChange(tx.executedTx)
-
-		return nil
-	}
-
-	if balance, ok := h.driver.balances.before(check.account.key, from); ok {
-		check.expected, check.known = balance, true
-		return nil
-	}
-
-	oldest, err := h.oldestSlot(ctx)
-	check.known = err == nil && oldest <= 1
-
-	return err
 }
 
 // readListed reads listed transactions in order of time. Slots with several are read as blocks.
@@ -321,39 +297,4 @@ func (h historyReader) readBlock(ctx context.Context, list []signatureInfo) ([]l
 	}
 
 	return txs, nil
-}
-
-// balanceCheck follows the balance of an account through its history.
-type balanceCheck struct {
-	account  holdingAccount
-	expected uint64 // what the next transaction finds, in base units
-	known    bool   // whether expected is known
-	passed   bool   // whether the present balance was reached and compared
-}
-
-// next checks that a transaction finds the expected balance.
-func (c *balanceCheck) next(tx executedTx) error {
-	before, after, named := c.account.balanceChange(tx)
-	if !named || c.known && before != c.expected {
-		return fmt.Errorf(
-			"the node's history of %s leaves something out: transaction %s found %d, left before were %d",
-			c.account.key, tx.hash, before, c.expected,
-		)
-	}
-
-	c.expected, c.known = after, true
-
-	return nil
-}
-
-// final checks that the history ends with the present balance.
-func (c *balanceCheck) final(balance uint64) error {
-	if c.known && balance != c.expected {
-		return fmt.Errorf(
-			"the node's history of %s leaves something out: it ends with %d, the account holds %d",
-			c.account.key, c.expected, balance,
-		)
-	}
-
-	return nil
 }

@@ -15,7 +15,7 @@ import (
 // Balances returns the balance of each holding after a block, in base units. Nodes serve balances of
 // their newest block only, so later transactions are undone: the balance is what the first of them
 // found in the account. Where several nodes answer, it is what two of them say; a chain.UnreadableError
-// (nodes_disagree) names the others.
+// (nodes_disagree) names the others, and histories are read from another node then.
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -30,6 +30,12 @@ func (d *driver) Balances(
 	}
 
 	amounts, err := agree.Balances(ctx, d.nodes, d.config.Attempts, 0, holdings, d.readBalances(at))
+
+	if unreadable, ok := errors.AsType[*chain.UnreadableError](err); ok {
+		d.nodes.DemoteNode(
+			"another node says another balance of " + string(unreadable.Holdings[0].Address),
+		)
+	}
 
 	// fault.Stopped would stop the network, which needs no such old block otherwise.
 	if errors.Is(err, fault.Stopped) && fault.Code(err) == "node_pruned" {

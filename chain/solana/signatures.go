@@ -66,3 +66,19 @@ func (e *endpoint) signatures(
 		before = page[len(page)-1].Signature
 	}
 }
+
+// signaturesBefore returns the confirmed transactions that name an address before one of them, newest first, at most as
+// many as limit.
+func (e *endpoint) signaturesBefore(
+	ctx context.Context,
+	address, before string,
+	limit int,
+) (page []signatureInfo, err error) {
+	err = e.call(ctx, &page, "getSignaturesForAddress", address, map[string]any{
+		"commitment": "confirmed",
+		"limit":      limit,
+		"before":     before,
+	})
+
+	return page, err
+}
