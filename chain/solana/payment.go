@@ -33,6 +33,9 @@ type txBuilder struct {
 	sourceMint  *mint              // nil for the native coin
 	source      solanago.PublicKey // the sender's token account
 
+	// shared is the balance of the sender in what it sends, in base units, as two nodes say; nil for what one says.
+	shared *uint64
+
 	// Set by load:
 	coin, payerCoin uint64       // balances of from and payer
 	held            tokenAccount // the source; zero when it does not exist
@@ -165,7 +168,7 @@ func (d *driver) load(ctx context.Context, e *endpoint, b *txBuilder) error {
 		return err
 	}
 
-	if b.minBalance, err = e.rentMinimum(ctx, 0); err != nil {
+	if b.minBalance, err = d.rentMinimum(ctx, e, 0); err != nil {
 		return err
 	}
 
@@ -184,6 +187,8 @@ func (d *driver) load(ctx context.Context, e *endpoint, b *txBuilder) error {
 
 		destinations = accounts[4:]
 	}
+
+	b.useShared()
 
 	for i := range b.payments {
 		p, owner, account := &b.payments[i], destinations[2*i], destinations[2*i+1]
@@ -205,13 +210,24 @@ func (d *driver) load(ctx context.Context, e *endpoint, b *txBuilder) error {
 		}
 
 		if !isOpened(account) || b.unwraps {
-			if err := b.createAccount(ctx, e, i, state, account); err != nil {
+			if err := d.createAccount(ctx, e, b, i, state, account); err != nil {
 				return err
 			}
 		}
 	}
 
 	return nil
+}
+
+// useShared puts the balance that two nodes say in the place of what one says.
+func (b *txBuilder) useShared() {
+	switch {
+	case b.shared == nil:
+	case b.sourceMint != nil:
+		b.held.amount = *b.shared
+	default:
+		b.coin = *b.shared
+	}
 }
 
 // accountKeys sets the account of every payment and returns the keys of the accounts to read. These are
@@ -274,9 +290,10 @@ func isOpened(account *accountInfo) bool {
 
 // createAccount makes payment i create its token account, unless an earlier payment does. The lamports that are
 // at its address already are taken for its rent, unless they are that of an account which may be closed in between.
-func (b *txBuilder) createAccount(
+func (d *driver) createAccount(
 	ctx context.Context,
 	e *endpoint,
+	b *txBuilder,
 	i int,
 	state mintState,
 	account *accountInfo,
@@ -288,7 +305,7 @@ func (b *txBuilder) createAccount(
 		}
 	}
 
-	rent, err := e.rentMinimum(ctx, state.accountSize(*p.mint))
+	rent, err := d.rentMinimum(ctx, e, state.accountSize(*p.mint))
 	if err != nil {
 		return err
 	}

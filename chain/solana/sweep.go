@@ -21,7 +21,10 @@ import (
 // of a new fee address is omitted.
 //
 // A sweep that leaves nothing closes the account. With KeepOpen the rent minimum of a native deposit and
-// the token account remain, so that payments arriving meanwhile do not fail the sweep.
+// the token account remain, so that payments arriving meanwhile do not fail the sweep. A native sweep without it has
+// Order.Close whether coin remains or not: what arrives, or a balance that was another one, may fail each of them.
+//
+// Balances, rent minimums and the existence of accounts are what two nodes say, where two answer.
 //
 // In addition to the errors of chain.Sweeper, an address that holds less than its deposits is fault.State
 // with code funds_missing.
@@ -38,13 +41,23 @@ func (d *driver) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.S
 		)
 	}
 
+	account, err := d.holdingAccount(chain.Holding{Address: r.Deposit.Address, AssetID: asset.ID})
+	if err != nil {
+		return nil, err
+	}
+
+	held, err := d.sharedBalance(ctx, account)
+	if err != nil {
+		return nil, err
+	}
+
 	var steps []chain.SweepStep
 
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
+	err = d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
 		if asset.Kind == chain.Native {
-			steps, err = d.planNative(ctx, e, r)
+			steps, err = d.planNative(ctx, e, r, held)
 		} else {
-			steps, err = d.planToken(ctx, e, r)
+			steps, err = d.planToken(ctx, e, r, held)
 		}
 
 		return err
@@ -60,6 +73,7 @@ func (d *driver) planNative(
 	ctx context.Context,
 	e *endpoint,
 	r chain.SweepRequest,
+	held uint64,
 ) ([]chain.SweepStep, error) {
 	remaining := r.Amount.SubFloor(r.Spent)
 
@@ -74,13 +88,12 @@ func (d *driver) planNative(
 
 	step := d.nativeSweep(r, remaining, fee)
 
-	b, price, err := d.quote(ctx, e, r, step.Order)
+	b, price, err := d.quote(ctx, e, r, step.Order, &held)
 	if err != nil {
 		return nil, err
 	}
 
-	balance := chain.Units(b.coin)
-	if balance.Less(remaining) {
+	if balance := chain.Units(b.coin); balance.Less(remaining) {
 		return nil, fundsMissing(r, balance)
 	}
 
@@ -88,7 +101,6 @@ func (d *driver) planNative(
 	last := &step.Order.Outputs[len(step.Order.Outputs)-1]
 	shortfall := b.rentShortfall(remaining, r.KeepOpen)
 	last.Amount = last.Amount.SubFloor(chain.Units(shortfall))
-	step.Order.Close = balance == remaining && shortfall == 0
 
 	// What arrives at the master wallet.
 	step.NetworkFee = chain.Units(b.networkFee(price, b.maxUnitLimit()))
@@ -98,7 +110,7 @@ func (d *driver) planNative(
 		return nil, uneconomic(r)
 	}
 
-	opened, err := e.exists(ctx, r.Master.Address)
+	opened, err := d.exists(ctx, e, r.Master.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +140,12 @@ func (d *driver) nativeSweep(r chain.SweepRequest, amount, fee chain.Amount) cha
 	return chain.SweepStep{
 		Kind:    chain.StepSweep,
 		PaysFee: fee,
-		Order:   chain.Order{From: r.Deposit, SubtractFee: true, Outputs: outputs},
+		Order: chain.Order{
+			From:        r.Deposit,
+			SubtractFee: true,
+			Outputs:     outputs,
+			Close:       !r.KeepOpen,
+		},
 	}
 }
 
@@ -136,6 +153,7 @@ func (d *driver) planToken(
 	ctx context.Context,
 	e *endpoint,
 	r chain.SweepRequest,
+	held uint64,
 ) ([]chain.SweepStep, error) {
 	var steps []chain.SweepStep
 
@@ -154,7 +172,7 @@ func (d *driver) planToken(
 					Outputs: []chain.Output{{To: r.FeeAddress, AssetID: d.native.ID, Amount: fee}},
 				},
 			}
-			if err := d.priceStep(ctx, e, r, &step); err != nil {
+			if err := d.priceStep(ctx, e, r, &step, nil); err != nil {
 				return nil, err
 			}
 
@@ -178,7 +196,7 @@ func (d *driver) planToken(
 			Close:    !r.KeepOpen,
 		},
 	}
-	if err := d.priceStep(ctx, e, r, &sweep); err != nil {
+	if err := d.priceStep(ctx, e, r, &sweep, &held); err != nil {
 		return nil, err
 	}
 
@@ -186,14 +204,15 @@ func (d *driver) planToken(
 }
 
 // priceStep sets the fees of a step that the master wallet pays for. It does not check the master
-// wallet's funds.
+// wallet's funds. held is the balance of the sender in what it sends, in base units; nil for what the node says.
 func (d *driver) priceStep(
 	ctx context.Context,
 	e *endpoint,
 	r chain.SweepRequest,
 	step *chain.SweepStep,
+	held *uint64,
 ) error {
-	b, price, err := d.quote(ctx, e, r, step.Order)
+	b, price, err := d.quote(ctx, e, r, step.Order, held)
 	if err != nil {
 		return err
 	}
@@ -217,14 +236,17 @@ func (d *driver) priceStep(
 }
 
 // quote returns the loaded builder of an order and the price per compute unit, in millionths of a
-// lamport. An order that cannot be executed is fault.Invalid with code not_releasable.
+// lamport. held is that of priceStep. An order that cannot be executed is fault.Invalid with code not_releasable.
 func (d *driver) quote(
 	ctx context.Context,
 	e *endpoint,
 	r chain.SweepRequest,
 	order chain.Order,
+	held *uint64,
 ) (*txBuilder, uint64, error) {
 	b, err := d.newTxBuilder(order)
+	b.shared = held
+
 	if err == nil {
 		err = d.load(ctx, e, &b)
 	}
@@ -252,12 +274,12 @@ func (d *driver) payableFee(ctx context.Context, e *endpoint, r chain.SweepReque
 		return r.Fee, nil
 	}
 
-	minBalance, err := e.rentMinimum(ctx, 0)
+	minBalance, err := d.rentMinimum(ctx, e, 0)
 	if err != nil || !r.Fee.Less(chain.Units(minBalance)) {
 		return r.Fee, err
 	}
 
-	opened, err := e.exists(ctx, r.FeeAddress)
+	opened, err := d.exists(ctx, e, r.FeeAddress)
 	if err != nil || opened {
 		return r.Fee, err
 	}

@@ -1,0 +1,170 @@
+package solana
+
+import (
+	"context"
+	"slices"
+
+	solanago "github.com/gagliardetto/solana-go"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// No block proves what a node says of accounts and minimums. Where several nodes answer, plans and transactions rest on
+// what two of them say.
+
+// sharedAnswer returns what a node said, where another one that answers says the same, or none answers; what two others
+// say alike takes its place. Else it is fault.Unavailable (nodes_disagree). subject names what was asked for.
+func sharedAnswer[V comparable](
+	ctx context.Context,
+	d *driver,
+	by *endpoint,
+	said V,
+	subject string,
+	read func(ctx context.Context, e *endpoint) (V, error),
+) (V, error) {
+	answers, agreed := []V{said}, false
+
+	err := d.nodes.AskBeside(ctx, by, 0, func(ctx context.Context, e *endpoint) (bool, error) {
+		answer, err := read(ctx, e)
+		if err != nil {
+			return false, err
+		}
+
+		if agreed = slices.Contains(answers, answer); agreed {
+			said = answer
+		}
+
+		answers = append(answers, answer)
+
+		return agreed, nil
+	})
+	if err == nil && !agreed && len(answers) > 1 {
+		err = d.nodesDisagree(subject)
+	}
+
+	return said, err
+}
+
+func (d *driver) nodesDisagree(subject string) error {
+	return fault.New(
+		fault.Unavailable, "nodes_disagree", "the nodes of network %s say different things of %s",
+		d.network.Slug, subject,
+	)
+}
+
+// rentMinimum is endpoint.rentMinimum as two nodes say it.
+func (d *driver) rentMinimum(ctx context.Context, e *endpoint, size int) (uint64, error) {
+	lamports, err := e.rentMinimum(ctx, size)
+	if err != nil {
+		return 0, err
+	}
+
+	read := func(ctx context.Context, e *endpoint) (uint64, error) { return e.rentMinimum(ctx, size) }
+
+	return sharedAnswer(ctx, d, e, lamports, "the rent minimum", read)
+}
+
+// exists is endpoint.exists as two nodes say it.
+func (d *driver) exists(ctx context.Context, e *endpoint, address chain.Address) (bool, error) {
+	found, err := e.exists(ctx, address)
+	if err != nil {
+		return false, err
+	}
+
+	read := func(ctx context.Context, e *endpoint) (bool, error) { return e.exists(ctx, address) }
+
+	return sharedAnswer(ctx, d, e, found, "the account "+string(address), read)
+}
+
+// maxApart is how many slots the answers of two nodes may be apart to be compared.
+const maxApart = 64
+
+// heldAt is the balance of an account in a slot, in base units, as one node says.
+type heldAt struct {
+	node          *endpoint
+	slot, balance uint64
+}
+
+// sharedBalance returns the newest balance of an account that two nodes say, in base units, or the word of the only one
+// that answers. What nodes say of different slots is compared in the earlier one.
+func (d *driver) sharedBalance(ctx context.Context, account holdingAccount) (uint64, error) {
+	var first heldAt
+
+	err := d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
+		first, err = e.heldAt(ctx, account)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+
+	answers, balance, agreed := []heldAt{first}, first.balance, false
+
+	err = d.nodes.AskBeside(ctx, first.node, 0, func(ctx context.Context, e *endpoint) (bool, error) {
+		answer, err := e.heldAt(ctx, account)
+		if err != nil {
+			return false, err
+		}
+
+		for _, earlier := range answers {
+			if balance, agreed = d.sameBalance(ctx, account, earlier, answer); agreed {
+				return true, nil
+			}
+		}
+
+		answers = append(answers, answer)
+
+		return false, nil
+	})
+	if err == nil && !agreed && len(answers) > 1 {
+		err = d.nodesDisagree("the balance of " + account.key.String())
+	}
+
+	if err != nil {
+		return 0, err
+	}
+
+	if !agreed {
+		return first.balance, nil
+	}
+
+	return balance, nil
+}
+
+// heldAt reads the balance of an account from one node.
+func (e *endpoint) heldAt(ctx context.Context, account holdingAccount) (heldAt, error) {
+	infos, slot, err := e.accounts(ctx, []solanago.PublicKey{account.key}, 0)
+	if err != nil {
+		return heldAt{}, err
+	}
+
+	return heldAt{e, slot, account.balance(infos[0])}, nil
+}
+
+// sameBalance reports whether two nodes say the same of an account, and what, in base units.
+func (d *driver) sameBalance(
+	ctx context.Context,
+	account holdingAccount,
+	a, b heldAt,
+) (balance uint64, same bool) {
+	if a.slot > b.slot {
+		a, b = b, a
+	}
+
+	if b.slot-a.slot > maxApart {
+		return 0, false
+	}
+
+	if a.balance == b.balance {
+		return a.balance, true
+	}
+
+	if a.slot == b.slot {
+		return 0, false
+	}
+
+	before, err := d.balanceAfter(ctx, b.node, account, a.slot, b.slot, b.balance)
+
+	return a.balance, err == nil && before == a.balance
+}
