@@ -10,6 +10,7 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -63,7 +64,7 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 			return err
 		}
 
-		blockhash, validToHeight, err := b.lifetime(ctx, e)
+		blockhash, validToHeight, err := d.lifetime(ctx, e, b)
 		if err != nil {
 			return err
 		}
@@ -78,12 +79,16 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 
 // lifetime returns the durable nonce of the order, which never runs out, or else the newest finalized blockhash with
 // its last valid block height.
-func (b *txBuilder) lifetime(ctx context.Context, e *endpoint) (solanago.Hash, uint64, error) {
+func (d *driver) lifetime(
+	ctx context.Context,
+	e *endpoint,
+	b *txBuilder,
+) (blockhash solanago.Hash, validToHeight uint64, err error) {
 	if b.nonce != nil {
 		return b.nonce.value, 0, nil
 	}
 
-	return e.latestBlockhash(ctx)
+	return d.latestBlockhash(ctx, e)
 }
 
 // clone returns a copy for one node, whose payments can be changed.
@@ -129,8 +134,9 @@ func (b *txBuilder) subtractFee(fee uint64) error {
 // MAX_PROCESSING_AGE.
 const blockhashAge = 150
 
-// latestBlockhash returns the newest finalized blockhash and its last valid block height.
-func (e *endpoint) latestBlockhash(ctx context.Context) (solanago.Hash, uint64, error) {
+// latestBlockhash returns the newest finalized blockhash and its last valid block height. Where another node answers it
+// has the same block at that height: with a height that is too low what is still valid would count as expired.
+func (d *driver) latestBlockhash(ctx context.Context, e *endpoint) (solanago.Hash, uint64, error) {
 	var latest struct {
 		Context struct {
 			Slot uint64 `json:"slot"`
@@ -162,7 +168,22 @@ func (e *endpoint) latestBlockhash(ctx context.Context) (solanago.Hash, uint64, 
 		)
 	}
 
-	return hash, latest.Value.ValidToHeight, nil
+	_, err = sharedAnswer(
+		ctx, d, e, chain.Ref{Height: h.Height, Hash: h.Hash}, "the newest final block",
+		func(ctx context.Context, e *endpoint) (chain.Ref, error) { return e.refIn(ctx, h.slot) },
+	)
+
+	return hash, latest.Value.ValidToHeight, err
+}
+
+// refIn returns the block of a slot, without its time; nothing where the node says that the slot has none.
+func (e *endpoint) refIn(ctx context.Context, slot uint64) (chain.Ref, error) {
+	h, err := e.header(ctx, slot)
+	if failover.RefusedWith(err, codeSlotSkipped, codeLongTermSkipped) {
+		err = nil
+	}
+
+	return chain.Ref{Height: h.Height, Hash: h.Hash}, err
 }
 
 // unsignedTx is the JSON of Unsigned.Raw.

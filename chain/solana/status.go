@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	solanago "github.com/gagliardetto/solana-go"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -18,8 +20,9 @@ import (
 // account with another value.
 //
 // TxDead by expiry needs proof by two nodes where two are configured, and no node that knows the transaction.
-// A node proves it when it has finalized a block above the last valid height, still has the blocks since
-// signing, and does not know the transaction. A node that lags or has pruned proves nothing.
+// A node proves it when it has finalized a block above the last valid height, in which the transaction's blockhash can
+// be used no more, still has the blocks since signing, and does not know the transaction. A node that lags or has
+// pruned proves nothing.
 func (d *driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	status, by, err := d.status(ctx, tx)
 
@@ -321,8 +324,37 @@ func (d *driver) provesExpiry(
 		return false, false, nil
 	}
 
+	// The last valid height is what one node said when the transaction was built.
+	valid, err := e.blockhashValid(ctx, tx, final.slot)
+	if err != nil || valid {
+		return false, false, err
+	}
+
 	signedAt := tx.ValidToHeight - min(tx.ValidToHeight, blockhashAge)
 	_, err = d.headerAt(ctx, e, signedAt)
 
 	return err == nil, false, err
+}
+
+// blockhashValid reports whether the blockhash of a transaction can be used at a node's newest final block, in a slot of
+// at least minSlot.
+func (e *endpoint) blockhashValid(ctx context.Context, tx chain.Signed, minSlot uint64) (bool, error) {
+	parsed, err := solanago.TransactionFromBytes(tx.Raw)
+	if err != nil {
+		return false, errMalformed
+	}
+
+	var answer struct {
+		Value *bool `json:"value"`
+	}
+
+	err = e.call(ctx, &answer, "isBlockhashValid", parsed.Message.RecentBlockhash.String(), map[string]any{
+		"commitment":     "finalized",
+		"minContextSlot": minSlot,
+	})
+	if err == nil && answer.Value == nil {
+		err = e.Garbled("it does not say whether blockhash %s is valid", parsed.Message.RecentBlockhash)
+	}
+
+	return err == nil && *answer.Value, err
 }

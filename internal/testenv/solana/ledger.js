@@ -88,6 +88,13 @@ class Ledger {
     return height !== undefined && height <= this.heightOf(commitment) && this.tip + 1 <= height + BLOCKHASH_AGE;
   }
 
+  // validAt says whether a blockhash can be used in the bank of a commitment.
+  validAt(blockhash, commitment) {
+    const height = this.heights.get(blockhash);
+    const at = this.heightOf(commitment);
+    return height !== undefined && height <= at && at <= height + BLOCKHASH_AGE;
+  }
+
   // nextNonce returns the value that nonce accounts get in the open bank.
   nextNonce() { return durableValue(this.blocks[this.tip].blockhash); }
 

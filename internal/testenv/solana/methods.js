@@ -162,7 +162,8 @@ function methods(machine, ledger) {
       slotsInEpoch: 432000, transactionCount: ledger.records.size,
     }),
     getLatestBlockhash: (o) => within(o, () => ledger.latestBlockhash(commitment(o))),
-    isBlockhashValid: (hash, o) => within(o, () => ledger.fresh(hash)),
+    // Source: Agave, Bank::is_blockhash_valid: it asks the bank of the commitment.
+    isBlockhashValid: (hash, o) => within(o, () => ledger.validAt(hash, commitment(o))),
     getBalance: (a, o) => within(o, () => { const x = ledger.account(address(a), commitment(o)); return x ? x.lamports() : 0n; }),
     getAccountInfo: (a, o) => within(o, () => encode(ledger.account(address(a), commitment(o)), o)),
     getMultipleAccounts: (list, o) => {
