@@ -7,6 +7,8 @@ import (
 
 	solanago "github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/base58"
+
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // maxHistory is the number of a token account's transactions that are searched for its creation.
@@ -60,12 +62,47 @@ func (d *driver) planClose(ctx context.Context, e *endpoint, b *txBuilder) error
 		}
 
 		if payer, created := tx.rentPayer(b.source); created {
-			b.rentRecipient = payer
-			return nil
+			b.rentRecipient, err = d.sharedRentPayer(ctx, e, b.source, info.Signature, payer)
+			return err
 		}
 	}
 
 	return nil
+}
+
+// sharedRentPayer returns who paid the rent of a token account in the transaction that opened it, as two nodes show it;
+// nil where they differ, since the rent would go to whom one of them names.
+func (d *driver) sharedRentPayer(
+	ctx context.Context,
+	e *endpoint,
+	account solanago.PublicKey,
+	hash string,
+	payer *solanago.PublicKey,
+) (*solanago.PublicKey, error) {
+	if payer == nil {
+		return nil, nil //nolint:nilnil // an unknown payer is no error
+	}
+
+	named, err := sharedAnswer(
+		ctx, d, e, *payer, "transaction "+hash,
+		func(ctx context.Context, e *endpoint) (solanago.PublicKey, error) {
+			tx, err := d.fetchListed(ctx, e, hash)
+			if err != nil {
+				return solanago.PublicKey{}, err
+			}
+
+			if payer, _ := tx.rentPayer(account); payer != nil {
+				return *payer, nil
+			}
+
+			return solanago.PublicKey{}, nil
+		},
+	)
+	if named.IsZero() || fault.Code(err) == "nodes_disagree" {
+		return nil, nil //nolint:nilnil // an unknown payer is no error
+	}
+
+	return &named, err
 }
 
 // rentPayer reports whether the transaction opened a token account, and returns who paid its rent; nil when

@@ -77,6 +77,61 @@ func (d *driver) exists(ctx context.Context, e *endpoint, address chain.Address)
 	return sharedAnswer(ctx, d, e, found, "the account "+string(address), read)
 }
 
+// currentFee returns the transfer fee of a mint in the current epoch, as two nodes say it; zero without one.
+func (d *driver) currentFee(ctx context.Context, e *endpoint, m mint, s mintState) (feeRate, error) {
+	if m.program != solanago.Token2022ProgramID {
+		return feeRate{}, nil
+	}
+
+	rate, err := e.currentFee(ctx, s)
+	if err != nil {
+		return feeRate{}, err
+	}
+
+	return sharedAnswer(
+		ctx, d, e, rate, "the transfer fee of "+m.key.String(),
+		func(ctx context.Context, e *endpoint) (feeRate, error) {
+			accounts, _, err := e.accounts(ctx, []solanago.PublicKey{m.key}, 0)
+			if err != nil {
+				return feeRate{}, err
+			}
+
+			s, err := parseMint(m, accounts[0])
+			if err != nil {
+				return feeRate{}, err
+			}
+
+			return e.currentFee(ctx, s)
+		},
+	)
+}
+
+// sharedOpened is isOpened as two nodes say. Where they differ it is false: opening an account once more does no harm,
+// and a payment to one that is not there fails.
+func (d *driver) sharedOpened(
+	ctx context.Context,
+	e *endpoint,
+	key solanago.PublicKey,
+	account *accountInfo,
+) (bool, error) {
+	if !isOpened(account) {
+		return false, nil
+	}
+
+	opened, err := sharedAnswer(
+		ctx, d, e, true, "the token account "+key.String(),
+		func(ctx context.Context, e *endpoint) (bool, error) {
+			accounts, _, err := e.accounts(ctx, []solanago.PublicKey{key}, 0)
+			return err == nil && isOpened(accounts[0]), err
+		},
+	)
+	if fault.Code(err) == "nodes_disagree" {
+		return false, nil
+	}
+
+	return opened, err
+}
+
 // maxApart is how many slots the answers of two nodes may be apart to be compared.
 const maxApart = 64
 

@@ -310,7 +310,7 @@ func (d *driver) amountAfterFee(
 		return chain.Amount{}, err
 	}
 
-	rate, err := e.currentFee(ctx, state)
+	rate, err := d.currentFee(ctx, e, m, state)
 	if err != nil {
 		return chain.Amount{}, err
 	}
