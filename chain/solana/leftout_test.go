@@ -80,7 +80,8 @@ func TestHistoryIsReadBelowTheCursorWhereMoreArrived(t *testing.T) {
 			account := to
 
 			if c.tokens {
-				asset, account = n.asset, chain.Address(n.accountOf(solanago.MustPublicKeyFromBase58(string(to))).String())
+				owner := solanago.MustPublicKeyFromBase58(string(to))
+				asset, account = n.asset, chain.Address(n.accountOf(owner).String())
 			}
 
 			d := n.driver(t, func(config *solana.Config) {
@@ -142,8 +143,8 @@ func TestHistoryIsReadBelowTheCursorWhereMoreArrived(t *testing.T) {
 			f.wants(to, slices.Concat(hidden, later)...)
 
 			for key, moved := range f.seen {
-				if moved.Amount != chain.Units(1_000_000) || moved.From != chain.Address(n.authority.PublicKey().String()) &&
-					!c.tokens {
+				payer := chain.Address(n.authority.PublicKey().String())
+				if moved.Amount != chain.Units(1_000_000) || moved.From != payer && !c.tokens {
 					t.Errorf("%s is stored as %+v", key, moved)
 				}
 			}

@@ -336,8 +336,8 @@ func (d *driver) provesExpiry(
 	return err == nil, false, err
 }
 
-// blockhashValid reports whether the blockhash of a transaction can be used at a node's newest final block, in a slot of
-// at least minSlot.
+// blockhashValid reports whether the blockhash of a transaction can be used at the newest final block of a node, in a
+// slot of at least minSlot.
 func (e *endpoint) blockhashValid(ctx context.Context, tx chain.Signed, minSlot uint64) (bool, error) {
 	parsed, err := solanago.TransactionFromBytes(tx.Raw)
 	if err != nil {
