@@ -1,12 +1,11 @@
 package solana
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -35,57 +34,12 @@ func (d *driver) sharedBlock(
 	at chain.Ref,
 	read func(ctx context.Context, e *endpoint, at chain.Ref) (chain.Block, error),
 ) (chain.Block, error) {
-	var (
-		shown []chain.Block // one for each node
-		first *endpoint
-		other error // of a node with another block
+	block, err := agree.Block(
+		ctx, d.nodes, d.config.Attempts, 0, at,
+		func(ctx context.Context, e *endpoint) (chain.Block, error) { return read(ctx, e, at) },
 	)
 
-	readFrom := func(ctx context.Context, e *endpoint) error {
-		block, err := read(ctx, e, at)
-		if err == nil {
-			shown = append(shown, block)
-		} else if errors.Is(err, fault.NotFound) {
-			other, err = err, failover.ErrMissing // the next node may have it
-		}
-
-		return err
-	}
-
-	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error { first = e; return readFrom(ctx, e) })
-	if err != nil {
-		return chain.Block{}, cmp.Or(other, aboveTip(err, at.Height))
-	}
-
-	if len(d.nodes.Nodes) == 1 {
-		return shown[0], nil
-	}
-
-	var block chain.Block
-
-	err = d.nodes.AskBeside(ctx, first, 0, func(ctx context.Context, e *endpoint) (enough bool, err error) {
-		if err := readFrom(ctx, e); err != nil {
-			return false, err
-		}
-
-		block = agreedOf(shown)
-
-		return len(block.Unread) == 0, nil
-	})
-
-	switch {
-	case err != nil:
-		return chain.Block{}, err
-	case len(shown) > 1:
-		return block, nil
-	case other != nil:
-		return chain.Block{}, other
-	}
-
-	return chain.Block{}, fault.New(
-		fault.Unavailable, "node_unavailable",
-		"network %s has no second node that shows what is in block %d", d.network.Slug, at.Height,
-	)
+	return block, aboveTip(err, at.Height)
 }
 
 // readAt reads a block from one node. Another block at its height is fault.NotFound (block_unknown). What Head has
@@ -194,96 +148,4 @@ func (d *driver) readOne(
 	part.Transfers, err = d.transfers(tx)
 
 	return part, err
-}
-
-// agreedOf returns of a block, as several nodes show it, what two of them show alike.
-func agreedOf(shown []chain.Block) chain.Block {
-	block := chain.Block{Ref: shown[0].Ref, Parent: shown[0].Parent}
-	words := make([]map[string]txWord, len(shown))
-
-	var order []string // hashes
-
-	for i, b := range shown {
-		words[i] = wordsOf(b)
-
-		for _, spend := range b.Spent {
-			order = append(order, spend.By)
-		}
-
-		for _, unread := range b.Unread {
-			order = append(order, unread.TxHash)
-		}
-	}
-
-	decided := map[string]bool{}
-
-	for _, hash := range order {
-		if decided[hash] {
-			continue
-		}
-
-		decided[hash] = true
-
-		word, agreed := sharedWord(words, hash)
-		if !agreed {
-			block.Unverified = "no two nodes show the same of transaction " + hash
-			block.Unread = append(block.Unread, chain.Unread{
-				Height: block.Height,
-				TxHash: hash,
-				Why:    "no two nodes show the same of it",
-			})
-		}
-
-		block.Transfers = append(block.Transfers, word.transfers...)
-		block.Spent = append(block.Spent, word.spent...)
-	}
-
-	return block
-}
-
-// txWord is what one node shows of a transaction in a block; the zero value is that it is not there.
-type txWord struct {
-	transfers []chain.Transfer
-	spent     []chain.Spend
-	unread    bool // what it did, the node does not show
-}
-
-// wordsOf returns what a node shows of the transactions in a block, by hash.
-func wordsOf(b chain.Block) map[string]txWord {
-	words := make(map[string]txWord, len(b.Spent))
-
-	for _, spend := range b.Spent {
-		word := words[spend.By]
-		word.spent = append(word.spent, spend)
-		words[spend.By] = word
-	}
-
-	for _, moved := range b.Transfers {
-		word := words[moved.TxHash]
-		word.transfers = append(word.transfers, moved)
-		words[moved.TxHash] = word
-	}
-
-	for _, unread := range b.Unread {
-		word := words[unread.TxHash]
-		word.unread = true
-		words[unread.TxHash] = word
-	}
-
-	return words
-}
-
-// sharedWord returns what two nodes show alike of a transaction, which may be that it is not there.
-func sharedWord(words []map[string]txWord, hash string) (word txWord, agreed bool) {
-	for i, one := range words {
-		for _, another := range words[i+1:] {
-			a, b := one[hash], another[hash]
-			if !a.unread && !b.unread && slices.Equal(a.spent, b.spent) &&
-				slices.Equal(a.transfers, b.transfers) {
-				return a, true
-			}
-		}
-	}
-
-	return txWord{}, false
 }

@@ -8,6 +8,7 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -116,7 +117,7 @@ func (d *driver) shared(
 			return false, err
 		case other.State != chain.TxIncluded:
 			behind = true
-		case isSame(said, other):
+		case agree.SameStatus(said, other):
 			agreed = true
 		default:
 			disputed = true
@@ -143,12 +144,6 @@ func (d *driver) shared(
 	}
 
 	return !behind, nil
-}
-
-// isSame reports whether two nodes say the same of what a transaction did, and where.
-func isSame(a, b chain.TxStatus) bool {
-	return a.Block.Hash == b.Block.Hash && a.Reverted == b.Reverted && a.Fee == b.Fee &&
-		slices.Equal(a.Transfers, b.Transfers)
 }
 
 // nodeStatus returns the status of a transaction at one node, as a backend of it knows that has reached a slot.

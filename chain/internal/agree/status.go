@@ -1,0 +1,78 @@
+package agree
+
+import (
+	"context"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// Status returns the status of a transaction as a node says it, read by read. That it is included is two nodes' word,
+// where several are configured; it is final when both say so. Errors:
+//   - those of failover.Set.Ask;
+//   - fault.Unavailable (nodes_disagree): those that show it in a block show something else of it each;
+//   - fault.Unavailable (node_behind): one alone shows it in a block, others that answer do not;
+//   - fault.Unavailable (node_unavailable): one alone answers.
+func Status[N interface {
+	comparable
+	State() *failover.Node
+}](
+	ctx context.Context,
+	s *failover.Set[N],
+	attempts int,
+	hash string,
+	read func(ctx context.Context, node N) (chain.TxStatus, error),
+) (chain.TxStatus, error) {
+	said, err := gather(ctx, s, attempts, 0, read, func(said []chain.TxStatus) bool {
+		_, agreed := sharedStatus(said)
+		return agreed || !isIncluded(said[0])
+	})
+	if err != nil {
+		return chain.TxStatus{}, err
+	}
+
+	if len(s.Nodes) == 1 || !isIncluded(said[0]) {
+		return said[0], nil
+	}
+
+	if status, agreed := sharedStatus(said); agreed {
+		return status, nil
+	}
+
+	code, why := "nodes_disagree", "the nodes of network %s say different things of transaction %s"
+
+	switch included := slices.DeleteFunc(slices.Clone(said), isNotIncluded); {
+	case len(said) == 1:
+		code, why = "node_unavailable", "network %s has no second node that shows transaction %s"
+	case len(included) == 1:
+		code, why = "node_behind", "another node of network %s does not show transaction %s yet"
+	}
+
+	return chain.TxStatus{}, fault.New(fault.Unavailable, code, why, s.Network, hash)
+}
+
+// sharedStatus returns what two nodes say alike of an included transaction.
+func sharedStatus(said []chain.TxStatus) (status chain.TxStatus, agreed bool) {
+	for i, a := range said {
+		for _, b := range said[i+1:] {
+			if isIncluded(a) && isIncluded(b) && SameStatus(a, b) {
+				a.Final = a.Final && b.Final
+				return a, true
+			}
+		}
+	}
+
+	return chain.TxStatus{}, false
+}
+
+// SameStatus reports whether two nodes say the same of what an included transaction did, and where.
+func SameStatus(a, b chain.TxStatus) bool {
+	return a.Block.Hash == b.Block.Hash && a.Reverted == b.Reverted && a.Fee == b.Fee &&
+		slices.Equal(a.Transfers, b.Transfers)
+}
+
+func isIncluded(s chain.TxStatus) bool { return s.State == chain.TxIncluded }
+
+func isNotIncluded(s chain.TxStatus) bool { return !isIncluded(s) }
