@@ -2,7 +2,6 @@ package tron
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -18,22 +17,22 @@ import (
 // the header's transaction root, and each transaction a receipt with the same result. Other answers are
 // fault.Unavailable. A header or transaction with fields that this package does not know is reported in
 // Unverified where it has another id or root without them.
+//
+// No hash binds the logs of a receipt. Where another node has the blocks too, what two nodes show alike is returned,
+// and a transaction of which no two show the same is in Unread (agreedBlocks).
 func (d *driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "the range from %d to %d is empty", from, to)
 	}
 
-	var out []chain.Block
+	var (
+		first   *endpoint
+		scanned []*scannedBlock
+	)
 
-	err := d.ask(ctx, from, func(ctx context.Context, node *endpoint) error {
-		scanned, err := d.readBlocks(ctx, node, from, min(to, from+uint64(d.maxBlocks)-1))
-		out = out[:0]
-
-		for _, block := range scanned {
-			b := block.Block
-			b.Transfers, b.Spent = slices.Clone(b.Transfers), slices.Clone(b.Spent)
-			out = append(out, b)
-		}
+	err := d.ask(ctx, from, func(ctx context.Context, node *endpoint) (err error) {
+		first = node
+		scanned, err = d.readBlocks(ctx, node, from, min(to, from+uint64(d.maxBlocks)-1))
 
 		return err
 	})
@@ -41,7 +40,7 @@ func (d *driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, er
 		return nil, aboveTip(err, from)
 	}
 
-	return out, nil
+	return d.agreedBlocks(ctx, first, scanned)
 }
 
 // scannedBlock is a block with its balance changes.
@@ -79,7 +78,7 @@ func (d *driver) readBlocks(ctx context.Context, node *endpoint, from, to uint64
 	g, ctx := errgroup.WithContext(ctx)
 	for i := range linked {
 		g.Go(func() error {
-			if known := d.blocks.get(linked[i].Hash); known != nil {
+			if known := node.blocks.get(linked[i].Hash); known != nil {
 				linked[i] = known
 				return nil
 			}
@@ -93,7 +92,7 @@ func (d *driver) readBlocks(ctx context.Context, node *endpoint, from, to uint64
 	}
 
 	for _, block := range linked {
-		d.blocks.put(block)
+		node.blocks.put(block)
 	}
 
 	return linked, nil
@@ -202,7 +201,8 @@ func (e *endpoint) receipts(ctx context.Context, height uint64, count int) (map[
 // for balances.
 const blockCacheSize = 128
 
-// blockCache stores the newest scanned blocks by id.
+// blockCache stores the newest blocks that one node showed, by id. Another node may show other receipts of the same
+// block.
 type blockCache struct {
 	mu    sync.Mutex
 	byID  map[string]*scannedBlock
@@ -225,13 +225,22 @@ func (c *blockCache) put(block *scannedBlock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	if c.byID[block.Hash] != nil {
+	known := c.byID[block.Hash] != nil
+	if c.byID[block.Hash] = block; known {
 		return
 	}
 
 	delete(c.byID, c.order[c.next])
-	c.byID[block.Hash], c.order[c.next] = block, block.Hash
+	c.order[c.next] = block.Hash
 	c.next = (c.next + 1) % len(c.order)
+}
+
+// forget drops a block, which is then read anew.
+func (c *blockCache) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	delete(c.byID, id)
 }
 
 // spends returns who signed the transaction.

@@ -99,7 +99,6 @@ func newDriver(c Config) (*driver, error) {
 		delegates: c.DelegateEnergy,
 		provider:  c.EnergyProvider,
 		now:       c.Now,
-		blocks:    newBlockCache(blockCacheSize),
 	}
 
 	if d.permissions, err = c.permissionIDs(); err != nil {

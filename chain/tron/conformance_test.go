@@ -37,7 +37,6 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 				"chain.FeeChecker",
 				"chain.InputPricer",
 				"conformance.CheapPayer",
-				"chain.Rereader",
 				"conformance.VariablePayer", // its test node executes the same everywhere
 				"conformance.NodeFaker",
 				"conformance.HeaderUpgrader",

@@ -27,7 +27,6 @@ type driver struct {
 	now         func() time.Time
 
 	lastTimestamp atomic.Int64 // of the last transaction built, in milliseconds since 1970
-	blocks        *blockCache
 }
 
 var _ interface {
@@ -35,6 +34,7 @@ var _ interface {
 	chain.BlockScanner
 	chain.NodeDemoter
 	chain.RefConfirmer
+	chain.Rereader
 	chain.Finder
 	chain.Balancer
 	chain.Deriver

@@ -35,6 +35,7 @@ type endpoint struct {
 	timeout time.Duration
 	limit   int64         // bytes of a response body
 	slots   chan struct{} // requests in flight
+	blocks  *blockCache   // that it showed
 }
 
 // newEndpoint returns the endpoint of a node. A URL of another form is fault.Invalid (config_invalid).
@@ -65,6 +66,7 @@ func newEndpoint(n Node, c Config) (*endpoint, error) {
 		timeout: c.Timeout,
 		limit:   c.MaxResponse,
 		slots:   make(chan struct{}, c.Concurrency),
+		blocks:  newBlockCache(blockCacheSize),
 	}, nil
 }
 

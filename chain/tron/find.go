@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// Transaction returns a transaction of the pool or of a canonical block. It errors:
+// Transaction returns a transaction of the pool or of a canonical block, as one node shows it: without the internal
+// transfers where several are configured, which no other one confirms. It errors:
 //   - fault.Invalid (tx_hash_invalid): the text is no transaction hash
 //   - fault.NotFound (transaction_unknown): neither pool nor chain of any node has it
 func (d *driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
@@ -37,6 +39,10 @@ func (d *driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 		found.Block, found.Failed = lookup.block, lookup.info.failed()
 		found.Spent = lookup.tx.spends(found.Failed)
 		found.Transfers, _, err = d.transfersOf(node, *lookup.tx, lookup.info)
+
+		if d.hasSeveral() {
+			found.Transfers = agree.WithoutInternal(found.Transfers)
+		}
 
 		return err
 	})

@@ -4,10 +4,13 @@ import (
 	"context"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 )
 
 // Status returns the state of a transaction of ours. It is included when the verified block that a node names
-// for it holds it; see Blocks. A transaction that a node does not have is unknown.
+// for it holds it (Blocks), and where several nodes are configured, when two of them say the same of what it did and
+// cost: receipts are under no hash. Until then it is fault.Unavailable (nodes_disagree, node_behind,
+// node_unavailable). A transaction that a node does not have is unknown.
 //
 // TxDead is never answered: a node's word on a hash is no proof. That a transaction has expired is shown by
 // final blocks up to Signed.ValidTo without it: a block includes only transactions that expire after its
@@ -18,17 +21,10 @@ func (d *driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 		return chain.TxStatus{}, err
 	}
 
-	var status chain.TxStatus
-
-	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
-		status, err = d.statusAt(ctx, node, id)
-		return err
-	})
-	if err != nil {
-		return chain.TxStatus{}, err
-	}
-
-	return status, nil
+	return agree.Status(
+		ctx, d.nodes, d.attempts, signed.TxHash,
+		func(ctx context.Context, node *endpoint) (chain.TxStatus, error) { return d.statusAt(ctx, node, id) },
+	)
 }
 
 // statusAt returns the state at one node. The head is read before the transaction.
