@@ -1,7 +1,6 @@
 package tron
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -19,9 +18,6 @@ var (
 	balanceOfSelector = [4]byte{0x70, 0xa0, 0x82, 0x31}
 	decimalsSelector  = [4]byte{0x31, 0x3c, 0xe5, 0x67}
 )
-
-// maxBalanceDistance is the largest distance in blocks between the solidified block and that of a balance.
-const maxBalanceDistance = 100
 
 // Balances returns the balance of each holding after block at, in the order asked, in base units.
 //
@@ -67,7 +63,7 @@ func (d *driver) balancesAt(at chain.Ref) agree.ReadBalances[*endpoint] {
 		}
 
 		for group := range slices.Chunk(wanted, cap(node.slots)*balancesPerSlot) {
-			solid, balances, failures, err := d.solidBalances(ctx, node, group)
+			solid, balances, failures, err := d.solidBalances(ctx, node, at, group)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -130,15 +126,21 @@ type holding struct {
 }
 
 // solidBalances returns the balances at the newest solidified block, and what the contracts answered that
-// have no balance to return. It reads them again when that block changes meanwhile.
+// have no balance to return. It reads them again when that block changes meanwhile, and none where those at a block do
+// not follow from them.
 func (d *driver) solidBalances(
 	ctx context.Context,
 	node *endpoint,
+	at chain.Ref,
 	wanted []holding,
-) (at chain.Ref, balances []chain.Amount, failures []error, err error) {
+) (solid chain.Ref, balances []chain.Amount, failures []error, err error) {
 	balances, failures = make([]chain.Amount, len(wanted)), make([]error, len(wanted))
 
 	before, err := node.latest(ctx, solidified)
+	if err == nil {
+		err = checkDistance(before, at)
+	}
+
 	for range 4 {
 		if err != nil {
 			return chain.Ref{}, nil, nil, err
@@ -191,151 +193,6 @@ func (e *endpoint) balanceOf(ctx context.Context, s service, holding holding) (c
 		ctx, s, holding.owner, contract,
 		append(balanceOfSelector[:], addressArgument(holding.owner)...),
 	)
-}
-
-// rollBalances returns the balances at a block from those at the solidified one. The blocks in between must
-// link the two. Those of holdings with a failure are 0.
-func (d *driver) rollBalances(
-	ctx context.Context,
-	node *endpoint,
-	solid, at chain.Ref,
-	wanted []holding,
-	balances []chain.Amount,
-	failures []error,
-) ([]chain.Amount, error) {
-	low, high, code := solid, at, "block_too_new"
-	if at.Height < solid.Height {
-		low, high, code = at, solid, "block_too_old"
-	}
-
-	if high.Height-low.Height > maxBalanceDistance {
-		return nil, fault.New(
-			fault.Unavailable,
-			code,
-			"balances at block %d cannot be told from those at the solidified block %d, which is more "+
-				"than %d blocks away",
-			at.Height,
-			solid.Height,
-			maxBalanceDistance,
-		)
-	}
-
-	blocks, err := d.blocksBetween(ctx, node, low, high)
-	if err != nil {
-		return nil, err
-	}
-
-	out := make([]chain.Amount, len(wanted))
-	for i, holding := range wanted {
-		if failures[i] != nil {
-			continue
-		}
-
-		in, gone, err := holding.change(blocks)
-		if err != nil {
-			return nil, err
-		}
-
-		plus, minus := in, gone
-		if at.Height < solid.Height {
-			plus, minus = gone, in
-		}
-
-		sum, ok := balances[i].AddOK(plus)
-		if !ok || sum.Less(minus) {
-			return nil, node.Garbled(
-				"the balance of %s at block %d does not follow from that at block %d",
-				canonical(holding.owner), at.Height, solid.Height,
-			)
-		}
-
-		out[i] = sum.Sub(minus)
-	}
-
-	return out, nil
-}
-
-// blocksBetween returns the blocks above low up to high.
-func (d *driver) blocksBetween(
-	ctx context.Context,
-	node *endpoint,
-	low, high chain.Ref,
-) ([]*scannedBlock, error) {
-	var blocks []*scannedBlock
-
-	last := low
-	for last.Height < high.Height {
-		part, err := d.readBlocks(ctx, node, last.Height+1, min(high.Height, last.Height+uint64(d.maxBlocks)))
-		if err != nil {
-			return nil, err
-		}
-
-		for _, block := range part {
-			if block.Parent != last.Hash {
-				return nil, notCanonical(low, high)
-			}
-
-			blocks, last = append(blocks, block), block.Ref
-		}
-	}
-
-	if last.Hash != high.Hash {
-		return nil, notCanonical(low, high)
-	}
-
-	return blocks, nil
-}
-
-func notCanonical(low, high chain.Ref) error {
-	return fault.New(
-		fault.Unavailable, "block_unknown",
-		"blocks %d (%s) and %d (%s) are not both in the node's chain",
-		low.Height, low.Hash, high.Height, high.Hash,
-	)
-}
-
-// change returns what a holding received and spent in blocks, in base units.
-func (h holding) change(blocks []*scannedBlock) (in, out chain.Amount, err error) {
-	for _, block := range blocks {
-		for _, change := range block.changes {
-			if change.assetID != h.asset.ID {
-				continue
-			}
-
-			ok := true
-			if change.to == h.owner && !change.burnt {
-				in, ok = in.AddOK(change.amount)
-			}
-
-			if ok && change.from == h.owner {
-				out, ok = out.AddOK(change.amount)
-			}
-
-			if !ok {
-				return in, out, fault.New(
-					fault.Unavailable, "balance_unreadable",
-					"the movements of %s in block %d exceed 256 bits",
-					canonical(h.owner), block.Height,
-				)
-			}
-		}
-
-		for _, tx := range block.opaque {
-			if h.asset.Kind == chain.Native && bytes.Contains(tx.raw, h.owner[:]) {
-				return in, out, fault.New(
-					fault.Unavailable,
-					"balance_unreadable",
-					"transaction %s in block %d names %s and may have changed its balance; it can be read "+
-						"again once the block is solidified",
-					tx.hash,
-					block.Height,
-					canonical(h.owner),
-				)
-			}
-		}
-	}
-
-	return in, out, nil
 }
 
 // accountState is the state of an account; zero for one that does not exist.

@@ -3,7 +3,10 @@
 package tron_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -104,5 +107,75 @@ func TestBalancesFarFromTheSolidifiedBlock(t *testing.T) {
 			[]chain.Holding{{Address: h.stranger(), AssetID: h.native.ID}},
 		)
 		wantFault(t, err, fault.Unavailable, code)
+	}
+}
+
+// That a block is too far away is what a working node answers: it is not asked for balances, nor again, it is not
+// logged as failing, and it is asked the next thing at once. One node that is not that far answers for all.
+func TestDistanceIsNoFailureOfANode(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 150})
+	h.mine(300)
+
+	head, err := h.d.Head(t.Context())
+	h.must(err)
+	old, err := h.d.RefAt(t.Context(), 10)
+	h.must(err)
+
+	for at, code := range map[chain.Ref]string{old: "block_too_old", head.Tip: "block_too_new"} {
+		var logs bytes.Buffer
+
+		p, q := newProxy(t, h.TronNode), newProxy(t, h.TronNode)
+		d := h.driver(t, viaNodes(p.URL, q.URL), func(c *tron.Config) {
+			c.Attempts, c.Logger = 3, slog.New(slog.NewTextHandler(&logs, nil))
+		})
+		h.must(d.Check(t.Context()))
+		_, err := d.Head(t.Context())
+		h.must(err)
+
+		before := p.requests.Load() + q.requests.Load()
+		holdings := []chain.Holding{{Address: h.stranger(), AssetID: h.native.ID}}
+
+		_, err = d.Balances(t.Context(), at, holdings)
+		wantFault(t, err, fault.Unavailable, code)
+
+		if asked := p.requests.Load() + q.requests.Load() - before; asked > 4 || logs.Len() > 0 {
+			t.Errorf("%s took %d requests, logged: %s", code, asked, logs.String())
+		}
+	}
+}
+
+// A node that shows an old block as its solidified one does not decide alone that a block is too far from it.
+func TestOneNodeDecidesNoDistance(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 4})
+	owner := h.wallet(7)
+	h.mine(200)
+
+	at, err := h.d.RefAt(t.Context(), 195)
+	h.must(err)
+
+	p := newProxy(t, h.TronNode)
+	d := h.driver(t, viaNodes(p.URL, h.URL))
+
+	var early answer
+
+	p.intercept(func(path string, ask func() answer) answer {
+		if path == "/walletsolidity/getnowblock" {
+			return early
+		}
+
+		return ask()
+	})
+
+	var block json.RawMessage
+	h.must(h.Call(t.Context(), "/wallet/getblockbynum", map[string]int{"num": 5}, &block))
+	early = ok(string(block))
+
+	amounts, err := d.Balances(
+		t.Context(),
+		at,
+		[]chain.Holding{{Address: owner.Address, AssetID: h.native.ID}},
+	)
+	if err != nil || amounts[0] != chain.Units(7_000_000) {
+		t.Errorf("%v, %v", amounts, err)
 	}
 }

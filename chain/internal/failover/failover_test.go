@@ -241,6 +241,7 @@ func TestVerdicts(t *testing.T) {
 	foreign := &failover.Mismatch{Host: "n", Shows: "serves 5", Want: "1"}
 	foreignText := "node n of network net serves 5, not 1"
 	moved := fault.New(fault.Unavailable, "moved", "it moved")
+	noState := fault.Wrap(failover.ErrNoState, fault.Unavailable, "too_old", "it is too old")
 
 	for _, c := range []struct {
 		name     string
@@ -254,6 +255,8 @@ func TestVerdicts(t *testing.T) {
 		{"one lags", foreign, failover.ErrLagging, fault.Unavailable, "node_behind", 1, ""},
 		{"one has pruned", failover.ErrPruned, failover.ErrLagging, fault.Stopped, "node_pruned", 3, ""},
 		{"one does not know", failover.ErrPruned, failover.ErrMissing, fault.NotFound, "transaction_unknown", 1, ""},
+		{"no state", failover.ErrMissing, noState, fault.Unavailable, "too_old", 1, ""},
+		{"one has no state", noState, failure(0), fault.Unavailable, "node_odd", 3, "node n: what (kind)"},
 		{"one fails", failure(0), failover.ErrMissing, fault.Unavailable, "node_odd", 3, "node n: what (kind)"},
 		{"one is unavailable", failover.ErrPruned, moved, fault.Unavailable, "moved", 3, "it moved"},
 		{"something else", errors.New("boo"), foreign, fault.Unavailable, "node_unavailable", 3, "boo"},

@@ -72,6 +72,8 @@ var (
 	ErrPruned = errors.New("the node no longer has that height")
 	// ErrMissing is returned when the node does not know the transaction.
 	ErrMissing = errors.New("the node does not know the transaction")
+	// ErrNoState is returned when the node has no state at that block, however often it is asked now.
+	ErrNoState = errors.New("the node has no state at that block")
 )
 
 // Mismatch is the error of a node that serves another network.
@@ -121,7 +123,7 @@ func Fault(network string, err error) error {
 		)
 	case rankMissing:
 		return fault.New(fault.NotFound, "transaction_unknown", "network %s has no such transaction", network)
-	default: // rankFailed
+	default: // rankNoState, rankFailed
 	}
 
 	unavailable := fault.Wrap(
@@ -145,6 +147,7 @@ const (
 	rankLagging
 	rankPruned
 	rankMissing
+	rankNoState
 	rankFailed
 )
 
@@ -161,6 +164,8 @@ func rankOf(err error) retryRank {
 		return rankPruned
 	case errors.Is(err, ErrMissing):
 		return rankMissing
+	case errors.Is(err, ErrNoState):
+		return rankNoState
 	}
 
 	return rankFailed
