@@ -125,9 +125,9 @@ func TestInclusionIsReadFromTheBlock(t *testing.T) {
 			t.Errorf("%s: Status: %+v, %v", name, status, err)
 		}
 
-		both := h.driver(t, viaNodes(p.URL, h.URL))
-		if status, err := both.Status(t.Context(), signed); err != nil || status.State != chain.TxIncluded {
-			t.Errorf("%s, beside an honest node: %+v, %v", name, status, err)
+		all := h.driver(t, viaNodes(p.URL, h.URL, h.URL))
+		if status, err := all.Status(t.Context(), signed); err != nil || status.State != chain.TxIncluded {
+			t.Errorf("%s, beside honest nodes: %+v, %v", name, status, err)
 		}
 	}
 }

@@ -202,30 +202,40 @@ func solanaNode(t *testing.T, dial func(solana.Config) (payments.ChainDriver, er
 func tronNode(t *testing.T) realNode {
 	t.Helper()
 
-	tronAddress := func(raw []byte) string { return base58.CheckEncode(raw, 0x41) }
-	payer := testenv.WellKnownDevAccounts[9] // the last: no wallet of the service
-
-	raw, err := hex.DecodeString(payer.Address[2:])
+	raw, err := hex.DecodeString(tronFunder.Address[2:])
 	noError(t, err)
 
-	node := testenv.Tron(t, testenv.TronOptions{
+	return tronNodeOver(testenv.Tron(t, testenv.TronOptions{
 		SolidLag: 4,
 		Balances: map[string]int64{tronAddress(raw): 1_000_000_000_000_000},
-	})
-	network := tron.Private(node.Genesis)
+	}))
+}
+
+// tronFunder has all TRX of the node: the last account, which is no wallet of the service.
+var tronFunder = testenv.WellKnownDevAccounts[9]
+
+func tronAddress(raw []byte) string { return base58.CheckEncode(raw, 0x41) }
+
+func tronNetwork(node *testenv.TronNode, tokens ...chain.Asset) chain.Network {
+	network := tron.Private(node.Genesis, tokens...)
 	network.BlockTime = 200 * time.Millisecond
 
+	return network
+}
+
+// tronNodeOver returns the network of a fake Tron node on which tronFunder has money.
+func tronNodeOver(node *testenv.TronNode) realNode {
 	return realNode{
 		asset:  "TRX",
 		amount: chain.Units(10_000_000),
 		driver: opened(func() (payments.ChainDriver, error) {
-			return tron.New(tron.Config{Network: network, Nodes: []tron.Node{{URL: node.URL}}})
+			return tron.New(tron.Config{Network: tronNetwork(node), Nodes: []tron.Node{{URL: node.URL}}})
 		}),
 		fund: func(t *testing.T, to chain.Address) {
 			t.Helper()
 
 			_, err := node.Send(t.Context(), testenv.TronPayment{
-				PrivateKey: payer.Key,
+				PrivateKey: tronFunder.Key,
 				To:         string(to),
 				Amount:     1_000_000_000,
 			})
