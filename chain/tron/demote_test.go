@@ -17,13 +17,13 @@ func TestADemotedNodeIsNotPreferred(t *testing.T) {
 
 	var (
 		mu    sync.Mutex
-		order string // of the nodes that were asked for a block
+		order string // of the nodes that were asked for their newest block
 	)
 
 	proxies := []*proxy{newProxy(t, h.TronNode), newProxy(t, h.TronNode)}
 	for i, name := range []string{"a", "b"} {
 		proxies[i].intercept(func(path string, ask func() answer) answer {
-			if strings.Contains(path, "getblock") {
+			if strings.Contains(path, "getnowblock") {
 				mu.Lock()
 				order += name
 				mu.Unlock()

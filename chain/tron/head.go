@@ -10,9 +10,13 @@ import (
 )
 
 // Head returns the newest block and the newest solidified one. A node that is behind the highest tip seen is
-// passed over while another is not.
+// passed over while another is not. Where several are configured, the newest block is one that two of them have
+// reached, unless the second is more than maxLag blocks behind.
 func (d *driver) Head(ctx context.Context) (chain.Head, error) {
-	var best chain.Head
+	var (
+		best chain.Head
+		by   *endpoint
+	)
 
 	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
 		head, err := node.head(ctx)
@@ -21,7 +25,7 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 		}
 
 		if best.Tip.IsZero() || head.Tip.Height > best.Tip.Height {
-			best = head
+			best, by = head, node
 		}
 
 		if head.Tip.Height < d.nodes.Seen.Load() {
@@ -40,7 +44,48 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 
 	d.nodes.Seen.Store(best.Tip.Height)
 
-	return best, nil
+	return d.sharedHead(ctx, by, best)
+}
+
+// maxLag is for how many blocks a block is not read yet that one node alone has reached: what others leave out of it,
+// or make up, would not be seen.
+const maxLag = 4
+
+// sharedHead returns a node's head with the newest block that another one has reached too. The tip does not go back
+// where the next answer comes of a backend that is behind.
+func (d *driver) sharedHead(ctx context.Context, by *endpoint, head chain.Head) (chain.Head, error) {
+	if !d.hasSeveral() {
+		return head, nil
+	}
+
+	var second uint64 // the highest tip of the others
+
+	err := d.nodes.AskBeside(ctx, by, 0, func(ctx context.Context, node *endpoint) (bool, error) {
+		tip, err := node.latest(ctx, full)
+		if err == nil {
+			second = max(second, tip.Height)
+		}
+
+		return second >= head.Tip.Height, err
+	})
+	if err != nil {
+		return chain.Head{}, err
+	}
+
+	shared := max(second, d.sharedTip.Load())
+	if second+maxLag >= head.Tip.Height && shared < head.Tip.Height {
+		if head.Tip, err = by.refAt(ctx, shared); err != nil {
+			return chain.Head{}, failover.Fault(d.network.Slug, err)
+		}
+	}
+
+	if head.Final.Height > head.Tip.Height {
+		head.Final = head.Tip
+	}
+
+	d.sharedTip.Store(head.Tip.Height)
+
+	return head, nil
 }
 
 // head returns one endpoint's head. The solidified block is read first, so that it is never above the tip.

@@ -255,6 +255,48 @@ func rereaderOf(t *testing.T, d any) chain.Rereader {
 	return reader
 }
 
+// A block that one node alone has reached is read once another one has it too, so that a liar gains nothing by being
+// first. A node that stays behind holds up nothing.
+func TestBlockWaitsForASecondNode(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{})
+	h.mine(3)
+
+	behind := newProxy(t, h.TronNode)
+	d := h.driver(t, viaNodes(h.URL, behind.URL))
+
+	tip := func() uint64 {
+		t.Helper()
+
+		head, err := d.Head(t.Context())
+		h.must(err)
+
+		ref, err := d.RefAt(t.Context(), head.Tip.Height)
+		h.must(err)
+
+		if ref != head.Tip || head.Final.Height > head.Tip.Height {
+			t.Errorf("the head is %+v, its block %+v", head, ref)
+		}
+
+		return head.Tip.Height
+	}
+
+	behind.intercept(frozenTip(t, h))
+
+	for blocks, want := range []uint64{3, 3, 3, 3, 3, 8, 9} {
+		if got := tip(); got != want {
+			t.Errorf("a node has %d blocks more than another: the tip is %d, want %d", blocks, got, want)
+		}
+
+		h.mine(1)
+	}
+
+	behind.passThrough()
+
+	if got := tip(); got != 10 {
+		t.Errorf("both nodes have 10 blocks, the tip is %d", got)
+	}
+}
+
 // Once a liar says what the other node does, what it forged is read as it is: nothing remembers the lie.
 func TestForgedBlockIsReadOnceTheLieIsOver(t *testing.T) {
 	p := newPaidBlock(t)
