@@ -200,6 +200,12 @@ func TestOneNodeForgesNoReceipt(t *testing.T) {
 						t.Errorf("%v: another payment in the block is lost: %+v", c.nodes, block.Transfers)
 					}
 
+					if !slices.ContainsFunc(block.Spent, func(s chain.Spend) bool {
+						return s.By == p.paid && s.Sender == payer && !s.Failed
+					}) {
+						t.Errorf("%v: the block's id proves that the payment is in it: %+v", c.nodes, block.Spent)
+					}
+
 					if isUnread(block, p.paid) != c.waits {
 						t.Errorf("%v: unread is %+v", c.nodes, block.Unread)
 					}
@@ -454,6 +460,10 @@ func TestStatusWaitsForASecondNode(t *testing.T) {
 	})
 
 	_, err := d.Status(t.Context(), signed)
+	wantFault(t, err, fault.Unavailable, "node_behind")
+
+	// The one that does not show it is not believed either, whichever is asked first.
+	_, err = h.driver(t, viaNodes(behind.URL, h.URL)).Status(t.Context(), signed)
 	wantFault(t, err, fault.Unavailable, "node_behind")
 
 	behind.passThrough()

@@ -73,6 +73,10 @@ func (in *intake) minedHashes() map[string]bool {
 		for _, spend := range block.Spent {
 			mined[spend.By] = spend.Failed
 		}
+
+		for _, unread := range block.Unread {
+			delete(mined, unread.TxHash)
+		}
 	}
 
 	return mined

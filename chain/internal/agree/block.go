@@ -102,7 +102,8 @@ func gather[N interface {
 }
 
 // Merge returns of a block, as several nodes show it, what two of them show alike. A transaction of which no two show
-// the same is in Unread and nowhere else, and Unverified is set. What one node alone shows is returned as it is.
+// the same is in Unread, and Unverified is set; of it who signed it stays in Spent, where two show that alike: that it
+// is in the block must not be lost. What one node alone shows is returned as it is.
 //
 // Internal transfers are shown by some nodes only: those that two do not show alike are left out.
 func Merge(shown []chain.Block) chain.Block {
@@ -198,7 +199,7 @@ func wordsOf(b chain.Block) map[string]txWord {
 }
 
 // sharedWord returns what two nodes show alike of a transaction, which may be that it is not there. Two that show the
-// same internal transfers go before two that do not.
+// same internal transfers go before two that do not. Where no two agree the word is at most who signed it.
 func sharedWord(words []map[string]txWord, hash string) (word txWord, agreed bool) {
 	for i, one := range words {
 		for _, another := range words[i+1:] {
@@ -210,6 +211,8 @@ func sharedWord(words []map[string]txWord, hash string) (word txWord, agreed boo
 				return a, true
 			case slices.Equal(WithoutInternal(a.transfers), WithoutInternal(b.transfers)):
 				word, agreed = txWord{spent: a.spent, transfers: WithoutInternal(a.transfers)}, true
+			case !agreed:
+				word.spent = a.spent
 			}
 		}
 	}

@@ -29,6 +29,15 @@ func block(transfers ...chain.Transfer) chain.Block {
 	return b
 }
 
+// spends returns of which transactions a block shows who signed them.
+func spends(b chain.Block) (hashes string) {
+	for _, spend := range b.Spent {
+		hashes += spend.By
+	}
+
+	return hashes
+}
+
 // Of a block is believed what two nodes show of each transaction; the others are unread.
 func TestBlockIsWhatTwoNodesShow(t *testing.T) {
 	const internal = chaindata.InternalIndex
@@ -40,29 +49,34 @@ func TestBlockIsWhatTwoNodesShow(t *testing.T) {
 		shown  map[string]chain.Block // by node
 		want   []chain.Transfer
 		unread []string
+		spends string // the transactions of which it is shown who signed them
 		asked  string
 		code   string
 	}{
 		"two agree": {
-			shown: map[string]chain.Block{"a": block(one, two), "b": block(one, two), "c": block()},
-			want:  []chain.Transfer{one, two},
-			asked: "ab",
+			shown:  map[string]chain.Block{"a": block(one, two), "b": block(one, two), "c": block()},
+			want:   []chain.Transfer{one, two},
+			spends: "12",
+			asked:  "ab",
 		},
 		"the third decides": {
-			shown: map[string]chain.Block{"a": block(forged, two), "b": block(one, two), "c": block(one, two)},
-			want:  []chain.Transfer{one, two},
-			asked: "abc",
+			shown:  map[string]chain.Block{"a": block(forged, two), "b": block(one, two), "c": block(one, two)},
+			want:   []chain.Transfer{one, two},
+			spends: "12",
+			asked:  "abc",
 		},
 		"nobody agrees about one": {
 			shown:  map[string]chain.Block{"a": block(forged, two), "b": block(one, two), "c": block(two)},
 			want:   []chain.Transfer{two},
 			unread: []string{"1"},
+			spends: "12",
 			asked:  "abc",
 		},
 		"two do not show it": {
-			shown: map[string]chain.Block{"a": block(one, two), "b": block(two), "c": block(two)},
-			want:  []chain.Transfer{two},
-			asked: "abc",
+			shown:  map[string]chain.Block{"a": block(one, two), "b": block(two), "c": block(two)},
+			want:   []chain.Transfer{two},
+			spends: "2",
+			asked:  "abc",
 		},
 		"one alone": {
 			shown: map[string]chain.Block{"b": block(one)},
@@ -75,19 +89,22 @@ func TestBlockIsWhatTwoNodesShow(t *testing.T) {
 			code:  "block_unknown",
 		},
 		"an internal transfer that one alone shows": {
-			shown: map[string]chain.Block{"a": block(one, inside), "b": block(one), "c": block(one)},
-			want:  []chain.Transfer{one},
-			asked: "ab",
+			shown:  map[string]chain.Block{"a": block(one, inside), "b": block(one), "c": block(one)},
+			want:   []chain.Transfer{one},
+			spends: "1",
+			asked:  "ab",
 		},
 		"an internal transfer that one invents": {
-			shown: map[string]chain.Block{"a": block(one, invented), "b": block(one, inside)},
-			want:  []chain.Transfer{one},
-			asked: "ab",
+			shown:  map[string]chain.Block{"a": block(one, invented), "b": block(one, inside)},
+			want:   []chain.Transfer{one},
+			spends: "1",
+			asked:  "ab",
 		},
 		"an internal transfer that two show": {
-			shown: map[string]chain.Block{"a": block(one, inside), "b": block(one, inside)},
-			want:  []chain.Transfer{one, inside},
-			asked: "ab",
+			shown:  map[string]chain.Block{"a": block(one, inside), "b": block(one, inside)},
+			want:   []chain.Transfer{one, inside},
+			spends: "1",
+			asked:  "ab",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,6 +134,10 @@ func TestBlockIsWhatTwoNodesShow(t *testing.T) {
 				unread = append(unread, u.TxHash)
 			}
 
+			if c.code == "" && spends(got) != c.spends {
+				t.Errorf("signed are %s, want %s", spends(got), c.spends)
+			}
+
 			if !slices.Equal(got.Transfers, c.want) || !slices.Equal(unread, c.unread) ||
 				(got.Unverified != "") != (len(c.unread) > 0) {
 				t.Errorf("got %+v, unread %v, unverified %q", got.Transfers, unread, got.Unverified)
@@ -135,7 +156,7 @@ func TestStatusIsWhatTwoNodesSay(t *testing.T) {
 			Fee:   chain.Units(fee),
 		}
 	}
-	pooled := chain.TxStatus{State: chain.TxPooled}
+	pooled, unknown := chain.TxStatus{State: chain.TxPooled}, chain.TxStatus{State: chain.TxUnknown}
 
 	for name, c := range map[string]struct {
 		says  map[string]chain.TxStatus
@@ -167,6 +188,15 @@ func TestStatusIsWhatTwoNodesSay(t *testing.T) {
 		"one alone":        {says: map[string]chain.TxStatus{"a": included(5, true)}, code: "node_unavailable"},
 		"the other waits":  {says: map[string]chain.TxStatus{"a": included(5, true), "b": pooled}, code: "node_behind"},
 		"the first waits":  {says: map[string]chain.TxStatus{"a": pooled, "b": included(5, true)}, state: chain.TxPooled},
+		"another knows it": {says: map[string]chain.TxStatus{"a": unknown, "b": pooled}, state: chain.TxPooled},
+		"another shows it": {says: map[string]chain.TxStatus{"a": unknown, "b": included(5, true)}, code: "node_behind"},
+		"two others show it": {
+			says:  map[string]chain.TxStatus{"a": unknown, "b": included(5, true), "c": included(5, true)},
+			fee:   5,
+			state: chain.TxIncluded,
+			final: true,
+		},
+		"nobody knows it":  {says: map[string]chain.TxStatus{"a": unknown, "b": unknown}, state: chain.TxUnknown},
 		"none can be told": {code: "node_unavailable"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Status returns the status of a transaction as a node says it, read by read. That it is included is two nodes' word,
-// where several are configured; it is final when both say so. Errors:
+// where several are configured; it is final when both say so. That it is unknown is the word of all that answer. Errors:
 //   - those of failover.Set.Ask;
 //   - fault.Unavailable (nodes_disagree): those that show it in a block show something else of it each;
 //   - fault.Unavailable (node_behind): one alone shows it in a block, others that answer do not;
@@ -27,23 +27,29 @@ func Status[N interface {
 ) (chain.TxStatus, error) {
 	said, err := gather(ctx, s, attempts, 0, read, func(said []chain.TxStatus) bool {
 		_, agreed := sharedStatus(said)
-		return agreed || !isIncluded(said[0])
+		return agreed || said[0].State == chain.TxPooled
 	})
 	if err != nil {
 		return chain.TxStatus{}, err
-	}
-
-	if len(s.Nodes) == 1 || !isIncluded(said[0]) {
-		return said[0], nil
 	}
 
 	if status, agreed := sharedStatus(said); agreed {
 		return status, nil
 	}
 
+	included := slices.DeleteFunc(slices.Clone(said), isNotIncluded)
+	pooled := slices.IndexFunc(said, func(s chain.TxStatus) bool { return s.State == chain.TxPooled })
+
+	switch {
+	case len(s.Nodes) == 1 || len(included) == 0 && pooled < 0:
+		return said[0], nil
+	case len(included) == 0:
+		return said[pooled], nil
+	}
+
 	code, why := "nodes_disagree", "the nodes of network %s say different things of transaction %s"
 
-	switch included := slices.DeleteFunc(slices.Clone(said), isNotIncluded); {
+	switch {
 	case len(said) == 1:
 		code, why = "node_unavailable", "network %s has no second node that shows transaction %s"
 	case len(included) == 1:
@@ -57,7 +63,7 @@ func Status[N interface {
 func sharedStatus(said []chain.TxStatus) (status chain.TxStatus, agreed bool) {
 	for i, a := range said {
 		for _, b := range said[i+1:] {
-			if isIncluded(a) && isIncluded(b) && SameStatus(a, b) {
+			if !isNotIncluded(a) && !isNotIncluded(b) && SameStatus(a, b) {
 				a.Final = a.Final && b.Final
 				return a, true
 			}
@@ -73,6 +79,4 @@ func SameStatus(a, b chain.TxStatus) bool {
 		slices.Equal(a.Transfers, b.Transfers)
 }
 
-func isIncluded(s chain.TxStatus) bool { return s.State == chain.TxIncluded }
-
-func isNotIncluded(s chain.TxStatus) bool { return !isIncluded(s) }
+func isNotIncluded(s chain.TxStatus) bool { return s.State != chain.TxIncluded }
