@@ -66,6 +66,7 @@ type harness struct {
 	readable chain.Address // even then
 	stuck    bool          // no release can be planned
 	behind   uint64        // blocks that only a lying node has: it says more of balances there
+	disputed string        // hash of a transaction whose transfers cannot be read in blocks
 }
 
 // newHarness starts with an account whose settlements wait, so that money stays where it arrives.
