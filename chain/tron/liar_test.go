@@ -203,7 +203,11 @@ func TestOneNodeForgesNoReceipt(t *testing.T) {
 					if !slices.ContainsFunc(block.Spent, func(s chain.Spend) bool {
 						return s.By == p.paid && s.Sender == payer && !s.Failed
 					}) {
-						t.Errorf("%v: the block's id proves that the payment is in it: %+v", c.nodes, block.Spent)
+						t.Errorf(
+							"%v: the block's id proves that the payment is in it: %+v",
+							c.nodes,
+							block.Spent,
+						)
 					}
 
 					if isUnread(block, p.paid) != c.waits {

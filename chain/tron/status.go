@@ -22,7 +22,10 @@ func (d *driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 	}
 
 	return agree.Status(
-		ctx, d.nodes, d.attempts, signed.TxHash,
+		ctx,
+		d.nodes,
+		d.attempts,
+		signed.TxHash,
 		func(ctx context.Context, node *endpoint) (chain.TxStatus, error) { return d.statusAt(ctx, node, id) },
 	)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// What a node says about a hash never proves that a transaction is dead: what it denies is unknown, and another node
-// may have it.
+// What a node says about a hash never proves that a transaction is dead: what it denies is unknown, and where another
+// node has it, not even that.
 func TestStatusProvesNoExclusion(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{SolidLag: 3})
 	from, to := h.wallet(100), h.wallet(1).Address
@@ -36,21 +36,27 @@ func TestStatusProvesNoExclusion(t *testing.T) {
 	h.must(h.Expire(t.Context(), lost))
 	h.mine(5) // past its expiration, and solidified
 
-	for name, d := range map[string]*tron.Driver{
-		"a node that denies everything": h.driver(t, viaNodes(p.URL)),
-		"with another node":             h.driver(t, viaNodes(p.URL, h.URL)),
+	alone, both := h.driver(t, viaNodes(p.URL)), h.driver(t, viaNodes(p.URL, h.URL))
+
+	for name, c := range map[string]struct {
+		driver *tron.Driver
+		signed chain.Signed
+	}{
+		"a node that denies everything, of a lost one": {alone, lost},
+		"a node that denies everything, of a kept one": {alone, kept},
+		"with another node, of a lost one":             {both, lost},
 	} {
-		for _, signed := range []chain.Signed{lost, kept} {
-			if status, err := d.Status(t.Context(), signed); err != nil || status.State != chain.TxUnknown {
-				t.Errorf("%s: %+v, %v", name, status, err)
-			}
+		if status, err := c.driver.Status(t.Context(), c.signed); err != nil || status.State != chain.TxUnknown {
+			t.Errorf("%s: %+v, %v", name, status, err)
 		}
 	}
 
-	_, err := h.driver(t, viaNodes(p.URL)).Transaction(t.Context(), kept.TxHash)
+	_, err := both.Status(t.Context(), kept)
+	wantFault(t, err, fault.Unavailable, "node_behind")
+
+	_, err = h.driver(t, viaNodes(p.URL)).Transaction(t.Context(), kept.TxHash)
 	wantFault(t, err, fault.NotFound, "transaction_unknown")
 
-	both := h.driver(t, viaNodes(p.URL, h.URL))
 	if found, err := both.Transaction(t.Context(), kept.TxHash); err != nil || found.Block.IsZero() {
 		t.Errorf("what one node forgot is %+v, %v", found, err)
 	}

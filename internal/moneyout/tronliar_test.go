@@ -135,6 +135,7 @@ func behindTronLiar(t *testing.T) (*tronPayer, *tronLiar) {
 
 	server := httptest.NewServer(liar)
 	t.Cleanup(server.Close)
+
 	liar.url = p.node.URL
 
 	node := tronNodeOver(p.node)
@@ -211,7 +212,10 @@ func (p *tronPayer) paid(id string, sent chain.Amount) (invoice.Invoice, []invoi
 		p.t.Fatalf("%s were sent, %s are paid", sent, inv.Options[0].AmountPaid)
 	}
 
-	all, err := p.store.Payments(p.t.Context(), invoice.PaymentFilter{Owner: p.owner, InvoiceID: id, Limit: 10})
+	all, err := p.store.Payments(
+		p.t.Context(),
+		invoice.PaymentFilter{Owner: p.owner, InvoiceID: id, Limit: 10},
+	)
 	p.must(err)
 
 	return inv, all

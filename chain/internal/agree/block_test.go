@@ -184,12 +184,30 @@ func TestStatusIsWhatTwoNodesSay(t *testing.T) {
 			state: chain.TxIncluded,
 			final: true,
 		},
-		"two differ":       {says: map[string]chain.TxStatus{"a": included(9, true), "b": included(5, true)}, code: "nodes_disagree"},
-		"one alone":        {says: map[string]chain.TxStatus{"a": included(5, true)}, code: "node_unavailable"},
-		"the other waits":  {says: map[string]chain.TxStatus{"a": included(5, true), "b": pooled}, code: "node_behind"},
-		"the first waits":  {says: map[string]chain.TxStatus{"a": pooled, "b": included(5, true)}, state: chain.TxPooled},
-		"another knows it": {says: map[string]chain.TxStatus{"a": unknown, "b": pooled}, state: chain.TxPooled},
-		"another shows it": {says: map[string]chain.TxStatus{"a": unknown, "b": included(5, true)}, code: "node_behind"},
+		"two differ": {
+			says: map[string]chain.TxStatus{"a": included(9, true), "b": included(5, true)},
+			code: "nodes_disagree",
+		},
+		"one alone": {
+			says: map[string]chain.TxStatus{"a": included(5, true)},
+			code: "node_unavailable",
+		},
+		"the other waits": {
+			says: map[string]chain.TxStatus{"a": included(5, true), "b": pooled},
+			code: "node_behind",
+		},
+		"the first waits": {
+			says:  map[string]chain.TxStatus{"a": pooled, "b": included(5, true)},
+			state: chain.TxPooled,
+		},
+		"another knows it": {
+			says:  map[string]chain.TxStatus{"a": unknown, "b": pooled},
+			state: chain.TxPooled,
+		},
+		"another shows it": {
+			says: map[string]chain.TxStatus{"a": unknown, "b": included(5, true)},
+			code: "node_behind",
+		},
 		"two others show it": {
 			says:  map[string]chain.TxStatus{"a": unknown, "b": included(5, true), "c": included(5, true)},
 			fee:   5,

@@ -10,7 +10,9 @@ import (
 )
 
 // Status returns the status of a transaction as a node says it, read by read. That it is included is two nodes' word,
-// where several are configured; it is final when both say so. That it is unknown is the word of all that answer. Errors:
+// where several are configured; it is final when both say so. That it is unknown is the word of all that answer.
+//
+// Errors:
 //   - those of failover.Set.Ask;
 //   - fault.Unavailable (nodes_disagree): those that show it in a block show something else of it each;
 //   - fault.Unavailable (node_behind): one alone shows it in a block, others that answer do not;
