@@ -140,7 +140,8 @@ func TestOneNodePlansNoSweep(t *testing.T) {
 					})
 
 					steps, err := d.PlanSweep(t.Context(), r)
-					if c.waits && (!errors.Is(err, fault.Unavailable) || fault.Code(err) != "nodes_disagree") {
+					if c.waits &&
+						(!errors.Is(err, fault.Unavailable) || fault.Code(err) != "nodes_disagree") {
 						t.Errorf("%v: %+v, %v; want nodes_disagree", c.nodes, steps, err)
 					}
 
@@ -179,7 +180,8 @@ func TestSweepIsPlannedWhileDustArrives(t *testing.T) {
 				Master:  master,
 				Amount:  amount,
 			})
-			if err != nil || len(steps) != 1 || !steps[0].Order.Close || steps[0].Order.Outputs[0].Amount != amount {
+			if err != nil || len(steps) != 1 || !steps[0].Order.Close ||
+				steps[0].Order.Outputs[0].Amount != amount {
 				t.Errorf("%s at %v: %+v, %v", asset.Symbol, nodes, steps, err)
 			}
 		}
@@ -218,6 +220,7 @@ func TestSweepOfAWrongBalanceIsMadeAgain(t *testing.T) {
 	must(t, err)
 
 	swept := s.sign(steps[0].Order)
+
 	n.pay(t, deposit.Address, nativeAsset, 1)
 	must(t, n.SolanaNode.Mine(1))
 
@@ -238,6 +241,7 @@ func TestSweepOfAWrongBalanceIsMadeAgain(t *testing.T) {
 	must(t, err)
 
 	again := s.sign(steps[0].Order)
+
 	n.pay(t, deposit.Address, nativeAsset, 1)
 	s.include(again)
 }

@@ -46,7 +46,11 @@ func TestStatusProvesNoExclusion(t *testing.T) {
 		"a node that denies everything, of a kept one": {alone, kept},
 		"with another node, of a lost one":             {both, lost},
 	} {
-		if status, err := c.driver.Status(t.Context(), c.signed); err != nil || status.State != chain.TxUnknown {
+		if status, err := c.driver.Status(
+			t.Context(),
+			c.signed,
+		); err != nil ||
+			status.State != chain.TxUnknown {
 			t.Errorf("%s: %+v, %v", name, status, err)
 		}
 	}

@@ -21,8 +21,8 @@ const (
 )
 
 // checkUnpaid refuses payouts which the network shows as paid since their acceptance: by a transaction of the wallet,
-// in a block or in the pool, which does not exclude the one to sign (spends) and belongs to no other payout. They do not
-// fail, as money was sent: they wait until that transaction is on record, which freezes the wallet, or is gone.
+// in a block or in the pool, which does not exclude the one to sign (spends) and belongs to no other payout. They do
+// not fail, as money was sent: they wait until that transaction is on record, which freezes the wallet, or is gone.
 //
 // Errors: fault.Unavailable with code payout_unchecked while the network cannot be read, and with code
 // payout_paid_already.

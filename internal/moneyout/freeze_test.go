@@ -218,8 +218,8 @@ func TestToleratedTransactionsFreezeByEquality(t *testing.T) {
 	})
 }
 
-// A payout that is made by hand, and whose block is read, while it comes to be signed waits: it sent money, and is what a
-// person says of it.
+// A payout that is made by hand, and whose block is read, while it comes to be signed waits: it sent money, and is what
+// a person says of it.
 func TestPayoutMadeByHandIsNotFailed(t *testing.T) {
 	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
 		w.fund(1, 100)
@@ -229,7 +229,10 @@ func TestPayoutMadeByHandIsNotFailed(t *testing.T) {
 		w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
 			if m == sim.MethodNonce { // the wallet was looked at, and was not frozen
 				w.chain.SetIntercept(nil)
-				hash = w.spend(w.party(), chain.Output{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount})
+				hash = w.spend(
+					w.party(),
+					chain.Output{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount},
+				)
 				w.follow()
 			}
 

@@ -45,7 +45,8 @@ func (w *harness) acknowledgePooled() {
 					strings.Contains(held.Reason, tx.TxHash)
 			})
 			if named {
-				if err := w.processes[0].alive().Acknowledge(w.ctx, n.slug(), tx.TxHash, wallet.Foreign); err != nil {
+				if err := w.processes[0].alive().
+					Acknowledge(w.ctx, n.slug(), tx.TxHash, wallet.Foreign); err != nil {
 					w.account.failed(err)
 				}
 			}

@@ -79,7 +79,10 @@ func (w *sweepUpdate) takeFromSwept(ctx context.Context, step *settlement.Step, 
 
 // costOfSwept returns how much more, and how much less, the settlements bear than bore for which a sweep of another
 // release stands, in base units.
-func (w *sweepUpdate) costOfSwept(ctx context.Context, bore []chain.Amount) (more, less chain.Amount, err error) {
+func (w *sweepUpdate) costOfSwept(
+	ctx context.Context,
+	bore []chain.Amount,
+) (more, less chain.Amount, err error) {
 	for i, cost := range w.group.costs() {
 		id := w.group[i].SweepID
 		if cost == bore[i] || id == "" || id == w.release.ID {

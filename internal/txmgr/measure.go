@@ -13,7 +13,8 @@ import (
 )
 
 // measureWithin is how long a sweep is tried to be measured, while no node answers for the balances at its block. After
-// that what the logs say counts, and the audit compares it. A sweep whose block is too old for every node does not wait.
+// that what the logs say counts, and the audit compares it. A sweep whose block is too old for every node waits not at
+// all.
 const measureWithin = 10 * time.Minute
 
 // measured returns the transfers of a sweep in the block of its row with, for a token that takes a fee without a log,

@@ -253,7 +253,8 @@ func TestDistributedConnectionsKeepNoPlans(t *testing.T) {
 	var kept int
 
 	err := db.QueryRowContext(
-		t.Context(), "SELECT coalesce(sum(total_bytes), 0) FROM pg_backend_memory_contexts WHERE name = 'CachedPlan'",
+		t.Context(),
+		"SELECT coalesce(sum(total_bytes), 0) FROM pg_backend_memory_contexts WHERE name = 'CachedPlan'",
 	).Scan(&kept)
 	if err != nil || kept > 100_000 {
 		t.Errorf("a connection keeps plans of %d bytes, %v", kept, err)

@@ -237,6 +237,7 @@ func putPayments(t *testing.T, st store.Store) (all []invoice.Payment) {
 
 		for n := range 96 {
 			at := n / 24 % 2 // an address, and an invoice, is of one account
+
 			payment := invoice.Payment{
 				ID:        recordID(n),
 				Owner:     owners[at],
