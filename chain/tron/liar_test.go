@@ -307,6 +307,44 @@ func TestBlockWaitsForASecondNode(t *testing.T) {
 	}
 }
 
+// Beside the balances a second node is asked for its newest block, and for the transactions and the receipts of a block
+// that has any.
+func TestWhatASecondNodeIsAsked(t *testing.T) {
+	const blocks = 10
+
+	h := newHarness(t, testenv.TronOptions{SolidLag: 4})
+	second := newProxy(t, h.TronNode)
+	d := h.driver(t, viaNodes(h.URL, second.URL))
+
+	h.must(d.Check(t.Context()))
+
+	for _, c := range []struct {
+		pays int // transactions in a block
+		want int64
+	}{{0, 1}, {1, 3}, {5, 3}} {
+		before := second.requests.Load()
+
+		for range blocks {
+			for range c.pays {
+				_, err := h.Pay(t.Context(), h.stranger(), h.usdt, chain.Units(1))
+				h.must(err)
+			}
+
+			h.mine(1)
+
+			head, err := d.Head(t.Context())
+			h.must(err)
+			_, err = d.Blocks(t.Context(), head.Tip.Height, head.Tip.Height)
+			h.must(err)
+		}
+
+		if asked := second.requests.Load() - before; asked != blocks*c.want {
+			t.Errorf("of %d blocks with %d transactions each it was asked %d times, want %d",
+				blocks, c.pays, asked, blocks*c.want)
+		}
+	}
+}
+
 // Once a liar says what the other node does, what it forged is read as it is: nothing remembers the lie.
 func TestForgedBlockIsReadOnceTheLieIsOver(t *testing.T) {
 	p := newPaidBlock(t)
