@@ -257,7 +257,7 @@ func (o *oracle) checkWaitingPayments(since time.Duration) {
 
 	for id, p := range o.records.payments {
 		if p.Status != invoice.Detected || p.TxHash == "" || p.Block.IsZero() ||
-			since < releaseBound && o.releasesAt(p.Address) {
+			since < releaseBound+o.harness.ahead && o.releasesAt(p.Address) {
 			continue
 		}
 
