@@ -13,7 +13,6 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
-	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
@@ -33,6 +32,7 @@ func dialect() sqlstore.Dialect {
 
 		Begin:      "START TRANSACTION",
 		Send:       send,
+		Running:    isRunning,
 		Writers:    2,
 		Rows:       8,
 		Concurrent: true,
@@ -145,20 +145,18 @@ const (
 		"IF(@@idle_transaction_timeout = 0, 10, @@idle_transaction_timeout)"
 )
 
-// send runs a batch statement by statement. After a deadlock the server has ended the transaction, and would
-// commit each statement that follows by itself: a batch in a transaction first makes sure of it.
+// isRunning reports whether a transaction runs: the server ends it at a deadlock.
+func isRunning(ctx context.Context, on interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) (running bool, err error) {
+	err = on.QueryRowContext(ctx, "SELECT @@in_transaction").Scan(&running)
+
+	return running, err
+}
+
+// send runs a batch statement by statement.
 func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) ([]int64, error) {
-	if !b.Begin {
-		var running bool
-		if err := conn.QueryRowContext(ctx, "SELECT @@in_transaction").Scan(&running); err != nil {
-			return nil, err
-		}
-
-		if !running {
-			return nil, errEnded
-		}
-	}
-
 	begin := dialect().Begin
 
 	return b.OneByOne(begin, func(text string, args []any) (int64, error) {
@@ -178,8 +176,3 @@ func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) ([]int64, error
 		return result.RowsAffected()
 	})
 }
-
-var errEnded = fault.New(
-	fault.Conflict, "transaction_aborted",
-	"the database rolled the transaction back; run the operation again",
-)

@@ -24,11 +24,6 @@ func explain(err error) sqlstore.Explanation {
 	_, network := errors.AsType[net.Error](err)
 
 	switch {
-	case errors.Is(err, errEnded):
-		return explanation(
-			fault.Conflict, "transaction_aborted",
-			"a statement of the transaction had failed; run the operation again",
-		)
 	case network,
 		errors.Is(err, driver.ErrBadConn),
 		errors.Is(err, mysql.ErrInvalidConn),

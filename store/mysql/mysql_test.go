@@ -202,6 +202,29 @@ func TestEndedTransactionCommitsNothing(t *testing.T) {
 		t.Errorf("a transaction that the server ended answered %v", err)
 	}
 
+	joined, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer joined.Rollback()
+
+	tx, flush, err := mysql.Join(joined)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := tx.PutLease(t.Context(), lease.Lease{Name: "l", Owner: "o", Fence: 1}); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := joined.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := flush(t.Context()); !errors.Is(err, fault.Conflict) {
+		t.Errorf("what is flushed into an ended transaction answered %v", err)
+	}
+
 	var rows int
 
 	row := db.QueryRowContext(t.Context(), "SELECT count(*) FROM payments_leases")

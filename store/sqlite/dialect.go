@@ -3,11 +3,16 @@ package sqlite
 // This file holds SQLite's dialect: arguments, joins and claims.
 
 import (
+	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/pressly/goose/v3"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
@@ -34,6 +39,7 @@ func dialect() sqlstore.Dialect {
 		// A transaction that reads first may fail to become a writer with SQLITE_BUSY; one that begins as
 		// a writer cannot.
 		Begin:       "BEGIN IMMEDIATE",
+		Running:     isRunning,
 		Writers:     1,
 		Rows:        1, // a statement of many rows is no faster here
 		Due:         due,
@@ -58,6 +64,25 @@ func dialect() sqlstore.Dialect {
 			Partial:   true,
 		},
 	}
+}
+
+// isRunning reports whether a transaction runs, in which none can begin. SQLite ends it by itself at some errors, an
+// interrupted write among them (https://www.sqlite.org/lang_transaction.html).
+func isRunning(ctx context.Context, on interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) (bool, error) {
+	_, err := on.ExecContext(ctx, "BEGIN")
+	if err == nil {
+		_, err = on.ExecContext(ctx, "ROLLBACK")
+		return false, err
+	}
+
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code() == sqlite3.SQLITE_ERROR {
+		return true, nil
+	}
+
+	return false, err
 }
 
 // upsert is the clause for a row of a key that is taken.

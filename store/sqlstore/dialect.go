@@ -46,6 +46,13 @@ type Dialect struct {
 	// SendJoined runs a batch inside a host's transaction, in one round trip where it can, and returns what Send
 	// does. Defaults to statements one by one.
 	SendJoined func(ctx context.Context, tx *sql.Tx, b Batch) ([]int64, error)
+	// Running reports whether the transaction on a connection still runs, where the server may end one by itself: each
+	// statement that follows would be committed alone. It is asked before each batch that begins no transaction. Nil
+	// where the server refuses what follows.
+	Running func(ctx context.Context, on interface {
+		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	}) (bool, error)
 	// Writers is how many groups of transactions are committed at once; Rows, how many rows one
 	// statement inserts at most.
 	Writers, Rows int

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 const (
@@ -170,6 +172,12 @@ func (b Batch) OneByOne(begin string, exec func(text string, args []any) (int64,
 
 // send runs a batch and returns the rows changed by each statement that succeeded.
 func (s *sqlStore) send(ctx context.Context, c *session, b Batch) ([]int64, error) {
+	if !b.Begin {
+		if err := s.stillRuns(ctx, c.conn); err != nil {
+			return nil, err
+		}
+	}
+
 	if s.dialect.Send != nil {
 		return s.dialect.Send(ctx, c.conn, b)
 	}
@@ -177,6 +185,26 @@ func (s *sqlStore) send(ctx context.Context, c *session, b Batch) ([]int64, erro
 	return b.OneByOne(
 		s.dialect.Begin,
 		func(text string, args []any) (int64, error) { return c.exec(ctx, text, args) },
+	)
+}
+
+// stillRuns returns an error if the server has ended the transaction on a connection.
+func (s *sqlStore) stillRuns(ctx context.Context, on interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) error {
+	if s.dialect.Running == nil {
+		return nil
+	}
+
+	running, err := s.dialect.Running(ctx, on)
+	if err != nil || running {
+		return err
+	}
+
+	return fault.New(
+		fault.Conflict, "transaction_aborted",
+		"the database has ended the transaction; run the operation again",
 	)
 }
 

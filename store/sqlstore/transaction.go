@@ -208,6 +208,10 @@ func (tx *transaction) send(ctx context.Context, b Batch) ([]int64, error) {
 		return tx.store.send(ctx, tx.session, b)
 	}
 
+	if err := tx.store.stillRuns(ctx, tx.joined); err != nil {
+		return nil, err
+	}
+
 	if d := tx.store.dialect; d.SendJoined != nil {
 		return d.SendJoined(ctx, tx.joined, b)
 	}
