@@ -37,7 +37,7 @@ func dialect(o Options) sqlstore.Dialect {
 		Send:        send,
 		SendJoined:  sendJoined,
 		Explain:     explain,
-		TableExists: "SELECT count(*) FROM to_regclass(?) AS found WHERE found IS NOT NULL",
+		TableExists: tableExists,
 		Goose:       goose.DialectPostgres,
 		Locker:      lock.NewPostgresTableLocker,
 		Types: sqlstore.Types{

@@ -53,13 +53,28 @@ func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 const boundMigration = `SELECT set_config(name, '60s', true) FROM pg_settings
 WHERE name = 'idle_in_transaction_session_timeout' AND setting = '0';`
 
-// makeSchema makes the schema of Options if there is none.
+// tableExists finds a table by its name with a schema, or in the first schema of the search path: what one behind it
+// holds is another installation's.
+const tableExists = `SELECT count(*) FROM (SELECT CAST(? AS text) AS name) asked
+JOIN pg_catalog.pg_class c ON c.oid = to_regclass(asked.name)
+JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE asked.name LIKE '%.%' OR n.nspname = current_schema()`
+
+// makeSchema makes the schema of Options if there is none. Where there is one, no right to make any is needed.
 func (o Options) makeSchema(ctx context.Context, db *sql.DB) error {
 	if o.Schema == "" {
 		return nil
 	}
 
-	_, err := db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+o.Schema)
+	var found bool
+
+	err := db.QueryRowContext(
+		ctx, "SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1)", o.Schema,
+	).Scan(&found)
+	if err == nil && !found {
+		_, err = db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+o.Schema)
+	}
+
 	if err != nil && explain(err).Code != "duplicate" {
 		return sqlstore.Explain(explain, err, "make the schema "+o.Schema)
 	}

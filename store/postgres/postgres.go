@@ -10,7 +10,7 @@
 // The database ends a transaction of the store's that stands still for 10 s, so that a process that is stopped or
 // cut off keeps no lock; an idle_in_transaction_session_timeout of the host's own takes its place.
 //
-// Tables begin with payments_ and lie in the schema of Options, or where the search path leads. The
+// Tables begin with payments_ and lie in the schema of Options, or in the first of the search path. The
 // work is done in store/sqlstore, which store/sqlite shares.
 package postgres
 
