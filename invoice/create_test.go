@@ -159,6 +159,12 @@ func TestCreateRefuses(t *testing.T) {
 			"customer_email",
 			"parameter_invalid",
 		},
+		{
+			"e-mail of 255 bytes",
+			func(p *invoice.CreateParams) { p.CustomerEmail = strings.Repeat("é", 121) + "a@example.com" },
+			"customer_email",
+			"parameter_invalid",
+		},
 		{"e-mail", func(p *invoice.CreateParams) { p.CustomerEmail = "alice+shop@mail.example.com" }, "", ""},
 		{
 			"empty metadata key",

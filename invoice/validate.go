@@ -182,11 +182,12 @@ func checkMetadata(m map[string]string) error { // spec D2.1.5
 	return nil
 }
 
-// isEmail looks for the form of an address, not for its mailbox: one @, something on both sides, no spaces.
+// isEmail looks for the form of an address, not for its mailbox: one @, something on both sides, no spaces, at most 254
+// bytes (RFC 5321, 4.5.3.1.3).
 func isEmail(s string) bool {
 	local, domain, ok := strings.Cut(s, "@")
 
-	return ok && local != "" && domain != "" && !strings.ContainsAny(s, " \t\r\n<>,;\"") &&
+	return ok && len(s) <= maxEmail && local != "" && domain != "" && !strings.ContainsAny(s, " \t\r\n<>,;\"") &&
 		!strings.Contains(domain, "@") &&
 		!strings.HasPrefix(domain, ".") && !strings.HasSuffix(domain, ".") &&
 		!strings.Contains(domain, "..")
