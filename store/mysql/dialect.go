@@ -149,7 +149,8 @@ const (
 func isRunning(ctx context.Context, on interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}) (running bool, err error) {
+},
+) (running bool, err error) {
 	err = on.QueryRowContext(ctx, "SELECT @@in_transaction").Scan(&running)
 
 	return running, err

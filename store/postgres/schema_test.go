@@ -50,7 +50,8 @@ func TestMigrateInASchemaThatExists(t *testing.T) {
 	dsn := testenv.Postgres(t)
 
 	if _, err := pool(t, dsn, 1, nil).Exec(
-		"DO $$ BEGIN CREATE ROLE modest LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$; CREATE SCHEMA modest; GRANT ALL ON SCHEMA modest TO modest",
+		"DO $$ BEGIN CREATE ROLE modest LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$; " +
+			"CREATE SCHEMA modest; GRANT ALL ON SCHEMA modest TO modest",
 	); err != nil {
 		t.Fatal(err)
 	}

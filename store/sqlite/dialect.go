@@ -71,7 +71,8 @@ func dialect() sqlstore.Dialect {
 func isRunning(ctx context.Context, on interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}) (bool, error) {
+},
+) (bool, error) {
 	_, err := on.ExecContext(ctx, "BEGIN")
 	if err == nil {
 		_, err = on.ExecContext(ctx, "ROLLBACK")

@@ -20,11 +20,14 @@ func TestEndedTransactionCommitsNothing(t *testing.T) {
 	db, _ := host(t)
 	st := sqlite.New(db)
 
-	if _, err := db.Exec("CREATE TABLE orders (id TEXT PRIMARY KEY); INSERT INTO orders VALUES ('taken')"); err != nil {
+	if _, err := db.Exec(
+		"CREATE TABLE orders (id TEXT PRIMARY KEY); INSERT INTO orders VALUES ('taken')",
+	); err != nil {
 		t.Fatal(err)
 	}
 
 	attempts := 0
+
 	err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		if err := put("before")(ctx, tx); err != nil {
 			return err

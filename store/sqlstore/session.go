@@ -192,7 +192,8 @@ func (s *sqlStore) send(ctx context.Context, c *session, b Batch) ([]int64, erro
 func (s *sqlStore) stillRuns(ctx context.Context, on interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}) error {
+},
+) error {
 	if s.dialect.Running == nil {
 		return nil
 	}
