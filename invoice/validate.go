@@ -189,7 +189,8 @@ func isEmail(s string) bool {
 
 	return ok && len(s) <= maxEmail && local != "" && domain != "" && !strings.ContainsAny(s, " \t\r\n<>,;\"") &&
 		!strings.Contains(domain, "@") &&
-		!strings.HasPrefix(domain, ".") && !strings.HasSuffix(domain, ".") &&
+		!strings.HasPrefix(domain, ".") &&
+		!strings.HasSuffix(domain, ".") &&
 		!strings.Contains(domain, "..")
 }
 
