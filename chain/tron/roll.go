@@ -66,7 +66,7 @@ func (d *driver) rollBalances(
 	return out, nil
 }
 
-// checkDistance returns a fault while the balances at a block cannot be told from those at the solidified one, as
+// checkDistance returns a fault while the balances at a block do not follow from those at the solidified one, as
 // every node has it.
 func checkDistance(solid, at chain.Ref) error {
 	distance, code := at.Height-solid.Height, "block_too_new"

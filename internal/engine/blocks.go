@@ -103,7 +103,7 @@ func (s blockHandler) store(
 			return err
 		}
 
-		// What a fork took of our transactions is known before what it did to payments is judged by: an invoice
+		// What a fork took of our transactions is known before what it did to payments is applied: an invoice
 		// whose refund is back under way is not refunded.
 		if err := s.engine.React(ctx, tx); err != nil {
 			return err

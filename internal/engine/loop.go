@@ -92,9 +92,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// rest returns for how long a worker ignores wake-ups after a look that found nothing and took so long, and after which
+// pauses returns for how long a worker ignores wake-ups after a look that found nothing and took so long, and after which
 // time it looks again. What asks a node keeps its pace: there the time is the node's.
-func (w worker) rest(took time.Duration) (rest, again time.Duration) {
+func (w worker) pauses(took time.Duration) (ignore, again time.Duration) {
 	if w.kinds&(sending|settling) == 0 {
 		return 0, w.pace
 	}
@@ -148,7 +148,7 @@ func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 		default:
 			pause.Reset()
 
-			rest, again := w.rest(time.Since(began))
+			rest, again := w.pauses(time.Since(began))
 			if rest > 0 && !sleep(ctx, rest) {
 				return
 			}

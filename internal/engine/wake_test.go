@@ -125,7 +125,7 @@ func TestWorkersRestWhereLookingIsDear(t *testing.T) {
 		{0, time.Second, 0, 500 * time.Millisecond},
 	} {
 		w := worker{pace: 500 * time.Millisecond, kinds: c.kinds}
-		if rest, again := w.rest(c.took); rest != c.rest || again != c.again {
+		if rest, again := w.pauses(c.took); rest != c.rest || again != c.again {
 			t.Errorf("%b after a look of %s rests %s and looks again after %s", c.kinds, c.took, rest, again)
 		}
 	}

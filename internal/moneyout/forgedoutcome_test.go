@@ -75,7 +75,7 @@ func (f *forger) forge(body []byte, to string) []byte {
 	return forged
 }
 
-// behindLiar begins over two nodes: a liar, which is told the URL of the other, and that one. Whole blocks are read, or
+// behindLiar begins over two nodes: a liar, which gets the URL of the other, and that one. Whole blocks are read, or
 // addresses.
 func behindLiar(t *testing.T, liar http.Handler, url *string, whole bool) *realHarness {
 	t.Helper()

@@ -38,7 +38,7 @@ func Block[N interface {
 		return block, err
 	}
 
-	shown, err := gather(ctx, s, attempts, need, readFrom, areAgreed)
+	shown, err := askSeveral(ctx, s, attempts, need, readFrom, areAgreed)
 
 	switch {
 	case ctx.Err() == nil && len(shown) == 0 && other != nil:
@@ -60,9 +60,9 @@ func Block[N interface {
 // areAgreed reports whether two nodes show each transaction of a block alike.
 func areAgreed(shown []chain.Block) bool { return len(shown) > 1 && len(Merge(shown).Unread) == 0 }
 
-// gather asks nodes one after the other until enough is said, or all that can be asked were: the first as
+// askSeveral asks nodes one after the other until enough is said, or all that can be asked were: the first as
 // failover.Set.Ask does, the others as AskBeside does.
-func gather[N interface {
+func askSeveral[N interface {
 	comparable
 	State() *failover.Node
 }, V any](

@@ -27,7 +27,7 @@ func Status[N interface {
 	hash string,
 	read func(ctx context.Context, node N) (chain.TxStatus, error),
 ) (chain.TxStatus, error) {
-	said, err := gather(ctx, s, attempts, 0, read, func(said []chain.TxStatus) bool {
+	said, err := askSeveral(ctx, s, attempts, 0, read, func(said []chain.TxStatus) bool {
 		_, agreed := sharedStatus(said)
 		return agreed || said[0].State == chain.TxPooled
 	})
