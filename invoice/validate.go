@@ -187,7 +187,8 @@ func checkMetadata(m map[string]string) error { // spec D2.1.5
 func isEmail(s string) bool {
 	local, domain, ok := strings.Cut(s, "@")
 
-	return ok && len(s) <= maxEmail && local != "" && domain != "" && !strings.ContainsAny(s, " \t\r\n<>,;\"") &&
+	return ok && len(s) <= maxEmail && local != "" && domain != "" &&
+		!strings.ContainsAny(s, " \t\r\n<>,;\"") &&
 		!strings.Contains(domain, "@") &&
 		!strings.HasPrefix(domain, ".") &&
 		!strings.HasSuffix(domain, ".") &&

@@ -92,8 +92,8 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// pauses returns for how long a worker ignores wake-ups after a look that found nothing and took so long, and after which
-// time it looks again. What asks a node keeps its pace: there the time is the node's.
+// pauses returns for how long a worker ignores wake-ups after a look that found nothing and took so long, and after
+// which time it looks again. What asks a node keeps its pace: there the time is the node's.
 func (w worker) pauses(took time.Duration) (ignore, again time.Duration) {
 	if w.kinds&(sending|settling) == 0 {
 		return 0, w.pace
