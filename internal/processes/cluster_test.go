@@ -53,6 +53,9 @@ func TestDistributedNodeRestarts(t *testing.T) {
 	}
 
 	f := rear(t, o, processes)
+
+	all[0].awaitFollower() // what was paid before the network is read has no transaction
+
 	begun := time.Now()
 
 	var (

@@ -316,6 +316,20 @@ func (s *scene) pay(invoiceID string, to chain.Address, amount chain.Amount, pay
 	return nil
 }
 
+// awaitFollower waits until a process has begun to read the network.
+func (s *scene) awaitFollower() {
+	s.t.Helper()
+
+	for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(50 * time.Millisecond) {
+		report, err := s.look.Health(s.t.Context())
+		if err == nil && len(report.Networks) > 0 && report.Networks[0].Height > 0 {
+			return
+		}
+	}
+
+	s.t.Fatal("no process began to read the network within a minute")
+}
+
 // settled waits until nothing is left to do for any of the accounts: all payments released, all deliveries made. It
 // gives up when nothing moves any more.
 func settled(all ...*scene) {
