@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/settlementstate"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -273,8 +274,6 @@ func (w *sweepUpdate) abandonUnlessSwept(ctx context.Context, reason settlement.
 
 // hasSweepInBlock reports whether the blocks that were read have a sweep of the release.
 func (w *sweepUpdate) hasSweepInBlock(ctx context.Context) (bool, error) {
-	var hashes []string
-
 	for _, s := range w.release.Steps {
 		if s.Kind != chain.StepSweep {
 			continue
@@ -285,18 +284,12 @@ func (w *sweepUpdate) hasSweepInBlock(ctx context.Context) (bool, error) {
 			return false, err
 		}
 
-		for _, a := range t.Attempts {
-			hashes = append(hashes, a.Signed.TxHash)
+		if row, err := txmgr.AttemptRow(ctx, w.tx, t); err != nil || row.TxHash != "" {
+			return err == nil, err
 		}
 	}
 
-	if len(hashes) == 0 {
-		return false, nil
-	}
-
-	rows, err := w.tx.OutgoingByHash(ctx, w.release.Network, hashes)
-
-	return len(rows) > 0, err
+	return false, nil
 }
 
 // confirm applies a final transaction. After the sweep the release is done; after any other step it

@@ -37,7 +37,7 @@ func (d *walletWorker) readEvidence(ctx context.Context, t wallet.Transaction) (
 		return evidence{}, &storeError{err}
 	}
 
-	row, err := attemptRow(ctx, d.db, t)
+	row, err := AttemptRow(ctx, d.db, t)
 	if err != nil {
 		return evidence{}, &storeError{err}
 	}
@@ -45,8 +45,8 @@ func (d *walletWorker) readEvidence(ctx context.Context, t wallet.Transaction) (
 	return evidence{cursor: cursor, row: row}, nil
 }
 
-// attemptRow returns the row of an attempt that is in a block; zero when there is none.
-func attemptRow(ctx context.Context, r wallet.Reader, t wallet.Transaction) (wallet.Outgoing, error) {
+// AttemptRow returns the row of a transaction's attempt that is in a block; zero when there is none.
+func AttemptRow(ctx context.Context, r wallet.Reader, t wallet.Transaction) (wallet.Outgoing, error) {
 	hashes := make([]string, len(t.Attempts))
 	for i, a := range t.Attempts {
 		hashes[i] = a.Signed.TxHash
@@ -91,7 +91,7 @@ func stands(
 ) error {
 	changed := &illegalMove{refuse(t, "be moved by rows that a fork changed")}
 
-	now, err := attemptRow(ctx, tx, t)
+	now, err := AttemptRow(ctx, tx, t)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (o *Manager) blockLost(
 		return blockGone(t, b.Blocks), nil
 	}
 
-	row, err := attemptRow(ctx, tx, t)
+	row, err := AttemptRow(ctx, tx, t)
 	if err != nil {
 		return false, err
 	}

@@ -66,7 +66,7 @@ func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wa
 		}
 
 		if o.now().Sub(since) >= stuckAfter*o.config.ReplaceAfter {
-			row, err := attemptRow(ctx, o.db, t)
+			row, err := AttemptRow(ctx, o.db, t)
 			if err != nil {
 				return nil, err
 			}

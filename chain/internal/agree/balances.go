@@ -24,10 +24,7 @@ type ReadBalances[N any] func(
 // unreadable (nodes_disagree), with the balance 0. Where only one node answers, its word counts.
 //
 // Errors: those of failover.Set.Ask; chain.UnreadableError, with all other balances.
-func Balances[N interface {
-	comparable
-	State() *failover.Node
-}](
+func Balances[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
 	attempts int,
@@ -59,10 +56,7 @@ func Balances[N interface {
 }
 
 // comparison is what nodes say of holdings.
-type comparison[N interface {
-	comparable
-	State() *failover.Node
-}] struct {
+type comparison[N failover.Member] struct {
 	set      *failover.Set[N]
 	holdings []chain.Holding
 	read     ReadBalances[N]

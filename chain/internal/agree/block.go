@@ -16,10 +16,7 @@ import (
 //   - those of failover.Set.Ask;
 //   - fault.NotFound: a node has another block, and no two have this one;
 //   - fault.Unavailable (node_unavailable): fewer than two nodes show the block.
-func Block[N interface {
-	comparable
-	State() *failover.Node
-}](
+func Block[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
 	attempts int,
@@ -62,10 +59,7 @@ func areAgreed(shown []chain.Block) bool { return len(shown) > 1 && len(Merge(sh
 
 // askSeveral asks nodes one after the other until enough is said, or all that can be asked were: the first as
 // failover.Set.Ask does, the others as AskBeside does.
-func askSeveral[N interface {
-	comparable
-	State() *failover.Node
-}, V any](
+func askSeveral[N failover.Member, V any](
 	ctx context.Context,
 	s *failover.Set[N],
 	attempts int,

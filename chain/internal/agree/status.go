@@ -17,10 +17,7 @@ import (
 //   - fault.Unavailable (nodes_disagree): those that show it in a block show something else of it each;
 //   - fault.Unavailable (node_behind): one alone shows it in a block, others that answer do not;
 //   - fault.Unavailable (node_unavailable): one alone answers.
-func Status[N interface {
-	comparable
-	State() *failover.Node
-}](
+func Status[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
 	attempts int,

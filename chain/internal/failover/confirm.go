@@ -49,10 +49,7 @@ func (s *Set[N]) ConfirmCount(
 
 // agree returns nil when two nodes answer as wanted, or when only one is configured, which it does not ask. It returns
 // disagreement when a node answers otherwise, and fault.Unavailable when too few confirm what is asked for.
-func agree[N interface {
-	comparable
-	State() *Node
-}, V comparable](
+func agree[N Member, V comparable](
 	ctx context.Context,
 	s *Set[N],
 	height uint64,

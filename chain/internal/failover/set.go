@@ -15,12 +15,14 @@ import (
 // maxWait bounds the pause between two attempts. A node with a longer Retry-After is not waited for.
 const maxWait = 10 * time.Second
 
-// Set holds the nodes of one network, at least one. N is a driver's endpoint that embeds Node.
-// It is safe for concurrent use once its fields are set.
-type Set[N interface {
+// Member is a driver's endpoint that embeds Node.
+type Member interface {
 	comparable
 	State() *Node
-}] struct {
+}
+
+// Set holds the nodes of one network, at least one. It is safe for concurrent use once its fields are set.
+type Set[N Member] struct {
 	Nodes   []N
 	Network string // slug
 	Log     *slog.Logger
