@@ -391,6 +391,56 @@ func TestNodeBehindTheFirstBlockIsNoFork(t *testing.T) {
 	drainAll(t, f)
 }
 
+// headOfBefore is a network of which one node was left behind, on a branch of before.
+type headOfBefore struct {
+	*sim.Chain
+	before *chain.Head
+}
+
+func (c headOfBefore) Head(ctx context.Context) (chain.Head, error) {
+	if c.before.Tip.Hash != "" {
+		return *c.before, nil
+	}
+
+	return c.Chain.Head(ctx)
+}
+
+// A node that has fewer blocks than were read, on a branch that the network left before it called anything final, shows
+// no fork below finality.
+func TestNodeLeftBehindOnAnotherBranchIsNoFork(t *testing.T) {
+	c, d := sim.New(sim.Config{FinalDepth: 2}), newDB()
+	n, before := c.Network().Slug, &chain.Head{}
+	f := newFollower(t, c, d, "a")
+	f.Driver = headOfBefore{c, before}
+
+	c.Mine(6)
+
+	old, err := c.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c.Fork(sim.Fork{Depth: 1})
+	c.Mine(6)
+	drainAll(t, f)
+
+	*before = old
+
+	_, err = f.Step(t.Context())
+	if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "node_behind" {
+		t.Fatalf("a node that was left behind: %v", err)
+	}
+
+	if stopped := d.cursors[n].Stopped; stopped != "" {
+		t.Fatalf("the network was stopped: %s", stopped)
+	}
+
+	*before = chain.Head{}
+
+	c.Mine(1)
+	drainAll(t, f)
+}
+
 func TestForkBelowFinalityStopsAndResumes(t *testing.T) {
 	c, d := sim.New(sim.Config{FinalDepth: 2}), newDB()
 	n := c.Network().Slug
