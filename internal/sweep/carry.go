@@ -135,6 +135,23 @@ func lockCarry(
 	return row, err
 }
 
+// takeCarryTx takes what a release pays of earlier settlements' fees off the fee that waits for a later release. Records
+// that were restored may know less of it, or nothing.
+func takeCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Sweep) error {
+	if r.CarryIn.IsZero() {
+		return nil
+	}
+
+	row, err := lockCarry(ctx, tx, r.Owner, r.Network)
+	if err != nil {
+		return err
+	}
+
+	row.Amount = row.Amount.SubFloor(r.CarryIn)
+
+	return tx.PutCarry(ctx, &row)
+}
+
 // returnCarryTx adds amount (native base units) to the fee that waits for a later release.
 func returnCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Sweep, amount chain.Amount) error {
 	row, err := lockCarry(ctx, tx, r.Owner, r.Network)

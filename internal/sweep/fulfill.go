@@ -258,9 +258,10 @@ func (s *Sweeper) addSweepTx(
 ) error {
 	n, _ := s.registry.Network(f.Network)
 	native, _ := n.Native()
-	outputs, fee := outputsOf(r, f.Status.Transfers, native.ID, g.fee())
+	maxFee := chaindata.Max(g.fee(), carriedToo(r, f.Status, native.ID))
+	outputs, fee := outputsOf(r, f.Status.Transfers, native.ID, maxFee)
 
-	if !isSweepOf(r, f.Status.Transfers, native.ID, g.fee()) && !spentOthersToo(r, g, f) {
+	if !isSweepOf(r, f.Status.Transfers, native.ID, maxFee) && !spentOthersToo(r, g, f) {
 		return fault.New(
 			fault.State,
 			"transaction_mismatch",
@@ -290,7 +291,10 @@ func (s *Sweeper) addSweepTx(
 	}
 
 	if len(r.Steps) == 0 {
-		r.Fee = fee
+		r.Fee, r.CarryIn = fee, fee.SubFloor(g.fee())
+		if err := takeCarryTx(ctx, tx, r); err != nil {
+			return err
+		}
 	}
 
 	r.Steps = append(
@@ -299,6 +303,21 @@ func (s *Sweeper) addSweepTx(
 	)
 
 	return s.putSweep(ctx, tx, r)
+}
+
+// carriedToo returns what the fee address got of a transaction that left nothing of a native release, and paid nobody
+// else: what is beyond the fee of its settlements was carried by lost records; in base units of the native coin.
+func carriedToo(r *settlement.Sweep, status chain.TxStatus, nativeID string) chain.Amount {
+	if r.FeeAddress == "" || r.AssetID != nativeID {
+		return chain.Amount{}
+	}
+
+	paid := sentTo(r.FeeAddress, nativeID, status.Transfers)
+	if sentToMaster(r, status.Transfers).Add(paid).Add(status.Fee) != r.Amount {
+		return chain.Amount{}
+	}
+
+	return paid
 }
 
 // outputsOf returns what a final transaction paid to the master wallet, and to the fee address up to maxFee, which is

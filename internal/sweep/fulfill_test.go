@@ -26,6 +26,24 @@ func (w *harness) fulfill(
 ) error {
 	w.t.Helper()
 
+	return w.fulfillBy(from, nonce, chain.Amount{}, []chain.Transfer{{
+		TxHash:  "taken",
+		From:    from.Address,
+		To:      w.master().Address,
+		AssetID: w.asset(symbol).ID,
+		Amount:  amount,
+	}}, ids...)
+}
+
+// fulfillBy says that a transaction which is not on record moved transfers from a deposit for a network fee (native
+// base units), and released settlements by it.
+func (w *harness) fulfillBy(
+	from chain.Party,
+	nonce uint64,
+	fee chain.Amount,
+	transfers []chain.Transfer,
+	ids ...string,
+) error {
 	block := chain.Ref{Height: 7, Hash: "taken", Time: w.now}
 
 	return w.update(w.t.Context(), w.services, func(ctx context.Context, tx store.Tx) error {
@@ -33,16 +51,11 @@ func (w *harness) fulfill(
 			Network: network,
 			Rows:    []wallet.Outgoing{{TxHash: "taken", Address: from.Address, Nonce: nonce, Block: block}},
 			Status: chain.TxStatus{
-				State: chain.TxIncluded,
-				Block: block,
-				Final: true,
-				Transfers: []chain.Transfer{{
-					TxHash:  "taken",
-					From:    from.Address,
-					To:      w.master().Address,
-					AssetID: w.asset(symbol).ID,
-					Amount:  amount,
-				}},
+				State:     chain.TxIncluded,
+				Block:     block,
+				Final:     true,
+				Fee:       fee,
+				Transfers: transfers,
 			},
 		})
 	})
@@ -144,4 +157,45 @@ func TestSmallSweepIsNotThatOfALargeDeposit(t *testing.T) {
 	if got := w.get(small.ID); got.Status != settlement.Released {
 		t.Errorf("the small one is %s", got.Status)
 	}
+}
+
+// A transaction of lost records that paid a fee which those had carried is the release of all that it took, however
+// much of that the fee was.
+func TestSweepOfLostRecordsPaidWhatTheyCarried(t *testing.T) {
+	w := newHarness(t, account.Settings{ManualRelease: true})
+	deposit := w.deposit(1)
+	s := w.pay("p1", deposit, "SIM", milli(100), 200)
+	to := func(address chain.Address, amount chain.Amount) chain.Transfer {
+		return chain.Transfer{
+			TxHash:  "taken",
+			From:    deposit.Address,
+			To:      address,
+			AssetID: w.asset("SIM").ID,
+			Amount:  amount,
+		}
+	}
+
+	err := w.fulfillBy(deposit, 0, milli(1), []chain.Transfer{
+		to(w.master().Address, milli(40)),
+		to(w.fee, milli(58)),
+	}, s.ID)
+	if fault.Code(err) != "transaction_mismatch" {
+		t.Fatalf("with something left: %v", err)
+	}
+
+	if err := w.fulfillBy(deposit, 0, milli(2), []chain.Transfer{
+		to(w.master().Address, milli(40)),
+		to(w.fee, milli(58)),
+	}, s.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	got := w.get(s.ID)
+	if got.Status != settlement.Released {
+		t.Fatalf("it is %s", got.Status)
+	}
+
+	w.check("released", *got.NetReleased, milli(40))
+	w.check("paid as fee", got.FeePaid, milli(58))
+	w.check("of the network", got.NetworkFees, milli(2))
 }

@@ -69,9 +69,14 @@ func arrivedBy(r *settlement.Sweep, sweep wallet.Transaction) (sum chain.Amount)
 }
 
 // sentToMaster returns what transfers say was sent to the master wallet, in base units of the asset.
-func sentToMaster(r *settlement.Sweep, transfers []chain.Transfer) (sum chain.Amount) {
+func sentToMaster(r *settlement.Sweep, transfers []chain.Transfer) chain.Amount {
+	return sentTo(r.Master.Address, r.AssetID, transfers)
+}
+
+// sentTo returns what transfers say was sent to an address, in base units of the asset.
+func sentTo(to chain.Address, assetID string, transfers []chain.Transfer) (sum chain.Amount) {
 	for _, m := range transfers {
-		if m.To == r.Master.Address && m.AssetID == r.AssetID {
+		if m.To == to && m.AssetID == assetID {
 			sum = sum.Add(m.Amount)
 		}
 	}
