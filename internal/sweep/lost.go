@@ -182,10 +182,22 @@ func (s *Sweeper) detachTx(
 		return err
 	}
 
+	return s.removeTx(ctx, tx, r, lost, carried)
+}
+
+// removeTx has a release whose sweep is not made yet go on without a settlement. carried is what that one gave back of
+// earlier ones' platform fees, in native base units.
+func (s *Sweeper) removeTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	r settlement.Sweep,
+	gone settlement.Settlement,
+	carried chain.Amount,
+) error {
 	r.SettlementIDs = slices.DeleteFunc(
-		slices.Clone(r.SettlementIDs), func(id string) bool { return id == lost.ID },
+		slices.Clone(r.SettlementIDs), func(id string) bool { return id == gone.ID },
 	)
-	r.Amount = r.Amount.Sub(lost.Gross)
+	r.Amount = r.Amount.Sub(gone.Gross)
 
 	if len(r.SettlementIDs) > 0 {
 		if err := reassignFeeTx(ctx, tx, &r, carried); err != nil {

@@ -347,7 +347,7 @@ func (w *sweepUpdate) confirmSweep(ctx context.Context, step *settlement.Step, t
 		return w.abandon(ctx, settlement.TransactionFailed)
 	}
 
-	if err := w.releaseSettlements(arrived); err != nil {
+	if err := w.releaseSettlements(ctx, arrived); err != nil {
 		return err
 	}
 
@@ -362,7 +362,7 @@ func (w *sweepUpdate) confirmSweep(ctx context.Context, step *settlement.Step, t
 
 // releaseSettlements releases the settlements whose payments are in the chain, with their shares of what arrived at
 // the master wallet, in base units.
-func (w *sweepUpdate) releaseSettlements(arrived chain.Amount) error {
+func (w *sweepUpdate) releaseSettlements(ctx context.Context, arrived chain.Amount) error {
 	for j, net := range w.group.net(arrived.Add(w.release.Claimed)) {
 		s := &w.group[j]
 		// The sweep was taken back and is here again, or it was given up and is here after all.
@@ -384,11 +384,43 @@ func (w *sweepUpdate) releaseSettlements(arrived chain.Amount) error {
 			return err
 		}
 
-		s.SweepID = w.release.ID // where a later release had it meanwhile, it is this one's now
+		if err := w.takeOver(ctx, s); err != nil {
+			return err
+		}
+
 		w.events[s.ID] = event.SettlementReleased
 	}
 
 	return nil
+}
+
+// takeOver makes a settlement this release's that a later one had meanwhile. That one is named for its part of a
+// platform fee that is under way, and goes on without it.
+func (w *sweepUpdate) takeOver(ctx context.Context, s *settlement.Settlement) error {
+	later := s.SweepID
+	s.SweepID = w.release.ID
+
+	if later == "" || later == w.release.ID {
+		return nil
+	}
+
+	r, err := w.tx.Sweep(ctx, later)
+	if err != nil {
+		return err
+	}
+
+	waiting, err := feeWaiting(ctx, w.tx, &r, *s)
+	if err != nil {
+		return err
+	}
+
+	reserveDetached(&r, s.ID, settlementstate.DueFee(*s).SubFloor(waiting))
+
+	if r.Done || hasLiveSweep(&r) {
+		return w.putSweep(ctx, w.tx, &r)
+	}
+
+	return w.removeTx(ctx, w.tx, r, *s, chain.Amount{})
 }
 
 // gaveUp reports whether a settlement has failed with the release, as one of its transactions did, and no other has it.
