@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"time"
+
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
@@ -154,7 +156,8 @@ func (o *oracle) checkSent(l *ledger) {
 
 // checkFailed checks a payout or a settlement that has just failed against the chain as it is.
 func (o *oracle) checkFailedPayout(p payout.Payout) {
-	if p.FailureCode == "conflict" && !o.lost && !o.hasStolen(p.Network) && !o.isDisplaced(p.Network) {
+	if p.FailureCode == "conflict" && !o.lost && !o.hasStolen(p.Network) && !o.isDisplaced(p.Network) &&
+		!o.displacedItself(p) {
 		o.violate(ruleFailed, "payout %s failed as conflict, and nobody else has the wallet's key", p.ID)
 	}
 
@@ -168,6 +171,20 @@ func (o *oracle) checkFailedPayout(p payout.Payout) {
 			arrived,
 		)
 	}
+}
+
+// cancelAfter is how long a wallet waits for a transaction that pays too little before it displaces it.
+const cancelAfter = 6 * time.Hour
+
+// displacedItself reports whether a payout's own wallet displaced it by a transaction in the chain, after its time.
+func (o *oracle) displacedItself(p payout.Payout) bool {
+	if !p.Conflict.Own || o.harness.clock.now().Sub(p.CreatedAt) < cancelAfter {
+		return false
+	}
+
+	_, included := o.ledgers[p.Network].heights[p.Conflict.TxHash]
+
+	return included
 }
 
 // checkConfirmedPayout checks that a payout that is confirmed is in the chain, as deep as its network asks for.
