@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -179,100 +178,4 @@ func (s *Service) CancelRefund(
 	})
 
 	return r, err
-}
-
-// PaymentLostTx cancels unsigned refunds of a payment that left the chain: first those that name
-// it, then those of its invoice, newest first, until what is still confirmed covers all that have
-// not failed.
-func (s *Service) PaymentLostTx(
-	ctx context.Context,
-	tx Tx,
-	owner event.Owner,
-	paymentID, invoiceID string,
-) error { // spec D6.6
-	// A refund that is being created reads the payment under the same lock, so that one of the two
-	// sees the other.
-	if err := tx.LockAccount(ctx, owner.AccountID); err != nil {
-		return err
-	}
-
-	named, err := unfailedRefunds(ctx, tx, RefundFilter{Owner: owner, PaymentID: paymentID})
-	if err != nil {
-		return err
-	}
-
-	for _, r := range named {
-		if _, err := s.cancelUnsigned(ctx, tx, r); err != nil {
-			return err
-		}
-	}
-
-	if invoiceID == "" {
-		return nil
-	}
-
-	return s.cancelUncovered(ctx, tx, owner, invoiceID)
-}
-
-// cancelUncovered cancels unsigned refunds of an invoice, newest first, until the confirmed
-// payments cover the others.
-func (s *Service) cancelUncovered(ctx context.Context, tx Tx, owner event.Owner, invoiceID string) error {
-	refunds, err := unfailedRefunds(ctx, tx, RefundFilter{Owner: owner, InvoiceID: invoiceID})
-	if err != nil || len(refunds) == 0 {
-		return err
-	}
-
-	received, err := s.config.Received(ctx, tx, owner, invoiceID, "")
-	if err != nil {
-		return err
-	}
-
-	// Amounts in base units, by network and asset.
-	type coin struct{ network, assetID string }
-
-	confirmed, promised := map[coin]chain.Amount{}, map[coin]chain.Amount{}
-
-	for _, payment := range received {
-		c := coin{payment.Network, payment.AssetID}
-		confirmed[c] = confirmed[c].Add(payment.Amount)
-	}
-
-	for _, r := range refunds {
-		c := coin{r.Network, r.AssetID}
-		promised[c] = promised[c].Add(r.Amount)
-	}
-
-	for _, r := range refunds {
-		c := coin{r.Network, r.AssetID}
-		if r.PaymentID != "" || !confirmed[c].Less(promised[c]) {
-			continue
-		}
-
-		canceled, err := s.cancelUnsigned(ctx, tx, r)
-		if err != nil {
-			return err
-		}
-
-		if canceled {
-			promised[c] = promised[c].Sub(r.Amount)
-		}
-	}
-
-	return nil
-}
-
-// unfailedRefunds returns the pending and succeeded refunds that a filter selects, newest first.
-func unfailedRefunds(ctx context.Context, r Reader, f RefundFilter) ([]Refund, error) {
-	f.Statuses = []RefundStatus{RefundPending, RefundSucceeded}
-	return allRefunds(ctx, r, f)
-}
-
-// cancelUnsigned cancels a refund unless its payout is signed.
-func (s *Service) cancelUnsigned(ctx context.Context, tx Tx, r Refund) (bool, error) {
-	_, err := s.CancelRefundTx(ctx, tx, r.Owner, r.ID)
-	if errors.Is(err, fault.State) {
-		return false, nil
-	}
-
-	return err == nil, err
 }

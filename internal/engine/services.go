@@ -108,9 +108,12 @@ func (e *Engine) newInvoices() *invoice.Service {
 
 func (e *Engine) newGate() *gate.Gate {
 	return gate.New(gate.Config{
-		Signer:        e.config.Signer,
-		Networks:      e.Networks,
-		DB:            e.config.Store,
+		Signer:   e.config.Signer,
+		Networks: e.Networks,
+		DB:       e.config.Store,
+		CancelUncovered: func(ctx context.Context, p payout.Payout) (bool, error) {
+			return e.Payouts.CancelUncovered(ctx, p)
+		},
 		VerifyPayout:  func(p payout.Payout) error { return e.Payouts.Verify(p) },
 		VerifyAccount: e.Accounts.Verify,
 		VerifyAddress: e.Invoices.VerifyAddress,

@@ -232,6 +232,10 @@ func (g *Gate) checkPayouts(
 			return nil, err
 		}
 
+		if err := g.checkCovered(ctx, p); err != nil {
+			return nil, err
+		}
+
 		paid[p.ID], most = true, most.Add(p.MaxNetworkFee)
 		payouts = append(payouts, p)
 	}
@@ -243,6 +247,24 @@ func (g *Gate) checkPayouts(
 	}
 
 	return payouts, nil
+}
+
+// checkCovered has a refund canceled that nothing was signed for and that what is confirmed does not cover any more. One
+// that is canceled is fault.Unavailable with code refund_canceled.
+func (g *Gate) checkCovered(ctx context.Context, p payout.Payout) error {
+	if p.RefundID == "" || p.Status != payout.Pending {
+		return nil
+	}
+
+	canceled, err := g.config.CancelUncovered(ctx, p)
+	if err != nil || !canceled {
+		return err
+	}
+
+	return fault.New(
+		fault.Unavailable, "refund_canceled",
+		"refund %s was canceled: the payment that it gives back left the chain", p.RefundID,
+	)
 }
 
 // checkMasterKeys refuses the master wallets of other accounts as signers, and returns the authenticated account.

@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -63,6 +65,52 @@ func TestRestoredBackupRefundsOnce(t *testing.T) {
 			}
 
 			w.check("what arrived", w.chain.Balance(paid.Destination, "SIM"), part)
+		},
+	)
+}
+
+// A fork takes a payment away, and the backup that is restored is from before its refund was signed: nobody can say at
+// first whether that was sent. Once the wallet is compared it is canceled, and nothing is paid for what is gone.
+func TestRefundOfAPaymentLostBeforeItsWalletWasCompared(t *testing.T) {
+	onSQLite(
+		t,
+		account.Settings{ManualRelease: true},
+		sim.Config{NoFinality: true},
+		func(t *testing.T, w *harness, dump, restore func()) {
+			w.fund(1, 100)
+			w.steps("the wallet is used", func() bool { _, followed := w.cursor(); return followed })
+			w.goesTo(w.pay("SIM", milli(1)).ID, payout.Confirmed)
+
+			inv, at := w.invoiced()
+			w.chain.Pay(at["SIM"], "SIM", milli(300))
+			w.steps("the invoice has confirmed money", func() bool { return w.invoice(inv.ID).Status == invoice.Underpaid })
+
+			part := milli(100)
+			payments, err := internal.Of(w.engine).Store().PaymentsOfInvoices(t.Context(), []string{inv.ID})
+			w.must(err)
+
+			r, err := w.engine.Payouts.CreateRefund(
+				t.Context(),
+				w.refundTo(payout.RefundParams{PaymentID: payments[0].ID, Amount: &part}),
+			)
+			w.must(err)
+			dump()
+			restore()
+
+			head, err := w.chain.Head(t.Context())
+			w.must(err)
+			w.chain.Fork(sim.Fork{Depth: head.Tip.Height - payments[0].Block.Height + 1, Fate: sim.DropOrphan})
+
+			w.steps(
+				"the refund is canceled",
+				func() bool { return w.refund(r.ID).Status == payout.RefundCanceled },
+			)
+
+			if got := w.get(r.PayoutID); got.FailureCode != "canceled" || got.TxHash != "" {
+				t.Errorf("its payout failed as %q with %q", got.FailureCode, got.TxHash)
+			}
+
+			w.check("what arrived", w.chain.Balance(w.get(r.PayoutID).Destination, "SIM"), chain.Amount{})
 		},
 	)
 }

@@ -27,7 +27,8 @@ func (o *oracle) checkTotals(all []settlement.Settlement) {
 // checkNative checks that what was released of native coin at each address is what became of it, to the base unit: the
 // deposits and the residue before are what was released, both fees, and the residue after. A later release may have
 // claimed what an earlier one brought, or borne what it cost; what other assets of the address cost is in the residue.
-// A settlement that waits once more, as its payment was gone when its release was swept, shows what that took for it.
+// Where a settlement waits that shows costs, they were taken from what it holds, or from what others do: its address is
+// left out.
 func (o *oracle) checkNative() {
 	in, out, skipped := map[place]chain.Amount{}, map[place]chain.Amount{}, map[place]bool{}
 
@@ -39,10 +40,8 @@ func (o *oracle) checkNative() {
 
 		if s.Status != settlement.Released || s.NetReleased == nil || s.Simulated || o.moved[s.ID] ||
 			s.FeeSource != settlement.FromDeposit {
-			skipped[at] = skipped[at] || s.SweepID != ""
-			if waits(s) && s.FeeSource == settlement.FromDeposit {
-				out[at] = out[at].Add(s.FeePaid).Add(s.NetworkFees)
-			}
+			costs := !s.FeePaid.Add(s.NetworkFees).IsZero()
+			skipped[at] = skipped[at] || s.SweepID != "" || waits(s) && costs
 
 			continue
 		}

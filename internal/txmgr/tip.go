@@ -112,6 +112,21 @@ func (o *Manager) IsRead(ctx context.Context, network string, address chain.Addr
 	return o.compared(ctx, driver, address)
 }
 
+// WasCompared reports whether this process has compared a wallet with its network: until then, what is not signed on
+// record may have been sent by records that are lost. It asks nobody.
+func (o *Manager) WasCompared(network string, address chain.Address) bool {
+	o.firstTips.mu.Lock()
+	defer o.firstTips.mu.Unlock()
+
+	if !o.firstTips.runs {
+		return true
+	}
+
+	look, known := o.firstTips.looks[network]
+
+	return known && look.height == 0 && len(look.unrecorded[address]) == 0
+}
+
 // isRead is IsRead of the worker's wallet.
 func (d *walletWorker) isRead(ctx context.Context) (bool, error) {
 	return d.IsRead(ctx, d.network.Slug, d.party.Address)
