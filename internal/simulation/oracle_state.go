@@ -126,10 +126,15 @@ func (o *oracle) checkStates(c *commit) {
 }
 
 // through returns the status that a settlement moves on from: a fork may take its payment back and show it again in
-// one transaction, which shows that it was reverted or failed on the way.
+// one transaction, which shows that it was reverted or failed on the way; and one that waits anew, as its release was
+// given up, may be released by the sweep of before, which it still names.
 func (c *commit) through(before, now settlement.Settlement) string {
 	if now.Status == settlement.Reverted || now.Status == settlement.Failed {
 		return string(before.Status)
+	}
+
+	if waits(before) && now.Status == settlement.Released && before.SweepTx == now.SweepTx && now.SweepTx != "" {
+		return string(settlement.Releasing)
 	}
 
 	for _, e := range c.events {

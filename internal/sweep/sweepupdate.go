@@ -243,6 +243,10 @@ func (w *sweepUpdate) advance(ctx context.Context, i int) error {
 			}
 
 			w.events[s.ID] = event.SettlementReverted
+		case step.Kind == chain.StepSweep && step.State == wallet.Included && w.left(*s):
+			if err := w.regain(s); err != nil {
+				return err
+			}
 		}
 	}
 
@@ -365,15 +369,8 @@ func (w *sweepUpdate) confirmSweep(ctx context.Context, step *settlement.Step, t
 func (w *sweepUpdate) releaseSettlements(ctx context.Context, arrived chain.Amount) error {
 	for j, net := range w.group.net(arrived.Add(w.release.Claimed)) {
 		s := &w.group[j]
-		// The sweep was taken back and is here again, or it was given up and is here after all.
-		if s.Status == settlement.Reverted && s.Reason == "" || w.gaveUp(*s) {
-			if err := s.Return(true, true, time.Time{}); err != nil {
-				return err
-			}
-
-			if err := settlementstate.Start(s, chain.Amount{}); err != nil {
-				return err
-			}
+		if err := w.regain(s); err != nil {
+			return err
 		}
 
 		if s.Status != settlement.Releasing {
@@ -392,6 +389,30 @@ func (w *sweepUpdate) releaseSettlements(ctx context.Context, arrived chain.Amou
 	}
 
 	return nil
+}
+
+// regain has a settlement count on the release once more that was to be released otherwise: its sweep was taken back and
+// is here again, or the release was given up and its sweep is here after all.
+func (w *sweepUpdate) regain(s *settlement.Settlement) error {
+	switch {
+	case s.Status == settlement.Reverted && s.Reason == "" || w.gaveUp(*s):
+		if err := s.Return(true, true, time.Time{}); err != nil {
+			return err
+		}
+	case w.left(*s):
+		if err := settlementstate.Assign(s, w.release.ID, w.release.Master.Address); err != nil {
+			return err
+		}
+	default:
+		return nil
+	}
+
+	return settlementstate.Start(s, chain.Amount{})
+}
+
+// left reports whether a settlement waits anew, as the release was given up while its sweep could still be included.
+func (w *sweepUpdate) left(s settlement.Settlement) bool {
+	return s.SweepID == "" && (s.Status == settlement.Pending || s.Status == settlement.Held)
 }
 
 // takeOver makes a settlement this release's that a later one had meanwhile. That one is named for its part of a
