@@ -42,9 +42,9 @@ func (s *Service) PaymentLostTx(
 	return s.cancelUncovered(ctx, tx, owner, invoiceID)
 }
 
-// CancelUncovered cancels the refund of a payout that is about to be signed, where what is confirmed does not cover it: a
-// payment left the chain before its wallet was compared with the network. canceled is false for what goes on.
-func (s *Service) CancelUncovered(ctx context.Context, p Payout) (canceled bool, err error) { // spec D6.6
+// CancelUncovered cancels the refund of a payout that is about to be signed, where what is confirmed does not cover it:
+// a payment left the chain before its wallet was compared with the network. canceled is false for what goes on.
+func (s *Service) CancelUncovered(ctx context.Context, p Payout) (canceled bool, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		if err := tx.LockAccount(ctx, p.Owner.AccountID); err != nil {
 			return err

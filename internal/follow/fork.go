@@ -82,7 +82,8 @@ func (f *Follower) checkBase(cursor scan.Cursor, head chain.Head, base chain.Ref
 
 	if forked && !cursor.Final.IsZero() && base.Height < cursor.Final.Height {
 		if head.Tip.Height < cursor.At.Height {
-			return f.behind(cursor, head) // left behind on a branch of before; a real fork will outgrow the cursor
+			// It was left behind on a branch of before: a real fork will outgrow the cursor.
+			return f.behind(cursor, head)
 		}
 
 		return fault.New(

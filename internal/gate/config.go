@@ -25,7 +25,8 @@ type Config struct {
 	Networks *chain.Registry
 	DB       DB
 
-	// CancelUncovered cancels the refund of a payout that what is confirmed does not cover; canceled is false otherwise.
+	// CancelUncovered cancels the refund of a payout where what is confirmed does not cover it; canceled is false
+	// otherwise.
 	CancelUncovered func(ctx context.Context, p payout.Payout) (canceled bool, err error)
 
 	// VerifyPayout, VerifyAccount and VerifyAddress check the tags of rows; VerifyAccount also reads its row.

@@ -249,8 +249,8 @@ func (g *Gate) checkPayouts(
 	return payouts, nil
 }
 
-// checkCovered has a refund canceled that nothing was signed for and that what is confirmed does not cover any more. One
-// that is canceled is fault.Unavailable with code refund_canceled.
+// checkCovered has a refund canceled that nothing was signed for and that what is confirmed does not cover any more.
+// One that is canceled is fault.Unavailable with code refund_canceled.
 func (g *Gate) checkCovered(ctx context.Context, p payout.Payout) error {
 	if p.RefundID == "" || p.Status != payout.Pending {
 		return nil

@@ -83,7 +83,10 @@ func TestRefundOfAPaymentLostBeforeItsWalletWasCompared(t *testing.T) {
 
 			inv, at := w.invoiced()
 			w.chain.Pay(at["SIM"], "SIM", milli(300))
-			w.steps("the invoice has confirmed money", func() bool { return w.invoice(inv.ID).Status == invoice.Underpaid })
+			w.steps(
+				"the invoice has confirmed money",
+				func() bool { return w.invoice(inv.ID).Status == invoice.Underpaid },
+			)
 
 			part := milli(100)
 			payments, err := internal.Of(w.engine).Store().PaymentsOfInvoices(t.Context(), []string{inv.ID})
@@ -99,7 +102,9 @@ func TestRefundOfAPaymentLostBeforeItsWalletWasCompared(t *testing.T) {
 
 			head, err := w.chain.Head(t.Context())
 			w.must(err)
-			w.chain.Fork(sim.Fork{Depth: head.Tip.Height - payments[0].Block.Height + 1, Fate: sim.DropOrphan})
+			w.chain.Fork(
+				sim.Fork{Depth: head.Tip.Height - payments[0].Block.Height + 1, Fate: sim.DropOrphan},
+			)
 
 			w.steps(
 				"the refund is canceled",

@@ -133,7 +133,8 @@ func (c *commit) through(before, now settlement.Settlement) string {
 		return string(before.Status)
 	}
 
-	if waits(before) && now.Status == settlement.Released && before.SweepTx == now.SweepTx && now.SweepTx != "" {
+	if waits(before) && now.Status == settlement.Released && before.SweepTx == now.SweepTx &&
+		now.SweepTx != "" {
 		return string(settlement.Releasing)
 	}
 

@@ -135,8 +135,8 @@ func lockCarry(
 	return row, err
 }
 
-// takeCarryTx takes what a release pays of earlier settlements' fees off the fee that waits for a later release. Records
-// that were restored may know less of it, or nothing.
+// takeCarryTx takes what a release pays of earlier settlements' fees off the fee that waits for a later release.
+// Records that were restored may know less of it, or nothing.
 func takeCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Sweep) error {
 	if r.CarryIn.IsZero() {
 		return nil

@@ -243,7 +243,7 @@ func (w *sweepUpdate) advance(ctx context.Context, i int) error {
 			}
 
 			w.events[s.ID] = event.SettlementReverted
-		case step.Kind == chain.StepSweep && step.State == wallet.Included && w.left(*s):
+		case step.Kind == chain.StepSweep && step.State == wallet.Included && w.waitsAnew(*s):
 			if err := w.regain(s); err != nil {
 				return err
 			}
@@ -391,15 +391,15 @@ func (w *sweepUpdate) releaseSettlements(ctx context.Context, arrived chain.Amou
 	return nil
 }
 
-// regain has a settlement count on the release once more that was to be released otherwise: its sweep was taken back and
-// is here again, or the release was given up and its sweep is here after all.
+// regain has a settlement count on the release once more that was to be released otherwise: its sweep was taken back
+// and is here again, or the release was given up and its sweep is here after all.
 func (w *sweepUpdate) regain(s *settlement.Settlement) error {
 	switch {
 	case s.Status == settlement.Reverted && s.Reason == "" || w.gaveUp(*s):
 		if err := s.Return(true, true, time.Time{}); err != nil {
 			return err
 		}
-	case w.left(*s):
+	case w.waitsAnew(*s):
 		if err := settlementstate.Assign(s, w.release.ID, w.release.Master.Address); err != nil {
 			return err
 		}
@@ -410,8 +410,9 @@ func (w *sweepUpdate) regain(s *settlement.Settlement) error {
 	return settlementstate.Start(s, chain.Amount{})
 }
 
-// left reports whether a settlement waits anew, as the release was given up while its sweep could still be included.
-func (w *sweepUpdate) left(s settlement.Settlement) bool {
+// waitsAnew reports whether a settlement waits for another release: this one was given up while its sweep could still
+// be included.
+func (w *sweepUpdate) waitsAnew(s settlement.Settlement) bool {
 	return s.SweepID == "" && (s.Status == settlement.Pending || s.Status == settlement.Held)
 }
 
