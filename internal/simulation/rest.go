@@ -91,9 +91,10 @@ func (w *harness) finish() bool {
 	return false
 }
 
-// passAtRest lets a pause pass, or more where nothing is under way that the library works on, and returns how long.
+// passAtRest lets a pause pass, or more where every block was read and nothing is under way that the library works on,
+// and returns how long.
 func (w *harness) passAtRest(pause time.Duration, underWay []string) time.Duration {
-	if pause < idlePause && onlyWaits(underWay) {
+	if pause < idlePause && onlyWaits(underWay) && w.allRead() {
 		w.pass(idlePause)
 
 		return idlePause
@@ -129,6 +130,14 @@ func (w *harness) work() {
 
 		w.pass(workPause)
 	}
+}
+
+// allRead reports whether every network was read up to its tip, or is stopped.
+func (w *harness) allRead() bool {
+	return !slices.ContainsFunc(w.networks, func(n network) bool {
+		cursor := w.oracle.records.cursors[n.slug()]
+		return cursor.Stopped == "" && cursor.At.Hash != n.tip().Hash
+	})
 }
 
 // resume is an operator's business: a network that was stopped goes on.
