@@ -246,8 +246,10 @@ func (s *Sweeper) rejoinTx(
 		return settlement.Settlement{}, false, err
 	}
 
-	if err := settlementstate.Start(&old, chain.Amount{}); err != nil {
-		return settlement.Settlement{}, false, err
+	if isStarted(&r) { // else its first signature starts it, with what the release carries
+		if err := settlementstate.Start(&old, chain.Amount{}); err != nil {
+			return settlement.Settlement{}, false, err
+		}
 	}
 
 	if w == nil {
