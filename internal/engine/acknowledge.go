@@ -31,8 +31,10 @@ type acknowledgement struct {
 	spent string
 	// masters are the master wallets of the settlements named, by settlement id.
 	masters map[string]chain.Party
-	// pooled are the addresses that the transaction takes from while it waits in the pool.
+	// pooled are the addresses that the transaction takes from while it waits in the pool, and ahead is set while a
+	// block holds it that was not read yet.
 	pooled []chain.Address
+	ahead  bool
 }
 
 // Acknowledge records what a final transaction of a wallet was that is not on record; see
@@ -55,7 +57,7 @@ func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...
 
 	switch {
 	case len(rows) == 0:
-		a.pooled, err = e.Transactions.PooledFrom(ctx, network, txHash)
+		err = a.lookUp(ctx)
 	case !a.isRecorded(rows):
 		err = a.read(ctx, rows)
 	}
@@ -71,6 +73,23 @@ func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...
 	e.Wake()
 
 	return nil
+}
+
+// lookUp asks the node where the transaction is that no block which was read holds.
+func (a *acknowledgement) lookUp(ctx context.Context) (err error) {
+	if a.pooled, err = a.Transactions.PooledFrom(ctx, a.network, a.txHash); err != nil {
+		return err
+	}
+
+	sender, ok := a.driver.(chain.Sender)
+	if !ok {
+		return nil
+	}
+
+	status, err := sender.Status(ctx, chain.Signed{TxHash: a.txHash})
+	a.ahead = status.State == chain.TxIncluded
+
+	return err
 }
 
 // parse reads what the transaction is acknowledged as.

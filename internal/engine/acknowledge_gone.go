@@ -12,7 +12,8 @@ import (
 // This file acknowledges transactions that no block holds: they left the chain, or wait in the pool.
 
 // applyGone unfreezes the wallet of a transaction that has left the chain with its block. Should it come back, it
-// freezes the wallet again.
+// freezes the wallet again. One of a master wallet that its node has, in the pool or in a block ahead, has to be read
+// in a block first: what it pays may wait to be paid once more.
 func (a *acknowledgement) applyGone(ctx context.Context, tx Tx) error {
 	frozen, err := tx.FrozenWallets(ctx, a.network, 0)
 	if err != nil {
@@ -20,7 +21,7 @@ func (a *acknowledgement) applyGone(ctx context.Context, tx Tx) error {
 	}
 
 	i := slices.IndexFunc(frozen, func(w wallet.Wallet) bool { return w.FrozenBy == a.txHash })
-	if i < 0 && len(a.pooled) > 0 {
+	if len(a.pooled) > 0 && (i < 0 || frozen[i].Party.Key.Role != chain.RoleDeposit) {
 		return a.applyPooled(ctx, tx)
 	}
 
@@ -29,6 +30,14 @@ func (a *acknowledgement) applyGone(ctx context.Context, tx Tx) error {
 			fault.NotFound, "transaction_unknown",
 			"no block of %s that was read shows a transaction %s of our wallets that is not on record; "+
 				"Engine.Health names those that freeze a wallet", a.network, a.txHash,
+		)
+	}
+
+	if a.ahead {
+		return fault.New(
+			fault.State, "transaction_not_final",
+			"transaction %s is in a block of %s that was not read yet: acknowledge it when it is final",
+			a.txHash, a.network,
 		)
 	}
 
