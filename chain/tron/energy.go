@@ -104,25 +104,25 @@ func (r resources) stakeFor(energy uint64) chain.Amount {
 
 // planEnergy returns the step that brings what a sweep lacks of energy, with a quarter more: the energy factor of a
 // popular contract may rise. ok is false where the sweep lacks none, where nobody has it, and where it was tried.
-func (d *driver) planEnergy(
+func (p *sweepPlan) planEnergy(
 	ctx context.Context,
-	node *endpoint,
-	release chain.SweepRequest,
 	sweep feeQuote,
 ) (step chain.SweepStep, ok bool, err error) {
 	energy, has := sweep.energy, sweep.resources.energy
+	if has >= energy {
+		return step, false, nil
+	}
+
 	lacks := energy + energy/4 + 1 - has
-	tried := slices.Contains(release.Done, chain.StepDelegate)
+	tried := slices.Contains(p.release.Done, chain.StepDelegate)
 
 	switch {
-	case has >= energy:
-		return step, false, nil
-	case d.provider != nil && tried:
-		return step, false, d.awaitPurchase(ctx, release)
-	case d.provider != nil:
-		return d.planPurchase(ctx, node, release, sweep, lacks)
-	case d.delegates && !tried:
-		return d.planDelegation(ctx, node, release, lacks)
+	case p.provider != nil && tried:
+		return step, false, p.awaitPurchase(ctx)
+	case p.provider != nil:
+		return p.planPurchase(ctx, sweep, lacks)
+	case p.delegates && !tried:
+		return p.planDelegation(ctx, lacks)
 	}
 
 	return step, false, nil
@@ -130,33 +130,31 @@ func (d *driver) planEnergy(
 
 // planDelegation returns the step that delegates stake with an amount of energy. ok is false where the master wallet's
 // does not have it.
-func (d *driver) planDelegation(
+func (p *sweepPlan) planDelegation(
 	ctx context.Context,
-	node *endpoint,
-	release chain.SweepRequest,
 	energy uint64,
 ) (step chain.SweepStep, ok bool, err error) {
-	master, err := parseAddress(string(release.Master.Address))
+	master, err := parseAddress(string(p.release.Master.Address))
 	if err != nil {
 		return step, false, err
 	}
 
-	of, err := node.readResources(ctx, master)
+	of, err := p.node.readResources(ctx, master)
 	if err != nil || of.totalEnergy == 0 {
 		return step, false, err
 	}
 
 	stake := of.stakeFor(energy)
 
-	available, err := node.delegatableStake(ctx, master)
+	available, err := p.node.delegatableStake(ctx, master)
 	if err != nil || available.Less(stake) {
 		return step, false, err
 	}
 
-	step, quote, err := d.planStep(ctx, node, release, chain.StepDelegate, chain.Order{
-		From: release.Master,
+	step, quote, err := p.planStep(ctx, chain.StepDelegate, chain.Order{
+		From: p.release.Master,
 		Outputs: []chain.Output{
-			{To: release.Deposit.Address, AssetID: chaindata.DelegateEnergy, Amount: stake},
+			{To: p.release.Deposit.Address, AssetID: chaindata.DelegateEnergy, Amount: stake},
 		},
 	})
 	if err != nil {
@@ -165,7 +163,7 @@ func (d *driver) planDelegation(
 
 	// Taking it back costs as much again and finds the daily allowance used. Its maximum is that of this step, which
 	// the price of bandwidth may double meanwhile.
-	takeBack := paymentParams{stake: undelegateContract, amount: stake, permission: d.permissions[master]}
+	takeBack := paymentParams{stake: undelegateContract, amount: stake, permission: p.permissions[master]}
 	size := bandwidthOf(takeBack.draft(0).encode())
 	quote.resources.allowance -= min(size, quote.resources.allowance)
 	step.NetworkFee = step.NetworkFee.Add(quote.bandwidthFee(size))

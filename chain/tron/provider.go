@@ -35,21 +35,19 @@ func (d *driver) EnergySellers() []chain.Address {
 
 // planPurchase returns the step that pays the provider for the energy that a sweep lacks. ok is false where it sells
 // none for less than the sweep burns without it.
-func (d *driver) planPurchase(
+func (p *sweepPlan) planPurchase(
 	ctx context.Context,
-	node *endpoint,
-	release chain.SweepRequest,
 	sweep feeQuote,
 	energy uint64,
 ) (step chain.SweepStep, ok bool, err error) {
-	price, err := d.provider.Price(ctx, release.Deposit.Address, energy)
+	price, err := p.provider.Price(ctx, p.release.Deposit.Address, energy)
 	if err != nil || price.IsZero() {
 		return step, false, ctx.Err()
 	}
 
-	step, _, err = d.planStep(ctx, node, release, chain.StepDelegate, chain.Order{
-		From:    release.Master,
-		Outputs: []chain.Output{{To: d.provider.Seller(), AssetID: d.native.ID, Amount: price}},
+	step, _, err = p.planStep(ctx, chain.StepDelegate, chain.Order{
+		From:    p.release.Master,
+		Outputs: []chain.Output{{To: p.provider.Seller(), AssetID: p.native.ID, Amount: price}},
 	})
 	if errors.Is(err, fault.Invalid) {
 		return step, false, nil // the network pays no such seller
@@ -61,14 +59,58 @@ func (d *driver) planPurchase(
 }
 
 // awaitPurchase returns fault.Unavailable while energy that was paid for may still arrive.
-func (d *driver) awaitPurchase(ctx context.Context, release chain.SweepRequest) error {
-	pending, err := d.provider.Pending(ctx, release.Deposit.Address)
+func (p *sweepPlan) awaitPurchase(ctx context.Context) error {
+	pending, err := p.provider.Pending(ctx, p.release.Deposit.Address)
 	if err != nil || !pending {
 		return ctx.Err()
 	}
 
 	return fault.New(
 		fault.Unavailable, "energy_pending", "the energy that was bought for %s is not there yet",
-		release.Deposit.Address,
+		p.release.Deposit.Address,
 	)
+}
+
+// offers asks a provider once for each answer, so that what two nodes say is compared at one price. It serves one plan.
+type offers struct {
+	EnergyProvider
+	prices  map[uint64]offer // by energy
+	waiting *offer
+}
+
+// offer is one answer of a provider.
+type offer struct {
+	price   chain.Amount
+	pending bool
+	err     error
+}
+
+// offersOf returns the offers of a provider; nil without one.
+func offersOf(provider EnergyProvider) EnergyProvider {
+	if provider == nil {
+		return nil
+	}
+
+	return &offers{EnergyProvider: provider, prices: map[uint64]offer{}}
+}
+
+// Price is EnergyProvider.Price, asked once for each amount.
+func (o *offers) Price(ctx context.Context, receiver chain.Address, energy uint64) (chain.Amount, error) {
+	known, asked := o.prices[energy]
+	if !asked {
+		known.price, known.err = o.EnergyProvider.Price(ctx, receiver, energy)
+		o.prices[energy] = known
+	}
+
+	return known.price, known.err
+}
+
+// Pending is EnergyProvider.Pending, asked once.
+func (o *offers) Pending(ctx context.Context, receiver chain.Address) (bool, error) {
+	if o.waiting == nil {
+		pending, err := o.EnergyProvider.Pending(ctx, receiver)
+		o.waiting = &offer{pending: pending, err: err}
+	}
+
+	return o.waiting.pending, o.waiting.err
 }

@@ -21,6 +21,7 @@ type energySeller struct {
 	fails   error
 	lost    bool // it takes the money and delivers nothing
 	asked   map[chain.Address]uint64
+	priced  int // offers
 	pending int // looks at one order
 }
 
@@ -28,6 +29,8 @@ func (s *energySeller) Seller() chain.Address { return s.at }
 
 func (s *energySeller) Price(_ context.Context, to chain.Address, energy uint64) (chain.Amount, error) {
 	s.asked[to] = energy
+	s.priced++
+
 	return s.price, s.fails
 }
 

@@ -3,6 +3,7 @@ package tron
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -16,6 +17,9 @@ import (
 // token deposit the master wallet pays: it tops up the TRX that the deposit address lacks, or brings energy to
 // it, pays the platform fee, and then the tokens are swept. Energy is simulated, so that the sum of the steps'
 // fees is the burn of the release, the activation of the deposit's account included.
+//
+// Where several nodes are configured the plan is one that two of them lead to. While one alone answers there is none:
+// it cannot end either, and what one node makes up would strand coin or have the sweep fail.
 //
 // Other money at the address may be another deposit and is not used. A native release moves Amount less
 // Spent; a token release has Residue for its fee. Beside the errors of chain.Sweeper, an address that holds
@@ -33,38 +37,48 @@ func (d *driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]c
 		)
 	}
 
-	var steps []chain.SweepStep
+	seller := offersOf(d.provider)
 
-	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
-		if asset.Kind == chain.Native {
-			steps, err = d.planNative(ctx, node, release)
-		} else {
-			steps, err = d.planToken(ctx, node, release, asset)
-		}
+	steps, _, err := askTwo(
+		ctx, d, "the release from "+string(release.Deposit.Address),
+		func(ctx context.Context, node *endpoint) ([]chain.SweepStep, error) {
+			p := &sweepPlan{driver: d, node: node, release: release, asset: asset, provider: seller}
+			if asset.Kind == chain.Native {
+				return p.planNative(ctx)
+			}
 
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
+			return p.planToken(ctx)
+		},
+		func(_ context.Context, a, b word[[]chain.SweepStep]) ([]chain.SweepStep, bool) {
+			return b.value, reflect.DeepEqual(a.value, b.value)
+		},
+	)
 
-	return steps, nil
+	return steps, err
+}
+
+// sweepPlan plans the steps of a release by what one node says.
+type sweepPlan struct {
+	*driver
+	node    *endpoint
+	release chain.SweepRequest
+	asset   chain.Asset
+	// provider is that of the configuration, asked once for all nodes.
+	provider EnergyProvider
 }
 
 // planNative returns the steps of a native release.
-func (d *driver) planNative(
-	ctx context.Context,
-	node *endpoint,
-	release chain.SweepRequest,
-) ([]chain.SweepStep, error) {
+func (p *sweepPlan) planNative(ctx context.Context) ([]chain.SweepStep, error) {
+	release := p.release
+
 	left := release.Amount.SubFloor(release.Spent)
 	if left.IsZero() {
 		return nil, uneconomic(release)
 	}
 
-	sweep, _, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
+	sweep, _, err := p.planStep(ctx, chain.StepSweep, chain.Order{
 		From:        release.Deposit,
-		Outputs:     []chain.Output{{To: release.Master.Address, AssetID: d.native.ID, Amount: left}},
+		Outputs:     []chain.Output{{To: release.Master.Address, AssetID: p.native.ID, Amount: left}},
 		SubtractFee: true,
 	})
 	if err != nil {
@@ -74,10 +88,10 @@ func (d *driver) planNative(
 	var steps []chain.SweepStep
 
 	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
-		fee, _, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
+		fee, _, err := p.planStep(ctx, chain.StepFee, chain.Order{
 			From: release.Deposit,
 			Outputs: []chain.Output{
-				{To: release.FeeAddress, AssetID: d.native.ID, Amount: chaindata.Min(release.Fee, left)},
+				{To: release.FeeAddress, AssetID: p.native.ID, Amount: chaindata.Min(release.Fee, left)},
 			},
 		})
 		if err != nil {
@@ -105,21 +119,18 @@ func (d *driver) planNative(
 }
 
 // planToken returns the steps of a token release.
-func (d *driver) planToken(
-	ctx context.Context,
-	node *endpoint,
-	release chain.SweepRequest,
-	asset chain.Asset,
-) ([]chain.SweepStep, error) {
-	sweep, quote, err := d.planStep(ctx, node, release, chain.StepSweep, chain.Order{
+func (p *sweepPlan) planToken(ctx context.Context) ([]chain.SweepStep, error) {
+	release := p.release
+
+	sweep, quote, err := p.planStep(ctx, chain.StepSweep, chain.Order{
 		From:    release.Deposit,
-		Outputs: []chain.Output{{To: release.Master.Address, AssetID: asset.ID, Amount: release.Amount}},
+		Outputs: []chain.Output{{To: release.Master.Address, AssetID: p.asset.ID, Amount: release.Amount}},
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	energy, brought, err := d.planEnergy(ctx, node, release, quote)
+	energy, brought, err := p.planEnergy(ctx, quote)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +141,7 @@ func (d *driver) planToken(
 
 	var steps []chain.SweepStep
 
-	coin, active, err := d.spendableTRX(ctx, node, release)
+	coin, active, err := p.spendableTRX(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -144,9 +155,9 @@ func (d *driver) planToken(
 	}
 
 	if !missing.IsZero() {
-		step, _, err := d.planStep(ctx, node, release, chain.StepTopUp, chain.Order{
+		step, _, err := p.planStep(ctx, chain.StepTopUp, chain.Order{
 			From:    release.Master,
-			Outputs: []chain.Output{{To: release.Deposit.Address, AssetID: d.native.ID, Amount: missing}},
+			Outputs: []chain.Output{{To: release.Deposit.Address, AssetID: p.native.ID, Amount: missing}},
 		})
 		if err != nil {
 			return nil, err
@@ -160,9 +171,9 @@ func (d *driver) planToken(
 	}
 
 	if !release.Fee.IsZero() && !slices.Contains(release.Done, chain.StepFee) {
-		step, _, err := d.planStep(ctx, node, release, chain.StepFee, chain.Order{
+		step, _, err := p.planStep(ctx, chain.StepFee, chain.Order{
 			From:    release.Master,
-			Outputs: []chain.Output{{To: release.FeeAddress, AssetID: d.native.ID, Amount: release.Fee}},
+			Outputs: []chain.Output{{To: release.FeeAddress, AssetID: p.native.ID, Amount: release.Fee}},
 		})
 		if err != nil {
 			return nil, err
@@ -177,35 +188,30 @@ func (d *driver) planToken(
 
 // spendableTRX returns the sun that a token sweep may burn: the residue as far as the address holds it, or
 // after a top-up the whole balance. active is false before the address is an account.
-func (d *driver) spendableTRX(
-	ctx context.Context,
-	node *endpoint,
-	release chain.SweepRequest,
-) (sun chain.Amount, active bool, err error) {
-	deposit, err := parseAddress(string(release.Deposit.Address))
+func (p *sweepPlan) spendableTRX(ctx context.Context) (sun chain.Amount, active bool, err error) {
+	deposit, err := parseAddress(string(p.release.Deposit.Address))
 	if err != nil {
 		return chain.Amount{}, false, err
 	}
 
-	account, err := node.account(ctx, full, deposit)
-	if err != nil || slices.Contains(release.Done, chain.StepTopUp) {
+	account, err := p.node.account(ctx, full, deposit)
+	if err != nil || slices.Contains(p.release.Done, chain.StepTopUp) {
 		return account.balance, account.exists, err
 	}
 
-	return chaindata.Min(account.balance, release.Residue), account.exists, nil
+	return chaindata.Min(account.balance, p.release.Residue), account.exists, nil
 }
 
 // planStep returns a step with its expected and its largest fee, and what they follow from.
-func (d *driver) planStep(
+func (p *sweepPlan) planStep(
 	ctx context.Context,
-	node *endpoint,
-	release chain.SweepRequest,
 	kind chain.StepKind,
 	order chain.Order,
 ) (chain.SweepStep, feeQuote, error) {
+	release := p.release
 	step := chain.SweepStep{Kind: kind, Order: order}
 
-	payment, err := d.paymentOf(order)
+	payment, err := p.paymentOf(order)
 	if err != nil {
 		return step, feeQuote{}, notSweepable(err, release, kind)
 	}
@@ -213,7 +219,7 @@ func (d *driver) planStep(
 	// Steps of the master wallet are planned before it is funded.
 	payment.fundedLater = order.From.Address == release.Master.Address
 
-	quote, err := d.quote(ctx, node, payment)
+	quote, err := p.quote(ctx, p.node, payment)
 	switch {
 	case errors.Is(err, fault.Invalid):
 		return step, quote, notSweepable(err, release, kind)
