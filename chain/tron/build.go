@@ -3,6 +3,7 @@ package tron
 import (
 	"context"
 	"encoding/hex"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -13,8 +14,11 @@ import (
 // refers to the newest solidified block, which no fork can undo, and expires Config.Validity after the newest
 // block. No two transactions of this process have the same time, so equal payments are two transactions.
 //
-// The fee limit of a call is five quarters of its energy cost, or what Order.MaxFee allows of that above the
-// cost itself.
+// Where several nodes are configured it is what two of them lead to, and a refusal is that of two. While one alone
+// answers its word counts where it does not refuse: Order.MaxFee bounds what it can make up.
+//
+// The fee limit of a call is seven eighths of what Order.MaxFee allows, or five quarters of its energy cost as far as
+// that allows them: only what is used is burnt, and a call that the limit does not cover moves nothing and burns it all.
 //
 // With SubtractFee the amount is reduced by the expected burn. Where stake or allowance cover it, one sun
 // remains: no deduction at all would look like a forgotten one. If they are used up first, the network
@@ -25,85 +29,148 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 		return chain.Unsigned{}, err
 	}
 
-	var u chain.Unsigned
+	planned, words, err := askTwo(
+		ctx, d, "a transaction of "+string(order.From.Address),
+		func(ctx context.Context, node *endpoint) (draft, error) {
+			return d.draft(ctx, node, order, payment)
+		},
+		d.sharedDraft,
+	)
+	if len(words) == 1 && words[0].refusal == nil {
+		planned, err = words[0].value, nil
+	}
 
-	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
-		head, err := node.head(ctx)
-		if err != nil {
-			return err
-		}
-
-		quote, err := d.quote(ctx, node, payment)
-		if err != nil {
-			return err
-		}
-
-		u, err = d.build(order, payment, quote, head)
-
-		return err
-	})
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 
-	return u, nil
+	if latest := d.now().Add(maxAhead); !planned.shared && latest.Before(planned.base) {
+		planned.base = latest
+	}
+
+	return d.unsigned(order, payment, planned), nil
 }
 
-// build returns the unsigned transaction of a payment. A sender that does not hold amount and fee is
+// draft is what the answers of a node make of an order.
+type draft struct {
+	amount chain.Amount // of the output, in base units
+	limit  uint64       // of the fee, in sun
+	maxFee chain.Amount // sun
+	final  chain.Ref    // the block that the transaction refers to
+	base   time.Time    // from which on it is valid: the newest block's
+	shared bool         // two nodes lead to it
+}
+
+// maxAhead is how far the newest block of a node that answers alone may be ahead of the clock before a transaction's
+// expiration follows the clock: the network takes none that expires a day ahead, and until then nothing replaces it.
+const maxAhead = time.Hour
+
+// draft returns the draft of an order by what one node says. A sender that does not hold amount and fee is
 // fault.State (insufficient_funds).
-func (d *driver) build(
+func (d *driver) draft(
+	ctx context.Context,
+	node *endpoint,
 	order chain.Order,
 	payment paymentParams,
-	quote feeQuote,
-	head chain.Head,
-) (chain.Unsigned, error) {
-	limit, maxFee, err := quote.feeLimit(order, payment)
+) (planned draft, err error) {
+	head, err := node.head(ctx)
 	if err != nil {
-		return chain.Unsigned{}, err
+		return draft{}, err
 	}
 
-	out := order.Outputs[0]
+	if !isLowerHex(head.Final.Hash, 64) {
+		return draft{}, node.Garbled("it has no solidified block")
+	}
+
+	quote, err := d.quote(ctx, node, payment)
+	if err != nil {
+		return draft{}, err
+	}
+
+	planned = draft{amount: payment.amount, final: head.Final, base: head.Tip.Time}
+
+	if planned.limit, planned.maxFee, err = quote.feeLimit(order, payment); err != nil {
+		return draft{}, err
+	}
+
 	if order.SubtractFee {
-		if out.Amount, err = quote.amountAfterFee(payment); err != nil {
-			return chain.Unsigned{}, err
+		if planned.amount, err = quote.amountAfterFee(payment); err != nil {
+			return draft{}, err
 		}
 
-		payment.amount = out.Amount
+		payment.amount = planned.amount
 	}
 
-	tx := payment.draft(limit)
-	fee := quote.bandwidthFee(bandwidthOf(tx.encode())).Add(quote.energyFee())
-
-	due := fee
+	due := quote.bandwidthFee(bandwidthOf(payment.draft(planned.limit).encode())).Add(quote.energyFee())
 	if payment.contract == nil && payment.stake == 0 {
 		due = due.Add(payment.amount)
 	}
 
 	if quote.balance.Less(due) {
-		return chain.Unsigned{}, insufficientFunds(payment.from, quote.balance, d.native)
+		return draft{}, insufficientFunds(payment.from, quote.balance, d.native)
 	}
 
-	id, err := hex.DecodeString(head.Final.Hash)
-	if err != nil || len(id) != 32 {
-		return chain.Unsigned{}, fault.New(
-			fault.Unavailable, "node_unavailable", "network %s has no solidified block",
-			d.network.Slug,
-		)
+	return planned, nil
+}
+
+// sharedDraft returns the draft that two nodes lead to; ok is false where they lead to another one each. It refers to
+// the earlier of two solidified blocks that both have. Its time is between those of the nodes, and as near to the clock
+// as that allows: neither a node that is behind nor one that makes a time up sets it.
+func (d *driver) sharedDraft(ctx context.Context, a, b word[draft]) (shared draft, ok bool) {
+	if b.value.final.Height < a.value.final.Height {
+		a, b = b, a
 	}
 
+	if a.value.amount != b.value.amount || a.value.limit != b.value.limit || a.value.maxFee != b.value.maxFee {
+		return draft{}, false
+	}
+
+	if a.value.final.Hash != b.value.final.Hash {
+		ref, err := b.node.refAt(ctx, a.value.final.Height)
+		if err != nil || ref.Hash != a.value.final.Hash {
+			return draft{}, false
+		}
+	}
+
+	earlier, later := a.value.base, b.value.base
+	if later.Before(earlier) {
+		earlier, later = later, earlier
+	}
+
+	shared = a.value
+	shared.base, shared.shared = earlier, true
+
+	if now := d.now(); earlier.Before(now) {
+		shared.base = now
+		if later.Before(now) {
+			shared.base = later
+		}
+	}
+
+	return shared, true
+}
+
+// unsigned returns the unsigned transaction of a draft.
+func (d *driver) unsigned(order chain.Order, payment paymentParams, planned draft) chain.Unsigned {
+	payment.amount = planned.amount
+
+	tx := payment.draft(planned.limit)
+	id, _ := hex.DecodeString(planned.final.Hash) // 32 bytes since it was read
 	tx.refBytes, tx.refHash = id[6:8], id[8:16]
-	tx.timestamp, tx.expiration = d.timestamp(), head.Tip.Time.Add(d.validity).UnixMilli()
+	tx.timestamp, tx.expiration = d.timestamp(), planned.base.Add(d.validity).UnixMilli()
 
 	raw := tx.encode()
 	digest := txID(raw)
-	out.To = canonical(payment.payee)
+
+	out := order.Outputs[0]
+	out.To, out.Amount = canonical(payment.payee), planned.amount
 
 	return chain.Unsigned{
 		Raw:      raw,
 		Payloads: []chain.Payload{{Key: order.From.Key, Data: digest[:]}},
-		MaxFee:   maxFee,
+		MaxFee:   planned.maxFee,
 		Outputs:  []chain.Output{out},
-	}, nil
+	}
 }
 
 // feeLimit returns the fee limit of a call and the largest fee of the transaction, both in sun. The limit is
@@ -138,7 +205,11 @@ func (q feeQuote) feeLimit(
 		return 0, most, tooDear(most.Add(floor))
 	}
 
-	chosen := chaindata.Min(q.energyFeeLimit(), highest)
+	// The rest is for bytes that are made again once these have expired.
+	chosen := chaindata.Max(
+		chaindata.Min(q.energyFeeLimit(), highest),
+		highest.Share(chain.Units(7), chain.Units(8)),
+	)
 	limit, _ = chosen.Uint64()
 
 	return limit, most.Add(chosen), nil

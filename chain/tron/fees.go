@@ -3,6 +3,7 @@ package tron
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -295,27 +296,38 @@ func (q feeQuote) fees(payment paymentParams) (expected, maxFee chain.Amount) {
 }
 
 // EstimateFee returns one and a half of the order's fee without stake or allowance, rounded up, in sun. It
-// includes the activation of the destination's account. A refusal is that of two nodes where two answer.
+// includes the activation of the destination's account. Where two nodes answer it is what both lead to, and a refusal
+// is that of two: one that does not refuse decides.
 func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	payment, err := d.paymentOf(order)
 	if err != nil {
 		return chain.Amount{}, err
 	}
 
-	var fee chain.Amount
+	fee, words, err := askTwo(
+		ctx, d, "the fee of a transaction of "+string(order.From.Address),
+		func(ctx context.Context, node *endpoint) (chain.Amount, error) {
+			quote, err := d.quote(ctx, node, payment)
+			if err != nil {
+				return chain.Amount{}, err
+			}
 
-	err = d.nodes.AskRefusable(ctx, d.attempts, 0, func(ctx context.Context, node *endpoint) error {
-		quote, err := d.quote(ctx, node, payment)
-		if err == nil {
 			_, most := quote.fees(payment)
-			fee = most.Add(most.RoundUpTo(chain.Units(2)).Share(chain.Units(1), chain.Units(2)))
-		}
 
-		return err
-	})
-	if err != nil {
-		return chain.Amount{}, err
+			return most.Add(most.RoundUpTo(chain.Units(2)).Share(chain.Units(1), chain.Units(2))), nil
+		},
+		func(_ context.Context, a, b word[chain.Amount]) (chain.Amount, bool) {
+			return a.value, a.value == b.value
+		},
+	)
+	if len(words) == 1 {
+		return words[0].value, words[0].refusal
 	}
 
-	return fee, nil
+	accepted := slices.DeleteFunc(words, func(w word[chain.Amount]) bool { return w.refusal != nil })
+	if len(accepted) == 1 {
+		return accepted[0].value, nil
+	}
+
+	return fee, err
 }

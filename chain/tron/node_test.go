@@ -316,6 +316,11 @@ func TestEnergy(t *testing.T) {
 	from, to := h.wallet(1_000), h.stranger()
 	h.must(h.Fund(t.Context(), from.Address, h.usdt, chain.Units(100_000_000)))
 	order := h.order(from, h.usdt, to, 1_000_000)
+	var err error
+
+	order.MaxFee, err = h.d.EstimateFee(t.Context(), order)
+	h.must(err)
+
 	first := h.sign(order)
 
 	status := h.include(first)
@@ -328,7 +333,7 @@ func TestEnergy(t *testing.T) {
 	order.MaxFee = first.MaxFee
 
 	h.control("energyfactor", map[string]any{"value": 10})
-	_, err := h.d.Build(t.Context(), order)
+	_, err = h.d.Build(t.Context(), order)
 	wantFault(t, err, fault.Limited, "fee_above_maximum")
 	h.control("energyfactor", map[string]any{"value": 1})
 
