@@ -165,6 +165,14 @@ type Sender interface {
 	Status(ctx context.Context, tx Signed) (TxStatus, error)
 }
 
+// GasReader is a Sender that tells transactions that only lacked gas from those that a contract refuses.
+type GasReader interface {
+	// RanOutOfGas reports whether a transaction in a block was reverted only because its gas, or energy, did not
+	// suffice: it may work with more. It is what the block shows, by two nodes where two are configured. One that is
+	// in no block is fault.NotFound (code transaction_unknown); it errors as Status does otherwise.
+	RanOutOfGas(ctx context.Context, tx Signed) (bool, error)
+}
+
 // Batcher is a Sender that can pay several destinations at once, as networks that spend outputs do.
 // internal/txmgr then batches payouts that are due together. A driver that is no Batcher gets orders of one
 // output.

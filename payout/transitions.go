@@ -104,7 +104,7 @@ var messages = map[string]string{ // spec 2.3.4
 	wallet.FailExpired: "The network never took the signed transaction and never will. Nothing " +
 		"was sent; create the payout again.",
 	wallet.FailReverted: "The transaction was included but its execution failed. The destination " +
-		"received nothing; only the network fee was spent.",
+		"received nothing and the amount is still in the wallet; only the network fee was spent.",
 	wallet.FailInsufficientFunds: "The master wallet did not hold enough to pay the amount and the network " +
 		"fee. Nothing was sent; top it up and create the payout again.",
 	wallet.FailNotPayable: "The destination cannot receive this asset. Nothing was sent; check the address " +

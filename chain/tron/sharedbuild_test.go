@@ -114,7 +114,7 @@ func TestOneNodeBuildsNoTransaction(t *testing.T) {
 
 // A payment of tokens may burn most of what its order allows: an estimate of one node that is too low, or energy that
 // becomes dearer before its block, does not have it fail, and what it does not use is not burnt.
-func TestPaymentHasRoomForDearerEnergy(t *testing.T) {
+func TestPaymentHasHeadroomForDearerEnergy(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{SolidLag: 1})
 	from, to := h.wallet(1_000), h.wallet(1).Address
 	h.must(h.Fund(t.Context(), from.Address, h.usdt, chain.Units(10_000_000)))
@@ -143,7 +143,7 @@ func TestPaymentHasRoomForDearerEnergy(t *testing.T) {
 		}
 	}
 
-	// The estimate has room for energy that is dearer by half.
+	// The estimate has headroom for energy that is dearer by half.
 	signed := h.sign(order)
 	h.control("parameter", map[string]any{"key": "getEnergyFee", "value": 150})
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/agree"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 // Status returns the state of a transaction of ours. It is included when the verified block that a node names
@@ -62,6 +63,32 @@ func (d *driver) statusAt(ctx context.Context, node *endpoint, id [32]byte) (cha
 	status.Transfers, _, err = d.transfersOf(node, *lookup.tx, lookup.info)
 
 	return status, err
+}
+
+var _ chain.GasReader = (*driver)(nil)
+
+// RanOutOfGas reports whether the block that holds a transaction has OUT_OF_ENERGY as its result, which the block's id
+// commits to.
+func (d *driver) RanOutOfGas(ctx context.Context, signed chain.Signed) (bool, error) {
+	id, err := parseTxID(signed.TxHash)
+	if err != nil {
+		return false, err
+	}
+
+	ranOut, _, err := askTwo(
+		ctx, d, "the result of transaction "+signed.TxHash,
+		func(ctx context.Context, node *endpoint) (bool, error) {
+			lookup, err := node.lookUp(ctx, id)
+			if err == nil && lookup.info == nil {
+				err = failover.ErrMissing
+			}
+
+			return err == nil && lookup.tx.outOfEnergy, err
+		},
+		func(_ context.Context, a, b word[bool]) (bool, bool) { return a.value, a.value == b.value },
+	)
+
+	return ranOut, err
 }
 
 // finalHeight returns the newest final height by the network's rule; ok is false while there is none.

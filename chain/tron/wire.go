@@ -152,6 +152,7 @@ type blockTx struct {
 	owners []address
 	// failed is what its block says of its execution, where hasResult is set.
 	failed, hasResult bool
+	outOfEnergy       bool // the energy that was paid for did not suffice
 }
 
 // parse decodes a transaction, whose bytes must hash to its id.
@@ -170,6 +171,7 @@ func (t *txJSON) parse(node *endpoint) (blockTx, error) {
 	for i := range t.Results {
 		parsed.failed = parsed.failed || t.Results[i].failed()
 		parsed.hasResult = parsed.hasResult || t.Results[i].ContractRet != ""
+		parsed.outOfEnergy = parsed.outOfEnergy || t.Results[i].ContractRet == "OUT_OF_ENERGY"
 	}
 
 	if decoded, ok := decodeTransaction(raw); ok {

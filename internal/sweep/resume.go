@@ -26,6 +26,10 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 		return errors.Join(err, p.postponeSweep(ctx, r))
 	}
 
+	if over, err := p.endRefused(ctx, r); err != nil || over {
+		return err
+	}
+
 	asset, _ := p.network.AssetByID(r.AssetID)
 
 	var residue residues

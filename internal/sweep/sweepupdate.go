@@ -503,5 +503,9 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 		return w.abandonUnlessSwept(ctx, w.reason(t))
 	}
 
+	if t.Failure == wallet.FailReverted && !again && w.mayLackGas() {
+		return nil // the planning run finds out whether it does
+	}
+
 	return w.abandon(ctx, w.reason(t))
 }
