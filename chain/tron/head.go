@@ -51,41 +51,120 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 // or make up, would not be seen.
 const maxLag = 4
 
-// sharedHead returns a node's head with the newest block that another one has reached too. The tip does not go back
-// where the next answer comes of a backend that is behind.
+// nodeTip is the newest block of a node.
+type nodeTip struct {
+	node *endpoint
+	ref  chain.Ref
+}
+
+// at returns the node's block at a height up to its newest.
+func (t nodeTip) at(ctx context.Context, height uint64) (chain.Ref, error) {
+	if t.ref.Height == height {
+		return t.ref, nil
+	}
+
+	return t.node.refAt(ctx, height)
+}
+
+// sharedHead returns a node's head with the newest block that two nodes have. While no two have the same one of the
+// last maxLag, it is fault.Unavailable (nodes_disagree). A node's own newest block counts where no other is near it.
+//
+// The tip does not go back where the next answer comes of a backend that is behind.
 func (d *driver) sharedHead(ctx context.Context, by *endpoint, head chain.Head) (chain.Head, error) {
 	if !d.hasSeveral() {
 		return head, nil
 	}
 
-	var second uint64 // the highest tip of the others
+	tips := []nodeTip{{by, head.Tip}}
+	shared, isNear := chain.Ref{}, false
 
 	err := d.nodes.AskBeside(ctx, by, 0, func(ctx context.Context, node *endpoint) (bool, error) {
-		tip, err := node.latest(ctx, full)
-		if err == nil {
-			second = max(second, tip.Height)
+		ref, err := node.latest(ctx, full)
+		if err != nil {
+			return false, err
 		}
 
-		return second >= head.Tip.Height, err
+		tip := nodeTip{node, ref}
+		isNear = isNear || isWithin(head.Tip, ref, maxLag)
+
+		for _, other := range tips {
+			if ref, err := sharedBlock(ctx, other, tip); err != nil {
+				return false, err
+			} else if ref.Height > shared.Height {
+				shared = ref
+			}
+		}
+
+		tips = append(tips, tip)
+
+		return shared.Height >= head.Tip.Height, nil
 	})
-	if err != nil {
-		return chain.Head{}, err
-	}
 
-	shared := max(second, d.sharedTip.Load())
-	if second+maxLag >= head.Tip.Height && shared < head.Tip.Height {
-		if head.Tip, err = by.refAt(ctx, shared); err != nil {
-			return chain.Head{}, failover.Fault(d.network.Slug, err)
-		}
+	switch {
+	case err != nil:
+		return chain.Head{}, err
+	case isNear && shared.IsZero():
+		return chain.Head{}, d.notShared(ctx, "the newest block", len(tips))
+	case isNear:
+		head.Tip = d.newestShared(ctx, by, head.Tip.Height, shared)
 	}
 
 	if head.Final.Height > head.Tip.Height {
 		head.Final = head.Tip
 	}
 
-	d.sharedTip.Store(head.Tip.Height)
+	d.lastTip.Store(&head.Tip)
 
 	return head, nil
+}
+
+// newestShared returns a block that two nodes have, or the later one that Head returned last, where a node with a tip
+// that high still has it.
+func (d *driver) newestShared(ctx context.Context, by *endpoint, tip uint64, shared chain.Ref) chain.Ref {
+	last := d.lastTip.Load()
+	if last == nil || last.Height <= shared.Height || last.Height > tip {
+		return shared
+	}
+
+	if ref, err := by.refAt(ctx, last.Height); err != nil || ref.Hash != last.Hash {
+		return shared
+	}
+
+	return *last
+}
+
+// isWithin reports whether two blocks are at most so many apart.
+func isWithin(a, b chain.Ref, blocks uint64) bool {
+	return a.Height <= b.Height+blocks && b.Height <= a.Height+blocks
+}
+
+// sharedBlock returns the newest block that two nodes have, of the last maxLag that both have reached; none where they
+// are further apart, or on two branches.
+func sharedBlock(ctx context.Context, a, b nodeTip) (chain.Ref, error) {
+	height := min(a.ref.Height, b.ref.Height)
+	if !isWithin(a.ref, b.ref, maxLag) {
+		return chain.Ref{}, nil
+	}
+
+	for range min(height, maxLag) + 1 {
+		one, err := a.at(ctx, height)
+		if err != nil {
+			return chain.Ref{}, err
+		}
+
+		another, err := b.at(ctx, height)
+		if err != nil {
+			return chain.Ref{}, err
+		}
+
+		if one.Hash == another.Hash {
+			return one, nil
+		}
+
+		height--
+	}
+
+	return chain.Ref{}, nil
 }
 
 // head returns one endpoint's head. The solidified block is read first, so that it is never above the tip.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -513,5 +514,76 @@ func TestStatusWaitsForASecondNode(t *testing.T) {
 	status, err := d.Status(t.Context(), signed)
 	if err != nil || status.State != chain.TxIncluded {
 		t.Errorf("%+v, %v", status, err)
+	}
+}
+
+// A newest block that one node alone has is no tip, at whatever height: the one before it is, which two nodes have. A
+// third node decides at once. While no two nodes have the same block, there is none.
+func TestOneNodeMakesNoNewestBlockUp(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{SolidLag: 1})
+	h.mine(8)
+
+	newest := h.latestBlock().Ref
+	before, err := h.d.RefAt(t.Context(), newest.Height-1)
+	h.must(err)
+
+	forged := newProxy(t, h.TronNode)
+	forgeNewest(t, forged, "/wallet/getnowblock", later(time.Hour))
+
+	elsewhere := newProxy(t, h.TronNode) // on a branch of its own
+	elsewhere.intercept(func(path string, ask func() answer) answer {
+		said := ask()
+		if path != "/wallet/getnowblock" && path != "/wallet/getblockbynum" {
+			return said
+		}
+
+		return edit(said, func(block map[string]any) {
+			raw := block["block_header"].(map[string]any)["raw_data"].(map[string]any)
+			if number, _ := raw["number"].(float64); number > 0 {
+				later(time.Second)(raw)
+				rehash(t, block, raw)
+			}
+		})
+	})
+
+	for name, c := range map[string]struct {
+		nodes []string
+		tip   chain.Ref
+		code  string
+	}{
+		"honest nodes":             {nodes: []string{h.URL, h.URL}, tip: newest},
+		"the liar first":           {nodes: []string{forged.URL, h.URL}, tip: before},
+		"the liar second":          {nodes: []string{h.URL, forged.URL}, tip: before},
+		"a third decides":          {nodes: []string{forged.URL, h.URL, h.URL}, tip: newest},
+		"two branches":             {nodes: []string{elsewhere.URL, h.URL}, code: "nodes_disagree"},
+		"two branches, the other":  {nodes: []string{h.URL, elsewhere.URL}, code: "nodes_disagree"},
+		"two branches and a third": {nodes: []string{elsewhere.URL, h.URL, h.URL}, tip: newest},
+		"nobody beside":            {nodes: []string{h.URL, deadNode}, tip: newest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := h.driver(t, viaNodes(c.nodes...))
+
+			for range 3 {
+				head, err := d.Head(t.Context())
+				if fault.Code(err) != c.code || head.Tip.Hash != c.tip.Hash {
+					t.Errorf("the tip is %+v, %v; want %+v and code %q", head.Tip, err, c.tip, c.code)
+				}
+			}
+		})
+	}
+
+	// The tip that two nodes had stays while the newest block of one of them is another one.
+	liar := newProxy(t, h.TronNode)
+	d := h.driver(t, viaNodes(liar.URL, h.URL))
+
+	for range 2 {
+		head, err := d.Head(t.Context())
+		h.must(err)
+
+		if head.Tip.Hash != newest.Hash {
+			t.Errorf("the tip is %+v, want %+v", head.Tip, newest)
+		}
+
+		forgeNewest(t, liar, "/wallet/getnowblock", later(time.Hour))
 	}
 }

@@ -27,17 +27,23 @@ func forgeNewest(t *testing.T, p *proxy, path string, change func(header map[str
 		return edit(said, func(block map[string]any) {
 			raw := block["block_header"].(map[string]any)["raw_data"].(map[string]any)
 			change(raw)
-
-			text, err := json.Marshal(raw)
-			if err == nil {
-				block["blockID"], err = tron.HeaderID(text)
-			}
-
-			if err != nil {
-				t.Error(err)
-			}
+			rehash(t, block, raw)
 		})
 	})
+}
+
+// rehash gives a block the id of its header.
+func rehash(t *testing.T, block, header map[string]any) {
+	t.Helper()
+
+	text, err := json.Marshal(header)
+	if err == nil {
+		block["blockID"], err = tron.HeaderID(text)
+	}
+
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // later has the header of a block be from another time.
