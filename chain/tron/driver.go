@@ -26,8 +26,8 @@ type driver struct {
 	provider    EnergyProvider
 	now         func() time.Time
 
-	lastTimestamp atomic.Int64              // of the last transaction built, in milliseconds since 1970
-	lastTip       atomic.Pointer[chain.Ref] // that Head returned of several nodes; nil before the first
+	lastTimestamp atomic.Int64             // of the last transaction built, in milliseconds since 1970
+	lastHead      atomic.Pointer[seenHead] // nil before the first
 }
 
 var _ interface {

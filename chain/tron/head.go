@@ -11,7 +11,8 @@ import (
 
 // Head returns the newest block and the newest solidified one. A node that is behind the highest tip seen is
 // passed over while another is not. Where several are configured, the newest block is one that two of them have
-// reached, unless the second is more than maxLag blocks behind.
+// reached, unless the second is more than maxLag blocks behind. While a node's newest block stays the same, it is asked
+// for nothing else, and no other node is asked.
 func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	var (
 		best chain.Head
@@ -19,7 +20,7 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	)
 
 	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
-		head, err := node.head(ctx)
+		head, err := d.headOf(ctx, node)
 		if err != nil {
 			return err
 		}
@@ -44,7 +45,51 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 
 	d.nodes.Seen.Store(best.Tip.Height)
 
-	return d.sharedHead(ctx, by, best)
+	now := &seenHead{by: by, own: best, tip: best.Tip}
+	if d.hasSeveral() && !d.lastHead.Load().stands(by, best.Tip) {
+		if now.tip, err = d.sharedTip(ctx, by, best.Tip); err != nil {
+			return chain.Head{}, err
+		}
+	}
+
+	d.lastHead.Store(now)
+
+	if best.Tip = now.tip; best.Final.Height > best.Tip.Height {
+		best.Final = best.Tip
+	}
+
+	return best, nil
+}
+
+// seenHead is what Head returned last.
+type seenHead struct {
+	by  *endpoint
+	own chain.Head // of that node
+	tip chain.Ref  // that was returned
+}
+
+// stands reports whether a node's newest block is the one that was returned last. It may be nil.
+func (s *seenHead) stands(by *endpoint, tip chain.Ref) bool {
+	return s != nil && s.by == by && s.tip.Hash == tip.Hash
+}
+
+// headOf returns one endpoint's head. Solidified blocks come with new blocks only.
+func (d *driver) headOf(ctx context.Context, node *endpoint) (chain.Head, error) {
+	tip, err := node.latest(ctx, full)
+	if err != nil {
+		return chain.Head{}, err
+	}
+
+	if last := d.lastHead.Load(); last != nil && last.by == node && last.own.Tip.Hash == tip.Hash {
+		return last.own, nil
+	}
+
+	final, err := node.latest(ctx, solidified)
+	if err != nil || final.Height <= tip.Height {
+		return chain.Head{Tip: tip, Final: final}, err
+	}
+
+	return node.head(ctx) // blocks were made meanwhile
 }
 
 // maxLag is for how many blocks a block is not read yet that one node alone has reached: what others leave out of it,
@@ -66,16 +111,12 @@ func (t nodeTip) at(ctx context.Context, height uint64) (chain.Ref, error) {
 	return t.node.refAt(ctx, height)
 }
 
-// sharedHead returns a node's head with the newest block that two nodes have. While no two have the same one of the
-// last maxLag, it is fault.Unavailable (nodes_disagree). A node's own newest block counts where no other is near it.
+// sharedTip returns the newest block that two nodes have, one of which has the tip. While no two have the same one of
+// the last maxLag, it is fault.Unavailable (nodes_disagree). The tip counts where no other node is near it.
 //
-// The tip does not go back where the next answer comes of a backend that is behind.
-func (d *driver) sharedHead(ctx context.Context, by *endpoint, head chain.Head) (chain.Head, error) {
-	if !d.hasSeveral() {
-		return head, nil
-	}
-
-	tips := []nodeTip{{by, head.Tip}}
+// It does not go back where the next answer comes of a backend that is behind.
+func (d *driver) sharedTip(ctx context.Context, by *endpoint, tip chain.Ref) (chain.Ref, error) {
+	tips := []nodeTip{{by, tip}}
 	shared, isNear := chain.Ref{}, false
 
 	err := d.nodes.AskBeside(ctx, by, 0, func(ctx context.Context, node *endpoint) (bool, error) {
@@ -84,53 +125,47 @@ func (d *driver) sharedHead(ctx context.Context, by *endpoint, head chain.Head) 
 			return false, err
 		}
 
-		tip := nodeTip{node, ref}
-		isNear = isNear || isWithin(head.Tip, ref, maxLag)
+		said := nodeTip{node, ref}
+		isNear = isNear || isWithin(tip, ref, maxLag)
 
 		for _, other := range tips {
-			if ref, err := sharedBlock(ctx, other, tip); err != nil {
+			if ref, err := sharedBlock(ctx, other, said); err != nil {
 				return false, err
 			} else if ref.Height > shared.Height {
 				shared = ref
 			}
 		}
 
-		tips = append(tips, tip)
+		tips = append(tips, said)
 
-		return shared.Height >= head.Tip.Height, nil
+		return shared.Height >= tip.Height, nil
 	})
 
 	switch {
 	case err != nil:
-		return chain.Head{}, err
-	case isNear && shared.IsZero():
-		return chain.Head{}, d.notShared(ctx, "the newest block", len(tips))
-	case isNear:
-		head.Tip = d.newestShared(ctx, by, head.Tip.Height, shared)
+		return chain.Ref{}, err
+	case !isNear:
+		return tip, nil
+	case shared.IsZero():
+		return chain.Ref{}, d.notShared(ctx, "the newest block", len(tips))
 	}
 
-	if head.Final.Height > head.Tip.Height {
-		head.Final = head.Tip
-	}
-
-	d.lastTip.Store(&head.Tip)
-
-	return head, nil
+	return d.newestShared(ctx, by, tip.Height, shared), nil
 }
 
 // newestShared returns a block that two nodes have, or the later one that Head returned last, where a node with a tip
 // that high still has it.
 func (d *driver) newestShared(ctx context.Context, by *endpoint, tip uint64, shared chain.Ref) chain.Ref {
-	last := d.lastTip.Load()
-	if last == nil || last.Height <= shared.Height || last.Height > tip {
+	last := d.lastHead.Load()
+	if last == nil || last.tip.Height <= shared.Height || last.tip.Height > tip {
 		return shared
 	}
 
-	if ref, err := by.refAt(ctx, last.Height); err != nil || ref.Hash != last.Hash {
+	if ref, err := by.refAt(ctx, last.tip.Height); err != nil || ref.Hash != last.tip.Hash {
 		return shared
 	}
 
-	return *last
+	return last.tip
 }
 
 // isWithin reports whether two blocks are at most so many apart.
