@@ -18,7 +18,7 @@ import (
 // answers its word counts where it does not refuse: Order.MaxFee bounds what it can make up.
 //
 // The fee limit of a call is seven eighths of what Order.MaxFee allows, or five quarters of its energy cost as far as
-// that allows them: only what is used is burnt, and a call that the limit does not cover moves nothing and burns it all.
+// that allows them: only what is used is burnt. A call that the limit does not cover moves nothing and burns it all.
 //
 // With SubtractFee the amount is reduced by the expected burn. Where stake or allowance cover it, one sun
 // remains: no deduction at all would look like a forgotten one. If they are used up first, the network
@@ -121,7 +121,8 @@ func (d *driver) sharedDraft(ctx context.Context, a, b word[draft]) (shared draf
 		a, b = b, a
 	}
 
-	if a.value.amount != b.value.amount || a.value.limit != b.value.limit || a.value.maxFee != b.value.maxFee {
+	if a.value.amount != b.value.amount || a.value.limit != b.value.limit ||
+		a.value.maxFee != b.value.maxFee {
 		return draft{}, false
 	}
 
@@ -205,7 +206,7 @@ func (q feeQuote) feeLimit(
 		return 0, most, tooDear(most.Add(floor))
 	}
 
-	// The rest is for bytes that are made again once these have expired.
+	// An eighth is left for bytes that are made again once these have expired.
 	chosen := chaindata.Max(
 		chaindata.Min(q.energyFeeLimit(), highest),
 		highest.Share(chain.Units(7), chain.Units(8)),

@@ -316,6 +316,7 @@ func TestEnergy(t *testing.T) {
 	from, to := h.wallet(1_000), h.stranger()
 	h.must(h.Fund(t.Context(), from.Address, h.usdt, chain.Units(100_000_000)))
 	order := h.order(from, h.usdt, to, 1_000_000)
+
 	var err error
 
 	order.MaxFee, err = h.d.EstimateFee(t.Context(), order)

@@ -101,7 +101,8 @@ func TestRevertedTransactionShowsWhetherItLackedEnergy(t *testing.T) {
 		wantFault(t, err, fault.Unavailable, "node_unavailable")
 	}
 
-	if _, err = h.d.RanOutOfGas(t.Context(), h.sign(h.order(from, h.native, h.wallet(1).Address, 1))); !errors.Is(err, fault.NotFound) {
+	unsent := h.sign(h.order(from, h.native, h.wallet(1).Address, 1))
+	if _, err = h.d.RanOutOfGas(t.Context(), unsent); !errors.Is(err, fault.NotFound) {
 		t.Errorf("of one in no block: %v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// No block proves what a node says of prices, energy, resources and accounts. Where several nodes are configured, what a
-// transaction may cost and who pays for it is what two of them make of it.
+// No block proves what a node says of prices, energy, resources and accounts. Where several nodes are configured, what
+// a transaction may cost and who pays for it is what two of them make of it.
 
 // word is what one node answers: a value, or the fault that refuses it.
 type word[V any] struct {

@@ -73,6 +73,8 @@ func TestOneNodeBuildsNoTransaction(t *testing.T) {
 	sweep := coin
 	sweep.SubtractFee = true
 
+	empty, contract := map[string]any{"balance": 0}, map[string]any{"type": "Contract"}
+
 	for name, lie := range map[string]struct {
 		order chain.Order
 		forge func(p *proxy)
@@ -80,8 +82,8 @@ func TestOneNodeBuildsNoTransaction(t *testing.T) {
 	}{
 		"a high price":                 {tokens, forgePrice("getEnergyFee", 100, 1), "node_unavailable"},
 		"much energy":                  {tokens, forgeEnergy(4, 1), "node_unavailable"},
-		"an empty wallet":              {coin, forgeAccount(from.Address, map[string]any{"balance": 0}), "node_unavailable"},
-		"a contract":                   {coin, forgeAccount(to, map[string]any{"type": "Contract"}), "node_unavailable"},
+		"an empty wallet":              {coin, forgeAccount(from.Address, empty), "node_unavailable"},
+		"a contract":                   {coin, forgeAccount(to, contract), "node_unavailable"},
 		"an account that is not there": {sweep, forgeAccount(to, nil), "node_unavailable"},
 		"no allowance": {sweep, func(p *proxy) {
 			p.forge("/wallet/getaccountresource", func(answer map[string]any) { delete(answer, "freeNetLimit") })
@@ -185,7 +187,11 @@ func TestOneNodeSetsNoExpiration(t *testing.T) {
 	newest := h.latestBlock().Time
 
 	expires := func(clock time.Time, nodes ...string) time.Duration {
-		h.d = h.driver(t, viaNodes(nodes...), func(c *tron.Config) { c.Now = func() time.Time { return clock } })
+		h.d = h.driver(
+			t,
+			viaNodes(nodes...),
+			func(c *tron.Config) { c.Now = func() time.Time { return clock } },
+		)
 		return h.sign(order).ValidTo.Sub(newest)
 	}
 

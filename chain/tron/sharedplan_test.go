@@ -183,7 +183,9 @@ func TestOneNodeBringsNoEnergy(t *testing.T) {
 				t.Fatalf("the plan is %+v", steps)
 			}
 
-			if bought := !chaindata.EnergyPrice(steps[1].Order).IsZero(); bought && seller.priced != before+1 {
+			if bought := !chaindata.EnergyPrice(steps[1].Order).
+				IsZero(); bought &&
+				seller.priced != before+1 {
 				t.Errorf("the provider was asked %d times for one plan", seller.priced-before)
 			}
 		})

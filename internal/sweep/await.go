@@ -196,8 +196,8 @@ type waitingForPerson struct {
 	at     time.Time
 }
 
-// Waiting returns the addresses of a network whose settlements wait for a person, one row for each settlement, as this
-// process saw them within the last two attempts to plan them.
+// Waiting returns the addresses of a network whose settlements wait for a person, one row for each settlement, or whose
+// release waits for nodes to say the same, as this process saw them within the last two attempts to plan them.
 func (s *Sweeper) Waiting(network string) (named []health.Wallet) {
 	s.persons.Range(func(_, value any) bool {
 		w := value.(waitingForPerson)
@@ -209,6 +209,15 @@ func (s *Sweeper) Waiting(network string) (named []health.Wallet) {
 				Reason: "settlement " + w.of.ID + " waits for a person: transaction " + w.txHash +
 					", which is not on record, took its money; see Engine.Acknowledge",
 			})
+		}
+
+		return true
+	})
+
+	s.disputes.Range(func(_, value any) bool {
+		d := value.(disputedPlan)
+		if d.wallet.Network == network && s.now().Sub(d.at) < 2*longestBackoff {
+			named = append(named, d.wallet)
 		}
 
 		return true

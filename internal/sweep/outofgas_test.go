@@ -114,7 +114,13 @@ func TestSweepThatRanOutOfGasIsPlannedAgain(t *testing.T) {
 			}
 
 			if sweeps != c.sweeps || fees != s.NetworkFees {
-				t.Errorf("it took %d sweeps, want %d; they cost %s of %s", sweeps, c.sweeps, fees, s.NetworkFees)
+				t.Errorf(
+					"it took %d sweeps, want %d; they cost %s of %s",
+					sweeps,
+					c.sweeps,
+					fees,
+					s.NetworkFees,
+				)
 			}
 
 			failures := 0

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/health"
 )
 
 // A node says that a deposit cannot be released, by an estimate of its own. One that lies or lags says it too, so a
@@ -15,8 +16,37 @@ import (
 // refusalGrace is how long after the first refusal a release is planned again before its settlements fail.
 const refusalGrace = 15 * time.Minute
 
-// askPlan returns the driver's plan, checked by checkPlan. Another node is asked where one refuses.
+// askPlan returns the driver's plan, checked by checkPlan. Another node is asked where one refuses. A release of which
+// nodes say different things is named by Waiting.
 func (p *planningRun) askPlan(ctx context.Context, order chain.SweepRequest) ([]chain.SweepStep, error) {
+	steps, err := p.askPlanAgain(ctx, order)
+
+	key := sweepKey{address: order.Deposit.Address, assetID: order.Asset.ID}
+	if fault.Code(err) != "nodes_disagree" {
+		p.disputes.Delete(key)
+		return steps, err
+	}
+
+	p.disputes.Store(key, disputedPlan{
+		wallet: health.Wallet{
+			Network:   p.network.Slug,
+			Address:   string(order.Deposit.Address),
+			AccountID: p.accountID,
+			Reason:    "a release of " + order.Asset.Symbol + " waits: " + err.Error(),
+		},
+		at: p.now(),
+	})
+
+	return steps, err
+}
+
+// disputedPlan is a release that could not be planned, as nodes said different things of it.
+type disputedPlan struct {
+	wallet health.Wallet
+	at     time.Time
+}
+
+func (p *planningRun) askPlanAgain(ctx context.Context, order chain.SweepRequest) ([]chain.SweepStep, error) {
 	steps, err := p.askPlanOnce(ctx, order)
 	if !errors.Is(err, fault.Invalid) {
 		return steps, err

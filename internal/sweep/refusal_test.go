@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -77,5 +78,51 @@ func TestRefusalHasToLast(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// disputing is a network whose nodes say different things of releases.
+type disputing struct {
+	*sim.Chain
+	agree bool
+}
+
+func (d *disputing) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
+	if !d.agree {
+		return nil, fault.New(fault.Unavailable, "nodes_disagree", "the nodes say different things")
+	}
+
+	return d.Chain.PlanSweep(ctx, r)
+}
+
+// A release of which nodes say different things waits, is named meanwhile, and is made once they agree.
+func TestReleaseThatNodesDisagreeAboutIsNamed(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	nodes := &disputing{Chain: w.chain}
+	w.driver = nodes
+	w.boot()
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	deposit := w.deposit(1)
+	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
+
+	for range 5 {
+		w.work()
+		w.pass(5 * time.Minute)
+	}
+
+	named := w.sweeper.Waiting(network)
+	if len(named) != 1 || named[0].Address != string(deposit.Address) ||
+		named[0].AccountID != owner.AccountID ||
+		w.get(opened.ID).Status != settlement.Pending {
+		t.Errorf("%+v are named, the settlement is %s", named, w.get(opened.ID).Status)
+	}
+
+	nodes.agree = true
+
+	w.until(opened.ID, settlement.Released)
+
+	if named := w.sweeper.Waiting(network); len(named) != 0 {
+		t.Errorf("%+v are named after the release", named)
 	}
 }
