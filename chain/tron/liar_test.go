@@ -596,3 +596,28 @@ func TestOneNodeMakesNoNewestBlockUp(t *testing.T) {
 		forgeNewest(t, liar, "/wallet/getnowblock", later(time.Hour))
 	}
 }
+
+// A node that takes transactions and drops them holds none up: another one has them too.
+func TestDroppedTransactionIsAtAnotherNode(t *testing.T) {
+	h := newHarness(t, testenv.TronOptions{})
+	from, to := h.wallet(100), h.wallet(1).Address
+
+	drops := newProxy(t, h.TronNode)
+	drops.intercept(func(path string, ask func() answer) answer {
+		if path == "/wallet/broadcasthex" {
+			return ok(`{"result":true}`)
+		}
+
+		return ask()
+	})
+
+	for _, nodes := range [][]string{{drops.URL, h.URL}, {h.URL, drops.URL}, {h.URL, deadNode}} {
+		signed := h.sign(h.order(from, h.native, to, 1_000_000))
+		h.must(h.driver(t, viaNodes(nodes...)).Broadcast(t.Context(), signed))
+		h.mine(1)
+
+		if status, err := h.d.Status(t.Context(), signed); err != nil || status.State != chain.TxIncluded {
+			t.Errorf("sent to %v it is %+v, %v", nodes, status, err)
+		}
+	}
+}
