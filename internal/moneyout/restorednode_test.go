@@ -72,7 +72,13 @@ func (w *realHarness) reopen(from database) {
 	w.must(err)
 
 	prices, err := rate.NewFixed(
-		map[string]string{"ETH/USD": "2000", "BTC/USD": "60000", "TRX/USD": "0.25", "SOL/USD": "150"},
+		map[string]string{
+			"ETH/USD":  "2000",
+			"BTC/USD":  "60000",
+			"TRX/USD":  "0.25",
+			"SOL/USD":  "150",
+			"USDT/USD": "1",
+		},
 		time.Minute, w.now,
 	)
 	w.must(err)

@@ -35,6 +35,16 @@ type tronLiar struct {
 	mu     sync.Mutex
 	forge  func(receipt map[string]any) bool // reports whether it changed the receipt
 	forged int                               // receipts
+	path   string                            // of the requests whose answers it changes
+	change func(answer map[string]any)
+}
+
+// lieAbout has the node change its answers to one request; nil has it be honest.
+func (l *tronLiar) lieAbout(path string, change func(answer map[string]any)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.path, l.change = path, change
 }
 
 // lie has the node forge receipts; nil has it be honest.
@@ -71,6 +81,15 @@ func (l *tronLiar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	if l.forge != nil && strings.Contains(r.URL.Path, "gettransactioninfoby") {
 		answer = l.forgeIn(answer)
+	}
+
+	if l.change != nil && r.URL.Path == l.path {
+		var fields map[string]any
+
+		if json.Unmarshal(answer, &fields) == nil {
+			l.change(fields)
+			answer, _ = json.Marshal(fields)
+		}
 	}
 
 	_, _ = w.Write(answer)
