@@ -165,7 +165,7 @@ type Sender interface {
 	Status(ctx context.Context, tx Signed) (TxStatus, error)
 }
 
-// GasReader is a Sender that tells transactions that only lacked gas from those that a contract refuses.
+// GasReader is a Sender that knows of reverted transactions whether they only lacked gas.
 type GasReader interface {
 	// RanOutOfGas reports whether a transaction in a block was reverted only because its gas, or energy, did not
 	// suffice: it may work with more. It is what the block shows, by two nodes where two are configured. One that is

@@ -192,6 +192,7 @@ func TestOneNodeSetsNoExpiration(t *testing.T) {
 			viaNodes(nodes...),
 			func(c *tron.Config) { c.Now = func() time.Time { return clock } },
 		)
+
 		return h.sign(order).ValidTo.Sub(newest)
 	}
 

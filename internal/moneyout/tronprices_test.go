@@ -47,7 +47,8 @@ func TestTronLiarStrandsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, liar := behindTronLiar(t)
 
-			wallet, err := internal.Of(p.engine).Transactions.MasterWallet(t.Context(), p.slug, p.account.Index)
+			transactions := internal.Of(p.engine).Transactions
+			wallet, err := transactions.MasterWallet(t.Context(), p.slug, p.account.Index)
 			p.must(err)
 
 			master := string(wallet.Address)
@@ -83,7 +84,10 @@ func TestTronLiarStrandsNothing(t *testing.T) {
 				found, err := p.store.Settlements(t.Context(), settlement.Filter{Owner: p.owner, Limit: 50})
 				p.must(err)
 
-				i := slices.IndexFunc(found, func(s settlement.Settlement) bool { return s.InvoiceID == inv.ID })
+				i := slices.IndexFunc(
+					found,
+					func(s settlement.Settlement) bool { return s.InvoiceID == inv.ID },
+				)
 				if i < 0 {
 					return false
 				}

@@ -71,7 +71,7 @@ type Sweeper struct {
 	refusals sync.Map
 	// persons are the settlements that this process saw wait for a person, by id; see Waiting.
 	persons sync.Map
-	// disputes are the releases of which this process last heard different things of nodes; see Waiting.
+	// disputes are the releases about which nodes disagreed when this process planned them last; see Waiting.
 	disputes sync.Map
 	// piling is whether the last look found that transactions pile up, by network.
 	piling sync.Map
