@@ -309,8 +309,8 @@ func TestBlockWaitsForASecondNode(t *testing.T) {
 }
 
 // Each block has the first node asked for its newest and its newest solidified block, for transactions, and for
-// receipts where there are any. A second node is asked for its newest block, and for transactions and receipts where there are
-// any. While no block is made, the first node's newest is all that is asked for.
+// receipts where there are any. A second node is asked for its newest block, and where there are any for transactions
+// and receipts. While no block is made, the first node's newest is all that is asked for.
 func TestWhatABlockHasNodesAsked(t *testing.T) {
 	const blocks, looks = 10, 4
 
