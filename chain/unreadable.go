@@ -7,8 +7,9 @@ import (
 )
 
 // UnreadableError names the holdings that a token's contract does not answer for: its balanceOf reverts, or
-// returns no number; and those of which nodes say different balances (nodes_disagree). The balances that
-// came with it are right for all other holdings.
+// returns no number; those of which nodes say different balances (nodes_disagree); and those of which one node alone
+// says the balance that came with it, where several are configured (balance_unshared). The balances that came with it
+// are right for all other holdings.
 type UnreadableError struct {
 	// Network is the network's slug.
 	Network string
@@ -21,7 +22,7 @@ type UnreadableHolding struct {
 	Holding
 	// Index is its place in what was asked.
 	Index int
-	// Err is what the contract answered, or a fault.Unavailable (nodes_disagree).
+	// Err is what the contract answered, or a fault.Unavailable (nodes_disagree, balance_unshared).
 	Err error
 }
 

@@ -24,13 +24,14 @@ var (
 
 // Balances returns the balances (base units) of holdings at the state after block at, in the order
 // given. It makes one call per holding and node, pinned to the block's hash (EIP-1898). No block proves what a node
-// says: where several nodes answer, a balance is what two of them say. Errors:
+// says: where several nodes are configured, a balance is what two of them say. Errors:
 //
 //   - fault.Invalid (block_invalid): at is zero
 //   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
 //   - fault.Unavailable: no node has that block
 //   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two of
-//     the nodes that answered say the same (nodes_disagree)
+//     the nodes that answered say the same (nodes_disagree), or one alone answered for it (balance_unshared, with what it
+//     says)
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,

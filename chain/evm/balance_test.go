@@ -100,7 +100,7 @@ func balanceHoldings(t *testing.T, driver *evm.Driver) (tip chain.Ref, native, t
 	return head.Tip, native, token
 }
 
-// No block proves a balance: it is what two nodes say, where more than one answers.
+// No block proves a balance: it is what two nodes say, where more than one is configured. What one says alone is named.
 func TestBalanceIsWhatTwoNodesSay(t *testing.T) {
 	says := func(coins uint64) *fakeNode {
 		n := newFakeNode(5)
@@ -115,19 +115,21 @@ func TestBalanceIsWhatTwoNodesSay(t *testing.T) {
 		return rpcError{-32000, "missing trie node"}, c.Method == "eth_getBalance"
 	}
 
+	const disputed, unshared = "nodes_disagree", "balance_unshared"
+
 	cases := map[string]struct {
-		nodes    []*fakeNode
-		want     uint64
-		disputed bool
+		nodes []*fakeNode
+		want  uint64
+		code  string
 	}{
-		"one node":                      {[]*fakeNode{says(7)}, 7, false},
-		"two that agree":                {[]*fakeNode{says(7), says(7)}, 7, false},
-		"two that do not":               {[]*fakeNode{says(7), says(8)}, 0, true},
-		"three, the first alone":        {[]*fakeNode{says(7), says(8), says(8)}, 8, false},
-		"three, the second alone":       {[]*fakeNode{says(7), says(8), says(7)}, 7, false},
-		"three that all differ":         {[]*fakeNode{says(7), says(8), says(9)}, 0, true},
-		"a second that has no balances": {[]*fakeNode{says(7), silent}, 7, false},
-		"a first that has no balances":  {[]*fakeNode{silent, says(7)}, 7, false},
+		"one node":                      {[]*fakeNode{says(7)}, 7, ""},
+		"two that agree":                {[]*fakeNode{says(7), says(7)}, 7, ""},
+		"two that do not":               {[]*fakeNode{says(7), says(8)}, 0, disputed},
+		"three, the first alone":        {[]*fakeNode{says(7), says(8), says(8)}, 8, ""},
+		"three, the second alone":       {[]*fakeNode{says(7), says(8), says(7)}, 7, ""},
+		"three that all differ":         {[]*fakeNode{says(7), says(8), says(9)}, 0, disputed},
+		"a second that has no balances": {[]*fakeNode{says(7), silent}, 7, unshared},
+		"a first that has no balances":  {[]*fakeNode{silent, says(7)}, 7, unshared},
 	}
 
 	for name, c := range cases {
@@ -144,14 +146,18 @@ func TestBalanceIsWhatTwoNodesSay(t *testing.T) {
 
 			amounts, err := driver.Balances(t.Context(), head, []chain.Holding{token, native})
 
-			unreadable, disputed := errors.AsType[*chain.UnreadableError](err)
-			if disputed != c.disputed || err != nil && !disputed {
+			unreadable, named := errors.AsType[*chain.UnreadableError](err)
+			if named != (c.code != "") || err != nil && !named {
 				t.Fatalf("Balances returns %v", err)
 			}
 
-			if disputed && (len(unreadable.Holdings) != 1 || unreadable.Holdings[0].Holding != native ||
-				unreadable.Holdings[0].Index != 1 || fault.Code(unreadable.Holdings[0].Err) != "nodes_disagree") {
-				t.Errorf("it names %+v", unreadable.Holdings)
+			// A node that has no balances has none of the token either.
+			if named {
+				last := unreadable.Holdings[len(unreadable.Holdings)-1]
+				if last.Holding != native || last.Index != 1 || fault.Code(last.Err) != c.code ||
+					(len(unreadable.Holdings) == 1) != (c.code == disputed) {
+					t.Errorf("it names %+v", unreadable.Holdings)
+				}
 			}
 
 			if len(amounts) != 2 || amounts[1] != chain.Units(c.want) || amounts[0].IsZero() {

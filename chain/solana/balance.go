@@ -10,12 +10,13 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // Balances returns the balance of each holding after a block, in base units. Nodes serve balances of
 // their newest block only, so later transactions are undone: the balance is what the first of them
-// found in the account. Where several nodes answer, it is what two of them say; a chain.UnreadableError
-// (nodes_disagree) names the others, and histories are read from another node then.
+// found in the account. Where several nodes are configured, it is what two of them say; a chain.UnreadableError
+// names the others. While nodes_disagree, histories are read from another node.
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -31,9 +32,9 @@ func (d *driver) Balances(
 
 	amounts, err := agree.Balances(ctx, d.nodes, d.config.Attempts, 0, holdings, d.readBalances(at))
 
-	if unreadable, ok := errors.AsType[*chain.UnreadableError](err); ok {
+	if disputed, ok := errors.AsType[*chain.UnreadableError](chaindata.WithoutUnshared(err)); ok {
 		d.nodes.DemoteNode(
-			"another node says another balance of " + string(unreadable.Holdings[0].Address),
+			"another node says another balance of " + string(disputed.Holdings[0].Address),
 		)
 	}
 

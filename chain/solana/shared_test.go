@@ -88,3 +88,59 @@ func TestOneNodeFailsNoTransaction(t *testing.T) {
 		})
 	}
 }
+
+// A balance is what two nodes say, where several are configured. What one says alone is named.
+func TestBalanceNeedsASecondNode(t *testing.T) {
+	const unreachable = "http://127.0.0.1:1"
+
+	n := startNode(t, solanago.TokenProgramID)
+	s := newSender(t, n)
+	deposit := s.party(chain.RoleDeposit, 1)
+	s.fund(deposit, 60_000_000, 0)
+
+	liar := newFaultyNode(t, n)
+	liar.forgeAccounts(func(key string, account map[string]any) any {
+		switch {
+		case account == nil:
+			return nil
+		case key == string(deposit.Address):
+			return holding(account, 1_000_000_000)
+		}
+
+		return account
+	})
+
+	head, err := s.d.Head(t.Context())
+	must(t, err)
+
+	for name, c := range map[string]struct {
+		nodes []string
+		want  uint64
+		code  string
+	}{
+		"one node":              {[]string{n.URL}, 60_000_000, ""},
+		"the other one is down": {[]string{n.URL, unreachable}, 60_000_000, "balance_unshared"},
+		"the honest one is down": {
+			[]string{liar.URL, unreachable}, 1_060_000_000, "balance_unshared",
+		},
+		"the liar and an honest one": {[]string{liar.URL, n.URL}, 0, "nodes_disagree"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := n.driver(t, func(config *solana.Config) { config.RPC, config.RPCs = c.nodes[0], c.nodes[1:] })
+			held := []chain.Holding{{Address: deposit.Address, AssetID: d.Network().Assets[0].ID}}
+
+			amounts, err := d.Balances(t.Context(), head.Tip, held)
+
+			code := ""
+			if unreadable, named := errors.AsType[*chain.UnreadableError](err); named {
+				code = fault.Code(unreadable.Holdings[0].Err)
+			} else {
+				must(t, err)
+			}
+
+			if code != c.code || amounts[0] != chain.Units(c.want) {
+				t.Errorf("the balance is %v, %v", amounts, err)
+			}
+		})
+	}
+}

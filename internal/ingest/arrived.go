@@ -216,12 +216,12 @@ func shortfalls(
 	before, err := balancer.Balances(
 		ctx, chain.Ref{Height: block.Height - 1, Hash: block.Parent}, holdings,
 	)
-	if err != nil {
+	if err = chaindata.WithoutUnshared(err); err != nil {
 		return nil, err
 	}
 
 	after, err := balancer.Balances(ctx, block.Ref, holdings)
-	if err != nil {
+	if err = chaindata.WithoutUnshared(err); err != nil {
 		return nil, err
 	}
 

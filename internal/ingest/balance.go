@@ -13,6 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -44,6 +45,9 @@ type balanceCheck struct {
 	at      chain.Ref
 	// unreadable are holdings that their token's contract does not answer for: they are not compared.
 	unreadable map[chain.Holding]bool
+	// unshared are those of which one node alone says the balance, where several are configured: what they show is
+	// detected, and neither confirmed nor corrected.
+	unshared map[chain.Holding]bool
 	// toppedUp are the addresses that a top-up of ours is on its way to, read after the balances: until it has
 	// ended, nothing is concluded from what they hold.
 	toppedUp map[chain.Address]bool
@@ -81,7 +85,13 @@ func (s *Ingester) CheckBalances(ctx context.Context, network string) (did bool,
 	}
 
 	at := sharedBlock(ctx, driver, cursor)
-	check := &balanceCheck{s: s, network: n, at: at, unreadable: map[chain.Holding]bool{}}
+	check := &balanceCheck{
+		s:          s,
+		network:    n,
+		at:         at,
+		unreadable: map[chain.Holding]bool{},
+		unshared:   map[chain.Holding]bool{},
+	}
 
 	return len(due) == limit, check.run(ctx, balancer, due)
 }
@@ -143,7 +153,7 @@ func (s *Ingester) spendBalanceCall(network string) bool {
 }
 
 // run reads the balances of the addresses, compares them and schedules the next comparison. Holdings whose
-// contract does not answer are left out of it and named by Unreadable.
+// contract does not answer, or of which nodes say different balances, are left out of it and named by Unreadable.
 func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []invoice.Address) error {
 	balances, err := c.read(ctx, balancer, due)
 
@@ -154,8 +164,14 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 
 	if unreadable != nil {
 		for _, holding := range unreadable.Holdings {
-			c.unreadable[holding.Holding] = true
+			if chaindata.IsUnshared(holding) {
+				c.unshared[holding.Holding] = true
+			} else {
+				c.unreadable[holding.Holding] = true
+			}
 		}
+
+		unreadable, _ = errors.AsType[*chain.UnreadableError](chaindata.WithoutUnshared(err))
 	}
 
 	suspects, err := c.suspects(ctx)

@@ -66,6 +66,7 @@ type harness struct {
 	readable chain.Address // even then
 	stuck    bool          // no release can be planned
 	behind   uint64        // blocks that only a lying node has: it says more of balances there
+	alone    chain.Amount  // what the only node that answers adds to the coin of all addresses; 0 while two answer
 	disputed string        // hash of a transaction whose transfers cannot be read in blocks
 }
 

@@ -150,3 +150,67 @@ func TestNodeThatIsAheadInventsNoBalance(t *testing.T) {
 	w.want(unpaid, invoice.Open, chain.Amount{}, chain.Amount{})
 	w.want(paid, invoice.Paid, coin(2), chain.Amount{})
 }
+
+// While one of several nodes answers alone, what only its balances show is detected and waits. Once two answer it is
+// compared again: what was there is confirmed, what was made up is dropped.
+func TestBalanceOfOneNodeAloneConfirmsNothing(t *testing.T) {
+	w := newHarness(t, sim.Config{})
+	unpaid, paid := w.sell("SIM", coin(1)), w.sell("SIM", coin(2))
+	sold := w.deposit()
+
+	w.mine(2)
+	w.setAlone(coin(1))
+	w.chain.PayInternal(addressOf(paid), coin(1))
+	w.pass(time.Hour) // no deposit address is compared more often
+	w.mine(40)
+
+	for _, of := range []string{unpaid.ID, paid.ID, sold.ID} {
+		if p := w.only(of); p.Status != invoice.Detected || p.TxHash != "" {
+			t.Errorf("while one node answers alone the payment is %s", p.Status)
+		}
+	}
+
+	w.setAlone(chain.Amount{})
+	w.mine(40)
+
+	w.want(unpaid, invoice.Open, chain.Amount{}, chain.Amount{})
+	w.want(paid, invoice.Underpaid, coin(1), chain.Amount{})
+
+	if p := w.only(sold.ID); p.Status != invoice.Dropped {
+		t.Errorf("what was made up is %s", p.Status)
+	}
+}
+
+// What two nodes have shown is neither corrected nor dropped by what one says alone.
+func TestBalanceOfOneNodeAloneCorrectsNothing(t *testing.T) {
+	w := newHarness(t, sim.Config{})
+	paid := w.sell("SIM", coin(1))
+
+	w.chain.PayInternal(addressOf(paid), coin(1))
+	w.pass(time.Minute)
+	w.mine(1)
+
+	seen := w.only(paid.ID)
+	if seen.Status != invoice.Detected {
+		t.Fatalf("the payment is %s", seen.Status)
+	}
+
+	w.setAlone(coin(3))
+	w.mine(40)
+
+	if p := w.only(paid.ID); p.Status != invoice.Detected || p.Amount != coin(1) || p.Block != seen.Block {
+		t.Errorf("by one node's word the payment is %s over %s since %d", p.Status, p.Amount, p.Block.Height)
+	}
+
+	w.setAlone(chain.Amount{})
+	w.mine(40)
+	w.want(paid, invoice.Paid, coin(1), chain.Amount{})
+}
+
+// setAlone has one node answer alone and add to the coin of every address; zero has two nodes answer.
+func (w *harness) setAlone(adds chain.Amount) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.alone = adds
+}

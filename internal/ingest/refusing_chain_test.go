@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
@@ -33,6 +35,10 @@ func (c chainWithBadToken) Balances(
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 
+	if err == nil && !c.w.alone.IsZero() {
+		return amounts, c.unshared(holdings, amounts)
+	}
+
 	bad, ok := c.Network().Asset(c.w.badToken)
 	if err != nil || !ok {
 		return amounts, err
@@ -54,6 +60,26 @@ func (c chainWithBadToken) Balances(
 	}
 
 	return amounts, failure
+}
+
+// unshared adds to what one node alone says, and returns the error that names it.
+func (c chainWithBadToken) unshared(holdings []chain.Holding, amounts []chain.Amount) error {
+	native, _ := c.Network().Native()
+	alone := &chain.UnreadableError{Network: c.Network().Slug}
+
+	for i, holding := range holdings {
+		if holding.AssetID == native.ID {
+			amounts[i] = amounts[i].Add(c.w.alone)
+		}
+
+		alone.Holdings = append(alone.Holdings, chain.UnreadableHolding{
+			Holding: holding,
+			Index:   i,
+			Err:     fault.New(fault.Unavailable, chaindata.UnsharedBalance, "one node alone answers"),
+		})
+	}
+
+	return alone
 }
 
 // ConfirmRef refuses blocks that one node alone has.

@@ -57,9 +57,11 @@ type comparison struct {
 	cursor scan.Cursor
 	// entry is what the address belongs to, once something of it changed.
 	entry *entry
+	// unshared is set while an asset is compared of which one node alone says the balance.
+	unshared bool
 	// ripe are payments whose balance was read again and is still there.
 	ripe []*invoice.Payment
-	// waits is set when an excess is to be read again.
+	// waits is set when an excess, or a balance that a payment waits for, is to be read again.
 	waits bool
 }
 
@@ -106,9 +108,13 @@ func (c *balanceCheck) compareTx(
 	all := c.explainAll(payments, left, dust)
 
 	for i, asset := range c.network.Assets {
-		if c.unreadable[chain.Holding{Address: address.Address, AssetID: asset.ID}] {
+		holding := chain.Holding{Address: address.Address, AssetID: asset.ID}
+		if c.unreadable[holding] {
+			m.waits = m.waits || all[i].waiting != nil
 			continue
 		}
+
+		m.unshared = c.unshared[holding]
 
 		if err := m.apply(ctx, asset, all[i], found[i]); err != nil {
 			return stale, err
@@ -236,6 +242,9 @@ func (m *comparison) apply(ctx context.Context, asset chain.Asset, x explanation
 	excess := found.Add(x.taken).SubFloor(x.sum)
 
 	switch {
+	case x.waiting != nil && m.unshared:
+		m.waits = true
+		return nil
 	case x.waiting != nil:
 		return m.follow(ctx, *x.waiting, excess)
 	case excess.IsZero():
@@ -340,8 +349,13 @@ func (m *comparison) add(ctx context.Context, asset chain.Asset, excess chain.Am
 
 // finish confirms what is deep enough and writes what changed.
 func (m *comparison) finish(ctx context.Context) (outcome, error) {
+	result := compared
+	if m.waits {
+		result = waits
+	}
+
 	if m.entry == nil {
-		return compared, nil
+		return result, nil
 	}
 
 	if err := m.setRequired(m.entry); err != nil {
@@ -362,11 +376,7 @@ func (m *comparison) finish(ctx context.Context) (outcome, error) {
 
 	m.notifyNew(m.entry)
 
-	if m.waits {
-		return waits, m.flush(ctx)
-	}
-
-	return compared, m.flush(ctx)
+	return result, m.flush(ctx)
 }
 
 // dustOf returns the sums, by asset and in base units, of the dust that is in blocks up to the check's.

@@ -28,15 +28,17 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// tronLiar is a Tron node that shows receipts forged, while it has a forgery.
+// tronLiar is a Tron node that shows receipts and accounts forged, while it has a forgery.
 type tronLiar struct {
 	url string // of the node behind it
 
-	mu     sync.Mutex
-	forge  func(receipt map[string]any) bool // reports whether it changed the receipt
-	forged int                               // receipts
-	path   string                            // of the requests whose answers it changes
-	change func(answer map[string]any)
+	mu       sync.Mutex
+	forge    func(receipt map[string]any) bool // reports whether it changed the receipt
+	forged   int                               // receipts and accounts
+	accounts map[string]int64                  // forged balances in sun, by address in hex
+	down     bool                              // it answers nothing
+	path     string                            // of the requests whose answers it changes
+	change   func(answer map[string]any)
 }
 
 // lieAbout has the node change its answers to one request; nil has it be honest.
@@ -47,15 +49,31 @@ func (l *tronLiar) lieAbout(path string, change func(answer map[string]any)) {
 	l.path, l.change = path, change
 }
 
+// hold has the node say that an address holds so many sun.
+func (l *tronLiar) hold(address string, sun int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.accounts = map[string]int64{testenv.TronHex(address): sun}
+}
+
+// setDown has the node answer nothing, or again.
+func (l *tronLiar) setDown(down bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	l.down = down
+}
+
 // lie has the node forge receipts; nil has it be honest.
 func (l *tronLiar) lie(forge func(receipt map[string]any) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	l.forge, l.forged = forge, 0
+	l.forge, l.forged, l.accounts = forge, 0, nil
 }
 
-// lies returns how many receipts were forged.
+// lies returns how many receipts and accounts were forged.
 func (l *tronLiar) lies() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +97,14 @@ func (l *tronLiar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	if l.forge != nil && strings.Contains(r.URL.Path, "gettransactioninfoby") {
+	switch {
+	case l.down:
+		http.Error(w, "down", http.StatusBadGateway)
+		return
+	case l.forge != nil && strings.Contains(r.URL.Path, "gettransactioninfoby"):
 		answer = l.forgeIn(answer)
+	case strings.HasSuffix(r.URL.Path, "/getaccount"):
+		answer = l.forgeAccount(body, answer)
 	}
 
 	if l.change != nil && r.URL.Path == l.path {
@@ -93,6 +117,23 @@ func (l *tronLiar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	_, _ = w.Write(answer)
+}
+
+// forgeAccount forges the balance of an account.
+func (l *tronLiar) forgeAccount(request, answer []byte) []byte {
+	var asked struct{ Address string }
+
+	_ = json.Unmarshal(request, &asked)
+
+	sun, forged := l.accounts[asked.Address]
+	if !forged {
+		return answer
+	}
+
+	l.forged++
+	answer, _ = json.Marshal(map[string]any{"address": asked.Address, "balance": sun})
+
+	return answer
 }
 
 // forgeIn forges one receipt, or those of a list.
@@ -127,6 +168,7 @@ func (l *tronLiar) forgeIn(answer []byte) []byte {
 type tronPayer struct {
 	*realHarness
 	node    *testenv.TronNode
+	honest  *tronLiar // which never lies
 	token   abi.ABI
 	address string
 }
@@ -141,8 +183,8 @@ func behindTronLiar(t *testing.T) (*tronPayer, *tronLiar) {
 	mint, err := token.Pack("mint", common.HexToAddress(tronFunder.Address), big.NewInt(1_000_000_000_000))
 	noError(t, err)
 
-	liar := new(tronLiar)
-	p := &tronPayer{token: token, address: tronAddress(common.FromHex(tronFunder.Address))}
+	liar, honest := new(tronLiar), new(tronLiar)
+	p := &tronPayer{honest: honest, token: token, address: tronAddress(common.FromHex(tronFunder.Address))}
 
 	p.node = testenv.Tron(t, testenv.TronOptions{
 		SolidLag: 4,
@@ -152,10 +194,15 @@ func behindTronLiar(t *testing.T) (*tronPayer, *tronLiar) {
 		},
 	})
 
-	server := httptest.NewServer(liar)
-	t.Cleanup(server.Close)
+	var nodes []tron.Node
 
-	liar.url = p.node.URL
+	for _, n := range []*tronLiar{liar, honest} {
+		n.url = p.node.URL
+		server := httptest.NewServer(n)
+		t.Cleanup(server.Close)
+
+		nodes = append(nodes, tron.Node{URL: server.URL})
+	}
 
 	node := tronNodeOver(p.node)
 	node.driver = opened(func() (payments.ChainDriver, error) {
@@ -167,7 +214,7 @@ func behindTronLiar(t *testing.T) (*tronPayer, *tronLiar) {
 				Decimals:  6,
 				MinAmount: chain.Units(100_000),
 			}),
-			Nodes: []tron.Node{{URL: server.URL}, {URL: p.node.URL}},
+			Nodes: nodes,
 		})
 	})
 
@@ -190,12 +237,15 @@ func (p *tronPayer) in(t *testing.T) {
 }
 
 // sell makes an invoice over an amount of USDT.
-func (p *tronPayer) sell(amount uint64) invoice.Invoice {
+func (p *tronPayer) sell(amount uint64) invoice.Invoice { return p.sellIn("USDT", amount) }
+
+// sellIn makes an invoice over an amount of an asset.
+func (p *tronPayer) sellIn(asset string, amount uint64) invoice.Invoice {
 	p.t.Helper()
 
 	inv, err := p.engine.Invoices.Create(p.t.Context(), invoice.CreateParams{
 		Owner:   p.owner,
-		Options: []invoice.OptionParams{{Asset: "USDT", Network: p.slug, Amount: chain.Units(amount)}},
+		Options: []invoice.OptionParams{{Asset: asset, Network: p.slug, Amount: chain.Units(amount)}},
 	})
 	p.must(err)
 
@@ -357,4 +407,40 @@ func TestTronLiarChangesNoFee(t *testing.T) {
 	if got.NetworkFee == nil || *got.NetworkFee != before.Sub(p.held(t, master)).Sub(made.Amount) {
 		t.Errorf("the fee is %s sun, the wallet had %s and has %s", got.NetworkFee, before, p.held(t, master))
 	}
+}
+
+// While the honest one of two nodes is down, a balance that the other one makes up confirms nothing. Once both answer
+// it is compared again, and what was detected is dropped.
+func TestTronLiarAloneConfirmsNoBalance(t *testing.T) {
+	const alone = 70 // blocks, several times as many as a payment needs
+
+	p, liar := behindTronLiar(t)
+	inv := p.sellIn("TRX", 60_000_000)
+
+	for range 3 {
+		p.turn()
+	}
+
+	liar.hold(string(inv.Options[0].Address), 1_060_000_000)
+	p.honest.setDown(true)
+
+	for range alone {
+		p.turn()
+	}
+
+	if liar.lies() == 0 {
+		t.Error("nothing was forged")
+	}
+
+	if _, all := p.paid(inv.ID, chain.Amount{}); len(all) != 1 || all[0].Status != invoice.Detected {
+		t.Errorf("while one node answers alone the payments are %+v", all)
+	}
+
+	liar.lie(nil)
+	p.honest.setDown(false)
+
+	p.until("what was made up is dropped", func() bool {
+		_, all := p.paid(inv.ID, chain.Amount{})
+		return len(all) == 1 && all[0].Status == invoice.Dropped
+	})
 }

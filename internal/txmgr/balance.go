@@ -229,7 +229,7 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 	}
 
 	amounts, err := balancer.Balances(ctx, head.Tip, holdings)
-	if err != nil && !isDisputed(err) {
+	if err = chaindata.WithoutUnshared(err); err != nil && !isDisputed(err) {
 		return err
 	}
 
@@ -259,12 +259,12 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 	})
 }
 
-// isDisputed reports whether balances are unreadable only as nodes say something else of each.
+// isDisputed reports whether balances are unreadable only as no two nodes say the same of each.
 func isDisputed(err error) bool {
 	unreadable, ok := errors.AsType[*chain.UnreadableError](err)
 
 	return ok && !slices.ContainsFunc(unreadable.Holdings, func(u chain.UnreadableHolding) bool {
-		return fault.Code(u.Err) != "nodes_disagree"
+		return fault.Code(u.Err) != "nodes_disagree" && !chaindata.IsUnshared(u)
 	})
 }
 

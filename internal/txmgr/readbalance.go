@@ -10,7 +10,8 @@ import (
 
 // BalanceRead returns what an address held after the newest block that was read, in base units.
 //
-// fault.Unsupported: the driver cannot read balances. fault.Unavailable: no block was read, or no node has its state.
+// fault.Unsupported: the driver cannot read balances. fault.Unavailable: no block was read, no node has its state, or
+// no two nodes say the same, where several are configured.
 func (o *Manager) BalanceRead(ctx context.Context, network string, of chain.Holding) (chain.Amount, error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
@@ -42,7 +43,7 @@ func (o *Manager) BalanceRead(ctx context.Context, network string, of chain.Hold
 			err,
 			fault.Unavailable,
 			"balance_unreadable",
-			"the token does not answer for what %s holds",
+			"the token, or no second node, answers for what %s holds",
 			of.Address,
 		)
 	}

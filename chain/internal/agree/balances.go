@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // ReadBalances reads holdings from one node, in base units and in the order given, and those that it cannot read. A
@@ -19,9 +20,10 @@ type ReadBalances[N any] func(
 	holdings []chain.Holding,
 ) (amounts []chain.Amount, unreadable []chain.UnreadableHolding, err error)
 
-// Balances returns the balances of holdings, in base units and in the order given, as one node says, and another one
-// where several answer. No block proves what a node says of a balance, so what no two of them say the same of is
-// unreadable (nodes_disagree), with the balance 0. Where only one node answers, its word counts.
+// Balances returns the balances of holdings, in base units and in the order given, as two nodes say, or the only one
+// that is configured. No block proves what a node says of a balance: of several configured nodes a holding is unreadable
+//   - with the balance 0 (nodes_disagree), where those that answer say something else each;
+//   - with what one alone says (chaindata.UnsharedBalance), where no other one answers for it.
 //
 // Errors: those of failover.Set.Ask; chain.UnreadableError, with all other balances.
 func Balances[N failover.Member](
@@ -105,25 +107,28 @@ func (c *comparison[N]) compare(ctx context.Context, need uint64) error {
 	})
 
 	for _, i := range open {
-		if len(said[i]) > 1 {
-			c.dispute(i, len(said[i]))
+		switch {
+		case len(said[i]) > 1:
+			c.amounts[i] = chain.Amount{}
+			c.setUnreadable(i, fault.New(
+				fault.Unavailable, "nodes_disagree",
+				"%d nodes of network %s say a different balance each", len(said[i]), c.set.Network,
+			))
+		case len(c.set.Nodes) > 1:
+			c.setUnreadable(i, fault.New(
+				fault.Unavailable, chaindata.UnsharedBalance,
+				"network %s has no second node that says the balance", c.set.Network,
+			))
 		}
 	}
 
 	return err
 }
 
-// dispute makes a holding unreadable of which so many nodes say something else each.
-func (c *comparison[N]) dispute(index, nodes int) {
-	c.amounts[index] = chain.Amount{}
-	c.unreadable = append(c.unreadable, chain.UnreadableHolding{
-		Holding: c.holdings[index],
-		Index:   index,
-		Err: fault.New(
-			fault.Unavailable, "nodes_disagree",
-			"%d nodes of network %s say a different balance each", nodes, c.set.Network,
-		),
-	})
+func (c *comparison[N]) setUnreadable(index int, why error) {
+	c.unreadable = append(
+		c.unreadable, chain.UnreadableHolding{Holding: c.holdings[index], Index: index, Err: why},
+	)
 }
 
 // readSome returns what a node says of some of the holdings, by index; those that it cannot read are left out.

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 type endpoint struct{ failover.Node }
@@ -30,7 +31,8 @@ func nodes() *failover.Set[*endpoint] {
 	return s
 }
 
-// A balance is what two nodes say; nothing is concluded of one of which each says something else.
+// A balance is what two nodes say; nothing is concluded of one of which each says something else, and one that a node
+// says alone is named.
 func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 	const none, unreadable = 0, 1 // no answer at all; a contract that does not answer
 
@@ -40,6 +42,7 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 		says     map[string][2]uint64 // by node
 		want     [2]uint64
 		disputed []int
+		unshared []int
 		asked    string
 	}{
 		"two agree at once": {
@@ -70,9 +73,16 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 			asked:    "abc",
 		},
 		"one alone answers": {
-			says:  map[string][2]uint64{"b": {7, 8}},
-			want:  [2]uint64{7, 8},
-			asked: "abc",
+			says:     map[string][2]uint64{"b": {7, 8}},
+			want:     [2]uint64{7, 8},
+			unshared: []int{0, 1},
+			asked:    "abc",
+		},
+		"the others cannot read one": {
+			says:     map[string][2]uint64{"a": {7, 8}, "b": {unreadable, 8}},
+			want:     [2]uint64{7, 8},
+			unshared: []int{0},
+			asked:    "abc",
 		},
 		"another one cannot read it": {
 			says:  map[string][2]uint64{"a": {7, 8}, "b": {unreadable, 8}, "c": {7, 8}},
@@ -86,9 +96,10 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 			asked:    "ab",
 		},
 		"nobody answers beside the first": {
-			says:  map[string][2]uint64{"a": {7, 8}},
-			want:  [2]uint64{7, 8},
-			asked: "abc",
+			says:     map[string][2]uint64{"a": {7, 8}},
+			want:     [2]uint64{7, 8},
+			unshared: []int{0, 1},
+			asked:    "abc",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,20 +136,42 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 
 			amounts, err := agree.Balances(t.Context(), nodes(), 1, none, holdings, read)
 
-			var disputed []int
+			var disputed, unshared []int
 
 			if unreadable, ok := errors.AsType[*chain.UnreadableError](err); ok {
 				for _, u := range unreadable.Holdings {
-					disputed = append(disputed, u.Index)
+					if chaindata.IsUnshared(u) {
+						unshared = append(unshared, u.Index)
+					} else {
+						disputed = append(disputed, u.Index)
+					}
 				}
 			} else if err != nil {
 				t.Fatal(err)
 			}
 
 			want := []chain.Amount{chain.Units(c.want[0]), chain.Units(c.want[1])}
-			if !slices.Equal(amounts, want) || !slices.Equal(disputed, c.disputed) || asked != c.asked {
-				t.Errorf("got %v, disputed %v, asked %s", amounts, disputed, asked)
+			if !slices.Equal(amounts, want) || !slices.Equal(disputed, c.disputed) ||
+				!slices.Equal(unshared, c.unshared) || asked != c.asked {
+				t.Errorf("got %v, disputed %v, unshared %v, asked %s", amounts, disputed, unshared, asked)
 			}
 		})
+	}
+}
+
+// Where one node is configured its word counts.
+func TestBalanceOfTheOnlyNodeCounts(t *testing.T) {
+	only := nodes()
+	only.Nodes = only.Nodes[:1]
+
+	read := func(
+		context.Context, *endpoint, []chain.Holding,
+	) ([]chain.Amount, []chain.UnreadableHolding, error) {
+		return []chain.Amount{chain.Units(7)}, nil, nil
+	}
+
+	amounts, err := agree.Balances(t.Context(), only, 1, 0, []chain.Holding{{Address: "first"}}, read)
+	if err != nil || !slices.Equal(amounts, []chain.Amount{chain.Units(7)}) {
+		t.Errorf("got %v, %v", amounts, err)
 	}
 }
