@@ -27,6 +27,8 @@ import (
 //   - fault.Invalid (replacement_invalid): Order.Replaces has another sender or nonce
 //   - fault.State (insufficient_funds)
 //   - fault.Limited (fee_above_maximum)
+//
+// A refusal is that of two nodes where several are configured: a payout fails by it.
 func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	msg, err := d.messageOf(order)
 	if err != nil {
@@ -40,7 +42,7 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 
 	var unsigned chain.Unsigned
 
-	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+	err = d.nodes.AskFinal(ctx, d.attempts, 0, func(ctx context.Context, node *endpoint) error {
 		quote, err := d.quote(ctx, node, msg)
 		if err != nil {
 			return err

@@ -23,6 +23,8 @@ import (
 // With Order.Close it closes a token account that the order empties. The rent goes to the account that
 // paid it; if that is unknown, the token account stays open. Coin below the rent minimum cannot remain,
 // so the last output is reduced when more arrived since planning.
+//
+// A refusal is that of two nodes where several are configured: a payout fails by it.
 func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
 	builder, err := d.newTxBuilder(order)
 	if err != nil {
@@ -31,7 +33,7 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 
 	var unsigned chain.Unsigned
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+	err = d.nodes.AskFinal(ctx, d.config.Attempts, 0, func(ctx context.Context, e *endpoint) error {
 		b := builder.clone()
 		if err := d.load(ctx, e, b); err != nil {
 			return err

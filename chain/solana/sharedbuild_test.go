@@ -181,3 +181,47 @@ func TestOneNodeSaysNoTransferFee(t *testing.T) {
 		}
 	}
 }
+
+// That the money for a payment is not there, or that its account is frozen, is said by two nodes where several are
+// configured: a payout fails by it.
+func TestOneNodeRefusesNoPayment(t *testing.T) {
+	const unreachable = "http://127.0.0.1:1"
+
+	n := startNode(t, solanago.TokenProgramID)
+	s := newSender(t, n)
+	from, poor := s.party(chain.RoleMaster, 1), s.party(chain.RoleMaster, 2)
+	s.fund(from, sol, 0)
+	s.fund(poor, 900_000, 0)
+
+	liar := newFaultyNode(t, n)
+	liar.forgeAccounts(func(key string, account map[string]any) any {
+		if key == string(from.Address) || account == nil {
+			return nil
+		}
+
+		return account
+	})
+
+	for name, c := range map[string]struct {
+		from  chain.Party
+		nodes []string
+		kind  error
+	}{
+		"honest nodes":                 {from, []string{n.URL, n.URL}, nil},
+		"the liar first":               {from, []string{liar.URL, n.URL}, nil},
+		"the liar second":              {from, []string{n.URL, liar.URL}, nil},
+		"the honest one is down":       {from, []string{liar.URL, unreachable}, fault.Unavailable},
+		"one node":                     {from, []string{liar.URL}, fault.State},
+		"two that have nothing":        {poor, []string{n.URL, n.URL}, fault.State},
+		"one of two, nothing is there": {poor, []string{unreachable, n.URL}, fault.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := n.driver(t, func(config *solana.Config) { config.RPC, config.RPCs = c.nodes[0], c.nodes[1:] })
+
+			_, err := d.Build(t.Context(), s.paying(c.from, 1_000_000, nil))
+			if !errors.Is(err, c.kind) || c.kind == nil && err != nil || errors.Is(err, fault.State) != (c.kind == fault.State) {
+				t.Errorf("%v; want %v", err, c.kind)
+			}
+		})
+	}
+}

@@ -19,18 +19,49 @@ func (s *Set[N]) AskRefusable(
 	need uint64,
 	call func(context.Context, N) error,
 ) error {
+	_, err := s.askRefusable(ctx, attempts, need, call)
+
+	return err
+}
+
+// AskFinal is AskRefusable for a refusal that fails what was asked for: where several nodes are configured and one alone
+// answers, its refusal of the kinds fault.State and fault.Invalid is fault.Unavailable (node_unavailable).
+func (s *Set[N]) AskFinal(
+	ctx context.Context,
+	attempts int,
+	need uint64,
+	call func(context.Context, N) error,
+) error {
+	refusedBy, err := s.askRefusable(ctx, attempts, need, call)
+
+	if refusedBy == 1 && len(s.Nodes) > 1 && (errors.Is(err, fault.State) || errors.Is(err, fault.Invalid)) {
+		return fault.New(
+			fault.Unavailable, "node_unavailable", "network %s has no second node that says: %v", s.Network, err,
+		)
+	}
+
+	return err
+}
+
+// askRefusable is AskRefusable, which also returns how many nodes refused.
+func (s *Set[N]) askRefusable(
+	ctx context.Context,
+	attempts int,
+	need uint64,
+	call func(context.Context, N) error,
+) (refusedBy int, err error) {
 	var (
 		first    N
 		accepted bool
 		agreed   error
 	)
 
-	err := s.Ask(ctx, attempts, need, func(ctx context.Context, node N) error {
+	err = s.Ask(ctx, attempts, need, func(ctx context.Context, node N) error {
 		first = node
 		return call(ctx, node)
 	})
 	if err == nil || !isAnswer(err) {
-		return err
+		return 0, err
 	}
 
 	refusals := []error{err}
@@ -57,12 +88,12 @@ func (s *Set[N]) AskRefusable(
 
 	switch {
 	case err != nil || accepted:
-		return err
+		return 0, err
 	case agreed != nil:
-		return agreed
+		return len(refusals), agreed
 	}
 
 	mayChange := func(refusal error) bool { return !errors.Is(refusal, fault.Invalid) }
 
-	return refusals[max(0, slices.IndexFunc(refusals, mayChange))]
+	return len(refusals), refusals[max(0, slices.IndexFunc(refusals, mayChange))]
 }
