@@ -221,7 +221,8 @@ func end(reverted bool) move {
 
 // terminate handles a transaction of which no attempt can be included any more. A conflict fails it.
 // Expired bytes are signed anew until GiveUpAt, at most maxAttempts times: the old ones cannot be
-// included as well.
+// included as well. A sweep for which the money is missing then is planned again: it may have been planned without a
+// top-up that it needs.
 func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proof terminalProof) error {
 	if waits, err := d.outcomeWaits(ctx, t); err != nil {
 		return err
@@ -234,7 +235,7 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 	}
 
 	if len(t.Attempts) >= maxAttempts || walletstate.Stale(&t, d.now()) {
-		return d.giveUp(ctx, t)
+		return d.giveUp(ctx, t, wallet.FailExpired)
 	}
 
 	if stopped, err := d.signingStopped(ctx, t); err != nil {
@@ -256,7 +257,9 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 	case err == nil:
 		return d.broadcast(ctx, t.ID, a.Signed)
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported), errors.Is(err, fault.Forbidden):
-		return d.giveUp(ctx, t)
+		return d.giveUp(ctx, t, wallet.FailExpired)
+	case errors.Is(err, fault.State) && t.Kind == wallet.Sweep:
+		return d.giveUp(ctx, t, wallet.FailInsufficientFunds)
 	}
 
 	return err
@@ -330,11 +333,11 @@ func (d *walletWorker) displacementFee(
 	return chain.Amount{}, true, nil
 }
 
-// giveUp fails a transaction whose bytes have expired. Its nonce is free and blocks all later ones, so the
-// same store transaction queues the cancel that uses it.
-func (d *walletWorker) giveUp(ctx context.Context, t wallet.Transaction) error {
+// giveUp fails a transaction whose bytes have expired, with a failure code. Its nonce is free and blocks all later
+// ones, so the same store transaction queues the cancel that uses it.
+func (d *walletWorker) giveUp(ctx context.Context, t wallet.Transaction, code string) error {
 	if !d.hasNonces() {
-		return d.updateProven(ctx, t, wallet.Outgoing{}, nil, fail(wallet.FailExpired))
+		return d.updateProven(ctx, t, wallet.Outgoing{}, nil, fail(code))
 	}
 
 	cancel, err := d.makeCancel(ctx, cancelOf(t), t.Nonce, nil)
@@ -354,5 +357,5 @@ func (d *walletWorker) giveUp(ctx context.Context, t wallet.Transaction) error {
 		_, err := d.EnqueueTx(ctx, tx, cancel)
 
 		return err
-	}, fail(wallet.FailExpired))
+	}, fail(code))
 }

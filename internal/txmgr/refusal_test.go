@@ -118,3 +118,48 @@ func TestRefusalOfOneNodeFailsNothing(t *testing.T) {
 		})
 	}
 }
+
+// A sweep whose bytes have expired, and for which the money is missing now, goes back to be planned: what it was planned
+// by, as a top-up that was not needed, holds no more. Other kinds wait for their money.
+func TestExpiredSweepWithoutMoneyIsGivenBack(t *testing.T) {
+	for kind, want := range map[wallet.Kind]wallet.State{
+		wallet.Sweep:  wallet.Failed,
+		wallet.Payout: wallet.Broadcast,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			w := newHarness(t, sim.Config{ValidBlocks: 5})
+			made := w.enqueue(wallet.Transaction{
+				Owner:    owner,
+				Network:  network,
+				Kind:     kind,
+				ObjectID: "o",
+				GiveUpAt: w.now.Add(24 * time.Hour),
+				Order: chain.Order{
+					From: w.master(),
+					Outputs: []chain.Output{
+						{To: w.chain.NewAddress(), AssetID: w.asset("SIM").ID, Amount: coin(1)},
+					},
+					MaxFee: milli(10),
+				},
+			})
+
+			w.work()
+			w.chain.Drop(w.get(made.ID).TxHash)
+			w.chain.FailNext(
+				sim.MethodBuild, fault.New(fault.State, "insufficient_funds", "the gas is missing"), 1000,
+			)
+			w.chain.FailNext(sim.MethodBroadcast, sim.Unavailable(), 1000)
+
+			for range 12 {
+				w.now = w.now.Add(5 * time.Second)
+				w.chain.MineEmpty(1)
+				w.work()
+			}
+
+			got := w.get(made.ID)
+			if got.State != want || want == wallet.Failed && got.Failure != wallet.FailInsufficientFunds {
+				t.Errorf("it is %s %s", got.State, got.Failure)
+			}
+		})
+	}
+}

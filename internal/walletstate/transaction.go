@@ -180,7 +180,7 @@ func Retract(t *wallet.Transaction) error { // spec D5.4
 // Fail ends the transaction with a failure code. A Queued one fails as canceled, stale, refused by the
 // signer, not payable or not funded; a Signed or Broadcast one as conflict or expired, which need a proof
 // at a final block, and so does one that Failed as reverted in a block that left the chain; an Included one as
-// reverted.
+// reverted. A Signed or Broadcast sweep that is proven to have expired may fail as not funded.
 func Fail(t *wallet.Transaction, code string) error {
 	if t.State == wallet.Failed && t.Failure == code {
 		return nil
@@ -193,8 +193,11 @@ func Fail(t *wallet.Transaction, code string) error {
 	var legal bool
 
 	switch code {
-	case wallet.FailCanceled, wallet.FailStale, wallet.FailInsufficientFunds, wallet.FailNotPayable:
+	case wallet.FailCanceled, wallet.FailStale, wallet.FailNotPayable:
 		legal = t.State == wallet.Queued
+	case wallet.FailInsufficientFunds:
+		legal = t.State == wallet.Queued ||
+			t.Kind == wallet.Sweep && (t.State == wallet.Signed || t.State == wallet.Broadcast)
 	case wallet.FailConflict, wallet.FailExpired:
 		legal = t.State == wallet.Signed || t.State == wallet.Broadcast ||
 			failedReverted(*t) && t.Block.IsZero()
