@@ -11,15 +11,15 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Broadcast sends a transaction to the network. Status finds out what a refusal means. It errors:
-//   - fault.Invalid (transaction_malformed): the bytes have another hash, or can never be valid
+// Broadcast sends a transaction to every node. Status finds out what a refusal means. It errors:
+//   - fault.Invalid (transaction_malformed): the bytes have another hash, or every node says that they can never be valid
 //   - fault.Unavailable (broadcast_refused): such as a spent coin, a low fee or a conflicting transaction
 func (d *driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 	if _, err := signedTx(signed); err != nil {
 		return err
 	}
 
-	return d.ask(ctx, func(ctx context.Context, node *endpoint) error {
+	return d.nodes.Send(ctx, d.config.Attempts, d.verified(func(ctx context.Context, node *endpoint) error {
 		const maxFeeRate = 0 // no limit of the node's: Build kept to Order.MaxFee
 
 		var hash string
@@ -34,7 +34,7 @@ func (d *driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 		}
 
 		return err
-	})
+	}))
 }
 
 // refusedTx returns the error of a refused transaction, nil where the node has it already.

@@ -100,7 +100,14 @@ func (d *driver) verify(ctx context.Context, node *endpoint) error {
 // ask runs f against one node after another until one answers, Config.Attempts times. A node that was not
 // there, or synced, is verified anew before it is asked again.
 func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) error) error {
-	return d.nodes.Ask(ctx, d.config.Attempts, 0, func(ctx context.Context, node *endpoint) error {
+	return d.nodes.Ask(ctx, d.config.Attempts, 0, d.verified(f))
+}
+
+// verified returns f after a check of a node that was not reached before; see endpoint.suspect.
+func (d *driver) verified(
+	f func(context.Context, *endpoint) error,
+) func(ctx context.Context, node *endpoint) error {
+	return func(ctx context.Context, node *endpoint) error {
 		if node.suspect.Load() {
 			if err := d.verify(ctx, node); err != nil {
 				return err
@@ -108,7 +115,7 @@ func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) err
 		}
 
 		return f(ctx, node)
-	})
+	}
 }
 
 // DemoteNode has another node preferred for a while.

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Broadcast sends the bytes to one node after another, once each, until one accepts them. Errors:
+// Broadcast sends the bytes to every node, once. Errors:
 //
 //   - fault.Invalid (transaction_malformed, transaction_foreign): no node can accept the bytes
-//   - fault.Invalid (chain:insufficient_funds): every node that answered finds the sender unfunded
+//   - fault.Invalid (chain:insufficient_funds): every node finds the sender unfunded
 //   - fault.Unavailable: anything else, such as "nonce too low"; it proves nothing, Status decides
 func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	decoded, _, err := d.decodeSigned(tx.Raw)
@@ -31,34 +31,10 @@ func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		)
 	}
 
-	var firstRefusal *fault.Error
-
-	unclear := false // whether a node failed or answered something that proves nothing
-
-	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, node *endpoint) error {
-		err := node.sendRawTransaction(ctx, decoded.Hash(), tx.Raw)
-
-		verdict, ok := errors.AsType[*fault.Error](err)
-		if !ok {
-			unclear = unclear || err != nil
-			return err
-		}
-
-		if firstRefusal == nil {
-			firstRefusal = verdict
-		}
-
-		return errRefused
+	return d.nodes.Send(ctx, 1, func(ctx context.Context, node *endpoint) error {
+		return node.sendRawTransaction(ctx, decoded.Hash(), tx.Raw)
 	})
-	if err != nil && firstRefusal != nil && !unclear && ctx.Err() == nil {
-		return firstRefusal
-	}
-
-	return err
 }
-
-// errRefused continues with the next node, which may have seen funds that this one has not.
-var errRefused = errors.New("a node refused the transaction")
 
 // sendRawTransaction sends the bytes to one node. A refusal of bytes that the node has is nil.
 func (e *endpoint) sendRawTransaction(ctx context.Context, hash common.Hash, raw []byte) error {

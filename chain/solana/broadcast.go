@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Broadcast sends a transaction to a node, which simulates it first. Errors:
+// Broadcast sends a transaction to every node, which simulates it first. Errors, where every node refuses it so:
 //   - fault.Invalid, code transaction_malformed: the bytes are not a transaction with valid signatures;
 //   - fault.Invalid, code chain:insufficient_funds: an account lacks the funds.
 //
@@ -30,7 +30,7 @@ func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		}
 	}
 
-	return d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+	return d.nodes.Send(ctx, d.config.Attempts, func(ctx context.Context, e *endpoint) error {
 		err := e.send(ctx, tx.Raw, false)
 
 		refusal, ok := errors.AsType[*failover.Refusal](err)

@@ -3,14 +3,12 @@ package tron
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Broadcast sends a transaction to the first node that accepts it, and to another one where several are configured: a
-// node that drops what it takes would hold it up. Each is asked once. It errors:
+// Broadcast sends a transaction to every node, once. It errors:
 //   - fault.Invalid (transaction_malformed): the bytes have another hash, or every node refuses them for good
 //   - fault.Invalid (chain:insufficient_funds): every node refuses it as unfunded
 //   - fault.Unavailable: any other refusal, also one that not all nodes share, which proves nothing: Status
@@ -30,59 +28,10 @@ func (d *driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 		return malformed("they are not signed by " + string(canonical(tx.owner)))
 	}
 
-	var (
-		refusals []*fault.Error // one by each node that refuses it for good
-		first    *endpoint
-	)
-
-	err = d.nodes.Ask(ctx, 1, 0, func(ctx context.Context, node *endpoint) error {
-		first = node
-		err := node.broadcast(ctx, id, signed)
-
-		verdict, ok := errors.AsType[*fault.Error](err)
-		if !ok {
-			return err
-		}
-
-		refusals = append(refusals, verdict)
-
-		return errRefused
+	return d.nodes.Send(ctx, 1, func(ctx context.Context, node *endpoint) error {
+		return node.broadcast(ctx, id, signed)
 	})
-
-	if err != nil && ctx.Err() == nil && len(refusals) == len(d.nodes.Nodes) && haveSameCode(refusals) {
-		return refusals[0]
-	}
-
-	if err != nil {
-		return err
-	}
-
-	// One node has it, whatever comes of this.
-	_ = d.nodes.AskBeside(ctx, first, 0, func(ctx context.Context, node *endpoint) (bool, error) {
-		err := node.broadcast(ctx, id, signed)
-		if _, refused := errors.AsType[*fault.Error](err); refused {
-			return false, nil
-		}
-
-		return err == nil, err
-	})
-
-	return nil
 }
-
-// haveSameCode reports whether all refusals, at least one, are for the same reason.
-func haveSameCode(refusals []*fault.Error) bool {
-	for _, other := range refusals[1:] {
-		if other.Code != refusals[0].Code {
-			return false
-		}
-	}
-
-	return true
-}
-
-// errRefused makes ask try the next node, which may have newer balances.
-var errRefused = errors.New("a node refused the transaction")
 
 // sendRequest is a request of broadcasthex.
 type sendRequest struct {

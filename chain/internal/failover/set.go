@@ -53,6 +53,17 @@ func (s *Set[N]) Ask(
 	need uint64,
 	call func(context.Context, N) error,
 ) error {
+	return s.attempt(ctx, attempts, func() (result verdict, answered bool, err error) {
+		return s.askInOrder(ctx, s.preferenceOrder(need), need, call)
+	})
+}
+
+// attempt calls try up to attempts times, with a pause between, until nodes answered.
+func (s *Set[N]) attempt(
+	ctx context.Context,
+	attempts int,
+	try func() (result verdict, answered bool, err error),
+) error {
 	backOff := backoff.ExponentialBackOff{
 		InitialInterval:     250 * time.Millisecond,
 		RandomizationFactor: 0.5,
@@ -61,7 +72,7 @@ func (s *Set[N]) Ask(
 	}
 
 	for attempt := 1; ; attempt++ {
-		result, answered, err := s.askInOrder(ctx, s.preferenceOrder(need), need, call)
+		result, answered, err := try()
 		if answered {
 			return err
 		}
