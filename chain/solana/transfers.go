@@ -1,13 +1,16 @@
 package solana
 
 import (
+	"slices"
+
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
 // transfers returns the transfers of enabled assets: one per account whose balance increased. The
-// amount is the increase, in base units. A failed transaction has none.
+// amount is the increase, in base units. What of a token left its sender and arrived nowhere, such as a transfer fee, is
+// a transfer to the mint. A failed transaction has none.
 func (d *driver) transfers(tx executedTx) ([]chain.Transfer, error) {
 	if tx.meta.failed() {
 		return nil, nil
@@ -18,7 +21,7 @@ func (d *driver) transfers(tx executedTx) ([]chain.Transfer, error) {
 		return nil, err
 	}
 
-	return append(d.nativeTransfers(tx), tokens...), nil
+	return slices.Concat(d.nativeTransfers(tx), tokens, d.withheldTransfers(tx, tokens)), nil
 }
 
 // nativeTransfers returns the transfers of SOL. It omits token accounts, whose coin is their rent.
@@ -81,7 +84,7 @@ func (d *driver) tokenTransfers(tx executedTx) ([]chain.Transfer, error) {
 		transfers = append(transfers, chain.Transfer{
 			TxHash:  tx.hash,
 			Index:   uint32(after.AccountIndex),
-			From:    tx.tokenSender(after.Mint),
+			From:    tx.tokenSender(after.Mint).owner,
 			To:      recipient,
 			AssetID: m.ID,
 			Amount:  chain.Units(increase),
@@ -89,6 +92,48 @@ func (d *driver) tokenTransfers(tx executedTx) ([]chain.Transfer, error) {
 	}
 
 	return transfers, nil
+}
+
+// withheldTransfers returns, for each enabled token with one sender, what left that one beyond the transfers.
+func (d *driver) withheldTransfers(tx executedTx, transfers []chain.Transfer) []chain.Transfer {
+	var withheld []chain.Transfer
+
+	seen := map[string]bool{}
+
+	for _, before := range tx.meta.PreTokenBalances {
+		mintKey, err := solanago.PublicKeyFromBase58(before.Mint)
+
+		m, enabled := d.mints[mintKey]
+		if err != nil || !enabled || seen[before.Mint] {
+			continue
+		}
+
+		seen[before.Mint] = true
+
+		from := tx.tokenSender(before.Mint)
+		left := from.amount
+
+		for _, arrived := range transfers {
+			if arrived.AssetID == m.ID {
+				left = left.SubFloor(arrived.Amount)
+			}
+		}
+
+		if from.owner == "" || left.IsZero() {
+			continue
+		}
+
+		withheld = append(withheld, chain.Transfer{
+			TxHash:  tx.hash,
+			Index:   uint32(from.index),
+			From:    from.owner,
+			To:      m.Contract,
+			AssetID: m.ID,
+			Amount:  left,
+		})
+	}
+
+	return withheld
 }
 
 // tokenRecipient returns the owner of an associated token account, and any other token account's own
@@ -149,9 +194,15 @@ func (tx executedTx) nativeSender(tokenAccounts map[int]bool) chain.Address {
 	return sender
 }
 
-// tokenSender returns the only owner whose accounts of a mint decreased. It returns "" when there is
-// none or several.
-func (tx executedTx) tokenSender(mint string) chain.Address {
+// tokenSender is the only owner whose accounts of a mint decreased, "" when there is none or several.
+type tokenSender struct {
+	owner  chain.Address
+	index  int          // of the first of these accounts
+	amount chain.Amount // by which they decreased, in base units
+}
+
+// tokenSender returns who sent tokens of a mint.
+func (tx executedTx) tokenSender(mint string) (sender tokenSender) {
 	after := map[int]uint64{}
 
 	for _, balance := range tx.meta.PostTokenBalances {
@@ -160,19 +211,23 @@ func (tx executedTx) tokenSender(mint string) chain.Address {
 		}
 	}
 
-	sender := ""
-
 	for _, before := range tx.meta.PreTokenBalances {
-		if before.Mint != mint || after[before.AccountIndex] >= uint64(before.Amount.BaseUnits) {
+		held := uint64(before.Amount.BaseUnits)
+		if before.Mint != mint || after[before.AccountIndex] >= held {
 			continue
 		}
 
-		if sender != "" && sender != before.Owner {
-			return ""
+		owner := chain.Address(before.Owner)
+		if sender.owner == "" {
+			sender = tokenSender{owner: owner, index: before.AccountIndex}
 		}
 
-		sender = before.Owner
+		if sender.owner != owner {
+			return tokenSender{}
+		}
+
+		sender.amount = sender.amount.Add(chain.Units(held - after[before.AccountIndex]))
 	}
 
-	return chain.Address(sender)
+	return sender
 }

@@ -189,7 +189,7 @@ func (l *ledger) debitOutputs(t wallet.Transaction, record audit.Record, outputs
 		}
 
 		paid := record
-		paid.Out = sent(t, o)
+		paid.Out = l.sent(t, o)
 		l.balanceOf(t.Order.From.Address, o.AssetID).add(paid)
 	}
 }
@@ -206,16 +206,17 @@ func (l *ledger) recovery(record audit.Record, outputs []chain.Output) {
 	}
 }
 
-// sent returns what a transaction's output took from its sender: what was ordered, and what a token says that it took
-// beyond it and gave back.
-func sent(t wallet.Transaction, o chain.Output) chain.Amount {
+// sent returns what a transaction's output took from its sender: what was ordered, what a token took itself, and what it
+// says that it took beyond it and gave back.
+func (l *ledger) sent(t wallet.Transaction, o chain.Output) chain.Amount {
 	if len(t.Order.Outputs) != 1 {
 		return o.Amount // what is more than ordered belongs to no output
 	}
 
-	var logged, returned chain.Amount
+	var logged, beyond chain.Amount // beyond is what it kept for itself or gave back
 
 	from, fits := t.Order.From.Address, true
+	asset, _ := l.network.AssetByID(o.AssetID)
 
 	for _, m := range t.Transfers {
 		ok := true
@@ -224,14 +225,18 @@ func sent(t wallet.Transaction, o chain.Output) chain.Amount {
 		case m.AssetID != o.AssetID || m.From == m.To:
 		case m.From == from:
 			logged, ok = logged.AddOK(m.Amount)
+
+			if ok && m.To == asset.Contract { // a transfer fee that is added to what arrives
+				beyond, ok = beyond.AddOK(m.Amount)
+			}
 		case m.To == from:
-			returned, ok = returned.AddOK(m.Amount)
+			beyond, ok = beyond.AddOK(m.Amount)
 		}
 
 		fits = fits && ok
 	}
 
-	if more, ok := o.Amount.AddOK(returned); ok && fits { // otherwise the logs are no sums
+	if more, ok := o.Amount.AddOK(beyond); ok && fits { // otherwise the logs are no sums
 		return chaindata.Max(o.Amount, chaindata.Min(logged, more))
 	}
 

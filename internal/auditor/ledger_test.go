@@ -9,7 +9,7 @@ import (
 )
 
 // What left an address by a token's transfer is what was ordered, and what its logs say beyond it only as far as they
-// say that it came back.
+// say that the token took it, or that it came back.
 func TestWhatATokenTookOfItsSender(t *testing.T) {
 	moved := func(from, to chain.Address, n uint64) chain.Transfer {
 		return chain.Transfer{From: from, To: to, AssetID: "usd", Amount: chain.Units(n)}
@@ -32,6 +32,7 @@ func TestWhatATokenTookOfItsSender(t *testing.T) {
 		"nothing is logged":             {nil, 100},
 		"as ordered":                    {[]chain.Transfer{moved("us", "shop", 100)}, 100},
 		"a fee goes elsewhere":          {[]chain.Transfer{moved("us", "shop", 99), moved("us", "token", 1)}, 100},
+		"a fee is added":                {[]chain.Transfer{moved("us", "shop", 100), moved("us", "token", 1)}, 101},
 		"half comes back":               {[]chain.Transfer{moved("us", "shop", 100), moved("shop", "us", 50)}, 100},
 		"more is taken, and comes back": {[]chain.Transfer{moved("shop", "us", 50), moved("us", "shop", 150)}, 150},
 		"logged twice, moved once":      {[]chain.Transfer{moved("us", "shop", 100), moved("us", "shop", 100)}, 100},
@@ -42,7 +43,8 @@ func TestWhatATokenTookOfItsSender(t *testing.T) {
 			tx := wallet.Transaction{Transfers: c.logs}
 			tx.Order.From.Address, tx.Order.Outputs = "us", []chain.Output{out}
 
-			if got := sent(tx, out); got != chain.Units(c.want) {
+			l := ledger{network: chain.Network{Assets: []chain.Asset{{ID: "usd", Contract: "token"}}}}
+			if got := l.sent(tx, out); got != chain.Units(c.want) {
 				t.Errorf("%s left, want %d", got, c.want)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/solana"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
@@ -287,6 +288,10 @@ func solanaScenario(t *testing.T, open func(solana.Config) (payments.ChainDriver
 			func(t *testing.T) { s.in(t).overpaidInTokens(p.in(t), tok, slug, master, feeTo) },
 		)
 	}
+
+	t.Run("the audit finds no difference", func(t *testing.T) {
+		s.auditOf(t, func(audit.Network) bool { return true })
+	})
 
 	t.Run("two equal payouts, and a refund", func(t *testing.T) {
 		s, p := s.in(t), p.in(t)
