@@ -66,7 +66,8 @@ func TestOneNodeFailsNoTransaction(t *testing.T) {
 		"the liar second":           {nodes: []string{n.URL, liar.URL}, byBlock: disagree, byAddress: disagree},
 		"two honest after the liar": {nodes: []string{n.URL, liar.URL, n.URL}, final: true},
 		"the honest one is behind":  {nodes: []string{liar.URL, behind}, byBlock: "node_behind", reverted: true},
-		"the other one is down":     {nodes: []string{n.URL, unreachable}, final: true},
+		"the other one is down":     {nodes: []string{n.URL, unreachable}, byBlock: "node_behind"},
+		"the honest one is down":    {nodes: []string{liar.URL, unreachable}, byBlock: "node_behind", reverted: true},
 		"one node alone":            {nodes: []string{n.URL}, final: true},
 	} {
 		t.Run(name, func(t *testing.T) {

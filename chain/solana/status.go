@@ -14,8 +14,8 @@ import (
 )
 
 // Status returns the status of a transaction. One in a block that is not confirmed yet is TxPooled. An
-// included one is final when its block is finalized, whatever the network's confirmation rule, and another node that
-// answers says the same of it.
+// included one is final when its block is finalized, whatever the network's confirmation rule, and another node says the
+// same of it, where several are configured.
 //
 // TxDead by conflict, for a transaction with a durable nonce, needs the same of nodes whose final block shows its nonce
 // account with another value.
@@ -41,7 +41,7 @@ func (d *driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 
 // Status returns the status of a transaction, as Driver.Status does, without TxDead: final blocks up to
 // Signed.ValidToHeight without the transaction prove that it has expired, or those up to a block in which its durable
-// nonce was used that it conflicts. While another node that answers does not show an included one it is
+// nonce was used that it conflicts. While no other node of several shows an included one it is
 // fault.Unavailable: what blocks show of it is one node's word too.
 func (d *blockDriver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	status, by, err := d.status(ctx, tx)
@@ -93,20 +93,23 @@ func (d *driver) status(
 }
 
 // shared reports whether another node says the same of an included transaction as the node by: no hash binds what a
-// transaction did. It is false while those that answer do not show it, and true where none answers or still has its
-// block. What two say differently is fault.Unavailable (nodes_disagree), unless a third one agrees with the first.
+// transaction did. It is false while no other one answers or those that do not show it, and true where only one is
+// configured, or those that answer cannot show it any more. What two say differently is fault.Unavailable
+// (nodes_disagree), unless a third one agrees with the first.
 func (d *driver) shared(
 	ctx context.Context,
 	by *endpoint,
 	tx chain.Signed,
 	said chain.TxStatus,
 ) (bool, error) {
-	agreed, behind, disputed := false, false, false
+	agreed, behind, disputed, forgotten := false, false, false, false
 
 	err := d.nodes.AskBeside(ctx, by, 0, func(ctx context.Context, e *endpoint) (bool, error) {
 		header, err := d.headerAt(ctx, e, said.Block.Height)
 		if err != nil {
 			behind = behind || errors.Is(err, failover.ErrLagging)
+			forgotten = forgotten || errors.Is(err, failover.ErrPruned)
+
 			return false, err
 		}
 
@@ -114,6 +117,9 @@ func (d *driver) shared(
 
 		switch {
 		case err != nil:
+			_, unanswered := errors.AsType[*failover.Failure](err)
+			forgotten = forgotten || !unanswered
+
 			return false, err
 		case other.State != chain.TxIncluded:
 			behind = true
@@ -143,7 +149,7 @@ func (d *driver) shared(
 		)
 	}
 
-	return !behind, nil
+	return !behind && (forgotten || len(d.nodes.Nodes) == 1), nil
 }
 
 // nodeStatus returns the status of a transaction at one node, as a backend of it knows that has reached a slot.
