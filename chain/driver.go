@@ -115,8 +115,8 @@ type Balancer interface {
 	// Balances returns the balance of each holding at the state after block at, in the order asked. A block
 	// that the node does not have is fault.Unavailable, with code block_too_old where no node has balances at it any
 	// more, however long one waits. Holdings that their token's contract does not answer
-	// for do not fail the others: all are returned, those as 0, with an UnreadableError that names them. So does one that
-	// a single node of several configured ones answers for (balance_unshared), which is returned as that node says.
+	// for do not fail the others: all are returned, those as 0, with an UnreadableError that names them. It also names
+	// those that one node alone of several answers for (balance_unshared), which are returned as that node says.
 	Balances(ctx context.Context, at Ref, holdings []Holding) ([]Amount, error)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Broadcast sends a transaction to every node. Status finds out what a refusal means. It errors:
-//   - fault.Invalid (transaction_malformed): the bytes have another hash, or every node says that they can never be valid
+//   - fault.Invalid (transaction_malformed): the bytes have another hash, or every node says that they are never valid
 //   - fault.Unavailable (broadcast_refused): such as a spent coin, a low fee or a conflicting transaction
 func (d *driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 	if _, err := signedTx(signed); err != nil {

@@ -14,8 +14,8 @@ import (
 )
 
 // Status returns the status of a transaction. One in a block that is not confirmed yet is TxPooled. An
-// included one is final when its block is finalized, whatever the network's confirmation rule, and another node says the
-// same of it, where several are configured.
+// included one is final when its block is finalized, whatever the network's confirmation rule, and another node says
+// the same of it, where several are configured.
 //
 // TxDead by conflict, for a transaction with a durable nonce, needs the same of nodes whose final block shows its nonce
 // account with another value.

@@ -9,8 +9,8 @@ import (
 )
 
 // transfers returns the transfers of enabled assets: one per account whose balance increased. The
-// amount is the increase, in base units. What of a token left its sender and arrived nowhere, such as a transfer fee, is
-// a transfer to the mint. A failed transaction has none.
+// amount is the increase, in base units. What of a token left its sender and arrived nowhere, such as a transfer fee,
+// is a transfer to the mint. A failed transaction has none.
 func (d *driver) transfers(tx executedTx) ([]chain.Transfer, error) {
 	if tx.meta.failed() {
 		return nil, nil

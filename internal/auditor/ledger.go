@@ -206,8 +206,8 @@ func (l *ledger) recovery(record audit.Record, outputs []chain.Output) {
 	}
 }
 
-// sent returns what a transaction's output took from its sender: what was ordered, what a token took itself, and what it
-// says that it took beyond it and gave back.
+// sent returns what a transaction's output took from its sender: what was ordered, what a token took itself, and what
+// it says that it took beyond it and gave back.
 func (l *ledger) sent(t wallet.Transaction, o chain.Output) chain.Amount {
 	if len(t.Order.Outputs) != 1 {
 		return o.Amount // what is more than ordered belongs to no output

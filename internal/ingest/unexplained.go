@@ -378,33 +378,3 @@ func (m *comparison) finish(ctx context.Context) (outcome, error) {
 
 	return result, m.flush(ctx)
 }
-
-// dustOf returns the sums, by asset and in base units, of the dust that is in blocks up to the check's.
-func (c *balanceCheck) dustOf(
-	ctx context.Context,
-	r invoice.Reader,
-	address invoice.Address,
-) (map[string]chain.Amount, error) {
-	sums, err := r.DustOf(ctx, c.network.Slug, []chain.Address{address.Address})
-	if err != nil || len(sums) == 0 {
-		return nil, err
-	}
-
-	out := map[string]chain.Amount{}
-	for _, d := range sums {
-		out[d.AssetID] = d.Amount
-	}
-
-	above, err := r.DustAbove(ctx, c.network.Slug, c.at.Height)
-	if err != nil {
-		return nil, err
-	}
-
-	for _, d := range above {
-		if d.Address == address.Address {
-			out[d.AssetID] = out[d.AssetID].SubFloor(d.Amount)
-		}
-	}
-
-	return out, nil
-}

@@ -119,8 +119,8 @@ func TestRefusalOfOneNodeFailsNothing(t *testing.T) {
 	}
 }
 
-// A sweep whose bytes have expired, and for which the money is missing now, goes back to be planned: what it was planned
-// by, as a top-up that was not needed, holds no more. Other kinds wait for their money.
+// A sweep whose bytes have expired, and for which the money is missing now, goes back to be planned: what it was
+// planned by, as a top-up that was not needed, holds no more. Other kinds wait for their money.
 func TestExpiredSweepWithoutMoneyIsGivenBack(t *testing.T) {
 	for kind, want := range map[wallet.Kind]wallet.State{
 		wallet.Sweep:  wallet.Failed,

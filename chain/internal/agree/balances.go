@@ -21,7 +21,7 @@ type ReadBalances[N any] func(
 ) (amounts []chain.Amount, unreadable []chain.UnreadableHolding, err error)
 
 // Balances returns the balances of holdings, in base units and in the order given, as two nodes say, or the only one
-// that is configured. No block proves what a node says of a balance: of several configured nodes a holding is unreadable
+// that is configured. No block proves what a node says of a balance: of several configured nodes one is unreadable
 //   - with the balance 0 (nodes_disagree), where those that answer say something else each;
 //   - with what one alone says (chaindata.UnsharedBalance), where no other one answers for it.
 //

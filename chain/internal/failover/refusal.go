@@ -24,8 +24,8 @@ func (s *Set[N]) AskRefusable(
 	return err
 }
 
-// AskFinal is AskRefusable for a refusal that fails what was asked for: where several nodes are configured and one alone
-// answers, its refusal of the kinds fault.State and fault.Invalid is fault.Unavailable (node_unavailable).
+// AskFinal is AskRefusable for a refusal that fails what was asked for: where several nodes are configured and one
+// alone answers, its refusal of the kinds fault.State and fault.Invalid is fault.Unavailable (node_unavailable).
 func (s *Set[N]) AskFinal(
 	ctx context.Context,
 	attempts int,

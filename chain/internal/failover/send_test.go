@@ -13,7 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var errDown = errors.New("down")
+var gone = errors.New("gone")
 
 // A transaction goes to every node. The first acceptance is enough, and a refusal counts where all refuse alike.
 func TestTransactionsAreSentToEveryNode(t *testing.T) {
@@ -25,11 +25,11 @@ func TestTransactionsAreSentToEveryNode(t *testing.T) {
 	}{
 		"all accept":                    {nil, nil},
 		"one accepts, two refuse":       {map[string]error{"a": poor, "b": poor}, nil},
-		"one accepts, two are down":     {map[string]error{"a": errDown, "c": errDown}, nil},
+		"one accepts, two are down":     {map[string]error{"a": gone, "c": gone}, nil},
 		"all refuse":                    {map[string]error{"a": poor, "b": poor, "c": poor}, poor},
 		"all refuse, not for one cause": {map[string]error{"a": poor, "b": bad, "c": poor}, fault.Unavailable},
-		"two refuse, one is down":       {map[string]error{"a": poor, "b": errDown, "c": poor}, fault.Unavailable},
-		"all are down":                  {map[string]error{"a": errDown, "b": errDown, "c": errDown}, fault.Unavailable},
+		"two refuse, one is down":       {map[string]error{"a": poor, "b": gone, "c": poor}, fault.Unavailable},
+		"all are down":                  {map[string]error{"a": gone, "b": gone, "c": gone}, fault.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestTransactionsAreSentToEveryNode(t *testing.T) {
 
 					sent = append(sent, e.Host)
 
-					if c.answers[e.Host] == errDown {
+					if c.answers[e.Host] == gone {
 						return &failover.Failure{Host: e.Host, What: "down"}
 					}
 
