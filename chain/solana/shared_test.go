@@ -127,7 +127,10 @@ func TestBalanceNeedsASecondNode(t *testing.T) {
 		"the liar and an honest one": {[]string{liar.URL, n.URL}, 0, "nodes_disagree"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := n.driver(t, func(config *solana.Config) { config.RPC, config.RPCs = c.nodes[0], c.nodes[1:] })
+			d := n.driver(
+				t,
+				func(config *solana.Config) { config.RPC, config.RPCs = c.nodes[0], c.nodes[1:] },
+			)
 			held := []chain.Holding{{Address: deposit.Address, AssetID: d.Network().Assets[0].ID}}
 
 			amounts, err := d.Balances(t.Context(), head.Tip, held)

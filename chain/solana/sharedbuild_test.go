@@ -216,14 +216,17 @@ func TestOneNodeRefusesNoPayment(t *testing.T) {
 		"one of two, nothing is there": {poor, []string{unreachable, n.URL}, fault.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := n.driver(t, func(config *solana.Config) { config.RPC, config.RPCs = c.nodes[0], c.nodes[1:] })
+			d := n.driver(
+				t,
+				func(config *solana.Config) { config.RPC, config.RPCs = c.nodes[0], c.nodes[1:] },
+			)
 
 			_, err := d.Build(t.Context(), s.paying(c.from, 1_000_000, nil))
 			if !errors.Is(err, c.kind) || c.kind == nil && err != nil {
 				t.Errorf("%v; want %v", err, c.kind)
 			}
 
-			if refused := errors.Is(err, fault.State); refused != (c.kind == fault.State) {
+			if refused := errors.Is(err, fault.State); refused != errors.Is(c.kind, fault.State) {
 				t.Errorf("refused for good: %t", refused)
 			}
 		})

@@ -36,7 +36,11 @@ func (s *Set[N]) AskFinal(
 
 	if refusedBy == 1 && len(s.Nodes) > 1 && (errors.Is(err, fault.State) || errors.Is(err, fault.Invalid)) {
 		return fault.New(
-			fault.Unavailable, "node_unavailable", "network %s has no second node that says: %v", s.Network, err,
+			fault.Unavailable,
+			"node_unavailable",
+			"network %s has no second node that says: %v",
+			s.Network,
+			err,
 		)
 	}
 

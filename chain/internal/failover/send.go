@@ -101,8 +101,11 @@ func (s *Set[N]) outcome(sent sending[N]) error {
 	for _, other := range sent.refusals[1:] {
 		if fault.Code(other) != fault.Code(first) {
 			return fault.New(
-				fault.Unavailable, "broadcast_refused", "the nodes of network %s refuse a transaction otherwise: %v",
-				s.Network, errors.Join(first, other),
+				fault.Unavailable,
+				"broadcast_refused",
+				"the nodes of network %s refuse a transaction otherwise: %v",
+				s.Network,
+				errors.Join(first, other),
 			)
 		}
 	}

@@ -18,6 +18,7 @@ var gone = errors.New("gone")
 // A transaction goes to every node. The first acceptance is enough, and a refusal counts where all refuse alike.
 func TestTransactionsAreSentToEveryNode(t *testing.T) {
 	poor := fault.New(fault.Invalid, "chain:insufficient_funds", "too little is there")
+
 	bad := fault.New(fault.Invalid, "transaction_malformed", "no signature")
 	for name, c := range map[string]struct {
 		answers map[string]error // by node; nil accepts
@@ -44,7 +45,7 @@ func TestTransactionsAreSentToEveryNode(t *testing.T) {
 
 					sent = append(sent, e.Host)
 
-					if c.answers[e.Host] == gone {
+					if errors.Is(c.answers[e.Host], gone) {
 						return &failover.Failure{Host: e.Host, What: "down"}
 					}
 
@@ -56,7 +57,7 @@ func TestTransactionsAreSentToEveryNode(t *testing.T) {
 				}
 
 				if !errors.Is(err, c.want) || c.want == nil && err != nil ||
-					c.want == fault.Unavailable && errors.Is(err, fault.Invalid) {
+					errors.Is(c.want, fault.Unavailable) && errors.Is(err, fault.Invalid) {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
 			})
