@@ -59,44 +59,19 @@ func (r *reader) InvoicesByID(ctx context.Context, ids []string) ([]invoice.Invo
 	return several(ctx, r, invoices, ids)
 }
 
+// Invoices walks the owner's invoices, or with one network that network's side rows in order, and looks up each one's
+// invoice; with several networks, or with a search, it looks at each invoice's side rows. Both say so to the database,
+// which otherwise joins whole tables where it takes that for cheaper.
 func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
-	if err := r.flushTables(ctx, invoices.name); err != nil {
-		return nil, err
+	if len(f.Networks) == 1 && f.Q == "" {
+		return r.networkInvoices(ctx, f)
 	}
 
-	text, args := invoiceList(r, f)
+	q := of(r, f.Owner, f.After)
+	q.narrow = f.OrderID != ""
+	q.starts(r, invoices.name, f.Owner, f.After, f.Q, "id", "q_order", "q_email")
 
-	return rows(ctx, r, invoices, r.store.dialect.text(text), args)
-}
-
-// invoiceList makes the query of a list. With one network it walks that network's side rows in
-// order, and looks up each one's invoice; with several, or with a search, it walks the owner's
-// invoices and looks at each one's side rows. Both say so to the database, which otherwise joins
-// whole tables where it takes that for cheaper.
-func invoiceList(r *reader, f invoice.Filter) (string, []any) {
-	q := &query{}
-	from, columns, order := "{invoices} i", invoices.columns, newest
-
-	walk := len(f.Networks) == 1 && f.Q == ""
-	switch {
-	case walk:
-		from = "{invoice_networks} n " + r.store.dialect.Each(
-			invoices.name, "i", "i.id = n.invoice_id AND i.account_id = n.account_id",
-		)
-		columns, order = qualified("i.", columns), "ORDER BY n.invoice_id DESC"
-
-		q.has(
-			"n.account_id = ? AND n.livemode = ? AND n.network = ?",
-			f.Owner.AccountID, f.Owner.Livemode, f.Networks[0],
-		)
-
-		if f.After != "" {
-			q.has("n.invoice_id < ?", f.After)
-		}
-	case len(f.Networks) == 0:
-		q.has("account_id = ? AND livemode = ?", f.Owner.AccountID, f.Owner.Livemode)
-	default:
-		q.has("account_id = ? AND livemode = ?", f.Owner.AccountID, f.Owner.Livemode)
+	if len(f.Networks) > 0 {
 		// With an OFFSET it stays a question about one row at a time.
 		sub := &query{}
 		sub.in("n.network", f.Networks)
@@ -107,29 +82,42 @@ func invoiceList(r *reader, f invoice.Filter) (string, []any) {
 		)
 	}
 
-	if f.After != "" && !walk {
-		q.has("id < ?", f.After)
+	q.filterInvoices(f)
+	q.made("id", id.Bound, f.CreatedAfter, f.CreatedBefore)
+
+	return list(ctx, r, invoices, q, newest, f.Limit)
+}
+
+// networkInvoices lists one network's invoices.
+func (r *reader) networkInvoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
+	if err := r.flushTables(ctx, invoices.name); err != nil {
+		return nil, err
 	}
 
-	anyOf(q, "i.status", f.Statuses, walk || f.OrderID != "" || f.Q != "")
+	q := &query{narrow: true}
+	q.has(
+		"n.account_id = ? AND n.livemode = ? AND n.network = ?",
+		f.Owner.AccountID, f.Owner.Livemode, f.Networks[0],
+	)
+	q.after("n.invoice_id", f.After)
+	q.filterInvoices(f)
+	q.made("n.invoice_id", id.Bound, f.CreatedAfter, f.CreatedBefore)
+
+	from := "{invoice_networks} n " + r.store.dialect.Each(
+		invoices.name, "i", "i.id = n.invoice_id AND i.account_id = n.account_id",
+	)
+	text, args := q.statement(qualified("i.", invoices.columns), from, "ORDER BY n.invoice_id DESC", f.Limit)
+
+	return rows(ctx, r, invoices, r.store.dialect.text(text), args)
+}
+
+// filterInvoices adds the conditions on a status and an order id.
+func (q *query) filterInvoices(f invoice.Filter) {
+	anyOf(q, "i.status", f.Statuses)
 
 	if f.OrderID != "" {
 		q.has("i.q_order <> '' AND i.q_order = ? AND i.order_id = ?", searched(f.OrderID).lower(), f.OrderID)
 	}
-
-	if walk {
-		q.made("n.invoice_id", id.Bound, f.CreatedAfter, f.CreatedBefore)
-	} else {
-		q.made("id", id.Bound, f.CreatedAfter, f.CreatedBefore)
-	}
-
-	if f.Q != "" {
-		sub := &query{}
-		sub.starts("invoices", f.Owner, f.Q, "id", "q_order", "q_email")
-		q.has("i."+sub.where.String(), sub.args...)
-	}
-
-	return q.statement(columns, from, order, f.Limit)
 }
 
 func (r *reader) DueInvoices(ctx context.Context, now time.Time, limit int) ([]invoice.Invoice, error) {

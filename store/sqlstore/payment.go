@@ -48,6 +48,8 @@ func (r *reader) PaymentByID(ctx context.Context, id string) (invoice.Payment, e
 
 func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoice.Payment, error) {
 	q := of(r, f.Owner, f.After, f.InvoiceID, f.DepositAddressID)
+	q.starts(r, payments.name, f.Owner, f.After, f.Q, "id", "q_tx_hash", "q_address")
+
 	if f.InvoiceID != "" {
 		q.has("invoice_id <> '' AND invoice_id = ?", f.InvoiceID)
 	}
@@ -56,10 +58,9 @@ func (r *reader) Payments(ctx context.Context, f invoice.PaymentFilter) ([]invoi
 		q.has("deposit_address_id <> '' AND deposit_address_id = ?", f.DepositAddressID)
 	}
 
-	anyOf(q, "status", f.Statuses, f.InvoiceID != "" || f.DepositAddressID != "" || f.Q != "")
+	anyOf(q, "status", f.Statuses)
 	oneOf(q, "network", f.Networks)
 	q.within("detected_at", f.DetectedAfter, f.DetectedBefore)
-	q.starts("payments", f.Owner, f.Q, "id", "q_tx_hash", "q_address")
 
 	return list(ctx, r, payments, q, newest, f.Limit)
 }
@@ -206,9 +207,9 @@ func (r *reader) DepositAddresses(
 	f invoice.DepositFilter,
 ) ([]invoice.DepositAddress, error) {
 	q := of(r, f.Owner, f.After)
+	q.starts(r, deposits.name, f.Owner, f.After, f.Q, "id", "q_name", "q_address")
 	oneOf(q, "status", f.Statuses)
 	oneOf(q, "network", f.Networks)
-	q.starts("deposit_addresses", f.Owner, f.Q, "id", "q_name", "q_address")
 
 	return list(ctx, r, deposits, q, newest, f.Limit)
 }

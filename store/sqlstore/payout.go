@@ -41,10 +41,10 @@ func (r *reader) PayoutByID(ctx context.Context, id string) (payout.Payout, erro
 
 func (r *reader) Payouts(ctx context.Context, f payout.Filter) ([]payout.Payout, error) {
 	q := of(r, f.Owner, f.After)
-	anyOf(q, "status", f.Statuses, f.Q != "")
+	q.starts(r, payouts.name, f.Owner, f.After, f.Q, "id", "q_tx_hash", "q_destination")
+	anyOf(q, "status", f.Statuses)
 	oneOf(q, "network", f.Networks)
 	q.made("id", id.Bound, f.CreatedAfter, f.CreatedBefore)
-	q.starts("payouts", f.Owner, f.Q, "id", "q_tx_hash", "q_destination")
 
 	return list(ctx, r, payouts, q, newest, f.Limit)
 }
@@ -70,7 +70,7 @@ func (r *reader) RefundByID(ctx context.Context, id string) (payout.Refund, erro
 
 func (r *reader) Refunds(ctx context.Context, f payout.RefundFilter) ([]payout.Refund, error) {
 	q := of(r, f.Owner, f.After, f.InvoiceID, f.PaymentID)
-	anyOf(q, "status", f.Statuses, f.InvoiceID != "" || f.PaymentID != "")
+	anyOf(q, "status", f.Statuses)
 
 	if f.InvoiceID != "" {
 		q.has("invoice_id <> '' AND invoice_id = ?", f.InvoiceID)

@@ -404,11 +404,15 @@ func list[T, R any](
 	order string,
 	limit int,
 ) ([]T, error) {
+	if q.search != nil {
+		return searchPage(ctx, r, t, q, limit)
+	}
+
 	if err := r.flushTables(ctx, t.name); err != nil {
 		return nil, err
 	}
 
-	text, args := q.statement(t.columns, "{"+t.name+"}", order, limit)
+	text, args := q.statement(t.columns, "{"+t.name+"} i", order, limit)
 
 	return rows(ctx, r, t, r.store.dialect.text(text), args)
 }

@@ -78,7 +78,7 @@ func (r *reader) SettlementsOfPayments(
 
 func (r *reader) Settlements(ctx context.Context, f settlement.Filter) ([]settlement.Settlement, error) {
 	q := of(r, f.Owner, f.After, f.PaymentID, f.InvoiceID, f.DepositAddressID)
-	anyOf(q, "status", f.Statuses, f.PaymentID != "" || f.InvoiceID != "" || f.DepositAddressID != "")
+	anyOf(q, "status", f.Statuses)
 	oneOf(q, "network", f.Networks)
 	q.is("payment_id", f.PaymentID)
 

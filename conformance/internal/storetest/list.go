@@ -28,6 +28,7 @@ func Lists(t *testing.T, factory Factory) {
 	}
 
 	cases = append(cases,
+		testCase{"List/Invoices/Searches", testSearches},
 		testCase{"List/Accounts", testAccounts},
 		testCase{"List/Keys", testKeys},
 		testCase{"List/Balances", testBalances},
