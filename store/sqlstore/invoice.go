@@ -75,6 +75,8 @@ func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invo
 		// With an OFFSET it stays a question about one row at a time.
 		sub := &query{}
 		sub.in("n.network", f.Networks)
+
+		q.correlated = true
 		q.has(
 			"EXISTS (SELECT 1 FROM {invoice_networks} n WHERE n.account_id = i.account_id AND n.livemode "+
 				"= i.livemode AND n.invoice_id = i.id AND "+sub.where.String()+" LIMIT 1 OFFSET 0)",

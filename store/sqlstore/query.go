@@ -26,6 +26,8 @@ type query struct {
 	narrow bool
 	// branches are alternatives of which a row satisfies one, if there are any; see anyOf.
 	branches []string
+	// correlated says that a condition looks at rows of another table.
+	correlated bool
 	// search says whose rows begin with which text, if a text is given; where holds only what else is wanted then.
 	search *search
 }

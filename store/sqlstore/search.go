@@ -71,7 +71,8 @@ func searchPage[T, R any](ctx context.Context, r *reader, t *table[T, R], q *que
 		)
 	}
 
-	if !few {
+	// Citus takes no correlated subquery of rows that come from a subquery.
+	if !few && !q.correlated {
 		text, args := s.amongNewest(q, t.columns, limit)
 
 		page, err := rows(ctx, r, t, r.store.dialect.text(text), args)
