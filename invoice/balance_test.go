@@ -26,8 +26,8 @@ func (w *harness) settle(d time.Duration, blocks int) {
 	}
 }
 
-// A payment in a block below the first one that is read is found by the balance alone, so an address that is made before
-// is compared at once. Later ones are compared first after 30 seconds, like any that waits for money.
+// A payment in a block below the first one that is read is found by the balance alone, so an address that is made
+// before is compared at once. Later ones are compared first after 30 seconds, like any that waits for money.
 func TestAddressIsComparedAtOnceBeforeItsNetworkIsRead(t *testing.T) {
 	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
 

@@ -95,7 +95,9 @@ func BenchmarkLists(b *testing.B) {
 		{name: "network, first", filter: invoice.Filter{Networks: []string{small.network}}},
 		{name: "network, last", filter: invoice.Filter{Networks: []string{small.network}, After: last}},
 		{name: "order id", filter: invoice.Filter{OrderID: "order-77"}},
-		{name: "search", filter: invoice.Filter{Q: "order-7"}},
+		{name: "search, a ninth", filter: invoice.Filter{Q: "order-7"}},
+		{name: "search, all", filter: invoice.Filter{Q: "order-"}},
+		{name: "search, few", filter: invoice.Filter{Q: "order-7777"}},
 		{name: "created before, last", filter: invoice.Filter{CreatedBefore: filledAt.Add(51 * time.Second)}},
 	}
 

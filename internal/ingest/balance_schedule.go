@@ -55,8 +55,8 @@ func (c *balanceCheck) schedule(ctx context.Context, due []invoice.Address, outc
 	})
 }
 
-// FirstCheck returns when the balances of an address that is new on a network are compared first. Blocks show what it is
-// paid once the network is read. Before, a payment may be in a block that the first one read is above, so that the
+// FirstCheck returns when the balances of an address that is new on a network are compared first. Blocks show what it
+// is paid once the network is read. Before, a payment may be in a block that the first one read is above, so that the
 // comparison alone finds it: then it is made at once.
 func (s *Ingester) FirstCheck(ctx context.Context, r scan.CursorReader, network string) (time.Time, error) {
 	if _, known := s.read.Load(network); !known {

@@ -68,7 +68,7 @@ func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invo
 	}
 
 	q := of(r, f.Owner, f.After)
-	q.narrow = f.OrderID != ""
+	q.selective = f.OrderID != ""
 	q.starts(r, invoices.name, f.Owner, f.After, f.Q, "id", "q_order", "q_email")
 
 	if len(f.Networks) > 0 {
@@ -96,7 +96,7 @@ func (r *reader) networkInvoices(ctx context.Context, f invoice.Filter) ([]invoi
 		return nil, err
 	}
 
-	q := &query{narrow: true}
+	q := &query{selective: true}
 	q.has(
 		"n.account_id = ? AND n.livemode = ? AND n.network = ?",
 		f.Owner.AccountID, f.Owner.Livemode, f.Networks[0],

@@ -22,8 +22,8 @@ const newest = "ORDER BY id DESC"
 type query struct {
 	where strings.Builder
 	args  []any
-	// narrow says that another condition limits the list to few rows, or has an index in the order of the list.
-	narrow bool
+	// selective says that another condition limits the list to few rows, or has an index in the order of the list.
+	selective bool
 	// branches are alternatives of which a row satisfies one, if there are any; see anyOf.
 	branches []string
 	// correlated says that a condition looks at rows of another table.
@@ -87,10 +87,10 @@ func (q *query) has(condition string, args ...any) {
 // the list is filtered, each with an index of its own. When one is given, the owner's index is ruled
 // out: without statistics a planner would walk all rows of the owner instead of the object's few.
 func of(r *reader, o event.Owner, after string, objects ...string) *query {
-	q := &query{narrow: slices.ContainsFunc(objects, func(id string) bool { return id != "" })}
+	q := &query{selective: slices.ContainsFunc(objects, func(id string) bool { return id != "" })}
 
 	account := "account_id"
-	if q.narrow {
+	if q.selective {
 		account = r.store.dialect.Unindexed(account)
 	}
 
@@ -125,7 +125,7 @@ func (q *query) starts(r *reader, table string, o event.Owner, after, text strin
 	}
 
 	s := newSearch(r.store.dialect, table, o, text, columns...)
-	if q.narrow {
+	if q.selective {
 		s.matches(q)
 		return
 	}
@@ -181,7 +181,7 @@ func oneOf[S ~string](q *query, column string, values []S) {
 // however rare the values are.
 func anyOf[S ~string](q *query, column string, values []S) {
 	all, words := distinct(values)
-	if q.narrow || q.search != nil || len(all) < 2 || !words {
+	if q.selective || q.search != nil || len(all) < 2 || !words {
 		oneOf(q, column, values)
 		return
 	}
