@@ -225,7 +225,7 @@ func plan(
 
 		seen[st.Text] = true
 		if !strings.Contains(st.Text, "LIMIT") &&
-			!strings.Contains(st.Text, "FROM payments_balances WHERE account_id") {
+			!strings.Contains(st.Text, "FROM payments_balances i WHERE account_id") {
 			continue
 		}
 
