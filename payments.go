@@ -37,8 +37,11 @@ type (
 	// Store keeps the records; see package store.
 	Store = store.Store
 
-	// Tx is one transaction over all records.
-	Tx = store.Tx
+	// Tx is one transaction of an Engine: that of its Store, with what refunds read of payments.
+	Tx = interface {
+		store.Tx
+		payout.Tx
+	}
 
 	// ChainDriver reads one network; see package chain for what else it can do.
 	ChainDriver = chain.Driver

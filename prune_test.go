@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // A running engine forgets what it no longer has to remember: answers after a day, events after
@@ -32,7 +33,7 @@ func TestRunPrunes(t *testing.T) {
 		key := func(n int) idempotency.Key { return idempotency.Key{Owner: owner, Key: fmt.Sprint(n)} }
 		began := time.Now()
 
-		err = cfg.Store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+		err = cfg.Store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			for n := range many {
 				r := idempotency.Record{Key: key(n), Status: 200, CreatedAt: began}
 				if n == 0 { // a younger one

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
@@ -261,7 +262,7 @@ func TestAStolenDatabaseMakesNoKey(t *testing.T) {
 		forged := keys[0]
 		forged.ID, forged.Hash, forged.Version = "0000000000000000000000"+secret[len(secret)-2:], hash, 0
 		change(&forged)
-		write(t, db, func(ctx context.Context, tx payments.Tx) error { return tx.PutKey(ctx, &forged) })
+		write(t, db, func(ctx context.Context, tx store.Tx) error { return tx.PutKey(ctx, &forged) })
 
 		return secret
 	}
@@ -312,7 +313,7 @@ func TestAStolenDatabaseMakesNoKey(t *testing.T) {
 		write(
 			t,
 			storeOf(other),
-			func(ctx context.Context, tx payments.Tx) error { return tx.PutKey(ctx, &widened) },
+			func(ctx context.Context, tx store.Tx) error { return tx.PutKey(ctx, &widened) },
 		)
 		other.do(t, request{method: "GET", path: "/v1/invoices", key: secret}).refused(t, 401)
 
@@ -335,7 +336,7 @@ func TestStolenSettingsAreNotObeyed(t *testing.T) {
 
 	a.Settings.PayoutsPerHour = 1_000_000
 
-	write(t, storeOf(s), func(ctx context.Context, tx payments.Tx) error { return tx.PutAccount(ctx, &a) })
+	write(t, storeOf(s), func(ctx context.Context, tx store.Tx) error { return tx.PutAccount(ctx, &a) })
 
 	s.do(t, request{method: "GET", path: "/v1/invoices"}).refused(t, 503)
 

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/store"
 )
 
 // What was prepared and does not hold any more is prepared again, and nothing else is.
@@ -40,7 +40,7 @@ func TestAChangeIsPreparedAgain(t *testing.T) {
 					prepared++
 					n := prepared
 
-					return func(context.Context, store.Tx) (none, error) {
+					return func(context.Context, payments.Tx) (none, error) {
 						if n <= test.times {
 							return none{}, test.err
 						}
@@ -53,7 +53,7 @@ func TestAChangeIsPreparedAgain(t *testing.T) {
 			var log strings.Builder
 
 			s := testServer(&log, nil)
-			s.answers.Update = func(ctx context.Context, f func(context.Context, store.Tx) error) error {
+			s.answers.Update = func(ctx context.Context, f func(context.Context, payments.Tx) error) error {
 				return f(ctx, nil)
 			}
 			s.route([]operation{op})

@@ -3,10 +3,10 @@ package httpapi
 import (
 	"context"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/store"
 )
 
 type createDepositBody struct {
@@ -94,7 +94,7 @@ func (a *api) createDepositAddress(
 		return nil, err
 	}
 
-	return func(ctx context.Context, tx store.Tx) (invoice.DepositResource, error) {
+	return func(ctx context.Context, tx payments.Tx) (invoice.DepositResource, error) {
 		d, err := prepared(ctx, tx)
 		return d.Resource(), err
 	}, nil
@@ -141,7 +141,7 @@ func (a *api) updateDepositAddress(
 	c *call,
 	b updateDepositBody,
 ) (commit[invoice.DepositResource], error) {
-	return func(ctx context.Context, tx store.Tx) (invoice.DepositResource, error) {
+	return func(ctx context.Context, tx payments.Tx) (invoice.DepositResource, error) {
 		d, err := a.Invoices.In(tx).UpdateDeposit(
 			ctx, c.owner, c.id,
 			invoice.DepositUpdate{Name: b.Name, Metadata: b.Metadata, Status: b.Status},

@@ -8,9 +8,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -132,7 +132,7 @@ func (a *api) resendEvent(
 	c *call,
 	_ none,
 ) (commit[listing[webhook.DeliveryResource]], error) {
-	return func(ctx context.Context, tx store.Tx) (listing[webhook.DeliveryResource], error) {
+	return func(ctx context.Context, tx payments.Tx) (listing[webhook.DeliveryResource], error) {
 		deliveries, err := a.Webhooks.In(tx).ResendEvent(ctx, c.owner, c.id)
 
 		out := listing[webhook.DeliveryResource]{Data: make([]webhook.DeliveryResource, len(deliveries))}

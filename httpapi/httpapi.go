@@ -76,7 +76,7 @@ func Handler(e *payments.Engine, o *Options) http.Handler {
 		options:      o.withDefaults(),
 		limits:       engine.Limits(),
 		authenticate: engine.Accounts.Authenticate,
-		answers: requestkey.Config[store.Tx]{
+		answers: requestkey.Config[payments.Tx]{
 			Reader: engine.Store(),
 			Update: engine.Update,
 			Seal:   engine.Sealer(),

@@ -6,23 +6,23 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/requestkey"
-	"github.com/seed-8ee7f392/payments/store"
 )
 
 const maxIdempotencyKey = 255 // bytes
 
 // changeOnce prepares and commits, at most once per Idempotency-Key.
 func (s *server) changeOnce(ctx context.Context, c *call) (requestkey.Answer, error) {
-	prepare := func(ctx context.Context) (requestkey.Commit[store.Tx], error) {
+	prepare := func(ctx context.Context) (requestkey.Commit[payments.Tx], error) {
 		commitAny, err := c.op.prepare(ctx, c)
 		if err != nil {
 			return nil, err
 		}
 
-		return func(ctx context.Context, tx store.Tx) (int, []byte, error) {
+		return func(ctx context.Context, tx payments.Tx) (int, []byte, error) {
 			answer, err := commitAny(ctx, tx)
 			if err != nil {
 				return 0, nil, err
@@ -45,7 +45,7 @@ func (s *server) changeOnce(ctx context.Context, c *call) (requestkey.Answer, er
 
 	var answer requestkey.Answer
 
-	err = s.answers.Update(ctx, func(ctx context.Context, tx store.Tx) error {
+	err = s.answers.Update(ctx, func(ctx context.Context, tx payments.Tx) error {
 		status, body, err := commitBody(ctx, tx)
 		answer = requestkey.Answer{Status: status, Body: body}
 

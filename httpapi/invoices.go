@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/store"
 )
 
 type createInvoiceBody struct { // spec 4.4.1
@@ -203,7 +203,7 @@ func (a *api) createInvoice(
 		return nil, err
 	}
 
-	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+	return func(ctx context.Context, tx payments.Tx) (invoice.Resource, error) {
 		return a.invoiceResource(prepared(ctx, tx))
 	}, nil
 }
@@ -272,7 +272,7 @@ func (a *api) getInvoice(ctx context.Context, c *call, _ none) (invoice.Resource
 
 // cancelInvoice cancels an open or underpaid invoice.
 func (a *api) cancelInvoice(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
-	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+	return func(ctx context.Context, tx payments.Tx) (invoice.Resource, error) {
 		return a.invoiceResource(a.Invoices.In(tx).Cancel(ctx, c.owner, c.id))
 	}, nil
 }
@@ -280,7 +280,7 @@ func (a *api) cancelInvoice(_ context.Context, c *call, _ none) (commit[invoice.
 // acceptInvoice accepts what arrived as payment, late or too little.
 func (a *api) acceptInvoice(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
 	// spec 4.3.1
-	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+	return func(ctx context.Context, tx payments.Tx) (invoice.Resource, error) {
 		return a.invoiceResource(a.Invoices.In(tx).Accept(ctx, c.owner, c.id, true))
 	}, nil
 }
@@ -288,7 +288,7 @@ func (a *api) acceptInvoice(_ context.Context, c *call, _ none) (commit[invoice.
 // acceptLatePayment accepts what arrived after the invoice expired or was canceled.
 func (a *api) acceptLatePayment(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
 	// spec 4.2.1
-	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+	return func(ctx context.Context, tx payments.Tx) (invoice.Resource, error) {
 		return a.invoiceResource(a.Invoices.In(tx).Accept(ctx, c.owner, c.id, false))
 	}, nil
 }
@@ -304,14 +304,14 @@ func (a *api) selectOption(
 		return nil, err
 	}
 
-	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+	return func(ctx context.Context, tx payments.Tx) (invoice.Resource, error) {
 		return a.invoiceResource(choose(ctx, tx))
 	}, nil
 }
 
 // renewCheckoutURL gives an invoice a new checkout link and revokes the old one.
 func (a *api) renewCheckoutURL(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
-	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+	return func(ctx context.Context, tx payments.Tx) (invoice.Resource, error) {
 		return a.invoiceResource(a.Invoices.In(tx).RenewCheckout(ctx, c.owner, c.id))
 	}, nil
 }

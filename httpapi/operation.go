@@ -4,8 +4,8 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
-	"github.com/seed-8ee7f392/payments/store"
 )
 
 // access is the set of keys that an operation accepts.
@@ -55,7 +55,7 @@ type operation struct {
 }
 
 // commit does an operation's work inside a transaction and returns the answer. It may run twice.
-type commit[R any] func(ctx context.Context, tx store.Tx) (R, error)
+type commit[R any] func(ctx context.Context, tx payments.Tx) (R, error)
 
 // none is a query or a body without fields.
 type none struct{}
@@ -108,7 +108,7 @@ func write[B, R any](
 			return nil, err
 		}
 
-		return func(ctx context.Context, tx store.Tx) (any, error) { return commitBody(ctx, tx) }, nil
+		return func(ctx context.Context, tx payments.Tx) (any, error) { return commitBody(ctx, tx) }, nil
 	}
 
 	return op

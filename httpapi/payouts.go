@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/payout"
-	"github.com/seed-8ee7f392/payments/store"
 )
 
 type createPayoutBody struct { // spec 4.6.1
@@ -131,7 +131,7 @@ func (a *api) createPayout(
 		return nil, err
 	}
 
-	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
+	return func(ctx context.Context, tx payments.Tx) (payout.Resource, error) {
 		p, err := a.Payouts.CreateTx(ctx, tx, prepared)
 		return p.Resource(), err
 	}, nil
@@ -176,7 +176,7 @@ func (a *api) cancelPayout(ctx context.Context, c *call, _ none) (commit[payout.
 		return nil, err
 	}
 
-	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
+	return func(ctx context.Context, tx payments.Tx) (payout.Resource, error) {
 		p, err := a.Payouts.CancelTx(ctx, tx, c.owner, c.id)
 		return p.Resource(), err
 	}, nil
@@ -191,7 +191,7 @@ func (a *api) approvePayout(ctx context.Context, c *call, _ none) (commit[payout
 
 	by := payout.Approver{Requester: c.requester(), SameHolder: keys}
 
-	return func(ctx context.Context, tx store.Tx) (payout.Resource, error) {
+	return func(ctx context.Context, tx payments.Tx) (payout.Resource, error) {
 		p, err := a.Payouts.ApproveTx(ctx, tx, c.owner, c.id, by)
 		return p.Resource(), err
 	}, nil

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/payout"
-	"github.com/seed-8ee7f392/payments/store"
 )
 
 type createRefundBody struct { // spec D6.2
@@ -115,7 +115,7 @@ func (a *api) createRefund(
 		return nil, err
 	}
 
-	return func(ctx context.Context, tx store.Tx) (payout.RefundResource, error) {
+	return func(ctx context.Context, tx payments.Tx) (payout.RefundResource, error) {
 		r, err := a.Payouts.RefundTx(ctx, tx, prepared)
 		return r.Resource(), err
 	}, nil
@@ -160,7 +160,7 @@ func (a *api) cancelRefund(
 		return nil, err
 	}
 
-	return func(ctx context.Context, tx store.Tx) (payout.RefundResource, error) {
+	return func(ctx context.Context, tx payments.Tx) (payout.RefundResource, error) {
 		r, err := a.Payouts.CancelRefundTx(ctx, tx, c.owner, c.id)
 		return r.Resource(), err
 	}, nil

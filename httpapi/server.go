@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -26,7 +27,6 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/limits"
-	"github.com/seed-8ee7f392/payments/store"
 )
 
 // maxPooledBuffer is the capacity in bytes up to which a buffer returns to the pool.
@@ -37,7 +37,7 @@ type server struct {
 	options      Options
 	limits       limits.Table
 	authenticate func(ctx context.Context, secret string, client netip.Addr) (account.Key, account.Account, error)
-	answers      requestkey.Config[store.Tx]
+	answers      requestkey.Config[payments.Tx]
 	log          *slog.Logger
 	ids          *id.Source
 	local        *limit.Buckets

@@ -3,10 +3,10 @@ package httpapi
 import (
 	"context"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/store"
 )
 
 type simulateInvoiceBody struct {
@@ -73,7 +73,7 @@ func (a *api) simulateInvoicePayment(
 		return nil, err
 	}
 
-	return func(ctx context.Context, tx store.Tx) (invoice.Resource, error) {
+	return func(ctx context.Context, tx payments.Tx) (invoice.Resource, error) {
 		out, err := prepared(ctx, tx)
 		return a.invoiceResource(out.Invoice, err)
 	}, nil
@@ -103,7 +103,7 @@ func (a *api) simulateDepositPayment(
 		return nil, err
 	}
 
-	return func(ctx context.Context, tx store.Tx) (engine.PaymentResource, error) {
+	return func(ctx context.Context, tx payments.Tx) (engine.PaymentResource, error) {
 		out, err := prepared(ctx, tx)
 		if err != nil {
 			return engine.PaymentResource{}, err
@@ -117,7 +117,7 @@ func (a *api) simulateDepositPayment(
 // no block, so it is rendered at tip 0.
 func (a *api) simulatedPayment(
 	ctx context.Context,
-	tx store.Tx,
+	tx payments.Tx,
 	payment invoice.Payment,
 ) (engine.PaymentResource, error) {
 	resource := engine.PaymentResource{PaymentResource: payment.Resource(0)}

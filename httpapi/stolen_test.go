@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // storeOf returns the shop's database, as somebody who stole its password has it.
@@ -18,7 +19,7 @@ func storeOf(s *shop) payments.Store {
 }
 
 // write changes the database without the engine.
-func write(t *testing.T, db payments.Store, f func(ctx context.Context, tx payments.Tx) error) {
+func write(t *testing.T, db payments.Store, f func(ctx context.Context, tx store.Tx) error) {
 	t.Helper()
 
 	if err := db.Update(t.Context(), f); err != nil {
@@ -27,7 +28,7 @@ func write(t *testing.T, db payments.Store, f func(ctx context.Context, tx payme
 }
 
 // rows returns a payout with its transaction.
-func rows(ctx context.Context, tx payments.Tx, id string) (payout.Payout, wallet.Transaction, error) {
+func rows(ctx context.Context, tx store.Tx, id string) (payout.Payout, wallet.Transaction, error) {
 	p, err := tx.PayoutByID(ctx, id)
 	if err != nil {
 		return p, wallet.Transaction{}, err
@@ -41,7 +42,7 @@ func rows(ctx context.Context, tx payments.Tx, id string) (payout.Payout, wallet
 // putRows stores a payout and its transaction, unless reading them failed.
 func putRows(
 	ctx context.Context,
-	tx payments.Tx,
+	tx store.Tx,
 	p payout.Payout,
 	t wallet.Transaction,
 	err error,
@@ -68,33 +69,33 @@ func TestAStolenDatabaseSignsNoPayout(t *testing.T) {
 func testStolenPayouts(t *testing.T, kind storeKind) {
 	thief := "thief"
 
-	for name, change := range map[string]func(ctx context.Context, s *approvingShop, tx payments.Tx, id string) error{
-		"another destination": func(ctx context.Context, _ *approvingShop, tx payments.Tx, id string) error {
+	for name, change := range map[string]func(ctx context.Context, s *approvingShop, tx store.Tx, id string) error{
+		"another destination": func(ctx context.Context, _ *approvingShop, tx store.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			p.Destination, t.Order.Outputs[0].To = chain.Address(thief), chain.Address(thief)
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"another order": func(ctx context.Context, _ *approvingShop, tx payments.Tx, id string) error {
+		"another order": func(ctx context.Context, _ *approvingShop, tx store.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			t.Order.Outputs[0].To = chain.Address(thief)
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"more": func(ctx context.Context, _ *approvingShop, tx payments.Tx, id string) error {
+		"more": func(ctx context.Context, _ *approvingShop, tx store.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			p.Amount = p.Amount.Add(chain.Units(1))
 			t.Order.Outputs[0].Amount = p.Amount
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"as a sweep": func(ctx context.Context, _ *approvingShop, tx payments.Tx, id string) error {
+		"as a sweep": func(ctx context.Context, _ *approvingShop, tx store.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			t.Kind, t.Order.Outputs[0].To = "sweep", chain.Address(thief)
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"the tag of another payout": func(ctx context.Context, s *approvingShop, tx payments.Tx, id string) error {
+		"the tag of another payout": func(ctx context.Context, s *approvingShop, tx store.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			if err != nil {
 				return err
@@ -108,7 +109,7 @@ func testStolenPayouts(t *testing.T, kind storeKind) {
 		"from another account's wallet": func(
 			ctx context.Context,
 			s *approvingShop,
-			tx payments.Tx,
+			tx store.Tx,
 			id string,
 		) error {
 			p, t, err := rows(ctx, tx, id)
@@ -119,7 +120,7 @@ func testStolenPayouts(t *testing.T, kind storeKind) {
 		"as a sweep of another account's wallet": func(
 			ctx context.Context,
 			s *approvingShop,
-			tx payments.Tx,
+			tx store.Tx,
 			id string,
 		) error {
 			p, t, err := rows(ctx, tx, id)
@@ -127,41 +128,41 @@ func testStolenPayouts(t *testing.T, kind storeKind) {
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"another network's asset": func(ctx context.Context, _ *approvingShop, tx payments.Tx, id string) error {
+		"another network's asset": func(ctx context.Context, _ *approvingShop, tx store.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			p.AssetID = "000000000000000000000000"
 			t.Order.Outputs[0].AssetID = p.AssetID
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"a higher fee": func(ctx context.Context, _ *approvingShop, tx payments.Tx, id string) error {
+		"a higher fee": func(ctx context.Context, _ *approvingShop, tx store.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			p.MaxNetworkFee = p.MaxNetworkFee.Mul(1_000_000)
 			t.Order.MaxFee = p.MaxNetworkFee
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"no tag": func(ctx context.Context, _ *approvingShop, tx payments.Tx, id string) error {
+		"no tag": func(ctx context.Context, _ *approvingShop, tx store.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			p.MAC = nil
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"an approval": func(ctx context.Context, s *approvingShop, tx payments.Tx, id string) error {
+		"an approval": func(ctx context.Context, s *approvingShop, tx store.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			p.Approval.ApprovedBy, p.Approval.ApprovedAt = "somebody", s.now
 			t.DueAt = s.now
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"no approval required": func(ctx context.Context, s *approvingShop, tx payments.Tx, id string) error {
+		"no approval required": func(ctx context.Context, s *approvingShop, tx store.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			p.Approval.Required = false
 			t.DueAt = s.now
 
 			return putRows(ctx, tx, p, t, err)
 		},
-		"due without an approval": func(ctx context.Context, s *approvingShop, tx payments.Tx, id string) error {
+		"due without an approval": func(ctx context.Context, s *approvingShop, tx store.Tx, id string) error {
 			p, t, err := rows(ctx, tx, id)
 			t.DueAt = s.now
 
@@ -180,7 +181,7 @@ func testStolenPayouts(t *testing.T, kind storeKind) {
 			}
 
 			id := s.pay(t, amount)["id"].(string)
-			write(t, storeOf(s.shop), func(ctx context.Context, tx payments.Tx) error {
+			write(t, storeOf(s.shop), func(ctx context.Context, tx store.Tx) error {
 				return change(ctx, s, tx, id)
 			})
 			s.work(t)

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // rival is another merchant of the same service, who can write its database.
@@ -141,7 +142,7 @@ func (a attack) rewrite(t *testing.T, payoutID string, change func(*testing.T, a
 
 	var order wallet.Transaction
 
-	write(t, storeOf(a.shop), func(ctx context.Context, tx payments.Tx) (err error) {
+	write(t, storeOf(a.shop), func(ctx context.Context, tx store.Tx) (err error) {
 		_, order, err = rows(ctx, tx, payoutID)
 		return err
 	})
@@ -155,7 +156,7 @@ func (a attack) rewrite(t *testing.T, payoutID string, change func(*testing.T, a
 	write(
 		t,
 		storeOf(a.shop),
-		func(ctx context.Context, tx payments.Tx) error { return tx.PutTransaction(ctx, &order) },
+		func(ctx context.Context, tx store.Tx) error { return tx.PutTransaction(ctx, &order) },
 	)
 
 	if moved != owner {
@@ -374,7 +375,7 @@ func (s *stolenShop) workStill(t *testing.T) {
 func (s *stolenShop) bringBack(t *testing.T, id string, p payout.Payout) {
 	t.Helper()
 
-	write(t, storeOf(s.shop), func(ctx context.Context, tx payments.Tx) error {
+	write(t, storeOf(s.shop), func(ctx context.Context, tx store.Tx) error {
 		_, order, err := rows(ctx, tx, id)
 		p.Status, p.TxHash, p.FailureCode = payout.Pending, "", ""
 		order = wallet.Transaction{

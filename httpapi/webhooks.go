@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -154,7 +154,7 @@ func (a *api) createWebhookEndpoint(
 ) (commit[webhook.EndpointResource], error) {
 	params := webhook.EndpointParams{Owner: c.owner, URL: b.URL, Description: b.Description, Events: b.Events}
 
-	return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
+	return func(ctx context.Context, tx payments.Tx) (webhook.EndpointResource, error) {
 		return withSecret(a.Webhooks.In(tx).CreateEndpoint(ctx, params))
 	}, nil
 }
@@ -193,14 +193,14 @@ func (a *api) updateWebhookEndpoint(
 		Status:      b.Status,
 	}
 
-	return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
+	return func(ctx context.Context, tx payments.Tx) (webhook.EndpointResource, error) {
 		return withoutSecret(a.Webhooks.In(tx).UpdateEndpoint(ctx, c.owner, c.id, update))
 	}, nil
 }
 
 // deleteWebhookEndpoint deletes an endpoint.
 func (a *api) deleteWebhookEndpoint(_ context.Context, c *call, _ none) (commit[deletedResource], error) {
-	return func(ctx context.Context, tx store.Tx) (deletedResource, error) {
+	return func(ctx context.Context, tx payments.Tx) (deletedResource, error) {
 		err := a.Webhooks.In(tx).DeleteEndpoint(ctx, c.owner, c.id)
 
 		return deletedResource{ID: c.id, Deleted: true}, err
@@ -218,7 +218,7 @@ func (a *api) rotateWebhookSecret(
 		overlap = time.Duration(*b.OverlapHours) * time.Hour
 	}
 
-	return func(ctx context.Context, tx store.Tx) (webhook.EndpointResource, error) {
+	return func(ctx context.Context, tx payments.Tx) (webhook.EndpointResource, error) {
 		return withSecret(a.Webhooks.In(tx).RotateSecret(ctx, c.owner, c.id, overlap))
 	}, nil
 }
@@ -229,7 +229,7 @@ func (a *api) testWebhookEndpoint(
 	c *call,
 	_ none,
 ) (commit[webhook.DeliveryResource], error) {
-	return func(ctx context.Context, tx store.Tx) (webhook.DeliveryResource, error) {
+	return func(ctx context.Context, tx payments.Tx) (webhook.DeliveryResource, error) {
 		d, err := a.Webhooks.In(tx).Test(ctx, c.owner, c.id)
 		return d.Resource(false), err
 	}, nil
@@ -291,7 +291,7 @@ func (a *api) resendWebhookDelivery(
 	c *call,
 	_ none,
 ) (commit[webhook.DeliveryResource], error) {
-	return func(ctx context.Context, tx store.Tx) (webhook.DeliveryResource, error) {
+	return func(ctx context.Context, tx payments.Tx) (webhook.DeliveryResource, error) {
 		d, err := a.Webhooks.In(tx).ResendDelivery(ctx, c.owner, c.id)
 		return d.Resource(false), err
 	}, nil

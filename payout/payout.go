@@ -169,10 +169,8 @@ type Reader interface {
 	PayoutSettings(ctx context.Context, accountID string) (Settings, error)
 }
 
-// Tx is everything one operation of this package may touch.
-type Tx interface {
-	Reader
-	wallet.Tx
+// Writer writes what this package stores.
+type Writer interface {
 	PutPayout(ctx context.Context, p *Payout) error
 	PutRefund(ctx context.Context, r *Refund) error
 	// LockAccount locks the row of an account, of both modes, until the transaction ends, or returns
@@ -181,9 +179,26 @@ type Tx interface {
 	LockAccount(ctx context.Context, accountID string) error
 }
 
-// database is this package's view of a store.
-type database interface {
+// Tx is everything one operation of this package may touch. The engine's transaction implements it.
+type Tx interface {
 	Reader
+	Writer
+	wallet.Tx
+	// ReceivedPayments returns the confirmed payments of an invoice, or one payment while it is confirmed: what can
+	// be refunded. paymentID "" stands for the invoice's. It returns fault.NotFound when the owner has no such
+	// object.
+	ReceivedPayments(ctx context.Context, owner event.Owner, invoiceID, paymentID string) ([]Received, error)
+}
+
+// refundReader is what refunds read, inside a transaction or outside.
+type refundReader interface {
+	Reader
+	ReceivedPayments(ctx context.Context, owner event.Owner, invoiceID, paymentID string) ([]Received, error)
+}
+
+// database is this package's view of the engine.
+type database interface {
+	refundReader
 	wallet.Reader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }

@@ -14,11 +14,11 @@ import (
 // invoice as a whole.
 func (s *Service) refundable(
 	ctx context.Context,
-	r Reader,
+	r refundReader,
 	owner event.Owner,
 	invoiceID, paymentID string,
 ) (total Received, left chain.Amount, err error) { // spec D6.3
-	received, err := s.config.Received(ctx, r, owner, invoiceID, paymentID)
+	received, err := r.ReceivedPayments(ctx, owner, invoiceID, paymentID)
 	if err != nil {
 		return Received{}, left, err
 	}
@@ -29,7 +29,7 @@ func (s *Service) refundable(
 
 	whole := total.Amount
 	if paymentID != "" && total.InvoiceID != "" {
-		all, err := s.config.Received(ctx, r, owner, total.InvoiceID, "")
+		all, err := r.ReceivedPayments(ctx, owner, total.InvoiceID, "")
 		if err != nil {
 			return Received{}, left, err
 		}

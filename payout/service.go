@@ -21,10 +21,6 @@ type Config struct {
 	Sender   sender
 	IDs      idSource
 
-	// Received reads what was received for an invoice or a payment, with the reader of the
-	// transaction at hand.
-	Received func(ctx context.Context, r Reader, owner event.Owner, invoiceID, paymentID string) ([]Received, error)
-
 	// Price returns the fresh price of one unit of an asset in USD, for the approval above a sum. Defaults to
 	// none: every payout of an account that asks for approvals waits for one.
 	Price func(ctx context.Context, asset chain.Asset) (decimal.Decimal, error)

@@ -56,7 +56,7 @@ func (s *Service) CancelUncovered(ctx context.Context, p Payout) (canceled bool,
 		}
 
 		if r.PaymentID != "" {
-			received, err := s.config.Received(ctx, tx, p.Owner, "", r.PaymentID)
+			received, err := tx.ReceivedPayments(ctx, p.Owner, "", r.PaymentID)
 			if err != nil {
 				return err
 			}
@@ -92,7 +92,7 @@ func (s *Service) cancelUncovered(ctx context.Context, tx Tx, owner event.Owner,
 		return err
 	}
 
-	received, err := s.config.Received(ctx, tx, owner, invoiceID, "")
+	received, err := tx.ReceivedPayments(ctx, owner, invoiceID, "")
 	if err != nil {
 		return err
 	}

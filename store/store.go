@@ -66,7 +66,7 @@ type Reader interface {
 	webhook.Reader
 }
 
-// Tx is one transaction. Its methods are those of the domains' Txs, and PutEvents.
+// Tx is one transaction of a store. Its methods are those of the domains' roles, and PutEvents.
 type Tx interface {
 	Reader
 	account.Tx
@@ -74,7 +74,7 @@ type Tx interface {
 	invoice.Tx
 	wallet.Tx
 	settlement.Tx
-	payout.Tx
+	payout.Writer
 	webhook.Tx
 	// PutEvents stores rendered events. Domains call AppendEvents, which the engine answers: it
 	// runs the reactions, renders, and calls PutEvents before the commit. A store's own

@@ -21,7 +21,6 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
-	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
@@ -89,7 +88,7 @@ func newScenario(t *testing.T, m *merchant) *scenario {
 
 // onEvent notes an event. It may run again for a transaction that is run again: then what it saw
 // before did not happen.
-func (s *scenario) onEvent(_ context.Context, _ store.Tx, ev event.Event) error {
+func (s *scenario) onEvent(_ context.Context, _ payments.Tx, ev event.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 

@@ -15,3 +15,10 @@ func TestListedSurfaceIsThatOfTheCode(t *testing.T) {
 		t.Errorf("docs/api.txt has %d lines, and the code %d: run make api", len(want), len(got))
 	}
 }
+
+// What crosses domains is a parameter of its real type.
+func TestNoCodeAssertsAWiderView(t *testing.T) {
+	for _, cast := range viewCasts(mustLoad(t, "../..")) {
+		t.Error(cast)
+	}
+}

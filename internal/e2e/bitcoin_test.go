@@ -17,6 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/leases"
+	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
@@ -528,7 +529,7 @@ func reorganiseBitcoin(t *testing.T, node harness) {
 			t.Errorf("the master wallet got %s, the API says %s", got, after[0].Settlement.NetReleased)
 		}
 
-		must(t, s.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+		must(t, s.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			r, _, err := tx.Residue(ctx, s.slug, inv.Options[0].Address)
 			if !r.Amount.IsZero() || !r.Owed.IsZero() {
 				t.Errorf("the books say that %s are left at the address, or %s owed", r.Amount, r.Owed)

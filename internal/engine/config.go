@@ -37,7 +37,7 @@ type Config struct {
 	Foreign       wallet.ForeignPolicy
 	Epoch         uint64
 	ReplaceAfter  time.Duration
-	OnEvent       func(ctx context.Context, tx store.Tx, ev event.Event) error
+	OnEvent       func(ctx context.Context, tx Tx, ev event.Event) error
 	KeyPrefix     string
 	QuoteFor      time.Duration
 	Limits        limits.Table

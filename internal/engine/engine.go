@@ -40,8 +40,12 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// Tx is one transaction over all records.
-type Tx = store.Tx
+// Tx is one transaction of an Engine: that of its store, with what domains read of each other. It is the public
+// payments.Tx.
+type Tx = interface {
+	store.Tx
+	payout.Tx
+}
 
 // Of returns the engine inside a *payments.Engine, for the packages of this module that serve it. Package
 // payments sets it.

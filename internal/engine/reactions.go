@@ -261,53 +261,6 @@ func (e *Engine) refundChanged(ctx context.Context, tx Tx, typ event.Type, r pay
 	)
 }
 
-// received returns what can be refunded: the confirmed payments of an invoice, or one payment.
-func received(
-	ctx context.Context,
-	r payout.Reader,
-	owner event.Owner,
-	invoiceID, paymentID string,
-) ([]payout.Received, error) {
-	reader := r.(invoice.Reader)
-
-	var payments []invoice.Payment
-
-	if paymentID != "" {
-		p, err := reader.Payment(ctx, owner, paymentID)
-		if err != nil {
-			return nil, err
-		}
-
-		payments = append(payments, p)
-	} else {
-		if _, err := reader.Invoice(ctx, owner, invoiceID); err != nil {
-			return nil, err
-		}
-
-		var err error
-		if payments, err = reader.PaymentsOfInvoices(ctx, []string{invoiceID}); err != nil {
-			return nil, err
-		}
-	}
-
-	var out []payout.Received
-
-	for _, p := range payments {
-		if p.Status == invoice.Confirmed {
-			out = append(out, payout.Received{
-				PaymentID: p.ID,
-				InvoiceID: p.InvoiceID,
-				Network:   p.Network,
-				AssetID:   p.AssetID,
-				Amount:    p.Amount,
-				Simulated: p.Simulated,
-			})
-		}
-	}
-
-	return out, nil
-}
-
 // outputs returns which outputs hold payments, for settlements on UTXO networks.
 func (e *Engine) outputs(ctx context.Context, paymentIDs []string) (map[string]chain.Outpoint, error) {
 	out := make(map[string]chain.Outpoint, len(paymentIDs))

@@ -194,10 +194,9 @@ func (e *Engine) newSweeper(fees map[string]chain.Address) *sweep.Sweeper {
 
 func (e *Engine) newPayouts() *payout.Service {
 	return payout.New(payout.Config{
-		DB:       view[payout.Tx]{e.config.Store, e, func(tx Tx) payout.Tx { return tx }},
+		DB:       payoutView{view[payout.Tx]{e.config.Store, e, func(tx Tx) payout.Tx { return tx }}},
 		Registry: e.Networks,
 		Sender:   e.Transactions,
-		Received: received,
 		Price:    e.priceUSD,
 		Seal:     e.sealer,
 		Verify: func(ctx context.Context, accountID string) error {

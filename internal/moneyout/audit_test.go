@@ -17,6 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // hasRecord checks that a difference names a record.
@@ -86,39 +87,39 @@ func TestAuditReportsMoneyFromElsewhere(t *testing.T) {
 func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 	for name, test := range map[string]struct {
 		object string
-		tamper func(ctx context.Context, tx payments.Tx, w *harness, p payout.Payout) (id string, err error)
+		tamper func(ctx context.Context, tx store.Tx, w *harness, p payout.Payout) (id string, err error)
 	}{
 		"a payout's amount": {
 			"payout",
-			func(ctx context.Context, tx payments.Tx, _ *harness, p payout.Payout) (string, error) {
+			func(ctx context.Context, tx store.Tx, _ *harness, p payout.Payout) (string, error) {
 				p.Amount = p.Amount.Add(chain.Units(1))
 				return p.ID, tx.PutPayout(ctx, &p)
 			},
 		},
 		"a payout's destination": {
 			"payout",
-			func(ctx context.Context, tx payments.Tx, w *harness, p payout.Payout) (string, error) {
+			func(ctx context.Context, tx store.Tx, w *harness, p payout.Payout) (string, error) {
 				p.Destination = w.chain.NewAddress()
 				return p.ID, tx.PutPayout(ctx, &p)
 			},
 		},
 		"a payout's status": {
 			"payout",
-			func(ctx context.Context, tx payments.Tx, _ *harness, p payout.Payout) (string, error) {
+			func(ctx context.Context, tx store.Tx, _ *harness, p payout.Payout) (string, error) {
 				p.Status, p.FailureCode = payout.Failed, "canceled"
 				return p.ID, tx.PutPayout(ctx, &p)
 			},
 		},
 		"a payout's highest fee": {
 			"payout",
-			func(ctx context.Context, tx payments.Tx, _ *harness, p payout.Payout) (string, error) {
+			func(ctx context.Context, tx store.Tx, _ *harness, p payout.Payout) (string, error) {
 				p.MaxNetworkFee = chain.Units(1)
 				return p.ID, tx.PutPayout(ctx, &p)
 			},
 		},
 		"a settlement's gross": {
 			"settlement",
-			func(ctx context.Context, tx payments.Tx, w *harness, _ payout.Payout) (string, error) {
+			func(ctx context.Context, tx store.Tx, w *harness, _ payout.Payout) (string, error) {
 				s := w.settlements()[0]
 				s.Gross = s.Gross.Add(chain.Units(1))
 
@@ -127,7 +128,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 		},
 		"a settlement's fee": {
 			"settlement",
-			func(ctx context.Context, tx payments.Tx, w *harness, _ payout.Payout) (string, error) {
+			func(ctx context.Context, tx store.Tx, w *harness, _ payout.Payout) (string, error) {
 				s := w.settlements()[0]
 				s.FeePaid = s.FeePaid.Add(chain.Units(1))
 
@@ -136,7 +137,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 		},
 		"what a settlement brought": {
 			"settlement",
-			func(ctx context.Context, tx payments.Tx, w *harness, _ payout.Payout) (string, error) {
+			func(ctx context.Context, tx store.Tx, w *harness, _ payout.Payout) (string, error) {
 				s := w.settlements()[0]
 				more := s.NetReleased.Add(chain.Units(1))
 				s.NetReleased = &more
@@ -146,7 +147,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 		},
 		"what a release claimed": {
 			"settlement",
-			func(ctx context.Context, tx payments.Tx, w *harness, _ payout.Payout) (string, error) {
+			func(ctx context.Context, tx store.Tx, w *harness, _ payout.Payout) (string, error) {
 				s := w.settlements()[0]
 
 				r, err := tx.Sweep(ctx, s.SweepID)
@@ -161,7 +162,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 		},
 		"a settlement's network fees": {
 			"account",
-			func(ctx context.Context, tx payments.Tx, w *harness, _ payout.Payout) (string, error) {
+			func(ctx context.Context, tx store.Tx, w *harness, _ payout.Payout) (string, error) {
 				s := w.settlements()[0]
 				s.NetworkFees = s.NetworkFees.Add(chain.Units(1))
 
@@ -170,7 +171,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 		},
 		"a second transaction of a payout": {
 			"payout",
-			func(ctx context.Context, tx payments.Tx, w *harness, p payout.Payout) (string, error) {
+			func(ctx context.Context, tx store.Tx, w *harness, p payout.Payout) (string, error) {
 				t, err := tx.Transaction(ctx, p.TransactionID)
 				if err != nil {
 					return "", err
@@ -195,7 +196,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 
 				var id string
 
-				w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) (err error) {
+				w.must(w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) (err error) {
 					id, err = test.tamper(ctx, tx, w, p)
 					return err
 				}))
@@ -209,7 +210,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 func TestAuditFindsAPaymentWithoutASettlement(t *testing.T) {
 	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *harness) {
 		s := w.deposited("SIM", milli(500))
-		w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+		w.must(w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			p, err := tx.PaymentByID(ctx, s.PaymentID)
 			if err != nil {
 				return err
@@ -242,7 +243,7 @@ func TestAuditFindsAReservationThatWasLeft(t *testing.T) {
 		w.fund(1, 0)
 		p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 		w.clean(1, 0)
-		w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+		w.must(w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			return internal.Of(
 				w.engine,
 			).Transactions.ReserveTx(

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -16,6 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // Several payouts in one transaction, through the whole engine.
@@ -422,7 +422,7 @@ func TestAuditFindsABatchThatDisagrees(t *testing.T) {
 				all := w.three("SIM")
 				w.becomes(all[0].ID, payout.Confirmed)
 				w.clean(1, 0)
-				w.must(w.store.Update(t.Context(), func(ctx context.Context, tx payments.Tx) error {
+				w.must(w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 					var rows []wallet.Transaction
 
 					for _, p := range all[:2] {
