@@ -9,19 +9,15 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/counter"
 	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/internal/paging"
 	"github.com/seed-8ee7f392/payments/limits"
 )
 
-const (
-	// maxLogo is the largest logo, in bytes.
-	maxLogo = 64 << 10
-
-	// IndexCounter is the counter from which Account.Index is taken.
-	IndexCounter = "account_index"
-)
+// maxLogo is the largest logo, in bytes.
+const maxLogo = 64 << 10
 
 // Config configures a Service. DB, Registry and IDs are required.
 type Config struct {
@@ -109,7 +105,7 @@ func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account
 	var created Account
 
 	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
-		index, err := tx.ReserveNumbers(ctx, IndexCounter, 1, 0)
+		index, err := tx.ReserveNumbers(ctx, counter.AccountIndex, 1, 0)
 		if err != nil {
 			return err
 		}

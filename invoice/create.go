@@ -13,6 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/counter"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
@@ -109,7 +110,7 @@ func (s *Service) prepareCreate(ctx context.Context, p CreateParams) (preparedCr
 		}
 	}
 
-	if inv.Number, err = s.numbers.take(ctx, invoiceCounter(p.Owner), 1); err != nil {
+	if inv.Number, err = s.numbers.take(ctx, counter.InvoiceNumber(p.Owner), 1); err != nil {
 		return preparedCreate{}, err
 	}
 

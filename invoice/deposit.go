@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/counter"
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
@@ -274,7 +275,7 @@ func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, e
 		return DepositAddress{}, err
 	}
 
-	if err := s.numbers.skipTo(ctx, indexCounter(n.Space()), at.Key.Index); err != nil {
+	if err := s.numbers.skipTo(ctx, counter.DerivationIndex(n.Space()), at.Key.Index); err != nil {
 		return DepositAddress{}, err
 	}
 

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/counter"
 )
 
 // sequences returns invoice numbers and derivation indexes. A process reserves them in ranges, each in a
@@ -81,7 +82,7 @@ func (s *Service) countDeposit(ctx context.Context, owner event.Owner) error {
 		return nil
 	}
 
-	number, err := s.numbers.take(ctx, depositCounter(owner), 1)
+	number, err := s.numbers.take(ctx, counter.DepositNumber(owner), 1)
 	if err != nil || number <= int64(s.deposits) {
 		return err
 	}
@@ -92,38 +93,6 @@ func (s *Service) countDeposit(ctx context.Context, owner event.Owner) error {
 		s.deposits,
 	)
 }
-
-// invoiceCounter returns the name of the counter of invoice numbers of an account and mode.
-func invoiceCounter(owner event.Owner) string { // spec D1.4
-	return "invoice-number/" + ownerName(owner)
-}
-
-// depositCounter returns the name of the counter of deposit addresses of an account and mode.
-func depositCounter(owner event.Owner) string { return "deposit-number/" + ownerName(owner) }
-
-// ownerName returns the part of a counter's name that stands for an account and mode.
-func ownerName(owner event.Owner) string {
-	mode := "test"
-	if owner.Livemode {
-		mode = "live"
-	}
-
-	return owner.AccountID + "/" + mode
-}
-
-// indexCounter returns the name of the counter of derivation indexes of a key space.
-func indexCounter(space chain.Space) string { return "index/" + space.String() } // spec D2.2.4
-
-// NumberCounters returns the counters of invoice numbers of an account, for the test and the live mode.
-func NumberCounters(accountID string) []string {
-	return []string{
-		invoiceCounter(event.Owner{AccountID: accountID}),
-		invoiceCounter(event.Owner{AccountID: accountID, Livemode: true}),
-	}
-}
-
-// IndexCounter returns the counter of derivation indexes of a key space.
-func IndexCounter(space chain.Space) string { return indexCounter(space) }
 
 // derived is a fresh address with what names its key.
 type derived struct {
@@ -156,7 +125,7 @@ func (s *Service) derive(ctx context.Context, network string) (derived, error) {
 		}
 	}
 
-	index, err := s.numbers.take(ctx, indexCounter(n.Space()), 0)
+	index, err := s.numbers.take(ctx, counter.DerivationIndex(n.Space()), 0)
 	if err != nil {
 		return derived{}, err
 	}

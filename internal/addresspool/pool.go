@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/internal/counter"
 )
 
 const (
@@ -139,7 +139,7 @@ func (p *Pool) missing(network string) int {
 
 // fill reserves indexes, and derives their addresses. Those of a batch that fails are lost.
 func (p *Pool) fill(ctx context.Context, n chain.Network, deriver chain.Deriver, missing int) error {
-	first, err := p.reserve(ctx, invoice.IndexCounter(n.Space()), missing)
+	first, err := p.reserve(ctx, counter.DerivationIndex(n.Space()), missing)
 	if err != nil {
 		return err
 	}

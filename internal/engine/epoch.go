@@ -13,7 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
-	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/internal/counter"
 )
 
 // This file keeps records that are older than the chain from paying twice: a new epoch after a restore.
@@ -173,14 +173,14 @@ func (e *Engine) raiseEpoch(ctx context.Context, tx Tx) error { // spec D11.12
 		return err
 	}
 
-	counters := []string{account.IndexCounter}
+	counters := []string{counter.AccountIndex}
 	spaces := map[chain.Space]bool{}
 
 	for _, d := range e.Networks.Drivers() {
 		if space := d.Network().Space(); !spaces[space] {
 			spaces[space] = true
 
-			counters = append(counters, invoice.IndexCounter(space))
+			counters = append(counters, counter.DerivationIndex(space))
 		}
 	}
 
@@ -222,7 +222,11 @@ func (e *Engine) freezeAll(ctx context.Context, epochs uint64) error {
 			}
 
 			for _, a := range page {
-				if err := skip(ctx, tx, epochs, invoice.NumberCounters(a.ID)); err != nil {
+				numbers := []string{
+					counter.InvoiceNumber(event.Owner{AccountID: a.ID}),
+					counter.InvoiceNumber(event.Owner{AccountID: a.ID, Livemode: true}),
+				}
+				if err := skip(ctx, tx, epochs, numbers); err != nil {
 					return err
 				}
 			}
