@@ -25,6 +25,7 @@ import (
 	"github.com/seed-8ee7f392/payments/httpapi"
 	"github.com/seed-8ee7f392/payments/httpapi/checkout"
 	"github.com/seed-8ee7f392/payments/internal/invoicestate"
+	"github.com/seed-8ee7f392/payments/internal/pricecache"
 	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
@@ -166,7 +167,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[invoice.Simulated](),
 	reflect.TypeFor[invoice.TokenAccount](),
 	reflect.TypeFor[invoice.TransferKey](),
-	reflect.TypeFor[rate.Cache](),
+	reflect.TypeFor[pricecache.Cache](),
 	reflect.TypeFor[rate.Feed](),
 	reflect.TypeFor[rate.Fixed](),
 	reflect.TypeFor[rate.MedianConfig](),

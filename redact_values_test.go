@@ -126,7 +126,6 @@ var withoutSecrets = map[string]string{
 	"chain.NewRegistry":       "holds drivers, which print themselves",
 	"chain/hdkey.NewMnemonic": "returns the secret as a text",
 	"fault.New":               "an error",
-	"invoice/rate.NewCache":   "holds prices",
 	"invoice/rate.NewFixed":   "holds prices",
 	"limits.Server":           "holds the host's handler",
 	"paymentstest.New":        "a service of tests with a fixed key",

@@ -27,6 +27,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
+	"github.com/seed-8ee7f392/payments/internal/pricecache"
 	"github.com/seed-8ee7f392/payments/internal/seal"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
@@ -139,7 +140,7 @@ func New(c Config) (*Engine, error) {
 	}
 
 	e.ids = id.New(c.Now, c.Entropy)
-	e.Rates = rate.NewCache(loggedRates{c.Rates, e}, c.Now)
+	e.Rates = pricecache.New(loggedRates{c.Rates, e}, c.Now)
 
 	e.heartbeat = heartbeat.New(heartbeat.Config{
 		DB:      view[lease.Tx]{e.config.Store, e, func(tx Tx) lease.Tx { return tx }},

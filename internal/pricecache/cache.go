@@ -1,18 +1,21 @@
-package rate
+// Package pricecache keeps the prices that a rate.Source answers while they are fresh.
+package pricecache
 
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
 // Cache keeps quotes of another source until they expire. However many callers ask for a pair at once, one
 // of them asks the source; a caller whose context ends stops waiting. It is safe for concurrent use.
 type Cache struct {
-	source Source
+	source rate.Source
 	now    func() time.Time
 
 	mu    sync.Mutex
@@ -20,7 +23,7 @@ type Cache struct {
 }
 
 type pair struct {
-	quote Quote
+	quote rate.Quote
 	err   error
 	// since and until bound the time for which the answer is kept.
 	since, until time.Time
@@ -37,8 +40,8 @@ const failureFor = time.Second
 // maxPairs bounds the memory that callers with made-up symbols can take.
 const maxPairs = 10_000
 
-// NewCache returns a cache over source; now nil is time.Now.
-func NewCache(source Source, now func() time.Time) *Cache {
+// New returns a cache over source; now nil is time.Now.
+func New(source rate.Source, now func() time.Time) *Cache {
 	if now == nil {
 		now = time.Now
 	}
@@ -46,9 +49,9 @@ func NewCache(source Source, now func() time.Time) *Cache {
 	return &Cache{source: source, now: now, pairs: map[string]*pair{}}
 }
 
-// Quote implements Source.
-func (c *Cache) Quote(ctx context.Context, base, currency string) (Quote, error) {
-	base, currency = normal(base, currency)
+// Quote implements rate.Source.
+func (c *Cache) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
+	base, currency = strings.ToUpper(base), strings.ToUpper(currency)
 	key := base + "/" + currency
 
 	for {
@@ -82,12 +85,12 @@ func (c *Cache) Quote(ctx context.Context, base, currency string) (Quote, error)
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return Quote{}, Unavailable(base, currency, ctx.Err())
+			return rate.Quote{}, rate.Unavailable(base, currency, ctx.Err())
 		}
 	}
 }
 
-func (c *Cache) refresh(ctx context.Context, p *pair, base, currency string) (q Quote, err error) {
+func (c *Cache) refresh(ctx context.Context, p *pair, base, currency string) (q rate.Quote, err error) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -114,8 +117,8 @@ func (c *Cache) refresh(ctx context.Context, p *pair, base, currency string) (q 
 	case err == nil:
 		return q, nil
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unavailable):
-		return Quote{}, err
+		return rate.Quote{}, err
 	}
 
-	return Quote{}, Unavailable(base, currency, err)
+	return rate.Quote{}, rate.Unavailable(base, currency, err)
 }
