@@ -3,8 +3,6 @@
 package audit
 
 import (
-	"time"
-
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
@@ -50,7 +48,7 @@ type Network struct {
 	Wallets     []Wallet
 	Differences []Difference
 	// Unnamed are payments that only a balance shows and that no transaction was found for within
-	// UnnamedAfter. They are no differences: coin that contracts send is often shown by no node.
+	// 24 hours. They are no differences: coin that contracts send is often shown by no node.
 	Unnamed []Record
 	// Strays are what addresses of ours hold in the newest block that no balance shows. They are no differences: no
 	// record is about them. Engine.Recover moves one to the master wallet.
@@ -82,9 +80,6 @@ type Recovery struct {
 	// Failure is set when State is wallet.Failed: nothing was moved, and Engine.Recover may be called again.
 	Failure string
 }
-
-// UnnamedAfter is how old a payment without a transaction is when the audit names it.
-const UnnamedAfter = 24 * time.Hour
 
 // Wallet is one asset of a master wallet. Its amounts are in base units of the asset.
 type Wallet struct {

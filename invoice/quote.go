@@ -130,8 +130,3 @@ func unitsFor(value, rate decimal.Decimal, decimals uint8) (chain.Amount, error)
 }
 
 func pow10(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
-
-// CreditOf returns what an amount is worth at a rate, exact.
-func CreditOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal { // spec D2.2.5
-	return amount.Decimal(decimals).Mul(rate)
-}

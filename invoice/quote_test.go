@@ -134,12 +134,12 @@ func FuzzQuote(f *testing.F) {
 
 		o := inv.Options[0]
 
-		credit := CreditOf(o.AmountDue, decimals, r)
+		credit := o.AmountDue.Decimal(decimals).Mul(r)
 		if credit.Cmp(p) < 0 {
 			t.Fatalf("%s at %s asks for %s, which is worth only %s", p, r, o.AmountDue, credit)
 		}
 
-		step := CreditOf(o.DisplayStep(), decimals, r)
+		step := o.DisplayStep().Decimal(decimals).Mul(r)
 		if credit.Sub(p).Cmp(step) >= 0 {
 			t.Fatalf(
 				"%s at %s asks for %s, which is %s too much with a step of %s",

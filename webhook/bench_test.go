@@ -384,7 +384,7 @@ func newOffice(b *testing.B, s *receivers) *office {
 	var owner event.Owner
 
 	for i, url := range s.urls {
-		if i%webhook.MaxEndpoints == 0 {
+		if i%16 == 0 {
 			a, err := o.engine.Accounts.CreateAccount(b.Context(), account.Settings{Name: "Corner Shop"})
 			must(err)
 

@@ -17,8 +17,8 @@ import (
 // This file holds the rules for the fields of an endpoint.
 
 const (
-	// MaxEndpoints is how many endpoints an account may have in each mode.
-	MaxEndpoints = 16 // spec D8.4
+	// maxEndpoints is how many endpoints an account may have in each mode.
+	maxEndpoints = 16 // spec D8.4
 
 	maxURL         = 2048 // bytes
 	maxDescription = 200  // characters

@@ -32,7 +32,7 @@ type EndpointParams struct {
 //
 // Errors:
 //   - fault.Invalid: a parameter breaks a rule; the error names it
-//   - fault.State, code webhook_endpoint_limit_exceeded: the account has MaxEndpoints in this mode
+//   - fault.State, code webhook_endpoint_limit_exceeded: the account has 16 in this mode
 func (s *Service) CreateEndpoint(
 	ctx context.Context,
 	p EndpointParams,
@@ -64,7 +64,7 @@ func (s *Service) createEndpoint(ctx context.Context, tx Tx, p EndpointParams) (
 		return Endpoint{}, "", fmt.Errorf("lock account %s: %w", p.Owner.AccountID, err)
 	}
 
-	existing, err := tx.WebhookEndpoints(ctx, EndpointFilter{Owner: p.Owner, Limit: MaxEndpoints})
+	existing, err := tx.WebhookEndpoints(ctx, EndpointFilter{Owner: p.Owner, Limit: maxEndpoints})
 	if err != nil {
 		return Endpoint{}, "", fmt.Errorf(
 			"count the webhook endpoints of account %s: %w",
@@ -72,7 +72,7 @@ func (s *Service) createEndpoint(ctx context.Context, tx Tx, p EndpointParams) (
 		)
 	}
 
-	if len(existing) >= MaxEndpoints {
+	if len(existing) >= maxEndpoints {
 		return Endpoint{}, "", fault.New(fault.State, "webhook_endpoint_limit_exceeded",
 			"this account has %d webhook endpoints, as many as it may have: delete one first", len(existing))
 	}
@@ -243,7 +243,7 @@ func (s *Service) deleteEndpoint(ctx context.Context, tx Tx, owner event.Owner, 
 }
 
 // RotateSecret gives an endpoint a new signing secret and returns it. The previous secret goes on
-// signing, beside the new one, for overlap, 0 to MaxOverlap. An older one stops signing at once.
+// signing, beside the new one, for overlap, 0 to 168 hours. An older one stops signing at once.
 func (s *Service) RotateSecret(
 	ctx context.Context,
 	owner event.Owner,
@@ -266,10 +266,10 @@ func (s *Service) rotateSecret(
 	id string,
 	overlap time.Duration,
 ) (Endpoint, string, error) {
-	if overlap < 0 || overlap > MaxOverlap {
+	if overlap < 0 || overlap > maxOverlap {
 		return Endpoint{}, "", fault.Param(
 			"overlap_hours", "parameter_invalid", "overlap_hours must be 0 to %d",
-			int(MaxOverlap/time.Hour),
+			int(maxOverlap/time.Hour),
 		)
 	}
 

@@ -80,7 +80,7 @@ func (s *Service) resendEvent(
 		return nil, err
 	}
 
-	endpoints, err := tx.WebhookEndpoints(ctx, EndpointFilter{Owner: owner, Limit: MaxEndpoints})
+	endpoints, err := tx.WebhookEndpoints(ctx, EndpointFilter{Owner: owner, Limit: maxEndpoints})
 	if err != nil {
 		return nil, fmt.Errorf("list the webhook endpoints of account %s: %w", owner.AccountID, err)
 	}

@@ -11,10 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/ssrf"
 )
 
-const (
-	// MaxOverlap is the longest time that a rotated secret goes on signing, beside the new one.
-	MaxOverlap = 168 * time.Hour
-)
+// maxOverlap is the longest time that a rotated secret goes on signing, beside the new one.
+const maxOverlap = 168 * time.Hour
 
 // sealer encrypts secrets at rest. internal/seal.Sealer implements it.
 type sealer interface {

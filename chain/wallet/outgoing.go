@@ -1,8 +1,6 @@
 package wallet
 
 import (
-	"time"
-
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
@@ -44,6 +42,3 @@ type Outgoing struct {
 // Foreign acknowledges a transaction that fulfils nothing on record. Ids after it name objects that the
 // transaction equals but does not pay, or that had ended.
 const Foreign = "foreign"
-
-// ForeignFor is how long a payout that equals a Foreign transaction waits for a person.
-const ForeignFor = 7 * 24 * time.Hour // spec D11.13

@@ -3,6 +3,7 @@ package auditor
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -94,11 +95,14 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 	}
 }
 
-// unnamed notes a payment that only a balance shows for longer than audit.UnnamedAfter.
+// unnamedAfter is how old a payment without a transaction is when the audit names it.
+const unnamedAfter = 24 * time.Hour
+
+// unnamed notes a payment that only a balance shows for longer than unnamedAfter.
 func (a *auditor) unnamed(p invoice.Payment) {
 	waits := p.Status == invoice.Detected || p.Status == invoice.Confirmed
 	if p.TxHash != "" || p.Simulated || !waits ||
-		a.now().Sub(p.DetectedAt) < audit.UnnamedAfter {
+		a.now().Sub(p.DetectedAt) < unnamedAfter {
 		return
 	}
 

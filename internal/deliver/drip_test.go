@@ -241,7 +241,7 @@ func worstDelay(t *testing.T, accounts, events int, live bool, slow pace) (worst
 
 				name, endpoints := "quick", 4
 				if mode == live {
-					endpoints = webhook.MaxEndpoints
+					endpoints = maxEndpoints
 				}
 
 				if mode == live && i < 4 {

@@ -53,7 +53,7 @@ func hundredEndpoints(t *testing.T, hangs bool) (p99 time.Duration) {
 		var owners []event.Owner
 
 		for i := range endpoints {
-			if i%webhook.MaxEndpoints == 0 {
+			if i%maxEndpoints == 0 {
 				owners = append(
 					owners,
 					event.Owner{

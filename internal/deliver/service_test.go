@@ -215,7 +215,7 @@ func TestSixteenEndpointsPerAccountAndMode(t *testing.T) {
 	h := newHarness(t, nil)
 
 	var last webhook.Endpoint
-	for i := range webhook.MaxEndpoints {
+	for i := range maxEndpoints {
 		last, _ = h.endpoint(merchant, fmt.Sprintf("https://example.com/%d", i))
 	}
 
@@ -229,7 +229,7 @@ func TestSixteenEndpointsPerAccountAndMode(t *testing.T) {
 	h.endpoint(tester, "https://example.com/test-mode-counts-for-itself")
 	h.endpoint(stranger, "https://example.com/and-so-does-another-account")
 
-	if len(h.db.locked) != webhook.MaxEndpoints+2 {
+	if len(h.db.locked) != maxEndpoints+2 {
 		t.Errorf("the account was locked %d times", len(h.db.locked))
 	}
 
@@ -293,7 +293,7 @@ func TestRotateSecret(t *testing.T) {
 		t.Errorf("without overlap the previous secret stays: %+v", got)
 	}
 
-	for _, overlap := range []time.Duration{-time.Hour, webhook.MaxOverlap + 1} {
+	for _, overlap := range []time.Duration{-time.Hour, 168*time.Hour + 1} {
 		_, _, err := h.RotateSecret(t.Context(), merchant, e.ID, overlap)
 		wantFault(t, err, fault.Invalid, "parameter_invalid")
 	}

@@ -13,6 +13,9 @@ const (
 	secretB = "whsec_QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI="
 
 	day = 24 * time.Hour
+
+	// maxEndpoints is how many endpoints an account may have in each mode; the service refuses more.
+	maxEndpoints = 16
 )
 
 var (

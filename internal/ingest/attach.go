@@ -216,7 +216,7 @@ func (in *intake) attachTo(a *entry, p *invoice.Payment, m observedTransfer) err
 
 	remainder.Credit = decimal.Decimal{}
 	if !remainder.Rate.IsZero() {
-		remainder.Credit = invoice.CreditOf(remainder.Amount, remainder.Decimals, remainder.Rate)
+		remainder.Credit = invoicestate.CreditOf(remainder.Amount, remainder.Decimals, remainder.Rate)
 	}
 
 	in.add(a, remainder)

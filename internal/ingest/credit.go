@@ -77,7 +77,7 @@ func (l *ledger) credit(inv *invoice.Invoice, p *invoice.Payment, optionID strin
 		}
 	}
 
-	p.Credit = invoice.CreditOf(p.Amount, p.Decimals, p.Rate)
+	p.Credit = invoicestate.CreditOf(p.Amount, p.Decimals, p.Rate)
 
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -63,7 +64,7 @@ func (l *ledger) unconfirmedUSD(a *entry) (sum decimal.Decimal, priced bool, err
 			return sum, false, err
 		}
 
-		sum = sum.Add(invoice.CreditOf(p.Amount, p.Decimals, r))
+		sum = sum.Add(invoicestate.CreditOf(p.Amount, p.Decimals, r))
 	}
 
 	return sum, true, nil

@@ -81,7 +81,7 @@ func Correct(p *invoice.Payment, t chain.Transfer) ([]event.Type, error) { // sp
 	}
 
 	p.Amount, p.FromAddress = t.Amount, t.From
-	p.Credit = invoice.CreditOf(t.Amount, p.Decimals, p.Rate)
+	p.Credit = CreditOf(t.Amount, p.Decimals, p.Rate)
 
 	if p.Status == invoice.Detected {
 		return []event.Type{DetectedEvent(p)}, nil
@@ -171,7 +171,7 @@ func Attach(p *invoice.Payment, t chain.Transfer, at chain.Ref) ([]event.Type, e
 
 	p.TxHash, p.TxIndex, p.FromAddress = t.TxHash, t.Index, t.From
 	if p.Amount != t.Amount {
-		p.Amount, p.Credit = t.Amount, invoice.CreditOf(t.Amount, p.Decimals, p.Rate)
+		p.Amount, p.Credit = t.Amount, CreditOf(t.Amount, p.Decimals, p.Rate)
 	}
 
 	if p.Status == invoice.Confirmed {

@@ -4,10 +4,14 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/invoice"
 )
+
+// CreditOf returns what an amount is worth at a rate, exact.
+func CreditOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal { // spec D2.2.5
+	return amount.Decimal(decimals).Mul(rate)
+}
 
 // usdOf returns what an amount is worth in USD, rounded down to 8 places.
 func usdOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal {
-	return invoice.CreditOf(amount, decimals, rate).RoundDown(8)
+	return CreditOf(amount, decimals, rate).RoundDown(8)
 }

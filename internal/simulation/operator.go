@@ -115,7 +115,7 @@ func (w *harness) acknowledge() {
 			w.acknowledgeAs(n, row, w.meanings(n, row))
 		}
 
-		rows, err := w.store.UnrecordedOutgoing(w.ctx, n.slug(), "", w.clock.now().Add(-wallet.ForeignFor))
+		rows, err := w.store.UnrecordedOutgoing(w.ctx, n.slug(), "", w.clock.now().Add(-walletstate.ForeignFor))
 		must(err)
 
 		for _, row := range rows {
@@ -243,7 +243,7 @@ func (w *harness) sweptBy(network string, row wallet.Outgoing) [][]string {
 // spentBy returns the settlements whose coins a transaction spent, as one meaning for each merchant: after a restore an
 // address may be another one's.
 func (w *harness) spentBy(network string, row wallet.Outgoing) [][]string {
-	rows, err := w.store.UnrecordedOutgoing(w.ctx, network, "", w.clock.now().Add(-wallet.ForeignFor))
+	rows, err := w.store.UnrecordedOutgoing(w.ctx, network, "", w.clock.now().Add(-walletstate.ForeignFor))
 	must(err)
 
 	ids := map[event.Owner][]string{}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -260,7 +261,7 @@ func (w *harness) noteRecords(note func(format string, args ...any)) {
 // or the operator took another for its own. It fails a week after the last.
 func (w *harness) awaitsPerson(s settlement.Settlement) bool {
 	rows, err := w.store.UnrecordedOutgoing(
-		w.ctx, s.Network, s.Deposit.Address, w.clock.now().Add(-wallet.ForeignFor),
+		w.ctx, s.Network, s.Deposit.Address, w.clock.now().Add(-walletstate.ForeignFor),
 	)
 	must(err)
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
@@ -145,7 +144,7 @@ func (p *planningRun) anyAwaitsPerson(ctx context.Context, master chain.Address,
 
 // awaitsPerson reports whether a transaction that is not on record brought money of a settlement's asset from its
 // address to the master wallet, and nobody has said yet whether it was the settlement's: one that was acknowledged
-// as foreign without naming it counts for wallet.ForeignFor, as with payouts.
+// as foreign without naming it counts for walletstate.ForeignFor, as with payouts.
 func (p *planningRun) awaitsPerson(
 	ctx context.Context,
 	master chain.Address,
@@ -155,7 +154,7 @@ func (p *planningRun) awaitsPerson(
 		ctx,
 		s.Network,
 		s.Deposit.Address,
-		p.now().Add(-wallet.ForeignFor),
+		p.now().Add(-walletstate.ForeignFor),
 	)
 	if err != nil {
 		return false, &storeError{err}

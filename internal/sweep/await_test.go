@@ -36,7 +36,7 @@ func (w *harness) take(row wallet.Outgoing) {
 func TestTakenMoneyAwaitsAPerson(t *testing.T) {
 	const named = wallet.Foreign + ",SELF"
 
-	old := wallet.ForeignFor + time.Hour
+	old := walletstate.ForeignFor + time.Hour
 
 	for name, c := range map[string]struct {
 		utxo   bool

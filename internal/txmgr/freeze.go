@@ -349,7 +349,7 @@ func (o *Manager) AcknowledgedTx(
 // thawTx stores a wallet, unfrozen unless one of its transactions still waits for a person. What is queued
 // becomes due.
 func (o *Manager) thawTx(ctx context.Context, tx wallet.Tx, w *wallet.Wallet) error {
-	open, err := tx.UnrecordedOutgoing(ctx, w.Network, w.Party.Address, o.now().Add(wallet.ForeignFor))
+	open, err := tx.UnrecordedOutgoing(ctx, w.Network, w.Party.Address, o.now().Add(walletstate.ForeignFor))
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (d *walletWorker) awaitsPerson(ctx context.Context, t wallet.Transaction) (
 	}
 
 	if !d.unrecordedRead {
-		since := d.now().Add(-wallet.ForeignFor)
+		since := d.now().Add(-walletstate.ForeignFor)
 
 		var err error
 		if d.unrecorded, err = d.db.UnrecordedOutgoing(ctx, t.Network, d.party.Address, since); err != nil {

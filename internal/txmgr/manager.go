@@ -232,7 +232,7 @@ func (o *Manager) refuseReviewTx(ctx context.Context, tx wallet.Tx, t wallet.Tra
 	now := o.now()
 
 	unrecorded, err := tx.UnrecordedOutgoing(
-		ctx, t.Network, t.Order.From.Address, now.Add(-wallet.ForeignFor),
+		ctx, t.Network, t.Order.From.Address, now.Add(-walletstate.ForeignFor),
 	)
 	if err != nil {
 		return err

@@ -32,6 +32,9 @@ func IsForeign(o wallet.Outgoing) bool {
 	return o.Unrecorded && strings.HasPrefix(o.Acknowledged, wallet.Foreign)
 }
 
+// ForeignFor is how long a payout that equals a Foreign transaction waits for a person.
+const ForeignFor = 7 * 24 * time.Hour // spec D11.13
+
 // Awaits reports whether an object whose payments equal the transaction's waits for a person: nobody has
 // acknowledged the transaction yet, or it was Foreign in the last ForeignFor and does not name the object.
 func Awaits(o wallet.Outgoing, objectID string, outputs []chain.Output, now time.Time) bool {
@@ -43,7 +46,7 @@ func Awaits(o wallet.Outgoing, objectID string, outputs []chain.Output, now time
 
 	return IsOpen(o) ||
 		names[0] == wallet.Foreign && !slices.Contains(names, objectID) &&
-			now.Sub(o.Block.Time) < wallet.ForeignFor
+			now.Sub(o.Block.Time) < ForeignFor
 }
 
 // Pays reports whether the transaction paid one of the outputs: it moved its amount to its destination, or its
