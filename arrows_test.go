@@ -109,6 +109,16 @@ func TestArrows(t *testing.T) {
 		{"./internal/ingest", [][]string{heavy, drivers, {module + "/payout"}, above}},
 		{"./settlement", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above, mechanism}},
 		{"./payout", [][]string{heavy, drivers, {module + "/invoice", module + "/settlement"}, above, mechanism}},
+		{
+			"./internal/uncovered",
+			[][]string{
+				heavy,
+				drivers,
+				{module + "/invoice", module + "/settlement", module + "/store"},
+				above,
+				mechanism,
+			},
+		},
 		{"./internal/sweep", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above}},
 		{
 			"./conformance",

@@ -52,7 +52,7 @@ func (s *Service) refundable(
 		f.PaymentID = total.PaymentID
 	}
 
-	refunds, err := allRefunds(ctx, r, f)
+	refunds, err := r.Refunds(ctx, f)
 	if err != nil {
 		return Received{}, left, err
 	}
@@ -100,22 +100,4 @@ func sum(received []Received) (Received, error) { // spec D6.4
 	}
 
 	return total, nil
-}
-
-// allRefunds reads every page of a list, newest first.
-func allRefunds(ctx context.Context, r Reader, f RefundFilter) (all []Refund, err error) {
-	f.Limit = 100
-	for {
-		page, err := r.Refunds(ctx, f)
-		if err != nil {
-			return nil, err
-		}
-
-		all = append(all, page...)
-		if len(page) < f.Limit {
-			return all, nil
-		}
-
-		f.After = page[len(page)-1].ID
-	}
 }

@@ -22,9 +22,6 @@ type sender interface {
 	// pool holds nothing of the wallet that is not on record. It asks the node until that is so.
 	CompareWallet(ctx context.Context, network string, address chain.Address) error
 
-	// WasCompared reports whether this process has compared a wallet so. It asks nobody.
-	WasCompared(network string, address chain.Address) bool
-
 	// CancelTx fails a transaction that is not signed; a signed one is fault.State with code
 	// transaction_signed, one that lost records may have sent with code transaction_awaiting_review.
 	CancelTx(ctx context.Context, tx wallet.Tx, transactionID string) (wallet.Transaction, error)

@@ -31,6 +31,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/seal"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/internal/uncovered"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/limits"
@@ -88,6 +89,7 @@ type Engine struct {
 	watched   walletWatch
 	gate      *gate.Gate
 	addresses *addresspool.Pool
+	uncovered *uncovered.Canceler
 
 	epoch epoch
 

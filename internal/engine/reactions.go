@@ -61,7 +61,7 @@ func (e *Engine) paymentChanged(ctx context.Context, tx Tx, typ event.Type, p in
 			return err
 		}
 
-		return e.Payouts.PaymentLostTx(ctx, tx, p.Owner, p.ID, p.InvoiceID)
+		return e.uncovered.PaymentLostTx(ctx, tx, p.Owner, p.ID, p.InvoiceID)
 	default:
 		return nil
 	}

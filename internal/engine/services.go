@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/ingest"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/internal/uncovered"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -44,6 +45,7 @@ func (e *Engine) assemble(
 	})
 	e.Sweeper = e.newSweeper(fees)
 	e.Payouts = e.newPayouts()
+	e.uncovered = e.newUncovered()
 	e.Deliverer = e.newDeliverer()
 	e.Webhooks, err = e.newWebhooks()
 
@@ -112,7 +114,7 @@ func (e *Engine) newGate() *gate.Gate {
 		Networks: e.Networks,
 		DB:       e.config.Store,
 		CancelUncovered: func(ctx context.Context, p payout.Payout) (bool, error) {
-			return e.Payouts.CancelUncovered(ctx, p)
+			return e.uncovered.Cancel(ctx, p)
 		},
 		VerifyPayout:  func(p payout.Payout) error { return e.Payouts.Verify(p) },
 		VerifyAccount: e.Accounts.Verify,
@@ -207,6 +209,14 @@ func (e *Engine) newPayouts() *payout.Service {
 		IDs:    e.ids,
 		Now:    e.storeNow,
 		Log:    e.config.Log,
+	})
+}
+
+func (e *Engine) newUncovered() *uncovered.Canceler {
+	return uncovered.New(uncovered.Config{
+		DB:          view[payout.Tx]{e.config.Store, e, func(tx Tx) payout.Tx { return tx }},
+		Refunds:     e.Payouts,
+		WasCompared: e.Transactions.WasCompared,
 	})
 }
 
