@@ -27,7 +27,12 @@ type database interface {
 
 // canceler cancels a refund that is not signed; a signed one is fault.State.
 type canceler interface {
-	CancelRefundTx(ctx context.Context, tx payout.Tx, owner event.Owner, refundID string) (payout.Refund, error)
+	CancelRefundTx(
+		ctx context.Context,
+		tx payout.Tx,
+		owner event.Owner,
+		refundID string,
+	) (payout.Refund, error)
 }
 
 // Canceler cancels refunds that are not covered.
