@@ -115,7 +115,9 @@ func (w *harness) acknowledge() {
 			w.acknowledgeAs(n, row, w.meanings(n, row))
 		}
 
-		rows, err := w.store.UnrecordedOutgoing(w.ctx, n.slug(), "", w.clock.now().Add(-walletstate.ForeignFor))
+		since := w.clock.now().Add(-walletstate.ForeignFor)
+
+		rows, err := w.store.UnrecordedOutgoing(w.ctx, n.slug(), "", since)
 		must(err)
 
 		for _, row := range rows {

@@ -118,7 +118,12 @@ func (c *Canceler) Cancel(ctx context.Context, p payout.Payout) (canceled bool, 
 
 // cancelUncovered cancels unsigned refunds of an invoice, newest first, until the confirmed
 // payments cover the others.
-func (c *Canceler) cancelUncovered(ctx context.Context, tx payout.Tx, owner event.Owner, invoiceID string) error {
+func (c *Canceler) cancelUncovered(
+	ctx context.Context,
+	tx payout.Tx,
+	owner event.Owner,
+	invoiceID string,
+) error {
 	refunds, err := unfailedRefunds(ctx, tx, payout.RefundFilter{Owner: owner, InvoiceID: invoiceID})
 	if err != nil || len(refunds) == 0 {
 		return err
