@@ -136,8 +136,9 @@ func (b *txBuilder) subtractFee(fee uint64) error {
 // MAX_PROCESSING_AGE.
 const blockhashAge = 150
 
-// latestBlockhash returns the newest finalized blockhash and its last valid block height. Where another node answers it
-// has the same block at that height: with a height that is too low what is still valid would count as expired.
+// latestBlockhash returns the newest finalized blockhash and its last valid block height. Where several nodes are
+// configured another one has the same block at that height: with a height that is too low what is still valid would
+// count as expired.
 func (d *driver) latestBlockhash(ctx context.Context, e *endpoint) (solanago.Hash, uint64, error) {
 	var latest struct {
 		Context struct {

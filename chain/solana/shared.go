@@ -10,11 +10,12 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// No block proves what a node says of accounts and minimums. Where several nodes answer, plans and transactions rest on
-// what two of them say.
+// No block proves what a node says of accounts and minimums. Where several nodes are configured, plans and transactions
+// rest on what two of them say.
 
-// sharedAnswer returns what a node said, where another one that answers says the same, or none answers; what two others
-// say alike takes its place. Else it is fault.Unavailable (nodes_disagree). subject names what was asked for.
+// sharedAnswer returns what a node said, where another one says the same, or none is configured; what two others say
+// alike takes its place. Else it is fault.Unavailable: nodes_disagree, or node_unavailable while no other one answers.
+// subject names what was asked for.
 func sharedAnswer[V comparable](
 	ctx context.Context,
 	d *driver,
@@ -25,7 +26,7 @@ func sharedAnswer[V comparable](
 ) (V, error) {
 	answers, agreed := []V{said}, false
 
-	err := d.nodes.AskBeside(ctx, by, 0, func(ctx context.Context, e *endpoint) (bool, error) {
+	err := d.nodes.AskAllBeside(ctx, by, 0, func(ctx context.Context, e *endpoint) (bool, error) {
 		answer, err := read(ctx, e)
 		if err != nil {
 			return false, err
@@ -39,14 +40,26 @@ func sharedAnswer[V comparable](
 
 		return agreed, nil
 	})
-	if err == nil && !agreed && len(answers) > 1 {
-		err = d.nodesDisagree(subject)
+	if err == nil && !agreed {
+		err = d.notShared(subject, len(answers))
 	}
 
 	return said, err
 }
 
-func (d *driver) nodesDisagree(subject string) error {
+// notShared returns the error of something that no two nodes say alike, of as many as answered; nil of the only node
+// that is configured.
+func (d *driver) notShared(subject string, answered int) error {
+	switch {
+	case len(d.nodes.Nodes) == 1:
+		return nil
+	case answered == 1:
+		return fault.New(
+			fault.Unavailable, "node_unavailable", "network %s has no second node that says the same of %s",
+			d.network.Slug, subject,
+		)
+	}
+
 	return fault.New(
 		fault.Unavailable, "nodes_disagree", "the nodes of network %s say different things of %s",
 		d.network.Slug, subject,
@@ -141,8 +154,8 @@ type heldAt struct {
 	slot, balance uint64
 }
 
-// sharedBalance returns the newest balance of an account that two nodes say, in base units, or the word of the only one
-// that answers. What nodes say of different slots is compared in the earlier one.
+// sharedBalance returns the newest balance of an account that two nodes say, in base units, or the only one that is
+// configured. What nodes say of different slots is compared in the earlier one.
 func (d *driver) sharedBalance(ctx context.Context, account holdingAccount) (uint64, error) {
 	var first heldAt
 
@@ -156,7 +169,7 @@ func (d *driver) sharedBalance(ctx context.Context, account holdingAccount) (uin
 
 	answers, balance, agreed := []heldAt{first}, first.balance, false
 
-	err = d.nodes.AskBeside(ctx, first.node, 0, func(ctx context.Context, e *endpoint) (bool, error) {
+	err = d.nodes.AskAllBeside(ctx, first.node, 0, func(ctx context.Context, e *endpoint) (bool, error) {
 		answer, err := e.heldAt(ctx, account)
 		if err != nil {
 			return false, err
@@ -172,8 +185,8 @@ func (d *driver) sharedBalance(ctx context.Context, account holdingAccount) (uin
 
 		return false, nil
 	})
-	if err == nil && !agreed && len(answers) > 1 {
-		err = d.nodesDisagree("the balance of " + account.key.String())
+	if err == nil && !agreed {
+		err = d.notShared("the balance of "+account.key.String(), len(answers))
 	}
 
 	if err != nil {

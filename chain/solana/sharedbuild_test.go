@@ -55,7 +55,6 @@ func TestOneNodeNamesNoReceiverOfRent(t *testing.T) {
 		{nodes: []string{liar.URL, n.URL}, open: true},
 		{nodes: []string{n.URL, liar.URL}, open: true},
 		{nodes: []string{liar.URL, n.URL, n.URL}, paid: true},
-		{nodes: []string{n.URL, "http://127.0.0.1:1"}, paid: true},
 	} {
 		s := s.with(c.nodes...)
 

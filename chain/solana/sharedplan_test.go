@@ -127,25 +127,24 @@ func TestOneNodePlansNoSweep(t *testing.T) {
 
 				for _, c := range []struct {
 					nodes []string
-					waits bool
+					code  string // of the error that it waits with
 				}{
 					{nodes: []string{n.URL, n.URL}},
-					{nodes: []string{liar.URL, n.URL}, waits: true},
-					{nodes: []string{n.URL, liar.URL}, waits: true},
+					{nodes: []string{liar.URL, n.URL}, code: "nodes_disagree"},
+					{nodes: []string{n.URL, liar.URL}, code: "nodes_disagree"},
 					{nodes: []string{liar.URL, n.URL, n.URL}},
-					{nodes: []string{n.URL, unreachable}},
+					{nodes: []string{n.URL, unreachable}, code: "node_unavailable"},
 				} {
 					d := n.driver(t, func(config *solana.Config) {
 						config.RPC, config.RPCs = c.nodes[0], c.nodes[1:]
 					})
 
 					steps, err := d.PlanSweep(t.Context(), r)
-					if c.waits &&
-						(!errors.Is(err, fault.Unavailable) || fault.Code(err) != "nodes_disagree") {
-						t.Errorf("%v: %+v, %v; want nodes_disagree", c.nodes, steps, err)
+					if fault.Code(err) != c.code || err != nil && !errors.Is(err, fault.Unavailable) {
+						t.Errorf("%v: %+v, %v; want code %q", c.nodes, steps, err, c.code)
 					}
 
-					if !c.waits && (err != nil || !reflect.DeepEqual(steps, honest)) {
+					if c.code == "" && (err != nil || !reflect.DeepEqual(steps, honest)) {
 						t.Errorf("%v: %+v, %v; want %+v", c.nodes, steps, err, honest)
 					}
 				}

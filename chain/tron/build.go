@@ -15,7 +15,7 @@ import (
 // block. No two transactions of this process have the same time, so equal payments are two transactions.
 //
 // Where several nodes are configured it is what two of them lead to, and a refusal is that of two. While one alone
-// answers its word counts where it does not refuse: Order.MaxFee bounds what it can make up.
+// answers there is none: it could have the payment fail, or cost more than it may.
 //
 // The fee limit of a call is seven eighths of what Order.MaxFee allows, or five quarters of its energy cost as far as
 // that allows them: only what is used is burnt. A call that the limit does not cover moves nothing and burns it all.
@@ -29,17 +29,13 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 		return chain.Unsigned{}, err
 	}
 
-	planned, words, err := askTwo(
+	planned, _, err := askTwo(
 		ctx, d, "a transaction of "+string(order.From.Address),
 		func(ctx context.Context, node *endpoint) (draft, error) {
 			return d.draft(ctx, node, order, payment)
 		},
 		d.sharedDraft,
 	)
-	if len(words) == 1 && words[0].refusal == nil {
-		planned, err = words[0].value, nil
-	}
-
 	if err != nil {
 		return chain.Unsigned{}, err
 	}

@@ -320,9 +320,6 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 			return a.value, a.value == b.value
 		},
 	)
-	if len(words) == 1 {
-		return words[0].value, words[0].refusal
-	}
 
 	accepted := slices.DeleteFunc(words, func(w word[chain.Amount]) bool { return w.refusal != nil })
 	if len(accepted) == 1 {

@@ -19,7 +19,7 @@ type word[V any] struct {
 
 // askTwo asks nodes one after the other until two of them answer alike, and returns that: values of which alike says
 // so, with what they have in common, or refusals with one code. The only node that is configured answers alone. words
-// are the answers where no two are alike. Errors:
+// are the answers where several are not alike. Errors:
 //   - those of failover.Set.Ask, and the refusal of two nodes
 //   - fault.Unavailable (nodes_disagree): no two answers are alike
 //   - fault.Unavailable (node_unavailable): several nodes are configured, and one alone answers
@@ -57,23 +57,30 @@ func askTwo[V any](
 
 	var agreed *word[V]
 
-	err = d.nodes.AskBeside(ctx, words[0].node, 0, func(ctx context.Context, node *endpoint) (bool, error) {
-		said, err := readWord(ctx, node)
-		if err != nil {
-			return false, err
-		}
+	err = d.nodes.AskAllBeside(
+		ctx,
+		words[0].node,
+		0,
+		func(ctx context.Context, node *endpoint) (bool, error) {
+			said, err := readWord(ctx, node)
+			if err != nil {
+				return false, err
+			}
 
-		agreed = firstAlike(ctx, words, said, alike)
-		words = append(words, said)
+			agreed = firstAlike(ctx, words, said, alike)
+			words = append(words, said)
 
-		return agreed != nil, nil
-	})
+			return agreed != nil, nil
+		},
+	)
 
 	switch {
 	case err != nil:
 		return value, nil, err
 	case agreed != nil:
 		return agreed.value, nil, agreed.refusal
+	case len(words) == 1:
+		return value, nil, d.notShared(ctx, subject, 1)
 	}
 
 	return value, words, d.notShared(ctx, subject, len(words))

@@ -120,28 +120,80 @@ func (s *Set[N]) AskBeside(
 	need uint64,
 	call func(context.Context, N) (enough bool, err error),
 ) error {
+	_, err := s.askBeside(ctx, answered, need, false, call)
+
+	return err
+}
+
+// besideGrace is how long AskAllBeside waits for a node that backs off.
+const besideGrace = 2 * time.Second
+
+// AskAllBeside is AskBeside, which at last asks the nodes that back off as well, each for besideGrace: one answer that
+// was lost leaves no question to one node's word.
+func (s *Set[N]) AskAllBeside(
+	ctx context.Context,
+	answered N,
+	need uint64,
+	call func(context.Context, N) (enough bool, err error),
+) error {
+	if enough, err := s.askBeside(ctx, answered, need, false, call); enough || err != nil {
+		return err
+	}
+
+	_, err := s.askBeside(ctx, answered, need, true, call)
+
+	return err
+}
+
+// askBeside asks the nodes that back off, or those that do not. enough is what call returned last.
+func (s *Set[N]) askBeside(
+	ctx context.Context,
+	answered N,
+	need uint64,
+	failing bool,
+	call func(context.Context, N) (enough bool, err error),
+) (enough bool, err error) {
 	for _, node := range s.preferenceOrder(need) {
-		if node == answered || node.State().isFailing() {
+		if node == answered || node.State().isFailing() != failing {
 			continue
 		}
 
-		enough := false
-
-		_ = s.askNode(ctx, node, need, func(ctx context.Context, node N) (err error) {
-			enough, err = call(ctx, node)
-			return err
-		})
-
-		if ctx.Err() != nil {
-			return Fault(s.Network, ctx.Err())
-		}
-
-		if enough {
-			return nil
+		enough, err = s.askBrief(ctx, node, need, failing, call)
+		if enough || err != nil {
+			return enough, err
 		}
 	}
 
-	return nil
+	return false, nil
+}
+
+// askBrief asks one node, for besideGrace where it backs off. The error is ctx's.
+func (s *Set[N]) askBrief(
+	ctx context.Context,
+	node N,
+	need uint64,
+	failing bool,
+	call func(context.Context, N) (enough bool, err error),
+) (enough bool, err error) {
+	brief := ctx
+
+	if failing {
+		var stop context.CancelFunc
+
+		brief, stop = context.WithTimeout(ctx, besideGrace)
+		defer stop()
+	}
+
+	_ = s.askNode(brief, node, need, func(ctx context.Context, node N) (err error) {
+		enough, err = call(ctx, node)
+		return err
+	})
+
+	if ctx.Err() != nil {
+		return false, Fault(s.Network, ctx.Err())
+	}
+
+	return enough, nil
 }
 
 // DemoteNode demotes the preferred node for as long as a failure would, and logs why; with Keep until another one
