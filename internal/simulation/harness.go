@@ -245,6 +245,10 @@ func (w *harness) restore() {
 	}
 
 	for _, p := range w.processes {
+		if !w.plan.Epochs {
+			p.catchUp() // see lag
+		}
+
 		p.boot()
 	}
 
