@@ -84,9 +84,12 @@ func TestOneNodeBuildsNoTransaction(t *testing.T) {
 		"an empty wallet":              {coin, forgeAccount(from.Address, empty)},
 		"a contract":                   {coin, forgeAccount(to, contract)},
 		"an account that is not there": {sweep, forgeAccount(to, nil)},
-		"no allowance": {sweep, func(p *proxy) {
-			p.forge("/wallet/getaccountresource", func(answer map[string]any) { delete(answer, "freeNetLimit") })
-		}},
+		"no allowance": {
+			sweep,
+			func(p *proxy) {
+				p.forge("/wallet/getaccountresource", func(answer map[string]any) { delete(answer, "freeNetLimit") })
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			liar := newProxy(t, h.TronNode)

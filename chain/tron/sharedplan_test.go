@@ -100,7 +100,8 @@ func TestOneNodePlansNoRelease(t *testing.T) {
 		"a high price of bandwidth": {forgePrice("getTransactionFee", 100, 1), coin},
 		"energy that is not there":  {forgeStake, tokens},
 		"an account that is not there": {
-			forgeAccount(tokens.Deposit.Address, map[string]any{"balance": 0}), tokens,
+			forgeAccount(tokens.Deposit.Address, map[string]any{"balance": 0}),
+			tokens,
 		},
 		"less than there is": {forgeAccount(coin.Deposit.Address, map[string]any{"balance": 1}), coin},
 	} {
@@ -159,9 +160,12 @@ func TestOneNodeBringsNoEnergy(t *testing.T) {
 	}{
 		"delegated, made up":  {delegates, forgeStake},
 		"delegated, too much": {delegates, forgeEnergy(4, 1)},
-		"delegated, no stake": {delegates, func(p *proxy) {
-			p.forge("/wallet/getcandelegatedmaxsize", func(answer map[string]any) { answer["max_size"] = 0 })
-		}},
+		"delegated, no stake": {
+			delegates,
+			func(p *proxy) {
+				p.forge("/wallet/getcandelegatedmaxsize", func(answer map[string]any) { answer["max_size"] = 0 })
+			},
+		},
 		"bought, made up":  {sells, forgeStake},
 		"bought, too much": {sells, forgeEnergy(4, 1)},
 	} {

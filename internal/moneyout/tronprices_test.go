@@ -34,14 +34,18 @@ func TestTronLiarStrandsNothing(t *testing.T) {
 	}{
 		"a high price": {"/wallet/getchainparameters", priced("getEnergyFee", 100, 1)},
 		"a low price":  {"/wallet/getchainparameters", priced("getEnergyFee", 1, 10)},
-		"a quarter of the energy": {"/wallet/triggerconstantcontract", func(answer map[string]any) {
-			if used, ok := answer["energy_used"].(float64); ok {
-				answer["energy_used"] = int64(used / 4)
-			}
-		}},
-		"energy that is not there": {"/wallet/getaccountresource", func(answer map[string]any) {
-			answer["EnergyLimit"] = 10_000_000
-		}},
+		"a quarter of the energy": {
+			"/wallet/triggerconstantcontract",
+			func(answer map[string]any) {
+				if used, ok := answer["energy_used"].(float64); ok {
+					answer["energy_used"] = int64(used / 4)
+				}
+			},
+		},
+		"energy that is not there": {
+			"/wallet/getaccountresource",
+			func(answer map[string]any) { answer["EnergyLimit"] = 10_000_000 },
+		},
 		"empty accounts": {"/wallet/getaccount", func(answer map[string]any) { delete(answer, "balance") }},
 	} {
 		t.Run(name, func(t *testing.T) {

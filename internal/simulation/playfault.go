@@ -65,8 +65,8 @@ func (w *harness) playFault(op Op) {
 	}
 }
 
-// lag has a node lag by some blocks. Where records were restored without a new epoch none does: what lost records sent is
-// seen at the nodes alone then, and one that lags does not show it.
+// lag has a node lag by some blocks. Where records were restored without a new epoch none does: what lost records sent
+// is seen at the nodes alone then, and one that lags does not show it.
 func (w *harness) lag(n *node, blocks uint64) {
 	if w.plan.Epochs || !w.oracle.lost {
 		n.lag = blocks

@@ -178,7 +178,9 @@ func TestStatusIsWhatTwoNodesSay(t *testing.T) {
 		},
 		"the third decides": {
 			says: map[string]chain.TxStatus{
-				"a": included(9, true), "b": included(5, true), "c": included(5, true),
+				"a": included(9, true),
+				"b": included(5, true),
+				"c": included(5, true),
 			},
 			fee:   5,
 			state: chain.TxIncluded,
