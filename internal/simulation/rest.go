@@ -313,7 +313,7 @@ func (w *harness) canary() {
 	for range 60 {
 		w.pass(10 * time.Second)
 
-		if !slices.ContainsFunc(w.underWay(), func(s string) bool { return strings.HasPrefix(s, "payout") }) {
+		if w.paidOut() {
 			break
 		}
 	}
@@ -331,4 +331,15 @@ func (w *harness) canary() {
 			}
 		}
 	}
+}
+
+// paidOut reports whether every payout is over.
+func (w *harness) paidOut() bool {
+	for _, p := range w.oracle.records.payouts {
+		if p.Status != payout.Confirmed && p.Status != payout.Failed {
+			return false
+		}
+	}
+
+	return true
 }
