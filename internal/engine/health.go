@@ -98,6 +98,7 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 
 	report.Wallets = append(report.Wallets, pooled...)
 	report.Wallets = append(report.Wallets, e.Transactions.UnusableNonces(slug)...)
+	report.Wallets = append(report.Wallets, e.Transactions.Disputes(slug)...)
 	report.Wallets = append(report.Wallets, e.Sweeper.Waiting(slug)...)
 
 	return err

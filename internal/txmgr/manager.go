@@ -90,6 +90,8 @@ type Manager struct {
 	// unusableNonces are the unusableNonce of wallets, by network and account.
 	unusableNonces sync.Map
 	firstTips      firstTips
+	// disputes are the transactions about which nodes disagreed when this process built them last; see Disputes.
+	disputes sync.Map
 }
 
 // New returns a Manager. It starts nothing; the engine calls Step.

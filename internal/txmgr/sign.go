@@ -53,6 +53,8 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 	}
 
 	a, err := d.firstAttempt(ctx, t, order)
+	d.noteDispute(t, err)
+
 	if err != nil {
 		return d.handleSignError(ctx, t, err)
 	}
