@@ -27,8 +27,8 @@ func (o *oracle) checkTotals(all []settlement.Settlement) {
 // checkNative checks that what was released of native coin at each address is what became of it, to the base unit: the
 // deposits and the residue before are what was released, both fees, and the residue after. A later release may have
 // claimed what an earlier one brought, or borne what it cost; what other assets of the address cost is in the residue.
-// Where a settlement waits that shows costs, they were taken from what it holds, or from what others do: its address is
-// left out.
+// What a sweep took beyond its deposits, the address owes until a later release bears it. Where a settlement waits that
+// shows costs, they were taken from what it holds, or from what others do: its address is left out.
 func (o *oracle) checkNative() {
 	in, out, skipped := map[place]chain.Amount{}, map[place]chain.Amount{}, map[place]bool{}
 
@@ -51,6 +51,10 @@ func (o *oracle) checkNative() {
 	}
 
 	for at, took := range in {
+		row, _, err := o.harness.store.Residue(o.harness.ctx, at.network, at.Address)
+		must(err)
+
+		took = took.Add(row.Owed)
 		if took != out[at] && !skipped[at] {
 			o.violate(
 				ruleTotals, "releases from %s took %s, and settlements show %s", at.Address, took, out[at],
