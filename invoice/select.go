@@ -35,11 +35,6 @@ func (s *Service) optionAddress(
 	}
 
 	account, err := s.tokenAccount(d.party.Address, asset)
-	if err != nil {
-		return optionAddress{}, err
-	}
-
-	firstCheck, err := s.intake.FirstCheck(ctx, s.db, o.Network)
 
 	return optionAddress{
 		tokenAccount: account,
@@ -53,7 +48,7 @@ func (s *Service) optionAddress(
 			Network:   o.Network,
 			Key:       d.party.Key,
 			CreatedAt: s.now(),
-			NextCheck: firstCheck,
+			NextCheck: s.now(),
 			Urgent:    true,
 		},
 	}, err

@@ -201,6 +201,5 @@ type Writer interface {
 // database is this package's view of a store.
 type database interface {
 	Reader
-	scan.CursorReader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }
