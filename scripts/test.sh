@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Runs every test of every module with the race detector. Where the race detector's own runtime crashed
 # ("ThreadSanitizer: CHECK failed", or a stack of its own that the Go runtime cannot unwind) and nothing else failed,
-# the packages in which it did are run again, at most three times, and it says so: that is a known fault of the
-# detector with testing/synctest (https://github.com/golang/go/issues/78156); it prints "DATA RACE" for what it finds.
+# the packages in which it did are run again, and it says so: that is a known fault of the detector with
+# testing/synctest (https://github.com/golang/go/issues/78156); it prints "DATA RACE" for what it finds. It crashes the
+# sooner the longer a process runs, so they are run again in slices, by the names of the tests: each at most three
+# times, and then without the detector.
 #
 # SQLite in Go and the arithmetic of secp256k1 are not instrumented: they are not ours, and take ten times as long
 # with it. What they are called with is, and so are the locks between.
@@ -43,19 +45,32 @@ crashed() {
   echo "$packages"
 }
 
+# The last slice has all names that the others have not.
+slices=('^(Test[A-C]|Example|Fuzz)' '^Test[D-O]' '^Test[P-R]' '^Test[^A-R]')
+
+# rerun runs packages of a module again, in slices.
+rerun() {
+  local module=$1 packages=$2 slice
+  for slice in "${slices[@]}"; do
+    for attempt in 1 2 3; do
+      echo "== $module: the race detector crashed; again ($attempt of 3), $slice: $packages"
+      # Package paths have no spaces.
+      # shellcheck disable=SC2086
+      (cd "$module" && "${run[@]}" -count=1 -run "$slice" $packages) 2>&1 | tee "$log" && continue 2
+      crashed >/dev/null || return 1
+    done
+
+    echo "== $module: the race detector crashed each time; without it, $slice: $packages"
+    # shellcheck disable=SC2086
+    (cd "$module" && go test -timeout 20m -count=1 -run "$slice" $packages) 2>&1 | tee "$log" || return 1
+  done
+}
+
 failed=()
 for module in $(scripts/modules.sh); do
   echo "== $module: ${run[*]} ./..."
   (cd "$module" && "${run[@]}" ./...) 2>&1 | tee "$log" && continue
-
-  for attempt in 1 2 3; do
-    again=$(crashed) || break
-    echo "== $module: the race detector crashed; again ($attempt of 3): $again"
-    # Package paths have no spaces.
-    # shellcheck disable=SC2086
-    (cd "$module" && "${run[@]}" -count=1 $again) 2>&1 | tee "$log" && continue 2
-  done
-
+  again=$(crashed) && rerun "$module" "$again" && continue
   failed+=("$module")
 done
 
