@@ -78,6 +78,8 @@ func (c *Canceler) PaymentLostTx(
 // a payment left the chain before its wallet was compared with the network. canceled is false for what goes on.
 func (c *Canceler) Cancel(ctx context.Context, p payout.Payout) (canceled bool, err error) {
 	err = c.config.DB.Update(ctx, func(ctx context.Context, tx payout.Tx) error {
+		canceled = false // of a try before
+
 		if err := tx.LockAccount(ctx, p.Owner.AccountID); err != nil {
 			return err
 		}
