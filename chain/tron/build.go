@@ -40,7 +40,7 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 		return chain.Unsigned{}, err
 	}
 
-	if latest := d.now().Add(maxAhead); !planned.shared && latest.Before(planned.base) {
+	if latest := d.now().Add(maxAhead); !d.hasSeveral() && latest.Before(planned.base) {
 		planned.base = latest
 	}
 
@@ -54,7 +54,6 @@ type draft struct {
 	maxFee chain.Amount // sun
 	final  chain.Ref    // the block that the transaction refers to
 	base   time.Time    // from which on it is valid: the newest block's
-	shared bool         // two nodes lead to it
 }
 
 // maxAhead is how far the newest block of a node that answers alone may be ahead of the clock before a transaction's
@@ -135,7 +134,7 @@ func (d *driver) sharedDraft(ctx context.Context, a, b word[draft]) (shared draf
 	}
 
 	shared = a.value
-	shared.base, shared.shared = earlier, true
+	shared.base = earlier
 
 	if now := d.now(); earlier.Before(now) {
 		shared.base = now

@@ -213,14 +213,7 @@ func (s *Sweeper) Waiting(network string) (named []health.Wallet) {
 		return true
 	})
 
-	s.disputes.Range(func(_, value any) bool {
-		d := value.(disputedPlan)
-		if d.wallet.Network == network && s.now().Sub(d.at) < 2*longestBackoff {
-			named = append(named, d.wallet)
-		}
-
-		return true
-	})
+	named = append(named, s.disputes.Since(network, s.now().Add(-2*longestBackoff))...)
 
 	slices.SortFunc(named, func(a, b health.Wallet) int { return cmp.Compare(a.Reason, b.Reason) })
 

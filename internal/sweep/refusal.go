@@ -21,29 +21,18 @@ const refusalGrace = 15 * time.Minute
 func (p *planningRun) askPlan(ctx context.Context, order chain.SweepRequest) ([]chain.SweepStep, error) {
 	steps, err := p.askPlanAgain(ctx, order)
 
-	key := sweepKey{address: order.Deposit.Address, assetID: order.Asset.ID}
-	if fault.Code(err) != "nodes_disagree" {
-		p.disputes.Delete(key)
-		return steps, err
+	w := health.Wallet{
+		Network:   p.network.Slug,
+		Address:   string(order.Deposit.Address),
+		AccountID: p.accountID,
+	}
+	if err != nil {
+		w.Reason = "a release of " + order.Asset.Symbol + " waits: " + err.Error()
 	}
 
-	p.disputes.Store(key, disputedPlan{
-		wallet: health.Wallet{
-			Network:   p.network.Slug,
-			Address:   string(order.Deposit.Address),
-			AccountID: p.accountID,
-			Reason:    "a release of " + order.Asset.Symbol + " waits: " + err.Error(),
-		},
-		at: p.now(),
-	})
+	p.disputes.Note(sweepKey{address: order.Deposit.Address, assetID: order.Asset.ID}, err, w, p.now())
 
 	return steps, err
-}
-
-// disputedPlan is a release that could not be planned, as nodes said different things of it.
-type disputedPlan struct {
-	wallet health.Wallet
-	at     time.Time
 }
 
 func (p *planningRun) askPlanAgain(ctx context.Context, order chain.SweepRequest) ([]chain.SweepStep, error) {

@@ -72,7 +72,7 @@ type Sweeper struct {
 	// persons are the settlements that this process saw wait for a person, by id; see Waiting.
 	persons sync.Map
 	// disputes are the releases about which nodes disagreed when this process planned them last; see Waiting.
-	disputes sync.Map
+	disputes txmgr.Disputes
 	// piling is whether the last look found that transactions pile up, by network.
 	piling sync.Map
 }

@@ -3,6 +3,7 @@ package txmgr
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -13,21 +14,35 @@ import (
 // disputeFor is how long a transaction is named that this process has not tried again.
 const disputeFor = 15 * time.Minute
 
-// dispute is a transaction that could not be built, as nodes said different things of it.
+// Disputes are the wallets with something that waits for nodes to say the same, as this process saw them. The zero
+// value has none.
+type Disputes struct{ rows sync.Map }
+
+// dispute is what Health shows of one thing, and when it was tried last.
 type dispute struct {
 	wallet health.Wallet
 	at     time.Time
 }
 
-// Disputes returns the wallets of a network with a transaction that waits for nodes to say the same, one row for each
-// transaction, as this process saw them lately.
-func (o *Manager) Disputes(network string) (named []health.Wallet) {
-	o.disputes.Range(func(id, value any) bool {
-		switch d := value.(dispute); {
-		case o.now().Sub(d.at) >= disputeFor:
-			o.disputes.Delete(id)
-		case d.wallet.Network == network:
-			named = append(named, d.wallet)
+// Note names the wallet of something with a key, if the error of a try at a time is that nodes disagree, and no more
+// otherwise.
+func (d *Disputes) Note(key any, err error, w health.Wallet, at time.Time) {
+	if fault.Code(err) == "nodes_disagree" {
+		d.rows.Store(key, dispute{w, at})
+	} else {
+		d.rows.Delete(key)
+	}
+}
+
+// Since returns the wallets of a network with what was tried after a time, one row for each, by their reasons. It
+// forgets what was not.
+func (d *Disputes) Since(network string, since time.Time) (named []health.Wallet) {
+	d.rows.Range(func(key, value any) bool {
+		switch row := value.(dispute); {
+		case !row.at.After(since):
+			d.rows.Delete(key)
+		case row.wallet.Network == network:
+			named = append(named, row.wallet)
 		}
 
 		return true
@@ -38,20 +53,22 @@ func (o *Manager) Disputes(network string) (named []health.Wallet) {
 	return named
 }
 
+// Disputes returns the wallets of a network with a transaction that waits for nodes to say the same, one row for each
+// transaction, as this process saw them lately.
+func (o *Manager) Disputes(network string) []health.Wallet {
+	return o.disputes.Since(network, o.now().Add(-disputeFor))
+}
+
 // noteDispute has Disputes name a transaction while its error is that nodes disagree.
 func (d *walletWorker) noteDispute(t wallet.Transaction, err error) {
-	if fault.Code(err) != "nodes_disagree" {
-		d.disputes.Delete(t.ID)
-		return
+	w := health.Wallet{
+		Network:   t.Network,
+		Address:   string(t.Order.From.Address),
+		AccountID: t.Owner.AccountID,
+	}
+	if err != nil {
+		w.Reason = "a " + string(t.Kind) + " of " + t.ObjectID + " waits: " + publicText(err)
 	}
 
-	d.disputes.Store(t.ID, dispute{
-		wallet: health.Wallet{
-			Network:   t.Network,
-			Address:   string(t.Order.From.Address),
-			AccountID: t.Owner.AccountID,
-			Reason:    "a " + string(t.Kind) + " of " + t.ObjectID + " waits: " + publicText(err),
-		},
-		at: d.now(),
-	})
+	d.disputes.Note(t.ID, err, w, d.now())
 }

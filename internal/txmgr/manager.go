@@ -91,7 +91,7 @@ type Manager struct {
 	unusableNonces sync.Map
 	firstTips      firstTips
 	// disputes are the transactions about which nodes disagreed when this process built them last; see Disputes.
-	disputes sync.Map
+	disputes Disputes
 }
 
 // New returns a Manager. It starts nothing; the engine calls Step.
