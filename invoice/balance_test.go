@@ -26,6 +26,40 @@ func (w *harness) settle(d time.Duration, blocks int) {
 	}
 }
 
+// A payment in a block below the first one that is read is found by the balance alone, so an address that is made
+// before is compared at once. Later ones are compared first after 30 seconds, like any that waits for money.
+func TestAddressIsComparedAtOnceBeforeItsNetworkIsRead(t *testing.T) {
+	w := newHarness(t, account.Settings{}, sim.Config{NoFinality: true})
+
+	early := w.sell()
+	w.chains[0].Pay(early.Options[0].Address, "SIM", chain.MustAmount(due))
+	w.mine(2)
+	w.follow()
+	w.compareBalances()
+
+	if p := w.onlyPayment(early.ID); p.DetectedBy != invoice.ByBalance {
+		t.Errorf("the payment below the first block: %+v", p)
+	}
+
+	later := w.sell()
+	before := w.chains[0].Calls(sim.MethodBalances)
+	w.compareBalances()
+
+	if calls := w.chains[0].Calls(sim.MethodBalances) - before; calls != 0 {
+		t.Errorf("an address that is made later costs %d calls at once", calls)
+	}
+
+	w.pass(30 * time.Second)
+	w.compareBalances()
+
+	row, err := w.store.MatchAddresses(
+		context.Background(), w.chains[0].Network().Space(), []chain.Address{later.Options[0].Address},
+	)
+	if err != nil || len(row) != 1 || row[0].CheckedAt.IsZero() {
+		t.Errorf("after 30 seconds it was not compared: %+v, %v", row, err)
+	}
+}
+
 // Row 40 of the pitfalls: coin from a contract is found within a minute beside another payment, and once
 // the invoice is closed, within the hour.
 func TestCoinFromAContractIsFoundInEveryStatus(t *testing.T) {
@@ -384,6 +418,8 @@ func TestBalanceWatchingHasABudget(t *testing.T) {
 
 	inv := w.sell()
 	ctx := context.Background()
+
+	w.pass(30 * time.Second)
 
 	for range 10 {
 		_, err := w.ingester.CheckBalances(ctx, "simnet")

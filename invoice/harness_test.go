@@ -315,7 +315,7 @@ func wantCode(t tester, err error, word error, code string) {
 
 // db narrows the store to what the service sees, and keeps the events that were committed.
 type db struct {
-	invoice.Reader
+	store.Reader
 	w *harness
 }
 

@@ -730,6 +730,7 @@ func TestBalanceThatAForkTookBack(t *testing.T) {
 	w.mine(2)
 	w.follow()
 
+	w.pass(time.Minute)
 	w.compareBalances()
 
 	id := w.onlyPayment(inv.ID).ID

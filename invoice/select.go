@@ -35,6 +35,11 @@ func (s *Service) optionAddress(
 	}
 
 	account, err := s.tokenAccount(d.party.Address, asset)
+	if err != nil {
+		return optionAddress{}, err
+	}
+
+	firstCheck, err := s.intake.FirstCheck(ctx, s.db, o.Network)
 
 	return optionAddress{
 		tokenAccount: account,
@@ -48,7 +53,7 @@ func (s *Service) optionAddress(
 			Network:   o.Network,
 			Key:       d.party.Key,
 			CreatedAt: s.now(),
-			NextCheck: s.now(),
+			NextCheck: firstCheck,
 			Urgent:    true,
 		},
 	}, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/paging"
@@ -64,6 +65,9 @@ type Config struct {
 
 // ingester records payments to invoices and deposit addresses. The engine injects it.
 type ingester interface {
+	// FirstCheck returns when the balances of an address that is new on a network are compared first.
+	FirstCheck(ctx context.Context, r scan.CursorReader, network string) (time.Time, error)
+
 	// PrepareHint looks a transaction up that is said to pay an invoice. A network that gives no answer is
 	// fault.Unavailable unless another one found it.
 	PrepareHint(ctx context.Context, invoiceID, txHash string) (Commit[HintResult], error)

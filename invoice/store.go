@@ -201,5 +201,6 @@ type Writer interface {
 // database is this package's view of a store.
 type database interface {
 	Reader
+	scan.CursorReader
 	Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -52,6 +53,22 @@ func (c *balanceCheck) schedule(ctx context.Context, due []invoice.Address, outc
 	return c.s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		return tx.UpdateAddresses(ctx, rows...)
 	})
+}
+
+// FirstCheck returns when the balances of an address that is new on a network are compared first. Blocks show what it
+// is paid once the network is read. Before, a payment may be in a block that the first one read is above, so that the
+// comparison alone finds it: then it is made at once.
+func (s *Ingester) FirstCheck(ctx context.Context, r scan.CursorReader, network string) (time.Time, error) {
+	if _, known := s.read.Load(network); !known {
+		cursor, ok, err := r.Cursor(ctx, network)
+		if err != nil || !ok || cursor.At.IsZero() {
+			return s.now(), err
+		}
+
+		s.read.Store(network, true)
+	}
+
+	return s.now().Add(urgentEvery), nil
 }
 
 // nextCheck returns when an address is compared again whose last activity was at since.

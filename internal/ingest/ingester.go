@@ -86,6 +86,9 @@ type Ingester struct {
 	budgets map[string]balanceBudget
 	// unreadable names, by network, what was unreadable when balances were last compared.
 	unreadable map[string]string
+
+	// read are the networks of which this process saw that a block was read once.
+	read sync.Map
 }
 
 // New returns an Ingester. It starts nothing.
