@@ -41,6 +41,9 @@ func TestAddressIsComparedAtOnceBeforeItsNetworkIsRead(t *testing.T) {
 		t.Errorf("the payment below the first block: %+v", p)
 	}
 
+	w.pass(30 * time.Second) // until then it is not asked again whether the network is read
+	w.compareBalances()
+
 	later := w.sell()
 	before := w.chains[0].Calls(sim.MethodBalances)
 	w.compareBalances()

@@ -59,16 +59,33 @@ func (c *balanceCheck) schedule(ctx context.Context, due []invoice.Address, outc
 // is paid once the network is read. Before, a payment may be in a block that the first one read is above, so that the
 // comparison alone finds it: then it is made at once.
 func (s *Ingester) FirstCheck(ctx context.Context, r scan.CursorReader, network string) (time.Time, error) {
-	if _, known := s.read.Load(network); !known {
+	now := s.now()
+
+	last, _ := s.firstReads.Load(network)
+	seen, _ := last.(firstRead)
+
+	if !seen.read && now.Sub(seen.at) >= urgentEvery {
 		cursor, ok, err := r.Cursor(ctx, network)
-		if err != nil || !ok || cursor.At.IsZero() {
-			return s.now(), err
+		if err != nil {
+			return time.Time{}, err
 		}
 
-		s.read.Store(network, true)
+		seen = firstRead{read: ok && !cursor.At.IsZero(), at: now}
+		s.firstReads.Store(network, seen)
 	}
 
-	return s.now().Add(urgentEvery), nil
+	if !seen.read {
+		return now, nil
+	}
+
+	return now.Add(urgentEvery), nil
+}
+
+// firstRead is whether a block of a network was read, as this process saw at a time. While none was it is asked for
+// every urgentEvery: until then addresses are compared at once.
+type firstRead struct {
+	read bool
+	at   time.Time
 }
 
 // nextCheck returns when an address is compared again whose last activity was at since.

@@ -87,8 +87,8 @@ type Ingester struct {
 	// unreadable names, by network, what was unreadable when balances were last compared.
 	unreadable map[string]string
 
-	// read are the networks of which this process saw that a block was read once.
-	read sync.Map
+	// firstReads are the firstRead of networks.
+	firstReads sync.Map
 }
 
 // New returns an Ingester. It starts nothing.
