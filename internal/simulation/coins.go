@@ -1,10 +1,14 @@
 package simulation
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -247,4 +251,70 @@ func (o *oracle) checkInputShares(id string, all []settlement.Settlement, fees c
 				s.ID, s.NetworkFees, fees, id, len(all))
 		}
 	}
+}
+
+// awaitingOutputs returns the wallets of payouts that wait for outputs which a fork took away, by payout: whatever may
+// pay them spends one that the chain does not have. Nothing can displace them, and they may be paid after all.
+func (w *harness) awaitingOutputs() map[string]chain.Address {
+	waiting := map[string]chain.Address{}
+
+	for id, p := range w.oracle.records.payouts {
+		if p.Status != payout.Processing {
+			continue
+		}
+
+		all, err := w.store.TransactionsOf(w.ctx, id)
+		must(err)
+
+		for _, t := range all {
+			if t.BatchedBy != "" {
+				t, err = w.store.Transaction(w.ctx, t.BatchedBy)
+				must(err)
+			}
+
+			if t.Kind == wallet.Payout && w.oracle.lacksOutputs(t) {
+				waiting[id] = t.Order.From.Address
+			}
+		}
+	}
+
+	return waiting
+}
+
+// checkNamed checks that the health report of a process names the wallets whose payouts wait for outputs.
+func (w *harness) checkNamed() {
+	for id, address := range w.awaitingOutputs() {
+		named := slices.ContainsFunc(w.processes, func(p *process) bool {
+			report, err := p.alive().Health(w.ctx)
+
+			return err == nil && slices.ContainsFunc(report.Wallets, func(of health.Wallet) bool {
+				return of.Address == string(address) && !of.StuckSince.IsZero()
+			})
+		})
+
+		if !named {
+			w.oracle.violate(
+				ruleRest,
+				"payout %s waits for outputs that a fork took away, and no report names it",
+				id,
+			)
+		}
+	}
+}
+
+// lacksOutputs reports whether each of the bytes of a transaction spends an output that the chain does not have.
+func (o *oracle) lacksOutputs(t wallet.Transaction) bool {
+	l := o.ledgers[t.Network]
+
+	return len(t.Attempts) > 0 && !slices.ContainsFunc(t.Attempts, func(a wallet.Attempt) bool {
+		return !slices.ContainsFunc(a.Signed.Inputs, func(in chain.Outpoint) bool {
+			_, there := l.coins[in]
+			return !there
+		})
+	})
+}
+
+// holds reports whether one of the payouts is of a wallet.
+func holds(waiting map[string]chain.Address, address chain.Address) bool {
+	return slices.Contains(slices.Collect(maps.Values(waiting)), address)
 }

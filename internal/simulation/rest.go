@@ -156,6 +156,7 @@ func (w *harness) settle() {
 	o.checkPublished()
 	o.checkOrphanSettlements()
 	o.checkReserved()
+	w.checkNamed()
 	o.checkSums()
 	o.checkShares()
 	o.checkRefundedWhole()
@@ -231,14 +232,16 @@ func (w *harness) noteRecords(note func(format string, args ...any)) {
 		}
 	}
 
+	waiting := w.awaitingOutputs()
+
 	for id, p := range r.payouts {
-		if p.Status != payout.Confirmed && p.Status != payout.Failed {
+		if p.Status != payout.Confirmed && p.Status != payout.Failed && waiting[id] == "" {
 			note("payout %s is %s", id, p.Status)
 		}
 	}
 
 	for id, refund := range r.refunds {
-		if refund.Status == payout.RefundPending {
+		if refund.Status == payout.RefundPending && waiting[refund.PayoutID] == "" {
 			note("refund %s is %s", id, refund.Status)
 		}
 	}
@@ -251,7 +254,7 @@ func (w *harness) noteRecords(note func(format string, args ...any)) {
 	}
 
 	for at, b := range r.balances {
-		if !b.Reserved.IsZero() {
+		if !b.Reserved.IsZero() && !holds(waiting, at.Address) {
 			note("%s is reserved in %s", b.Reserved, at.Address)
 		}
 	}

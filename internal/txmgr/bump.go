@@ -3,7 +3,6 @@ package txmgr
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -291,20 +290,6 @@ func (d *walletWorker) endReservationTx(ctx context.Context, tx wallet.Tx, t wal
 	native, _ := d.network.Native()
 
 	return d.UnreserveTx(ctx, tx, t.Network, d.party.Address, native.ID, t.ID)
-}
-
-// displacedBytes returns the bytes that a cancel displaces. The payment that a bump spends is left out of
-// their inputs: it is not the wallet's and may never be included.
-func displacedBytes(t wallet.Transaction) chain.Signed {
-	last := walletstate.LastAttempt(&t).Signed
-	if t.Order.Bumps != nil {
-		last.Inputs = slices.DeleteFunc(
-			slices.Clone(last.Inputs),
-			func(in chain.Outpoint) bool { return in == t.Order.Bumps.Outpoint },
-		)
-	}
-
-	return last
 }
 
 // CoinsOfPayments returns, per output that paid us, the coin that holds its money: the output itself, or

@@ -20,9 +20,12 @@ import (
 type outputs struct {
 	chain.Driver
 	careless bool
+	all      bool                             // takes all coins in blocks, and of replaced bytes their inputs
+	estimate chain.Amount                     // what EstimateFee says, and a replacement costs
 	parents  map[chain.Outpoint][]chain.Spend // unconfirmed ones of a coin
 	offered  map[string]int                   // by destination, how many coins the last Build was offered
 	status   map[string]chain.TxStatus
+	blocks   map[uint64]chain.Block
 	sent     []string
 }
 
@@ -30,6 +33,15 @@ func (o *outputs) Build(_ context.Context, order chain.Order) (chain.Unsigned, e
 	o.offered[string(order.Outputs[0].To)] = len(order.Coins)
 	if len(order.Coins) == 0 {
 		return chain.Unsigned{}, fault.New(fault.State, "insufficient_funds", "no coins")
+	}
+
+	if order.Replaces != nil && order.MaxFee.Less(o.estimate) {
+		return chain.Unsigned{}, fault.New(
+			fault.Unavailable,
+			"fee_above_maximum",
+			"it asks for %s",
+			o.estimate,
+		)
 	}
 
 	coin := order.Coins[0]
@@ -40,6 +52,10 @@ func (o *outputs) Build(_ context.Context, order chain.Order) (chain.Unsigned, e
 	inputs := []chain.Outpoint{coin.Outpoint}
 	if len(order.Spends) > 0 && !o.careless {
 		inputs = order.Spends
+	}
+
+	if o.all {
+		inputs = o.allOf(order)
 	}
 
 	raw := fmt.Sprintf("%v to %s replacing %v", inputs, order.Outputs[0].To, order.Replaces != nil)
@@ -53,6 +69,24 @@ func (o *outputs) Build(_ context.Context, order chain.Order) (chain.Unsigned, e
 
 		UnconfirmedParents: o.parents[coin.Outpoint],
 	}, nil
+}
+
+func (o *outputs) allOf(order chain.Order) (inputs []chain.Outpoint) {
+	if order.Replaces != nil {
+		return order.Replaces.Inputs
+	}
+
+	for _, c := range order.Coins {
+		if c.Height > 0 {
+			inputs = append(inputs, c.Outpoint)
+		}
+	}
+
+	return inputs
+}
+
+func (o *outputs) EstimateFee(context.Context, chain.Order) (chain.Amount, error) {
+	return o.estimate, nil
 }
 
 func (o *outputs) Assemble(
@@ -94,7 +128,11 @@ func (o *outputs) Status(_ context.Context, tx chain.Signed) (chain.TxStatus, er
 }
 
 // Blocks makes it a network whose blocks are read; see harness.scripted.
-func (o *outputs) Blocks(context.Context, uint64, uint64) ([]chain.Block, error) {
+func (o *outputs) Blocks(_ context.Context, from, _ uint64) ([]chain.Block, error) {
+	if b, ok := o.blocks[from]; ok {
+		return []chain.Block{b}, nil
+	}
+
 	return nil, fault.New(fault.Unavailable, "blocks_scripted", "nobody asks here")
 }
 

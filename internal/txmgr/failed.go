@@ -20,16 +20,19 @@ import (
 //	displaced            by the cancel that is queued at its nonce, whose fee it shows as that of a conflict
 //	executed after all   a failed payout is not revived: the transaction counts as one that is not on record
 //
-// What others displaced for good is watched for as long: a fork deeper than finality may execute it after all.
+// What others displaced for good is watched for as long, and a sweep that was given up as its coins were gone: a fork
+// may execute it after all.
 
 // hasReverted reports whether a transaction failed as reverted.
 func hasReverted(t wallet.Transaction) bool {
 	return t.State == wallet.Failed && t.Failure == wallet.FailReverted
 }
 
-// wasDisplaced reports whether a transaction failed as displaced by another in a final block.
+// wasDisplaced reports whether a transaction failed as displaced by another in a final block, or by what its coins are
+// swept with once one of them is gone.
 func wasDisplaced(t wallet.Transaction) bool {
-	return t.State == wallet.Failed && t.Failure == wallet.FailConflict
+	return t.State == wallet.Failed &&
+		(t.Failure == wallet.FailConflict || t.Failure == wallet.FailInsufficientFunds && sweepsCoins(t))
 }
 
 // followFailed follows a reverted transaction: in its block, out of it, and in another; and one that was displaced.

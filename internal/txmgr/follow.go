@@ -72,11 +72,21 @@ func (d *walletWorker) followWaiting(ctx context.Context, t wallet.Transaction) 
 		return err
 	}
 
+	since, lost, err := d.lostSince(ctx, t, known)
+	if err != nil {
+		return err
+	}
+
+	lost = lost && sweepsCoins(t)
+	if lost && d.now().Sub(since) >= d.config.CancelAfter {
+		return d.giveUpLost(ctx, t)
+	}
+
 	if err := d.recordPooled(ctx, t, known); err != nil {
 		return err
 	}
 
-	if state == chain.TxIncluded {
+	if state == chain.TxIncluded || lost {
 		return nil // provisional: a block that was read will say so
 	}
 

@@ -82,6 +82,7 @@ type Manager struct {
 	registry  *chain.Registry
 	addresses sync.Map // network and chain.KeyRef → chain.Address; they never change
 	waits     sync.Map // transaction id → why its outcome waits, as it was logged
+	lost      sync.Map // transaction id → since when a sweep's coins are gone; see lostSince
 	measures  sync.Map // hash of a sweep → since when it is tried to be measured
 	// unreadNonces are the unreadNonce of wallets, by network and address.
 	unreadNonces sync.Map

@@ -21,6 +21,8 @@ import (
 //	… not next        waits for the one below, which has these exits, or for the cancel of a gap
 //	… with dependents waits for those, which are bumped and pay for both, or displaced
 //	… a cancel        replaced within its maximum, which is raised after each CancelAfter
+//	… a sweep of      the same, up to half of what it moves: it blocks nothing, and what a cancel left would be no
+//	  coins           payment's; failed once its coins are gone, see gone.go
 //	included          confirmed or reverted at finality; broadcast again when its block leaves the chain
 
 // patientBlocks is the number of blocks that leave out bytes which pay what the network asks for, before they
@@ -34,9 +36,13 @@ const patientBlocks = 6
 // nonce of a wallet is replaced; the others wait for it. A CPFP bump that is in the pool is never
 // canceled: it blocks nothing.
 func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled bool) error {
-	last := walletstate.LastAttempt(&t).Signed
+	last, err := d.withoutGone(ctx, t, walletstate.LastAttempt(&t).Signed)
+	if err != nil {
+		return err
+	}
+
 	if !d.hasNonces() && len(last.Inputs) == 0 && last.DurableNonce == nil {
-		return nil // this network does not replace
+		return nil // this network does not replace, or no output is there that others could share
 	}
 
 	now := d.now()
@@ -71,11 +77,11 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 		return err
 	}
 
-	if t.Kind == wallet.Cancel && now.Sub(walletstate.LastAttempt(&t).SignedAt) >= d.config.CancelAfter {
-		return d.raiseCancel(ctx, t)
+	if d.raisable(t) {
+		return d.raiseFee(ctx, t)
 	}
 
-	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || t.Kind == wallet.Cancel ||
+	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || isRaised(t) ||
 		t.Kind == wallet.Bump && pooled {
 		return nil
 	}
@@ -122,15 +128,17 @@ func (d *walletWorker) nonceIsNext(
 }
 
 // tryReplace signs, stores and broadcasts a replacement. done is false when there is none; the reason is
-// logged, unless all attempts are used up. A cancel goes on at the pace at which its maximum is raised.
+// logged, unless all attempts are used up. What has its maximum raised goes on at that pace.
 func (d *walletWorker) tryReplace(ctx context.Context, t wallet.Transaction) (done bool, err error) {
-	slow := t.Kind == wallet.Cancel &&
-		d.now().Sub(walletstate.LastAttempt(&t).SignedAt) >= d.config.CancelAfter
-	if len(t.Attempts) >= maxAttempts && !slow {
+	if len(t.Attempts) >= maxAttempts && !d.raisable(t) {
 		return false, nil
 	}
 
-	last := walletstate.LastAttempt(&t).Signed
+	last, err := d.withoutGone(ctx, t, walletstate.LastAttempt(&t).Signed)
+	if err != nil {
+		return false, err
+	}
+
 	order := t.Order
 
 	order.Nonce, order.DurableNonce, order.Replaces = t.Nonce, last.DurableNonce, &last
@@ -259,9 +267,19 @@ func (d *walletWorker) makeCancel(
 	return t, nil
 }
 
-// raiseCancel raises the maximum fee of a cancel to what the network asks for now: nothing else displaces it, and
-// everything that its wallet signs later waits for it.
-func (d *walletWorker) raiseCancel(ctx context.Context, t wallet.Transaction) error {
+// isRaised reports whether a transaction that waits long has its maximum fee raised, instead of being displaced: a
+// cancel, and a sweep of coins.
+func isRaised(t wallet.Transaction) bool { return t.Kind == wallet.Cancel || sweepsCoins(t) }
+
+// raisable reports whether the maximum fee of a transaction may be raised: each CancelAfter.
+func (d *walletWorker) raisable(t wallet.Transaction) bool {
+	return isRaised(t) && d.now().Sub(walletstate.LastAttempt(&t).SignedAt) >= d.config.CancelAfter
+}
+
+// raiseFee raises the maximum fee of a transaction to what the network asks for now. Nothing else displaces a cancel,
+// and everything that its wallet signs later waits for it. A sweep of coins bears its fee, and pays no more than half
+// of what it moves.
+func (d *walletWorker) raiseFee(ctx context.Context, t wallet.Transaction) error {
 	estimator, ok := d.driver.(chain.FeeEstimator)
 	if !ok {
 		return nil
@@ -278,6 +296,15 @@ func (d *walletWorker) raiseCancel(ctx context.Context, t wallet.Transaction) er
 		return err
 	}
 
+	if sweepsCoins(t) {
+		var moved chain.Amount
+		for _, o := range order.Outputs {
+			moved = moved.Add(o.Amount)
+		}
+
+		most = chaindata.Min(most, moved.Share(chain.Units(1), chain.Units(2))) // rounded down
+	}
+
 	return d.update(ctx, t.ID, func(t *wallet.Transaction) error {
 		t.Order.MaxFee = chaindata.Max(t.Order.MaxFee, most)
 		return nil
@@ -291,10 +318,24 @@ func (d *walletWorker) displaceWith(
 	order *chain.Order,
 	displaced wallet.Transaction,
 ) error {
-	last := displacedBytes(displaced)
+	last, err := d.displacedBytes(ctx, displaced)
+	if err != nil {
+		return err
+	}
 
 	order.Replaces, order.MaxFee = &last, last.MaxFee.Mul(2)
-	if len(last.Inputs) == 0 {
+	order.Coins, order.SubtractFee = displaced.Order.Coins, len(last.Inputs) > 0
+
+	return d.returnCoins(ctx, order, displaced)
+}
+
+// returnCoins has a cancel return all that the coins of the bytes hold which it displaces, less its fee.
+func (d *walletWorker) returnCoins(
+	ctx context.Context,
+	order *chain.Order,
+	displaced wallet.Transaction,
+) error {
+	if len(order.Replaces.Inputs) == 0 {
 		return nil
 	}
 
@@ -303,14 +344,15 @@ func (d *walletWorker) displaceWith(
 		return err
 	}
 
-	order.Coins, order.SubtractFee = displaced.Order.Coins, true
-	order.Outputs[0].Amount = chain.Amount{}
+	all := chain.Output{To: order.Outputs[0].To, AssetID: order.Outputs[0].AssetID}
 
 	for _, c := range coins {
-		if slices.Contains(last.Inputs, c.Outpoint) {
-			order.Outputs[0].Amount = order.Outputs[0].Amount.Add(c.Amount)
+		if slices.Contains(order.Replaces.Inputs, c.Outpoint) {
+			all.Amount = all.Amount.Add(c.Amount)
 		}
 	}
+
+	order.Outputs = []chain.Output{all}
 
 	return nil
 }

@@ -225,8 +225,15 @@ func (d *walletWorker) prepareCancel(ctx context.Context, t wallet.Transaction, 
 		}
 
 		if displaced && len(other.Attempts) > 0 {
-			last := displacedBytes(other)
+			last, err := d.displacedBytes(ctx, other)
+			if err != nil {
+				return err
+			}
+
 			order.Replaces, order.DurableNonce = &last, last.DurableNonce
+			if err := d.returnCoins(ctx, order, other); err != nil {
+				return err
+			}
 		}
 	}
 
@@ -264,7 +271,7 @@ func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction
 	case t.Kind == wallet.Cancel:
 		// It stays queued: the wallet cannot go on without it.
 		if fault.Code(err) == "fee_above_maximum" {
-			return d.raiseCancel(ctx, t)
+			return d.raiseFee(ctx, t)
 		}
 	case errors.Is(err, fault.Unsupported):
 		return d.update(ctx, t.ID, fail(wallet.FailNotPayable))

@@ -28,11 +28,15 @@ const (
 // StuckWallets returns the wallets of a network that have not moved: no block that was read holds the
 // transaction of their lowest nonce, long after it was signed. Everything that they sign later waits
 // for it. So has one whose transaction a block holds while every node denies it: its outcome waits. For
-// networks without nonces it returns those whose stake is not taken back.
+// networks without nonces it returns those whose stake is not taken back, and those whose coins a fork took away.
 func (o *Manager) StuckWallets(ctx context.Context, network string) ([]health.Wallet, error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
 		return nil, err
+	}
+
+	if _, ok := driver.(chain.CoinReader); ok {
+		return o.lostWallets(ctx, network)
 	}
 
 	if _, ok := driver.(chain.Nonces); !ok {
