@@ -247,7 +247,7 @@ func (w *harness) noteRecords(note func(format string, args ...any)) {
 	}
 
 	for id, s := range r.settlements {
-		if !settled(s) && !w.awaitsPerson(s) && !w.oracle.isUnderItsCost(s) {
+		if !settled(s) && !w.awaitsPerson(s) && !w.oracle.isUnderItsCost(s) && !w.oracle.wasTakenBefore(s) {
 			p := r.payments[s.PaymentID]
 			note("settlement %s is %s %s, its payment %s", id, s.Status, s.Reason, p.Status)
 		}

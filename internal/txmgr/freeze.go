@@ -71,6 +71,16 @@ func (o *Manager) freezeTx(
 
 	for _, key := range fresh {
 		row := rows[key]
+
+		before, err := isBefore(ctx, tx, row, stored[key], ours[row.Address])
+		if err != nil {
+			return err
+		}
+
+		if before {
+			continue
+		}
+
 		if err := o.freezeByTx(ctx, tx, &row, ours[row.Address], transfersOf(b, row.TxHash)); err != nil {
 			return err
 		}
@@ -120,9 +130,9 @@ func transfersOf(b follow.Batch, txHash string) []chain.Transfer {
 	return found
 }
 
-// freezeByTx marks a row of a transaction that is not on record, and freezes its wallet. Watch-only wallets, and
-// what a wallet did before it was registered, are left alone. Where transactions of others are tolerated, one of
-// a master wallet that equals no waiting payout is foreign at once.
+// freezeByTx marks a row of a transaction that is not on record, and freezes its wallet. Watch-only wallets are left
+// alone. Where transactions of others are tolerated, one of a master wallet that equals no waiting payout is foreign at
+// once.
 func (o *Manager) freezeByTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -136,7 +146,7 @@ func (o *Manager) freezeByTx(
 	}
 
 	w, found, err := tx.Wallet(ctx, row.Network, party.Address)
-	if err != nil || found && !row.Unrecorded && isBefore(*row, w) {
+	if err != nil {
 		return err
 	}
 
@@ -167,10 +177,38 @@ func (o *Manager) freezeByTx(
 	return tx.PutWallet(ctx, &w)
 }
 
-// isBefore reports whether a transaction is from before its wallet was registered. A fork may bring one of lost
-// records into a block that low: its nonce is above those that we signed.
-func isBefore(row wallet.Outgoing, w wallet.Wallet) bool {
-	return row.Block.Height <= w.Since && (w.NextNonce == 0 || row.Nonce < w.NextNonce)
+// isBefore reports whether a transaction is from before its master wallet was registered: what that did then is not
+// held against it. A fork may bring one of lost records into a block that low. Its nonce is above those that we signed,
+// or it is that of a row from after the registration, or of a transaction that waits. Nobody else used a deposit address
+// before. was is the row that is stored of what it spent, or the zero one.
+func isBefore(
+	ctx context.Context,
+	tx wallet.Tx,
+	row, was wallet.Outgoing,
+	party chain.Party,
+) (bool, error) {
+	w, found, err := tx.Wallet(ctx, row.Network, party.Address)
+	if err != nil || !found || was.Unrecorded || party.Key.Role != chain.RoleMaster ||
+		row.Block.Height > w.Since || was.Block.Height > w.Since || w.NextNonce > 0 && row.Nonce >= w.NextNonce {
+		return false, err
+	}
+
+	live, err := tx.LiveTransactions(ctx, row.Network, party.Address)
+
+	return !slices.ContainsFunc(live, func(t wallet.Transaction) bool { return spendsKey(t, row.Key) }), err
+}
+
+// spendsKey reports whether bytes of a transaction use up what a row is of.
+func spendsKey(t wallet.Transaction, key string) bool {
+	return slices.ContainsFunc(t.Attempts, func(a wallet.Attempt) bool {
+		if len(a.Signed.Inputs) == 0 {
+			return chaindata.SpendKey(chain.Spend{Sender: a.Signed.From, Nonce: a.Signed.Nonce}) == key
+		}
+
+		return slices.ContainsFunc(a.Signed.Inputs, func(in chain.Outpoint) bool {
+			return chaindata.SpendKey(chain.Spend{Outpoint: in}) == key
+		})
+	})
 }
 
 // withdrawTx deletes the rows of a block that was read again whose transactions are not in it: one node made them up.
