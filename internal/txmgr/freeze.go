@@ -179,8 +179,8 @@ func (o *Manager) freezeByTx(
 
 // isBefore reports whether a transaction is from before its master wallet was registered: what that did then is not
 // held against it. A fork may bring one of lost records into a block that low. Its nonce is above those that we signed,
-// or it is that of a row from after the registration, or of a transaction that waits. Nobody else used a deposit address
-// before. was is the row that is stored of what it spent, or the zero one.
+// or it is that of a row from after the registration, or of a transaction that waits. Nobody else used a deposit
+// address before. was is the row that is stored of what it spent, or the zero one.
 func isBefore(
 	ctx context.Context,
 	tx wallet.Tx,
