@@ -66,6 +66,9 @@ type Order struct {
 	// nonce, or sharing a coin. Its Raw is empty where a person acknowledged it and a fork took its block: then
 	// what it paid is MaxFee, what it offered is unknown, and this one offers what the network asks now.
 	Replaces *Signed `json:"replaces,omitempty"`
+	// Outbids is set where nodes refused Replaces and none has it: their pools may hold bytes of lost records at its
+	// nonce, whose price is not known. This one then pays at least twice the tip of Replaces.
+	Outbids bool `json:"outbids,omitempty"`
 	// Expired is the newest attempt, which ran out: it may have offered too little.
 	Expired *Signed `json:"expired,omitempty"`
 }

@@ -122,8 +122,8 @@ type replacementLeast struct {
 	gas uint64
 }
 
-// leastOfReplacement returns the lowest fees that replace Order.Replaces: both raised by an eighth, rounded up; zero
-// without its bytes. The gas limit of the same call does not fall: the node may estimate it on what the replaced
+// leastOfReplacement returns the lowest fees that replace Order.Replaces: both raised by an eighth, rounded up, and the
+// tip doubled with Order.Outbids; zero without its bytes. The gas limit of the same call does not fall: the node may estimate it on what the replaced
 // transaction did, in a block that a fork takes away.
 func (d *driver) leastOfReplacement(order chain.Order, msg transferMsg) (least replacementLeast, err error) {
 	if order.Replaces == nil || len(order.Replaces.Raw) == 0 {
@@ -154,6 +154,9 @@ func (d *driver) leastOfReplacement(order chain.Order, msg transferMsg) (least r
 	}
 
 	least.feeCap, least.tipCap = feeCap.Add(fraction(feeCap, 8)), tipCap.Add(fraction(tipCap, 8))
+	if order.Outbids {
+		least.tipCap = tipCap.Mul(2)
+	}
 
 	if to := tx.To(); to != nil && *to == msg.to && bytes.Equal(tx.Data(), msg.data) {
 		least.gas = min(tx.Gas(), maxGas)

@@ -189,7 +189,12 @@ func TestReplacementPaysAnEighthMore(t *testing.T) {
 	wantNumber(t, "the maximum price", tx.GasFeeCap(), chain.Units(2_362_500_000))
 	wantNumber(t, "the priority price", tx.GasTipCap(), chain.Units(112_500_000))
 
-	order.Replaces = &second
+	order.Outbids = true
+	_, _, tx = build(t, driver, order)
+	wantNumber(t, "the maximum price that outbids", tx.GasFeeCap(), chain.Units(2_362_500_000))
+	wantNumber(t, "the priority price that outbids", tx.GasTipCap(), chain.Units(200_000_000))
+
+	order.Replaces, order.Outbids = &second, false
 	_, _, tx = build(t, driver, order)
 	wantNumber(t, "the maximum price", tx.GasFeeCap(), chain.Units(2_657_812_500))
 	order.MaxFee = chain.Units(2_657_812_500).Mul(21000).Sub(chain.Units(1))

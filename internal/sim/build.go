@@ -159,6 +159,10 @@ func (c *Chain) setPrices(tx *transaction, order chain.Order) error {
 		}
 
 		priority = max(priority, replacementPrice(old.priority))
+		if order.Outbids {
+			priority = max(priority, 2*old.priority)
+		}
+
 		minPrice = max(minPrice, replacementPrice(old.maxPrice), priority)
 	}
 

@@ -142,6 +142,8 @@ func (d *walletWorker) tryReplace(ctx context.Context, t wallet.Transaction) (do
 	order := t.Order
 
 	order.Nonce, order.DurableNonce, order.Replaces = t.Nonce, last.DurableNonce, &last
+	order.Outbids = d.hasNonces() && wasRefused(walletstate.LastAttempt(&t))
+
 	if len(last.Inputs) > 0 {
 		if order.Coins, err = d.spendableCoins(ctx, t); err != nil {
 			return false, err
@@ -168,6 +170,9 @@ func (d *walletWorker) tryReplace(ctx context.Context, t wallet.Transaction) (do
 
 	return false, nil
 }
+
+// wasRefused reports whether no node ever had an attempt, and the last that was asked refused it.
+func wasRefused(a wallet.Attempt) bool { return a.FirstTakenAt.IsZero() && a.LastSendError != "" }
 
 // makeReplacement signs a replacement. One that could be included besides an earlier attempt is
 // fault.Unavailable with code replacement_unsafe; see excludesAll.
