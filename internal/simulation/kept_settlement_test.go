@@ -840,4 +840,20 @@ var keptSettlements = map[string]Plan{
 			{Mine, 10494019306319705740, 6714431828396420910, 6355350886795689108},
 		},
 	},
+	"1007026: the smaller of two settlements took over more carried fee than it was, and showed a share all the same": {
+		Seed:      1007026,
+		Processes: 2,
+		Networks:  2,
+		Finality:  false,
+		Batch:     1,
+		Epochs:    true,
+		Wide:      true,
+		Ops: []Op{
+			{CreateInvoice, 2667585962324622151, 13098471203275638875, 13425720607344718587},
+			{PayInvoice, 7437492760705272703, 9472104494745507126, 15799022546337979204},
+			{Mine, 16427547755673037222, 15677242859314679956, 6468755491566690520},
+			{PayVariable, 4814437333868696175, 13868653229342837114, 239545290924943375},
+			{PayInvoice, 12583276331056442539, 1007561696281854716, 13545638218690938252},
+		},
+	},
 }

@@ -164,6 +164,24 @@ func returnCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Sweep, a
 	return tx.PutCarry(ctx, &row)
 }
 
+// bearer returns the index of the settlement that takes a carried fee (native base units) over: the oldest of those that
+// may, which has it left when it has paid its own fee, or else the largest; -1 where none may.
+func (g group) bearer(carry chain.Amount, may func(s settlement.Settlement) bool) int {
+	largest := -1
+
+	for i, s := range g {
+		switch {
+		case !may(s):
+		case s.FeeSource == settlement.FromMaster || !s.Gross.SubFloor(s.FeeNative).Less(carry):
+			return i
+		case largest < 0 || g[largest].Gross.Less(s.Gross):
+			largest = i
+		}
+	}
+
+	return largest
+}
+
 // carryOrphaned adds carried fee (native base units) that a release pays and no settlement has started with to the
 // oldest one: its payment left the chain just before the first transaction was signed, and the fee counts once it is
 // back.

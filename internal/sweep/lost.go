@@ -223,7 +223,7 @@ func (s *Sweeper) removeTx(
 	return nil
 }
 
-// reassignFeeTx moves a detached settlement's carried fee (native base units) to the oldest that remains, and
+// reassignFeeTx moves a detached settlement's carried fee (native base units) to one that remains, and
 // recomputes the fee that the release pays.
 func reassignFeeTx(
 	ctx context.Context,
@@ -237,9 +237,11 @@ func reassignFeeTx(
 	}
 
 	if !carried.IsZero() {
-		settlementstate.CarryIn(&remaining[0], carried)
+		all := func(settlement.Settlement) bool { return true }
+		bearer := &remaining[group(remaining).bearer(carried, all)]
+		settlementstate.CarryIn(bearer, carried)
 
-		if err := tx.PutSettlements(ctx, &remaining[0]); err != nil {
+		if err := tx.PutSettlements(ctx, bearer); err != nil {
 			return err
 		}
 	}

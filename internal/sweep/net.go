@@ -10,8 +10,8 @@ import (
 )
 
 // net divides arrived (base units) among the settlements. Each gets its deposit less what it paid
-// itself. The oldest bears a shortfall (residue, token fees). Where that does not add up, arrived is
-// split by gross.
+// itself, and nothing where that is more. The oldest that has something bears a shortfall (what others could not bear,
+// residue, token fees). Where more arrived than that, it is split by gross.
 func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
 	if len(g) == 0 {
 		return nil // its payments came back after a later release had claimed what it brought
@@ -24,12 +24,7 @@ func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
 	for i, s := range g {
 		net[i] = s.Gross
 		if s.FeeSource == settlement.FromDeposit {
-			own := s.FeePaid.Add(s.NetworkFees)
-			if s.Gross.Less(own) {
-				return settlementstate.Split(arrived, grossOfEach(g))
-			}
-
-			net[i] = s.Gross.Sub(own)
+			net[i] = s.Gross.SubFloor(s.FeePaid.Add(s.NetworkFees))
 		}
 
 		sum = sum.Add(net[i])

@@ -224,19 +224,17 @@ func (w *sweepUpdate) copyTxHash(t wallet.Transaction) {
 // advance applies a transaction that is signed and not final. The first one starts the settlements. One that was
 // confirmed left its block: what it cost and paid is taken back, and a sweep reverts what it released.
 func (w *sweepUpdate) advance(ctx context.Context, i int) error {
-	carry := w.release.CarryIn
+	carry, err := w.startWaiting()
+	if err != nil {
+		return err
+	}
+
 	step := &w.release.Steps[i]
 	swept := step.Kind == chain.StepSweep && step.Recorded
 
 	for i := range w.group {
 		s := &w.group[i]
 		switch {
-		case (s.Status == settlement.Pending || s.Status == settlement.Held) && s.SweepID == w.release.ID:
-			if err := settlementstate.Start(s, carry); err != nil {
-				return err
-			}
-
-			carry = chain.Amount{}
 		case s.Status == settlement.Released && swept:
 			if err := settlementstate.Revert(s, ""); err != nil {
 				return err
@@ -263,6 +261,35 @@ func (w *sweepUpdate) advance(ctx context.Context, i int) error {
 	}
 
 	return nil
+}
+
+// startWaiting starts the settlements that wait for the release. One of them takes over what earlier ones left of their
+// fees; left is what none did, in native base units.
+func (w *sweepUpdate) startWaiting() (left chain.Amount, err error) {
+	waits := func(s settlement.Settlement) bool {
+		return (s.Status == settlement.Pending || s.Status == settlement.Held) && s.SweepID == w.release.ID
+	}
+
+	left = w.release.CarryIn
+	bearer := w.group.bearer(left, waits)
+
+	for i := range w.group {
+		if !waits(w.group[i]) {
+			continue
+		}
+
+		var borne chain.Amount
+
+		if i == bearer {
+			borne, left = left, chain.Amount{}
+		}
+
+		if err := settlementstate.Start(&w.group[i], borne); err != nil {
+			return left, err
+		}
+	}
+
+	return left, nil
 }
 
 // abandonUnlessSwept ends a release that lost what its sweep needs, but for one whose sweep is in a block: what that
