@@ -123,8 +123,8 @@ type replacementLeast struct {
 }
 
 // leastOfReplacement returns the lowest fees that replace Order.Replaces: both raised by an eighth, rounded up, and the
-// tip doubled with Order.Outbids; zero without its bytes. The gas limit of the same call does not fall: the node may estimate it on what the replaced
-// transaction did, in a block that a fork takes away.
+// tip doubled with Order.Outbids; zero without its bytes. The gas limit of the same call does not fall: the node may
+// estimate it on what the replaced transaction did, in a block that a fork takes away.
 func (d *driver) leastOfReplacement(order chain.Order, msg transferMsg) (least replacementLeast, err error) {
 	if order.Replaces == nil || len(order.Replaces.Raw) == 0 {
 		return least, nil

@@ -164,8 +164,8 @@ func returnCarryTx(ctx context.Context, tx settlement.Tx, r *settlement.Sweep, a
 	return tx.PutCarry(ctx, &row)
 }
 
-// bearer returns the index of the settlement that takes a carried fee (native base units) over: the oldest of those that
-// may, which has it left when it has paid its own fee, or else the largest; -1 where none may.
+// bearer returns the index of the settlement that takes a carried fee (native base units) over: the oldest of those
+// that may, which has it left when it has paid its own fee, or else the largest; -1 where none may.
 func (g group) bearer(carry chain.Amount, may func(s settlement.Settlement) bool) int {
 	largest := -1
 
