@@ -27,34 +27,7 @@ func (o *Manager) freezeTx(
 	rows, stored map[string]wallet.Outgoing,
 	parties PartyLookup,
 ) error {
-	var fresh []string
-
-	for _, key := range slices.Sorted(maps.Keys(rows)) {
-		row, was := rows[key], stored[key]
-		moved := row.Block.Hash != was.Block.Hash && (walletstate.IsOpen(was) || walletstate.IsForeign(was))
-
-		if row.TxHash == was.TxHash {
-			row.Unrecorded = was.Unrecorded
-		}
-
-		if row.TxHash != was.TxHash || moved {
-			rows[key] = row
-			fresh = append(fresh, key)
-
-			continue
-		}
-
-		row.Transfers = was.Transfers
-		row.Fee, row.Acknowledged = was.Fee, was.Acknowledged
-
-		if b.Reread() && walletstate.IsOpen(row) {
-			row.Transfers = transfersOf(b, row.TxHash) // one node's word until now
-		}
-
-		rows[key] = row
-	}
-
-	fresh, err := withoutOwn(ctx, tx, b.Network.Slug, rows, fresh)
+	fresh, err := withoutOwn(ctx, tx, b.Network.Slug, rows, keepMarks(b, rows, stored))
 	if err != nil || len(fresh) == 0 {
 		return err
 	}
@@ -89,6 +62,37 @@ func (o *Manager) freezeTx(
 	}
 
 	return nil
+}
+
+// keepMarks has the rows of a batch keep what is on record of them, and returns the keys of those that are new, or in
+// another block than they were.
+func keepMarks(b follow.Batch, rows, stored map[string]wallet.Outgoing) (fresh []string) {
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		row, was := rows[key], stored[key]
+		moved := row.Block.Hash != was.Block.Hash && (walletstate.IsOpen(was) || walletstate.IsForeign(was))
+
+		if row.TxHash == was.TxHash {
+			row.Unrecorded = was.Unrecorded
+		}
+
+		if row.TxHash != was.TxHash || moved {
+			rows[key] = row
+			fresh = append(fresh, key)
+
+			continue
+		}
+
+		row.Transfers = was.Transfers
+		row.Fee, row.Acknowledged = was.Fee, was.Acknowledged
+
+		if b.Reread() && walletstate.IsOpen(row) {
+			row.Transfers = transfersOf(b, row.TxHash) // one node's word until now
+		}
+
+		rows[key] = row
+	}
+
+	return fresh
 }
 
 // withoutOwn returns the keys of rows whose transactions are not ours.
