@@ -29,6 +29,10 @@ func (d *walletWorker) goneCoins(
 	t wallet.Transaction,
 	inputs []chain.Outpoint,
 ) ([]wallet.Coin, error) {
+	if len(inputs) == 0 {
+		return nil, nil
+	}
+
 	coins, err := coinsAt(ctx, d.db, t.Network, inputs)
 	if err != nil {
 		return nil, &storeError{err}
