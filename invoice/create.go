@@ -124,14 +124,7 @@ func (s *Service) prepareCreate(ctx context.Context, p CreateParams) (preparedCr
 func (s *Service) newInvoice(p CreateParams, settings Settings) Invoice {
 	invoiceID, now := s.ids.Next(), s.now()
 
-	life, first := p.ExpiresIn, p.PreSelectionExpiresIn
-	if life == 0 {
-		life = defaultLife
-	}
-
-	if first == 0 {
-		first = min(defaultPreSelection, life)
-	}
+	life, first := lifetimes(p)
 
 	inv := Invoice{
 		ID:                    invoiceID,

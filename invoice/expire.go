@@ -7,6 +7,28 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
+// How long an invoice may live, and how long it does where nobody says.
+const (
+	minLife             = 300 * time.Second // spec D2.1.7
+	maxLife             = 604800 * time.Second
+	defaultLife         = 86400 * time.Second
+	defaultPreSelection = 7200 * time.Second // spec D2.1.8
+)
+
+// lifetimes returns how long a new invoice lives, and how long without a selection.
+func lifetimes(p CreateParams) (life, first time.Duration) {
+	life, first = p.ExpiresIn, p.PreSelectionExpiresIn
+	if life == 0 {
+		life = defaultLife
+	}
+
+	if first == 0 {
+		first = min(defaultPreSelection, life)
+	}
+
+	return life, first
+}
+
 // Expire expires an open or underpaid invoice after its deadline; an expired one stays as it is.
 // scanned is the block time up to which each network has been read. An invoice with a selection
 // expires only once all its networks have been read up to its end, so that our own lag never harms

@@ -24,11 +24,6 @@ const (
 	maxMetadataText = 500
 	maxTolerance    = 500 // spec D2.1.6
 	maxName         = 64  // spec D7.2
-
-	minLife             = 300 * time.Second // spec D2.1.7
-	maxLife             = 604800 * time.Second
-	defaultLife         = 86400 * time.Second
-	defaultPreSelection = 7200 * time.Second // spec D2.1.8
 )
 
 func invalid(param, format string, args ...any) error {

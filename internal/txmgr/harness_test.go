@@ -142,8 +142,10 @@ func (w *harness) parties(
 	found := map[chain.Address]chain.Party{}
 
 	for _, a := range addresses {
-		if a == w.master().Address {
-			found[a] = w.master()
+		for _, party := range []chain.Party{w.master(), w.deposit()} {
+			if a == party.Address {
+				found[a] = party
+			}
 		}
 	}
 
@@ -387,7 +389,8 @@ func (w *harness) asset(symbol string) chain.Asset {
 	return a
 }
 
-func (w *harness) master() chain.Party { return w.signer.Party(chain.RoleMaster, 0, w.chain) }
+func (w *harness) deposit() chain.Party { return w.signer.Party(chain.RoleDeposit, 1, w.chain) }
+func (w *harness) master() chain.Party  { return w.signer.Party(chain.RoleMaster, 0, w.chain) }
 
 // payout queues a payout of an amount to a new address.
 func (w *harness) payout(symbol string, amount chain.Amount) wallet.Transaction {

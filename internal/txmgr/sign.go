@@ -24,8 +24,8 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 		return err
 	}
 
-	if walletstate.Stale(&t, d.now()) {
-		return d.update(ctx, t.ID, fail(wallet.FailStale))
+	if stale, err := d.failStale(ctx, t); err != nil || stale {
+		return err
 	}
 
 	if t.Kind == wallet.Cancel {

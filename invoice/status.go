@@ -1,0 +1,95 @@
+package invoice
+
+import (
+	"time"
+
+	"github.com/seed-8ee7f392/payments/event"
+)
+
+// Recompute derives sums, status, flags, times and DueAt from all payments to the invoice, and returns the
+// events of a change of status. It is idempotent: the same payments give the same invoice, in whatever order
+// they arrived. It keeps what payments do not determine: ClosedAs, the refunds, and an acceptance (flags Late
+// and UnderpaidAccepted).
+func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
+	r := inv.receive(payments)
+	standing := inv.standing(r)
+
+	// An acceptance covers what had been received when it was made. Once some of that is gone it holds only
+	// if what is left is enough by itself.
+	if inv.accepted() && (!r.any || r.less && standing != Paid) {
+		inv.set(Late, false)
+		inv.set(UnderpaidAccepted, false)
+	}
+
+	before, next := inv.Status, standing
+	switch {
+	case before == Refunded:
+		next = Refunded
+	case inv.refundedInFull(payments):
+		next = Refunded
+	case inv.accepted():
+		next = Paid
+	case inv.ClosedAs != "" && standing == Paid && inv.AcceptLate && !inv.refunding(): // spec D2.3.12
+		inv.set(Late, true)
+
+		next = Paid
+	case inv.ClosedAs != "":
+		next = inv.ClosedAs
+	}
+
+	inv.Status = next
+
+	switch {
+	case next == Paid && before != Paid:
+		inv.PaidAt = now
+	case next == Refunded && before != Refunded:
+		inv.RefundedAt = now
+	case next != Paid && next != Refunded:
+		inv.PaidAt = time.Time{}
+	}
+
+	inv.PaidOptionID = ""
+	if !inv.PaidAt.IsZero() {
+		inv.PaidOptionID = inv.payingOption(payments)
+	}
+
+	inv.set(Overpaid, !inv.PaidAt.IsZero() && inv.overpaid(r))
+	inv.set(PartiallyRefunded, next != Refunded && positive(inv.Refunds.Succeeded))
+	inv.Schedule()
+
+	return statusEvents(before, next)
+}
+
+// statusEvents returns the event of a change of status. An invoice that waits for nothing any more returns
+// from pending to open or underpaid as invoice.reopened (decisions 11).
+func statusEvents(before, next Status) []event.Type { // spec 6.5
+	switch {
+	case before == next:
+		return nil
+	case before == Paid && next != Refunded: // spec D2.3.6
+		return []event.Type{event.InvoicePaymentReversed}
+	case before == Pending && next == Open: // spec D11.1
+		return []event.Type{event.InvoiceReopened}
+	case before == Pending && next == Underpaid:
+		return []event.Type{event.InvoiceReopened, event.InvoiceUnderpaid}
+	}
+
+	switch next {
+	case Pending:
+		return []event.Type{event.InvoicePending}
+	case Underpaid:
+		return []event.Type{event.InvoiceUnderpaid}
+	case Paid:
+		return []event.Type{event.InvoicePaid}
+	case Expired:
+		return []event.Type{event.InvoiceExpired}
+	case Canceled:
+		return []event.Type{event.InvoiceCanceled}
+	case Refunded:
+		return []event.Type{event.InvoiceRefunded}
+	case Open:
+		// The payment's own event is enough.
+	}
+
+	return nil
+}
