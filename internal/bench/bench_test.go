@@ -18,6 +18,8 @@ type side struct {
 	perSecond func(b *testing.B, at int) float64
 	// goal is the least ratio to the first side, which is the baseline; 0 where there is none.
 	goal float64
+	// note returns what is printed after the ratio; nil for nothing.
+	note func() string
 }
 
 // compare measures the sides in turns, and reports the rate of each, its ratio to the first, and the goal of that.
@@ -50,6 +52,10 @@ func compare(b *testing.B, at int, sides []side) {
 
 		if s.goal > 0 {
 			line += fmt.Sprintf("   goal %.2f", s.goal)
+		}
+
+		if s.note != nil {
+			line += s.note()
 		}
 
 		fmt.Println(line)

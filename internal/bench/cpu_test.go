@@ -117,18 +117,7 @@ func perform(b testing.TB, f func() error) {
 func pgbenchRows(b *testing.B, dsn string) {
 	b.Helper()
 
-	script := filepath.Join(b.TempDir(), "insert.sql")
-	if err := os.WriteFile(script, []byte(pgbenchInsert), 0o600); err != nil {
-		b.Fatal(err)
-	}
-
-	out, err := exec.Command(
-		pgbenchProgram(), "-n", "-f", script, "-c", strconv.Itoa(together), "-j", "2",
-		"-t", strconv.Itoa(perTurn/together), dsn,
-	).CombinedOutput()
-	if err != nil {
-		b.Fatalf("pgbench: %v: %s", err, out)
-	}
+	runPgbench(b, dsn, pgbenchInsert, together, "-t", strconv.Itoa(perTurn/together))
 }
 
 // fromOutside has a client process ask perTurn times, while the engine runs.

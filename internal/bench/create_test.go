@@ -123,31 +123,43 @@ func pgbench(dsn string) func(b *testing.B, at int) float64 {
 	return func(b *testing.B, at int) float64 {
 		b.Helper()
 
-		script := filepath.Join(b.TempDir(), "insert.sql")
-		if err := os.WriteFile(script, []byte(pgbenchInsert), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		perSecond, _ := runPgbench(b, dsn, pgbenchInsert, at, "-T", strconv.Itoa(int(turn.Seconds())))
 
-		out, err := exec.Command(
-			pgbenchProgram(), "-n", "-f", script, "-c", strconv.Itoa(at), "-j", strconv.Itoa(min(at, 2)),
-			"-T", strconv.Itoa(int(turn.Seconds())), dsn,
-		).CombinedOutput()
-		if err != nil {
-			b.Fatalf("pgbench: %v: %s", err, out)
-		}
+		return perSecond
+	}
+}
 
-		found := regexp.MustCompile(`tps = ([0-9.]+)`).FindSubmatch(out)
+// runPgbench runs a script with pgbench, by so many clients at once, and returns its rate and number of transactions.
+func runPgbench(b *testing.B, dsn, script string, at int, args ...string) (perSecond, transactions float64) {
+	b.Helper()
+
+	file := filepath.Join(b.TempDir(), "script.sql")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		b.Fatal(err)
+	}
+
+	args = append([]string{"-n", "-f", file, "-c", strconv.Itoa(at), "-j", strconv.Itoa(min(at, 2))}, args...)
+
+	out, err := exec.Command(pgbenchProgram(), append(args, dsn)...).CombinedOutput()
+	if err != nil {
+		b.Fatalf("pgbench: %v: %s", err, out)
+	}
+
+	figure := func(name string) float64 {
+		found := regexp.MustCompile(name + `[=:] ([0-9.]+)`).FindSubmatch(out)
 		if found == nil {
 			b.Fatalf("pgbench: %s", out)
 		}
 
-		perSecond, err := strconv.ParseFloat(string(found[1]), 64)
+		n, err := strconv.ParseFloat(string(found[1]), 64)
 		if err != nil {
 			b.Fatal(err)
 		}
 
-		return perSecond
+		return n
 	}
+
+	return figure("tps "), figure("transactions actually processed")
 }
 
 // pgbenchInsert is the script of pgbench: one row.
