@@ -13,7 +13,8 @@ import (
 )
 
 // A transaction of ours may spend the change of another one that waits. The one below is then never
-// replaced: its replacement would make the one above impossible. The one above is bumped and pays for both.
+// replaced: its replacement would make the one above impossible. The one above is bumped and pays for both. Where a
+// fork took an output of the one below away, so that no node has its bytes, neither can be included: it is replaced.
 
 // hasDependents reports whether a live transaction of ours spends an output of one of the attempts.
 func hasDependents(ctx context.Context, r wallet.Reader, t wallet.Transaction) (bool, error) {
@@ -77,7 +78,7 @@ func outputsOf(ctx context.Context, r wallet.Reader, t wallet.Transaction) ([]wa
 }
 
 // dropOutputsTx deletes the outputs of attempts that are about to be replaced, so that nothing is built on
-// them any more. Outputs that something rests on are an illegalMove.
+// them any more. Outputs that something rests on are an illegalMove, unless the bytes spend a coin that is gone.
 //
 // Those of what a cancel displaces are dropped with the cancel's first bytes.
 func dropOutputsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
@@ -104,7 +105,12 @@ func dropOutputsTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) erro
 		return err
 	}
 
-	if rests {
+	gone, err := spendsGone(ctx, tx, t)
+	if err != nil {
+		return err
+	}
+
+	if rests && !gone {
 		return &illegalMove{refuse(t, "be replaced: other transactions rest on it")}
 	}
 

@@ -17,28 +17,70 @@ import (
 // no block proves, and the other outputs that they spend wait with them:
 //
 //	payout   replaced, or displaced by its cancel, by bytes that spend the outputs that are there; where none is, it
-//	         waits for them, and Health says so: it may be paid by bytes that are out
+//	         waits for them, and Health says so: it may be paid by bytes that are out. So does what rests on it, until
+//	         the block of what replaced it proves that it is dead, see rebuild.go
 //	sweep    failed for want of money once no node has its bytes for CancelAfter, and planned again with what is there
 //
 // Should a fork bring the output back, and the bytes that were given up with it, at most one of the two is included:
 // both spend an output that was there all the time.
 
-// goneCoins returns the coins among a transaction's inputs that are in no block any more, nor change of ours.
+// goneCoins returns the coins among a transaction's inputs that are in no block any more, nor change of ours in the
+// pool.
 func (d *walletWorker) goneCoins(
 	ctx context.Context,
 	t wallet.Transaction,
+	inputs []chain.Outpoint,
+) ([]wallet.Coin, error) {
+	coins, err := goneCoinsAt(ctx, d.db, t.Network, inputs)
+	if err != nil {
+		return nil, &storeError{err}
+	}
+
+	return coins, nil
+}
+
+func goneCoinsAt(
+	ctx context.Context,
+	r wallet.Reader,
+	network string,
 	inputs []chain.Outpoint,
 ) ([]wallet.Coin, error) {
 	if len(inputs) == 0 {
 		return nil, nil
 	}
 
-	coins, err := coinsAt(ctx, d.db, t.Network, inputs)
-	if err != nil {
-		return nil, &storeError{err}
+	coins, err := coinsAt(ctx, r, network, inputs)
+
+	return slices.DeleteFunc(coins, func(c wallet.Coin) bool { return c.Height > 0 || c.Depth > 0 }), err
+}
+
+// waitsForDependents reports whether other transactions rest on one that may still be included, and pay for it. What
+// spends a coin that is gone, and no node has, waits for none.
+func (d *walletWorker) waitsForDependents(ctx context.Context, t wallet.Transaction) (bool, error) {
+	rests, err := hasDependents(ctx, d.db, t)
+	if err != nil || !rests {
+		return false, err
 	}
 
-	return slices.DeleteFunc(coins, func(c wallet.Coin) bool { return c.Height > 0 || c.Depth > 0 }), nil
+	gone, err := spendsGone(ctx, d.db, t)
+	if err != nil || !gone {
+		return true, asStoreError(err)
+	}
+
+	known, _, err := d.lookUp(ctx, t)
+
+	return known != "", err
+}
+
+// spendsGone reports whether the newest bytes of a transaction spend a coin that is gone.
+func spendsGone(ctx context.Context, r wallet.Reader, t wallet.Transaction) (bool, error) {
+	if len(t.Attempts) == 0 {
+		return false, nil
+	}
+
+	gone, err := goneCoinsAt(ctx, r, t.Network, walletstate.LastAttempt(&t).Signed.Inputs)
+
+	return len(gone) > 0, err
 }
 
 // withoutGone returns bytes with those of their inputs that others can share which replace them. The payment that a

@@ -69,7 +69,7 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 		return err
 	}
 
-	if rests, err := hasDependents(ctx, d.db, t); err != nil || rests {
+	if rests, err := d.waitsForDependents(ctx, t); err != nil || rests {
 		return err // what rests on it is bumped instead, and pays for both
 	}
 

@@ -73,7 +73,7 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 }
 
 // displacementOver reports whether there is nothing left that a cancel could displace: it is in a block, or was
-// displaced by others. waits is set while another transaction of ours rests on it, which pays for both.
+// displaced by others. waits is set while another transaction of ours rests on it, see waitsForDependents.
 func (d *walletWorker) displacementOver(
 	ctx context.Context,
 	cancel wallet.Transaction,
@@ -100,7 +100,7 @@ func (d *walletWorker) displacementOver(
 		return true, false, nil
 	}
 
-	waits, err = hasDependents(ctx, d.db, displaced)
+	waits, err = d.waitsForDependents(ctx, displaced)
 
 	return false, waits, err
 }

@@ -238,7 +238,7 @@ func (k *utxoIndex) coinOf(t chain.Transfer) *utxoEntry {
 }
 
 // indexPool adds the outputs of our own transactions in the pool, each with its depth: how many of those
-// transactions it depends on.
+// transactions it depends on. Outputs of what is in neither the chain nor the pool have none.
 func (k *utxoIndex) indexPool() {
 	depths := map[string]int{}
 
@@ -260,6 +260,12 @@ func (k *utxoIndex) indexPool() {
 		}
 
 		return depths[hash]
+	}
+
+	for _, c := range k.coins {
+		if k.batch.PoolRead {
+			c.Depth = 0
+		}
 	}
 
 	for hash, tx := range k.pool {
