@@ -100,13 +100,24 @@ func TestSweepOfAGoneCoinIsGivenUp(t *testing.T) {
 
 // A fork brings the output back, and the sweep with it that was given up: a person says what it was.
 func TestSweepThatWasGivenUpIsIncluded(t *testing.T) {
+	for _, waited := range []time.Duration{0, 30 * time.Hour} {
+		sweepIsBack(t, waited)
+	}
+}
+
+// sweepIsBack gives a sweep up that had waited in the pool for some time, and has a block include it.
+func sweepIsBack(t *testing.T, waited time.Duration) {
+	t.Helper()
+
 	w, driver := newOutputs(t, 2)
-	driver.all = true
+	driver.all, driver.estimate = true, coin(7) // more than it may cost
 	s := w.sweepCoins()
 	w.work()
+	driver.setStatus(chain.TxPooled)
+	w.wait(waited)
 	w.setHeight(1, 0)
 	driver.setStatus(chain.TxUnknown)
-	w.wait(time.Minute)
+	w.wait(5 * time.Minute)
 	w.wait(6 * time.Hour)
 
 	hash := w.get(s.ID).Attempts[0].Signed.TxHash
@@ -124,7 +135,7 @@ func TestSweepThatWasGivenUpIsIncluded(t *testing.T) {
 
 	rows, err := w.store.UnrecordedOutgoing(t.Context(), network, w.master().Address, time.Time{})
 	if err != nil || len(rows) == 0 || rows[0].TxHash != hash {
-		t.Errorf("what is not on record is %+v, %v", rows, err)
+		t.Errorf("after %s in the pool, what is not on record is %+v, %v", waited, rows, err)
 	}
 }
 

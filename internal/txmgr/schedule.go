@@ -27,7 +27,7 @@ var (
 		{0, maxPendingInterval},
 	}
 	// confirmedIntervals are for confirmed, reverted and displaced transactions, by the time since their block, or
-	// since they were signed, until a block watchFor after it was read: reorganisations deeper than finality have
+	// since they were last sent, until a block watchFor after it was read: reorganisations deeper than finality have
 	// happened, also while nobody read blocks.
 	confirmedIntervals = []retryInterval{
 		{10 * time.Minute, time.Minute},
@@ -118,6 +118,19 @@ func awaitBlocks(t *wallet.Transaction, now time.Time, n chain.Network, cursor s
 	}
 }
 
+// lastSentAt returns when bytes of a transaction were last sent, or signed.
+func lastSentAt(t wallet.Transaction) time.Time {
+	last := walletstate.LastAttempt(&t).SignedAt
+
+	for _, a := range t.Attempts {
+		if a.LastSentAt.After(last) {
+			last = a.LastSentAt
+		}
+	}
+
+	return last
+}
+
 // schedule sets DueAt by the state and the age; zero when nothing is left to look at. read is the time of the last
 // block that was read, watched the intervals of what isWatched.
 func schedule(t *wallet.Transaction, now, read time.Time, watched []retryInterval) {
@@ -131,7 +144,7 @@ func schedule(t *wallet.Transaction, now, read time.Time, watched []retryInterva
 	case isWatched(*t):
 		since, table = t.Block.Time, watched
 	case wasDisplaced(*t):
-		since, table = walletstate.LastAttempt(t).SignedAt, confirmedIntervals
+		since, table = lastSentAt(*t), confirmedIntervals
 	case t.State == wallet.Included:
 		since = t.Block.Time
 	case t.State == wallet.Queued:
