@@ -133,7 +133,7 @@ func (a *acknowledgement) rows(ctx context.Context, r wallet.Reader) ([]wallet.O
 func (a *acknowledgement) isRecorded(rows []wallet.Outgoing) bool {
 	for _, row := range rows {
 		names := strings.Split(row.Acknowledged, ",")
-		if walletstate.IsOpen(row) || a.foreign && names[0] != wallet.Foreign {
+		if walletstate.IsOpen(row) || a.foreign != (names[0] == wallet.Foreign) {
 			return false
 		}
 

@@ -34,8 +34,8 @@ func (a *acknowledgement) findMasters(ctx context.Context) error {
 	return nil
 }
 
-// waitingSettlements returns the settlements among ids that have not ended. An id that names nothing is
-// fault.Invalid.
+// waitingSettlements returns the settlements among ids that have not ended, and those that failed though the
+// transaction spent their own coin. An id that names nothing is fault.Invalid.
 func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []string) ([]string, error) {
 	found, err := tx.SettlementsByID(ctx, ids)
 	if err != nil {
@@ -68,12 +68,40 @@ func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []s
 				s.SweepTx,
 				a.txHash,
 			)
-		case settlement.Failed, settlement.Reverted:
+		case settlement.Failed:
+			spent, err := a.spentCoin(ctx, tx, s)
+			if err != nil {
+				return nil, err
+			}
+
+			if spent {
+				waiting = append(waiting, s.ID)
+			}
+		case settlement.Reverted:
 			// The transaction only names it.
 		}
 	}
 
 	return waiting, nil
+}
+
+// spentCoin reports whether the transaction spent the coin of a settlement that an operator may retry: it was released
+// by what had failed before a fork.
+func (a *acknowledgement) spentCoin(ctx context.Context, tx Tx, s settlement.Settlement) (bool, error) {
+	if a.foreign || s.Reason == settlement.PaymentOrphaned || s.FailedFor != "" {
+		return false, nil
+	}
+
+	p, err := tx.PaymentByID(ctx, s.PaymentID)
+	if err != nil || p.TxHash == "" {
+		return false, err
+	}
+
+	rows, err := a.rows(ctx, tx)
+
+	return slices.ContainsFunc(rows, func(row wallet.Outgoing) bool {
+		return row.Outpoint == chain.Outpoint{TxHash: p.TxHash, Vout: p.TxIndex}
+	}), err
 }
 
 // checkTook refuses a settlement whose payment came after the transaction that it is to be released by: that has

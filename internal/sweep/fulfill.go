@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
-	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
@@ -62,6 +61,10 @@ func (s *Sweeper) FulfillTx(
 	}
 
 	g := group(found)
+	if err := s.returnFailedTx(ctx, tx, g); err != nil {
+		return err
+	}
+
 	together := true
 
 	for _, of := range g {
@@ -101,64 +104,6 @@ func (s *Sweeper) FulfillTx(
 	}
 
 	return s.fulfillNewTx(ctx, tx, g, master, f)
-}
-
-// leaveReleasesTx ends the releases that settlements wait in, as one transaction of lost records swept what several
-// hold, and returns them as they wait without one.
-func (s *Sweeper) leaveReleasesTx(ctx context.Context, tx settlement.Tx, g group) (group, error) {
-	ended := map[string]bool{"": true}
-
-	for _, of := range g {
-		if ended[of.SweepID] {
-			continue
-		}
-
-		ended[of.SweepID] = true
-
-		r, err := tx.Sweep(ctx, of.SweepID)
-		if err != nil {
-			return nil, err
-		}
-
-		if isRunning(&r) {
-			return nil, s.waitsFor(of)
-		}
-
-		if r.Done {
-			continue
-		}
-
-		all, err := tx.SettlementsByID(ctx, r.SettlementIDs)
-		if err != nil {
-			return nil, err
-		}
-
-		w := &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: all, events: map[string]event.Type{}}
-		if err := w.abandon(ctx, settlement.Replanning); err != nil {
-			return nil, err
-		}
-
-		if err := w.save(ctx); err != nil {
-			return nil, err
-		}
-	}
-
-	now, err := tx.SettlementsByID(ctx, g.ids())
-	if err != nil {
-		return nil, err
-	}
-
-	for i := range now {
-		if now[i].Status != settlement.Failed {
-			continue
-		}
-
-		if err := now[i].Return(false, false, s.now()); err != nil {
-			return nil, err
-		}
-	}
-
-	return now, nil
 }
 
 // waitsFor is the error for a settlement whose release has a transaction under way.

@@ -91,7 +91,7 @@ func (d *walletWorker) recordReverted(ctx context.Context, t wallet.Transaction,
 	})
 }
 
-// recordExecuted marks the row of a failed transaction that a fork has executed as not on record: it is not revived,
+// recordExecuted marks the rows of a failed transaction that a fork has executed as not on record: it is not revived,
 // and a person has to say what it was.
 func (d *walletWorker) recordExecuted(ctx context.Context, t wallet.Transaction, row wallet.Outgoing) error {
 	if row.Unrecorded {
@@ -112,11 +112,7 @@ func (d *walletWorker) recordExecuted(ctx context.Context, t wallet.Transaction,
 			return err
 		}
 
-		if err := d.freezeByTx(ctx, tx, &row, d.party, transfers); err != nil {
-			return err
-		}
-
-		return tx.PutOutgoing(ctx, &row)
+		return d.freezeAllTx(ctx, tx, row.TxHash, transfers)
 	}
 
 	if t.Block.IsZero() {
@@ -124,6 +120,45 @@ func (d *walletWorker) recordExecuted(ctx context.Context, t wallet.Transaction,
 	}
 
 	return d.updateWith(ctx, t.ID, mark, walletstate.Retract)
+}
+
+// freezeAllTx marks the rows of a transaction as not on record, and freezes the wallets that it took from: a sweep
+// spends the outputs of many.
+func (d *walletWorker) freezeAllTx(ctx context.Context, tx wallet.Tx, hash string, transfers []chain.Transfer) error {
+	rows, err := tx.OutgoingByHash(ctx, d.network.Slug, []string{hash})
+	if err != nil {
+		return err
+	}
+
+	outpoints := make([]chain.Outpoint, len(rows))
+	for i, row := range rows {
+		outpoints[i] = row.Outpoint
+	}
+
+	coins, err := coinsAt(ctx, tx, d.network.Slug, outpoints)
+	if err != nil {
+		return err
+	}
+
+	for _, row := range rows {
+		owner := d.party
+
+		for _, c := range coins {
+			if c.Outpoint == row.Outpoint {
+				owner = c.Owner
+			}
+		}
+
+		if err := d.freezeByTx(ctx, tx, &row, owner, transfers); err != nil {
+			return err
+		}
+
+		if err := tx.PutOutgoing(ctx, &row); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // displaceFailed has a cancel use the nonce of a payout that was reverted in a block which left the chain, and charges

@@ -44,7 +44,7 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 	}
 
 	signed := f.signed(carrier.Order)
-	if err := tx.PutAttemptHash(ctx, f.Network, signed.TxHash, carrier.ID, carrier.Kind); err != nil {
+	if err := putHashTx(ctx, tx, carrier, signed.TxHash); err != nil {
 		return err
 	}
 
@@ -86,6 +86,17 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 	)
 
 	return err
+}
+
+// putHashTx stores the hash of what fulfilled a transaction. It is stored already where a fork executed a transaction
+// of ours that had failed.
+func putHashTx(ctx context.Context, tx wallet.Tx, carrier wallet.Transaction, hash string) error {
+	own, err := tx.OwnTransactions(ctx, carrier.Network, []string{hash})
+	if err != nil || len(own) > 0 {
+		return err
+	}
+
+	return tx.PutAttemptHash(ctx, carrier.Network, hash, carrier.ID, carrier.Kind)
 }
 
 // sweepStillLive returns the error of a transaction that cannot fulfill a sweep. Its own bytes would take what came
