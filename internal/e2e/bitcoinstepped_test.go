@@ -131,6 +131,7 @@ func stepBitcoin(t *testing.T, change ...func(*payments.Config)) *steppedBitcoin
 		Network:    bitcoin.Regtest,
 		RPC:        s.node.url(),
 		HTTPClient: &http.Client{Transport: s.estimates},
+		Attempts:   1,
 	})
 	must(t, err)
 

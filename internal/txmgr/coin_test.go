@@ -21,6 +21,7 @@ type outputs struct {
 	chain.Driver
 	careless bool
 	all      bool                             // takes all coins in blocks, and of replaced bytes their inputs
+	least    bool                             // replaces within any maximum, by bytes that pay a little more
 	estimate chain.Amount                     // what EstimateFee says, and a replacement costs
 	parents  map[chain.Outpoint][]chain.Spend // unconfirmed ones of a coin
 	offered  map[string]int                   // by destination, how many coins the last Build was offered
@@ -35,7 +36,7 @@ func (o *outputs) Build(_ context.Context, order chain.Order) (chain.Unsigned, e
 		return chain.Unsigned{}, fault.New(fault.State, "insufficient_funds", "no coins")
 	}
 
-	if order.Replaces != nil && order.MaxFee.Less(o.estimate) {
+	if order.Replaces != nil && order.MaxFee.Less(o.estimate) && !o.least {
 		return chain.Unsigned{}, fault.New(
 			fault.Unavailable,
 			"fee_above_maximum",
@@ -59,6 +60,9 @@ func (o *outputs) Build(_ context.Context, order chain.Order) (chain.Unsigned, e
 	}
 
 	raw := fmt.Sprintf("%v to %s replacing %v", inputs, order.Outputs[0].To, order.Replaces != nil)
+	if o.least {
+		raw += fmt.Sprintf(" after %d", len(o.sent))
+	}
 
 	return chain.Unsigned{
 		Raw:      []byte(raw),

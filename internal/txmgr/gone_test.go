@@ -33,8 +33,8 @@ func (o *outputs) setStatus(state chain.TxState) {
 	}
 }
 
-// sweepCoins queues a sweep of all coins.
-func (w *harness) sweepCoins() wallet.Transaction {
+// sweepCoins queues a sweep of all coins, which pays platform fees besides.
+func (w *harness) sweepCoins(fees ...chain.Amount) wallet.Transaction {
 	w.t.Helper()
 
 	t := w.payout("SIM", coin(10))
@@ -46,6 +46,11 @@ func (w *harness) sweepCoins() wallet.Transaction {
 	}
 
 	order := t.Order
+	for _, fee := range fees {
+		to := chain.Output{To: "platform", AssetID: order.Outputs[0].AssetID, Amount: fee}
+		order.Outputs = append([]chain.Output{to}, order.Outputs...)
+	}
+
 	for _, c := range w.coins() {
 		order.Coins = append(order.Coins, c.Coin)
 	}
@@ -140,7 +145,7 @@ func sweepIsBack(t *testing.T, waited time.Duration) {
 }
 
 // A sweep of coins that are all there is not displaced: what a cancel left of them would be no payment's. It may cost
-// what the network asks for, up to half of what it moves.
+// what the network asks for, up to half of its remainder.
 func TestSweepOfCoinsIsNeverCanceled(t *testing.T) {
 	for estimate, most := range map[uint64]uint64{3: 3, 7: 5} {
 		w, driver := newOutputs(t, 2)
@@ -160,6 +165,39 @@ func TestSweepOfCoinsIsNeverCanceled(t *testing.T) {
 		if got.Order.MaxFee != coin(most) {
 			t.Errorf("the network asks for %d coins, and it may cost %s", estimate, got.Order.MaxFee)
 		}
+	}
+}
+
+// What a sweep pays the platform bears no network fee: it costs at most half of the remainder, as it was worth when it
+// was planned.
+func TestSweepCostsAtMostHalfOfItsRemainder(t *testing.T) {
+	w, driver := newOutputs(t, 2)
+	driver.all, driver.estimate = true, coin(9)
+	s := w.sweepCoins(coin(4))
+	w.work()
+	driver.setStatus(chain.TxUnknown)
+	w.wait(time.Minute)
+	w.wait(8 * time.Hour)
+
+	if got := w.get(s.ID); got.Order.MaxFee != coin(5) {
+		t.Errorf("of the remainder of 10 coins it may cost %s", got.Order.MaxFee)
+	}
+}
+
+// What is raised after CancelAfter is not put off by one that pays a little more within the old maximum.
+func TestSweepOfCoinsPaysWhatTheNetworkAsksFor(t *testing.T) {
+	w, driver := newOutputs(t, 2)
+	driver.all, driver.estimate, driver.least = true, coin(4), true
+	s := w.sweepCoins()
+	w.work()
+	driver.setStatus(chain.TxUnknown)
+
+	for range 20 {
+		w.wait(30 * time.Minute)
+	}
+
+	if got := w.get(s.ID); got.Order.MaxFee != coin(4) {
+		t.Errorf("after ten hours it may cost %s, in %d attempts", got.Order.MaxFee, len(got.Attempts))
 	}
 }
 

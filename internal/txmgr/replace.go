@@ -21,7 +21,7 @@ import (
 //	… not next        waits for the one below, which has these exits, or for the cancel of a gap
 //	… with dependents waits for those, which are bumped and pay for both, or displaced
 //	… a cancel        replaced within its maximum, which is raised after each CancelAfter
-//	… a sweep of      the same, up to half of what it moves: it blocks nothing, and what a cancel left would be no
+//	… a sweep of      the same, up to half of its remainder: it blocks nothing, and what a cancel left would be no
 //	  coins           payment's; failed once its coins are gone, see gone.go
 //	included          confirmed or reverted at finality; broadcast again when its block leaves the chain
 
@@ -73,12 +73,18 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 		return err // what rests on it is bumped instead, and pays for both
 	}
 
-	if done, err := d.tryReplace(ctx, t); done || err != nil {
-		return err
+	if d.raisable(t) { // before what pays a little more within the old maximum
+		if err := d.raiseFee(ctx, t); err != nil {
+			return err
+		}
+
+		if t, err = d.db.Transaction(ctx, t.ID); err != nil {
+			return asStoreError(err)
+		}
 	}
 
-	if d.raisable(t) {
-		return d.raiseFee(ctx, t)
+	if done, err := d.tryReplace(ctx, t); done || err != nil {
+		return err
 	}
 
 	if now.Sub(t.Attempts[0].SignedAt) < d.config.CancelAfter || isRaised(t) ||
@@ -283,7 +289,7 @@ func (d *walletWorker) raisable(t wallet.Transaction) bool {
 
 // raiseFee raises the maximum fee of a transaction to what the network asks for now. Nothing else displaces a cancel,
 // and everything that its wallet signs later waits for it. A sweep of coins bears its fee, and pays no more than half
-// of what it moves.
+// of its remainder, which is its last output.
 func (d *walletWorker) raiseFee(ctx context.Context, t wallet.Transaction) error {
 	estimator, ok := d.driver.(chain.FeeEstimator)
 	if !ok {
@@ -302,12 +308,8 @@ func (d *walletWorker) raiseFee(ctx context.Context, t wallet.Transaction) error
 	}
 
 	if sweepsCoins(t) {
-		var moved chain.Amount
-		for _, o := range order.Outputs {
-			moved = moved.Add(o.Amount)
-		}
-
-		most = chaindata.Min(most, moved.Share(chain.Units(1), chain.Units(2))) // rounded down
+		remainder := order.Outputs[len(order.Outputs)-1].Amount
+		most = chaindata.Min(most, remainder.Share(chain.Units(1), chain.Units(2))) // rounded down
 	}
 
 	return d.update(ctx, t.ID, func(t *wallet.Transaction) error {
