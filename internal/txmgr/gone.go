@@ -174,7 +174,13 @@ func (o *Manager) lostWallets(ctx context.Context, network string) (out []health
 			return false
 		}
 
-		if t.State != wallet.Signed && t.State != wallet.Broadcast {
+		var gone bool
+
+		if gone, err = spendsGone(ctx, o.db, t); err != nil {
+			return false
+		}
+
+		if !gone || t.State != wallet.Signed && t.State != wallet.Broadcast { // another process saw it
 			o.lost.Delete(id)
 			return true
 		}
