@@ -98,6 +98,10 @@ func (d *walletWorker) recordExecuted(ctx context.Context, t wallet.Transaction,
 		return d.update(ctx, t.ID)
 	}
 
+	if said, err := d.isAcknowledged(ctx, t, row.TxHash); err != nil || said {
+		return errors.Join(err, d.update(ctx, t.ID))
+	}
+
 	transfers, ok, err := d.transfersIn(ctx, row)
 	if err != nil || !ok {
 		return errors.Join(err, d.update(ctx, t.ID))
@@ -120,6 +124,19 @@ func (d *walletWorker) recordExecuted(ctx context.Context, t wallet.Transaction,
 	}
 
 	return d.updateWith(ctx, t.ID, mark, walletstate.Retract)
+}
+
+// isAcknowledged reports whether a person has said of which other transaction the bytes of a failed one are: a fork had
+// them leave a block, and another one holds them.
+func (d *walletWorker) isAcknowledged(ctx context.Context, t wallet.Transaction, hash string) (bool, error) {
+	watched, err := d.db.DueTransactions(ctx, t.Network, d.now().Add(watchFor), 0)
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	return slices.ContainsFunc(watched, func(other wallet.Transaction) bool {
+		return other.ID != t.ID && walletstate.AttemptIndex(&other, hash) >= 0
+	}), nil
 }
 
 // freezeAllTx marks the rows of a transaction as not on record, and freezes the wallets that it took from: a sweep
