@@ -276,7 +276,8 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 }
 
 // terminateConflict handles a transaction that can never be included because of others. What ended with its
-// parent is built again where it can be; anything else fails, and bears what its own cancel cost.
+// parent is built again where it can be, or planned again, as a sweep of coins; anything else fails, and bears what its
+// own cancel cost.
 func (d *walletWorker) terminateConflict(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -284,6 +285,10 @@ func (d *walletWorker) terminateConflict(
 ) error {
 	if done, err := d.rebuild(ctx, t, proof); done || err != nil {
 		return err
+	}
+
+	if proof.inherited && sweepsCoins(t) { // the payment of one of its coins was spent otherwise
+		return d.updateProven(ctx, t, wallet.Outgoing{}, proof.rows, fail(wallet.FailInsufficientFunds))
 	}
 
 	return d.failDisplaced(ctx, t, proof)
