@@ -141,7 +141,12 @@ func (d *walletWorker) isAcknowledged(ctx context.Context, t wallet.Transaction,
 
 // freezeAllTx marks the rows of a transaction as not on record, and freezes the wallets that it took from: a sweep
 // spends the outputs of many.
-func (d *walletWorker) freezeAllTx(ctx context.Context, tx wallet.Tx, hash string, transfers []chain.Transfer) error {
+func (d *walletWorker) freezeAllTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	hash string,
+	transfers []chain.Transfer,
+) error {
 	rows, err := tx.OutgoingByHash(ctx, d.network.Slug, []string{hash})
 	if err != nil {
 		return err
