@@ -258,6 +258,10 @@ func TestBitcoinPayoutOfAGoneOutput(t *testing.T) {
 			t.Errorf("it is %s, its destination got %s", got.Status, s.node.holds(t, got.Destination))
 		}
 
+		if len(tx.Attempts) != 2 { // replaced only once what they rest on is there
+			t.Errorf("it has %d attempts", len(tx.Attempts))
+		}
+
 		s.refused("its first bytes", s.raw(tx, 0))
 	}
 
