@@ -86,16 +86,19 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 		return nil
 	}
 
-	if w.ofNative() {
-		if after, before, err = w.costOfSwept(ctx, bore); err != nil {
-			return err
+	switch {
+	case w.ofNative() && sweptStep(w.release) != nil: // a nonce below that of its sweep was used up later
+		err = w.correctResidue(ctx, before, after)
+	case w.ofNative():
+		if after, before, err = w.costOfSwept(ctx, bore); err == nil {
+			err = w.addResidue(ctx, w.nativeID(), before, after)
 		}
+	case paysNetworkFee(t, w.release.Deposit.Address):
+		err = w.addResidue(ctx, w.nativeID(), before, after)
 	}
 
-	if w.ofNative() || paysNetworkFee(t, w.release.Deposit.Address) {
-		if err := w.addResidue(ctx, w.nativeID(), before, after); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 
 	return w.save(ctx)
@@ -112,8 +115,7 @@ func (w *sweepUpdate) setCost(step *settlement.Step, t wallet.Transaction) (befo
 		others = slices.Delete(others, i, i+1)
 	}
 
-	counts := t.State == wallet.Confirmed || t.State == wallet.Failed
-	if counts && (i >= 0 || !isSwept(w.release) || t.Kind != wallet.Cancel) {
+	if t.State == wallet.Confirmed || t.State == wallet.Failed {
 		after = t.Fee
 	}
 
