@@ -2,8 +2,8 @@
 
 package e2e
 
-// A fork takes a payment away for good. A block proves it where the payer spends the payment's own money otherwise, but
-// not where it is that of the payment's parent, which the service knows nothing of.
+// A fork takes a payment away, and no other brings it back. A block proves it where the payer spends the payment's own
+// money otherwise, but not where it is that of the payment's parent, which the service knows nothing of.
 
 import (
 	"encoding/json"

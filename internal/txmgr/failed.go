@@ -20,7 +20,7 @@ import (
 //	displaced            by the cancel that is queued at its nonce, whose fee it shows as that of a conflict
 //	executed after all   a failed payout is not revived: the transaction counts as one that is not on record
 //
-// What others displaced for good is watched for as long, and a sweep that was given up as its coins were gone: a fork
+// What others displaced for ever is watched for as long, and a sweep that was given up as its coins were gone: a fork
 // may execute it after all.
 
 // hasReverted reports whether a transaction failed as reverted.

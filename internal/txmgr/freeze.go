@@ -191,9 +191,13 @@ func isBefore(
 	row, was wallet.Outgoing,
 	party chain.Party,
 ) (bool, error) {
+	if was.Unrecorded || party.Key.Role != chain.RoleMaster {
+		return false, nil
+	}
+
 	w, found, err := tx.Wallet(ctx, row.Network, party.Address)
-	if err != nil || !found || was.Unrecorded || party.Key.Role != chain.RoleMaster ||
-		row.Block.Height > w.Since || was.Block.Height > w.Since || w.NextNonce > 0 && row.Nonce >= w.NextNonce {
+	if err != nil || !found || row.Block.Height > w.Since || was.Block.Height > w.Since ||
+		w.NextNonce > 0 && row.Nonce >= w.NextNonce {
 		return false, err
 	}
 

@@ -88,8 +88,8 @@ func (o *Manager) FulfillTx(ctx context.Context, tx wallet.Tx, f Fulfillment) er
 	return err
 }
 
-// putHashTx stores the hash of what fulfilled a transaction. It is stored already where a fork executed a transaction
-// of ours that had failed.
+// putHashTx stores the hash of what fulfilled a transaction. It is stored already where a fork executed an own
+// transaction that had failed.
 func putHashTx(ctx context.Context, tx wallet.Tx, carrier wallet.Transaction, hash string) error {
 	own, err := tx.OwnTransactions(ctx, carrier.Network, []string{hash})
 	if err != nil || len(own) > 0 {

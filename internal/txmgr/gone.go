@@ -13,8 +13,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// A fork may take a payment away for good, and its output with it. Bytes that spend it cannot be included then, which
-// no block proves, and the other outputs that they spend wait with them:
+// A fork may take a payment away that does not come back, and its output with it. Bytes that spend it cannot be
+// included then, which no block proves, and the other outputs that they spend wait with them:
 //
 //	payout   replaced, or displaced by its cancel, by bytes that spend the outputs that are there; where none is, it
 //	         waits for them, and Health says so: it may be paid by bytes that are out. So does what rests on it, until
@@ -24,22 +24,8 @@ import (
 // Should a fork bring the output back, and the bytes that were given up with it, at most one of the two is included:
 // both spend an output that was there all the time.
 
-// goneCoins returns the coins among a transaction's inputs that are in no block any more, nor change of ours in the
-// pool.
-func (d *walletWorker) goneCoins(
-	ctx context.Context,
-	t wallet.Transaction,
-	inputs []chain.Outpoint,
-) ([]wallet.Coin, error) {
-	coins, err := goneCoinsAt(ctx, d.db, t.Network, inputs)
-	if err != nil {
-		return nil, &storeError{err}
-	}
-
-	return coins, nil
-}
-
-func goneCoinsAt(
+// goneCoins returns the coins among inputs that are in no block any more, nor own change in the pool.
+func goneCoins(
 	ctx context.Context,
 	r wallet.Reader,
 	network string,
@@ -78,7 +64,7 @@ func spendsGone(ctx context.Context, r wallet.Reader, t wallet.Transaction) (boo
 		return false, nil
 	}
 
-	gone, err := goneCoinsAt(ctx, r, t.Network, walletstate.LastAttempt(&t).Signed.Inputs)
+	gone, err := goneCoins(ctx, r, t.Network, walletstate.LastAttempt(&t).Signed.Inputs)
 
 	return len(gone) > 0, err
 }
@@ -94,9 +80,9 @@ func (d *walletWorker) withoutGone(
 		return signed, nil
 	}
 
-	gone, err := d.goneCoins(ctx, t, signed.Inputs)
+	gone, err := goneCoins(ctx, d.db, t.Network, signed.Inputs)
 	if err != nil {
-		return chain.Signed{}, err
+		return chain.Signed{}, &storeError{err}
 	}
 
 	signed.Inputs = slices.DeleteFunc(slices.Clone(signed.Inputs), func(in chain.Outpoint) bool {
@@ -138,13 +124,13 @@ func (d *walletWorker) lostSince(
 ) (since time.Time, lost bool, err error) {
 	lost = known == "" && len(t.Attempts) > 0
 
-	for _, a := range t.Attempts {
-		coins, err := d.goneCoins(ctx, t, a.Signed.Inputs)
+	for i := 0; lost && i < len(t.Attempts); i++ {
+		coins, err := goneCoins(ctx, d.db, t.Network, t.Attempts[i].Signed.Inputs)
 		if err != nil {
-			return time.Time{}, false, err
+			return time.Time{}, false, &storeError{err}
 		}
 
-		lost = lost && len(coins) > 0
+		lost = len(coins) > 0
 	}
 
 	if !lost {

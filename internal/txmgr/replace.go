@@ -36,6 +36,11 @@ const patientBlocks = 6
 // nonce of a wallet is replaced; the others wait for it. A CPFP bump that is in the pool is never
 // canceled: it blocks nothing.
 func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled bool) error {
+	now := d.now()
+	if now.Sub(walletstate.LastAttempt(&t).SignedAt) < d.config.ReplaceAfter {
+		return nil
+	}
+
 	last, err := d.withoutGone(ctx, t, walletstate.LastAttempt(&t).Signed)
 	if err != nil {
 		return err
@@ -43,11 +48,6 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 
 	if !d.hasNonces() && len(last.Inputs) == 0 && last.DurableNonce == nil {
 		return nil // this network does not replace, or no output is there that others could share
-	}
-
-	now := d.now()
-	if now.Sub(walletstate.LastAttempt(&t).SignedAt) < d.config.ReplaceAfter {
-		return nil
 	}
 
 	if enough, err := d.paysEnough(ctx, t, pooled); err != nil || enough {
@@ -83,7 +83,7 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 		}
 	}
 
-	if done, err := d.tryReplace(ctx, t); done || err != nil {
+	if done, err := d.tryReplace(ctx, t, last); done || err != nil {
 		return err
 	}
 
@@ -133,16 +133,16 @@ func (d *walletWorker) nonceIsNext(
 	return counted == t.Nonce && lowestNonce(t, live), nil
 }
 
-// tryReplace signs, stores and broadcasts a replacement. done is false when there is none; the reason is
-// logged, unless all attempts are used up. What has its maximum raised goes on at that pace.
-func (d *walletWorker) tryReplace(ctx context.Context, t wallet.Transaction) (done bool, err error) {
+// tryReplace signs, stores and broadcasts a replacement of the last bytes, as withoutGone returns them. done is false
+// when there is none; the reason is logged, unless all attempts are used up. What has its maximum raised goes on at
+// that pace.
+func (d *walletWorker) tryReplace(
+	ctx context.Context,
+	t wallet.Transaction,
+	last chain.Signed,
+) (done bool, err error) {
 	if len(t.Attempts) >= maxAttempts && !d.raisable(t) {
 		return false, nil
-	}
-
-	last, err := d.withoutGone(ctx, t, walletstate.LastAttempt(&t).Signed)
-	if err != nil {
-		return false, err
 	}
 
 	order := t.Order

@@ -73,7 +73,7 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 }
 
 // displacementOver reports whether there is nothing left that a cancel could displace: it is in a block, or was
-// displaced by others. waits is set while another transaction of ours rests on it, see waitsForDependents.
+// displaced by others. waits is set while another own transaction rests on it, see waitsForDependents.
 func (d *walletWorker) displacementOver(
 	ctx context.Context,
 	cancel wallet.Transaction,

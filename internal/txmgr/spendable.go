@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// maxDepth is how many waiting transactions of ours a coin may depend on. Nodes accept chains of 25
+// maxDepth is how many waiting transactions of its wallet a coin may depend on. Nodes accept chains of 25
 // (Bitcoin Core's ancestor limit; decisions part 5).
 const maxDepth = 20 // spec D5.11
 
@@ -82,7 +82,7 @@ func reservedFor(c wallet.Coin, t wallet.Transaction) bool {
 		(c.ReservedBy == t.ID || t.Kind == wallet.Cancel && c.ReservedBy == t.ObjectID)
 }
 
-// spendable reports whether an unreserved coin may be spent: it is in a block, or is change of ours that
+// spendable reports whether an unreserved coin may be spent: it is in a block, or is own change that
 // depends on at most maxDepth waiting transactions. A release and a bump take coins in blocks only.
 func spendable(c wallet.Coin, t wallet.Transaction) bool {
 	return c.Height > 0 ||
