@@ -233,6 +233,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[webhook.AttemptResource](),
 	reflect.TypeFor[webhook.AttemptResponse](),
 	reflect.TypeFor[webhook.Backlog](),
+	reflect.TypeFor[webhook.Claim](),
 	reflect.TypeFor[webhook.BacklogReader](),
 	reflect.TypeFor[webhook.Config](),
 	reflect.TypeFor[webhook.Delivery](),

@@ -144,35 +144,22 @@ func (tx versionedLock) LockAccount(ctx context.Context, id string) error {
 	return tx.PutAccount(ctx, &a)
 }
 
-func (tx lateClaim) ClaimDeliveries(
-	ctx context.Context,
-	owner string,
-	now, until time.Time,
-	limit, perEndpoint int,
-) ([]webhook.Delivery, error) {
-	return tx.Tx.ClaimDeliveries(ctx, owner, now, until.Add(time.Microsecond), limit, perEndpoint)
+func (tx lateClaim) ClaimDeliveries(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
+	c.Until = c.Until.Add(time.Microsecond)
+	return tx.Tx.ClaimDeliveries(ctx, c)
 }
 
-func (tx lateDue) ClaimDeliveries(
-	ctx context.Context,
-	owner string,
-	now, until time.Time,
-	limit, perEndpoint int,
-) ([]webhook.Delivery, error) {
-	return tx.Tx.ClaimDeliveries(ctx, owner, now.Add(-time.Microsecond), until, limit, perEndpoint)
+func (tx lateDue) ClaimDeliveries(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
+	c.Now = c.Now.Add(-time.Microsecond)
+	return tx.Tx.ClaimDeliveries(ctx, c)
 }
 
-func (tx limitedClaim) ClaimDeliveries(
-	ctx context.Context,
-	owner string,
-	now, until time.Time,
-	limit, perEndpoint int,
-) ([]webhook.Delivery, error) {
-	if limit <= 0 {
+func (tx limitedClaim) ClaimDeliveries(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
+	if c.Limit <= 0 {
 		return nil, nil
 	}
 
-	return tx.Tx.ClaimDeliveries(ctx, owner, now, until, limit, perEndpoint)
+	return tx.Tx.ClaimDeliveries(ctx, c)
 }
 
 func (tx eagerPrune) PruneDeliveries(ctx context.Context, before time.Time, limit int) (int, error) {

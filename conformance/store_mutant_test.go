@@ -70,12 +70,7 @@ type faultyTx struct {
 	putInvoice  func(context.Context, *invoice.Invoice) error
 	putPayments func(context.Context, ...*invoice.Payment) error
 	claim       func(ctx context.Context, r idempotency.Record, stale time.Time, wait time.Duration) error
-	deliveries  func(
-		ctx context.Context,
-		owner string,
-		now, until time.Time,
-		limit, perEndpoint int,
-	) ([]webhook.Delivery, error)
+	deliveries  func(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error)
 	leases      func(ctx context.Context, names []string) (map[string]lease.Lease, error)
 	readLeases  func(ctx context.Context, names []string) (map[string]lease.Lease, error)
 	replace     func(ctx context.Context, was, l lease.Lease) error
@@ -103,13 +98,8 @@ func (tx *faultyTx) ClaimIdempotencyKey(
 	return tx.claim(ctx, r, stale, wait)
 }
 
-func (tx *faultyTx) ClaimDeliveries(
-	ctx context.Context,
-	owner string,
-	now, until time.Time,
-	limit, perEndpoint int,
-) ([]webhook.Delivery, error) {
-	return tx.deliveries(ctx, owner, now, until, limit, perEndpoint)
+func (tx *faultyTx) ClaimDeliveries(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
+	return tx.deliveries(ctx, c)
 }
 
 func (tx *faultyTx) Leases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
@@ -473,26 +463,36 @@ var storeMutants = map[string]storeMutant{
 	"deliveries are claimed again": {
 		"Deliveries/Claim",
 		mutateCall(func(_ store.Store, tx *faultyTx) {
-			tx.deliveries = func(
-				ctx context.Context,
-				owner string,
-				now, until time.Time,
-				limit, perEndpoint int,
-			) ([]webhook.Delivery, error) {
-				return tx.Tx.ClaimDeliveries(ctx, owner, now, now, limit, perEndpoint)
+			tx.deliveries = func(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
+				c.Until = c.Now
+				return tx.Tx.ClaimDeliveries(ctx, c)
 			}
 		}),
 	},
 	"a long queue comes first": {
 		"Deliveries/ClaimFairly",
 		mutateCall(func(_ store.Store, tx *faultyTx) {
-			tx.deliveries = func(
-				ctx context.Context,
-				owner string,
-				now, until time.Time,
-				limit, _ int,
-			) ([]webhook.Delivery, error) {
-				return tx.Tx.ClaimDeliveries(ctx, owner, now, until, limit, limit)
+			tx.deliveries = func(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
+				c.PerEndpoint = c.Limit
+				return tx.Tx.ClaimDeliveries(ctx, c)
+			}
+		}),
+	},
+	"endpoints that are left out have deliveries claimed": {
+		"Deliveries/ClaimExcept",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.deliveries = func(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
+				c.Except = nil
+				return tx.Tx.ClaimDeliveries(ctx, c)
+			}
+		}),
+	},
+	"deliveries of test mode are claimed with live ones": {
+		"Deliveries/ClaimLive",
+		mutateCall(func(_ store.Store, tx *faultyTx) {
+			tx.deliveries = func(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
+				c.Live = false
+				return tx.Tx.ClaimDeliveries(ctx, c)
 			}
 		}),
 	},

@@ -40,8 +40,6 @@ type Backlog struct {
 	Due int
 	// Waiting is how many deliveries wait for a slot here, and InFlight how many are being sent.
 	Waiting, InFlight int
-	// More is set when deliveries were put off lately because enough of their endpoint waited already.
-	More bool
 	// Age is how long the oldest of those that are due, or wait here, has been due.
 	Age time.Duration
 }

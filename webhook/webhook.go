@@ -199,23 +199,34 @@ type Tx interface {
 	LockAccount(ctx context.Context, accountID string) error
 }
 
+// Claim is who claims deliveries, and which.
+type Claim struct {
+	// By is the process that sends them, until Until.
+	By string
+	// Now is the time at which they are due.
+	Now   time.Time
+	Until time.Time
+	// Limit is the most deliveries; 0 or less is no limit.
+	Limit int
+	// PerEndpoint is the most of one endpoint; 0 or less is no limit.
+	PerEndpoint int
+	// Except are the ids of endpoints of which none is claimed.
+	Except []string
+	// Live leaves out those of test mode.
+	Live bool
+}
+
 // Writer writes endpoints and deliveries.
 type Writer interface {
 	PutEndpoint(ctx context.Context, e *Endpoint) error
 	// DeleteEndpoint deletes an endpoint; an absent one is no error.
 	DeleteEndpoint(ctx context.Context, id string) error
 	PutDeliveries(ctx context.Context, d ...*Delivery) error
-	// ClaimDeliveries gives up to limit due deliveries, at most perEndpoint of one endpoint, to
-	// owner until the given time: pending, NextAttemptAt ≤ now, and ClaimedUntil ≤ now, so that a claim
-	// is over at exactly its end. It sets LapsedAt to what ClaimedUntil was, and ClaimedBy,
+	// ClaimDeliveries claims due deliveries: pending, NextAttemptAt ≤ c.Now, and ClaimedUntil ≤ c.Now, so that
+	// a claim is over at exactly its end. It sets LapsedAt to what ClaimedUntil was, and ClaimedBy,
 	// ClaimedUntil and Fence. Rows locked by another transaction are passed over, not waited for, where
-	// the database can. Oldest NextAttemptAt and then lowest id first. A limit of 0 or less is none.
-	ClaimDeliveries(
-		ctx context.Context,
-		owner string,
-		now, until time.Time,
-		limit, perEndpoint int,
-	) ([]Delivery, error)
+	// the database can. Oldest NextAttemptAt and then lowest id first.
+	ClaimDeliveries(ctx context.Context, c Claim) ([]Delivery, error)
 	// FailDeliveries ends all pending deliveries of an endpoint as failed.
 	FailDeliveries(ctx context.Context, endpointID string) error
 }

@@ -19,8 +19,6 @@ const (
 	backlogPace = time.Second
 	// backlogLimit is the most accounts that Backlogs lists.
 	backlogLimit = 100
-	// putOffShown is how long Backlogs shows that deliveries were put off.
-	putOffShown = 10 * time.Second
 	// countPace is how often what is due is counted, countShare the most of a connection's time that this takes, and
 	// countLimit the longest that one count may take.
 	countPace  = 15 * time.Second
@@ -96,7 +94,6 @@ func (s *Deliverer) Backlogs() (accounts []health.Backlog, all health.Backlog, d
 		all.Due += a.Due
 		all.Waiting += a.Waiting
 		all.InFlight += a.InFlight
-		all.More = all.More || a.More
 		all.Age = max(all.Age, a.Age)
 
 		accounts = append(accounts, a.Backlog)
@@ -157,15 +154,6 @@ func (p *pool) publish() {
 				a.dueAt = dueAt
 			}
 		}
-	}
-
-	for owner, at := range p.putOff {
-		if now.Sub(at) > putOffShown {
-			delete(p.putOff, owner)
-			continue
-		}
-
-		entry(owner).More = true
 	}
 
 	fresh := &backlog{at: now}

@@ -47,16 +47,16 @@ func TestBacklogs(t *testing.T) {
 		}
 
 		got := accounts[0]
-		if got.AccountID != merchant.AccountID || !got.Livemode || got.InFlight != 4 || got.Waiting != 16 ||
-			!got.More || got.Age < 9*time.Second || got.Age > 10*time.Second {
+		if got.AccountID != merchant.AccountID || !got.Livemode || got.InFlight != 4 || got.Waiting == 0 || got.Waiting > 4 ||
+			got.Age < 9*time.Second || got.Age > 10*time.Second {
 			t.Errorf("the slow one: %+v", got)
 		}
 
-		if all.Waiting != got.Waiting || all.InFlight != got.InFlight || all.Age != got.Age || !all.More {
+		if all.Waiting != got.Waiting || all.InFlight != got.InFlight || all.Age != got.Age {
 			t.Errorf("all of them: %+v", all)
 		}
 
-		// Those that wait by now were put off before: they are due since they were made all the same.
+		// Those that wait by now waited in the store before: they are due since they were made all the same.
 		time.Sleep(110 * time.Second)
 
 		if _, all, _ := h.Backlogs(); all.Waiting == 0 || all.Age < 119*time.Second {

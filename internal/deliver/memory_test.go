@@ -366,17 +366,13 @@ func (tx *memoryTx) PutDeliveries(_ context.Context, ds ...*webhook.Delivery) er
 	return nil
 }
 
-func (tx *memoryTx) ClaimDeliveries(
-	_ context.Context,
-	owner string,
-	now, until time.Time,
-	limit, perEndpoint int,
-) ([]webhook.Delivery, error) {
+func (tx *memoryTx) ClaimDeliveries(_ context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
 	var due []webhook.Delivery
 
 	for _, d := range tx.rows.deliveries {
-		if d.Status == webhook.DeliveryPending && !d.NextAttemptAt.After(now) &&
-			(d.ClaimedBy == "" || d.ClaimedBy == owner || !now.Before(d.ClaimedUntil)) {
+		if d.Status == webhook.DeliveryPending && !d.NextAttemptAt.After(c.Now) &&
+			(d.ClaimedBy == "" || d.ClaimedBy == c.By || !c.Now.Before(d.ClaimedUntil)) &&
+			!slices.Contains(c.Except, d.EndpointID) && (d.Owner.Livemode || !c.Live) {
 			due = append(due, d)
 		}
 	}
@@ -389,13 +385,13 @@ func (tx *memoryTx) ClaimDeliveries(
 
 	of := map[string]int{}
 	for _, d := range due {
-		if of[d.EndpointID] >= perEndpoint || len(claimed) == limit {
+		if of[d.EndpointID] >= c.PerEndpoint || len(claimed) == c.Limit {
 			continue
 		}
 
 		of[d.EndpointID]++
 		d.LapsedAt = d.ClaimedUntil
-		d.ClaimedBy, d.ClaimedUntil, d.Fence, d.Version = owner, until, d.Fence+1, d.Version+1
+		d.ClaimedBy, d.ClaimedUntil, d.Fence, d.Version = c.By, c.Until, d.Fence+1, d.Version+1
 		tx.rows.deliveries[d.ID] = d
 		claimed = append(claimed, d)
 	}

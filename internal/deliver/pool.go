@@ -11,9 +11,9 @@ import (
 
 // This file holds the slots of deliveries in flight.
 //
-// A slot is taken from the claim until the result is stored. That bounds goroutines, connections
-// and results that wait for the store. One endpoint has a few slots, so that the others never wait
-// for it.
+// A slot is taken from the claim until the storer takes the result. That bounds goroutines, connections
+// and results that wait for the store: the slots' and one batch. One endpoint has a few slots, so that the others
+// never wait for it.
 
 // pool is the set of deliveries in flight. Its fields belong to the goroutine that called Run or
 // Step, except the channels.
@@ -24,7 +24,7 @@ type pool struct {
 	cut     context.CancelFunc
 	results chan result   // from attempts to the storer
 	storing bool          // the storer runs
-	stored  chan []result // from the storer back
+	taken   chan []result // from the storer back, before it stores them
 	running sync.WaitGroup
 
 	active int                 // slots taken
@@ -39,8 +39,6 @@ type pool struct {
 	queued map[event.Owner]int
 	// waiting are the claimed deliveries, by endpoint, that found its slots taken.
 	waiting map[string][]webhook.Delivery
-	// putOff is when deliveries of an account were last put off for want of a slot.
-	putOff map[event.Owner]time.Time
 	// unsent are claimed deliveries that are not sent under their claims. They are stored with the
 	// next claim.
 	unsent []result
@@ -55,13 +53,12 @@ func newPool(ctx context.Context, s *Deliverer) *pool {
 	p := &pool{
 		s:          s,
 		results:    make(chan result, s.concurrency),
-		stored:     make(chan []result, s.concurrency),
+		taken:      make(chan []result, s.concurrency),
 		busy:       make(map[string]int),
 		owners:     make(map[event.Owner]int),
 		limits:     make(map[string]int),
 		queued:     make(map[event.Owner]int),
 		waiting:    make(map[string][]webhook.Delivery),
-		putOff:     make(map[event.Owner]time.Time),
 		backingOff: make(map[string]bool),
 	}
 	p.sending, p.cut = context.WithCancel(context.WithoutCancel(ctx))
@@ -91,9 +88,9 @@ func (p *pool) start(ds []webhook.Delivery) {
 	})
 }
 
-// free gives the slots of stored results to waiting deliveries and reports whether slots remain free.
-func (p *pool) free(stored []result) (left bool) {
-	for _, r := range stored {
+// free gives the slots of results that the storer took to waiting deliveries and reports whether slots remain free.
+func (p *pool) free(taken []result) (left bool) {
+	for _, r := range taken {
 		p.giveBack(r.claimed)
 
 		if r.kind == tried {
@@ -104,7 +101,7 @@ func (p *pool) free(stored []result) (left bool) {
 	starting := p.refill()
 	p.start(starting)
 
-	return len(starting) < len(stored)
+	return len(starting) < len(taken)
 }
 
 // close stops all deliveries in flight: attempts get drainLimit to end and are canceled then.
@@ -128,14 +125,14 @@ func (p *pool) close() {
 		case p.results <- p.unsent[0]:
 			p.take(p.unsent[0].claimed)
 			p.unsent = p.unsent[1:]
-		case stored := <-p.stored:
-			p.free(stored)
+		case taken := <-p.taken:
+			p.free(taken)
 		}
 	}
 
 	limit := time.AfterFunc(drainLimit, p.cut)
 	for p.active > 0 {
-		p.free(<-p.stored)
+		p.free(<-p.taken)
 	}
 
 	limit.Stop()

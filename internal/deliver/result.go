@@ -167,7 +167,9 @@ func (s *Deliverer) record(ctx context.Context, batch []result) error {
 	defer cancel()
 
 	// Sorted by id to avoid deadlock.
-	slices.SortFunc(batch, func(a, b result) int { return cmp.Compare(a.claimed.ID, b.claimed.ID) })
+	batch = slices.SortedFunc(slices.Values(batch), func(a, b result) int {
+		return cmp.Compare(a.claimed.ID, b.claimed.ID)
+	})
 
 	// A claimed delivery is rarely changed by others. It is re-read only when the closure runs a second time.
 	stored, retried := make(map[string]webhook.Delivery, len(batch)), false

@@ -24,9 +24,11 @@ func (p *pool) mayStart(d webhook.Delivery) bool { // spec D8.19
 
 	slots, taken := p.s.concurrency, p.active-p.tests
 	if !d.Owner.Livemode {
-		if slots, taken = max(slots/2, 1), p.tests; taken >= slots {
+		if p.testsFull() {
 			return false
 		}
+
+		slots, taken = p.testSlots(), p.tests
 	}
 
 	// While most are free, nobody has to share.
@@ -34,6 +36,10 @@ func (p *pool) mayStart(d webhook.Delivery) bool { // spec D8.19
 		p.owners[d.Owner] < max(slots/4, 1) ||
 		p.owners[d.Owner] < max(slots/(p.accounts(d.Owner)+1), 1)
 }
+
+// testSlots returns how many slots test mode may have, and testsFull reports that they are taken.
+func (p *pool) testSlots() int  { return max(p.s.concurrency/2, 1) }
+func (p *pool) testsFull() bool { return p.tests >= p.testSlots() }
 
 // accounts counts the accounts of an owner's mode that have or want slots, the owner included.
 func (p *pool) accounts(of event.Owner) int {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
@@ -30,12 +31,10 @@ const (
 	storeLimit = 10 * time.Second
 	// storeBatch is the most results that one transaction stores.
 	storeBatch = 128
-	// waitingShare is how many claimed deliveries of an endpoint, as a multiple of PerEndpoint, may be queued
-	// here for a slot.
+	// waitingShare is how many claimed deliveries, as a multiple of the slots, may be queued here for a slot, and
+	// busyPutOff how long those beyond are postponed.
 	waitingShare = 4
-	// busyPutOff and backingOffPutOff are how long deliveries beyond those are postponed.
-	busyPutOff       = 2 * time.Second
-	backingOffPutOff = time.Minute
+	busyPutOff   = 2 * time.Second
 	// claimPause is how long a claim waits for more slots while there is a backlog, so that it
 	// takes many at once.
 	claimPause = 10 * time.Millisecond
@@ -94,8 +93,8 @@ func (s *Deliverer) Run(ctx context.Context) error {
 	return nil
 }
 
-// wait frees the slots of stored results until it is time to claim again, and at least for rest. full reports that
-// the last claim found work for every free slot, claimed that it did not fail.
+// wait frees the slots of results that the storer took until it is time to claim again, and at least for rest. full
+// reports that the last claim found work for every free slot, claimed that it did not fail.
 func (p *pool) wait(ctx context.Context, timer *time.Timer, rest time.Duration, full, claimed bool) {
 	var (
 		wake   <-chan struct{} // once rested
@@ -121,8 +120,8 @@ func (p *pool) wait(ctx context.Context, timer *time.Timer, rest time.Duration, 
 			}
 		case <-wake:
 			return
-		case stored := <-p.stored:
-			switch hasFree := p.free(stored) && claimed; {
+		case taken := <-p.taken:
+			switch hasFree := p.free(taken) && claimed; {
 			case hasFree && full && p.active > p.s.concurrency/2:
 				timer.Reset(claimPause)
 			case hasFree && wake != nil:
@@ -154,8 +153,8 @@ func (s *Deliverer) Step(ctx context.Context) (did bool, err error) {
 	for p.active > 0 && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-		case stored := <-p.stored:
-			p.free(stored)
+		case taken := <-p.taken:
+			p.free(taken)
 		}
 	}
 
@@ -164,16 +163,16 @@ func (s *Deliverer) Step(ctx context.Context) (did bool, err error) {
 	return claimed > 0, errors.Join(err, p.failed)
 }
 
-// fill claims due deliveries for the free slots and starts those whose endpoint has one. A few more of each
-// endpoint wait here; those beyond are postponed, so that one endpoint's backlog never hides that of others.
-// full reports that as many were claimed as there were free slots.
+// fill claims due deliveries for the free slots and starts those that may have one. The others wait here, and while
+// some of an endpoint do, no more of it are claimed, so that one endpoint's backlog never hides that of others. full
+// reports that as many were claimed as there were free slots.
 func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 	free := p.s.concurrency - p.active
 	if free == 0 {
 		return 0, false, nil
 	}
 
-	due, err := p.claim(ctx, free)
+	due, err := p.claimMeanwhile(ctx, free)
 	if err != nil {
 		if ctx.Err() != nil {
 			return 0, false, nil // stopped, not failed
@@ -199,14 +198,41 @@ func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 	return len(due), full, nil
 }
 
-// claim claims at most free due deliveries in one transaction.
-func (p *pool) claim(ctx context.Context, free int) (due []webhook.Delivery, err error) {
-	err = p.s.db.Update(ctx, func(ctx context.Context, tx webhook.Tx) (err error) {
-		now := p.s.stamp()
-		// A new claimant for every claim: what this process has in flight counts as claimed by another.
-		claimant := p.s.process + "/" + p.s.ids.Next()
+// claimMeanwhile claims at most free due deliveries, while slots that become free go to those that wait.
+func (p *pool) claimMeanwhile(ctx context.Context, free int) (due []webhook.Delivery, err error) {
+	claimed := make(chan struct{})
+	claim := webhook.Claim{
+		Limit:       free,
+		PerEndpoint: p.s.perEndpoint,
+		Except:      slices.Clone(p.turns),
+		Live:        p.testsFull(),
+	}
 
-		due, err = tx.ClaimDeliveries(ctx, claimant, now, now.Add(claimFor), free, p.s.perEndpoint)
+	go func() {
+		defer close(claimed)
+
+		due, err = p.s.claim(ctx, claim)
+	}()
+
+	for {
+		select {
+		case <-claimed:
+			return due, err
+		case taken := <-p.taken:
+			p.free(taken)
+		}
+	}
+}
+
+// claim claims due deliveries in one transaction.
+func (s *Deliverer) claim(ctx context.Context, c webhook.Claim) (due []webhook.Delivery, err error) {
+	err = s.db.Update(ctx, func(ctx context.Context, tx webhook.Tx) (err error) {
+		// A new claimant for every claim: what this process has in flight counts as claimed by another.
+		c.By = s.process + "/" + s.ids.Next()
+		c.Now = s.stamp()
+		c.Until = c.Now.Add(claimFor)
+
+		due, err = tx.ClaimDeliveries(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -217,25 +243,26 @@ func (p *pool) claim(ctx context.Context, free int) (due []webhook.Delivery, err
 	return due, err
 }
 
-// dispatch starts claimed deliveries, queues them for a slot of their endpoint, or postpones them.
+// dispatch starts claimed deliveries, queues them for a slot, or postpones them.
 func (p *pool) dispatch(due []webhook.Delivery) {
 	var starting []webhook.Delivery
+
+	queued := 0
+	for _, n := range p.queued {
+		queued += n
+	}
 
 	for _, d := range due {
 		switch {
 		case p.mayStart(d):
 			p.take(d)
 			starting = append(starting, d)
-		case len(p.waiting[d.EndpointID]) < waitingShare*p.limitOf(d.EndpointID):
+		case queued < waitingShare*p.s.concurrency:
 			p.enqueue(d)
-		default:
-			wait := busyPutOff
-			if p.backingOff[d.EndpointID] {
-				wait = backingOffPutOff
-			}
 
-			p.putOff[d.Owner] = p.s.now()
-			p.unsent = append(p.unsent, result{claimed: d, kind: putOff, dueAt: p.s.stamp().Add(wait)})
+			queued++
+		default:
+			p.unsent = append(p.unsent, result{claimed: d, kind: putOff, dueAt: p.s.stamp().Add(busyPutOff)})
 		}
 	}
 
@@ -265,7 +292,8 @@ func logLapsed(ctx context.Context, tx webhook.Tx, claimed []webhook.Delivery) e
 	return putDeliveries(ctx, tx, ds...)
 }
 
-// storeAll stores results as they arrive: all that are ready, up to storeBatch, in one transaction.
+// storeAll stores results as they arrive: all that are ready, up to storeBatch, in one transaction. Others are sent
+// meanwhile, in their slots.
 func (p *pool) storeAll() {
 	for r := range p.results {
 		batch := []result{r}
@@ -281,6 +309,8 @@ func (p *pool) storeAll() {
 
 			break
 		}
+
+		p.taken <- batch
 
 		for _, r := range batch {
 			if r.err != nil {
@@ -299,8 +329,6 @@ func (p *pool) storeAll() {
 				"error", err,
 			)
 		}
-
-		p.stored <- batch
 	}
 }
 

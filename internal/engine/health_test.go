@@ -71,17 +71,12 @@ type illTx struct {
 	claims error
 }
 
-func (t illTx) ClaimDeliveries(
-	ctx context.Context,
-	owner string,
-	now, until time.Time,
-	limit, perEndpoint int,
-) ([]webhook.Delivery, error) {
+func (t illTx) ClaimDeliveries(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
 	if t.claims != nil {
 		return nil, t.claims
 	}
 
-	return t.Tx.ClaimDeliveries(ctx, owner, now, until, limit, perEndpoint)
+	return t.Tx.ClaimDeliveries(ctx, c)
 }
 
 // illRates are prices that may fail.

@@ -299,7 +299,14 @@ func writes() []Query {
 				return err
 			}
 
-			_, err := tx.ClaimDeliveries(ctx, "o", at, at.Add(time.Second), 50, 5)
+			_, err := tx.ClaimDeliveries(ctx, webhook.Claim{
+				By:          "o",
+				Now:         at,
+				Until:       at.Add(time.Second),
+				Limit:       50,
+				PerEndpoint: 5,
+				Except:      []string{"x"},
+			})
 
 			return err
 		}),

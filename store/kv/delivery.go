@@ -91,15 +91,11 @@ func (tx *transaction) PutDeliveries(ctx context.Context, d ...*webhook.Delivery
 	return putAll(ctx, tx, deliveries, d)
 }
 
-func (tx *transaction) ClaimDeliveries(
-	ctx context.Context,
-	owner string,
-	now, until time.Time,
-	limit, perEndpoint int,
-) ([]webhook.Delivery, error) {
+func (tx *transaction) ClaimDeliveries(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
 	taken := map[string]int{}
 	free := func(d *webhook.Delivery) bool {
-		if d.ClaimedUntil.After(now) || perEndpoint > 0 && taken[d.EndpointID] == perEndpoint {
+		if d.ClaimedUntil.After(c.Now) || c.PerEndpoint > 0 && taken[d.EndpointID] == c.PerEndpoint ||
+			slices.Contains(c.Except, d.EndpointID) || c.Live && !d.Owner.Livemode {
 			return false
 		}
 
@@ -110,7 +106,7 @@ func (tx *transaction) ClaimDeliveries(
 
 	claimed, err := list(
 		ctx, &tx.reader, deliveriesDue, nil,
-		window[webhook.Delivery]{to: upTo(now), match: free, limit: limit},
+		window[webhook.Delivery]{to: upTo(c.Now), match: free, limit: c.Limit},
 	)
 	if err != nil {
 		return nil, err
@@ -119,7 +115,7 @@ func (tx *transaction) ClaimDeliveries(
 	for i := range claimed {
 		d := &claimed[i]
 		d.LapsedAt = d.ClaimedUntil
-		d.ClaimedBy, d.ClaimedUntil, d.Fence = owner, until.UTC().Truncate(time.Microsecond), d.Fence+1
+		d.ClaimedBy, d.ClaimedUntil, d.Fence = c.By, c.Until.UTC().Truncate(time.Microsecond), d.Fence+1
 
 		if err := put(ctx, tx, deliveries, d); err != nil {
 			return nil, err

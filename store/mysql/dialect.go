@@ -85,11 +85,12 @@ const list = "SELECT value FROM JSON_TABLE(?, '$[*]' COLUMNS (value VARCHAR(760)
 // due numbers the due deliveries of each endpoint. It reads all that are due: MariaDB has no join by which a
 // query could stop after the first few of each endpoint.
 const due = `SELECT id FROM (
-	SELECT id, next_attempt_at,
+	SELECT id, endpoint_id, livemode, next_attempt_at,
 		ROW_NUMBER() OVER (PARTITION BY endpoint_id ORDER BY next_attempt_at, id) AS place
 	FROM {deliveries} WHERE status = 'pending' AND next_attempt_at <= ?
 		AND (claimed_until IS NULL OR claimed_until <= ?)) ranked
-WHERE place <= ? ORDER BY next_attempt_at, id LIMIT ?`
+WHERE place <= ? AND endpoint_id NOT IN (` + list + `) AND (livemode OR NOT ?)
+ORDER BY next_attempt_at, id LIMIT ?`
 
 const claim = "id IN (" + list + `) AND status = 'pending'
 	AND GREATEST(next_attempt_at, COALESCE(claimed_until, next_attempt_at)) <= ?

@@ -94,7 +94,9 @@ SELECT d.id FROM e CROSS JOIN LATERAL (
 	WHERE x.status = 'pending' AND x.endpoint_id = e.id AND x.next_attempt_at <= ?
 		AND (x.claimed_until IS NULL OR x.claimed_until <= ?)
 	ORDER BY x.next_attempt_at, x.id LIMIT ?) d
-WHERE e.id IS NOT NULL ORDER BY d.next_attempt_at, d.id LIMIT ?`
+WHERE e.id IS NOT NULL AND e.id <> ALL(?::text[])
+	AND (NOT ?::boolean OR EXISTS (SELECT 1 FROM {endpoints} l WHERE l.id = e.id AND l.livemode))
+ORDER BY d.next_attempt_at, d.id LIMIT ?`
 
 // claim skips rows locked by others and claims the candidates in their order. A row that was claimed, put off
 // or finished since it was a candidate no longer matches. Each is looked up by its id: status || ”

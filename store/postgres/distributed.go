@@ -33,11 +33,12 @@ func eachShard(table, alias, condition string) string {
 
 // dueOnShards numbers each endpoint's due deliveries on the node that has them.
 const dueOnShards = `SELECT id, account_id FROM (
-	SELECT id, account_id, next_attempt_at,
+	SELECT id, account_id, endpoint_id, livemode, next_attempt_at,
 		row_number() OVER (PARTITION BY account_id, endpoint_id ORDER BY next_attempt_at, id) AS nth
 	FROM {deliveries}
 	WHERE status = 'pending' AND next_attempt_at <= ? AND (claimed_until IS NULL OR claimed_until <= ?)
-) d WHERE nth <= ? ORDER BY next_attempt_at, id LIMIT ?`
+) d WHERE nth <= ? AND endpoint_id <> ALL(?::text[]) AND (livemode OR NOT ?::boolean)
+ORDER BY next_attempt_at, id LIMIT ?`
 
 // claimOnShards claims deliveries of one account, on the node that has them, and skips rows locked by others.
 const claimOnShards = `account_id = $6 AND id = ANY(ARRAY(SELECT x.id FROM {deliveries} x

@@ -104,7 +104,10 @@ func TestDistributedClaimsWaitForNobody(t *testing.T) {
 	}
 
 	claim := func(ctx context.Context, tx store.Tx, owner string, limit int) int {
-		claimed, err := tx.ClaimDeliveries(ctx, owner, now, now.Add(time.Minute), limit, 0)
+		claimed, err := tx.ClaimDeliveries(
+			ctx,
+			webhook.Claim{By: owner, Now: now, Until: now.Add(time.Minute), Limit: limit},
+		)
 		if err != nil {
 			t.Errorf("%s: %v", owner, err)
 		}

@@ -351,7 +351,17 @@ func TestClaimPassesOverLocked(t *testing.T) {
 	at := time.Unix(1e9, 0)
 	claim := func(claimed *[]webhook.Delivery) func(ctx context.Context, tx store.Tx) error {
 		return func(ctx context.Context, tx store.Tx) (err error) {
-			*claimed, err = tx.ClaimDeliveries(ctx, "p", at.Add(time.Hour), at.Add(2*time.Hour), 2, 10)
+			*claimed, err = tx.ClaimDeliveries(
+				ctx,
+				webhook.Claim{
+					By:          "p",
+					Now:         at.Add(time.Hour),
+					Until:       at.Add(2 * time.Hour),
+					Limit:       2,
+					PerEndpoint: 10,
+				},
+			)
+
 			return err
 		}
 	}

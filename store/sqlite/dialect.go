@@ -143,6 +143,8 @@ WHERE e.id IS NOT NULL AND d.id IN (
 	WHERE x.status = 'pending' AND x.endpoint_id = e.id AND x.next_attempt_at <= ?
 		AND (x.claimed_until IS NULL OR x.claimed_until <= ?)
 	ORDER BY x.next_attempt_at, x.id LIMIT ?)
+	AND e.id NOT IN (SELECT value FROM json_each(?))
+	AND (NOT ? OR EXISTS (SELECT 1 FROM {endpoints} l WHERE l.id = e.id AND l.livemode))
 ORDER BY d.next_attempt_at, d.id LIMIT ?`
 
 // claim leaves out what was claimed, put off or finished since it was a candidate.

@@ -216,21 +216,16 @@ func (tx *transaction) PutDeliveries(ctx context.Context, d ...*webhook.Delivery
 // much; then it claims those that nobody else locked or claimed meanwhile. Where writers are
 // concurrent it looks at more than it takes, so that claimers that run at once do not all go for
 // the same rows.
-func (tx *transaction) ClaimDeliveries(
-	ctx context.Context,
-	owner string,
-	now, until time.Time,
-	limit, perEndpoint int,
-) ([]webhook.Delivery, error) {
-	if limit <= 0 {
-		limit = 1 << 30
+func (tx *transaction) ClaimDeliveries(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
+	if c.Limit <= 0 {
+		c.Limit = 1 << 30
 	}
 
-	if perEndpoint <= 0 {
-		perEndpoint = 1 << 30
+	if c.PerEndpoint <= 0 {
+		c.PerEndpoint = 1 << 30
 	}
 
-	look := int64(limit)
+	look := int64(c.Limit)
 	if tx.store.dialect.Concurrent {
 		look *= 4
 	}
@@ -239,7 +234,9 @@ func (tx *transaction) ClaimDeliveries(
 		return nil, err
 	}
 
-	due, err := tx.candidates(ctx, now, now, int64(perEndpoint), look)
+	due, err := tx.candidates(
+		ctx, c.Now, c.Now, int64(c.PerEndpoint), append([]string{}, c.Except...), c.Live, look,
+	)
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
@@ -248,7 +245,7 @@ func (tx *transaction) ClaimDeliveries(
 		return nil, err
 	}
 
-	claimed, err := tx.claimByAccount(ctx, due, claim{owner: owner, now: now, until: until, limit: limit})
+	claimed, err := tx.claimByAccount(ctx, due, c)
 	slices.SortFunc(claimed, func(a, b webhook.Delivery) int {
 		return cmp.Or(a.NextAttemptAt.Compare(b.NextAttemptAt), cmp.Compare(a.ID, b.ID))
 	})
@@ -273,13 +270,6 @@ func (tx *transaction) candidates(ctx context.Context, args ...any) (due []candi
 	return due, nil
 }
 
-// claim is how candidates are claimed.
-type claim struct {
-	owner      string
-	now, until time.Time
-	limit      int
-}
-
 // maxClaims is for how many accounts one transaction claims at most, where each needs a statement.
 const maxClaims = 32
 
@@ -288,7 +278,7 @@ const maxClaims = 32
 func (tx *transaction) claimByAccount(
 	ctx context.Context,
 	due []candidate,
-	c claim,
+	c webhook.Claim,
 ) (claimed []webhook.Delivery, err error) {
 	var accounts []sql.NullString
 
@@ -302,19 +292,19 @@ func (tx *transaction) claimByAccount(
 		ids[d.AccountID] = append(ids[d.AccountID], d.ID)
 	}
 
-	if len(due) <= c.limit { // all are taken: claimers that run at once begin at different ones
+	if len(due) <= c.Limit { // all are taken: claimers that run at once begin at different ones
 		n := rand.N(len(accounts))
 		accounts = slices.Concat(accounts[n:], accounts[:n])
 	}
 
-	most := c.limit
+	most := c.Limit
 
 	for _, account := range accounts[:min(len(accounts), maxClaims)] {
-		if c.limit = most - len(claimed); c.limit <= 0 {
+		if c.Limit = most - len(claimed); c.Limit <= 0 {
 			break
 		}
 
-		args := []any{c.owner, c.until, ids[account], c.now, int64(c.limit)}
+		args := []any{c.By, c.Until, ids[account], c.Now, int64(c.Limit)}
 		if account.Valid {
 			args = append(args, account.String)
 		}
@@ -331,7 +321,7 @@ func (tx *transaction) claimByAccount(
 }
 
 // claimOf claims those of the candidates that are still free. args are those of the statement with Returning.
-func (tx *transaction) claimOf(ctx context.Context, c claim, args []any) ([]webhook.Delivery, error) {
+func (tx *transaction) claimOf(ctx context.Context, c webhook.Claim, args []any) ([]webhook.Delivery, error) {
 	d := tx.store.dialect
 	if d.Returning {
 		text := "UPDATE {deliveries} SET lapsed_at = claimed_until, claimed_by = ?, claimed_until = ?, fence " +
@@ -349,7 +339,7 @@ func (tx *transaction) claimOf(ctx context.Context, c claim, args []any) ([]webh
 
 	for i := range claimed {
 		mine := &claimed[i]
-		mine.LapsedAt, mine.ClaimedBy, mine.ClaimedUntil = mine.ClaimedUntil, c.owner, c.until
+		mine.LapsedAt, mine.ClaimedBy, mine.ClaimedUntil = mine.ClaimedUntil, c.By, c.Until
 		mine.Fence++
 
 		if err := put(ctx, tx, deliveries, mine); err != nil {

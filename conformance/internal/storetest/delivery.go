@@ -20,6 +20,8 @@ func Deliveries(t *testing.T, factory Factory) {
 	run(t, factory, []testCase{
 		{"Deliveries/Claim", testClaim},
 		{"Deliveries/ClaimFairly", testClaimFairly},
+		{"Deliveries/ClaimExcept", testClaimExcept},
+		{"Deliveries/ClaimLive", testClaimLive},
 		{"Deliveries/ClaimOnce", testClaimOnce},
 		{"Deliveries/ClaimAfterResult", testClaimAfterResult},
 		{"Deliveries/ByID", testByID},
@@ -60,61 +62,6 @@ func putDeliveries(
 
 		return nil
 	})
-}
-
-// claimDeliveries claims deliveries for a minute, in a transaction of its own.
-func claimDeliveries(
-	t *testing.T,
-	st store.Store,
-	process string,
-	now time.Time,
-	limit, perEndpoint int,
-) (claimed []webhook.Delivery) {
-	t.Helper()
-	update(t, st, func(ctx context.Context, tx store.Tx) (err error) {
-		claimed, err = tx.ClaimDeliveries(ctx, process, now, now.Add(time.Minute), limit, perEndpoint)
-		return err
-	})
-
-	return claimed
-}
-
-// testClaim follows deliveries through claims that end with a result, lapse, or are given back.
-func testClaim(t *testing.T, st store.Store) {
-	// Due in the reverse order of ids.
-	endpoint := func(n int) string { return fmt.Sprint("e", n) }
-	putDeliveries(t, st, 10, endpoint, func(n int) int { return 10 - n })
-
-	now := timeAt(5)
-	first := claimDeliveries(t, st, "p1", now, 3, 10)
-	expectIDs(
-		t, "the first claim", first, nil, deliveryID,
-		[]string{recordID(9), recordID(8), recordID(7)}, false,
-	)
-	expectClaimed(t, st, "p1", now, first)
-
-	second := claimDeliveries(t, st, "p2", now, 10, 10)
-	expectIDs(t, "the second claim", second, nil, deliveryID, []string{recordID(6), recordID(5)}, false)
-
-	if third := claimDeliveries(t, st, "p2", now.Add(59*time.Second), 10, 10); len(third) != 0 {
-		t.Errorf("deliveries are claimed twice: %v", idsOf(third, deliveryID))
-	}
-
-	// A result is stored from the record that was claimed; then it is due later, or never.
-	done := second[0]
-	done.Status, done.NextAttemptAt, done.ClaimedUntil = webhook.DeliverySucceeded, time.Time{}, time.Time{}
-
-	update(t, st, func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &done) })
-
-	testLapsedClaims(t, st, now)
-
-	stale := second[1]
-	stale.Attempts++
-
-	expectError(
-		t, st, fault.Conflict, "a result under a claim that was taken over",
-		func(ctx context.Context, tx store.Tx) error { return tx.PutDeliveries(ctx, &stale) },
-	)
 }
 
 // testBacklogs counts what is due of each account and mode, where the store can.
@@ -223,99 +170,6 @@ func testLapsedClaims(t *testing.T, st store.Store, now time.Time) {
 	}
 }
 
-// testClaimFairly gives one endpoint a long queue that is older than everybody else's.
-func testClaimFairly(t *testing.T, st store.Store) {
-	endpoint := func(n int) string {
-		if n < 60 {
-			return "busy"
-		}
-
-		return fmt.Sprint("e", n%5)
-	}
-	putDeliveries(t, st, 70, endpoint, func(n int) int { return n })
-
-	got := claimDeliveries(t, st, "p", timeAt(100), 8, 3)
-
-	count := map[string]int{}
-	for _, delivery := range got {
-		count[delivery.EndpointID]++
-	}
-
-	if len(got) != 8 || count["busy"] != 3 || len(count) != 6 {
-		t.Errorf("a claim of 8, at most 3 per endpoint, took %v", count)
-	}
-
-	got = claimDeliveries(t, st, "p", timeAt(100), 100, 3)
-	for _, delivery := range got {
-		count[delivery.EndpointID]++
-	}
-
-	if count["busy"] != 6 || len(got) != 8 {
-		t.Errorf("a second claim took %d, in all %v", len(got), count)
-	}
-
-	if n, err := st.PendingDeliveries(t.Context(), "busy"); err != nil || n != 60 {
-		t.Errorf("PendingDeliveries: %d %v", n, err)
-	}
-}
-
-// testClaimOnce lets many processes claim at once until nothing is left: each delivery goes to
-// one of them.
-func testClaimOnce(t *testing.T, st store.Store) {
-	const total = 300
-
-	endpoint := func(n int) string { return fmt.Sprint("e", n%7) }
-	putDeliveries(t, st, total, endpoint, func(n int) int { return n % 10 })
-
-	claims := concurrently(func(n int) (mine []webhook.Delivery) {
-		for empty := 0; empty < 3; {
-			var got []webhook.Delivery
-
-			err := updateAmongMany(t, st, func(ctx context.Context, tx store.Tx) (err error) {
-				got, err = tx.ClaimDeliveries(ctx, fmt.Sprint("p", n), timeAt(10), timeAt(11), 5, 2)
-				return err
-			})
-			if err != nil {
-				t.Error(err)
-				return mine
-			}
-
-			if len(got) == 0 {
-				empty++
-			}
-
-			mine = append(mine, got...)
-		}
-
-		return mine
-	})
-
-	claimedBy := map[string]string{}
-
-	for n, mine := range claims {
-		for _, delivery := range mine {
-			if delivery.Fence != 1 {
-				t.Errorf("%s was claimed %d times", delivery.ID, delivery.Fence)
-			}
-
-			if process, ok := claimedBy[delivery.ID]; ok {
-				t.Errorf("%s was claimed by %s and %d", delivery.ID, process, n)
-			}
-
-			claimedBy[delivery.ID] = fmt.Sprint(n)
-		}
-	}
-
-	// What others had locked during the last claims of all.
-	for _, delivery := range claimDeliveries(t, st, "last", timeAt(10), total, total) {
-		claimedBy[delivery.ID] = "last"
-	}
-
-	if len(claimedBy) != total {
-		t.Errorf("%d of %d deliveries were claimed", len(claimedBy), total)
-	}
-}
-
 // updateAmongMany is Update for one of many processes: a store may give up beside so many others, and a worker comes
 // back.
 func updateAmongMany(
@@ -326,54 +180,6 @@ func updateAmongMany(
 	for {
 		if err := st.Update(t.Context(), f); !errors.Is(err, fault.Conflict) {
 			return err
-		}
-	}
-}
-
-// testClaimAfterResult lets processes claim at once and store failed attempts at once: what became due later, or
-// ended, since another process looked for what is due is not claimed by it.
-func testClaimAfterResult(t *testing.T, st store.Store) {
-	const total = 300
-
-	putDeliveries(
-		t, st, total, func(n int) string { return fmt.Sprint("e", n%7) }, func(n int) int { return n % 10 },
-	)
-
-	concurrently(func(n int) (claimed int) {
-		for empty := 0; empty < 3; {
-			var got []webhook.Delivery
-
-			err := updateAmongMany(t, st, func(ctx context.Context, tx store.Tx) (err error) {
-				got, err = tx.ClaimDeliveries(ctx, fmt.Sprint("p", n), timeAt(10), timeAt(11), 5, 2)
-				return err
-			})
-			if err == nil {
-				err = updateAmongMany(t, st, func(ctx context.Context, tx store.Tx) error {
-					return putResults(ctx, tx, got)
-				})
-			}
-
-			if err != nil {
-				t.Error(err)
-				return claimed
-			}
-
-			if claimed += len(got); len(got) == 0 {
-				empty++
-			}
-		}
-
-		return claimed
-	})
-
-	for n := range total {
-		d, err := st.Delivery(t.Context(), owners[0], recordID(n))
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		if d.Fence > 1 {
-			t.Errorf("%s was claimed %d times: it was due later, or over, after the first", d.ID, d.Fence)
 		}
 	}
 }
