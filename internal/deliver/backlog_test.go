@@ -47,8 +47,8 @@ func TestBacklogs(t *testing.T) {
 		}
 
 		got := accounts[0]
-		if got.AccountID != merchant.AccountID || !got.Livemode || got.InFlight != 4 || got.Waiting == 0 || got.Waiting > 4 ||
-			got.Age < 9*time.Second || got.Age > 10*time.Second {
+		if got.AccountID != merchant.AccountID || !got.Livemode || got.InFlight != 4 ||
+			got.Waiting == 0 || got.Waiting > 4 || got.Age < 9*time.Second || got.Age > 10*time.Second {
 			t.Errorf("the slow one: %+v", got)
 		}
 
