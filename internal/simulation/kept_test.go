@@ -298,7 +298,14 @@ var keptPlans = map[string]Plan{
 
 // What a seed once found stays mended.
 func TestKeptSeeds(t *testing.T) {
-	for _, plans := range []map[string]Plan{keptPlans, keptSettlements, keptFees, keptRestores, keptCoins} {
+	for _, plans := range []map[string]Plan{
+		keptPlans,
+		keptSettlements,
+		keptMeasured,
+		keptFees,
+		keptRestores,
+		keptCoins,
+	} {
 		for name, plan := range plans {
 			t.Run(name, func(t *testing.T) {
 				plan.Tolerates = tolerated

@@ -178,39 +178,42 @@ func shortfall(
 }
 
 // cutOf returns the part of what a holding lacks after a block that falls to a transaction, in base units: by what each
-// brought, rounded down, and the remainder to the last one.
+// transfer brought, rounded down, and the remainder to the largest. A token's fee is rounded for each of them, so that
+// none may be taken of a small one.
 func cutOf(block chain.Block, holding chain.Holding, txHash string, missing chain.Amount) (cut chain.Amount) {
+	if missing.IsZero() {
+		return chain.Amount{} // also where the logs are no sums
+	}
+
 	var (
-		sum, own, all chain.Amount
-		last          string
+		brought []chain.Transfer
+		sum     chain.Amount
 	)
 
 	for _, m := range block.Transfers {
 		if m.To == holding.Address && m.AssetID == holding.AssetID && !m.Amount.IsZero() {
-			sum, last = sum.Add(m.Amount), m.TxHash
+			brought, sum = append(brought, m), sum.Add(m.Amount)
 		}
 	}
 
-	if missing = chaindata.Min(missing, sum); missing.IsZero() {
-		return chain.Amount{}
+	missing = chaindata.Min(missing, sum)
+	remainder := missing
+
+	for _, m := range brought {
+		remainder = remainder.Sub(missing.Share(m.Amount, sum))
 	}
 
-	for _, m := range block.Transfers {
-		if m.To != holding.Address || m.AssetID != holding.AssetID {
-			continue
-		}
+	slices.SortStableFunc(brought, func(a, b chain.Transfer) int { return b.Amount.Cmp(a.Amount) })
 
+	for _, m := range brought {
 		part := missing.Share(m.Amount, sum)
-		all = all.Add(part)
+		more := chaindata.Min(remainder, m.Amount.Sub(part))
+		remainder = remainder.Sub(more)
 
 		if m.TxHash == txHash {
-			own = own.Add(part)
+			cut = cut.Add(part).Add(more)
 		}
 	}
 
-	if txHash == last {
-		own = own.Add(missing.Sub(all))
-	}
-
-	return own
+	return cut
 }
