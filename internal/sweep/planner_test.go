@@ -68,11 +68,13 @@ func TestUneconomicAboveHalfOfTheWorth(t *testing.T) {
 	token := group{
 		{
 			FeeSource:   settlement.FromMaster,
+			Gross:       chain.Units(1000),
 			USDValue:    decimal.NewFromInt(10),
 			NativePrice: decimal.NewFromInt(1),
 		},
 		{
 			FeeSource:   settlement.FromMaster,
+			Gross:       chain.Units(3000),
 			USDValue:    decimal.NewFromInt(30),
 			NativePrice: decimal.NewFromInt(200),
 		},
@@ -80,21 +82,43 @@ func TestUneconomicAboveHalfOfTheWorth(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		g    group
+		left uint64
 		fee  uint64
 		want bool
 	}{
-		{"half of native", native, 50, false},
-		{
-			"more than half of native",
-			native,
-			51,
-			true,
-		},
-		{"half of tokens", token, 10, false},
-		{"more than half of tokens", token, 11, true},
+		{"half of native", native, 101, 50, false},
+		{"more than half of native", native, 101, 51, true},
+		{"half of what is left of native", native, 11, 5, false},
+		{"more than half of what is left of native", native, 11, 6, true},
+		{"half of tokens", token, 4000, 10, false},
+		{"more than half of tokens", token, 4000, 11, true},
+		{"half of what is left of tokens", token, 2000, 5, false},
+		{"more than half of what is left of tokens", token, 1999, 5, true},
 	} {
-		if got := c.g.uneconomic(steps(c.fee), 2); got != c.want {
+		if got := c.g.uneconomic(steps(c.fee), chain.Units(c.left), 2); got != c.want {
 			t.Errorf("%s: uneconomic is %v", c.name, got)
+		}
+	}
+}
+
+// A release brings its settlements their deposits, less what the address owes, with what it claims of earlier sweeps.
+func TestWhatIsLeftOfARelease(t *testing.T) {
+	for _, c := range []struct{ owed, claimed, want uint64 }{
+		{0, 0, 100},
+		{99, 0, 1},
+		{100, 0, 0},
+		{130, 0, 0},
+		{60, 25, 65},
+		{60, 60, 100},
+		{0, 25, 100},
+	} {
+		r := settlement.Sweep{
+			Amount:  chain.Units(100),
+			Owed:    chain.Units(c.owed),
+			Claimed: chain.Units(c.claimed),
+		}
+		if got := leftOf(r); got != chain.Units(c.want) {
+			t.Errorf("owed %d, claimed %d: %s is left, want %d", c.owed, c.claimed, got, c.want)
 		}
 	}
 }

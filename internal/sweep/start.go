@@ -72,8 +72,8 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 
 	p.refusals.Delete(g[0].ID)
 
-	if g.uneconomic(steps, p.native.Decimals) {
-		return false, p.hold(ctx, g, settlement.Uneconomic, nil)
+	if g.uneconomic(steps, leftOf(r), p.native.Decimals) {
+		return false, p.holdUneconomic(ctx, g)
 	}
 
 	return p.storeSweep(ctx, g, r, steps, carry, residue)

@@ -6,6 +6,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -23,12 +24,16 @@ func (g group) belowMin(minimum decimal.Decimal) bool { // spec 2.8.7
 	return true
 }
 
-// uneconomic reports whether the network fees exceed half of what the group is worth. Native
-// deposits are compared in base units, tokens in USD at the newest snapshot of the group.
-func (g group) uneconomic(steps []chain.SweepStep, nativeDecimals uint8) bool { // spec 2.8.6
+// uneconomic reports whether the network fees exceed half of what is left (base units) of what the group is worth.
+// Native deposits are compared in base units, tokens in USD at the newest snapshot of the group.
+func (g group) uneconomic( // spec 2.8.6
+	steps []chain.SweepStep,
+	left chain.Amount,
+	nativeDecimals uint8,
+) bool {
 	fees := networkFees(steps)
 	if g[0].FeeSource == settlement.FromDeposit {
-		return g.gross().Less(fees.Add(fees))
+		return left.Less(fees.Add(fees))
 	}
 
 	var worth decimal.Decimal
@@ -36,9 +41,16 @@ func (g group) uneconomic(steps []chain.SweepStep, nativeDecimals uint8) bool { 
 		worth = worth.Add(s.USDValue)
 	}
 
+	// A token is divided by what the group brought of it, so that its decimals cancel out.
 	cost := fees.Decimal(nativeDecimals).Mul(g[len(g)-1].NativePrice)
 
-	return cost.Add(cost).GreaterThan(worth)
+	return cost.Add(cost).Mul(g.gross().Decimal(0)).GreaterThan(worth.Mul(left.Decimal(0)))
+}
+
+// leftOf returns what a release brings its settlements of their deposits, in base units: earlier transactions took what
+// the address owes, and what it claims of earlier sweeps is at the master wallet.
+func leftOf(r settlement.Sweep) chain.Amount {
+	return chaindata.Min(r.Amount, r.Amount.SubFloor(r.Owed).Add(r.Claimed))
 }
 
 // payingInputs returns the settlements of a group whose coin is worth spending, with the coins, in its order.

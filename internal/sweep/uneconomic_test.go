@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -129,4 +130,78 @@ func TestCostsOfADetachedSettlementAreOwed(t *testing.T) {
 		return w.get(again.ID).Status == settlement.Released && w.get(more.ID).Status == settlement.Released
 	})
 	w.costsAreOnChain("in the end", dust.ID, gone.ID, again.ID, more.ID)
+}
+
+// A transaction that is not on record took what a payment without a price had brought: its settlement is not open yet.
+// Of another payment there next to nothing is left by that, and it goes with the settlement once that is open. While a
+// person may still say that the transaction was its sweep, it waits for that.
+func TestWhatIsOwedIsNotSweptAtALoss(t *testing.T) {
+	for name, c := range map[string]struct {
+		to     chain.Address
+		status settlement.Status
+	}{
+		"a stranger took it":         {"stranger", settlement.Held},
+		"it is at the master wallet": {"", settlement.Pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+			deposit := w.deposit(1)
+
+			if c.to == "" {
+				c.to = w.master().Address
+			}
+
+			w.foreignTransfer(deposit, c.to, dollars(100))
+			w.chain.Pay(deposit.Address, "USDX", dollars(100).Add(chain.Units(1)))
+			w.chain.Mine(3)
+
+			later := w.open("p2", deposit, "USDX", dollars(100).Add(chain.Units(1)), 100)
+			for range 20 {
+				w.work()
+				w.pass(5 * time.Second)
+			}
+
+			s := w.get(later.ID)
+			if s.Status != c.status || c.status == settlement.Held && s.Reason != settlement.Uneconomic {
+				t.Fatalf("it is %s %s", s.Status, s.Reason)
+			}
+
+			w.check("left", w.chain.Balance(deposit.Address, "USDX"), dollars(100).Add(chain.Units(1)))
+
+			earlier := w.open("p1", deposit, "USDX", dollars(100), 100)
+			earlier, later = w.until(earlier.ID, settlement.Released), w.until(later.ID, settlement.Released)
+			w.check("released", earlier.NetReleased.Add(*later.NetReleased), dollars(100).Add(chain.Units(1)))
+			w.check("left in the end", w.chain.Balance(deposit.Address, "USDX"), chain.Amount{})
+			w.check("owed in the end", w.owedToken(deposit, "USDX"), chain.Amount{})
+		})
+	}
+}
+
+// foreignTransfer records a transaction of a deposit's address that nobody here made, which sent tokens away, and that
+// a person said so.
+func (w *harness) foreignTransfer(from chain.Party, to chain.Address, amount chain.Amount) {
+	w.t.Helper()
+
+	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
+		return tx.PutOutgoing(ctx, &wallet.Outgoing{
+			Network: network,
+			Key:     "foreign",
+			Address: from.Address,
+			TxHash:  "foreign",
+			Block:   chain.Ref{Height: 1, Hash: "b", Time: w.now},
+			Transfers: []chain.Transfer{{
+				TxHash:  "foreign",
+				From:    from.Address,
+				To:      to,
+				AssetID: w.asset("USDX").ID,
+				Amount:  amount,
+			}},
+			Unrecorded:   true,
+			Acknowledged: wallet.Foreign,
+		})
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
