@@ -5,6 +5,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -116,8 +117,7 @@ func (s *Ingester) measure(
 
 		amounts[arrivalKey{m.at.Hash, m.key()}] = m.Amount
 
-		if asset, ok := n.AssetByID(m.AssetID); ok && asset.Kind == chain.Token &&
-			!m.Amount.Less(asset.Dust) {
+		if isMeasured(n, m.Transfer) {
 			byBlock[m.at.Hash] = append(byBlock[m.at.Hash], m.Transfer)
 		}
 	}
@@ -125,66 +125,85 @@ func (s *Ingester) measure(
 	for _, block := range blocks {
 		transfers := byBlock[block.Hash]
 
-		limited, ok := s.limitByBalance(ctx, n, block, transfers)
+		limited, err := s.limitByBalance(ctx, n, block, transfers)
 		for _, t := range limited {
 			amounts[arrivalKey{block.Hash, invoicestate.KeyOf(t)}] = t.Amount
 		}
 
+		if err == nil {
+			continue
+		}
+
+		s.logUnmeasured(ctx, n, block, err)
+
 		for _, t := range transfers {
-			if !ok {
-				unmeasured[arrivalKey{block.Hash, invoicestate.KeyOf(t)}] = true
-			}
+			unmeasured[arrivalKey{block.Hash, invoicestate.KeyOf(t)}] = true
 		}
 	}
 
 	return amounts, unmeasured
 }
 
+// isMeasured reports whether the balance of its receiver says what arrived by a transfer.
+func isMeasured(n chain.Network, t chain.Transfer) bool {
+	asset, ok := n.AssetByID(t.AssetID)
+
+	return ok && asset.Kind == chain.Token && !t.Amount.Less(asset.Dust)
+}
+
+// logUnmeasured logs why the token payments of a block wait. That of a retry row, of whose block only its transfer is
+// at hand, has been logged.
+func (s *Ingester) logUnmeasured(ctx context.Context, n chain.Network, block chain.Block, err error) {
+	if errors.Is(err, errUnmeasured) {
+		return
+	}
+
+	s.log.LogAttrs(
+		ctx,
+		slog.LevelWarn,
+		"balances of a block could not be read; its token payments wait until they can",
+		slog.String("network", n.Slug),
+		slog.Any("height", block.Height),
+		slog.Any("error", err),
+	)
+}
+
 // limitByBalance returns those of the token transfers in a block by which less arrived than they say, with
 // what did. What a receiver's balance lacks after the block, of what the block's logs say, is taken from the
-// latest transfers to it. ok is false where the driver reads balances and could not read them at this block
-// and the one before it.
+// latest transfers to it. It fails where the driver reads balances and could not read them at this block
+// and the one before it; with errUnmeasured where that one is not known.
 func (s *Ingester) limitByBalance(
 	ctx context.Context,
 	n chain.Network,
 	block chain.Block,
 	transfers []chain.Transfer,
-) (limited []chain.Transfer, ok bool) {
+) (limited []chain.Transfer, err error) {
 	driver, err := s.registry.Driver(n.Slug)
 	if err != nil || len(transfers) == 0 {
-		return nil, true
+		return nil, nil //nolint:nilerr // a network that is not served has no balances
 	}
 
 	balancer, can := driver.(chain.Balancer)
 	if !can {
-		return nil, true
+		return nil, nil
 	}
 
 	if block.Parent == "" || block.Height == 0 {
-		return nil, false
+		return nil, errUnmeasured
 	}
 
 	holdings := receivers(transfers)
 
 	missing, err := shortfalls(ctx, balancer, block, holdings)
 	if err != nil {
-		s.log.LogAttrs(
-			ctx,
-			slog.LevelWarn,
-			"balances of a block could not be read; its token payments wait until they can",
-			slog.String("network", n.Slug),
-			slog.Any("height", block.Height),
-			slog.Any("error", err),
-		)
-
-		return nil, false
+		return nil, err
 	}
 
 	for i, holding := range holdings {
 		limited = append(limited, reduced(transfersTo(transfers, holding), missing[i])...)
 	}
 
-	return limited, true
+	return limited, nil
 }
 
 // receivers returns the holdings that transfers go to, each once.

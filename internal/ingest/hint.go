@@ -217,12 +217,8 @@ func (s *Ingester) passedBlock(
 
 	if scanner, can := driver.(chain.BlockScanner); can {
 		blocks, err := scanner.Blocks(ctx, found.Block.Height, found.Block.Height)
-		if err != nil {
+		if err != nil || !isOnly(blocks, found.Block) {
 			return nil, err
-		}
-
-		if len(blocks) != 1 || blocks[0].Hash != found.Block.Hash {
-			return nil, nil
 		}
 
 		block = withInternal(blocks[0], found)
@@ -238,6 +234,11 @@ func (s *Ingester) passedBlock(
 	}
 
 	return &block, nil
+}
+
+// isOnly reports whether blocks are the one of a reference.
+func isOnly(blocks []chain.Block, at chain.Ref) bool {
+	return len(blocks) == 1 && blocks[0].Hash == at.Hash
 }
 
 // inChain reports whether the network's node has a block in its chain.

@@ -1,7 +1,7 @@
 package ingest
 
-// This file measures token payments whose balances could not be read at their block: later, by all that is at
-// their address (decisions 11, "What arrived").
+// This file measures token payments whose balances could not be read with their block: later, by the balances of that
+// block, or else by all that is at their address (decisions 11, "What arrived").
 
 import (
 	"context"
@@ -25,19 +25,22 @@ var errUnmeasured = fault.New(
 	"what arrived could not be compared with the balance yet; the payment waits",
 )
 
-// lateBalances are the balances of an address at the last block that was read, by asset, in base units: of those whose
-// balance could be read.
-type lateBalances struct {
-	at    chain.Ref
+// keptBalances is for how many blocks a node may be expected to keep balances: as long as full nodes of Ethereum do.
+const keptBalances = 128
+
+// lateReading is what was read of the transfer of a retry row that was not measured with its block.
+type lateReading struct {
+	// at is the last block that was read.
+	at chain.Ref
+	// arrived is what arrived by the transfer, in base units, where measured is set: as the balances of its block say.
+	arrived  chain.Amount
+	measured bool
+	// found are the balances of its receiver at at, by asset, in base units: of those whose balance could be read.
 	found map[string]chain.Amount
 }
 
-// readLate reads the balances of an address.
-func (s *Ingester) readLate(
-	ctx context.Context,
-	driver chain.Driver,
-	address chain.Address,
-) (*lateBalances, error) {
+// readLate measures the transfer of a retry row at its block, and reads the balances of its receiver where it cannot.
+func (s *Ingester) readLate(ctx context.Context, driver chain.Driver, r scan.Retry) (*lateReading, error) {
 	n := driver.Network()
 
 	cursor, err := s.cursor(ctx, n.Slug)
@@ -45,15 +48,19 @@ func (s *Ingester) readLate(
 		return nil, err
 	}
 
-	check := &balanceCheck{s: s, network: n, at: cursor.At}
-	late := &lateBalances{at: cursor.At, found: map[string]chain.Amount{}}
+	late := &lateReading{at: cursor.At, found: map[string]chain.Amount{}}
 
 	balancer, can := driver.(chain.Balancer)
 	if !can || cursor.At.IsZero() {
 		return late, nil
 	}
 
-	found, err := check.read(ctx, balancer, []invoice.Address{{Address: address}})
+	if late.arrived, late.measured = s.measureAtBlock(ctx, driver, r); late.measured {
+		return late, nil
+	}
+
+	check := &balanceCheck{s: s, network: n, at: cursor.At}
+	found, err := check.read(ctx, balancer, []invoice.Address{{Address: r.Transfer.To}})
 
 	unreadable, _ := errors.AsType[*chain.UnreadableError](err)
 	if err != nil && unreadable == nil {
@@ -73,21 +80,97 @@ func (s *Ingester) readLate(
 	return late, nil
 }
 
-// measureLate returns the batch of a retry row with what arrived by its transfer: what the balance of the address
-// can still hold beside everything else on record, at most what the transfer says. It fails with errUnmeasured
-// while that is unknown.
+// measureAtBlock returns what arrived by the transfer of a retry row, in base units, as the batch of its block would
+// have measured it. ok is false where the whole block or its balances cannot be read: what an address shows alone lacks
+// what left it.
+func (s *Ingester) measureAtBlock(
+	ctx context.Context,
+	driver chain.Driver,
+	r scan.Retry,
+) (arrived chain.Amount, ok bool) {
+	scanner, can := driver.(chain.BlockScanner)
+	if !can {
+		return chain.Amount{}, false
+	}
+
+	blocks, err := scanner.Blocks(ctx, r.Block.Height, r.Block.Height)
+	if err != nil || !isOnly(blocks, r.Block) {
+		return chain.Amount{}, false
+	}
+
+	n := driver.Network()
+	holding := chain.Holding{Address: r.Transfer.To, AssetID: r.Transfer.AssetID}
+	isRow := func(t chain.Transfer) bool { return invoicestate.KeyOf(t) == invoicestate.KeyOf(r.Transfer) }
+
+	transfers := slices.DeleteFunc(
+		transfersTo(arrivals(blocks[0].Transfers), holding),
+		func(t chain.Transfer) bool { return !isMeasured(n, t) },
+	)
+
+	limited, err := s.limitByBalance(ctx, n, blocks[0], transfers)
+	if err != nil || !slices.ContainsFunc(transfers, isRow) {
+		return chain.Amount{}, false
+	}
+
+	if i := slices.IndexFunc(limited, isRow); i >= 0 {
+		return limited[i].Amount, true
+	}
+
+	return r.Transfer.Amount, true
+}
+
+// measureLate returns the batch of a retry row with what arrived by its transfer: what the balances of its block say,
+// or else what the balance of the address can still hold beside everything else on record; at most what the transfer
+// says. It fails with errUnmeasured while that is unknown.
 func (s *Ingester) measureLate(
 	ctx context.Context,
 	tx Tx,
 	p PreparedRetry,
 	cursor scan.Cursor,
 ) (PreparedBatch, error) {
-	key := invoicestate.KeyOf(p.row.Transfer)
+	at := arrivalKey{p.row.Block.Hash, invoicestate.KeyOf(p.row.Transfer)}
+
+	if !canonical(cursor, p.late.at) || p.late.at.Height < p.row.Block.Height {
+		return p.batch, errUnmeasured
+	}
+
+	if p.late.measured {
+		return p.batch.withArrived(at, p.late.arrived), nil
+	}
+
+	// What several lack together says of none what arrived by it, and a fork may measure one of them again.
+	shared, err := s.isShared(ctx, tx, p.row)
+	if err != nil {
+		return p.batch, err
+	}
+
+	if shared && p.late.at.Height < p.row.Block.Height+keptBalances {
+		return p.batch, errUnmeasured
+	}
+
+	unexplained, err := s.unexplainedBy(ctx, tx, p)
+
+	return p.batch.withArrived(at, unexplained), err
+}
+
+// isShared reports whether other transfers of the same asset to the receiver of a retry row wait in retry rows.
+func (s *Ingester) isShared(ctx context.Context, tx Tx, row scan.Retry) (bool, error) {
+	rows, err := tx.Retries(ctx, row.Network, s.now().AddDate(100, 0, 0), maxRetries)
+
+	return slices.ContainsFunc(rows, func(r scan.Retry) bool {
+		return r.ID != row.ID && !r.Block.IsZero() &&
+			r.Transfer.To == row.Transfer.To && r.Transfer.AssetID == row.Transfer.AssetID
+	}), err
+}
+
+// unexplainedBy returns what the balance of a retry row's receiver can hold of its transfer beside everything else on
+// record, in base units.
+func (s *Ingester) unexplainedBy(ctx context.Context, tx Tx, p PreparedRetry) (chain.Amount, error) {
 	n := p.batch.batch.Network
 
 	found, read := p.late.found[p.row.Transfer.AssetID]
-	if !read || !canonical(cursor, p.late.at) || p.late.at.Height < p.row.Block.Height {
-		return p.batch, errUnmeasured
+	if !read {
+		return chain.Amount{}, errUnmeasured
 	}
 
 	check := &balanceCheck{s: s, network: n, at: p.late.at}
@@ -95,46 +178,44 @@ func (s *Ingester) measureLate(
 
 	payments, err := check.paymentsOf(ctx, tx, address)
 	if err != nil {
-		return p.batch, err
+		return chain.Amount{}, err
 	}
 
 	left, known, err := leftoversAt(ctx, tx, n, address.Address, payments, p.late.at)
 	if err != nil {
-		return p.batch, err
+		return chain.Amount{}, err
 	}
 
 	if !known {
-		return p.batch, errUnmeasured
+		return chain.Amount{}, errUnmeasured
 	}
 
 	if err := left.addUnrecorded(ctx, tx, n, address.Address, payments, p.late.at); err != nil {
-		return p.batch, err
+		return chain.Amount{}, err
 	}
 
 	if left.unclear[p.row.Transfer.AssetID] {
-		return p.batch, errUnmeasured
+		return chain.Amount{}, errUnmeasured
 	}
 
 	dust, err := check.dustOf(ctx, tx, address)
 	if err != nil {
-		return p.batch, err
+		return chain.Amount{}, err
 	}
 
 	left.returned = nil // what may be there is taken from nobody's payment
 	others := slices.DeleteFunc(
 		payments,
-		func(q invoice.Payment) bool { return invoicestate.PaymentKey(q) == key },
+		func(q invoice.Payment) bool { return invoicestate.PaymentKey(q) == invoicestate.KeyOf(p.row.Transfer) },
 	)
 	all := check.explainAll(others, left, dust)
 
 	i := slices.IndexFunc(n.Assets, func(a chain.Asset) bool { return a.ID == p.row.Transfer.AssetID })
 	if i < 0 || chain.MaxTransfer.Less(found) {
-		return p.batch, errUnmeasured
+		return chain.Amount{}, errUnmeasured
 	}
 
-	unexplained := found.Add(all[i].taken).SubFloor(all[i].sum)
-
-	return p.batch.withArrived(arrivalKey{p.row.Block.Hash, key}, unexplained), nil
+	return found.Add(all[i].taken).SubFloor(all[i].sum), nil
 }
 
 // withArrived returns the batch with a transfer measured: at most an amount arrived, in base units.

@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,83 @@ func TestUnmeasuredPaymentMovesWithItsBlock(t *testing.T) {
 	w.pass(time.Minute)
 	w.mine(4)
 	w.wantSum(d.ID, dollars(99), 0)
+}
+
+// Two payments to an address wait to be measured: each confirms with what arrived by it, and not with what the other
+// lacks, so that a fork that measures the later one again leaves their sum right.
+func TestUnmeasuredPaymentsShareNoFee(t *testing.T) {
+	for name, c := range map[string]struct {
+		fee   int           // of the first, in basis points; that of the second is 1 %
+		apart time.Duration // the longer a row waits, the later it is tried again
+		want  []chain.Amount
+	}{
+		"the token took no fee before": {0, 0, []chain.Amount{dollars(100), dollars(99)}},
+		"the later one is tried first": {100, 5 * time.Minute, []chain.Amount{dollars(99), dollars(99)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, sim.Config{NoFinality: true})
+			d := w.deposit()
+			w.set(&w.failing, true)
+			w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: c.fee, Log: sim.LogGross})
+			w.chain.Pay(d.Address, "USDX", dollars(100))
+			w.mine(6)
+			w.idle(c.apart)
+			w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 100, Log: sim.LogGross})
+			w.chain.Pay(d.Address, "USDX", dollars(100))
+			w.mine(6)
+			w.wantSum(d.ID, chain.Amount{}, 2)
+
+			w.set(&w.failing, false)
+			w.idle(20 * time.Second)
+			w.mine(4)
+			w.wantAmounts(d.ID, c.want...)
+
+			w.fork(10)
+			w.mine(12)
+			w.wantAmounts(d.ID, c.want...)
+		})
+	}
+}
+
+// While a node answers for its newest balances alone, two payments to an address that it could not measure wait for
+// another answer, until no node may be expected to have the balances of their blocks: then their sum is right.
+func TestUnmeasuredPaymentsWaitForTheBalancesOfTheirBlocks(t *testing.T) {
+	w := newHarness(t, sim.Config{})
+	w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 100, Log: sim.LogGross})
+	d, alone := w.deposit(), w.deposit()
+	w.set(&w.failing, true)
+	w.chain.Pay(d.Address, "USDX", dollars(100))
+	w.chain.Pay(alone.Address, "USDX", dollars(100))
+	w.mine(6)
+	w.chain.Pay(d.Address, "USDX", dollars(200))
+	w.mine(10)
+
+	w.set(&w.recent, true)
+	w.set(&w.failing, false)
+	w.pass(time.Minute)
+	w.mine(50)
+	w.wantSum(alone.ID, dollars(99), 0)
+	w.wantSum(d.ID, chain.Amount{}, 2)
+
+	w.mine(90)
+	w.wantSum(d.ID, dollars(297), 0)
+}
+
+// wantAmounts checks the amounts of the payments of an address, which are confirmed, oldest first.
+func (w *harness) wantAmounts(of string, want ...chain.Amount) {
+	w.t.Helper()
+
+	var got []chain.Amount
+
+	for _, p := range w.payments(of) {
+		if p.Status == invoice.Confirmed {
+			got = append(got, p.Amount)
+		}
+	}
+
+	if !slices.Equal(got, want) {
+		w.t.Errorf("payments of %s are confirmed, want %s", got, want)
+	}
 }
 
 // wantSum checks the sum of the confirmed payments of an address, and how many wait.

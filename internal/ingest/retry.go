@@ -102,8 +102,8 @@ type PreparedRetry struct {
 	batch PreparedBatch
 	// gone says that the transfer's block is not in the chain any more.
 	gone bool
-	// late are the balances of the transfer's receiver, where what arrived could not be measured at its block.
-	late *lateBalances
+	// late is what was read of a transfer that was not measured with its block; nil for others.
+	late *lateReading
 }
 
 // PrepareRetry asks the network whether the block of the row is still in the chain, and prepares
@@ -143,7 +143,7 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 	out.batch.retry, out.batch.partial = r.ID, true
 
 	if p.unmeasured[arrivalKey{r.Block.Hash, invoicestate.KeyOf(r.Transfer)}] {
-		out.late, err = s.readLate(ctx, driver, r.Transfer.To)
+		out.late, err = s.readLate(ctx, driver, r)
 	}
 
 	return out, err
