@@ -241,6 +241,10 @@ func (e *Engine) retry(ctx context.Context, network string) (did bool, err error
 			continue
 		}
 
+		if errors.Is(err, fault.Conflict) {
+			continue // another process did it, or a fork moved its payment: it is read again
+		}
+
 		if !isRecordError(ctx, err) {
 			return did, fmt.Errorf("trying payment %s:%d again: %w", r.Transfer.TxHash, r.Transfer.Index, err)
 		}

@@ -1,13 +1,18 @@
 package ingest_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -97,6 +102,54 @@ func TestUnmeasuredPaymentsShareNoFee(t *testing.T) {
 			w.fork(10)
 			w.mine(12)
 			w.wantAmounts(d.ID, c.want...)
+		})
+	}
+}
+
+// A fork moves an unmeasured payment while its row is tried again: the row is not done, and the payment waits for the
+// balances of its new block.
+func TestForkMovesAPaymentWhileItsRowIsTriedAgain(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprint("forked after it was prepared: ", late), func(t *testing.T) {
+			w := newHarness(t, sim.Config{NoFinality: true})
+			w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 100, Log: sim.LogGross})
+			w.mine(8)
+			d := w.deposit()
+			w.chain.Pay(d.Address, "USDX", dollars(100))
+			w.set(&w.failing, true)
+			w.mine(2)
+
+			engine := internal.Of(w.engine)
+			rows, err := w.store.Retries(t.Context(), network, w.clock().AddDate(1, 0, 0), 10)
+			w.must(err)
+
+			if !late {
+				w.fork(3)
+			}
+
+			w.set(&w.failing, false)
+			p, err := engine.Ingester.PrepareRetry(t.Context(), rows[0])
+			w.must(err)
+			w.set(&w.failing, true)
+
+			if late {
+				w.fork(3)
+			}
+
+			err = engine.Update(t.Context(), func(ctx context.Context, tx internal.Tx) error {
+				return engine.Ingester.RetryTx(ctx, tx, p)
+			})
+			if !errors.Is(err, fault.Conflict) {
+				t.Errorf("a row that was moved is done with %v", err)
+			}
+
+			w.mine(6)
+			w.wantSum(d.ID, chain.Amount{}, 1)
+
+			w.set(&w.failing, false)
+			w.pass(time.Minute)
+			w.mine(4)
+			w.wantSum(d.ID, dollars(99), 0)
 		})
 	}
 }

@@ -151,8 +151,13 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 
 // RetryTx stores the transfer of a retry row and deletes the row. It fails with fault.State and code
 // balance_unmeasured while nothing says how much of a token arrived. If its block left the chain meanwhile, its
-// payment is orphaned; the batch with the transfer's new block detects it again.
+// payment is orphaned; the batch with the transfer's new block detects it again. It fails with
+// fault.Conflict where another process changed the row since it was read, or a fork that moved its transfer.
 func (s *Ingester) RetryTx(ctx context.Context, tx Tx, p PreparedRetry) error {
+	if err := tx.PutRetry(ctx, &p.row); err != nil {
+		return err
+	}
+
 	cursor, _, err := tx.Cursor(ctx, p.row.Network)
 	if err != nil {
 		return err
