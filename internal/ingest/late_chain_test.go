@@ -128,6 +128,7 @@ func TestForkMovesAPaymentWhileItsRowIsTriedAgain(t *testing.T) {
 			}
 
 			w.set(&w.failing, false)
+
 			p, err := engine.Ingester.PrepareRetry(t.Context(), rows[0])
 			w.must(err)
 			w.set(&w.failing, true)
