@@ -68,6 +68,9 @@ func (w *sweepUpdate) abandon(ctx context.Context, reason settlement.Reason) err
 		return nil
 	}
 
+	// A later release pays it. A fork may bring this one back, for its own fee alone.
+	r.Fee, r.CarryIn = r.Fee.SubFloor(back), r.CarryIn.SubFloor(back)
+
 	return returnCarryTx(ctx, w.tx, r, back)
 }
 

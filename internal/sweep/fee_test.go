@@ -56,6 +56,31 @@ func TestCarriedFeeOfAFailedReleaseIsCarriedOn(t *testing.T) {
 	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), first.FeeNative.Add(third.FeeNative))
 }
 
+// A release ends as its payment is gone, and the next at its address pays what it carried. A fork has its top-up
+// under way again as the payment comes back: it goes on, and pays its own fee alone.
+func TestCarriedFeeOfAReleaseThatComesBackIsPaidOnce(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+	first := w.until(w.pay("p1", w.deposit(1), "USDX", dollars(1), 1).ID, settlement.Released)
+
+	deposit, height := w.deposit(2), w.chain.MineEmpty(1).Height
+	second := w.pay("p2", deposit, "USDX", dollars(400), 400)
+	goOn := w.stopPlanning(func() bool { return w.get(second.ID).TopUpTx != "" })
+	w.run("the second is topped up", func() bool { return !w.get(second.ID).NetworkFees.IsZero() })
+	w.lose("p2")
+	goOn()
+
+	third := w.until(w.pay("p3", deposit, "USDX", dollars(400), 400).ID, settlement.Released)
+	w.check("carried in", third.CarriedIn, first.FeeNative)
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1})
+	w.work()
+	w.open("p2", deposit, "USDX", dollars(400), 400)
+	second, third = w.until(second.ID, settlement.Released), w.until(third.ID, settlement.Released)
+	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), second.FeePaid.Add(third.FeePaid))
+}
+
 func TestWithoutAFeeAddressTheFeeIsCarried(t *testing.T) {
 	w := newHarness(t, account.Settings{})
 	w.fee = ""

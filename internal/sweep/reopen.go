@@ -226,15 +226,13 @@ func (s *Sweeper) rejoinTx(
 	r settlement.Sweep,
 	o OpenParams,
 ) (out settlement.Settlement, joined bool, err error) {
-	w, err := s.sweptUpdate(ctx, tx, r)
-	if err != nil {
+	if claimed, err := s.anyClaimed(ctx, tx, r); err != nil || claimed {
 		return settlement.Settlement{}, false, err
 	}
 
-	if w != nil {
-		if claimed, err := w.isClaimed(ctx, sweptStep(w.release)); err != nil || claimed {
-			return settlement.Settlement{}, false, err
-		}
+	w, err := s.sweptUpdate(ctx, tx, r)
+	if err != nil {
+		return settlement.Settlement{}, false, err
 	}
 
 	if !hasLiveSweep(&r) { // its sweep is still to be planned

@@ -142,6 +142,20 @@ func (w *sweepUpdate) isClaimed(ctx context.Context, step *settlement.Step) (boo
 	return residueOf(row, w.release.AssetID, w.nativeID()).Unclaimed.Less(step.Unclaimed), err
 }
 
+// anyClaimed reports whether a later release claimed what a sweep of a release brought, also while a fork has that
+// sweep under way again: the claim is signed behind it.
+func (s *Sweeper) anyClaimed(ctx context.Context, tx settlement.Tx, r settlement.Sweep) (bool, error) {
+	w := &sweepUpdate{Sweeper: s, tx: tx, release: &r}
+
+	for i := range r.Steps {
+		if claimed, err := w.isClaimed(ctx, &r.Steps[i]); err != nil || claimed {
+			return claimed, err
+		}
+	}
+
+	return false, nil
+}
+
 // claimed returns what a settlement that is back has of what its sweep brought, in base units. The last of the
 // release that is back has all of it: its amount may be another one now.
 func (w *sweepUpdate) claimed(back settlement.Settlement, step *settlement.Step) chain.Amount {

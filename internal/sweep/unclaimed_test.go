@@ -72,3 +72,24 @@ func TestClaimOfASweepThatFails(t *testing.T) {
 	next = w.until(next.ID, settlement.Released)
 	w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "USDX"))
 }
+
+// A release claimed what a sweep had brought, and a fork has that sweep under way again when its payment comes back.
+// The sweep stands for the release: the payment is released by another one.
+func TestPaymentOfAClaimedSweepIsBackBeforeIt(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit, first, next, goOn := w.unclaimedSweep(true)
+
+	w.chain.Pay(deposit.Address, "USDX", dollars(100))
+	w.chain.Pay(deposit.Address, "USDX", dollars(180))
+	w.work()
+	w.open("p1", deposit, "USDX", dollars(100), 100)
+	w.chain.Mine(3)
+	goOn()
+
+	first, next = w.until(first.ID, settlement.Released), w.until(next.ID, settlement.Released)
+	w.check(
+		"released of both",
+		first.NetReleased.Add(*next.NetReleased),
+		w.chain.Balance(w.master().Address, "USDX"),
+	)
+}
