@@ -10,14 +10,20 @@ import (
 
 // Registry is the set of networks that a process serves. It does not change after NewRegistry.
 type Registry struct {
-	bySlug map[string]Driver
+	bySlug map[string]served
 	slugs  []string
+}
+
+// served is a network with its driver.
+type served struct {
+	driver  Driver
+	network Network
 }
 
 // NewRegistry checks the drivers' networks and returns them as a set: slugs, ids and (network, symbol)
 // must be unique, a native asset must be there.
 func NewRegistry(drivers ...Driver) (*Registry, error) { // spec D1.3
-	r := &Registry{bySlug: make(map[string]Driver, len(drivers))}
+	r := &Registry{bySlug: make(map[string]served, len(drivers))}
 	ids := map[string]string{}
 
 	for _, d := range drivers {
@@ -33,7 +39,7 @@ func NewRegistry(drivers ...Driver) (*Registry, error) { // spec D1.3
 			return nil, err
 		}
 
-		r.bySlug[n.Slug] = d
+		r.bySlug[n.Slug] = served{driver: d, network: n}
 		r.slugs = append(r.slugs, n.Slug)
 	}
 
@@ -86,29 +92,27 @@ func checkNetwork(n Network, ids map[string]string) error {
 
 // Driver returns the driver of a network, or fault.NotFound.
 func (r *Registry) Driver(slug string) (Driver, error) {
-	if d, ok := r.bySlug[slug]; ok {
-		return d, nil
+	if s, ok := r.bySlug[slug]; ok {
+		return s.driver, nil
 	}
 
 	return nil, fault.New(fault.NotFound, "network_unknown", "network %q is not enabled here", slug)
 }
 
-// Network returns a network by its slug; ok is false when it is not enabled.
-func (r *Registry) Network(slug string) (Network, bool) {
-	d, ok := r.bySlug[slug]
-	if !ok {
-		return Network{}, false
-	}
+// Network returns a network by its slug; ok is false when it is not enabled. Its slices are those of every call: they
+// are not to be changed.
+func (r *Registry) Network(slug string) (n Network, ok bool) {
+	s, ok := r.bySlug[slug]
 
-	return d.Network(), true
+	return s.network, ok
 }
 
-// Networks returns the networks of one mode, by slug.
+// Networks returns the networks of one mode, by slug. Their slices are not to be changed.
 func (r *Registry) Networks(livemode bool) []Network {
 	var out []Network
 
 	for _, s := range r.slugs {
-		if n := r.bySlug[s].Network(); n.Livemode == livemode {
+		if n := r.bySlug[s].network; n.Livemode == livemode {
 			out = append(out, n)
 		}
 	}
@@ -120,7 +124,7 @@ func (r *Registry) Networks(livemode bool) []Network {
 func (r *Registry) Drivers() []Driver {
 	out := make([]Driver, 0, len(r.slugs))
 	for _, s := range r.slugs {
-		out = append(out, r.bySlug[s])
+		out = append(out, r.bySlug[s].driver)
 	}
 
 	return out
