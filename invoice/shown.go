@@ -111,6 +111,9 @@ func (s *Service) damaged(
 	shown []shownAddress,
 ) (*shownAddress, error) {
 	unknown := s.verified.without(shown, s.clock())
+	if len(unknown) == 0 {
+		return nil, nil
+	}
 
 	made, err := matched(ctx, r, unknown)
 	if err != nil {
