@@ -340,6 +340,19 @@ var keptPlans = map[string]Plan{
 			{ForkDeep, 3414129937010790294, 3762893124949897236, 11579443068538806498},
 		},
 	},
+	"1300007: a fork below a final block that was still to be read": {
+		Seed:       1300007,
+		Processes:  2,
+		Networks:   2,
+		Finality:   true,
+		Batch:      1,
+		BelowFinal: true,
+		Epochs:     true,
+		Wide:       true,
+		Ops: []Op{
+			{ForkDeep, 15830956109082960166, 5928965892612971733, 3325749195914664467},
+		},
+	},
 }
 
 // What a seed once found stays mended.

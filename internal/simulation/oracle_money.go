@@ -240,11 +240,12 @@ func (o *oracle) checkFailedSettlement(s settlement.Settlement) {
 }
 
 // checkStopped checks that a network that is stopped has forked, and that one that has forked below what it called
-// final is not read on before a person says so: that forgets what was final.
+// final is not read on before a person says so: that forgets what was final. What is not read yet may be the word of
+// one node, and nothing was taken from it.
 func (o *oracle) checkStopped(before, after scan.Cursor) {
 	l := o.ledgers[after.Network]
-	if before.Stopped == "" && !before.Final.IsZero() && !l.has(before.Final) && after.Stopped == "" &&
-		after.At != before.At && l.has(after.At) {
+	if before.Stopped == "" && !before.Final.IsZero() && before.Final.Height <= before.At.Height &&
+		!l.has(before.Final) && after.Stopped == "" && after.At != before.At && l.has(after.At) {
 		o.violate(
 			ruleFinal, "%s is read on to block %d, and it forked below block %d, which was final",
 			after.Network, after.At.Height, before.Final.Height,
