@@ -83,6 +83,7 @@ func newHarness(ctx context.Context, plan Plan, log *slog.Logger) *harness {
 		harness: w,
 		state:   map[string]receiverState{},
 		got:     map[string]map[string]int{},
+		saw:     map[string]map[string]int{},
 	}
 
 	for i := range max(plan.Networks, 1) {

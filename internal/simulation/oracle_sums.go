@@ -14,6 +14,7 @@ const (
 	ruleInvoice  = "an invoice is what its payments make it"
 	ruleCredited = "a payment is credited at the price that holds"
 	ruleRefunds  = "no more is refunded than arrived"
+	ruleLog      = "each request that a receiver saw is in the log"
 	ruleSums     = "sums balance to the base unit"
 	ruleTotals   = "what was deposited is what was released, fees and residue"
 )
@@ -50,6 +51,7 @@ func (o *oracle) checkInvoices(c *commit, before map[string]invoice.Invoice) {
 		if inv, known := o.records.invoices[id]; known && !inv.Simulated {
 			o.checkInvoice(inv)
 			o.checkAccepted(before[id], inv)
+			o.checkClosed(before[id], inv)
 			o.checkQuotes(before[id], inv)
 		}
 	}
@@ -168,6 +170,19 @@ func (o *oracle) checkInvoice(inv invoice.Invoice) {
 func (o *oracle) checkAccepted(before, inv invoice.Invoice) {
 	if inv.Has(invoice.Late) && !before.Has(invoice.Late) && !inv.AcceptLate && !o.harness.accepting {
 		o.violate(ruleInvoice, "invoice %s is paid by late money that nobody accepted", inv.ID)
+	}
+}
+
+// checkClosed checks that an invoice is closed only when no payment of it may return.
+func (o *oracle) checkClosed(before, inv invoice.Invoice) {
+	if before.Status == inv.Status || inv.Status != invoice.Expired && inv.Status != invoice.Canceled {
+		return
+	}
+
+	for id := range o.paymentsOf[inv.ID] {
+		if o.records.payments[id].Status == invoice.Orphaned {
+			o.violate(ruleInvoice, "invoice %s is %s, and its payment %s may return", inv.ID, inv.Status, id)
+		}
 	}
 }
 
@@ -326,47 +341,6 @@ func (o *oracle) checkSums() {
 
 	o.checkFeesPaid()
 	o.checkBalances()
-}
-
-// checkFeesPaid compares, at rest, what settlements say was paid of platform fees with what reached the fee addresses.
-// What one that was released has left to later ones it has not paid itself.
-func (o *oracle) checkFeesPaid() {
-	paid := map[string]chain.Amount{}
-
-	for _, s := range o.records.settlements {
-		if s.Simulated {
-			continue
-		}
-
-		paid[s.Network] = paid[s.Network].Add(s.FeePaid)
-
-		if s.Status == settlement.Released && s.FeeCarried.Less(s.CarriedOut) && !o.lost {
-			o.violate(
-				ruleSums, "settlement %s left %s of its fee to later ones, and %s of it is not paid",
-				s.ID, s.CarriedOut, s.FeeCarried,
-			)
-		}
-	}
-
-	for slug, l := range o.ledgers {
-		var reached chain.Amount
-
-		for at, arrived := range l.tip().arrived {
-			if at.Address == l.network.feeAddress() {
-				reached = reached.Add(arrived.all)
-			}
-		}
-
-		if reached != paid[slug] && !o.lost {
-			o.violate(
-				ruleSums,
-				"%s of fees were paid on %s, and settlements say %s",
-				reached,
-				slug,
-				paid[slug],
-			)
-		}
-	}
 }
 
 // checkBalances compares the balances on record with those of the chain at their blocks.

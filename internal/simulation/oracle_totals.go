@@ -71,3 +71,44 @@ func ownOf(s settlement.Settlement) chain.Amount {
 
 	return s.Gross
 }
+
+// checkFeesPaid compares, at rest, what settlements say was paid of platform fees with what reached the fee addresses.
+// What one that was released has left to later ones it has not paid itself.
+func (o *oracle) checkFeesPaid() {
+	paid := map[string]chain.Amount{}
+
+	for _, s := range o.records.settlements {
+		if s.Simulated {
+			continue
+		}
+
+		paid[s.Network] = paid[s.Network].Add(s.FeePaid)
+
+		if s.Status == settlement.Released && s.FeeCarried.Less(s.CarriedOut) && !o.lost {
+			o.violate(
+				ruleSums, "settlement %s left %s of its fee to later ones, and %s of it is not paid",
+				s.ID, s.CarriedOut, s.FeeCarried,
+			)
+		}
+	}
+
+	for slug, l := range o.ledgers {
+		var reached chain.Amount
+
+		for at, arrived := range l.tip().arrived {
+			if at.Address == l.network.feeAddress() {
+				reached = reached.Add(arrived.all)
+			}
+		}
+
+		if reached != paid[slug] && !o.lost {
+			o.violate(
+				ruleSums,
+				"%s of fees were paid on %s, and settlements say %s",
+				reached,
+				slug,
+				paid[slug],
+			)
+		}
+	}
+}

@@ -26,8 +26,8 @@ const (
 type receivers struct {
 	harness *harness
 	state   map[string]receiverState // by host
-	// got counts the receipts of each event, by host and event id.
-	got map[string]map[string]int
+	// got counts the receipts of each event, and saw the requests with it, by host and event id.
+	got, saw map[string]map[string]int
 	// asked counts the requests.
 	asked int
 }
@@ -41,8 +41,9 @@ func (r *receivers) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	host := request.URL.Host
+	host, id := request.URL.Host, request.Header.Get(webhook.EventIDHeader)
 	state := r.state[host]
+	count(r.saw, host, id)
 
 	switch state {
 	case hangs:
@@ -55,16 +56,11 @@ func (r *receivers) RoundTrip(request *http.Request) (*http.Response, error) {
 	var envelope struct {
 		ID string `json:"id"`
 	}
-	if err := json.Unmarshal(body, &envelope); err != nil ||
-		envelope.ID != request.Header.Get(webhook.EventIDHeader) {
+	if err := json.Unmarshal(body, &envelope); err != nil || envelope.ID != id {
 		r.harness.oracle.violate("webhook", "%s got a delivery that is no event: %s", host, body)
 	}
 
-	if r.got[host] == nil {
-		r.got[host] = map[string]int{}
-	}
-
-	r.got[host][envelope.ID]++
+	count(r.got, host, id)
 
 	switch state {
 	case lies:
@@ -75,6 +71,46 @@ func (r *receivers) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 
 	return answer(request, http.StatusOK, nil), nil
+}
+
+// count counts one more of an event at a host.
+func count(of map[string]map[string]int, host, id string) {
+	if of[host] == nil {
+		of[host] = map[string]int{}
+	}
+
+	of[host][id]++
+}
+
+// checkAttempts checks that the delivery log has each request that a receiver saw, of the deliveries that ended.
+func (w *harness) checkAttempts() {
+	if w.oracle.lost {
+		return
+	}
+
+	for _, m := range w.merchants {
+		all, err := w.store.Deliveries(w.ctx, webhook.DeliveryFilter{Owner: m.owner})
+		must(err)
+
+		attempts, pending := map[string]int{}, map[string]bool{}
+		for _, d := range all {
+			attempts[d.EventID] += len(d.Log)
+			pending[d.EventID] = pending[d.EventID] || d.Status == webhook.DeliveryPending
+		}
+
+		for id, n := range w.receivers.saw[m.host] {
+			if !pending[id] && attempts[id] < n {
+				w.oracle.violate(
+					ruleLog,
+					"%s saw %d requests with event %s, and %d are in the log",
+					m.host,
+					n,
+					id,
+					attempts[id],
+				)
+			}
+		}
+	}
 }
 
 func answer(request *http.Request, status int, body io.Reader) *http.Response {

@@ -161,6 +161,7 @@ func (w *harness) settle() {
 	o.checkShares()
 	o.checkRefundedWhole()
 	o.checkAudit(true)
+	w.checkAttempts()
 
 	if len(o.violations) == 0 {
 		w.canary()
