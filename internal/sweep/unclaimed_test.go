@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -92,4 +93,36 @@ func TestPaymentOfAClaimedSweepIsBackBeforeIt(t *testing.T) {
 		first.NetReleased.Add(*next.NetReleased),
 		w.chain.Balance(w.master().Address, "USDX"),
 	)
+}
+
+// A release that claimed what a sweep had brought is given up: the next one claims it.
+func TestClaimOfAReleaseThatIsGivenUp(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	refuse := false
+	w.signer = sim.NewSigner(7, func(r chain.SignRequest) error {
+		if refuse && r.Intent.Kind == string(wallet.Sweep) {
+			return chain.Refuse("policy")
+		}
+
+		return nil
+	})
+	w.boot()
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	deposit := w.deposit(1)
+	w.until(w.pay("p1", deposit, "USDX", dollars(100), 100).ID, settlement.Released)
+	w.lose("p1")
+	w.chain.Pay(deposit.Address, "USDX", dollars(80))
+	w.chain.Mine(3)
+
+	refuse = true
+	next := w.until(w.open("p2", deposit, "USDX", dollars(180), 180).ID, settlement.Failed)
+	refuse = false
+
+	if _, err := w.service.Retry(t.Context(), owner, next.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	next = w.until(next.ID, settlement.Released)
+	w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "USDX"))
 }
