@@ -173,9 +173,11 @@ func (o *oracle) checkAccepted(before, inv invoice.Invoice) {
 	}
 }
 
-// checkClosed checks that an invoice is closed only when no payment of it may return.
+// checkClosed checks that an open invoice is closed only when no payment of it may return. One that late money had paid
+// is closed again without it.
 func (o *oracle) checkClosed(before, inv invoice.Invoice) {
-	if before.Status == inv.Status || inv.Status != invoice.Expired && inv.Status != invoice.Canceled {
+	if before.Status != invoice.Open && before.Status != invoice.Underpaid ||
+		inv.Status != invoice.Expired && inv.Status != invoice.Canceled {
 		return
 	}
 
