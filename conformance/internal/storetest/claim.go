@@ -36,6 +36,25 @@ func claimDeliveries(
 	return claimed
 }
 
+// claimAmongMany claims up to five deliveries, two of an endpoint, as one of many processes.
+func claimAmongMany(t *testing.T, st store.Store, process string) (claimed []webhook.Delivery, err error) {
+	t.Helper()
+
+	err = updateAmongMany(t, st, func(ctx context.Context, tx store.Tx) (err error) {
+		claimed, err = tx.ClaimDeliveries(ctx, webhook.Claim{
+			By:          process,
+			Now:         timeAt(10),
+			Until:       timeAt(11),
+			Limit:       5,
+			PerEndpoint: 2,
+		})
+
+		return err
+	})
+
+	return claimed, err
+}
+
 // testClaim follows deliveries through claims that end with a result, lapse, or are given back.
 func testClaim(t *testing.T, st store.Store) {
 	// Due in the reverse order of ids.
@@ -196,19 +215,7 @@ func testClaimOnce(t *testing.T, st store.Store) {
 
 	claims := concurrently(func(n int) (mine []webhook.Delivery) {
 		for empty := 0; empty < 3; {
-			var got []webhook.Delivery
-
-			err := updateAmongMany(t, st, func(ctx context.Context, tx store.Tx) (err error) {
-				got, err = tx.ClaimDeliveries(ctx, webhook.Claim{
-					By:          fmt.Sprint("p", n),
-					Now:         timeAt(10),
-					Until:       timeAt(11),
-					Limit:       5,
-					PerEndpoint: 2,
-				})
-
-				return err
-			})
+			got, err := claimAmongMany(t, st, fmt.Sprint("p", n))
 			if err != nil {
 				t.Error(err)
 				return mine
@@ -261,19 +268,7 @@ func testClaimAfterResult(t *testing.T, st store.Store) {
 
 	concurrently(func(n int) (claimed int) {
 		for empty := 0; empty < 3; {
-			var got []webhook.Delivery
-
-			err := updateAmongMany(t, st, func(ctx context.Context, tx store.Tx) (err error) {
-				got, err = tx.ClaimDeliveries(ctx, webhook.Claim{
-					By:          fmt.Sprint("p", n),
-					Now:         timeAt(10),
-					Until:       timeAt(11),
-					Limit:       5,
-					PerEndpoint: 2,
-				})
-
-				return err
-			})
+			got, err := claimAmongMany(t, st, fmt.Sprint("p", n))
 			if err == nil {
 				err = updateAmongMany(t, st, func(ctx context.Context, tx store.Tx) error {
 					return putResults(ctx, tx, got)
