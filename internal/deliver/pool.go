@@ -37,7 +37,7 @@ type pool struct {
 	turns []string
 	// queued counts waiting deliveries by account and mode.
 	queued map[event.Owner]int
-	// waiting are the claimed deliveries, by endpoint, that found its slots taken.
+	// waiting are the claimed deliveries, by endpoint, that may not start yet.
 	waiting map[string][]webhook.Delivery
 	// unsent are claimed deliveries that are not sent under their claims. They are stored with the
 	// next claim.

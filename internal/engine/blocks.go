@@ -263,7 +263,7 @@ func (e *Engine) retry(ctx context.Context, network string) (did bool, err error
 
 // unread returns since when payments to addresses of a network wait for their block or balances to be read.
 func (e *Engine) unread(ctx context.Context, network string) (map[chain.Address]time.Time, error) {
-	rows, err := e.config.Store.Retries(ctx, network, e.config.Now().AddDate(100, 0, 0), 10000)
+	rows, err := ingest.AllRetries(ctx, e.config.Store, network, e.config.Now())
 
 	return ingest.UnreadSince(rows), err
 }

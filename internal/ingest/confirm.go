@@ -209,7 +209,7 @@ func (in *intake) retries(ctx context.Context, any bool) (map[invoice.TransferKe
 		return nil, nil
 	}
 
-	rows, err := in.tx.Retries(ctx, in.n.Slug, in.now.AddDate(100, 0, 0), 10000)
+	rows, err := AllRetries(ctx, in.tx, in.n.Slug, in.now)
 	if err != nil {
 		return nil, err
 	}

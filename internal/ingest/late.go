@@ -4,6 +4,7 @@ package ingest
 // block, or else by all that is at their address (decisions 11, "What arrived").
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -139,13 +140,10 @@ func (s *Ingester) measureLate(
 	}
 
 	// What several lack together says of none what arrived by it, and a fork may measure one of them again.
-	shared, err := s.isShared(ctx, tx, p.row)
-	if err != nil {
-		return p.batch, err
-	}
-
-	if shared && p.late.at.Height < p.row.Block.Height+keptBalances {
-		return p.batch, errUnmeasured
+	if p.late.at.Height < p.row.Block.Height+keptBalances {
+		if shared, err := s.isShared(ctx, tx, p.row); err != nil || shared {
+			return p.batch, cmp.Or[error](err, errUnmeasured)
+		}
 	}
 
 	unexplained, err := s.unexplainedBy(ctx, tx, p)
@@ -155,7 +153,7 @@ func (s *Ingester) measureLate(
 
 // isShared reports whether other transfers of the same asset to the receiver of a retry row wait in retry rows.
 func (s *Ingester) isShared(ctx context.Context, tx Tx, row scan.Retry) (bool, error) {
-	rows, err := tx.Retries(ctx, row.Network, s.now().AddDate(100, 0, 0), maxRetries)
+	rows, err := AllRetries(ctx, tx, row.Network, s.now())
 
 	return slices.ContainsFunc(rows, func(r scan.Retry) bool {
 		return r.ID != row.ID && !r.Block.IsZero() &&

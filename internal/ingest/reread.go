@@ -216,7 +216,7 @@ func (s *Ingester) withoutOthers(
 		return err
 	}
 
-	rows, err := s.db.Retries(ctx, network, s.now().AddDate(100, 0, 0), maxRetries)
+	rows, err := AllRetries(ctx, s.db, network, s.now())
 	if err != nil {
 		return err
 	}

@@ -149,6 +149,14 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 	return out, err
 }
 
+// maxRetries is the most retry rows that AllRetries returns.
+const maxRetries = 10000
+
+// AllRetries returns the retry rows of a network, due or not, up to 10,000.
+func AllRetries(ctx context.Context, r scan.Reader, network string, now time.Time) ([]scan.Retry, error) {
+	return r.Retries(ctx, network, now.AddDate(100, 0, 0), maxRetries)
+}
+
 // RetryTx stores the transfer of a retry row and deletes the row. It fails with fault.State and code
 // balance_unmeasured while nothing says how much of a token arrived. If its block left the chain meanwhile, its
 // payment is orphaned; the batch with the transfer's new block detects it again. It fails with

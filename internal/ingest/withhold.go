@@ -84,7 +84,7 @@ func (s *Ingester) AcknowledgedTx(
 	n chain.Network,
 	row wallet.Outgoing,
 ) error {
-	rows, err := tx.Retries(ctx, n.Slug, s.now().AddDate(100, 0, 0), maxRetries)
+	rows, err := AllRetries(ctx, tx, n.Slug, s.now())
 	if err != nil {
 		return err
 	}
@@ -131,9 +131,6 @@ func (s *Ingester) AcknowledgedTx(
 	return nil
 }
 
-// maxRetries is the most retry rows that are looked through for those of some transfers.
-const maxRetries = 10000
-
 // queue adds a retry row for each of some transfers, or brings the one that it has up to date.
 func (in *intake) queue(
 	ctx context.Context,
@@ -144,7 +141,7 @@ func (in *intake) queue(
 		return nil
 	}
 
-	rows, err := in.tx.Retries(ctx, in.n.Slug, in.now.AddDate(100, 0, 0), maxRetries)
+	rows, err := AllRetries(ctx, in.tx, in.n.Slug, in.now)
 	if err != nil {
 		return err
 	}

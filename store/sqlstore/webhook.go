@@ -234,8 +234,10 @@ func (tx *transaction) ClaimDeliveries(ctx context.Context, c webhook.Claim) ([]
 		return nil, err
 	}
 
+	except := append([]string{}, c.Except...) // never nil: nothing is unequal to all of NULL
+
 	due, err := tx.candidates(
-		ctx, c.Now, c.Now, int64(c.PerEndpoint), append([]string{}, c.Except...), c.Live, look,
+		ctx, c.Now, c.Now, int64(c.PerEndpoint), except, c.Live, look,
 	)
 	if err != nil || len(due) == 0 {
 		return nil, err
