@@ -583,21 +583,22 @@ func (w *harness) burnt() (sum chain.Amount) {
 	return sum
 }
 
-// foreign records a transaction of a deposit's address that nobody here made, which took an amount.
+// foreign records a transaction of a deposit's address that nobody here made, which took an amount of native coin, and
+// that a person said so.
 func (w *harness) foreign(from chain.Party, amount chain.Amount) {
 	w.t.Helper()
+	w.putForeign(from, wallet.Outgoing{Block: chain.Ref{Height: 1, Hash: "b"}, Fee: amount})
+}
+
+// putForeign stores what a transaction of a deposit's address did that nobody here made, and that a person said so.
+func (w *harness) putForeign(from chain.Party, row wallet.Outgoing) {
+	w.t.Helper()
+
+	row.Network, row.Address, row.Key, row.TxHash = network, from.Address, "foreign", "foreign"
+	row.Unrecorded, row.Acknowledged = true, wallet.Foreign
 
 	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
-		return tx.PutOutgoing(ctx, &wallet.Outgoing{
-			Network:      network,
-			Key:          "foreign",
-			Address:      from.Address,
-			TxHash:       "foreign",
-			Block:        chain.Ref{Height: 1, Hash: "b"},
-			Unrecorded:   true,
-			Acknowledged: wallet.Foreign,
-			Fee:          amount,
-		})
+		return tx.PutOutgoing(ctx, &row)
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -182,26 +182,14 @@ func TestWhatIsOwedIsNotSweptAtALoss(t *testing.T) {
 // a person said so.
 func (w *harness) foreignTransfer(from chain.Party, to chain.Address, amount chain.Amount) {
 	w.t.Helper()
-
-	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
-		return tx.PutOutgoing(ctx, &wallet.Outgoing{
-			Network: network,
-			Key:     "foreign",
-			Address: from.Address,
+	w.putForeign(from, wallet.Outgoing{
+		Block: chain.Ref{Height: 1, Hash: "b", Time: w.now},
+		Transfers: []chain.Transfer{{
 			TxHash:  "foreign",
-			Block:   chain.Ref{Height: 1, Hash: "b", Time: w.now},
-			Transfers: []chain.Transfer{{
-				TxHash:  "foreign",
-				From:    from.Address,
-				To:      to,
-				AssetID: w.asset("USDX").ID,
-				Amount:  amount,
-			}},
-			Unrecorded:   true,
-			Acknowledged: wallet.Foreign,
-		})
+			From:    from.Address,
+			To:      to,
+			AssetID: w.asset("USDX").ID,
+			Amount:  amount,
+		}},
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 }
