@@ -120,6 +120,17 @@ func (r *records) clone() *records {
 	}
 }
 
+// isSweep reports whether a settlement names a transaction as its sweep.
+func (r *records) isSweep(hash string) bool {
+	for _, s := range r.settlements {
+		if s.SweepTx == hash && hash != "" {
+			return true
+		}
+	}
+
+	return false
+}
+
 // oracle decides what is true: it follows the canonical chains and the merchants' acts by itself, compares
 // every commit with them, and keeps what was wrong.
 type oracle struct {

@@ -37,6 +37,9 @@ type Plan struct {
 	// BelowFinal has forks replace blocks that the network called final.
 	BelowFinal bool
 
+	// Anew has payers whose payments a fork took away pay as much by other transactions.
+	Anew bool
+
 	// UTXO makes the first network one whose transactions spend outputs. Coins has payers displace their payments
 	// there.
 	UTXO, Coins bool
@@ -104,6 +107,13 @@ var biases = map[string]map[Kind]int{
 	"finality": {
 		ForkDeep: 8,
 	},
+	// Payers pay by other transactions what forks took away. Nothing is lost or stolen: only then must all end that an
+	// address held.
+	"anew": {
+		ForkDeep:      8,
+		RestoreBackup: 0,
+		Steal:         0,
+	},
 	// So many invoices that a process reserves numbers more than once.
 	"creations": {
 		CreateInvoice: 400,
@@ -146,6 +156,8 @@ func NewBiasedPlan(seed uint64, operations int, bias string) Plan {
 		plan.UTXO, plan.Coins = true, true
 	case "finality":
 		plan.Finality, plan.BelowFinal = true, true
+	case "anew":
+		plan.Anew = true
 	case "windows":
 		plan.ValidFor = time.Duration(1+random.IntN(10)) * time.Minute
 	case "nonces":

@@ -3,6 +3,7 @@ package simulation
 import (
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
@@ -166,5 +167,42 @@ func (w *harness) fork(op Op) {
 		return
 	}
 
+	if accounts, ok := n.(*accountNetwork); ok && w.plan.Anew && op.C>>33%2 == 0 {
+		i := op.A % uint64(len(w.networks))
+		w.pooled[i] = append(w.pooled[i], accounts.forkAnew(depth, w.pooled[i])...)
+
+		return
+	}
+
 	n.fork(depth, sim.OrphanFate(op.C>>32%2))
+}
+
+// forkAnew replaces the newest blocks by a branch on which payers pay by others what those of some transactions paid
+// that were in them. All else is dropped, for its senders to send once more.
+func (n *accountNetwork) forkAnew(depth uint64, hashes []string) (anew []string) {
+	var paid []chain.Transfer
+
+	tip := n.tip().Height
+
+	for _, hash := range hashes {
+		at, included := n.harness.oracle.ledgers[n.slug()].blocks[hash]
+		if !included || at.Height+depth <= tip || !n.harness.oracle.ledgers[n.slug()].has(at) {
+			continue
+		}
+
+		if t, err := n.Transaction(n.harness.ctx, hash); err == nil {
+			paid = append(paid, t.Transfers...)
+		}
+	}
+
+	n.Fork(sim.Fork{Depth: depth, Fate: sim.DropOrphan})
+
+	for _, t := range paid {
+		asset, _ := n.described.AssetByID(t.AssetID)
+		anew = append(anew, n.Pay(t.To, asset.Symbol, t.Amount))
+	}
+
+	n.mine(1)
+
+	return anew
 }

@@ -252,6 +252,16 @@ func (w *harness) noteRecords(note func(format string, args ...any)) {
 			p := r.payments[s.PaymentID]
 			note("settlement %s is %s %s, its payment %s", id, s.Status, s.Reason, p.Status)
 		}
+
+		if w.oracle.isMoved(s) {
+			note(
+				"settlement %s is %s %s, and nothing is left of it at %s",
+				id,
+				s.Status,
+				s.Reason,
+				s.Deposit.Address,
+			)
+		}
 	}
 
 	for at, b := range r.balances {
@@ -259,6 +269,20 @@ func (w *harness) noteRecords(note func(format string, args ...any)) {
 			note("%s is reserved in %s", b.Reserved, at.Address)
 		}
 	}
+}
+
+// isMoved reports whether a settlement is held though its address holds nothing of its asset any more: a transaction on
+// record moved it, so it is at the master wallet.
+func (o *oracle) isMoved(s settlement.Settlement) bool {
+	l := o.ledgers[s.Network]
+	if s.Status != settlement.Held || s.Reason != settlement.Uneconomic || l.exact || o.lost ||
+		o.hasStolen(s.Network) {
+		return false
+	}
+
+	at := chain.Holding{Address: s.Deposit.Address, AssetID: s.AssetID}
+
+	return l.network.balances(l.tip().ref.Height, []chain.Holding{at})[0].IsZero()
 }
 
 // awaitsPerson reports whether a settlement waits for a person to say that foreign transactions released it: two did,

@@ -35,8 +35,8 @@ func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) erro
 	return cause
 }
 
-// holdUneconomic holds a group of which too little is left to send. Where a transaction that is not on record took
-// the rest, the group stays as it is until a person says what that was.
+// holdUneconomic holds a group of which too little is left to send, unless an earlier sweep moved some of it. Where a
+// transaction that is not on record took the rest, the group stays as it is until a person says what that was.
 func (p *planningRun) holdUneconomic(ctx context.Context, g group) error {
 	master, err := p.masterOf(ctx, g)
 	if err != nil {
@@ -45,6 +45,10 @@ func (p *planningRun) holdUneconomic(ctx context.Context, g group) error {
 
 	if waits, err := p.anyAwaitsPerson(ctx, master, g); err != nil || waits {
 		return errors.Join(err, p.postpone(ctx, g))
+	}
+
+	if joined, err := p.join(ctx, g); err != nil || joined {
+		return err
 	}
 
 	return p.hold(ctx, g, settlement.Uneconomic, nil)

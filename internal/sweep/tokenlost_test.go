@@ -119,7 +119,7 @@ func TestTokenReleaseThatIsGivenUpBearsNothing(t *testing.T) {
 }
 
 // All that a release holds was taken by an earlier sweep, between two of its transactions: it ends, so that it does
-// not block its address, and what it was for is released with the next deposit there.
+// not block its address, and what it was for is released by that sweep.
 func TestReleaseThatHoldsNothingAnyMoreEnds(t *testing.T) {
 	for symbol, unit := range map[string]chain.Amount{"USDX": dollars(100), "SIM": coin(1)} {
 		t.Run(symbol, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestReleaseThatHoldsNothingAnyMoreEnds(t *testing.T) {
 			}
 
 			deposit := w.deposit(1)
-			w.until(w.pay("p1", deposit, symbol, unit, 2000).ID, settlement.Released)
+			first := w.until(w.pay("p1", deposit, symbol, unit, 2000).ID, settlement.Released)
 
 			second := w.pay("p2", deposit, symbol, unit, 2000)
 			w.run("its fee is on its way", func() bool { return w.get(second.ID).FeeTx != "" })
@@ -144,19 +144,15 @@ func TestReleaseThatHoldsNothingAnyMoreEnds(t *testing.T) {
 			w.lose("p1")
 			w.chain.SetIntercept(nil)
 
-			if held := w.until(second.ID, settlement.Held); held.Reason != settlement.Uneconomic {
-				t.Errorf("held for %s", held.Reason)
-			}
+			second = w.until(second.ID, settlement.Released)
+			w.check("released", *second.NetReleased, w.chain.Balance(w.master().Address, symbol))
 
 			third := w.open("p3", deposit, symbol, unit, 2000) // its money is what the harness did not take
-			w.until(third.ID, settlement.Released)
-			second = w.until(second.ID, settlement.Released)
-			third = w.get(third.ID)
-			w.check(
-				"released of both",
-				second.NetReleased.Add(*third.NetReleased),
-				w.chain.Balance(w.master().Address, symbol),
-			)
+			third = w.until(third.ID, settlement.Released)
+			sum := second.NetReleased.Add(*third.NetReleased)
+			w.check("released of both", sum, w.chain.Balance(w.master().Address, symbol))
+			w.atRest(deposit, first, second, third)
+			w.costsAreOnChain("of all", first.ID, second.ID, third.ID)
 		})
 	}
 }

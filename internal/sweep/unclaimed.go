@@ -142,12 +142,16 @@ func (w *sweepUpdate) isClaimed(ctx context.Context, step *settlement.Step) (boo
 	return residueOf(row, w.release.AssetID, w.nativeID()).Unclaimed.Less(step.Unclaimed), err
 }
 
-// anyClaimed reports whether a later release claimed what a sweep of a release brought, also while a fork has that
-// sweep under way again: the claim is signed behind it.
+// anyClaimed reports whether later settlements have what a sweep of a release brought: their own release claimed it, or
+// they joined that sweep. That stays so while a fork has the sweep under way again.
 func (s *Sweeper) anyClaimed(ctx context.Context, tx settlement.Tx, r settlement.Sweep) (bool, error) {
 	w := &sweepUpdate{Sweeper: s, tx: tx, release: &r}
 
 	for i := range r.Steps {
+		if r.Steps[i].Joined {
+			return true, nil
+		}
+
 		if claimed, err := w.isClaimed(ctx, &r.Steps[i]); err != nil || claimed {
 			return claimed, err
 		}

@@ -126,3 +126,105 @@ func TestClaimOfAReleaseThatIsGivenUp(t *testing.T) {
 	next = w.until(next.ID, settlement.Released)
 	w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "USDX"))
 }
+
+// A fork takes a swept payment away, the sweep stands, and as much arrives by another transaction: the sweep moved
+// that, so nothing is left to send, and that sweep releases it. The first payment is back: another one releases it.
+func TestPaymentThatASweepMovedJoinsIt(t *testing.T) {
+	for symbol, amount := range map[string]chain.Amount{"USDX": dollars(100), "SIM": coin(2)} {
+		t.Run(symbol, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+			deposit := w.deposit(1)
+			first := w.until(w.pay("p1", deposit, symbol, amount, 100).ID, settlement.Released)
+
+			w.lose("p1")
+
+			next := w.until(w.open("p2", deposit, symbol, amount, 100).ID, settlement.Released)
+			w.check("released", *next.NetReleased, *first.NetReleased)
+			w.costsAreOnChain("of the one sweep", first.ID, next.ID)
+
+			if next.SweepTx != first.SweepTx {
+				t.Errorf("released by %q, not by %q", next.SweepTx, first.SweepTx)
+			}
+
+			w.pay("p1", deposit, symbol, amount, 100)
+			first = w.until(first.ID, settlement.Released)
+
+			if first.SweepTx == next.SweepTx {
+				t.Error("the first payment is back, and released by a sweep that moved another")
+			}
+
+			w.atRest(deposit, first, next)
+			w.costsAreOnChain("of both", first.ID, next.ID)
+			w.check("platform fees", w.chain.Balance(w.fee, "SIM"), first.FeeNative.Add(next.FeeNative))
+
+			if symbol == "USDX" {
+				sum := first.NetReleased.Add(*next.NetReleased)
+				w.check("released of both", sum, w.chain.Balance(w.master().Address, symbol))
+			}
+
+			w.check("token left", w.chain.Balance(deposit.Address, "USDX"), w.owedToken(deposit, "USDX"))
+		})
+	}
+}
+
+// A settlement joined a sweep, and a fork takes that away: it is reverted. It is released by the same sweep where that
+// is in a block again, else by its own.
+func TestSweepThatWasJoinedIsTakenBack(t *testing.T) {
+	for _, paid := range []uint64{100, 90} { // the sweep takes 100
+		w := newHarness(t, account.Settings{})
+		w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+		deposit := w.deposit(1)
+		height := w.chain.MineEmpty(5).Height
+		first := w.until(w.pay("p1", deposit, "USDX", dollars(100), 100).ID, settlement.Released)
+
+		w.lose("p1")
+
+		next := w.until(w.open("p2", deposit, "USDX", dollars(paid), int64(paid)).ID, settlement.Released)
+		w.check("released", *next.NetReleased, dollars(paid))
+
+		w.forkAll(height)
+		w.run("it is reverted", func() bool { return w.get(next.ID).NetReleased == nil })
+
+		w.chain.Pay(w.master().Address, "SIM", coin(1))
+		w.chain.Pay(deposit.Address, "USDX", dollars(paid))
+		w.chain.Mine(3)
+
+		next = w.until(next.ID, settlement.Released)
+		w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "USDX"))
+
+		if (next.SweepTx == first.SweepTx) != (paid == 100) {
+			t.Errorf("of %d: released by %q, the first sweep is %q", paid, next.SweepTx, first.SweepTx)
+		}
+
+		w.run("all is over", func() bool { return w.live(deposit) == 0 })
+		w.costsAreOnChain("in the end", first.ID, next.ID)
+		w.check("token left", w.chain.Balance(deposit.Address, "USDX"), w.owedToken(deposit, "USDX"))
+	}
+}
+
+// A sweep took a part of a payment for one that is gone, and fees are high for a while: it waits for them to fall, and
+// nothing of it is left behind.
+func TestPaymentThatASweepMovedInPartIsNotJoined(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(10))
+
+	deposit := w.deposit(1)
+	w.until(w.pay("p1", deposit, "USDX", dollars(6), 6).ID, settlement.Released)
+	w.lose("p1")
+	w.chain.SetFee(100_000*sim.DefaultBaseFee, sim.DefaultPriority)
+	w.chain.Pay(deposit.Address, "USDX", dollars(3))
+	w.chain.Mine(3)
+
+	next := w.until(w.open("p2", deposit, "USDX", dollars(9), 9).ID, settlement.Held)
+	if next.Reason != settlement.Uneconomic {
+		t.Fatalf("held for %s", next.Reason)
+	}
+
+	w.chain.SetFee(sim.DefaultBaseFee, sim.DefaultPriority)
+
+	next = w.until(next.ID, settlement.Released)
+	w.check("released", *next.NetReleased, dollars(9))
+}
