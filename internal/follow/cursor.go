@@ -47,10 +47,22 @@ func (f *Follower) nextCursor(ctx context.Context, cursor scan.Cursor, b *Batch)
 		next = scanstate.Forward(next, blocksAbove(b.Blocks, b.ForkedFrom.Height))
 	}
 
+	final := cursor.Final
+	if contradicts(next, final) {
+		final = chain.Ref{} // it was not read yet, and another block was read in its place
+	}
+
 	next.Network, next.Tip = f.network.Slug, b.Head.Tip
-	next.Safe, next.Final = newer(cursor.Safe, b.Head.Safe), newer(cursor.Final, b.Head.Final)
+	next.Safe, next.Final = newer(cursor.Safe, b.Head.Safe), newer(final, b.Head.Final)
 
 	return next
+}
+
+// contradicts reports whether the cursor remembers another block of the same height.
+func contradicts(cursor scan.Cursor, block chain.Ref) bool {
+	other := func(ref chain.Ref) bool { return ref.Height == block.Height && ref.Hash != block.Hash }
+
+	return !block.IsZero() && (other(cursor.At) || slices.ContainsFunc(cursor.Recent, other))
 }
 
 // blocksAbove returns the blocks above a height; blocks are ascending.

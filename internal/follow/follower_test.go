@@ -492,6 +492,69 @@ func TestForkDownToFinalityIsFollowed(t *testing.T) {
 	}
 }
 
+// What is final on a branch that is gone says nothing of the blocks of another: they are not stored with it.
+func TestFinalBlockOfAnotherBranch(t *testing.T) {
+	c, d := sim.New(sim.Config{FinalDepth: 2}), newDB()
+	n, before := c.Network().Slug, &chain.Head{}
+	f := newFollower(t, c, d, "a")
+	f.Driver = headOfBefore{c, before}
+
+	c.Mine(6)
+	drainAll(t, f)
+
+	was := d.cursors[n]
+
+	c.Mine(2)
+
+	old, err := c.Head(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c.Fork(sim.Fork{Depth: 4})
+
+	*before = old
+
+	if did, err := f.Step(t.Context()); did || err != nil {
+		t.Errorf("a final block of another branch: did %t, %v", did, err)
+	}
+
+	if diff := cmp.Diff(was, d.cursors[n]); diff != "" {
+		t.Error(diff)
+	}
+
+	*before = chain.Head{}
+
+	drainAll(t, f)
+
+	final, err := c.RefAt(t.Context(), d.cursors[n].Final.Height)
+	if err != nil || final.Hash != d.cursors[n].Final.Hash {
+		t.Errorf("the final block is %v, the chain has %v (%v)", d.cursors[n].Final, final, err)
+	}
+}
+
+// A final block is forgotten when another one is read in its place.
+func TestFinalBlockThatWasNotReadYet(t *testing.T) {
+	c, d := sim.New(sim.Config{FinalDepth: 2}), newDB()
+	n := c.Network().Slug
+	f := newFollower(t, c, d, "a")
+
+	c.Mine(6)
+	drainAll(t, f)
+
+	cursor := d.cursors[n]
+	cursor.Final = chain.Ref{Height: cursor.At.Height + 2, Hash: "of another branch"}
+	d.cursors[n] = cursor
+
+	c.Mine(3)
+	drainAll(t, f)
+
+	head, err := c.Head(t.Context())
+	if err != nil || d.cursors[n].Final.Hash != head.Final.Hash {
+		t.Errorf("the final block is %v, the chain's is %v (%v)", d.cursors[n].Final, head.Final, err)
+	}
+}
+
 // hooked is a block handler that looks at each batch before it is stored.
 type hooked struct {
 	ledger

@@ -36,14 +36,15 @@ func (f *Follower) readBatch(ctx context.Context, cursor scan.Cursor, known bool
 		return nil, err
 	}
 
-	if !linked {
-		// The chain forked between the two calls: the next step finds the fork.
+	next := f.nextCursor(ctx, cursor, b)
+	if !linked || contradicts(next, head.Safe) || contradicts(next, head.Final) {
+		// The chain forked between the two calls: the next step finds the fork. What is final on one branch says
+		// nothing of another.
 		f.unlinked++
 		return nil, nil
 	}
 
 	f.unlinked, f.polling.last, f.polling.head = 0, f.Now(), head
-	next := f.nextCursor(ctx, cursor, b)
 	f.polling.behind = f.scanner != nil && next.At.Height < head.Tip.Height
 	poolChanged := f.fillPool(ctx, b, next)
 
