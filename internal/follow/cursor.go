@@ -32,15 +32,10 @@ func (f *Follower) firstCursor(ctx context.Context, head chain.Head) (scan.Curso
 }
 
 // nextCursor returns the cursor as it is once the batch is stored.
-func (f *Follower) nextCursor(ctx context.Context, cursor scan.Cursor, b *Batch) scan.Cursor {
+func (f *Follower) nextCursor(cursor scan.Cursor, b *Batch) scan.Cursor {
 	next := cursor
 	if b.Rewound {
 		next = scanstate.Back(cursor, b.ForkedFrom)
-		f.Log.WarnContext(
-			ctx, "a fork was found; blocks above the common one are read again",
-			"network", f.network.Slug, "common_height", b.ForkedFrom.Height, "was_at", cursor.At.Height,
-			"depth", cursor.At.Height-b.ForkedFrom.Height,
-		)
 	}
 
 	if len(b.Blocks) > 0 {

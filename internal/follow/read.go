@@ -36,12 +36,20 @@ func (f *Follower) readBatch(ctx context.Context, cursor scan.Cursor, known bool
 		return nil, err
 	}
 
-	next := f.nextCursor(ctx, cursor, b)
+	next := f.nextCursor(cursor, b)
 	if !linked || contradicts(next, head.Safe) || contradicts(next, head.Final) {
 		// The chain forked between the two calls: the next step finds the fork. What is final on one branch says
 		// nothing of another.
 		f.unlinked++
 		return nil, nil
+	}
+
+	if forked {
+		f.Log.WarnContext(
+			ctx, "a fork was found; blocks above the common one are read again",
+			"network", f.network.Slug, "common_height", base.Height, "was_at", cursor.At.Height,
+			"depth", cursor.At.Height-base.Height,
+		)
 	}
 
 	f.unlinked, f.polling.last, f.polling.head = 0, f.Now(), head
