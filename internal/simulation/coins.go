@@ -98,11 +98,10 @@ func (n *utxoNetwork) disturb(op Op, hash string) (others []string) {
 func (n *utxoNetwork) forkWithout(depth uint64, fate sim.OrphanFate, hashes []string) {
 	var displaced []string
 
-	tip := n.tip().Height
+	base := n.tip().Height - depth
 
 	for _, hash := range slices.Backward(hashes) {
-		at, included := n.harness.oracle.ledgers[n.slug()].blocks[hash]
-		if included && at.Height+depth > tip && n.harness.oracle.ledgers[n.slug()].has(at) {
+		if n.harness.oracle.ledgers[n.slug()].isAbove(hash, base) {
 			displaced = append(displaced, hash)
 			break
 		}

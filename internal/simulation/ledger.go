@@ -160,6 +160,11 @@ func (l *ledger) isCanonical(hash string) bool {
 	return known && l.has(at)
 }
 
+// isAbove reports whether a transaction is in a canonical block above a height.
+func (l *ledger) isAbove(hash string, height uint64) bool {
+	return l.blocks[hash].Height > height && l.isCanonical(hash)
+}
+
 // arrivals returns what arrived in a block: the net of what its transactions show, or the rise of the balance
 // where that is less.
 func (l *ledger) arrivals(b truthBlock) map[chain.Holding]arrival {

@@ -182,11 +182,10 @@ func (w *harness) fork(op Op) {
 func (n *accountNetwork) forkAnew(depth uint64, hashes []string) (anew []string) {
 	var paid []chain.Transfer
 
-	tip := n.tip().Height
+	base := n.tip().Height - depth
 
 	for _, hash := range hashes {
-		at, included := n.harness.oracle.ledgers[n.slug()].blocks[hash]
-		if !included || at.Height+depth <= tip || !n.harness.oracle.ledgers[n.slug()].has(at) {
+		if !n.harness.oracle.ledgers[n.slug()].isAbove(hash, base) {
 			continue
 		}
 
