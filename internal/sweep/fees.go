@@ -23,7 +23,7 @@ func (w *sweepUpdate) setNetworkFee(step *settlement.Step, fee chain.Amount) {
 }
 
 // splitNetworkFees applies a change of the release's network fees and splits the new total among the
-// settlements; see shares.
+// settlements; see shares. What joins the release by the change had no share before.
 func (w *sweepUpdate) splitNetworkFees(change func()) {
 	if len(w.group) == 0 {
 		change()
@@ -33,6 +33,8 @@ func (w *sweepUpdate) splitNetworkFees(change func()) {
 	before := w.shares(totalNetworkFees(w.release))
 
 	change()
+
+	before = append(before, make([]chain.Amount, len(w.group)-len(before))...)
 
 	for i, share := range w.shares(totalNetworkFees(w.release)) {
 		w.group[i].NetworkFees = w.group[i].NetworkFees.Add(share).SubFloor(before[i])

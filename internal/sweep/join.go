@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -17,10 +18,6 @@ import (
 
 // join has those of a group that an earlier sweep moved join it. joined is false when there are none.
 func (p *planningRun) join(ctx context.Context, g group) (joined bool, err error) {
-	if p.spendsCoins {
-		return false, nil // a sweep that stands spent the coin of one payment, and of no other
-	}
-
 	err = p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		joined = false
 
@@ -29,21 +26,26 @@ func (p *planningRun) join(ctx context.Context, g group) (joined bool, err error
 			return err
 		}
 
-		w, err := p.sweepOfGone(ctx, tx, fresh)
+		w, moved, err := p.sweepOfGone(ctx, tx, fresh)
 		if err != nil || w == nil {
 			return err
 		}
 
 		joined = true
 
-		return w.joinTx(ctx, fresh)
+		return w.joinTx(ctx, moved)
 	})
 
 	return joined, err
 }
 
-// sweepOfGone returns the update of a sweep that took one of the group for a payment that is gone; nil without one.
-func (p *planningRun) sweepOfGone(ctx context.Context, tx settlement.Tx, g group) (*sweepUpdate, error) {
+// sweepOfGone returns the update of a sweep that moved some of a group for payments that are gone, and those; nil
+// without one.
+func (p *planningRun) sweepOfGone(
+	ctx context.Context,
+	tx settlement.Tx,
+	g group,
+) (w *sweepUpdate, moved group, err error) {
 	filter := settlement.Filter{
 		Owner:            g[0].Owner,
 		Statuses:         []settlement.Status{settlement.Failed, settlement.Reverted},
@@ -56,27 +58,35 @@ func (p *planningRun) sweepOfGone(ctx context.Context, tx settlement.Tx, g group
 	for {
 		page, err := tx.Settlements(ctx, filter)
 		if err != nil || len(page) == 0 {
-			return nil, err
+			return nil, nil, err
 		}
 
 		for _, gone := range page {
+			if !isOrphaned(gone) {
+				continue
+			}
+
 			r, in, err := releaseOf(ctx, tx, gone)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 
 			sameKey := r.Deposit.Address == g[0].Deposit.Address && r.AssetID == g[0].AssetID
-			if !in || !sameKey || !isOrphaned(gone) {
+			if !in || !sameKey {
 				continue
 			}
 
 			w, err := p.sweptUpdate(ctx, tx, r)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 
-			if w != nil && len(w.moved(g)) > 0 {
-				return w, nil
+			if w == nil {
+				continue
+			}
+
+			if moved := w.moved(g); len(moved) > 0 {
+				return w, moved, nil
 			}
 		}
 
@@ -95,7 +105,7 @@ func (w *sweepUpdate) moved(g group) (moved group) {
 	}
 
 	for _, s := range g {
-		if own := s.Gross.SubFloor(group{s}.spent()); !step.Unclaimed.IsZero() && !took.Less(own) {
+		if own := leftOfGross(s); !step.Unclaimed.IsZero() && !took.Less(own) {
 			moved, took = append(moved, s), took.Sub(own)
 		}
 	}
@@ -103,17 +113,20 @@ func (w *sweepUpdate) moved(g group) (moved group) {
 	return moved
 }
 
-// joinTx releases those of a group that the sweep moved, with what it brought. Its network fees are divided anew among
-// all that it stood for, and platform fees that it did not pay are carried.
-func (w *sweepUpdate) joinTx(ctx context.Context, g group) error {
-	moved, step := w.moved(g), sweptStep(w.release)
+// joinTx releases settlements that the sweep moved, with what it brought. Its network fees are divided anew among all
+// of the release, and platform fees that it did not pay are carried.
+func (w *sweepUpdate) joinTx(ctx context.Context, moved group) error {
+	step := sweptStep(w.release)
 	step.Joined = true
 
 	if err := w.correctGross(ctx, moved.spent(), moved.gross()); err != nil {
 		return err
 	}
 
-	w.splitNetworkFeesWith(moved)
+	w.splitNetworkFees(func() {
+		w.group = append(slices.Clip(w.group), moved...)
+		w.release.SettlementIDs = w.group.ids()
+	})
 
 	for _, t := range w.release.Steps {
 		w.copyTxHash(wallet.Transaction{ID: t.TransactionID, Kind: kindOf(t.Kind), TxHash: t.TxHash})
@@ -124,23 +137,17 @@ func (w *sweepUpdate) joinTx(ctx context.Context, g group) error {
 		return err
 	}
 
+	var released chain.Amount
+
 	for i := len(w.group) - len(moved); i < len(w.group); i++ {
 		s := &w.group[i]
 
-		if err := settlementstate.Assign(s, w.release.ID, w.release.Master.Address); err != nil {
+		if err := w.regain(s); err != nil {
 			return err
 		}
 
-		if err := settlementstate.Start(s, chain.Amount{}); err != nil {
-			return err
-		}
-
-		net := chaindata.Min(left, s.Gross.SubFloor(group{*s}.spent()))
-		left = left.Sub(net)
-
-		if err := w.setUnclaimed(ctx, step, step.Unclaimed.Sub(net)); err != nil {
-			return err
-		}
+		net := chaindata.Min(left, leftOfGross(*s))
+		left, released = left.Sub(net), released.Add(net)
 
 		if err := settlementstate.Release(s, net, w.now()); err != nil {
 			return err
@@ -149,29 +156,12 @@ func (w *sweepUpdate) joinTx(ctx context.Context, g group) error {
 		w.events[s.ID] = event.SettlementReleased
 	}
 
-	if err := w.addCarry(ctx); err != nil {
+	if err := errors.Join(
+		w.setUnclaimed(ctx, step, step.Unclaimed.Sub(released)),
+		w.addCarry(ctx),
+	); err != nil {
 		return err
 	}
 
 	return w.save(ctx)
-}
-
-// splitNetworkFeesWith has settlements join the release, and divides its network fees anew.
-func (w *sweepUpdate) splitNetworkFeesWith(joining group) {
-	total := totalNetworkFees(w.release)
-	before := append(w.shares(total), make([]chain.Amount, len(joining))...)
-
-	w.group = append(slices.Clip(w.group), joining...)
-	w.release.SettlementIDs = w.group.ids()
-
-	for i, share := range w.shares(total) {
-		w.group[i].NetworkFees = w.group[i].NetworkFees.Add(share).SubFloor(before[i])
-	}
-}
-
-// unclaimedOf returns what nobody claims yet of what a sweep brought for payments that are gone, in base units.
-func (w *sweepUpdate) unclaimedOf(ctx context.Context, step *settlement.Step) (chain.Amount, error) {
-	row, err := lockResidue(ctx, w.tx, w.release.Network, w.release.Deposit.Address)
-
-	return chaindata.Min(step.Unclaimed, residueOf(row, w.release.AssetID, w.nativeID()).Unclaimed), err
 }

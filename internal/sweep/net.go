@@ -22,11 +22,7 @@ func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
 	var sum chain.Amount
 
 	for i, s := range g {
-		net[i] = s.Gross
-		if s.FeeSource == settlement.FromDeposit {
-			net[i] = s.Gross.SubFloor(s.FeePaid.Add(s.NetworkFees))
-		}
-
+		net[i] = leftOfGross(s)
 		sum = sum.Add(net[i])
 	}
 
@@ -41,6 +37,15 @@ func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
 	}
 
 	return net
+}
+
+// leftOfGross returns a deposit less what it paid itself, in base units.
+func leftOfGross(s settlement.Settlement) chain.Amount {
+	if s.FeeSource != settlement.FromDeposit {
+		return s.Gross
+	}
+
+	return s.Gross.SubFloor(s.FeePaid.Add(s.NetworkFees))
 }
 
 // arrivedBy returns what a sweep brought to the master wallet, in base units of the asset: the net of the logs,

@@ -67,13 +67,13 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 
 	steps, err := p.withFee(ctx, &r, g, coins, asset, carry.Amount)
 	if err != nil {
-		return false, p.holdOrFail(ctx, g, err)
+		return false, p.holdOrFail(ctx, g, residue.asset.Unclaimed, err)
 	}
 
 	p.refusals.Delete(g[0].ID)
 
 	if g.uneconomic(steps, leftOf(r), p.native.Decimals) {
-		return false, p.holdUneconomic(ctx, g)
+		return false, p.holdUneconomic(ctx, g, residue.asset.Unclaimed)
 	}
 
 	return p.storeSweep(ctx, g, r, steps, carry, residue)

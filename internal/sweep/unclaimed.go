@@ -55,7 +55,7 @@ func (w *sweepUpdate) dropUnclaimed(ctx context.Context, step *settlement.Step) 
 func (w *sweepUpdate) takeBackClaims(ctx context.Context, step *settlement.Step) error {
 	r := w.release
 
-	row, err := lockResidue(ctx, w.tx, r.Network, r.Deposit.Address)
+	free, err := w.unclaimedOf(ctx, step)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (w *sweepUpdate) takeBackClaims(ctx context.Context, step *settlement.Step)
 		return err
 	}
 
-	claimed := step.Unclaimed.SubFloor(residueOf(row, r.AssetID, w.nativeID()).Unclaimed)
+	claimed := step.Unclaimed.Sub(free)
 
 	for i := range others {
 		other := &others[i]
@@ -137,9 +137,16 @@ func (w *sweepUpdate) isClaimed(ctx context.Context, step *settlement.Step) (boo
 		return false, nil
 	}
 
+	free, err := w.unclaimedOf(ctx, step)
+
+	return free.Less(step.Unclaimed), err
+}
+
+// unclaimedOf returns what nobody claims yet of what a sweep brought for payments that are gone, in base units.
+func (w *sweepUpdate) unclaimedOf(ctx context.Context, step *settlement.Step) (chain.Amount, error) {
 	row, err := lockResidue(ctx, w.tx, w.release.Network, w.release.Deposit.Address)
 
-	return residueOf(row, w.release.AssetID, w.nativeID()).Unclaimed.Less(step.Unclaimed), err
+	return chaindata.Min(step.Unclaimed, residueOf(row, w.release.AssetID, w.nativeID()).Unclaimed), err
 }
 
 // anyClaimed reports whether later settlements have what a sweep of a release brought: their own release claimed it, or
