@@ -150,10 +150,13 @@ func newWatched(t *testing.T, st store.Store, addresses int) watched {
 		t.Fatal(err)
 	}
 
+	began := time.Now()
+
 	e, err := New(Config{
 		Store:     st,
 		Drivers:   []chain.Driver{c},
 		Signer:    sim.NewSigner(1, nil),
+		Now:       func() time.Time { return began }, // no lease is renewed, however slow the machine
 		Rates:     prices,
 		BaseURL:   "https://pay.example.com",
 		SecretKey: bytes.Repeat([]byte{7}, 32),

@@ -169,6 +169,8 @@ func New(c Config) (*Engine, error) {
 			Log:       c.Log,
 			Addresses: e.Ingester.AddressesOf(d.Network().Slug),
 			Own:       e.ownIn(d.Network().Slug),
+
+			FirstAddress: e.Ingester.FirstAddress(d.Network().Slug),
 		})
 		if err != nil {
 			return nil, err

@@ -38,14 +38,14 @@ func TestBatchesAreAsLargeAsTheStoreIsFast(t *testing.T) {
 	slow := &slowLedger{ledger: ledger{d, c}, clock: &clock, perBlock: 400 * time.Millisecond}
 
 	f, err := follow.New(follow.Config{
-		Driver:      c,
-		Handler:     slow,
-		DB:          d,
-		Owner:       "a",
-		Log:         quiet(),
-		BatchBlocks: 32,
-		StartHeight: 1,
-		Now:         func() time.Time { return clock },
+		Driver:       c,
+		Handler:      slow,
+		DB:           d,
+		Owner:        "a",
+		Log:          quiet(),
+		BatchBlocks:  32,
+		FirstAddress: longAgo,
+		Now:          func() time.Time { return clock },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package follow
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,23 +12,6 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/leases"
 	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
-
-// firstCursor returns the cursor of a network that was never followed.
-func (f *Follower) firstCursor(ctx context.Context, head chain.Head) (scan.Cursor, error) {
-	at := head.Tip
-	if f.StartHeight > 0 && f.StartHeight <= head.Tip.Height {
-		ref, err := f.Driver.RefAt(ctx, f.StartHeight-1)
-		if err != nil {
-			return scan.Cursor{}, fmt.Errorf(
-				"starting %s at height %d: %w", f.network.Slug, f.StartHeight, err,
-			)
-		}
-
-		at = ref
-	}
-
-	return scan.Cursor{Network: f.network.Slug, At: at}, nil
-}
 
 // nextCursor returns the cursor as it is once the batch is stored.
 func (f *Follower) nextCursor(cursor scan.Cursor, b *Batch) scan.Cursor {

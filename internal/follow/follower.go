@@ -49,8 +49,9 @@ type Config struct {
 
 	// BatchBlocks is how many blocks one batch holds at most. Defaults to 50.
 	BatchBlocks uint64
-	// StartHeight is the first height read of a network without a cursor. Defaults to 0, the tip.
-	StartHeight uint64
+	// FirstAddress returns when the oldest address of the network was made, zero when there is none. A network
+	// that was never followed is read from then on. Defaults to none: it is read from its tip on.
+	FirstAddress func(ctx context.Context) (time.Time, error)
 }
 
 // Follower follows one network. Several processes may each have one; the lease lets one of them work.

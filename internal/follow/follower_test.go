@@ -172,14 +172,14 @@ func now() time.Time              { return time.Unix(1_800_000_000, 0) }
 func newFollower(t interface{ Fatal(...any) }, c *sim.Chain, d *db, owner string) *follow.Follower {
 	f, err := follow.New(
 		follow.Config{
-			Driver:      c,
-			Handler:     ledger{d, c},
-			DB:          d,
-			Owner:       owner,
-			Now:         now,
-			Log:         quiet(),
-			BatchBlocks: 4,
-			StartHeight: 1,
+			Driver:       c,
+			Handler:      ledger{d, c},
+			DB:           d,
+			Owner:        owner,
+			Now:          now,
+			Log:          quiet(),
+			BatchBlocks:  4,
+			FirstAddress: longAgo,
 		},
 	)
 	if err != nil {
@@ -373,7 +373,7 @@ func TestNodeBehindTheFirstBlockIsNoFork(t *testing.T) {
 	c.Mine(10)
 
 	f := newFollower(t, c, d, "a")
-	f.StartHeight = 0 // the first reading starts at the present
+	f.FirstAddress = nil // the first reading starts at the present
 	drainAll(t, f)
 	c.Lag(6)
 
@@ -738,3 +738,6 @@ func TestAnyHistoryEndsAsTheChain(t *testing.T) {
 		}
 	})
 }
+
+// longAgo is before the first block: a follower that begins there reads the whole chain.
+func longAgo(context.Context) (time.Time, error) { return time.Unix(1, 0), nil }

@@ -90,13 +90,13 @@ func TestOutcomesAreReadAgain(t *testing.T) {
 			clock := now()
 
 			f, err := follow.New(follow.Config{
-				Driver:      o,
-				Handler:     outcomeReader{ledger{d, o.Chain}},
-				DB:          d,
-				Owner:       "a",
-				Now:         func() time.Time { return clock },
-				Log:         quiet(),
-				StartHeight: 1,
+				Driver:       o,
+				Handler:      outcomeReader{ledger{d, o.Chain}},
+				DB:           d,
+				Owner:        "a",
+				Now:          func() time.Time { return clock },
+				Log:          quiet(),
+				FirstAddress: longAgo,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -158,13 +158,13 @@ func TestFewOutcomesWait(t *testing.T) {
 	}
 
 	f, err := follow.New(follow.Config{
-		Driver:      o,
-		Handler:     outcomeReader{ledger{d, o.Chain}},
-		DB:          d,
-		Owner:       "a",
-		Now:         now,
-		Log:         quiet(),
-		StartHeight: 1,
+		Driver:       o,
+		Handler:      outcomeReader{ledger{d, o.Chain}},
+		DB:           d,
+		Owner:        "a",
+		Now:          now,
+		Log:          quiet(),
+		FirstAddress: longAgo,
 	})
 	if err != nil {
 		t.Fatal(err)

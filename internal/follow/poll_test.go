@@ -94,14 +94,14 @@ func (p *polled) TransfersTo(
 
 func (p *polled) follow(t interface{ Fatal(...any) }, d *db) *follow.Follower {
 	f, err := follow.New(follow.Config{
-		Driver:      p,
-		Handler:     ledger{d, p.c},
-		DB:          d,
-		Owner:       "a",
-		Now:         func() time.Time { return p.time },
-		Log:         quiet(),
-		StartHeight: 1,
-		Addresses:   p.addresses,
+		Driver:       p,
+		Handler:      ledger{d, p.c},
+		DB:           d,
+		Owner:        "a",
+		Now:          func() time.Time { return p.time },
+		Log:          quiet(),
+		FirstAddress: longAgo,
+		Addresses:    p.addresses,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,26 +18,55 @@ func (s *Ingester) AddressesOf(
 	network string,
 ) func(ctx context.Context, since time.Time) ([]chain.Address, error) {
 	return func(ctx context.Context, since time.Time) ([]chain.Address, error) {
-		var listed []chain.Address
+		rows, err := s.addressesSince(ctx, network, since)
+		listed := make([]chain.Address, len(rows))
 
-		for _, of := range []struct {
-			kind  invoice.AddressKind
-			since time.Time
-		}{
-			{invoice.ForOption, since},
-			{invoice.ForDeposit, time.Time{}},
-			{invoice.ForWallet, time.Time{}},
-		} {
-			rows, err := s.db.AddressesSince(ctx, network, of.kind, of.since)
-			if err != nil {
-				return nil, err
-			}
+		for i, row := range rows {
+			listed[i] = row.Address
+		}
 
-			for _, row := range rows {
-				listed = append(listed, row.Address)
+		return listed, err
+	}
+}
+
+// FirstAddress returns a function that returns when the oldest address of a network was made, zero when it has none.
+func (s *Ingester) FirstAddress(network string) func(ctx context.Context) (time.Time, error) {
+	return func(ctx context.Context) (first time.Time, err error) {
+		rows, err := s.addressesSince(ctx, network, time.Time{})
+
+		for _, row := range rows {
+			if first.IsZero() || row.CreatedAt.Before(first) {
+				first = row.CreatedAt
 			}
 		}
 
-		return listed, nil
+		return first, err
 	}
+}
+
+// addressesSince returns the addresses of a network: those of options made at or after a time, and all others.
+func (s *Ingester) addressesSince(
+	ctx context.Context,
+	network string,
+	since time.Time,
+) ([]invoice.Address, error) {
+	var all []invoice.Address
+
+	for _, of := range []struct {
+		kind  invoice.AddressKind
+		since time.Time
+	}{
+		{invoice.ForOption, since},
+		{invoice.ForDeposit, time.Time{}},
+		{invoice.ForWallet, time.Time{}},
+	} {
+		rows, err := s.db.AddressesSince(ctx, network, of.kind, of.since)
+		if err != nil {
+			return nil, err
+		}
+
+		all = append(all, rows...)
+	}
+
+	return all, nil
 }

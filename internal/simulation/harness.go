@@ -122,7 +122,12 @@ func newHarness(ctx context.Context, plan Plan, log *slog.Logger) *harness {
 		n.mine(1)
 	}
 
-	w.run(0)
+	if plan.Late {
+		w.payDeposits()
+	} else {
+		w.run(0)
+	}
+
 	w.fundWallets()
 
 	for _, n := range w.networks {
@@ -132,6 +137,16 @@ func newHarness(ctx context.Context, plan Plan, log *slog.Logger) *harness {
 	w.run(0)
 
 	return w
+}
+
+// payDeposits has every merchant make a deposit address on every network, and a payer pay it.
+func (w *harness) payDeposits() {
+	for m := range w.merchants {
+		for n := range w.networks {
+			w.playMerchant(Op{Kind: CreateDeposit, A: uint64(m), B: uint64(n)})
+			w.playMerchant(Op{Kind: PayDeposit, A: uint64(m), B: uint64(n), C: uint64(m)<<16 + 100})
+		}
+	}
 }
 
 // addMerchant creates an account with a webhook endpoint and money in its master wallets.

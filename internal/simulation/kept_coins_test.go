@@ -2,6 +2,16 @@ package simulation
 
 // keptCoins are the kept plans that only networks of outputs have.
 var keptCoins = map[string]Plan{
+	"1: what was paid before the network was followed was never seen": {
+		Seed:      1,
+		Processes: 1,
+		Networks:  1,
+		Batch:     1,
+		Epochs:    true,
+		Late:      true,
+		UTXO:      true,
+		Wide:      true,
+	},
 	"coins 5198: a payout that its own wallet displaced after six hours was taken for a conflict with others": {
 		Seed:      5198,
 		Processes: 2,

@@ -37,6 +37,9 @@ type Plan struct {
 	// BelowFinal has forks replace blocks that the network called final.
 	BelowFinal bool
 
+	// Late has merchants make addresses, and payers pay them, before any network was ever followed.
+	Late bool
+
 	// Anew has payers whose payments a fork took away pay as much by other transactions.
 	Anew bool
 
@@ -187,6 +190,8 @@ func NewBiasedPlan(seed uint64, operations int, bias string) Plan {
 			C:    random.Uint64(),
 		})
 	}
+
+	plan.Late = random.IntN(2) == 0
 
 	return plan
 }

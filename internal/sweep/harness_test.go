@@ -108,13 +108,13 @@ func (w *harness) connect() {
 	var err error
 
 	w.follower, err = follow.New(follow.Config{
-		Driver:      w.chain,
-		Handler:     handler{w},
-		DB:          scanDB{w.store},
-		Owner:       "follower",
-		Now:         func() time.Time { return w.now },
-		Log:         slog.New(slog.NewTextHandler(io.Discard, nil)),
-		StartHeight: 1,
+		Driver:       w.chain,
+		Handler:      handler{w},
+		DB:           scanDB{w.store},
+		Owner:        "follower",
+		Now:          func() time.Time { return w.now },
+		Log:          slog.New(slog.NewTextHandler(io.Discard, nil)),
+		FirstAddress: longAgo,
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -675,3 +675,6 @@ func (w *harness) acknowledge() {
 		w.t.Fatal(err)
 	}
 }
+
+// longAgo is before the first block: a follower that begins there reads the whole chain.
+func longAgo(context.Context) (time.Time, error) { return time.Unix(1, 0), nil }

@@ -83,13 +83,13 @@ func (w *durable) follow() {
 	var err error
 
 	w.follower, err = follow.New(follow.Config{
-		Driver:      w.windows,
-		Handler:     handler{w.harness},
-		DB:          scanDB{w.store},
-		Owner:       "follower",
-		StartHeight: 1,
-		Now:         func() time.Time { return w.now },
-		Log:         slog.New(slog.DiscardHandler),
+		Driver:       w.windows,
+		Handler:      handler{w.harness},
+		DB:           scanDB{w.store},
+		Owner:        "follower",
+		FirstAddress: longAgo,
+		Now:          func() time.Time { return w.now },
+		Log:          slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		w.t.Fatal(err)

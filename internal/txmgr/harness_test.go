@@ -98,9 +98,9 @@ func (w *harness) startFollower(driver chain.Driver) {
 		DB:      scanDB{w.store},
 		Owner:   "follower",
 		// deep forks find their common block
-		StartHeight: 1,
-		Now:         func() time.Time { return w.now },
-		Log:         slog.New(slog.NewTextHandler(io.Discard, nil)),
+		FirstAddress: longAgo,
+		Now:          func() time.Time { return w.now },
+		Log:          slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -531,3 +531,6 @@ func (w *harness) fork(f sim.Fork) {
 	w.chain.Fork(f)
 	w.read()
 }
+
+// longAgo is before the first block: a follower that begins there reads the whole chain.
+func longAgo(context.Context) (time.Time, error) { return time.Unix(1, 0), nil }

@@ -1,0 +1,104 @@
+package follow
+
+// This file finds where a network that was never followed is read from.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// firstCursor returns the cursor of a network that was never followed: at the tip, or at the last block before
+// an address of it was handed out, which may have been paid since.
+func (f *Follower) firstCursor(ctx context.Context, head chain.Head) (scan.Cursor, error) {
+	first := scan.Cursor{Network: f.network.Slug, At: head.Tip}
+	if f.FirstAddress == nil {
+		return first, nil
+	}
+
+	// It is asked for after the head was read: who makes an address later can be paid only above the tip.
+	made, err := f.FirstAddress(ctx)
+	if err != nil {
+		return first, fmt.Errorf("reading the oldest address of %s: %w", f.network.Slug, err)
+	}
+
+	if made.IsZero() {
+		return first, nil
+	}
+
+	if first.At, err = f.blockBefore(ctx, head.Tip, made.Add(-f.clockMargin())); err != nil {
+		return first, fmt.Errorf(
+			"finding the block of %s at which its first address was made: %w", f.network.Slug, err,
+		)
+	}
+
+	return first, nil
+}
+
+// clockMargin is how much earlier than our clock a block may be timed. A Bitcoin block is timed after the median
+// of the 11 blocks before it, and no more is asked of it (BIP 113).
+func (f *Follower) clockMargin() time.Duration { return 12*f.network.BlockTime + 10*time.Minute }
+
+// blockBefore returns the newest block timed before t, or the oldest one that the node has.
+func (f *Follower) blockBefore(ctx context.Context, tip chain.Ref, t time.Time) (chain.Ref, error) {
+	if tip.Time.Before(t) {
+		return tip, nil
+	}
+
+	// The block at high is not timed before t; the one at low is, or the node has it no more.
+	var before chain.Ref
+
+	low, high, after := tip.Height, tip.Height, tip
+
+	look := func(height uint64) error {
+		ref, err := f.Driver.RefAt(ctx, height)
+
+		switch {
+		case errors.Is(err, fault.Stopped):
+			low, before = height, chain.Ref{}
+		case err != nil:
+			return err
+		case ref.Time.Before(t):
+			low, before = height, ref
+		default:
+			high, after = height, ref
+		}
+
+		return nil
+	}
+
+	// Few nodes have every block: none is asked for that is much older than t.
+	for back := uint64(1); low == tip.Height && high > 0; back *= 2 {
+		if err := look(tip.Height - min(back, tip.Height)); err != nil {
+			return chain.Ref{}, err
+		}
+	}
+
+	for high > low+1 {
+		if err := look(low + (high-low)/2); err != nil {
+			return chain.Ref{}, err
+		}
+	}
+
+	if !before.IsZero() {
+		return before, nil
+	}
+
+	if after.Height > 0 {
+		f.Log.WarnContext(
+			ctx,
+			"the node lacks blocks since the first address was made; what was paid in them shows as balances alone",
+			"network",
+			f.network.Slug,
+			"first_height",
+			after.Height,
+		)
+	}
+
+	return after, nil
+}
