@@ -95,6 +95,7 @@ var biases = map[string]map[Kind]int{
 		FeeSpike:       3,
 		ReplacePayment: 5,
 		RestoreBackup:  0,
+		Steal:          8,
 	},
 	// Money that comes by contracts, and audits before the balances are read.
 	"audits": {

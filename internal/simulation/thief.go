@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"slices"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -30,6 +32,22 @@ func (w *harness) steal(op Op) {
 		w.stealByNonce(op, n, m.parties[i])
 	case *windowNetwork:
 		w.stealByAccount(op, n, m.parties[i])
+	case *utxoNetwork:
+		w.stealCoins(op, n, m.parties[i].Address)
+	}
+}
+
+// stealCoins has a thief spend the coins of one of ours that waits for a block, and pay a miner more. As these may be
+// all that the wallet has, its merchant puts others there.
+func (w *harness) stealCoins(op Op, n *utxoNetwork, from chain.Address) {
+	waiting := slices.DeleteFunc(n.pool(), func(tx chain.PoolTx) bool {
+		return !slices.ContainsFunc(tx.Transfers, func(t chain.Transfer) bool { return t.From == from })
+	})
+
+	if ours, ok := pick(waiting, op.C); ok {
+		w.oracle.thefts[n.DoubleSpend(ours.TxHash)] = theft{network: n.slug(), wallet: from}
+		w.account.count("theft")
+		n.Fund(from, chain.Pow10(n.assets()[0].Decimals))
 	}
 }
 

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -125,6 +126,7 @@ func (n *utxoNetwork) tip() (ref chain.Ref) {
 	return ref
 }
 
+// pool returns the waiting transactions by arrival, with who sent them.
 func (n *utxoNetwork) pool() (waiting []chain.PoolTx) {
 	n.harness.aside(func() {
 		var err error
@@ -132,6 +134,21 @@ func (n *utxoNetwork) pool() (waiting []chain.PoolTx) {
 		waiting, err = n.Pool(n.harness.ctx)
 		must(err)
 	})
+
+	made := map[chain.Outpoint]chain.Address{}
+
+	for _, tx := range waiting {
+		var sender chain.Address
+
+		for _, spend := range tx.Spent {
+			sender = cmp.Or(sender, n.owners[spend.Outpoint], made[spend.Outpoint])
+		}
+
+		for i, t := range tx.Transfers {
+			tx.Transfers[i].From = sender
+			made[chain.Outpoint{TxHash: tx.TxHash, Vout: t.Index}] = t.To
+		}
+	}
 
 	return waiting
 }
