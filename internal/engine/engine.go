@@ -170,7 +170,7 @@ func New(c Config) (*Engine, error) {
 			Addresses: e.Ingester.AddressesOf(d.Network().Slug),
 			Own:       e.ownIn(d.Network().Slug),
 
-			FirstAddress: e.Ingester.FirstAddress(d.Network().Slug),
+			FirstAddress: e.firstAddress(d.Network()),
 		})
 		if err != nil {
 			return nil, err

@@ -64,7 +64,10 @@ func (e *Engine) Run(ctx context.Context) error {
 	for _, f := range e.followers {
 		block := wakeUp{f.Driver.Network().Slug: reading}
 
-		wg.Go(func() { f.Listen(ctx, func() { e.wakeHere(block) }) })
+		wg.Go(func() {
+			e.watchWalletsEarly(ctx, f.Driver.Network())
+			f.Listen(ctx, func() { e.wakeHere(block) })
+		})
 	}
 
 	wg.Wait()

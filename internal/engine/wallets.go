@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -81,6 +82,29 @@ func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 	e.watched.newest[n.Slug] = newest
 
 	return nil
+}
+
+// watchWalletsEarly is watchWallets before anything of a network was read: its wallets are on record from then on,
+// also while no node of it answers.
+func (e *Engine) watchWalletsEarly(ctx context.Context, n chain.Network) {
+	if err := e.watchWallets(ctx, n); err != nil && ctx.Err() == nil {
+		e.config.Log.WarnContext(
+			ctx, "the master wallets could not be registered; they are before the next batch of blocks",
+			"network", n.Slug, "error", err,
+		)
+	}
+}
+
+// firstAddress returns a function that returns when the first address of a network was made, the wallets of accounts
+// that nothing was read for among them; zero when it has none.
+func (e *Engine) firstAddress(n chain.Network) func(ctx context.Context) (time.Time, error) {
+	return func(ctx context.Context) (time.Time, error) {
+		if err := e.watchWallets(ctx, n); err != nil {
+			return time.Time{}, err
+		}
+
+		return e.Ingester.FirstAddress(ctx, n.Slug)
+	}
 }
 
 // registerWallets stores the master wallets of accounts as watched addresses, on UTXO networks with

@@ -24,13 +24,23 @@ func (f *Follower) nextCursor(cursor scan.Cursor, b *Batch) scan.Cursor {
 		next = scanstate.Forward(next, blocksAbove(b.Blocks, b.ForkedFrom.Height))
 	}
 
-	final := cursor.Final
-	if contradicts(next, final) {
-		final = chain.Ref{} // it was not read yet, and another block was read in its place
+	// What a fork took away, or what was not read yet and another block was read in its place, says nothing any more.
+	standing := func(ref chain.Ref) chain.Ref {
+		if b.Rewound && ref.Height > b.ForkedFrom.Height || contradicts(next, ref) {
+			return chain.Ref{}
+		}
+
+		return ref
 	}
 
 	next.Network, next.Tip = f.network.Slug, b.Head.Tip
-	next.Safe, next.Final = newer(cursor.Safe, b.Head.Safe), newer(final, b.Head.Final)
+	next.Safe, next.Final = newer(
+		standing(cursor.Safe),
+		b.Head.Safe,
+	), newer(
+		standing(cursor.Final),
+		b.Head.Final,
+	)
 
 	return next
 }
@@ -64,7 +74,6 @@ func newer(was, is chain.Ref) chain.Ref {
 // advanceTo returns the compare-and-set that moves the cursor from was to next.
 func (f *Follower) advanceTo(
 	was scan.Cursor,
-	known bool,
 	next scan.Cursor,
 ) func(context.Context, scan.Tx) (scan.Cursor, error) {
 	taken := f.lease
@@ -74,13 +83,12 @@ func (f *Follower) advanceTo(
 			return scan.Cursor{}, err
 		}
 
-		now, found, err := tx.Cursor(ctx, f.network.Slug)
+		now, _, err := tx.Cursor(ctx, f.network.Slug)
 		if err != nil {
 			return scan.Cursor{}, err
 		}
 
-		if found != known || now.Stopped != "" ||
-			now.At.Height != was.At.Height && known || now.At.Hash != was.At.Hash && known {
+		if now.Stopped != "" || now.At.Height != was.At.Height || now.At.Hash != was.At.Hash {
 			return scan.Cursor{}, fault.New(
 				fault.LeaseLost, "cursor_moved", "the cursor of %s was moved by another process",
 				f.network.Slug,

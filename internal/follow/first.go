@@ -4,7 +4,6 @@ package follow
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -59,7 +58,7 @@ func (f *Follower) blockBefore(ctx context.Context, tip chain.Ref, t time.Time) 
 		ref, err := f.Driver.RefAt(ctx, height)
 
 		switch {
-		case errors.Is(err, fault.Stopped):
+		case fault.Code(err) == prunedCode:
 			low, before = height, chain.Ref{}
 		case err != nil:
 			return err

@@ -3,11 +3,15 @@ package follow_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 )
 
@@ -112,5 +116,73 @@ func TestFirstReadingWaitsForItsBlock(t *testing.T) {
 
 	if first := firstSeen(d); first == 0 || first > 50 {
 		t.Errorf("the first block that was read is %d, the address was made at 50", first)
+	}
+}
+
+// A network may be stopped before anything of it was read: its node is of another network. Resumed, it is read from
+// before its first address as if it had never been stopped.
+func TestFirstReadingAfterAStop(t *testing.T) {
+	for _, method := range []sim.Method{sim.MethodHead, sim.MethodRefAt, sim.MethodBlocks} {
+		t.Run(string(method), func(t *testing.T) {
+			c, d := minutes(100), newDB()
+			f := newFollower(t, c, d, "a")
+			f.FirstAddress = func(context.Context) (time.Time, error) { return now().Add(50 * time.Minute), nil }
+
+			c.FailNext(method, fault.New(fault.Stopped, "chain_id_mismatch", "another network"), 1)
+
+			if _, err := f.Step(
+				t.Context(),
+			); !errors.Is(err, fault.Stopped) ||
+				d.cursors["simnet"].Stopped == "" {
+				t.Fatalf("a node of another network: %v, cursor %+v", err, d.cursors["simnet"])
+			}
+
+			if err := follow.Resume(t.Context(), d, "simnet", now()); err != nil {
+				t.Fatal(err)
+			}
+
+			drainAll(t, f)
+
+			if first := firstSeen(d); d.at("simnet") != 100 || first == 0 || first > 50 {
+				t.Errorf("the cursor is at %d, and read from %d on", d.at("simnet"), first)
+			}
+		})
+	}
+}
+
+// A fork may take away the block that was found, while it is looked for and before those above it are read: then there
+// is another one.
+func TestFirstReadingAmidAFork(t *testing.T) {
+	for call := 1; call <= 11; call++ { // the last of them reads blocks
+		c, d := minutes(200), newDB()
+		f := newFollower(t, c, d, "a")
+		f.FirstAddress = func(context.Context) (time.Time, error) { return now().Add(190 * time.Minute), nil }
+
+		calls := 0
+
+		c.SetIntercept(func(_ context.Context, method sim.Method) error {
+			if method == sim.MethodRefAt || method == sim.MethodBlocks {
+				if calls++; calls == call {
+					c.Fork(sim.Fork{Depth: 60, Length: 61, Fate: sim.Reinclude})
+				}
+			}
+
+			return nil
+		})
+
+		for d.at("simnet") < 201 {
+			if _, err := f.Step(t.Context()); err != nil {
+				t.Fatalf("a fork at call %d: %v", call, err)
+			}
+		}
+
+		c.SetIntercept(nil)
+
+		want, first := truth(t, c), firstSeen(d)
+		maps.DeleteFunc(want, func(_, block string) bool { return height(block) < first })
+
+		if diff := cmp.Diff(want, d.seen); diff != "" || first == 0 || first > 190 {
+			t.Errorf("a fork at call %d: read from %d on: %s", call, first, diff)
+		}
 	}
 }

@@ -17,8 +17,12 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-// unlinkedCode is the code of blocks that are no chain.
-const unlinkedCode = "blocks_not_linked"
+const (
+	// unlinkedCode is the code of blocks that are no chain.
+	unlinkedCode = "blocks_not_linked"
+	// prunedCode is the code of a block that the node no longer has.
+	prunedCode = "node_pruned"
+)
 
 // Config holds what a Follower needs.
 type Config struct {
@@ -188,7 +192,7 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 		return false, err
 	}
 
-	cursor, known, err := f.DB.Cursor(ctx, f.network.Slug)
+	cursor, _, err := f.DB.Cursor(ctx, f.network.Slug)
 	if err != nil {
 		return false, fmt.Errorf("reading the cursor of %s: %w", f.network.Slug, err)
 	}
@@ -197,14 +201,14 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 		return false, stoppedError(f.network.Slug, cursor.Stopped)
 	}
 
-	if known && f.partial != nil && !f.roundDue() {
+	if isFollowed(cursor) && f.partial != nil && !f.roundDue() {
 		return f.backfill(ctx)
 	}
 
 	watched, end := WhileAnswering(ctx, f.Driver)
 	defer func() { _ = end(nil) }()
 
-	batch, err := f.readBatch(watched, cursor, known)
+	batch, err := f.readBatch(watched, cursor)
 	err = end(err)
 	f.countUnlinked(err)
 

@@ -405,6 +405,41 @@ func (c headOfBefore) Head(ctx context.Context) (chain.Head, error) {
 	return c.Chain.Head(ctx)
 }
 
+// safeAt is a network whose node calls a block of this height safe, once it is set.
+type safeAt struct {
+	*sim.Chain
+	height *uint64
+}
+
+func (c safeAt) Head(ctx context.Context) (chain.Head, error) {
+	head, err := c.Chain.Head(ctx)
+	if err == nil && *c.height > 0 {
+		head.Safe, err = c.RefAt(ctx, *c.height)
+	}
+
+	return head, err
+}
+
+// A fork may go below what was safe. The block of the new branch at that height is not safe before the node says so.
+func TestSafeBlockFallsBackWithAFork(t *testing.T) {
+	c, d := sim.New(sim.Config{SafeDepth: 2, FinalDepth: 20}), newDB()
+	f, safe := newFollower(t, c, d, "a"), uint64(0)
+	f.Driver = safeAt{c, &safe}
+
+	c.Mine(40)
+	drainAll(t, f)
+	c.Fork(sim.Fork{Depth: 10, Length: 11})
+
+	safe = 31
+
+	drainAll(t, f)
+
+	want, err := c.RefAt(t.Context(), safe)
+	if diff := cmp.Diff(want, d.cursors["simnet"].Safe); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
 // A node that has fewer blocks than were read, on a branch that the network left before it called anything final, shows
 // no fork below finality.
 func TestNodeLeftBehindOnAnotherBranchIsNoFork(t *testing.T) {
@@ -492,44 +527,52 @@ func TestForkDownToFinalityIsFollowed(t *testing.T) {
 	}
 }
 
-// What is final on a branch that is gone says nothing of the blocks of another: they are not stored with it.
+// What is safe or final on a branch that is gone says nothing of the blocks of another: they are not stored with it.
 func TestFinalBlockOfAnotherBranch(t *testing.T) {
-	c, d := sim.New(sim.Config{FinalDepth: 2}), newDB()
-	n, before := c.Network().Slug, &chain.Head{}
-	f := newFollower(t, c, d, "a")
-	f.Driver = headOfBefore{c, before}
+	for name, forget := range map[string]func(old *chain.Head){
+		"safe":  func(old *chain.Head) { old.Final = chain.Ref{} },
+		"final": func(old *chain.Head) { old.Safe = chain.Ref{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, d := sim.New(sim.Config{FinalDepth: 2}), newDB()
+			n, before := c.Network().Slug, &chain.Head{}
+			f := newFollower(t, c, d, "a")
+			f.Driver = headOfBefore{c, before}
 
-	c.Mine(6)
-	drainAll(t, f)
+			c.Mine(6)
+			drainAll(t, f)
 
-	was := d.cursors[n]
+			was := d.cursors[n]
 
-	c.Mine(2)
+			c.Mine(2)
 
-	old, err := c.Head(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+			old, err := c.Head(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
 
-	c.Fork(sim.Fork{Depth: 4})
+			forget(&old)
+			c.Fork(sim.Fork{Depth: 4})
 
-	*before = old
+			*before = old
 
-	if did, err := f.Step(t.Context()); did || err != nil {
-		t.Errorf("a final block of another branch: did %t, %v", did, err)
-	}
+			if did, err := f.Step(t.Context()); did || err != nil {
+				t.Errorf("a block of another branch: did %t, %v", did, err)
+			}
 
-	if diff := cmp.Diff(was, d.cursors[n]); diff != "" {
-		t.Error(diff)
-	}
+			if diff := cmp.Diff(was, d.cursors[n]); diff != "" {
+				t.Error(diff)
+			}
 
-	*before = chain.Head{}
+			*before = chain.Head{}
 
-	drainAll(t, f)
+			drainAll(t, f)
 
-	final, err := c.RefAt(t.Context(), d.cursors[n].Final.Height)
-	if err != nil || final.Hash != d.cursors[n].Final.Hash {
-		t.Errorf("the final block is %v, the chain has %v (%v)", d.cursors[n].Final, final, err)
+			final, err := c.RefAt(t.Context(), d.cursors[n].Final.Height)
+			if err != nil || final.Hash != d.cursors[n].Final.Hash {
+				t.Errorf("the final block is %v, the chain has %v (%v)", d.cursors[n].Final, final, err)
+			}
+		})
 	}
 }
 

@@ -347,3 +347,59 @@ func TestAnyPolledHistoryEndsAsTheChain(t *testing.T) {
 		}
 	})
 }
+
+// rounds is a polled network of which a reading asks for two addresses.
+type rounds struct{ *polled }
+
+func (rounds) ReadingPace(int) (perReading int, every time.Duration) { return 2, 0 }
+
+func (r rounds) ReadTransfers(
+	ctx context.Context,
+	addresses []chain.Address,
+	from, to uint64,
+) (reading chain.AddressReading, err error) {
+	if reading.Blocks, err = r.TransfersTo(ctx, addresses, from, to); err == nil {
+		reading.At, err = r.c.RefAt(ctx, to)
+	}
+
+	return reading, err
+}
+
+// After a long time in which nothing was read, the first round reads every address: the next one would no longer look
+// that far back.
+func TestFirstRoundAfterALongTimeReadsEveryAddress(t *testing.T) {
+	p, d := newPolled(sim.New(sim.Config{NoFinality: true})), newDB()
+	for range 8 {
+		p.pay()
+		p.c.Mine(1)
+	}
+
+	p.c.Mine(3000)
+
+	f, err := follow.New(follow.Config{
+		Driver:       rounds{p},
+		Handler:      ledger{d, p.c},
+		DB:           d,
+		Owner:        "a",
+		Now:          func() time.Time { return p.time },
+		Log:          quiet(),
+		FirstAddress: longAgo,
+		Addresses:    p.addresses,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for range 10 {
+		if _, err := f.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		p.time = p.time.Add(time.Minute)
+		p.c.Mine(1)
+	}
+
+	if diff := cmp.Diff(truth(t, p.c), d.seen); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -123,7 +123,7 @@ func (f *Follower) pollPart(ctx context.Context, b *Batch) error {
 
 	chosen := all
 	if !b.Rewound {
-		chosen = f.chooseAddresses(all, b.Head.Tip.Height)
+		chosen = f.chooseAddresses(all, b.ForkedFrom.Height, b.Head.Tip.Height)
 	}
 
 	at, err := f.readGroups(ctx, b, chosen)
@@ -156,7 +156,7 @@ func (f *Follower) pollPart(ctx context.Context, b *Batch) error {
 
 // chooseAddresses returns the addresses of a round: those that would be read too late, then those never read,
 // then active ones, then the others; of each kind those that were not read for longest.
-func (f *Follower) chooseAddresses(all []chain.Address, tip uint64) []chain.Address {
+func (f *Follower) chooseAddresses(all []chain.Address, base, tip uint64) []chain.Address {
 	perReading, _ := f.partial.ReadingPace(len(all))
 	p := f.polling
 
@@ -164,8 +164,12 @@ func (f *Follower) chooseAddresses(all []chain.Address, tip uint64) []chain.Addr
 		height, known := p.read[address]
 		_, active := p.active[address]
 
+		if !known {
+			height = base
+		}
+
 		switch {
-		case known && height+lookBack/2 <= tip:
+		case height+lookBack/2 <= tip:
 			return 0
 		case !known:
 			return 1
@@ -183,7 +187,12 @@ func (f *Follower) chooseAddresses(all []chain.Address, tip uint64) []chain.Addr
 
 	// A quarter of each round is for those at rest, however many are active.
 	rest := slices.IndexFunc(sorted, func(a chain.Address) bool { return rank(a) == 3 })
+
 	due := slices.IndexFunc(sorted, func(a chain.Address) bool { return rank(a) > 0 })
+	if due < 0 {
+		due = len(sorted)
+	}
+
 	perReading = max(perReading, due)
 
 	if first := perReading * 3 / 4; rest > first && due <= first {
@@ -265,7 +274,7 @@ func (f *Follower) readGroup(
 	from, base, to uint64,
 ) (chain.AddressReading, error) {
 	reading, err := f.partial.ReadTransfers(ctx, addresses, from, to)
-	if from <= base && errors.Is(err, fault.Stopped) && fault.Code(err) == "node_pruned" {
+	if from <= base && errors.Is(err, fault.Stopped) && fault.Code(err) == prunedCode {
 		return f.partial.ReadTransfers(ctx, addresses, base+1, to)
 	}
 

@@ -11,19 +11,13 @@ import (
 )
 
 // readBatch returns the next batch, or nil when there is nothing new.
-func (f *Follower) readBatch(ctx context.Context, cursor scan.Cursor, known bool) (*Batch, error) {
+func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, error) {
 	head, err := f.Driver.Head(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for its tip: %w", f.network.Slug, err)
 	}
 
-	if !known {
-		if cursor, err = f.firstCursor(ctx, head); err != nil {
-			return nil, err
-		}
-	}
-
-	base, forked, err := f.commonBlock(ctx, cursor, head)
+	cursor, base, forked, err := f.startOfBatch(ctx, stored, head)
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +52,35 @@ func (f *Follower) readBatch(ctx context.Context, cursor scan.Cursor, known bool
 
 	headMoved := next.Tip.Height != cursor.Tip.Height || next.Safe.Hash != cursor.Safe.Hash ||
 		next.Final.Hash != cursor.Final.Hash
-	if known && !forked && len(b.Blocks) == 0 && !poolChanged && !headMoved {
+	if isFollowed(stored) && !forked && len(b.Blocks) == 0 && !poolChanged && !headMoved {
 		return nil, nil
 	}
 
 	b.Next = next
-	b.advance = f.withUnread(f.advanceTo(cursor, known, next), b)
+	b.advance = f.withUnread(f.advanceTo(stored, next), b)
 
 	return b, nil
+}
+
+// isFollowed reports whether anything of a network was ever read. One that was stopped before has a cursor without a
+// block.
+func isFollowed(cursor scan.Cursor) bool { return !cursor.At.IsZero() }
+
+// startOfBatch returns the cursor that a batch moves, and the block above which it is read.
+func (f *Follower) startOfBatch(ctx context.Context, stored scan.Cursor, head chain.Head) (
+	cursor scan.Cursor,
+	base chain.Ref,
+	forked bool,
+	err error,
+) {
+	if !isFollowed(stored) {
+		cursor, err = f.firstCursor(ctx, head)
+		return cursor, cursor.At, false, err
+	}
+
+	base, forked, err = f.commonBlock(ctx, stored, head)
+
+	return stored, base, forked, err
 }
 
 // fillBlocks reads the blocks above the common one into the batch. linked is false when the first of them is

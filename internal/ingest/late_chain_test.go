@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // A token payment whose balances cannot be read waits, however deep it is, and confirms with what arrived.
@@ -177,6 +179,44 @@ func TestUnmeasuredPaymentsWaitForTheBalancesOfTheirBlocks(t *testing.T) {
 
 	w.mine(90)
 	w.wantSum(d.ID, dollars(297), 0)
+}
+
+// A foreign transaction took some of what is at an address before a later payment could be measured: that is none of
+// what the payment lacks.
+func TestUnmeasuredPaymentAfterAForeignTransactionTookSome(t *testing.T) {
+	w := newHarness(t, sim.Config{})
+	d, thief := w.deposit(), w.chain.NewAddress()
+	usdx, _ := w.network.Asset("USDX")
+
+	w.chain.Pay(d.Address, "USDX", dollars(100))
+	w.mine(10)
+	w.set(&w.failing, true)
+	w.chain.Pay(d.Address, "USDX", dollars(50))
+	w.mine(2)
+
+	hash := w.chain.TransferFrom(d.Address, thief, "USDX", dollars(30))
+	w.mine(10)
+	w.wantSum(d.ID, dollars(100), 1)
+	w.must(w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		return tx.PutOutgoing(ctx, &wallet.Outgoing{
+			Network:      network,
+			Key:          hash,
+			Address:      d.Address,
+			TxHash:       hash,
+			Block:        chain.Ref{Height: 1, Hash: "b"},
+			Unrecorded:   true,
+			Acknowledged: wallet.Foreign,
+			Transfers: []chain.Transfer{
+				{TxHash: hash, From: d.Address, To: thief, AssetID: usdx.ID, Amount: dollars(30)},
+			},
+		})
+	}))
+
+	w.set(&w.recent, true)
+	w.set(&w.failing, false)
+	w.pass(time.Minute)
+	w.mine(4)
+	w.wantSum(d.ID, dollars(150), 0)
 }
 
 // wantAmounts checks the amounts of the payments of an address, which are confirmed, oldest first.

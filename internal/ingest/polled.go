@@ -29,19 +29,17 @@ func (s *Ingester) AddressesOf(
 	}
 }
 
-// FirstAddress returns a function that returns when the oldest address of a network was made, zero when it has none.
-func (s *Ingester) FirstAddress(network string) func(ctx context.Context) (time.Time, error) {
-	return func(ctx context.Context) (first time.Time, err error) {
-		rows, err := s.addressesSince(ctx, network, time.Time{})
+// FirstAddress returns when the oldest address of a network was made, zero when it has none.
+func (s *Ingester) FirstAddress(ctx context.Context, network string) (first time.Time, err error) {
+	rows, err := s.addressesSince(ctx, network, time.Time{})
 
-		for _, row := range rows {
-			if first.IsZero() || row.CreatedAt.Before(first) {
-				first = row.CreatedAt
-			}
+	for _, row := range rows {
+		if first.IsZero() || row.CreatedAt.Before(first) {
+			first = row.CreatedAt
 		}
-
-		return first, err
 	}
+
+	return first, err
 }
 
 // addressesSince returns the addresses of a network: those of options made at or after a time, and all others.

@@ -55,6 +55,28 @@ func outputOf(
 	return out, nil
 }
 
+// arrive puts the output that pays one coin to a deposit's address into the UTXO index.
+func (w *harness) arrive(payment string, deposit chain.Party) {
+	w.t.Helper()
+
+	c := wallet.Coin{
+		Network: network,
+		Coin: chain.Coin{
+			Outpoint: chain.Outpoint{TxHash: payment},
+			Owner:    deposit,
+			Amount:   coin(1),
+			Height:   1,
+		},
+	}
+
+	if err := w.store.Update(
+		w.t.Context(),
+		func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &c) },
+	); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // A deposit whose coin is not in the UTXO index keeps none of the others waiting, joins a later release
 // when its coin comes, and fails by itself when it does not.
 func TestMissingCoinDelaysNobodyElse(t *testing.T) {
@@ -63,26 +85,7 @@ func TestMissingCoinDelaysNobodyElse(t *testing.T) {
 	w.boot()
 
 	opened := map[string]settlement.Settlement{}
-	arrive := func(payment string) {
-		t.Helper()
-
-		c := wallet.Coin{
-			Network: network,
-			Coin: chain.Coin{
-				Outpoint: chain.Outpoint{TxHash: payment},
-				Owner:    opened[payment].Deposit,
-				Amount:   coin(1),
-				Height:   1,
-			},
-		}
-
-		if err := w.store.Update(
-			t.Context(),
-			func(ctx context.Context, tx store.Tx) error { return tx.PutCoin(ctx, &c) },
-		); err != nil {
-			t.Fatal(err)
-		}
-	}
+	arrive := func(payment string) { w.arrive(payment, opened[payment].Deposit) }
 	plan := func() {
 		t.Helper()
 
@@ -148,6 +151,29 @@ func TestMissingCoinDelaysNobodyElse(t *testing.T) {
 		failed[0].ObjectID != opened["p4"].ID {
 		t.Errorf("published as failed are %v", failed)
 	}
+}
+
+// A foreign transaction spent another coin of an address, and paid its fee out of that: a release that spends the coin
+// which is left bears none of it.
+func TestForeignTransactionOfACoinIsNotBorne(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.driver = utxo{w.chain}
+	w.boot()
+
+	deposit := w.deposit(1)
+	s := w.open("p1", deposit, "SIM", coin(1), 2000)
+	w.arrive("p1", deposit)
+	w.putForeign(deposit, wallet.Outgoing{
+		Block:    chain.Ref{Height: 1, Hash: "b"},
+		Outpoint: chain.Outpoint{TxHash: "gone"},
+		Fee:      milli(1),
+	})
+
+	if _, err := w.sweeper.Step(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+
+	w.check("borne", w.borne(w.get(s.ID)), chain.Amount{})
 }
 
 // A transaction of lost records spent the coins of two addresses: it is acknowledged as that of both settlements, or of

@@ -267,3 +267,40 @@ func TestPaymentLostWithAFeeThatFails(t *testing.T) {
 		})
 	}
 }
+
+// A fork has the fee of a token's release under way again, and its sweep is displaced: the release is not over before
+// that fee has an outcome, and the fee is not paid once more.
+func TestReleaseThatIsGivenUpWhileItsFeeIsUnderWay(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	deposit := w.deposit(1)
+	opened := w.pay("p1", deposit, "USDX", dollars(400), 400)
+	w.run("the sweep is on its way", func() bool { return w.get(opened.ID).SweepTx != "" })
+
+	s, tip := w.get(opened.ID), w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{
+		Depth:  tip - 4,
+		Length: tip - 3,
+		Fate:   sim.Reinclude,
+		Each:   map[string]sim.OrphanFate{s.FeeTx: sim.DropOrphan},
+	})
+	w.read()
+	w.chain.Replace(s.SweepTx)
+	w.run("it has failed", func() bool {
+		w.chain.Drop(s.FeeTx) // it comes back later
+
+		return w.get(s.ID).Status == settlement.Failed
+	})
+	w.check("under way", chain.Units(uint64(w.live(deposit))), chain.Units(1))
+	w.acknowledge()
+	w.run("its fee has an outcome", func() bool { return w.live(deposit) == 0 })
+
+	if _, err := w.service.Retry(t.Context(), owner, s.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	s = w.until(s.ID, settlement.Released)
+	w.check("paid", s.FeePaid, s.FeeNative)
+	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
+}

@@ -250,7 +250,7 @@ func TestFeeThatLeavesItsSweepBehind(t *testing.T) {
 }
 
 // A failed settlement follows its payment to another branch, where that brought less, also while its fee is under way
-// again. Seed 9 of the simulation.
+// again. No other transaction is said to have released it then. Seed 9 of the simulation.
 func TestFailedSettlementFollowsItsPaymentWhileItsFeeIsUnderWay(t *testing.T) {
 	w := newHarness(t, account.Settings{})
 	refuse := false
@@ -294,6 +294,10 @@ func TestFailedSettlementFollowsItsPaymentWhileItsFeeIsUnderWay(t *testing.T) {
 
 	if s := w.open("p1", deposit, "SIM", less, 400); s.Gross != less || s.Status != settlement.Failed {
 		t.Errorf("its payment is back with %s, and it is %s with %s", less, s.Status, s.Gross)
+	}
+
+	if err := w.fulfill(deposit, 9, "SIM", milli(990), opened.ID); fault.Code(err) != "settlement_state" {
+		t.Errorf("released by another transaction while its fee is under way: %v", err)
 	}
 
 	refuse = false

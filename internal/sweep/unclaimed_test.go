@@ -74,6 +74,43 @@ func TestClaimOfASweepThatFails(t *testing.T) {
 	w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "USDX"))
 }
 
+// A release claimed what two sweeps had brought, and on another branch the first of them is reverted: what the second
+// brought stays claimed.
+func TestClaimOfTwoSweepsOfWhichOneFails(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	deposit := w.deposit(1)
+	height := w.chain.MineEmpty(5).Height
+	paid := w.chain.Pay(deposit.Address, "USDX", dollars(100))
+	w.chain.Mine(3)
+	w.until(w.open("p1", deposit, "USDX", dollars(100), 100).ID, settlement.Released)
+	w.until(w.pay("p2", deposit, "USDX", dollars(50), 50).ID, settlement.Released)
+	w.lose("p1")
+	w.lose("p2")
+
+	w.chain.Pay(deposit.Address, "USDX", dollars(30))
+	w.chain.Mine(3)
+	next := w.open("p3", deposit, "USDX", dollars(180), 180)
+	goOn := w.stopPlanning(func() bool { return w.get(next.ID).FeeTx != "" })
+	w.run("it claims", func() bool { return w.get(next.ID).FeeTx != "" })
+	w.check("borne", w.borne(w.get(next.ID)), chain.Amount{})
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{
+		Depth:  tip - height,
+		Length: tip - height + 1,
+		Fate:   sim.Reinclude,
+		Each:   map[string]sim.OrphanFate{paid: sim.DropOrphan},
+	})
+	w.run("only the next is under way", func() bool { return w.live(deposit) == 1 })
+	goOn()
+
+	next = w.until(next.ID, settlement.Released)
+	w.check("released", *next.NetReleased, dollars(80))
+	w.check("at the master wallet", w.chain.Balance(w.master().Address, "USDX"), dollars(80))
+}
+
 // A release claimed what a sweep had brought, and a fork has that sweep under way again when its payment comes back.
 // The sweep stands for the release: the payment is released by another one.
 func TestPaymentOfAClaimedSweepIsBackBeforeIt(t *testing.T) {
@@ -118,6 +155,8 @@ func TestClaimOfAReleaseThatIsGivenUp(t *testing.T) {
 	refuse = true
 	next := w.until(w.open("p2", deposit, "USDX", dollars(180), 180).ID, settlement.Failed)
 	refuse = false
+
+	w.check("borne by the one that is given up", w.borne(next), chain.Amount{})
 
 	if _, err := w.service.Retry(t.Context(), owner, next.ID); err != nil {
 		t.Fatal(err)
