@@ -179,9 +179,9 @@ type Step struct {
 	TokenTaken chain.Amount `json:"token_taken,omitzero"`
 	// Unclaimed is what a sweep brought to the master wallet for payments that are gone, base units of the asset.
 	Unclaimed chain.Amount `json:"unclaimed,omitzero"`
-	// Joined is set once settlements joined a sweep that had moved what they stand for, in place of others whose
-	// payments are gone: those leave it when they are back.
-	Joined bool `json:"joined,omitempty"`
+	// JoinedBy are the ids of the settlements that joined a sweep which had moved what they stand for, in place of
+	// others whose payments are gone.
+	JoinedBy []string `json:"joined_by,omitempty"`
 	// Recorded is set once its inclusion was final and counted: a transaction that left the chain and
 	// came back is not counted twice.
 	Recorded bool `json:"recorded,omitempty"`

@@ -85,8 +85,8 @@ func (p *planningRun) sweepOfGone(
 				continue
 			}
 
-			if moved := w.moved(g); len(moved) > 0 {
-				return w, moved, nil
+			if moved, err = w.moved(ctx, g); err != nil || len(moved) > 0 {
+				return w, moved, err
 			}
 		}
 
@@ -94,10 +94,15 @@ func (p *planningRun) sweepOfGone(
 	}
 }
 
-// moved returns those of a group that the sweep moved for payments that are gone: what earlier transactions of theirs
-// left of them fits in what it took beyond the payments it stands for.
-func (w *sweepUpdate) moved(g group) (moved group) {
+// moved returns those of a group that the sweep moved for payments that are gone, while no later release has claimed
+// any of it: what earlier transactions of theirs left of them fits in what it took beyond the payments it stands for.
+func (w *sweepUpdate) moved(ctx context.Context, g group) (moved group, err error) {
 	step := sweptStep(w.release)
+
+	claimed, err := w.isClaimed(ctx, step)
+	if err != nil || claimed || step.Unclaimed.IsZero() {
+		return nil, err
+	}
 
 	took := step.TokenTaken
 	if w.ofNative() {
@@ -105,19 +110,19 @@ func (w *sweepUpdate) moved(g group) (moved group) {
 	}
 
 	for _, s := range g {
-		if own := leftOfGross(s); !step.Unclaimed.IsZero() && !took.Less(own) {
+		if own := leftOfGross(s); !took.Less(own) {
 			moved, took = append(moved, s), took.Sub(own)
 		}
 	}
 
-	return moved
+	return moved, nil
 }
 
 // joinTx releases settlements that the sweep moved, with what it brought. Its network fees are divided anew among all
 // of the release, and platform fees that it did not pay are carried.
 func (w *sweepUpdate) joinTx(ctx context.Context, moved group) error {
 	step := sweptStep(w.release)
-	step.Joined = true
+	step.JoinedBy = append(slices.Clip(step.JoinedBy), moved.ids()...)
 
 	if err := w.correctGross(ctx, moved.spent(), moved.gross()); err != nil {
 		return err

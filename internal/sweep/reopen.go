@@ -226,7 +226,7 @@ func (s *Sweeper) rejoinTx(
 	r settlement.Sweep,
 	o OpenParams,
 ) (out settlement.Settlement, joined bool, err error) {
-	if claimed, err := s.anyClaimed(ctx, tx, r); err != nil || claimed {
+	if claimed, err := s.anyClaimed(ctx, tx, r, old.ID); err != nil || claimed {
 		return settlement.Settlement{}, false, err
 	}
 

@@ -149,13 +149,18 @@ func (w *sweepUpdate) unclaimedOf(ctx context.Context, step *settlement.Step) (c
 	return chaindata.Min(step.Unclaimed, residueOf(row, w.release.AssetID, w.nativeID()).Unclaimed), err
 }
 
-// anyClaimed reports whether later settlements have what a sweep of a release brought: their own release claimed it, or
-// they joined that sweep. That stays so while a fork has the sweep under way again.
-func (s *Sweeper) anyClaimed(ctx context.Context, tx settlement.Tx, r settlement.Sweep) (bool, error) {
+// anyClaimed reports whether later settlements than one have what a sweep of its release brought: their own release
+// claimed it, or they joined that sweep. That stays so while a fork has the sweep under way again.
+func (s *Sweeper) anyClaimed(
+	ctx context.Context,
+	tx settlement.Tx,
+	r settlement.Sweep,
+	than string,
+) (bool, error) {
 	w := &sweepUpdate{Sweeper: s, tx: tx, release: &r}
 
 	for i := range r.Steps {
-		if r.Steps[i].Joined {
+		if joined := r.Steps[i].JoinedBy; len(joined) > 0 && !slices.Contains(joined, than) {
 			return true, nil
 		}
 
