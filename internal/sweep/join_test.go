@@ -42,8 +42,8 @@ func TestJoinedSweepIsForkedAndBothPaymentsAreBack(t *testing.T) {
 	w.costsAreOnChain("of both", first.ID, second.ID)
 }
 
-// What a first sweep brought is another release's by now. A payment of which a second sweep moved a part is not released
-// by the first, while fees are too high to send what is left.
+// What a first sweep brought is another release's by now. A payment of which a second sweep moved a part is not
+// released by the first, while fees are too high to send what is left.
 func TestPaymentJoinsNoSweepThatIsClaimed(t *testing.T) {
 	w := newHarness(t, account.Settings{})
 	w.chain.Fund(w.master().Address, "SIM", coin(10))
