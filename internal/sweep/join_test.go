@@ -1,6 +1,8 @@
 package sweep_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -96,6 +98,78 @@ func TestSettlementThatJoinsTwicePaysOnce(t *testing.T) {
 
 			third := w.until(w.open("p3", deposit, symbol, amount, 400).ID, settlement.Released)
 			w.costsAreOnChain("of the one sweep", first.ID, second.ID, third.ID)
+		})
+	}
+}
+
+// The payment of a settlement that left a sweep is gone once more before it is released: its address holds nothing, and
+// the records say so. Whoever comes later is released.
+func TestPaymentThatLeftASweepIsGoneAgain(t *testing.T) {
+	for name, amount := range map[string]chain.Amount{"it was joined": coin(2), "it was claimed": coin(4)} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			deposit := w.deposit(1)
+			w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+			w.lose("p1")
+
+			if amount != coin(2) {
+				w.chain.Pay(deposit.Address, "SIM", amount.Sub(coin(2)))
+				w.chain.Mine(3)
+			}
+
+			w.until(w.open("p2", deposit, "SIM", amount, 4000).ID, settlement.Released)
+			w.run("over", func() bool { return w.live(deposit) == 0 })
+
+			before := w.residue(deposit)
+			w.open("p1", deposit, "SIM", coin(2), 4000)
+			w.lose("p1")
+			w.check("residue", w.residue(deposit), before)
+			w.lose("p2")
+			w.until(w.open("p3", deposit, "SIM", amount, 4000).ID, settlement.Released)
+		})
+	}
+}
+
+// A release failed after its fee was paid, and its settlement is retried as its payment goes: what arrived in its place
+// paid that fee. Once it is back, its own deposit is whole.
+func TestRetriedSettlementWhosePaymentIsGone(t *testing.T) {
+	for _, planned := range []bool{false, true} {
+		t.Run(fmt.Sprintf("planned again %t", planned), func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			answer, left := chain.Refuse("policy"), 1 // signatures until it answers so
+			w.signer = sim.NewSigner(7, func(chain.SignRequest) error {
+				if left--; left < 0 {
+					return answer
+				}
+
+				return nil
+			})
+			w.boot()
+
+			deposit := w.deposit(1)
+			first := w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Failed)
+			w.check("paid", first.FeePaid, first.FeeNative)
+
+			answer = errors.New("the HSM is away")
+
+			if _, err := w.service.Retry(t.Context(), owner, first.ID); err != nil {
+				t.Fatal(err)
+			}
+
+			if planned {
+				w.run("it is planned", func() bool { return w.get(first.ID).SweepID != "" })
+			}
+
+			w.lose("p1")
+
+			answer = nil
+			next := w.until(w.open("p2", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+			w.pay("p1", deposit, "SIM", coin(2), 4000)
+
+			first = w.until(first.ID, settlement.Released)
+			w.run("over", func() bool { return w.live(deposit) == 0 })
+			w.atRest(deposit, first, next)
+			w.costsAreOnChain("of both", first.ID, next.ID)
 		})
 	}
 }

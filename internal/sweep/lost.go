@@ -49,11 +49,45 @@ func (s *Sweeper) PaymentLostTx(ctx context.Context, tx settlement.Tx, paymentID
 	// In a release of which something is signed that it pays for, it stays: those bytes may be included when the
 	// payment is, and what they take belongs to this settlement. The others are planned anew without it.
 	pays := isStarted(&r) && (s.isNative(&r) || len(r.SettlementIDs) == 1)
-	if in && !r.Done && !hasLiveSweep(&r) && !pays {
+	detached := in && !r.Done && !hasLiveSweep(&r) && !pays
+
+	if !in || detached {
+		if err := s.withoutSpentTx(ctx, tx, lost); err != nil {
+			return err
+		}
+	}
+
+	if detached {
 		return s.detachTx(ctx, tx, r, lost)
 	}
 
 	return s.putTx(ctx, tx, &lost, event.SettlementFailed)
+}
+
+// withoutSpentTx takes what a settlement in no release has paid out of the residue of its address, as its payment is
+// gone: an address holds what is left of its deposits, and the residue. Coins bear their own costs.
+func (s *Sweeper) withoutSpentTx(ctx context.Context, tx settlement.Tx, lost settlement.Settlement) error {
+	return s.addSpentTx(ctx, tx, lost, chain.Amount{}, group{lost}.spent())
+}
+
+// withSpentTx undoes withoutSpentTx, as the payment is back.
+func (s *Sweeper) withSpentTx(ctx context.Context, tx settlement.Tx, back settlement.Settlement) error {
+	return s.addSpentTx(ctx, tx, back, group{back}.spent(), chain.Amount{})
+}
+
+// addSpentTx adds more, and takes less, from the residue at a settlement's address, unless coins are spent there.
+func (s *Sweeper) addSpentTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	of settlement.Settlement,
+	more, less chain.Amount,
+) error {
+	n, ok := s.registry.Network(of.Network)
+	if !ok || (&sweepUpdate{Sweeper: s, release: &settlement.Sweep{Network: of.Network}}).spendsCoins() {
+		return nil
+	}
+
+	return addResidue(ctx, tx, n, of.Deposit.Address, of.AssetID, more, less)
 }
 
 // orphanFailedTx keeps a person from retrying a settlement that failed before its payment was gone: it would release

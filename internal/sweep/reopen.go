@@ -43,6 +43,10 @@ func (s *Sweeper) reopenTx(
 		if out, joined, err := s.joinOrLeaveTx(ctx, tx, old, r, o); err != nil || joined {
 			return out, err
 		}
+	} else if orphaned {
+		if err := s.withSpentTx(ctx, tx, old); err != nil {
+			return settlement.Settlement{}, err
+		}
 	}
 
 	settings, err := tx.SettlementSettings(ctx, o.Owner.AccountID)
