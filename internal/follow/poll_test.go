@@ -348,12 +348,12 @@ func TestAnyPolledHistoryEndsAsTheChain(t *testing.T) {
 	})
 }
 
-// rounds is a polled network of which a reading asks for two addresses.
-type rounds struct{ *polled }
+// twoAtATime is a polled network of which a reading asks for two addresses.
+type twoAtATime struct{ *polled }
 
-func (rounds) ReadingPace(int) (perReading int, every time.Duration) { return 2, 0 }
+func (twoAtATime) ReadingPace(int) (perReading int, every time.Duration) { return 2, 0 }
 
-func (r rounds) ReadTransfers(
+func (r twoAtATime) ReadTransfers(
 	ctx context.Context,
 	addresses []chain.Address,
 	from, to uint64,
@@ -377,7 +377,7 @@ func TestFirstRoundAfterALongTimeReadsEveryAddress(t *testing.T) {
 	p.c.Mine(3000)
 
 	f, err := follow.New(follow.Config{
-		Driver:       rounds{p},
+		Driver:       twoAtATime{p},
 		Handler:      ledger{d, p.c},
 		DB:           d,
 		Owner:        "a",
