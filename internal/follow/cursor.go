@@ -34,13 +34,8 @@ func (f *Follower) nextCursor(cursor scan.Cursor, b *Batch) scan.Cursor {
 	}
 
 	next.Network, next.Tip = f.network.Slug, b.Head.Tip
-	next.Safe, next.Final = newer(
-		standing(cursor.Safe),
-		b.Head.Safe,
-	), newer(
-		standing(cursor.Final),
-		b.Head.Final,
-	)
+	next.Safe = newer(standing(cursor.Safe), b.Head.Safe)
+	next.Final = newer(standing(cursor.Final), b.Head.Final)
 
 	return next
 }
