@@ -76,7 +76,7 @@ for i in "${!packages[@]}"; do
   build "$new" "$package" "$work/$i.B" ||
     { echo "compare: $package does not build here, left out" >&2; continue; }
   build "$work/tree" "$(old scripts/compare.map "$package")" "$work/$i.A" ||
-    { echo "compare: $package is not in $1 or does not build there, left out" >&2; continue; }
+    { echo "compare: $package is not in $base or does not build there, left out" >&2; continue; }
   while read -r name; do
     [[ $name =~ ${regexp%%/*} ]] && units+=("$i $name")
   done < <(cd "$package" && "$work/$i.B" -test.list '^Benchmark' | grep '^Benchmark')
