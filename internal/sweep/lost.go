@@ -83,7 +83,7 @@ func (s *Sweeper) addSpentTx(
 	more, less chain.Amount,
 ) error {
 	n, ok := s.registry.Network(of.Network)
-	if !ok || (&sweepUpdate{Sweeper: s, release: &settlement.Sweep{Network: of.Network}}).spendsCoins() {
+	if !ok || s.spendsCoinsOn(of.Network) {
 		return nil
 	}
 

@@ -41,11 +41,7 @@ func (g group) net(arrived chain.Amount) []chain.Amount { // spec D4.18
 
 // leftOfGross returns a deposit less what it paid itself, in base units.
 func leftOfGross(s settlement.Settlement) chain.Amount {
-	if s.FeeSource != settlement.FromDeposit {
-		return s.Gross
-	}
-
-	return s.Gross.SubFloor(s.FeePaid.Add(s.NetworkFees))
+	return s.Gross.SubFloor(group{s}.spent())
 }
 
 // arrivedBy returns what a sweep brought to the master wallet, in base units of the asset: the net of the logs,

@@ -103,9 +103,12 @@ func (w *sweepUpdate) oweOrphaned(ctx context.Context) error {
 	return w.setResidue(ctx, step, step.ResidueAdded, took)
 }
 
-// spendsCoins reports whether one transaction of the network spends the outputs of several addresses.
-func (w *sweepUpdate) spendsCoins() bool {
-	driver, err := w.registry.Driver(w.release.Network)
+// spendsCoins is spendsCoinsOn of the release's network.
+func (w *sweepUpdate) spendsCoins() bool { return w.spendsCoinsOn(w.release.Network) }
+
+// spendsCoinsOn reports whether one transaction of a network spends the outputs of several addresses.
+func (s *Sweeper) spendsCoinsOn(network string) bool {
+	driver, err := s.registry.Driver(network)
 	if err != nil {
 		return false
 	}

@@ -307,11 +307,7 @@ func (s *Sweeper) leaveTx(
 		slices.Clone(r.SettlementIDs), func(id string) bool { return id == back.ID },
 	)
 
-	var paid chain.Amount // where the master wallet pays, the deposits paid nothing
-	if back.FeeSource == settlement.FromDeposit {
-		paid = back.FeePaid.Add(back.NetworkFees)
-	}
-
+	paid := group{back}.spent()
 	r.Owed = r.Owed.Add(paid)
 
 	if err := s.putSweep(ctx, tx, &r); err != nil {
