@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -18,7 +16,6 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/internal/sqltest"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
@@ -145,26 +142,13 @@ func newWatched(t *testing.T, st store.Store, addresses int) watched {
 
 	c := sim.New(sim.Config{})
 
-	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500"}, time.Minute, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	began := time.Now()
 
-	e, err := New(Config{
-		Store:     st,
-		Drivers:   []chain.Driver{c},
-		Signer:    sim.NewSigner(1, nil),
-		Now:       func() time.Time { return began }, // no lease is renewed, however slow the machine
-		Rates:     prices,
-		BaseURL:   "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32),
-		Log:       slog.New(slog.DiscardHandler),
+	e := newEngine(t, map[string]string{"ETH/USD": "2500"}, Config{
+		Store:   st,
+		Drivers: []chain.Driver{c},
+		Now:     func() time.Time { return began }, // no lease is renewed, however slow the machine
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 
 	n := c.Network()
 

@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,7 +12,6 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
@@ -55,23 +52,10 @@ func timeToDetect(t *testing.T, announced bool) time.Duration {
 
 	node := announcing{sim.New(sim.Config{Network: network}), &atomic.Pointer[func()]{}}
 
-	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500"}, time.Hour, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	e, err := New(Config{
-		Store:     memory.New(),
-		Drivers:   []chain.Driver{node},
-		Signer:    sim.NewSigner(1, nil),
-		Rates:     prices,
-		BaseURL:   "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32),
-		Log:       slog.New(slog.DiscardHandler),
+	e := newEngine(t, map[string]string{"ETH/USD": "2500"}, Config{
+		Store:   memory.New(),
+		Drivers: []chain.Driver{node},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"bytes"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store/memory"
 	"github.com/seed-8ee7f392/payments/webhook"
@@ -166,28 +163,15 @@ type listener struct {
 func newWoken(t *testing.T) *woken {
 	t.Helper()
 
-	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "USDC/USD": "1"}, time.Minute, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	other := sim.DefaultNetwork()
 	other.Slug, other.CAIP2 = "othernet", "sim:2"
 
 	w := &woken{t: t, chain: sim.New(sim.Config{})}
 
-	w.engine, err = New(Config{
-		Store:     memory.New(),
-		Drivers:   []chain.Driver{w.chain, sim.New(sim.Config{Network: other})},
-		Signer:    sim.NewSigner(1, nil),
-		Rates:     prices,
-		BaseURL:   "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32),
-		Log:       slog.New(slog.DiscardHandler),
+	w.engine = newEngine(t, map[string]string{"ETH/USD": "2500", "USDC/USD": "1"}, Config{
+		Store:   memory.New(),
+		Drivers: []chain.Driver{w.chain, sim.New(sim.Config{Network: other})},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 
 	for _, network := range []string{"othernet", "simnet"} {
 		for _, k := range []struct {

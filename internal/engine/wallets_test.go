@@ -1,16 +1,12 @@
 package engine
 
 import (
-	"bytes"
-	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/sim"
-	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
@@ -18,23 +14,10 @@ import (
 func TestWalletThatIsPaidBeforeItsNetworkIsFollowed(t *testing.T) {
 	c := sim.NewUTXO(sim.UTXOConfig{})
 
-	prices, err := rate.NewFixed(map[string]string{"SIMB/USD": "60000"}, time.Minute, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	e, err := New(Config{
-		Store:     memory.New(),
-		Drivers:   []chain.Driver{c},
-		Signer:    sim.NewSigner(1, nil),
-		Rates:     prices,
-		BaseURL:   "https://pay.example.com",
-		SecretKey: bytes.Repeat([]byte{7}, 32),
-		Log:       slog.New(slog.DiscardHandler),
+	e := newEngine(t, map[string]string{"SIMB/USD": "60000"}, Config{
+		Store:   memory.New(),
+		Drivers: []chain.Driver{c},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 
 	made, err := e.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
 	if err != nil {

@@ -93,8 +93,13 @@ func (p *polled) TransfersTo(
 }
 
 func (p *polled) follow(t interface{ Fatal(...any) }, d *db) *follow.Follower {
+	return p.followAs(t, d, p)
+}
+
+// followAs returns a follower of the network by a driver of it.
+func (p *polled) followAs(t interface{ Fatal(...any) }, d *db, driver chain.Driver) *follow.Follower {
 	f, err := follow.New(follow.Config{
-		Driver:       p,
+		Driver:       driver,
 		Handler:      ledger{d, p.c},
 		DB:           d,
 		Owner:        "a",
@@ -376,19 +381,7 @@ func TestFirstRoundAfterALongTimeReadsEveryAddress(t *testing.T) {
 
 	p.c.Mine(3000)
 
-	f, err := follow.New(follow.Config{
-		Driver:       twoAtATime{p},
-		Handler:      ledger{d, p.c},
-		DB:           d,
-		Owner:        "a",
-		Now:          func() time.Time { return p.time },
-		Log:          quiet(),
-		FirstAddress: longAgo,
-		Addresses:    p.addresses,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := p.followAs(t, d, twoAtATime{p})
 
 	for range 10 {
 		if _, err := f.Step(t.Context()); err != nil {

@@ -37,8 +37,8 @@ func (w *harness) steal(op Op) {
 	}
 }
 
-// stealCoins has a thief spend the coins of one of ours that waits for a block, and pay a miner more. As these may be
-// all that the wallet has, its merchant puts others there.
+// stealCoins has a thief spend the coins of a transaction of the wallet that waits for a block, and pay a miner more.
+// As these may be all that the wallet has, its merchant puts others there.
 func (w *harness) stealCoins(op Op, n *utxoNetwork, from chain.Address) {
 	waiting := slices.DeleteFunc(n.pool(), func(tx chain.PoolTx) bool {
 		return !slices.ContainsFunc(tx.Transfers, func(t chain.Transfer) bool { return t.From == from })

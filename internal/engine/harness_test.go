@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
+)
+
+// newEngine returns an engine of a simulated network's signer, with fixed prices by pair, that logs nothing.
+func newEngine(t *testing.T, prices map[string]string, c Config) *Engine {
+	t.Helper()
+
+	rates, err := rate.NewFixed(prices, time.Hour, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c.Signer, c.Rates, c.BaseURL = sim.NewSigner(1, nil), rates, "https://pay.example.com"
+	c.SecretKey, c.Log = bytes.Repeat([]byte{7}, 32), slog.New(slog.DiscardHandler)
+
+	e, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return e
+}
