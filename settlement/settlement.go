@@ -140,7 +140,8 @@ type Sweep struct {
 	// before and after.
 	ResidueIn, ResidueOut chain.Amount
 	// Owed is what earlier transactions took of its deposits, base units of the asset; Claimed is the part of it, or
-	// of residue, that reached the master wallet by them. Its settlements show that as released.
+	// of residue, that reached the master wallet by them. Its settlements show that as released. One of which they took
+	// everything has no transaction.
 	Owed, Claimed chain.Amount
 	// Steps are its transactions so far, in order.
 	Steps []Step
@@ -179,9 +180,6 @@ type Step struct {
 	TokenTaken chain.Amount `json:"token_taken,omitzero"`
 	// Unclaimed is what a sweep brought to the master wallet for payments that are gone, base units of the asset.
 	Unclaimed chain.Amount `json:"unclaimed,omitzero"`
-	// JoinedBy are the ids of the settlements that joined a sweep which had moved what they stand for, in place of
-	// others whose payments are gone.
-	JoinedBy []string `json:"joined_by,omitempty"`
 	// Recorded is set once its inclusion was final and counted: a transaction that left the chain and
 	// came back is not counted twice.
 	Recorded bool `json:"recorded,omitempty"`
@@ -218,9 +216,13 @@ type Residue struct {
 	// Unclaimed is what reached the master wallet from here and no settlement shows: the payments that it was
 	// swept for are gone. The next release of native coin claims it.
 	Unclaimed chain.Amount
-	// Tokens are the same amounts of tokens, at most one entry per asset.
-	Tokens  []TokenResidue
-	Version int64
+	// SweepTx is the hash of the newest sweep that brought some of Unclaimed.
+	SweepTx string
+	// Tokens are the same of tokens, at most one entry per asset.
+	Tokens []TokenResidue
+	// ClaimedBy are the ids of the sweeps without a transaction that have claimed what others brought.
+	ClaimedBy []string
+	Version   int64
 }
 
 // TokenResidue is what Residue says of a token, in its base units. The next release of the token bears Owed.
@@ -229,6 +231,7 @@ type TokenResidue struct {
 	Amount    chain.Amount `json:"amount,omitzero"`
 	Owed      chain.Amount `json:"owed,omitzero"`
 	Unclaimed chain.Amount `json:"unclaimed,omitzero"`
+	SweepTx   string       `json:"sweep_tx,omitzero"`
 }
 
 // Filter selects settlements for a list.

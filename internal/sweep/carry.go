@@ -16,8 +16,8 @@ import (
 // itself is added to one row per account, mode and network, and paid with a later release.
 
 // withFee plans a release with as much of the platform fee as makes sense. It tries the fee with the
-// carry, then without the carry where the deposit cannot pay it. It pays no fee without a fee address,
-// or where paying costs more than the fee.
+// carry, then without the carry, then no fee where the deposit cannot pay it: earlier sweeps may have taken
+// nearly all of that. It pays no fee without a fee address, or where paying costs more than the fee.
 func (p *planningRun) withFee(
 	ctx context.Context,
 	r *settlement.Sweep,
@@ -32,9 +32,12 @@ func (p *planningRun) withFee(
 	}
 
 	steps, err := p.planSteps(ctx, r, g, coins, asset, nil)
-	if fault.Code(err) == "uneconomic" && !r.CarryIn.IsZero() {
-		r.Fee, r.CarryIn = g.fee(), chain.Amount{}
-		steps, err = p.planSteps(ctx, r, g, coins, asset, nil)
+
+	for _, fee := range []chain.Amount{g.fee(), {}} {
+		if fault.Code(err) == "uneconomic" && fee.Less(r.Fee) {
+			r.Fee, r.CarryIn = fee, chain.Amount{}
+			steps, err = p.planSteps(ctx, r, g, coins, asset, nil)
+		}
 	}
 
 	if err == nil && notWorthSending(steps) {

@@ -101,3 +101,29 @@ func TestWithoutAFeeThereIsNoFeeTransaction(t *testing.T) {
 		t.Errorf("released as %+v", s)
 	}
 }
+
+// A settlement leaves a release that was topped up, as its payment is gone, and a fork takes the top-up away: what that
+// costs in another block is shown by those that stayed.
+func TestWhoLeavesBearsNothingThatAForkTakesBack(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	deposit := w.deposit(1)
+	height := w.chain.MineEmpty(5).Height
+	stays := w.pay("p1", deposit, "USDX", dollars(100), 100)
+	leaves := w.pay("p2", deposit, "USDX", dollars(40), 40)
+
+	goOn := w.stopPlanning(func() bool { return w.get(stays.ID).TopUpTx != "" })
+	w.run("it is topped up", func() bool { return !w.get(stays.ID).NetworkFees.IsZero() })
+	w.lose("p2")
+	w.costsAreOnChain("of the top-up", stays.ID, leaves.ID)
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.ReturnToPool})
+	w.run("it is taken back", func() bool { return w.get(stays.ID).NetworkFees.IsZero() })
+	goOn()
+
+	w.until(stays.ID, settlement.Released)
+	w.run("over", func() bool { return w.live(deposit) == 0 })
+	w.costsAreOnChain("in the end", stays.ID, leaves.ID)
+}

@@ -1,6 +1,9 @@
 package sweep
 
 import (
+	"context"
+	"slices"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
@@ -23,7 +26,7 @@ func (w *sweepUpdate) setNetworkFee(step *settlement.Step, fee chain.Amount) {
 }
 
 // splitNetworkFees applies a change of the release's network fees and splits the new total among the
-// settlements; see shares. What joins the release by the change had no share before.
+// settlements; see shares.
 func (w *sweepUpdate) splitNetworkFees(change func()) {
 	if len(w.group) == 0 {
 		change()
@@ -34,9 +37,44 @@ func (w *sweepUpdate) splitNetworkFees(change func()) {
 
 	change()
 
-	before = append(before, make([]chain.Amount, len(w.group)-len(before))...)
-
 	for i, share := range w.shares(totalNetworkFees(w.release)) {
 		w.group[i].NetworkFees = w.group[i].NetworkFees.Add(share).SubFloor(before[i])
 	}
+}
+
+// leaveNetworkFees has those that stay in a release bear what one that leaves bore of its network fees: a fork may take
+// back what its steps cost. The last one bears it on.
+func (s *Sweeper) leaveNetworkFees(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Sweep,
+	leaves *settlement.Settlement,
+) error {
+	total := totalNetworkFees(r)
+	if total.IsZero() || len(r.SettlementIDs) == 1 {
+		return nil
+	}
+
+	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+	if err != nil {
+		return err
+	}
+
+	w := &sweepUpdate{Sweeper: s, release: r, group: g}
+	before := w.shares(total)
+	i := slices.Index(w.group.ids(), leaves.ID)
+
+	leaves.NetworkFees = leaves.NetworkFees.SubFloor(before[i])
+	before, w.group = slices.Delete(before, i, i+1), slices.Delete(w.group, i, i+1)
+
+	for i, share := range w.shares(total) {
+		of := &w.group[i]
+		of.NetworkFees = of.NetworkFees.Add(share).SubFloor(before[i])
+
+		if err := tx.PutSettlements(ctx, of); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }

@@ -14,13 +14,7 @@ import (
 )
 
 // holdOrFail holds or fails a group whose release cannot be planned. It returns every other cause unchanged.
-// unclaimed is as in holdUneconomic.
-func (p *planningRun) holdOrFail(
-	ctx context.Context,
-	g group,
-	unclaimed chain.Amount,
-	cause error,
-) error {
+func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) error {
 	switch {
 	case errors.Is(cause, fault.Invalid):
 		if err := p.refusalStands(ctx, g[0].ID, cause); err != nil {
@@ -35,16 +29,15 @@ func (p *planningRun) holdOrFail(
 
 		return p.failMissing(ctx, g)
 	case fault.Code(cause) == "uneconomic":
-		return p.holdUneconomic(ctx, g, unclaimed)
+		return p.holdUneconomic(ctx, g)
 	}
 
 	return cause
 }
 
-// holdUneconomic holds a group of which too little is left to send, unless an earlier sweep moved some of it. Where a
-// transaction that is not on record took the rest, the group stays as it is until a person says what that was.
-// unclaimed is what earlier sweeps brought there for payments that are gone, in base units.
-func (p *planningRun) holdUneconomic(ctx context.Context, g group, unclaimed chain.Amount) error {
+// holdUneconomic holds a group of which too little is left to send. Where a transaction that is not on record took the
+// rest, the group stays as it is until a person says what that was.
+func (p *planningRun) holdUneconomic(ctx context.Context, g group) error {
 	master, err := p.masterOf(ctx, g)
 	if err != nil {
 		return err
@@ -52,12 +45,6 @@ func (p *planningRun) holdUneconomic(ctx context.Context, g group, unclaimed cha
 
 	if waits, err := p.anyAwaitsPerson(ctx, master, g); err != nil || waits {
 		return errors.Join(err, p.postpone(ctx, g))
-	}
-
-	if !unclaimed.IsZero() {
-		if joined, err := p.join(ctx, g); err != nil || joined {
-			return err
-		}
 	}
 
 	return p.hold(ctx, g, settlement.Uneconomic, nil)

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -133,6 +134,10 @@ func (s *Sweeper) revertLostTx(ctx context.Context, tx settlement.Tx, lost settl
 		return err
 	}
 
+	if len(r.Steps) == 0 {
+		return s.leaveClaimTx(ctx, tx, r)
+	}
+
 	w, err := s.sweptUpdate(ctx, tx, r)
 	if err != nil || w == nil {
 		return err
@@ -208,6 +213,10 @@ func (s *Sweeper) detachTx(
 ) error {
 	carried, err := giveBack(ctx, tx, &r, &lost)
 	if err != nil {
+		return err
+	}
+
+	if err := s.leaveNetworkFees(ctx, tx, &r, &lost); err != nil {
 		return err
 	}
 
@@ -290,4 +299,18 @@ func reassignFeeTx(
 	}
 
 	return nil
+}
+
+// leaveClaimTx takes a settlement whose payment is gone out of its release without transactions, and returns what that
+// claimed.
+func (s *Sweeper) leaveClaimTx(ctx context.Context, tx settlement.Tx, r settlement.Sweep) error {
+	c, err := s.claimUpdate(ctx, tx, r)
+	if err != nil {
+		return err
+	}
+
+	lost := &c.group[0]
+	lost.SweepID = ""
+
+	return errors.Join(c.returnClaim(ctx), s.withoutSpentTx(ctx, tx, *lost), c.save(ctx))
 }

@@ -64,16 +64,18 @@ func (p *planningRun) othersWait(ctx context.Context, r settlement.Sweep) (bool,
 }
 
 // isStalled reports whether a release of native coin has a transaction under way that nothing pays for: the payments
-// of all its settlements are gone since stalledAfter.
+// of all its settlements are gone, those that it has not released yet since stalledAfter.
 func (s *Sweeper) isStalled(ctx context.Context, r *settlement.Sweep) (bool, error) {
 	if !isRunning(r) || s.now().Sub(r.CreatedAt) < stalledAfter || !s.isNative(r) {
 		return false, nil
 	}
 
 	g, err := s.db.SettlementsByID(ctx, r.SettlementIDs)
-	last, orphaned := orphanedLast(g)
+	pays := slices.ContainsFunc(g, func(of settlement.Settlement) bool {
+		return !isOrphaned(of) || s.now().Sub(of.FailedAt) < stalledAfter
+	})
 
-	return err == nil && orphaned && s.now().Sub(last.FailedAt) >= stalledAfter, err
+	return err == nil && len(g) > 0 && !pays, err
 }
 
 // isNative reports whether a release is of the native coin of its network.

@@ -43,7 +43,7 @@ func (s *Sweeper) reopenTx(
 		if out, joined, err := s.joinOrLeaveTx(ctx, tx, old, r, o); err != nil || joined {
 			return out, err
 		}
-	} else if orphaned {
+	} else {
 		if err := s.withSpentTx(ctx, tx, old); err != nil {
 			return settlement.Settlement{}, err
 		}
@@ -230,7 +230,7 @@ func (s *Sweeper) rejoinTx(
 	r settlement.Sweep,
 	o OpenParams,
 ) (out settlement.Settlement, joined bool, err error) {
-	if claimed, err := s.anyClaimed(ctx, tx, r, old.ID); err != nil || claimed {
+	if claimed, err := s.anyClaimed(ctx, tx, r); err != nil || claimed {
 		return settlement.Settlement{}, false, err
 	}
 

@@ -249,6 +249,7 @@ func residueOf(row settlement.Residue, assetID, nativeID string) settlement.Toke
 			Amount:    row.Amount,
 			Owed:      row.Owed,
 			Unclaimed: row.Unclaimed,
+			SweepTx:   row.SweepTx,
 		}
 	}
 
@@ -264,7 +265,7 @@ func residueOf(row settlement.Residue, assetID, nativeID string) settlement.Toke
 // setResidueOf replaces what a row says of an asset.
 func setResidueOf(row *settlement.Residue, of settlement.TokenResidue, nativeID string) {
 	if of.AssetID == nativeID {
-		row.Amount, row.Owed, row.Unclaimed = of.Amount, of.Owed, of.Unclaimed
+		row.Amount, row.Owed, row.Unclaimed, row.SweepTx = of.Amount, of.Owed, of.Unclaimed, of.SweepTx
 		return
 	}
 

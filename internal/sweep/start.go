@@ -63,17 +63,29 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 		return false, err
 	}
 
+	if !residue.asset.Unclaimed.IsZero() {
+		if g, err = p.claim(ctx, g, asset, master); err != nil || len(g) == 0 {
+			return false, err
+		}
+
+		// What is left is planned on what is on record after that.
+		carry, residue, err = p.carryAndResidue(ctx, g[0].Owner, g[0].Deposit.Address, asset.ID)
+		if err != nil {
+			return false, err
+		}
+	}
+
 	r := p.newSweep(g, asset, master, residue)
 
 	steps, err := p.withFee(ctx, &r, g, coins, asset, carry.Amount)
 	if err != nil {
-		return false, p.holdOrFail(ctx, g, residue.asset.Unclaimed, err)
+		return false, p.holdOrFail(ctx, g, err)
 	}
 
 	p.refusals.Delete(g[0].ID)
 
 	if g.uneconomic(steps, leftOf(r), p.native.Decimals) {
-		return false, p.holdUneconomic(ctx, g, residue.asset.Unclaimed)
+		return false, p.holdUneconomic(ctx, g)
 	}
 
 	return p.storeSweep(ctx, g, r, steps, carry, residue)

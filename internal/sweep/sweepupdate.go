@@ -237,7 +237,7 @@ func (w *sweepUpdate) advance(ctx context.Context, i int) error {
 	for i := range w.group {
 		s := &w.group[i]
 		switch {
-		case s.Status == settlement.Released && swept:
+		case s.Status == settlement.Released && swept && s.SweepID == w.release.ID:
 			if err := settlementstate.Revert(s, ""); err != nil {
 				return err
 			}

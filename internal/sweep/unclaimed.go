@@ -20,12 +20,29 @@ func (w *sweepUpdate) setUnclaimed(ctx context.Context, step *settlement.Step, a
 	before := step.Unclaimed
 	step.Unclaimed = amount
 
-	return addUnclaimed(ctx, w.tx, w.release, w.nativeID(), amount, before)
+	if err := addUnclaimed(ctx, w.tx, w.release, w.nativeID(), amount, before); err != nil || !before.Less(amount) {
+		return err
+	}
+
+	row, err := lockResidue(ctx, w.tx, w.release.Network, w.release.Deposit.Address)
+	if err != nil {
+		return err
+	}
+
+	of := residueOf(row, w.release.AssetID, w.nativeID())
+	of.SweepTx = step.TxHash
+	setResidueOf(&row, of, w.nativeID())
+
+	return w.tx.PutResidue(ctx, &row)
 }
 
 // takeBackUnclaimed has nobody claim what a sweep brought for payments that are gone, while no block holds the sweep. A
-// release that claimed it already is signed behind the sweep, and keeps it until that is dead.
+// release that claimed it already and is signed behind the sweep keeps it until that is dead.
 func (w *sweepUpdate) takeBackUnclaimed(ctx context.Context, step *settlement.Step) error {
+	if err := w.revertClaims(ctx, step); err != nil {
+		return err
+	}
+
 	claimed, err := w.isClaimed(ctx, step)
 	if err != nil || claimed {
 		return err
@@ -37,6 +54,10 @@ func (w *sweepUpdate) takeBackUnclaimed(ctx context.Context, step *settlement.St
 // dropUnclaimed takes back what a sweep that failed brought for payments that are gone, from the releases under way
 // that claimed it too: nothing of it is at the master wallet.
 func (w *sweepUpdate) dropUnclaimed(ctx context.Context, step *settlement.Step) error {
+	if err := w.revertClaims(ctx, step); err != nil {
+		return err
+	}
+
 	claimed, err := w.isClaimed(ctx, step)
 	if err != nil {
 		return err
@@ -149,21 +170,11 @@ func (w *sweepUpdate) unclaimedOf(ctx context.Context, step *settlement.Step) (c
 	return chaindata.Min(step.Unclaimed, residueOf(row, w.release.AssetID, w.nativeID()).Unclaimed), err
 }
 
-// anyClaimed reports whether later settlements than one have what a sweep of its release brought: their own release
-// claimed it, or they joined that sweep. That stays so while a fork has the sweep under way again.
-func (s *Sweeper) anyClaimed(
-	ctx context.Context,
-	tx settlement.Tx,
-	r settlement.Sweep,
-	than string,
-) (bool, error) {
+// anyClaimed reports whether later releases claimed what a sweep of a release brought.
+func (s *Sweeper) anyClaimed(ctx context.Context, tx settlement.Tx, r settlement.Sweep) (bool, error) {
 	w := &sweepUpdate{Sweeper: s, tx: tx, release: &r}
 
 	for i := range r.Steps {
-		if joined := r.Steps[i].JoinedBy; len(joined) > 0 && !slices.Contains(joined, than) {
-			return true, nil
-		}
-
 		if claimed, err := w.isClaimed(ctx, &r.Steps[i]); err != nil || claimed {
 			return claimed, err
 		}

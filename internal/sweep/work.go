@@ -186,7 +186,8 @@ func (s *Sweeper) piled(network string) bool {
 
 // withoutBusy leaves out the settlements at whose addresses a release is under way: an address has one at a time, so
 // that none counts on the native coin of another. Coins are distinct and need no such rule. Tokens do not wait for a
-// release that is stalled: their top-up brings the coin that its nonce needs.
+// release that is stalled: their top-up brings the coin that its nonce needs. Nor does what claims what earlier sweeps
+// brought: that needs no transaction.
 func (s *Sweeper) withoutBusy(
 	ctx context.Context,
 	network string,
@@ -201,22 +202,28 @@ func (s *Sweeper) withoutBusy(
 	unpaid := map[chain.Address]string{} // the asset that still waits where a release cannot go on
 
 	for _, r := range live {
-		busy[r.Deposit.Address] = true
-
 		stalled, err := s.isStalled(ctx, &r)
 		if err != nil {
 			return nil, err
 		}
 
-		if stalled {
+		if !stalled {
+			busy[r.Deposit.Address] = true
+			continue
+		}
+
+		row, _, err := s.db.Residue(ctx, network, r.Deposit.Address)
+		if err != nil {
+			return nil, err
+		}
+
+		if row.Unclaimed.IsZero() {
 			unpaid[r.Deposit.Address] = r.AssetID
 		}
 	}
 
 	return slices.DeleteFunc(due, func(d settlement.Settlement) bool {
-		waits, stalled := unpaid[d.Deposit.Address]
-
-		return busy[d.Deposit.Address] && (!stalled || waits == d.AssetID)
+		return busy[d.Deposit.Address] || unpaid[d.Deposit.Address] == d.AssetID
 	}), nil
 }
 

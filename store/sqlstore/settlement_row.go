@@ -268,7 +268,9 @@ type residueRow struct {
 	Amount    amount                              `db:"amount"`
 	Owed      amount                              `db:"owed"`
 	Unclaimed amount                              `db:"unclaimed"`
+	SweepTx   string                              `db:"sweep_tx"`
 	Tokens    document[[]settlement.TokenResidue] `db:"tokens"`
+	ClaimedBy document[[]string]                  `db:"claimed_by"`
 	Version   int64                               `db:"version"`
 }
 
@@ -279,7 +281,9 @@ func residueRowOf(from *settlement.Residue) residueRow {
 		Amount:    amount(from.Amount),
 		Owed:      amount(from.Owed),
 		Unclaimed: amount(from.Unclaimed),
+		SweepTx:   from.SweepTx,
 		Tokens:    documentOf(from.Tokens),
+		ClaimedBy: documentOf(from.ClaimedBy),
 		Version:   from.Version,
 	}
 }
@@ -291,7 +295,9 @@ func (r *residueRow) record() settlement.Residue {
 		Amount:    chain.Amount(r.Amount),
 		Owed:      chain.Amount(r.Owed),
 		Unclaimed: chain.Amount(r.Unclaimed),
+		SweepTx:   r.SweepTx,
 		Tokens:    r.Tokens.value,
+		ClaimedBy: r.ClaimedBy.value,
 		Version:   r.Version,
 	}
 }

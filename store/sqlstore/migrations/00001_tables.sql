@@ -524,13 +524,15 @@ CREATE TABLE {carried_fees} (
 ) {HEAP};
 
 CREATE TABLE {residues} (
-  network   {KEY} NOT NULL,
-  address   {KEY} NOT NULL,
-  amount    {TEXT} NOT NULL,
-  owed      {TEXT} NOT NULL,
-  unclaimed {TEXT} NOT NULL,
-  tokens    {JSON},
-  version   {INT} NOT NULL,
+  network    {KEY} NOT NULL,
+  address    {KEY} NOT NULL,
+  amount     {TEXT} NOT NULL,
+  owed       {TEXT} NOT NULL,
+  unclaimed  {TEXT} NOT NULL,
+  sweep_tx   {TEXT} NOT NULL,
+  tokens     {JSON},
+  claimed_by {JSON},
+  version    {INT} NOT NULL,
   PRIMARY KEY (network, address)
 ) {HEAP};
 

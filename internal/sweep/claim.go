@@ -1,0 +1,206 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// A sweep may stand whose payment is gone: on this branch it moved what other payments brought. Where earlier sweeps
+// took all of a deposit nothing is left to send, so its release has no transaction: it claims what those brought, and
+// is over at once. It is taken back when one of them leaves its block.
+
+// claim releases those of a group of which earlier sweeps took everything, and returns those that can be planned now.
+func (p *planningRun) claim(
+	ctx context.Context,
+	g group,
+	asset chain.Asset,
+	master chain.Party,
+) (left group, err error) {
+	for _, s := range g {
+		claimed := false
+
+		err := p.update(ctx, func(ctx context.Context, tx settlement.Tx) (err error) {
+			claimed, err = p.claimTx(ctx, tx, s, asset, master)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+
+		if !claimed {
+			left = append(left, s)
+		}
+	}
+
+	if asset.ID != p.native.ID {
+		return left, nil
+	}
+
+	live, err := p.db.SweepsAt(ctx, p.network.Slug, []chain.Address{g[0].Deposit.Address})
+	if err != nil {
+		return nil, &storeError{err}
+	}
+
+	if len(live) > 0 { // a release that is stalled keeps others waiting, see withoutBusy
+		return nil, nil
+	}
+
+	return left, nil
+}
+
+// claimTx releases a settlement with what earlier sweeps brought of it. claimed is false when they left some of it at
+// its address, or nothing of what they brought is unclaimed.
+func (p *planningRun) claimTx(
+	ctx context.Context,
+	tx settlement.Tx,
+	s settlement.Settlement,
+	asset chain.Asset,
+	master chain.Party,
+) (claimed bool, err error) {
+	fresh, err := p.lockUnchanged(ctx, tx, group{s})
+	if err != nil || fresh == nil {
+		return false, err
+	}
+
+	residue, err := p.lockResidues(ctx, tx, s.Deposit.Address, asset.ID)
+	if err != nil {
+		return false, err
+	}
+
+	own, unclaimed := leftOfGross(s), residue.asset.Unclaimed
+	if unclaimed.IsZero() || residue.asset.Owed.Less(own) {
+		return false, nil
+	}
+
+	r := p.newSweep(fresh, asset, master, residue)
+	r.Owed, r.Claimed, r.Done = own, chaindata.Min(own, unclaimed), true
+
+	w := &sweepUpdate{Sweeper: p.Sweeper, tx: tx, release: &r, group: fresh, events: map[string]event.Type{}}
+
+	return true, w.releaseClaim(ctx, residue.asset.SweepTx)
+}
+
+// releaseClaim releases the settlement of a release without transactions, with what that claims. sweepTx is the newest
+// sweep that brought some of it.
+func (w *sweepUpdate) releaseClaim(ctx context.Context, sweepTx string) error {
+	s, r := &w.group[0], w.release
+
+	if err := settlementstate.Assign(s, r.ID, r.Master.Address); err != nil {
+		return err
+	}
+
+	if err := settlementstate.Start(s, chain.Amount{}); err != nil {
+		return err
+	}
+
+	if err := settlementstate.Release(s, r.Claimed, w.now()); err != nil {
+		return err
+	}
+
+	s.SweepTx, s.RequiredNative = sweepTx, nil
+	w.events[s.ID] = event.SettlementReleased
+
+	if err := errors.Join(
+		w.addResidue(ctx, r.AssetID, r.Owed, chain.Amount{}),
+		addUnclaimed(ctx, w.tx, r, w.nativeID(), chain.Amount{}, r.Claimed),
+		w.setClaimed(ctx, true),
+		w.addCarry(ctx),
+	); err != nil {
+		return err
+	}
+
+	return w.save(ctx)
+}
+
+// setClaimed keeps on record at its address whether a release without transactions has a claim.
+func (w *sweepUpdate) setClaimed(ctx context.Context, claimed bool) error {
+	r := w.release
+
+	row, err := lockResidue(ctx, w.tx, r.Network, r.Deposit.Address)
+	if err != nil {
+		return err
+	}
+
+	row.ClaimedBy = slices.DeleteFunc(slices.Clone(row.ClaimedBy), func(id string) bool { return id == r.ID })
+	if claimed {
+		row.ClaimedBy = append(row.ClaimedBy, r.ID)
+	}
+
+	return w.tx.PutResidue(ctx, &row)
+}
+
+// revertClaims takes releases without transactions back, the newest first, until nobody has what a sweep brought or
+// there is none.
+func (w *sweepUpdate) revertClaims(ctx context.Context, step *settlement.Step) error {
+	row, err := lockResidue(ctx, w.tx, w.release.Network, w.release.Deposit.Address)
+	if err != nil {
+		return err
+	}
+
+	for _, id := range slices.Backward(row.ClaimedBy) {
+		if claimed, err := w.isClaimed(ctx, step); err != nil || !claimed {
+			return err
+		}
+
+		r, err := w.tx.Sweep(ctx, id)
+		if err != nil {
+			return err
+		}
+
+		if r.AssetID != w.release.AssetID {
+			continue
+		}
+
+		if err := w.revertClaim(ctx, r); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// revertClaim reverts the settlement of a release without transactions, and queues it again.
+func (w *sweepUpdate) revertClaim(ctx context.Context, r settlement.Sweep) error {
+	c, err := w.claimUpdate(ctx, w.tx, r)
+	if err != nil {
+		return err
+	}
+
+	s := &c.group[0]
+	c.events[s.ID] = event.SettlementReverted
+
+	if err := errors.Join(
+		c.returnClaim(ctx),
+		settlementstate.Revert(s, ""),
+		c.save(ctx),
+		s.Return(false, false, w.now()),
+		w.tx.PutSettlements(ctx, s),
+	); err != nil {
+		return err
+	}
+
+	if i := slices.Index(w.group.ids(), s.ID); i >= 0 { // an earlier release of it has one under way again
+		w.group[i] = *s
+	}
+
+	return nil
+}
+
+// returnClaim gives back what a release without transactions claimed.
+func (w *sweepUpdate) returnClaim(ctx context.Context) error {
+	return errors.Join(w.returnOwed(ctx), w.setClaimed(ctx, false))
+}
+
+// claimUpdate returns the update of a release without transactions.
+func (s *Sweeper) claimUpdate(ctx context.Context, tx settlement.Tx, r settlement.Sweep) (*sweepUpdate, error) {
+	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+
+	return &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, err
+}
