@@ -102,10 +102,27 @@ func (c *Chain) applyFates(f Fork, orphans []*receipt) (reincluded []*poolEntry)
 		case ReturnToPool:
 			c.returnToPool(entry)
 		case DropOrphan:
+			c.dropped[entry.hash] = entry.tx
 		}
 	}
 
 	return reincluded
+}
+
+// SendAgain puts a payment that a fork dropped into the pool once more, with the coin for it, as its sender does. It
+// reports whether there is one.
+func (c *Chain) SendAgain(hash string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	tx, ok := c.dropped[hash]
+	if ok {
+		delete(c.dropped, hash)
+		c.fundFor(tx)
+		c.returnToPool(&poolEntry{tx: tx, hash: hash})
+	}
+
+	return ok
 }
 
 // returnToPool puts a transaction into the pool unless another one has its nonce there.

@@ -132,12 +132,7 @@ func (c *Chain) queueFrom(from account, transfers []transfer) string {
 		maxPrice:  2*c.baseFee + c.priority,
 		priority:  c.priority,
 	}
-	for _, t := range transfers {
-		asset, _ := c.network.AssetByID(c.assetID(t))
-		c.fund(tx.from.address(), asset, t.amount)
-	}
-
-	c.fund(tx.from.address(), c.native, tx.maxFee().Mul(4)) // covers several replacements
+	c.fundFor(tx)
 
 	hash := tx.hash()
 	if err := c.pool.add(tx, hash); err != nil {
@@ -145,6 +140,16 @@ func (c *Chain) queueFrom(from account, transfers []transfer) string {
 	}
 
 	return hash
+}
+
+// fundFor gives the sender of a payment what it sends and pays.
+func (c *Chain) fundFor(tx *transaction) {
+	for _, t := range tx.transfers {
+		asset, _ := c.network.AssetByID(c.assetID(t))
+		c.fund(tx.from.address(), asset, t.amount)
+	}
+
+	c.fund(tx.from.address(), c.native, tx.maxFee().Mul(4)) // covers several replacements
 }
 
 // Drop removes a transaction from the pool and reports whether it was there.

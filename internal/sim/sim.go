@@ -161,6 +161,7 @@ type Chain struct {
 
 	pool             pool
 	receipts         map[string]*receipt     // of the canonical chain, by transaction hash
+	dropped          map[string]*transaction // by forks, by hash
 	failing          map[string]bool         // hashes of transactions that revert
 	unknownType      map[string]bool         // hashes of transactions that no driver can decode
 	calls            map[string]contractCall // by hash of the transaction
@@ -217,6 +218,7 @@ func New(config Config) *Chain {
 		tokens:      map[string]TokenRules{},
 		pool:        newPool(),
 		receipts:    map[string]*receipt{},
+		dropped:     map[string]*transaction{},
 		failing:     map[string]bool{},
 		unknownType: map[string]bool{},
 		calls:       map[string]contractCall{},

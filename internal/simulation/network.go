@@ -71,6 +71,8 @@ type accountNetwork struct {
 	harness   *harness
 	fees      chain.Address
 	described chain.Network
+	// insteadOf are the payments that a fork took and others replaced, by the hash of those.
+	insteadOf map[string]string
 }
 
 func newAccountNetwork(w *harness, index int) *accountNetwork {
@@ -96,7 +98,13 @@ func newAccountNetwork(w *harness, index int) *accountNetwork {
 
 	c := sim.New(config)
 
-	return &accountNetwork{Chain: c, harness: w, fees: c.NewAddress(), described: c.Network()}
+	return &accountNetwork{
+		Chain:     c,
+		harness:   w,
+		fees:      c.NewAddress(),
+		described: c.Network(),
+		insteadOf: map[string]string{},
+	}
 }
 
 func (n *accountNetwork) slug() string              { return n.described.Slug }

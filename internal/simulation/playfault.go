@@ -169,7 +169,7 @@ func (w *harness) fork(op Op) {
 
 	if accounts, ok := n.(*accountNetwork); ok && w.plan.Anew && op.C>>33%2 == 0 {
 		i := op.A % uint64(len(w.networks))
-		w.pooled[i] = append(w.pooled[i], accounts.forkAnew(depth, w.pooled[i])...)
+		w.pooled[i] = append(w.pooled[i], accounts.forkAnew(depth, w.pooled[i], op.C>>34%2 == 0, op.C>>35%8 == 0)...)
 
 		return
 	}
@@ -178,9 +178,15 @@ func (w *harness) fork(op Op) {
 }
 
 // forkAnew replaces the newest blocks by a branch on which payers pay by others what those of some transactions paid
-// that were in them. All else is dropped, for its senders to send once more.
-func (n *accountNetwork) forkAnew(depth uint64, hashes []string) (anew []string) {
-	var paid []chain.Transfer
+// that were in them; back has those be there once more that had been replaced so before, and besides has what is
+// replaced now come later all the same. All else is dropped, for its senders to send once more.
+func (n *accountNetwork) forkAnew(depth uint64, hashes []string, back, besides bool) (anew []string) {
+	type payment struct {
+		hash string
+		paid []chain.Transfer
+	}
+
+	var gone []payment
 
 	base := n.tip().Height - depth
 
@@ -190,18 +196,32 @@ func (n *accountNetwork) forkAnew(depth uint64, hashes []string) (anew []string)
 		}
 
 		if t, err := n.Transaction(n.harness.ctx, hash); err == nil {
-			paid = append(paid, t.Transfers...)
+			gone = append(gone, payment{hash, t.Transfers})
 		}
 	}
 
 	n.Fork(sim.Fork{Depth: depth, Fate: sim.DropOrphan})
 
-	for _, t := range paid {
-		asset, _ := n.described.AssetByID(t.AssetID)
-		anew = append(anew, n.Pay(t.To, asset.Symbol, t.Amount))
+	for _, p := range gone {
+		if before, replaced := n.insteadOf[p.hash]; back && replaced && n.SendAgain(before) {
+			n.insteadOf[before] = p.hash
+			continue
+		}
+
+		for _, t := range p.paid {
+			asset, _ := n.described.AssetByID(t.AssetID)
+			anew = append(anew, n.Pay(t.To, asset.Symbol, t.Amount))
+			n.insteadOf[anew[len(anew)-1]] = p.hash
+		}
 	}
 
 	n.mine(1)
+
+	for _, p := range gone {
+		if besides {
+			n.SendAgain(p.hash)
+		}
+	}
 
 	return anew
 }
