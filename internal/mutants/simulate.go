@@ -100,8 +100,12 @@ func playClean(ctx context.Context, root, program string, findings []finding) er
 
 	for _, bias := range slices.Sorted(maps.Keys(most)) {
 		clean := playSeeds(ctx, root, program, mutant{Bias: bias}, most[bias])
-		if clean.err != nil || clean.seeds > 0 {
-			return fmt.Errorf("without a mutant: seed %d, %s: %w", clean.seeds, clean.rule, clean.err)
+		if clean.err != nil {
+			return fmt.Errorf("without a mutant: %w", clean.err)
+		}
+
+		if clean.seeds > 0 {
+			return fmt.Errorf("without a mutant: seed %d breaks %q", clean.seeds, clean.rule)
 		}
 
 		fmt.Printf("without a mutant %d seeds (bias %q) find nothing\n", most[bias], bias)

@@ -42,8 +42,8 @@ func (s *Sweeper) waitsForPayments(g group) bool {
 	return !orphaned || s.now().Sub(last.FailedAt) < orphanWait
 }
 
-// othersWait reports whether settlements wait for a release at its address: they do not wait for payments that may come
-// back.
+// othersWait reports whether settlements wait for a release at its address, or another one goes on there: they do not
+// wait for payments that may come back, nor count on what this release took for those.
 func (p *planningRun) othersWait(ctx context.Context, r settlement.Sweep) (bool, error) {
 	if p.spendsCoins {
 		return false, nil // no release waits for another
@@ -56,6 +56,22 @@ func (p *planningRun) othersWait(ctx context.Context, r settlement.Sweep) (bool,
 		}
 
 		if len(eligible(at)) > 0 {
+			return true, nil
+		}
+	}
+
+	live, err := p.db.SweepsAt(ctx, r.Network, []chain.Address{r.Deposit.Address})
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	for _, other := range live {
+		g, err := p.db.SettlementsByID(ctx, other.SettlementIDs)
+		if err != nil {
+			return false, &storeError{err}
+		}
+
+		if _, orphaned := orphanedLast(g); other.ID != r.ID && len(g) > 0 && !orphaned {
 			return true, nil
 		}
 	}

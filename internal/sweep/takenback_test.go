@@ -518,3 +518,33 @@ func TestCostOfAReleaseWhosePaymentIsGone(t *testing.T) {
 		})
 	}
 }
+
+// A release was given up as its payment was gone, and another one bore what it took. A fork has the first under way
+// again, its payment is back, and that of the other is gone: what the other took is owed at once, and not after it has
+// waited for its payment.
+func TestReleaseDoesNotCountOnWhatAnotherTook(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	height := w.chain.MineEmpty(5).Height
+
+	first := w.pay("p1", deposit, "SIM", coin(2), 4000)
+	goOn := w.stopPlanning(func() bool { return w.get(first.ID).FeeTx != "" })
+	w.run("the first fee is paid", func() bool { return !w.get(first.ID).FeePaid.IsZero() })
+	w.lose("p1")
+	goOn()
+
+	second := w.open("p2", deposit, "SIM", coin(2), 4000)
+	goOn = w.stopPlanning(func() bool { return w.get(second.ID).FeeTx != "" })
+	w.run("the second fee is paid", func() bool { return !w.get(second.ID).FeePaid.IsZero() })
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.Reinclude})
+	w.read()
+	w.lose("p2")
+	w.open("p1", deposit, "SIM", coin(2), 4000)
+	goOn()
+
+	w.until(first.ID, settlement.Released)
+	w.run("both are over", func() bool { return w.live(deposit) == 0 })
+	w.costsAreOnChain("of both", first.ID, second.ID)
+}
