@@ -128,10 +128,10 @@ func (o *oracle) checkStates(c *commit) {
 // through returns the status that a settlement moves on from: a fork may take its payment back and show it again in
 // one transaction, which shows that it was reverted or failed on the way; and one that waits anew, as its release was
 // given up, may be released by the sweep of before, which it still names. So is one that a sweep moved in the place of
-// another.
+// another: it waits again once that has left its block, and a fork that takes both has it fail.
 func (c *commit) through(r *records, now settlement.Settlement) string {
 	before := r.settlements[now.ID]
-	if now.Status == settlement.Reverted || now.Status == settlement.Failed {
+	if now.Status == settlement.Reverted {
 		return string(before.Status)
 	}
 
@@ -143,8 +143,13 @@ func (c *commit) through(r *records, now settlement.Settlement) string {
 		switch {
 		case e.ObjectID != before.ID:
 		case e.Type == event.SettlementReverted && before.Status == settlement.Released:
+			if now.Status == settlement.Failed {
+				return string(settlement.Pending)
+			}
+
 			return string(settlement.Reverted)
-		case e.Type == event.SettlementFailed && before.Status == settlement.Releasing:
+		case e.Type == event.SettlementFailed && before.Status == settlement.Releasing &&
+			now.Status != settlement.Failed:
 			return string(settlement.Failed)
 		}
 	}

@@ -114,7 +114,8 @@ var biases = map[string]map[Kind]int{
 	// Payers pay by other transactions what forks took away. Nothing is lost or stolen: only then must all end that an
 	// address held.
 	"anew": {
-		ForkDeep:      8,
+		PayDeposit:    24,
+		ForkDeep:      24,
 		RestoreBackup: 0,
 		Steal:         0,
 	},
