@@ -143,6 +143,8 @@ type Sweep struct {
 	// of residue, that reached the master wallet by them. Its settlements show that as released. One of which they took
 	// everything has no transaction.
 	Owed, Claimed chain.Amount
+	// LeftFees are the network fees of it that the last settlement which left it bears on, in native base units.
+	LeftFees chain.Amount
 	// Steps are its transactions so far, in order.
 	Steps []Step
 	// Done says that it ended, released or failed.

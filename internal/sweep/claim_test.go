@@ -467,3 +467,37 @@ func TestSettlementThatLeftASweepClaimsIt(t *testing.T) {
 		w.open("p1", deposit, "SIM", coin(2), 4000)
 	}
 }
+
+// A release with transactions claimed what a sweep had brought, and a fork takes that sweep and both payments away. Both
+// are back before the sweep is: the first leaves it, and nobody bears what it costs in its new block. The records of its
+// address say what is there.
+func TestSweepThatAllLeftWhileItWasUnderWay(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	height := w.chain.MineEmpty(5).Height
+	first := w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+	w.lose("p1")
+	w.chain.Pay(deposit.Address, "SIM", coin(2))
+	w.chain.Mine(3)
+	second := w.until(w.open("p2", deposit, "SIM", coin(4), 4000).ID, settlement.Released)
+
+	w.forkAll(height)
+	w.run("reverted", func() bool { return w.get(second.ID).NetReleased == nil })
+	w.lose("p2")
+
+	for payment, amount := range map[string]chain.Amount{"p1": coin(2), "p2": coin(4)} {
+		w.chain.Pay(deposit.Address, "SIM", amount)
+		w.chain.Mine(1)
+		w.open(payment, deposit, "SIM", amount, 4000)
+	}
+
+	first, second = w.until(first.ID, settlement.Released), w.until(second.ID, settlement.Released)
+	w.run("over", func() bool { return w.live(deposit) == 0 })
+	w.check("left", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+	w.check("owed", w.owed(deposit), chain.Amount{})
+	w.check(
+		"released of both",
+		first.NetReleased.Add(*second.NetReleased),
+		w.chain.Balance(w.master().Address, "SIM"),
+	)
+}

@@ -51,7 +51,12 @@ func (s *Sweeper) leaveNetworkFees(
 	leaves *settlement.Settlement,
 ) error {
 	total := totalNetworkFees(r)
-	if total.IsZero() || len(r.SettlementIDs) == 1 {
+	if len(r.SettlementIDs) == 1 {
+		r.LeftFees = total
+		return nil
+	}
+
+	if total.IsZero() {
 		return nil
 	}
 

@@ -40,7 +40,7 @@ func (s *Sweeper) reopenTx(
 	}
 
 	if assigned {
-		if out, joined, err := s.joinOrLeaveTx(ctx, tx, old, r, o); err != nil || joined {
+		if out, joined, err := s.joinOrLeaveTx(ctx, tx, &old, r, o); err != nil || joined {
 			return out, err
 		}
 	} else {
@@ -83,7 +83,7 @@ func (s *Sweeper) reopenTx(
 func (s *Sweeper) joinOrLeaveTx(
 	ctx context.Context,
 	tx settlement.Tx,
-	old settlement.Settlement,
+	old *settlement.Settlement,
 	r settlement.Sweep,
 	o OpenParams,
 ) (out settlement.Settlement, joined bool, err error) {
@@ -92,7 +92,7 @@ func (s *Sweeper) joinOrLeaveTx(
 		return settlement.Settlement{}, false, err
 	}
 
-	out, joined, err = s.rejoinTx(ctx, tx, old, r, o)
+	out, joined, err = s.rejoinTx(ctx, tx, *old, r, o)
 	if err != nil || joined {
 		return out, joined, err
 	}
@@ -300,14 +300,18 @@ func (w *sweepUpdate) releaseBackTx(
 func (s *Sweeper) leaveTx(
 	ctx context.Context,
 	tx settlement.Tx,
-	back settlement.Settlement,
+	back *settlement.Settlement,
 	r settlement.Sweep,
 ) error {
+	if err := s.leaveNetworkFees(ctx, tx, &r, back); err != nil {
+		return err
+	}
+
 	r.SettlementIDs = slices.DeleteFunc(
 		slices.Clone(r.SettlementIDs), func(id string) bool { return id == back.ID },
 	)
 
-	paid := group{back}.spent()
+	paid := group{*back}.spent()
 	r.Owed = r.Owed.Add(paid)
 
 	if err := s.putSweep(ctx, tx, &r); err != nil {

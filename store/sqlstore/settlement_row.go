@@ -176,6 +176,7 @@ type sweepRow struct {
 	ResidueOut     amount                      `db:"residue_out"`
 	Owed           amount                      `db:"owed"`
 	Claimed        amount                      `db:"claimed"`
+	LeftFees       amount                      `db:"left_fees"`
 	Steps          document[[]settlement.Step] `db:"steps"`
 	Done           bool                        `db:"done"`
 	DueAt          moment                      `db:"due_at"`
@@ -202,6 +203,7 @@ func sweepRowOf(from *settlement.Sweep) sweepRow {
 		ResidueOut:     amount(from.ResidueOut),
 		Owed:           amount(from.Owed),
 		Claimed:        amount(from.Claimed),
+		LeftFees:       amount(from.LeftFees),
 		Steps:          documentOf(from.Steps),
 		Done:           from.Done,
 		DueAt:          moment(from.DueAt),
@@ -225,6 +227,7 @@ func (r *sweepRow) record() settlement.Sweep {
 		ResidueOut:    chain.Amount(r.ResidueOut),
 		Owed:          chain.Amount(r.Owed),
 		Claimed:       chain.Amount(r.Claimed),
+		LeftFees:      chain.Amount(r.LeftFees),
 		Steps:         r.Steps.value,
 		Done:          r.Done,
 		DueAt:         time.Time(r.DueAt),

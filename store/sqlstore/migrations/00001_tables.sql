@@ -504,6 +504,7 @@ CREATE TABLE {sweeps} (
   residue_out    {TEXT} NOT NULL,
   owed           {TEXT} NOT NULL,
   claimed        {TEXT} NOT NULL,
+  left_fees      {TEXT} NOT NULL,
   steps          {JSON},
   done           {BOOL} NOT NULL,
   due_at         {TIME},
