@@ -177,6 +177,9 @@ type Step struct {
 	// beyond the deposits.
 	ResidueAdded chain.Amount `json:"residue_added,omitzero"`
 	ResidueTaken chain.Amount `json:"residue_taken,omitzero"`
+	// LostTaken is what a release that ended without a sweep took for payments that are gone, in native base units. Its
+	// last step has it.
+	LostTaken chain.Amount `json:"lost_taken,omitzero"`
 	// TokenAdded and TokenTaken are the same of the token that a sweep moves, in its base units.
 	TokenAdded chain.Amount `json:"token_added,omitzero"`
 	TokenTaken chain.Amount `json:"token_taken,omitzero"`

@@ -485,7 +485,8 @@ func TestSweepThatAllLeftWhileItWasUnderWay(t *testing.T) {
 	w.run("reverted", func() bool { return w.get(second.ID).NetReleased == nil })
 	w.lose("p2")
 
-	for payment, amount := range map[string]chain.Amount{"p1": coin(2), "p2": coin(4)} {
+	for i, payment := range []string{"p1", "p2"} {
+		amount := coin(2).Mul(uint64(i + 1))
 		w.chain.Pay(deposit.Address, "SIM", amount)
 		w.chain.Mine(1)
 		w.open(payment, deposit, "SIM", amount, 4000)
@@ -500,4 +501,27 @@ func TestSweepThatAllLeftWhileItWasUnderWay(t *testing.T) {
 		first.NetReleased.Add(*second.NetReleased),
 		w.chain.Balance(w.master().Address, "SIM"),
 	)
+}
+
+// A settlement left a sweep that another one has claimed, and a fork has that sweep in another block: what it cost is
+// counted once.
+func TestForkOfASweepThatAllLeft(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	height := w.chain.MineEmpty(5).Height
+	first := w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+	w.lose("p1")
+	second := w.until(w.open("p2", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+	w.pay("p1", deposit, "SIM", coin(2), 4000)
+	w.until(first.ID, settlement.Released)
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.Reinclude})
+	w.read()
+	w.run("it is reverted", func() bool { return w.get(second.ID).NetReleased == nil })
+
+	w.until(first.ID, settlement.Released)
+	w.until(second.ID, settlement.Released)
+	w.run("over", func() bool { return w.live(deposit) == 0 })
+	w.atRest(deposit, first, second)
 }

@@ -106,19 +106,20 @@ func (s *Sweeper) isNative(r *settlement.Sweep) bool {
 // that paid fees were paid by what others brought there. Coins that are spent bear their own costs.
 func (w *sweepUpdate) oweOrphaned(ctx context.Context) error {
 	step := lastStep(w.release)
-	if step == nil || !w.release.Done || isSwept(w.release) || !w.ofNative() || w.spendsCoins() {
+	if step == nil || !w.ofNative() || w.spendsCoins() {
 		return nil
 	}
 
-	var took chain.Amount
+	before := step.LostTaken
+	step.LostTaken = chain.Amount{}
 
 	for _, s := range w.group {
-		if isOrphaned(s) && s.SweepID == w.release.ID {
-			took = took.Add(s.FeePaid).Add(s.NetworkFees)
+		if w.release.Done && !isSwept(w.release) && isOrphaned(s) && s.SweepID == w.release.ID {
+			step.LostTaken = step.LostTaken.Add(s.FeePaid).Add(s.NetworkFees)
 		}
 	}
 
-	return w.setResidue(ctx, step, step.ResidueAdded, took)
+	return w.addResidue(ctx, w.nativeID(), before, step.LostTaken)
 }
 
 // spendsCoins is spendsCoinsOn of the release's network.

@@ -39,16 +39,8 @@ func (w *sweepUpdate) takeBack(ctx context.Context, step *settlement.Step) error
 
 // takeBackResidue takes back what a step left at its address, or took there.
 func (w *sweepUpdate) takeBackResidue(ctx context.Context, step *settlement.Step, cost chain.Amount) error {
-	if w.ofNative() && step.Kind != chain.StepSweep {
-		if sweptStep(w.release) != nil {
-			return w.correctSwept(ctx, step, cost.Add(step.PaysFee), chain.Amount{})
-		}
-
-		if err := w.setResidue(ctx, step, chain.Amount{}, chain.Amount{}); err != nil {
-			return err
-		}
-
-		step = lastStep(w.release) // it has what is owed for payments that are gone, see oweOrphaned
+	if w.ofNative() && step.Kind != chain.StepSweep && sweptStep(w.release) != nil {
+		return w.correctSwept(ctx, step, cost.Add(step.PaysFee), chain.Amount{})
 	}
 
 	if err := w.setResidue(ctx, step, chain.Amount{}, chain.Amount{}); err != nil {
