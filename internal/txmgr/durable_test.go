@@ -263,6 +263,30 @@ func TestNodeBehindShowsAUsedNonce(t *testing.T) {
 	})
 }
 
+// A payout is in a block that was not read yet, and its nonce is used in the final one: that proves nothing until the
+// blocks up to there were read.
+func TestUsedNonceProvesNoUnreadBlock(t *testing.T) {
+	w := newDurable(t, 1, false)
+	p := w.payout("SIM", milli(5))
+	w.work()
+
+	follower := w.follower
+	w.follower = nil // nothing is read
+	w.windows.Mine(40)
+
+	for range 10 {
+		w.now = w.now.Add(10 * time.Minute)
+		w.work()
+	}
+
+	if now := w.get(p.ID); now.State == wallet.Failed {
+		t.Fatalf("it failed by %+v, and %s arrived", now.Conflict, w.paid(p))
+	}
+
+	w.follower = follower
+	w.until(p.ID, wallet.Confirmed)
+}
+
 // Bytes that wait are replaced at their nonce, for more; of all attempts one is included.
 func TestReplacementKeepsTheDurableNonce(t *testing.T) {
 	eachReading(t, 1, func(t *testing.T, w *durable) {
