@@ -220,7 +220,8 @@ func (o *oracle) checkShares() {
 
 		for _, s := range all {
 			exact := fees.Share(s.Gross, gross) // a unit more where one is gone that bears its share too
-			if s.NetworkFees.Add(chain.Units(1)).Less(exact) || exact.Add(chain.Units(uint64(len(all)))).Less(s.NetworkFees) {
+			if s.NetworkFees.Add(chain.Units(1)).Less(exact) ||
+				exact.Add(chain.Units(uint64(len(all)))).Less(s.NetworkFees) {
 				o.violate(
 					ruleShares, "settlement %s bears %s of %s that sweep %s cost, and its part is %s",
 					s.ID, s.NetworkFees, fees, id, exact,

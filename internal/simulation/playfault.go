@@ -169,7 +169,9 @@ func (w *harness) fork(op Op) {
 
 	if accounts, ok := n.(*accountNetwork); ok && w.plan.Anew && op.C>>33%2 == 0 {
 		i := op.A % uint64(len(w.networks))
-		w.pooled[i] = append(w.pooled[i], accounts.forkAnew(depth, w.pooled[i], op.C>>34%2 == 0, op.C>>35%8 == 0)...)
+		w.pooled[i] = append(
+			w.pooled[i],
+			accounts.forkAnew(depth, w.pooled[i], op.C>>34%2 == 0, op.C>>35%8 == 0)...)
 
 		return
 	}

@@ -199,7 +199,11 @@ func (w *sweepUpdate) returnClaim(ctx context.Context) error {
 }
 
 // claimUpdate returns the update of a release without transactions.
-func (s *Sweeper) claimUpdate(ctx context.Context, tx settlement.Tx, r settlement.Sweep) (*sweepUpdate, error) {
+func (s *Sweeper) claimUpdate(
+	ctx context.Context,
+	tx settlement.Tx,
+	r settlement.Sweep,
+) (*sweepUpdate, error) {
 	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
 
 	return &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, err

@@ -331,7 +331,9 @@ func (w *sweepUpdate) sweepResidue(sweep wallet.Transaction) (left, took chain.A
 		}
 	}
 
-	if len(w.group) == 0 { // all left it while a fork had it under way: nobody bears what it costs in its new blocks
+	if len(
+		w.group,
+	) == 0 { // all left it while a fork had it under way: nobody bears what it costs in its new blocks
 		gone = totalNetworkFees(w.release).SubFloor(w.release.LeftFees)
 	}
 

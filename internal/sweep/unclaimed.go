@@ -20,7 +20,15 @@ func (w *sweepUpdate) setUnclaimed(ctx context.Context, step *settlement.Step, a
 	before := step.Unclaimed
 	step.Unclaimed = amount
 
-	if err := addUnclaimed(ctx, w.tx, w.release, w.nativeID(), amount, before); err != nil || !before.Less(amount) {
+	if err := addUnclaimed(
+		ctx,
+		w.tx,
+		w.release,
+		w.nativeID(),
+		amount,
+		before,
+	); err != nil ||
+		!before.Less(amount) {
 		return err
 	}
 

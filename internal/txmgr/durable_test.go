@@ -263,8 +263,15 @@ func TestNodeBehindShowsAUsedNonce(t *testing.T) {
 	})
 }
 
-// A payout is in a block that was not read yet, and its nonce is used in the final one: that proves nothing until the
-// blocks up to there were read.
+// forgetful is a node that knows no transaction by its hash.
+type forgetful struct{ *sim.Windows }
+
+func (forgetful) Status(context.Context, chain.Signed) (chain.TxStatus, error) {
+	return chain.TxStatus{}, nil
+}
+
+// A payout is in a block that was not read yet, its nonce is used in the final one, and its node denies it: that proves
+// nothing until the blocks up to there were read.
 func TestUsedNonceProvesNoUnreadBlock(t *testing.T) {
 	w := newDurable(t, 1, false)
 	p := w.payout("SIM", milli(5))
@@ -272,6 +279,8 @@ func TestUsedNonceProvesNoUnreadBlock(t *testing.T) {
 
 	follower := w.follower
 	w.follower = nil // nothing is read
+	w.driver = func() chain.Driver { return forgetful{w.windows} }
+	w.outbox = w.boot("two")
 	w.windows.Mine(40)
 
 	for range 10 {
@@ -283,7 +292,8 @@ func TestUsedNonceProvesNoUnreadBlock(t *testing.T) {
 		t.Fatalf("it failed by %+v, and %s arrived", now.Conflict, w.paid(p))
 	}
 
-	w.follower = follower
+	w.follower, w.driver = follower, func() chain.Driver { return w.windows }
+	w.outbox = w.boot("three")
 	w.until(p.ID, wallet.Confirmed)
 }
 
