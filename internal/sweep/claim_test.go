@@ -105,7 +105,7 @@ func TestSettlementThatClaimsTwicePaysOnce(t *testing.T) {
 // The payment of a settlement that left a sweep is gone once more before it is released: its address holds nothing, and
 // the records say so. Whoever comes later is released.
 func TestPaymentThatLeftASweepIsGoneAgain(t *testing.T) {
-	for name, amount := range map[string]chain.Amount{"all of it is claimed": coin(2), "it is claimed with more": coin(4)} {
+	for name, amount := range map[string]chain.Amount{"it is claimed": coin(2), "it is claimed with more": coin(4)} {
 		t.Run(name, func(t *testing.T) {
 			w := newHarness(t, account.Settings{})
 			deposit := w.deposit(1)
@@ -468,9 +468,9 @@ func TestSettlementThatLeftASweepClaimsIt(t *testing.T) {
 	}
 }
 
-// A release with transactions claimed what a sweep had brought, and a fork takes that sweep and both payments away. Both
-// are back before the sweep is: the first leaves it, and nobody bears what it costs in its new block. The records of its
-// address say what is there.
+// A release with transactions claimed what a sweep had brought, and a fork takes that sweep and both payments away.
+// Both are back before the sweep is: the first leaves it, and nobody bears what it costs in its new block. The records
+// of its address say what is there.
 func TestSweepThatAllLeftWhileItWasUnderWay(t *testing.T) {
 	w := newHarness(t, account.Settings{})
 	deposit := w.deposit(1)
