@@ -252,9 +252,10 @@ func (w *harness) spentBy(network string, row wallet.Outgoing) [][]string {
 
 	for id, s := range w.oracle.records.settlements {
 		p := w.oracle.records.payments[s.PaymentID]
+		coin := chain.Outpoint{TxHash: p.TxHash, Vout: p.TxIndex}
 
 		if s.Network == network && waits(s) && slices.ContainsFunc(rows, func(of wallet.Outgoing) bool {
-			return of.TxHash == row.TxHash && of.Outpoint.TxHash == p.TxHash && of.Address == p.Address
+			return of.TxHash == row.TxHash && of.Outpoint == coin
 		}) {
 			ids[s.Owner] = append(ids[s.Owner], id)
 		}
