@@ -59,8 +59,8 @@ func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 	recorded := a.ledger.balanceOf(h.Address, h.AssetID)
 	asset, _ := a.network.AssetByID(h.AssetID)
 
-	has := found.Add(recorded.out)
-	if has.Less(recorded.in) {
+	has, others := found.Add(recorded.out), a.ledger.others[h]
+	if missing := recorded.in.Add(others.in).SubFloor(has.Add(others.out)); !missing.IsZero() {
 		a.report(audit.Difference{
 			Kind:     audit.MoneyMissing,
 			Address:  h.Address,
@@ -69,14 +69,13 @@ func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 			Found:    found,
 			Message: fmt.Sprintf(
 				"%s base units of %s are missing at %s: the records bring %s and take %s",
-				recorded.in.Sub(has), asset.Symbol, h.Address, recorded.in, recorded.out,
+				missing, asset.Symbol, h.Address, recorded.in, recorded.out,
 			),
 			Records: recorded.newest(),
 		})
-		has = recorded.in
 	}
 
-	outside := has.Sub(recorded.in)
+	outside := has.SubFloor(recorded.in)
 	if owner, isMaster := a.masters[h.Address]; isMaster {
 		a.out.Wallets = append(a.out.Wallets, audit.Wallet{
 			Owner:    owner,

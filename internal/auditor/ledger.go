@@ -36,6 +36,8 @@ type ledger struct {
 	// brought is what transactions of ours that are not on record brought to addresses. It explains what is
 	// there, as far as it still is.
 	brought map[chain.Holding]chain.Amount
+	// others is what foreign transactions took from master wallets, and left there. It explains what is missing.
+	others map[chain.Holding]ledgerBalance
 }
 
 // ledgerBalance is the sum for one asset at one address, in base units.
@@ -57,6 +59,7 @@ func newLedger(n chain.Network, masters map[chain.Address]bool) *ledger {
 		payouts:  map[string]wallet.Transaction{},
 		batches:  map[string]wallet.Transaction{},
 		brought:  map[chain.Holding]chain.Amount{},
+		others:   map[chain.Holding]ledgerBalance{},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
@@ -78,6 +79,40 @@ func TestDelegationsTakeTheirFeeAlone(t *testing.T) {
 				len(l.balances),
 				l.balanceOf("master", "trx").out,
 			)
+		}
+	}
+}
+
+// What a merchant took from a master wallet by hand, less the change, is not missing there.
+func TestWhatWasTakenByHandIsNotMissing(t *testing.T) {
+	const master, native = "master", "btc"
+
+	row := wallet.Outgoing{
+		Address:  master,
+		TxHash:   "by hand",
+		Outpoint: chain.Outpoint{TxHash: "sweep"},
+		Transfers: []chain.Transfer{
+			{To: "elsewhere", AssetID: native, Amount: chain.Units(19)},
+			{To: master, AssetID: native, Amount: chain.Units(40)},
+		},
+	}
+
+	for found, missing := range map[uint64]bool{79: true, 80: false, 81: false} {
+		n := chain.Network{Assets: []chain.Asset{{ID: native, Kind: chain.Native}}}
+		a := &auditor{network: n, ledger: newLedger(n, map[chain.Address]bool{master: true})}
+		a.masters = map[chain.Address]event.Owner{master: {}}
+		a.ledger.balanceOf(master, native).in = chain.Units(100)
+		a.ledger.foreign(row, chain.Coin{Amount: chain.Units(60)})
+		a.ledger.giveBack(row)
+
+		a.compare(chain.Holding{Address: master, AssetID: native}, chain.Units(found), chain.Amount{})
+
+		if got := len(a.out.Differences) > 0; got != missing {
+			t.Errorf("of %d base units the audit finds %+v", found, a.out.Differences)
+		}
+
+		if outside := a.out.Wallets[0].Outside; !outside.IsZero() {
+			t.Errorf("of %d base units %s are from elsewhere", found, outside)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/audit"
@@ -18,26 +17,29 @@ import (
 
 // This file reports transactions of our addresses that are not on record.
 
-// unrecorded reports each transaction that nobody has acknowledged yet, and adds those that are foreign to the ledger.
+// unrecorded reports each transaction that nobody has acknowledged yet, and adds to the ledger what those and the
+// foreign ones moved.
 func (a *auditor) unrecorded(ctx context.Context) error {
 	rows, err := a.store.UnrecordedOutgoing(ctx, a.network.Slug, "", time.Time{})
 	if err != nil {
 		return err
 	}
 
+	rows = slices.DeleteFunc(rows, func(row wallet.Outgoing) bool {
+		return row.Block.Height > a.out.At.Height || !walletstate.IsForeign(row) && !walletstate.IsOpen(row)
+	})
+
+	coins, err := a.coinsOf(ctx, rows)
+	if err != nil {
+		return err
+	}
+
+	a.foreign(rows, coins)
+
 	known := map[string]bool{}
 
 	for _, row := range rows {
-		if row.Block.Height > a.out.At.Height {
-			continue
-		}
-
-		foreign := strings.HasPrefix(row.Acknowledged, wallet.Foreign)
-		if foreign {
-			a.ledger.foreign(row)
-		}
-
-		if !foreign && !walletstate.IsOpen(row) || known[row.TxHash] {
+		if known[row.TxHash] {
 			continue
 		}
 
@@ -50,25 +52,65 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 
 		a.ledger.bring(row, payments)
 
-		if !walletstate.IsOpen(row) {
-			continue
+		if walletstate.IsOpen(row) {
+			a.reportUnrecorded(row)
 		}
-
-		a.report(audit.Difference{
-			Kind:    audit.ForeignTransaction,
-			Address: row.Address,
-			Message: fmt.Sprintf(
-				"transaction %s of %s in block %d is not on record: the records are older than the chain, or somebody "+
-					"else has the key; see Engine.Acknowledge",
-				row.TxHash,
-				row.Address,
-				row.Block.Height,
-			),
-			Records: []audit.Record{{Object: "transaction", TxHash: row.TxHash, Height: row.Block.Height}},
-		})
 	}
 
 	return nil
+}
+
+// foreign adds rows that were acknowledged as foreign to the ledger. A transaction has a row for each coin that it
+// spent of an address, and brought its change once.
+func (a *auditor) foreign(rows []wallet.Outgoing, coins map[chain.Outpoint]chain.Coin) {
+	type taking struct {
+		txHash string
+		from   chain.Address
+	}
+
+	known := map[taking]bool{}
+
+	for _, row := range rows {
+		if !walletstate.IsForeign(row) {
+			continue
+		}
+
+		a.ledger.foreign(row, coins[row.Outpoint])
+
+		if of := (taking{row.TxHash, row.Address}); !known[of] {
+			known[of] = true
+
+			a.ledger.giveBack(row)
+		}
+	}
+}
+
+// coinsOf returns the coins that rows spent, by output.
+func (a *auditor) coinsOf(
+	ctx context.Context,
+	rows []wallet.Outgoing,
+) (map[chain.Outpoint]chain.Coin, error) {
+	hashes := make([]string, len(rows))
+	for i, row := range rows {
+		hashes[i] = row.Outpoint.TxHash
+	}
+
+	return a.coinsByHash(ctx, hashes)
+}
+
+func (a *auditor) reportUnrecorded(row wallet.Outgoing) {
+	a.report(audit.Difference{
+		Kind:    audit.ForeignTransaction,
+		Address: row.Address,
+		Message: fmt.Sprintf(
+			"transaction %s of %s in block %d is not on record: the records are older than the chain, or somebody "+
+				"else has the key; see Engine.Acknowledge",
+			row.TxHash,
+			row.Address,
+			row.Block.Height,
+		),
+		Records: []audit.Record{{Object: "transaction", TxHash: row.TxHash, Height: row.Block.Height}},
+	})
 }
 
 // isRecorded reports whether a nonce is that of a transaction which unrecorded reports, or which was acknowledged, or
@@ -86,23 +128,51 @@ func (a *auditor) isRecorded(
 	return err == nil && len(rows) > 0 && (rows[0].Unrecorded || rows[0].Block.Height <= w.Since), err
 }
 
-// foreign debits what an acknowledged transaction of others took from a deposit address. What it took from a master
-// wallet is the merchant's own, and coins are debited where they are compared.
-func (l *ledger) foreign(row wallet.Outgoing) {
-	if l.masters[row.Address] || row.Outpoint.TxHash != "" {
+// foreign debits what an acknowledged transaction of others took from an address; coin is the one that it spent, if it
+// spends coins.
+func (l *ledger) foreign(row wallet.Outgoing, coin chain.Coin) {
+	if row.Outpoint.TxHash != "" {
+		l.debitForeign(row, l.native, coin.Amount)
 		return
 	}
 
-	record := audit.Record{Object: "transaction", TxHash: row.TxHash, Height: row.Block.Height}
-	fee := record
-	fee.Out = row.Fee
-	l.balanceOf(row.Address, l.native).add(fee)
+	l.debitForeign(row, l.native, row.Fee)
 
 	for _, t := range row.Transfers {
 		if t.From == row.Address && !row.Failed {
-			taken := record
-			taken.Out = t.Amount
-			l.balanceOf(row.Address, t.AssetID).add(taken)
+			l.debitForeign(row, t.AssetID, t.Amount)
+		}
+	}
+}
+
+// debitForeign debits an amount of an asset at the address of a row. What left a master wallet is the merchant's own,
+// and is no debit of ours.
+func (l *ledger) debitForeign(row wallet.Outgoing, assetID string, amount chain.Amount) {
+	if !l.masters[row.Address] {
+		l.balanceOf(row.Address, assetID).add(audit.Record{
+			Object: "transaction",
+			TxHash: row.TxHash,
+			Height: row.Block.Height,
+			Out:    amount,
+		})
+
+		return
+	}
+
+	h := chain.Holding{Address: row.Address, AssetID: assetID}
+	others := l.others[h]
+	others.out = others.out.Add(amount)
+	l.others[h] = others
+}
+
+// giveBack notes what a foreign transaction of a master wallet left there, such as its change.
+func (l *ledger) giveBack(row wallet.Outgoing) {
+	for _, t := range row.Transfers {
+		if l.masters[row.Address] && t.To == row.Address && !row.Failed {
+			h := chain.Holding{Address: row.Address, AssetID: t.AssetID}
+			others := l.others[h]
+			others.in = others.in.Add(t.Amount)
+			l.others[h] = others
 		}
 	}
 }
