@@ -286,7 +286,7 @@ func (o *oracle) isMoved(s settlement.Settlement) bool {
 }
 
 // awaitsPerson reports whether a settlement waits for a person to say that foreign transactions released it: two did,
-// or the operator took another for its own. It fails a week after the last.
+// or the operator took another for its own. It fails a week after the last. Of coins he knows which one was spent.
 func (w *harness) awaitsPerson(s settlement.Settlement) bool {
 	rows, err := w.store.UnrecordedOutgoing(
 		w.ctx, s.Network, s.Deposit.Address, w.clock.now().Add(-walletstate.ForeignFor),
@@ -294,7 +294,7 @@ func (w *harness) awaitsPerson(s settlement.Settlement) bool {
 	must(err)
 
 	return waits(s) && slices.ContainsFunc(rows, func(row wallet.Outgoing) bool {
-		return slices.ContainsFunc(row.Transfers, func(t chain.Transfer) bool {
+		return row.Outpoint == (chain.Outpoint{}) && slices.ContainsFunc(row.Transfers, func(t chain.Transfer) bool {
 			return tookFrom(t, row) && t.AssetID == s.AssetID && w.isMaster(t.To)
 		})
 	})
