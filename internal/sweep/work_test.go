@@ -33,6 +33,7 @@ func TestStalledReleaseLetsOneOtherGoOn(t *testing.T) {
 	w.run("it is topped up", func() bool { return w.get(first.ID).TopUpTx != "" })
 
 	second := w.pay("p3", deposit, "USDX", dollars(100), 100)
+
 	goOn()
 
 	w.run("the first is released", func() bool {
