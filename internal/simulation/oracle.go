@@ -42,6 +42,7 @@ type records struct {
 	payouts     map[string]payout.Payout
 	refunds     map[string]payout.Refund
 	settlements map[string]settlement.Settlement
+	sweeps      map[string]bool // that settlements ever named, by hash
 	balances    map[place]wallet.Balance
 	cursors     map[string]scan.Cursor
 	// knownAt are the heights of networks when a wallet of theirs was first on record: what it had done up to there,
@@ -81,6 +82,7 @@ func newRecords() *records {
 		payouts:     map[string]payout.Payout{},
 		refunds:     map[string]payout.Refund{},
 		settlements: map[string]settlement.Settlement{},
+		sweeps:      map[string]bool{},
 		balances:    map[place]wallet.Balance{},
 		cursors:     map[string]scan.Cursor{},
 		knownAt:     map[walletOf]uint64{},
@@ -117,19 +119,12 @@ func (r *records) clone() *records {
 
 		numbers:      maps.Clone(r.numbers),
 		acknowledged: maps.Clone(r.acknowledged),
+		sweeps:       maps.Clone(r.sweeps),
 	}
 }
 
-// isSweep reports whether a settlement names a transaction as its sweep.
-func (r *records) isSweep(hash string) bool {
-	for _, s := range r.settlements {
-		if s.SweepTx == hash && hash != "" {
-			return true
-		}
-	}
-
-	return false
-}
+// isSweep reports whether a settlement ever named a transaction as its sweep.
+func (r *records) isSweep(hash string) bool { return r.sweeps[hash] && hash != "" }
 
 // oracle decides what is true: it follows the canonical chains and the merchants' acts by itself, compares
 // every commit with them, and keeps what was wrong.
@@ -299,6 +294,7 @@ func (o *oracle) remember(c *commit) {
 	for id, s := range c.settlements {
 		o.noteMoved(r.settlements[id], s)
 		r.settlements[id] = s
+		r.sweeps[s.SweepTx] = true
 	}
 
 	for id, p := range c.payments {
