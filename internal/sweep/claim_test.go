@@ -525,3 +525,28 @@ func TestForkOfASweepThatAllLeft(t *testing.T) {
 	w.run("over", func() bool { return w.live(deposit) == 0 })
 	w.atRest(deposit, first, second)
 }
+
+// A person asked for the release of a payment, which claimed what a sweep had brought, and the payment is gone and
+// back: nobody has to ask once more.
+func TestClaimOfAManualReleaseIsAskedForOnce(t *testing.T) {
+	w := newHarness(t, account.Settings{ManualRelease: true})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	deposit := w.deposit(1)
+	release := func(id string) {
+		if err := w.service.ReleaseNow(t.Context(), owner, id); err != nil {
+			t.Fatal(err)
+		}
+
+		w.until(id, settlement.Released)
+	}
+
+	release(w.pay("p1", deposit, "USDX", dollars(100), 100).ID)
+	w.lose("p1")
+
+	next := w.open("p2", deposit, "USDX", dollars(100), 100)
+	release(next.ID)
+	w.lose("p2")
+	w.open("p2", deposit, "USDX", dollars(100), 100)
+	w.until(next.ID, settlement.Released)
+}

@@ -56,7 +56,7 @@ func (s *Sweeper) reopenTx(
 
 	// What no person has asked for yet waits for one, as when it was opened.
 	var due time.Time
-	if settings.AutoRelease || assigned {
+	if settings.AutoRelease || assigned || old.Status == settlement.Reverted {
 		due = s.now()
 	}
 

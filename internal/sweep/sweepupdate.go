@@ -380,7 +380,12 @@ func (w *sweepUpdate) confirmSweep(ctx context.Context, step *settlement.Step, t
 		return w.abandon(ctx, settlement.TransactionFailed)
 	}
 
-	if err := w.releaseSettlements(ctx, arrived); err != nil {
+	others, err := w.broughtForOthers(ctx, step, arrived)
+	if err != nil {
+		return err
+	}
+
+	if err := w.releaseSettlements(ctx, arrived.SubFloor(others)); err != nil {
 		return err
 	}
 

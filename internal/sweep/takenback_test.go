@@ -548,3 +548,71 @@ func TestReleaseDoesNotCountOnWhatAnotherTook(t *testing.T) {
 	w.run("both are over", func() bool { return w.live(deposit) == 0 })
 	w.costsAreOnChain("of both", first.ID, second.ID)
 }
+
+// One of two payments of a sweep is gone, another one is released with what it brought, and once it is back a sweep of
+// its own takes it. A fork has the first sweep leave its block, and it is in one again: what it brought is released
+// once, and nobody gets more than its deposit.
+func TestSweepThatASettlementLeftIsForked(t *testing.T) {
+	for _, c := range []struct {
+		name, symbol string
+		unit         chain.Amount
+		// third is what the other payment brings, in units of which the first sweep brings 2 for it.
+		third uint64
+	}{
+		{"coin that is claimed", "SIM", coin(1), 2},
+		{"coin that is claimed in a release", "SIM", coin(1), 4},
+		{"token that is claimed", "USDX", dollars(2000), 2},
+		{"token that is claimed in a release", "USDX", dollars(2000), 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(10))
+
+			deposit, height := w.deposit(1), w.chain.MineEmpty(5).Height
+			before := w.chain.Balance(w.master().Address, c.symbol)
+			pay := func(units uint64) {
+				w.chain.Pay(deposit.Address, c.symbol, c.unit.Mul(units))
+				w.chain.Mine(3)
+			}
+			open := func(payment string, units uint64) string {
+				return w.open(payment, deposit, c.symbol, c.unit.Mul(units), 4000).ID
+			}
+
+			pay(4)
+
+			first, second := open("p1", 2), open("p2", 2)
+			w.until(first, settlement.Released)
+			w.until(second, settlement.Released)
+			w.lose("p2")
+
+			if c.third > 2 {
+				pay(c.third - 2)
+			}
+
+			third := open("p3", c.third)
+			w.until(third, settlement.Released)
+			pay(2)
+			w.until(open("p2", 2), settlement.Released)
+
+			tip := w.chain.MineEmpty(1).Height
+			w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.ReturnToPool})
+			w.run(
+				"the first sweep is forked",
+				func() bool { return w.get(first).Status != settlement.Released },
+			)
+
+			var sum chain.Amount
+
+			for _, id := range []string{first, second, third} {
+				s := w.until(id, settlement.Released)
+				sum = sum.Add(*s.NetReleased)
+
+				if s.Gross.Less(*s.NetReleased) {
+					t.Errorf("%s released %s of %s", s.PaymentID, s.NetReleased, s.Gross)
+				}
+			}
+
+			w.check("released", before.Add(sum), w.chain.Balance(w.master().Address, c.symbol))
+		})
+	}
+}

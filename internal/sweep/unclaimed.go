@@ -118,6 +118,30 @@ func (w *sweepUpdate) unreleased(arrived chain.Amount) chain.Amount {
 	return arrived.Add(w.release.Claimed).SubFloor(w.group.released())
 }
 
+// broughtForOthers returns what arrived for settlements that left the release since its sweep was made, as far as the
+// address owes it or later releases have claimed it. A fork had taken that sweep back.
+func (w *sweepUpdate) broughtForOthers(
+	ctx context.Context,
+	step *settlement.Step,
+	arrived chain.Amount,
+) (chain.Amount, error) {
+	row, err := lockResidue(ctx, w.tx, w.release.Network, w.release.Deposit.Address)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	of := residueOf(row, w.release.AssetID, w.nativeID())
+
+	beyond := arrived.Add(w.release.Claimed)
+	for _, s := range w.group {
+		beyond = beyond.SubFloor(leftOfGross(s))
+	}
+
+	left := chaindata.Min(w.release.Amount.SubFloor(w.group.gross()), beyond)
+
+	return chaindata.Min(left, of.Owed.Add(step.Unclaimed.SubFloor(of.Unclaimed))), nil
+}
+
 // addUnclaimed adds more, and takes less, from what is unclaimed at the address of a release (base units of its
 // asset).
 func addUnclaimed(
