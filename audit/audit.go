@@ -92,7 +92,8 @@ type Wallet struct {
 	// In and Out are the credits and debits of our own transactions, network fees included.
 	In, Out chain.Amount
 	// Outside is OnChain + Out − In: money from elsewhere without records, such as the merchant's
-	// own top-ups. From one audit to the next it changes only by the merchant's own transfers.
+	// own top-ups. From one audit to the next it changes only by the merchant's own transfers. It is 0
+	// where these took more than came.
 	Outside chain.Amount
 	// Reserved is the amount that payouts and releases may still spend.
 	Reserved chain.Amount
