@@ -294,10 +294,11 @@ func (w *harness) awaitsPerson(s settlement.Settlement) bool {
 	must(err)
 
 	return waits(s) && slices.ContainsFunc(rows, func(row wallet.Outgoing) bool {
-		return row.Outpoint == (chain.Outpoint{}) &&
-			slices.ContainsFunc(row.Transfers, func(t chain.Transfer) bool {
-				return tookFrom(t, row) && t.AssetID == s.AssetID && w.isMaster(t.To)
-			})
+		isCoin := row.Outpoint.TxHash != ""
+
+		return !isCoin && slices.ContainsFunc(row.Transfers, func(t chain.Transfer) bool {
+			return tookFrom(t, row) && t.AssetID == s.AssetID && w.isMaster(t.To)
+		})
 	})
 }
 
