@@ -331,9 +331,8 @@ func (w *sweepUpdate) sweepResidue(sweep wallet.Transaction) (left, took chain.A
 		}
 	}
 
-	if len(
-		w.group,
-	) == 0 { // all left it while a fork had it under way: nobody bears what it costs in its new blocks
+	// All left it while a fork had it under way: nobody bears what it costs in its new blocks.
+	if len(w.group) == 0 {
 		gone = totalNetworkFees(w.release).SubFloor(w.release.LeftFees)
 	}
 
