@@ -550,3 +550,83 @@ func TestClaimOfAManualReleaseIsAskedForOnce(t *testing.T) {
 	w.open("p2", deposit, "USDX", dollars(100), 100)
 	w.until(next.ID, settlement.Released)
 }
+
+// A settlement left a sweep that a fork has under way again, and its payment is gone once more. What that sweep pays of
+// its platform fee in its new block was paid by what others brought: the address owes it.
+func TestFeeOfASettlementThatLeftAndIsGone(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	height := w.chain.MineEmpty(5).Height
+	first := w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+	w.lose("p1")
+	w.chain.Pay(deposit.Address, "SIM", coin(2))
+	w.chain.Mine(3)
+
+	second := w.open("p2", deposit, "SIM", coin(4), 8000)
+	goOn := w.stopPlanning(func() bool { return w.get(second.ID).FeeTx != "" })
+	w.run("the second claims", func() bool { return w.get(second.ID).FeeTx != "" })
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.ReturnToPool})
+	w.read()
+	w.open("p1", deposit, "SIM", coin(2), 4000)
+	w.lose("p1")
+	w.check("fee of the first, while no block has it", w.get(first.ID).FeePaid, chain.Amount{})
+	w.chain.Mine(3)
+	goOn()
+
+	second = w.until(second.ID, settlement.Released)
+	w.run("over", func() bool { return w.live(deposit) == 0 })
+	w.check("fee of the first", w.get(first.ID).FeePaid, first.FeeNative)
+	w.check("left", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+	w.check("owed", w.owed(deposit), chain.Amount{})
+	w.check("released", *second.NetReleased, w.chain.Balance(w.master().Address, "SIM"))
+}
+
+// The same, and fees rise: cancels displace that sweep and the fee of the other release. What the first cost that
+// nobody bears is owed as well.
+func TestCancelOfASweepThatAllLeft(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	height := w.chain.MineEmpty(5).Height
+	first := w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+	w.lose("p1")
+	w.chain.Pay(deposit.Address, "SIM", coin(2))
+	w.chain.Mine(3)
+
+	second := w.open("p2", deposit, "SIM", coin(4), 8000)
+	goOn := w.stopPlanning(func() bool { return w.get(second.ID).FeeTx != "" })
+	w.run("the second claims", func() bool { return w.get(second.ID).FeeTx != "" })
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{
+		Depth:  tip - height,
+		Length: tip - height + 1,
+		Fate:   sim.Reinclude,
+		Each: map[string]sim.OrphanFate{
+			first.SweepTx:          sim.ReturnToPool,
+			w.get(second.ID).FeeTx: sim.ReturnToPool,
+		},
+	})
+	w.chain.SetFee(40*sim.DefaultBaseFee, sim.DefaultPriority)
+	w.read()
+	w.open("p1", deposit, "SIM", coin(2), 4000)
+	w.lose("p1")
+
+	w.run("both are given up", func() bool {
+		w.pass(5 * time.Minute)
+		return w.get(second.ID).Status == settlement.Failed && w.live(deposit) == 0
+	})
+	w.chain.SetFee(sim.DefaultBaseFee, sim.DefaultPriority)
+	goOn()
+
+	owed := coin(4).Sub(w.get(second.ID).NetworkFees).Sub(w.chain.Balance(deposit.Address, "SIM"))
+	w.check("owed", w.owed(deposit), owed)
+
+	if _, err := w.service.Retry(t.Context(), owner, second.ID); err != nil {
+		t.Fatal(err)
+	}
+
+	second = w.until(second.ID, settlement.Released)
+	w.check("released", *second.NetReleased, w.chain.Balance(w.master().Address, "SIM"))
+}

@@ -83,3 +83,13 @@ func (s *Sweeper) leaveNetworkFees(
 
 	return nil
 }
+
+// costOfNobody returns the network fees of a release that all have left which none of them bears, in native base units:
+// a fork had it under way then, or it costs more in its new blocks.
+func (w *sweepUpdate) costOfNobody() chain.Amount {
+	if len(w.group) > 0 {
+		return chain.Amount{}
+	}
+
+	return totalNetworkFees(w.release).SubFloor(w.release.LeftFees)
+}

@@ -113,9 +113,13 @@ func (w *sweepUpdate) oweOrphaned(ctx context.Context) error {
 	before := step.LostTaken
 	step.LostTaken = chain.Amount{}
 
-	for _, s := range w.group {
-		if w.release.Done && !isSwept(w.release) && isOrphaned(s) && s.SweepID == w.release.ID {
-			step.LostTaken = step.LostTaken.Add(s.FeePaid).Add(s.NetworkFees)
+	if w.release.Done && !isSwept(w.release) {
+		step.LostTaken = w.costOfNobody()
+
+		for _, s := range w.group {
+			if isOrphaned(s) && s.SweepID == w.release.ID {
+				step.LostTaken = step.LostTaken.Add(s.FeePaid).Add(s.NetworkFees)
+			}
 		}
 	}
 

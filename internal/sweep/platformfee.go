@@ -144,11 +144,20 @@ func (w *sweepUpdate) withSettlement(
 		return err
 	}
 
-	if err := f(&found[0]); err != nil {
+	s := &found[0]
+	before := group{*s}.spent()
+
+	if err := f(s); err != nil {
 		return err
 	}
 
-	return w.tx.PutSettlements(ctx, &found[0])
+	if isOrphaned(*s) && s.SweepID == "" { // what it has paid is out of the residue, see withoutSpentTx
+		if err := w.addSpentTx(ctx, w.tx, *s, before, group{*s}.spent()); err != nil {
+			return err
+		}
+	}
+
+	return w.tx.PutSettlements(ctx, s)
 }
 
 // giveBack has a settlement that leaves its release give back what it took over of earlier ones, but for its part of a

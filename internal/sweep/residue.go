@@ -331,12 +331,7 @@ func (w *sweepUpdate) sweepResidue(sweep wallet.Transaction) (left, took chain.A
 		}
 	}
 
-	// All left it while a fork had it under way: nobody bears what it costs in its new blocks.
-	if len(w.group) == 0 {
-		gone = totalNetworkFees(w.release).SubFloor(w.release.LeftFees)
-	}
-
-	gone = gone.Add(sweep.Fee).Add(w.release.Owed)
+	gone = gone.Add(w.costOfNobody()).Add(sweep.Fee).Add(w.release.Owed)
 
 	for _, m := range sweep.Transfers {
 		if m.AssetID == w.nativeID() &&
