@@ -106,6 +106,7 @@ func (r *records) clone() *records {
 		payouts:     maps.Clone(r.payouts),
 		refunds:     maps.Clone(r.refunds),
 		settlements: maps.Clone(r.settlements),
+		sweeps:      maps.Clone(r.sweeps),
 		balances:    maps.Clone(r.balances),
 		cursors:     maps.Clone(r.cursors),
 		knownAt:     maps.Clone(r.knownAt),
@@ -119,7 +120,6 @@ func (r *records) clone() *records {
 
 		numbers:      maps.Clone(r.numbers),
 		acknowledged: maps.Clone(r.acknowledged),
-		sweeps:       maps.Clone(r.sweeps),
 	}
 }
 

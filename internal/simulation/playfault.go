@@ -169,9 +169,8 @@ func (w *harness) fork(op Op) {
 
 	if accounts, ok := n.(*accountNetwork); ok && w.plan.Anew && op.C>>33%2 == 0 {
 		i := op.A % uint64(len(w.networks))
-		w.pooled[i] = append(
-			w.pooled[i],
-			accounts.forkAnew(depth, w.pooled[i], op.C>>34%2 == 0, op.C>>35%8 == 0)...)
+		back, besides := op.C>>34%2 == 0, op.C>>35%8 == 0
+		w.pooled[i] = append(w.pooled[i], accounts.forkAnew(depth, w.pooled[i], back, besides)...)
 
 		return
 	}
@@ -219,8 +218,8 @@ func (n *accountNetwork) forkAnew(depth uint64, hashes []string, back, besides b
 
 	n.mine(1)
 
-	for _, p := range gone {
-		if besides {
+	if besides {
+		for _, p := range gone {
 			n.SendAgain(p.hash)
 		}
 	}
