@@ -32,7 +32,7 @@ func (a *auditor) spentBy(
 	return a.coinsByHash(ctx, hashes)
 }
 
-// coinsByHash returns the outputs of transactions that are coins of ours, spent ones included.
+// coinsByHash returns the outputs of transactions that are our coins, spent ones included.
 func (a *auditor) coinsByHash(ctx context.Context, hashes []string) (map[chain.Outpoint]chain.Coin, error) {
 	hashes = slices.DeleteFunc(hashes, func(hash string) bool { return hash == "" })
 	if len(hashes) == 0 {

@@ -146,7 +146,7 @@ func (l *ledger) foreign(row wallet.Outgoing, coin chain.Coin) {
 }
 
 // debitForeign debits an amount of an asset at the address of a row. What left a master wallet is the merchant's own,
-// and is no debit of ours.
+// and is kept apart.
 func (l *ledger) debitForeign(row wallet.Outgoing, assetID string, amount chain.Amount) {
 	if !l.masters[row.Address] {
 		l.balanceOf(row.Address, assetID).add(audit.Record{

@@ -99,7 +99,7 @@ func (s *spending) pass() {
 	}
 }
 
-// steal pays all coins of an address of ours to somebody else, signed with a copy of its key, and returns the hash.
+// steal pays all coins of one of our addresses to somebody else, signed with a copy of its key, and returns the hash.
 func (s *spending) steal(from chain.Party) string {
 	s.t.Helper()
 	ctx := s.t.Context()
