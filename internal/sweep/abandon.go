@@ -20,18 +20,11 @@ func (p *planningRun) abandon(ctx context.Context, r settlement.Sweep, reason se
 			return err
 		}
 
-		g, err := tx.SettlementsByID(ctx, now.SettlementIDs)
+		w, err := p.updateOf(ctx, tx, now)
 		if err != nil {
 			return err
 		}
 
-		w := &sweepUpdate{
-			Sweeper: p.Sweeper,
-			tx:      tx,
-			release: &now,
-			group:   g,
-			events:  map[string]event.Type{},
-		}
 		if err := w.abandon(ctx, reason); err != nil {
 			return err
 		}

@@ -168,7 +168,7 @@ func (w *sweepUpdate) revertClaims(ctx context.Context, step *settlement.Step) e
 
 // revertClaim reverts the settlement of a release without transactions, and queues it again.
 func (w *sweepUpdate) revertClaim(ctx context.Context, r settlement.Sweep) error {
-	c, err := w.claimUpdate(ctx, w.tx, r)
+	c, err := w.updateOf(ctx, w.tx, r)
 	if err != nil {
 		return err
 	}
@@ -196,15 +196,4 @@ func (w *sweepUpdate) revertClaim(ctx context.Context, r settlement.Sweep) error
 // returnClaim gives back what a release without transactions claimed.
 func (w *sweepUpdate) returnClaim(ctx context.Context) error {
 	return errors.Join(w.returnOwed(ctx), w.setClaimed(ctx, false))
-}
-
-// claimUpdate returns the update of a release without transactions.
-func (s *Sweeper) claimUpdate(
-	ctx context.Context,
-	tx settlement.Tx,
-	r settlement.Sweep,
-) (*sweepUpdate, error) {
-	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
-
-	return &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, err
 }

@@ -551,20 +551,29 @@ func TestClaimOfAManualReleaseIsAskedForOnce(t *testing.T) {
 	w.until(next.ID, settlement.Released)
 }
 
-// A settlement left a sweep that a fork has under way again, and its payment is gone once more. What that sweep pays of
-// its platform fee in its new block was paid by what others brought: the address owes it.
-func TestFeeOfASettlementThatLeftAndIsGone(t *testing.T) {
-	w := newHarness(t, account.Settings{})
-	deposit := w.deposit(1)
-	height := w.chain.MineEmpty(5).Height
-	first := w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+// signedClaim is a sweep of native coin whose payment is gone, and another release that claims what it brought and has
+// signed its fee. goOn has that planned on.
+func (w *harness) signedClaim() (deposit chain.Party, height uint64, first, second settlement.Settlement, goOn func()) {
+	w.t.Helper()
+
+	deposit, height = w.deposit(1), w.chain.MineEmpty(5).Height
+	first = w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
 	w.lose("p1")
 	w.chain.Pay(deposit.Address, "SIM", coin(2))
 	w.chain.Mine(3)
 
-	second := w.open("p2", deposit, "SIM", coin(4), 8000)
-	goOn := w.stopPlanning(func() bool { return w.get(second.ID).FeeTx != "" })
+	second = w.open("p2", deposit, "SIM", coin(4), 8000)
+	goOn = w.stopPlanning(func() bool { return w.get(second.ID).FeeTx != "" })
 	w.run("the second claims", func() bool { return w.get(second.ID).FeeTx != "" })
+
+	return deposit, height, first, w.get(second.ID), goOn
+}
+
+// A settlement left a sweep that a fork has under way again, and its payment is gone once more. What that sweep pays of
+// its platform fee in its new block was paid by what others brought: the address owes it.
+func TestFeeOfASettlementThatLeftAndIsGone(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit, height, first, second, goOn := w.signedClaim()
 
 	tip := w.chain.MineEmpty(1).Height
 	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.ReturnToPool})
@@ -587,16 +596,7 @@ func TestFeeOfASettlementThatLeftAndIsGone(t *testing.T) {
 // nobody bears is owed as well.
 func TestCancelOfASweepThatAllLeft(t *testing.T) {
 	w := newHarness(t, account.Settings{})
-	deposit := w.deposit(1)
-	height := w.chain.MineEmpty(5).Height
-	first := w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
-	w.lose("p1")
-	w.chain.Pay(deposit.Address, "SIM", coin(2))
-	w.chain.Mine(3)
-
-	second := w.open("p2", deposit, "SIM", coin(4), 8000)
-	goOn := w.stopPlanning(func() bool { return w.get(second.ID).FeeTx != "" })
-	w.run("the second claims", func() bool { return w.get(second.ID).FeeTx != "" })
+	deposit, height, first, second, goOn := w.signedClaim()
 
 	tip := w.chain.MineEmpty(1).Height
 	w.chain.Fork(sim.Fork{
@@ -604,8 +604,8 @@ func TestCancelOfASweepThatAllLeft(t *testing.T) {
 		Length: tip - height + 1,
 		Fate:   sim.Reinclude,
 		Each: map[string]sim.OrphanFate{
-			first.SweepTx:          sim.ReturnToPool,
-			w.get(second.ID).FeeTx: sim.ReturnToPool,
+			first.SweepTx: sim.ReturnToPool,
+			second.FeeTx:  sim.ReturnToPool,
 		},
 	})
 	w.chain.SetFee(40*sim.DefaultBaseFee, sim.DefaultPriority)

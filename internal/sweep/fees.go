@@ -36,7 +36,11 @@ func (w *sweepUpdate) splitNetworkFees(change func()) {
 	before := w.shares(totalNetworkFees(w.release))
 
 	change()
+	w.replaceShares(before)
+}
 
+// replaceShares has each settlement bear its share of the release's network fees in place of what it bore before.
+func (w *sweepUpdate) replaceShares(before []chain.Amount) {
 	for i, share := range w.shares(totalNetworkFees(w.release)) {
 		w.group[i].NetworkFees = w.group[i].NetworkFees.Add(share).SubFloor(before[i])
 	}
@@ -70,13 +74,11 @@ func (s *Sweeper) leaveNetworkFees(
 	i := slices.Index(w.group.ids(), leaves.ID)
 
 	leaves.NetworkFees = leaves.NetworkFees.SubFloor(before[i])
-	before, w.group = slices.Delete(before, i, i+1), slices.Delete(w.group, i, i+1)
+	w.group = slices.Delete(w.group, i, i+1)
+	w.replaceShares(slices.Delete(before, i, i+1))
 
-	for i, share := range w.shares(total) {
-		of := &w.group[i]
-		of.NetworkFees = of.NetworkFees.Add(share).SubFloor(before[i])
-
-		if err := tx.PutSettlements(ctx, of); err != nil {
+	for i := range w.group {
+		if err := tx.PutSettlements(ctx, &w.group[i]); err != nil {
 			return err
 		}
 	}

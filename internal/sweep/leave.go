@@ -3,7 +3,6 @@ package sweep
 import (
 	"context"
 
-	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -63,12 +62,11 @@ func (s *Sweeper) leaveReleasesTx(ctx context.Context, tx settlement.Tx, g group
 			continue
 		}
 
-		all, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+		w, err := s.updateOf(ctx, tx, r)
 		if err != nil {
 			return nil, err
 		}
 
-		w := &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: all, events: map[string]event.Type{}}
 		if err := w.abandon(ctx, settlement.Replanning); err != nil {
 			return nil, err
 		}

@@ -165,14 +165,7 @@ func (s *Sweeper) sweptUpdate(
 		return nil, nil
 	}
 
-	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
-	if err != nil {
-		return nil, err
-	}
-
-	r.Steps = slices.Clone(r.Steps)
-
-	return &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, nil
+	return s.updateOf(ctx, tx, r)
 }
 
 // correctGross corrects the residue that a confirmed sweep left, when less or more of its deposits is in the chain
@@ -304,7 +297,7 @@ func reassignFeeTx(
 // leaveClaimTx takes a settlement whose payment is gone out of its release without transactions, and returns what that
 // claimed.
 func (s *Sweeper) leaveClaimTx(ctx context.Context, tx settlement.Tx, r settlement.Sweep) error {
-	c, err := s.claimUpdate(ctx, tx, r)
+	c, err := s.updateOf(ctx, tx, r)
 	if err != nil {
 		return err
 	}

@@ -153,21 +153,18 @@ func (s *Sweeper) oweFailedTx(
 		return nil
 	}
 
-	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
+	w, err := s.updateOf(ctx, tx, r)
 	if err != nil {
 		return err
 	}
 
-	if i := slices.IndexFunc(g, func(s settlement.Settlement) bool { return s.ID == changed.ID }); i >= 0 {
-		g[i] = changed
+	if i := slices.Index(w.group.ids(), changed.ID); i >= 0 {
+		w.group[i] = changed
 	}
-
-	r.Steps = slices.Clone(r.Steps)
-	w := &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g}
 
 	if err := w.oweOrphaned(ctx); err != nil {
 		return err
 	}
 
-	return s.putSweep(ctx, tx, &r)
+	return s.putSweep(ctx, tx, w.release)
 }

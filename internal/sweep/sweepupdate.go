@@ -159,14 +159,21 @@ func (s *Sweeper) sweepUpdateOf(
 		return nil, 0, nil
 	}
 
+	w, err = s.updateOf(ctx, tx, r)
+
+	return w, i, err
+}
+
+// updateOf returns the update of a release as it is stored.
+func (s *Sweeper) updateOf(ctx context.Context, tx settlement.Tx, r settlement.Sweep) (*sweepUpdate, error) {
 	g, err := tx.SettlementsByID(ctx, r.SettlementIDs)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 
 	r.Steps = slices.Clone(r.Steps)
 
-	return &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, i, nil
+	return &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, nil
 }
 
 func (w *sweepUpdate) save(ctx context.Context) error {

@@ -18,30 +18,19 @@ import (
 // address row.
 func (w *sweepUpdate) setUnclaimed(ctx context.Context, step *settlement.Step, amount chain.Amount) error {
 	before := step.Unclaimed
+	if amount == before {
+		return nil
+	}
+
 	step.Unclaimed = amount
 
-	if err := addUnclaimed(
-		ctx,
-		w.tx,
-		w.release,
-		w.nativeID(),
-		amount,
-		before,
-	); err != nil ||
-		!before.Less(amount) {
-		return err
-	}
+	return changeUnclaimed(ctx, w.tx, w.release, w.nativeID(), func(of *settlement.TokenResidue) {
+		of.Unclaimed = of.Unclaimed.Add(amount).SubFloor(before)
 
-	row, err := lockResidue(ctx, w.tx, w.release.Network, w.release.Deposit.Address)
-	if err != nil {
-		return err
-	}
-
-	of := residueOf(row, w.release.AssetID, w.nativeID())
-	of.SweepTx = step.TxHash
-	setResidueOf(&row, of, w.nativeID())
-
-	return w.tx.PutResidue(ctx, &row)
+		if before.Less(amount) {
+			of.SweepTx = step.TxHash
+		}
+	})
 }
 
 // takeBackUnclaimed has nobody claim what a sweep brought for payments that are gone, while no block holds the sweep. A
@@ -155,13 +144,26 @@ func addUnclaimed(
 		return nil
 	}
 
+	return changeUnclaimed(ctx, tx, r, nativeID, func(of *settlement.TokenResidue) {
+		of.Unclaimed = of.Unclaimed.Add(more).SubFloor(less)
+	})
+}
+
+// changeUnclaimed stores what change makes of what is unclaimed at the address of a release.
+func changeUnclaimed(
+	ctx context.Context,
+	tx settlement.Tx,
+	r *settlement.Sweep,
+	nativeID string,
+	change func(of *settlement.TokenResidue),
+) error {
 	row, err := lockResidue(ctx, tx, r.Network, r.Deposit.Address)
 	if err != nil {
 		return err
 	}
 
 	of := residueOf(row, r.AssetID, nativeID)
-	of.Unclaimed = of.Unclaimed.Add(more).SubFloor(less)
+	change(&of)
 	setResidueOf(&row, of, nativeID)
 
 	return tx.PutResidue(ctx, &row)
