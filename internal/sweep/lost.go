@@ -286,7 +286,16 @@ func reassignFeeTx(
 		return nil
 	}
 
-	r.Fee = group(remaining).fee()
+	waiting, err := feesWaiting(ctx, tx, r, remaining...)
+	if err != nil {
+		return err
+	}
+
+	r.Fee = chain.Amount{}
+	for _, s := range remaining { // what is under way pays the rest, or it is carried
+		r.Fee = r.Fee.Add(settlementstate.DueFee(s).SubFloor(waiting[s.ID]))
+	}
+
 	if !isStarted(r) {
 		r.Fee = r.Fee.Add(r.CarryIn)
 	}

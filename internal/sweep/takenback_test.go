@@ -616,3 +616,37 @@ func TestSweepThatASettlementLeftIsForked(t *testing.T) {
 		})
 	}
 }
+
+// A settlement left a release that had paid its fee, and is in the next one. A fork takes the fee out of its block as
+// that next release loses a payment: what is under way is not paid a second time.
+func TestFeeUnderWayIsNotPaidByTheNextReleaseThatLosesAPayment(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	deposit := w.deposit(1)
+	stays := w.pay("p1", deposit, "USDX", dollars(100), 100)
+	leaves := w.pay("p2", deposit, "USDX", dollars(400), 400)
+
+	goOn := w.stopPlanning(func() bool { return !w.get(stays.ID).FeePaid.IsZero() })
+	w.run("the fee is on its way", func() bool { return w.get(stays.ID).FeeTx != "" })
+	height := w.chain.MineEmpty(1).Height
+	w.lose("p2")
+	goOn()
+	w.until(stays.ID, settlement.Released)
+
+	w.open("p2", deposit, "USDX", dollars(400), 400)
+	gone := w.pay("p3", deposit, "USDX", dollars(200), 200)
+	goOn = w.stopPlanning(func() bool { return w.get(gone.ID).TopUpTx != "" })
+	w.run("the next is topped up", func() bool { return !w.get(gone.ID).NetworkFees.IsZero() })
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.ReturnToPool})
+	w.read()
+	w.lose("p3")
+	goOn()
+
+	w.until(stays.ID, settlement.Released)
+	w.until(leaves.ID, settlement.Released)
+	w.run("over", func() bool { return w.live(deposit) == 0 })
+	w.costsAreOnChain("in the end", stays.ID, leaves.ID, gone.ID)
+}
