@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -15,17 +16,28 @@ import (
 // wallet is released by one settlement.
 
 // setUnclaimed replaces what a sweep brought for payments that are gone, in base units of the asset, and updates the
-// address row.
+// address row. Where that is less than what later releases have claimed of it, they have claimed the difference no
+// more.
 func (w *sweepUpdate) setUnclaimed(ctx context.Context, step *settlement.Step, amount chain.Amount) error {
 	before := step.Unclaimed
 	if amount == before {
 		return nil
 	}
 
+	free, err := w.unclaimedOf(ctx, step)
+	if err != nil {
+		return err
+	}
+
+	missing := before.Sub(free).SubFloor(amount)
+	if err := w.takeBackClaims(ctx, missing); err != nil {
+		return err
+	}
+
 	step.Unclaimed = amount
 
 	return changeUnclaimed(ctx, w.tx, w.release, w.nativeID(), func(of *settlement.TokenResidue) {
-		of.Unclaimed = of.Unclaimed.Add(amount).SubFloor(before)
+		of.Unclaimed = of.Unclaimed.Add(amount).Add(missing).Sub(before)
 
 		if before.Less(amount) {
 			of.SweepTx = step.TxHash
@@ -51,48 +63,31 @@ func (w *sweepUpdate) takeBackUnclaimed(ctx context.Context, step *settlement.St
 // dropUnclaimed takes back what a sweep that failed brought for payments that are gone, from the releases under way
 // that claimed it too: nothing of it is at the master wallet.
 func (w *sweepUpdate) dropUnclaimed(ctx context.Context, step *settlement.Step) error {
-	if err := w.revertClaims(ctx, step); err != nil {
-		return err
-	}
-
-	claimed, err := w.isClaimed(ctx, step)
-	if err != nil {
-		return err
-	}
-
-	if claimed {
-		if err := w.takeBackClaims(ctx, step); err != nil {
-			return err
-		}
-	}
-
-	return w.setUnclaimed(ctx, step, chain.Amount{})
+	return errors.Join(w.revertClaims(ctx, step), w.setUnclaimed(ctx, step, chain.Amount{}))
 }
 
-// takeBackClaims takes what was claimed of a sweep's unclaimed amount off the releases under way at its address.
-func (w *sweepUpdate) takeBackClaims(ctx context.Context, step *settlement.Step) error {
-	r := w.release
-
-	free, err := w.unclaimedOf(ctx, step)
-	if err != nil {
-		return err
+// takeBackClaims takes an amount, in base units of the asset, off what releases under way at its address have claimed.
+// They all are: their transactions come after the sweep.
+func (w *sweepUpdate) takeBackClaims(ctx context.Context, amount chain.Amount) error {
+	if amount.IsZero() {
+		return nil
 	}
+
+	r := w.release
 
 	others, err := w.tx.SweepsAt(ctx, r.Network, []chain.Address{r.Deposit.Address})
 	if err != nil {
 		return err
 	}
 
-	claimed := step.Unclaimed.Sub(free)
-
 	for i := range others {
 		other := &others[i]
-		if other.ID == r.ID || other.AssetID != r.AssetID || other.Claimed.IsZero() || claimed.IsZero() {
+		if other.ID == r.ID || other.AssetID != r.AssetID || other.Claimed.IsZero() || amount.IsZero() {
 			continue
 		}
 
-		took := chaindata.Min(other.Claimed, claimed)
-		other.Claimed, claimed = other.Claimed.Sub(took), claimed.Sub(took)
+		took := chaindata.Min(other.Claimed, amount)
+		other.Claimed, amount = other.Claimed.Sub(took), amount.Sub(took)
 
 		if err := w.tx.PutSweep(ctx, other); err != nil {
 			return err

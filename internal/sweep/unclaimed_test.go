@@ -165,3 +165,41 @@ func TestClaimOfAReleaseThatIsGivenUp(t *testing.T) {
 	next = w.until(next.ID, settlement.Released)
 	w.check("released", *next.NetReleased, w.chain.Balance(w.master().Address, "USDX"))
 }
+
+// A sweep stands for two payments of which one is gone, and another release claims what that one brought. A fork has
+// all of it in other blocks, where the network costs less: the payment that is there has more of the sweep, and the
+// other release claims as much less.
+func TestClaimOfASweepThatCostsLessInAnotherBlock(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit, height := w.deposit(1), w.chain.MineEmpty(5).Height
+	w.chain.Pay(deposit.Address, "SIM", coin(2))
+	gone := w.pay("p1", deposit, "SIM", coin(2), 4000)
+	stays := w.open("p2", deposit, "SIM", coin(2), 4000)
+	w.until(gone.ID, settlement.Released)
+	w.lose("p1")
+
+	w.chain.Pay(deposit.Address, "SIM", coin(2))
+	w.chain.Mine(3)
+
+	next := w.open("p3", deposit, "SIM", coin(4), 8000)
+	goOn := w.stopPlanning(func() bool { return w.get(next.ID).FeeTx != "" })
+	w.run("the next claims", func() bool { return w.get(next.ID).FeeTx != "" })
+
+	before := w.until(stays.ID, settlement.Released)
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.ReturnToPool})
+	w.read()
+	w.chain.SetFee(sim.DefaultBaseFee*9/10, sim.DefaultPriority)
+	goOn()
+
+	next, stays = w.until(next.ID, settlement.Released), w.until(stays.ID, settlement.Released)
+	w.run("over", func() bool { return w.live(deposit) == 0 })
+
+	if !before.NetReleased.Less(*stays.NetReleased) {
+		t.Errorf("%s was released of the payment that is there, and %s before", stays.NetReleased, before.NetReleased)
+	}
+
+	w.check("released", next.NetReleased.Add(*stays.NetReleased), w.chain.Balance(w.master().Address, "SIM"))
+	w.check("left", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+}
