@@ -16,7 +16,55 @@ import (
 // took all of a deposit nothing is left to send, so its release has no transaction: it claims what those brought, and
 // is over at once. It is taken back when one of them leaves its block.
 
-// claim releases those of a group of which earlier sweeps took everything, and returns those that can be planned now.
+// plannable returns those of a group that can be planned now, with the carry and the residue to plan them on.
+// Those of which earlier sweeps took everything are released first.
+func (p *planningRun) plannable(
+	ctx context.Context,
+	g group,
+	asset chain.Asset,
+	master chain.Party,
+) (left group, carry settlement.CarriedFee, residue residues, err error) {
+	owner, address := g[0].Owner, g[0].Deposit.Address
+
+	carry, residue, err = p.carryAndResidue(ctx, owner, address, asset.ID)
+	if err != nil {
+		return nil, carry, residue, err
+	}
+
+	if !residue.asset.Unclaimed.IsZero() {
+		if g, err = p.claim(ctx, g, asset, master); err != nil || len(g) == 0 {
+			return nil, carry, residue, err
+		}
+
+		// What is left is planned on what is on record after that.
+		if carry, residue, err = p.carryAndResidue(ctx, owner, address, asset.ID); err != nil {
+			return nil, carry, residue, err
+		}
+	}
+
+	if waits, err := p.waitsForStalled(ctx, address, asset); err != nil || waits {
+		return nil, carry, residue, err
+	}
+
+	return g, carry, residue, nil
+}
+
+// waitsForStalled reports whether native coin of an address waits for a release that is stalled there; see withoutBusy,
+// which lets it claim.
+func (p *planningRun) waitsForStalled(ctx context.Context, at chain.Address, asset chain.Asset) (bool, error) {
+	if asset.ID != p.native.ID || p.spendsCoins {
+		return false, nil
+	}
+
+	live, err := p.db.SweepsAt(ctx, p.network.Slug, []chain.Address{at})
+	if err != nil {
+		return false, &storeError{err}
+	}
+
+	return len(live) > 0, nil
+}
+
+// claim releases those of a group of which earlier sweeps took everything, and returns the others.
 func (p *planningRun) claim(
 	ctx context.Context,
 	g group,
@@ -37,19 +85,6 @@ func (p *planningRun) claim(
 		if !claimed {
 			left = append(left, s)
 		}
-	}
-
-	if asset.ID != p.native.ID {
-		return left, nil
-	}
-
-	live, err := p.db.SweepsAt(ctx, p.network.Slug, []chain.Address{g[0].Deposit.Address})
-	if err != nil {
-		return nil, &storeError{err}
-	}
-
-	if len(live) > 0 { // a release that is stalled keeps others waiting, see withoutBusy
-		return nil, nil
 	}
 
 	return left, nil

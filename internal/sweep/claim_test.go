@@ -365,6 +365,35 @@ func TestClaimDoesNotWaitForAReleaseThatIsStalled(t *testing.T) {
 	}
 }
 
+// A payment may claim what a sweep brought, so it does not wait for the release that is stalled at its address. The
+// sweep's own payment is back before it does: nothing is left to claim, and it waits.
+func TestPaymentWaitsBehindAStalledReleaseOnceNothingIsUnclaimed(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	first := w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+	w.run("over", func() bool { return w.live(deposit) == 0 })
+
+	height := w.chain.MineEmpty(30).Height
+	w.until(w.pay("p2", deposit, "SIM", coin(2), 4000).ID, settlement.Releasing)
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.DropOrphan})
+	w.read()
+	w.lose("p2")
+	w.lose("p1")
+	w.run("it is stalled", func() bool { w.pass(time.Minute); return w.now.Sub(start) > time.Hour })
+
+	w.planning = func() { w.open("p1", deposit, "SIM", coin(2), 4000) }
+	next := w.pay("p3", deposit, "SIM", milli(10), 20) // too little for what is signed
+	w.work()
+	w.check("releases under way", chain.Units(uint64(w.live(deposit))), chain.Units(1))
+	w.until(first.ID, settlement.Released)
+
+	if next = w.get(next.ID); next.Status != settlement.Pending {
+		t.Errorf("%s is %s", next.ID, next.Status)
+	}
+}
+
 // An earlier sweep took nearly all of a payment, and what it left is less than the platform fee: it is sent without
 // that, which is carried.
 func TestRestOfAPaymentPaysNoFee(t *testing.T) {

@@ -57,7 +57,8 @@ type harness struct {
 	process   crashtest.Process
 	processes int
 	follower  *follow.Follower
-	reading   bool // the follower calls the node, not the process
+	reading   bool   // the follower calls the node, not the process
+	planning  func() // is called once, as a release is about to be planned
 	*services
 }
 
@@ -344,6 +345,15 @@ type settleDB struct {
 
 func (d settleDB) Update(ctx context.Context, f func(ctx context.Context, tx settlement.Tx) error) error {
 	return d.w.update(ctx, d.h, func(ctx context.Context, tx store.Tx) error { return f(ctx, tx) })
+}
+
+func (d settleDB) SettlementSettings(ctx context.Context, accountID string) (settlement.Settings, error) {
+	if f := d.w.planning; f != nil {
+		d.w.planning = nil
+		f()
+	}
+
+	return d.Reader.SettlementSettings(ctx, accountID)
 }
 
 func (w *harness) asset(symbol string) chain.Asset {

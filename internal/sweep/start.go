@@ -58,21 +58,9 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 		}
 	}
 
-	carry, residue, err := p.carryAndResidue(ctx, g[0].Owner, g[0].Deposit.Address, asset.ID)
-	if err != nil {
+	g, carry, residue, err := p.plannable(ctx, g, asset, master)
+	if err != nil || len(g) == 0 {
 		return false, err
-	}
-
-	if !residue.asset.Unclaimed.IsZero() {
-		if g, err = p.claim(ctx, g, asset, master); err != nil || len(g) == 0 {
-			return false, err
-		}
-
-		// What is left is planned on what is on record after that.
-		carry, residue, err = p.carryAndResidue(ctx, g[0].Owner, g[0].Deposit.Address, asset.ID)
-		if err != nil {
-			return false, err
-		}
 	}
 
 	r := p.newSweep(g, asset, master, residue)
