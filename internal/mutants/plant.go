@@ -101,7 +101,12 @@ func (p *planter) plant(ctx context.Context, m mutant) (outcome, error) {
 		return broken, err
 	}
 
-	of, output := p.runTests(ctx, m.Package, m.Test, "-overlay", overlay, "-failfast")
+	var env []string
+	if m.Package == "./"+simulated { // seeds of its bias, and more of them than the short form plays
+		env = seedsOf(m, mostSeeds)
+	}
+
+	of, output := p.runTests(ctx, m.Package, m.Test, env, "-overlay", overlay, "-failfast")
 	if of == broken {
 		return broken, errors.New("with the mutant:\n" + output)
 	}
@@ -113,7 +118,7 @@ func (p *planter) plant(ctx context.Context, m mutant) (outcome, error) {
 func (p *planter) passes(ctx context.Context, m mutant) error {
 	before, known := p.said[m.Package]
 	if !known {
-		before.of, before.output = p.runTests(ctx, m.Package, strings.Join(p.tests[m.Package], "|"))
+		before.of, before.output = p.runTests(ctx, m.Package, strings.Join(p.tests[m.Package], "|"), nil)
 		p.said[m.Package] = before
 	}
 
@@ -155,8 +160,14 @@ func (p *planter) writeOverlay(m mutant) (string, error) {
 	return path, os.WriteFile(path, overlay, 0o600)
 }
 
-// runTests runs the tests of a package that a pattern selects, and returns how they ended and what they said.
-func (p *planter) runTests(ctx context.Context, pkg, pattern string, flags ...string) (outcome, string) {
+// runTests runs the tests of a package that a pattern selects, with more variables of the environment, and returns how
+// they ended and what they said.
+func (p *planter) runTests(
+	ctx context.Context,
+	pkg, pattern string,
+	env []string,
+	flags ...string,
+) (outcome, string) {
 	dir, local := moduleOf(p.root, pkg)
 
 	args := append([]string{"test", "-count=1", "-vet=off", "-v", "-run", pattern}, flags...)
@@ -165,7 +176,7 @@ func (p *planter) runTests(ctx context.Context, pkg, pattern string, flags ...st
 	defer stop()
 
 	cmd := exec.CommandContext(ctx, "go", append(args, local)...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 

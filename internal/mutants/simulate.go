@@ -20,6 +20,9 @@ import (
 // simulated is the package that plays seeds.
 const simulated = "internal/simulation"
 
+// mostSeeds is how many seeds a fault may need that a test of that package is named for.
+const mostSeeds = 100
+
 // finding is what the simulation made of one mutant.
 type finding struct {
 	mutant mutant
@@ -138,6 +141,11 @@ func summarize(findings []finding) {
 	}
 }
 
+// seedsOf has internal/simulation play so many seeds of a mutant's bias, up to the first that finds it.
+func seedsOf(m mutant, seeds int) []string {
+	return []string{"COUNT=first", "BIAS=" + m.Bias, "SEED=1", "SEEDS=" + strconv.Itoa(seeds)}
+}
+
 // playSeeds has the program play seeds with one mutant on.
 func playSeeds(ctx context.Context, root, program string, m mutant, seeds int) (f finding) {
 	f.mutant = m
@@ -148,14 +156,7 @@ func playSeeds(ctx context.Context, root, program string, m mutant, seeds int) (
 	cmd := exec.CommandContext(ctx, program, "-test.run", "^TestSimulate$", "-test.timeout", "0")
 	cmd.Dir = filepath.Join(root, filepath.FromSlash(simulated))
 
-	cmd.Env = append(
-		os.Environ(),
-		"COUNT=first",
-		"PLANTED="+m.ID,
-		"BIAS="+m.Bias,
-		"SEED=1",
-		"SEEDS="+strconv.Itoa(seeds),
-	)
+	cmd.Env = append(append(os.Environ(), "PLANTED="+m.ID), seedsOf(m, seeds)...)
 
 	raw, err := cmd.CombinedOutput()
 	output := string(raw)
