@@ -51,7 +51,11 @@ func (p *planningRun) plannable(
 
 // waitsForStalled reports whether native coin of an address waits for a release that is stalled there; see withoutBusy,
 // which lets it claim.
-func (p *planningRun) waitsForStalled(ctx context.Context, at chain.Address, asset chain.Asset) (bool, error) {
+func (p *planningRun) waitsForStalled(
+	ctx context.Context,
+	at chain.Address,
+	asset chain.Asset,
+) (bool, error) {
 	if asset.ID != p.native.ID || p.spendsCoins {
 		return false, nil
 	}

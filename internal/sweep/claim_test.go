@@ -1,6 +1,7 @@
 package sweep_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -8,8 +9,10 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // A settlement claimed what a sweep had brought, and a fork takes that sweep and both payments away. Both are back
@@ -619,6 +622,117 @@ func TestFeeOfASettlementThatLeftAndIsGone(t *testing.T) {
 	w.check("left", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
 	w.check("owed", w.owed(deposit), chain.Amount{})
 	w.check("released", *second.NetReleased, w.chain.Balance(w.master().Address, "SIM"))
+}
+
+// A settlement left a sweep that a fork has under way again, and that sweep is seen in its new block before the fee of
+// its release is. The settlement bears the fee, and the address does not; nor what is gone once more.
+func TestFeeThatIsSeenAfterTheSweepThatASettlementLeft(t *testing.T) {
+	for name, gone := range map[string]bool{"its payment is there": false, "its payment is gone again": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			deposit, height, first, second, goOn := w.signedClaim()
+
+			tip := w.chain.MineEmpty(1).Height
+			w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.ReturnToPool})
+			w.read()
+			w.lose("p2")
+			w.open("p1", deposit, "SIM", coin(2), 4000)
+
+			if gone {
+				w.lose("p1")
+				w.open("p2", deposit, "SIM", coin(4), 8000)
+			} else {
+				w.open("p2", deposit, "SIM", coin(2), 4000)
+			}
+
+			w.chain.Mine(4)
+			w.look(wallet.Sweep)
+			w.check("fee of the first, not seen yet", w.get(first.ID).FeePaid, chain.Amount{})
+			goOn()
+
+			if !gone {
+				first = w.until(first.ID, settlement.Released)
+			}
+
+			second = w.until(second.ID, settlement.Released)
+			w.run("over", func() bool { return w.live(deposit) == 0 })
+			w.check("fee of the first", w.get(first.ID).FeePaid, first.FeeNative)
+			w.check("left", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+			w.check("owed", w.owed(deposit), chain.Amount{})
+
+			released := *second.NetReleased
+			if !gone {
+				released = released.Add(*first.NetReleased)
+			}
+
+			w.check("released", released, w.chain.Balance(w.master().Address, "SIM"))
+		})
+	}
+}
+
+// A settlement left a sweep and was released by another one, and a fork has all of that in other blocks: both sweeps
+// are seen there before the fee that the first release paid for it.
+func TestFeeThatIsSeenAfterTheSweepOfTheNextRelease(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit, height, first, second, goOn := w.signedClaim()
+	fork := func() {
+		tip := w.chain.MineEmpty(1).Height
+		w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.ReturnToPool})
+		w.read()
+	}
+
+	fork()
+	w.lose("p2")
+	w.chain.Pay(deposit.Address, "SIM", coin(1))
+	w.open("p1", deposit, "SIM", coin(3), 4000)
+	w.open("p2", deposit, "SIM", coin(2), 4000) // claims what the first sweep brings
+	goOn()
+	w.until(first.ID, settlement.Released)
+	w.until(second.ID, settlement.Released)
+	w.run("over", func() bool { return w.live(deposit) == 0 })
+
+	fork()
+	w.run("it is reverted", func() bool { return w.get(first.ID).NetReleased == nil })
+	w.chain.Mine(6)
+	w.look(wallet.Sweep)
+	w.check("fee of the first, not seen yet", w.get(first.ID).FeePaid, chain.Amount{})
+
+	first, second = w.until(first.ID, settlement.Released), w.until(second.ID, settlement.Released)
+	w.run("over again", func() bool { return w.live(deposit) == 0 })
+	w.check("left", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+	w.check("owed", w.owed(deposit), chain.Amount{})
+	w.check(
+		"released",
+		first.NetReleased.Add(*second.NetReleased),
+		w.chain.Balance(w.master().Address, "SIM"),
+	)
+}
+
+// look has the transactions of a kind seen in their blocks, and not the others yet.
+func (w *harness) look(kind wallet.Kind) {
+	w.t.Helper()
+
+	err := w.store.Update(w.t.Context(), func(ctx context.Context, tx store.Tx) error {
+		all, err := tx.Transactions(ctx, network, "", 100)
+
+		for _, t := range all {
+			if t.Kind != kind && !t.DueAt.IsZero() {
+				t.DueAt = w.now.Add(time.Minute)
+				err = errors.Join(err, tx.PutTransaction(ctx, &t))
+			}
+		}
+
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+
+	for range 10 {
+		if _, err := w.outbox.Step(w.t.Context(), network); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 }
 
 // The same, and fees rise: cancels displace that sweep and the fee of the other release. What the first cost that

@@ -151,10 +151,16 @@ func (w *sweepUpdate) withSettlement(
 		return err
 	}
 
+	after := group{*s}.spent()
+
 	if isOrphaned(*s) && s.SweepID == "" { // what it has paid is out of the residue, see withoutSpentTx
-		if err := w.addSpentTx(ctx, w.tx, *s, before, group{*s}.spent()); err != nil {
-			return err
-		}
+		err = w.addSpentTx(ctx, w.tx, *s, before, after)
+	} else {
+		err = w.passOnOf(ctx, *s, before, after)
+	}
+
+	if err != nil {
+		return err
 	}
 
 	return w.tx.PutSettlements(ctx, s)
@@ -270,6 +276,20 @@ func hasFeeWaiting(r *settlement.Sweep) bool {
 func feeWaits(step *settlement.Step) bool {
 	return !step.PaysFee.IsZero() && !step.Recorded &&
 		step.State != wallet.Queued && step.State != wallet.Failed
+}
+
+// ownFee returns the part of a step's platform fee that is not borne by settlements which left the release, in native
+// base units: they bear theirs out of what is released of them.
+func (w *sweepUpdate) ownFee(step *settlement.Step) chain.Amount {
+	own, ids := step.PaysFee, w.group.ids()
+
+	for _, p := range step.Parts {
+		if !slices.Contains(ids, p.SettlementID) {
+			own = own.SubFloor(p.Amount)
+		}
+	}
+
+	return own
 }
 
 // unnamedFee returns the part of a step's platform fee that no settlement is named for, in native base units.

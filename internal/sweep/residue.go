@@ -61,45 +61,48 @@ func (w *sweepUpdate) correctSwept(
 	return w.correctResidue(ctx, before.SubFloor(after), after.SubFloor(before))
 }
 
-// takeFromSwept takes what an earlier step of a native release costs its settlements off the residue, where a sweep of
-// another release stands for them: that sweep was recorded as if the step left this at the address. bore is what each
-// bore before, in base units.
-func (w *sweepUpdate) takeFromSwept(ctx context.Context, step *settlement.Step, bore []chain.Amount) error {
-	if !w.ofNative() || step.Kind == chain.StepSweep || sweptStep(w.release) != nil {
+// passOn has other releases, whose sweeps stand for settlements of this one, leave as much more or less at the address
+// as those bear now, and did not before. bore is what each bore then, in base units. A release that was swept itself
+// shows it at its own sweep.
+func (w *sweepUpdate) passOn(ctx context.Context, bore []chain.Amount) error {
+	if sweptStep(w.release) != nil {
 		return nil
 	}
 
-	took, _, err := w.costOfSwept(ctx, bore)
+	for i, cost := range w.group.costs() {
+		if err := w.passOnOf(ctx, w.group[i], bore[i], cost); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// passOnOf is passOn of one settlement, in base units.
+func (w *sweepUpdate) passOnOf(
+	ctx context.Context,
+	of settlement.Settlement,
+	before, after chain.Amount,
+) error {
+	if !w.ofNative() || before == after || of.SweepID == "" || of.SweepID == w.release.ID {
+		return nil
+	}
+
+	r, err := w.tx.Sweep(ctx, of.SweepID)
 	if err != nil {
 		return err
 	}
 
-	return w.setResidue(ctx, step, chain.Amount{}, took)
-}
-
-// costOfSwept returns how much more, and how much less, the settlements bear than bore for which a sweep of another
-// release stands, in base units.
-func (w *sweepUpdate) costOfSwept(
-	ctx context.Context,
-	bore []chain.Amount,
-) (more, less chain.Amount, err error) {
-	for i, cost := range w.group.costs() {
-		id := w.group[i].SweepID
-		if cost == bore[i] || id == "" || id == w.release.ID {
-			continue
-		}
-
-		by, err := w.tx.Sweep(ctx, id)
-		if err != nil {
-			return more, less, err
-		}
-
-		if sweptStep(&by) != nil {
-			more, less = more.Add(cost.SubFloor(bore[i])), less.Add(bore[i].SubFloor(cost))
-		}
+	other, err := w.sweptUpdate(ctx, w.tx, r)
+	if err != nil || other == nil {
+		return err
 	}
 
-	return more, less, nil
+	if err := other.correctResidue(ctx, before.SubFloor(after), after.SubFloor(before)); err != nil {
+		return err
+	}
+
+	return w.putSweep(ctx, w.tx, other.release)
 }
 
 // correctResidue corrects the residue of the asset that a confirmed sweep left: an earlier step of a native release

@@ -90,9 +90,7 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 	case w.ofNative() && sweptStep(w.release) != nil: // a nonce below that of its sweep was used up later
 		err = w.correctResidue(ctx, before, after)
 	case w.ofNative():
-		if after, before, err = w.costOfSwept(ctx, bore); err == nil {
-			err = w.addResidue(ctx, w.nativeID(), before, after)
-		}
+		err = w.passOn(ctx, bore)
 	case paysNetworkFee(t, w.release.Deposit.Address):
 		err = w.addResidue(ctx, w.nativeID(), before, after)
 	}
@@ -343,18 +341,14 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 	bore := w.group.costs()
 	w.setNetworkFee(step, releaseCost(t))
 
+	if err := errors.Join(w.recordResidue(ctx, step, t), w.payFee(ctx, step)); err != nil {
+		return err
+	}
+
 	if err := errors.Join(
-		w.correctSwept(ctx, step, chain.Amount{}, t.Fee.Add(step.PaysFee)),
-		w.recordResidue(ctx, step, t),
+		w.correctSwept(ctx, step, chain.Amount{}, t.Fee.Add(w.ownFee(step))),
+		w.passOn(ctx, bore),
 	); err != nil {
-		return err
-	}
-
-	if err := w.payFee(ctx, step); err != nil {
-		return err
-	}
-
-	if err := w.takeFromSwept(ctx, step, bore); err != nil {
 		return err
 	}
 
@@ -500,9 +494,9 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 	before, bore := step.NetworkFee, w.group.costs()
 	w.setNetworkFee(step, t.Fee)
 
-	err := w.correctSwept(ctx, step, before, t.Fee)
+	err := errors.Join(w.correctSwept(ctx, step, before, t.Fee), w.passOn(ctx, bore))
 	if err == nil && t.Failure == wallet.FailReverted {
-		err = errors.Join(w.recordResidue(ctx, step, t), w.takeFromSwept(ctx, step, bore))
+		err = w.recordResidue(ctx, step, t)
 	}
 
 	if err = errors.Join(err, w.dropUnclaimed(ctx, step)); err != nil {

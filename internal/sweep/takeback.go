@@ -15,7 +15,7 @@ import (
 
 // takeBack takes back what a step cost and paid in a block that left the chain.
 func (w *sweepUpdate) takeBack(ctx context.Context, step *settlement.Step) error {
-	cost := step.NetworkFee
+	cost, bore := step.NetworkFee, w.group.costs()
 	w.setNetworkFee(step, chain.Amount{})
 
 	if step.Kind == chain.StepSweep {
@@ -28,7 +28,7 @@ func (w *sweepUpdate) takeBack(ctx context.Context, step *settlement.Step) error
 		return err
 	}
 
-	if err := w.unpayFee(ctx, step); err != nil {
+	if err := errors.Join(w.unpayFee(ctx, step), w.passOn(ctx, bore)); err != nil {
 		return err
 	}
 
@@ -40,7 +40,7 @@ func (w *sweepUpdate) takeBack(ctx context.Context, step *settlement.Step) error
 // takeBackResidue takes back what a step left at its address, or took there.
 func (w *sweepUpdate) takeBackResidue(ctx context.Context, step *settlement.Step, cost chain.Amount) error {
 	if w.ofNative() && step.Kind != chain.StepSweep && sweptStep(w.release) != nil {
-		return w.correctSwept(ctx, step, cost.Add(step.PaysFee), chain.Amount{})
+		return w.correctSwept(ctx, step, cost.Add(w.ownFee(step)), chain.Amount{})
 	}
 
 	if err := w.setResidue(ctx, step, chain.Amount{}, chain.Amount{}); err != nil {

@@ -197,7 +197,11 @@ func TestClaimOfASweepThatCostsLessInAnotherBlock(t *testing.T) {
 	w.run("over", func() bool { return w.live(deposit) == 0 })
 
 	if !before.NetReleased.Less(*stays.NetReleased) {
-		t.Errorf("%s was released of the payment that is there, and %s before", stays.NetReleased, before.NetReleased)
+		t.Errorf(
+			"%s was released of the payment that is there, and %s before",
+			stays.NetReleased,
+			before.NetReleased,
+		)
 	}
 
 	w.check("released", next.NetReleased.Add(*stays.NetReleased), w.chain.Balance(w.master().Address, "SIM"))
