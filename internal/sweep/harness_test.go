@@ -350,6 +350,7 @@ func (d settleDB) Update(ctx context.Context, f func(ctx context.Context, tx set
 func (d settleDB) SettlementSettings(ctx context.Context, accountID string) (settlement.Settings, error) {
 	if f := d.w.planning; f != nil {
 		d.w.planning = nil
+
 		f()
 	}
 
