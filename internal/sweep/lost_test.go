@@ -304,3 +304,58 @@ func TestReleaseThatIsGivenUpWhileItsFeeIsUnderWay(t *testing.T) {
 	w.check("paid", s.FeePaid, s.FeeNative)
 	w.check("at the fee address", w.chain.Balance(w.fee, "SIM"), s.FeeNative)
 }
+
+// A settlement failed after its fee was paid, and once more when it was retried. A fork takes its payment and that fee
+// away: its address owes nothing then, as nothing was taken there.
+func TestFeeOfAnEarlierReleaseIsGoneWithItsPayment(t *testing.T) {
+	for name, again := range map[string]bool{"it failed again": true, "it waits": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			refuse := false
+			w.signer = sim.NewSigner(7, func(chain.SignRequest) error {
+				if refuse {
+					return chain.Refuse("policy")
+				}
+
+				return nil
+			})
+			w.boot()
+
+			deposit, height := w.deposit(1), w.chain.MineEmpty(5).Height
+			s := w.pay("p1", deposit, "SIM", coin(1), 2000)
+			w.run("the fee is paid", func() bool {
+				refuse = refuse || w.get(s.ID).FeeTx != ""
+				return !w.get(s.ID).FeePaid.IsZero()
+			})
+			w.until(s.ID, settlement.Failed)
+
+			if _, err := w.service.Retry(t.Context(), owner, s.ID); err != nil {
+				t.Fatal(err)
+			}
+
+			if again {
+				w.until(s.ID, settlement.Failed)
+			}
+
+			tip := w.chain.MineEmpty(1).Height
+			w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.DropOrphan})
+			w.read()
+			w.lose("p1")
+			w.now = w.now.Add(2 * time.Minute)
+			w.run("the fee is in no block", func() bool { return w.get(s.ID).FeePaid.IsZero() })
+			w.check("owed", w.owed(deposit), chain.Amount{})
+			w.check("left", w.residue(deposit), chain.Amount{})
+
+			refuse = false
+			w.chain.Pay(deposit.Address, "SIM", coin(2)) // pays that fee
+			w.chain.Mine(3)
+			w.now = w.now.Add(10 * time.Minute)
+
+			next := w.until(w.open("p2", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+			w.run("over", func() bool { return w.live(deposit) == 0 })
+			w.check("left with the next", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+			w.check("owed with the next", w.owed(deposit), chain.Amount{})
+			w.costsAreOnChain("with the next", s.ID, next.ID)
+		})
+	}
+}

@@ -151,15 +151,7 @@ func (w *sweepUpdate) withSettlement(
 		return err
 	}
 
-	after := group{*s}.spent()
-
-	if isOrphaned(*s) && s.SweepID == "" { // what it has paid is out of the residue, see withoutSpentTx
-		err = w.addSpentTx(ctx, w.tx, *s, before, after)
-	} else {
-		err = w.passOnOf(ctx, *s, before, after)
-	}
-
-	if err != nil {
+	if err := w.passOn(ctx, *s, before, group{*s}.spent()); err != nil {
 		return err
 	}
 

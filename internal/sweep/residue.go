@@ -61,31 +61,20 @@ func (w *sweepUpdate) correctSwept(
 	return w.correctResidue(ctx, before.SubFloor(after), after.SubFloor(before))
 }
 
-// passOn has other releases, whose sweeps stand for settlements of this one, leave as much more or less at the address
-// as those bear now, and did not before. bore is what each bore then, in base units. A release that was swept itself
-// shows it at its own sweep.
-func (w *sweepUpdate) passOn(ctx context.Context, bore []chain.Amount) error {
-	if sweptStep(w.release) != nil {
+// passOn corrects what is on record at the address, as a transaction of this release costs a settlement something else
+// that is not this one's: another release has swept it, or ended without, or its payment is gone and none has it. What
+// waits for a release bears it there. before and after are what it bears, in native base units.
+func (w *sweepUpdate) passOn(ctx context.Context, of settlement.Settlement, before, after chain.Amount) error {
+	if !w.ofNative() || before == after || of.SweepID == w.release.ID {
 		return nil
 	}
 
-	for i, cost := range w.group.costs() {
-		if err := w.passOnOf(ctx, w.group[i], bore[i], cost); err != nil {
-			return err
+	if of.SweepID == "" {
+		if !isOrphaned(of) {
+			return nil
 		}
-	}
 
-	return nil
-}
-
-// passOnOf is passOn of one settlement, in base units.
-func (w *sweepUpdate) passOnOf(
-	ctx context.Context,
-	of settlement.Settlement,
-	before, after chain.Amount,
-) error {
-	if !w.ofNative() || before == after || of.SweepID == "" || of.SweepID == w.release.ID {
-		return nil
+		return w.addSpentTx(ctx, w.tx, of, before, after) // it is out of the residue, see withoutSpentTx
 	}
 
 	r, err := w.tx.Sweep(ctx, of.SweepID)
@@ -94,8 +83,12 @@ func (w *sweepUpdate) passOnOf(
 	}
 
 	other, err := w.sweptUpdate(ctx, w.tx, r)
-	if err != nil || other == nil {
+	if err != nil {
 		return err
+	}
+
+	if other == nil {
+		return w.oweFailedTx(ctx, w.tx, r, of)
 	}
 
 	if err := other.correctResidue(ctx, before.SubFloor(after), after.SubFloor(before)); err != nil {

@@ -23,6 +23,9 @@ type sweepUpdate struct {
 	release *settlement.Sweep
 	group   group
 	events  map[string]event.Type
+	// bore is what each of the group bore when it was read, in native base units; swept is set if the release was swept.
+	bore  []chain.Amount
+	swept bool
 }
 
 // TransactionTx moves a release and its settlements when one of its transactions moves.
@@ -79,8 +82,6 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 		return err
 	}
 
-	bore := w.group.costs()
-
 	before, after := w.setCost(&w.release.Steps[i], t)
 	if before == after {
 		return nil
@@ -89,9 +90,7 @@ func (s *Sweeper) displacedTx(ctx context.Context, tx settlement.Tx, t wallet.Tr
 	switch {
 	case w.ofNative() && sweptStep(w.release) != nil: // a nonce below that of its sweep was used up later
 		err = w.correctResidue(ctx, before, after)
-	case w.ofNative():
-		err = w.passOn(ctx, bore)
-	case paysNetworkFee(t, w.release.Deposit.Address):
+	case !w.ofNative() && paysNetworkFee(t, w.release.Deposit.Address):
 		err = w.addResidue(ctx, w.nativeID(), before, after)
 	}
 
@@ -171,7 +170,15 @@ func (s *Sweeper) updateOf(ctx context.Context, tx settlement.Tx, r settlement.S
 
 	r.Steps = slices.Clone(r.Steps)
 
-	return &sweepUpdate{Sweeper: s, tx: tx, release: &r, group: g, events: map[string]event.Type{}}, nil
+	return &sweepUpdate{
+		Sweeper: s,
+		tx:      tx,
+		release: &r,
+		group:   g,
+		events:  map[string]event.Type{},
+		bore:    group(g).costs(),
+		swept:   isSwept(&r),
+	}, nil
 }
 
 func (w *sweepUpdate) save(ctx context.Context) error {
@@ -180,6 +187,10 @@ func (w *sweepUpdate) save(ctx context.Context) error {
 	}
 
 	if err := w.putSweep(ctx, w.tx, w.release); err != nil {
+		return err
+	}
+
+	if err := w.passOnCosts(ctx); err != nil {
 		return err
 	}
 
@@ -196,6 +207,23 @@ func (w *sweepUpdate) save(ctx context.Context) error {
 		}
 
 		if err := w.putTx(ctx, w.tx, &w.group[i], t); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// passOnCosts is passOn of the settlements that the release shares with later ones. One that was swept itself shows
+// what they cost at its sweep.
+func (w *sweepUpdate) passOnCosts(ctx context.Context) error {
+	if w.swept || isSwept(w.release) {
+		return nil
+	}
+
+	for i, before := range w.bore {
+		s := w.group[i]
+		if err := w.passOn(ctx, s, before, s.FeePaid.Add(s.NetworkFees)); err != nil {
 			return err
 		}
 	}
@@ -338,16 +366,12 @@ func (w *sweepUpdate) confirm(ctx context.Context, i int, t wallet.Transaction) 
 		return nil
 	}
 
-	bore := w.group.costs()
 	w.setNetworkFee(step, releaseCost(t))
 
-	if err := errors.Join(w.recordResidue(ctx, step, t), w.payFee(ctx, step)); err != nil {
-		return err
-	}
-
 	if err := errors.Join(
+		w.recordResidue(ctx, step, t),
+		w.payFee(ctx, step),
 		w.correctSwept(ctx, step, chain.Amount{}, t.Fee.Add(w.ownFee(step))),
-		w.passOn(ctx, bore),
 	); err != nil {
 		return err
 	}
@@ -491,10 +515,10 @@ func (w *sweepUpdate) gaveUp(s settlement.Settlement) bool {
 // network fee.
 func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.release.Steps[i]
-	before, bore := step.NetworkFee, w.group.costs()
+	before := step.NetworkFee
 	w.setNetworkFee(step, t.Fee)
 
-	err := errors.Join(w.correctSwept(ctx, step, before, t.Fee), w.passOn(ctx, bore))
+	err := w.correctSwept(ctx, step, before, t.Fee)
 	if err == nil && t.Failure == wallet.FailReverted {
 		err = w.recordResidue(ctx, step, t)
 	}

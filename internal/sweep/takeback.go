@@ -15,7 +15,7 @@ import (
 
 // takeBack takes back what a step cost and paid in a block that left the chain.
 func (w *sweepUpdate) takeBack(ctx context.Context, step *settlement.Step) error {
-	cost, bore := step.NetworkFee, w.group.costs()
+	cost := step.NetworkFee
 	w.setNetworkFee(step, chain.Amount{})
 
 	if step.Kind == chain.StepSweep {
@@ -28,7 +28,7 @@ func (w *sweepUpdate) takeBack(ctx context.Context, step *settlement.Step) error
 		return err
 	}
 
-	if err := errors.Join(w.unpayFee(ctx, step), w.passOn(ctx, bore)); err != nil {
+	if err := w.unpayFee(ctx, step); err != nil {
 		return err
 	}
 
