@@ -504,10 +504,11 @@ func (w *sweepUpdate) takeOver(ctx context.Context, s *settlement.Settlement) er
 	return w.removeTx(ctx, w.tx, r, *s, chain.Amount{})
 }
 
-// gaveUp reports whether a settlement has failed with the release, as one of its transactions did, and no other has it.
+// gaveUp reports whether a settlement has failed with the release, as one of its transactions did or to be planned anew,
+// and no other has it.
 func (w *sweepUpdate) gaveUp(s settlement.Settlement) bool {
-	return s.Status == settlement.Failed && s.Reason == settlement.TransactionFailed && s.FailedFor == "" &&
-		s.SweepID == w.release.ID
+	return s.Status == settlement.Failed && s.FailedFor == "" && s.SweepID == w.release.ID &&
+		(s.Reason == settlement.TransactionFailed || s.Reason == settlement.Replanning)
 }
 
 // fail applies a transaction that is proven dead, was never signed, or was reverted. It abandons the

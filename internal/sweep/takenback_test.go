@@ -650,3 +650,38 @@ func TestFeeUnderWayIsNotPaidByTheNextReleaseThatLosesAPayment(t *testing.T) {
 	w.run("over", func() bool { return w.live(deposit) == 0 })
 	w.costsAreOnChain("in the end", stays.ID, leaves.ID, gone.ID)
 }
+
+// A release of two payments ends as one of them is gone, and the other is to be planned anew. A fork has its fee under
+// way again as that payment is back: the release goes on, and its sweep releases both.
+func TestReleaseThatComesBackReleasesWhatWasToBePlannedAnew(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	w.chain.Pay(deposit.Address, "SIM", coin(1))
+	stays := w.pay("p1", deposit, "SIM", coin(1), 2000)
+	goes := w.open("p2", deposit, "SIM", coin(1), 2000)
+
+	goOn := w.stopPlanning(func() bool { return w.get(stays.ID).FeeTx != "" })
+	w.run("the fee is on its way", func() bool { return w.get(stays.ID).FeeTx != "" })
+	height := w.chain.MineEmpty(1).Height
+	w.run("the fee is paid", func() bool { return !w.get(stays.ID).FeePaid.IsZero() })
+	w.lose("p2")
+	w.now = w.now.Add(time.Minute)
+
+	if _, err := w.sweeper.Step(t.Context(), network); err != nil {
+		t.Fatal(err)
+	}
+
+	if s := w.get(stays.ID); s.Reason != settlement.Replanning {
+		t.Fatalf("%s is %s as %q", s.ID, s.Status, s.Reason)
+	}
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.ReturnToPool})
+	w.read()
+	w.open("p2", deposit, "SIM", coin(1), 2000)
+	goOn()
+
+	stays, goes = w.until(stays.ID, settlement.Released), w.until(goes.ID, settlement.Released)
+	w.costsAreOnChain("in the end", stays.ID, goes.ID)
+	w.check("released", stays.NetReleased.Add(*goes.NetReleased), w.chain.Balance(w.master().Address, "SIM"))
+}
