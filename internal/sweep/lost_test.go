@@ -347,6 +347,7 @@ func TestFeeOfAnEarlierReleaseIsGoneWithItsPayment(t *testing.T) {
 			w.check("left", w.residue(deposit), chain.Amount{})
 
 			refuse = false
+
 			w.chain.Pay(deposit.Address, "SIM", coin(2)) // pays that fee
 			w.chain.Mine(3)
 			w.now = w.now.Add(10 * time.Minute)

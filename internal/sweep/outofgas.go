@@ -75,3 +75,28 @@ func (p *planningRun) endRefused(ctx context.Context, r settlement.Sweep) (over 
 
 	return false, nil
 }
+
+// gasOf returns what of the residue at the address of a release of a token may pay for its gas, in native base units.
+// What a release of native coin that is stalled there bears is no coin: a fork took back what others had taken.
+func (p *planningRun) gasOf(
+	ctx context.Context,
+	r *settlement.Sweep,
+	residue chain.Amount,
+) (chain.Amount, error) {
+	if residue.IsZero() || r.AssetID == p.native.ID || p.spendsCoins {
+		return residue, nil
+	}
+
+	live, err := p.db.SweepsAt(ctx, r.Network, []chain.Address{r.Deposit.Address})
+	if err != nil {
+		return chain.Amount{}, &storeError{err}
+	}
+
+	for _, other := range live {
+		if other.AssetID == p.native.ID {
+			residue = residue.SubFloor(other.Owed)
+		}
+	}
+
+	return residue, nil
+}

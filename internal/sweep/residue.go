@@ -64,7 +64,11 @@ func (w *sweepUpdate) correctSwept(
 // passOn corrects what is on record at the address, as a transaction of this release costs a settlement something else
 // that is not this one's: another release has swept it, or ended without, or its payment is gone and none has it. What
 // waits for a release bears it there. before and after are what it bears, in native base units.
-func (w *sweepUpdate) passOn(ctx context.Context, of settlement.Settlement, before, after chain.Amount) error {
+func (w *sweepUpdate) passOn(
+	ctx context.Context,
+	of settlement.Settlement,
+	before, after chain.Amount,
+) error {
 	if !w.ofNative() || before == after || of.SweepID == w.release.ID {
 		return nil
 	}

@@ -42,6 +42,10 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 	planned := r
 	planned.Owed = r.Owed.Add(residue.asset.Owed)
 
+	if planned.ResidueOut, err = p.gasOf(ctx, &r, r.ResidueOut); err != nil {
+		return err
+	}
+
 	if !planned.Owed.IsZero() && !planned.Owed.Less(r.Amount) {
 		return p.abandon(ctx, r, settlement.Replanning) // earlier sweeps took all of it
 	}

@@ -64,6 +64,9 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 	}
 
 	r := p.newSweep(g, asset, master, residue)
+	if r.ResidueIn, err = p.gasOf(ctx, &r, r.ResidueIn); err != nil {
+		return false, err
+	}
 
 	steps, err := p.withFee(ctx, &r, g, coins, asset, carry.Amount)
 	if err != nil {

@@ -23,7 +23,8 @@ type sweepUpdate struct {
 	release *settlement.Sweep
 	group   group
 	events  map[string]event.Type
-	// bore is what each of the group bore when it was read, in native base units; swept is set if the release was swept.
+	// bore is what each of the group bore when it was read, in native base units; swept is set if the release was
+	// swept then.
 	bore  []chain.Amount
 	swept bool
 }
@@ -504,8 +505,8 @@ func (w *sweepUpdate) takeOver(ctx context.Context, s *settlement.Settlement) er
 	return w.removeTx(ctx, w.tx, r, *s, chain.Amount{})
 }
 
-// gaveUp reports whether a settlement has failed with the release, as one of its transactions did or to be planned anew,
-// and no other has it.
+// gaveUp reports whether a settlement has failed with the release, as one of its transactions did or to be planned
+// anew, and no other has it.
 func (w *sweepUpdate) gaveUp(s settlement.Settlement) bool {
 	return s.Status == settlement.Failed && s.FailedFor == "" && s.SweepID == w.release.ID &&
 		(s.Reason == settlement.TransactionFailed || s.Reason == settlement.Replanning)

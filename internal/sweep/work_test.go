@@ -44,3 +44,61 @@ func TestStalledReleaseLetsOneOtherGoOn(t *testing.T) {
 	})
 	w.until(second.ID, settlement.Released)
 }
+
+// A release of native coin bears what an earlier sweep took. A fork takes both payments and that sweep away, and the
+// release is stalled: its address holds nothing, and the next release of a token there is topped up.
+func TestStalledReleaseBearsWhatIsGone(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	deposit, height := w.deposit(1), w.chain.MineEmpty(5).Height
+	w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+	w.lose("p1")
+	w.chain.Pay(deposit.Address, "SIM", coin(2))
+	w.chain.Mine(3)
+	w.until(w.open("p2", deposit, "SIM", coin(4), 8000).ID, settlement.Releasing)
+
+	w.forkAll(height)
+	w.lose("p2")
+	w.now = w.now.Add(20 * time.Minute)
+
+	s := w.pay("p3", deposit, "USDX", dollars(100), 100)
+	for until := w.now.Add(8 * time.Hour); w.now.Before(until); w.pass(time.Minute) {
+		w.work()
+	}
+
+	if s = w.get(s.ID); s.Status != settlement.Released {
+		t.Errorf("the token is %s, and topped up by %q", s.Status, s.TopUpTx)
+	}
+
+	w.check("left", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+}
+
+// Fees fell since a transaction of a stalled release was signed, and no node has it any more. What comes to its address
+// later pays for its cancel at the price of then, and is released.
+func TestStalledReleaseIsCanceledAtLowerFees(t *testing.T) {
+	for symbol, amount := range map[string]chain.Amount{"USDX": dollars(100), "SIM": milli(1)} {
+		t.Run(symbol, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(1))
+			w.chain.SetFee(500*sim.DefaultBaseFee, 500*sim.DefaultPriority)
+
+			deposit, height := w.deposit(1), w.chain.MineEmpty(5).Height
+			w.until(w.pay("p1", deposit, "SIM", coin(20), 40000).ID, settlement.Releasing)
+
+			w.forkAll(height)
+			w.lose("p1")
+			w.chain.SetFee(sim.DefaultBaseFee, sim.DefaultPriority)
+			w.now = w.now.Add(20 * time.Minute)
+
+			s := w.pay("p2", deposit, symbol, amount, 100)
+			for until := w.now.Add(24 * time.Hour); w.now.Before(until); w.pass(5 * time.Minute) {
+				w.work()
+			}
+
+			if s = w.get(s.ID); s.Status != settlement.Released {
+				t.Errorf("the next payment is %s", s.Status)
+			}
+		})
+	}
+}

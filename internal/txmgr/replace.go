@@ -278,6 +278,32 @@ func (d *walletWorker) makeCancel(
 	return t, nil
 }
 
+// cancelUnknown signs a cancel at the network's price where the wallet cannot pay for more than the displaced bytes,
+// and no node has those: nothing has to be outbid. It returns cause where a node has them.
+func (d *walletWorker) cancelUnknown(
+	ctx context.Context,
+	t wallet.Transaction,
+	order chain.Order,
+	cause error,
+) (wallet.Attempt, error) {
+	if !d.hasNonces() {
+		return wallet.Attempt{}, cause
+	}
+
+	status, err := d.sender.Status(ctx, *order.Replaces)
+	if err != nil {
+		return wallet.Attempt{}, err
+	}
+
+	if status.State != chain.TxUnknown {
+		return wallet.Attempt{}, cause
+	}
+
+	order.Replaces = nil
+
+	return d.firstAttempt(ctx, t, order)
+}
+
 // isRaised reports whether a transaction that waits long has its maximum fee raised, instead of being displaced: a
 // cancel, and a sweep of coins.
 func isRaised(t wallet.Transaction) bool { return t.Kind == wallet.Cancel || sweepsCoins(t) }

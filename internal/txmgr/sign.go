@@ -53,6 +53,10 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 	}
 
 	a, err := d.firstAttempt(ctx, t, order)
+	if t.Kind == wallet.Cancel && order.Replaces != nil && fault.Code(err) == "insufficient_funds" {
+		a, err = d.cancelUnknown(ctx, t, order, err)
+	}
+
 	d.noteDispute(t, err)
 
 	if err != nil {
