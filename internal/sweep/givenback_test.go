@@ -47,3 +47,53 @@ func TestExpiredSweepWithoutMoneyIsPlannedAgain(t *testing.T) {
 	)
 	w.check("owed at the address", w.owed(deposit), chain.Amount{})
 }
+
+// A sweep could not be paid for after a fork, was canceled, and a later release has its settlement. A second fork takes
+// all of it: what the cancel costs goes with the later sweep and comes with the cancel, and is residue of neither.
+func TestCancelThatALaterSweepBoreIsForked(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit, height := w.deposit(1), w.chain.MineEmpty(5).Height
+	paid := w.chain.Pay(deposit.Address, "SIM", coin(2))
+	w.chain.Mine(3)
+
+	s := w.until(w.open("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+	fork := func(fate sim.OrphanFate) {
+		tip := w.chain.MineEmpty(1).Height
+		w.chain.Fork(sim.Fork{
+			Depth:  tip - height,
+			Length: tip - height + 1,
+			Fate:   fate,
+			Each:   map[string]sim.OrphanFate{paid: sim.Reinclude},
+		})
+	}
+
+	fork(sim.DropOrphan)
+
+	for range 60 { // the fee is replaced by one that pays more, and nothing is left for the sweep
+		w.now = w.now.Add(time.Minute)
+		w.chain.MineEmpty(1)
+		w.work()
+	}
+
+	for until := w.now.Add(10 * time.Hour); w.now.Before(until); w.pass(5 * time.Minute) {
+		w.work()
+	}
+
+	first := s.SweepTx
+	if s = w.until(s.ID, settlement.Released); s.SweepTx == first {
+		t.Fatal("it is released by the sweep of the other branch")
+	}
+
+	for range 2 {
+		fork(sim.ReturnToPool)
+
+		for until := w.now.Add(10 * time.Hour); w.now.Before(until); w.pass(5 * time.Minute) {
+			w.work()
+		}
+
+		w.until(s.ID, settlement.Released)
+		w.check("left", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+		w.check("owed", w.owed(deposit), chain.Amount{})
+		w.costsAreOnChain("after a fork", s.ID)
+	}
+}

@@ -547,6 +547,8 @@ func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) err
 		return nil
 	case step.Kind == chain.StepDelegate:
 		return nil // the release goes on, and is topped up instead
+	case step.Kind == chain.StepFee && hasStep(w.release, chain.StepTopUp, wallet.Failed):
+		return w.abandonUnlessSwept(ctx, w.reason(t)) // it was given up before, and waited for this fee alone
 	case step.Kind == chain.StepFee && hasLiveSweep(w.release):
 		return nil // a fork took the fee, and what the sweep brings is released without it
 	}

@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -153,6 +154,58 @@ func TestReleaseThatHoldsNothingAnyMoreEnds(t *testing.T) {
 			w.check("released of both", sum, w.chain.Balance(w.master().Address, symbol))
 			w.atRest(deposit, first, second, third)
 			w.costsAreOnChain("of all", first.ID, second.ID, third.ID)
+		})
+	}
+}
+
+// A fork takes the top-up and the fee of a release, other transactions have their nonces, and nothing pays for its
+// sweep. It is given up, whichever of the two fails last: the next payment is topped up, and brings what that needs.
+func TestTokenSweepWithoutItsTopUpAndFee(t *testing.T) {
+	for name, gone := range map[string]bool{"its payment is gone": true, "its payment is there": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newHarness(t, account.Settings{})
+			w.chain.Fund(w.master().Address, "SIM", coin(10))
+
+			deposit, height := w.deposit(1), w.chain.MineEmpty(5).Height
+			paid := w.chain.Pay(deposit.Address, "USDX", dollars(400))
+			w.chain.Mine(3)
+
+			first := w.until(w.open("p1", deposit, "USDX", dollars(400), 400).ID, settlement.Released)
+			each := map[string]sim.OrphanFate{paid: sim.Reinclude}
+
+			if gone {
+				each[paid] = sim.DropOrphan
+			}
+
+			tip := w.chain.MineEmpty(1).Height
+			w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.DropOrphan, Each: each})
+
+			for range 2 {
+				w.chain.CancelNonce(w.master().Address)
+				w.chain.Mine(3)
+			}
+
+			w.read()
+
+			if gone {
+				w.lose("p1")
+			}
+
+			w.work()
+			w.acknowledge()
+
+			next := w.pay("p2", deposit, "USDX", dollars(100), 100)
+			for until := w.now.Add(24 * time.Hour); w.now.Before(until); w.pass(5 * time.Minute) {
+				w.work()
+			}
+
+			if next = w.get(next.ID); next.Status != settlement.Released {
+				t.Errorf("the next payment is %s", next.Status)
+			}
+
+			if first = w.get(first.ID); !gone && first.Status != settlement.Released {
+				t.Errorf("the first payment is %s", first.Status)
+			}
 		})
 	}
 }
