@@ -178,7 +178,9 @@ func TestTokenSweepWithoutItsTopUpAndFee(t *testing.T) {
 			}
 
 			tip := w.chain.MineEmpty(1).Height
-			w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.DropOrphan, Each: each})
+			w.chain.Fork(
+				sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.DropOrphan, Each: each},
+			)
 
 			for range 2 {
 				w.chain.CancelNonce(w.master().Address)
