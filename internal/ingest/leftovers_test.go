@@ -233,6 +233,19 @@ func TestLeftoversOfASettlementThatLeftItsRelease(t *testing.T) {
 			true,
 			chain.Amount{},
 		},
+		"its payment is gone, and what it paid is owed": {
+			settlement.Settlement{
+				Status:    settlement.Failed,
+				Reason:    settlement.PaymentOrphaned,
+				AssetID:   "coin",
+				FeeSource: settlement.FromDeposit,
+				FeeTx:     "f",
+				FeePaid:   paid,
+			},
+			true,
+			true,
+			chain.Amount{},
+		},
 		"its payment is gone": {
 			settlement.Settlement{
 				Status:    settlement.Failed,

@@ -35,10 +35,15 @@ func showsWhatItPaid(s settlement.Settlement) bool {
 	return s.FeeSource == settlement.FromDeposit && s.Reason != settlement.PaymentOrphaned
 }
 
-// isOwed reports whether what a settlement paid is in the residue: its payment is gone, and its release ended.
+// isOwed reports whether what a settlement paid is in the residue: its payment is gone, and its release ended or it is
+// in none.
 func isOwed(ctx context.Context, tx Tx, s settlement.Settlement) (bool, error) {
-	if s.SweepID == "" || s.Status != settlement.Failed || s.Reason != settlement.PaymentOrphaned {
+	if s.Status != settlement.Failed || s.Reason != settlement.PaymentOrphaned {
 		return false, nil
+	}
+
+	if s.SweepID == "" {
+		return true, nil
 	}
 
 	r, err := tx.Sweep(ctx, s.SweepID)

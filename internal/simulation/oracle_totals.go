@@ -27,8 +27,9 @@ func (o *oracle) checkTotals(all []settlement.Settlement) {
 // checkNative checks that what was released of native coin at each address is what became of it, to the base unit: the
 // deposits and the residue before are what was released, both fees, and the residue after. A later release may have
 // claimed what an earlier one brought, or borne what it cost; what other assets of the address cost is in the residue.
-// What a sweep took beyond its deposits, the address owes until a later release bears it. Where a settlement waits that
-// shows costs, they were taken from what it holds, or from what others do: its address is left out.
+// What a sweep took beyond its deposits, the address owes until a later release bears it, and so is what one cost whose
+// payment is gone. Where a settlement waits that shows costs, they were taken from what it holds, or from what others
+// do: its address is left out.
 func (o *oracle) checkNative() {
 	in, out, skipped := map[place]chain.Amount{}, map[place]chain.Amount{}, map[place]bool{}
 
@@ -40,8 +41,13 @@ func (o *oracle) checkNative() {
 
 		if s.Status != settlement.Released || s.NetReleased == nil || s.Simulated || o.moved[s.ID] ||
 			s.FeeSource != settlement.FromDeposit {
-			costs := !s.FeePaid.Add(s.NetworkFees).IsZero()
-			skipped[at] = skipped[at] || s.SweepID != "" || waits(s) && costs
+			costs := s.FeePaid.Add(s.NetworkFees)
+			skipped[at] = skipped[at] || s.SweepID != "" || waits(s) && !costs.IsZero()
+
+			if s.FeeSource == settlement.FromDeposit && s.Status == settlement.Failed &&
+				s.Reason == settlement.PaymentOrphaned {
+				out[at] = out[at].Add(costs)
+			}
 
 			continue
 		}
