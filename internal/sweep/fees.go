@@ -86,6 +86,53 @@ func (s *Sweeper) leaveNetworkFees(
 	return nil
 }
 
+// changeGross gives a settlement the amount of its payment as it is on this branch, in base units. The release that it
+// is or was in splits its network fees anew; sweepID names it, or is empty.
+func (s *Sweeper) changeGross(
+	ctx context.Context,
+	tx settlement.Tx,
+	of *settlement.Settlement,
+	gross chain.Amount,
+	sweepID string,
+) error {
+	if of.Gross == gross || sweepID == "" {
+		of.Gross = gross
+		return nil
+	}
+
+	r, err := tx.Sweep(ctx, sweepID)
+	if err != nil {
+		return err
+	}
+
+	w, err := s.updateOf(ctx, tx, r)
+	if err != nil {
+		return err
+	}
+
+	of.Gross = gross
+
+	i := slices.Index(w.group.ids(), of.ID)
+	if i < 0 {
+		return nil // it left
+	}
+
+	before := w.shares(totalNetworkFees(w.release))
+	w.group[i] = *of
+	w.replaceShares(before)
+	of.NetworkFees = w.group[i].NetworkFees
+
+	for j := range w.group {
+		if j != i {
+			if err := tx.PutSettlements(ctx, &w.group[j]); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
 // costOfNobody returns the network fees of a release that all have left which none of them bears, in native base units:
 // a fork had it under way then, or it costs more in its new blocks.
 func (w *sweepUpdate) costOfNobody() chain.Amount {

@@ -64,7 +64,7 @@ func (s *Sweeper) reopenTx(
 		return settlement.Settlement{}, err
 	}
 
-	if err := s.revalueTx(ctx, tx, &old, o); err != nil {
+	if err := s.revalueTx(ctx, tx, &old, o, r.ID); err != nil {
 		return settlement.Settlement{}, err
 	}
 
@@ -158,7 +158,7 @@ func (s *Sweeper) correctFailedTx(
 		return old, err
 	}
 
-	if err := s.revalueTx(ctx, tx, &old, o); err != nil {
+	if err := s.revalueTx(ctx, tx, &old, o, r.ID); err != nil {
 		return settlement.Settlement{}, err
 	}
 
@@ -167,14 +167,18 @@ func (s *Sweeper) correctFailedTx(
 
 // revalueTx gives a settlement that moved nothing the amount and the prices of its payment as it confirmed
 // again: on another branch something else may have arrived. A platform fee that was paid, or is under way, stays as it
-// was.
+// was. sweepID is the release that it is or was in, or empty.
 func (s *Sweeper) revalueTx(
 	ctx context.Context,
 	tx settlement.Tx,
 	old *settlement.Settlement,
 	o OpenParams,
+	sweepID string,
 ) error {
-	old.Gross = o.Gross
+	if err := s.changeGross(ctx, tx, old, o.Gross, sweepID); err != nil {
+		return err
+	}
+
 	if !old.FeePaid.IsZero() || !old.CarriedOut.IsZero() || old.FeeCarried != old.FeeNative {
 		return nil
 	}
@@ -243,7 +247,11 @@ func (s *Sweeper) rejoinTx(
 		r.Amount = r.Amount.Sub(old.Gross).Add(o.Gross)
 	}
 
-	old.Gross = o.Gross // what its transactions move is in the release
+	// What its transactions move is in the release.
+	if err := s.changeGross(ctx, tx, &old, o.Gross, r.ID); err != nil {
+		return settlement.Settlement{}, false, err
+	}
+
 	if err := old.Return(false, true, time.Time{}); err != nil {
 		return settlement.Settlement{}, false, err
 	}

@@ -685,3 +685,29 @@ func TestReleaseThatComesBackReleasesWhatWasToBePlannedAnew(t *testing.T) {
 	w.costsAreOnChain("in the end", stays.ID, goes.ID)
 	w.check("released", stays.NetReleased.Add(*goes.NetReleased), w.chain.Balance(w.master().Address, "SIM"))
 }
+
+// A payment comes back with less than its release swept for it, and a fork has that release in other blocks: its
+// network fees are split by what is there, and nobody keeps a part of what is taken back.
+func TestNetworkFeesFollowAnAmountThatChanged(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(1))
+
+	deposit, height := w.deposit(1), w.chain.MineEmpty(5).Height
+	w.chain.Pay(deposit.Address, "USDX", dollars(100))
+	first := w.pay("p1", deposit, "USDX", dollars(100), 100)
+	second := w.open("p2", deposit, "USDX", dollars(100), 100)
+	w.until(first.ID, settlement.Released)
+	w.lose("p2")
+	w.open("p2", deposit, "USDX", dollars(30), 30)
+	w.costsAreOnChain("of another amount", first.ID, second.ID)
+
+	tip := w.chain.MineEmpty(1).Height
+	w.chain.Fork(sim.Fork{Depth: tip - height, Length: tip - height + 1, Fate: sim.ReturnToPool})
+	w.read()
+	w.costsAreOnChain("in no block", first.ID, second.ID)
+
+	w.until(first.ID, settlement.Released)
+	w.until(second.ID, settlement.Released)
+	w.run("over", func() bool { return w.live(deposit) == 0 })
+	w.costsAreOnChain("in the end", first.ID, second.ID)
+}
