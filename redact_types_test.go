@@ -208,6 +208,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[settlement.Step](),
 	reflect.TypeFor[settlement.Sweep](),
 	reflect.TypeFor[settlement.TokenResidue](),
+	reflect.TypeFor[settlement.Brought](),
 	reflect.TypeFor[lease.Lease](),
 	reflect.TypeFor[event.Object](),
 	reflect.TypeFor[conformance.Backends](),

@@ -139,10 +139,11 @@ type Sweep struct {
 	// ResidueIn and ResidueOut: native coin at the deposit address that belongs to no deposit,
 	// before and after.
 	ResidueIn, ResidueOut chain.Amount
-	// Owed is what earlier transactions took of its deposits, base units of the asset; Claimed is the part of it, or
+	// Owed is what earlier transactions took of its deposits, base units of the asset; Claims is the part of it, or
 	// of residue, that reached the master wallet by them. Its settlements show that as released. One of which they took
 	// everything has no transaction.
-	Owed, Claimed chain.Amount
+	Owed   chain.Amount
+	Claims []Brought
 	// LeftFees are the network fees of it that the last settlement which left it bears on, in native base units.
 	LeftFees chain.Amount
 	// Steps are its transactions so far, in order.
@@ -153,6 +154,15 @@ type Sweep struct {
 	DueAt     time.Time
 	CreatedAt time.Time
 	Version   int64
+}
+
+// Claimed returns the sum of what a sweep claims, in base units of its asset.
+func (r *Sweep) Claimed() (sum chain.Amount) {
+	for _, b := range r.Claims {
+		sum = sum.Add(b.Amount)
+	}
+
+	return sum
 }
 
 // Step is one transaction of a release.
@@ -218,11 +228,9 @@ type Residue struct {
 	Address chain.Address
 	Amount  chain.Amount
 	Owed    chain.Amount
-	// Unclaimed is what reached the master wallet from here and no settlement shows: the payments that it was
-	// swept for are gone. The next release of native coin claims it.
-	Unclaimed chain.Amount
-	// SweepTx is the hash of the newest sweep that brought some of Unclaimed.
-	SweepTx string
+	// Unclaimed is what reached the master wallet from here and no settlement shows, oldest first: the payments that it
+	// was swept for are gone. The next release of native coin claims it.
+	Unclaimed []Brought
 	// Tokens are the same of tokens, at most one entry per asset.
 	Tokens []TokenResidue
 	// ClaimedBy are the ids of the sweeps without a transaction that have claimed what others brought.
@@ -235,8 +243,13 @@ type TokenResidue struct {
 	AssetID   string       `json:"asset_id"`
 	Amount    chain.Amount `json:"amount,omitzero"`
 	Owed      chain.Amount `json:"owed,omitzero"`
-	Unclaimed chain.Amount `json:"unclaimed,omitzero"`
-	SweepTx   string       `json:"sweep_tx,omitzero"`
+	Unclaimed []Brought    `json:"unclaimed,omitempty"`
+}
+
+// Brought is what a sweep brought to the master wallet for payments that are gone, in base units of its asset.
+type Brought struct {
+	SweepID string       `json:"sweep_id"`
+	Amount  chain.Amount `json:"amount"`
 }
 
 // Filter selects settlements for a list.

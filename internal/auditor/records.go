@@ -191,7 +191,7 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 	}
 
 	net, credits := creditsOf(all)
-	brought, shown := arrived.Add(r.Claimed), net.Add(unclaimedOf(r))
+	brought, shown := arrived.Add(r.Claimed()), net.Add(unclaimedOf(r))
 
 	if !swept && len(r.Steps) > 0 || brought != shown { // one that claims all has no transaction
 		message := fmt.Sprintf(

@@ -173,7 +173,7 @@ func TestAuditFindsRecordsThatDisagree(t *testing.T) {
 					return "", err
 				}
 
-				r.Claimed = chain.Units(1)
+				r.Claims = []settlement.Brought{{SweepID: "none", Amount: chain.Units(1)}}
 
 				return s.ID, tx.PutSweep(ctx, &r)
 			},

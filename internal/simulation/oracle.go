@@ -42,7 +42,6 @@ type records struct {
 	payouts     map[string]payout.Payout
 	refunds     map[string]payout.Refund
 	settlements map[string]settlement.Settlement
-	sweeps      map[string]bool // that settlements ever named, by hash
 	balances    map[place]wallet.Balance
 	cursors     map[string]scan.Cursor
 	// knownAt are the heights of networks when a wallet of theirs was first on record: what it had done up to there,
@@ -82,7 +81,6 @@ func newRecords() *records {
 		payouts:     map[string]payout.Payout{},
 		refunds:     map[string]payout.Refund{},
 		settlements: map[string]settlement.Settlement{},
-		sweeps:      map[string]bool{},
 		balances:    map[place]wallet.Balance{},
 		cursors:     map[string]scan.Cursor{},
 		knownAt:     map[walletOf]uint64{},
@@ -106,7 +104,6 @@ func (r *records) clone() *records {
 		payouts:     maps.Clone(r.payouts),
 		refunds:     maps.Clone(r.refunds),
 		settlements: maps.Clone(r.settlements),
-		sweeps:      maps.Clone(r.sweeps),
 		balances:    maps.Clone(r.balances),
 		cursors:     maps.Clone(r.cursors),
 		knownAt:     maps.Clone(r.knownAt),
@@ -122,9 +119,6 @@ func (r *records) clone() *records {
 		acknowledged: maps.Clone(r.acknowledged),
 	}
 }
-
-// isSweep reports whether a settlement ever named a transaction as its sweep.
-func (r *records) isSweep(hash string) bool { return r.sweeps[hash] && hash != "" }
 
 // oracle decides what is true: it follows the canonical chains and the merchants' acts by itself, compares
 // every commit with them, and keeps what was wrong.
@@ -294,7 +288,6 @@ func (o *oracle) remember(c *commit) {
 	for id, s := range c.settlements {
 		o.noteMoved(r.settlements[id], s)
 		r.settlements[id] = s
-		r.sweeps[s.SweepTx] = true
 	}
 
 	for id, p := range c.payments {

@@ -98,7 +98,7 @@ func (o *oracle) checkStates(c *commit) {
 	}
 
 	for id, now := range c.settlements {
-		if o.checkMove("settlement", id, c.through(r, now), string(now.Status)) &&
+		if o.checkMove("settlement", id, o.through(c, now), string(now.Status)) &&
 			now.Status == settlement.Failed {
 			o.checkFailedSettlement(now)
 		}
@@ -127,15 +127,16 @@ func (o *oracle) checkStates(c *commit) {
 
 // through returns the status that a settlement moves on from: a fork may take its payment back and show it again in
 // one transaction, which shows that it was reverted or failed on the way; and one that waits anew, as its release was
-// given up, may be released by the sweep of before, which it still names. So is one that a sweep moved in the place of
+// given up, may be released by the sweep of before, which was in a block. So is one that a sweep moved in the place of
 // another: it waits again once that has left its block, and a fork that takes both has it fail.
-func (c *commit) through(r *records, now settlement.Settlement) string {
-	before := r.settlements[now.ID]
+func (o *oracle) through(c *commit, now settlement.Settlement) string {
+	before := o.records.settlements[now.ID]
 	if now.Status == settlement.Reverted {
 		return string(before.Status)
 	}
 
-	if waits(before) && now.Status == settlement.Released && r.isSweep(now.SweepTx) {
+	_, mined := o.ledgers[now.Network].blocks[now.SweepTx]
+	if waits(before) && now.Status == settlement.Released && mined {
 		return string(settlement.Releasing)
 	}
 

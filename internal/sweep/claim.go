@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -31,7 +30,7 @@ func (p *planningRun) plannable(
 		return nil, carry, residue, err
 	}
 
-	if !residue.asset.Unclaimed.IsZero() {
+	if len(residue.asset.Unclaimed) > 0 {
 		if g, err = p.claim(ctx, g, asset, master); err != nil || len(g) == 0 {
 			return nil, carry, residue, err
 		}
@@ -113,23 +112,28 @@ func (p *planningRun) claimTx(
 		return false, err
 	}
 
-	own, unclaimed := leftOfGross(s), residue.asset.Unclaimed
-	if unclaimed.IsZero() || residue.asset.Owed.Less(own) {
+	own := leftOfGross(s)
+	if len(residue.asset.Unclaimed) == 0 || residue.asset.Owed.Less(own) {
 		return false, nil
 	}
 
 	r := p.newSweep(fresh, asset, master, residue)
-	r.Owed, r.Claimed, r.Done = own, chaindata.Min(own, unclaimed), true
+	r.Owed, r.Claims, r.Done = own, firstBrought(residue.asset.Unclaimed, own), true
 
 	w := &sweepUpdate{Sweeper: p.Sweeper, tx: tx, release: &r, group: fresh, events: map[string]event.Type{}}
 
-	return true, w.releaseClaim(ctx, residue.asset.SweepTx)
+	return true, w.releaseClaim(ctx)
 }
 
-// releaseClaim releases the settlement of a release without transactions, with what that claims. sweepTx is the newest
+// releaseClaim releases the settlement of a release without transactions, with what that claims. It names the newest
 // sweep that brought some of it.
-func (w *sweepUpdate) releaseClaim(ctx context.Context, sweepTx string) error {
+func (w *sweepUpdate) releaseClaim(ctx context.Context) error {
 	s, r := &w.group[0], w.release
+
+	newest, err := w.tx.Sweep(ctx, r.Claims[len(r.Claims)-1].SweepID)
+	if err != nil {
+		return err
+	}
 
 	if err := settlementstate.Assign(s, r.ID, r.Master.Address); err != nil {
 		return err
@@ -139,16 +143,22 @@ func (w *sweepUpdate) releaseClaim(ctx context.Context, sweepTx string) error {
 		return err
 	}
 
-	if err := settlementstate.Release(s, r.Claimed, w.now()); err != nil {
+	if err := settlementstate.Release(s, r.Claimed(), w.now()); err != nil {
 		return err
 	}
 
-	s.SweepTx, s.RequiredNative = sweepTx, nil
+	if sweep := sweptStep(&newest); sweep != nil {
+		s.SweepTx = sweep.TxHash
+	}
+
+	s.RequiredNative = nil
 	w.events[s.ID] = event.SettlementReleased
 
 	if err := errors.Join(
 		w.addResidue(ctx, r.AssetID, r.Owed, chain.Amount{}),
-		addUnclaimed(ctx, w.tx, r, w.nativeID(), chain.Amount{}, r.Claimed),
+		w.changeUnclaimed(ctx, func(unclaimed []settlement.Brought) []settlement.Brought {
+			return lessBrought(unclaimed, r.Claims...)
+		}),
 		w.setClaimed(ctx, true),
 		w.addCarry(ctx),
 	); err != nil {
@@ -175,25 +185,20 @@ func (w *sweepUpdate) setClaimed(ctx context.Context, claimed bool) error {
 	return w.tx.PutResidue(ctx, &row)
 }
 
-// revertClaims takes releases without transactions back, the newest first, until nobody has what a sweep brought or
-// there is none.
-func (w *sweepUpdate) revertClaims(ctx context.Context, step *settlement.Step) error {
+// revertClaims takes the releases without transactions back that have what the sweep brought, the newest first.
+func (w *sweepUpdate) revertClaims(ctx context.Context) error {
 	row, err := lockResidue(ctx, w.tx, w.release.Network, w.release.Deposit.Address)
 	if err != nil {
 		return err
 	}
 
 	for _, id := range slices.Backward(row.ClaimedBy) {
-		if claimed, err := w.isClaimed(ctx, step); err != nil || !claimed {
-			return err
-		}
-
 		r, err := w.tx.Sweep(ctx, id)
 		if err != nil {
 			return err
 		}
 
-		if r.AssetID != w.release.AssetID {
+		if broughtBy(r.Claims, w.release.ID).IsZero() {
 			continue
 		}
 

@@ -575,7 +575,7 @@ func (w *harness) borne(s settlement.Settlement) chain.Amount {
 		w.t.Fatal(err)
 	}
 
-	return r.Owed.Sub(r.Claimed)
+	return r.Owed.Sub(r.Claimed())
 }
 
 // burnt is the network fees of all our transactions, in native base units.

@@ -113,9 +113,9 @@ func TestWhatIsLeftOfARelease(t *testing.T) {
 		{0, 25, 100},
 	} {
 		r := settlement.Sweep{
-			Amount:  chain.Units(100),
-			Owed:    chain.Units(c.owed),
-			Claimed: chain.Units(c.claimed),
+			Amount: chain.Units(100),
+			Owed:   chain.Units(c.owed),
+			Claims: []settlement.Brought{{Amount: chain.Units(c.claimed)}},
 		}
 		if got := leftOf(r); got != chain.Units(c.want) {
 			t.Errorf("owed %d, claimed %d: %s is left, want %d", c.owed, c.claimed, got, c.want)

@@ -249,7 +249,6 @@ func residueOf(row settlement.Residue, assetID, nativeID string) settlement.Toke
 			Amount:    row.Amount,
 			Owed:      row.Owed,
 			Unclaimed: row.Unclaimed,
-			SweepTx:   row.SweepTx,
 		}
 	}
 
@@ -265,14 +264,14 @@ func residueOf(row settlement.Residue, assetID, nativeID string) settlement.Toke
 // setResidueOf replaces what a row says of an asset.
 func setResidueOf(row *settlement.Residue, of settlement.TokenResidue, nativeID string) {
 	if of.AssetID == nativeID {
-		row.Amount, row.Owed, row.Unclaimed, row.SweepTx = of.Amount, of.Owed, of.Unclaimed, of.SweepTx
+		row.Amount, row.Owed, row.Unclaimed = of.Amount, of.Owed, of.Unclaimed
 		return
 	}
 
 	row.Tokens = slices.DeleteFunc(
 		slices.Clone(row.Tokens), func(t settlement.TokenResidue) bool { return t.AssetID == of.AssetID },
 	)
-	if of != (settlement.TokenResidue{AssetID: of.AssetID}) {
+	if !of.Amount.IsZero() || !of.Owed.IsZero() || len(of.Unclaimed) > 0 {
 		row.Tokens = append(row.Tokens, of)
 	}
 }

@@ -166,12 +166,12 @@ func (p *planningRun) storeNextStep(
 		}
 
 		owed, unclaimed := residue.asset.Owed, residue.asset.Unclaimed
-		if !owed.IsZero() || !unclaimed.IsZero() {
+		if !owed.IsZero() || len(unclaimed) > 0 {
 			if unchanged, err := p.chargeResidue(ctx, tx, &now, residue); err != nil || !unchanged {
 				return err
 			}
 
-			now.Owed, now.Claimed = now.Owed.Add(owed), now.Claimed.Add(unclaimed)
+			now.Owed, now.Claims = now.Owed.Add(owed), addBrought(now.Claims, unclaimed...)
 		}
 
 		if !required.IsZero() {

@@ -102,7 +102,7 @@ func (p *planningRun) newSweep(
 		ResidueIn:     residue.native.Amount,
 		ResidueOut:    residue.native.Amount,
 		Owed:          residue.asset.Owed,
-		Claimed:       residue.asset.Unclaimed,
+		Claims:        residue.asset.Unclaimed,
 		CreatedAt:     p.now(),
 	}
 }
@@ -130,6 +130,11 @@ func (p *planningRun) refreshMaster(ctx context.Context, owner event.Owner, mast
 // residues are what is on record at an address beside its deposits: of native coin, which pays for gas, and of the
 // asset of a release.
 type residues struct{ native, asset settlement.TokenResidue }
+
+// isSame reports whether two residues of an asset are the same.
+func isSame(a, b settlement.TokenResidue) bool {
+	return a.Amount == b.Amount && a.Owed == b.Owed && slices.Equal(a.Unclaimed, b.Unclaimed)
+}
 
 // carryAndResidue reads the owner's carry and the residue of an asset at an address.
 func (p *planningRun) carryAndResidue(
@@ -180,7 +185,7 @@ func (p *planningRun) lockResidues(
 // that stands spent the coin of a payment, which will be seen in its block again.
 func (p *planningRun) claimable(of settlement.TokenResidue) settlement.TokenResidue {
 	if p.spendsCoins {
-		of.Unclaimed = chain.Amount{}
+		of.Unclaimed = nil
 	}
 
 	return of
@@ -318,18 +323,25 @@ func (p *planningRun) chargeResidue(
 	planned residues,
 ) (unchanged bool, err error) {
 	now, err := p.lockResidues(ctx, tx, r.Deposit.Address, r.AssetID)
-	if err != nil || now != planned {
+	if err != nil || !isSame(now.native, planned.native) || !isSame(now.asset, planned.asset) {
 		return false, err
 	}
 
-	owed, claimed := now.asset.Owed, now.asset.Unclaimed
 	if err := addResidue(
-		ctx, tx, p.network, r.Deposit.Address, r.AssetID, owed, chain.Amount{},
+		ctx, tx, p.network, r.Deposit.Address, r.AssetID, now.asset.Owed, chain.Amount{},
 	); err != nil {
 		return false, err
 	}
 
-	return true, addUnclaimed(ctx, tx, r, p.native.ID, chain.Amount{}, claimed)
+	return true, changeUnclaimed(
+		ctx,
+		tx,
+		r,
+		p.native.ID,
+		func(unclaimed []settlement.Brought) []settlement.Brought {
+			return lessBrought(unclaimed, now.asset.Unclaimed...)
+		},
+	)
 }
 
 // enqueue queues the first of the steps in the outbox, and stores the release with it.

@@ -427,7 +427,7 @@ func (w *sweepUpdate) confirmSweep(ctx context.Context, step *settlement.Step, t
 // releaseSettlements releases the settlements whose payments are in the chain, with their shares of what arrived at
 // the master wallet, in base units.
 func (w *sweepUpdate) releaseSettlements(ctx context.Context, arrived chain.Amount) error {
-	for j, net := range w.group.net(arrived.Add(w.release.Claimed)) {
+	for j, net := range w.group.net(arrived.Add(w.release.Claimed())) {
 		s := &w.group[j]
 		if err := w.regain(s); err != nil {
 			return err

@@ -24,31 +24,29 @@ func (w *sweepUpdate) setUnclaimed(ctx context.Context, step *settlement.Step, a
 		return nil
 	}
 
-	free, err := w.unclaimedOf(ctx, step)
+	free, err := w.unclaimedOf(ctx)
 	if err != nil {
 		return err
 	}
 
-	missing := before.Sub(free).SubFloor(amount)
-	if err := w.takeBackClaims(ctx, missing); err != nil {
+	claimed := before.Sub(free)
+	if err := w.takeBackClaims(ctx, claimed.SubFloor(amount)); err != nil {
 		return err
 	}
 
 	step.Unclaimed = amount
+	own := settlement.Brought{SweepID: w.release.ID, Amount: free}
+	left := settlement.Brought{SweepID: w.release.ID, Amount: amount.SubFloor(claimed)}
 
-	return changeUnclaimed(ctx, w.tx, w.release, w.nativeID(), func(of *settlement.TokenResidue) {
-		of.Unclaimed = of.Unclaimed.Add(amount).Add(missing).Sub(before)
-
-		if before.Less(amount) {
-			of.SweepTx = step.TxHash
-		}
+	return w.changeUnclaimed(ctx, func(unclaimed []settlement.Brought) []settlement.Brought {
+		return addBrought(lessBrought(unclaimed, own), left)
 	})
 }
 
 // takeBackUnclaimed has nobody claim what a sweep brought for payments that are gone, while no block holds the sweep. A
 // release that claimed it already and is signed behind the sweep keeps it until that is dead.
 func (w *sweepUpdate) takeBackUnclaimed(ctx context.Context, step *settlement.Step) error {
-	if err := w.revertClaims(ctx, step); err != nil {
+	if err := w.revertClaims(ctx); err != nil {
 		return err
 	}
 
@@ -63,11 +61,11 @@ func (w *sweepUpdate) takeBackUnclaimed(ctx context.Context, step *settlement.St
 // dropUnclaimed takes back what a sweep that failed brought for payments that are gone, from the releases under way
 // that claimed it too: nothing of it is at the master wallet.
 func (w *sweepUpdate) dropUnclaimed(ctx context.Context, step *settlement.Step) error {
-	return errors.Join(w.revertClaims(ctx, step), w.setUnclaimed(ctx, step, chain.Amount{}))
+	return errors.Join(w.revertClaims(ctx), w.setUnclaimed(ctx, step, chain.Amount{}))
 }
 
-// takeBackClaims takes an amount, in base units of the asset, off what releases under way at its address have claimed.
-// They all are: their transactions come after the sweep.
+// takeBackClaims takes an amount, in base units of the asset, off what releases under way at its address have claimed of
+// the sweep. They all are: their transactions come after it.
 func (w *sweepUpdate) takeBackClaims(ctx context.Context, amount chain.Amount) error {
 	if amount.IsZero() {
 		return nil
@@ -82,12 +80,14 @@ func (w *sweepUpdate) takeBackClaims(ctx context.Context, amount chain.Amount) e
 
 	for i := range others {
 		other := &others[i]
-		if other.ID == r.ID || other.AssetID != r.AssetID || other.Claimed.IsZero() || amount.IsZero() {
+
+		took := chaindata.Min(broughtBy(other.Claims, r.ID), amount)
+		if took.IsZero() {
 			continue
 		}
 
-		took := chaindata.Min(other.Claimed, amount)
-		other.Claimed, amount = other.Claimed.Sub(took), amount.Sub(took)
+		amount = amount.Sub(took)
+		other.Claims = lessBrought(other.Claims, settlement.Brought{SweepID: r.ID, Amount: took})
 
 		if err := w.tx.PutSweep(ctx, other); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (w *sweepUpdate) takeBackClaims(ctx context.Context, amount chain.Amount) e
 
 // unreleased returns what of all that a sweep brought, and of what its release claimed, no settlement shows.
 func (w *sweepUpdate) unreleased(arrived chain.Amount) chain.Amount {
-	return arrived.Add(w.release.Claimed).SubFloor(w.group.released())
+	return arrived.Add(w.release.Claimed()).SubFloor(w.group.released())
 }
 
 // broughtForOthers returns what arrived for settlements that left the release since its sweep was made, as far as the
@@ -116,41 +116,31 @@ func (w *sweepUpdate) broughtForOthers(
 
 	of := residueOf(row, w.release.AssetID, w.nativeID())
 
-	beyond := arrived.Add(w.release.Claimed)
+	beyond := arrived.Add(w.release.Claimed())
 	for _, s := range w.group {
 		beyond = beyond.SubFloor(leftOfGross(s))
 	}
 
 	left := chaindata.Min(w.release.Amount.SubFloor(w.group.gross()), beyond)
 
-	return chaindata.Min(left, of.Owed.Add(step.Unclaimed.SubFloor(of.Unclaimed))), nil
+	return chaindata.Min(left, of.Owed.Add(step.Unclaimed.Sub(broughtBy(of.Unclaimed, w.release.ID)))), nil
 }
 
-// addUnclaimed adds more, and takes less, from what is unclaimed at the address of a release (base units of its
-// asset).
-func addUnclaimed(
+// changeUnclaimed is changeUnclaimed of the release.
+func (w *sweepUpdate) changeUnclaimed(
 	ctx context.Context,
-	tx settlement.Tx,
-	r *settlement.Sweep,
-	nativeID string,
-	more, less chain.Amount,
+	change func(unclaimed []settlement.Brought) []settlement.Brought,
 ) error {
-	if more == less {
-		return nil
-	}
-
-	return changeUnclaimed(ctx, tx, r, nativeID, func(of *settlement.TokenResidue) {
-		of.Unclaimed = of.Unclaimed.Add(more).SubFloor(less)
-	})
+	return changeUnclaimed(ctx, w.tx, w.release, w.nativeID(), change)
 }
 
-// changeUnclaimed stores what change makes of what is unclaimed at the address of a release.
+// changeUnclaimed stores what change makes of what is unclaimed of the asset of a release at its address.
 func changeUnclaimed(
 	ctx context.Context,
 	tx settlement.Tx,
 	r *settlement.Sweep,
 	nativeID string,
-	change func(of *settlement.TokenResidue),
+	change func(unclaimed []settlement.Brought) []settlement.Brought,
 ) error {
 	row, err := lockResidue(ctx, tx, r.Network, r.Deposit.Address)
 	if err != nil {
@@ -158,7 +148,13 @@ func changeUnclaimed(
 	}
 
 	of := residueOf(row, r.AssetID, nativeID)
-	change(&of)
+
+	unclaimed := change(of.Unclaimed)
+	if slices.Equal(unclaimed, of.Unclaimed) {
+		return nil
+	}
+
+	of.Unclaimed = unclaimed
 	setResidueOf(&row, of, nativeID)
 
 	return tx.PutResidue(ctx, &row)
@@ -167,10 +163,10 @@ func changeUnclaimed(
 // returnOwed gives what a release without success bore back to the row of its address.
 func (w *sweepUpdate) returnOwed(ctx context.Context) error {
 	r := w.release
-	owed, claimed := r.Owed, r.Claimed
-	r.Owed, r.Claimed = chain.Amount{}, chain.Amount{}
+	owed, claims := r.Owed, r.Claims
+	r.Owed, r.Claims = chain.Amount{}, nil
 
-	if owed.IsZero() && claimed.IsZero() {
+	if owed.IsZero() && len(claims) == 0 {
 		return nil
 	}
 
@@ -178,7 +174,9 @@ func (w *sweepUpdate) returnOwed(ctx context.Context) error {
 		return err
 	}
 
-	return addUnclaimed(ctx, w.tx, r, w.nativeID(), claimed, chain.Amount{})
+	return w.changeUnclaimed(ctx, func(unclaimed []settlement.Brought) []settlement.Brought {
+		return addBrought(unclaimed, claims...)
+	})
 }
 
 // isClaimed reports whether a later release claimed what a sweep brought for payments that were gone.
@@ -187,16 +185,17 @@ func (w *sweepUpdate) isClaimed(ctx context.Context, step *settlement.Step) (boo
 		return false, nil
 	}
 
-	free, err := w.unclaimedOf(ctx, step)
+	free, err := w.unclaimedOf(ctx)
 
 	return free.Less(step.Unclaimed), err
 }
 
-// unclaimedOf returns what nobody claims yet of what a sweep brought for payments that are gone, in base units.
-func (w *sweepUpdate) unclaimedOf(ctx context.Context, step *settlement.Step) (chain.Amount, error) {
+// unclaimedOf returns what nobody claims yet of what the sweep of a release brought for payments that are gone, in base
+// units.
+func (w *sweepUpdate) unclaimedOf(ctx context.Context) (chain.Amount, error) {
 	row, err := lockResidue(ctx, w.tx, w.release.Network, w.release.Deposit.Address)
 
-	return chaindata.Min(step.Unclaimed, residueOf(row, w.release.AssetID, w.nativeID()).Unclaimed), err
+	return broughtBy(residueOf(row, w.release.AssetID, w.nativeID()).Unclaimed, w.release.ID), err
 }
 
 // anyClaimed reports whether later releases claimed what a sweep of a release brought.
@@ -235,4 +234,62 @@ func sweptStep(r *settlement.Sweep) *settlement.Step {
 	}
 
 	return &r.Steps[i]
+}
+
+// broughtBy returns what a sweep brought, in base units.
+func broughtBy(all []settlement.Brought, sweepID string) chain.Amount {
+	i := slices.IndexFunc(all, func(b settlement.Brought) bool { return b.SweepID == sweepID })
+	if i < 0 {
+		return chain.Amount{}
+	}
+
+	return all[i].Amount
+}
+
+// addBrought returns what sweeps brought, and more of it. One that had brought nothing comes last.
+func addBrought(all []settlement.Brought, more ...settlement.Brought) []settlement.Brought {
+	all = slices.Clone(all)
+
+	for _, b := range more {
+		i := slices.IndexFunc(all, func(of settlement.Brought) bool { return of.SweepID == b.SweepID })
+
+		switch {
+		case i >= 0:
+			all[i].Amount = all[i].Amount.Add(b.Amount)
+		case !b.Amount.IsZero():
+			all = append(all, b)
+		}
+	}
+
+	return all
+}
+
+// lessBrought returns what sweeps brought, without less, which is a part of it.
+func lessBrought(all []settlement.Brought, less ...settlement.Brought) []settlement.Brought {
+	all = slices.Clone(all)
+
+	for _, b := range less {
+		i := slices.IndexFunc(all, func(of settlement.Brought) bool { return of.SweepID == b.SweepID })
+		if i < 0 {
+			continue
+		}
+
+		if all[i].Amount = all[i].Amount.Sub(b.Amount); all[i].Amount.IsZero() {
+			all = slices.Delete(all, i, i+1)
+		}
+	}
+
+	return all
+}
+
+// firstBrought returns what sweeps brought, the oldest first, up to an amount in base units.
+func firstBrought(all []settlement.Brought, upTo chain.Amount) (first []settlement.Brought) {
+	for _, b := range all {
+		if b.Amount = chaindata.Min(b.Amount, upTo); !b.Amount.IsZero() {
+			first = append(first, b)
+			upTo = upTo.Sub(b.Amount)
+		}
+	}
+
+	return first
 }

@@ -50,7 +50,7 @@ func (g group) uneconomic( // spec 2.8.6
 // leftOf returns what a release brings its settlements of their deposits, in base units: earlier transactions took what
 // the address owes, and what it claims of earlier sweeps is at the master wallet.
 func leftOf(r settlement.Sweep) chain.Amount {
-	return chaindata.Min(r.Amount, r.Amount.SubFloor(r.Owed).Add(r.Claimed))
+	return chaindata.Min(r.Amount, r.Amount.SubFloor(r.Owed).Add(r.Claimed()))
 }
 
 // payingInputs returns the settlements of a group whose coin is worth spending, with the coins, in its order.

@@ -217,7 +217,7 @@ func (s *Sweeper) withoutBusy(
 			return nil, err
 		}
 
-		if row.Unclaimed.IsZero() {
+		if len(row.Unclaimed) == 0 {
 			unpaid[r.Deposit.Address] = r.AssetID
 		}
 	}

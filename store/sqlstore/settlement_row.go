@@ -161,27 +161,27 @@ func (r *settlementRow) record() settlement.Settlement {
 type sweepRow struct {
 	ID string `db:"id"`
 	ownerRow
-	Network        string                      `db:"network"`
-	AssetID        string                      `db:"asset_id"`
-	DepositAddress chain.Address               `db:"address"`
-	DepositKey     keyRef                      `db:"address_key"`
-	MasterAddress  chain.Address               `db:"master_address"`
-	MasterKey      keyRef                      `db:"master_key"`
-	SettlementIDs  document[[]string]          `db:"settlement_ids"`
-	Amount         amount                      `db:"amount"`
-	Fee            amount                      `db:"fee"`
-	CarryIn        amount                      `db:"carry_in"`
-	FeeAddress     chain.Address               `db:"fee_address"`
-	ResidueIn      amount                      `db:"residue_in"`
-	ResidueOut     amount                      `db:"residue_out"`
-	Owed           amount                      `db:"owed"`
-	Claimed        amount                      `db:"claimed"`
-	LeftFees       amount                      `db:"left_fees"`
-	Steps          document[[]settlement.Step] `db:"steps"`
-	Done           bool                        `db:"done"`
-	DueAt          moment                      `db:"due_at"`
-	CreatedAt      moment                      `db:"created_at"`
-	Version        int64                       `db:"version"`
+	Network        string                         `db:"network"`
+	AssetID        string                         `db:"asset_id"`
+	DepositAddress chain.Address                  `db:"address"`
+	DepositKey     keyRef                         `db:"address_key"`
+	MasterAddress  chain.Address                  `db:"master_address"`
+	MasterKey      keyRef                         `db:"master_key"`
+	SettlementIDs  document[[]string]             `db:"settlement_ids"`
+	Amount         amount                         `db:"amount"`
+	Fee            amount                         `db:"fee"`
+	CarryIn        amount                         `db:"carry_in"`
+	FeeAddress     chain.Address                  `db:"fee_address"`
+	ResidueIn      amount                         `db:"residue_in"`
+	ResidueOut     amount                         `db:"residue_out"`
+	Owed           amount                         `db:"owed"`
+	Claims         document[[]settlement.Brought] `db:"claims"`
+	LeftFees       amount                         `db:"left_fees"`
+	Steps          document[[]settlement.Step]    `db:"steps"`
+	Done           bool                           `db:"done"`
+	DueAt          moment                         `db:"due_at"`
+	CreatedAt      moment                         `db:"created_at"`
+	Version        int64                          `db:"version"`
 }
 
 func sweepRowOf(from *settlement.Sweep) sweepRow {
@@ -202,7 +202,7 @@ func sweepRowOf(from *settlement.Sweep) sweepRow {
 		ResidueIn:      amount(from.ResidueIn),
 		ResidueOut:     amount(from.ResidueOut),
 		Owed:           amount(from.Owed),
-		Claimed:        amount(from.Claimed),
+		Claims:         documentOf(from.Claims),
 		LeftFees:       amount(from.LeftFees),
 		Steps:          documentOf(from.Steps),
 		Done:           from.Done,
@@ -226,7 +226,7 @@ func (r *sweepRow) record() settlement.Sweep {
 		ResidueIn:     chain.Amount(r.ResidueIn),
 		ResidueOut:    chain.Amount(r.ResidueOut),
 		Owed:          chain.Amount(r.Owed),
-		Claimed:       chain.Amount(r.Claimed),
+		Claims:        r.Claims.value,
 		LeftFees:      chain.Amount(r.LeftFees),
 		Steps:         r.Steps.value,
 		Done:          r.Done,
@@ -270,8 +270,7 @@ type residueRow struct {
 	Address   chain.Address                       `db:"address"`
 	Amount    amount                              `db:"amount"`
 	Owed      amount                              `db:"owed"`
-	Unclaimed amount                              `db:"unclaimed"`
-	SweepTx   string                              `db:"sweep_tx"`
+	Unclaimed document[[]settlement.Brought]      `db:"unclaimed"`
 	Tokens    document[[]settlement.TokenResidue] `db:"tokens"`
 	ClaimedBy document[[]string]                  `db:"claimed_by"`
 	Version   int64                               `db:"version"`
@@ -283,8 +282,7 @@ func residueRowOf(from *settlement.Residue) residueRow {
 		Address:   from.Address,
 		Amount:    amount(from.Amount),
 		Owed:      amount(from.Owed),
-		Unclaimed: amount(from.Unclaimed),
-		SweepTx:   from.SweepTx,
+		Unclaimed: documentOf(from.Unclaimed),
 		Tokens:    documentOf(from.Tokens),
 		ClaimedBy: documentOf(from.ClaimedBy),
 		Version:   from.Version,
@@ -297,8 +295,7 @@ func (r *residueRow) record() settlement.Residue {
 		Address:   r.Address,
 		Amount:    chain.Amount(r.Amount),
 		Owed:      chain.Amount(r.Owed),
-		Unclaimed: chain.Amount(r.Unclaimed),
-		SweepTx:   r.SweepTx,
+		Unclaimed: r.Unclaimed.value,
 		Tokens:    r.Tokens.value,
 		ClaimedBy: r.ClaimedBy.value,
 		Version:   r.Version,
