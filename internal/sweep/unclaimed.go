@@ -64,8 +64,8 @@ func (w *sweepUpdate) dropUnclaimed(ctx context.Context, step *settlement.Step) 
 	return errors.Join(w.revertClaims(ctx), w.setUnclaimed(ctx, step, chain.Amount{}))
 }
 
-// takeBackClaims takes an amount, in base units of the asset, off what releases under way at its address have claimed of
-// the sweep. They all are: their transactions come after it.
+// takeBackClaims takes an amount, in base units of the asset, off what releases under way at its address have claimed
+// of the sweep. They all are: their transactions come after it.
 func (w *sweepUpdate) takeBackClaims(ctx context.Context, amount chain.Amount) error {
 	if amount.IsZero() {
 		return nil

@@ -1,6 +1,7 @@
 package sweep_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/account"
@@ -8,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/internal/sim"
 	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
 )
 
 // unclaimedSweep is a token sweep that stands for a payment that is gone, and another release that is under way at its
@@ -206,4 +208,31 @@ func TestClaimOfASweepThatCostsLessInAnotherBlock(t *testing.T) {
 
 	w.check("released", next.NetReleased.Add(*stays.NetReleased), w.chain.Balance(w.master().Address, "SIM"))
 	w.check("left", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+}
+
+// A release claimed what a sweep had brought, and was swept. Its payment is gone as well, and a fork takes both sweeps
+// out of their blocks: nothing is at the master wallet, and nothing is unclaimed.
+func TestNothingIsUnclaimedOfSweepsThatAreGone(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit, height := w.deposit(1), w.chain.MineEmpty(5).Height
+	w.until(w.pay("p1", deposit, "SIM", coin(2), 4000).ID, settlement.Released)
+	w.lose("p1")
+	w.chain.Pay(deposit.Address, "SIM", coin(18))
+	w.chain.Mine(3)
+	w.until(w.open("p2", deposit, "SIM", coin(20), 40000).ID, settlement.Released)
+
+	w.lose("p2")
+	w.forkAll(height)
+
+	err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		row, _, err := tx.Residue(ctx, network, deposit.Address)
+		if len(row.Unclaimed) > 0 {
+			t.Errorf("%v is unclaimed", row.Unclaimed)
+		}
+
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
