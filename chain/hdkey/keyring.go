@@ -83,12 +83,19 @@ func newKeyring(seed []byte, bitcoin bitcoinPurpose) (*keyring, error) {
 	}, nil
 }
 
+// coinKeys holds the keys between the root and the accounts by the first two elements of their paths, purpose
+// and coin.
+type coinKeys map[[2]uint32]*hdkeychain.ExtendedKey
+
 // deriveParents returns the parent key of every secp256k1 branch.
 func deriveParents(
 	root *hdkeychain.ExtendedKey,
 	bitcoin bitcoinPurpose,
 ) (map[branch]*hdkeychain.ExtendedKey, error) {
 	parents := make(map[branch]*hdkeychain.ExtendedKey)
+
+	coins := coinKeys{}
+	defer coins.wipe()
 
 	for _, family := range []chain.Family{chain.EVM, chain.Bitcoin, chain.Tron, chain.Sim} {
 		for _, livemode := range []bool{true, false} {
@@ -98,7 +105,7 @@ func deriveParents(
 					return nil, err
 				}
 
-				parent, err := derive(root, keyPath[:len(keyPath)-1])
+				parent, err := coins.derive(root, keyPath[:len(keyPath)-1])
 				if err != nil {
 					return nil, fault.Wrap(
 						err, fault.Invalid, "seed_invalid",
@@ -113,6 +120,29 @@ func deriveParents(
 	}
 
 	return parents, nil
+}
+
+// derive returns the descendant of root at a path, by way of the coin's key, which it derives once.
+func (c coinKeys) derive(root *hdkeychain.ExtendedKey, keyPath path) (*hdkeychain.ExtendedKey, error) {
+	prefix := [2]uint32(keyPath[:2])
+
+	if c[prefix] == nil {
+		coin, err := derive(root, keyPath[:2])
+		if err != nil {
+			return nil, err
+		}
+
+		c[prefix] = coin
+	}
+
+	return derive(c[prefix], keyPath[2:])
+}
+
+// wipe zeroes the keys.
+func (c coinKeys) wipe() {
+	for _, coin := range c {
+		coin.Zero()
+	}
 }
 
 // derive returns the descendant of root at a path (BIP-32) and wipes the keys between them. Its
