@@ -132,7 +132,8 @@ func (t *tree) Update(ctx context.Context, f func(kv.Writer) error) error {
 			revert(t.current.items, t.undo)
 		}
 
-		t.undo, t.before = nil, nil
+		clear(t.undo)
+		t.undo, t.before = t.undo[:0], nil
 	}()
 
 	if err := f(&writer{reader{t.current.items}, t}); err != nil {
