@@ -12,6 +12,22 @@ import (
 // put stores a record. Where it has a version, put compares it with the stored one and raises it, in the
 // caller's record too.
 func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
+	return write(ctx, tx, t, record, t.checkVersion)
+}
+
+// add stores a record without a version that must not exist yet.
+func add[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
+	return write(ctx, tx, t, record, t.checkNew)
+}
+
+// write stores a record unless check returns an error of the stored one, nil for none, and the record.
+func write[T any](
+	ctx context.Context,
+	tx *transaction,
+	t *table[T],
+	record *T,
+	check func(before, record *T) error,
+) error {
 	return tx.write(ctx, func(b Writer) error {
 		at := t.recordKey(record)
 
@@ -20,7 +36,7 @@ func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 			return tx.breakWith(err)
 		}
 
-		if err := t.checkVersion(before, record); err != nil {
+		if err := check(before, record); err != nil {
 			return err
 		}
 
@@ -40,20 +56,6 @@ func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 
 		return tx.breakWith(t.replace(b, at, row, changes))
 	})
-}
-
-// add stores a record without a version that must not exist yet.
-func add[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
-	_, exists, err := try(ctx, &tx.reader, t, t.recordKey(record))
-	if err != nil {
-		return err
-	}
-
-	if exists {
-		return t.duplicate(record)
-	}
-
-	return put(ctx, tx, t, record)
 }
 
 // putAll stores records in their order.
@@ -82,6 +84,15 @@ func (t *table[T]) checkVersion(before, record *T) error {
 			"%s %s was changed by somebody else since it was read; run the operation again",
 			t.object, label(t.key(record)),
 		)
+	}
+
+	return nil
+}
+
+// checkNew refuses a record that exists.
+func (t *table[T]) checkNew(before, record *T) error {
+	if before != nil {
+		return t.duplicate(record)
 	}
 
 	return nil
