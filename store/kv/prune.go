@@ -54,6 +54,7 @@ func prune[T any](
 		}
 
 		// The next batch begins above the last one's entries.
-		w.from = after(ix.entry(&old[len(old)-1])[len(ix.prefix):])
+		last := &old[len(old)-1]
+		w.from = after(ix.entry(ix.of.recordKey(last), last)[len(ix.prefix):])
 	}
 }

@@ -70,8 +70,8 @@ func (t *table[T]) at(parts ...any) key {
 // recordKey returns the storage key of a record.
 func (t *table[T]) recordKey(record *T) key { return append(key{t.number, 0}, t.key(record)...) }
 
-// entry returns the key of a record's entry; nil when the index leaves the record out.
-func (ix *index[T]) entry(record *T) key {
+// entry returns the key of the entry of a record with a storage key; nil when the index leaves the record out.
+func (ix *index[T]) entry(at key, record *T) key {
 	if record == nil {
 		return nil
 	}
@@ -85,7 +85,9 @@ func (ix *index[T]) entry(record *T) key {
 		return slices.Concat(ix.prefix, columns)
 	}
 
-	return slices.Concat(ix.prefix, columns, ix.of.key(record))
+	own := at[len(ix.prefix):] // both keys begin with two bytes
+
+	return slices.Concat(ix.prefix, columns, own)
 }
 
 // load returns the record under a storage key, or nil. Nobody may write through it: it may be the backend's.

@@ -45,7 +45,7 @@ func write[T any](
 			*t.version(row)++
 		}
 
-		changes, err := t.changes(b, before, row)
+		changes, err := t.changes(b, at, before, row)
 		if err != nil {
 			return err
 		}
@@ -101,12 +101,13 @@ func (t *table[T]) checkNew(before, record *T) error {
 // change is what a put does to one index: the entry that goes and the one that comes; nil for none.
 type change struct{ gone, made key }
 
-// changes returns what a new row does to the indexes, or fault.Duplicate when a unique one has its columns.
-func (t *table[T]) changes(b Reader, before, row *T) ([]change, error) {
-	var all []change
+// changes returns what a new row at a storage key does to the indexes, or fault.Duplicate when a unique one has its
+// columns.
+func (t *table[T]) changes(b Reader, at key, before, row *T) ([]change, error) {
+	all := make([]change, 0, len(t.indexes))
 
 	for _, ix := range t.indexes {
-		c := change{ix.entry(before), ix.entry(row)}
+		c := change{ix.entry(at, before), ix.entry(at, row)}
 		if bytes.Equal(c.gone, c.made) {
 			continue
 		}
@@ -173,7 +174,7 @@ func remove[T any](ctx context.Context, tx *transaction, t *table[T], at key) er
 
 		var gone []change
 		for _, ix := range t.indexes {
-			gone = append(gone, change{gone: ix.entry(before)})
+			gone = append(gone, change{gone: ix.entry(at, before)})
 		}
 
 		return tx.breakWith(t.replace(b, at, nil, gone))
