@@ -19,8 +19,11 @@ type Cache struct {
 	now    func() time.Time
 
 	mu    sync.Mutex
-	pairs map[string]*pair
+	pairs map[symbols]*pair
 }
+
+// symbols names a pair, in upper case.
+type symbols struct{ base, currency string }
 
 type pair struct {
 	quote rate.Quote
@@ -46,13 +49,13 @@ func New(source rate.Source, now func() time.Time) *Cache {
 		now = time.Now
 	}
 
-	return &Cache{source: source, now: now, pairs: map[string]*pair{}}
+	return &Cache{source: source, now: now, pairs: map[symbols]*pair{}}
 }
 
 // Quote implements rate.Source.
 func (c *Cache) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
 	base, currency = strings.ToUpper(base), strings.ToUpper(currency)
-	key := base + "/" + currency
+	key := symbols{base, currency}
 
 	for {
 		c.mu.Lock()
@@ -68,8 +71,10 @@ func (c *Cache) Quote(ctx context.Context, base, currency string) (rate.Quote, e
 		}
 
 		if p.fresh(c.now()) {
-			defer c.mu.Unlock()
-			return p.quote, p.err
+			quote, err := p.quote, p.err
+			c.mu.Unlock()
+
+			return quote, err
 		}
 
 		if p.waiting == nil {
