@@ -3,7 +3,6 @@ package invoice
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -160,8 +159,8 @@ func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settin
 	// spec 2.2.9
 	var assets []chain.Asset
 
-	for i, o := range p.Options {
-		asset, err := s.optionAsset(p, settings, o, fmt.Sprintf("options[%d]", i), assets)
+	for i := range p.Options {
+		asset, err := s.optionAsset(p, settings, i, assets)
 		if err != nil {
 			return nil, err
 		}
@@ -190,19 +189,19 @@ func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settin
 	return s.priceable(ctx, assets, p.Price.Currency, p.Options == nil)
 }
 
-// optionAsset returns the asset of an option, whose parameter is field. before are the assets of the options
-// before it.
+// optionAsset returns the asset of the option at index i. before are the assets of the options before it.
 func (s *Service) optionAsset(
 	p CreateParams,
 	settings Settings,
-	o OptionParams,
-	field string,
+	i int,
 	before []chain.Asset,
 ) (chain.Asset, error) {
+	o := p.Options[i]
+
 	n, ok := s.registry.Network(o.Network)
 	if !ok || n.Livemode != p.Owner.Livemode {
 		return chain.Asset{}, fault.Param(
-			field+".network", "asset_not_enabled",
+			optionParam(i)+".network", "asset_not_enabled",
 			"network %q is not enabled; GET /v1/networks lists those that are",
 			o.Network,
 		)
@@ -210,12 +209,12 @@ func (s *Service) optionAsset(
 
 	asset, ok := n.Asset(o.Asset)
 	if !ok || !settings.enabled(asset) {
-		return chain.Asset{}, assetNotEnabled(field, o.Asset, o.Network)
+		return chain.Asset{}, assetNotEnabled(optionParam(i), o.Asset, o.Network)
 	}
 
 	if slices.ContainsFunc(before, func(other chain.Asset) bool { return other.ID == asset.ID }) {
 		return chain.Asset{}, fault.Param(
-			field, "parameter_invalid", "%s on %s is in the list twice",
+			optionParam(i), "parameter_invalid", "%s on %s is in the list twice",
 			o.Asset, o.Network,
 		)
 	}
@@ -224,7 +223,7 @@ func (s *Service) optionAsset(
 		return asset, nil
 	}
 
-	return asset, checkAmount(asset, o.Amount, field+".amount")
+	return asset, checkAmount(asset, o.Amount, optionParam(i)+".amount")
 }
 
 // enabled reports whether an account takes an asset.
@@ -282,7 +281,7 @@ func (s *Service) priceable(
 			refused, fault.Invalid, "asset_not_enabled",
 			"%s on %s has no price in %q; leave it out or use another currency",
 			a.Symbol, a.Network, currency,
-		).WithParam(fmt.Sprintf("options[%d].asset", without))
+		).WithParam(optionParam(without) + ".asset")
 	case refused != nil && !fresh && stale == nil:
 		return nil, fault.Wrap(
 			refused, fault.Invalid, "parameter_invalid",

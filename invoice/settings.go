@@ -2,7 +2,6 @@ package invoice
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -78,7 +77,7 @@ func (s *Service) settle(ctx context.Context, tx Tx, inv *Invoice, ownTolerance 
 
 	for i, o := range inv.Options {
 		if !settings.enabled(chain.Asset{ID: o.AssetID}) {
-			return assetNotEnabled(fmt.Sprintf("options[%d]", i), o.Asset, o.Network)
+			return assetNotEnabled(optionParam(i), o.Asset, o.Network)
 		}
 	}
 

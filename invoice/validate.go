@@ -114,14 +114,12 @@ func checkMoney(p CreateParams) error { // spec D2.1.1
 	}
 
 	for i, o := range p.Options { // spec D2.1.3
-		amount := fmt.Sprintf("options[%d].amount", i)
-		if p.Price != nil && !o.Amount.IsZero() {
-			return invalid(amount, "an invoice with a price has no amounts in its options")
-		}
-
-		if p.Price == nil && o.Amount.IsZero() {
+		switch {
+		case p.Price != nil && !o.Amount.IsZero():
+			return invalid(optionParam(i)+".amount", "an invoice with a price has no amounts in its options")
+		case p.Price == nil && o.Amount.IsZero():
 			return fault.Param(
-				amount, "parameter_missing",
+				optionParam(i)+".amount", "parameter_missing",
 				"an invoice without a price needs an amount above 0 in each option",
 			)
 		}
@@ -129,6 +127,9 @@ func checkMoney(p CreateParams) error { // spec D2.1.1
 
 	return nil
 }
+
+// optionParam returns the name of an option in errors.
+func optionParam(i int) string { return fmt.Sprintf("options[%d]", i) }
 
 func clip(s string) string {
 	if r := []rune(s); len(r) > 64 {
