@@ -3,6 +3,7 @@
 package deepcopy
 
 import (
+	"bytes"
 	"maps"
 	"reflect"
 	"time"
@@ -109,6 +110,11 @@ func pointerDeepener(t reflect.Type, times bool) func(reflect.Value) {
 }
 
 func sliceDeepener(t reflect.Type, times bool) func(reflect.Value) {
+	// Envelopes and tags. Reflection would allocate a header too.
+	if t == reflect.TypeFor[[]byte]() {
+		return cloneBytes
+	}
+
 	deepen := deepener(t.Elem(), times)
 
 	return func(v reflect.Value) {
@@ -159,4 +165,9 @@ func mapDeepener(t reflect.Type, times bool) func(reflect.Value) {
 func cloneTexts(v reflect.Value) {
 	texts := v.Addr().Interface().(*map[string]string)
 	*texts = maps.Clone(*texts)
+}
+
+func cloneBytes(v reflect.Value) {
+	text := v.Addr().Interface().(*[]byte)
+	*text = bytes.Clone(*text)
 }
