@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
@@ -87,21 +88,24 @@ func (r *reader) Keys(ctx context.Context, accountID string) ([]account.Key, err
 }
 
 func (r *reader) InvoiceSettings(ctx context.Context, accountID string) (invoice.Settings, error) {
-	a, err := r.Account(ctx, accountID)
+	a, err := peek(ctx, r, accounts, accountID, nil)
 	if err != nil {
 		return invoice.Settings{}, err
 	}
 
-	return store.InvoiceSettings(a), nil
+	settings := store.InvoiceSettings(*a)
+	settings.Assets = slices.Clone(settings.Assets)
+
+	return settings, nil
 }
 
 func (r *reader) SettlementSettings(ctx context.Context, accountID string) (settlement.Settings, error) {
-	a, err := r.Account(ctx, accountID)
+	a, err := peek(ctx, r, accounts, accountID, nil)
 	if err != nil {
 		return settlement.Settings{}, err
 	}
 
-	return store.SettlementSettings(a), nil
+	return store.SettlementSettings(*a), nil
 }
 
 func (r *reader) PayoutSettings(ctx context.Context, accountID string) (payout.Settings, error) {
@@ -123,7 +127,7 @@ func (tx *transaction) PutKey(ctx context.Context, k *account.Key) error {
 
 // LockAccount changes a record of its own: two transactions that lock one account conflict.
 func (tx *transaction) LockAccount(ctx context.Context, accountID string) error {
-	if _, err := tx.Account(ctx, accountID); err != nil {
+	if _, err := peek(ctx, &tx.reader, accounts, accountID, nil); err != nil {
 		return err
 	}
 

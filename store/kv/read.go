@@ -18,17 +18,23 @@ type reader struct {
 
 // get returns the record of an id, or fault.NotFound when there is none or may returns false.
 func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func(*T) bool) (T, error) {
-	found, err := fetch(ctx, r, t, t.at(id))
-	if err == nil && (found == nil || may != nil && !may(found)) {
-		err = fault.Missing(t.object, id)
-	}
-
+	found, err := peek(ctx, r, t, id, may)
 	if err != nil {
 		var none T
 		return none, err
 	}
 
 	return *t.read(found), nil
+}
+
+// peek is get without a copy: nobody may write through what it returns.
+func peek[T any](ctx context.Context, r *reader, t *table[T], id string, may func(*T) bool) (*T, error) {
+	found, err := fetch(ctx, r, t, t.at(id))
+	if err == nil && (found == nil || may != nil && !may(found)) {
+		err = fault.Missing(t.object, id)
+	}
+
+	return found, err
 }
 
 // try returns the record under a storage key; ok is false when there is none.
