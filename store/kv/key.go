@@ -19,8 +19,9 @@ const (
 	zeroEscape = "\x00\xff"
 )
 
-// keyOf returns the key of some parts: texts, numbers, booleans, times and hashes.
-func keyOf(parts ...any) key { return appendKey(make(key, 0, 64), parts...) }
+// keyOf returns the key of some parts: texts, numbers, booleans, times and hashes. Its capacity is enough for a
+// prefix and the key of a record, too.
+func keyOf(parts ...any) key { return appendKey(make(key, 0, 96), parts...) }
 
 // when returns the key of some parts if a record is in an index, else nil.
 func when(indexed bool, parts ...any) key {

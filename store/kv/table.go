@@ -68,7 +68,7 @@ func (t *table[T]) at(parts ...any) key {
 }
 
 // recordKey returns the storage key of a record.
-func (t *table[T]) recordKey(record *T) key { return append(key{t.number, 0}, t.key(record)...) }
+func (t *table[T]) recordKey(record *T) key { return slices.Insert(t.key(record), 0, t.number, 0) }
 
 // entry returns the key of the entry of a record with a storage key; nil when the index leaves the record out.
 func (ix *index[T]) entry(at key, record *T) key {
@@ -82,12 +82,12 @@ func (ix *index[T]) entry(at key, record *T) key {
 	}
 
 	if ix.unique {
-		return slices.Concat(ix.prefix, columns)
+		return slices.Insert(columns, 0, ix.prefix...)
 	}
 
 	own := at[len(ix.prefix):] // both keys begin with two bytes
 
-	return slices.Concat(ix.prefix, columns, own)
+	return slices.Insert(append(columns, own...), 0, ix.prefix...)
 }
 
 // load returns the record under a storage key, or nil. Nobody may write through it: it may be the backend's.
