@@ -16,7 +16,7 @@ func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...
 		return nil
 	}
 
-	var shown []shownAddress
+	shown := make([]shownAddress, 0, 4) // more than one invoice has in most cases: it stays on the stack
 
 	for _, inv := range invoices {
 		for _, o := range inv.Options {
