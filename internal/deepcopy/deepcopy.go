@@ -3,7 +3,6 @@
 package deepcopy
 
 import (
-	"bytes"
 	"maps"
 	"reflect"
 	"time"
@@ -18,21 +17,23 @@ func Of[T any]() func(*T) *T {
 // OfStored returns a function that copies a record of a type whose times were normalized when it was stored.
 func OfStored[T any]() func(*T) *T { return copierOf[T](deepener(reflect.TypeFor[T](), false)) }
 
-func copierOf[T any](deepen func(reflect.Value)) func(*T) *T {
+func copierOf[T any](deepen deepenFunc) func(*T) *T {
 	return func(record *T) *T {
 		c := *record
 		if deepen != nil {
-			deepen(reflect.ValueOf(&c).Elem())
+			deepen(reflect.ValueOf(&c).Elem(), reflect.ValueOf(record).Elem())
 		}
 
 		return &c
 	}
 }
 
-// deepener returns a function that replaces, in a shallow copy, what it shares with its original. It
-// returns nil when a value of the type shares nothing. With times set, times become UTC in whole microseconds, as
-// from a database.
-func deepener(t reflect.Type, times bool) func(reflect.Value) {
+// deepenFunc replaces, in a shallow copy, what it shares with its original. The copy can be set.
+type deepenFunc func(shallow, original reflect.Value)
+
+// deepener returns the function of a type, nil when its values share nothing. With times set, times become UTC in
+// whole microseconds, as from a database.
+func deepener(t reflect.Type, times bool) deepenFunc {
 	if t == reflect.TypeFor[time.Time]() {
 		if !times {
 			return nil // it points to its zone alone, which nobody writes
@@ -56,17 +57,17 @@ func deepener(t reflect.Type, times bool) func(reflect.Value) {
 }
 
 // normalizeTime truncates a time to microseconds and sets it to UTC.
-func normalizeTime(v reflect.Value) {
-	at := v.Addr().Interface().(*time.Time)
+func normalizeTime(shallow, _ reflect.Value) {
+	at := shallow.Addr().Interface().(*time.Time)
 	if *at = at.UTC().Truncate(time.Microsecond); at.IsZero() {
 		*at = time.Time{}
 	}
 }
 
-func structDeepener(t reflect.Type, times bool) func(reflect.Value) {
+func structDeepener(t reflect.Type, times bool) deepenFunc {
 	type part struct {
 		field  int
-		deepen func(reflect.Value)
+		deepen deepenFunc
 	}
 
 	var parts []part
@@ -83,57 +84,52 @@ func structDeepener(t reflect.Type, times bool) func(reflect.Value) {
 		return nil
 	}
 
-	return func(v reflect.Value) {
+	return func(shallow, original reflect.Value) {
 		for _, p := range parts {
-			p.deepen(v.Field(p.field))
+			p.deepen(shallow.Field(p.field), original.Field(p.field))
 		}
 	}
 }
 
-func pointerDeepener(t reflect.Type, times bool) func(reflect.Value) {
+func pointerDeepener(t reflect.Type, times bool) deepenFunc {
 	deepen := deepener(t.Elem(), times)
 
-	return func(v reflect.Value) {
-		if v.IsNil() {
+	return func(shallow, original reflect.Value) {
+		if original.IsNil() {
 			return
 		}
 
-		c := reflect.New(t.Elem())
-		c.Elem().Set(v.Elem())
+		shallow.Set(reflect.New(t.Elem()))
+		shallow.Elem().Set(original.Elem())
 
 		if deepen != nil {
-			deepen(c.Elem())
+			deepen(shallow.Elem(), original.Elem())
 		}
-
-		v.Set(c)
 	}
 }
 
-func sliceDeepener(t reflect.Type, times bool) func(reflect.Value) {
-	// Envelopes and tags. Reflection would allocate a header too.
-	if t == reflect.TypeFor[[]byte]() {
-		return cloneBytes
-	}
-
+func sliceDeepener(t reflect.Type, times bool) deepenFunc {
 	deepen := deepener(t.Elem(), times)
 
-	return func(v reflect.Value) {
-		if v.IsNil() {
+	return func(shallow, original reflect.Value) {
+		if original.Len() == 0 {
+			shallow.SetCap(0) // nil stays nil, and empty empty
 			return
 		}
 
-		c := reflect.MakeSlice(t, v.Len(), v.Len())
-		reflect.Copy(c, v)
+		// MakeSlice would allocate a header too.
+		shallow.SetZero()
+		shallow.Grow(original.Len())
+		shallow.SetLen(original.Len())
+		reflect.Copy(shallow, original)
 
-		for i := 0; deepen != nil && i < c.Len(); i++ {
-			deepen(c.Index(i))
+		for i := 0; deepen != nil && i < shallow.Len(); i++ {
+			deepen(shallow.Index(i), original.Index(i))
 		}
-
-		v.Set(c)
 	}
 }
 
-func mapDeepener(t reflect.Type, times bool) func(reflect.Value) {
+func mapDeepener(t reflect.Type, times bool) deepenFunc {
 	// The metadata of records. Reflection would allocate for each of its entries.
 	if t == reflect.TypeFor[map[string]string]() {
 		return cloneTexts
@@ -141,33 +137,29 @@ func mapDeepener(t reflect.Type, times bool) func(reflect.Value) {
 
 	deepen := deepener(t.Elem(), times)
 
-	return func(v reflect.Value) {
-		if v.IsNil() {
+	return func(shallow, original reflect.Value) {
+		if original.IsNil() {
 			return
 		}
 
-		c := reflect.MakeMapWithSize(t, v.Len())
-		for it := v.MapRange(); it.Next(); {
+		shallow.Set(reflect.MakeMapWithSize(t, original.Len()))
+
+		for it := original.MapRange(); it.Next(); {
+			value := it.Value()
+
 			e := reflect.New(t.Elem()).Elem()
-			e.Set(it.Value())
+			e.Set(value)
 
 			if deepen != nil {
-				deepen(e)
+				deepen(e, value)
 			}
 
-			c.SetMapIndex(it.Key(), e)
+			shallow.SetMapIndex(it.Key(), e)
 		}
-
-		v.Set(c)
 	}
 }
 
-func cloneTexts(v reflect.Value) {
-	texts := v.Addr().Interface().(*map[string]string)
+func cloneTexts(shallow, _ reflect.Value) {
+	texts := shallow.Addr().Interface().(*map[string]string)
 	*texts = maps.Clone(*texts)
-}
-
-func cloneBytes(v reflect.Value) {
-	text := v.Addr().Interface().(*[]byte)
-	*text = bytes.Clone(*text)
 }
