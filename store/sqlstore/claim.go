@@ -77,7 +77,7 @@ func (tx *transaction) claimNow(
 	b := Batch{}
 	b.add(s.text(dropStale), s.dialect.args(append(slices.Clone(key), stale)))
 	b.add(s.text(claims.insertNew(s.dialect)), s.dialect.args(values))
-	b, first := s.bound(b, wait)
+	first := s.bound(&b, 0, wait)
 
 	changed, err := tx.send(ctx, b)
 	if err != nil {
@@ -102,13 +102,17 @@ func (tx *transaction) hasClaimed(slot string) {
 	tx.claimed[slot] = true
 }
 
-// bound lets a batch wait for locks for at most a time; first is the index of its first statement.
-func (s *sqlStore) bound(b Batch, wait time.Duration) (bounded Batch, first int) {
+// bound lets the statements of a batch from an index on wait for locks for at most a time; 0: as long as any. first is
+// how many statements then come before them.
+func (s *sqlStore) bound(b *Batch, from int, wait time.Duration) (first int) {
 	if wait == 0 || s.dialect.Bound == nil {
-		return b, 0
+		return 0
 	}
 
-	return s.dialect.Bound(b, wait)
+	bounded, first := s.dialect.Bound(Batch{Texts: b.Texts[from:], Args: b.Args[from:]}, wait)
+	b.Texts, b.Args = append(b.Texts[:from], bounded.Texts...), append(b.Args[:from], bounded.Args...)
+
+	return first
 }
 
 func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.Record) error {

@@ -268,11 +268,12 @@ func (s *sqlStore) merged(members []*member) Batch {
 		}
 	}
 
+	b.grow(2 * len(order)) // a number of rows that is no power of two takes more than one
+
 	for _, i := range order {
-		rows := Batch{}
-		s.insert(&rows, *i)
-		rows, _ = s.bound(rows, min(i.wait, groupWait))
-		b.addAll(rows)
+		from := len(b.Texts)
+		s.insert(&b, *i)
+		s.bound(&b, from, min(i.wait, groupWait))
 	}
 
 	for _, tx := range others {

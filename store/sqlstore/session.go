@@ -10,6 +10,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"slices"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -133,13 +134,11 @@ type Batch struct {
 	Args  [][]any
 }
 
+// grow allocates space for n more statements.
+func (b *Batch) grow(n int) { b.Texts, b.Args = slices.Grow(b.Texts, n), slices.Grow(b.Args, n) }
+
 func (b *Batch) add(text string, args []any) {
 	b.Texts, b.Args = append(b.Texts, text), append(b.Args, args)
-}
-
-// addAll appends the statements of another batch.
-func (b *Batch) addAll(other Batch) {
-	b.Texts, b.Args = append(b.Texts, other.Texts...), append(b.Args, other.Args...)
 }
 
 // OneByOne calls exec for each statement, after begin and before Commit where the batch has these. It

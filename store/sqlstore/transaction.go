@@ -111,14 +111,17 @@ func (tx *transaction) flush(ctx context.Context) error {
 // statement it is, or nil.
 func (tx *transaction) statements(b *Batch) (of []*write) {
 	s := tx.store
+
+	statements := 2 * len(tx.writes) // with some for dependent rows
+	b.grow(statements)
+	of = make([]*write, 0, statements)
+
 	for _, w := range tx.writes {
 		template, values := w.text(w)
 
-		main := Batch{}
-		main.add(s.text(template), s.dialect.args(values))
-		main, first := s.bound(main, w.wait)
-
-		b.addAll(main)
+		from := len(b.Texts)
+		b.add(s.text(template), s.dialect.args(values))
+		first := s.bound(b, from, w.wait)
 
 		of = append(of, make([]*write, first)...)
 
