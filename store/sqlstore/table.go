@@ -211,17 +211,18 @@ func (t *table[T, R]) targets(row *R) []any {
 // slot names a row in a transaction's buffer.
 func (t *table[T, R]) slot(key []any) string {
 	var b strings.Builder
+
+	b.Grow(64)
 	b.WriteString(t.name)
 
 	for _, k := range key[:t.slots] {
-		b.WriteByte(0)
-
-		if s, ok := k.(string); ok {
-			b.WriteString(s)
-			continue
+		s, ok := k.(string)
+		if !ok {
+			s = fmt.Sprint(k)
 		}
 
-		fmt.Fprint(&b, k)
+		b.WriteByte(0)
+		b.WriteString(s)
 	}
 
 	return b.String()

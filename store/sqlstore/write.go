@@ -63,14 +63,16 @@ func put[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record 
 		return err
 	}
 
-	merged, err := tx.mergePut(t.object, t.slot(values), values, values[:t.slots], base)
+	slot := t.slot(values)
+
+	merged, err := tx.mergePut(t.object, slot, values, values[:t.slots], base)
 	if err != nil {
 		*v = base
 		return err
 	}
 
 	if !merged {
-		tx.buffer(versionedWrite(t, record, values, base))
+		tx.buffer(versionedWrite(t, slot, record, values, base))
 	}
 
 	tx.raised = append(tx.raised, raised{v, base})
@@ -106,9 +108,9 @@ func (tx *transaction) mergePut(
 }
 
 // versionedWrite returns the insert of a record, or from base 1 on the update of that version.
-func versionedWrite[T, R any](t *table[T, R], record *T, values []any, base int64) *write {
+func versionedWrite[T, R any](t *table[T, R], slot string, record *T, values []any, base int64) *write {
 	w := &write{
-		slot:    t.slot(values),
+		slot:    slot,
 		table:   t.name,
 		object:  t.object,
 		key:     values[:t.slots],
