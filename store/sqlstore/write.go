@@ -234,6 +234,7 @@ func remove[T, R any](ctx context.Context, tx *transaction, t *table[T, R], k ..
 func (tx *transaction) buffer(w *write) {
 	if tx.rows == nil {
 		tx.rows, tx.dirty = make(map[string]*write, 8), make(map[string]bool, 8)
+		tx.writes = make([]*write, 0, 8)
 	}
 
 	tx.writes = append(tx.writes, w)
