@@ -185,7 +185,7 @@ type document[V any] struct{ value V }
 
 func documentOf[V any](value V) document[V] { return document[V]{value} }
 
-func (c document[V]) Value() (driver.Value, error) {
+func (c *document[V]) Value() (driver.Value, error) {
 	if reflect.ValueOf(&c.value).Elem().IsZero() {
 		return nil, nil
 	}
