@@ -109,7 +109,7 @@ func rowScan[T, R any](
 	targets func(*R) []any,
 	args ...any,
 ) Scan {
-	text := r.store.dialect.text(t.get + " AND account_id = ?")
+	text := r.store.dialect.text(t.getOfAccount)
 
 	return Scan{
 		Name: name,

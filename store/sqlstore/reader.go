@@ -84,14 +84,12 @@ func lookHome[T, R any](
 		lock = r.store.dialect.Lock
 	}
 
-	const byAccount = " AND account_id = ?"
-
 	if len(k) > t.slots {
-		return row(ctx, r, t, r.store.text(t.get+byAccount+lock), k)
+		return row(ctx, r, t, r.store.text(t.getOfAccount+lock), k)
 	}
 
 	if account := r.store.homes.of(t.name, k[0]); account != "" {
-		record, ok, err = row(ctx, r, t, r.store.text(t.get+byAccount+lock), []any{k[0], account})
+		record, ok, err = row(ctx, r, t, r.store.text(t.getOfAccount+lock), []any{k[0], account})
 		if err != nil || ok {
 			return record, ok, err
 		}

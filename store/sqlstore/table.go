@@ -31,6 +31,7 @@ type table[T, R any] struct {
 
 	columns                       string // those that are read
 	get, insert, update, deletion string
+	getOfAccount                  string // get of a row whose account is known
 	// exists counts the rows of an id that the library made up; "" for tables with other keys.
 	exists string
 	into   *into
@@ -101,6 +102,7 @@ func (t *table[T, R]) setStatements() {
 	t.columns = strings.Join(read, ", ")
 	condition, named := strings.Join(where, " AND "), strings.Join(where[:t.slots], " AND ")
 	t.get = "SELECT " + t.columns + " FROM {" + t.name + "} WHERE " + named
+	t.getOfAccount = t.get + " AND account_id = ?"
 	t.into = &into{
 		head:  "INSERT INTO {" + t.name + "} (" + strings.Join(all, ", ") + ") VALUES ",
 		marks: "(" + strings.Join(marks, ", ") + ")",
