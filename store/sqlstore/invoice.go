@@ -48,7 +48,7 @@ func invoiceNetworks(i *invoice.Invoice) []insertion {
 }
 
 func (r *reader) Invoice(ctx context.Context, owner event.Owner, id string) (invoice.Invoice, error) {
-	return owned(ctx, r, invoices, owner, id, func(i *invoice.Invoice) event.Owner { return i.Owner })
+	return owned(ctx, r, invoices, owner, id, func(i invoice.Invoice) event.Owner { return i.Owner })
 }
 
 func (r *reader) InvoiceByID(ctx context.Context, id string) (invoice.Invoice, error) {

@@ -39,7 +39,7 @@ var deposits = newTable(
 )
 
 func (r *reader) Payment(ctx context.Context, owner event.Owner, id string) (invoice.Payment, error) {
-	return owned(ctx, r, payments, owner, id, func(p *invoice.Payment) event.Owner { return p.Owner })
+	return owned(ctx, r, payments, owner, id, func(p invoice.Payment) event.Owner { return p.Owner })
 }
 
 func (r *reader) PaymentByID(ctx context.Context, id string) (invoice.Payment, error) {
@@ -199,7 +199,7 @@ func (r *reader) DepositAddress(
 	owner event.Owner,
 	id string,
 ) (invoice.DepositAddress, error) {
-	return owned(ctx, r, deposits, owner, id, func(d *invoice.DepositAddress) event.Owner { return d.Owner })
+	return owned(ctx, r, deposits, owner, id, func(d invoice.DepositAddress) event.Owner { return d.Owner })
 }
 
 func (r *reader) DepositAddresses(

@@ -32,7 +32,7 @@ var refunds = newTable(
 )
 
 func (r *reader) Payout(ctx context.Context, owner event.Owner, id string) (payout.Payout, error) {
-	return owned(ctx, r, payouts, owner, id, func(p *payout.Payout) event.Owner { return p.Owner })
+	return owned(ctx, r, payouts, owner, id, func(p payout.Payout) event.Owner { return p.Owner })
 }
 
 func (r *reader) PayoutByID(ctx context.Context, id string) (payout.Payout, error) {
@@ -61,7 +61,7 @@ func (r *reader) PayoutsSince(ctx context.Context, owner event.Owner, t time.Tim
 }
 
 func (r *reader) Refund(ctx context.Context, owner event.Owner, id string) (payout.Refund, error) {
-	return owned(ctx, r, refunds, owner, id, func(x *payout.Refund) event.Owner { return x.Owner })
+	return owned(ctx, r, refunds, owner, id, func(x payout.Refund) event.Owner { return x.Owner })
 }
 
 func (r *reader) RefundByID(ctx context.Context, id string) (payout.Refund, error) {

@@ -122,14 +122,14 @@ func owned[T, R any](
 	t *table[T, R],
 	owner event.Owner,
 	id string,
-	ownerOf func(*T) event.Owner,
+	ownerOf func(T) event.Owner,
 ) (T, error) {
 	record, ok, err := look(ctx, r, t, false, id, owner.AccountID)
 	if err != nil {
 		return record, err
 	}
 
-	if !ok || ownerOf(&record) != owner {
+	if !ok || ownerOf(record) != owner {
 		var none T
 		return none, fault.Missing(t.object, id)
 	}

@@ -61,7 +61,7 @@ func (r *reader) Settlement(
 		settlements,
 		owner,
 		id,
-		func(s *settlement.Settlement) event.Owner { return s.Owner },
+		func(s settlement.Settlement) event.Owner { return s.Owner },
 	)
 }
 

@@ -46,7 +46,7 @@ var deliveries = newTable(
 )
 
 func (r *reader) Event(ctx context.Context, owner event.Owner, id string) (event.Event, error) {
-	return owned(ctx, r, events, owner, id, func(e *event.Event) event.Owner { return e.Owner })
+	return owned(ctx, r, events, owner, id, func(e event.Event) event.Owner { return e.Owner })
 }
 
 func (r *reader) EventsByID(ctx context.Context, ids []string) ([]event.Event, error) {
@@ -100,7 +100,7 @@ func (r *reader) WebhookEndpoint(
 	owner event.Owner,
 	id string,
 ) (webhook.Endpoint, error) {
-	return owned(ctx, r, endpoints, owner, id, func(e *webhook.Endpoint) event.Owner { return e.Owner })
+	return owned(ctx, r, endpoints, owner, id, func(e webhook.Endpoint) event.Owner { return e.Owner })
 }
 
 func (r *reader) WebhookEndpoints(ctx context.Context, f webhook.EndpointFilter) ([]webhook.Endpoint, error) {
@@ -132,7 +132,7 @@ func (tx *transaction) DeleteEndpoint(ctx context.Context, id string) error {
 }
 
 func (r *reader) Delivery(ctx context.Context, owner event.Owner, id string) (webhook.Delivery, error) {
-	return owned(ctx, r, deliveries, owner, id, func(d *webhook.Delivery) event.Owner { return d.Owner })
+	return owned(ctx, r, deliveries, owner, id, func(d webhook.Delivery) event.Owner { return d.Owner })
 }
 
 func (r *reader) Deliveries(ctx context.Context, f webhook.DeliveryFilter) ([]webhook.Delivery, error) {
