@@ -68,7 +68,8 @@ func (tx *transaction) AppendEvents(ctx context.Context, all ...event.Event) err
 }
 
 func (tx *transaction) PutEvents(ctx context.Context, all ...event.Event) error {
-	for _, e := range all {
+	for i := range all {
+		e := &all[i]
 		if e.ID == "" {
 			return fault.New(
 				fault.Invalid, "event_unrendered",
@@ -77,7 +78,7 @@ func (tx *transaction) PutEvents(ctx context.Context, all ...event.Event) error 
 			)
 		}
 
-		if err := add(ctx, tx, events, &e); err != nil {
+		if err := add(ctx, tx, events, e); err != nil {
 			return err
 		}
 	}
