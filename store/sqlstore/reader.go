@@ -364,7 +364,7 @@ func (r *reader) flushTables(ctx context.Context, tables ...string) error {
 		return nil
 	}
 
-	if slices.ContainsFunc(tables, func(t string) bool { return r.tx.dirty[t] }) {
+	if slices.ContainsFunc(tables, func(t string) bool { return slices.Contains(r.tx.dirty, t) }) {
 		return r.tx.flush(ctx)
 	}
 

@@ -25,7 +25,7 @@ type transaction struct {
 
 	writes []*write
 	rows   map[string]*write // the buffered write of each row
-	dirty  map[string]bool   // the tables that the buffer changes
+	dirty  []string          // the tables that the buffer changes
 	// partial is a table with a buffered change that is not a whole row: even a read by key has to
 	// flush first.
 	partial string
@@ -174,8 +174,7 @@ func (tx *transaction) sendBuffered(ctx context.Context, commit bool) error {
 	}
 
 	clear(tx.rows)
-	clear(tx.dirty)
-	tx.writes, tx.partial = nil, ""
+	tx.writes, tx.dirty, tx.partial = nil, nil, ""
 
 	return nil
 }

@@ -75,7 +75,8 @@ func (k *kept[T]) drop(key string) {
 // validates reports whether the transaction may be given what was read of a table before. One that holds locks reads
 // on its own connection instead: it is not run again for rows that it does not change.
 func (tx *transaction) validates(table string) bool {
-	return tx.store.dialect.Validate != "" && tx.joined == nil && !tx.begun && !tx.dirty[table]
+	return tx.store.dialect.Validate != "" && tx.joined == nil && !tx.begun &&
+		!slices.Contains(tx.dirty, table)
 }
 
 // validated returns what was read of a key before, or reads it and keeps it. The commit validates it.

@@ -4,6 +4,7 @@ package sqlstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
@@ -233,8 +234,8 @@ func remove[T, R any](ctx context.Context, tx *transaction, t *table[T, R], k ..
 
 func (tx *transaction) buffer(w *write) {
 	if tx.rows == nil {
-		tx.rows, tx.dirty = make(map[string]*write, 8), make(map[string]bool, 8)
-		tx.writes = make([]*write, 0, 8)
+		tx.rows = make(map[string]*write, 8)
+		tx.writes, tx.dirty = make([]*write, 0, 8), make([]string, 0, 4)
 	}
 
 	tx.writes = append(tx.writes, w)
@@ -242,7 +243,10 @@ func (tx *transaction) buffer(w *write) {
 		tx.proof = proof{w.proof, w.key}
 	}
 
-	tx.dirty[w.table] = true
+	if !slices.Contains(tx.dirty, w.table) {
+		tx.dirty = append(tx.dirty, w.table)
+	}
+
 	if w.slot != "" {
 		tx.rows[w.slot] = w
 	}
