@@ -221,17 +221,17 @@ func (b *createInvoiceBody) optionParams() ([]invoice.OptionParams, error) {
 
 	for i, o := range b.Options {
 		option := invoice.OptionParams{Asset: o.Asset, Network: o.Network}
-		param := "options[" + strconv.Itoa(i) + "].amount"
+		param := func() string { return "options[" + strconv.Itoa(i) + "].amount" }
 
 		if o.Amount != "" {
 			var err error
-			if option.Amount, err = amount(param, o.Amount); err != nil {
+			if option.Amount, err = amount(param(), o.Amount); err != nil {
 				return nil, err
 			}
 		}
 
 		if (o.Amount == "") != (b.Price != nil) {
-			return nil, invalid(param, "an option has an amount exactly when the invoice has no price")
+			return nil, invalid(param(), "an option has an amount exactly when the invoice has no price")
 		}
 
 		options = append(options, option)
