@@ -29,7 +29,7 @@ func (w *sweepUpdate) setUnclaimed(ctx context.Context, step *settlement.Step, a
 		return err
 	}
 
-	claimed := before.Sub(free)
+	claimed := before.SubFloor(free)
 	if err := w.takeBackClaims(ctx, claimed.SubFloor(amount)); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (w *sweepUpdate) broughtForOthers(
 
 	left := chaindata.Min(w.release.Amount.SubFloor(w.group.gross()), beyond)
 
-	return chaindata.Min(left, of.Owed.Add(step.Unclaimed.Sub(broughtBy(of.Unclaimed, w.release.ID)))), nil
+	return chaindata.Min(left, of.Owed.Add(step.Unclaimed.SubFloor(broughtBy(of.Unclaimed, w.release.ID)))), nil
 }
 
 // changeUnclaimed is changeUnclaimed of the release.
@@ -264,7 +264,7 @@ func addBrought(all []settlement.Brought, more ...settlement.Brought) []settleme
 	return all
 }
 
-// lessBrought returns what sweeps brought, without less, which is a part of it.
+// lessBrought returns what sweeps brought, without less of it.
 func lessBrought(all []settlement.Brought, less ...settlement.Brought) []settlement.Brought {
 	all = slices.Clone(all)
 
@@ -274,7 +274,7 @@ func lessBrought(all []settlement.Brought, less ...settlement.Brought) []settlem
 			continue
 		}
 
-		if all[i].Amount = all[i].Amount.Sub(b.Amount); all[i].Amount.IsZero() {
+		if all[i].Amount = all[i].Amount.SubFloor(b.Amount); all[i].Amount.IsZero() {
 			all = slices.Delete(all, i, i+1)
 		}
 	}
