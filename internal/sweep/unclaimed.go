@@ -123,7 +123,10 @@ func (w *sweepUpdate) broughtForOthers(
 
 	left := chaindata.Min(w.release.Amount.SubFloor(w.group.gross()), beyond)
 
-	return chaindata.Min(left, of.Owed.Add(step.Unclaimed.SubFloor(broughtBy(of.Unclaimed, w.release.ID)))), nil
+	return chaindata.Min(
+		left,
+		of.Owed.Add(step.Unclaimed.SubFloor(broughtBy(of.Unclaimed, w.release.ID))),
+	), nil
 }
 
 // changeUnclaimed is changeUnclaimed of the release.
