@@ -111,7 +111,7 @@ func New(c Config) (*Engine, error) {
 	}
 
 	e := &Engine{config: c, epoch: epoch{begins: make(chan struct{}, 1)}}
-	e.checkouts = c.BaseURL + "/checkout/" // spec D10.1
+	e.checkouts = c.BaseURL + "/checkout/"
 	began := time.Now()
 	e.clock.injected, e.clock.now = injected, c.Now
 	e.clock.elapsed = func() time.Duration { return time.Since(began) }
@@ -207,7 +207,7 @@ func (e *Engine) Entropy() io.Reader { return e.config.Entropy }
 func (e *Engine) BaseURL() string { return e.config.BaseURL }
 
 // CheckoutBase returns the prefix of checkout URLs; the invoice's id follows it.
-func (e *Engine) CheckoutBase() string { return e.checkouts }
+func (e *Engine) CheckoutBase() string { return e.checkouts } // spec D10.1
 
 // NewID returns a new object id.
 func (e *Engine) NewID() string { return e.ids.Next() }
