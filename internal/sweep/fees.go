@@ -77,13 +77,7 @@ func (s *Sweeper) leaveNetworkFees(
 	w.group = slices.Delete(w.group, i, i+1)
 	w.replaceShares(slices.Delete(before, i, i+1))
 
-	for i := range w.group {
-		if err := tx.PutSettlements(ctx, &w.group[i]); err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return w.group.put(ctx, tx)
 }
 
 // changeGross gives a settlement the amount of its payment as it is on this branch, in base units. The release that it
@@ -122,15 +116,7 @@ func (s *Sweeper) changeGross(
 	w.replaceShares(before)
 	of.NetworkFees = w.group[i].NetworkFees
 
-	for j := range w.group {
-		if j != i {
-			if err := tx.PutSettlements(ctx, &w.group[j]); err != nil {
-				return err
-			}
-		}
-	}
-
-	return nil
+	return slices.Delete(w.group, i, i+1).put(ctx, tx)
 }
 
 // costOfNobody returns the network fees of a release that all have left which none of them bears, in native base units:

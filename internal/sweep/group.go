@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -31,6 +32,17 @@ func (g group) fee() (sum chain.Amount) {
 	}
 
 	return sum
+}
+
+// put stores the settlements of a group.
+func (g group) put(ctx context.Context, tx settlement.Tx) error {
+	for i := range g {
+		if err := tx.PutSettlements(ctx, &g[i]); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // spent returns what earlier, failed releases took out of native deposits, in base units.

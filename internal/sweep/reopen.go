@@ -238,17 +238,17 @@ func (s *Sweeper) rejoinTx(
 		return settlement.Settlement{}, false, err
 	}
 
-	w, err := s.sweptUpdate(ctx, tx, r)
-	if err != nil {
-		return settlement.Settlement{}, false, err
-	}
-
 	if !hasLiveSweep(&r) { // its sweep is still to be planned
 		r.Amount = r.Amount.Sub(old.Gross).Add(o.Gross)
 	}
 
 	// What its transactions move is in the release.
 	if err := s.changeGross(ctx, tx, &old, o.Gross, r.ID); err != nil {
+		return settlement.Settlement{}, false, err
+	}
+
+	w, err := s.sweptUpdate(ctx, tx, r)
+	if err != nil {
 		return settlement.Settlement{}, false, err
 	}
 

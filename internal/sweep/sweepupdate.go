@@ -222,9 +222,10 @@ func (w *sweepUpdate) passOnCosts(ctx context.Context) error {
 		return nil
 	}
 
+	costs := w.group.costs()
+
 	for i, before := range w.bore {
-		s := w.group[i]
-		if err := w.passOn(ctx, s, before, s.FeePaid.Add(s.NetworkFees)); err != nil {
+		if err := w.passOn(ctx, w.group[i], before, costs[i]); err != nil {
 			return err
 		}
 	}
