@@ -81,7 +81,8 @@ func (s *Sweeper) leaveNetworkFees(
 }
 
 // changeGross gives a settlement the amount of its payment as it is on this branch, in base units. The release that it
-// is or was in splits its network fees anew; sweepID names it, or is empty.
+// is or was in splits its network fees anew; sweepID names it, or is empty. Others of it may have been swept by later
+// releases.
 func (s *Sweeper) changeGross(
 	ctx context.Context,
 	tx settlement.Tx,
@@ -115,6 +116,10 @@ func (s *Sweeper) changeGross(
 	w.group[i] = *of
 	w.replaceShares(before)
 	of.NetworkFees = w.group[i].NetworkFees
+
+	if err := w.passOnCosts(ctx); err != nil {
+		return err
+	}
 
 	return slices.Delete(w.group, i, i+1).put(ctx, tx)
 }

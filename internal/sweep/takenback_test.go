@@ -711,3 +711,33 @@ func TestNetworkFeesFollowAnAmountThatChanged(t *testing.T) {
 	w.run("over", func() bool { return w.live(deposit) == 0 })
 	w.costsAreOnChain("in the end", first.ID, second.ID)
 }
+
+// Of two that shared a fee, one lost its payment and the other was swept by a release of its own. The payment is back
+// with another amount: what the swept one bears of the fee changes, and so what its sweep left.
+func TestAmountThatChangedChangesWhatALaterReleaseLeft(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	deposit := w.deposit(1)
+	w.chain.Pay(deposit.Address, "SIM", coin(2))
+	stays := w.pay("p1", deposit, "SIM", coin(1), 2000)
+	goes := w.open("p2", deposit, "SIM", coin(1), 2000)
+
+	goOn := w.stopPlanning(func() bool { return w.get(stays.ID).FeeTx != "" })
+	w.run("the fee is paid", func() bool { return !w.get(stays.ID).FeePaid.IsZero() })
+	w.lose("p2")
+	goOn()
+
+	stays = w.until(stays.ID, settlement.Released)
+	w.run("over", func() bool { return w.live(deposit) == 0 })
+	w.open("p2", deposit, "SIM", coin(2), 4000)
+
+	if bears := w.get(stays.ID).NetworkFees; !bears.Less(stays.NetworkFees) {
+		t.Errorf("%s bears %s of the fees, before %s", stays.ID, bears, stays.NetworkFees)
+	}
+
+	stays, goes = w.get(stays.ID), w.until(goes.ID, settlement.Released)
+	w.run("over again", func() bool { return w.live(deposit) == 0 })
+	w.costsAreOnChain("in the end", stays.ID, goes.ID)
+	w.check("left", w.chain.Balance(deposit.Address, "SIM"), w.residue(deposit))
+	w.check("owed", w.owed(deposit), chain.Amount{})
+	w.check("released", stays.NetReleased.Add(*goes.NetReleased), w.chain.Balance(w.master().Address, "SIM"))
+}
