@@ -294,3 +294,23 @@ func compareLists(t *testing.T, want string) {
 		t.Errorf("the table of lists in %s is not what is seen: %s", listsFile, diff)
 	}
 }
+
+// A bound before all that was ever made selects nothing; .NET sends it for a time that nobody set.
+func TestNothingIsOlderThanYearOne(t *testing.T) {
+	s := open(t, nil)
+	id := s.post(t, "/v1/invoices", invoiceBody)["id"].(string)
+	s.post(t, "/v1/test/invoices/"+id+"/simulate_payment", `{"outcome":"paid"}`)
+
+	for _, path := range []string{
+		"/v1/invoices?created_before=0001-01-01T00:00:00Z",
+		"/v1/payments?detected_before=0001-01-01T00:00:00Z",
+	} {
+		if rows := s.get(t, path)["data"].([]any); len(rows) > 0 {
+			t.Errorf("%s: %d rows", path, len(rows))
+		}
+
+		if rows := s.get(t, strings.Replace(path, "before", "after", 1))["data"].([]any); len(rows) == 0 {
+			t.Errorf("%s as after: no rows", path)
+		}
+	}
+}

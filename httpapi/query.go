@@ -123,6 +123,10 @@ func (f *field) readQuery(v reflect.Value, text string) error { // spec 4.1.8
 			return err
 		}
 
+		if t.IsZero() { // a store takes the zero time for no bound
+			t = t.Add(time.Nanosecond)
+		}
+
 		v.Set(reflect.ValueOf(t))
 
 		return nil
