@@ -421,6 +421,10 @@ func (w *harness) openAs(o sweep.OpenParams) (s settlement.Settlement) {
 		w.t.Fatalf("OpenTx: %v", err)
 	}
 
+	if !s.ConfirmedAt.Equal(o.ConfirmedAt) {
+		w.t.Errorf("its payment was confirmed at %s, and it shows %s", o.ConfirmedAt, s.ConfirmedAt)
+	}
+
 	return s
 }
 

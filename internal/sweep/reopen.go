@@ -30,6 +30,7 @@ func (s *Sweeper) reopenTx(
 		return s.correctFailedTx(ctx, tx, old, o)
 	}
 
+	old.ConfirmedAt = o.ConfirmedAt
 	if old.Simulated {
 		return s.reopenSimulatedTx(ctx, tx, old)
 	}
@@ -122,6 +123,8 @@ func (s *Sweeper) failAgainTx(
 	if err := settlementstate.Reopen(&old); err != nil {
 		return settlement.Settlement{}, err
 	}
+
+	old.ConfirmedAt = o.ConfirmedAt
 
 	r, assigned, err := releaseOf(ctx, tx, old)
 	if err != nil {
