@@ -242,7 +242,7 @@ type SweepStep struct {
 type Sweeper interface {
 	// PlanSweep returns the steps that are still to be done, at current fees, in order. It reads the
 	// network and changes nothing. A deposit that cannot be moved as it stands is fault.Invalid (code
-	// not_releasable); a native deposit smaller than the fees is returned with an empty plan and code
-	// uneconomic as fault.State.
+	// not_releasable); a native deposit smaller than the fees is fault.State (code uneconomic),
+	// with an empty plan.
 	PlanSweep(ctx context.Context, release SweepRequest) ([]SweepStep, error)
 }

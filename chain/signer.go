@@ -66,7 +66,7 @@ type Payload struct {
 // Intent describes to a signer's policy what the transaction is for. It comes from stored records, not
 // from a request.
 type Intent struct {
-	// Kind is the wallet.Kind: payout, fee, topup, sweep, cancel, recovery, or wallet.Bump for a CPFP bump.
+	// Kind is the wallet.Kind: payout, topup, delegate, undelegate, fee, sweep, bump, cancel or recovery.
 	Kind string
 	// ObjectID is what wants the transaction. Several payouts may be paid by one: then it is the
 	// oldest of them.

@@ -22,7 +22,7 @@ type WakerHarness struct {
 // TestWaker tests wake-ups between processes against store.Waker:
 //
 //   - Every process of the service receives each wake-up, the sender too; no other service does.
-//   - A listener is called with an empty name as soon as it listens.
+//   - A listener is called with an empty note as soon as it listens.
 //   - It returns nil when its context ends, and fault.Unavailable when its connection is lost.
 //
 // A wake-up may take 20 s.

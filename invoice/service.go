@@ -28,7 +28,7 @@ type keySource interface {
 // idSource generates the ids of new records.
 type idSource interface{ Next() string }
 
-// Config holds what a Service needs. DB, Registry, Rates, Keys, IDs and Intake are required.
+// Config holds what a Service needs. DB, Registry, Rates, Keys, IDs and Ingester are required.
 type Config struct {
 	DB       database
 	Registry *chain.Registry

@@ -28,7 +28,7 @@ type Reservation struct {
 	Amount   chain.Amount `json:"amount"`
 	// SpentAt is the height of the block that includes the transaction; 0 before.
 	SpentAt uint64 `json:"spent_at,omitempty"`
-	// Released is set when the object failed: the reservation ends with the next balance read.
+	// Unreserved is set when the object failed: the reservation ends with the next balance read.
 	Unreserved bool `json:"unreserved,omitempty"`
 }
 

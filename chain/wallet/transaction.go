@@ -87,7 +87,7 @@ type Transaction struct {
 	// Attempts are the signed bytes, oldest first; the last is the one to send. A batch member has none.
 	Attempts []Attempt
 	// BatchMembers are the transaction ids of the other payouts that the signed bytes pay, in the order
-	// of Order.Outputs after its first, which is this one's own; see batch.go.
+	// of Order.Outputs after its first, which is this one's own (internal/txmgr/batch.go).
 	BatchMembers []string
 	// BatchedBy is the id of the transaction whose bytes pay this payout and whose moves it follows;
 	// empty outside a batch.

@@ -2,8 +2,8 @@
 // the amount to the address, watch it confirm.
 //
 //	GET  /checkout/{id}              the page
-//	GET  /checkout/{id}/state.json   the State that the page is made from
-//	GET  /checkout/{id}/events       server-sent events: "state" with a State whenever it changes
+//	GET  /checkout/{id}/state.json   the state that the page is made from
+//	GET  /checkout/{id}/events       server-sent events named "state": the state, now and whenever it changes
 //	POST /checkout/{id}/select       option=<id>: select an option, or renew its quote
 //	POST /checkout/{id}/hint         tx_hash=<hash>: "I have paid"; looked up on the network
 //	POST /checkout/{id}/simulate     outcome=<outcome>: test mode only
@@ -11,13 +11,13 @@
 //	GET  /checkout/assets/…          stylesheet, script and icon, named by a hash of their bytes
 //
 // The page is rendered on the server and works without scripts; one small script updates it. It is
-// made in three steps: snapshot.go reads a snapshot, state.go computes a State from it, view.go a
-// View in one language, which fills the templates in web/. The last two are pure. To change the
+// made in three steps: snapshot.go reads a snapshot, state.go computes the state from it, view.go the
+// view in one language, which fills the templates in web/. The last two are pure. To change the
 // look, replace files (Options.Files). To build another page, use state.json and the forms, which
 // answer JSON on request (docs/checkout.md).
 //
 // The link is the only credential: {id} is the invoice's id, followed by a token once the merchant renewed the
-// link, which revokes the one before. So a State never holds what only merchant and payer
+// link, which revokes the one before. So the state never holds what only merchant and payer
 // should know: no e-mail address, no order id, no metadata.
 //
 // The package sits beside httpapi, on top of package payments; nothing imports it but the host.
