@@ -25,7 +25,7 @@ type KeyParams struct {
 	Publishable bool
 	// Name is a label for people, at most 80 characters.
 	Name string
-	// Scopes default to defaultScopes.
+	// Scopes default to all but payouts:write, payouts:approve and refunds:write.
 	Scopes []Scope
 	// AllowedIPs are addresses or CIDR ranges; none: any address may use the key.
 	AllowedIPs []string
@@ -135,7 +135,7 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 }
 
 // RollKey replaces a key by a new one with the same permissions, and returns it with its secret.
-// The old key goes on working for overlap, 0 to maxOverlap, but not beyond its own expiry.
+// The old key goes on working for overlap, 0 to 168 hours, but not beyond its own expiry.
 //
 // Errors: fault.State, code key_not_live, for a revoked or expired key.
 func (s *Service) RollKey(
@@ -216,7 +216,7 @@ func (s *Service) putKeys(ctx context.Context, tx Tx, keys ...*Key) error {
 	return nil
 }
 
-// RevokeKey revokes a key for good: in this process at once, in others within cacheTTL. It is idempotent.
+// RevokeKey revokes a key for good: in this process at once, in others within 5 s. It is idempotent.
 func (s *Service) RevokeKey(ctx context.Context, accountID, keyID string) (Key, error) {
 	at := s.stamp()
 

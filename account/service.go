@@ -134,7 +134,7 @@ func (s *Service) List(ctx context.Context, after string, limit int) (page []Acc
 }
 
 // UpdateSettings replaces an account's settings as a whole. Held settlements are re-evaluated.
-// Other processes apply a new request rate within cacheTTL.
+// Other processes apply a new request rate within 5 s.
 func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settings) (Account, error) {
 	if err := s.checkSettings(settings); err != nil {
 		return Account{}, err
@@ -143,8 +143,8 @@ func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settin
 	return s.change(ctx, id, true, func(a *Account) { a.Settings = settings })
 }
 
-// SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most maxLogo
-// bytes, of the kind that contentType says. No bytes at all remove it.
+// SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most 64
+// KiB, of the kind that contentType says. No bytes at all remove it.
 func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []byte) (Account, error) {
 	switch {
 	case len(logo) == 0:
