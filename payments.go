@@ -3,7 +3,8 @@
 // networks, Bitcoin, Solana and Tron.
 //
 // A host gives New a store, chain drivers, a signer and a source of prices, calls Engine.Run, and mounts
-// httpapi.Handler and checkout.Handler. Any number of such processes over one PostgreSQL make one service.
+// httpapi.Handler and checkout.Handler. Any number of such processes over one PostgreSQL or MariaDB make one
+// service.
 //
 // What merchants do is in the domains, which are the Engine's fields: invoice, settlement, payout, webhook
 // and account. Drivers implement package chain, stores package store; conformance has the suites for both.
@@ -112,7 +113,7 @@ type Config struct {
 	// not at all. It may run twice for one event when the transaction is retried. It must not call a network.
 	OnEvent EventHook
 
-	// KeyPrefix begins API keys, 2 to 12 lower-case letters. Defaults to "pay".
+	// KeyPrefix begins API keys, 1 to 16 of a-z and 0-9. Defaults to "pay".
 	KeyPrefix string
 
 	// QuoteFor is how long a quoted amount is valid. Defaults to 20 minutes.
@@ -229,7 +230,7 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 	return e.core.Update(ctx, f)
 }
 
-// UpdateIn runs f as Update does, inside a transaction of the host that postgres.Join or sqlite.Join made.
+// UpdateIn runs f as Update does, inside a transaction of the host that Join of a SQL store made.
 // f runs once. The host commits, and then calls Wake.
 //
 // Errors:
@@ -257,7 +258,8 @@ func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.
 	return e.core.Watch(ctx, invoiceID)
 }
 
-// Health returns the state of every network.
+// Health returns the state of every network, of each kind of work, of the other processes and of webhooks that are
+// due, and the wallets that need a person. What cannot be read is a check that fails; the error is that of ctx.
 func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	return e.core.Health(ctx)
 }
@@ -327,12 +329,12 @@ func (e *Engine) Recover(ctx context.Context, network, address, account string) 
 	return e.core.Recover(ctx, network, address, account)
 }
 
-// Reseal encrypts every webhook signing secret with Config.SecretKey, authenticates every account and API key
-// with it, and returns how many rows it changed. OldSecretKeys are then not needed for them any more. Call it
-// once all processes run with the new key; it is idempotent.
+// Reseal encrypts every webhook signing secret with Config.SecretKey, authenticates every account, API key and
+// address with it, and returns how many rows it changed. OldSecretKeys are then not needed for them any more.
+// Call it once all processes run with the new key; it is idempotent.
 //
-// Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. An endpoint
-// that fails does not stop the others. The error names it, and its old key has to stay until it is repaired.
+// Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. A row that
+// fails does not stop the others. The error names it, and its old key has to stay until it is repaired.
 func (e *Engine) Reseal(ctx context.Context) (done int, err error) {
 	return e.core.Reseal(ctx)
 }

@@ -76,7 +76,7 @@ func (e *Engine) update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 	return nil
 }
 
-// UpdateIn runs f as Update does, inside a transaction of the host that postgres.Join or sqlite.Join made.
+// UpdateIn runs f as Update does, inside a transaction of the host that Join of a SQL store made.
 // f runs once. The host commits, and then calls Wake.
 //
 // Errors:
