@@ -16,8 +16,8 @@
 // Answers of nodes are verified. A block must have the hash and the proof of work of its header. Its
 // transactions are decoded from their bytes and must have the header's Merkle root, their witnesses the
 // commitment of the coinbase (BIP-141), which begins with the height (BIP-34). The header's target must be
-// its parent's, or at a change at most four times easier. A node with another genesis block is not used. An
-// answer that cannot be verified is fault.Unavailable.
+// exactly what the chain asks for (retarget.go). A node with another genesis block is not used. An answer that
+// cannot be verified is fault.Unavailable.
 //
 // What a node says about a hash is a hint of where to look: Status and Transaction report a transaction as
 // included only out of a verified block. Status never answers chain.TxDead, which only the rows of blocks

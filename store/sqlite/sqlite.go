@@ -1,5 +1,4 @@
-// Package sqlite is a store in one SQLite file: for a service that runs as one process, without a
-// database server.
+// Package sqlite is a store in one SQLite file: for a service on one machine, without a database server.
 //
 // Open keeps a connection of its own for writing, so that writers queue in the process instead of
 // failing as busy, and a few for reading, which never wait for the writer (WAL). A commit is on the
