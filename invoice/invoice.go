@@ -1,7 +1,7 @@
 // Package invoice holds invoices with their options and quotes, payments, and reusable deposit addresses.
 //
-// The state machines in invoice.go, close.go, accept.go, refund.go and payment_transitions.go are pure: a
-// record, an input and a time give a record and events. Service has the merchant's operations: it
+// The state machines in invoice.go, close.go, accept.go, refund.go and internal/invoicestate (payments) are
+// pure: a record, an input and a time give a record and events. Service has the merchant's operations: it
 // loads records, moves them and saves them, one transaction per operation. Payments come from
 // networks through the Ingester (internal/ingest). Settlements open in reaction to the events of this
 // package, which does not import them.

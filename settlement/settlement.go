@@ -4,7 +4,7 @@
 // A settlement opens by reaction to a confirmed payment that has a price, in the transaction that confirms
 // it. transitions.go is its pure state machine, service.go what merchants and operators do with it. Planning
 // and moving are internal/sweep's: it groups settlements of one address and asset into a Sweep and has
-// its transactions (top-up, fee, sweep) made one after the other.
+// its transactions (top-up or delegation, fee, sweep) made one after the other.
 package settlement
 
 import (

@@ -1,7 +1,7 @@
 // Package store declares the store that the engine needs: the union of the domains' store roles.
 //
 // Reader reads, Tx writes inside one transaction, Store is both with Update and Close. The memory, SQLite,
-// PostgreSQL and MySQL stores pass the same suite (conformance.TestStore), as a third party's must.
+// PostgreSQL and MariaDB stores pass the same suite (conformance.TestStore), as a third party's must.
 //
 // What every implementation guarantees:
 //

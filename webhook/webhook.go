@@ -170,7 +170,7 @@ type Reader interface {
 }
 
 // BacklogReader is a store that counts the deliveries that are due, whichever process sends them. Engine.Health
-// shows only those that its own process claimed where the store is none.
+// shows only those that its own process claimed where the store is no BacklogReader.
 type BacklogReader interface {
 	// Backlogs returns one Backlog of each account and mode that has deliveries for which Delivery.DueSince at now
 	// is true, claimed or not, in any order.

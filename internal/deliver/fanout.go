@@ -17,7 +17,7 @@ type FanOut interface {
 
 // FanOutTx stores one delivery of each event for each endpoint of its owner that is subscribed to
 // it. It runs in the transaction that stores the events, so that none is lost between the two. It
-// skips internal events, and pings, whose one delivery webhook.Service.TestTx made.
+// skips internal events, and pings, whose one delivery webhook.Service.Test made.
 func (s *Deliverer) FanOutTx(ctx context.Context, tx FanOut, events []event.Event) error {
 	at := s.stamp()
 	endpoints := make(map[event.Owner][]webhook.Endpoint, 1)
