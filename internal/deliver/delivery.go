@@ -8,13 +8,15 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// WithAttempt returns the delivery after an attempt that ended at a time. asked is the delay of its
-// Retry-After header, 0 without one; jitter are 64 random bits, which spread retries by ±10 %. A delivery
-// that ended while the attempt was in flight is not retried, but a successful attempt makes it succeeded.
+// WithAttempt returns the delivery after an attempt that ended at a time. gone reports that its endpoint
+// answered 410 Gone, which ends the delivery. asked is the delay of its Retry-After header, 0 without one;
+// jitter are 64 random bits, which spread retries by ±10 %. A delivery that ended while the attempt was in
+// flight is not retried, but a successful attempt makes it succeeded.
 func WithAttempt(
 	d webhook.Delivery,
 	a webhook.Attempt,
 	ended time.Time,
+	gone bool,
 	asked time.Duration,
 	jitter uint64,
 ) webhook.Delivery {
@@ -33,7 +35,7 @@ func WithAttempt(
 	}
 
 	delay, more := retryDelay(finished(d), asked, jitter)
-	if !more || AttemptGone(a) {
+	if gone || !more {
 		return DeliveryFailed(d)
 	}
 

@@ -38,6 +38,8 @@ const (
 type result struct {
 	claimed webhook.Delivery
 	kind    resultKind
+	// url is the endpoint's URL when the attempt was made.
+	url string
 	answer
 	jitter uint64
 	// dueAt is when a delivery that was put off is due again.
@@ -115,7 +117,7 @@ func byID[T any](records []T, id func(T) string) map[string]T {
 
 // deliver sends one claimed delivery and returns its result.
 func (s *Deliverer) deliver(ctx context.Context, d loaded) result {
-	r := result{claimed: d.Delivery, err: d.err}
+	r := result{claimed: d.Delivery, url: d.endpoint.URL, err: d.err}
 	if r.err == nil && (d.gone || d.endpoint.Status == webhook.Disabled) {
 		r.kind = unsendable
 		return r
@@ -191,7 +193,12 @@ func (s *Deliverer) record(ctx context.Context, batch []result) error {
 
 		retried = true
 
-		ds, outcomes := s.applyBatch(ctx, batch, stored)
+		endpoints, err := triedEndpoints(ctx, tx, batch)
+		if err != nil {
+			return err
+		}
+
+		ds, outcomes := s.applyBatch(ctx, batch, stored, endpoints)
 		if len(ds) == 0 {
 			return nil
 		}
@@ -200,16 +207,35 @@ func (s *Deliverer) record(ctx context.Context, batch []result) error {
 			return err
 		}
 
-		return s.applyResults(ctx, tx, outcomes)
+		return s.applyResults(ctx, tx, endpoints, outcomes)
 	})
 }
 
-// applyBatch returns the deliveries as the results change them, and the attempts' outcomes by
-// endpoint. It skips deliveries that are gone and those whose fence has risen.
+// triedEndpoints returns by id the endpoints that were sent to, as they are now, except deleted ones.
+func triedEndpoints(ctx context.Context, tx webhook.Tx, batch []result) (map[string]webhook.Endpoint, error) {
+	ids := make(map[string]bool)
+
+	for _, r := range batch {
+		if r.kind == tried {
+			ids[r.claimed.EndpointID] = true
+		}
+	}
+
+	found, err := tx.EndpointsByID(ctx, slices.Sorted(maps.Keys(ids)))
+	if err != nil {
+		return nil, fmt.Errorf("read %d webhook endpoints: %w", len(ids), err)
+	}
+
+	return byID(found, func(e webhook.Endpoint) string { return e.ID }), nil
+}
+
+// applyBatch returns the deliveries as the results change them, and by endpoint the outcomes that
+// count for it. It skips deliveries that are gone and those whose fence has risen.
 func (s *Deliverer) applyBatch(
 	ctx context.Context,
 	batch []result,
 	stored map[string]webhook.Delivery,
+	endpoints map[string]webhook.Endpoint,
 ) (ds []*webhook.Delivery, outcomes map[string][]outcome) {
 	outcomes = make(map[string][]outcome)
 
@@ -228,10 +254,11 @@ func (s *Deliverer) applyBatch(
 			continue
 		}
 
-		after := r.apply(before)
+		outdated := r.isOutdated(before, endpoints)
+		after := r.apply(before, outdated)
 		ds = append(ds, &after)
 
-		if r.kind == tried {
+		if r.kind == tried && (!outdated || AttemptSucceeded(r.attempt)) {
 			ranOut := before.Status == webhook.DeliveryPending && after.Status == webhook.DeliveryFailed
 			outcomes[after.EndpointID] = append(
 				outcomes[after.EndpointID], outcome{answer: r.answer, ranOut: ranOut},
@@ -242,13 +269,21 @@ func (s *Deliverer) applyBatch(
 	return ds, outcomes
 }
 
-// apply returns a delivery as the result changes it.
-func (r result) apply(d webhook.Delivery) webhook.Delivery {
+// isOutdated reports whether a failure does not count against the endpoint: since the attempt began its URL
+// was changed, or it was disabled, which ended the delivery d. It may be enabled again.
+func (r result) isOutdated(d webhook.Delivery, endpoints map[string]webhook.Endpoint) bool {
+	e, exists := endpoints[d.EndpointID]
+	return d.Status != webhook.DeliveryPending || exists && e.URL != r.url
+}
+
+// apply returns a delivery as the result changes it. 410 Gone ends it unless the result is outdated.
+func (r result) apply(d webhook.Delivery, outdated bool) webhook.Delivery {
 	switch r.kind {
 	case putOff:
 		return DeliveryPostponed(d, r.dueAt)
 	case tried:
-		return WithAttempt(d, r.attempt, r.ended, r.retryAfter, r.jitter)
+		gone := AttemptGone(r.attempt) && !outdated
+		return WithAttempt(d, r.attempt, r.ended, gone, r.retryAfter, r.jitter)
 	case unsendable:
 		return DeliveryFailed(d)
 	case cutShort:
@@ -265,17 +300,20 @@ type outcome struct {
 }
 
 // applyResults updates endpoints by the outcomes of their attempts, in the order they ended.
-func (s *Deliverer) applyResults(ctx context.Context, tx webhook.Tx, outcomes map[string][]outcome) error {
-	found, err := tx.EndpointsByID(ctx, slices.Sorted(maps.Keys(outcomes)))
-	if err != nil {
-		return fmt.Errorf("read %d webhook endpoints: %w", len(outcomes), err)
-	}
+func (s *Deliverer) applyResults(
+	ctx context.Context,
+	tx webhook.Tx,
+	endpoints map[string]webhook.Endpoint,
+	outcomes map[string][]outcome,
+) error {
+	// Sorted by id to avoid deadlock.
+	for _, id := range slices.Sorted(maps.Keys(outcomes)) {
+		before, exists := endpoints[id]
+		if !exists {
+			continue // deleted meanwhile
+		}
 
-	// Sorted by id to avoid deadlock. Endpoints that were not found were deleted meanwhile.
-	slices.SortFunc(found, func(a, b webhook.Endpoint) int { return cmp.Compare(a.ID, b.ID) })
-
-	for _, before := range found {
-		tries := outcomes[before.ID]
+		tries := outcomes[id]
 		slices.SortStableFunc(tries, func(a, b outcome) int { return a.ended.Compare(b.ended) })
 
 		e := Pruned(before, s.now())

@@ -128,7 +128,7 @@ func TestDeliveryMoves(t *testing.T) {
 				before.NextAttemptAt = began
 			}
 
-			after := WithAttempt(before, c.attempt, ended, c.asked, 0)
+			after := WithAttempt(before, c.attempt, ended, AttemptGone(c.attempt), c.asked, 0)
 			if after.Status != c.want || after.Attempts != c.tries+1 || len(after.Log) != c.tries+1 ||
 				after.Log[c.tries].At != began ||
 				!after.LastAttemptAt.Equal(began) {
@@ -176,7 +176,7 @@ func TestDeliveryMoves(t *testing.T) {
 	}
 
 	if after := WithAttempt(unknown,
-		refused, ended, 0, 0,
+		refused, ended, false, 0, 0,
 	); after.Attempts != 2 ||
 		!after.NextAttemptAt.Equal(ended.Add(4500*time.Millisecond)) {
 		t.Errorf("after it, the first failure made %+v", after)
