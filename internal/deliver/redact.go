@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/seed-8ee7f392/payments/internal/wire"
@@ -25,53 +26,78 @@ const (
 	maxHeaderValue = 1024 // characters of each
 )
 
-// secretWords are what a secret-looking name contains, once it is in lower case and without separators.
-var secretWords = []string{
-	"secret",
-	"password",
-	"passwd",
-	"passphrase",
-	"pwd",
-	"token",
-	"apikey",
-	"accesskey",
-	"privatekey",
-	"signingkey",
-	"authorization",
-	"credential",
-	"cookie",
-	"session",
-	"signature",
-	"mnemonic",
-	"seedphrase",
-	"bearer",
-	"jwt",
-	"whsec",
-}
+// The names of secret-looking fields and of headers that carry credentials, as their letters in lower case.
+var (
+	// secretWords may be anywhere in such a name.
+	secretWords = []string{
+		"secret",
+		"password",
+		"passwd",
+		"passphrase",
+		"pwd",
+		"token",
+		"apikey",
+		"accesskey",
+		"privatekey",
+		"signingkey",
+		"authorization",
+		"credential",
+		"cookie",
+		"session",
+		"signature",
+		"mnemonic",
+		"seedphrase",
+		"bearer",
+		"jwt",
+		"whsec",
+	}
 
-// credentialHeaders carry credentials though their names do not say so.
-var credentialHeaders = []string{
-	"www-authenticate",
-	"proxy-authenticate",
-	"authentication-info",
-	"proxy-authentication-info",
-	"x-auth",
-	"x-csrf",
-	"x-xsrf",
-}
+	// secretEndings end such a name.
+	secretEndings = []string{
+		"key",
+		"auth",
+		"authentication",
+		"authenticate",
+		"authenticationinfo",
+		"csrf",
+		"xsrf",
+	}
 
-var separators = strings.NewReplacer("_", "", "-", "", ".", "", " ", "")
+	// harmlessKeys end in "key" and hold no secret.
+	harmlessKeys = []string{
+		"idempotencykey",
+		"publickey",
+		"publishablekey",
+		"cachekey",
+		"surrogatekey",
+	}
+)
 
+// looksSecret reports whether a field or header of this name holds a secret.
 func looksSecret(name string) bool {
-	name = separators.Replace(strings.ToLower(name))
-	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
+	name = strings.Map(func(r rune) rune {
+		if !unicode.IsLetter(r) {
+			return -1
+		}
+
+		return unicode.ToLower(r)
+	}, name)
+
+	if slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) }) {
+		return true
+	}
+
+	name = strings.TrimSuffix(name, "s") // keys
+	isEnding := func(ending string) bool { return strings.HasSuffix(name, ending) }
+
+	return slices.ContainsFunc(secretEndings, isEnding) && !slices.ContainsFunc(harmlessKeys, isEnding)
 }
 
 // keptHeaders returns an answer's headers with names in lower case, without those that carry credentials.
 func keptHeaders(h http.Header) map[string]string { // spec 2.9.5
 	names := make([]string, 0, len(h))
 	for name := range h {
-		if !looksSecret(name) && !slices.Contains(credentialHeaders, strings.ToLower(name)) {
+		if !looksSecret(name) {
 			names = append(names, name)
 		}
 	}
@@ -80,9 +106,31 @@ func keptHeaders(h http.Header) map[string]string { // spec 2.9.5
 
 	kept := make(map[string]string, min(len(names), maxHeaders))
 	for _, name := range names[:min(len(names), maxHeaders)] {
-		kept[strings.ToLower(printable(name))] = wire.Cut(
-			redactSecrets(printable(strings.Join(h[name], ", "))), maxHeaderValue,
-		)
+		values := h[name]
+		name = strings.ToLower(printable(name))
+
+		if slices.Contains(urlHeaders, name) {
+			values = withoutQueries(values)
+		}
+
+		kept[name], _ = keptText(strings.Join(values, ", "), maxHeaderValue)
+	}
+
+	return kept
+}
+
+// urlHeaders hold URLs, whose queries may be credentials.
+var urlHeaders = []string{"location", "content-location", "link", "refresh"}
+
+// urlSecrets are the user name and password of a URL, and its query and fragment, up to the ">" that ends the
+// URL in a Link header (RFC 8288, section 3), or else to the end.
+var urlSecrets = regexp.MustCompile(`(?s)(:[/\\]*|[/\\]{2})[^/\\?#>]*@|[?#].*?(>\s*(?:[;,]|$)|$)`)
+
+// withoutQueries returns the values of a header that holds URLs without what of these may be secret.
+func withoutQueries(values []string) []string {
+	kept := make([]string, len(values))
+	for i, value := range values {
+		kept[i] = urlSecrets.ReplaceAllString(value, "${1}${2}")
 	}
 
 	return kept
@@ -95,15 +143,21 @@ func keptBody(raw []byte, more bool, h http.Header) (body string, truncated bool
 		return "", len(raw) > 0 || more
 	}
 
-	text := printable(string(raw))
+	body, cut := keptText(string(raw), maxBody)
+
+	return body, more || cut
+}
+
+// keptText returns the first characters of a text, up to limit, without its secrets, and whether it was longer.
+func keptText(text string, limit int) (kept string, cut bool) {
+	text = printable(text)
 	// Cut before redacting: text beyond the cut must not appear because redaction shortened the
 	// text before it.
-	body = wire.Cut(text, maxBody)
-	truncated = more || len(body) < len(text)
-	kept := redactSecrets(redactJSON(body))
-	body = wire.Cut(kept, maxBody)
+	first := wire.Cut(text, limit)
+	whole := redactSecrets(redactJSON(first))
+	kept = wire.Cut(whole, limit)
 
-	return body, truncated || len(body) < len(kept)
+	return kept, len(first) < len(text) || len(kept) < len(whole)
 }
 
 // printable replaces what a database cannot store as text: bytes that are not UTF-8, and NUL.
@@ -115,7 +169,10 @@ func printable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-var ours = regexp.MustCompile(`(whsec_)[A-Za-z0-9+/=_-]+|(v1=)[0-9a-f]{64}`)
+// ours are signing secrets, also as JSON and URLs escape their "+" and "/", and signatures, also when cut.
+var ours = regexp.MustCompile(
+	`(whsec_)(?:[A-Za-z0-9+/=_%-]|\\+/|\\+u00[0-9A-Fa-f]{2})+|(v1=)[0-9a-f]{16,}`,
+)
 
 // redactSecrets replaces our signing secrets and signatures wherever they stand.
 func redactSecrets(s string) string {
@@ -126,9 +183,74 @@ func redactSecrets(s string) string {
 	return ours.ReplaceAllString(s, "${1}${2}"+redacted)
 }
 
-// redactJSON replaces the values of secret-looking fields by a marker, whatever their type. The text need not
-// be whole or valid JSON, since it may have been cut: a value that does not end is replaced to the end.
+// maxNesting is how deep JSON texts within strings of JSON texts are redacted.
+const maxNesting = 2
+
+// redactJSON replaces the values of secret-looking fields by a marker, whatever their type, also in JSON texts
+// that strings hold.
 func redactJSON(s string) string { // spec 2.9.7
+	return redactNested(redactFields(s), maxNesting)
+}
+
+var (
+	// unbroken is a run of text without an unescaped quote, such as the inside of a JSON string.
+	unbroken = regexp.MustCompile(`(?s)(?:[^"\\]|\\.)+`)
+	// escapes is an escape of a JSON string. UTF-16 surrogates stay together.
+	escapes = regexp.MustCompile(`(?s)(?:\\u[0-9A-Fa-f]{4})+|\\.`)
+)
+
+// redactNested redacts the JSON texts that strings hold, and those in their strings, down to depth. What has an
+// escaped quote may be such a text. It is taken for one wherever it is, as it may be cut or behind a stray quote.
+func redactNested(s string, depth int) string {
+	if depth == 0 {
+		return s
+	}
+
+	return unbroken.ReplaceAllStringFunc(s, func(inside string) string {
+		text := unescaped(inside)
+		if !strings.Contains(text, `"`) {
+			return inside
+		}
+
+		kept := redactNested(redactFields(text), depth-1)
+		if kept == text {
+			return inside
+		}
+
+		return escaped(kept)
+	})
+}
+
+// unescaped returns what the inside of a JSON string says. What is not a whole and valid escape stays.
+func unescaped(inside string) string {
+	if !strings.Contains(inside, `\`) {
+		return inside
+	}
+
+	return escapes.ReplaceAllStringFunc(inside, func(escape string) string {
+		var text string
+		if json.Unmarshal([]byte(`"`+escape+`"`), &text) != nil {
+			return escape
+		}
+
+		return text
+	})
+}
+
+// escaped returns the inside of the JSON string that says a text.
+func escaped(text string) string {
+	var out strings.Builder
+
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // a string can be encoded, and a Builder does not fail
+
+	return strings.TrimSuffix(out.String()[1:], "\"\n")
+}
+
+// redactFields replaces the values of secret-looking fields. The text need not be whole or valid JSON, since it
+// may have been cut: a value that does not end is replaced to the end.
+func redactFields(s string) string {
 	var out strings.Builder
 
 	done := 0 // what is before it was written
@@ -173,7 +295,8 @@ func redactJSON(s string) string { // spec 2.9.7
 	return out.String()
 }
 
-// unquoted returns what a JSON string says, or its text when it is not a valid one.
+// unquoted returns what a JSON string says, or its text when it is not a valid one. Quotes are not letters
+// and do not matter to looksSecret.
 func unquoted(quoted string) string {
 	var s string
 	if strings.Contains(quoted, `\`) && json.Unmarshal([]byte(quoted), &s) == nil {

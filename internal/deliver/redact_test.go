@@ -47,15 +47,88 @@ func TestRedactJSON(t *testing.T) {
 	}
 }
 
+// What receivers wrap into their own answer, such as the error of a service behind them, is JSON in a string.
+func TestRedactJSONInStrings(t *testing.T) {
+	const gone, gone2 = `\"[redacted]\"`, `\\\"[redacted]\\\"`
+
+	long := strings.Repeat("x", maxBody)
+	for given, want := range map[string]string{
+		`{"message":"{\"client_secret\":\"abc\"}"}`:         `{"message":"{\"client_secret\":` + gone + `}"}`,
+		`{"message":"{\"a\":1,\"pwd\":[\"x\"]}","b":"c"}`:   `{"message":"{\"a\":1,\"pwd\":` + gone + `}","b":"c"}`,
+		`{"m":"{\n  \"token\" : \"a\\\"b\"\n}"}`:            `{"m":"{\n  \"token\" : ` + gone + `\n}"}`,
+		`{"m":"{\u0022token\u0022:\u0022abc\u0022}"}`:       `{"m":"{\"token\":` + gone + `}"}`,
+		`{"m":"{\"x\":\"{\\\"jwt\\\":\\\"abc\\\"}\"}"}`:     `{"m":"{\"x\":\"{\\\"jwt\\\":` + gone2 + `}\"}"}`,
+		`{"m":"<b>{\"token\":1}</b>\ud83d\ude00"}`:          `{"m":"<b>{\"token\":` + gone + `}</b>😀"}`,
+		`"{\"token\":\"abc\"}"`:                             `"{\"token\":` + gone + `}"`,
+		`{\"token\":\"abc\"}`:                               `{\"token\":` + gone + `}`,
+		`a "stray {"m":"{\"token\":\"abc\"}"}`:              `a "stray {"m":"{\"token\":` + gone + `}"}`,
+		`{"m":"{\"token\":\"cut he`:                         `{"m":"{\"token\":` + gone,
+		`{"m":"{\"token\":\"cut\`:                           `{"m":"{\"token\":` + gone + `\`,
+		`{"m":"{\"token\":\"cut\u00`:                        `{"m":"{\"token\":` + gone,
+		`{"m":"he said \"hi\", \/ \x \ud83d"}`:              `{"m":"he said \"hi\", \/ \x \ud83d"}`,
+		`{"m":"a \"secret\" is kept"}`:                      `{"m":"a \"secret\" is kept"}`,
+		`{"m":"{\"token\":\"` + long + `\"}","n":"tail"}`:   `{"m":"{\"token\":` + gone + `}","n":"tail"}`,
+		`{"password":"{\"a\":\"b\"}","c":"{\"pwd\":null}"}`: `{"password":"[redacted]","c":"{\"pwd\":` + gone + `}"}`,
+	} {
+		if got := redactJSON(given); got != want {
+			t.Errorf("%s\n became %s\n want   %s", given, got, want)
+		}
+	}
+}
+
+func TestLooksSecret(t *testing.T) {
+	for _, name := range []string{
+		"encryption_key", "encryptionKeys", "hmac_key", "HMAC-Key", "x-auth-key", "x-vault-key", "API Key 2", "key",
+		"auth", "basicAuth", "oauth2", "authentication", "X-Auth", "X-CSRF", "access_key_id", "secret_public_key",
+		"Www-Authenticate", "Proxy-Authentication-Info",
+	} {
+		if !looksSecret(name) {
+			t.Errorf("%s is kept", name)
+		}
+	}
+
+	for _, name := range []string{
+		"idempotency_key", "Idempotency-Key", "public_key", "publicKeys", "publishable_key", "publishable_key_id",
+		"Surrogate-Key", "keyword", "author", "authenticated", "authority", "pass", "status", "",
+	} {
+		if looksSecret(name) {
+			t.Errorf("%s is redacted", name)
+		}
+	}
+}
+
+func TestQueriesOfURLHeadersAreNotKept(t *testing.T) {
+	given := http.Header{
+		"Location":         {"https://user:pw@example.com:8443/a/b;c=1?code=abc,d>e#f"},
+		"Content-Location": {"/a#abc", "//user@example.com/?abc"},
+		"Link":             {`<https://u:p@example.com/a?abc>; rel="next", </b?c=>;rel=prev`, `</c?abc`},
+		"Refresh":          {`5; url=https://example.com/a?code=abc;d=e`},
+		"X-Other":          {`a?b#c`},
+	}
+
+	want := map[string]string{
+		"location":         "https://example.com:8443/a/b;c=1",
+		"content-location": "/a, //example.com/",
+		"link":             `<https://example.com/a>; rel="next", </b>;rel=prev, </c`,
+		"refresh":          "5; url=https://example.com/a",
+		"x-other":          "a?b#c",
+	}
+	if diff := cmp.Diff(want, keptHeaders(given)); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
 func TestRedactSecrets(t *testing.T) {
 	signed := webhook.Sign([]byte("{}"), start, secretA, secretB)
 	for given, want := range map[string]string{
-		"nothing":                 "nothing",
-		"got " + secretA + "!":    "got whsec_[redacted]!",
-		secretA + " " + secretB:   "whsec_[redacted] whsec_[redacted]",
-		signed:                    "t=1795176000,v1=[redacted],v1=[redacted]",
-		"header " + signed + " .": "header t=1795176000,v1=[redacted],v1=[redacted] .",
-		"v1=abc":                  "v1=abc",
+		"nothing":                        "nothing",
+		"got " + secretA + "!":           "got whsec_[redacted]!",
+		secretA + " " + secretB:          "whsec_[redacted] whsec_[redacted]",
+		signed:                           "t=1795176000,v1=[redacted],v1=[redacted]",
+		"header " + signed + " .":        "header t=1795176000,v1=[redacted],v1=[redacted] .",
+		"v1=abc":                         "v1=abc",
+		"v1=" + strings.Repeat("0a", 31): "v1=[redacted]", // cut
+		`whsec_a\/b\\\/c\u002Bd%2Be== "`: `whsec_[redacted] "`,
 	} {
 		if got := redactSecrets(given); got != want {
 			t.Errorf("%s became %s, want %s", given, got, want)
@@ -76,6 +149,10 @@ func TestKeptHeaders(t *testing.T) {
 		"Proxy-Authenticate":   {"a"},
 		"Authentication-Info":  {"a"},
 		"X-Api-Key":            {"a"},
+		"X-Vault-Key":          {"a"},
+		"Authentication":       {"a"},
+		"Idempotency-Key":      {"a"},
+		"X-Json":               {`{"token":"a"}`},
 		"X-Auth-Token":         {"a"},
 		"X-Amz-Security-Token": {"a"},
 		"X-Session-Id":         {"a"},
@@ -87,11 +164,13 @@ func TestKeptHeaders(t *testing.T) {
 	}
 
 	want := map[string]string{
-		"content-type": "text/plain",
-		"x-two":        "a, b",
-		"date":         "today",
-		"x-bytes":      "a\uFFFDb",
-		"x-long":       strings.Repeat("é", maxHeaderValue),
+		"content-type":    "text/plain",
+		"idempotency-key": "a",
+		"x-json":          `{"token":"[redacted]"}`,
+		"x-two":           "a, b",
+		"date":            "today",
+		"x-bytes":         "a\uFFFDb",
+		"x-long":          strings.Repeat("é", maxHeaderValue),
 	}
 	if diff := cmp.Diff(want, keptHeaders(given)); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
@@ -168,6 +247,13 @@ func FuzzRedact(f *testing.F) {
 		"\x00\xff",
 		secretA,
 		strings.Repeat(`"`, 5000),
+		`{"m":"{\"client_secret\":\"abc\"}"}`,
+		`{"m":"{\"a\":\"{\\\"hmac_key\\\":1}\"}"}`,
+		`{"m":"{\u0022auth\u0022:\u0022\ud83d\`,
+		`\"token\":`,
+		`"m":"\\\"`,
+		strings.Repeat(`\"`, 2048) + `":1`,
+		strings.Repeat(`\u005c`, 700) + `"`,
 	} {
 		f.Add([]byte(seed), "hunter2")
 	}
@@ -190,6 +276,22 @@ func FuzzRedact(f *testing.F) {
 		); !strings.HasSuffix(text, `"[redacted]"}`) &&
 			!strings.HasSuffix(text, `"[redacted]"`) {
 			t.Errorf("kept %q", text)
+		}
+		// So is one in a JSON text that a string holds, and one in a string of that.
+		const mark = "(((hunter2"
+
+		message := `{"password":"` + mark + `"}`
+		for range maxNesting {
+			quoted, err := json.Marshal(message)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			message = `{"message":` + string(quoted) + `}`
+			if text := redactJSON(prefix + "\n" + message); strings.Contains(text, mark) &&
+				!strings.Contains(prefix, mark) {
+				t.Errorf("kept %q", text)
+			}
 		}
 	})
 }
