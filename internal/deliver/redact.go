@@ -202,7 +202,7 @@ var (
 // redactNested redacts the JSON texts that strings hold, and those in their strings, down to depth. What has an
 // escaped quote may be such a text. It is taken for one wherever it is, as it may be cut or behind a stray quote.
 func redactNested(s string, depth int) string {
-	if depth == 0 {
+	if depth == 0 || !strings.Contains(s, `\`) {
 		return s
 	}
 
