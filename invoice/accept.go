@@ -1,9 +1,11 @@
 package invoice
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -110,11 +112,44 @@ func (inv *Invoice) Accept(payments []Payment, allowUnderpaid bool, now time.Tim
 		)
 	}
 
-	inv.set(Late, closed)
-	inv.set(UnderpaidAccepted, !inv.enough(r, false)) // spec 3.1.2
+	inv.accept(r, payments, closed)
 
 	return inv.Recompute(payments, now), nil
 }
 
+// accept sets what an acceptance sets.
+func (inv *Invoice) accept(r receipt, payments []Payment, late bool) {
+	inv.set(Late, late)
+	inv.set(UnderpaidAccepted, !inv.enough(r, false)) // spec 3.1.2
+
+	inv.Accepted = confirmedSums(payments)
+}
+
 // accepted reports whether a payment was accepted, late or underpaid.
 func (inv *Invoice) accepted() bool { return inv.Has(Late) || inv.Has(UnderpaidAccepted) }
+
+// lacksAccepted reports whether less is confirmed than was accepted, on an option or of an asset.
+func (inv *Invoice) lacksAccepted(payments []Payment) bool {
+	sums := confirmedSums(payments)
+	for key, sum := range inv.Accepted {
+		if sums[key].Less(sum) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// confirmedSums sums confirmed payments, as Invoice.Accepted does.
+func confirmedSums(payments []Payment) map[string]chain.Amount {
+	sums := map[string]chain.Amount{}
+
+	for _, p := range payments {
+		if p.Status == Confirmed {
+			key := cmp.Or(p.OptionID, p.AssetID)
+			sums[key] = sums[key].Add(p.Amount)
+		}
+	}
+
+	return sums
+}

@@ -93,6 +93,9 @@ type Invoice struct {
 	// ClosedAs is Expired or Canceled when the invoice became that before it was paid or refunded. A reversal
 	// restores it.
 	ClosedAs Status
+	// Accepted is what was confirmed when the payment was accepted, in base units: by option id, and by asset id what
+	// pays no option.
+	Accepted map[string]chain.Amount `json:",omitempty"`
 	// Refunds are the sums of refunds that succeeded or may still succeed.
 	Refunds Refunds
 	// Simulated is set when it has a simulated payment (test mode).

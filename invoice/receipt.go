@@ -15,8 +15,6 @@ type receipt struct {
 	confirmed, detected decimal.Decimal
 	// any is set when some payment is confirmed, credited or not; credited when one pays towards an option.
 	any, credited bool
-	// less is set when less is confirmed on an option than before.
-	less bool
 }
 
 // receive sets the sums of the options from the payments, and returns the receipt.
@@ -42,7 +40,6 @@ func (inv *Invoice) receive(payments []Payment) receipt { // spec 2.2.8
 
 	for i := range inv.Options {
 		o := &inv.Options[i]
-		r.less = r.less || paid[i].Less(o.AmountPaid)
 		o.AmountPaid, o.AmountDetected = paid[i], detected[i]
 	}
 

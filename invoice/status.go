@@ -14,11 +14,13 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 	r := inv.receive(payments)
 	standing := inv.standing(r)
 
-	// An acceptance covers what had been received when it was made. Once some of that is gone it holds only
-	// if what is left is enough by itself.
-	if inv.accepted() && (!r.any || r.less && standing != Paid) {
+	// An acceptance covers what was confirmed when it was made. Once less is, it holds only if that is enough by
+	// itself. A payment that returns does not restore it.
+	if inv.accepted() && standing != Paid && inv.lacksAccepted(payments) {
 		inv.set(Late, false)
 		inv.set(UnderpaidAccepted, false)
+
+		inv.Accepted = nil
 	}
 
 	before, next := inv.Status, standing
@@ -30,7 +32,7 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 	case inv.accepted():
 		next = Paid
 	case inv.ClosedAs != "" && standing == Paid && inv.AcceptLate && !inv.refunding(): // spec D2.3.12
-		inv.set(Late, true)
+		inv.accept(r, payments, true)
 
 		next = Paid
 	case inv.ClosedAs != "":

@@ -175,6 +175,7 @@ func invoiceTargets(r *invoiceRow) []any {
 		&r.CanceledAt,
 		&r.RefundedAt,
 		&r.ClosedAs,
+		&r.Accepted,
 		&r.Refunds,
 		&r.Simulated,
 		&r.DueAt,

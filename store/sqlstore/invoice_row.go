@@ -7,6 +7,7 @@ import (
 
 	"github.com/shopspring/decimal"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -15,39 +16,40 @@ import (
 type invoiceRow struct {
 	ID string `db:"id"`
 	ownerRow
-	Number                int64                       `db:"number"`
-	Kind                  invoice.Kind                `db:"kind"`
-	Status                invoice.Status              `db:"status"`
-	Flags                 document[[]invoice.Flag]    `db:"flags"`
-	Currency              string                      `db:"currency"`
-	Price                 decimal.Decimal             `db:"price"`
-	Options               document[[]invoice.Option]  `db:"options"`
-	SelectedOptionID      string                      `db:"selected_option_id"`
-	PaidOptionID          string                      `db:"paid_option_id"`
-	ToleranceBPS          int                         `db:"tolerance_bps"`
-	AcceptLate            bool                        `db:"accept_late"`
-	OrderID               string                      `db:"order_id"`
-	CustomerEmail         string                      `db:"customer_email"`
-	Description           string                      `db:"description"`
-	Metadata              document[map[string]string] `db:"metadata"`
-	SuccessURL            string                      `db:"success_url"`
-	CancelURL             string                      `db:"cancel_url"`
-	CheckoutToken         string                      `db:"checkout_token"`
-	ExpiresAt             moment                      `db:"expires_at"`
-	PreSelectionExpiresAt moment                      `db:"pre_selection_expires_at"`
-	CreatedAt             moment                      `db:"created_at"`
-	PaidAt                moment                      `db:"paid_at"`
-	ExpiredAt             moment                      `db:"expired_at"`
-	CanceledAt            moment                      `db:"canceled_at"`
-	RefundedAt            moment                      `db:"refunded_at"`
-	ClosedAs              invoice.Status              `db:"closed_as"`
-	Refunds               document[invoice.Refunds]   `db:"refunds"`
-	Simulated             bool                        `db:"simulated"`
-	DueAt                 moment                      `db:"due_at"`
-	Sequence              int64                       `db:"sequence"`
-	SearchOrder           searched                    `db:"q_order,hidden"`
-	SearchEmail           searched                    `db:"q_email,hidden"`
-	Version               int64                       `db:"version"`
+	Number                int64                             `db:"number"`
+	Kind                  invoice.Kind                      `db:"kind"`
+	Status                invoice.Status                    `db:"status"`
+	Flags                 document[[]invoice.Flag]          `db:"flags"`
+	Currency              string                            `db:"currency"`
+	Price                 decimal.Decimal                   `db:"price"`
+	Options               document[[]invoice.Option]        `db:"options"`
+	SelectedOptionID      string                            `db:"selected_option_id"`
+	PaidOptionID          string                            `db:"paid_option_id"`
+	ToleranceBPS          int                               `db:"tolerance_bps"`
+	AcceptLate            bool                              `db:"accept_late"`
+	OrderID               string                            `db:"order_id"`
+	CustomerEmail         string                            `db:"customer_email"`
+	Description           string                            `db:"description"`
+	Metadata              document[map[string]string]       `db:"metadata"`
+	SuccessURL            string                            `db:"success_url"`
+	CancelURL             string                            `db:"cancel_url"`
+	CheckoutToken         string                            `db:"checkout_token"`
+	ExpiresAt             moment                            `db:"expires_at"`
+	PreSelectionExpiresAt moment                            `db:"pre_selection_expires_at"`
+	CreatedAt             moment                            `db:"created_at"`
+	PaidAt                moment                            `db:"paid_at"`
+	ExpiredAt             moment                            `db:"expired_at"`
+	CanceledAt            moment                            `db:"canceled_at"`
+	RefundedAt            moment                            `db:"refunded_at"`
+	ClosedAs              invoice.Status                    `db:"closed_as"`
+	Accepted              document[map[string]chain.Amount] `db:"accepted"`
+	Refunds               document[invoice.Refunds]         `db:"refunds"`
+	Simulated             bool                              `db:"simulated"`
+	DueAt                 moment                            `db:"due_at"`
+	Sequence              int64                             `db:"sequence"`
+	SearchOrder           searched                          `db:"q_order,hidden"`
+	SearchEmail           searched                          `db:"q_email,hidden"`
+	Version               int64                             `db:"version"`
 }
 
 func invoiceRowOf(from *invoice.Invoice) invoiceRow {
@@ -80,6 +82,7 @@ func invoiceRowOf(from *invoice.Invoice) invoiceRow {
 		CanceledAt:            moment(from.CanceledAt),
 		RefundedAt:            moment(from.RefundedAt),
 		ClosedAs:              from.ClosedAs,
+		Accepted:              documentOf(from.Accepted),
 		Refunds:               documentOf(from.Refunds),
 		Simulated:             from.Simulated,
 		DueAt:                 moment(from.DueAt),
@@ -120,6 +123,7 @@ func (r *invoiceRow) record() invoice.Invoice {
 		CanceledAt:            time.Time(r.CanceledAt),
 		RefundedAt:            time.Time(r.RefundedAt),
 		ClosedAs:              r.ClosedAs,
+		Accepted:              r.Accepted.value,
 		Refunds:               r.Refunds.value,
 		Simulated:             r.Simulated,
 		DueAt:                 time.Time(r.DueAt),

@@ -110,6 +110,7 @@ CREATE TABLE {invoices} (
   canceled_at              {TIME},
   refunded_at              {TIME},
   closed_as                {TEXT} NOT NULL,
+  accepted                 {JSON},
   refunds                  {JSON},
   simulated                {BOOL} NOT NULL,
   due_at                   {TIME},

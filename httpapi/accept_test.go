@@ -1,0 +1,37 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// cryptoBody is an invoice over 1 SIM.
+const cryptoBody = `{"options":[{"asset":"SIM","network":"simnet","amount":"1000000000000000000"}]}`
+
+// simulate simulates a payment to an invoice; more are further fields of the body.
+func (s *shop) simulate(t testing.TB, id, outcome, more string) map[string]any {
+	t.Helper()
+
+	return s.post(t, "/v1/test/invoices/"+id+"/simulate_payment", `{"outcome":"`+outcome+`"`+more+`}`)
+}
+
+// wantInvoice compares an invoice's status and flags: "paid [late underpaid_accepted]".
+func wantInvoice(t testing.TB, inv map[string]any, want string) {
+	t.Helper()
+
+	if got := fmt.Sprint(inv["status"], " ", inv["outcome_flags"]); got != want {
+		t.Errorf("the invoice is %s, want %s", got, want)
+	}
+}
+
+func TestAnAcceptedInvoiceStaysPaidAsALaterPaymentLeaves(t *testing.T) {
+	s := open(t, nil)
+	id := s.post(t, "/v1/invoices", cryptoBody)["id"].(string)
+
+	s.simulate(t, id, "underpaid", `,"amount":"400000000000000000"`)
+	wantInvoice(t, s.post(t, "/v1/invoices/"+id+"/accept", ""), "paid [underpaid_accepted]")
+	s.simulate(t, id, "underpaid", `,"amount":"300000000000000000"`)
+	wantInvoice(t, s.simulate(t, id, "orphaned", ""), "paid [underpaid_accepted]")
+	s.simulate(t, id, "dropped", "")
+	wantInvoice(t, s.simulate(t, id, "dropped", ""), "open []")
+}
