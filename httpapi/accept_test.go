@@ -35,3 +35,12 @@ func TestAnAcceptedInvoiceStaysPaidAsALaterPaymentLeaves(t *testing.T) {
 	s.simulate(t, id, "dropped", "")
 	wantInvoice(t, s.simulate(t, id, "dropped", ""), "open []")
 }
+
+func TestALateShortfallWithinTheToleranceIsFlagged(t *testing.T) {
+	s := open(t, nil)
+	id := s.post(t, "/v1/invoices", `{"tolerance_bps":500,`+cryptoBody[1:])["id"].(string)
+
+	s.post(t, "/v1/invoices/"+id+"/cancel", "")
+	s.simulate(t, id, "late", `,"amount":"960000000000000000"`)
+	wantInvoice(t, s.post(t, "/v1/invoices/"+id+"/accept_late_payment", ""), "paid [late underpaid_accepted]")
+}

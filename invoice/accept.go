@@ -120,7 +120,7 @@ func (inv *Invoice) Accept(payments []Payment, allowUnderpaid bool, now time.Tim
 // accept sets what an acceptance sets.
 func (inv *Invoice) accept(r receipt, payments []Payment, late bool) {
 	inv.set(Late, late)
-	inv.set(UnderpaidAccepted, !inv.enough(r, false)) // spec 3.1.2
+	inv.set(UnderpaidAccepted, inv.short(r)) // spec 3.1.2
 
 	inv.Accepted = confirmedSums(payments)
 }

@@ -100,6 +100,39 @@ func TestAcceptanceCoversWhatWasConfirmed(t *testing.T) {
 	}
 }
 
+// The tolerance decides whether an invoice is paid, not whether less than the amount due was accepted.
+func TestAcceptingLessThanTheAmountDue(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		kind  Kind
+		cents uint64
+		auto  bool
+		want  []Flag
+	}{
+		{"fiat, within the tolerance", Fiat, 9_600, false, []Flag{Late, UnderpaidAccepted}},
+		{"fiat, one cent less", Fiat, 9_999, false, []Flag{Late, UnderpaidAccepted}},
+		{"fiat, all", Fiat, 10_000, false, []Flag{Late}},
+		{"crypto, within the tolerance", Crypto, 9_600, false, []Flag{Late, UnderpaidAccepted}},
+		{"crypto, one base unit less", Crypto, 9_999, false, []Flag{Late, UnderpaidAccepted}},
+		{"crypto, all", Crypto, 10_000, false, []Flag{Late}},
+		{"accepted by the account's setting", Crypto, 9_600, true, []Flag{Late, UnderpaidAccepted}},
+		{"all, accepted by the account's setting", Crypto, 10_000, true, []Flag{Late}},
+	} {
+		inv := closed(row.auto)
+		inv.Kind, inv.ToleranceBPS = row.kind, 500
+		payments := []Payment{paying("1", Confirmed, row.cents)}
+		inv.Recompute(payments, now)
+
+		if _, err := inv.Accept(payments, false, now); err != nil {
+			t.Fatal(err)
+		}
+
+		if inv.Status != Paid || !slices.Equal(inv.Flags, row.want) {
+			t.Errorf("%s: %s %v, want paid %v", row.name, inv.Status, inv.Flags, row.want)
+		}
+	}
+}
+
 // closed returns an expired invoice; with auto its account accepts late payments.
 func closed(auto bool) Invoice {
 	inv := owed()

@@ -48,6 +48,14 @@ func (inv *Invoice) enough(r receipt, waiting bool) bool { // spec D2.3.1
 	return false
 }
 
+// short reports whether less is confirmed than is due, without the tolerance.
+func (inv *Invoice) short(r receipt) bool {
+	exact := *inv
+	exact.ToleranceBPS = 0
+
+	return !exact.enough(r, false)
+}
+
 // tolerance returns the allowed difference in the invoice's currency, exact.
 func (inv *Invoice) tolerance() decimal.Decimal {
 	return inv.Price.Mul(decimal.New(int64(inv.ToleranceBPS), -4))

@@ -416,6 +416,22 @@ func TestLatePaymentIsAcceptedByTheAccountsSetting(t *testing.T) {
 	w.want(w.get(inv.ID), invoice.Paid, invoice.Late)
 }
 
+// A late payment of all that was asked for is credited at a fresh rate, and is short where that is lower.
+func TestLatePaymentAtALowerRateIsShort(t *testing.T) {
+	w := newHarness(t, account.Settings{ToleranceBPS: 500})
+	w.follow()
+	inv := w.sell()
+	_, err := w.svc.Cancel(context.Background(), w.owner, inv.ID)
+	w.must(err)
+	w.pass(21 * time.Minute)
+	w.must(w.rates.Set("ETH/EUR", "1790"))
+	w.pay(inv, due)
+	w.confirm()
+	inv, err = w.svc.Accept(context.Background(), w.owner, inv.ID, false)
+	w.must(err)
+	w.want(inv, invoice.Paid, invoice.Late, invoice.UnderpaidAccepted)
+}
+
 func TestUnderpaidIsAcceptedOnlyByAccept(t *testing.T) {
 	w := newHarness(t, account.Settings{})
 	w.follow()
