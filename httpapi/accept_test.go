@@ -44,3 +44,17 @@ func TestALateShortfallWithinTheToleranceIsFlagged(t *testing.T) {
 	s.simulate(t, id, "late", `,"amount":"960000000000000000"`)
 	wantInvoice(t, s.post(t, "/v1/invoices/"+id+"/accept_late_payment", ""), "paid [late underpaid_accepted]")
 }
+
+func TestAcceptedPartsOfTwoOptionsAreNotTooMuch(t *testing.T) {
+	s := open(t, nil)
+	inv := s.post(t, "/v1/invoices", `{"options":[{"asset":"SIM","network":"simnet","amount":"1000000000000000000"},`+
+		`{"asset":"USDX","network":"simnet","amount":"100000000"}]}`)
+	id := inv["id"].(string)
+
+	for i, amount := range []string{"300000000000000000", "30000000"} {
+		option := inv["options"].([]any)[i].(map[string]any)["id"].(string)
+		s.simulate(t, id, "underpaid", `,"option_id":"`+option+`","amount":"`+amount+`"`)
+	}
+
+	wantInvoice(t, s.post(t, "/v1/invoices/"+id+"/accept", ""), "paid [underpaid_accepted]")
+}

@@ -133,6 +133,38 @@ func TestAcceptingLessThanTheAmountDue(t *testing.T) {
 	}
 }
 
+// Of an invoice with crypto amounts nothing is too much where no option got enough.
+func TestAcceptingPartsOfTwoOptions(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		first, second uint64
+		want          []Flag
+	}{
+		{"too little on both", 3_000, 3_000, []Flag{Late, UnderpaidAccepted}},
+		{"all on one", 10_000, 3_000, []Flag{Overpaid, Late}},
+		{"all but the tolerance on one", 9_600, 3_000, []Flag{Overpaid, Late, UnderpaidAccepted}},
+	} {
+		inv := closed(false)
+		inv.Kind, inv.ToleranceBPS = Crypto, 500
+
+		other := inv.Options[0]
+		other.ID, other.AssetID = "p", "y"
+		inv.Options = append(inv.Options, other)
+
+		payments := []Payment{paying("1", Confirmed, row.first), paying("2", Confirmed, row.second)}
+		payments[1].OptionID, payments[1].AssetID = "p", "y"
+		inv.Recompute(payments, now)
+
+		if _, err := inv.Accept(payments, false, now); err != nil {
+			t.Fatal(err)
+		}
+
+		if inv.Status != Paid || !slices.Equal(inv.Flags, row.want) {
+			t.Errorf("%s: %s %v, want paid %v", row.name, inv.Status, inv.Flags, row.want)
+		}
+	}
+}
+
 // closed returns an expired invoice; with auto its account accepts late payments.
 func closed(auto bool) Invoice {
 	inv := owed()

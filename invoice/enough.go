@@ -63,7 +63,8 @@ func (inv *Invoice) tolerance() decimal.Decimal {
 
 // overpaid reports whether what is confirmed exceeds what was due by more than the tolerance and one display
 // step; a remainder that we raised to the asset's minimum counts as due. Of an invoice with crypto amounts each option
-// is compared by itself: only the one that paid it was due, so that what arrives on another is too much.
+// is compared by itself: only the one that paid it was due, so that what arrives on another is too much. Where none
+// was enough, what was accepted is not too much.
 func (inv *Invoice) overpaid(r receipt) bool { // spec D2.3.3
 	if inv.Kind == Fiat {
 		limit := inv.Price.Add(inv.tolerance())
@@ -72,6 +73,10 @@ func (inv *Invoice) overpaid(r receipt) bool { // spec D2.3.3
 		}
 
 		return r.confirmed.Cmp(limit) > 0
+	}
+
+	if !inv.enough(r, false) {
+		return false
 	}
 
 	for _, o := range inv.Options {
