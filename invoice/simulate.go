@@ -43,9 +43,11 @@ type SimulateParams struct {
 	Owner event.Owner
 	// InvoiceID or DepositAddressID names what is paid.
 	InvoiceID, DepositAddressID string
-	// OptionID is the option that is paid; empty: the selected one, else the first.
+	// OptionID is the option that is paid; empty: the selected one, else the first. Of the outcomes orphaned and
+	// dropped it is that of the payment that leaves; empty: any.
 	OptionID string
-	// Asset is a symbol on the deposit address's network; deposit addresses only.
+	// Asset is a symbol on the deposit address's network; deposit addresses only. It is that of the payment that
+	// leaves, too.
 	Asset string
 	// Amount is in base units; 0: what leads to the outcome. Deposit addresses need one for a new payment.
 	Amount  chain.Amount
@@ -62,7 +64,7 @@ type Simulated struct {
 // selected yet. With a live owner it is fault.Forbidden, test_mode_only.
 //
 // What it returns makes the payment. The outcomes orphaned and dropped take the latest simulated payment that is not
-// there yet; without one, a payment is made first. The outcome late expires an invoice that is still open.
+// there yet, of the option or the asset that is named; without one, a payment is made first. The outcome late expires an invoice that is still open.
 func (s *Service) PrepareSimulate(ctx context.Context, p SimulateParams) (Commit[Simulated], error) {
 	if err := checkSimulate(p); err != nil {
 		return nil, err

@@ -265,3 +265,67 @@ func TestSimulateDeposit(t *testing.T) {
 		t.Errorf("published %q, want %q", got, want)
 	}
 }
+
+// What leaves the chain is a payment to the option or of the asset that was named; without one, a new payment.
+func TestSimulatedPaymentThatLeavesIsTheNamedOne(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	inv := w.create(invoice.CreateParams{
+		Options: []invoice.OptionParams{
+			{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount(due)},
+			{Asset: "USDX", Network: "simnet", Amount: chain.Units(1_000_000)},
+		},
+	})
+	d, err := w.svc.CreateDeposit(t.Context(), invoice.DepositParams{Owner: w.owner, Network: "simnet"})
+	w.must(err)
+
+	simulate := func(p invoice.SimulateParams) invoice.Payment {
+		p.Owner, p.Amount = w.owner, chain.Units(1_000)
+		_, pay, err := w.svc.Simulate(t.Context(), p)
+		w.must(err)
+
+		return pay
+	}
+
+	for _, row := range []struct {
+		name          string
+		first, second invoice.SimulateParams
+		made          invoice.Outcome
+	}{
+		{
+			"option",
+			invoice.SimulateParams{InvoiceID: inv.ID, OptionID: inv.Options[0].ID},
+			invoice.SimulateParams{InvoiceID: inv.ID, OptionID: inv.Options[1].ID},
+			invoice.SimulateUnderpaid,
+		},
+		{
+			"asset",
+			invoice.SimulateParams{DepositAddressID: d.ID, Asset: "SIM"},
+			invoice.SimulateParams{DepositAddressID: d.ID, Asset: "USDX"},
+			invoice.SimulateConfirmed,
+		},
+	} {
+		with := func(p invoice.SimulateParams, o invoice.Outcome) invoice.SimulateParams {
+			p.Outcome = o
+			return p
+		}
+
+		first := simulate(with(row.first, row.made))
+
+		if fresh := simulate(with(row.second, invoice.SimulateOrphaned)); fresh.ID == first.ID ||
+			fresh.OptionID != row.second.OptionID || fresh.Status != invoice.Orphaned {
+			t.Errorf("%s: the second has no payment yet: orphaned %+v", row.name, fresh)
+		}
+
+		second := simulate(with(row.second, row.made))
+
+		for _, outcome := range []invoice.Outcome{invoice.SimulateOrphaned, invoice.SimulateDropped} {
+			if moved := simulate(with(row.first, outcome)); moved.ID != first.ID {
+				t.Errorf("%s: %s took %s, want %s", row.name, outcome, moved.ID, first.ID)
+			}
+		}
+
+		if moved := simulate(with(row.second, invoice.SimulateOrphaned)); moved.ID != second.ID {
+			t.Errorf("%s: orphaned took %s, want %s", row.name, moved.ID, second.ID)
+		}
+	}
+}

@@ -222,7 +222,7 @@ func (s *Ingester) simulatedPayment(
 	a *entry,
 	p preparedSimulate,
 ) (*invoice.Payment, error) {
-	if latest := latestSimulated(a, p.params.Outcome); latest != nil {
+	if latest := latestSimulated(a, p.params); latest != nil {
 		return latest, nil
 	}
 
@@ -251,9 +251,10 @@ func (s *Ingester) simulatedPayment(
 	return made, err
 }
 
-// latestSimulated returns the latest simulated payment that the outcome orphaned or dropped can move, or nil.
-func latestSimulated(a *entry, outcome invoice.Outcome) *invoice.Payment {
-	if outcome != invoice.SimulateOrphaned && outcome != invoice.SimulateDropped {
+// latestSimulated returns the latest simulated payment that the outcome orphaned or dropped can move, or nil: of the
+// option or the asset that was named.
+func latestSimulated(a *entry, p invoice.SimulateParams) *invoice.Payment {
+	if p.Outcome != invoice.SimulateOrphaned && p.Outcome != invoice.SimulateDropped {
 		return nil
 	}
 
@@ -261,8 +262,9 @@ func latestSimulated(a *entry, outcome invoice.Outcome) *invoice.Payment {
 
 	for _, q := range a.payments {
 		movable := q.Status == invoice.Detected || q.Status == invoice.Confirmed ||
-			q.Status == invoice.Orphaned && outcome == invoice.SimulateDropped
-		if q.Simulated && movable && (latest == nil || latest.ID < q.ID) {
+			q.Status == invoice.Orphaned && p.Outcome == invoice.SimulateDropped
+		named := (p.OptionID == "" || p.OptionID == q.OptionID) && (p.Asset == "" || p.Asset == q.Asset)
+		if q.Simulated && movable && named && (latest == nil || latest.ID < q.ID) {
 			latest = q
 		}
 	}
