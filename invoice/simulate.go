@@ -64,7 +64,8 @@ type Simulated struct {
 // selected yet. With a live owner it is fault.Forbidden, test_mode_only.
 //
 // What it returns makes the payment. The outcomes orphaned and dropped take the latest simulated payment that is not
-// there yet, of the option or the asset that is named; without one, a payment is made first. The outcome late expires an invoice that is still open.
+// there yet, of the option or the asset that is named; without one, a payment is made first. The outcome late expires
+// an invoice that is still open.
 func (s *Service) PrepareSimulate(ctx context.Context, p SimulateParams) (Commit[Simulated], error) {
 	if err := checkSimulate(p); err != nil {
 		return nil, err

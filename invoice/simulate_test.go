@@ -329,3 +329,50 @@ func TestSimulatedPaymentThatLeavesIsTheNamedOne(t *testing.T) {
 		}
 	}
 }
+
+// What is only detected pays nothing.
+func TestSimulatedPaymentBesideADetectedOne(t *testing.T) {
+	for outcome, want := range map[invoice.Outcome]struct {
+		status invoice.Status
+		flags  []invoice.Flag
+		paid   string
+	}{
+		invoice.SimulatePaid:      {invoice.Paid, nil, due},
+		invoice.SimulateOverpaid:  {invoice.Paid, []invoice.Flag{invoice.Overpaid}, ""},
+		invoice.SimulateLate:      {invoice.Expired, nil, due},
+		invoice.SimulateUnderpaid: {invoice.Underpaid, nil, "15000000000000000"},
+		invoice.SimulateDetected:  {invoice.Pending, nil, "0"},
+	} {
+		for _, fiat := range []bool{true, false} {
+			w := newHarness(t, account.Settings{})
+
+			p := invoice.CreateParams{Price: &invoice.Price{Currency: "EUR", Amount: "90"}}
+			if !fiat {
+				p.Price = nil
+				p.Options = []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount(due)}}
+			}
+
+			id := w.create(p).ID
+			simulate := func(outcome invoice.Outcome, amount string) invoice.Invoice {
+				inv, _, err := w.svc.Simulate(t.Context(), invoice.SimulateParams{
+					Owner:     w.owner,
+					InvoiceID: id,
+					Outcome:   outcome,
+					Amount:    chain.MustAmount(amount),
+				})
+				w.must(err)
+
+				return inv
+			}
+
+			w.want(simulate(invoice.SimulateDetected, "20000000000000000"), invoice.Open)
+
+			inv := simulate(outcome, "0")
+			w.want(inv, want.status, want.flags...)
+
+			if got := inv.Options[0].AmountPaid.String(); want.paid != "" && got != want.paid {
+				t.Errorf("%s: %s is paid, want %s", outcome, got, want.paid)
+			}
+		}
+	}
+}

@@ -309,7 +309,12 @@ func (s *Ingester) setRecipient(pay *invoice.Payment, a *entry, p preparedSimula
 // least 1 base unit), or all and a tenth of the amount due, which exceeds any tolerance.
 func simulatedAmount(inv invoice.Invoice, o invoice.Option, outcome invoice.Outcome) chain.Amount {
 	// spec 3.1.3
-	due := o.AmountDue.SubFloor(o.AmountPaid.Add(o.AmountDetected))
+	received := o.AmountPaid
+	if !pays(outcome) {
+		received = received.Add(o.AmountDetected)
+	}
+
+	due := o.AmountDue.SubFloor(received)
 	if inv.Status == invoice.Paid || due.IsZero() {
 		due = o.AmountDue
 	}
@@ -322,6 +327,11 @@ func simulatedAmount(inv invoice.Invoice, o invoice.Option, outcome invoice.Outc
 	default:
 		return due
 	}
+}
+
+// pays reports whether an outcome pays an invoice by confirmed payments alone, whatever else is detected.
+func pays(outcome invoice.Outcome) bool {
+	return outcome == invoice.SimulatePaid || outcome == invoice.SimulateOverpaid || outcome == invoice.SimulateLate
 }
 
 // simulate moves a simulated payment to the status of the outcome.
