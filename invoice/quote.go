@@ -1,7 +1,6 @@
 package invoice
 
 import (
-	"math/big"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -43,7 +42,7 @@ func (inv *Invoice) quote(
 		outstanding = decimal.Decimal{}
 	}
 
-	rest, err := unitsFor(outstanding, rate, o.Decimals)
+	rest, err := chaindata.UnitsFor(outstanding, rate, o.Decimals)
 	if err != nil {
 		return fault.Wrap(
 			err, fault.Invalid, "amount_too_large",
@@ -95,38 +94,3 @@ func displayDecimals(rate decimal.Decimal, decimals uint8) uint8 { // spec D2.2.
 
 	return decimals
 }
-
-// unitsFor returns value ÷ rate in base units, rounded up, by integer division: exact before the rounding.
-// value must not be negative and rate must be above 0. More than chain.MaxTransfer is fault.Invalid.
-func unitsFor(value, rate decimal.Decimal, decimals uint8) (chain.Amount, error) {
-	if value.Sign() < 0 || rate.Sign() <= 0 {
-		return chain.Amount{}, fault.New(
-			fault.Invalid, "rate_invalid", "cannot convert %s at a rate of %s",
-			value, rate,
-		)
-	}
-	// value·10^decimals ÷ rate = (v·10^ve·10^decimals) ÷ (r·10^re), brought to whole numbers.
-	n, d := value.Coefficient(), rate.Coefficient()
-	if e := int64(value.Exponent()) + int64(decimals) - int64(rate.Exponent()); e >= 0 {
-		n.Mul(n, pow10(e))
-	} else {
-		d.Mul(d, pow10(-e))
-	}
-
-	q, m := new(big.Int).QuoRem(n, d, new(big.Int))
-	if m.Sign() != 0 {
-		q.Add(q, big.NewInt(1))
-	}
-
-	units, err := chain.AmountFromBig(q)
-	if err == nil && chain.MaxTransfer.Less(units) {
-		err = fault.New(
-			fault.Invalid, "amount_invalid", "%s base units are more than one transfer can move",
-			q,
-		)
-	}
-
-	return units, err
-}
-
-func pow10(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -374,5 +375,67 @@ func TestSimulatedPaymentBesideADetectedOne(t *testing.T) {
 				t.Errorf("%s: %s is paid, want %s", outcome, got, want.paid)
 			}
 		}
+	}
+}
+
+// A simulated payment of a fiat invoice is worth what its outcome needs, whatever the quote asked for and holds.
+func TestSimulatedPaymentIsWorthWhatItsOutcomeNeeds(t *testing.T) {
+	for _, price := range []string{"900", "1700", "1800", "2600", ""} {
+		for outcome, want := range map[invoice.Outcome]struct {
+			status invoice.Status
+			flags  []invoice.Flag
+		}{
+			invoice.SimulateDetected:  {invoice.Pending, nil},
+			invoice.SimulatePaid:      {invoice.Paid, nil},
+			invoice.SimulateUnderpaid: {invoice.Underpaid, nil},
+			invoice.SimulateOverpaid:  {invoice.Paid, []invoice.Flag{invoice.Overpaid}},
+		} {
+			for _, before := range []string{"0", "10000000000000000"} {
+				w := newHarness(t, account.Settings{ToleranceBPS: 500})
+				inv := w.sell()
+				simulate := func(outcome invoice.Outcome, amount string) {
+					var err error
+					inv, _, err = w.svc.Simulate(t.Context(), invoice.SimulateParams{
+						Owner:     w.owner,
+						InvoiceID: inv.ID,
+						Outcome:   outcome,
+						Amount:    chain.MustAmount(amount),
+					})
+					w.must(err)
+				}
+
+				if before != "0" {
+					simulate(invoice.SimulateUnderpaid, before)
+				}
+
+				w.pass(21 * time.Minute)
+				w.must(w.rates.Set("ETH/EUR", price))
+				simulate(outcome, "0")
+
+				if w.want(inv, want.status, want.flags...); t.Failed() {
+					t.Fatalf("%s at %q after %s", outcome, price, before)
+				}
+			}
+		}
+	}
+}
+
+// What another option received counts, and what is only detected there does not pay.
+func TestSimulatedPaymentBesideAnotherOption(t *testing.T) {
+	for _, first := range []invoice.Outcome{invoice.SimulateDetected, invoice.SimulateUnderpaid} {
+		w := newHarness(t, account.Settings{})
+		inv := w.create(invoice.CreateParams{Price: &invoice.Price{Currency: "EUR", Amount: "90"}})
+
+		for i, p := range []invoice.SimulateParams{
+			{Outcome: first, Amount: chain.MustAmount("20000000000000000")},
+			{Outcome: invoice.SimulatePaid},
+		} {
+			p.Owner, p.InvoiceID, p.OptionID = w.owner, inv.ID, inv.Options[i].ID
+
+			_, _, err := w.svc.Simulate(t.Context(), p)
+			w.must(err)
+		}
+
+		w.want(w.get(inv.ID), invoice.Paid)
 	}
 }

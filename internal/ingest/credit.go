@@ -8,6 +8,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
@@ -49,11 +51,9 @@ func (l *ledger) enter(
 	return a, l.add(a, p), nil
 }
 
-// credit sets what a payment pays and at which rate: the quote's, or a fresh one when the payment
-// was made after the quote expired (the quote's when there is no fresh one). Money in another
-// asset or on another network than the option's pays nothing.
+// credit sets what a payment pays and at which rate. Money in another asset or on another network than the option's
+// pays nothing.
 func (l *ledger) credit(inv *invoice.Invoice, p *invoice.Payment, optionID string, asset chain.Asset) error {
-	// spec D2.2.9
 	o := inv.Option(optionID)
 	if o == nil || !invoicestate.Accepts(*o, p.Network, p.AssetID) {
 		return nil
@@ -65,21 +65,35 @@ func (l *ledger) credit(inv *invoice.Invoice, p *invoice.Payment, optionID strin
 		return nil
 	}
 
-	p.Rate = o.Rate
-	if madeAt(p.DetectedAt, p.Block).After(o.QuoteExpiresAt) {
-		fresh, ok, err := l.price(chaindata.PriceSymbol(asset), inv.Currency)
-		if err != nil {
-			return err
-		}
-
-		if ok {
-			p.Rate = fresh
-		}
+	rate, err := l.creditRate(inv, *o, madeAt(p.DetectedAt, p.Block), asset)
+	if err != nil {
+		return err
 	}
 
+	p.Rate = rate
 	p.Credit = invoicestate.CreditOf(p.Amount, p.Decimals, p.Rate)
 
 	return nil
+}
+
+// creditRate returns the rate of a payment to a fiat invoice that was made at a time: the quote's, or a fresh one when
+// the quote had expired (the quote's when there is no fresh one).
+func (l *ledger) creditRate(
+	inv *invoice.Invoice,
+	o invoice.Option,
+	made time.Time,
+	asset chain.Asset,
+) (decimal.Decimal, error) { // spec D2.2.9
+	if !made.After(o.QuoteExpiresAt) {
+		return o.Rate, nil
+	}
+
+	fresh, ok, err := l.price(chaindata.PriceSymbol(asset), inv.Currency)
+	if err != nil || !ok {
+		return o.Rate, err
+	}
+
+	return fresh, nil
 }
 
 // confirm confirms a payment and sets its price when there is one, in one move: its event shows usd_value.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -238,7 +240,7 @@ func (s *Ingester) simulatedPayment(
 		DetectedAt: l.now,
 	}
 
-	asset, err := s.setRecipient(&pay, a, p)
+	asset, err := s.setRecipient(&pay, l, a, p)
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +276,12 @@ func latestSimulated(a *entry, p invoice.SimulateParams) *invoice.Payment {
 
 // setRecipient sets what a payment pays, its address, and the amount where none was given. It returns the
 // payment's asset.
-func (s *Ingester) setRecipient(pay *invoice.Payment, a *entry, p preparedSimulate) (chain.Asset, error) {
+func (s *Ingester) setRecipient(
+	pay *invoice.Payment,
+	l *ledger,
+	a *entry,
+	p preparedSimulate,
+) (chain.Asset, error) {
 	if a.invoice == nil {
 		d := a.deposit
 		n, _ := s.registry.Network(d.Network)
@@ -299,34 +306,74 @@ func (s *Ingester) setRecipient(pay *invoice.Payment, a *entry, p preparedSimula
 
 	pay.InvoiceID, pay.Network, pay.Address, pay.Key = a.invoice.ID, o.Network, o.Address, o.Key
 	if pay.Amount.IsZero() {
-		pay.Amount = simulatedAmount(*a.invoice, *o, p.params.Outcome)
+		pay.Amount, err = l.simulatedAmount(a, *o, asset, p.params.Outcome)
 	}
 
-	return asset, nil
+	return asset, err
 }
 
-// simulatedAmount returns the base units that lead to an outcome: all that is due, half of it (at
-// least 1 base unit), or all and a tenth of the amount due, which exceeds any tolerance.
-func simulatedAmount(inv invoice.Invoice, o invoice.Option, outcome invoice.Outcome) chain.Amount {
-	// spec 3.1.3
+// simulatedAmount returns the base units that lead to an outcome: what is missing, half of it (at least 1 base unit), or
+// a tenth of all more, which exceeds any tolerance. A late payment is what the quote asked for.
+func (l *ledger) simulatedAmount(
+	a *entry,
+	o invoice.Option,
+	asset chain.Asset,
+	outcome invoice.Outcome,
+) (chain.Amount, error) { // spec 3.1.3
 	received := o.AmountPaid
 	if !pays(outcome) {
 		received = received.Add(o.AmountDetected)
 	}
 
-	due := o.AmountDue.SubFloor(received)
-	if inv.Status == invoice.Paid || due.IsZero() {
-		due = o.AmountDue
+	all, missing := o.AmountDue, o.AmountDue.SubFloor(received)
+
+	if a.invoice.Kind == invoice.Fiat && outcome != invoice.SimulateLate {
+		rate, err := l.creditRate(a.invoice, o, l.now, asset)
+		if err != nil {
+			return chain.Amount{}, err
+		}
+
+		all, err = chaindata.UnitsFor(a.invoice.Price, rate, o.Decimals)
+		if err != nil {
+			return chain.Amount{}, err
+		}
+
+		if missing, err = chaindata.UnitsFor(a.outstanding(pays(outcome)), rate, o.Decimals); err != nil {
+			return chain.Amount{}, err
+		}
+
+		if !missing.IsZero() {
+			missing = received.Add(missing).RoundUpTo(o.DisplayStep()).Sub(received)
+		}
+	}
+
+	if a.invoice.Status == invoice.Paid || missing.IsZero() {
+		missing = all.RoundUpTo(o.DisplayStep())
 	}
 
 	switch outcome {
 	case invoice.SimulateUnderpaid:
-		return chaindata.Max(chaindata.BPS(due, 5000), chain.Units(1))
+		return chaindata.Max(chaindata.BPS(missing, 5000), chain.Units(1)), nil
 	case invoice.SimulateOverpaid:
-		return due.Add(chaindata.BPS(o.AmountDue, 1000)).Add(o.DisplayStep()).Add(o.DisplayStep())
+		more := chaindata.BPS(all, 1000).Add(o.Raise).Add(o.DisplayStep()).Add(o.DisplayStep())
+		return missing.Add(more), nil
 	default:
-		return due
+		return missing, nil
 	}
+}
+
+// outstanding returns what a fiat invoice's price exceeds its credits by, in its currency: those of confirmed payments,
+// and of detected ones unless confirmed alone count.
+func (a *entry) outstanding(confirmed bool) decimal.Decimal {
+	rest := a.invoice.Price
+
+	for _, p := range a.payments {
+		if p.Status == invoice.Confirmed || p.Status == invoice.Detected && !confirmed {
+			rest = rest.Sub(p.Credit)
+		}
+	}
+
+	return decimal.Max(rest, decimal.Zero)
 }
 
 // pays reports whether an outcome pays an invoice by confirmed payments alone, whatever else is detected.
