@@ -56,6 +56,13 @@ type Settings struct {
 	// ApproveAboveUSD is the value in USD above which payouts and refunds wait for the approval of a second key
 	// (scope payouts:approve); nil: none does. Without a fresh price each waits.
 	ApproveAboveUSD *decimal.Decimal `json:"approve_above_usd,omitempty"`
+	// AllowedIPs are addresses or CIDR ranges that may use the account's keys, publishable ones included; empty: any.
+	// A key with a list may be used only from addresses on both.
+	AllowedIPs []string `json:"allowed_ips,omitempty"`
+	// Destinations are what the account's keys may pay, in both modes; empty: see Key.PayoutDestinations. A key with
+	// a list pays only what is on both. One without a network stands for the address on every network that knows it
+	// now. Calls of the Go API name their own (payout.Params.Destinations).
+	Destinations []chain.Destination `json:"destinations,omitempty"`
 	// PayoutsPerHour limits the creation of payouts; 0: 10.
 	PayoutsPerHour int `json:"payouts_per_hour,omitempty"`
 	// RequestsPerSecond and RequestBurst limit each key; 0: 100 and 300.

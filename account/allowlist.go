@@ -14,15 +14,21 @@ const (
 	maxPayingBits = 80      // of IPv6 addresses: one /48 has 2^80
 )
 
-// PayoutDestinations returns the only destinations that the key may pay, nil for any (specification 4.6).
+// PayoutDestinations returns the only destinations that the key may pay, nil for any (specification 4.6): those on its
+// list and on that of its account, where each has one. An allowlist of the account counts as one of the key.
 //
-// Errors: fault.Forbidden, code payout_allowlist_required, for a key with neither destinations nor an IP
-// allowlist that is narrow enough. Whether the client is on the allowlist is Authenticate's to check.
-func (k Key) PayoutDestinations() ([]chain.Destination, error) { // spec 5.5
+// Errors: fault.Forbidden, code payout_allowlist_required, where there are neither destinations nor an IP allowlist
+// that is narrow enough; destination_not_allowed, where the two lists have no destination in common. Whether the
+// client is on the allowlists is Authenticate's to check.
+func (k Key) PayoutDestinations(s Settings) ([]chain.Destination, error) { // spec 5.5
 	switch {
+	case len(k.Destinations) > 0 && len(s.Destinations) > 0:
+		return k.commonDestinations(s)
 	case len(k.Destinations) > 0:
 		return k.Destinations, nil
-	case len(k.AllowedIPs) > 0 && isSpecific(k.AllowedIPs): // spec 4.6.4
+	case len(s.Destinations) > 0:
+		return s.Destinations, nil
+	case isSpecific(k.AllowedIPs) || isSpecific(s.AllowedIPs): // spec 4.6.4
 		return nil, nil
 	}
 
@@ -33,10 +39,31 @@ func (k Key) PayoutDestinations() ([]chain.Destination, error) { // spec 5.5
 	)
 }
 
+// commonDestinations returns the destinations on the lists of the key and of its account: at least one.
+func (k Key) commonDestinations(s Settings) ([]chain.Destination, error) {
+	var common []chain.Destination
+
+	for _, d := range k.Destinations {
+		if slices.Contains(s.Destinations, d) {
+			common = append(common, d)
+		}
+	}
+
+	if common == nil { // which would be any
+		return nil, fault.New(
+			fault.Forbidden, "destination_not_allowed",
+			"the account of the API key %s allows none of the key's destinations: set either list anew",
+			k.ID,
+		)
+	}
+
+	return common, nil
+}
+
 // PayoutPermissions returns the destinations that the key may pay, as permissions. Only a key that has them all may
 // read a stored payout answer of this key (specification part 5).
-func (k Key) PayoutPermissions() []string { // spec D11.28
-	only, err := k.PayoutDestinations()
+func (k Key) PayoutPermissions(s Settings) []string { // spec D11.28
+	only, err := k.PayoutDestinations(s)
 
 	switch {
 	case err != nil:
@@ -58,10 +85,15 @@ const anyDestination = destinationPermission + "*"
 
 const destinationPermission = "destination:"
 
-// checkPaying refuses a key that could pay any destination from too many addresses.
-func checkPaying(k Key) error {
+// checkPaying refuses a key that could pay any destination from too many addresses. One without an allowlist may be
+// made: PayoutDestinations refuses what it pays.
+func checkPaying(k Key, s Settings) error {
 	pays := slices.Contains(k.Scopes, PayoutsWrite) || slices.Contains(k.Scopes, RefundsWrite)
-	if !pays || len(k.Destinations) > 0 || isSpecific(k.AllowedIPs) {
+	if !pays || len(k.AllowedIPs) == 0 {
+		return nil
+	}
+
+	if _, err := k.PayoutDestinations(s); fault.Code(err) != "payout_allowlist_required" {
 		return nil
 	}
 
@@ -72,7 +104,7 @@ func checkPaying(k Key) error {
 	)
 }
 
-// isSpecific reports whether ranges have together at most maxPayingV4 IPv4 addresses and one IPv6 /48.
+// isSpecific reports whether an IP allowlist is set, and its ranges have together at most maxPayingV4 IPv4 addresses and one IPv6 /48.
 func isSpecific(ranges []string) bool { // spec D11.19
 	v4, v6 := new(big.Int), new(big.Int)
 
@@ -92,5 +124,5 @@ func isSpecific(ranges []string) bool { // spec D11.19
 
 	most := new(big.Int).Lsh(big.NewInt(1), maxPayingBits)
 
-	return v4.Cmp(big.NewInt(maxPayingV4)) <= 0 && v6.Cmp(most) <= 0
+	return len(ranges) > 0 && v4.Cmp(big.NewInt(maxPayingV4)) <= 0 && v6.Cmp(most) <= 0
 }

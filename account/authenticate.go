@@ -21,7 +21,7 @@ const cacheSize = 4096 // keys
 //
 // Errors:
 //   - fault.Unauthenticated: code api_key_invalid, api_key_expired or api_key_revoked
-//   - fault.Forbidden, code ip_not_allowed: the client is not on the key's allowlist
+//   - fault.Forbidden, code ip_not_allowed: the client is not on the allowlist of the key or of its account
 //   - fault.Unavailable, code account_damaged: its settings were not set through this service
 //   - fault.Limited, code rate_limited: too many unknown keys were tried; a key that this process has
 //     seen before is not affected
@@ -72,10 +72,10 @@ func (s *Service) Authenticate(ctx context.Context, secret string, client netip.
 		)
 	}
 
-	if !k.allowsIP(client) {
+	if !allowsIP(k.AllowedIPs, client) || !allowsIP(known.account.Settings.AllowedIPs, client) {
 		return Key{}, Account{}, fault.New(
 			fault.Forbidden, "ip_not_allowed",
-			"the API key %s may not be used from this IP address: add it to the key's allowlist",
+			"the API key %s may not be used from this IP address: the allowlists of key and account must have it",
 			k.ID,
 		)
 	}
@@ -93,15 +93,15 @@ func unknownKey() error {
 // Allows reports whether the key holds a scope.
 func (k Key) Allows(scope Scope) bool { return slices.Contains(k.Scopes, scope) }
 
-// allowsIP reports whether a client of this address may use the key. An unknown address (the zero
-// value) may use only keys without an allowlist.
-func (k Key) allowsIP(client netip.Addr) bool {
-	if len(k.AllowedIPs) == 0 {
+// allowsIP reports whether a client of this address is on an allowlist; an empty one has all. An unknown address
+// (the zero value) is on no other.
+func allowsIP(allowlist []string, client netip.Addr) bool {
+	if len(allowlist) == 0 {
 		return true
 	}
 
 	client = client.Unmap().WithZone("")
-	for _, text := range k.AllowedIPs {
+	for _, text := range allowlist {
 		if p, err := parseRange(text); err == nil && p.Contains(client) {
 			return true
 		}

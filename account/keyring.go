@@ -15,7 +15,7 @@ import (
 // maxOverlap is the longest time that a rolled key goes on working.
 const maxOverlap = 168 * time.Hour
 
-const maxAllowlist = 100 // entries of one allowlist of a key
+const maxAllowlist = 100 // addresses or ranges of one allowlist
 
 // KeyParams are the parameters of CreateKey.
 type KeyParams struct {
@@ -55,7 +55,12 @@ func (s *Service) CreateKey(ctx context.Context, p KeyParams) (Key, string, erro
 	var created Key
 
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
-		if _, err := tx.Account(ctx, p.AccountID); err != nil {
+		a, err := tx.Account(ctx, p.AccountID)
+		if err != nil {
+			return err
+		}
+
+		if err := checkPaying(k, a.Settings); err != nil {
 			return err
 		}
 
@@ -100,19 +105,7 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 		}
 	}
 
-	if len(p.AllowedIPs) > maxAllowlist || len(p.Destinations) > maxAllowlist {
-		return Key{}, fault.New(
-			fault.Invalid, "key_invalid", "an allowlist of a key has at most %d entries",
-			maxAllowlist,
-		)
-	}
-
-	ips, err := canonicalRanges(p.AllowedIPs)
-	if err != nil {
-		return Key{}, err
-	}
-
-	destinations, err := s.canonicalDestinations(p.Livemode, p.Destinations)
+	ips, destinations, err := s.canonicalAllowlists(p.AllowedIPs, p.Destinations, p.Livemode)
 	if err != nil {
 		return Key{}, err
 	}
@@ -121,7 +114,7 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 		return Key{}, fault.Param("expires_at", "key_invalid", "expires_at is in the past")
 	}
 
-	k := Key{
+	return Key{
 		Owner:        event.Owner{AccountID: p.AccountID, Livemode: p.Livemode},
 		Publishable:  p.Publishable,
 		Name:         p.Name,
@@ -129,9 +122,7 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 		AllowedIPs:   ips,
 		Destinations: destinations,
 		ExpiresAt:    p.ExpiresAt.UTC().Truncate(time.Millisecond),
-	}
-
-	return k, checkPaying(k)
+	}, nil
 }
 
 // RollKey replaces a key by a new one with the same permissions, and returns it with its secret.
@@ -274,6 +265,35 @@ func findKey(ctx context.Context, r Reader, accountID, keyID string) (Key, error
 	}
 
 	return Key{}, fault.Missing("API key", keyID)
+}
+
+// canonicalAllowlists checks the allowlists of a key or an account, for the modes it is of, and returns them in the
+// stored form. The addresses of destinations are counted, not their networks: the stored form names each network.
+func (s *Service) canonicalAllowlists(
+	ranges []string,
+	destinations []chain.Destination,
+	livemodes ...bool,
+) ([]string, []chain.Destination, error) {
+	addresses := map[chain.Address]bool{}
+	for _, d := range destinations {
+		addresses[d.Address] = true
+	}
+
+	if len(ranges) > maxAllowlist || len(addresses) > maxAllowlist {
+		return nil, nil, fault.New(
+			fault.Invalid, "key_invalid", "an allowlist has at most %d addresses or ranges",
+			maxAllowlist,
+		)
+	}
+
+	ips, err := canonicalRanges(ranges)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	canonical, err := s.canonicalDestinations(destinations, livemodes...)
+
+	return ips, canonical, err
 }
 
 // canonicalRanges returns addresses and CIDR ranges in canonical form: masked, and mapped IPv4 as IPv4.

@@ -96,7 +96,8 @@ func New(c Config) (*Service, error) {
 //
 // Errors: fault.Invalid for settings that break a rule; it names the field.
 func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account, error) {
-	if err := s.checkSettings(settings); err != nil {
+	settings, err := s.checkSettings(settings)
+	if err != nil {
 		return Account{}, err
 	}
 
@@ -104,7 +105,7 @@ func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account
 
 	var created Account
 
-	err := s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
+	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		index, err := tx.ReserveNumbers(ctx, counter.AccountIndex, 1, 0)
 		if err != nil {
 			return err
@@ -134,9 +135,11 @@ func (s *Service) List(ctx context.Context, after string, limit int) (page []Acc
 }
 
 // UpdateSettings replaces an account's settings as a whole. Held settlements are re-evaluated.
-// Other processes apply a new request rate within 5 s.
+// Other processes apply a new request rate and new allowlists within 5 s. A payout that was accepted is paid,
+// but no longer approved where it goes to none of the destinations.
 func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settings) (Account, error) {
-	if err := s.checkSettings(settings); err != nil {
+	settings, err := s.checkSettings(settings)
+	if err != nil {
 		return Account{}, err
 	}
 

@@ -24,10 +24,27 @@ const (
 // maxSweep is the largest SweepMinUSD, in USD.
 var maxSweep = decimal.New(1, 12)
 
-// checkSettings checks settings.
+// checkSettings checks settings and returns them in the stored form.
 //
 // Errors: fault.Invalid; it names the field.
-func (s *Service) checkSettings(v Settings) error { // spec D9.11
+func (s *Service) checkSettings(v Settings) (Settings, error) { // spec D9.11
+	if err := checkFields(v); err != nil {
+		return Settings{}, err
+	}
+
+	if err := s.checkAssets(v.Assets); err != nil {
+		return Settings{}, err
+	}
+
+	var err error
+
+	v.AllowedIPs, v.Destinations, err = s.canonicalAllowlists(v.AllowedIPs, v.Destinations, true, false)
+
+	return v, err
+}
+
+// checkFields checks the settings that need no registry.
+func checkFields(v Settings) error {
 	if err := checkName("name", v.Name); err != nil {
 		return err
 	}
@@ -81,7 +98,7 @@ func (s *Service) checkSettings(v Settings) error { // spec D9.11
 		)
 	}
 
-	return s.checkAssets(v.Assets)
+	return nil
 }
 
 // validSweepMin reports whether a value in USD is 0 to maxSweep with at most 8 places. It checks
@@ -168,10 +185,10 @@ func checkURL(param, s string) error {
 }
 
 // canonicalDestinations returns each destination in the form in which payouts compare it. One without a network
-// becomes one for each network of the mode that can parse the address.
+// becomes one for each network of the modes that can parse the address.
 func (s *Service) canonicalDestinations(
-	livemode bool,
 	destinations []chain.Destination,
+	livemodes ...bool,
 ) ([]chain.Destination, error) {
 	var out []chain.Destination
 
@@ -180,7 +197,7 @@ func (s *Service) canonicalDestinations(
 
 		for _, d := range s.registry.Drivers() {
 			n := d.Network()
-			if n.Livemode != livemode || given.Network != "" && given.Network != n.Slug {
+			if !slices.Contains(livemodes, n.Livemode) || given.Network != "" && given.Network != n.Slug {
 				continue
 			}
 

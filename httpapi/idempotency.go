@@ -70,7 +70,7 @@ func (c *call) idempotencyRequest() requestkey.Request { // spec D9.4
 	}
 
 	if c.op.sends {
-		permissions = append(permissions, c.key.PayoutPermissions()...)
+		permissions = append(permissions, c.key.PayoutPermissions(c.settings)...)
 	}
 
 	return requestkey.Request{

@@ -94,6 +94,7 @@ func (a *api) payouts() []operation {
 				"them approves; after two hours they fail as stale.",
 			codes: []string{
 				"403 approval_by_requester",
+				"403 destination_not_allowed",
 				"409 payout_not_pending",
 				"409 payout_approval_not_required",
 			},
@@ -107,7 +108,7 @@ func (a *api) createPayout(
 	c *call,
 	b createPayoutBody,
 ) (commit[payout.Resource], error) {
-	destinations, err := c.key.PayoutDestinations()
+	destinations, err := c.key.PayoutDestinations(c.settings)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +190,11 @@ func (a *api) approvePayout(ctx context.Context, c *call, _ none) (commit[payout
 		return nil, err
 	}
 
-	by := payout.Approver{Requester: c.requester(), SameHolder: keys}
+	by := payout.Approver{
+		Requester:    c.requester(),
+		SameHolder:   keys,
+		Destinations: c.settings.Destinations,
+	}
 
 	return func(ctx context.Context, tx payments.Tx) (payout.Resource, error) {
 		p, err := a.Payouts.ApproveTx(ctx, tx, c.owner, c.id, by)

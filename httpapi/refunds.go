@@ -51,7 +51,7 @@ func (a *api) refunds() []operation {
 			idempotency: keyRequired,
 			sends:       true,
 			summary:     "Give back what a payer paid, from the master wallet",
-			description: "The key's allowlists hold as for payouts.",
+			description: "The allowlists of the key and of its account hold as for payouts.",
 			codes:       refundErrors,
 		}, a.createRefund),
 		list(operation{
@@ -86,7 +86,7 @@ func (a *api) createRefund(
 	c *call,
 	b createRefundBody,
 ) (commit[payout.RefundResource], error) {
-	destinations, err := c.key.PayoutDestinations()
+	destinations, err := c.key.PayoutDestinations(c.settings)
 	if err != nil {
 		return nil, err
 	}

@@ -148,12 +148,15 @@ type Approver struct {
 	Requester
 	// SameHolder are the ids of the keys that replaced one another, an API key among them: one person has them all.
 	SameHolder []string
+	// Destinations are the only ones that the account allows now; empty: any.
+	Destinations []chain.Destination
 }
 
 // ApproveTx approves a payout that waits for it, so that it is signed at once. It is idempotent.
 //
 // Errors:
 //   - fault.Forbidden, code approval_by_requester: who asked for the payout cannot approve it
+//   - fault.Forbidden, code destination_not_allowed: it goes to none of Approver.Destinations
 //   - fault.State, code payout_not_pending: it was canceled, is stale or is being paid
 //   - fault.State, code payout_approval_not_required
 //   - fault.Unavailable, code payout_damaged: the payout was changed outside this service
@@ -210,6 +213,8 @@ func (s *Service) checkApprover(p Payout, by Approver) error {
 		return err
 	}
 
+	to := chain.Destination{Network: p.Network, Address: p.Destination}
+
 	switch {
 	case !p.Approval.Required:
 		return fault.New(
@@ -220,6 +225,12 @@ func (s *Service) checkApprover(p Payout, by Approver) error {
 			fault.Forbidden, "approval_by_requester",
 			"payout %s was requested by this key: another one has to approve it",
 			p.ID,
+		)
+	case p.Approval.Missing() && len(by.Destinations) > 0 && !slices.Contains(by.Destinations, to):
+		return fault.New(
+			fault.Forbidden, "destination_not_allowed",
+			"%s is no longer on the account's list of payout destinations: cancel payout %s, or add it",
+			to, p.ID,
 		)
 	}
 

@@ -85,7 +85,7 @@ func destination(
 	) {
 		return "", fault.New(
 			fault.Forbidden, "destination_not_allowed",
-			"%s is not on this key's list of payout destinations",
+			"%s is not among the payout destinations of this key and its account",
 			d,
 		)
 	}

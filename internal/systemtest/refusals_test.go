@@ -613,9 +613,9 @@ func (c *client) refusedDestination(s *service) {
 func (c *client) refusedApproval(s *service) {
 	c.t.Helper()
 
-	set := func(above *decimal.Decimal) {
+	set := func(above *decimal.Decimal, only ...chain.Destination) {
 		settings := s.account.Settings
-		settings.ApproveAboveUSD = above
+		settings.ApproveAboveUSD, settings.Destinations = above, only
 
 		if _, err := s.engine.Accounts.UpdateSettings(c.t.Context(), s.account.ID, settings); err != nil {
 			c.t.Fatal(err)
@@ -640,6 +640,8 @@ func (c *client) refusedApproval(s *service) {
 	pay.idempotency = "canceled"
 	canceled := text(c.do(200, pay), "id")
 
+	set(nil, chain.Destination{Address: s.network.NewAddress()})
+	c.refuse(403, "destination_not_allowed", approve(waits, second))
 	set(nil)
 
 	c.refuse(403, "approval_by_requester", approve(waits, pay.key))
