@@ -128,7 +128,7 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 // RollKey replaces a key by a new one with the same permissions, and returns it with its secret.
 // The old key goes on working for overlap, 0 to 168 hours, but not beyond its own expiry.
 //
-// Errors: fault.State, code key_not_live, for a revoked or expired key.
+// Errors: fault.State, code key_not_live, for a revoked or expired key, and for one that was rolled before.
 func (s *Service) RollKey(
 	ctx context.Context,
 	accountID, keyID string,
@@ -165,12 +165,8 @@ func (s *Service) RollKey(
 			return err
 		}
 
-		if !old.live(at) {
-			return fault.New(
-				fault.State, "key_not_live",
-				"the key %s is revoked or expired and cannot be rolled: create a new one",
-				keyID,
-			)
+		if err := checkRoll(ctx, tx, old, at); err != nil {
+			return err
 		}
 
 		created = old
@@ -190,6 +186,34 @@ func (s *Service) RollKey(
 	}
 
 	return created, secret, nil
+}
+
+// checkRoll refuses to roll a key that another one replaced, whose end is that of an overlap and not its owner's, and
+// one that is revoked or expired.
+func checkRoll(ctx context.Context, r Reader, old Key, at time.Time) error {
+	keys, err := r.Keys(ctx, old.Owner.AccountID)
+	if err != nil {
+		return err
+	}
+
+	replaced := slices.IndexFunc(keys, func(k Key) bool { return k.RolledFrom == old.ID })
+
+	switch {
+	case replaced >= 0:
+		return fault.New(
+			fault.State, "key_not_live",
+			"the key %s was replaced by the key %s: roll that one",
+			old.ID, keys[replaced].ID,
+		)
+	case !old.live(at):
+		return fault.New(
+			fault.State, "key_not_live",
+			"the key %s is revoked or expired and cannot be rolled: create a new one",
+			old.ID,
+		)
+	}
+
+	return nil
 }
 
 // putKeys seals keys and stores them.

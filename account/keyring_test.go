@@ -265,6 +265,36 @@ func TestRollKey(t *testing.T) {
 	refuses(t, err, fault.NotFound, "resource_missing")
 }
 
+// The end of a key that was rolled is that of its overlap, which a second replacement would copy.
+func TestAKeyIsRolledOnce(t *testing.T) {
+	h := newHarness(t)
+	end := h.now.Add(30 * 24 * time.Hour)
+	first, _ := h.key(t, account.KeyParams{ExpiresAt: end})
+
+	second, _, err := h.RollKey(t.Context(), h.account.ID, first.ID, time.Hour)
+	if err != nil || !second.ExpiresAt.Equal(end) {
+		t.Fatalf("the replacement ends at %v: %v", second.ExpiresAt, err)
+	}
+
+	for _, overlap := range []time.Duration{0, 2 * time.Hour} {
+		_, _, err = h.RollKey(t.Context(), h.account.ID, first.ID, overlap)
+		refuses(t, err, fault.State, "key_not_live")
+
+		if err != nil && !strings.Contains(err.Error(), second.ID) {
+			t.Errorf("%v does not name the key %s", err, second.ID)
+		}
+	}
+
+	if _, _, err = h.RollKey(t.Context(), h.account.ID, second.ID, time.Hour); err != nil {
+		t.Errorf("the replacement is not rolled: %v", err)
+	}
+
+	keys, err := h.Keys(t.Context(), h.account.ID)
+	if err != nil || len(keys) != 3 || !keys[2].ExpiresAt.Equal(h.now.Add(time.Hour)) {
+		t.Errorf("keys after rolling: %+v, %v", keys, err)
+	}
+}
+
 func TestRollingNeverProlongsAKey(t *testing.T) {
 	h := newHarness(t)
 	end := h.now.Add(time.Minute)
