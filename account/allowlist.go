@@ -1,7 +1,7 @@
 package account
 
 import (
-	"math/big"
+	"net/netip"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -10,8 +10,8 @@ import (
 
 // The widest IP allowlist with which a key may pay to any destination (decisions part 11).
 const (
-	maxPayingV4   = 1 << 16 // addresses
-	maxPayingBits = 80      // of IPv6 addresses: one /48 has 2^80
+	maxPayingV4 = 1 << 16 // addresses
+	maxPayingV6 = 48      // bits of the one prefix
 )
 
 // PayoutDestinations returns the only destinations that the key may pay, nil for any (specification 4.6): those on its
@@ -104,25 +104,32 @@ func checkPaying(k Key, s Settings) error {
 	)
 }
 
-// isSpecific reports whether an IP allowlist is set, and its ranges have together at most maxPayingV4 IPv4 addresses and one IPv6 /48.
-func isSpecific(ranges []string) bool { // spec D11.19
-	v4, v6 := new(big.Int), new(big.Int)
+// isSpecific reports whether an IP allowlist is set, and its ranges have together at most maxPayingV4 IPv4 addresses
+// and lie in one IPv6 /48.
+func isSpecific(allowlist []string) bool { // spec D11.19
+	ranges, err := parseRanges(allowlist)
+	if err != nil || len(ranges) == 0 {
+		return false
+	}
 
-	for _, text := range ranges {
-		p, err := parseRange(text)
-		if err != nil {
+	var (
+		v4 uint64       // addresses
+		v6 netip.Prefix // which all IPv6 ranges lie in
+	)
+
+	for _, p := range ranges {
+		if p.Addr().Is4() {
+			v4 += 1 << (32 - p.Bits())
+			continue
+		}
+
+		site, err := p.Addr().Prefix(maxPayingV6)
+		if err != nil || p.Bits() < maxPayingV6 || v6.IsValid() && site != v6 {
 			return false
 		}
 
-		size := new(big.Int).Lsh(big.NewInt(1), uint(p.Addr().BitLen()-p.Bits()))
-		if p.Addr().Is4() {
-			v4.Add(v4, size)
-		} else {
-			v6.Add(v6, size)
-		}
+		v6 = site
 	}
 
-	most := new(big.Int).Lsh(big.NewInt(1), maxPayingBits)
-
-	return len(ranges) > 0 && v4.Cmp(big.NewInt(maxPayingV4)) <= 0 && v6.Cmp(most) <= 0
+	return v4 <= maxPayingV4
 }

@@ -320,9 +320,25 @@ func (s *Service) canonicalAllowlists(
 	return ips, canonical, err
 }
 
-// canonicalRanges returns addresses and CIDR ranges in canonical form: masked, and mapped IPv4 as IPv4.
+// canonicalRanges returns addresses and CIDR ranges in canonical form: masked, mapped IPv4 as IPv4, and none that lies
+// in another one.
 func canonicalRanges(in []string) ([]string, error) {
+	ranges, err := parseRanges(in)
+	if err != nil {
+		return nil, err
+	}
+
 	var out []string
+	for _, p := range ranges {
+		out = append(out, p.String())
+	}
+
+	return out, nil
+}
+
+// parseRanges parses addresses and CIDR ranges, and leaves out what lies in another one: no two have a common address.
+func parseRanges(in []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
 
 	for _, text := range in {
 		p, err := parseRange(text)
@@ -333,12 +349,20 @@ func canonicalRanges(in []string) ([]string, error) {
 			)
 		}
 
-		if s := p.String(); !slices.Contains(out, s) {
-			out = append(out, s)
+		if slices.ContainsFunc(out, func(other netip.Prefix) bool { return contains(other, p) }) {
+			continue
 		}
+
+		out = slices.DeleteFunc(out, func(other netip.Prefix) bool { return contains(p, other) })
+		out = append(out, p)
 	}
 
 	return out, nil
+}
+
+// contains reports whether all of a range lies in another one.
+func contains(outer, inner netip.Prefix) bool {
+	return outer.Bits() <= inner.Bits() && outer.Contains(inner.Addr())
 }
 
 func parseRange(text string) (netip.Prefix, error) {

@@ -53,7 +53,7 @@ func TestNewKey(t *testing.T) {
 
 	k, secret := h.key(t, account.KeyParams{
 		Name:         "server",
-		AllowedIPs:   []string{"10.1.2.3/8", "::ffff:192.0.2.7", "192.0.2.7"},
+		AllowedIPs:   []string{"10.9.0.0/16", "10.1.2.3/8", "10.0.0.1", "::ffff:192.0.2.7", "192.0.2.7", "::/0", "2001:db8::1"},
 		Destinations: []chain.Destination{{Address: "alpha:one"}, {Address: "ALPHA:ONE"}},
 	})
 	if !strings.HasPrefix(secret, "shop_test_sk_") || !strings.HasSuffix(secret, k.Last4) ||
@@ -65,7 +65,7 @@ func TestNewKey(t *testing.T) {
 		t.Errorf("a new key has the scopes %v", k.Scopes)
 	}
 
-	if diff := cmp.Diff([]string{"10.0.0.0/8", "192.0.2.7/32"}, k.AllowedIPs); diff != "" {
+	if diff := cmp.Diff([]string{"10.0.0.0/8", "192.0.2.7/32", "::/0"}, k.AllowedIPs); diff != "" {
 		t.Error(diff)
 	}
 

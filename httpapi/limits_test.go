@@ -310,6 +310,15 @@ func TestAWideAllowlistIsNone(t *testing.T) {
 		"2001:db8::/48":             true,
 		"2001:db8::/47":             false,
 		"10.0.0.0/16,2001:db8::/48": true,
+
+		"10.0.0.0/16,10.0.7.0/24,10.0.0.0/16":     true,
+		"10.0.7.0/24,10.0.0.0/16":                 true,
+		"10.0.7.0/24,10.0.0.0/15":                 false,
+		"2001:db8::/48,2001:db8::/49,2001:db8::1": true,
+		"2001:db8::/49,2001:db8:0:8000::/49":      true,
+		"2001:db8::/49,2001:db8:1::/49":           false,
+		"2001:db8::1,2001:db8:1::1":               false,
+		"::/48,0:0:1::/48":                        false,
 	} {
 		p := account.KeyParams{
 			AccountID:  s.account.ID,
