@@ -14,7 +14,8 @@ import (
 
 // The kinds. Each is a sentinel for errors.Is.
 var (
-	// Invalid says that the caller's input breaks a rule; the same call can never succeed.
+	// Invalid says that the caller's input breaks a rule; the same call can never succeed, unless the error is
+	// Transient.
 	Invalid = errors.New("invalid")
 	// NotFound says that no such object exists for this caller.
 	NotFound = errors.New("not found")
@@ -56,6 +57,9 @@ type Error struct {
 	Param string
 	// RetryAfter is how long to wait before trying again; 0 when unknown.
 	RetryAfter time.Duration
+	// Transient says of an Invalid error that it depends on a state that changes, such as a price: the same call may
+	// succeed later. It is not stored under an Idempotency-Key.
+	Transient bool
 	// Cause is the error underneath, for logs; it is not shown to API callers.
 	Cause error
 }
@@ -134,5 +138,11 @@ func RetryAfter(err error) time.Duration {
 // WithParam sets the input field at fault and returns e.
 func (e *Error) WithParam(param string) *Error {
 	e.Param = param
+	return e
+}
+
+// AsTransient sets Transient and returns e.
+func (e *Error) AsTransient() *Error {
+	e.Transient = true
 	return e
 }

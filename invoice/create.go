@@ -182,7 +182,9 @@ func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settin
 		}
 
 		if len(assets) == 0 {
-			return nil, fault.Param("options", "asset_not_enabled", "no asset is enabled for this account")
+			return nil, fault.Param(
+				"options", "asset_not_enabled", "no asset is enabled for this account",
+			).AsTransient()
 		}
 	}
 
@@ -208,8 +210,12 @@ func (s *Service) optionAsset(
 	}
 
 	asset, ok := n.Asset(o.Asset)
-	if !ok || !settings.enabled(asset) {
+
+	switch {
+	case !ok:
 		return chain.Asset{}, assetNotEnabled(optionParam(i), o.Asset, o.Network)
+	case !settings.enabled(asset):
+		return chain.Asset{}, assetNotEnabled(optionParam(i), o.Asset, o.Network).AsTransient()
 	}
 
 	if slices.ContainsFunc(before, func(other chain.Asset) bool { return other.ID == asset.ID }) {

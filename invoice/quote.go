@@ -19,8 +19,8 @@ const quoteFor = 20 * time.Minute
 // Outstanding = price − credits of detected and confirmed payments on all options. AmountDue is the
 // option's total: what it had received, plus outstanding ÷ rate rounded up to a base unit, the sum
 // rounded up to a whole display step. So AmountDue × rate always pays, and never asks for a full
-// display step too much. A first quote below minAmount is fault.Invalid with code amount_too_small;
-// a later remainder is raised to it.
+// display step too much. A first quote below minAmount is fault.Invalid with code amount_too_small, one above
+// chain.MaxTransfer with code amount_too_large, both transient; a later remainder is raised to minAmount.
 func (inv *Invoice) quote(
 	optionID string,
 	rate decimal.Decimal,
@@ -48,12 +48,12 @@ func (inv *Invoice) quote(
 			err, fault.Invalid, "amount_too_large",
 			"the price of invoice %s is more %s than can be sent in one transfer",
 			inv.ID, o.Asset,
-		)
+		).AsTransient()
 	}
 
 	first := o.AmountDue.IsZero() && credited.IsZero()
 	if first && rest.Less(minAmount) {
-		return tooSmall("price.amount", *o, minAmount)
+		return tooSmall("price.amount", *o, minAmount).AsTransient()
 	}
 
 	display := displayDecimals(rate, o.Decimals)
@@ -67,7 +67,7 @@ func (inv *Invoice) quote(
 			fault.Invalid, "amount_too_large",
 			"the price of invoice %s is more %s than can be sent in one transfer",
 			inv.ID, o.Asset,
-		)
+		).AsTransient()
 	}
 
 	o.AmountDue, o.Raise, o.DisplayDecimals = due, due.Sub(asked), display
@@ -76,7 +76,7 @@ func (inv *Invoice) quote(
 	return nil
 }
 
-func tooSmall(param string, o Option, minAmount chain.Amount) error { // spec D2.2.11
+func tooSmall(param string, o Option, minAmount chain.Amount) *fault.Error { // spec D2.2.11
 	return fault.Param(param, "amount_too_small", "an invoice cannot ask for less than %s %s on %s",
 		minAmount.Decimal(o.Decimals), o.Asset, o.Network)
 }

@@ -77,7 +77,7 @@ func (s *Service) settle(ctx context.Context, tx Tx, inv *Invoice, ownTolerance 
 
 	for i, o := range inv.Options {
 		if !settings.enabled(chain.Asset{ID: o.AssetID}) {
-			return assetNotEnabled(optionParam(i), o.Asset, o.Network)
+			return assetNotEnabled(optionParam(i), o.Asset, o.Network).AsTransient()
 		}
 	}
 
@@ -90,7 +90,7 @@ func (s *Service) settle(ctx context.Context, tx Tx, inv *Invoice, ownTolerance 
 }
 
 // assetNotEnabled returns the error of an option, a parameter, whose asset the account does not take.
-func assetNotEnabled(option, asset, network string) error {
+func assetNotEnabled(option, asset, network string) *fault.Error {
 	return fault.Param(
 		option+".asset", "asset_not_enabled",
 		"asset %q is not enabled on network %s; GET /v1/assets lists those that are",

@@ -319,9 +319,9 @@ func reservations(p Payout, native chain.Asset) []chain.Output { // spec D5.1
 
 // notPayable returns a driver's refusal of a destination: with its reason where the address cannot receive the
 // asset (destination_not_payable), else as destination_invalid.
-func notPayable(refusal error, asset chain.Asset, to chain.Address) error {
+func notPayable(refusal error, asset chain.Asset, to chain.Address) error { // spec D11.18
 	if reason, ok := errors.AsType[*fault.Error](refusal); ok && reason.Code == wallet.FailNotPayable {
-		return reason.WithParam("destination")
+		return reason.WithParam("destination").AsTransient()
 	}
 
 	return fault.Wrap(

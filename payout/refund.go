@@ -125,7 +125,7 @@ func (p RefundParams) amount(total Received, left chain.Amount) (chain.Amount, e
 		return chain.Amount{}, fault.Param(
 			"amount", "refund_exceeds_payment",
 			"all that was received is refunded or being refunded already",
-		)
+		).AsTransient()
 	case amount.IsZero():
 		return chain.Amount{}, fault.Param(
 			"amount", "amount_too_small", "the amount must be at least 1 base unit",
@@ -235,7 +235,7 @@ func exceeds(total Received, left chain.Amount) error {
 		"amount", "refund_exceeds_payment",
 		"%s base units were received; less what is refunded or being refunded, at most %s can be given back",
 		total.Amount, left,
-	)
+	).AsTransient()
 }
 
 // followTx moves a refund to the status of its payout.

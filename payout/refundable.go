@@ -89,7 +89,7 @@ func sum(received []Received) (Received, error) { // spec D6.4
 			return Received{}, fault.Param(
 				"payment_id", "refund_payment_required",
 				"the invoice was paid in several assets: name the payment to refund",
-			)
+			).AsTransient()
 		}
 
 		total.Amount = total.Amount.Add(r.Amount)

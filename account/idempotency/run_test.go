@@ -306,10 +306,9 @@ func TestWhichErrorsAreStored(t *testing.T) {
 	}{
 		{fault.Param("options[0].amount", "amount_too_small", "too small"), true},
 		{fmt.Errorf("creating: %w", fault.New(fault.Invalid, "asset_not_enabled", "no such asset")), true},
-		{fault.New(fault.Invalid, "insufficient_balance", "poor"), false},
+		{fault.Param("amount", "amount_too_small", "too small at this price").AsTransient(), false},
+		{fmt.Errorf("creating: %w", fault.Param("x", "asset_not_enabled", "not now").AsTransient()), false},
 		{fault.New(fault.State, "insufficient_balance", "poor"), false},
-		{fault.New(fault.Invalid, "price_unavailable", "no price"), false},
-		{fault.New(fault.Invalid, "destination_not_payable", "a program"), false},
 		{fault.New(fault.Unavailable, "price_unavailable", "no price"), false},
 		{fault.New(fault.State, "invoice_payment_pending", "pending"), false},
 		{fault.New(fault.Conflict, "", "rival"), false},

@@ -18,14 +18,7 @@ type refusal struct {
 // refusedStatus is the stored status of a refusal. The status that callers get follows from the error.
 const refusedStatus = 422
 
-// passing are the codes of fault.Invalid that depend on the moment, not on the request: the next try may succeed.
-var passing = map[string]bool{ // spec D11.18
-	"insufficient_balance":    true,
-	"price_unavailable":       true,
-	"destination_not_payable": true,
-}
-
-// refuse stores an error of kind fault.Invalid, but for the passing ones, and returns it. When storing fails, it is
+// refuse stores an error of kind fault.Invalid that is not transient, and returns it. When storing fails, it is
 // returned all the same: the request had no effect, and the next one is checked afresh. An error of the work, whose
 // claim may not have been tried, counts only where nobody else holds the key.
 func (c Config[T]) refuse(
@@ -66,7 +59,7 @@ func (c Config[T]) refuse(
 // storable returns the stored form of an error that every later request gets.
 func storable(err error) (body []byte, ok bool) {
 	f, ok := errors.AsType[*fault.Error](err)
-	if !ok || !errors.Is(f.Kind, fault.Invalid) || passing[f.Code] {
+	if !ok || !errors.Is(f.Kind, fault.Invalid) || f.Transient {
 		return nil, false
 	}
 

@@ -65,8 +65,7 @@ type Commit[T idempotency.Tx] func(ctx context.Context, tx T) (status int, body 
 // that is an answer only once the claim has succeeded.
 //
 // An error of kind fault.Invalid is stored like an answer and returned to later requests with
-// Replayed set, except the codes insufficient_balance, price_unavailable and destination_not_payable. Errors of other
-// kinds depend on changing state and are not stored.
+// Replayed set, unless it is transient. Errors of other kinds depend on changing state and are not stored.
 //
 // Errors of its own:
 //
