@@ -279,7 +279,7 @@ func TestContentTypeAndSize(t *testing.T) {
 	}
 
 	if f := post(
-		`{"description":"`+strings.Repeat("x", 256<<10)+`"}`, nil,
+		`{"description":"`+strings.Repeat("x", 512<<10)+`"}`, nil,
 	).refused(t, 413); f.Code != "body_too_large" {
 		t.Errorf("%+v", f)
 	}
@@ -287,6 +287,24 @@ func TestContentTypeAndSize(t *testing.T) {
 	s.do(t, request{method: "POST", path: "/v1/invoices/" + nobody + "/cancel", body: `{"reason":"x"}`}).
 		refused(t, 400)
 	s.do(t, request{method: "POST", path: "/v1/invoices/" + nobody + "/cancel", body: `{}`}).refused(t, 404)
+}
+
+// All that metadata may hold fits the default limit, also where a client escapes every character.
+func TestTheMostMetadataIsTaken(t *testing.T) {
+	s := open(t, nil)
+
+	var entries []string
+	for i := range 50 {
+		key := fmt.Sprintf("%040d", i)
+		entries = append(entries, `"`+strings.ReplaceAll(key, "0", `\u0030`)+`":"`+strings.Repeat(`\u00e9`, 500)+`"`)
+	}
+
+	metadata := `{"metadata":{` + strings.Join(entries, ",") + `},`
+	inv := s.post(t, "/v1/invoices", strings.Replace(invoiceBody, "{", metadata, 1))
+
+	if kept := inv["metadata"].(map[string]any); len(kept) != 50 {
+		t.Errorf("%d of 50 entries are kept", len(kept))
+	}
 }
 
 func TestQueriesAreReadStrictly(t *testing.T) {
@@ -335,7 +353,7 @@ func TestPathsAndMethods(t *testing.T) {
 	s := open(t, nil)
 	for _, path := range []string{
 		"/", "/v1", "/v1/", "/v1/invoices/", "/v1//invoices", "/v1/../v1/invoices", "/v2/invoices",
-		"/v1/invoice", "/v1/invoices/a/b/c",
+		"/v1/invoice", "/v1/invoices/a/b/c", "*",
 	} {
 		if f := s.do(t, request{method: "GET", path: path}).
 			refused(t, 404); f.Code != "path_unknown" ||

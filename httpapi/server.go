@@ -118,8 +118,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) { // spec 4.1
 	limit.SetBodyDeadline(w, r, s.limits.BodyTimeout)
 
 	rest, ok := strings.CutPrefix(r.URL.Path, s.options.Prefix)
-	// The mux would answer an unclean path with a redirect and an HTML page.
-	if !ok || rest != path.Clean(rest) {
+	// The mux would answer an unclean path with a redirect and an HTML page, and the target * without a body.
+	if !ok || !strings.HasPrefix(rest, "/") || rest != path.Clean(rest) {
 		s.writeError(w, r, requestID, errPathUnknown())
 		return
 	}

@@ -7,7 +7,7 @@ import "time"
 
 // Table is the table of budgets. A field of 0 has its default.
 type Table struct {
-	// Body is the largest body of an API request, in bytes. Defaults to 256 KiB.
+	// Body is the largest body of an API request, in bytes. Defaults to 512 KiB.
 	Body int64
 
 	// BodyTimeout is how long a body may take to arrive, on the API and the checkout page. Defaults to 10 s.

@@ -12,7 +12,7 @@ const Burst = 5
 // Defaults returns the table of defaults.
 func Defaults() limits.Table {
 	return limits.Table{
-		Body:                 256 << 10,
+		Body:                 512 << 10,
 		BodyTimeout:          10 * time.Second,
 		UnknownKeys:          100,
 		UnknownKeysPerClient: 10,
