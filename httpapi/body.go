@@ -18,9 +18,12 @@ import (
 	"github.com/seed-8ee7f392/payments/limits"
 )
 
-// strict rejects unknown names. The decoder itself rejects duplicate names, names in another case, invalid
-// UTF-8 and trailing data.
-var strict = json.RejectUnknownMembers(true) // spec D1.11
+// strict rejects unknown names, and null in a map of strings. The decoder itself rejects duplicate names, names in
+// another case, invalid UTF-8 and trailing data.
+var strict = json.JoinOptions( // spec D1.11
+	json.RejectUnknownMembers(true),
+	json.WithUnmarshalers(json.UnmarshalFromFunc(decodeStrings)),
+)
 
 // readBody reads the body into c.raw and decodes it into c.body. Its errors are fault.Invalid with the codes
 // body_too_large, body_invalid, content_type_unsupported and parameter_….
@@ -55,6 +58,44 @@ func (c *call) readBody(w http.ResponseWriter, r *http.Request, t limits.Table) 
 	}
 
 	return c.op.body.check(c.body, "")
+}
+
+// decodeStrings decodes a map of strings. The decoder itself takes null for the empty string.
+func decodeStrings(d *jsontext.Decoder, to *map[string]string) error {
+	if d.PeekKind() != '{' {
+		return errors.ErrUnsupported // the decoder itself takes or refuses it
+	}
+
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+
+	decoded := map[string]string{}
+
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return err
+		}
+
+		key := name.String()
+
+		if d.PeekKind() == 'n' {
+			return &json.SemanticError{JSONPointer: d.StackPointer(), JSONKind: 'n'}
+		}
+
+		var value string
+		if err := json.UnmarshalDecode(d, &value); err != nil {
+			return err
+		}
+
+		decoded[key] = value
+	}
+
+	*to = decoded
+	_, err := d.ReadToken()
+
+	return err
 }
 
 // readRaw reads at most t.Body bytes, within t.BodyTimeout, into c.raw.

@@ -208,7 +208,7 @@ func (a *api) createInvoice(
 	}, nil
 }
 
-// optionParams returns the body's options, each with an amount exactly when the invoice has no price.
+// optionParams returns the body's options. An amount that is present is above 0, and the invoice has no price.
 func (b *createInvoiceBody) optionParams() ([]invoice.OptionParams, error) {
 	if b.Options != nil && len(b.Options) == 0 {
 		return nil, invalid(
@@ -223,15 +223,15 @@ func (b *createInvoiceBody) optionParams() ([]invoice.OptionParams, error) {
 		option := invoice.OptionParams{Asset: o.Asset, Network: o.Network}
 		param := func() string { return "options[" + strconv.Itoa(i) + "].amount" }
 
-		if o.Amount != "" {
-			var err error
-			if option.Amount, err = amount(param(), o.Amount); err != nil {
-				return nil, err
-			}
+		if o.Amount != "" && b.Price != nil {
+			return nil, invalid(param(), "an invoice with a price has no amounts in its options")
 		}
 
-		if (o.Amount == "") != (b.Price != nil) {
-			return nil, invalid(param(), "an option has an amount exactly when the invoice has no price")
+		if o.Amount != "" {
+			var err error
+			if option.Amount, err = positiveAmount(param(), o.Amount); err != nil {
+				return nil, err
+			}
 		}
 
 		options = append(options, option)

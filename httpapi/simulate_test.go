@@ -1,9 +1,14 @@
 package httpapi_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
+	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
 func TestSimulatedInvoicePayment(t *testing.T) {
@@ -89,4 +94,35 @@ func TestSimulatedDepositPayment(t *testing.T) {
 		refused(t, 422); f.Code != "asset_not_enabled" {
 		t.Errorf("%+v", f)
 	}
+}
+
+func TestSimulatedPaymentPaysAfterItsQuoteRanOut(t *testing.T) {
+	var passed atomic.Int64
+
+	clock := func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+
+	prices, err := rate.NewFixed(map[string]string{"ETH/USD": "2500", "ETH/EUR": "2300"}, time.Minute, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s := bootWith(t, memory.New(), nil, clock, func(c *payments.Config) { c.Rates = prices })
+	s.enter(t)
+	id := s.post(t, "/v1/invoices", invoiceBody)["id"].(string)
+
+	passed.Store(int64(21 * time.Minute))
+
+	if err := prices.Set("ETH/EUR", "2200"); err != nil {
+		t.Fatal(err)
+	}
+
+	wantInvoice(t, s.simulate(t, id, "paid", ""), "paid []")
+}
+
+func TestSimulatedPaymentPaysBesideADetectedOne(t *testing.T) {
+	s := open(t, nil)
+	id := s.post(t, "/v1/invoices", cryptoBody)["id"].(string)
+
+	s.simulate(t, id, "detected", `,"amount":"400000000000000000"`)
+	wantInvoice(t, s.simulate(t, id, "paid", ""), "paid []")
 }
