@@ -26,7 +26,7 @@ func on(addresses ...chain.Address) (all []chain.Destination) {
 }
 
 func TestPayoutDestinationsAreThoseOfKeyAndAccount(t *testing.T) {
-	narrow, wide := []string{"10.0.0.0/16"}, []string{"10.0.0.0/15"}
+	specific, wide := []string{"10.0.0.0/16"}, []string{"10.0.0.0/15"}
 
 	for _, test := range []struct {
 		name     string
@@ -46,8 +46,8 @@ func TestPayoutDestinationsAreThoseOfKeyAndAccount(t *testing.T) {
 		},
 		{
 			"both, without a common one",
-			account.Key{Destinations: on("A"), AllowedIPs: narrow},
-			account.Settings{Destinations: on("B"), AllowedIPs: narrow},
+			account.Key{Destinations: on("A"), AllowedIPs: specific},
+			account.Settings{Destinations: on("B"), AllowedIPs: specific},
 			nil, "destination_not_allowed",
 		},
 		{
@@ -56,9 +56,15 @@ func TestPayoutDestinationsAreThoseOfKeyAndAccount(t *testing.T) {
 			account.Settings{Destinations: []chain.Destination{{Network: "beta", Address: "A"}}},
 			nil, "destination_not_allowed",
 		},
-		{"IPs of the key", account.Key{AllowedIPs: narrow}, account.Settings{}, nil, ""},
-		{"IPs of the account", account.Key{}, account.Settings{AllowedIPs: narrow}, nil, ""},
-		{"a wide key of a narrow account", account.Key{AllowedIPs: wide}, account.Settings{AllowedIPs: narrow}, nil, ""},
+		{"IPs of the key", account.Key{AllowedIPs: specific}, account.Settings{}, nil, ""},
+		{"IPs of the account", account.Key{}, account.Settings{AllowedIPs: specific}, nil, ""},
+		{
+			"a wide key of a specific account",
+			account.Key{AllowedIPs: wide},
+			account.Settings{AllowedIPs: specific},
+			nil,
+			"",
+		},
 		{
 			"both wide",
 			account.Key{AllowedIPs: wide},
@@ -67,7 +73,7 @@ func TestPayoutDestinationsAreThoseOfKeyAndAccount(t *testing.T) {
 		},
 		{
 			"IPs of the key, destinations of the account",
-			account.Key{AllowedIPs: narrow},
+			account.Key{AllowedIPs: specific},
 			account.Settings{Destinations: on("A")},
 			on("A"), "",
 		},
@@ -101,7 +107,7 @@ func TestPayoutDestinationsAreThoseOfKeyAndAccount(t *testing.T) {
 	}
 }
 
-// Both ways: a wide key of a narrow account may be made, and pays nothing once the account is wide.
+// Both ways: a wide key of a specific account may be made, and pays nothing once the account is wide.
 func TestAllowlistsOfTheAccountCountForANewKey(t *testing.T) {
 	h := newHarness(t)
 	p := account.KeyParams{
@@ -221,8 +227,12 @@ func TestAllowlistsOfSettingsAreCheckedAsThoseOfKeys(t *testing.T) {
 
 	// They are stored as payouts and requests are compared with them, for both modes, and can be set again.
 	settings := account.Settings{
-		AllowedIPs:   []string{"10.1.2.3/8", "::ffff:192.0.2.7", "192.0.2.7"},
-		Destinations: []chain.Destination{{Address: "alpha:one"}, {Address: "ALPHA:ONE"}, {Address: "beta:live"}},
+		AllowedIPs: []string{"10.1.2.3/8", "::ffff:192.0.2.7", "192.0.2.7"},
+		Destinations: []chain.Destination{
+			{Address: "alpha:one"},
+			{Address: "ALPHA:ONE"},
+			{Address: "beta:live"},
+		},
 	}
 	want := account.Settings{
 		AllowedIPs:   []string{"10.0.0.0/8", "192.0.2.7/32"},

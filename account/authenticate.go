@@ -74,7 +74,8 @@ func (s *Service) Authenticate(ctx context.Context, secret string, client netip.
 
 	if !allowsIP(k.AllowedIPs, client) || !allowsIP(known.account.Settings.AllowedIPs, client) {
 		return Key{}, Account{}, fault.New(
-			fault.Forbidden, "ip_not_allowed",
+			fault.Forbidden,
+			"ip_not_allowed",
 			"the API key %s may not be used from this IP address: the allowlists of key and account must have it",
 			k.ID,
 		)

@@ -52,8 +52,16 @@ func TestNewKey(t *testing.T) {
 	h := newHarness(t)
 
 	k, secret := h.key(t, account.KeyParams{
-		Name:         "server",
-		AllowedIPs:   []string{"10.9.0.0/16", "10.1.2.3/8", "10.0.0.1", "::ffff:192.0.2.7", "192.0.2.7", "::/0", "2001:db8::1"},
+		Name: "server",
+		AllowedIPs: []string{
+			"10.9.0.0/16",
+			"10.1.2.3/8",
+			"10.0.0.1",
+			"::ffff:192.0.2.7",
+			"192.0.2.7",
+			"::/0",
+			"2001:db8::1",
+		},
 		Destinations: []chain.Destination{{Address: "alpha:one"}, {Address: "ALPHA:ONE"}},
 	})
 	if !strings.HasPrefix(secret, "shop_test_sk_") || !strings.HasSuffix(secret, k.Last4) ||

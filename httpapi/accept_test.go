@@ -47,8 +47,12 @@ func TestALateShortfallWithinTheToleranceIsFlagged(t *testing.T) {
 
 func TestAcceptedPartsOfTwoOptionsAreNotTooMuch(t *testing.T) {
 	s := open(t, nil)
-	inv := s.post(t, "/v1/invoices", `{"options":[{"asset":"SIM","network":"simnet","amount":"1000000000000000000"},`+
-		`{"asset":"USDX","network":"simnet","amount":"100000000"}]}`)
+	inv := s.post(
+		t,
+		"/v1/invoices",
+		`{"options":[{"asset":"SIM","network":"simnet","amount":"1000000000000000000"},`+
+			`{"asset":"USDX","network":"simnet","amount":"100000000"}]}`,
+	)
 	id := inv["id"].(string)
 
 	for i, amount := range []string{"300000000000000000", "30000000"} {

@@ -316,9 +316,13 @@ func TestTheMostMetadataIsTaken(t *testing.T) {
 	s := open(t, nil)
 
 	var entries []string
+
 	for i := range 50 {
 		key := fmt.Sprintf("%040d", i)
-		entries = append(entries, `"`+strings.ReplaceAll(key, "0", `\u0030`)+`":"`+strings.Repeat(`\u00e9`, 500)+`"`)
+		entries = append(
+			entries,
+			`"`+strings.ReplaceAll(key, "0", `\u0030`)+`":"`+strings.Repeat(`\u00e9`, 500)+`"`,
+		)
 	}
 
 	metadata := `{"metadata":{` + strings.Join(entries, ",") + `},`

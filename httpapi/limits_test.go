@@ -332,7 +332,9 @@ func TestAWideAllowlistIsNone(t *testing.T) {
 		}
 
 		// A row that was written before the rule does not pay either.
-		if _, err := (account.Key{AllowedIPs: p.AllowedIPs}).PayoutDestinations(account.Settings{}); (err == nil) != fine {
+		if _, err := (account.Key{AllowedIPs: p.AllowedIPs}).PayoutDestinations(
+			account.Settings{},
+		); (err == nil) != fine {
 			t.Errorf("%s, stored: %v", ips, err)
 		}
 

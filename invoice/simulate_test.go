@@ -350,7 +350,9 @@ func TestSimulatedPaymentBesideADetectedOne(t *testing.T) {
 			p := invoice.CreateParams{Price: &invoice.Price{Currency: "EUR", Amount: "90"}}
 			if !fiat {
 				p.Price = nil
-				p.Options = []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount(due)}}
+				p.Options = []invoice.OptionParams{
+					{Asset: "SIM", Network: "simnet", Amount: chain.MustAmount(due)},
+				}
 			}
 
 			id := w.create(p).ID
@@ -395,6 +397,7 @@ func TestSimulatedPaymentIsWorthWhatItsOutcomeNeeds(t *testing.T) {
 				inv := w.sell()
 				simulate := func(outcome invoice.Outcome, amount string) {
 					var err error
+
 					inv, _, err = w.svc.Simulate(t.Context(), invoice.SimulateParams{
 						Owner:     w.owner,
 						InvoiceID: inv.ID,

@@ -104,7 +104,14 @@ func TestOpeningTwiceIsOneSettlement(t *testing.T) {
 	w.until(a.ID, settlement.Released)
 	w.now = a.ConfirmedAt
 
-	if c := w.open("p1", w.deposit(1), "SIM", coin(1), 2000); c.ID != a.ID || c.Status != settlement.Released {
+	if c := w.open(
+		"p1",
+		w.deposit(1),
+		"SIM",
+		coin(1),
+		2000,
+	); c.ID != a.ID ||
+		c.Status != settlement.Released {
 		t.Errorf("opened again it is %s", c.Status)
 	}
 }
