@@ -114,7 +114,7 @@ func TestRequestsThatTwoServersReadDifferently(t *testing.T) {
 		"two keys":                 {head("Authorization: Bearer x", "Content-Length: 0", ends), []int{401}},
 		"two hosts":                {head("Host: y", "Content-Length: 0") + smuggled, []int{400}},
 		"headers without an end":   {head("X-A: " + strings.Repeat("a", 64<<10)), []int{431}},
-		"the preface of HTTP/2":    {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + smuggled, []int{400}},
+		"the preface of HTTP/2":    {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + smuggled, []int{404}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := exchange(t, address, c.text); fmt.Sprint(got) != fmt.Sprint(c.want) {
