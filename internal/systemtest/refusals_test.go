@@ -474,7 +474,7 @@ func (c *client) refusedByOne(s *service, keys refusers, op *openapi3.Operation,
 	c.refuse(400, "parameter_unknown", with(q, func(q *request) { q.body = `{"colour":"red"}` }))
 	c.refuse(
 		413, "body_too_large",
-		with(q, func(q *request) { q.body = `{"colour":"` + strings.Repeat("d", 300<<10) + `"}` }),
+		with(q, func(q *request) { q.body = `{"colour":"` + strings.Repeat("d", 600<<10) + `"}` }),
 	)
 	c.refuse(
 		415, "content_type_unsupported",
