@@ -231,7 +231,7 @@ func (s *Service) putKeys(ctx context.Context, tx Tx, keys ...*Key) error {
 	return nil
 }
 
-// RevokeKey revokes a key for good: in this process at once, in others within 5 s. It is idempotent.
+// RevokeKey ends a key: in this process at once, in others within 5 s. It is idempotent.
 func (s *Service) RevokeKey(ctx context.Context, accountID, keyID string) (Key, error) {
 	at := s.stamp()
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
@@ -148,7 +149,7 @@ type Approver struct {
 	Requester
 	// SameHolder are the ids of the keys that replaced one another, an API key among them: one person has them all.
 	SameHolder []string
-	// Destinations are the only ones that the account allows now; empty: any.
+	// Destinations are the only ones that the account allows now; nil: any.
 	Destinations []chain.Destination
 }
 
@@ -226,7 +227,7 @@ func (s *Service) checkApprover(p Payout, by Approver) error {
 			"payout %s was requested by this key: another one has to approve it",
 			p.ID,
 		)
-	case p.Approval.Missing() && len(by.Destinations) > 0 && !slices.Contains(by.Destinations, to):
+	case p.Approval.Missing() && !chaindata.AllowsDestination(by.Destinations, to):
 		return fault.New(
 			fault.Forbidden, "destination_not_allowed",
 			"%s is no longer on the account's list of payout destinations: cancel payout %s, or add it",
