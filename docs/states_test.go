@@ -498,6 +498,14 @@ func invoices(t *testing.T) machine {
 	}
 
 	for _, from := range starts {
+		// While a payment waits, an invoice is not refunded; once none does, nothing is between.
+		if from.inv.Status == invoice.Open || from.inv.Status == invoice.Pending {
+			inv := clone(from.inv)
+			inv.Refunds.Succeeded = map[string]chain.Amount{"x": chain.Units(100)}
+			inv.Recompute(pay(invoice.Confirmed, 100), later)
+			m.see(string(from.inv.Status), string(inv.Status), "what was refunded before is confirmed again")
+		}
+
 		for _, a := range arrivals {
 			inv := clone(from.inv)
 			inv.Recompute(a.payments, later)
@@ -569,6 +577,7 @@ func invoices(t *testing.T) machine {
 	}
 	// Money that comes to a closed invoice changes nothing by itself, but can be accepted or refunded.
 	for _, from := range starts {
+		// While a payment waits, an invoice is not refunded; once none does, nothing is between.
 		if from.inv.Status != invoice.Expired && from.inv.Status != invoice.Canceled {
 			continue
 		}

@@ -31,3 +31,15 @@ func TestASimulatedPaymentLeavesAfterItsRefund(t *testing.T) {
 	s.refundAll(t, id, `,"amount":"1"`)
 	wantInvoice(t, s.simulate(t, id, "orphaned", ""), "open [partially_refunded]")
 }
+
+// A payment that was waiting as the others were refunded leaves: then all that arrived is refunded.
+func TestAnInvoiceIsRefundedAsTheLastPaymentThatWaitsIsDropped(t *testing.T) {
+	s := open(t, nil)
+	id := s.post(t, "/v1/invoices", cryptoBody)["id"].(string)
+
+	s.simulate(t, id, "underpaid", `,"amount":"400000000000000000"`)
+	s.simulate(t, id, "detected", `,"amount":"700000000000000000"`)
+	s.refundAll(t, id, `,"amount":"400000000000000000"`)
+	wantInvoice(t, s.get(t, "/v1/invoices/"+id), "pending [partially_refunded]")
+	wantInvoice(t, s.simulate(t, id, "dropped", ""), "refunded []")
+}

@@ -23,7 +23,7 @@ func (inv *Invoice) refunding() bool { // spec D2.3.9
 // refundedInFull reports whether refunds that succeeded cover, asset by asset, all that was received. It reports
 // false while a payment waits for its blocks or may return after a fork took it: refunded is final.
 func (inv *Invoice) refundedInFull(payments []Payment) bool { // spec D2.3.8
-	if inv.Status == Open || inv.Status == Pending || !positive(inv.Refunds.Succeeded) {
+	if !positive(inv.Refunds.Succeeded) {
 		return false
 	}
 

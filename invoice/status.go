@@ -27,8 +27,6 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 	switch {
 	case before == Refunded:
 		next = Refunded
-	case inv.refundedInFull(payments):
-		next = Refunded
 	case inv.accepted():
 		next = Paid
 	case inv.ClosedAs != "" && standing == Paid && inv.AcceptLate && !inv.refunding(): // spec D2.3.12
@@ -37,6 +35,10 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 		next = Paid
 	case inv.ClosedAs != "":
 		next = inv.ClosedAs
+	}
+
+	if next != Open && next != Pending && inv.refundedInFull(payments) {
+		next = Refunded
 	}
 
 	inv.Status = next
@@ -63,7 +65,8 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 }
 
 // statusEvents returns the event of a change of status. An invoice that waits for nothing any more returns
-// from pending to open or underpaid as invoice.reopened (decisions 11).
+// from pending to open or underpaid as invoice.reopened (decisions 11). If all that it received is refunded by then,
+// it becomes refunded at once: nobody is to deliver for an invoice.paid whose money went back.
 func statusEvents(before, next Status) []event.Type { // spec 6.5
 	switch {
 	case before == next:

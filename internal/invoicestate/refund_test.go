@@ -1,6 +1,7 @@
 package invoicestate
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -119,5 +120,53 @@ func TestNothingIsRefundedInFullWhileAPaymentWaits(t *testing.T) {
 	payments[len(payments)-1].Status = invoice.Dropped
 	if inv.Recompute(payments, now); inv.Status != invoice.Refunded {
 		t.Errorf("the payment is gone, and what is left was refunded: %s", inv.Status)
+	}
+}
+
+// What was refunded in full while its payment waited, or another, is refunded as soon as none does: its merchant
+// never reads that it is paid again.
+func TestRefundedInFullOnceNoPaymentWaits(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		waits invoice.PaymentStatus // of the payment that paid, while its refund succeeds
+		ends  invoice.PaymentStatus // of it and the second payment, which was detected meanwhile
+		want  string
+	}{
+		{"a second payment is dropped", invoice.Confirmed, invoice.Dropped, "invoice.refunded"},
+		{"both confirm", invoice.Detected, invoice.Confirmed, "invoice.refunded"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inv, payments := paidInvoice(t)
+			payments[0].Amount, payments[0].Credit = chain.Units(4_000), decimal.NewFromInt(40)
+			payments[0].Status = c.waits
+
+			second := paying("2", 6_000)
+			second.Status = invoice.Detected
+			payments = append(payments, second)
+			inv.Recompute(payments, now)
+
+			change := RefundChange{AssetID: "x", Amount: chain.Units(4_000), Move: RefundPending}
+			if c.ends == invoice.Confirmed {
+				change.Amount = chain.Units(10_000)
+			}
+
+			for _, m := range []RefundTransition{RefundPending, RefundSucceeded} {
+				change.Move = m
+				if _, err := Refund(&inv, change, payments, now); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			if inv.Status != invoice.Pending {
+				t.Fatalf("a payment waits, and the invoice is %s", inv.Status)
+			}
+
+			payments[0].Status, payments[1].Status = invoice.Confirmed, c.ends
+
+			events := inv.Recompute(payments, now)
+			if got := fmt.Sprint(events); inv.Status != invoice.Refunded || got != "["+c.want+"]" {
+				t.Errorf("the invoice is %s, events %s", inv.Status, got)
+			}
+		})
 	}
 }

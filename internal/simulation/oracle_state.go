@@ -35,8 +35,8 @@ const (
 var moves = map[string]map[string]string{
 	"invoice": {
 		"":          "open pending underpaid paid",
-		"open":      "pending paid underpaid expired canceled",
-		"pending":   "open underpaid paid",
+		"open":      "pending paid underpaid expired canceled refunded",
+		"pending":   "open underpaid paid refunded",
 		"underpaid": "open pending paid expired canceled refunded",
 		"paid":      "open pending underpaid expired canceled refunded",
 		"expired":   "paid refunded",
