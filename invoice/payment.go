@@ -69,8 +69,8 @@ type Payment struct {
 	// Rate is the price of one unit in the invoice's currency at which it is credited, Credit =
 	// amount × rate, exact; both set at detection. Zero where there is no invoice currency.
 	Rate, Credit decimal.Decimal
-	// USDValue is set from the price snapshot at confirmation; without a fresh price, later. NativeUSD is the
-	// price of one native coin in the same snapshot.
+	// USDValue is what it is worth at the asset's price at confirmation; without a fresh price, at the first one
+	// after it. NativeUSD is the price of one native coin then; without a fresh one, the first after it.
 	USDValue  decimal.NullDecimal
 	NativeUSD decimal.NullDecimal
 	// Late: confirmed after its invoice had expired or been canceled.

@@ -69,7 +69,7 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 		for _, p := range page {
 			s, settled := of[p.ID]
 			switch {
-			case !settled && p.Status == invoice.Confirmed && p.USDValue.Valid:
+			case !settled && p.Status == invoice.Confirmed && p.NativeUSD.Valid:
 				a.reportMismatch(
 					fmt.Sprintf("payment %s is confirmed and has no settlement", p.ID),
 					audit.Record{Object: "payment", ID: p.ID, TxHash: p.TxHash, In: p.Amount},

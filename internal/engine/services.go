@@ -187,6 +187,7 @@ func (e *Engine) newSweeper(fees map[string]chain.Address) *sweep.Sweeper {
 		FeeAddresses: fees,
 		Outputs:      e.outputs,
 		Unread:       e.unread,
+		Price:        e.priceUSD,
 		IDs:          e.ids,
 		Now:          e.storeNow,
 		Log:          e.config.Log,

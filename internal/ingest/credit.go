@@ -96,8 +96,9 @@ func (l *ledger) creditRate(
 	return fresh, nil
 }
 
-// confirm confirms a payment and sets its price when there is one, in one move: its event shows usd_value.
-// Without a fresh price it is tried again after priceRetry, and payment.priced follows.
+// confirm confirms a payment and sets its price when there is one, in one move: its event shows usd_value. Without
+// a fresh price of the asset or of the native coin it is tried again after priceRetry. Where it was the asset's,
+// payment.priced follows.
 func (l *ledger) confirm(a *entry, p *invoice.Payment) error {
 	if p.Status == invoice.Confirmed {
 		return nil
@@ -122,7 +123,7 @@ func (l *ledger) confirm(a *entry, p *invoice.Payment) error {
 	})
 }
 
-// value sets the price snapshot of a payment that confirmed without one.
+// value sets the prices of a payment that confirmed without them.
 func (l *ledger) value(a *entry, p *invoice.Payment) error {
 	set, err := l.pricer(p)
 	if err != nil {
@@ -130,8 +131,10 @@ func (l *ledger) value(a *entry, p *invoice.Payment) error {
 	}
 
 	return l.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+		had := p.USDValue.Valid
+
 		types, err := set(p)
-		if len(types) > 0 {
+		if !had && p.USDValue.Valid {
 			types = append(types, event.PaymentPriced) // spec D11.22
 		}
 
@@ -139,27 +142,27 @@ func (l *ledger) value(a *entry, p *invoice.Payment) error {
 	})
 }
 
-// pricer returns the transition that sets a payment's price snapshot, or without fresh prices makes it due
-// after priceRetry.
+// pricer returns the transition that sets a payment's prices, and where one is not fresh makes it due after
+// priceRetry.
 func (l *ledger) pricer(p *invoice.Payment) (func(p *invoice.Payment) ([]event.Type, error), error) {
 	asset, native, err := l.s.registry.AssetByID(p.Network, p.AssetID)
 	if err != nil {
 		return nil, err
 	}
 
-	inUSD, assetPriced, err := l.price(chaindata.PriceSymbol(asset), usd)
+	inUSD, err := l.priceUSD(asset)
 
-	nativeUSD, nativePriced, nativeErr := l.price(chaindata.PriceSymbol(native), usd)
+	nativeUSD, nativeErr := l.priceUSD(native)
 	if err := errors.Join(err, nativeErr); err != nil {
 		return nil, err
 	}
 
 	return func(p *invoice.Payment) ([]event.Type, error) {
-		if !assetPriced || !nativePriced {
+		types, err := invoicestate.Price(p, inUSD, nativeUSD)
+		if !p.NativeUSD.Valid {
 			p.DueAt = l.now.Add(priceRetry)
-			return nil, nil
 		}
 
-		return invoicestate.Price(p, inUSD, nativeUSD)
+		return types, err
 	}, nil
 }

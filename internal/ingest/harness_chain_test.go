@@ -60,6 +60,7 @@ type harness struct {
 	now      time.Time
 	noPool   bool // the pool cannot be read
 	noPrices bool
+	noNative bool          // the native coin has no price
 	badToken string        // symbol of the token whose contract answers no balance; empty: none
 	recent   bool          // balances can be read at the newest eight blocks only
 	failing  bool          // no balance can be read, and steps may fail

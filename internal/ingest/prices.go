@@ -95,3 +95,9 @@ func (l *ledger) price(base, currency string) (r decimal.Decimal, ok bool, err e
 
 	return p.Decimal, p.Valid, nil
 }
+
+// priceUSD returns the prepared price of an asset in USD, null where there is no fresh one.
+func (l *ledger) priceUSD(a chain.Asset) (decimal.NullDecimal, error) {
+	price, ok, err := l.price(chaindata.PriceSymbol(a), usd)
+	return decimal.NullDecimal{Decimal: price, Valid: ok}, err
+}

@@ -156,12 +156,45 @@ func TestValueThatComesLaterIsPublished(t *testing.T) {
 	}
 }
 
+// A token has its value with its confirmation also while the native coin, which its settlement needs, has no price.
+func TestAConfirmationShowsItsValueWithoutANativePrice(t *testing.T) {
+	w := newHarness(t, sim.Config{})
+	inv := w.sell("USDX", dollars(100))
+	w.set(&w.noNative, true)
+	w.pass(time.Minute)
+	w.chain.Pay(addressOf(inv), "USDX", dollars(100))
+	w.mine(3)
+
+	p := w.only(inv.ID)
+	if got := w.lastEvent(event.InvoicePaymentConfirmed, p.ID).payment()["usd_value"]; got != "100" {
+		t.Errorf("the confirmation shows usd_value %v, want 100", got)
+	}
+
+	if p.NativeUSD.Valid || p.DueAt.IsZero() {
+		t.Errorf("the native price is %v, and the payment is due at %v", p.NativeUSD, p.DueAt)
+	}
+
+	w.set(&w.noNative, false)
+	w.pass(time.Minute)
+	w.work()
+
+	if p = w.only(inv.ID); !p.NativeUSD.Valid || !p.DueAt.IsZero() {
+		t.Errorf("the native price is %v, and the payment is due at %v", p.NativeUSD, p.DueAt)
+	}
+
+	for _, e := range w.events(p.ID) {
+		if e.Type == event.PaymentPriced {
+			t.Errorf("%s follows a confirmation that has its value", e.Type)
+		}
+	}
+}
+
 // prices are fixed, and may be missing for a while.
 type prices struct{ w *harness }
 
 func (p prices) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
 	p.w.mu.Lock()
-	missing := p.w.noPrices
+	missing := p.w.noPrices || p.w.noNative && base == "ETH"
 	p.w.mu.Unlock()
 
 	if missing {

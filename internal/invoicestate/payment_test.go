@@ -67,9 +67,7 @@ func TestPaymentMoves(t *testing.T) {
 		"move":           func(p *invoice.Payment) ([]event.Type, error) { return nil, SetBlock(p, blockB) },
 		"confirm":        func(p *invoice.Payment) ([]event.Type, error) { return Confirm(p, true, now) },
 		"price": func(p *invoice.Payment) ([]event.Type, error) {
-			return Price(p,
-				decimal.NewFromInt(3), decimal.NewFromInt(1),
-			)
+			return Price(p, usdPrice(3), usdPrice(1))
 		},
 		"orphan": func(p *invoice.Payment) ([]event.Type, error) { return Orphan(p, now) },
 		"lose":   func(p *invoice.Payment) ([]event.Type, error) { return nil, MarkLost(p, now) },
@@ -317,4 +315,54 @@ func TestAttach(t *testing.T) {
 		final.Status != invoice.Confirmed {
 		t.Errorf("attached to a confirmed payment: %+v, %v", final, err)
 	}
+}
+
+func usdPrice(whole int64) decimal.NullDecimal {
+	return decimal.NewNullDecimal(decimal.NewFromInt(whole))
+}
+
+// A payment is worth what its asset costs at confirmation, also where the native coin, which its fee needs, has no
+// price yet. It is due until both are there.
+func TestAPaymentKeepsThePriceThatItHas(t *testing.T) {
+	none := decimal.NullDecimal{}
+	p := paying("1", 200)
+	p.DueAt = now
+
+	for _, c := range []struct {
+		usd, native decimal.NullDecimal
+		value       string
+		valued      bool
+	}{
+		{none, usdPrice(7), "null null", false},
+		{usdPrice(3), none, "6 null", false},
+		{usdPrice(5), none, "6 null", false},
+		{none, usdPrice(2), "6 2", true},
+		{usdPrice(9), usdPrice(9), "6 2", false},
+	} {
+		types, err := Price(&p, c.usd, c.native)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		got := shownPrice(p.USDValue) + " " + shownPrice(p.NativeUSD)
+		if got != c.value || (len(types) == 1) != c.valued || p.DueAt.IsZero() != p.NativeUSD.Valid {
+			t.Errorf(
+				"with %v and %v: %s, events %v, due at %v; want %s",
+				c.usd,
+				c.native,
+				got,
+				types,
+				p.DueAt,
+				c.value,
+			)
+		}
+	}
+}
+
+func shownPrice(d decimal.NullDecimal) string {
+	if !d.Valid {
+		return "null"
+	}
+
+	return d.Decimal.String()
 }

@@ -120,20 +120,23 @@ func Confirm(p *invoice.Payment, late bool, now time.Time) ([]event.Type, error)
 	return []event.Type{confirmedEvent(p)}, nil
 }
 
-// Price sets the price snapshot of a confirmed payment: usd for one whole unit of its asset, native for one
-// native coin, both in USD. The value is rounded down to 8 places. A payment that has a price keeps it.
-func Price(p *invoice.Payment, usd, native decimal.Decimal) ([]event.Type, error) { // spec D3.13
+// Price sets the prices of a confirmed payment that there are: usd for one whole unit of its asset, and then native
+// for one native coin, both in USD. The value is rounded down to 8 places. What a payment has it keeps. Once it has
+// both, its settlement can open.
+func Price(p *invoice.Payment, usd, native decimal.NullDecimal) ([]event.Type, error) { // spec D3.13
 	if p.Status != invoice.Confirmed {
 		return nil, refuse(p, "payment_not_confirmed", "be priced")
 	}
 
-	if p.USDValue.Valid {
+	if !p.USDValue.Valid && usd.Valid {
+		p.USDValue = decimal.NewNullDecimal(usdOf(p.Amount, p.Decimals, usd.Decimal))
+	}
+
+	if p.NativeUSD.Valid || !p.USDValue.Valid || !native.Valid {
 		return nil, nil
 	}
 
-	p.USDValue = decimal.NewNullDecimal(usdOf(p.Amount, p.Decimals, usd))
-	p.NativeUSD = decimal.NewNullDecimal(native)
-	p.DueAt = time.Time{}
+	p.NativeUSD, p.DueAt = native, time.Time{}
 
 	return []event.Type{event.PaymentValued}, nil
 }

@@ -13,7 +13,11 @@ func TestUSDValueIsRoundedDown(t *testing.T) {
 	p.Amount, p.Decimals = chain.Units(1), 2
 
 	// 0.01 × 0.00000199 = 0.0000000199.
-	if _, err := Price(&p, decimal.RequireFromString("0.00000199"), decimal.NewFromInt(1)); err != nil {
+	if _, err := Price(
+		&p,
+		decimal.NewNullDecimal(decimal.RequireFromString("0.00000199")),
+		usdPrice(1),
+	); err != nil {
 		t.Fatal(err)
 	}
 

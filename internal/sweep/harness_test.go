@@ -26,6 +26,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
@@ -45,14 +46,16 @@ func dollars(n uint64) chain.Amount { return chain.Pow10(6).Mul(n) }
 
 // harness is a network, a store and what outlives a process; services is one process over them.
 type harness struct {
-	t      *testing.T
-	now    time.Time
-	chain  *sim.Chain
-	driver chain.Driver // over chain
-	signer *sim.Signer
-	store  store.Store
-	fee    chain.Address
-	events []event.Event // what was committed
+	// nativeUSD is the present price of one native coin; null is none.
+	nativeUSD decimal.NullDecimal
+	t         *testing.T
+	now       time.Time
+	chain     *sim.Chain
+	driver    chain.Driver // over chain
+	signer    *sim.Signer
+	store     store.Store
+	fee       chain.Address
+	events    []event.Event // what was committed
 	// process counts updates and driver calls, and dies at one of them.
 	process   crashtest.Process
 	processes int
@@ -233,12 +236,22 @@ func (w *harness) boot() {
 		Process:      "test",
 		FeeAddresses: map[string]chain.Address{network: w.fee},
 		Outputs:      outputOf,
+		Price:        w.price,
 	})
 	h.service = settlement.New(settlement.Config{
 		DB:  settleDB{w.store, w, h},
 		Now: func() time.Time { return w.now },
 	})
 	w.services = h
+}
+
+// price prices the native coin, all that sweeps ask for.
+func (w *harness) price(context.Context, chain.Asset) (decimal.Decimal, error) {
+	if !w.nativeUSD.Valid {
+		return decimal.Decimal{}, rate.Unavailable("SIM", "USD", nil)
+	}
+
+	return w.nativeUSD.Decimal, nil
 }
 
 // update does what the engine does: reactions to facts run before the commit, in the same transaction.

@@ -84,6 +84,21 @@ func TestUneconomicIsHeldUntilFeesFall(t *testing.T) {
 	w.until(native.ID, settlement.Released)
 }
 
+// The fees of a token cost what the native coin costs now, not what it cost at the confirmation.
+func TestUneconomicIsHeldUntilTheNativePriceFalls(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.chain.Fund(w.master().Address, "SIM", coin(100))
+	w.chain.SetFee(100_000*sim.DefaultBaseFee, sim.DefaultPriority)
+
+	token := w.pay("p1", w.deposit(1), "USDX", dollars(9), 9)
+	if held := w.until(token.ID, settlement.Held); held.Reason != settlement.Uneconomic {
+		t.Errorf("held for %s", held.Reason)
+	}
+
+	w.nativeUSD = decimal.NewNullDecimal(decimal.New(1, -2))
+	w.until(token.ID, settlement.Released)
+}
+
 func TestBelowSweepMinWaitsForCompany(t *testing.T) {
 	w := newHarness(t, account.Settings{SweepMinUSD: decimal.NewFromInt(50)})
 	w.chain.Fund(w.master().Address, "SIM", coin(1))

@@ -95,7 +95,12 @@ func TestUneconomicAboveHalfOfTheWorth(t *testing.T) {
 		{"half of what is left of tokens", token, 2000, 5, false},
 		{"more than half of what is left of tokens", token, 1999, 5, true},
 	} {
-		if got := c.g.uneconomic(steps(c.fee), chain.Units(c.left), 2); got != c.want {
+		if got := c.g.uneconomic(
+			steps(c.fee),
+			chain.Units(c.left),
+			2,
+			decimal.NewFromInt(200),
+		); got != c.want {
 			t.Errorf("%s: uneconomic is %v", c.name, got)
 		}
 	}

@@ -75,7 +75,7 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 
 	p.refusals.Delete(g[0].ID)
 
-	if g.uneconomic(steps, leftOf(r), p.native.Decimals) {
+	if g.uneconomic(steps, leftOf(r), p.native.Decimals, p.nativePrice(ctx, g)) {
 		return false, p.holdUneconomic(ctx, g)
 	}
 

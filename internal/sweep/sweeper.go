@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
@@ -54,6 +56,9 @@ type Config struct {
 	// Unread returns since when payments to addresses of a network wait for their block or balances to be read. It
 	// is asked when settlements are due. Defaults to none.
 	Unread func(ctx context.Context, network string) (map[chain.Address]time.Time, error)
+	// Price returns the fresh price of an asset in USD. It is asked for what a token's release costs. Without one, the
+	// newest price on record with its settlements counts.
+	Price func(ctx context.Context, asset chain.Asset) (decimal.Decimal, error)
 	// SignWithin is how long a release transaction may wait for its signature before it is given up
 	// and the release planned again. Defaults to 30 minutes.
 	SignWithin time.Duration

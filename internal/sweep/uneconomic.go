@@ -24,12 +24,26 @@ func (g group) belowMin(minimum decimal.Decimal) bool { // spec 2.8.7
 	return true
 }
 
+// nativePrice returns what one native coin costs now, in USD, and where there is no fresh price what it cost as the
+// newest deposit of the group was confirmed.
+func (p *planningRun) nativePrice(ctx context.Context, g group) decimal.Decimal {
+	if g[0].FeeSource == settlement.FromMaster && p.config.Price != nil {
+		if price, err := p.config.Price(ctx, p.native); err == nil {
+			return price
+		}
+	}
+
+	return g[len(g)-1].NativePrice
+}
+
 // uneconomic reports whether the network fees exceed half of what is left (base units) of what the group is worth.
-// Native deposits are compared in base units, tokens in USD at the newest snapshot of the group.
+// Native deposits are compared in base units, tokens in USD: what they were worth at their confirmation with what the
+// fees cost at the present price of one native coin.
 func (g group) uneconomic( // spec 2.8.6
 	steps []chain.SweepStep,
 	left chain.Amount,
 	nativeDecimals uint8,
+	nativePrice decimal.Decimal,
 ) bool {
 	fees := networkFees(steps)
 	if g[0].FeeSource == settlement.FromDeposit {
@@ -42,7 +56,7 @@ func (g group) uneconomic( // spec 2.8.6
 	}
 
 	// A token is divided by what the group brought of it, so that its decimals cancel out.
-	cost := fees.Decimal(nativeDecimals).Mul(g[len(g)-1].NativePrice)
+	cost := fees.Decimal(nativeDecimals).Mul(nativePrice)
 
 	return cost.Add(cost).Mul(g.gross().Decimal(0)).GreaterThan(worth.Mul(left.Decimal(0)))
 }
