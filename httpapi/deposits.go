@@ -95,8 +95,7 @@ func (a *api) createDepositAddress(
 	}
 
 	return func(ctx context.Context, tx payments.Tx) (invoice.DepositResource, error) {
-		d, err := prepared(ctx, tx)
-		return d.Resource(), err
+		return a.depositResource(prepared(ctx, tx))
 	}, nil
 }
 
@@ -119,20 +118,32 @@ func (a *api) listDepositAddresses(
 		Limit:    c.limit,
 	})
 
+	rows := make([]invoice.DepositResource, len(found))
+	for i, d := range found {
+		rows[i], err = a.depositResource(d, err)
+	}
+
 	return pageOf(
-		found, more, err, invoice.DepositAddress.Resource,
-		func(d invoice.DepositAddress) string { return d.ID },
+		rows, more, err,
+		func(r invoice.DepositResource) invoice.DepositResource { return r },
+		func(r invoice.DepositResource) string { return r.ID },
 	)
 }
 
 // getDepositAddress reads a reusable address.
 func (a *api) getDepositAddress(ctx context.Context, c *call, _ none) (invoice.DepositResource, error) {
-	d, err := a.Invoices.GetDeposit(ctx, c.owner, c.id)
+	return a.depositResource(a.Invoices.GetDeposit(ctx, c.owner, c.id))
+}
+
+// depositResource returns a deposit address as the API shows it, or the error with which it was read.
+func (a *api) depositResource(d invoice.DepositAddress, err error) (invoice.DepositResource, error) {
 	if err != nil {
 		return invoice.DepositResource{}, err
 	}
 
-	return d.Resource(), nil
+	accounts, err := a.Invoices.TokenAccounts(d)
+
+	return d.Resource(accounts), err
 }
 
 // updateDepositAddress changes the fields that the body has.
@@ -142,12 +153,10 @@ func (a *api) updateDepositAddress(
 	b updateDepositBody,
 ) (commit[invoice.DepositResource], error) {
 	return func(ctx context.Context, tx payments.Tx) (invoice.DepositResource, error) {
-		d, err := a.Invoices.In(tx).UpdateDeposit(
+		return a.depositResource(a.Invoices.In(tx).UpdateDeposit(
 			ctx, c.owner, c.id,
 			invoice.DepositUpdate{Name: b.Name, Metadata: b.Metadata, Status: b.Status},
-		)
-
-		return d.Resource(), err
+		))
 	}, nil
 }
 

@@ -64,7 +64,11 @@ func TestGolden(t *testing.T) {
 		},
 		{"payment", settled, payment(invoice.Payment{})},
 		{"settlement", full, settlement.Settlement{}.Resource()},
-		{"deposit_address", fill[invoice.DepositAddress]().Resource(), invoice.DepositAddress{}.Resource()},
+		{
+			"deposit_address",
+			fill[invoice.DepositAddress]().Resource([]invoice.TokenAccount{fill[invoice.TokenAccount]()}),
+			invoice.DepositAddress{}.Resource(nil),
+		},
 		{"payout", fill[payout.Payout]().Resource(), payout.Payout{}.Resource()},
 		{"refund", fill[payout.Refund]().Resource(), payout.Refund{}.Resource()},
 		{"webhook_endpoint", endpoint, webhook.Endpoint{}.Resource()},

@@ -429,35 +429,23 @@ func TestSQLPaysEqualPayouts(t *testing.T) {
 // TestSQLShowsNoOtherAddress: who writes the database has nobody pay an address of the thief, or another one of the
 // same service.
 func TestSQLShowsNoOtherAddress(t *testing.T) {
-	// replace puts another text in the place of one in a column of JSON.
-	replace := func(t *testing.T, s *stolenShop, column, old, changed string) {
-		table, column, _ := strings.Cut(column, ".")
-		s.exec(t, "UPDATE "+table+" SET "+column+" = CAST(REPLACE(CAST("+column+" AS TEXT), '"+
-			old+"', '"+changed+"') AS "+s.json+")")
-	}
-
 	for name, change := range map[string]func(t *testing.T, s *stolenShop, option, deposit, thief, rival string){
 		"an address of the thief": func(t *testing.T, s *stolenShop, option, deposit, thief, _ string) {
-			replace(t, s, "payments_invoices.options", option, thief)
+			s.replaceInOptions(t, option, thief)
 			s.exec(t, "UPDATE payments_deposit_addresses SET address = $1 WHERE address = $2", thief, deposit)
 		},
 		"an address of the rival": func(t *testing.T, s *stolenShop, option, deposit, _, rival string) {
-			replace(t, s, "payments_invoices.options", option, rival)
+			s.replaceInOptions(t, option, rival)
 			s.exec(t, "UPDATE payments_deposit_addresses SET address = $1 WHERE address = $2", rival, deposit)
 		},
 		"an address of the thief with its row": func(t *testing.T, s *stolenShop, option, deposit, thief, _ string) {
-			replace(t, s, "payments_invoices.options", option, thief)
+			s.replaceInOptions(t, option, thief)
 			s.exec(t, "UPDATE payments_addresses SET address = $1 WHERE address = $2", thief, option)
 			s.exec(t, "UPDATE payments_deposit_addresses SET address = $1 WHERE address = $2", thief+"2", deposit)
 			s.exec(t, "UPDATE payments_addresses SET address = $1 WHERE address = $2", thief+"2", deposit)
 		},
 		"no row": func(t *testing.T, s *stolenShop, option, deposit, _, _ string) {
 			s.exec(t, "DELETE FROM payments_addresses WHERE address = $1 OR address = $2", option, deposit)
-		},
-		"a token account of the thief": func(t *testing.T, s *stolenShop, option, _, thief, _ string) {
-			replace(t, s, "payments_invoices.options", `"address":`, `"token_account":"`+thief+`","address":`)
-			s.exec(t, `UPDATE payments_deposit_addresses SET token_accounts = CAST('[{"asset":"SIM","token_account":"`+
-				thief+`"}]' AS `+s.json+")")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -488,6 +476,28 @@ func TestSQLShowsNoOtherAddress(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSQLShowsNoOtherTokenAccount: an invoice with a token account of the thief is not shown. A deposit address stores
+// none.
+func TestSQLShowsNoOtherTokenAccount(t *testing.T) {
+	stolenShops(t, func(t *testing.T, s *stolenShop) {
+		id := s.post(t, "/v1/invoices", invoiceBody)["id"].(string)
+		s.replaceInOptions(t, `"address":`, `"token_account":"`+string(s.network.NewAddress())+`","address":`)
+
+		for _, path := range []string{"/v1/invoices", "/v1/invoices/" + id} {
+			s.do(t, request{method: "GET", path: path}).refused(t, 503)
+		}
+	})
+}
+
+// replaceInOptions puts another text in the place of one in the options of all invoices.
+func (s *stolenShop) replaceInOptions(t *testing.T, old, changed string) {
+	t.Helper()
+	s.exec(
+		t, "UPDATE payments_invoices SET options = CAST(REPLACE(CAST(options AS TEXT), '"+old+"', '"+changed+
+			"') AS "+s.json+")",
+	)
 }
 
 // TestSQLCountersGiveNoAddressTwice: a counter that is set back makes no address of another account anew.

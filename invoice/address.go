@@ -51,14 +51,12 @@ const (
 
 // DepositAddress is a reusable address, usually one per customer of the merchant.
 type DepositAddress struct {
-	ID      string
-	Owner   event.Owner
-	Name    string
-	Network string
-	Address chain.Address
-	Key     chain.KeyRef
-	// TokenAccounts are the associated token accounts on Solana.
-	TokenAccounts []TokenAccount
+	ID            string
+	Owner         event.Owner
+	Name          string
+	Network       string
+	Address       chain.Address
+	Key           chain.KeyRef
 	Status        DepositStatus
 	Metadata      map[string]string
 	LastPaymentAt time.Time

@@ -59,9 +59,11 @@ func (s *Service) prepareDeposit(ctx context.Context, p DepositParams) (prepared
 		return preparedDeposit{}, err
 	}
 
-	d, err := s.depositAt(p.Owner, n, made.party, p.Name, p.Metadata)
-
-	return preparedDeposit{deposit: d, space: n.Space(), joined: p.Joined}, err
+	return preparedDeposit{
+		deposit: s.depositAt(p.Owner, n, made.party, p.Name, p.Metadata),
+		space:   n.Space(),
+		joined:  p.Joined,
+	}, nil
 }
 
 // depositNetwork checks the parameters and returns the network.
@@ -86,15 +88,15 @@ func (s *Service) depositNetwork(
 	return n, checkMetadata(metadata)
 }
 
-// depositAt returns a deposit address at a key, with its token accounts.
+// depositAt returns a deposit address at a key.
 func (s *Service) depositAt(
 	owner event.Owner,
 	n chain.Network,
 	at chain.Party,
 	name string,
 	metadata map[string]string,
-) (DepositAddress, error) {
-	d := DepositAddress{
+) DepositAddress {
+	return DepositAddress{
 		ID:        s.ids.Next(),
 		Owner:     owner,
 		Name:      name,
@@ -105,18 +107,30 @@ func (s *Service) depositAt(
 		Metadata:  metadata,
 		CreatedAt: s.now(),
 	}
+}
+
+// TokenAccounts returns where a deposit address holds each token that its network has now: nothing on a network
+// without token accounts, or on one that is not served any more.
+func (s *Service) TokenAccounts(d DepositAddress) ([]TokenAccount, error) {
+	n, ok := s.registry.Network(d.Network)
+	if !ok {
+		return nil, nil
+	}
+
+	var accounts []TokenAccount
+
 	for _, a := range n.Assets {
-		account, err := s.tokenAccount(at.Address, a)
+		account, err := s.tokenAccount(d.Address, a)
 		if err != nil {
-			return DepositAddress{}, fmt.Errorf("making the token account for %s: %w", a.Symbol, err)
+			return nil, fmt.Errorf("deriving the account for %s of deposit address %s: %w", a.Symbol, d.ID, err)
 		}
 
 		if account != "" {
-			d.TokenAccounts = append(d.TokenAccounts, TokenAccount{Asset: a.Symbol, TokenAccount: account})
+			accounts = append(accounts, TokenAccount{Asset: a.Symbol, TokenAccount: account})
 		}
 	}
 
-	return d, nil
+	return accounts, nil
 }
 
 // watched returns the row by which transfers to the deposit address are matched.
@@ -279,10 +293,7 @@ func (s *Service) Import(ctx context.Context, p ImportParams) (DepositAddress, e
 		return DepositAddress{}, err
 	}
 
-	d, err := s.depositAt(p.Owner, n, at, p.Name, p.Metadata)
-	if err != nil {
-		return DepositAddress{}, err
-	}
+	d := s.depositAt(p.Owner, n, at, p.Name, p.Metadata)
 
 	return update(ctx, s, func(ctx context.Context, tx Tx) (DepositAddress, error) {
 		out, err := s.putDeposit(ctx, tx, preparedDeposit{deposit: d, space: n.Space()})

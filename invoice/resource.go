@@ -135,14 +135,14 @@ type DepositResource struct { // spec D7.1
 	Livemode      bool              `json:"livemode"`
 }
 
-// Resource returns the deposit address as the API shows it.
-func (d DepositAddress) Resource() DepositResource {
+// Resource returns the deposit address as the API shows it, with what Service.TokenAccounts returns for it.
+func (d DepositAddress) Resource(accounts []TokenAccount) DepositResource {
 	return DepositResource{
 		ID:            d.ID,
 		Name:          d.Name,
 		Network:       d.Network,
 		Address:       d.Address,
-		TokenAccounts: d.TokenAccounts,
+		TokenAccounts: accounts,
 		Status:        d.Status,
 		Metadata:      d.Metadata,
 		LastPaymentAt: wire.Time(d.LastPaymentAt),

@@ -62,13 +62,6 @@ func (s *Service) verifyDeposits(ctx context.Context, r AddressReader, deposits 
 			continue
 		}
 
-		for _, t := range d.TokenAccounts {
-			asset, ok := n.Asset(t.Asset)
-			if ok && !s.hasTokenAccount(d.Network, asset.ID, d.Address, t.TokenAccount) {
-				return damagedDeposit(d.ID)
-			}
-		}
-
 		shown = append(shown, shownAddress{space: n.Space(), address: d.Address, depositID: d.ID})
 	}
 

@@ -187,7 +187,12 @@ func (e *Engine) eventPayment(
 			return nil, err
 		}
 
-		return depositEvent{Payment: v, DepositAddress: d.Resource()}, nil
+		accounts, err := e.Invoices.TokenAccounts(d)
+		if err != nil {
+			return nil, err
+		}
+
+		return depositEvent{Payment: v, DepositAddress: d.Resource(accounts)}, nil
 	}
 
 	return v, nil

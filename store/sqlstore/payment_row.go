@@ -198,19 +198,18 @@ func (r *addressRow) record() invoice.Address {
 type depositRow struct {
 	ID string `db:"id"`
 	ownerRow
-	Name          string                           `db:"name"`
-	Network       string                           `db:"network"`
-	Address       chain.Address                    `db:"address"`
-	Key           keyRef                           `db:"address_key"`
-	TokenAccounts document[[]invoice.TokenAccount] `db:"token_accounts"`
-	Status        invoice.DepositStatus            `db:"status"`
-	Metadata      document[map[string]string]      `db:"metadata"`
-	LastPaymentAt moment                           `db:"last_payment_at"`
-	CreatedAt     moment                           `db:"created_at"`
-	Sequence      int64                            `db:"sequence"`
-	SearchName    searched                         `db:"q_name,hidden"`
-	SearchAddress searched                         `db:"q_address,hidden"`
-	Version       int64                            `db:"version"`
+	Name          string                      `db:"name"`
+	Network       string                      `db:"network"`
+	Address       chain.Address               `db:"address"`
+	Key           keyRef                      `db:"address_key"`
+	Status        invoice.DepositStatus       `db:"status"`
+	Metadata      document[map[string]string] `db:"metadata"`
+	LastPaymentAt moment                      `db:"last_payment_at"`
+	CreatedAt     moment                      `db:"created_at"`
+	Sequence      int64                       `db:"sequence"`
+	SearchName    searched                    `db:"q_name,hidden"`
+	SearchAddress searched                    `db:"q_address,hidden"`
+	Version       int64                       `db:"version"`
 }
 
 func depositRowOf(from *invoice.DepositAddress) depositRow {
@@ -221,7 +220,6 @@ func depositRowOf(from *invoice.DepositAddress) depositRow {
 		Network:       from.Network,
 		Address:       from.Address,
 		Key:           keyRef(from.Key),
-		TokenAccounts: documentOf(from.TokenAccounts),
 		Status:        from.Status,
 		Metadata:      documentOf(from.Metadata),
 		LastPaymentAt: moment(from.LastPaymentAt),
@@ -241,7 +239,6 @@ func (r *depositRow) record() invoice.DepositAddress {
 		Network:       r.Network,
 		Address:       r.Address,
 		Key:           chain.KeyRef(r.Key),
-		TokenAccounts: r.TokenAccounts.value,
 		Status:        r.Status,
 		Metadata:      r.Metadata.value,
 		LastPaymentAt: time.Time(r.LastPaymentAt),

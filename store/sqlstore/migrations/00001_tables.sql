@@ -247,7 +247,6 @@ CREATE TABLE {deposit_addresses} (
   network         {TEXT} NOT NULL,
   address         {TEXT} NOT NULL,
   address_key     {TEXT} NOT NULL,
-  token_accounts  {JSON},
   status          {TEXT} NOT NULL,
   metadata        {JSON},
   last_payment_at {TIME},
