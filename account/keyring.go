@@ -105,7 +105,7 @@ func (s *Service) keyOf(p KeyParams) (Key, error) {
 		}
 	}
 
-	ips, destinations, err := s.canonicalAllowlists(p.AllowedIPs, p.Destinations, p.Livemode)
+	ips, destinations, err := s.canonicalAllowlists(p.AllowedIPs, p.Destinations, nil, p.Livemode)
 	if err != nil {
 		return Key{}, err
 	}
@@ -293,9 +293,10 @@ func findKey(ctx context.Context, r Reader, accountID, keyID string) (Key, error
 
 // canonicalAllowlists checks the allowlists of a key or an account, for the modes it is of, and returns them in the
 // stored form. The addresses of destinations are counted, not their networks: the stored form names each network.
+// Destinations that are stored already may stay, whether or not their networks are still served.
 func (s *Service) canonicalAllowlists(
 	ranges []string,
-	destinations []chain.Destination,
+	destinations, stored []chain.Destination,
 	livemodes ...bool,
 ) ([]string, []chain.Destination, error) {
 	addresses := map[chain.Address]bool{}
@@ -315,7 +316,7 @@ func (s *Service) canonicalAllowlists(
 		return nil, nil, err
 	}
 
-	canonical, err := s.canonicalDestinations(destinations, livemodes...)
+	canonical, err := s.canonicalDestinations(destinations, stored, livemodes...)
 
 	return ips, canonical, err
 }

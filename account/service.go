@@ -96,7 +96,7 @@ func New(c Config) (*Service, error) {
 //
 // Errors: fault.Invalid for settings that break a rule; it names the field.
 func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account, error) {
-	settings, err := s.checkSettings(settings)
+	settings, err := s.checkSettings(settings, Settings{})
 	if err != nil {
 		return Account{}, err
 	}
@@ -136,14 +136,13 @@ func (s *Service) List(ctx context.Context, after string, limit int) (page []Acc
 
 // UpdateSettings replaces an account's settings as a whole. Held settlements are re-evaluated.
 // Other processes apply a new request rate and new allowlists within 5 s. A payout that was accepted is paid,
-// but no longer approved where it goes to none of the destinations.
+// but no longer approved where it goes to none of the destinations. Assets and destinations of a network that is not
+// served any more may stay or be removed.
 func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settings) (Account, error) {
-	settings, err := s.checkSettings(settings)
-	if err != nil {
-		return Account{}, err
-	}
-
-	return s.change(ctx, id, true, func(a *Account) { a.Settings = settings })
+	return s.change(ctx, id, true, func(a *Account) (err error) {
+		a.Settings, err = s.checkSettings(settings, a.Settings)
+		return err
+	})
 }
 
 // SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most 64
@@ -163,12 +162,15 @@ func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []by
 		return Account{}, fault.Param("logo", "logo_invalid", "the logo's bytes are not %s", contentType)
 	}
 
-	return s.change(ctx, id, false, func(a *Account) { a.LogoType, a.Logo = contentType, logo })
+	return s.change(ctx, id, false, func(a *Account) error {
+		a.LogoType, a.Logo = contentType, logo
+		return nil
+	})
 }
 
 // change applies f, which replaces the settings or leaves them, to an account, stores it, and appends
 // event.SettingsChanged in both modes.
-func (s *Service) change(ctx context.Context, id string, replaces bool, f func(*Account)) (Account, error) {
+func (s *Service) change(ctx context.Context, id string, replaces bool, f func(*Account) error) (Account, error) {
 	at := s.stamp()
 
 	var changed Account
@@ -184,7 +186,9 @@ func (s *Service) change(ctx context.Context, id string, replaces bool, f func(*
 			return err
 		}
 
-		f(&a)
+		if err := f(&a); err != nil {
+			return err
+		}
 
 		a.UpdatedAt = at
 		if err := s.sealAccount(&a); err != nil {

@@ -161,6 +161,54 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
+// TestSettingsKeepWhatIsNotServedAnyMore: assets and destinations of a removed network may stay or be removed, but not
+// be added. Other settings change meanwhile.
+func TestSettingsKeepWhatIsNotServedAnyMore(t *testing.T) {
+	h := newHarness(t)
+	gone, kept := h.registry.Assets(false)[0].ID, h.registry.Assets(true)[0].ID
+	to := chain.Destination{Network: "alpha", Address: "ALPHA:ONE"}
+	old := account.Settings{Assets: []string{gone, kept}, Destinations: []chain.Destination{to}}
+
+	a, err := h.UpdateSettings(t.Context(), h.account.ID, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	old = a.Settings
+
+	if h.registry, err = chain.NewRegistry(network{slug: "beta", livemode: true}); err != nil {
+		t.Fatal(err)
+	}
+
+	h.Service = h.another(t)
+	changed := old
+	changed.ToleranceBPS = 5
+	changed.Assets = []string{kept, gone}
+
+	if a, err = h.UpdateSettings(t.Context(), h.account.ID, changed); err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(changed, a.Settings); diff != "" {
+		t.Error(diff)
+	}
+
+	twice := changed
+	twice.Assets = []string{gone, gone}
+	_, err = h.UpdateSettings(t.Context(), h.account.ID, twice)
+	refusesParam(t, err, "assets")
+
+	if _, err = h.UpdateSettings(t.Context(), h.account.ID, account.Settings{Assets: []string{kept}}); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err = h.UpdateSettings(t.Context(), h.account.ID, account.Settings{Assets: old.Assets})
+	refusesParam(t, err, "assets")
+
+	_, err = h.UpdateSettings(t.Context(), h.account.ID, account.Settings{Destinations: old.Destinations})
+	refusesParam(t, err, "destinations")
+}
+
 func TestChangedSettingsAreOneInternalEvent(t *testing.T) {
 	h := newHarness(t)
 

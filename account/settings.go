@@ -24,21 +24,24 @@ const (
 // maxSweep is the largest SweepMinUSD, in USD.
 var maxSweep = decimal.New(1, 12)
 
-// checkSettings checks settings and returns them in the stored form.
+// checkSettings checks the settings that replace others, zero ones of a new account, and returns them in the stored
+// form. Assets and destinations that the others have may stay, whether or not their networks are still served.
 //
 // Errors: fault.Invalid; it names the field.
-func (s *Service) checkSettings(v Settings) (Settings, error) { // spec D9.11
+func (s *Service) checkSettings(v, others Settings) (Settings, error) { // spec D9.11
 	if err := checkFields(v); err != nil {
 		return Settings{}, err
 	}
 
-	if err := s.checkAssets(v.Assets); err != nil {
+	if err := s.checkAssets(v.Assets, others.Assets); err != nil {
 		return Settings{}, err
 	}
 
 	var err error
 
-	v.AllowedIPs, v.Destinations, err = s.canonicalAllowlists(v.AllowedIPs, v.Destinations, true, false)
+	v.AllowedIPs, v.Destinations, err = s.canonicalAllowlists(
+		v.AllowedIPs, v.Destinations, others.Destinations, true, false,
+	)
 
 	return v, err
 }
@@ -111,8 +114,8 @@ func validSweepMin(usd decimal.Decimal) bool {
 	return !usd.GreaterThan(maxSweep) && usd.Equal(usd.Truncate(8))
 }
 
-// checkAssets checks that every asset id is enabled here and listed once.
-func (s *Service) checkAssets(ids []string) error {
+// checkAssets checks that every asset id is enabled here, or one of the stored ids, and listed once.
+func (s *Service) checkAssets(ids, stored []string) error {
 	if ids == nil {
 		return nil
 	}
@@ -128,6 +131,10 @@ func (s *Service) checkAssets(ids []string) error {
 	known := map[string]bool{}
 	for _, a := range append(s.registry.Assets(true), s.registry.Assets(false)...) {
 		known[a.ID] = true
+	}
+
+	for _, id := range stored {
+		known[id] = true
 	}
 
 	for _, id := range ids {
@@ -185,15 +192,18 @@ func checkURL(param, s string) error {
 }
 
 // canonicalDestinations returns each destination in the form in which payouts compare it. One without a network
-// becomes one for each network of the modes that can parse the address.
+// becomes one for each network of the modes that can parse the address. A stored one is in this form already.
 func (s *Service) canonicalDestinations(
-	destinations []chain.Destination,
+	destinations, stored []chain.Destination,
 	livemodes ...bool,
 ) ([]chain.Destination, error) {
 	var out []chain.Destination
 
 	for _, given := range destinations {
-		found := false
+		found := slices.Contains(stored, given)
+		if found && !slices.Contains(out, given) {
+			out = append(out, given)
+		}
 
 		for _, d := range s.registry.Drivers() {
 			n := d.Network()
