@@ -2,8 +2,10 @@ package httpapi_test
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -114,30 +116,51 @@ func TestPayoutNeedsAKeyAndAnAllowlist(t *testing.T) {
 	}
 }
 
+// TestPayoutsPerHourAreLimited: Retry-After is when there is room for one more.
 func TestPayoutsPerHourAreLimited(t *testing.T) {
-	s := open(t, nil)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := openAt(t, nil, func() time.Time { return now })
 	s.fund(t, "SIM", chain.Pow10(21))
 	there := string(s.network.NewAddress())
 
 	key := s.newKey(t, account.KeyParams{Scopes: account.AllScopes(), Destinations: destinations(there)})
-	for i := range 11 {
-		r := s.do(
-			t,
-			request{
-				method: "POST",
-				path:   "/v1/payouts",
-				key:    key,
-				body:   payoutBody("SIM", "1000000000000000", there),
-				header: header("Idempotency-Key", "k"+string(rune('a'+i))),
-			},
-		)
-		if i < 10 {
-			s.ok(t, r)
-		} else if f := r.refused(t, http.StatusTooManyRequests); f.Code != "payout_limit_exceeded" ||
-			f.Type != "rate_limited" || r.header.Get("Retry-After") == "" {
-			t.Errorf("%+v", f)
+	sent := 0
+	pay := func() reply {
+		sent++
+
+		return s.do(t, request{
+			method: "POST",
+			path:   "/v1/payouts",
+			key:    key,
+			body:   payoutBody("SIM", "1000000000000000", there),
+			header: header("Idempotency-Key", strconv.Itoa(sent)),
+		})
+	}
+
+	for range 10 {
+		s.ok(t, pay())
+
+		now = now.Add(time.Minute)
+	}
+
+	// The refused one is accepted once the oldest of the last ten, or five, is more than an hour old.
+	for _, refused := range []struct{ limit, minutes int }{{10, 50}, {5, 55}} {
+		s.set(t, account.Settings{PayoutsPerHour: refused.limit})
+
+		r := pay()
+		f, after := r.refused(t, http.StatusTooManyRequests), r.header.Get("Retry-After")
+
+		if f.Code != "payout_limit_exceeded" || f.Type != "rate_limited" ||
+			after != strconv.Itoa(refused.minutes*60+1) {
+			t.Errorf("with a limit of %d: %+v, Retry-After %s", refused.limit, f, after)
 		}
 	}
+
+	now = now.Add(55 * time.Minute)
+	pay().refused(t, http.StatusTooManyRequests)
+
+	now = now.Add(time.Second)
+	s.ok(t, pay())
 }
 
 func TestBalances(t *testing.T) {

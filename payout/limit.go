@@ -2,6 +2,7 @@ package payout
 
 import (
 	"context"
+	"sort"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
@@ -17,22 +18,47 @@ func (p Prepared) checkLimit(ctx context.Context, tx Tx, now time.Time) error {
 		return nil
 	}
 
-	owner := p.payout.Owner
-	if err := tx.LockAccount(ctx, owner.AccountID); err != nil {
+	if err := tx.LockAccount(ctx, p.payout.Owner.AccountID); err != nil {
 		return err
 	}
 
-	n, err := tx.PayoutsSince(ctx, owner, now.Add(-time.Hour))
+	n, err := p.countHour(ctx, tx, now)
 	if err != nil || n < p.limit {
 		return err
 	}
 
 	e := fault.New(
 		fault.Limited, "payout_limit_exceeded",
-		"%d payouts were created within the last hour, as many as this account may",
+		"%d payouts were created within the last hour, as many as this account may: send it again later",
 		n,
 	)
-	e.RetryAfter = 10 * time.Minute
+	e.RetryAfter, err = p.untilAllowed(ctx, tx, now)
+
+	if err != nil {
+		return err
+	}
 
 	return e
+}
+
+// countHour returns how many payouts the account created within the hour before a time.
+func (p Prepared) countHour(ctx context.Context, tx Tx, at time.Time) (int, error) {
+	return tx.PayoutsSince(ctx, p.payout.Owner, at.Add(-time.Hour))
+}
+
+// untilAllowed returns in how many seconds fewer than the limit will be of the hour before.
+func (p Prepared) untilAllowed(ctx context.Context, tx Tx, now time.Time) (wait time.Duration, err error) {
+	seconds := sort.Search(int(time.Hour/time.Second), func(s int) bool {
+		if err != nil {
+			return true
+		}
+
+		var n int
+
+		n, err = p.countHour(ctx, tx, now.Add(time.Duration(s)*time.Second))
+
+		return n < p.limit
+	})
+
+	return time.Duration(seconds) * time.Second, err
 }
