@@ -128,21 +128,20 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 	return s.followTx(ctx, tx, r, p)
 }
 
-// releaseTx returns what a failed payout had reserved. What a reverted one spent was deducted with its
-// block: its reservation ends with the balance read there.
+// unreserveTx returns what a failed payout had reserved, also where its network or asset is not served any more. What
+// a reverted one spent was deducted with its block: its reservation ends with the balance read there.
 func (s *Service) unreserveTx(ctx context.Context, tx Tx, p Payout, t wallet.Transaction) error {
-	n, _ := s.registry.Network(p.Network)
+	balances, err := tx.Balances(ctx, p.Owner)
+	if err != nil {
+		return err
+	}
 
-	native, _ := n.Native()
-	for _, r := range reservations(p, native) {
-		if err := s.sender.UnreserveTx(
-			ctx,
-			tx,
-			p.Network,
-			t.Order.From.Address,
-			r.AssetID,
-			p.ID,
-		); err != nil {
+	for _, b := range balances { // by asset: the order of locks
+		if b.Network != p.Network || b.Address != t.Order.From.Address {
+			continue
+		}
+
+		if err := s.sender.UnreserveTx(ctx, tx, b.Network, b.Address, b.AssetID, p.ID); err != nil {
 			return err
 		}
 	}

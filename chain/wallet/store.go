@@ -33,6 +33,8 @@ type TransactionReader interface {
 	// first. They are live, or confirmed, reverted or displaced not long ago; what failed otherwise has no
 	// DueAt.
 	DueTransactions(ctx context.Context, network string, now time.Time, limit int) ([]Transaction, error)
+	// DueNetworks returns the networks that have rows with a DueAt, each once, in order.
+	DueNetworks(ctx context.Context) ([]string, error)
 	// LiveTransactions returns all live rows that one wallet pays, oldest first.
 	LiveTransactions(ctx context.Context, network string, from chain.Address) ([]Transaction, error)
 	// LiveTopUps returns all live rows of kind TopUp of a network, of all wallets, oldest first.

@@ -122,10 +122,13 @@ func New(c Config) (*Follower, error) {
 		network: network,
 		scanner: scanner,
 		poller:  poller,
-		name:    "watch/" + network.Slug,
+		name:    LeaseName(network.Slug),
 		size:    batchSize{most: c.BatchBlocks, now: min(c.BatchBlocks, firstBatch)},
 	}, nil
 }
+
+// LeaseName returns the name of the lease of whoever follows a network.
+func LeaseName(network string) string { return "watch/" + network }
 
 // Health returns the state of the follower in this process, as its last step left it.
 func (f *Follower) Health() health.Follower {

@@ -172,6 +172,9 @@ func walletReads() []Query {
 		read("DueTransactions", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
 			return st.DueTransactions(ctx, "n", at, 50)
 		}),
+		read("DueNetworks", func(ctx context.Context, st store.Reader) ([]string, error) {
+			return st.DueNetworks(ctx)
+		}),
 		read("LiveTransactions", func(ctx context.Context, st store.Reader) ([]wallet.Transaction, error) {
 			return st.LiveTransactions(ctx, "n", "a")
 		}),

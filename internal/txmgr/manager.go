@@ -215,18 +215,25 @@ func (o *Manager) CancelTx(
 		return wallet.Transaction{}, err
 	}
 
-	if err := walletstate.Fail(&t, wallet.FailCanceled); err != nil {
-		return wallet.Transaction{}, err
-	}
-
-	if err := tx.PutTransaction(ctx, &t); err != nil {
-		return wallet.Transaction{}, err
-	}
-
-	return t, tx.AppendEvents(ctx, eventctx.About(t, event.TransactionMoved)...)
+	return t, failQueuedTx(ctx, tx, &t, wallet.FailCanceled)
 }
 
-// refuseReviewTx returns fault.State with code transaction_awaiting_review for a payout that awaitsReview.
+// failQueuedTx fails a transaction that is not signed.
+func failQueuedTx(ctx context.Context, tx wallet.Tx, t *wallet.Transaction, code string) error {
+	if err := walletstate.Fail(t, code); err != nil {
+		return err
+	}
+
+	if err := tx.PutTransaction(ctx, t); err != nil {
+		return err
+	}
+
+	return tx.AppendEvents(ctx, eventctx.About(*t, event.TransactionMoved)...)
+}
+
+const codeAwaitingReview = "transaction_awaiting_review"
+
+// refuseReviewTx returns fault.State with codeAwaitingReview for a payout that awaitsReview or missedEpoch.
 func (o *Manager) refuseReviewTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	if t.Kind != wallet.Payout {
 		return nil
@@ -241,13 +248,18 @@ func (o *Manager) refuseReviewTx(ctx context.Context, tx wallet.Tx, t wallet.Tra
 		return err
 	}
 
-	if waits, err := awaitsReview(ctx, tx, t, unrecorded, now); err != nil || !waits {
+	waits, err := awaitsReview(ctx, tx, t, unrecorded, now)
+	if err == nil && !waits {
+		waits, err = o.missedEpoch(ctx, tx, t)
+	}
+
+	if err != nil || !waits {
 		return err
 	}
 
 	return fault.New(
 		fault.State,
-		"transaction_awaiting_review",
+		codeAwaitingReview,
 		"transaction %s may have been sent before the records were restored: a person has to compare its wallet "+
 			"with the network",
 		t.ID,

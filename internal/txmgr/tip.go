@@ -2,6 +2,7 @@ package txmgr
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -59,9 +60,14 @@ func (o *Manager) Begin() (end func()) {
 
 // CompareWallet returns fault.State with code wallet_unread until a network has been read up to where it was when
 // this process first looked, and its pool holds no transaction of the wallet that is not on record. It asks the
-// node until that is so, also for the few blocks that the follower has not come to yet.
+// node until that is so, also for the few blocks that the follower has not come to yet. A network that is not served
+// any more has no node to ask: what is on record decides.
 func (o *Manager) CompareWallet(ctx context.Context, network string, address chain.Address) error {
 	driver, err := o.registry.Driver(network)
+	if errors.Is(err, fault.NotFound) {
+		return nil
+	}
+
 	if err != nil {
 		return err
 	}

@@ -93,6 +93,20 @@ func (r *reader) DueTransactions(
 	)
 }
 
+func (r *reader) DueNetworks(ctx context.Context) (networks []string, err error) {
+	next := window[wallet.Transaction]{limit: 1}
+
+	for {
+		first, err := list(ctx, r, transactionsDue, nil, next)
+		if err != nil || len(first) == 0 {
+			return networks, err
+		}
+
+		networks = append(networks, first[0].Network)
+		next.from = after(keyOf(first[0].Network))
+	}
+}
+
 func (r *reader) LiveTransactions(
 	ctx context.Context,
 	network string,

@@ -6,6 +6,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -175,6 +177,29 @@ func (r *reader) DueTransactions(
 	q.has("due_at IS NOT NULL AND network = ? AND due_at <= ?", network, now)
 
 	return list(ctx, r, transactions, q, "ORDER BY id", limit)
+}
+
+func (r *reader) DueNetworks(ctx context.Context) (networks []string, err error) {
+	if err := r.flushTables(ctx, transactions.name); err != nil {
+		return nil, err
+	}
+
+	err = r.retry(ctx, func() error {
+		if err := r.ready(ctx); err != nil {
+			return r.readError(ctx, err, transactions.name)
+		}
+
+		networks = nil
+
+		text := r.store.text("SELECT DISTINCT network FROM {transactions} WHERE due_at IS NOT NULL ORDER BY network")
+		if err := sqlx.SelectContext(ctx, r.on, &networks, text); err != nil {
+			return r.readError(ctx, err, transactions.name)
+		}
+
+		return nil
+	})
+
+	return networks, err
 }
 
 func (r *reader) LiveTransactions(

@@ -95,6 +95,20 @@ func testTransactionWork(t *testing.T, st store.Store) {
 	got, err = st.DueTransactions(ctx, "b", timeAt(40), 3)
 	expectIDs(t, "DueTransactions, limit 3", got, err, transactionID, due[:3], false)
 
+	var networks []string
+
+	for _, tx := range all {
+		if !tx.DueAt.IsZero() && !slices.Contains(networks, tx.Network) {
+			networks = append(networks, tx.Network)
+		}
+	}
+
+	slices.Sort(networks)
+
+	if found, err := st.DueNetworks(ctx); err != nil || !slices.Equal(found, networks) {
+		t.Errorf("DueNetworks: %v (%v), want %v", found, err, networks)
+	}
+
 	live := pick(all, transactionID, func(tx wallet.Transaction) bool {
 		return tx.Network == "a" && walletstate.Live(tx) && tx.Order.From.Address == "w1"
 	}, nil)

@@ -1,0 +1,82 @@
+package txmgr
+
+import (
+	"context"
+
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
+)
+
+// FailStale fails the stale payouts of a network that is not served any more. None of them was signed, so none was
+// sent, unless records are lost: those wait for a person, as on a network that is served. did reports whether any
+// failed.
+func (o *Manager) FailStale(ctx context.Context, network string) (did bool, err error) { // spec 3.2.2
+	if _, served := o.registry.Network(network); served || !o.config.MaySign() {
+		return false, nil
+	}
+
+	due, err := o.db.DueTransactions(ctx, network, o.now(), 0)
+	if err != nil {
+		return false, err
+	}
+
+	for _, t := range due {
+		if !o.isStalePayout(t) {
+			continue
+		}
+
+		failed, err := o.failStalePayout(ctx, t.ID)
+		if err != nil {
+			return did, err
+		}
+
+		did = did || failed
+	}
+
+	return did, nil
+}
+
+// isStalePayout reports whether a transaction is a payout that was not signed in time.
+func (o *Manager) isStalePayout(t wallet.Transaction) bool {
+	return t.Kind == wallet.Payout && t.State == wallet.Queued && walletstate.Stale(&t, o.now())
+}
+
+// failStalePayout fails one payout, unless it was moved meanwhile or waits for a person.
+func (o *Manager) failStalePayout(ctx context.Context, transactionID string) (failed bool, err error) {
+	err = o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
+		failed = false
+
+		t, err := tx.Transaction(ctx, transactionID)
+		if err != nil || !o.isStalePayout(t) {
+			return err
+		}
+
+		err = o.refuseReviewTx(ctx, tx, t)
+		if fault.Code(err) == codeAwaitingReview {
+			return nil
+		}
+
+		if err != nil {
+			return err
+		}
+
+		failed = true
+
+		return failQueuedTx(ctx, tx, &t, wallet.FailStale)
+	})
+
+	return failed, err
+}
+
+// missedEpoch reports whether a payout's network was not served when an epoch began, nor since. The epoch did not
+// freeze its wallet, and nobody has compared it: lost records may have sent the payout.
+func (o *Manager) missedEpoch(ctx context.Context, r wallet.Reader, t wallet.Transaction) (bool, error) {
+	if _, served := o.registry.Network(t.Network); served || o.config.Epoch == 0 {
+		return false, nil
+	}
+
+	w, _, err := r.Wallet(ctx, t.Network, t.Order.From.Address)
+
+	return w.Epoch < o.config.Epoch, err
+}

@@ -1,0 +1,239 @@
+package payments_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/payout"
+)
+
+// removal is a service whose second process does not serve the network of the first any more.
+type removal struct {
+	t             *testing.T
+	now           time.Time
+	config        payments.Config
+	chain         *sim.Chain
+	before, after *payments.Engine
+	owner         event.Owner
+}
+
+func newRemoval(t *testing.T, epoch uint64) *removal {
+	t.Helper()
+
+	r := &removal{t: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	clock := func() time.Time { return r.now }
+	r.chain = sim.New(sim.Config{Clock: clock})
+	r.config = config(t, r.chain)
+	r.config.Now, r.config.Epoch = clock, epoch
+
+	var err error
+	if r.before, err = payments.New(r.config); err != nil {
+		t.Fatal(err)
+	}
+
+	a, err := r.before.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	r.owner = event.Owner{AccountID: a.ID}
+	r.step(r.before)
+
+	master, err := internal.Of(r.before).Transactions.MasterWallet(t.Context(), "simnet", a.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for symbol, amount := range map[string]chain.Amount{"SIM": chain.Pow10(20), "USDX": chain.Pow10(9)} {
+		r.chain.Fund(master.Address, symbol, amount)
+	}
+
+	r.chain.Mine(5)
+	r.step(r.before)
+
+	return r
+}
+
+// remove starts the process that serves another network only, in an epoch.
+func (r *removal) remove(epoch uint64) {
+	r.t.Helper()
+
+	other := sim.DefaultNetwork()
+	other.Slug, other.CAIP2 = "othernet", "sim:2"
+
+	r.config.Drivers = []payments.ChainDriver{sim.New(sim.Config{Network: other, Clock: r.config.Now})}
+	r.config.FeeAddresses, r.config.Epoch = nil, epoch
+
+	var err error
+	if r.after, err = payments.New(r.config); err != nil {
+		r.t.Fatal(err)
+	}
+
+	r.step(r.after)
+}
+
+func (r *removal) step(e *payments.Engine) {
+	r.t.Helper()
+
+	for range 5 {
+		if _, err := e.Step(r.t.Context()); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+// pass has the second process work until a time is over: long enough to see that the first one stands still. also is
+// what the first one does meanwhile.
+func (r *removal) pass(d time.Duration, also func()) {
+	r.t.Helper()
+
+	r.now = r.now.Add(d - 5*time.Minute)
+	for range 30 {
+		r.now = r.now.Add(10 * time.Second)
+
+		also()
+
+		if _, err := r.after.Step(r.t.Context()); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+}
+
+func nothing() {}
+
+func (r *removal) pay(asset string) payout.Payout {
+	r.t.Helper()
+
+	p, err := r.before.Payouts.Create(r.t.Context(), payout.Params{
+		Owner:       r.owner,
+		Network:     "simnet",
+		Asset:       asset,
+		Amount:      chain.Pow10(6),
+		Destination: string(r.chain.NewAddress()),
+		RequestedBy: payout.Requester{Type: "user", ID: "u"},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	return p
+}
+
+// wantFailed fails the test unless a payout failed with a code, and reserves nothing beyond the next balance read.
+func (r *removal) wantFailed(id, code string) {
+	r.t.Helper()
+
+	p, err := r.after.Payouts.Get(r.t.Context(), r.owner, id)
+	if err != nil || p.Status != payout.Failed || p.FailureCode != code {
+		r.t.Errorf("the payout is %s %s (%v), want failed %s", p.Status, p.FailureCode, err, code)
+	}
+
+	rows, err := r.config.Store.Balances(r.t.Context(), r.owner)
+	if err != nil || len(rows) == 0 {
+		r.t.Fatalf("balances: %v (%v)", rows, err)
+	}
+
+	for _, b := range rows {
+		for _, of := range b.Reservations {
+			if of.ObjectID == id && !of.Unreserved {
+				r.t.Errorf("%s base units of %s stay reserved", of.Amount, b.AssetID)
+			}
+		}
+	}
+}
+
+func (r *removal) wantStatus(id string, status payout.Status) {
+	r.t.Helper()
+
+	if p, err := r.after.Payouts.Get(r.t.Context(), r.owner, id); err != nil || p.Status != status {
+		r.t.Errorf("the payout is %s %s (%v), want %s", p.Status, p.FailureCode, err, status)
+	}
+}
+
+// TestPayoutsOfARemovedNetworkEnd: what was never signed is canceled, or goes stale.
+func TestPayoutsOfARemovedNetworkEnd(t *testing.T) {
+	for _, asset := range []string{"SIM", "USDX"} {
+		r := newRemoval(t, 0)
+		canceled, stale := r.pay(asset), r.pay(asset)
+		r.remove(0)
+
+		if _, err := r.after.Payouts.Cancel(t.Context(), r.owner, canceled.ID); err != nil {
+			t.Fatal(err)
+		}
+
+		r.pass(payout.GiveUpAfter-time.Minute, nothing)
+		r.wantStatus(stale.ID, payout.Pending)
+
+		r.pass(10*time.Minute, nothing)
+		r.wantFailed(canceled.ID, "canceled")
+		r.wantFailed(stale.ID, "stale")
+	}
+}
+
+// TestSignedPayoutOfARemovedNetworkWaits: only the network can say what became of it.
+func TestSignedPayoutOfARemovedNetworkWaits(t *testing.T) {
+	r := newRemoval(t, 0)
+	signed := r.pay("SIM")
+	r.step(r.before)
+	r.remove(0)
+
+	_, err := r.after.Payouts.Cancel(t.Context(), r.owner, signed.ID)
+	if fault.Code(err) != "payout_not_pending" {
+		t.Errorf("canceling: %v", err)
+	}
+
+	r.pass(2*payout.GiveUpAfter, nothing)
+	r.wantStatus(signed.ID, payout.Processing)
+}
+
+// TestRestoredPayoutOfARemovedNetworkWaits: lost records may have sent it, and nobody has compared its wallet, whether
+// the epoch begins while the network is served or not.
+func TestRestoredPayoutOfARemovedNetworkWaits(t *testing.T) {
+	for _, served := range []bool{true, false} {
+		r := newRemoval(t, 0)
+		p := r.pay("SIM")
+
+		if served {
+			restored := r.config
+			restored.Epoch = 1
+
+			e, err := payments.New(restored)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			r.step(e)
+		}
+
+		r.remove(1)
+
+		_, err := r.after.Payouts.Cancel(t.Context(), r.owner, p.ID)
+		if fault.Code(err) != "payout_awaiting_review" {
+			t.Errorf("canceling, with the network served: %v: %v", served, err)
+		}
+
+		r.pass(2*payout.GiveUpAfter, nothing)
+		r.wantStatus(p.ID, payout.Pending)
+	}
+}
+
+// TestServedElsewherePayoutWaits: another process, which serves the network, decides what is stale.
+func TestServedElsewherePayoutWaits(t *testing.T) {
+	r := newRemoval(t, 0)
+	p := r.pay("SIM")
+	r.remove(0)
+
+	r.pass(2*payout.GiveUpAfter, func() {
+		if _, err := internal.Of(r.before).Follow(t.Context(), "simnet"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	r.wantStatus(p.ID, payout.Pending)
+}
