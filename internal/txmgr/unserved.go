@@ -11,7 +11,7 @@ import (
 // FailStale fails the stale payouts of a network that is not served any more. None of them was signed, so none was
 // sent, unless records are lost: those wait for a person, as on a network that is served. did reports whether any
 // failed.
-func (o *Manager) FailStale(ctx context.Context, network string) (did bool, err error) { // spec 3.2.2
+func (o *Manager) FailStale(ctx context.Context, network string) (did bool, err error) {
 	if _, served := o.registry.Network(network); served || !o.config.MaySign() {
 		return false, nil
 	}
