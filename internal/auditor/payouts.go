@@ -152,9 +152,11 @@ func payoutMismatch(p payout.Payout, t wallet.Transaction) string {
 	return ""
 }
 
-// showsCancel reports whether the fee of a transaction is that of the cancel at its nonce.
+// showsCancel reports whether the fee of a transaction is that of the cancel at its nonce. One that was reverted in a
+// block which left the chain shows it before the cancel is final, and is a conflict.
 func showsCancel(t wallet.Transaction) bool {
-	return t.Failure == wallet.FailConflict || t.Failure == wallet.FailExpired
+	return t.Failure == wallet.FailConflict || t.Failure == wallet.FailExpired ||
+		t.Failure == wallet.FailReverted && t.Block.IsZero()
 }
 
 // signedMismatch returns which signed bytes of a transaction do not pay exactly the payout's output
