@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -12,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
 	"github.com/seed-8ee7f392/payments/internal/requestkey"
 )
 
@@ -81,21 +81,16 @@ func (e *Engine) Follow(ctx context.Context, network string) (did bool, err erro
 // runStep runs one step and turns a panic into an error: one damaged record must not end the process
 // of the host.
 func (e *Engine) runStep(ctx context.Context, w worker) (did bool, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			e.config.Log.ErrorContext(
-				ctx, "a worker panicked", "worker", w.name, "panic", fmt.Sprint(p),
-				"stack", string(debug.Stack()),
-			)
-			did, err = false, fmt.Errorf("%s panicked: %v", w.name, p)
-		}
+	err = hostcall.Catch(ctx, e.config.Log, w.name, func() (err error) {
+		did, err = w.step(ctx)
+		return err
+	})
 
-		if ctx.Err() == nil {
-			e.work.done(w.name, w.pace, e.config.Now(), did, err)
-		}
-	}()
+	if ctx.Err() == nil {
+		e.work.done(w.name, w.pace, e.config.Now(), did, err)
+	}
 
-	return w.step(ctx)
+	return did, err
 }
 
 // outboxOf and settlementsOf name work in the log and in Health.

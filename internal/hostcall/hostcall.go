@@ -1,0 +1,173 @@
+// Package hostcall calls code of the host: its panic is an error, and a call that does not return holds up nobody.
+package hostcall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// Catch calls f and returns its error. A panic of f is logged with its stack and returned as an error: the process
+// is the host's, and a goroutine that panics ends it.
+func Catch(ctx context.Context, log *slog.Logger, name string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.ErrorContext(
+				ctx, "a call panicked",
+				"call", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()),
+			)
+
+			err = fmt.Errorf("%s panicked: %v; the log has the stack", name, p)
+		}
+	}()
+
+	return f()
+}
+
+// ErrTooLong is the error of a call that has not returned within Limited.Limit, and of those that would follow it.
+var ErrTooLong = errors.New("the call has not returned within its time limit")
+
+// errExited is the error of a call that ended its goroutine.
+var errExited = errors.New("the call ended its goroutine")
+
+// Limited makes calls that may hang, also when their context ends. Calls with the same key K are made one after the
+// other. Once one took longer than Limit, its caller gets ErrTooLong, and so do others, at once, until it has
+// returned and Pause has passed: calls that hang do not pile up.
+type Limited[K comparable, T any] struct {
+	// Name is what is called, in the log and in errors.
+	Name         string
+	Limit, Pause time.Duration
+	Log          *slog.Logger
+
+	mu    sync.Mutex
+	calls map[K]*call[T]
+}
+
+// call is a call that goes on, or one that was over its limit.
+type call[T any] struct {
+	deadline time.Time
+	// pausedUntil is when a call that was over its limit may be followed by another; zero for others. The mutex
+	// guards it.
+	pausedUntil time.Time
+
+	returned chan struct{} // closed when value and err are set
+	value    T
+	err      error
+}
+
+// Do calls f with a context that ends after Limit, and returns its answer. An answer that comes after the end of the
+// context is dropped.
+//
+// Errors: ErrTooLong, that of ctx, that of f.
+func (l *Limited[K, T]) Do(ctx context.Context, key K, f func(ctx context.Context) (T, error)) (T, error) {
+	var none T
+
+	c, err := l.begin(ctx, key)
+	if err != nil {
+		return none, err
+	}
+
+	limited, cancel := context.WithDeadlineCause(ctx, c.deadline, ErrTooLong)
+	defer cancel()
+
+	go func() {
+		defer close(c.returned)
+
+		c.err = errExited
+		c.err = Catch(limited, l.Log, l.Name, func() (err error) {
+			c.value, err = f(limited)
+			return err
+		})
+	}()
+
+	select {
+	case <-c.returned:
+	case <-limited.Done():
+	}
+
+	if limited.Err() == nil {
+		return c.value, c.err
+	}
+
+	if context.Cause(limited) == ErrTooLong { //nolint:errorlint // it is the cause itself
+		l.mu.Lock()
+		defer l.mu.Unlock()
+
+		c.pausedUntil = time.Now().Add(l.Pause)
+
+		return none, l.tooLong()
+	}
+
+	return none, ctx.Err()
+}
+
+// begin waits for the call before with the same key, if there is one, and returns a new one.
+func (l *Limited[K, T]) begin(ctx context.Context, key K) (*call[T], error) {
+	for {
+		before, mine := l.replace(key)
+		if mine != nil {
+			return mine, nil
+		}
+
+		if before == nil {
+			return nil, l.tooLong()
+		}
+
+		late := time.NewTimer(time.Until(before.deadline))
+
+		select {
+		case <-before.returned:
+			late.Stop()
+		case <-late.C:
+			return nil, l.tooLong()
+		case <-ctx.Done():
+			late.Stop()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// replace returns a new call, or the one before it that is within its limit; neither when that one is over it.
+func (l *Limited[K, T]) replace(key K) (before, mine *call[T]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	now := time.Now()
+
+	maps.DeleteFunc(l.calls, func(_ K, c *call[T]) bool { return c.hasReturned() && !now.Before(c.pausedUntil) })
+
+	before = l.calls[key]
+
+	switch {
+	case before == nil:
+		mine = &call[T]{deadline: now.Add(l.Limit), returned: make(chan struct{})}
+
+		if l.calls == nil {
+			l.calls = map[K]*call[T]{}
+		}
+
+		l.calls[key] = mine
+
+		return nil, mine
+	case !before.pausedUntil.IsZero():
+		return nil, nil
+	default:
+		return before, nil
+	}
+}
+
+func (c *call[T]) hasReturned() bool {
+	select {
+	case <-c.returned:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *Limited[K, T]) tooLong() error { return fmt.Errorf("%s, %s: %w", l.Name, l.Limit, ErrTooLong) }
