@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/eventctx"
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
@@ -225,11 +226,23 @@ func (t *transaction) finish(ctx context.Context) error {
 		return fmt.Errorf("making webhook deliveries: %w", err)
 	}
 
-	if hook := t.engine.config.OnEvent; hook != nil {
-		for _, ev := range public {
-			if err := hook(ctx, t, ev); err != nil {
-				return fmt.Errorf("the host's OnEvent for %s of %s: %w", ev.Type, ev.ObjectID, err)
-			}
+	return t.callHook(ctx, public)
+}
+
+// callHook calls Config.OnEvent for each event. A panic of it is an error like another: it concerns one object, and
+// ends neither the work of its network nor the process.
+func (t *transaction) callHook(ctx context.Context, events []event.Event) error {
+	hook := t.engine.config.OnEvent
+	if hook == nil {
+		return nil
+	}
+
+	for _, ev := range events {
+		err := hostcall.Catch(
+			ctx, t.engine.config.Log, "Config.OnEvent", func() error { return hook(ctx, t, ev) },
+		)
+		if err != nil {
+			return fmt.Errorf("the host's OnEvent for %s of %s: %w", ev.Type, ev.ObjectID, err)
 		}
 	}
 
