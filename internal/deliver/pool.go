@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -82,10 +83,39 @@ func (p *pool) start(ds []webhook.Delivery) {
 
 	p.startStorer()
 	p.running.Go(func() {
-		for _, l := range p.s.load(p.sending, ds) {
-			p.running.Go(func() { p.results <- p.s.deliver(p.sending, l) })
+		for _, l := range p.load(ds) {
+			p.running.Go(func() { p.results <- p.deliver(l) })
 		}
 	})
+}
+
+// load is Deliverer.load on a goroutine: a panic, as of the host's store, is the error of each delivery.
+func (p *pool) load(ds []webhook.Delivery) (all []loaded) {
+	err := hostcall.Catch(p.sending, p.s.log, "loading webhook deliveries", func() error {
+		all = p.s.load(p.sending, ds)
+		return nil
+	})
+	if err != nil {
+		for _, d := range ds {
+			all = append(all, loaded{Delivery: d, err: err})
+		}
+	}
+
+	return all
+}
+
+// deliver is Deliverer.deliver on a goroutine: a panic, as of the host's entropy, is the error of the delivery.
+func (p *pool) deliver(l loaded) (r result) {
+	err := hostcall.Catch(p.sending, p.s.log, "sending a webhook delivery", func() error {
+		r = p.s.deliver(p.sending, l)
+		return nil
+	})
+	if err != nil {
+		l.err = err
+		r = p.s.deliver(p.sending, l) // of what has an error, nothing is sent
+	}
+
+	return r
 }
 
 // free gives the slots of results that the storer took to waiting deliveries and reports whether slots remain free.

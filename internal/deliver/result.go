@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -163,11 +164,18 @@ func (s *Deliverer) jitter() (uint64, error) {
 }
 
 // record stores results in one transaction, and applies them to their endpoints. Results whose claim another
-// process took over meanwhile are thrown away.
+// process took over meanwhile are thrown away. A panic, as of the host's store, is its error.
 func (s *Deliverer) record(ctx context.Context, batch []result) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
 
+	return hostcall.Catch(
+		ctx, s.log, "storing webhook deliveries", func() error { return s.recordTx(ctx, batch) },
+	)
+}
+
+// recordTx is record without its time limit.
+func (s *Deliverer) recordTx(ctx context.Context, batch []result) error {
 	// Sorted by id to avoid deadlock.
 	batch = slices.SortedFunc(slices.Values(batch), func(a, b result) int {
 		return cmp.Compare(a.claimed.ID, b.claimed.ID)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -211,7 +212,10 @@ func (p *pool) claimMeanwhile(ctx context.Context, free int) (due []webhook.Deli
 	go func() {
 		defer close(claimed)
 
-		due, err = p.s.claim(ctx, claim)
+		err = hostcall.Catch(ctx, p.s.log, "claiming webhook deliveries", func() (err error) {
+			due, err = p.s.claim(ctx, claim)
+			return err
+		})
 	}()
 
 	for {

@@ -10,7 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
-// newEngine returns an engine of a simulated network's signer, with fixed prices by pair, that logs nothing.
+// newEngine returns an engine with fixed prices by pair, that logs nothing. A signer and prices that are configured
+// stay; the signer is a simulated network's otherwise.
 func newEngine(t *testing.T, prices map[string]string, c Config) *Engine {
 	t.Helper()
 
@@ -19,7 +20,15 @@ func newEngine(t *testing.T, prices map[string]string, c Config) *Engine {
 		t.Fatal(err)
 	}
 
-	c.Signer, c.Rates, c.BaseURL = sim.NewSigner(1, nil), rates, "https://pay.example.com"
+	if c.Signer == nil {
+		c.Signer = sim.NewSigner(1, nil)
+	}
+
+	if c.Rates == nil {
+		c.Rates = rates
+	}
+
+	c.BaseURL = "https://pay.example.com"
 	c.SecretKey, c.Log = bytes.Repeat([]byte{7}, 32), slog.New(slog.DiscardHandler)
 
 	e, err := New(c)

@@ -3,7 +3,10 @@ package engine
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -99,6 +102,77 @@ func TestPanicOfTheHookIsAnError(t *testing.T) {
 		!strings.Contains(err.Error(), "the host's bug") {
 		t.Errorf("Create = %v", err)
 	}
+}
+
+// dropping panics the first time that each of its methods is called.
+type dropping struct {
+	chain.Signer
+	published, listened, asked atomic.Int64
+}
+
+func (d *dropping) Wake(context.Context, string) error {
+	if d.published.Add(1) == 1 {
+		panic("the host's bug")
+	}
+
+	return nil
+}
+
+func (d *dropping) Wakes(ctx context.Context, _ func(string)) error {
+	if d.listened.Add(1) == 1 {
+		panic("the host's bug")
+	}
+
+	<-ctx.Done()
+
+	return ctx.Err()
+}
+
+func (d *dropping) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error) {
+	if d.asked.Add(1) == 1 {
+		panic("the host's bug")
+	}
+
+	return d.Signer.PublicKey(ctx, key)
+}
+
+// A panic of the host's Waker or Signer ends neither the process nor Run.
+func TestPanicOfTheHostEndsNoRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &dropping{Signer: sim.NewSigner(1, nil)}
+
+		e := newEngine(t, nil, Config{
+			Store:   memory.New(),
+			Drivers: []chain.Driver{sim.New(sim.Config{})},
+			Signer:  d,
+			Waker:   d,
+		})
+
+		if _, err := e.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"}); err != nil {
+			t.Fatal(err)
+		}
+
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+
+		go func() { ended <- e.Run(ctx) }()
+
+		for range 10 {
+			e.Wake()
+			time.Sleep(10 * time.Second)
+		}
+
+		cancel()
+
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+
+		if d.published.Load() < 2 || d.listened.Load() < 2 || d.asked.Load() < 2 {
+			t.Errorf("%d wake-ups were published, and %d times listened for; %d keys were asked for",
+				d.published.Load(), d.listened.Load(), d.asked.Load())
+		}
+	})
 }
 
 // followAll reads the first network to its tip.

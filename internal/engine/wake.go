@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
 )
 
 // This file holds wake-ups: hints that there is work of some kinds, to the workers of this process that do it and
@@ -200,7 +202,9 @@ func (e *Engine) publishWakes(ctx context.Context) {
 		}
 
 		limited, cancel := context.WithTimeout(ctx, wakeTimeout)
-		err := e.config.Waker.Wake(limited, note(k, e.config.Process))
+		err := hostcall.Catch(limited, e.config.Log, "Waker.Wake", func() error {
+			return e.config.Waker.Wake(limited, note(k, e.config.Process))
+		})
 
 		cancel()
 
@@ -289,19 +293,21 @@ func (e *Engine) listen(ctx context.Context) {
 	pause.InitialInterval, pause.MaxInterval = minPace, maxPace
 
 	for {
-		err := e.config.Waker.Wakes(ctx, func(text string) {
-			k, from := readNote(text)
-			if from == e.config.Process {
-				return
-			}
+		err := hostcall.Catch(ctx, e.config.Log, "Waker.Wakes", func() error {
+			return e.config.Waker.Wakes(ctx, func(text string) {
+				k, from := readNote(text)
+				if from == e.config.Process {
+					return
+				}
 
-			pause.Reset()
-			of.Or(uint32(k))
+				pause.Reset()
+				of.Or(uint32(k))
 
-			select {
-			case received <- struct{}{}:
-			default:
-			}
+				select {
+				case received <- struct{}{}:
+				default:
+				}
+			})
 		})
 		if ctx.Err() != nil {
 			return

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
@@ -87,7 +88,10 @@ func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 // watchWalletsEarly is watchWallets before anything of a network was read: its wallets are on record from then on,
 // also while no node of it answers.
 func (e *Engine) watchWalletsEarly(ctx context.Context, n chain.Network) {
-	if err := e.watchWallets(ctx, n); err != nil && ctx.Err() == nil {
+	err := hostcall.Catch(
+		ctx, e.config.Log, "registering wallets of "+n.Slug, func() error { return e.watchWallets(ctx, n) },
+	)
+	if err != nil && ctx.Err() == nil {
 		e.config.Log.WarnContext(
 			ctx, "the master wallets could not be registered; they are before the next batch of blocks",
 			"network", n.Slug, "error", err,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
 )
 
 // The pauses between two subscriptions, and how long one has to last to count as one that works.
@@ -32,7 +33,9 @@ func (f *Follower) Listen(ctx context.Context, wake func()) {
 	for {
 		began := time.Now()
 
-		err := notifier.NotifyHeads(ctx, wake)
+		err := hostcall.Catch(
+			ctx, f.Log, "NotifyHeads of "+f.network.Slug, func() error { return notifier.NotifyHeads(ctx, wake) },
+		)
 		if ctx.Err() != nil {
 			return
 		}

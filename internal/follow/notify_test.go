@@ -54,6 +54,11 @@ func TestSubscriptionIsMadeAgain(t *testing.T) {
 			[]time.Duration{500 * time.Millisecond, 750 * time.Millisecond, time.Second},
 			[]time.Duration{1500 * time.Millisecond, 2250 * time.Millisecond, 3500 * time.Millisecond},
 		},
+		"one that panics": {
+			func(context.Context, int) error { panic("a driver's bug") },
+			[]time.Duration{500 * time.Millisecond},
+			[]time.Duration{1500 * time.Millisecond},
+		},
 		"one that lasts": {
 			func(ctx context.Context, n int) error {
 				time.Sleep(2 * time.Minute)

@@ -152,6 +152,11 @@ func (s says) Quote(_ context.Context, base, currency string) (rate.Quote, error
 	}, nil
 }
 
+// panics is a source with a bug.
+type panics struct{}
+
+func (panics) Quote(context.Context, string, string) (rate.Quote, error) { panic("the host's bug") }
+
 func TestMedian(t *testing.T) {
 	dead, unknown := errors.New("403"), rate.Unsupported("ETH", "USD")
 	for name, c := range map[string]struct {
@@ -170,6 +175,7 @@ func TestMedian(t *testing.T) {
 			nil,
 		},
 		"one is gone": {[]rate.Source{says{price: "100"}, says{err: dead}, says{price: "102"}}, "100", nil},
+		"one panics": {[]rate.Source{says{price: "100"}, panics{}, says{price: "102"}}, "100", nil},
 		"one is stale": {
 			[]rate.Source{says{price: "100"}, says{price: "101", age: 6 * time.Minute}, says{price: "102"}},
 			"100",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
 )
 
 // MedianConfig says how much several sources have to agree.
@@ -112,7 +114,12 @@ func (m median) ask(ctx context.Context, base, currency string) (quotes []Quote,
 
 	for _, s := range m.Sources {
 		wg.Go(func() {
-			q, err := s.Quote(ctx, base, currency)
+			var q Quote
+
+			err := hostcall.Catch(ctx, slog.Default(), "a source of prices", func() (err error) {
+				q, err = s.Quote(ctx, base, currency)
+				return err
+			})
 
 			now := m.Now()
 			if err == nil && (now.Sub(q.FetchedAt) > m.MaxAge || !now.Before(q.ExpiresAt)) {
