@@ -3,6 +3,7 @@ package rate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -122,7 +123,7 @@ func (f *Feed) get(ctx context.Context, path string) ([]byte, error) {
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.BaseURL+path, nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("its BaseURL makes no request: %w", withoutURL(err))
 	}
 
 	for name, values := range f.Header {
@@ -138,11 +139,7 @@ func (f *Feed) get(ctx context.Context, path string) ([]byte, error) {
 
 	resp, err := client.Do(req)
 	if err != nil {
-		if e, ok := err.(*url.Error); ok { //nolint:errorlint // the URL may hold a key: only its cause may be shown
-			err = e.Err
-		}
-
-		return nil, err
+		return nil, withoutURL(err)
 	}
 	defer resp.Body.Close()
 
@@ -160,6 +157,20 @@ func (f *Feed) get(ctx context.Context, path string) ([]byte, error) {
 	}
 
 	return body, nil
+}
+
+// withoutURL returns the cause of an error about a URL, which may hold a key. The causes of one that cannot be parsed
+// quote parts of it, so that only their kind is shown.
+func withoutURL(err error) error {
+	e, ok := err.(*url.Error) //nolint:errorlint // only the outermost error has the URL
+	switch {
+	case !ok:
+		return err
+	case e.Op == "parse":
+		return errors.New("the URL cannot be parsed; correct it")
+	default:
+		return e.Err
+	}
 }
 
 // Coinbase asks Coinbase's spot prices: GET /v2/prices/{base}-{currency}/spot.

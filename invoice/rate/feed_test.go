@@ -130,6 +130,26 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
+// A BaseURL may hold an API key: neither a whole one nor a part of it is shown.
+func TestMalformedBaseURLIsNotShown(t *testing.T) {
+	for _, base := range []string{
+		"https://api.example.com/s3cret\x7f",
+		"https://api.example.com/%s3cret",
+		"https://user:s3cret%zz@api.example.com",
+		"https://api.example.com:s3cret",
+		"://s3cret",
+	} {
+		f := rate.Coinbase()
+		f.BaseURL = base
+
+		_, err := f.Quote(t.Context(), "ETH", "USD")
+		if !errors.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "s3cret") ||
+			strings.Contains(err.Error(), "%s3") {
+			t.Errorf("with the BaseURL %q: %v", base, err)
+		}
+	}
+}
+
 type says struct {
 	price string
 	age   time.Duration
