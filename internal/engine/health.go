@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store"
 )
@@ -229,15 +230,38 @@ func (e *Engine) countBacklog(ctx context.Context) (did bool, err error) {
 	return false, nil
 }
 
-// loggedRates records whether the source of prices answers.
+// Payments confirm without a price: ratesLimit is for how long a follower waits for one. After a source took longer it
+// is left alone for ratesPause.
+const (
+	ratesLimit = 10 * time.Second
+	ratesPause = 30 * time.Second
+)
+
+// loggedRates asks the source of prices within ratesLimit, and records whether it answers.
 type loggedRates struct {
 	rate.Source
 	engine *Engine
+	calls  *hostcall.Limited[[2]string, rate.Quote] // by base and currency
+}
+
+func newLoggedRates(e *Engine) loggedRates {
+	return loggedRates{
+		Source: e.config.Rates,
+		engine: e,
+		calls: &hostcall.Limited[[2]string, rate.Quote]{
+			Name:  "the source of prices",
+			Limit: ratesLimit,
+			Pause: ratesPause,
+			Log:   e.config.Log,
+		},
+	}
 }
 
 // Quote asks the source.
 func (l loggedRates) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
-	q, err := l.Source.Quote(ctx, base, currency)
+	q, err := l.calls.Do(ctx, [2]string{base, currency}, func(ctx context.Context) (rate.Quote, error) {
+		return l.Source.Quote(ctx, base, currency)
+	})
 	if ctx.Err() == nil && !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.Invalid) {
 		l.engine.work.done("rates", ratesPace, l.engine.config.Now(), false, err)
 	}

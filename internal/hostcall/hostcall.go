@@ -30,7 +30,7 @@ func Catch(ctx context.Context, log *slog.Logger, name string, f func() error) (
 }
 
 // ErrTooLong is the error of a call that has not returned within Limited.Limit, and of those that would follow it.
-var ErrTooLong = errors.New("the call has not returned within its time limit")
+var ErrTooLong = errors.New("the call took longer than its time limit")
 
 // errExited is the error of a call that ended its goroutine.
 var errExited = errors.New("the call ended its goroutine")
@@ -108,7 +108,7 @@ func (l *Limited[K, T]) Do(ctx context.Context, key K, f func(ctx context.Contex
 
 // begin waits for the call before with the same key, if there is one, and returns a new one.
 func (l *Limited[K, T]) begin(ctx context.Context, key K) (*call[T], error) {
-	for {
+	for ctx.Err() == nil {
 		before, mine := l.replace(key)
 		if mine != nil {
 			return mine, nil
@@ -127,9 +127,10 @@ func (l *Limited[K, T]) begin(ctx context.Context, key K) (*call[T], error) {
 			return nil, l.tooLong()
 		case <-ctx.Done():
 			late.Stop()
-			return nil, ctx.Err()
 		}
 	}
+
+	return nil, ctx.Err()
 }
 
 // replace returns a new call, or the one before it that is within its limit; neither when that one is over it.
@@ -170,4 +171,6 @@ func (c *call[T]) hasReturned() bool {
 	}
 }
 
-func (l *Limited[K, T]) tooLong() error { return fmt.Errorf("%s, %s: %w", l.Name, l.Limit, ErrTooLong) }
+func (l *Limited[K, T]) tooLong() error {
+	return fmt.Errorf("%s did not return within %s: %w", l.Name, l.Limit, ErrTooLong)
+}

@@ -76,6 +76,7 @@ func TestCallThatHangsIsLeftAndNotMadeAgain(t *testing.T) {
 		time.Sleep(2 * pause)
 
 		began = time.Now()
+
 		if _, err := l.Do(t.Context(), "a", answer); !errors.Is(err, hostcall.ErrTooLong) || time.Since(began) != 0 {
 			t.Errorf("while the call goes on: %v after %s", err, time.Since(began))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/shopspring/decimal"
 
@@ -32,11 +33,21 @@ func (p prices) wantUSD(asset chain.Asset, network chain.Network) {
 	}
 }
 
-// fill reads the price of every pair. Prices that cannot be read stay invalid; only the end of ctx is an
-// error.
+// pricesFor is how long one batch waits for prices. It is longer than the engine waits for one of them.
+const pricesFor = 15 * time.Second
+
+// fill reads the price of every pair. Prices that cannot be read within pricesFor stay invalid; only the end of ctx is
+// an error.
 func (s *Ingester) fill(ctx context.Context, p prices) error {
+	if len(p) == 0 {
+		return nil
+	}
+
+	limited, cancel := context.WithTimeout(ctx, pricesFor)
+	defer cancel()
+
 	for want := range p {
-		r, err := rate.Fresh(ctx, s.rates, want.base, want.currency, s.now())
+		r, err := rate.Fresh(limited, s.rates, want.base, want.currency, s.now())
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -195,7 +195,7 @@ func TestMedian(t *testing.T) {
 			nil,
 		},
 		"one is gone": {[]rate.Source{says{price: "100"}, says{err: dead}, says{price: "102"}}, "100", nil},
-		"one panics": {[]rate.Source{says{price: "100"}, panics{}, says{price: "102"}}, "100", nil},
+		"one panics":  {[]rate.Source{says{price: "100"}, panics{}, says{price: "102"}}, "100", nil},
 		"one is stale": {
 			[]rate.Source{says{price: "100"}, says{price: "101", age: 6 * time.Minute}, says{price: "102"}},
 			"100",
