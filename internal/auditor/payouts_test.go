@@ -8,8 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// A fork took the block in which a payout was reverted, and a cancel at its nonce is in another, which is not final yet.
-// A cancel has a maximum of its own, which network prices since then may have raised above the payout's.
+// A fork took the block in which a payout was reverted, and a cancel at its nonce is in another, which is not final
+// yet. A cancel has a maximum of its own, which network prices since then may have raised above the payout's.
 func TestACancelMayCostMoreThanItsPayout(t *testing.T) {
 	p := payout.Payout{
 		ID:            "p",
