@@ -23,6 +23,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/settlement"
+	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
@@ -58,26 +59,80 @@ func config(t testing.TB, c *sim.Chain) payments.Config {
 	}
 }
 
-func TestNewSaysWhatIsMissing(t *testing.T) {
-	c := sim.New(sim.Config{})
-	for want, spoil := range map[string]func(*payments.Config){
-		"Store":        func(c *payments.Config) { c.Store = nil },
-		"Drivers":      func(c *payments.Config) { c.Drivers = nil },
-		"Signer":       func(c *payments.Config) { c.Signer = nil },
-		"Rates":        func(c *payments.Config) { c.Rates = nil },
-		"SecretKey":    func(c *payments.Config) { c.SecretKey = []byte("too short") },
-		"BaseURL":      func(c *payments.Config) { c.BaseURL = "pay.example.com" },
-		"FeeAddresses": func(c *payments.Config) { c.FeeAddresses = map[string]string{"simnet": "not an address"} },
-		"two drivers":  func(c *payments.Config) { c.Drivers = append(c.Drivers, c.Drivers[0]) },
-	} {
-		cfg := config(t, c)
-		spoil(&cfg)
+// newErrors spoils a configuration in every way that New refuses, and has what the error names.
+var newErrors = []struct {
+	want  string
+	spoil func(*payments.Config)
+}{
+	{"Config.Store is missing", func(c *payments.Config) { c.Store = nil }},
+	{"Config.Store is a nil pointer", func(c *payments.Config) { c.Store = (*records)(nil) }},
+	{"Config.Drivers is empty", func(c *payments.Config) { c.Drivers = nil }},
+	{"Config.Drivers[1] is missing", func(c *payments.Config) { c.Drivers = append(c.Drivers, nil) }},
+	{"Config.Drivers[0] is a nil pointer", func(c *payments.Config) { c.Drivers[0] = (*sim.Chain)(nil) }},
+	{"Config.Drivers: two drivers", func(c *payments.Config) { c.Drivers = append(c.Drivers, c.Drivers[0]) }},
+	{"Config.Signer is missing", func(c *payments.Config) { c.Signer = nil }},
+	{"Config.Signer is a nil pointer", func(c *payments.Config) { c.Signer = (*hdkey.Signer)(nil) }},
+	{"Config.Rates is missing", func(c *payments.Config) { c.Rates = nil }},
+	{"Config.Rates is a nil pointer", func(c *payments.Config) { c.Rates = (*rate.Feed)(nil) }},
+	{"Config.Waker is a nil pointer", func(c *payments.Config) { c.Waker = (*wakeups)(nil) }},
+	{"Config.Entropy is a nil pointer", func(c *payments.Config) { c.Entropy = (*bytes.Reader)(nil) }},
+	{"Config.SecretKey must be 32", func(c *payments.Config) { c.SecretKey = []byte("too short") }},
+	{"Config.SecretKey, or Old", func(c *payments.Config) { c.SecretKey = make([]byte, 32) }},
+	{"Config.SecretKey, or Old", func(c *payments.Config) { c.OldSecretKeys = [][]byte{nil} }},
+	{"Config.BaseURL must", func(c *payments.Config) { c.BaseURL = "pay.example.com" }},
+	{"Config.BaseURL must", func(c *payments.Config) { c.BaseURL = "ftp://pay.example.com" }},
+	{"Config.BaseURL must", func(c *payments.Config) { c.BaseURL = "https://:8080" }},
+	{"Config.BaseURL must", func(c *payments.Config) { c.BaseURL = "https://user@pay.example.com" }},
+	{"Config.BaseURL must", func(c *payments.Config) { c.BaseURL = "https://pay.example.com?shop=1" }},
+	{"Config.BaseURL must", func(c *payments.Config) { c.BaseURL = "https://pay.example.com/?" }},
+	{"Config.BaseURL must", func(c *payments.Config) { c.BaseURL = "https://pay.example.com/#top" }},
+	{"Config.BaseURL must", func(c *payments.Config) { c.BaseURL = "https://pay.example.com/#" }},
+	{"Config.BaseURL must", func(c *payments.Config) { c.BaseURL = "https://pay.example.com/my shop" }},
+	{"Config.BaseURL must", func(c *payments.Config) { c.BaseURL = " https://pay.example.com" }},
+	{"Config.BaseURL must", func(c *payments.Config) { c.BaseURL = "https://pay.example.com " }},
+	{"Config.QuoteFor must", func(c *payments.Config) { c.QuoteFor = time.Minute - 1 }},
+	{"Config.QuoteFor must", func(c *payments.Config) { c.QuoteFor = -time.Hour }},
+	{"Config.KeepEvents must", func(c *payments.Config) { c.KeepEvents = 24*time.Hour - 1 }},
+	{"Config.KeepEvents must", func(c *payments.Config) { c.KeepEvents = -24 * time.Hour }},
+	{"Config.KeyPrefix \"No_Good\" cannot", func(c *payments.Config) { c.KeyPrefix = "No_Good" }},
+	{"Config.FeeAddresses", func(c *payments.Config) {
+		c.FeeAddresses = map[string]string{"simnet": "not an address"}
+	}},
+}
 
-		if _, err := payments.New(
-			cfg,
-		); !errors.Is(err, fault.Invalid) ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("without a usable %s: %v", want, err)
+// records is a store, and wakeups a waker, of which only a nil pointer is used.
+type (
+	records struct{ store.Store }
+	wakeups struct{ store.Waker }
+)
+
+func TestNewNamesTheFieldThatCannotWork(t *testing.T) {
+	c := sim.New(sim.Config{})
+	for i, refused := range newErrors {
+		cfg := config(t, c)
+		refused.spoil(&cfg)
+
+		_, err := payments.New(cfg)
+		if !errors.Is(err, fault.Invalid) || !strings.Contains(err.Error(), refused.want) {
+			t.Errorf("case %d: error %v, want one with %q", i, err, refused.want)
+		}
+	}
+}
+
+func TestNewTakesTheLeastThatWorks(t *testing.T) {
+	cfg := config(t, sim.New(sim.Config{}))
+	cfg.QuoteFor, cfg.KeepEvents = time.Minute, 24*time.Hour
+
+	for _, base := range []string{
+		"https://pay.example.com",
+		"https://pay.example.com/",
+		"HTTP://127.0.0.1:8080",
+		"https://[::1]:8080",
+		"https://example.com/shops/pay%20here/",
+	} {
+		cfg.BaseURL = base
+		if _, err := payments.New(cfg); err != nil {
+			t.Errorf("%s: %v", base, err)
 		}
 	}
 }

@@ -79,7 +79,8 @@ type Config struct {
 	// Rates prices assets. The Engine caches it: each pair is read once per freshness time.
 	Rates rate.Source
 
-	// BaseURL is where payers reach the mounted handlers, without a path: "https://pay.example.com".
+	// BaseURL is where payers reach the mounted handlers: "https://pay.example.com", followed by the path under
+	// which they are mounted, if any. A checkout page is at BaseURL/checkout/<invoice id>.
 	BaseURL string
 
 	// SecretKey seals signing secrets and stored answers: 32 random bytes, kept outside the database.
@@ -116,7 +117,7 @@ type Config struct {
 	// KeyPrefix begins API keys, 1 to 16 of a-z and 0-9. Defaults to "pay".
 	KeyPrefix string
 
-	// QuoteFor is how long a quoted amount is valid. Defaults to 20 minutes.
+	// QuoteFor is how long a quoted amount is valid, at least 1 minute. Defaults to 20 minutes.
 	QuoteFor time.Duration
 
 	// Limits are the budgets against overuse. Each has a default.
@@ -126,7 +127,8 @@ type Config struct {
 	// tests and intranets.
 	WebhookAllow []netip.Prefix
 
-	// KeepEvents is how long events and deliveries are kept. Defaults to 30 days.
+	// KeepEvents is how long events and deliveries are kept, at least 24 hours. A pending delivery is kept
+	// until it has ended, with its event. Defaults to 30 days.
 	KeepEvents time.Duration
 
 	// Webhooks says how many webhooks this process sends at once, and how long it waits for answers.

@@ -74,7 +74,7 @@ func New(c Config) (*Service, error) {
 	if !validPrefix(c.KeyPrefix) {
 		return nil, fault.New(
 			fault.Invalid, "key_prefix_invalid",
-			"%q cannot be the prefix of API keys: write 1 to %d of a-z and 0-9",
+			"Config.KeyPrefix %q cannot begin API keys: write 1 to %d of a-z and 0-9",
 			shortened(c.KeyPrefix), maxPrefix,
 		)
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"reflect"
 	"strings"
 	"time"
 
@@ -63,38 +64,104 @@ func (c *Config) complete() error {
 }
 
 func (c *Config) check() error {
-	missing := func(field, why string) error {
-		return fault.New(fault.Invalid, "config_invalid", "payments.Config.%s %s", field, why)
+	if err := c.checkInterfaces(); err != nil {
+		return err
 	}
 
 	switch {
-	case c.Store == nil:
-		return missing("Store", "is missing")
-	case len(c.Drivers) == 0:
-		return missing("Drivers", "is empty: give at least one network")
-	case c.Signer == nil:
-		return missing("Signer", "is missing")
-	case c.Rates == nil:
-		return missing("Rates", "is missing")
 	case len(c.SecretKey) != 32:
-		return missing(
+		return invalidField(
 			"SecretKey",
 			"must be 32 random bytes (openssl rand -hex 32), kept outside the database",
 		)
 	case c.Foreign != wallet.FreezeWallet && c.Foreign != wallet.Tolerate:
-		return missing("Foreign", "is neither FreezeWallet nor Tolerate")
+		return invalidField("Foreign", "is neither FreezeWallet nor Tolerate")
 	case c.Epoch > maxEpoch:
-		return missing("Epoch", "is above 1,024: raise it by 1 after each restore")
+		return invalidField("Epoch", "is above 1,024: raise it by 1 after each restore")
 	case len(c.Process) > maxProcess:
-		return missing("Process", "is longer than 190 bytes")
-	}
-
-	u, err := url.Parse(c.BaseURL)
-	if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") {
-		return missing("BaseURL", `must be an absolute URL such as "https://pay.example.com"`)
+		return invalidField("Process", "is longer than 190 bytes")
+	case c.QuoteFor != 0 && c.QuoteFor < minQuoteFor:
+		return invalidField("QuoteFor", "must be at least 1 minute, or 0 for the default of 20 minutes")
+	case c.KeepEvents != 0 && c.KeepEvents < minKeepEvents:
+		return invalidField("KeepEvents", "must be at least 24 hours, or 0 for the default of 30 days")
+	case !isBaseURL(c.BaseURL):
+		return invalidField(
+			"BaseURL",
+			`must be scheme, host and at most a path, such as "https://pay.example.com"`,
+		)
 	}
 
 	return nil
+}
+
+// minQuoteFor leaves a payer the time to send, minKeepEvents a merchant a day to read what a webhook announced.
+const (
+	minQuoteFor   = time.Minute
+	minKeepEvents = 24 * time.Hour
+)
+
+// invalidField returns the error of a field that cannot work; why says what to put there.
+func invalidField(field, why string) error {
+	return fault.New(fault.Invalid, "config_invalid", "payments.Config.%s %s", field, why)
+}
+
+// checkInterfaces refuses a field that is required and missing, and one that holds a nil pointer, whose methods
+// would panic.
+func (c *Config) checkInterfaces() error {
+	if len(c.Drivers) == 0 {
+		return invalidField("Drivers", "is empty: give at least one network")
+	}
+
+	type field struct {
+		name  string
+		value any
+		give  string
+	}
+
+	required := []field{
+		{"Store", c.Store, "give one, such as sqlite.Open returns"},
+		{"Signer", c.Signer, "give one, such as hdkey.New returns"},
+		{"Rates", c.Rates, "give a source of prices, such as rate.Median returns"},
+	}
+	for i, d := range c.Drivers {
+		required = append(required, field{fmt.Sprintf("Drivers[%d]", i), d, "give a driver, or leave it out"})
+	}
+
+	for _, f := range required {
+		if f.value == nil {
+			return invalidField(f.name, "is missing: "+f.give)
+		}
+	}
+
+	for _, f := range append(
+		required,
+		field{"Waker", c.Waker, "give one, or nil for the default"},
+		field{"Entropy", c.Entropy, "leave it out"},
+	) {
+		if isNilPointer(f.value) {
+			return invalidField(f.name, "is a nil pointer: "+f.give)
+		}
+	}
+
+	return nil
+}
+
+// isNilPointer reports whether an interface holds a pointer or a function that is nil. An interface that holds
+// nothing is none.
+func isNilPointer(v any) bool {
+	r := reflect.ValueOf(v)
+	return (r.Kind() == reflect.Pointer || r.Kind() == reflect.Func) && r.IsNil()
+}
+
+// isBaseURL reports whether paths can be appended to a URL: it has no user, query, fragment or space, and may have a
+// path.
+func isBaseURL(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Hostname() == "" || (u.Scheme != "https" && u.Scheme != "http") {
+		return false
+	}
+
+	return strings.EqualFold(s, u.Scheme+"://"+u.Host+u.EscapedPath())
 }
 
 // setDefaults fills in what was left out.

@@ -10,6 +10,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -118,11 +119,11 @@ func New(c Config) (*Engine, error) {
 
 	var err error
 	if e.Networks, err = chain.NewRegistry(c.Drivers...); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("payments.Config.Drivers: %w", err)
 	}
 
 	if e.sealer, err = seal.New(append([][]byte{c.SecretKey}, c.OldSecretKeys...)...); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("payments.Config.SecretKey, or OldSecretKeys from key 2 on: %w", err)
 	}
 
 	e.sealer.UseEntropy(c.Entropy)
