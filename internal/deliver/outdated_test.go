@@ -19,6 +19,26 @@ func (h *harness) change(e webhook.Endpoint, u webhook.EndpointUpdate) {
 	}
 }
 
+// stepDuring takes one step in which the endpoint gets a request, which change answers after it has updated the
+// endpoint.
+func stepDuring(t *testing.T, url string, change func(h *harness, e webhook.Endpoint) (status int)) (
+	h *harness, e webhook.Endpoint,
+) {
+	t.Helper()
+
+	h = bubble(t, &inMemory{
+		answer: func(string, int) (int, http.Header, time.Duration) { return change(h, e), nil, time.Second },
+	}, nil)
+	e, _ = h.endpoint(merchant, url, event.InvoicePaid)
+	h.happen(merchant, event.InvoicePaid)
+
+	if did, err := h.Step(t.Context()); !did || err != nil {
+		t.Fatalf("did %v, error %v", did, err)
+	}
+
+	return h, e
+}
+
 const oldHost, newHost, newURL = "old.example", "new.example", "https://new.example/hook"
 
 // A merchant moves: the server of the old URL changes the URL and answers 410, also to what else is in flight.
@@ -109,23 +129,10 @@ func TestLastFailureOfTheOldURLDoesNotMakeTheEndpointFailing(t *testing.T) {
 
 func TestSuccessOfTheOldURLIsASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var (
-			h *harness
-			e webhook.Endpoint
-		)
-
-		h = bubble(t, &inMemory{
-			answer: func(string, int) (int, http.Header, time.Duration) {
-				h.change(e, webhook.EndpointUpdate{URL: ptr(newURL)})
-				return 200, nil, time.Second
-			},
-		}, nil)
-		e, _ = h.endpoint(merchant, "https://"+oldHost+"/hook", event.InvoicePaid)
-		h.happen(merchant, event.InvoicePaid)
-
-		if did, err := h.Step(t.Context()); !did || err != nil {
-			t.Fatalf("did %v, error %v", did, err)
-		}
+		h, e := stepDuring(t, "https://"+oldHost+"/hook", func(h *harness, e webhook.Endpoint) int {
+			h.change(e, webhook.EndpointUpdate{URL: ptr(newURL)})
+			return 200
+		})
 
 		if d := h.deliveries(e.ID)[0]; d.Status != webhook.DeliverySucceeded || d.Attempts != 1 {
 			t.Errorf("the delivery is %+v", d)
@@ -141,25 +148,12 @@ func TestSuccessOfTheOldURLIsASuccess(t *testing.T) {
 func TestFailureFromBeforeAnEndpointWasEnabledDoesNotCount(t *testing.T) {
 	for _, status := range []int{410, 500} {
 		synctest.Test(t, func(t *testing.T) {
-			var (
-				h *harness
-				e webhook.Endpoint
-			)
+			h, e := stepDuring(t, "https://example.com/hook", func(h *harness, e webhook.Endpoint) int {
+				h.change(e, webhook.EndpointUpdate{Status: ptr(webhook.Disabled)})
+				h.change(e, webhook.EndpointUpdate{Status: ptr(webhook.Enabled)})
 
-			h = bubble(t, &inMemory{
-				answer: func(string, int) (int, http.Header, time.Duration) {
-					h.change(e, webhook.EndpointUpdate{Status: ptr(webhook.Disabled)})
-					h.change(e, webhook.EndpointUpdate{Status: ptr(webhook.Enabled)})
-
-					return status, nil, time.Second
-				},
-			}, nil)
-			e, _ = h.endpoint(merchant, "https://example.com/hook", event.InvoicePaid)
-			h.happen(merchant, event.InvoicePaid)
-
-			if did, err := h.Step(t.Context()); !did || err != nil {
-				t.Fatalf("did %v, error %v", did, err)
-			}
+				return status
+			})
 
 			if d := h.deliveries(e.ID)[0]; d.Status != webhook.DeliveryFailed || d.Attempts != 1 {
 				t.Errorf("%d: the delivery is %+v", status, d)
