@@ -173,6 +173,7 @@ func (n network) Network() chain.Network {
 		Slug:          n.slug,
 		Family:        chain.Sim,
 		CAIP2:         "sim:" + n.slug,
+		Rule:          chain.RuleConfirmations,
 		Confirmations: 1,
 		Livemode:      n.livemode,
 	}.With(chain.Asset{Symbol: "SIM", Kind: chain.Native, Decimals: 8})

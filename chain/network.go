@@ -41,7 +41,8 @@ type Tier struct {
 
 // Network describes one network: what the API shows of it and how payments on it confirm.
 type Network struct {
-	// Slug is the network's name in the API, 2 to 32 characters: "ethereum", "sepolia".
+	// Slug is the network's name in the API, 2 to 32 of a-z and 0-9 with single hyphens between them: "ethereum",
+	// "base-sepolia".
 	Slug string
 	// Family groups networks that share addresses and keys.
 	Family Family
@@ -53,14 +54,16 @@ type Network struct {
 	DisplayName string
 	// NativeAsset is the symbol of the coin that network fees are paid in.
 	NativeAsset string
-	// ExplorerTxURL contains {txHash}; ExplorerAddressURL contains {address}. Either may be empty.
+	// ExplorerTxURL contains {txHash}; ExplorerAddressURL contains {address}. Both are http or https; either may
+	// be empty.
 	ExplorerTxURL, ExplorerAddressURL string
 	// Rule says when a payment confirms.
 	Rule Rule
 	// Confirmations is how many blocks a payment needs under RuleConfirmations, its own block counting as
 	// 1, and the fall-back depth under the other rules when finality cannot be read.
 	Confirmations uint64
-	// Tiers ask for more confirmations from a value on; ascending by FromUSD, may be empty.
+	// Tiers ask for more confirmations from a value on; ascending by FromUSD, without fewer confirmations than the
+	// one before or the network, may be empty.
 	Tiers []Tier
 	// EstimatedConfirmation is the expected time from sending to confirmed; 0 when there is no figure.
 	EstimatedConfirmation time.Duration
@@ -70,7 +73,7 @@ type Network struct {
 	FaucetURL string
 	// Livemode is true for networks whose coins are worth money.
 	Livemode bool
-	// Assets are what invoices and payouts may use here; the first of kind Native is the fee coin.
+	// Assets are what invoices and payouts may use here; the one of kind Native is the fee coin.
 	Assets []Asset
 }
 

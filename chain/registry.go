@@ -3,7 +3,10 @@ package chain
 import (
 	"cmp"
 	"fmt"
+	"net/url"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -20,8 +23,10 @@ type served struct {
 	network Network
 }
 
-// NewRegistry checks the drivers' networks and returns them as a set: slugs, ids and (network, symbol)
-// must be unique, a native asset must be there.
+// NewRegistry checks the drivers' networks and returns them as a set. Slugs, ids and (network, symbol) must be
+// unique, and each network has exactly one native asset.
+//
+// Errors: fault.Invalid with code network_invalid; it names the network and says what to set.
 func NewRegistry(drivers ...Driver) (*Registry, error) { // spec D1.3
 	r := &Registry{bySlug: make(map[string]served, len(drivers))}
 	ids := map[string]string{}
@@ -48,46 +53,111 @@ func NewRegistry(drivers ...Driver) (*Registry, error) { // spec D1.3
 	return r, nil
 }
 
+// checkNetwork checks a network by itself, and that no id of it is among ids, to which it adds its own.
 func checkNetwork(n Network, ids map[string]string) error {
-	bad := func(format string, args ...any) error {
-		return fault.New(
-			fault.Invalid, "network_invalid", "network %q: %s", n.Slug,
-			fmt.Sprintf(format, args...),
-		)
-	}
-	if len(n.Slug) < 2 || len(n.Slug) > 32 {
-		return bad("the slug must have 2 to 32 characters")
+	problem := cmp.Or(n.problem(), n.tierProblem(), n.linkProblem(), n.assetProblem(ids))
+	if problem == "" {
+		return nil
 	}
 
-	if n.CAIP2 == "" || n.Confirmations == 0 {
-		return bad("CAIP2 and Confirmations must be set")
+	return fault.New(fault.Invalid, "network_invalid", "network %q: %s", n.Slug, problem)
+}
+
+// slugPattern matches names that need no escaping in a URL, a query parameter and a list with commas.
+var slugPattern = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// problem says what is wrong with a network's own fields and what they have to be; "" when nothing is.
+func (n Network) problem() string {
+	switch {
+	case len(n.Slug) < 2 || len(n.Slug) > 32 || !slugPattern.MatchString(n.Slug):
+		return "the slug must have 2 to 32 characters: a-z and 0-9, with single hyphens between them"
+	case n.Family == "" || n.CAIP2 == "" || n.Confirmations == 0:
+		return "Family, CAIP2 and Confirmations must be set"
+	case n.Rule != RuleConfirmations && n.Rule != RuleSafe && n.Rule != RuleFinalized:
+		return fmt.Sprintf("Rule %q is none: set RuleConfirmations, RuleSafe or RuleFinalized", n.Rule)
+	case n.BlockTime < 0 || n.EstimatedConfirmation < 0:
+		return "BlockTime and EstimatedConfirmation must not be negative: 0 says that there is no figure"
 	}
 
-	if _, ok := n.Native(); !ok {
-		return bad("it has no native asset")
+	return ""
+}
+
+// tierProblem says what is wrong with the tiers.
+func (n Network) tierProblem() string {
+	before := Tier{Confirmations: n.Confirmations}
+	for _, t := range n.Tiers {
+		if t.FromUSD.Cmp(before.FromUSD) <= 0 || t.Confirmations < before.Confirmations {
+			return fmt.Sprintf(
+				"the tier from %s USD must begin above the one before it, and above 0, and ask for at least as many "+
+					"confirmations",
+				t.FromUSD,
+			)
+		}
+
+		before = t
 	}
 
+	return ""
+}
+
+// linkProblem says what is wrong with the links that pages show.
+func (n Network) linkProblem() string {
+	for _, link := range []struct{ field, url, contains string }{
+		{"ExplorerTxURL", n.ExplorerTxURL, "{txHash}"},
+		{"ExplorerAddressURL", n.ExplorerAddressURL, "{address}"},
+		{"FaucetURL", n.FaucetURL, ""},
+	} {
+		if link.url == "" {
+			continue
+		}
+
+		u, err := url.Parse(link.url)
+		if err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http") ||
+			!strings.Contains(link.url, link.contains) {
+			return fmt.Sprintf("%s must be empty or an http or https URL %s", link.field, link.contains)
+		}
+	}
+
+	return ""
+}
+
+// assetProblem says what is wrong with the assets, or which id is already among ids. It adds the network's.
+func (n Network) assetProblem(ids map[string]string) string {
 	if other, taken := ids[n.ID()]; taken {
-		return bad("its CAIP-2 name %s is also that of %s", n.CAIP2, other)
+		return fmt.Sprintf("its CAIP-2 name %s is also that of %s", n.CAIP2, other)
 	}
 
 	ids[n.ID()] = n.Slug
+	symbols, natives := map[string]bool{}, 0
 
-	symbols := map[string]bool{}
 	for _, a := range n.Assets {
 		if a.Symbol == "" || len(a.Symbol) > 16 || symbols[a.Symbol] || a.ID == "" || ids[a.ID] != "" ||
 			a.Decimals > 77 {
-			return bad(
+			return fmt.Sprintf(
 				"asset %q: the symbol must be unique and have 1 to 16 characters, the id must be set and "+
 					"unique, decimals at most 77",
 				a.Symbol,
 			)
 		}
 
+		if a.MinAmount.Less(a.Dust) {
+			return fmt.Sprintf(
+				"asset %q: Dust must be at most MinAmount; Network.With lowers it", a.Symbol,
+			)
+		}
+
+		if a.Kind == Native {
+			natives++
+		}
+
 		symbols[a.Symbol], ids[a.ID] = true, n.Slug+"/"+a.Symbol
 	}
 
-	return nil
+	if natives != 1 {
+		return fmt.Sprintf("it has %d native assets: fees are paid in exactly one", natives)
+	}
+
+	return ""
 }
 
 // Driver returns the driver of a network, or fault.NotFound.

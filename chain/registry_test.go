@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
@@ -40,10 +42,23 @@ func network(slug, caip2 string, livemode bool, assets ...chain.Asset) chain.Net
 		Slug:          slug,
 		Family:        chain.EVM,
 		CAIP2:         caip2,
+		Rule:          chain.RuleSafe,
 		Confirmations: 12,
 		Livemode:      livemode,
 	}.With(
 		assets...)
+}
+
+// tiers sets tiers of pairs of a sum and confirmations.
+func tiers(pairs ...int64) func(*chain.Network) {
+	return func(n *chain.Network) {
+		for pair := range slices.Chunk(pairs, 2) {
+			n.Tiers = append(n.Tiers, chain.Tier{
+				FromUSD:       decimal.NewFromInt(pair[0]),
+				Confirmations: uint64(pair[1]),
+			})
+		}
+	}
 }
 
 func TestRegistryRefusals(t *testing.T) {
@@ -61,6 +76,28 @@ func TestRegistryRefusals(t *testing.T) {
 		"slug of 1":              {with(func(n *chain.Network) { n.Slug = "e" })},
 		"slug of 33":             {with(func(n *chain.Network) { n.Slug = strings.Repeat("e", 33) })},
 		"no CAIP-2 name":         {with(func(n *chain.Network) { n.CAIP2 = "" })},
+		"slug with a comma":      {with(func(n *chain.Network) { n.Slug = "base,ethereum" })},
+		"slug with a space":      {with(func(n *chain.Network) { n.Slug = "my chain" })},
+		"slug with a slash":      {with(func(n *chain.Network) { n.Slug = "my/chain" })},
+		"slug in upper case":     {with(func(n *chain.Network) { n.Slug = "Ethereum" })},
+		"slug of hyphens":        {with(func(n *chain.Network) { n.Slug = "--" })},
+		"no family":              {with(func(n *chain.Network) { n.Family = "" })},
+		"no rule":                {with(func(n *chain.Network) { n.Rule = "" })},
+		"unknown rule":           {with(func(n *chain.Network) { n.Rule = "final" })},
+		"negative block time":    {with(func(n *chain.Network) { n.BlockTime = -1 })},
+		"negative estimate":      {with(func(n *chain.Network) { n.EstimatedConfirmation = -1 })},
+		"tiers descend":          {with(tiers(1000, 20, 999, 30))},
+		"tier twice":             {with(tiers(1000, 20, 1000, 30))},
+		"tier from 0":            {with(tiers(0, 20))},
+		"tier of fewer blocks":   {with(tiers(1000, 11))},
+		"fewer than before":      {with(tiers(1000, 20, 2000, 19))},
+		"explorer is a script":   {with(func(n *chain.Network) { n.ExplorerTxURL = "javascript:alert(1)//{txHash}" })},
+		"explorer is a path":     {with(func(n *chain.Network) { n.ExplorerAddressURL = "/address/{address}" })},
+		"explorer of no hash":    {with(func(n *chain.Network) { n.ExplorerTxURL = "https://example.com/tx" })},
+		"explorer of no address": {with(func(n *chain.Network) { n.ExplorerAddressURL = "https://example.com" })},
+		"faucet is a script":     {with(func(n *chain.Network) { n.FaucetURL = "javascript:alert(1)" })},
+		"two native assets":      {with(func(n *chain.Network) { n.Assets[1].Kind = chain.Native })},
+		"dust above the least":   {with(func(n *chain.Network) { n.Assets[1].Dust = chain.Units(1) })},
 		"no confirmations":       {with(func(n *chain.Network) { n.Confirmations = 0 })},
 		"no assets":              {with(func(n *chain.Network) { n.Assets = nil })},
 		"no native asset":        {with(func(n *chain.Network) { n.Assets = n.Assets[1:] })},
@@ -89,6 +126,10 @@ func TestRegistryRefusals(t *testing.T) {
 	widest := with(func(n *chain.Network) {
 		n.Slug, n.Confirmations = strings.Repeat("e", 32), 1
 		n.Assets[1].Symbol, n.Assets[1].Decimals = strings.Repeat("U", 16), 77
+		n.Assets[1].Dust, n.Assets[1].MinAmount = chain.Units(1), chain.Units(1)
+		n.ExplorerTxURL, n.ExplorerAddressURL = "http://example.com/#{txHash}", "https://example.com/?a={address}"
+
+		tiers(1, 1, 2, 1, 3, 4)(n)
 	})
 	if _, err := chain.NewRegistry(described{widest}); err != nil {
 		t.Errorf("a network at the limits: %v", err)
