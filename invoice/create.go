@@ -15,7 +15,6 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/counter"
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/wire"
-	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
 // CreateParams are what a merchant says of a new invoice. Bounds are those of decisions 2.1; lengths count
@@ -355,7 +354,8 @@ func (s *Service) Create(ctx context.Context, p CreateParams) (Invoice, error) {
 	return commit(ctx, s, func() (Commit[Invoice], error) { return s.PrepareCreate(ctx, p) })
 }
 
-// price returns a fresh price; see rate.Fresh.
+// price returns a fresh price.
 func (s *Service) price(ctx context.Context, base, currency string) (decimal.Decimal, error) {
-	return rate.Fresh(ctx, s.rates, base, currency, s.now())
+	q, err := s.rates.Quote(ctx, base, currency)
+	return q.Rate, err
 }

@@ -237,7 +237,8 @@ const (
 	ratesPause = 30 * time.Second
 )
 
-// loggedRates asks the source of prices within ratesLimit, and records whether it answers.
+// loggedRates asks the source of prices within ratesLimit, and records whether it answers a price that counts. What it
+// returns is rounded.
 type loggedRates struct {
 	rate.Source
 	engine *Engine
@@ -260,7 +261,7 @@ func newLoggedRates(e *Engine) loggedRates {
 // Quote asks the source.
 func (l loggedRates) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
 	q, err := l.calls.Do(ctx, [2]string{base, currency}, func(ctx context.Context) (rate.Quote, error) {
-		return l.Source.Quote(ctx, base, currency)
+		return rate.Fresh(ctx, l.Source, base, currency, l.engine.config.Now)
 	})
 	if ctx.Err() == nil && !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.Invalid) {
 		l.engine.work.done("rates", ratesPace, l.engine.config.Now(), false, err)

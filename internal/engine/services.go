@@ -18,7 +18,6 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/internal/uncovered"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/webhook"
@@ -158,7 +157,8 @@ func isSignedPayout(t wallet.Transaction) bool {
 
 // priceUSD returns the fresh price of an asset in USD.
 func (e *Engine) priceUSD(ctx context.Context, asset chain.Asset) (decimal.Decimal, error) {
-	return rate.Fresh(ctx, e.Rates, chaindata.PriceSymbol(asset), "USD", e.config.Now())
+	q, err := e.Rates.Quote(ctx, chaindata.PriceSymbol(asset), "USD")
+	return q.Rate, err
 }
 
 func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) *txmgr.Manager {

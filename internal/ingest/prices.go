@@ -11,7 +11,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/invoice"
-	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
 const usd = "USD"
@@ -47,7 +46,7 @@ func (s *Ingester) fill(ctx context.Context, p prices) error {
 	defer cancel()
 
 	for want := range p {
-		r, err := rate.Fresh(limited, s.rates, want.base, want.currency, s.now())
+		q, err := s.rates.Quote(limited, want.base, want.currency)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -61,7 +60,7 @@ func (s *Ingester) fill(ctx context.Context, p prices) error {
 			continue
 		}
 
-		p[want] = decimal.NewNullDecimal(r)
+		p[want] = decimal.NewNullDecimal(q.Rate)
 	}
 
 	return nil

@@ -12,8 +12,9 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
-// Cache keeps quotes of another source until they expire. However many callers ask for a pair at once, one
-// of them asks the source; a caller whose context ends stops waiting. It is safe for concurrent use.
+// Cache keeps quotes of another source, which answers fresh ones, until they expire. However many callers ask for
+// a pair at once, one of them asks the source; a caller whose context ends stops waiting. It is safe for
+// concurrent use.
 type Cache struct {
 	source rate.Source
 	now    func() time.Time
@@ -114,9 +115,6 @@ func (c *Cache) refresh(ctx context.Context, p *pair, base, currency string) (q 
 	}()
 
 	q, err = c.source.Quote(ctx, base, currency)
-	if err == nil && !c.now().Before(q.ExpiresAt) {
-		err = errors.New("the source answered a price that had already expired")
-	}
 
 	switch {
 	case err == nil:

@@ -16,10 +16,17 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
-// clockSource answers quotes that are fresh for a minute by a clock that nobody sets back.
-type clockSource struct{ at time.Time }
+// clockSource answers quotes that are fresh for a minute from a time on, and refuses afterwards.
+type clockSource struct {
+	at  time.Time
+	now func() time.Time
+}
 
 func (s clockSource) Quote(context.Context, string, string) (rate.Quote, error) {
+	if !s.now().Before(s.at.Add(time.Minute)) {
+		return rate.Quote{}, errors.New("the price has expired")
+	}
+
 	return rate.Quote{Rate: decimal.New(1, 0), FetchedAt: s.at, ExpiresAt: s.at.Add(time.Minute)}, nil
 }
 
@@ -28,7 +35,9 @@ func TestRefusalUnderAWrongClockIsForgotten(t *testing.T) {
 	right := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := right.Add(time.Hour)
 
-	cache := pricecache.New(clockSource{at: right}, func() time.Time { return now })
+	clock := func() time.Time { return now }
+
+	cache := pricecache.New(clockSource{right, clock}, clock)
 	if _, err := cache.Quote(t.Context(), "ETH", "USD"); err == nil {
 		t.Fatal("a quote that expired by this clock was taken")
 	}

@@ -8,6 +8,8 @@ package rate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -27,24 +29,43 @@ type Quote struct {
 }
 
 // Source prices assets. An unknown pair is fault.Invalid with code currency_unsupported;
-// no fresh price is fault.Unavailable with code price_unavailable.
+// no fresh price is fault.Unavailable with code price_unavailable. What a source of the host's answers passes
+// through Fresh before it counts.
 type Source interface {
 	Quote(ctx context.Context, base, currency string) (Quote, error)
 }
 
-// Fresh returns the price of one unit of base in currency from a source. One that has expired at now, or
-// cannot be shown with 8 decimal places, is fault.Unavailable with code price_unavailable.
-func Fresh(ctx context.Context, from Source, base, currency string, now time.Time) (decimal.Decimal, error) {
+// Fresh asks a source and returns its quote, the rate rounded down to 8 places. The engine asks every source of a
+// host so.
+//
+// Errors: fault.Unavailable with code price_unavailable for a quote that has expired, or whose rate is not above 0 or
+// has fewer than 3 significant digits at 8 places; those of the source.
+func Fresh(ctx context.Context, from Source, base, currency string, now func() time.Time) (Quote, error) {
 	q, err := from.Quote(ctx, base, currency)
 	if err != nil {
-		return decimal.Decimal{}, err
+		return Quote{}, err
 	}
 
-	if _, ok := round(q.Rate); !ok || (!q.ExpiresAt.IsZero() && !now.Before(q.ExpiresAt)) {
-		return decimal.Decimal{}, Unavailable(base, currency, nil)
+	if !now().Before(q.ExpiresAt) {
+		return Quote{}, Unavailable(
+			base,
+			currency,
+			errors.New("the source answered a price that had already expired"),
+		)
 	}
 
-	return q.Rate, nil
+	rounded, ok := round(q.Rate)
+	if !ok {
+		return Quote{}, Unavailable(
+			base,
+			currency,
+			fmt.Errorf("the source answered %s, which is no price", q.Rate),
+		)
+	}
+
+	q.Rate = rounded
+
+	return q, nil
 }
 
 // Unavailable is the error of a pair that has no fresh price now.

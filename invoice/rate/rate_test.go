@@ -1,6 +1,7 @@
 package rate_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -25,6 +26,41 @@ func TestRound(t *testing.T) {
 	for _, in := range []string{"0", "-1", "0.00000099", "0.000000001"} {
 		if got, ok := rate.Round(decimal.RequireFromString(in)); ok {
 			t.Errorf("Round(%s) = %s, true; want no price", in, got)
+		}
+	}
+}
+
+// source answers one quote for every pair.
+type source struct{ quote rate.Quote }
+
+func (s source) Quote(context.Context, string, string) (rate.Quote, error) { return s.quote, nil }
+
+func TestFreshRoundsAndRefuses(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+	for _, c := range []struct {
+		rate  string
+		until time.Duration
+		want  string // "" for none
+	}{
+		{"2500.123456789", time.Minute, "2500.12345678"},
+		{"0.000001009", time.Minute, "0.000001"},
+		{"1", 1, "1"},
+		{"1", 0, ""},
+		{"1", -time.Minute, ""},
+		{"0", time.Minute, ""},
+		{"-2500", time.Minute, ""},
+		{"0.000000999", time.Minute, ""},
+	} {
+		from := source{rate.Quote{Rate: decimal.RequireFromString(c.rate), ExpiresAt: now.Add(c.until)}}
+
+		q, err := rate.Fresh(t.Context(), from, "ETH", "USD", func() time.Time { return now })
+		if c.want == "" && (!errors.Is(err, fault.Unavailable) || fault.Code(err) != "price_unavailable") {
+			t.Errorf("%s for %s: %+v, error %v, want price_unavailable", c.rate, c.until, q, err)
+		}
+
+		if c.want != "" && (err != nil || q.Rate.String() != c.want) {
+			t.Errorf("%s for %s: %+v, error %v, want %s", c.rate, c.until, q, err, c.want)
 		}
 	}
 }
