@@ -31,7 +31,7 @@ func (h *hanging) Quote(_ context.Context, base, currency string) (rate.Quote, e
 
 // Payments confirm without a price: a source that hangs delays a batch of blocks once, and is not asked again while
 // it does.
-func TestPaymentsConfirmWhileTheSourceOfPricesHangs(t *testing.T) { // spec D3
+func TestPaymentsConfirmWhileTheSourceOfPricesHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		prices := &hanging{release: make(chan struct{})}
 		node := sim.New(sim.Config{})

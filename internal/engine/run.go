@@ -81,16 +81,15 @@ func (e *Engine) Follow(ctx context.Context, network string) (did bool, err erro
 // runStep runs one step and turns a panic into an error: one damaged record must not end the process
 // of the host.
 func (e *Engine) runStep(ctx context.Context, w worker) (did bool, err error) {
-	err = hostcall.Catch(ctx, e.config.Log, w.name, func() (err error) {
-		did, err = w.step(ctx)
-		return err
-	})
+	defer func() {
+		if ctx.Err() == nil {
+			e.work.done(w.name, w.pace, e.config.Now(), did, err)
+		}
+	}()
 
-	if ctx.Err() == nil {
-		e.work.done(w.name, w.pace, e.config.Now(), did, err)
-	}
+	defer hostcall.Recover(ctx, e.config.Log, w.name, &err)
 
-	return did, err
+	return w.step(ctx)
 }
 
 // outboxOf and settlementsOf name work in the log and in Health.

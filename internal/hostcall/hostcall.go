@@ -12,21 +12,24 @@ import (
 	"time"
 )
 
-// Catch calls f and returns its error. A panic of f is logged with its stack and returned as an error: the process
-// is the host's, and a goroutine that panics ends it.
+// Catch calls f and returns its error, a panic of f as Recover does.
 func Catch(ctx context.Context, log *slog.Logger, name string, f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.ErrorContext(
-				ctx, "a call panicked",
-				"call", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()),
-			)
-
-			err = fmt.Errorf("%s panicked: %v; the log has the stack", name, p)
-		}
-	}()
+	defer Recover(ctx, log, name, &err)
 
 	return f()
+}
+
+// Recover is deferred by a function: a panic of it is logged with its stack, and becomes its error. The process is the
+// host's, and a goroutine that panics ends it.
+func Recover(ctx context.Context, log *slog.Logger, name string, err *error) {
+	if p := recover(); p != nil {
+		log.ErrorContext(
+			ctx, "a call panicked",
+			"call", name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()),
+		)
+
+		*err = fmt.Errorf("%s panicked: %v; the log has the stack", name, p)
+	}
 }
 
 // ErrTooLong is the error of a call that has not returned within Limited.Limit, and of those that would follow it.
