@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
 	"github.com/seed-8ee7f392/payments/internal/payoutstate"
 	"github.com/seed-8ee7f392/payments/payout"
 )
@@ -22,12 +23,23 @@ const refusedUnauthorized = "unauthorized"
 // where both transactions could be included.
 type Gate struct {
 	config   Config
+	signing  hostcall.Limited[string, [][]byte] // by network and keys
 	approved approvedSpends
 	recent   sync.Map // *recentBlocks by network
 }
 
 // New returns a Gate. It starts nothing.
-func New(c Config) *Gate { return &Gate{config: c} }
+func New(c Config) *Gate {
+	return &Gate{
+		config: c,
+		signing: hostcall.Limited[string, [][]byte]{
+			Name:  "Signer.Sign",
+			Limit: signLimit,
+			Pause: signPause,
+			Log:   c.Log,
+		},
+	}
+}
 
 // PublicKey implements chain.Signer.
 func (g *Gate) PublicKey(ctx context.Context, key chain.KeyRef) (chain.PublicKey, error) {
@@ -50,7 +62,7 @@ func (g *Gate) Sign(ctx context.Context, request chain.SignRequest) ([][]byte, e
 			return nil, err
 		}
 
-		return g.config.Signer.Sign(ctx, request)
+		return g.sign(ctx, request, signing)
 	}
 
 	payouts, err := g.checkPayouts(ctx, request)
@@ -59,10 +71,10 @@ func (g *Gate) Sign(ctx context.Context, request chain.SignRequest) ([][]byte, e
 	}
 
 	if request.Decoded == nil {
-		return g.config.Signer.Sign(ctx, request)
+		return g.sign(ctx, request, signing)
 	}
 
-	return g.signOnce(ctx, request, signing[0], payouts)
+	return g.signOnce(ctx, request, signing, payouts)
 }
 
 // signOnce signs for payouts where no other signature for them can be included besides this one. What it uses up is
@@ -70,9 +82,10 @@ func (g *Gate) Sign(ctx context.Context, request chain.SignRequest) ([][]byte, e
 func (g *Gate) signOnce(
 	ctx context.Context,
 	request chain.SignRequest,
-	from chain.Address,
+	signing []chain.Address,
 	payouts []payout.Payout,
 ) ([][]byte, error) {
+	from := signing[0]
 	now, spends := g.config.Now(), chaindata.SpendsOf(*request.Decoded, from)
 
 	var (
@@ -113,7 +126,7 @@ func (g *Gate) signOnce(
 		return nil, waits
 	}
 
-	signatures, err := g.config.Signer.Sign(ctx, request)
+	signatures, err := g.sign(ctx, request, signing)
 	if err != nil {
 		return nil, err
 	}

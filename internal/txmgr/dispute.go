@@ -14,8 +14,8 @@ import (
 // disputeFor is how long a transaction is named that this process has not tried again.
 const disputeFor = 15 * time.Minute
 
-// Disputes are the wallets with something that waits for nodes to say the same, as this process saw them. The zero
-// value has none.
+// Disputes are the wallets with something that waits for nodes to say the same, or for a signer that hangs, as this
+// process saw them. The zero value has none.
 type Disputes struct{ rows sync.Map }
 
 // dispute is what Health shows of one thing, and when it was tried last.
@@ -24,12 +24,13 @@ type dispute struct {
 	at     time.Time
 }
 
-// Note names the wallet of something with a key, if the error of a try at a time is that nodes disagree, and no more
-// otherwise.
+// Note names the wallet of something with a key, if the error of a try at a time is that nodes disagree or the signer
+// hangs, and no more otherwise.
 func (d *Disputes) Note(key any, err error, w health.Wallet, at time.Time) {
-	if fault.Code(err) == "nodes_disagree" {
+	switch fault.Code(err) {
+	case "nodes_disagree", "signer_timeout":
 		d.rows.Store(key, dispute{w, at})
-	} else {
+	default:
 		d.rows.Delete(key)
 	}
 }
@@ -53,13 +54,13 @@ func (d *Disputes) Since(network string, since time.Time) (named []health.Wallet
 	return named
 }
 
-// Disputes returns the wallets of a network with a transaction that waits for nodes to say the same, one row for each
-// transaction, as this process saw them lately.
+// Disputes returns the wallets of a network with a transaction that waits for nodes to say the same or for a signer that
+// hangs, one row for each transaction, as this process saw them lately.
 func (o *Manager) Disputes(network string) []health.Wallet {
 	return o.disputes.Since(network, o.now().Add(-disputeFor))
 }
 
-// noteDispute has Disputes name a transaction while its error is that nodes disagree.
+// noteDispute has Disputes name a transaction while its error is that nodes disagree or the signer hangs.
 func (d *walletWorker) noteDispute(t wallet.Transaction, err error) {
 	w := health.Wallet{
 		Network:   t.Network,

@@ -91,7 +91,8 @@ type Manager struct {
 	// unusableNonces are the unusableNonce of wallets, by network and account.
 	unusableNonces sync.Map
 	firstTips      firstTips
-	// disputes are the transactions about which nodes disagreed when this process built them last; see Disputes.
+	// disputes are the transactions about which nodes disagreed, or for which the signer hung, when this process made
+	// them last; see Disputes.
 	disputes Disputes
 }
 

@@ -1,0 +1,58 @@
+package gate
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/hostcall"
+)
+
+// A wallet whose signer hangs holds up the others of its network: signLimit bounds how long, as chain.Signer says, and
+// signPause how often.
+const (
+	signLimit = 30 * time.Second
+	signPause = time.Minute
+)
+
+// sign asks the host's signer. A signature that comes after signLimit is dropped, and others with the same keys are
+// fault.Unavailable with code signer_timeout until the call has returned, and signPause has passed.
+func (g *Gate) sign(
+	ctx context.Context,
+	request chain.SignRequest,
+	signing []chain.Address,
+) ([][]byte, error) {
+	signatures, err := g.signing.Do(ctx, keysOf(request), func(ctx context.Context) ([][]byte, error) {
+		return g.config.Signer.Sign(ctx, request)
+	})
+	if !errors.Is(err, hostcall.ErrTooLong) {
+		return signatures, err
+	}
+
+	from := keysOf(request)
+	if len(signing) > 0 && signing[0] != "" { // a driver need not derive addresses
+		from = string(signing[0])
+	}
+
+	return nil, fault.Wrap(
+		err, fault.Unavailable, "signer_timeout",
+		"the signer gave no signature of wallet %s on %s within %s; it is asked again: see what it waits for",
+		from, request.Network, signLimit,
+	)
+}
+
+// keysOf names the network and the keys of a request.
+func keysOf(request chain.SignRequest) string {
+	names := make([]string, len(request.Payloads))
+	for i, p := range request.Payloads {
+		names[i] = p.Key.String()
+	}
+
+	slices.Sort(names)
+
+	return request.Network + " " + strings.Join(slices.Compact(names), " ")
+}
