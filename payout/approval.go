@@ -195,7 +195,7 @@ func (s *Service) ApproveTx(
 		)
 	}
 
-	t.DueAt = now
+	t.ReadyAt, t.DueAt = now, now
 	if err := tx.PutTransaction(ctx, &t); err != nil {
 		return Payout{}, err
 	}

@@ -108,6 +108,8 @@ type Transaction struct {
 	Failure string
 	// Conflict is set when Failure is FailConflict and blocks were read that prove it.
 	Conflict Conflict
+	// ReadyAt is since when it may be signed: since its creation, or since the approval that a payout waited for.
+	ReadyAt time.Time
 	// GiveUpAt is when an unsigned transaction is given up as stale.
 	GiveUpAt time.Time
 	// DueAt is when the worker looks at it next; zero for never, as for a batch member. A confirmed or reverted

@@ -57,7 +57,7 @@ type Config struct {
 	// CancelAfter is how long bytes that cannot be replaced within their maximum fee may block the
 	// wallet before a cancel displaces them. Defaults to 6 hours.
 	CancelAfter time.Duration
-	// FundsGrace is how long a payout whose wallet looks empty waits for the money before it fails as
+	// FundsGrace is how long a payout that may be signed, and whose wallet looks empty, waits before it fails as
 	// chain:insufficient_funds: the node may lag. Defaults to 10 minutes.
 	FundsGrace time.Duration
 	// Heartbeat owns the leases. Defaults to one of its own, which beats whenever it is asked for an owner.
@@ -179,7 +179,7 @@ func (o *Manager) EnqueueTx(
 	t.State, t.Attempts, t.TxHash, t.Failure, t.Version = wallet.Queued, nil, "", "", 0
 	t.BatchMembers, t.BatchedBy, t.Conflict = nil, "", wallet.Conflict{}
 
-	t.CreatedAt, t.DueAt = now, now
+	t.CreatedAt, t.ReadyAt, t.DueAt = now, now, now
 	if err := tx.PutTransaction(ctx, &t); err != nil {
 		return wallet.Transaction{}, err
 	}

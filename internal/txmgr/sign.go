@@ -288,7 +288,7 @@ func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction
 		if stands {
 			return d.update(ctx, t.ID, fail(wallet.FailNotPayable))
 		}
-	case errors.Is(err, fault.State) && t.Kind == wallet.Payout && d.now().Sub(t.CreatedAt) >= d.config.FundsGrace:
+	case errors.Is(err, fault.State) && t.Kind == wallet.Payout && d.now().Sub(t.ReadyAt) >= d.config.FundsGrace:
 		waits, failed := d.awaitsChange(ctx, t)
 		if failed != nil {
 			return failed

@@ -33,6 +33,7 @@ type transactionRow struct {
 	Failure        string                     `db:"failure"`
 	ConflictTxHash string                     `db:"conflict_tx_hash"`
 	ConflictOwn    bool                       `db:"conflict_own"`
+	ReadyAt        moment                     `db:"ready_at"`
 	GiveUpAt       moment                     `db:"give_up_at"`
 	DueAt          moment                     `db:"due_at"`
 	CreatedAt      moment                     `db:"created_at"`
@@ -62,6 +63,7 @@ func transactionRowOf(from *wallet.Transaction) transactionRow {
 		Failure:        from.Failure,
 		ConflictTxHash: from.Conflict.TxHash,
 		ConflictOwn:    from.Conflict.Own,
+		ReadyAt:        moment(from.ReadyAt),
 		GiveUpAt:       moment(from.GiveUpAt),
 		DueAt:          moment(from.DueAt),
 		CreatedAt:      moment(from.CreatedAt),
@@ -87,6 +89,7 @@ func (r *transactionRow) record() wallet.Transaction {
 		Fee:          chain.Amount(r.Fee),
 		Transfers:    r.Transfers.value,
 		Failure:      r.Failure,
+		ReadyAt:      time.Time(r.ReadyAt),
 		GiveUpAt:     time.Time(r.GiveUpAt),
 		DueAt:        time.Time(r.DueAt),
 		CreatedAt:    time.Time(r.CreatedAt),

@@ -333,6 +333,7 @@ CREATE TABLE {transactions} (
   failure      {TEXT} NOT NULL,
   conflict_tx_hash {TEXT} NOT NULL,
   conflict_own {BOOL} NOT NULL,
+  ready_at     {TIME},
   give_up_at   {TIME},
   due_at       {TIME},
   created_at   {TIME},
