@@ -112,6 +112,8 @@ type Config struct {
 
 	// OnEvent runs for every event inside the event's transaction: what it writes commits with the event or
 	// not at all. It may run twice for one event when the transaction is retried. It must not call a network.
+	// It reads and writes through tx alone: a read through the Engine waits for another connection of the pool,
+	// without end where all of them are held by transactions whose hooks wait likewise.
 	OnEvent EventHook
 
 	// KeyPrefix begins API keys, 1 to 16 of a-z and 0-9. Defaults to "pay".
