@@ -235,7 +235,8 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 }
 
 // UpdateIn runs f as Update does, inside a transaction of the host that Join of a SQL store made.
-// f runs once. The host commits, and then calls Wake.
+// f runs once. The host commits, and then calls Wake. After an error it rolls back: the joined transaction, and the
+// flush that Join returned with it, fail with fault.State (transaction_broken).
 //
 // Errors:
 //   - fault.Conflict: a record was changed meanwhile

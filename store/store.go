@@ -87,6 +87,13 @@ type Tx interface {
 	EndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error)
 }
 
+// Breaker is a Tx that can be kept from committing: Engine.UpdateIn breaks the transaction of the host that it failed
+// in.
+type Breaker interface {
+	// Break makes every later use of the transaction, and its commit, fail with err.
+	Break(err error)
+}
+
 // Store holds the records. It is safe for concurrent use.
 type Store interface {
 	Reader

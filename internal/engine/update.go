@@ -78,7 +78,8 @@ func (e *Engine) update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 }
 
 // UpdateIn runs f as Update does, inside a transaction of the host that Join of a SQL store made.
-// f runs once. The host commits, and then calls Wake.
+// f runs once. The host commits, and then calls Wake. After an error it rolls back: the joined transaction, and the
+// flush that Join returned with it, fail with fault.State (transaction_broken).
 //
 // Errors:
 //   - fault.Conflict: a record was changed meanwhile
@@ -98,12 +99,24 @@ func (e *Engine) UpdateIn(
 		)
 	}
 
-	t := &transaction{Tx: joined, engine: e}
+	t, done := &transaction{Tx: joined, engine: e}, false
+
+	defer func() { // also while a panic of f passes through
+		if b, ok := joined.(store.Breaker); ok && !done {
+			b.Break(fault.New(
+				fault.State, "transaction_broken", "UpdateIn failed in this transaction, which is to be rolled back",
+			))
+		}
+	}()
+
 	if err := f(ctx, t); err != nil {
 		return err
 	}
 
-	return t.finish(ctx)
+	err := t.finish(ctx)
+	done = err == nil
+
+	return err
 }
 
 // transaction is a store's transaction that collects events instead of storing them as they are.

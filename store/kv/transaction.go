@@ -16,7 +16,17 @@ type transaction struct {
 	broken error // the first failure of the backend: the transaction must not commit
 }
 
-var _ store.Tx = (*transaction)(nil)
+var (
+	_ store.Tx      = (*transaction)(nil)
+	_ store.Breaker = (*transaction)(nil)
+)
+
+// Break implements store.Breaker.
+func (tx *transaction) Break(err error) {
+	if tx.broken == nil {
+		tx.broken = err
+	}
+}
 
 // usable returns an error after the end of the context or the transaction, and after a failure of the backend.
 func (tx *transaction) usable(ctx context.Context) error {

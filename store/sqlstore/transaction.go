@@ -39,7 +39,17 @@ type transaction struct {
 	broken   error // the first failure to send: the transaction must not commit
 }
 
-var _ store.Tx = (*transaction)(nil)
+var (
+	_ store.Tx      = (*transaction)(nil)
+	_ store.Breaker = (*transaction)(nil)
+)
+
+// Break implements store.Breaker.
+func (tx *transaction) Break(err error) {
+	if tx.broken == nil {
+		tx.broken = err
+	}
+}
 
 // newTransaction returns a transaction without a connection yet, or one inside the host's joined.
 func newTransaction(life context.Context, s *sqlStore, joined *sql.Tx) *transaction {
