@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -21,7 +23,12 @@ type (
 	exclusiveList struct{ store.Store }
 	lateWork      struct{ store.Store }
 	emptyWork     struct{ store.Store }
-	openReads     struct {
+	foldedOrders  struct{ store.Store }
+	changedHeight struct {
+		store.Store
+		of, above func(height uint64) uint64
+	}
+	openReads struct {
 		store.Store
 		closed *bool
 	}
@@ -105,6 +112,44 @@ func (s emptyWork) DueSettlements(
 	return s.Store.DueSettlements(ctx, network, now, max(limit, 1))
 }
 
+func (s foldedOrders) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
+	id, limit := f.OrderID, f.Limit
+	if id == "" {
+		return s.Store.Invoices(ctx, f)
+	}
+
+	f.OrderID, f.Limit = "", 0
+	all, err := s.Store.Invoices(ctx, f)
+
+	var found []invoice.Invoice
+
+	for _, inv := range all {
+		if strings.EqualFold(inv.OrderID, id) && (limit <= 0 || len(found) < limit) {
+			found = append(found, inv)
+		}
+	}
+
+	return found, err
+}
+
+func (s changedHeight) OutgoingOf(
+	ctx context.Context,
+	network string,
+	address chain.Address,
+	from uint64,
+	limit int,
+) ([]wallet.Outgoing, error) {
+	return s.Store.OutgoingOf(ctx, network, address, s.of(from), limit)
+}
+
+func (s changedHeight) OutgoingAbove(
+	ctx context.Context,
+	network string,
+	height uint64,
+) ([]wallet.Outgoing, error) {
+	return s.Store.OutgoingAbove(ctx, network, s.above(height))
+}
+
 func (s openReads) Close() error {
 	*s.closed = true
 	return nil
@@ -117,6 +162,11 @@ func (s openReads) InvoiceByID(ctx context.Context, id string) (invoice.Invoice,
 
 	return s.Store.InvoiceByID(ctx, id)
 }
+
+func same(height uint64) uint64   { return height }
+func ignored(uint64) uint64       { return 0 }
+func next(height uint64) uint64   { return height + 1 }
+func before(height uint64) uint64 { return height - 1 }
 
 // readMutants break what is read outside of transactions.
 var readMutants = map[string]storeMutant{
@@ -147,6 +197,22 @@ var readMutants = map[string]storeMutant{
 	"work without a limit is one row": {
 		"Limit/Work",
 		func(st store.Store) store.Store { return emptyWork{st} },
+	},
+	"an order id is found in any case": {
+		"List/Invoices/Filters",
+		func(st store.Store) store.Store { return foldedOrders{st} },
+	},
+	"what an address sent ignores the height": {
+		"Work/OutgoingByHeight",
+		func(st store.Store) store.Store { return changedHeight{st, ignored, same} },
+	},
+	"what an address sent begins above the height": {
+		"Work/OutgoingByHeight",
+		func(st store.Store) store.Store { return changedHeight{st, next, same} },
+	},
+	"what is above a height includes it": {
+		"Work/OutgoingByHeight",
+		func(st store.Store) store.Store { return changedHeight{st, same, before} },
 	},
 	"a closed store answers": {
 		"Contract/Closed",

@@ -22,7 +22,8 @@ type Settings struct {
 type Filter struct { // spec 4.1.6
 	Owner    event.Owner
 	Statuses []Status
-	OrderID  string
+	// OrderID keeps invoices with exactly this order id: upper and lower case differ.
+	OrderID string
 	// Networks keeps invoices with an option on one of them.
 	Networks []string
 	// Q matches the beginning of the id, the order id or the customer's e-mail, without case.

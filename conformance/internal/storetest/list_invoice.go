@@ -14,11 +14,21 @@ var invoiceList = listOf[invoice.Invoice, invoice.Filter]{
 	kind: "Invoices",
 	make: func(n int, owner event.Owner) invoice.Invoice {
 		inv := invoice.Invoice{
-			ID:            recordID(n),
-			Owner:         owner,
-			CreatedAt:     timeAt(n),
-			Status:        cycle(n, invoice.Open, invoice.Paid, invoice.Expired),
-			OrderID:       cycle(n, "", "Order-1", "order-12", "Änder_%", "see Order-1", "x-Änder_%", "x"),
+			ID:        recordID(n),
+			Owner:     owner,
+			CreatedAt: timeAt(n),
+			Status:    cycle(n, invoice.Open, invoice.Paid, invoice.Expired),
+			OrderID: cycle(
+				n,
+				"",
+				"Order-1",
+				"order-12",
+				"Änder_%",
+				"see Order-1",
+				"x-Änder_%",
+				"x",
+				"ORDER-1",
+			),
 			CustomerEmail: fmt.Sprintf("Person%d@Example.com", n%7),
 		}
 		for _, network := range cycle(n, []string{"a"}, []string{"a", "b"}, []string{"b", "c", "b"}, nil) {

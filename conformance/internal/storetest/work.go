@@ -27,6 +27,7 @@ func Work(t *testing.T, factory Factory) {
 		{"Work/Watch", testWatchWork},
 		{"Work/FrozenWallets", testFrozenWallets},
 		{"Work/UnrecordedOutgoing", testUnrecordedOutgoing},
+		{"Work/OutgoingByHeight", testOutgoingByHeight},
 		{"Work/Transactions", testTransactionWork},
 		{"Work/Settlements", testSettlementWork},
 		{"Work/PayoutsSince", testPayoutsSince},
