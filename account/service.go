@@ -170,7 +170,12 @@ func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []by
 
 // change applies f, which replaces the settings or leaves them, to an account, stores it, and appends
 // event.SettingsChanged in both modes.
-func (s *Service) change(ctx context.Context, id string, replaces bool, f func(*Account) error) (Account, error) {
+func (s *Service) change(
+	ctx context.Context,
+	id string,
+	replaces bool,
+	f func(*Account) error,
+) (Account, error) {
 	at := s.stamp()
 
 	var changed Account

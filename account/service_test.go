@@ -198,7 +198,11 @@ func TestSettingsKeepWhatIsNotServedAnyMore(t *testing.T) {
 	_, err = h.UpdateSettings(t.Context(), h.account.ID, twice)
 	refusesParam(t, err, "assets")
 
-	if _, err = h.UpdateSettings(t.Context(), h.account.ID, account.Settings{Assets: []string{kept}}); err != nil {
+	if _, err = h.UpdateSettings(
+		t.Context(),
+		h.account.ID,
+		account.Settings{Assets: []string{kept}},
+	); err != nil {
 		t.Fatal(err)
 	}
 

@@ -157,9 +157,11 @@ func TestPayoutsPerHourAreLimited(t *testing.T) {
 	}
 
 	now = now.Add(55 * time.Minute)
+
 	pay().refused(t, http.StatusTooManyRequests)
 
 	now = now.Add(time.Second)
+
 	s.ok(t, pay())
 }
 

@@ -122,7 +122,12 @@ func (s *Service) TokenAccounts(d DepositAddress) ([]TokenAccount, error) {
 	for _, a := range n.Assets {
 		account, err := s.tokenAccount(d.Address, a)
 		if err != nil {
-			return nil, fmt.Errorf("deriving the account for %s of deposit address %s: %w", a.Symbol, d.ID, err)
+			return nil, fmt.Errorf(
+				"deriving the account for %s of deposit address %s: %w",
+				a.Symbol,
+				d.ID,
+				err,
+			)
 		}
 
 		if account != "" {

@@ -32,8 +32,8 @@ func (p Prepared) checkLimit(ctx context.Context, tx Tx, now time.Time) error {
 		"%d payouts were created within the last hour, as many as this account may: send it again later",
 		n,
 	)
-	e.RetryAfter, err = p.untilAllowed(ctx, tx, now)
 
+	e.RetryAfter, err = p.untilAllowed(ctx, tx, now)
 	if err != nil {
 		return err
 	}

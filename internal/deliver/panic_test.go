@@ -55,6 +55,7 @@ func TestPanicOfTheHostEndsNoDelivery(t *testing.T) {
 					if len(updates) > 0 {
 						next := updates[0]
 						updates = updates[1:]
+
 						b.goesOffIn(next)
 					}
 

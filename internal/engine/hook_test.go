@@ -85,6 +85,7 @@ func TestPanicOfTheHookIsAnError(t *testing.T) {
 		Drivers: []chain.Driver{sim.New(sim.Config{})},
 		OnEvent: func(_ context.Context, _ Tx, ev event.Event) error {
 			object = ev.ObjectID
+
 			panic("the host's bug")
 		},
 	})
@@ -148,7 +149,10 @@ func TestPanicOfTheHostEndsNoRun(t *testing.T) {
 			Waker:   d,
 		})
 
-		if _, err := e.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"}); err != nil {
+		if _, err := e.Accounts.CreateAccount(
+			t.Context(),
+			account.Settings{Name: "Corner Shop"},
+		); err != nil {
 			t.Fatal(err)
 		}
 

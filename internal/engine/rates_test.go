@@ -62,7 +62,12 @@ func TestPaymentsConfirmWhileTheSourceOfPricesHangs(t *testing.T) {
 				t.Errorf("the blocks were read within %s, not %s", took, most)
 			}
 
-			if inv, err = e.Invoices.Get(t.Context(), inv.Owner, inv.ID); err != nil || inv.Status != invoice.Paid {
+			if inv, err = e.Invoices.Get(
+				t.Context(),
+				inv.Owner,
+				inv.ID,
+			); err != nil ||
+				inv.Status != invoice.Paid {
 				t.Errorf("the invoice is %s: %v", inv.Status, err)
 			}
 		}

@@ -104,7 +104,9 @@ func (e *Engine) UpdateIn(
 	defer func() { // also while a panic of f passes through
 		if b, ok := joined.(store.Breaker); ok && !done {
 			b.Break(fault.New(
-				fault.State, "transaction_broken", "UpdateIn failed in this transaction, which is to be rolled back",
+				fault.State,
+				"transaction_broken",
+				"UpdateIn failed in this transaction, which is to be rolled back",
 			))
 		}
 	}()

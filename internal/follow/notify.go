@@ -34,7 +34,10 @@ func (f *Follower) Listen(ctx context.Context, wake func()) {
 		began := time.Now()
 
 		err := hostcall.Catch(
-			ctx, f.Log, "NotifyHeads of "+f.network.Slug, func() error { return notifier.NotifyHeads(ctx, wake) },
+			ctx,
+			f.Log,
+			"NotifyHeads of "+f.network.Slug,
+			func() error { return notifier.NotifyHeads(ctx, wake) },
 		)
 		if ctx.Err() != nil {
 			return

@@ -143,7 +143,10 @@ func (l *Limited[K, T]) replace(key K) (before, mine *call[T]) {
 
 	now := time.Now()
 
-	maps.DeleteFunc(l.calls, func(_ K, c *call[T]) bool { return c.hasReturned() && !now.Before(c.pausedUntil) })
+	maps.DeleteFunc(
+		l.calls,
+		func(_ K, c *call[T]) bool { return c.hasReturned() && !now.Before(c.pausedUntil) },
+	)
 
 	before = l.calls[key]
 

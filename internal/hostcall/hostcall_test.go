@@ -31,7 +31,15 @@ func TestPanicIsAnErrorAndItsStackIsLogged(t *testing.T) {
 func TestErrorOfACallIsReturned(t *testing.T) {
 	want := errors.New("refused")
 
-	if err := hostcall.Catch(t.Context(), nil, "the hook", func() error { return want }); !errors.Is(err, want) {
+	if err := hostcall.Catch(
+		t.Context(),
+		nil,
+		"the hook",
+		func() error { return want },
+	); !errors.Is(
+		err,
+		want,
+	) {
 		t.Errorf("Catch = %v", err)
 	}
 }
@@ -77,7 +85,12 @@ func TestCallThatHangsIsLeftAndNotMadeAgain(t *testing.T) {
 
 		began = time.Now()
 
-		if _, err := l.Do(t.Context(), "a", answer); !errors.Is(err, hostcall.ErrTooLong) || time.Since(began) != 0 {
+		if _, err := l.Do(
+			t.Context(),
+			"a",
+			answer,
+		); !errors.Is(err, hostcall.ErrTooLong) ||
+			time.Since(began) != 0 {
 			t.Errorf("while the call goes on: %v after %s", err, time.Since(began))
 		}
 
@@ -152,6 +165,7 @@ func TestCallThatItsCallerLeftIsAwaited(t *testing.T) {
 		_, _ = l.Do(leave, "a", hang)
 
 		began := time.Now()
+
 		if _, err := l.Do(t.Context(), "a", answer); !errors.Is(err, hostcall.ErrTooLong) {
 			t.Errorf("a caller after one that hangs: %v", err)
 		}

@@ -47,6 +47,7 @@ func (s *Ingester) fill(ctx context.Context, p prices) error {
 
 	for want := range p {
 		q, err := s.rates.Quote(limited, want.base, want.currency)
+
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -54,8 +54,8 @@ func (d *Disputes) Since(network string, since time.Time) (named []health.Wallet
 	return named
 }
 
-// Disputes returns the wallets of a network with a transaction that waits for nodes to say the same or for a signer that
-// hangs, one row for each transaction, as this process saw them lately.
+// Disputes returns the wallets of a network with a transaction that waits for nodes to say the same or for a signer
+// that hangs, one row for each transaction, as this process saw them lately.
 func (o *Manager) Disputes(network string) []health.Wallet {
 	return o.disputes.Since(network, o.now().Add(-disputeFor))
 }

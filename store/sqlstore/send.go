@@ -191,7 +191,9 @@ func (r *reader) DueNetworks(ctx context.Context) (networks []string, err error)
 
 		networks = nil
 
-		text := r.store.text("SELECT DISTINCT network FROM {transactions} WHERE due_at IS NOT NULL ORDER BY network")
+		text := r.store.text(
+			"SELECT DISTINCT network FROM {transactions} WHERE due_at IS NOT NULL ORDER BY network",
+		)
 		if err := sqlx.SelectContext(ctx, r.on, &networks, text); err != nil {
 			return r.readError(ctx, err, transactions.name)
 		}
