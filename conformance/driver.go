@@ -59,8 +59,8 @@ type DriverHarness struct {
 //   - Balancer: balances are those of the block that is asked for.
 //   - Keys: derivation needs no node and refuses malformed keys.
 //   - RequestURIBuilder: what a URI says changes nothing of what it asks for.
-//   - Sender, Orders, Replacement, Batcher: transactions pay what the order says within its fee, and
-//     are called dead only when that is final.
+//   - Sender, Orders, Replacement, Batcher: transactions pay what the order says within its fee, are
+//     called final when Network.Rule says so of their block and not before, and dead only when that is final.
 //   - DurableNonces: of all transactions at one nonce a chain has one, they never run out, and one is dead only when
 //     a final block shows the nonce used.
 //   - NamedCoins: Order.Spends are spent.

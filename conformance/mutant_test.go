@@ -595,6 +595,25 @@ var driverMutants = map[string]driverMutant{
 			}
 		}),
 	},
+	"every block is final": {
+		"Sender/LifeOfATransaction",
+		mutateStatus(func(_ chain.Signed, st *chain.TxStatus) {
+			st.Final = st.State == chain.TxIncluded
+		}),
+	},
+	"the block before is final": {
+		"Sender/LifeOfATransaction",
+		mutate(func(f *faulty, c *sim.Chain) {
+			f.status = func(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+				st, err := c.Status(ctx, tx)
+				if head, failed := c.Head(ctx); failed == nil && st.State == chain.TxIncluded {
+					st.Final = st.Block.Height <= head.Final.Height+1
+				}
+
+				return st, err
+			}
+		}),
+	},
 	"the status forgets the transfers": {
 		"Sender/LifeOfATransaction",
 		mutateStatus(func(_ chain.Signed, st *chain.TxStatus) {

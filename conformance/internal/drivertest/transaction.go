@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
 
 func (e *env) sender() chain.Sender { return as[chain.Sender](e) }
@@ -163,15 +165,25 @@ func (e *env) include(tx chain.Signed) chain.TxStatus {
 	return e.waitState(tx, chain.TxIncluded)
 }
 
-// finalize mines until a transaction is final and returns its status.
+// finalize mines until a transaction is final and returns its status. At each block the status has to say what the
+// network's rule says.
 func (e *env) finalize(tx chain.Signed) chain.TxStatus {
 	e.t.Helper()
 
 	var st chain.TxStatus
 
 	e.eventually("a final transaction", func() error {
-		if st = e.status(tx); st.State != chain.TxIncluded || st.Final {
+		before := e.head()
+		st = e.status(tx)
+
+		switch {
+		case st.State != chain.TxIncluded:
 			return nil
+		case st.Final:
+			e.expectFinalBlock(st.Block)
+			return nil
+		case e.isFinalAt(before, st.Block):
+			return errors.New("the network's rule says that its block is final, the status does not")
 		}
 
 		e.mine(1)
@@ -184,6 +196,29 @@ func (e *env) finalize(tx chain.Signed) chain.TxStatus {
 	}
 
 	return st
+}
+
+// isFinalAt reports whether the network's rule calls a block final at a head.
+func (e *env) isFinalAt(head chain.Head, block chain.Ref) bool {
+	at := scan.Cursor{At: head.Tip, Safe: head.Safe, Final: head.Final}
+	return scanstate.IsFinal(at, e.network, e.network.Confirmations, block)
+}
+
+// expectFinalBlock checks that the network's rule calls a block final by now.
+func (e *env) expectFinalBlock(block chain.Ref) {
+	e.t.Helper()
+
+	if head := e.head(); !e.isFinalAt(head, block) {
+		e.t.Fatalf(
+			"a status says that block %d is final; by the rule %q (%d confirmations) it is not: tip %d, safe %d, final %d",
+			block.Height,
+			e.network.Rule,
+			e.network.Confirmations,
+			head.Tip.Height,
+			head.Safe.Height,
+			head.Final.Height,
+		)
+	}
 }
 
 // expectIncluded checks block and fee of an included transaction.
