@@ -198,11 +198,8 @@ func TestSettingsKeepWhatIsNotServedAnyMore(t *testing.T) {
 	_, err = h.UpdateSettings(t.Context(), h.account.ID, twice)
 	refusesParam(t, err, "assets")
 
-	if _, err = h.UpdateSettings(
-		t.Context(),
-		h.account.ID,
-		account.Settings{Assets: []string{kept}},
-	); err != nil {
+	_, err = h.UpdateSettings(t.Context(), h.account.ID, account.Settings{Assets: []string{kept}})
+	if err != nil {
 		t.Fatal(err)
 	}
 

@@ -123,10 +123,7 @@ func (s *Service) TokenAccounts(d DepositAddress) ([]TokenAccount, error) {
 		account, err := s.tokenAccount(d.Address, a)
 		if err != nil {
 			return nil, fmt.Errorf(
-				"deriving the account for %s of deposit address %s: %w",
-				a.Symbol,
-				d.ID,
-				err,
+				"deriving the account for %s of deposit address %s: %w", a.Symbol, d.ID, err,
 			)
 		}
 

@@ -27,16 +27,17 @@ func (p Prepared) checkLimit(ctx context.Context, tx Tx, now time.Time) error {
 		return err
 	}
 
+	wait, err := p.untilAllowed(ctx, tx, now)
+	if err != nil {
+		return err
+	}
+
 	e := fault.New(
 		fault.Limited, "payout_limit_exceeded",
 		"%d payouts were created within the last hour, as many as this account may: send it again later",
 		n,
 	)
-
-	e.RetryAfter, err = p.untilAllowed(ctx, tx, now)
-	if err != nil {
-		return err
-	}
+	e.RetryAfter = wait
 
 	return e
 }
