@@ -50,7 +50,7 @@ func TestLateApprovalWaitsForMoney(t *testing.T) {
 		{6 * time.Minute, payout.Failed},
 	} {
 		r.now = r.now.Add(c.after)
-		r.step(r.before)
+		r.stepAll(r.before)
 
 		if got, err := r.before.Payouts.Get(t.Context(), r.owner, p.ID); err != nil || got.Status != c.want {
 			t.Errorf("%s later it is %s %s (%v), want %s", c.after, got.Status, got.FailureCode, err, c.want)

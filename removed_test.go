@@ -44,7 +44,7 @@ func newRemoval(t *testing.T, epoch uint64) *removal {
 	}
 
 	r.owner = event.Owner{AccountID: a.ID}
-	r.step(r.before)
+	r.stepAll(r.before)
 
 	master, err := internal.Of(r.before).Transactions.MasterWallet(t.Context(), "simnet", a.Index)
 	if err != nil {
@@ -56,7 +56,7 @@ func newRemoval(t *testing.T, epoch uint64) *removal {
 	}
 
 	r.chain.Mine(5)
-	r.step(r.before)
+	r.stepAll(r.before)
 
 	return r
 }
@@ -76,10 +76,10 @@ func (r *removal) remove(epoch uint64) {
 		r.t.Fatal(err)
 	}
 
-	r.step(r.after)
+	r.stepAll(r.after)
 }
 
-func (r *removal) step(e *payments.Engine) {
+func (r *removal) stepAll(e *payments.Engine) {
 	r.t.Helper()
 
 	for range 5 {
@@ -181,7 +181,7 @@ func TestPayoutsOfARemovedNetworkEnd(t *testing.T) {
 func TestSignedPayoutOfARemovedNetworkWaits(t *testing.T) {
 	r := newRemoval(t, 0)
 	signed := r.pay("SIM")
-	r.step(r.before)
+	r.stepAll(r.before)
 	r.remove(0)
 
 	_, err := r.after.Payouts.Cancel(t.Context(), r.owner, signed.ID)
@@ -209,7 +209,7 @@ func TestRestoredPayoutOfARemovedNetworkWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			r.step(e)
+			r.stepAll(e)
 		}
 
 		r.remove(1)

@@ -116,7 +116,7 @@ func TestPayoutNeedsAKeyAndAnAllowlist(t *testing.T) {
 	}
 }
 
-// TestPayoutsPerHourAreLimited: Retry-After is when there is room for one more.
+// TestPayoutsPerHourAreLimited: Retry-After is when one more is accepted.
 func TestPayoutsPerHourAreLimited(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := openAt(t, nil, func() time.Time { return now })

@@ -35,7 +35,7 @@ type source struct{ quote rate.Quote }
 
 func (s source) Quote(context.Context, string, string) (rate.Quote, error) { return s.quote, nil }
 
-func TestFreshRoundsAndRefuses(t *testing.T) {
+func TestFreshIsRoundedOrRefused(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 	for _, c := range []struct {

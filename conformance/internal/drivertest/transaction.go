@@ -210,7 +210,7 @@ func (e *env) expectFinalBlock(block chain.Ref) {
 
 	if head := e.head(); !e.isFinalAt(head, block) {
 		e.t.Fatalf(
-			"a status says that block %d is final; by the rule %q (%d confirmations) it is not: tip %d, safe %d, final %d",
+			"a status calls block %d final; by the rule %q (%d confirmations) it is not: tip %d, safe %d, final %d",
 			block.Height,
 			e.network.Rule,
 			e.network.Confirmations,

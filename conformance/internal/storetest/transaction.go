@@ -86,37 +86,6 @@ func testPanic(t *testing.T, st store.Store) {
 	expectEmpty(t, st)
 }
 
-// testBroken breaks a transaction, where the store can, and goes on in it as if nothing had happened.
-func testBroken(t *testing.T, st store.Store) {
-	err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-		b, ok := tx.(store.Breaker)
-		if !ok {
-			t.Skip("the store's transactions are no store.Breaker")
-		}
-
-		if err := putAll(ctx, tx, 10); err != nil {
-			return err
-		}
-
-		b.Break(errRefused)
-
-		if _, err := tx.InvoiceByID(ctx, recordID(0)); !errors.Is(err, errRefused) {
-			t.Errorf("a read in a broken transaction answered %v", err)
-		}
-
-		if err := tx.PutInvoice(ctx, &invoice.Invoice{ID: recordID(1)}); !errors.Is(err, errRefused) {
-			t.Errorf("a write in a broken transaction answered %v", err)
-		}
-
-		return nil
-	})
-	if !errors.Is(err, errRefused) {
-		t.Errorf("a broken transaction was committed: %v", err)
-	}
-
-	expectEmpty(t, st)
-}
-
 func testCanceled(t *testing.T, st store.Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 
