@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
@@ -236,4 +237,30 @@ func TestServedElsewherePayoutWaits(t *testing.T) {
 		}
 	})
 	r.wantStatus(p.ID, payout.Pending)
+}
+
+// TestInvoiceOfARemovedNetworkExpires: nobody reads the network, so there is nothing that the invoice could wait for.
+func TestInvoiceOfARemovedNetworkExpires(t *testing.T) {
+	r := newRemoval(t, 0)
+
+	inv, err := r.before.Invoices.Create(t.Context(), invoice.CreateParams{
+		Owner:   r.owner,
+		Options: []invoice.OptionParams{{Asset: "SIM", Network: "simnet", Amount: chain.Pow10(18)}},
+	})
+	if err != nil || !inv.Options[0].Selected() {
+		t.Fatalf("the invoice is %+v: %v", inv, err)
+	}
+
+	r.remove(0)
+	r.pass(inv.ExpiresAt.Sub(r.now)-time.Minute, nothing)
+
+	if inv, err = r.after.Invoices.Get(t.Context(), r.owner, inv.ID); err != nil || inv.Status != invoice.Open {
+		t.Errorf("before its time is over it is %s: %v", inv.Status, err)
+	}
+
+	r.pass(10*time.Minute, nothing)
+
+	if inv, err = r.after.Invoices.Get(t.Context(), r.owner, inv.ID); err != nil || inv.Status != invoice.Expired {
+		t.Errorf("once its time is over it is %s: %v", inv.Status, err)
+	}
 }

@@ -73,3 +73,40 @@ func TestTokenAccountsOfOlderDepositAddresses(t *testing.T) {
 		}
 	}
 }
+
+// The token account of an asset that is not enabled any more cannot be derived: who writes the database could name any.
+func TestTokenAccountOfARemovedAssetIsNotShown(t *testing.T) {
+	db := memory.New()
+	token := sim.DefaultNetwork().Assets[1]
+
+	start := func(key string, contract chain.Address) *shop {
+		network := sim.DefaultNetwork()
+		network.Assets[1] = token
+		network.Assets[1].Contract = contract
+
+		s := bootWith(t, db, nil, time.Now, func(c *payments.Config) {
+			c.Drivers = []payments.ChainDriver{accounted{sim.New(sim.Config{Network: network})}}
+		})
+		s.key = key
+
+		return s
+	}
+
+	s := start("", token.Contract)
+	s.enter(t)
+
+	body := `{"options":[{"asset":"` + token.Symbol + `","network":"simnet","amount":"1000000"}]}`
+	id := s.post(t, "/v1/invoices", body)["id"].(string)
+	account := func(s *shop) any {
+		return s.get(t, "/v1/invoices/"+id)["options"].([]any)[0].(map[string]any)["token_account"]
+	}
+
+	if account(s) == nil {
+		t.Error("the token account of an enabled asset is not shown")
+	}
+
+	s = start(s.key, s.network.NewAddress())
+	if shown := account(s); shown != nil {
+		t.Errorf("the token account %v of a removed asset is shown", shown)
+	}
+}

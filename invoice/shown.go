@@ -8,7 +8,8 @@ import (
 )
 
 // verifyShown checks that the addresses of invoices are those that were made for them: a payer pays what is shown.
-// A network that is not served any more has none that could be checked, and none that is paid.
+// A network that is not served any more has none that could be checked, and none that is paid. The token account of
+// an asset that is not enabled any more cannot be checked: it is not shown.
 //
 // Errors: fault.Unavailable, code invoice_damaged or secret_key_unknown.
 func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...Invoice) error {
@@ -19,13 +20,17 @@ func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...
 	shown := make([]shownAddress, 0, 4) // more than one invoice has in most cases: it stays on the stack
 
 	for _, inv := range invoices {
-		for _, o := range inv.Options {
+		for i := range inv.Options {
+			o := &inv.Options[i]
+
 			n, ok := s.registry.Network(o.Network)
 			if !ok || !o.Selected() {
 				continue
 			}
 
-			if !s.hasTokenAccount(o.Network, o.AssetID, o.Address, o.TokenAccount) {
+			if asset, known := n.AssetByID(o.AssetID); !known {
+				o.TokenAccount = ""
+			} else if made, err := s.tokenAccount(o.Address, asset); err != nil || o.TokenAccount != "" && o.TokenAccount != made {
 				return damagedInvoice(inv.ID)
 			}
 
@@ -71,18 +76,6 @@ func (s *Service) verifyDeposits(ctx context.Context, r AddressReader, deposits 
 	}
 
 	return err
-}
-
-// hasTokenAccount reports whether account is where an address holds an asset, or the asset is not known any more.
-func (s *Service) hasTokenAccount(network, assetID string, at, account chain.Address) bool {
-	asset, _, err := s.registry.AssetByID(network, assetID)
-	if err != nil {
-		return true
-	}
-
-	made, err := s.tokenAccount(at, asset)
-
-	return err == nil && made == account
 }
 
 // shownAddress is an address that an object shows, and the object that its row must name.

@@ -32,6 +32,12 @@ func (s *Ingester) lookedUpTo(ctx context.Context, tx Tx, inv invoice.Invoice) (
 			continue
 		}
 
+		n, served := s.registry.Network(o.Network)
+		if !served { // nobody reads it: there is nothing to wait for
+			looked.upTo[o.Network] = inv.ExpiresAt
+			continue
+		}
+
 		cursor, _, err := tx.Cursor(ctx, o.Network)
 		if err != nil {
 			return looked, err
@@ -50,9 +56,7 @@ func (s *Ingester) lookedUpTo(ctx context.Context, tx Tx, inv invoice.Invoice) (
 			looked.uncompared = append(looked.uncompared, at.rows...)
 		}
 
-		if n, ok := s.registry.Network(o.Network); ok {
-			looked.blockTime = min(looked.blockTime, n.BlockTime)
-		}
+		looked.blockTime = min(looked.blockTime, n.BlockTime)
 	}
 
 	return looked, nil
@@ -73,7 +77,7 @@ func (s *Ingester) optionComparedAt(
 ) (optionCompared, error) {
 	driver, err := s.registry.Driver(o.Network)
 	if err != nil {
-		return optionCompared{}, nil //nolint:nilerr // a network that is not served any more is not read
+		return optionCompared{}, err
 	}
 
 	if _, can := driver.(chain.Balancer); !can {
