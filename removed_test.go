@@ -254,13 +254,23 @@ func TestInvoiceOfARemovedNetworkExpires(t *testing.T) {
 	r.remove(0)
 	r.pass(inv.ExpiresAt.Sub(r.now)-time.Minute, nothing)
 
-	if inv, err = r.after.Invoices.Get(t.Context(), r.owner, inv.ID); err != nil || inv.Status != invoice.Open {
+	if inv, err = r.after.Invoices.Get(
+		t.Context(),
+		r.owner,
+		inv.ID,
+	); err != nil ||
+		inv.Status != invoice.Open {
 		t.Errorf("before its time is over it is %s: %v", inv.Status, err)
 	}
 
 	r.pass(10*time.Minute, nothing)
 
-	if inv, err = r.after.Invoices.Get(t.Context(), r.owner, inv.ID); err != nil || inv.Status != invoice.Expired {
+	if inv, err = r.after.Invoices.Get(
+		t.Context(),
+		r.owner,
+		inv.ID,
+	); err != nil ||
+		inv.Status != invoice.Expired {
 		t.Errorf("once its time is over it is %s: %v", inv.Status, err)
 	}
 }

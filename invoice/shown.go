@@ -30,7 +30,7 @@ func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...
 
 			if asset, known := n.AssetByID(o.AssetID); !known {
 				o.TokenAccount = ""
-			} else if made, err := s.tokenAccount(o.Address, asset); err != nil || o.TokenAccount != "" && o.TokenAccount != made {
+			} else if o.TokenAccount != "" && !s.hasTokenAccount(o.Address, asset, o.TokenAccount) {
 				return damagedInvoice(inv.ID)
 			}
 
@@ -76,6 +76,12 @@ func (s *Service) verifyDeposits(ctx context.Context, r AddressReader, deposits 
 	}
 
 	return err
+}
+
+// hasTokenAccount reports whether account is where an address holds an asset.
+func (s *Service) hasTokenAccount(at chain.Address, asset chain.Asset, account chain.Address) bool {
+	made, err := s.tokenAccount(at, asset)
+	return err == nil && made == account
 }
 
 // shownAddress is an address that an object shows, and the object that its row must name.

@@ -72,6 +72,33 @@ func TestRestoredBackupRefundsOnce(t *testing.T) {
 // A fork takes a payment away, and the backup that is restored is from before its refund was signed: nobody can say at
 // first whether that was sent. Once the wallet is compared it is canceled, and nothing is paid for what is gone.
 func TestRefundOfAPaymentLostBeforeItsWalletWasCompared(t *testing.T) {
+	cancelsRefundAfterFork(
+		t, sim.DropOrphan,
+		func(w *harness, to chain.Address) { w.chain.Pay(to, "SIM", milli(300)) },
+	)
+}
+
+// The fork changes what the payer's contract pays, and its transaction is confirmed again with less than the refund.
+func TestRefundOfAPaymentThatCameBackSmaller(t *testing.T) {
+	cancelsRefundAfterFork(t, sim.Reinclude, func(w *harness, to chain.Address) {
+		asset, _ := w.chain.Network().Asset("SIM")
+		pays := chain.Output{To: to, AssetID: asset.ID, Amount: milli(300)}
+
+		w.chain.PayVariable(pays, func(_, branch uint64) sim.Result {
+			here := pays
+			if branch > 0 {
+				here.Amount = milli(50)
+			}
+
+			return sim.Result{Outputs: []chain.Output{here}}
+		})
+	})
+}
+
+// cancelsRefundAfterFork pays 0.3 to an invoice, refunds 0.1 of that payment, restores a backup of then, and has a
+// fork take the payment: the refund has to be canceled.
+func cancelsRefundAfterFork(t *testing.T, fate sim.OrphanFate, pay func(w *harness, to chain.Address)) {
+	t.Helper()
 	onSQLite(
 		t,
 		account.Settings{ManualRelease: true},
@@ -82,7 +109,7 @@ func TestRefundOfAPaymentLostBeforeItsWalletWasCompared(t *testing.T) {
 			w.goesTo(w.pay("SIM", milli(1)).ID, payout.Confirmed)
 
 			inv, at := w.invoiced()
-			w.chain.Pay(at["SIM"], "SIM", milli(300))
+			pay(w, at["SIM"])
 			w.steps(
 				"the invoice has confirmed money",
 				func() bool { return w.invoice(inv.ID).Status == invoice.Underpaid },
@@ -102,9 +129,7 @@ func TestRefundOfAPaymentLostBeforeItsWalletWasCompared(t *testing.T) {
 
 			head, err := w.chain.Head(t.Context())
 			w.must(err)
-			w.chain.Fork(
-				sim.Fork{Depth: head.Tip.Height - payments[0].Block.Height + 1, Fate: sim.DropOrphan},
-			)
+			w.chain.Fork(sim.Fork{Depth: head.Tip.Height - payments[0].Block.Height + 1, Fate: fate})
 
 			w.steps(
 				"the refund is canceled",

@@ -75,7 +75,8 @@ func (c *Canceler) PaymentLostTx(
 }
 
 // Cancel cancels the refund of a payout that is about to be signed, where what is confirmed does not cover it:
-// a payment left the chain before its wallet was compared with the network. canceled is false for what goes on.
+// a payment left the chain before its wallet was compared with the network, and came back smaller or not at all.
+// canceled is false for what goes on.
 func (c *Canceler) Cancel(ctx context.Context, p payout.Payout) (canceled bool, err error) {
 	err = c.config.DB.Update(ctx, func(ctx context.Context, tx payout.Tx) error {
 		canceled = false // of a try before
@@ -90,12 +91,12 @@ func (c *Canceler) Cancel(ctx context.Context, p payout.Payout) (canceled bool, 
 		}
 
 		if r.PaymentID != "" {
-			received, err := tx.ReceivedPayments(ctx, p.Owner, "", r.PaymentID)
+			lacks, err := lacksPayment(ctx, tx, r)
 			if err != nil {
 				return err
 			}
 
-			if len(received) == 0 {
+			if lacks {
 				canceled, err = c.cancelUnsigned(ctx, tx, r)
 				return err
 			}
@@ -171,6 +172,32 @@ func (c *Canceler) cancelUncovered(
 	}
 
 	return nil
+}
+
+// lacksPayment reports whether a refund's payment is not confirmed, or not with all that refunds which name it promise:
+// it may be in another block with another amount.
+func lacksPayment(ctx context.Context, tx payout.Tx, r payout.Refund) (bool, error) {
+	received, err := tx.ReceivedPayments(ctx, r.Owner, "", r.PaymentID)
+	if err != nil {
+		return false, err
+	}
+
+	named, err := unfailedRefunds(ctx, tx, payout.RefundFilter{Owner: r.Owner, PaymentID: r.PaymentID})
+	if err != nil {
+		return false, err
+	}
+
+	var confirmed, promised chain.Amount // base units
+
+	for _, payment := range received {
+		confirmed = confirmed.Add(payment.Amount)
+	}
+
+	for _, other := range named {
+		promised = promised.Add(other.Amount)
+	}
+
+	return confirmed.Less(promised), nil
 }
 
 // unfailedRefunds returns the pending and succeeded refunds that a filter selects, newest first.
