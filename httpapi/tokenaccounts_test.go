@@ -20,6 +20,21 @@ func (accounted) TokenAccount(owner chain.Address, asset chain.Asset) (chain.Add
 	return owner + "/" + asset.Contract, nil
 }
 
+// bootAccounted starts a process with a simulated network of token accounts that is changed, for the owner of a key.
+func bootAccounted(t *testing.T, db payments.Store, key string, change func(n *chain.Network)) *shop {
+	t.Helper()
+
+	network := sim.DefaultNetwork()
+	change(&network)
+
+	s := bootWith(t, db, nil, time.Now, func(c *payments.Config) {
+		c.Drivers = []payments.ChainDriver{accounted{sim.New(sim.Config{Network: network})}}
+	})
+	s.key = key
+
+	return s
+}
+
 // TestTokenAccountsOfOlderDepositAddresses: a deposit address shows the token accounts of the tokens that its network
 // has now. One of its symbols may name another contract since, or an asset was enabled or removed.
 func TestTokenAccountsOfOlderDepositAddresses(t *testing.T) {
@@ -28,25 +43,19 @@ func TestTokenAccountsOfOlderDepositAddresses(t *testing.T) {
 
 	// start starts a process whose network has tokens with the contracts, by symbol.
 	start := func(key string, contracts map[string]chain.Address) *shop {
-		network := sim.DefaultNetwork()
-		network.Assets = network.Assets[:1]
+		return bootAccounted(t, db, key, func(n *chain.Network) {
+			n.Assets = n.Assets[:1]
 
-		for symbol, contract := range contracts {
-			asset := token
-			asset.Symbol, asset.Contract = symbol, contract
-			network.Assets = append(network.Assets, asset)
-		}
+			for symbol, contract := range contracts {
+				asset := token
+				asset.Symbol, asset.Contract = symbol, contract
+				n.Assets = append(n.Assets, asset)
+			}
 
-		slices.SortFunc(network.Assets[1:], func(a, b chain.Asset) int {
-			return strings.Compare(a.Symbol, b.Symbol)
+			slices.SortFunc(n.Assets[1:], func(a, b chain.Asset) int {
+				return strings.Compare(a.Symbol, b.Symbol)
+			})
 		})
-
-		s := bootWith(t, db, nil, time.Now, func(c *payments.Config) {
-			c.Drivers = []payments.ChainDriver{accounted{sim.New(sim.Config{Network: network})}}
-		})
-		s.key = key
-
-		return s
 	}
 
 	first, other := token.Contract, sim.New(sim.Config{}).NewAddress()
@@ -77,25 +86,11 @@ func TestTokenAccountsOfOlderDepositAddresses(t *testing.T) {
 // The token account of an asset that is not enabled any more cannot be derived: who writes the database could name any.
 func TestTokenAccountOfARemovedAssetIsNotShown(t *testing.T) {
 	db := memory.New()
-	token := sim.DefaultNetwork().Assets[1]
-
-	start := func(key string, contract chain.Address) *shop {
-		network := sim.DefaultNetwork()
-		network.Assets[1] = token
-		network.Assets[1].Contract = contract
-
-		s := bootWith(t, db, nil, time.Now, func(c *payments.Config) {
-			c.Drivers = []payments.ChainDriver{accounted{sim.New(sim.Config{Network: network})}}
-		})
-		s.key = key
-
-		return s
-	}
-
-	s := start("", token.Contract)
+	symbol := sim.DefaultNetwork().Assets[1].Symbol
+	s := bootAccounted(t, db, "", func(*chain.Network) {})
 	s.enter(t)
 
-	body := `{"options":[{"asset":"` + token.Symbol + `","network":"simnet","amount":"1000000"}]}`
+	body := `{"options":[{"asset":"` + symbol + `","network":"simnet","amount":"1000000"}]}`
 	id := s.post(t, "/v1/invoices", body)["id"].(string)
 	account := func(s *shop) any {
 		return s.get(t, "/v1/invoices/"+id)["options"].([]any)[0].(map[string]any)["token_account"]
@@ -105,7 +100,9 @@ func TestTokenAccountOfARemovedAssetIsNotShown(t *testing.T) {
 		t.Error("the token account of an enabled asset is not shown")
 	}
 
-	s = start(s.key, s.network.NewAddress())
+	s = bootAccounted(t, db, s.key, func(n *chain.Network) {
+		n.Assets[1].Contract = s.network.NewAddress()
+	})
 	if shown := account(s); shown != nil {
 		t.Errorf("the token account %v of a removed asset is shown", shown)
 	}
