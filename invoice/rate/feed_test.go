@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -176,6 +177,38 @@ func (s says) Quote(_ context.Context, base, currency string) (rate.Quote, error
 type panics struct{}
 
 func (panics) Quote(context.Context, string, string) (rate.Quote, error) { panic("the host's bug") }
+
+// hangs is a source that answers nobody, whatever becomes of the call's context, until it is released.
+type hangs struct{ release chan struct{} }
+
+func (h hangs) Quote(_ context.Context, base, currency string) (rate.Quote, error) {
+	<-h.release
+	return rate.Quote{}, rate.Unavailable(base, currency, nil)
+}
+
+// A source that hangs delays the others once, and loses nobody their price.
+func TestMedianOfASourceThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := hangs{make(chan struct{})}
+		defer close(h.release)
+
+		m, err := rate.Median(
+			rate.MedianConfig{Sources: []rate.Source{says{price: "100"}, h, says{price: "102"}}},
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, most := range []time.Duration{5 * time.Second, 0} {
+			began := time.Now()
+
+			q, err := m.Quote(t.Context(), "ETH", "USD")
+			if took := time.Since(began); err != nil || q.Rate.String() != "100" || took > most {
+				t.Errorf("the price is %s after %s: %v", q.Rate, took, err)
+			}
+		}
+	})
+}
 
 func TestMedian(t *testing.T) {
 	dead, unknown := errors.New("403"), rate.Unsupported("ETH", "USD")

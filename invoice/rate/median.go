@@ -31,12 +31,22 @@ type MedianConfig struct {
 	Now func() time.Time
 }
 
-type median struct{ MedianConfig }
+// One source that takes longer than sourceLimit counts as gone: the engine gives all of them 10 seconds. It is left
+// alone for sourcePause then.
+const (
+	sourceLimit = 5 * time.Second
+	sourcePause = 30 * time.Second
+)
+
+type median struct {
+	MedianConfig
+	calls []*hostcall.Limited[[2]string, Quote] // of each source, by base and currency
+}
 
 // Median returns a source that asks several and answers with the median of those that agree: one
-// feed that lies, lags or is gone decides nothing. Of an even number the lower of the middle two is
-// taken, which credits a payer no more than either says. A quote is fresh as long as the oldest
-// price in it.
+// feed that lies, lags, hangs (5 seconds) or is gone decides nothing. Of an even number the lower of the
+// middle two is taken, which credits a payer no more than either says. A quote is fresh as long as the
+// oldest price in it.
 func Median(c MedianConfig) (Source, error) {
 	if len(c.Sources) == 0 {
 		return nil, fault.New(fault.Invalid, "config_invalid", "rate.Median has no sources")
@@ -65,7 +75,17 @@ func Median(c MedianConfig) (Source, error) {
 		c.Now = time.Now
 	}
 
-	return median{c}, nil
+	m := median{MedianConfig: c}
+	for range c.Sources {
+		m.calls = append(m.calls, &hostcall.Limited[[2]string, Quote]{
+			Name:  "a source of prices",
+			Limit: sourceLimit,
+			Pause: sourcePause,
+			Log:   slog.Default(),
+		})
+	}
+
+	return m, nil
 }
 
 // Quote implements Source.
@@ -112,13 +132,10 @@ func (m median) ask(ctx context.Context, base, currency string) (quotes []Quote,
 		mu sync.Mutex
 	)
 
-	for _, s := range m.Sources {
+	for i, s := range m.Sources {
 		wg.Go(func() {
-			var q Quote
-
-			err := hostcall.Catch(ctx, slog.Default(), "a source of prices", func() (err error) {
-				q, err = s.Quote(ctx, base, currency)
-				return err
+			q, err := m.calls[i].Do(ctx, [2]string{base, currency}, func(ctx context.Context) (Quote, error) {
+				return s.Quote(ctx, base, currency)
 			})
 
 			now := m.Now()
