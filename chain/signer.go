@@ -95,7 +95,7 @@ type SignRequest struct {
 type Signer interface {
 	// PublicKey returns the public key of a reference: always the same.
 	PublicKey(ctx context.Context, key KeyRef) (PublicKey, error)
-	// Sign returns one signature per payload, in order. It returns when its context ends, which is 30 seconds after
+	// Sign returns one signature per payload, in order. It returns when its context ends, which is a minute after
 	// the call at the latest: a signature that comes later is dropped, and the work is tried again. What takes longer,
 	// as the approval of a person, is an error until then.
 	Sign(ctx context.Context, request SignRequest) ([][]byte, error)

@@ -15,7 +15,7 @@ import (
 // A wallet whose signer hangs holds up the others of its network: signLimit bounds how long, as chain.Signer says, and
 // signPause how often.
 const (
-	signLimit = 30 * time.Second
+	signLimit = time.Minute
 	signPause = time.Minute
 )
 

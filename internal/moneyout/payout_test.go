@@ -391,7 +391,8 @@ func TestSigners(t *testing.T) {
 				t.Errorf("the other process brought it to %s", got.Status)
 			}
 
-			w.must(<-done) // the late signature is thrown away
+			w.must(<-done)
+			time.Sleep(10 * time.Minute) // the late signature is thrown away
 			w.arrived(w.becomes(p.ID, payout.Confirmed))
 			txs, err := internal.Of(w.engine).Store().TransactionsOf(t.Context(), p.ID)
 			w.must(err)
@@ -413,6 +414,7 @@ func TestSigners(t *testing.T) {
 				t.Errorf("failed as %+v", p)
 			}
 
+			time.Sleep(payout.GiveUpAfter) // the late signature is thrown away
 			w.arrived(p)
 			w.clean(1, 0)
 		})
