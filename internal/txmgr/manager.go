@@ -216,7 +216,11 @@ func (o *Manager) CancelTx(
 		return wallet.Transaction{}, err
 	}
 
-	return t, failQueuedTx(ctx, tx, &t, wallet.FailCanceled)
+	if err := failQueuedTx(ctx, tx, &t, wallet.FailCanceled); err != nil {
+		return wallet.Transaction{}, err
+	}
+
+	return t, nil
 }
 
 // failQueuedTx fails a transaction that is not signed.
