@@ -1,6 +1,7 @@
 package payments_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -62,6 +63,18 @@ func newRemoval(t *testing.T, epoch uint64) *removal {
 	return r
 }
 
+// start returns a process.
+func (r *removal) start(c payments.Config) *payments.Engine {
+	r.t.Helper()
+
+	e, err := payments.New(c)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	return e
+}
+
 // remove starts the process that serves another network only, in an epoch.
 func (r *removal) remove(epoch uint64) {
 	r.t.Helper()
@@ -72,11 +85,7 @@ func (r *removal) remove(epoch uint64) {
 	r.config.Drivers = []payments.ChainDriver{sim.New(sim.Config{Network: other, Clock: r.config.Now})}
 	r.config.FeeAddresses, r.config.Epoch = nil, epoch
 
-	var err error
-	if r.after, err = payments.New(r.config); err != nil {
-		r.t.Fatal(err)
-	}
-
+	r.after = r.start(r.config)
 	r.stepAll(r.after)
 }
 
@@ -175,6 +184,7 @@ func TestPayoutsOfARemovedNetworkEnd(t *testing.T) {
 		r.pass(10*time.Minute, nothing)
 		r.wantFailed(canceled.ID, "canceled")
 		r.wantFailed(stale.ID, "stale")
+		r.wantWaiting(0)
 	}
 }
 
@@ -192,6 +202,29 @@ func TestSignedPayoutOfARemovedNetworkWaits(t *testing.T) {
 
 	r.pass(2*payout.GiveUpAfter, nothing)
 	r.wantStatus(signed.ID, payout.Processing)
+	r.wantWaiting(1)
+}
+
+// wantWaiting fails the test unless Health of the second process names so many wallets that wait for the network.
+func (r *removal) wantWaiting(want int) {
+	r.t.Helper()
+
+	report, err := r.after.Health(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	named := 0
+
+	for _, w := range report.Wallets {
+		if w.Network == "simnet" && w.AccountID == r.owner.AccountID && w.Reason != "" {
+			named++
+		}
+	}
+
+	if named != want {
+		r.t.Errorf("Health names %+v, want %d of the network", report.Wallets, want)
+	}
 }
 
 // TestRestoredPayoutOfARemovedNetworkWaits: lost records may have sent it, and nobody has compared its wallet, whether
@@ -222,6 +255,7 @@ func TestRestoredPayoutOfARemovedNetworkWaits(t *testing.T) {
 
 		r.pass(2*payout.GiveUpAfter, nothing)
 		r.wantStatus(p.ID, payout.Pending)
+		r.wantWaiting(1)
 	}
 }
 
@@ -237,6 +271,7 @@ func TestServedElsewherePayoutWaits(t *testing.T) {
 		}
 	})
 	r.wantStatus(p.ID, payout.Pending)
+	r.wantWaiting(0)
 }
 
 // TestInvoiceOfARemovedNetworkExpires: nobody reads the network, so there is nothing that the invoice could wait for.
@@ -273,4 +308,73 @@ func TestInvoiceOfARemovedNetworkExpires(t *testing.T) {
 		inv.Status != invoice.Expired {
 		t.Errorf("once its time is over it is %s: %v", inv.Status, err)
 	}
+}
+
+// keyless is a signer without keys.
+type keyless struct{}
+
+func (keyless) PublicKey(context.Context, chain.KeyRef) (chain.PublicKey, error) {
+	return chain.PublicKey{}, chain.Refuse("unknown_key")
+}
+
+func (keyless) Sign(context.Context, chain.SignRequest) ([][]byte, error) {
+	return nil, chain.Refuse("unknown_key")
+}
+
+// TestNetworkServedLaterPaysNothingTwice: what lost records may have sent waits for a person also where the network was
+// not served, or its keys were missing, when the epoch began. Its process need not have been given the epoch.
+func TestNetworkServedLaterPaysNothingTwice(t *testing.T) {
+	for name, epoch := range map[string]uint64{"of the epoch": 1, "that was not given the epoch": 0} {
+		for _, served := range []bool{false, true} {
+			r := newRemoval(t, 0)
+			older := r.pay("SIM")
+			later := r.config
+			later.Epoch = epoch
+
+			if served {
+				first := r.config
+				first.Epoch, first.Signer = 1, keyless{}
+				r.after = r.start(first)
+				r.stepAll(r.after)
+				r.wantStatus(older.ID, payout.Pending)
+			} else {
+				r.remove(1)
+			}
+
+			r.after = r.start(later)
+
+			_, err := r.after.Payouts.Cancel(t.Context(), r.owner, older.ID)
+			if fault.Code(err) != "payout_awaiting_review" {
+				t.Errorf("canceling by a process %s: %v", name, err)
+			}
+
+			r.stepAll(r.after)
+			r.wantStatus(older.ID, payout.Pending)
+
+			if err := r.after.Unfreeze(t.Context(), "simnet", ""); err != nil {
+				t.Fatal(err)
+			}
+
+			r.stepAll(r.after)
+			r.wantStatus(older.ID, payout.Processing)
+		}
+	}
+}
+
+// TestNetworkComparedBeforeItSigns: a wallet that a person compared while nothing froze it is not frozen later.
+func TestNetworkComparedBeforeItSigns(t *testing.T) {
+	r := newRemoval(t, 0)
+	later := r.config
+	later.Epoch = 1
+
+	r.remove(1)
+	r.after = r.start(later)
+
+	if err := r.after.Unfreeze(t.Context(), "simnet", ""); err != nil {
+		t.Fatal(err)
+	}
+
+	p := r.pay("SIM")
+	r.stepAll(r.after)
+	r.wantStatus(p.ID, payout.Processing)
 }

@@ -93,7 +93,8 @@ type Engine struct {
 	addresses *addresspool.Pool
 	uncovered *uncovered.Canceler
 
-	epoch epoch
+	epoch    epoch
+	unserved unserved
 
 	running sync.Mutex
 	steps   []worker // of Step

@@ -3,6 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +16,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/counter"
 )
 
@@ -22,14 +25,14 @@ const (
 	// epochSkip is what a new epoch skips of each counter for itself and for each that the records do not know: more
 	// numbers than any of them gave out.
 	epochSkip = 1 << 20
-	// epochCounter is the counter whose next number is the stored epoch.
-	epochCounter = "epoch"
+	// epochCounter is the counter whose next number is the stored epoch; each key space has one of its own, see
+	// partOf. That of firstAccountCounter is the index of the first account that was made in the epoch.
+	epochCounter        = "epoch"
+	firstAccountCounter = "epoch/first-account"
 	// maxEpoch leaves half of the 2^31 indexes of derivation to the last epoch.
 	maxEpoch = 1 << 10
 	// accountsPage is the number of accounts per query.
 	accountsPage = 500
-	// maxFrozen bounds the wallets per network in Health.
-	maxFrozen = 1000
 )
 
 // awaitEpoch is beginEpoch, repeated until it succeeds or ctx ends. Where Config.Epoch is 0 nothing waits for it: each
@@ -59,19 +62,39 @@ func (e *Engine) awaitEpoch(ctx context.Context) error {
 	}
 }
 
-// epoch is the epoch that this process numbers events by, and whether it has begun here.
+// epoch is the epoch that the records are in, as far as this process knows, and whether it has begun here.
 type epoch struct {
 	begun atomic.Bool
 	// begins is a semaphore of one: whoever holds it begins the epoch.
 	begins chan struct{}
-	// number is the higher of Config.Epoch and the stored epoch: a process that was not given the new one
-	// publishes nothing with numbers below those of the others.
-	number atomic.Uint64
+	// reading is held while the stored epoch is read, so that an older look replaces no newer one.
+	reading sync.Mutex
+	known   atomic.Pointer[knownEpoch]
 }
 
-// beginEpoch freezes every wallet and skips every counter when Config.Epoch is above the stored epoch. It comes before
-// the first change of a process: a number that was given out after the backup is not given out again. It is
-// idempotent: the stored epoch rises last.
+// knownEpoch is an epoch with the index of the first account that was made in it.
+type knownEpoch struct {
+	// number is the higher of Config.Epoch and the stored epoch: a process that was not given the new one
+	// publishes nothing with numbers below those of the others.
+	number       uint64
+	firstAccount uint32
+}
+
+// now returns the epoch, and the index of the first account that was made in it.
+func (e *epoch) now() (number uint64, firstAccount uint32) {
+	if known := e.known.Load(); known != nil {
+		return known.number, known.firstAccount
+	}
+
+	return 0, 0
+}
+
+// beginEpoch freezes every wallet and skips every counter when Config.Epoch is above the stored epoch, and skips those
+// of the key spaces that no process had when the epoch began. It comes before the first change of a process: a number
+// that was given out after the backup is not given out again. It is idempotent: the stored epochs rise last.
+//
+// A wallet that nobody could freeze then, as its network was not served or its key was missing, is frozen when it is
+// to sign: see txmgr.Manager.BeginEpochTx.
 func (e *Engine) beginEpoch(ctx context.Context) error {
 	if e.epoch.begun.Load() {
 		return nil
@@ -85,66 +108,159 @@ func (e *Engine) beginEpoch(ctx context.Context) error {
 
 	defer func() { <-e.epoch.begins }()
 
-	if e.epoch.begun.Load() {
-		return nil
-	}
-
-	stored, err := e.readEpoch(ctx)
-	if err != nil {
-		return err
-	}
-
-	if stored < e.config.Epoch {
-		e.config.Log.WarnContext(
-			ctx, "a new epoch begins: every wallet is frozen until Engine.Unfreeze",
-			"epoch", e.config.Epoch, "was", stored,
-		)
-
-		if err := e.freezeAll(ctx, e.config.Epoch-stored); err != nil {
+	for !e.epoch.begun.Load() {
+		if err := e.readEpoch(ctx); err != nil {
 			return err
 		}
 
-		if err := e.update(ctx, e.raiseEpoch); err != nil && !errors.Is(err, errOnlyRead) {
-			return err
-		}
-	}
-
-	e.epoch.begun.Store(true)
-
-	return nil
-}
-
-// readEpoch returns the stored epoch, and has events numbered by it where it is above Config.Epoch. The store may have
-// been restored, and another process have begun a new epoch, while this one ran.
-func (e *Engine) readEpoch(ctx context.Context) (stored uint64, err error) {
-	if stored, err = e.storedEpoch(ctx); err != nil {
-		return 0, err
-	}
-
-	was := e.epoch.number.Swap(max(stored, e.config.Epoch))
-	if stored > e.config.Epoch && stored != was {
-		e.config.Log.WarnContext(
-			ctx,
-			"the records are in a later epoch than this process was given: raise Config.Epoch here as well",
-			"epoch", e.config.Epoch, "stored", stored,
-		)
-	}
-
-	return stored, nil
-}
-
-// errOnlyRead rolls back a transaction that only reads.
-var errOnlyRead = errors.New("nothing is stored")
-
-// storedEpoch returns the epoch that the records are in. A counter is read by taking a number and rolling back.
-func (e *Engine) storedEpoch(ctx context.Context) (stored uint64, err error) {
-	err = e.update(ctx, func(ctx context.Context, tx Tx) error {
-		next, err := tx.ReserveNumbers(ctx, epochCounter, 1, 0)
+		behind, err := e.partsBehind(ctx)
 		if err != nil {
 			return err
 		}
 
-		stored = uint64(next)
+		if len(behind) == 0 {
+			e.epoch.begun.Store(true)
+			break
+		}
+
+		if err := e.enterEpoch(ctx, behind); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// part is what has an epoch of its own, the accounts or a key space: the space of a network that is served later was
+// not known when the epoch began.
+type part struct {
+	epoch  string // the counter whose next number is the part's epoch
+	skips  string // the counter that skips numbers
+	stored uint64
+}
+
+// partOf returns the part of the key space of a network.
+func partOf(n chain.Network) part {
+	index := counter.DerivationIndex(n.Space())
+
+	return part{epoch: epochCounter + "/" + index, skips: index}
+}
+
+// partsBehind returns the parts that are in an earlier epoch, in an order that all processes share: the accounts first.
+func (e *Engine) partsBehind(ctx context.Context) ([]part, error) {
+	number, _ := e.epoch.now()
+	if number == 0 {
+		return nil, nil
+	}
+
+	parts := []part{{epoch: epochCounter, skips: counter.AccountIndex}}
+
+	for _, d := range e.Networks.Drivers() {
+		if p := partOf(d.Network()); !slices.Contains(parts, p) {
+			parts = append(parts, p)
+		}
+	}
+
+	slices.SortFunc(parts, func(a, b part) int { return strings.Compare(a.epoch, b.epoch) })
+
+	counters := make([]string, len(parts))
+	for i, p := range parts {
+		counters[i] = p.epoch
+	}
+
+	next, err := e.nextNumbers(ctx, counters...)
+	if err != nil {
+		return nil, err
+	}
+
+	var behind []part
+
+	for i, p := range parts {
+		if p.stored = uint64(next[i]); p.stored < number {
+			behind = append(behind, p)
+		}
+	}
+
+	return behind, nil
+}
+
+// enterEpoch begins the epoch for parts that are behind, unless another process does meanwhile.
+func (e *Engine) enterEpoch(ctx context.Context, behind []part) error {
+	number, _ := e.epoch.now()
+
+	if accounts := behind[0]; accounts.epoch == epochCounter {
+		e.config.Log.WarnContext(
+			ctx, "a new epoch begins: every wallet is frozen until Engine.Unfreeze",
+			"epoch", number, "was", accounts.stored,
+		)
+
+		if err := e.freezeAll(ctx, number-accounts.stored); err != nil {
+			return err
+		}
+	}
+
+	err := e.update(
+		ctx,
+		func(ctx context.Context, tx Tx) error { return raiseEpoch(ctx, tx, number, behind) },
+	)
+	if errors.Is(err, errRaised) {
+		return nil
+	}
+
+	return err
+}
+
+// readEpoch reads the stored epoch, by which events are numbered where it is above Config.Epoch. The store may have
+// been restored, and another process have begun a new epoch, while this one ran: it begins here then as well.
+func (e *Engine) readEpoch(ctx context.Context) error {
+	e.epoch.reading.Lock()
+	defer e.epoch.reading.Unlock()
+
+	next, err := e.nextNumbers(ctx, epochCounter, firstAccountCounter)
+	if err != nil {
+		return err
+	}
+
+	known := &knownEpoch{uint64(next[0]), uint32(next[1])}
+	if known.number < e.config.Epoch {
+		known = &knownEpoch{e.config.Epoch, math.MaxUint32} // no account was made in it yet
+	}
+
+	was, _ := e.epoch.now()
+	e.epoch.known.Store(known)
+
+	if known.number > was {
+		e.epoch.begun.Store(false)
+	}
+
+	if known.number > max(was, e.config.Epoch) {
+		e.config.Log.WarnContext(
+			ctx,
+			"the records are in a later epoch than this process was given: raise Config.Epoch here as well",
+			"epoch", e.config.Epoch, "stored", known.number,
+		)
+	}
+
+	return nil
+}
+
+var (
+	// errOnlyRead rolls back a transaction that only reads.
+	errOnlyRead = errors.New("nothing is stored")
+	// errRaised rolls back a transaction after another process raised an epoch.
+	errRaised = errors.New("another process began the epoch")
+)
+
+// nextNumbers returns the next number of each counter. It takes a number of each, and rolls back.
+func (e *Engine) nextNumbers(ctx context.Context, counters ...string) ([]int64, error) {
+	next := make([]int64, len(counters))
+
+	err := e.update(ctx, func(ctx context.Context, tx Tx) (err error) {
+		for i, name := range counters {
+			if next[i], err = tx.ReserveNumbers(ctx, name, 1, 0); err != nil {
+				return err
+			}
+		}
 
 		return errOnlyRead
 	})
@@ -152,51 +268,59 @@ func (e *Engine) storedEpoch(ctx context.Context) (stored uint64, err error) {
 		err = nil
 	}
 
-	return stored, err
+	return next, err
 }
 
-// raiseEpoch stores Config.Epoch, unless another process did, and skips the counters of all accounts.
-func (e *Engine) raiseEpoch(ctx context.Context, tx Tx) error { // spec D11.12
-	next, err := tx.ReserveNumbers(ctx, epochCounter, 1, 0)
-	if err != nil {
-		return err
-	}
+// raiseEpoch stores the epoch of parts, unless another process did, and skips their counters.
+func raiseEpoch(ctx context.Context, tx Tx, number uint64, behind []part) error { // spec D11.12
+	for _, p := range behind {
+		missed := number - p.stored
 
-	rise := int64(e.config.Epoch) - next
-	if rise > 1 {
-		_, err = tx.ReserveNumbers(ctx, epochCounter, int(rise-1), 0)
-	} else if rise < 1 {
-		return errOnlyRead
-	}
-
-	if err != nil {
-		return err
-	}
-
-	counters := []string{counter.AccountIndex}
-	spaces := map[chain.Space]bool{}
-
-	for _, d := range e.Networks.Drivers() {
-		if space := d.Network().Space(); !spaces[space] {
-			spaces[space] = true
-
-			counters = append(counters, counter.DerivationIndex(space))
+		was, err := tx.ReserveNumbers(ctx, p.epoch, int(missed), 0)
+		if err != nil {
+			return err
 		}
-	}
 
-	return skip(ctx, tx, uint64(rise), counters)
-}
+		if uint64(was) != p.stored {
+			return errRaised
+		}
 
-// skip takes epochSkip numbers of each counter for each of some epochs. Nobody uses them: where an older backup is
-// restored than the last time, the epochs in between gave them out.
-func skip(ctx context.Context, tx Tx, epochs uint64, counters []string) error {
-	for _, name := range counters {
-		if _, err := tx.ReserveNumbers(ctx, name, int(epochs)*epochSkip, 1); err != nil {
+		first, err := skip(ctx, tx, missed, p.skips)
+		if err != nil {
+			return err
+		}
+
+		if p.skips != counter.AccountIndex {
+			continue
+		}
+
+		if err := setNext(ctx, tx, firstAccountCounter, first); err != nil {
 			return err
 		}
 	}
 
 	return nil
+}
+
+// setNext raises the next number of a counter.
+func setNext(ctx context.Context, tx Tx, name string, next int64) error {
+	was, err := tx.ReserveNumbers(ctx, name, 1, 0)
+	if err != nil {
+		return err
+	}
+
+	_, err = tx.ReserveNumbers(ctx, name, int(next-was-1), 0)
+
+	return err
+}
+
+// skip takes epochSkip numbers of a counter for each of some epochs, and returns the one after them. Nobody uses them:
+// where an older backup is restored than the last time, the epochs in between gave them out.
+func skip(ctx context.Context, tx Tx, epochs uint64, name string) (next int64, err error) {
+	numbers := int(epochs) * epochSkip
+	first, err := tx.ReserveNumbers(ctx, name, numbers, 1)
+
+	return first + int64(numbers), err
 }
 
 // freezeAll freezes the master wallets of all accounts and skips their invoice numbers of some epochs, a page of
@@ -222,12 +346,11 @@ func (e *Engine) freezeAll(ctx context.Context, epochs uint64) error {
 			}
 
 			for _, a := range page {
-				numbers := []string{
-					counter.InvoiceNumber(event.Owner{AccountID: a.ID}),
-					counter.InvoiceNumber(event.Owner{AccountID: a.ID, Livemode: true}),
-				}
-				if err := skip(ctx, tx, epochs, numbers); err != nil {
-					return err
+				for _, livemode := range []bool{false, true} {
+					numbers := counter.InvoiceNumber(event.Owner{AccountID: a.ID, Livemode: livemode})
+					if _, err := skip(ctx, tx, epochs, numbers); err != nil {
+						return err
+					}
 				}
 			}
 
@@ -276,41 +399,4 @@ func (e *Engine) masters(
 	}
 
 	return found, nil
-}
-
-// walletHealth adds the frozen wallets of a network to a report.
-func (e *Engine) walletHealth(ctx context.Context, n chain.Network, h *health.Report) error {
-	frozen, err := e.config.Store.FrozenWallets(ctx, n.Slug, maxFrozen)
-	if err != nil || len(frozen) == 0 {
-		return err
-	}
-
-	addresses := make([]chain.Address, len(frozen))
-	for i, w := range frozen {
-		addresses[i] = w.Party.Address
-	}
-
-	known, err := e.config.Store.MatchAddresses(ctx, n.Space(), addresses)
-	if err != nil {
-		return err
-	}
-
-	owners := map[chain.Address]event.Owner{}
-	for _, a := range known {
-		owners[a.Address] = a.Owner
-	}
-
-	for _, w := range frozen {
-		h.Wallets = append(h.Wallets, health.Wallet{
-			Network:   n.Slug,
-			Address:   string(w.Party.Address),
-			AccountID: owners[w.Party.Address].AccountID,
-			Frozen:    true,
-			FrozenBy:  w.FrozenBy,
-			FrozenAt:  w.FrozenAt,
-			Reason:    string(w.Frozen),
-		})
-	}
-
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/follow"
@@ -59,6 +60,8 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 		}
 	}
 
+	report.Wallets = append(report.Wallets, e.unserved.get()...)
+
 	return report, nil
 }
 
@@ -103,6 +106,46 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 	report.Wallets = append(report.Wallets, e.Sweeper.Waiting(slug)...)
 
 	return err
+}
+
+// maxFrozen bounds the wallets per network in Health.
+const maxFrozen = 1000
+
+// walletHealth adds the frozen wallets of a network to a report.
+func (e *Engine) walletHealth(ctx context.Context, n chain.Network, h *health.Report) error {
+	frozen, err := e.config.Store.FrozenWallets(ctx, n.Slug, maxFrozen)
+	if err != nil || len(frozen) == 0 {
+		return err
+	}
+
+	addresses := make([]chain.Address, len(frozen))
+	for i, w := range frozen {
+		addresses[i] = w.Party.Address
+	}
+
+	known, err := e.config.Store.MatchAddresses(ctx, n.Space(), addresses)
+	if err != nil {
+		return err
+	}
+
+	owners := map[chain.Address]event.Owner{}
+	for _, a := range known {
+		owners[a.Address] = a.Owner
+	}
+
+	for _, w := range frozen {
+		h.Wallets = append(h.Wallets, health.Wallet{
+			Network:   n.Slug,
+			Address:   string(w.Party.Address),
+			AccountID: owners[w.Party.Address].AccountID,
+			Frozen:    true,
+			FrozenBy:  w.FrozenBy,
+			FrozenAt:  w.FrozenAt,
+			Reason:    string(w.Frozen),
+		})
+	}
+
+	return nil
 }
 
 // heldByPool returns the wallets that sign nothing, because transactions of theirs which are not on record wait in the
@@ -213,7 +256,7 @@ func (e *Engine) probeStore(ctx context.Context) error {
 		return fmt.Errorf("reading from the store: %w", err)
 	}
 
-	if _, err := e.readEpoch(ctx); err != nil {
+	if err := e.readEpoch(ctx); err != nil {
 		return fmt.Errorf("reading the epoch of the records: %w", err)
 	}
 

@@ -153,43 +153,6 @@ func (e *Engine) expire(ctx context.Context) (did bool, err error) {
 	return e.Ingester.Step(ctx)
 }
 
-// failStale fails the stale payouts of networks that no process serves any more: none has a worker for them.
-func (e *Engine) failStale(ctx context.Context) (did bool, err error) {
-	networks, err := e.config.Store.DueNetworks(ctx)
-	if err != nil {
-		return false, err
-	}
-
-	for _, network := range networks {
-		if _, served := e.Networks.Network(network); served {
-			continue
-		}
-
-		failed, err := e.failStaleOf(ctx, network)
-		if err != nil {
-			return did, err
-		}
-
-		did = did || failed
-	}
-
-	return did, nil
-}
-
-// failStaleOf fails the stale payouts of one network, unless another process follows it.
-func (e *Engine) failStaleOf(ctx context.Context, network string) (did bool, err error) {
-	held, err := e.heartbeat.Take(ctx, follow.LeaseName(network))
-	if err != nil || len(held) == 0 {
-		return false, err
-	}
-
-	defer func() { // also while a panic passes through
-		err = errors.Join(err, e.heartbeat.Release(ctx, held...))
-	}()
-
-	return e.Transactions.FailStale(ctx, network)
-}
-
 // prune deletes expired events, deliveries and idempotency rows in small batches. One kind that fails does
 // not hold up the other.
 func (e *Engine) prune(ctx context.Context) (did bool, err error) {

@@ -172,7 +172,7 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 		Heartbeat: e.heartbeat,
 		WatchOnly: watchOnly,
 		Foreign:   e.config.Foreign,
-		Epoch:     e.config.Epoch,
+		Epoch:     e.epoch.now,
 		MaySign:   e.maySign,
 
 		ReplaceAfter: e.config.ReplaceAfter,

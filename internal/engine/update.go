@@ -212,13 +212,15 @@ func (t *transaction) finish(ctx context.Context) error {
 		return err
 	}
 
+	epoch, _ := t.engine.epoch.now()
+
 	for i := range public {
 		if public[i].ID == "" { // a ping has one already: its delivery names it
 			public[i].ID = t.engine.ids.Event()
 		}
 
 		// What was published after a backup has lower numbers, also of objects that know nothing of it.
-		public[i].Sequence += int64(t.engine.epoch.number.Load()) * epochSkip
+		public[i].Sequence += int64(epoch) * epochSkip
 
 		// Lists find the events of a stretch of time by their ids.
 		public[i].CreatedAt = id.CreatedAt(public[i].ID)

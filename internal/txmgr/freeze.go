@@ -155,7 +155,7 @@ func (o *Manager) freezeByTx(
 	}
 
 	if !found { // a deposit address that never paid
-		w = wallet.Wallet{Network: row.Network, Party: party, Epoch: o.config.Epoch}
+		w = wallet.Wallet{Network: row.Network, Party: party, Epoch: o.madeIn(party.Key)}
 	}
 
 	row.Unrecorded, row.Transfers = true, transfers
@@ -301,7 +301,8 @@ func equalsWaiting(ctx context.Context, tx wallet.Tx, row wallet.Outgoing) (bool
 }
 
 // RegisterTx stores a wallet that is used from now on. What its network held before is not held against it. A
-// wallet that is stored already stays as it is.
+// wallet that is stored already stays as it is. One of an account from before an epoch is frozen: lost records may
+// have used it.
 func (o *Manager) RegisterTx(ctx context.Context, tx wallet.Tx, network string, party chain.Party) error {
 	_, found, err := tx.Wallet(ctx, network, party.Address)
 	if err != nil || found {
@@ -313,28 +314,67 @@ func (o *Manager) RegisterTx(ctx context.Context, tx wallet.Tx, network string, 
 		return err
 	}
 
+	if o.hasMissedEpoch(w) {
+		walletstate.Freeze(&w, wallet.FrozenEpoch, "", o.now())
+	}
+
 	return tx.PutWallet(ctx, &w)
 }
 
 // newWallet returns the row of a wallet that is used from now on.
 func (o *Manager) newWallet(
 	ctx context.Context,
-	tx wallet.Tx,
+	r wallet.Reader,
 	network string,
 	party chain.Party,
 ) (wallet.Wallet, error) {
-	c, _, err := tx.Cursor(ctx, network)
+	c, _, err := r.Cursor(ctx, network)
 
 	return wallet.Wallet{
 		Network: network,
 		Party:   party,
 		Since:   c.Tip.Height,
-		Epoch:   o.config.Epoch,
+		Epoch:   o.madeIn(party.Key),
 	}, err
 }
 
-// BeginEpochTx freezes a master wallet that nobody has compared with its network in this epoch. Watch-only
-// wallets never freeze.
+// madeIn returns the epoch in which a key was used first, as far as that can be: 0 for the master key of an account
+// from before this epoch.
+func (o *Manager) madeIn(key chain.KeyRef) uint64 {
+	number, firstAccount := o.config.Epoch()
+	if key.Role == chain.RoleMaster && key.Index < firstAccount {
+		return 0
+	}
+
+	return number
+}
+
+// hasMissedEpoch reports whether nobody compared a master wallet with its network since an epoch began, which did not
+// freeze it: its network was not served then, or its key was missing. Lost records may have paid from it.
+func (o *Manager) hasMissedEpoch(w wallet.Wallet) bool {
+	number, _ := o.config.Epoch()
+
+	return w.Epoch < number && w.Frozen != wallet.FrozenEpoch && w.Party.Key.Role == chain.RoleMaster &&
+		!o.watchOnly(w.Network, w.Party.Address)
+}
+
+// missedEpoch reports whether the wallet of a party hasMissedEpoch.
+func (o *Manager) missedEpoch(
+	ctx context.Context,
+	r wallet.Reader,
+	network string,
+	party chain.Party,
+) (bool, error) {
+	w, found, err := r.Wallet(ctx, network, party.Address)
+	if err == nil && !found {
+		w, err = o.newWallet(ctx, r, network, party)
+	}
+
+	return err == nil && o.hasMissedEpoch(w), err
+}
+
+// BeginEpochTx freezes a master wallet that nobody has compared with its network in this epoch, as the epoch begins, or
+// before the wallet signs where that was missed. Watch-only wallets never freeze.
 func (o *Manager) BeginEpochTx(ctx context.Context, tx wallet.Tx, network string, party chain.Party) error {
 	if o.watchOnly(network, party.Address) {
 		return nil
@@ -346,10 +386,12 @@ func (o *Manager) BeginEpochTx(ctx context.Context, tx wallet.Tx, network string
 	}
 
 	if !found {
-		w = wallet.Wallet{Network: network, Party: party}
+		if w, err = o.newWallet(ctx, tx, network, party); err != nil {
+			return err
+		}
 	}
 
-	if w.Epoch >= o.config.Epoch {
+	if number, _ := o.config.Epoch(); w.Epoch >= number {
 		return nil
 	}
 
@@ -367,11 +409,22 @@ func (o *Manager) ReviewTx(
 	address chain.Address,
 ) (wallet.Wallet, error) {
 	w, found, err := tx.Wallet(ctx, network, address)
-	if err != nil || !found || w.Frozen != wallet.FrozenEpoch {
+	if err != nil || !found {
 		return w, err
 	}
 
-	w.Epoch, w.Frozen = max(w.Epoch, o.config.Epoch), wallet.FrozenUnrecorded
+	missed := o.hasMissedEpoch(w)
+	number, _ := o.config.Epoch()
+	w.Epoch = max(w.Epoch, number)
+
+	switch {
+	case missed:
+		return w, tx.PutWallet(ctx, &w)
+	case w.Frozen != wallet.FrozenEpoch:
+		return w, nil
+	}
+
+	w.Frozen = wallet.FrozenUnrecorded
 
 	return w, o.thawTx(ctx, tx, &w)
 }

@@ -17,6 +17,10 @@ import (
 // is one whose wallet this process has not compared with its network yet: lost records may have sent it. Later
 // ones of a frozen wallet, or of a network that lags, go stale as always.
 func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held bool, err error) {
+	if err := d.beginEpoch(ctx); err != nil {
+		return false, err
+	}
+
 	held, err = d.awaitsPerson(ctx, t)
 	if err != nil {
 		return false, err
@@ -29,6 +33,18 @@ func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held
 	}
 
 	return true, d.update(ctx, t.ID)
+}
+
+// beginEpoch freezes the wallet where the epoch did not; see BeginEpochTx.
+func (d *walletWorker) beginEpoch(ctx context.Context) error {
+	missed, err := d.missedEpoch(ctx, d.db, d.network.Slug, d.party)
+	if err == nil && missed {
+		err = d.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
+			return d.BeginEpochTx(ctx, tx, d.network.Slug, d.party)
+		})
+	}
+
+	return asStoreError(err)
 }
 
 // signingWaits reports whether a transaction that no person has to look at must not be signed now. A stale one

@@ -47,8 +47,9 @@ type Config struct {
 	WatchOnly map[string]map[uint32]chain.Address
 	// Foreign says what a transaction of a master wallet that is not on record does.
 	Foreign wallet.ForeignPolicy
-	// Epoch counts how often the records were replaced by older ones; see payments.Config.Epoch.
-	Epoch uint64
+	// Epoch returns how often the records were replaced by older ones, see payments.Config.Epoch, and the index of the
+	// first account that was made since. Defaults to never.
+	Epoch func() (number uint64, firstAccount uint32)
 	// MaySign reports whether this process's clock is right enough to sign. Defaults to always.
 	MaySign func() bool
 	// ReplaceAfter is how long signed bytes may wait for a block before bytes that pay more replace
@@ -104,6 +105,10 @@ func New(c Config) *Manager {
 
 	if c.Log == nil {
 		c.Log = slog.Default()
+	}
+
+	if c.Epoch == nil {
+		c.Epoch = func() (number uint64, firstAccount uint32) { return 0, 0 }
 	}
 
 	if c.MaySign == nil {
@@ -238,7 +243,8 @@ func failQueuedTx(ctx context.Context, tx wallet.Tx, t *wallet.Transaction, code
 
 const codeAwaitingReview = "transaction_awaiting_review"
 
-// refuseReviewTx returns fault.State with codeAwaitingReview for a payout that awaitsReview or missedEpoch.
+// refuseReviewTx returns fault.State with codeAwaitingReview for a payout that awaitsReview, or whose wallet
+// missedEpoch.
 func (o *Manager) refuseReviewTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) error {
 	if t.Kind != wallet.Payout {
 		return nil
@@ -255,7 +261,7 @@ func (o *Manager) refuseReviewTx(ctx context.Context, tx wallet.Tx, t wallet.Tra
 
 	waits, err := awaitsReview(ctx, tx, t, unrecorded, now)
 	if err == nil && !waits {
-		waits, err = o.missedEpoch(ctx, tx, t)
+		waits, err = o.missedEpoch(ctx, tx, t.Network, t.Order.From)
 	}
 
 	if err != nil || !waits {

@@ -9,32 +9,38 @@ import (
 )
 
 // FailStale fails the stale payouts of a network that is not served any more. None of them was signed, so none was
-// sent, unless records are lost: those wait for a person, as on a network that is served. did reports whether any
-// failed.
-func (o *Manager) FailStale(ctx context.Context, network string) (did bool, err error) {
+// sent, unless records are lost: those wait for a person, as on a network that is served. It returns the transactions
+// that wait for the network, and whether any failed.
+func (o *Manager) FailStale(
+	ctx context.Context,
+	network string,
+) (waiting []wallet.Transaction, did bool, err error) {
 	if _, served := o.registry.Network(network); served || !o.config.MaySign() {
-		return false, nil
+		return nil, false, nil
 	}
 
 	due, err := o.db.DueTransactions(ctx, network, o.now(), 0)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 
 	for _, t := range due {
-		if !o.isStalePayout(t) {
-			continue
-		}
+		failed := false
 
-		failed, err := o.failStalePayout(ctx, t.ID)
-		if err != nil {
-			return did, err
+		if o.isStalePayout(t) {
+			if failed, err = o.failStalePayout(ctx, t.ID); err != nil {
+				return waiting, did, err
+			}
 		}
 
 		did = did || failed
+
+		if !failed && walletstate.Live(t) {
+			waiting = append(waiting, t)
+		}
 	}
 
-	return did, nil
+	return waiting, did, nil
 }
 
 // isStalePayout reports whether a transaction is a payout that was not signed in time.
@@ -67,16 +73,4 @@ func (o *Manager) failStalePayout(ctx context.Context, transactionID string) (fa
 	})
 
 	return failed, err
-}
-
-// missedEpoch reports whether a payout's network was not served when an epoch began, nor since. The epoch did not
-// freeze its wallet, and nobody has compared it: lost records may have sent the payout.
-func (o *Manager) missedEpoch(ctx context.Context, r wallet.Reader, t wallet.Transaction) (bool, error) {
-	if _, served := o.registry.Network(t.Network); served || o.config.Epoch == 0 {
-		return false, nil
-	}
-
-	w, _, err := r.Wallet(ctx, t.Network, t.Order.From.Address)
-
-	return w.Epoch < o.config.Epoch, err
 }
