@@ -253,11 +253,22 @@ func (w *harness) heal() {
 	w.closeNonces(false)
 }
 
-// restore puts the backup in place of the store; every process starts anew.
-func (w *harness) restore() {
+// restore puts the backup in place of the store; every process starts anew. Where the first one begins the epoch
+// apart, it does so without a network, which it serves from its next start on.
+func (w *harness) restore(apart network) {
 	w.store = copyOf(w.backup)
+	w.oracle.restored()
+
 	if w.plan.Epochs {
 		w.epoch++
+	}
+
+	if w.plan.Epochs && w.plan.Apart && len(w.networks) > 1 {
+		first := w.processes[0]
+		first.without = apart.slug()
+		first.boot()
+		first.run()
+		first.without = ""
 	}
 
 	for _, p := range w.processes {
@@ -267,8 +278,6 @@ func (w *harness) restore() {
 
 		p.boot()
 	}
-
-	w.oracle.restored()
 }
 
 // copyOf returns a copy of a store in memory.

@@ -31,8 +31,8 @@ type Plan struct {
 	Unverified bool
 
 	// Epochs has every restore raise Config.Epoch, as docs/backups.md asks. Without it only what the library sees by
-	// itself holds.
-	Epochs bool
+	// itself holds. Apart has the process that begins a new epoch serve one network of two only.
+	Epochs, Apart bool
 
 	// BelowFinal has forks replace blocks that the network called final.
 	BelowFinal bool
@@ -194,6 +194,7 @@ func NewBiasedPlan(seed uint64, operations int, bias string) Plan {
 	}
 
 	plan.Late = random.IntN(2) == 0
+	plan.Apart = random.IntN(2) == 0
 
 	return plan
 }

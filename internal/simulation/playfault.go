@@ -106,7 +106,7 @@ func (w *harness) playOutside(op Op) {
 			w.backup = copyOf(w.store)
 			w.oracle.backUp()
 		} else {
-			w.restore()
+			w.restore(w.network(op.B))
 		}
 	case FeedState:
 		w.feed.set(feedState(op.A % 3))

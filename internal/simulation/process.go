@@ -19,6 +19,9 @@ type process struct {
 	crash   crashtest.Process
 	nodes   []*node // by network
 
+	// without is the network that it does not serve; "" for none.
+	without string
+
 	// offset is how far its clock is from the true time.
 	offset time.Duration
 
@@ -72,11 +75,14 @@ func (p *process) boot() {
 	p.crash.Next()
 	p.crash.Arm(0, false)
 
-	drivers := make([]payments.ChainDriver, len(w.networks))
+	var drivers []payments.ChainDriver
+
 	fees := map[string]string{}
 
 	for i, n := range w.networks {
-		drivers[i], fees[n.slug()] = p.nodes[i].driver(), string(n.feeAddress())
+		if n.slug() != p.without {
+			drivers, fees[n.slug()] = append(drivers, p.nodes[i].driver()), string(n.feeAddress())
+		}
 	}
 
 	engine, err := payments.New(payments.Config{
