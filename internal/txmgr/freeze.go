@@ -328,14 +328,15 @@ func (o *Manager) newWallet(
 	network string,
 	party chain.Party,
 ) (wallet.Wallet, error) {
-	c, _, err := r.Cursor(ctx, network)
+	w := wallet.Wallet{Network: network, Party: party, Epoch: o.madeIn(party.Key)}
+	if o.hasMissedEpoch(w) {
+		return w, nil // lost records may have used it at any height
+	}
 
-	return wallet.Wallet{
-		Network: network,
-		Party:   party,
-		Since:   c.Tip.Height,
-		Epoch:   o.madeIn(party.Key),
-	}, err
+	c, _, err := r.Cursor(ctx, network)
+	w.Since = c.Tip.Height
+
+	return w, err
 }
 
 // madeIn returns the epoch in which a key was used first, as far as that can be: 0 for the master key of an account
