@@ -263,7 +263,8 @@ type ImportParams struct {
 	Address  string
 	// Key is what signs for the address; it must be a deposit key of the network's space.
 	Key chain.KeyRef
-	// FromHeight is the first block of Network from which payments to it count; 0: from now on.
+	// FromHeight is the first block of Network whose payments count; 0: from now on. Sweep the address empty before: on
+	// networks with account balances (all but Bitcoin), the balance check credits what it holds, whatever is set here.
 	FromHeight uint64
 	// FromHeights is the same for other networks of the family and mode, by slug, where the address
 	// is the same. On those that are not named payments count from now on.
