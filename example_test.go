@@ -120,7 +120,7 @@ func ExampleEngine_accounts() {
 	// Output: the shop's server true
 }
 
-// An endpoint's secret is shown once too. Whoever receives the webhooks verifies them with webhook.Receiver.
+// An endpoint's secret is shown once too. Whoever receives the webhooks verifies them with webhook.NewReceiver.
 func ExampleEngine_webhooks() {
 	ctx := context.Background()
 	engine, owner := exampleEngine()

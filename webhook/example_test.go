@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// A merchant's server mounts a Receiver where its endpoint's URL leads; its tests sign deliveries
+// A merchant's server mounts what NewReceiver returns where its endpoint's URL leads; its tests sign deliveries
 // of their own.
 func ExampleNewReceiver() {
 	const secret = "whsec_the-one-that-creating-the-endpoint-returned"
@@ -43,7 +43,7 @@ func ExampleNewReceiver() {
 	// 204
 }
 
-// Whoever does not use Receiver verifies by hand, before parsing the body.
+// Whoever does not use NewReceiver verifies by hand, before parsing the body.
 func ExampleVerify() {
 	const secret = "whsec_the-one-that-creating-the-endpoint-returned"
 

@@ -3,7 +3,7 @@
 //
 // A delivery is stored in the transaction of its event, so that no event is lost between commit and send. The
 // worker (internal/deliver) claims due deliveries in batches, fairly between endpoints. It posts the event's
-// envelope, byte for byte the same at every attempt, and stores each attempt. Verify and Receiver are the
+// envelope, byte for byte the same at every attempt, and stores each attempt. Verify and NewReceiver are the
 // receiving end, for merchants who write Go.
 package webhook
 

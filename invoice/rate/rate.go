@@ -1,8 +1,8 @@
 // Package rate gives prices: what one unit of an asset costs in a currency.
 //
-// A Source answers for one pair at a time. Cache puts freshness and one-refresh-at-a-time over any
-// source; Fixed serves tests, demos and stable test networks. Prices are decimals with at most 8 places;
-// a price with fewer than 3 significant digits at 8 places counts as none, so that rounding never decides
+// A Source answers for one pair at a time. The engine caches it: while a price is fresh, it is not read again, and each
+// pair is read once at a time. Fixed serves tests, demos and stable test networks. Prices are decimals with at most 8
+// places; a price with fewer than 3 significant digits at 8 places counts as none, so that rounding never decides
 // how much somebody pays.
 package rate
 
