@@ -72,7 +72,7 @@ func (c *Config) check() error {
 	case len(c.SecretKey) != 32:
 		return invalidField(
 			"SecretKey",
-			"must be 32 random bytes (openssl rand -hex 32), kept outside the database",
+			"must be 32 random bytes (the 64 characters of openssl rand -hex 32, decoded), kept outside the database",
 		)
 	case c.Foreign != wallet.FreezeWallet && c.Foreign != wallet.Tolerate:
 		return invalidField("Foreign", "is neither FreezeWallet nor Tolerate")
