@@ -144,7 +144,8 @@ func (s *Service) Mine(blocks int) {
 }
 
 // Advance moves the time forward, a minute at most at a time, and does what falls due: invoices expire, failed
-// deliveries are tried again. It mines no block.
+// deliveries are tried again. It mines no block. An invoice whose option is selected expires once a block after its
+// end was read: Mine one then, and Advance by another minute.
 func (s *Service) Advance(by time.Duration) {
 	s.t.Helper()
 

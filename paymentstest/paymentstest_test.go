@@ -67,6 +67,41 @@ func TestAdvanceExpires(t *testing.T) {
 	}
 }
 
+// One whose option is selected expires once a block after its end was read.
+func TestMineAndAdvanceExpireWhatIsSelected(t *testing.T) {
+	service := paymentstest.New(t)
+	inv := service.Invoice("25.00", "USD")
+
+	if _, err := service.Engine.Invoices.Select(
+		t.Context(),
+		&service.Owner,
+		inv.ID,
+		inv.Options[0].ID,
+	); err != nil {
+		t.Fatal(err)
+	}
+
+	expect := func(when string, want invoice.Status) {
+		t.Helper()
+
+		now, err := service.Engine.Invoices.Get(t.Context(), service.Owner, inv.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if now.Status != want {
+			t.Errorf("%s the invoice is %s, want %s", when, now.Status, want)
+		}
+	}
+
+	service.Advance(25 * time.Hour)
+	expect("before a block", invoice.Open)
+
+	service.Mine(1)
+	service.Advance(time.Minute)
+	expect("after a block", invoice.Expired)
+}
+
 // A funded wallet pays out.
 func TestFundPaysOut(t *testing.T) {
 	service := paymentstest.New(t)
