@@ -48,6 +48,54 @@ func TestPHP(t *testing.T) {
 	testReceiver(t, installed(t, "php"), "-S", "127.0.0.1:PORT", "php/receiver.php")
 }
 
+// An event whose handling throws is answered 500, and handled when it comes again.
+func TestPHPHandlesWhatFailed(t *testing.T) {
+	php := installed(t, "php")
+
+	text, err := os.ReadFile("php/receiver.php")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const prints = "    file_put_contents('php://stdout', "
+
+	failed := filepath.Join(t.TempDir(), "failed")
+	throws := "    if (@fopen('" + failed + "', 'x')) {\n        throw new Exception('not now');\n    }\n"
+	path := filepath.Join(t.TempDir(), "receiver.php")
+
+	if bytes.Count(text, []byte(prints)) != 1 {
+		t.Fatalf("receiver.php does not have the line %q once", prints)
+	}
+
+	if err := os.WriteFile(
+		path,
+		bytes.Replace(text, []byte(prints), []byte(throws+prints), 1),
+		0o600,
+	); err != nil {
+		t.Fatal(err)
+	}
+
+	const secret, body = "whsec_a", `{"id":"evt_1","type":"invoice.paid"}`
+
+	address := freeAddress(t)
+	output := start(t, address, secret, php, "-d", "display_errors=1", "-S", "127.0.0.1:PORT", path)
+
+	for _, want := range []int{
+		http.StatusInternalServerError,
+		http.StatusNoContent,
+		http.StatusNoContent,
+	} {
+		header := webhook.Sign([]byte(body), time.Now(), secret)
+		if got := post(t, "http://"+address+"/webhooks", body, header); got != want {
+			t.Errorf("answered %d, want %d", got, want)
+		}
+	}
+
+	if got := strings.Count(output.String(), "received invoice.paid evt_1\n"); got != 1 {
+		t.Errorf("the event was handled %d times, want once:\n%s", got, output)
+	}
+}
+
 // A receiver that cannot work says which variable is wrong, and what belongs into it.
 func TestReceiversSayWhatIsMissing(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -164,29 +212,31 @@ func refuses(t *testing.T, url, secret, body string) {
 		{"not ASCII", body, stamp + ",v1=\xc3\xa9", http.StatusUnauthorized},
 		{"no time", body, "v1=" + strings.Repeat("0", 64), http.StatusUnauthorized},
 	} {
-		request, err := http.NewRequestWithContext(
-			t.Context(),
-			http.MethodPost,
-			url,
-			strings.NewReader(c.body),
-		)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		request.Header.Set(webhook.SignatureHeader, c.header)
-
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
-
-		answer.Body.Close()
-
-		if answer.StatusCode != c.status {
-			t.Errorf("%s: answered %d, want %d", c.name, answer.StatusCode, c.status)
+		if got := post(t, url, c.body, c.header); got != c.status {
+			t.Errorf("%s: answered %d, want %d", c.name, got, c.status)
 		}
 	}
+}
+
+// post sends a body with a signature, and returns the status of the answer.
+func post(t *testing.T, url, body, signature string) int {
+	t.Helper()
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	request.Header.Set(webhook.SignatureHeader, signature)
+
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	answer.Body.Close()
+
+	return answer.StatusCode
 }
 
 // service is a running engine with one account.

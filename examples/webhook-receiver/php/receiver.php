@@ -5,6 +5,8 @@ declare(strict_types=1);
 const TOLERANCE = 300; // seconds between the sender's clock and this one
 const MAX_BODY = 1 << 20; // bytes
 
+ini_set('display_errors', '0'); // what is thrown is logged, and answered 500
+
 // verify reports whether the header has a signature of these very bytes, made with the secret, not long ago.
 function verify(string $body, string $header, string $secret): bool
 {
@@ -30,22 +32,31 @@ function verify(string $body, string $header, string $secret): bool
     return $genuine && abs(time() - (int) $times[0]) <= TOLERANCE;
 }
 
-// first reports whether an event was not handled before. A service in earnest keeps the ids in its database, in the
-// transaction that handles the event; here each is an empty file, which exactly one request can make.
-function first(string $id): bool
+// handle is called once per event; what it throws makes the sender try again.
+function handle(array $event): void
+{
+    file_put_contents('php://stdout', "received {$event['type']} {$event['id']}\n");
+}
+
+// once calls handle for an event that was not handled before. A service in earnest keeps the ids in its database, in the
+// transaction that handles the event. Here each has a file, which is locked while the event is handled and has a byte
+// afterwards: an event whose handling threw, or was cut off, is handled when it comes again.
+function once(array $event): void
 {
     $dir = sys_get_temp_dir() . '/webhooks-' . getenv('PORT');
     if (!is_dir($dir)) {
         @mkdir($dir, 0700);
     }
 
-    return @fopen($dir . '/' . hash('sha256', $id), 'x') !== false;
-}
+    $file = fopen($dir . '/' . hash('sha256', $event['id']), 'c+');
+    if ($file === false || !flock($file, LOCK_EX)) {
+        throw new RuntimeException("no file can be locked in $dir");
+    }
 
-// handle is called once per event.
-function handle(array $event): void
-{
-    file_put_contents('php://stdout', "received {$event['type']} {$event['id']}\n");
+    if (fread($file, 1) === '') {
+        handle($event);
+        fwrite($file, '1');
+    }
 }
 
 $secret = getenv('WEBHOOK_SECRET');
@@ -71,8 +82,5 @@ if (!verify($body, $_SERVER['HTTP_SERVICE_SIGNATURE'] ?? '', $secret)) {
     exit;
 }
 
-$event = json_decode($body, true, 512, JSON_THROW_ON_ERROR);
-if (first($event['id'])) {
-    handle($event);
-}
+once(json_decode($body, true, 512, JSON_THROW_ON_ERROR));
 http_response_code(204);
