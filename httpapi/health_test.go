@@ -85,13 +85,34 @@ func TestReadyzWhileAnotherProcessIsLost(t *testing.T) {
 	}
 }
 
+// Whatever takes readiness from a network is named.
+func TestReadyzNamesTheNetwork(t *testing.T) {
+	for name, n := range map[string]health.Network{
+		"stopped": {Network: "sepolia", Stopped: "fork below finality"},
+		"stale":   {Network: "sepolia", Stale: true},
+		"failing": {Network: "sepolia", Follower: health.Follower{LastError: "down"}},
+	} {
+		report := health.Report{Networks: []health.Network{{Network: "base"}, n}}
+
+		body := bodyOf(report)
+		if statusOf(report) != http.StatusServiceUnavailable || body.Status != "failing" ||
+			!slices.Equal(body.Failing, []string{"network sepolia"}) {
+			t.Errorf("%s: status %d, %+v", name, statusOf(report), body)
+		}
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	got := string(metricsOf(health.Report{
 		Checks: []health.Check{
 			{Name: "store", Age: 1500 * time.Millisecond},
 			{Name: "outbox of \"x\"\n", Error: "down"},
 		},
-		Networks: []health.Network{{Network: "sepolia", Behind: 3}},
+		Networks: []health.Network{
+			{Network: "sepolia", Behind: 3, Stopped: "fork below finality"},
+			{Network: "base", Stale: true, Follower: health.Follower{LastError: "down"}},
+		},
+		Wallets: []health.Wallet{{Network: "sepolia", Frozen: true}, {Network: "base"}},
 		Processes: []health.Process{
 			{Name: `a\b`, Still: 12 * time.Second, Lost: true, Failing: []string{"x", "y"}},
 		},
@@ -107,7 +128,14 @@ func TestMetrics(t *testing.T) {
 		`payments_check_age_seconds{check="store"} 1.5`,
 		`payments_check_failing{check="store"} 0`,
 		`payments_check_failing{check="outbox of \"x\"\n"} 1`,
+		"payments_needs_person 2",
 		`payments_network_behind_blocks{network="sepolia"} 3`,
+		`payments_network_stopped{network="sepolia"} 1`,
+		`payments_network_stopped{network="base"} 0`,
+		`payments_network_stale{network="sepolia"} 0`,
+		`payments_network_stale{network="base"} 1`,
+		`payments_network_failing{network="sepolia"} 0`,
+		`payments_network_failing{network="base"} 1`,
 		`payments_process_still_seconds{process="a\\b"} 12`,
 		`payments_process_failing{process="a\\b"} 2`,
 		"payments_webhooks_due 9",

@@ -67,6 +67,8 @@ func metricsOf(report health.Report) []byte {
 	m.value("ready", oneIf(report.Ready()))
 	m.gauge("clock_skew_seconds", "How far the clock is ahead of the store's.")
 	m.value("clock_skew_seconds", report.ClockSkew.Seconds())
+	m.gauge("needs_person", "How many wallets wait for a person, or do not send.")
+	m.value("needs_person", float64(len(report.Wallets)))
 
 	m.gauge("check_failing", "1 while a kind of work fails.")
 
@@ -80,11 +82,7 @@ func metricsOf(report health.Report) []byte {
 		m.value("check_age_seconds", c.Age.Seconds(), "check", c.Name)
 	}
 
-	m.gauge("network_behind_blocks", "How many blocks are not read yet.")
-
-	for _, n := range report.Networks {
-		m.value("network_behind_blocks", float64(n.Behind), "network", n.Network)
-	}
+	m.networks(report)
 
 	m.gauge("process_still_seconds", "How long another process's heartbeat has stood still.")
 
@@ -101,6 +99,41 @@ func metricsOf(report health.Report) []byte {
 	m.backlogs(report)
 
 	return m.Bytes()
+}
+
+// networks writes how each network is read.
+func (m *metrics) networks(report health.Report) {
+	for _, figure := range []struct {
+		name, help string
+		of         func(n health.Network) float64
+	}{
+		{
+			"behind_blocks",
+			"How many blocks are not read yet.",
+			func(n health.Network) float64 { return float64(n.Behind) },
+		},
+		{
+			"stopped",
+			"1 while the network waits for Engine.Resume.",
+			func(n health.Network) float64 { return oneIf(n.Stopped != "") },
+		},
+		{
+			"stale",
+			"1 while the newest block of a live network is old.",
+			func(n health.Network) float64 { return oneIf(n.Stale) },
+		},
+		{
+			"failing",
+			"1 while this process cannot read the network.",
+			func(n health.Network) float64 { return oneIf(n.Follower.LastError != "") },
+		},
+	} {
+		m.gauge("network_"+figure.name, figure.help)
+
+		for _, n := range report.Networks {
+			m.value("network_"+figure.name, figure.of(n), "network", n.Network)
+		}
+	}
 }
 
 // backlogs writes the webhooks of the process and of its accounts.
