@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"time"
 
@@ -52,6 +53,17 @@ type eventQuery struct {
 	CreatedBefore time.Time    `query:"created_before"`
 }
 
+// daysOrHours returns a duration in words: in days where it is two or more of them, and nothing beside.
+func daysOrHours(d time.Duration) string {
+	const day = 24 * time.Hour
+
+	if d%day == 0 && d > day {
+		return fmt.Sprintf("%d days", d/day)
+	}
+
+	return fmt.Sprintf("%d hours", d/time.Hour)
+}
+
 // events returns the operations on events.
 func (a *api) events() []operation {
 	const tag = "Events"
@@ -63,7 +75,7 @@ func (a *api) events() []operation {
 			tag:         tag,
 			scope:       account.EventsRead,
 			summary:     "List events, newest first",
-			description: "Events are kept for 30 days.",
+			description: "Events are kept for " + daysOrHours(a.KeepEvents()) + ".",
 		}, a.listEvents),
 		get(operation{
 			id:      "getEvent",

@@ -9,6 +9,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -201,6 +202,11 @@ func (e *Engine) Now() time.Time { return e.config.Now() }
 
 // Limits returns the budgets against overuse, complete.
 func (e *Engine) Limits() limits.Table { return e.config.Limits }
+
+// KeepEvents returns how long events and ended deliveries are kept.
+func (e *Engine) KeepEvents() time.Duration {
+	return cmp.Or(e.config.KeepEvents, deliver.DefaultRetention)
+}
 
 // Entropy returns the source of randomness.
 func (e *Engine) Entropy() io.Reader { return e.config.Entropy }
