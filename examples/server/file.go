@@ -22,7 +22,10 @@ type settingsFile struct {
 	TLSCert     string `yaml:"tls_cert"`
 	TLSKey      string `yaml:"tls_key"`
 
+	TrustedProxies []string `yaml:"trusted_proxies"`
+
 	SecretKeyFile string `yaml:"secret_key_file"`
+	Epoch         string `yaml:"epoch"`
 
 	SignerSocket  string            `yaml:"signer_socket"`
 	MnemonicFile  string            `yaml:"mnemonic_file"`
@@ -109,7 +112,9 @@ func (f settingsFile) variables() map[string]string {
 		"ADMIN_LISTEN":    f.AdminListen,
 		"TLS_CERT":        f.TLSCert,
 		"TLS_KEY":         f.TLSKey,
+		"TRUSTED_PROXIES": strings.Join(f.TrustedProxies, " "),
 		"SECRET_KEY_FILE": f.SecretKeyFile,
+		"EPOCH":           f.Epoch,
 		"SIGNER_SOCKET":   f.SignerSocket,
 		"MNEMONIC_FILE":   f.MnemonicFile,
 		"SIGNER_LARGEST":  pairs(f.SignerLargest),

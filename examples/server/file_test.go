@@ -15,7 +15,9 @@ listen: 127.0.0.1:8080
 admin_listen: 127.0.0.1:9091
 tls_cert: cert.pem
 tls_key: key.pem
+trusted_proxies: [10.1.0.0/16, "fd00::/8"]
 secret_key_file: secret_key
+epoch: 1
 signer_socket: signer.sock
 mnemonic_file: mnemonic
 signer_largest: {USDC: 5000000000}
@@ -43,7 +45,9 @@ func TestFileStandsForTheEnvironment(t *testing.T) {
 		"ADMIN_LISTEN":         "127.0.0.1:9091",
 		"TLS_CERT":             "cert.pem",
 		"TLS_KEY":              "key.pem",
+		"TRUSTED_PROXIES":      "10.1.0.0/16 fd00::/8",
 		"SECRET_KEY_FILE":      "secret_key",
+		"EPOCH":                "1",
 		"SIGNER_SOCKET":        "signer.sock",
 		"MNEMONIC_FILE":        "mnemonic",
 		"SIGNER_LARGEST":       "USDC=5000000000",

@@ -7,6 +7,8 @@
 //	server                  serves the API and the checkout page, and works
 //	server merchant NAME    makes a merchant's account, and prints its test key; -live makes a live one
 //	server audit            compares the records with the networks; it fails when they differ
+//	server unfreeze NETWORK ends the freeze that a new EPOCH began, once a person has compared the master wallets
+//	server resume NETWORK   has a stopped network read again, once a person knows why it stopped
 package main
 
 import (
@@ -43,7 +45,9 @@ func command(ctx context.Context, log *slog.Logger, settings settings, args []st
 	}
 
 	name, rest := args[0], args[1:]
-	if name != "merchant" && len(rest) > 0 {
+
+	takesArguments := name == "merchant" || name == "unfreeze" || name == "resume"
+	if len(rest) > 0 && !takesArguments {
 		return fmt.Errorf("%s takes no arguments, and was given %q: leave them out", name, rest)
 	}
 
@@ -74,7 +78,12 @@ func command(ctx context.Context, log *slog.Logger, settings settings, args []st
 	case "audit":
 		return runAudit(ctx, log, settings)
 
+	case "unfreeze", "resume":
+		return operate(ctx, log, settings, name, rest)
+
 	default:
-		return fmt.Errorf("there is no command %q: use migrate, signer, serve, merchant or audit", name)
+		return fmt.Errorf(
+			"there is no command %q: use migrate, signer, serve, merchant, audit, unfreeze or resume", name,
+		)
 	}
 }

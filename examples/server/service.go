@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -61,6 +62,7 @@ func newEngine(log *slog.Logger, s settings, db *sql.DB) (*payments.Engine, erro
 		Rates:        prices,
 		BaseURL:      s.baseURL,
 		SecretKey:    secret,
+		Epoch:        s.epoch,
 		FeeAddresses: s.feeAddresses,
 		WebhookAllow: s.webhookAllow,
 		Log:          log,
@@ -140,6 +142,21 @@ func runAudit(ctx context.Context, log *slog.Logger, s settings) error {
 	})
 }
 
+// operate runs a command for one network, which a person gives after looking into what /readyz or the log names.
+func operate(ctx context.Context, log *slog.Logger, s settings, name string, networks []string) error {
+	if len(networks) != 1 {
+		return fmt.Errorf("%s takes one network, and was given %q: server %s sepolia", name, networks, name)
+	}
+
+	return with(ctx, log, s, func(engine *payments.Engine) error {
+		if name == "resume" {
+			return engine.Resume(ctx, networks[0])
+		}
+
+		return engine.Unfreeze(ctx, networks[0], "")
+	})
+}
+
 // serve works and serves until ctx ends. Then no new connection is taken, requests have a while to end, and the
 // engine stops last: it gives its leases to the other processes.
 func serve(ctx context.Context, log *slog.Logger, s settings) error {
@@ -152,7 +169,7 @@ func serve(ctx context.Context, log *slog.Logger, s settings) error {
 		working, stopWork := context.WithCancel(context.WithoutCancel(ctx))
 		defer stopWork()
 
-		public, err := listen(working, "LISTEN", s.listen, publicHandler(engine))
+		public, err := listen(working, "LISTEN", s.listen, publicHandler(engine, s.trustedProxies))
 		if err != nil {
 			return err
 		}
@@ -254,10 +271,12 @@ func (s site) serve() error {
 	return err
 }
 
-func publicHandler(engine *payments.Engine) http.Handler {
+// publicHandler is for payers and merchants. What trusted proxies say of a client's address counts for allowlists and
+// limits.
+func publicHandler(engine *payments.Engine, trustedProxies []netip.Prefix) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/v1/", httpapi.Handler(engine, nil))
-	mux.Handle("/checkout/", checkout.Handler(engine, nil))
+	mux.Handle("/v1/", httpapi.Handler(engine, &httpapi.Options{TrustedProxies: trustedProxies}))
+	mux.Handle("/checkout/", checkout.Handler(engine, &checkout.Options{TrustedProxies: trustedProxies}))
 
 	return mux
 }
@@ -266,9 +285,7 @@ func publicHandler(engine *payments.Engine) http.Handler {
 func adminHandler(engine *payments.Engine) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", httpapi.HealthHandler(engine))
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		writeMetrics(w, r, engine)
-	})
+	mux.Handle("/metrics", httpapi.MetricsHandler(engine))
 
 	return mux
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -20,7 +21,10 @@ type settings struct {
 	adminListen string // of health and metrics, for this machine or a private network
 	cert, key   string // files; empty behind a proxy that ends TLS
 
+	trustedProxies []netip.Prefix // whose X-Forwarded-For says where a request comes from
+
 	secretKeyFile string
+	epoch         uint64 // how often the records were restored from a backup
 
 	signerSocket string
 	mnemonicFile string                  // the signer's only
@@ -33,6 +37,9 @@ type settings struct {
 
 	webhookAllow []netip.Prefix
 }
+
+// maxEpoch is the highest payments.Config.Epoch.
+const maxEpoch = 1024
 
 // readSettings reads the environment and the file that it names. Values are never put into errors: they may hold
 // passwords.
@@ -72,6 +79,11 @@ func readSettings(environment func(string) string) (settings, error) {
 		}
 	}
 
+	s.epoch, err = strconv.ParseUint(or(env("EPOCH"), "0"), 10, 64)
+	if err != nil || s.epoch > maxEpoch {
+		return s, fmt.Errorf("EPOCH counts the restores from a backup: set it to a number up to %d", maxEpoch)
+	}
+
 	err = s.readLists(env)
 
 	return s, err
@@ -99,16 +111,28 @@ func (s *settings) readLists(env func(string) string) error {
 		s.largest[symbol] = amount
 	}
 
-	for text := range strings.FieldsSeq(env("WEBHOOK_ALLOW")) {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
-			return fmt.Errorf("WEBHOOK_ALLOW lists address ranges: %w", err)
-		}
-
-		s.webhookAllow = append(s.webhookAllow, prefix)
+	var err error
+	if s.webhookAllow, err = readRanges("WEBHOOK_ALLOW", env); err != nil {
+		return err
 	}
 
-	return nil
+	s.trustedProxies, err = readRanges("TRUSTED_PROXIES", env)
+
+	return err
+}
+
+// readRanges reads a variable that lists address ranges.
+func readRanges(variable string, env func(string) string) (ranges []netip.Prefix, err error) {
+	for text := range strings.FieldsSeq(env(variable)) {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s lists address ranges, such as 10.0.0.0/8: %w", variable, err)
+		}
+
+		ranges = append(ranges, prefix)
+	}
+
+	return ranges, nil
 }
 
 // secretKey returns the key that seals secrets in the database: 32 bytes in base64.

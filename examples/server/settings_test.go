@@ -16,6 +16,8 @@ func TestSettingsNameWhatIsWrong(t *testing.T) {
 		"a price without a pair":   {map[string]string{"PRICES": "2500"}, "PRICES has the form"},
 		"a limit without a number": {map[string]string{"SIGNER_LARGEST": "ETH=1e18"}, "SIGNER_LARGEST has the form"},
 		"a range without a mask":   {map[string]string{"WEBHOOK_ALLOW": "10.0.0.1"}, "WEBHOOK_ALLOW lists"},
+		"a proxy without a mask":   {map[string]string{"TRUSTED_PROXIES": "10.0.0.1"}, "TRUSTED_PROXIES lists"},
+		"an epoch in words":        {map[string]string{"EPOCH": "first"}, "EPOCH counts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := readSettings(func(variable string) string { return c.env[variable] })

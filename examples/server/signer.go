@@ -42,9 +42,9 @@ func runSigner(ctx context.Context, log *slog.Logger, s settings) error {
 		return err
 	}
 
-	keys, err := hdkey.New(mnemonic, "", hdkey.WithPolicy(newPolicy(drivers, s.largest)))
+	keys, err := newKeys(mnemonic, drivers, s)
 	if err != nil {
-		return fmt.Errorf("MNEMONIC_FILE holds no seed: %w", err)
+		return err
 	}
 
 	listener, err := listenUnix(s.signerSocket)
@@ -64,6 +64,16 @@ func runSigner(ctx context.Context, log *slog.Logger, s settings) error {
 	}
 
 	return nil
+}
+
+// newKeys returns the keys of a seed, which sign what the policy lets through.
+func newKeys(mnemonic string, drivers []payments.ChainDriver, s settings) (*hdkey.Signer, error) {
+	public, err := hdkey.New(mnemonic, "")
+	if err != nil {
+		return nil, fmt.Errorf("MNEMONIC_FILE holds no seed: %w", err)
+	}
+
+	return hdkey.New(mnemonic, "", hdkey.WithPolicy(newPolicy(public, drivers, s).check))
 }
 
 // listenUnix takes the socket in place of one that an earlier process left. One that answers is left alone.
@@ -129,47 +139,6 @@ func writeAnswer(w http.ResponseWriter, answer any, err error) {
 	}
 
 	_ = json.NewEncoder(w).Encode(answer)
-}
-
-// newPolicy trusts nothing but the bytes: it reads what they pay, compares every digest, and refuses a payout
-// above the largest of its asset.
-func newPolicy(drivers []payments.ChainDriver, largest map[string]chain.Amount) hdkey.Policy {
-	bySlug := map[string]payments.ChainDriver{}
-	for _, d := range drivers {
-		bySlug[d.Network().Slug] = d
-	}
-
-	return func(_ context.Context, request chain.SignRequest) error {
-		decoder, ok := bySlug[request.Network].(chain.Decoder)
-		if !ok {
-			return &chain.Refusal{Reason: "network_unknown"}
-		}
-
-		decoded, err := decoder.Decode(request.Unsigned)
-		if err != nil || len(decoded.Digests) != len(request.Payloads) {
-			return &chain.Refusal{Reason: "bytes_unreadable"}
-		}
-
-		for i, payload := range request.Payloads {
-			if !bytes.Equal(payload.Data, decoded.Digests[i]) {
-				return &chain.Refusal{Reason: "digest_differs"}
-			}
-		}
-
-		if request.Intent.Kind != "payout" {
-			return nil
-		}
-
-		network := bySlug[request.Network].Network()
-		for _, output := range decoded.Outputs {
-			asset, _ := network.AssetByID(output.AssetID)
-			if limit, ok := largest[asset.Symbol]; ok && limit.Less(output.Amount) {
-				return &chain.Refusal{Reason: "too_large"}
-			}
-		}
-
-		return nil
-	}
 }
 
 // remoteSigner asks the signer's process. It is the same for a KMS: only the two questions are other ones.

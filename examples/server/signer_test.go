@@ -15,50 +15,108 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testenv"
 )
 
-// decoding is a network whose bytes always say the same.
+// decoding is a network whose bytes say what a test wants them to.
 type decoding struct {
 	payments.ChainDriver
 	says chain.Decoded
 }
 
-func (decoding) Network() chain.Network                 { return evm.Local(31337) }
-func (d decoding) Decode([]byte) (chain.Decoded, error) { return d.says, nil }
+func (d *decoding) Decode([]byte) (chain.Decoded, error) { return d.says, nil }
 
+func (d *decoding) DeriveAddress(key chain.PublicKey) (chain.Address, error) {
+	return d.ChainDriver.(chain.Deriver).DeriveAddress(key)
+}
+
+// What leaves the service counts against the limit, whatever the server calls it.
 func TestPolicy(t *testing.T) {
-	local := evm.Local(31337)
-	digest := []byte("what the bytes say is to be signed")
+	const fee = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
 
-	says := chain.Decoded{
-		Outputs: []chain.Output{{AssetID: local.Assets[0].ID, Amount: chain.Units(11)}},
-		Digests: [][]byte{digest},
+	driver, err := evm.New(evm.Config{Network: evm.Local(31337), RPCs: []string{"http://127.0.0.1:1"}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	policy := newPolicy(
-		[]payments.ChainDriver{decoding{says: says}}, map[string]chain.Amount{"ETH": chain.Units(10)},
-	)
 
-	right, other := chain.Payload{Data: digest}, chain.Payload{Data: []byte("other")}
+	feeAddress, err := driver.ParseAddress(fee)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	keys, err := hdkey.New(testenv.WellKnownDevMnemonic, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	network := &decoding{ChainDriver: driver}
+	local := network.Network()
+	policy := newPolicy(keys, []payments.ChainDriver{network}, settings{
+		largest:      map[string]chain.Amount{"ETH": chain.Units(10)},
+		feeAddresses: map[string]string{"local": fee},
+		epoch:        1,
+	})
+
+	key := func(role chain.Role, index uint32) chain.KeyRef {
+		return chain.KeyRef{Family: local.Family, Livemode: local.Livemode, Role: role, Index: index}
+	}
+	addressOf := func(ref chain.KeyRef) chain.Address {
+		public, err := keys.PublicKey(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		address, err := network.DeriveAddress(public)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return address
+	}
+	master := func(index uint32) chain.Address { return addressOf(key(chain.RoleMaster, index)) }
+
+	deposit, live := key(chain.RoleDeposit, 7), key(chain.RoleDeposit, 7)
+	live.Livemode = !live.Livemode
+
+	digest := []byte("what the bytes say is to be signed")
+	signing := func(key chain.KeyRef, data []byte) []chain.Payload { return []chain.Payload{{Key: key, Data: data}} }
+	right := signing(deposit, digest)
+	stranger := chain.Address(testenv.WellKnownDevAccounts[5].Address)
 
 	for name, c := range map[string]struct {
 		network  string
 		kind     string
 		payloads []chain.Payload
+		to       chain.Address
+		amount   uint64
 		refusal  string
 	}{
-		"a sweep above the payouts' limit": {"local", "sweep", []chain.Payload{right}, ""},
-		"a payout above the limit":         {"local", "payout", []chain.Payload{right}, "too_large"},
-		"another digest":                   {"local", "sweep", []chain.Payload{other}, "digest_differs"},
-		"one digest more":                  {"local", "sweep", []chain.Payload{right, right}, "bytes_unreadable"},
-		"a network that is not served":     {"base", "sweep", []chain.Payload{right}, "network_unknown"},
+		"a payout within the limit":    {"local", "payout", right, stranger, 10, ""},
+		"a payout above the limit":     {"local", "payout", right, stranger, 11, "too_large"},
+		"a sweep to somebody else":     {"local", "sweep", right, stranger, 11, "too_large"},
+		"a sweep":                      {"local", "sweep", right, master(3), 11, ""},
+		"a sweep to a later epoch's":   {"local", "sweep", right, master(1<<20 + 3), 11, ""},
+		"a sweep to no epoch's":        {"local", "sweep", right, master(1 << 19), 11, "too_large"},
+		"the platform's fee":           {"local", "fee", right, feeAddress, 11, ""},
+		"to itself":                    {"local", "cancel", right, addressOf(deposit), 11, ""},
+		"another digest":               {"local", "sweep", signing(deposit, nil), stranger, 1, "digest_differs"},
+		"one digest more":              {"local", "sweep", append(right, right...), stranger, 1, "bytes_unreadable"},
+		"a live key on a test network": {"local", "sweep", signing(live, digest), stranger, 1, "wrong_key"},
+		"a network that is not served": {"base", "sweep", right, stranger, 1, "network_unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := policy(t.Context(), chain.SignRequest{
+			network.says = chain.Decoded{
+				Outputs: []chain.Output{
+					{To: c.to, AssetID: local.Assets[0].ID, Amount: chain.Units(c.amount)},
+				},
+				Digests: [][]byte{digest},
+			}
+
+			err := policy.check(t.Context(), chain.SignRequest{
 				Network:  c.network,
 				Payloads: c.payloads,
 				Intent:   chain.Intent{Kind: c.kind},
 			})
 
-			var refusal *chain.Refusal
-			if errors.As(err, &refusal); (refusal == nil) != (c.refusal == "") ||
+			refusal, _ := errors.AsType[*chain.Refusal](err)
+			if refusal == nil && (err != nil || c.refusal != "") ||
 				refusal != nil && refusal.Reason != c.refusal {
 				t.Errorf("the policy answers %v, not %q", err, c.refusal)
 			}

@@ -115,6 +115,21 @@ func TestCommandsSayWhatToDoNext(t *testing.T) {
 			[]string{"serve", "now"},
 			[]string{`serve takes no arguments, and was given ["now"]`},
 		},
+		"no network to unfreeze": {
+			nil,
+			[]string{"unfreeze"},
+			[]string{"unfreeze takes one network, and was given []: server unfreeze sepolia"},
+		},
+		"a network that is not served": {
+			nil,
+			[]string{"unfreeze", "sepolia"},
+			[]string{`"sepolia"`},
+		},
+		"a network that runs": {
+			nil,
+			[]string{"resume", "local"},
+			[]string{"network local is not stopped"},
+		},
 		"an unknown command": {
 			nil,
 			[]string{"server"},
