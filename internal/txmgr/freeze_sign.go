@@ -35,18 +35,6 @@ func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held
 	return true, d.update(ctx, t.ID)
 }
 
-// beginEpoch freezes the wallet where the epoch did not; see BeginEpochTx.
-func (d *walletWorker) beginEpoch(ctx context.Context) error {
-	missed, err := d.missedEpoch(ctx, d.db, d.network.Slug, d.party)
-	if err == nil && missed {
-		err = d.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
-			return d.BeginEpochTx(ctx, tx, d.network.Slug, d.party)
-		})
-	}
-
-	return asStoreError(err)
-}
-
 // signingWaits reports whether a transaction that no person has to look at must not be signed now. A stale one
 // waits for nothing but the proof that it was never sent.
 func (d *walletWorker) signingWaits(ctx context.Context, t wallet.Transaction) (bool, error) {
