@@ -5,7 +5,6 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"slices"
 
 	"github.com/jmoiron/sqlx"
@@ -229,8 +228,25 @@ func rows[T, R any](
 	text string,
 	args []any,
 ) (records []T, err error) {
+	return rowsOn(ctx, r, r.on, t, text, args)
+}
+
+// queryer runs a query.
+type queryer interface {
+	QueryxContext(ctx context.Context, text string, args ...any) (*sqlx.Rows, error)
+}
+
+// rowsOn is rows by a queryer.
+func rowsOn[T, R any](
+	ctx context.Context,
+	r *reader,
+	on queryer,
+	t *table[T, R],
+	text string,
+	args []any,
+) (records []T, err error) {
 	err = r.retry(ctx, func() error {
-		records, err = rowsOnce(ctx, r, t, text, args)
+		records, err = rowsOnce(ctx, r, on, t, text, args)
 		return err
 	})
 
@@ -250,6 +266,7 @@ func (r *reader) retry(ctx context.Context, read func() error) error {
 func rowsOnce[T, R any](
 	ctx context.Context,
 	r *reader,
+	on queryer,
 	t *table[T, R],
 	text string,
 	args []any,
@@ -258,7 +275,7 @@ func rowsOnce[T, R any](
 		return nil, r.readError(ctx, err, t.object)
 	}
 
-	found, err := r.on.QueryxContext(ctx, text, r.store.dialect.args(args)...)
+	found, err := on.QueryxContext(ctx, text, r.store.dialect.args(args)...)
 	if err != nil {
 		return nil, r.readError(ctx, err, t.object)
 	}
@@ -287,49 +304,6 @@ func rowsOnce[T, R any](
 	}
 
 	return out, nil
-}
-
-// row runs a query for a table's columns and returns the first record; ok is false when there is none.
-func row[T, R any](
-	ctx context.Context,
-	r *reader,
-	t *table[T, R],
-	text string,
-	args []any,
-) (record T, ok bool, err error) {
-	err = r.retry(ctx, func() error {
-		record, ok, err = rowOnce(ctx, r, t, text, args)
-		return err
-	})
-
-	return record, ok, err
-}
-
-func rowOnce[T, R any](
-	ctx context.Context,
-	r *reader,
-	t *table[T, R],
-	text string,
-	args []any,
-) (record T, ok bool, err error) {
-	if err := r.ready(ctx); err != nil {
-		return record, false, r.readError(ctx, err, t.object)
-	}
-
-	var found R
-
-	err = sqlx.GetContext(ctx, r.on, &found, text, r.store.dialect.args(args)...)
-	if errors.Is(err, sql.ErrNoRows) {
-		return record, false, nil
-	}
-
-	if err != nil {
-		return record, false, r.readError(ctx, err, t.object)
-	}
-
-	remember(r.store.homes, t, &found)
-
-	return t.record(&found), true, nil
 }
 
 // ready checks the schema before a read outside of transactions.

@@ -73,6 +73,7 @@ type sqlStore struct {
 	dialect *Dialect
 	read    *sqlx.DB
 	texts   sync.Map // template → statement
+	keyed   sync.Map // text of a read by key → *sqlx.Stmt, where the pool is the store's own
 	fits    atomic.Bool
 	// writer holds the only connection for writing while it is idle, or nil before it is opened. The
 	// channel itself is nil when connections come from the host's pool.
