@@ -378,3 +378,54 @@ func TestNetworkComparedBeforeItSigns(t *testing.T) {
 	r.stepAll(r.after)
 	r.wantStatus(p.ID, payout.Processing)
 }
+
+// TestSecondEpochHoldsWhatTheFirstFroze: a wallet that nobody compared since an earlier epoch froze it is frozen anew,
+// as lost records may have sent what was made between the two.
+func TestSecondEpochHoldsWhatTheFirstFroze(t *testing.T) {
+	r := newRemoval(t, 0)
+	later := r.config
+	first := r.config
+	first.Epoch, later.Epoch = 1, 2
+
+	r.stepAll(r.start(first))
+
+	r.now = r.now.Add(time.Hour)
+	between := r.pay("SIM")
+	r.now = r.now.Add(time.Hour)
+
+	r.remove(2)
+
+	for _, served := range []bool{false, true} {
+		if served {
+			r.after = r.start(later)
+			r.stepAll(r.after)
+		}
+
+		_, err := r.after.Payouts.Cancel(t.Context(), r.owner, between.ID)
+		if fault.Code(err) != "payout_awaiting_review" {
+			t.Errorf("canceling, with the network served %t: %v", served, err)
+		}
+	}
+
+	r.wantStatus(between.ID, payout.Pending)
+}
+
+// TestLaterPayoutOfALateNetworkIsCanceled: what was made since the epoch began was sent by no lost records, also where
+// the wallet is frozen later.
+func TestLaterPayoutOfALateNetworkIsCanceled(t *testing.T) {
+	r := newRemoval(t, 0)
+	later := r.config
+	later.Epoch = 1
+
+	r.remove(1)
+
+	r.now = r.now.Add(time.Hour)
+	made := r.pay("SIM")
+	r.now = r.now.Add(time.Minute)
+	r.after = r.start(later)
+	r.stepAll(r.after)
+
+	if _, err := r.after.Payouts.Cancel(t.Context(), r.owner, made.ID); err != nil {
+		t.Errorf("canceling: %v", err)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/counter"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 )
 
 // This file keeps records that are older than the chain from paying twice: a new epoch after a restore.
@@ -26,8 +27,10 @@ const (
 	// numbers than any of them gave out.
 	epochSkip = 1 << 20
 	// epochCounter is the counter whose next number is the stored epoch; each key space has one of its own, see
-	// partOf. That of firstAccountCounter is the index of the first account that was made in the epoch.
+	// partOf. That of beganCounter is when the epoch began, in seconds since 1970, and that of firstAccountCounter the
+	// index of the first account that was made in it.
 	epochCounter        = "epoch"
+	beganCounter        = "epoch/began"
 	firstAccountCounter = "epoch/first-account"
 	// maxEpoch leaves half of the 2^31 indexes of derivation to the last epoch.
 	maxEpoch = 1 << 10
@@ -64,30 +67,28 @@ func (e *Engine) awaitEpoch(ctx context.Context) error {
 
 // epoch is the epoch that the records are in, as far as this process knows, and whether it has begun here.
 type epoch struct {
-	begun atomic.Bool
+	// begun is one more than the number of the epoch that began here last.
+	begun atomic.Uint64
 	// begins is a semaphore of one: whoever holds it begins the epoch.
 	begins chan struct{}
 	// reading is held while the stored epoch is read, so that an older look replaces no newer one.
 	reading sync.Mutex
-	known   atomic.Pointer[knownEpoch]
+	// known has the higher of Config.Epoch and the stored epoch: a process that was not given the new one publishes
+	// nothing with numbers below those of the others.
+	known atomic.Pointer[txmgr.Epoch]
 }
 
-// knownEpoch is an epoch with the index of the first account that was made in it.
-type knownEpoch struct {
-	// number is the higher of Config.Epoch and the stored epoch: a process that was not given the new one
-	// publishes nothing with numbers below those of the others.
-	number       uint64
-	firstAccount uint32
-}
-
-// now returns the epoch, and the index of the first account that was made in it.
-func (e *epoch) now() (number uint64, firstAccount uint32) {
+// now returns the epoch that the records are in.
+func (e *epoch) now() txmgr.Epoch {
 	if known := e.known.Load(); known != nil {
-		return known.number, known.firstAccount
+		return *known
 	}
 
-	return 0, 0
+	return txmgr.Epoch{}
 }
+
+// hasBegun reports whether the epoch has begun here.
+func (e *epoch) hasBegun() bool { return e.begun.Load() == e.now().Number+1 }
 
 // beginEpoch freezes every wallet and skips every counter when Config.Epoch is above the stored epoch, and skips those
 // of the key spaces that no process had when the epoch began. It comes before the first change of a process: a number
@@ -96,7 +97,7 @@ func (e *epoch) now() (number uint64, firstAccount uint32) {
 // A wallet that nobody could freeze then, as its network was not served or its key was missing, is frozen when it is
 // to sign: see txmgr.Manager.BeginEpochTx.
 func (e *Engine) beginEpoch(ctx context.Context) error {
-	if e.epoch.begun.Load() {
+	if e.epoch.hasBegun() {
 		return nil
 	}
 
@@ -108,22 +109,21 @@ func (e *Engine) beginEpoch(ctx context.Context) error {
 
 	defer func() { <-e.epoch.begins }()
 
-	for !e.epoch.begun.Load() {
+	for !e.epoch.hasBegun() {
 		if err := e.readEpoch(ctx); err != nil {
 			return err
 		}
 
-		behind, err := e.partsBehind(ctx)
+		number := e.epoch.now().Number
+
+		behind, err := e.partsBehind(ctx, number)
 		if err != nil {
 			return err
 		}
 
 		if len(behind) == 0 {
-			e.epoch.begun.Store(true)
-			break
-		}
-
-		if err := e.enterEpoch(ctx, behind); err != nil {
+			e.epoch.begun.Store(number + 1)
+		} else if err := e.enterEpoch(ctx, number, behind); err != nil {
 			return err
 		}
 	}
@@ -147,8 +147,7 @@ func partOf(n chain.Network) part {
 }
 
 // partsBehind returns the parts that are in an earlier epoch, in an order that all processes share: the accounts first.
-func (e *Engine) partsBehind(ctx context.Context) ([]part, error) {
-	number, _ := e.epoch.now()
+func (e *Engine) partsBehind(ctx context.Context, number uint64) ([]part, error) {
 	if number == 0 {
 		return nil, nil
 	}
@@ -185,8 +184,8 @@ func (e *Engine) partsBehind(ctx context.Context) ([]part, error) {
 }
 
 // enterEpoch begins the epoch for parts that are behind, unless another process does meanwhile.
-func (e *Engine) enterEpoch(ctx context.Context, behind []part) error {
-	number, _ := e.epoch.now()
+func (e *Engine) enterEpoch(ctx context.Context, number uint64, behind []part) error {
+	began := e.storeNow()
 
 	if accounts := behind[0]; accounts.epoch == epochCounter {
 		e.config.Log.WarnContext(
@@ -201,7 +200,7 @@ func (e *Engine) enterEpoch(ctx context.Context, behind []part) error {
 
 	err := e.update(
 		ctx,
-		func(ctx context.Context, tx Tx) error { return raiseEpoch(ctx, tx, number, behind) },
+		func(ctx context.Context, tx Tx) error { return raiseEpoch(ctx, tx, number, began, behind) },
 	)
 	if errors.Is(err, errRaised) {
 		return nil
@@ -216,28 +215,28 @@ func (e *Engine) readEpoch(ctx context.Context) error {
 	e.epoch.reading.Lock()
 	defer e.epoch.reading.Unlock()
 
-	next, err := e.nextNumbers(ctx, epochCounter, firstAccountCounter)
+	next, err := e.nextNumbers(ctx, epochCounter, beganCounter, firstAccountCounter)
 	if err != nil {
 		return err
 	}
 
-	known := &knownEpoch{uint64(next[0]), uint32(next[1])}
-	if known.number < e.config.Epoch {
-		known = &knownEpoch{e.config.Epoch, math.MaxUint32} // no account was made in it yet
+	known := &txmgr.Epoch{
+		Number:       uint64(next[0]),
+		FirstAccount: uint32(next[2]),
+		Began:        time.Unix(next[1], 0).UTC(),
+	}
+	if known.Number < e.config.Epoch {
+		known = &txmgr.Epoch{Number: e.config.Epoch, FirstAccount: math.MaxUint32}
 	}
 
-	was, _ := e.epoch.now()
+	was := e.epoch.now().Number
 	e.epoch.known.Store(known)
 
-	if known.number > was {
-		e.epoch.begun.Store(false)
-	}
-
-	if known.number > max(was, e.config.Epoch) {
+	if known.Number > max(was, e.config.Epoch) {
 		e.config.Log.WarnContext(
 			ctx,
 			"the records are in a later epoch than this process was given: raise Config.Epoch here as well",
-			"epoch", e.config.Epoch, "stored", known.number,
+			"epoch", e.config.Epoch, "stored", known.Number,
 		)
 	}
 
@@ -272,7 +271,13 @@ func (e *Engine) nextNumbers(ctx context.Context, counters ...string) ([]int64, 
 }
 
 // raiseEpoch stores the epoch of parts, unless another process did, and skips their counters.
-func raiseEpoch(ctx context.Context, tx Tx, number uint64, behind []part) error { // spec D11.12
+func raiseEpoch(
+	ctx context.Context,
+	tx Tx,
+	number uint64,
+	began time.Time,
+	behind []part,
+) error { // spec D11.12
 	for _, p := range behind {
 		missed := number - p.stored
 
@@ -294,6 +299,10 @@ func raiseEpoch(ctx context.Context, tx Tx, number uint64, behind []part) error 
 			continue
 		}
 
+		if err := setNext(ctx, tx, beganCounter, began.Unix()); err != nil {
+			return err
+		}
+
 		if err := setNext(ctx, tx, firstAccountCounter, first); err != nil {
 			return err
 		}
@@ -302,10 +311,10 @@ func raiseEpoch(ctx context.Context, tx Tx, number uint64, behind []part) error 
 	return nil
 }
 
-// setNext raises the next number of a counter.
+// setNext raises the next number of a counter, or leaves one that is higher, but for the number that reads it.
 func setNext(ctx context.Context, tx Tx, name string, next int64) error {
 	was, err := tx.ReserveNumbers(ctx, name, 1, 0)
-	if err != nil {
+	if err != nil || next <= was+1 {
 		return err
 	}
 

@@ -163,6 +163,12 @@ func working(t *testing.T, records store.Store, epoch uint64, networks ...string
 		t.Fatal(err)
 	}
 
+	for _, d := range e.Networks.Drivers() {
+		if err := e.watchWallets(t.Context(), d.Network()); err != nil {
+			t.Fatal(err)
+		}
+	}
+
 	return e
 }
 
@@ -250,20 +256,23 @@ func TestWalletsOfANetworkOfLaterAreFrozen(t *testing.T) {
 	wantFrozen(t, records, early, 1)
 	shopOf(t, first)
 
-	second := working(t, records, 1, early, late)
+	second := working(t, records, 1, early, twin, late)
 	wantFrozen(t, records, late, 1)
+	wantFrozen(t, records, twin, 1)
 	wantFrozen(t, records, early, 1)
 
-	for _, network := range []string{early, late} {
+	for _, network := range []string{early, twin, late} {
 		if err := second.Unfreeze(t.Context(), network, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	shopOf(t, second)
-	working(t, records, 1, early, late)
-	wantFrozen(t, records, late, 0)
-	wantFrozen(t, records, early, 0)
+	working(t, records, 1, early, twin, late)
+
+	for _, network := range []string{early, twin, late} {
+		wantFrozen(t, records, network, 0)
+	}
 }
 
 // interrupted is a store in which something happens before accounts are read.

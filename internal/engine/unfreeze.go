@@ -86,7 +86,7 @@ func (e *Engine) unfreezePage(ctx context.Context, network, accountID, after str
 		out = unfrozen{}
 
 		for _, m := range masters {
-			w, err := e.Transactions.ReviewTx(ctx, tx, network, m.party.Address)
+			w, err := e.Transactions.ReviewTx(ctx, tx, network, m.party)
 			if err != nil {
 				return err
 			}

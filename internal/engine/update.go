@@ -89,7 +89,7 @@ func (e *Engine) UpdateIn(
 	joined store.Tx,
 	f func(ctx context.Context, tx Tx) error,
 ) error {
-	if !e.epoch.begun.Load() && e.config.Epoch > 0 {
+	if !e.epoch.hasBegun() && e.config.Epoch > 0 {
 		return fault.New(
 			fault.Unavailable,
 			"epoch_not_begun",
@@ -212,7 +212,7 @@ func (t *transaction) finish(ctx context.Context) error {
 		return err
 	}
 
-	epoch, _ := t.engine.epoch.now()
+	epoch := t.engine.epoch.now().Number
 
 	for i := range public {
 		if public[i].ID == "" { // a ping has one already: its delivery names it

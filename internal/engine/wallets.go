@@ -150,28 +150,41 @@ func (e *Engine) registerWallets(
 				}
 			}
 
-			if have[p.Address] {
-				continue
-			}
-
-			if err := e.Transactions.RegisterTx(ctx, tx, n.Slug, p); err != nil {
-				return err
-			}
-
-			if err := tx.PutAddress(ctx, invoice.Address{
-				Space:     n.Space(),
-				Address:   p.Address,
-				Kind:      invoice.ForWallet,
-				Owner:     owners[p.Address],
-				Network:   n.Slug,
-				Key:       p.Key,
-				CreatedAt: e.config.Now(),
-			}); err != nil {
+			if err := e.registerTx(ctx, tx, n, owners[p.Address], p, have[p.Address]); err != nil {
 				return err
 			}
 		}
 
 		return nil
+	})
+}
+
+// registerTx stores a master wallet, and its address unless that is known. A known one may be of a wallet that missed
+// an epoch, or of one on another network.
+func (e *Engine) registerTx(
+	ctx context.Context,
+	tx Tx,
+	n chain.Network,
+	owner event.Owner,
+	p chain.Party,
+	known bool,
+) error {
+	if known && e.epoch.now().Number == 0 {
+		return nil
+	}
+
+	if err := e.Transactions.RegisterTx(ctx, tx, n.Slug, p); err != nil || known {
+		return err
+	}
+
+	return tx.PutAddress(ctx, invoice.Address{
+		Space:     n.Space(),
+		Address:   p.Address,
+		Kind:      invoice.ForWallet,
+		Owner:     owner,
+		Network:   n.Slug,
+		Key:       p.Key,
+		CreatedAt: e.config.Now(),
 	})
 }
 

@@ -302,15 +302,9 @@ func (d *walletWorker) advanceNonceTx(
 	t wallet.Transaction,
 	nonce uint64,
 ) error {
-	w, found, err := tx.Wallet(ctx, t.Network, d.party.Address)
+	w, _, err := d.walletOf(ctx, tx, t.Network, d.party)
 	if err != nil {
 		return err
-	}
-
-	if !found {
-		if w, err = d.newWallet(ctx, tx, t.Network, d.party); err != nil {
-			return err
-		}
 	}
 
 	if t.Kind != wallet.Cancel && nonce < w.NextNonce {

@@ -2,6 +2,7 @@ package txmgr
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -10,60 +11,65 @@ import (
 
 // This file freezes master wallets of records that were restored, until a person has compared them with their networks.
 
+// Epoch says how often the records were replaced by older ones; see payments.Config.Epoch.
+type Epoch struct {
+	Number uint64
+	// FirstAccount is the index of the first account that was made in the epoch, and Began when it began. Until it has,
+	// that is above all indexes, and zero.
+	FirstAccount uint32
+	Began        time.Time
+}
+
 // BeginEpochTx freezes a master wallet that nobody has compared with its network in this epoch, as the epoch begins, or
 // before the wallet signs where that was missed. Watch-only wallets never freeze.
 func (o *Manager) BeginEpochTx(ctx context.Context, tx wallet.Tx, network string, party chain.Party) error {
-	if o.watchOnly(network, party.Address) {
-		return nil
-	}
-
-	w, found, err := tx.Wallet(ctx, network, party.Address)
-	if err != nil {
+	w, _, err := o.walletOf(ctx, tx, network, party)
+	if err != nil || w.Epoch >= o.config.Epoch().Number || o.watchOnly(network, party.Address) {
 		return err
 	}
 
-	if !found {
-		if w, err = o.newWallet(ctx, tx, network, party); err != nil {
-			return err
-		}
-	}
-
-	if number, _ := o.config.Epoch(); w.Epoch >= number {
-		return nil
-	}
-
-	walletstate.Freeze(&w, wallet.FrozenEpoch, "", o.now())
-	w.FrozenAt = o.now() // also of one that an earlier epoch froze
+	o.freezeForEpoch(&w)
 
 	return tx.PutWallet(ctx, &w)
 }
 
-// ReviewTx records that a person has compared a wallet with its network, and ends the freeze of a new epoch.
+// freezeForEpoch freezes a wallet, also one that an earlier epoch froze. What was made since the epoch began waits for
+// nobody, also where the wallet is frozen later.
+func (o *Manager) freezeForEpoch(w *wallet.Wallet) {
+	at := o.config.Epoch().Began
+	if at.IsZero() {
+		at = o.now()
+	}
+
+	walletstate.Freeze(w, wallet.FrozenEpoch, "", at)
+	w.FrozenAt = at
+}
+
+// ReviewTx records that a person has compared a master wallet with its network, and ends the freeze of a new epoch.
 func (o *Manager) ReviewTx(
 	ctx context.Context,
 	tx wallet.Tx,
 	network string,
-	address chain.Address,
+	party chain.Party,
 ) (wallet.Wallet, error) {
-	w, found, err := tx.Wallet(ctx, network, address)
-	if err != nil || !found {
+	w, _, err := o.walletOf(ctx, tx, network, party)
+	if err != nil {
 		return w, err
 	}
 
 	missed := o.hasMissedEpoch(w)
-	number, _ := o.config.Epoch()
-	w.Epoch = max(w.Epoch, number)
+	frozen := w.Frozen == wallet.FrozenEpoch
+	w.Epoch = max(w.Epoch, o.config.Epoch().Number)
 
 	switch {
+	case frozen:
+		w.Frozen = wallet.FrozenUnrecorded
+		return w, o.thawTx(ctx, tx, &w)
 	case missed:
 		return w, tx.PutWallet(ctx, &w)
-	case w.Frozen != wallet.FrozenEpoch:
-		return w, nil
 	}
 
-	w.Frozen = wallet.FrozenUnrecorded
-
-	return w, o.thawTx(ctx, tx, &w)
+	return w, nil
 }
 
 // beginEpoch freezes the wallet where the epoch did not; see BeginEpochTx.
@@ -81,20 +87,21 @@ func (d *walletWorker) beginEpoch(ctx context.Context) error {
 // madeIn returns the epoch in which a key was used first, as far as that can be: 0 for the master key of an account
 // from before this epoch.
 func (o *Manager) madeIn(key chain.KeyRef) uint64 {
-	number, firstAccount := o.config.Epoch()
-	if key.Role == chain.RoleMaster && key.Index < firstAccount {
+	epoch := o.config.Epoch()
+	if key.Role == chain.RoleMaster && key.Index < epoch.FirstAccount {
 		return 0
 	}
 
-	return number
+	return epoch.Number
 }
 
 // hasMissedEpoch reports whether nobody compared a master wallet with its network since an epoch began, which did not
 // freeze it: its network was not served then, or its key was missing. Lost records may have paid from it.
 func (o *Manager) hasMissedEpoch(w wallet.Wallet) bool {
-	number, _ := o.config.Epoch()
+	epoch := o.config.Epoch()
+	frozen := w.Frozen == wallet.FrozenEpoch && !w.FrozenAt.Before(epoch.Began)
 
-	return w.Epoch < number && w.Frozen != wallet.FrozenEpoch && w.Party.Key.Role == chain.RoleMaster &&
+	return w.Epoch < epoch.Number && !frozen && w.Party.Key.Role == chain.RoleMaster &&
 		!o.watchOnly(w.Network, w.Party.Address)
 }
 
@@ -105,10 +112,26 @@ func (o *Manager) missedEpoch(
 	network string,
 	party chain.Party,
 ) (bool, error) {
-	w, found, err := r.Wallet(ctx, network, party.Address)
-	if err == nil && !found {
+	if o.config.Epoch().Number == 0 || party.Key.Role != chain.RoleMaster {
+		return false, nil
+	}
+
+	w, _, err := o.walletOf(ctx, r, network, party)
+
+	return err == nil && o.hasMissedEpoch(w), err
+}
+
+// walletOf returns the stored wallet of a party, or a newWallet; stored reports which.
+func (o *Manager) walletOf(
+	ctx context.Context,
+	r wallet.Reader,
+	network string,
+	party chain.Party,
+) (w wallet.Wallet, stored bool, err error) {
+	w, stored, err = r.Wallet(ctx, network, party.Address)
+	if err == nil && !stored {
 		w, err = o.newWallet(ctx, r, network, party)
 	}
 
-	return err == nil && o.hasMissedEpoch(w), err
+	return w, stored, err
 }

@@ -301,21 +301,20 @@ func equalsWaiting(ctx context.Context, tx wallet.Tx, row wallet.Outgoing) (bool
 }
 
 // RegisterTx stores a wallet that is used from now on. What its network held before is not held against it. A
-// wallet that is stored already stays as it is. One of an account from before an epoch is frozen: lost records may
-// have used it.
+// wallet that is stored already stays as it is, but one that missed an epoch is frozen: lost records may have used it.
 func (o *Manager) RegisterTx(ctx context.Context, tx wallet.Tx, network string, party chain.Party) error {
-	_, found, err := tx.Wallet(ctx, network, party.Address)
-	if err != nil || found {
-		return err
-	}
-
-	w, err := o.newWallet(ctx, tx, network, party)
+	w, stored, err := o.walletOf(ctx, tx, network, party)
 	if err != nil {
 		return err
 	}
 
-	if o.hasMissedEpoch(w) {
-		walletstate.Freeze(&w, wallet.FrozenEpoch, "", o.now())
+	missed := o.hasMissedEpoch(w)
+	if stored && !missed {
+		return nil
+	}
+
+	if missed {
+		o.freezeForEpoch(&w)
 	}
 
 	return tx.PutWallet(ctx, &w)

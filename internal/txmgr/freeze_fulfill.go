@@ -114,11 +114,7 @@ func sweepStillLive(sweep wallet.Transaction, txHash string) error {
 
 // useNonceTx stores that a nonce of the wallet is used up.
 func (d *walletWorker) useNonceTx(ctx context.Context, tx wallet.Tx, nonce uint64) error {
-	w, found, err := tx.Wallet(ctx, d.network.Slug, d.party.Address)
-	if err == nil && !found {
-		w, err = d.newWallet(ctx, tx, d.network.Slug, d.party)
-	}
-
+	w, _, err := d.walletOf(ctx, tx, d.network.Slug, d.party)
 	if err != nil {
 		return err
 	}

@@ -17,10 +17,6 @@ import (
 // is one whose wallet this process has not compared with its network yet: lost records may have sent it. Later
 // ones of a frozen wallet, or of a network that lags, go stale as always.
 func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held bool, err error) {
-	if err := d.beginEpoch(ctx); err != nil {
-		return false, err
-	}
-
 	held, err = d.awaitsPerson(ctx, t)
 	if err != nil {
 		return false, err
@@ -115,7 +111,7 @@ func (d *walletWorker) signingStopped(ctx context.Context, t wallet.Transaction)
 		return false, nil
 	}
 
-	frozen, err := frozenAmong(ctx, d.db, t)
+	frozen, err := d.frozenAmong(ctx, d.db, t)
 	if err != nil {
 		return false, &storeError{err}
 	}
@@ -153,8 +149,8 @@ func (d *walletWorker) unread(ctx context.Context) (bool, error) {
 }
 
 // frozenAmong reports whether a wallet that a transaction takes from, or a master wallet that it sweeps to, is
-// frozen.
-func frozenAmong(ctx context.Context, r wallet.Reader, t wallet.Transaction) (bool, error) {
+// frozen, or is to be.
+func (o *Manager) frozenAmong(ctx context.Context, r wallet.Reader, t wallet.Transaction) (bool, error) {
 	addresses := map[chain.Address]bool{t.Order.From.Address: true}
 	if t.Order.FeePayer != nil {
 		addresses[t.Order.FeePayer.Address] = true
@@ -172,8 +168,8 @@ func frozenAmong(ctx context.Context, r wallet.Reader, t wallet.Transaction) (bo
 
 	for address := range addresses {
 		w, _, err := r.Wallet(ctx, t.Network, address)
-		if err != nil || w.Frozen != "" {
-			return w.Frozen != "", err
+		if err != nil || w.Frozen != "" || o.hasMissedEpoch(w) {
+			return err == nil, err
 		}
 	}
 
@@ -187,7 +183,7 @@ func (d *walletWorker) refuseFrozenTx(ctx context.Context, tx wallet.Tx, t walle
 		return nil
 	}
 
-	frozen, err := frozenAmong(ctx, tx, t)
+	frozen, err := d.frozenAmong(ctx, tx, t)
 	if err != nil || !frozen {
 		return err
 	}

@@ -47,9 +47,8 @@ type Config struct {
 	WatchOnly map[string]map[uint32]chain.Address
 	// Foreign says what a transaction of a master wallet that is not on record does.
 	Foreign wallet.ForeignPolicy
-	// Epoch returns how often the records were replaced by older ones, see payments.Config.Epoch, and the index of the
-	// first account that was made since. Defaults to never.
-	Epoch func() (number uint64, firstAccount uint32)
+	// Epoch returns the epoch that the records are in. Defaults to that of records which were never replaced.
+	Epoch func() Epoch
 	// MaySign reports whether this process's clock is right enough to sign. Defaults to always.
 	MaySign func() bool
 	// ReplaceAfter is how long signed bytes may wait for a block before bytes that pay more replace
@@ -108,7 +107,7 @@ func New(c Config) *Manager {
 	}
 
 	if c.Epoch == nil {
-		c.Epoch = func() (number uint64, firstAccount uint32) { return 0, 0 }
+		c.Epoch = func() Epoch { return Epoch{} }
 	}
 
 	if c.MaySign == nil {

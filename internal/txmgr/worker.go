@@ -48,7 +48,11 @@ type walletWorker struct {
 
 // turn works on the wallet's due transactions.
 func (d *walletWorker) turn(ctx context.Context) error {
-	err := d.work(ctx, d.due)
+	err := d.beginEpoch(ctx)
+	if err == nil {
+		err = d.work(ctx, d.due)
+	}
+
 	if errors.Is(err, fault.LeaseLost) {
 		d.config.Log.WarnContext(ctx, "another process took over the wallet", "wallet", d.lease.Name)
 		return nil
