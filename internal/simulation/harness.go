@@ -257,18 +257,8 @@ func (w *harness) heal() {
 // apart, it does so without a network, which it serves from its next start on.
 func (w *harness) restore(apart network) {
 	w.store = copyOf(w.backup)
-	w.oracle.restored()
-
 	if w.plan.Epochs {
 		w.epoch++
-	}
-
-	if w.plan.Epochs && w.plan.Apart && len(w.networks) > 1 {
-		first := w.processes[0]
-		first.without = apart.slug()
-		first.boot()
-		first.run()
-		first.without = ""
 	}
 
 	for _, p := range w.processes {
@@ -277,6 +267,17 @@ func (w *harness) restore(apart network) {
 		}
 
 		p.boot()
+	}
+
+	w.oracle.restored()
+
+	if w.plan.Epochs && w.plan.Apart && len(w.networks) > 1 {
+		first := w.processes[0]
+		first.without = apart.slug()
+		first.boot()
+		first.run()
+		first.without = ""
+		first.boot()
 	}
 }
 
