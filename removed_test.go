@@ -35,10 +35,7 @@ func newRemoval(t *testing.T, epoch uint64) *removal {
 	r.config = config(t, r.chain)
 	r.config.Now, r.config.Epoch = clock, epoch
 
-	var err error
-	if r.before, err = payments.New(r.config); err != nil {
-		t.Fatal(err)
-	}
+	r.before = r.start(r.config)
 
 	a, err := r.before.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
 	if err != nil {
@@ -238,12 +235,7 @@ func TestRestoredPayoutOfARemovedNetworkWaits(t *testing.T) {
 			restored := r.config
 			restored.Epoch = 1
 
-			e, err := payments.New(restored)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			r.stepAll(e)
+			r.stepAll(r.start(restored))
 		}
 
 		r.remove(1)

@@ -95,7 +95,7 @@ func (e *epoch) hasBegun() bool { return e.begun.Load() == e.now().Number+1 }
 // that was given out after the backup is not given out again. It is idempotent: the stored epochs rise last.
 //
 // A wallet that nobody could freeze then, as its network was not served or its key was missing, is frozen when it is
-// to sign: see txmgr.Manager.BeginEpochTx.
+// registered (registerTx), or before it signs: see txmgr.Manager.BeginEpochTx.
 func (e *Engine) beginEpoch(ctx context.Context) error {
 	if e.epoch.hasBegun() {
 		return nil

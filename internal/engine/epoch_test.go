@@ -138,8 +138,8 @@ const (
 	late  = "othernet" // of another
 )
 
-// processOf returns a process of an epoch over records that serves networks.
-func processOf(t *testing.T, records store.Store, epoch uint64, networks ...string) *Engine {
+// working returns a process of an epoch over records that serves networks and has begun to work.
+func working(t *testing.T, records store.Store, epoch uint64, networks ...string) *Engine {
 	t.Helper()
 
 	clock := func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
@@ -151,14 +151,7 @@ func processOf(t *testing.T, records store.Store, epoch uint64, networks ...stri
 		c.Drivers = append(c.Drivers, sim.New(sim.Config{Network: n, Clock: clock}))
 	}
 
-	return newEngine(t, map[string]string{"ETH/USD": "1"}, c)
-}
-
-// working returns a processOf that has begun to work.
-func working(t *testing.T, records store.Store, epoch uint64, networks ...string) *Engine {
-	t.Helper()
-
-	e := processOf(t, records, epoch, networks...)
+	e := newEngine(t, map[string]string{"ETH/USD": "1"}, c)
 	if _, err := e.Step(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,6 @@ func (d *walletWorker) useNonceTx(ctx context.Context, tx wallet.Tx, nonce uint6
 		return err
 	}
 
-	w.Network, w.Party = d.network.Slug, d.party
 	advanceNonce(&w, nonce)
 
 	return tx.PutWallet(ctx, &w)
