@@ -36,17 +36,17 @@ soak: setup nodes ## run every TestSoak… for SOAKTIME
 
 simulate: ## play SEEDS seeds of the simulation from SEED on, with STEPS operations each
 	SEED="$(or $(SEED),1)" SEEDS="$(or $(SEEDS),100)" STEPS="$(or $(STEPS),300)" \
-		go test -count=1 -timeout 0 -v -run '^TestSimulate$$' ./internal/simulation
+		go test -count=1 -timeout 0 -v -run '^TestSimulate$$' ./internal/testing/simulation
 
 mutants: ## plant each mutant of the money rules and see a test fail
-	go run ./internal/mutants
+	go run ./internal/testing/mutants
 
 vuln: ## look for known vulnerabilities (needs the Go vulnerability database)
 	scripts/vuln.sh
 
 release: ## write what a release comes with into dist/: its bill of materials (CycloneDX)
 	mkdir -p dist
-	go run ./internal/sbom >dist/sbom.cdx.json
+	go run ./internal/testing/sbom >dist/sbom.cdx.json
 
 setup: ## install the servers and the browser that the tests run, where they are missing
 	scripts/setup.sh
@@ -82,4 +82,4 @@ docs: ## make a site of the documents in site/
 	scripts/docs.sh
 
 docs-check: ## run every command and program of README.md, docs and examples, from an empty home directory
-	go run ./internal/docscheck
+	go run ./internal/testing/docscheck

@@ -80,7 +80,7 @@ func TestArrows(t *testing.T) {
 		},
 		{"./chain/hdkey", [][]string{domains, above, {"github.com/ethereum/"}}},
 		{"./chain/sim", [][]string{heavy, domains, above}},
-		{"./internal/sim", [][]string{heavy, drivers, domains, above}},
+		{"./internal/testing/sim", [][]string{heavy, drivers, domains, above}},
 		{"./chain/internal/agree", [][]string{heavy, drivers, domains, above, {module + "/store"}}},
 		{
 			"./chain/internal/failover",
@@ -195,6 +195,37 @@ func TestArrows(t *testing.T) {
 						t.Errorf("%s links %s", c.pkg, dep)
 					}
 				}
+			}
+		}
+	}
+}
+
+// What the tests run is imported by tests, and by the packages with which an embedder tests.
+func TestTestingIsForTests(t *testing.T) {
+	const (
+		module  = "github.com/seed-8ee7f392/payments"
+		testing = module + "/internal/testing/"
+	)
+
+	out, err := exec.CommandContext(
+		t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...",
+	).CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+
+	for line := range strings.Lines(string(out)) {
+		imports := strings.Fields(line)
+		pkg := strings.TrimPrefix(imports[0], module+"/")
+
+		if strings.HasPrefix(imports[0], testing) || pkg == "chain/sim" || pkg == "paymentstest" ||
+			strings.HasPrefix(pkg, "conformance") {
+			continue
+		}
+
+		for _, imported := range imports[1:] {
+			if strings.HasPrefix(imported, testing) {
+				t.Errorf("%s imports %s", pkg, imported)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store"
@@ -89,7 +89,7 @@ func libraryFile(path string) (string, bool) {
 	}
 
 	return inside, !slices.ContainsFunc(
-		[]string{"internal/sim/", "internal/together/", "store/"},
+		[]string{"internal/testing/sim/", "internal/together/", "store/"},
 		func(folder string) bool { return strings.HasPrefix(inside, folder) },
 	)
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/conformance"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
-// simControls are the controls of internal/sim as the suite wants them.
+// simControls are the controls of internal/testing/sim as the suite wants them.
 type simControls struct{ c *sim.Chain }
 
 func (s simControls) NewAddress(context.Context) (chain.Address, error) { return s.c.NewAddress(), nil }

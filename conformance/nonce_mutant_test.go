@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
 // noncedDriver is what the drivers of sim.Windows have that the mutants break.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/conformance"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
 // utxoControls are the controls of sim.UTXO as the suite wants them.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
 // faultyUTXO is the simulated driver of outputs with calls of it replaced.

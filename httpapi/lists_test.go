@@ -15,7 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	sqlitedriver "modernc.org/sqlite"
 
-	"github.com/seed-8ee7f392/payments/internal/sqltest"
+	"github.com/seed-8ee7f392/payments/internal/testing/sqltest"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
 

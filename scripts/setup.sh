@@ -56,7 +56,7 @@ if ! { has "${CC:-gcc}" && [ -e /usr/include/stdlib.h ]; } && ! compiles; then
   packages+=(gcc libc6-dev)
 fi
 
-# What can be installed: the programs that internal/testenv and the examples look for.
+# What can be installed: the programs that internal/testing/testenv and the examples look for.
 servers=()
 if ! has redis-server; then
   servers+=(redis-server)

@@ -55,7 +55,7 @@ citus() {
   fi
 
   suite "Citus, 3 nodes" ./store/postgres 'Distributed'
-  suite "Citus, a node restarts under 4 processes" ./internal/processes 'Distributed'
+  suite "Citus, a node restarts under 4 processes" ./internal/testing/processes 'Distributed'
   go test -run '^$' -bench Distributed -benchtime 1x ./store/postgres | grep '^Benchmark' || failed=1
 }
 

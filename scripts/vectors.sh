@@ -6,5 +6,5 @@ scripts/nodes.sh
 out=${1:-chain/tron/testdata/vectors.json}
 made=$(mktemp)
 trap 'rm -f "$made"' EXIT
-NODE_PATH=.cache/tron/node_modules node internal/testenv/tron/vectors.js >"$made"
+NODE_PATH=.cache/tron/node_modules node internal/testing/testenv/tron/vectors.js >"$made"
 cat "$made" >"$out"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -47,7 +47,7 @@ func TestAnotherImplementationVerifiesOurSignature(t *testing.T) {
 	}
 
 	var got []*string
-	if err := json.Unmarshal(testenv.Node(t, "internal/testenv/stripe/verify.js", input), &got); err != nil {
+	if err := json.Unmarshal(testenv.Node(t, "internal/testing/testenv/stripe/verify.js", input), &got); err != nil {
 		t.Fatal(err)
 	}
 

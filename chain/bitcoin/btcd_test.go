@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/conformance"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
-	"github.com/seed-8ee7f392/payments/internal/testenv/regtest"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv/regtest"
 )
 
 // TestDriverOnBtcd runs the suite against a node of another make. It estimates no fees (the driver

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
 // node is a bitcoind with a wallet that holds many coins, each for one payment.

@@ -24,8 +24,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
-	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv/contracts"
 )
 
 // node is an anvil that mines on request, with one token deployed.

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/conformance"
-	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv/contracts"
 )
 
 // TestDriverOnARealNode runs the driver suite against anvil: with a token whose transfer returns
@@ -92,7 +92,7 @@ func harness(
 			"chain.Bumper",
 			"conformance.CheapPayer",
 			"chain.Batcher", // one destination at a time
-			// its node lies in tests of its own, and a payment that differs from its claim in internal/e2e
+			// its node lies in tests of its own, and a payment that differs from its claim in internal/testing/e2e
 			"conformance.VariablePayer",
 			"conformance.NodeFaker",
 			"conformance.HeaderUpgrader",

@@ -13,8 +13,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
-	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv/contracts"
 )
 
 // Internal transfers by contracts need traces and are numbered in call order.

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
 // Config describes a simulated network. The zero value is usable.

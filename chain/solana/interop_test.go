@@ -16,7 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/chain/solana"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
 // runWallet runs a job in wallet.js and decodes its answer.
@@ -25,7 +25,7 @@ func runWallet(t *testing.T, job map[string]any, answer any) {
 
 	input, err := json.Marshal(job)
 	must(t, err)
-	must(t, json.Unmarshal(testenv.SolanaNodeScript(t, "internal/testenv/solana/wallet.js", input), answer))
+	must(t, json.Unmarshal(testenv.SolanaNodeScript(t, "internal/testing/testenv/solana/wallet.js", input), answer))
 }
 
 // decodedTx is a transaction as web3.js and spl-token decode it.

@@ -21,8 +21,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 	"github.com/seed-8ee7f392/payments/chain/tron"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
-	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv/contracts"
 )
 
 // outsider is a well-known development key: somebody with money who is not us.

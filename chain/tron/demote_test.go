@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
 // A node whose answers contradict another's is demoted: the next one is asked first for a while.

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/tron"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
 // harness is a driver on a fake node with a signer.
@@ -365,7 +365,7 @@ func TestEnergy(t *testing.T) {
 	}
 }
 
-// A release of 9 USDT that burns 40 TRX says so before anything is burnt; see also internal/e2e,
+// A release of 9 USDT that burns 40 TRX says so before anything is burnt; see also internal/testing/e2e,
 // where it is held.
 func TestDearSweepIsForeseen(t *testing.T) {
 	h := newHarness(

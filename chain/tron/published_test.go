@@ -17,7 +17,7 @@ import (
 func publishedAnswer(t *testing.T, path string, v any) {
 	t.Helper()
 
-	text, err := os.ReadFile("../../internal/testenv/tron/published.json")
+	text, err := os.ReadFile("../../internal/testing/testenv/tron/published.json")
 	if err != nil {
 		t.Fatal(err)
 	}

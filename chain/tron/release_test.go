@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/tron"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
 // releaseTotals sums releases up, in sun.

@@ -14,10 +14,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
-// decoded is what tronweb reads in a transaction; internal/testenv/tron/decode.js writes it.
+// decoded is what tronweb reads in a transaction; internal/testing/testenv/tron/decode.js writes it.
 type decoded struct {
 	TxID       string `json:"tx_id"`
 	Signer     string `json:"signer"`

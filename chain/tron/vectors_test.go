@@ -13,7 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/hdkey"
 )
 
-// vectors are what tronweb makes; internal/testenv/tron/vectors.js writes them, and `make vectors`
+// vectors are what tronweb makes; internal/testing/testenv/tron/vectors.js writes them, and `make vectors`
 // runs it again.
 type vectors struct {
 	Source    string `json:"source"`

@@ -25,7 +25,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
 // asServer has the test binary run as the program itself.

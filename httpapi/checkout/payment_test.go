@@ -19,8 +19,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/httpapi/checkout"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
-	"github.com/seed-8ee7f392/payments/internal/sim"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 

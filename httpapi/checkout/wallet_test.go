@@ -17,8 +17,8 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
-	"github.com/seed-8ee7f392/payments/internal/testenv/contracts"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv/contracts"
 )
 
 // tokenWallet sends tokens of one contract by accounts that the node has the keys of.

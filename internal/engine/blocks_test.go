@@ -13,8 +13,8 @@ import (
 	sqlitedriver "modernc.org/sqlite"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/internal/sim"
-	"github.com/seed-8ee7f392/payments/internal/sqltest"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sqltest"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 	"github.com/seed-8ee7f392/payments/store/memory"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
 // A node that neither answers nor refuses costs the lease within a lease's length, and holds up neither Health nor

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
 // Behind one URL the backend that is asked for a wallet's history may be behind the one that showed the tip. A payout

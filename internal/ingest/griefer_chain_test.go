@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 )

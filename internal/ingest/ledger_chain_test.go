@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
 // This file is an independent ledger: it walks the canonical chain with the network's own calls, and shares

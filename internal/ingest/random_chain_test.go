@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/internal/crashtest"
 	"github.com/seed-8ee7f392/payments/internal/invoicestate"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/crashtest"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
 // What blocks showed is read anew when it is too old for a batch that needs it: reading all of them may take longer

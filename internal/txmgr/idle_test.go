@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain/wallet"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
 // updates returns how many transactions of the store something takes.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
-	"github.com/seed-8ee7f392/payments/internal/sim"
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
 // overcounting is a network whose node counts too many transactions of a wallet, as one does that was routed to

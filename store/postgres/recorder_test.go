@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/seed-8ee7f392/payments/conformance"
-	"github.com/seed-8ee7f392/payments/internal/sqltest"
-	"github.com/seed-8ee7f392/payments/internal/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/sqltest"
+	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 	"github.com/seed-8ee7f392/payments/store"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/internal/bench"
+	"github.com/seed-8ee7f392/payments/internal/testing/bench"
 	"github.com/seed-8ee7f392/payments/store"
 )
 

@@ -16,10 +16,10 @@ type Engine struct {
 	part *part.Part
 }
 
-func (e *Engine) Log() *slog.Logger                     { return nil }
-func (e *Engine) Now() time.Time                        { return time.Time{} }
-func (e *Engine) Deadline(id string) time.Time          { return time.Time{} }
-func (e *Engine) Things() thing.Store                   { return nil }
+func (e *Engine) Log() *slog.Logger                      { return nil }
+func (e *Engine) Now() time.Time                         { return time.Time{} }
+func (e *Engine) Deadline(id string) time.Time           { return time.Time{} }
+func (e *Engine) Things() thing.Store                    { return nil }
 func (e *Engine) unlisted(a, b int) (c int, d io.Reader) { return 0, nil }
 
 // Alias shows an internal type under a public name, with its method and its field.
@@ -36,7 +36,7 @@ func (p Pair[K, V]) Swap(f func(k K, rest ...V) error) *Pair[K, V] { return nil 
 
 // Sizes.
 const (
-	Small  Size = iota
+	Small Size = iota
 	Large
 	hidden
 )
