@@ -79,7 +79,7 @@ func testBalanceUnknown(e *env) {
 	above.Height += 1000
 
 	foreign := tip
-	foreign.Hash = swapDigits(tip.Hash)
+	foreign.Hash = otherHash(tip.Hash)
 
 	for _, at := range []chain.Ref{above, foreign} {
 		got, err := as[chain.Balancer](e).Balances(e.ctx, at, holding)

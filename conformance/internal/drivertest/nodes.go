@@ -86,7 +86,7 @@ func testRereadTransactions(e *env) {
 
 func testRereadOther(e *env) {
 	at := e.tipBlock().Ref
-	at.Hash = swapDigits(at.Hash)
+	at.Hash = otherHash(at.Hash)
 	got, err := as[chain.Rereader](e).Reread(e.ctx, at, nil)
 	e.expectFault("Reread of a block that is not the node's", err, fault.NotFound, "")
 
