@@ -11,14 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
-	"github.com/seed-8ee7f392/payments/internal/leases"
 	"github.com/seed-8ee7f392/payments/store"
-	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
 // bitcoinStage is a service on a node, with what looks at both.
@@ -178,47 +175,6 @@ func (s *bitcoinStage) send(path, key string, body map[string]any) (o outgoing) 
 	return o
 }
 
-// hold keeps the service from the master wallet until release is called: what is asked for
-// meanwhile is due at once then.
-func (s *bitcoinStage) hold() (release func()) {
-	s.t.Helper()
-	name := "wallet/" + s.slug + "/" + string(s.master)
-
-	var held lease.Lease
-
-	eventually(s.t, "the wallet's lease", func() (taken bool, state string) {
-		must(s.t, s.engine.Update(s.t.Context(), func(ctx context.Context, tx payments.Tx) (err error) {
-			beat := lease.Lease{Name: "process/test", Owner: "test", Fence: 1}
-			if err := tx.PutLease(ctx, beat); err != nil {
-				return err
-			}
-
-			held, taken, err = leases.Take(
-				ctx,
-				tx,
-				name,
-				leases.Owner(beat.Name, beat.Owner, "hold"),
-				time.Now(),
-			)
-
-			return err
-		}))
-
-		return taken, name
-	})
-
-	return func() {
-		s.t.Helper()
-		must(
-			s.t,
-			s.engine.Update(
-				s.t.Context(),
-				func(ctx context.Context, tx payments.Tx) error { return leases.Release(ctx, tx, held) },
-			),
-		)
-	}
-}
-
 // TestBitcoin plays the main job on both nodes and compares what the API says with the node, to the satoshi.
 func TestBitcoin(t *testing.T) { onBothNodes(t, playBitcoin) }
 
@@ -337,7 +293,7 @@ func playBitcoin(t *testing.T, node harness) {
 		to := []string{s.node.address(t), s.node.address(t), s.node.address(t)}
 		amounts := []chain.Amount{chain.Units(400_000), chain.Units(600_000), due}
 		key := s.sendingKey(to...)
-		release := s.hold()
+		resume := s.pause()
 
 		var payouts []outgoing
 		for i := range 2 {
@@ -359,7 +315,7 @@ func playBitcoin(t *testing.T, node harness) {
 		r := s.send("/v1/refunds", key, map[string]any{"invoice_id": inv.ID, "destination": to[2]})
 		payouts = append(payouts, outgoing{ID: r.PayoutID})
 
-		release()
+		resume()
 
 		var hash string
 

@@ -56,6 +56,38 @@ type service struct {
 	account account.Account
 	dbPath  string
 	logs    *syncBuffer
+	runs    *runs
+}
+
+// runs is the engine's Run, which can be stopped and started again.
+type runs struct {
+	cancel context.CancelFunc
+	done   chan error
+}
+
+func (r *runs) start(engine *payments.Engine) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cancel, r.done = cancel, make(chan error, 1)
+
+	go func() {
+		r.done <- engine.Run(ctx)
+		close(r.done) // stopped twice, it answers twice
+	}()
+}
+
+func (r *runs) stop() error {
+	r.cancel()
+
+	return <-r.done
+}
+
+// pause stops the workers, so that what is asked for until resume is called is due at once then. Requests are
+// answered all the time.
+func (s *service) pause() (resume func()) {
+	s.t.Helper()
+	must(s.t, s.runs.stop())
+
+	return func() { s.runs.start(s.engine) }
 }
 
 type syncBuffer struct {
@@ -155,16 +187,13 @@ func start(t *testing.T, driver payments.ChainDriver, feeAddress string) *servic
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithCancel(context.Background())
-
-	done := make(chan error, 1)
-	go func() { done <- s.engine.Run(ctx) }()
+	s.runs = &runs{}
+	s.runs.start(s.engine)
 
 	t.Cleanup(func() {
 		server.Close()
-		cancel()
 
-		if err := <-done; err != nil {
+		if err := s.runs.stop(); err != nil {
 			t.Error("Run:", err)
 		}
 
