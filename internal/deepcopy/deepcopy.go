@@ -14,6 +14,23 @@ func Of[T any]() func(*T) *T {
 	return copierOf[T](deepener(reflect.TypeFor[T](), true))
 }
 
+// OfType returns a function that does what that of Of does, for values of a type that is known at run time. It
+// returns a pointer.
+func OfType(t reflect.Type) func(original reflect.Value) (pointer reflect.Value) {
+	deepen := deepener(t, true)
+
+	return func(original reflect.Value) reflect.Value {
+		c := reflect.New(t)
+		c.Elem().Set(original)
+
+		if deepen != nil {
+			deepen(c.Elem(), original)
+		}
+
+		return c
+	}
+}
+
 // OfStored returns a function that copies a record of a type whose times were normalized when it was stored.
 func OfStored[T any]() func(*T) *T { return copierOf[T](deepener(reflect.TypeFor[T](), false)) }
 

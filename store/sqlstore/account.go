@@ -19,41 +19,16 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-var accounts = newTable(
-	"accounts",
-	"account",
-	1,
-	func(a *account.Account) *int64 { return &a.Version },
-	accountRowOf,
-	(*accountRow).record,
+var accounts = newTable[account.Account]("accounts", "account", "id", named("Index", "idx"))
+
+var keys = newTable[account.Key]("api_keys", "API key", "id", named("AllowedIPs", "allowed_ips"))
+
+var claims = newTable[idempotency.Record](
+	"idempotency_keys", "idempotency key", "account_id, livemode, idempotency_key",
+	named("Key.Key", "idempotency_key"),
 )
 
-var keys = newTable(
-	"api_keys",
-	"API key",
-	1,
-	func(k *account.Key) *int64 { return &k.Version },
-	keyRowOf,
-	(*keyRow).record,
-)
-
-var claims = newTable(
-	"idempotency_keys",
-	"idempotency key",
-	3,
-	nil,
-	claimRowOf,
-	(*claimRow).record,
-)
-
-var leases = newTable(
-	"leases",
-	"lease",
-	1,
-	nil,
-	leaseRowOf,
-	(*leaseRow).record,
-)
+var leases = newTable[lease.Lease]("leases", "lease", "name", foreign("Note"))
 
 func (r *reader) Account(ctx context.Context, id string) (account.Account, error) {
 	return get(ctx, r, accounts, id)
@@ -107,15 +82,11 @@ func (r *reader) keyByHash(ctx context.Context, hash [32]byte) (k account.Key, a
 		return k, a, fault.New(fault.NotFound, "resource_missing", "no API key has this hash")
 	}
 
-	var (
-		keyed  keyRow
-		holder accountRow
-	)
-	if err := found.Scan(append(keys.targets(&keyed), accounts.targets(&holder)...)...); err != nil {
-		return k, a, r.readError(ctx, err, keys.object)
+	if err := found.Scan(append(keys.targets(&k), accounts.targets(&a)...)...); err != nil {
+		return account.Key{}, account.Account{}, r.readError(ctx, err, keys.object)
 	}
 
-	return keyed.record(), holder.record(), nil
+	return k, a, nil
 }
 
 func (r *reader) Keys(ctx context.Context, accountID string) ([]account.Key, error) {
@@ -193,14 +164,7 @@ type counter struct {
 	Next int64  `db:"next"`
 }
 
-var counters = newTable(
-	"counters",
-	"counter",
-	1,
-	nil,
-	func(from *counter) counter { return *from },
-	func(row *counter) counter { return *row },
-)
+var counters = newTable[counter]("counters", "counter", "name")
 
 const (
 	reserve = "INSERT INTO {counters} AS c (name, next) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET " +

@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -118,25 +117,25 @@ func (c *amount) Scan(src any) error {
 	return err
 }
 
-// optionalAmount is an amount or NULL.
-type optionalAmount struct{ amount *chain.Amount }
+// optionalAmount points to an amount or NULL.
+type optionalAmount struct{ amount **chain.Amount }
 
 func (c optionalAmount) Value() (driver.Value, error) {
-	if c.amount == nil {
+	if *c.amount == nil {
 		return nil, nil
 	}
 
-	return c.amount.String(), nil
+	return (*c.amount).String(), nil
 }
 
-func (c *optionalAmount) Scan(src any) error {
-	if c.amount = nil; src == nil {
+func (c optionalAmount) Scan(src any) error {
+	if *c.amount = nil; src == nil {
 		return nil
 	}
 
-	c.amount = new(chain.Amount)
+	*c.amount = new(chain.Amount)
 
-	return (*amount)(c.amount).Scan(src)
+	return (*amount)(*c.amount).Scan(src)
 }
 
 // keyRef is a key reference, written as chain.KeyRef.String does; the zero reference is "".
@@ -180,54 +179,44 @@ func (c *keyRef) Scan(src any) error {
 	return nil
 }
 
-// document is a nested value as JSON; the zero value is NULL.
-type document[V any] struct{ value V }
+// documentCodec returns the codec of a nested value: it is written as JSON, with its times in the form of stores. The
+// zero value is NULL.
+func documentCodec(t reflect.Type) codec {
+	clone := deepcopy.OfType(t)
 
-func documentOf[V any](value V) document[V] { return document[V]{value} }
+	return codec{
+		value: func(field reflect.Value) (driver.Value, error) {
+			if field.IsZero() {
+				return nil, nil
+			}
 
-func (c *document[V]) Value() (driver.Value, error) {
-	if reflect.ValueOf(&c.value).Elem().IsZero() {
-		return nil, nil
+			var b strings.Builder
+			if err := json.NewEncoder(&b).Encode(clone(field).Interface()); err != nil {
+				return nil, err
+			}
+
+			return strings.TrimSuffix(b.String(), "\n"), nil
+		},
+		target: func(field reflect.Value) any { return document{field} },
 	}
-
-	var b strings.Builder
-	if err := json.NewEncoder(&b).Encode(clone(&c.value)); err != nil {
-		return nil, err
-	}
-
-	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-func (c *document[V]) Scan(src any) error {
-	var zero V
+// document scans JSON into a field.
+type document struct{ field reflect.Value }
 
-	c.value = zero
+func (c document) Scan(src any) error {
+	c.field.SetZero()
 
 	switch v := src.(type) {
 	case nil:
 		return nil
 	case []byte:
-		return json.Unmarshal(v, &c.value)
+		return json.Unmarshal(v, c.field.Addr().Interface())
 	case string:
-		return json.Unmarshal([]byte(v), &c.value)
+		return json.Unmarshal([]byte(v), c.field.Addr().Interface())
 	}
 
 	return fmt.Errorf("a column of JSON holds a %T", src)
-}
-
-// cloners holds the clone functions of documents' types, made once each.
-var cloners sync.Map
-
-// clone copies a value with its nested times in the form of stores.
-func clone[V any](value *V) *V {
-	kind := reflect.TypeFor[V]()
-
-	cloner, ok := cloners.Load(kind)
-	if !ok {
-		cloner, _ = cloners.LoadOrStore(kind, deepcopy.Of[V]())
-	}
-
-	return cloner.(func(*V) *V)(value)
 }
 
 // searched is the lower-case form of a text, for queries only. It is never read back.

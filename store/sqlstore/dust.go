@@ -9,22 +9,10 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-var dust = newTable(
-	"dust",
-	"dust",
-	3,
-	func(d *invoice.Dust) *int64 { return &d.Version },
-	dustRowOf,
-	(*dustRow).record,
-)
+var dust = newTable[invoice.Dust]("dust", "dust", "network, address, asset_id", named("Count", "transfers"))
 
-var dustTransfers = newTable(
-	"dust_transfers",
-	"dust transfer",
-	5,
-	nil,
-	dustTransferRowOf,
-	(*dustTransferRow).record,
+var dustTransfers = newTable[invoice.DustTransfer](
+	"dust_transfers", "dust transfer", "network, tx_hash, tx_index, address, asset_id",
 )
 
 func (r *reader) DustOf(

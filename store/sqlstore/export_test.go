@@ -1,7 +1,6 @@
 package sqlstore
 
-// This file reads the same rows for benchmarks: by sqlx's mapping, with column lists written by hand, and as the store
-// does; and it shows the statements of a store whose tables are spread.
+// This file reads the same rows for benchmarks, with column lists written by hand and as the store does; and it shows the statements of a store whose tables are spread.
 
 import (
 	"context"
@@ -10,220 +9,107 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// Scan reads one page or one row by sqlx's mapping, by hand, and as the store does.
+// Scan reads one page or one row by hand, and as the store does.
 type Scan struct {
-	Name                  string
-	Mapped, ByHand, Store func(ctx context.Context) (rows int, err error)
+	Name          string
+	ByHand, Store func(ctx context.Context) (rows int, err error)
 }
 
-// Scans are the readings that are compared, over a database with numbered parameters or not: pages of 50, and rows by
-// the ids of an invoice and a payment.
-func Scans(db *sql.DB, driver string, numbered bool, account, invoiceID, paymentID string) []Scan {
+// Scans are the readings that are compared, over a database with numbered parameters or not: a page of 50 payments, and
+// one by its id.
+func Scans(db *sql.DB, driver string, numbered bool, account, paymentID string) []Scan {
 	st := &sqlStore{dialect: &Dialect{Prefix: "payments_", Numbered: numbered}}
 	st.fits.Store(true)
 
 	r := &reader{store: st, on: sqlx.NewDb(db, driver)}
-	r.on.(*sqlx.DB).Mapper = mapper
-
-	page := " WHERE account_id = ? AND livemode = ? ORDER BY id DESC LIMIT 50"
+	page := st.dialect.text(
+		"SELECT " + payments.columns + " FROM {payments} WHERE account_id = ? AND livemode = ? ORDER BY id DESC LIMIT 50",
+	)
+	byID := st.dialect.text(payments.getOfAccount)
 
 	return []Scan{
-		pageScan("page of invoices", r, invoices, page, invoiceTargets, account, true),
-		pageScan("page of payments", r, payments, page, paymentTargets, account, true),
-		rowScan("invoice by id", db, r, invoices, invoiceTargets, invoiceID, account),
-		rowScan("payment by id", db, r, payments, paymentTargets, paymentID, account),
-	}
-}
-
-func pageScan[T, R any](
-	name string,
-	r *reader,
-	t *table[T, R],
-	condition string,
-	targets func(*R) []any,
-	args ...any,
-) Scan {
-	text := r.store.dialect.text("SELECT " + t.columns + " FROM {" + t.name + "}" + condition)
-
-	return Scan{
-		Name: name,
-		Store: func(ctx context.Context) (int, error) {
-			found, err := rows(ctx, r, t, text, args)
-			return len(found), err
+		{
+			Name:   "page of payments",
+			ByHand: func(ctx context.Context) (int, error) { return paymentsByHand(ctx, r, page, account, true) },
+			Store: func(ctx context.Context) (int, error) {
+				found, err := rows(ctx, r, payments, page, []any{account, true})
+				return len(found), err
+			},
 		},
-		Mapped: func(ctx context.Context) (int, error) {
-			found, err := r.on.QueryxContext(ctx, text, args...)
-			if err != nil {
-				return 0, err
-			}
-			defer found.Close()
-
-			var (
-				out []T
-				row R
-			)
-
-			for found.Next() {
-				if err := found.StructScan(&row); err != nil {
-					return 0, err
-				}
-
-				out = append(out, t.record(&row))
-			}
-
-			return len(out), found.Err()
-		},
-		ByHand: func(ctx context.Context) (int, error) {
-			found, err := r.query(ctx, text, args)
-			if err != nil {
-				return 0, err
-			}
-			defer found.Close()
-
-			var (
-				out []T
-				row R
-			)
-
-			for found.Next() {
-				if err := found.Scan(targets(&row)...); err != nil {
-					return 0, err
-				}
-
-				out = append(out, t.record(&row))
-			}
-
-			return len(out), found.Err()
+		{
+			Name:   "payment by id",
+			ByHand: func(ctx context.Context) (int, error) { return paymentsByHand(ctx, r, byID, paymentID, account) },
+			Store: func(ctx context.Context) (int, error) {
+				_, ok, err := row(ctx, r, payments, byID, []any{paymentID, account})
+				return map[bool]int{true: 1}[ok], err
+			},
 		},
 	}
 }
 
-func rowScan[T, R any](
-	name string,
-	db *sql.DB,
-	r *reader,
-	t *table[T, R],
-	targets func(*R) []any,
-	args ...any,
-) Scan {
-	text := r.store.dialect.text(t.getOfAccount)
-
-	return Scan{
-		Name: name,
-		Store: func(ctx context.Context) (int, error) {
-			_, ok, err := row(ctx, r, t, text, args)
-			return map[bool]int{true: 1}[ok], err
-		},
-		Mapped: func(ctx context.Context) (int, error) {
-			var found R
-			if err := sqlx.GetContext(ctx, r.on, &found, text, args...); err != nil {
-				return 0, err
-			}
-
-			t.record(&found)
-
-			return 1, nil
-		},
-		ByHand: func(ctx context.Context) (int, error) {
-			if err := r.ready(ctx); err != nil {
-				return 0, err
-			}
-
-			var found R
-			if err := db.QueryRowContext(ctx, text, args...).Scan(targets(&found)...); err != nil {
-				return 0, err
-			}
-
-			t.record(&found)
-
-			return 1, nil
-		},
+func paymentsByHand(ctx context.Context, r *reader, text string, args ...any) (int, error) {
+	found, err := r.query(ctx, text, args)
+	if err != nil {
+		return 0, err
 	}
-}
+	defer found.Close()
 
-func invoiceTargets(r *invoiceRow) []any {
-	return []any{
-		&r.ID,
-		&r.AccountID,
-		&r.Livemode,
-		&r.Number,
-		&r.Kind,
-		&r.Status,
-		&r.Flags,
-		&r.Currency,
-		&r.Price,
-		&r.Options,
-		&r.SelectedOptionID,
-		&r.PaidOptionID,
-		&r.ToleranceBPS,
-		&r.AcceptLate,
-		&r.OrderID,
-		&r.CustomerEmail,
-		&r.Description,
-		&r.Metadata,
-		&r.SuccessURL,
-		&r.CancelURL,
-		&r.CheckoutToken,
-		&r.ExpiresAt,
-		&r.PreSelectionExpiresAt,
-		&r.CreatedAt,
-		&r.PaidAt,
-		&r.ExpiredAt,
-		&r.CanceledAt,
-		&r.RefundedAt,
-		&r.ClosedAs,
-		&r.Accepted,
-		&r.Refunds,
-		&r.Simulated,
-		&r.DueAt,
-		&r.Sequence,
-		&r.Version,
-	}
-}
+	var out []invoice.Payment
 
-func paymentTargets(r *paymentRow) []any {
-	return []any{
-		&r.ID,
-		&r.AccountID,
-		&r.Livemode,
-		&r.Status,
-		&r.InvoiceID,
-		&r.OptionID,
-		&r.DepositAddressID,
-		&r.InvoiceNumber,
-		&r.DepositAddressName,
-		&r.Network,
-		&r.Asset,
-		&r.AssetID,
-		&r.Contract,
-		&r.Decimals,
-		&r.Address,
-		&r.Key,
-		&r.FromAddress,
-		&r.TxHash,
-		&r.TxIndex,
-		&r.Amount,
-		&r.BlockHeight,
-		&r.BlockHash,
-		&r.BlockTime,
-		&r.Required,
-		&r.Rate,
-		&r.Credit,
-		&r.USDValue,
-		&r.NativeUSD,
-		&r.Late,
-		&r.Simulated,
-		&r.DetectedBy,
-		&r.DetectedAt,
-		&r.ConfirmedAt,
-		&r.LostAt,
-		&r.DueAt,
-		&r.Sequence,
-		&r.Version,
+	for found.Next() {
+		var p invoice.Payment
+
+		err := found.Scan(
+			&p.ID,
+			&p.Owner.AccountID,
+			&p.Owner.Livemode,
+			&p.Status,
+			&p.InvoiceID,
+			&p.OptionID,
+			&p.DepositAddressID,
+			&p.InvoiceNumber,
+			&p.DepositAddressName,
+			&p.Network,
+			&p.Asset,
+			&p.AssetID,
+			&p.Contract,
+			&p.Decimals,
+			&p.Address,
+			(*keyRef)(&p.Key),
+			&p.FromAddress,
+			&p.TxHash,
+			&p.TxIndex,
+			(*amount)(&p.Amount),
+			(*bits)(&p.Block.Height),
+			&p.Block.Hash,
+			(*moment)(&p.Block.Time),
+			(*bits)(&p.Required),
+			&p.Rate,
+			&p.Credit,
+			&p.USDValue,
+			&p.NativeUSD,
+			&p.Late,
+			&p.Simulated,
+			&p.DetectedBy,
+			(*moment)(&p.DetectedAt),
+			(*moment)(&p.ConfirmedAt),
+			(*moment)(&p.LostAt),
+			(*moment)(&p.DueAt),
+			&p.Sequence,
+			&p.Version,
+		)
+		if err != nil {
+			return 0, err
+		}
+
+		out = append(out, p)
 	}
+
+	return len(out), found.Err()
 }
 
 // readTexts records the statements of reads.

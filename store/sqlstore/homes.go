@@ -94,18 +94,18 @@ func (h *homes) forget(table string, id any) {
 }
 
 // remember notes the account of a row that was read, in tables whose key is the id and the account.
-func remember[T, R any](h *homes, t *table[T, R], row *R) {
+func remember[T any](h *homes, t *table[T], record *T) {
 	if h == nil || t.keys == t.slots {
 		return
 	}
 
-	fields := reflect.ValueOf(row).Elem()
+	fields := reflect.ValueOf(record).Elem()
 
 	noteRow(h, t, func(i int) string { return fields.FieldByIndex(t.cols[i].field).String() })
 }
 
 // rememberValues is remember of a row that is written.
-func rememberValues[T, R any](h *homes, t *table[T, R], values []any) {
+func rememberValues[T any](h *homes, t *table[T], values []any) {
 	if h == nil || t.keys == t.slots {
 		return
 	}
@@ -115,7 +115,7 @@ func rememberValues[T, R any](h *homes, t *table[T, R], values []any) {
 
 // noteRow notes the account of a row's id, of its deposit address, of the release or payout that it sends, and of the
 // event and endpoint of a delivery.
-func noteRow[T, R any](h *homes, t *table[T, R], column func(i int) string) {
+func noteRow[T any](h *homes, t *table[T], column func(i int) string) {
 	account := column(1)
 	h.note(homeKey{t.name, column(0)}, account)
 

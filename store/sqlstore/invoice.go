@@ -13,14 +13,11 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-var invoices = func() *table[invoice.Invoice, invoiceRow] {
-	t := newTable(
-		"invoices",
-		"invoice",
-		1,
-		func(i *invoice.Invoice) *int64 { return &i.Version },
-		invoiceRowOf,
-		(*invoiceRow).record,
+var invoices = func() *table[invoice.Invoice] {
+	t := newTable[invoice.Invoice](
+		"invoices", "invoice", "id",
+		searchedBy("q_order", "OrderID"),
+		searchedBy("q_email", "CustomerEmail"),
 	)
 	t.also = invoiceNetworks
 

@@ -9,10 +9,10 @@ import (
 // This file runs reads of one row by its key.
 
 // row runs a query for a table's columns and returns the first record; ok is false when there is none.
-func row[T, R any](
+func row[T any](
 	ctx context.Context,
 	r *reader,
-	t *table[T, R],
+	t *table[T],
 	text string,
 	args []any,
 ) (record T, ok bool, err error) {

@@ -10,13 +10,12 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-var outgoing = newTable(
-	"outgoing",
-	"outgoing transaction",
-	2,
-	func(o *wallet.Outgoing) *int64 { return &o.Version },
-	outgoingRowOf,
-	(*outgoingRow).record,
+var outgoing = newTable[wallet.Outgoing](
+	"outgoing", "outgoing transaction", "network, spend_key",
+	named("Key", "spend_key"),
+	named("Outpoint.TxHash", "coin_hash"),
+	named("Outpoint.Vout", "coin_vout"),
+	foreign("Acknowledged"),
 )
 
 func (r *reader) OutgoingByKey(

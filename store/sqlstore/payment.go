@@ -11,31 +11,24 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-var payments = newTable(
-	"payments",
-	"payment",
-	1,
-	func(p *invoice.Payment) *int64 { return &p.Version },
-	paymentRowOf,
-	(*paymentRow).record,
+var payments = newTable[invoice.Payment](
+	"payments", "payment", "id",
+	named("Key", "address_key"),
+	named("Required", "confirmations_required"),
+	searchedBy("q_tx_hash", "TxHash"),
+	searchedBy("q_address", "Address"),
 )
 
-var addresses = newTable(
-	"addresses",
-	"address",
-	3,
-	nil,
-	addressRowOf,
-	(*addressRow).record,
+var addresses = newTable[invoice.Address](
+	"addresses", "address", "space_family, space_livemode, address",
+	named("Key", "address_key"),
 )
 
-var deposits = newTable(
-	"deposit_addresses",
-	"deposit address",
-	1,
-	func(d *invoice.DepositAddress) *int64 { return &d.Version },
-	depositRowOf,
-	(*depositRow).record,
+var deposits = newTable[invoice.DepositAddress](
+	"deposit_addresses", "deposit address", "id",
+	named("Key", "address_key"),
+	searchedBy("q_name", "Name"),
+	searchedBy("q_address", "Address"),
 )
 
 func (r *reader) Payment(ctx context.Context, owner event.Owner, id string) (invoice.Payment, error) {

@@ -13,23 +13,14 @@ import (
 
 const payoutsTable = "payouts"
 
-var payouts = newTable(
-	payoutsTable,
-	"payout",
-	1,
-	func(p *payout.Payout) *int64 { return &p.Version },
-	payoutRowOf,
-	(*payoutRow).record,
+var payouts = newTable[payout.Payout](
+	payoutsTable, "payout", "id",
+	foreign("FailureMessage"),
+	searchedBy("q_tx_hash", "TxHash"),
+	searchedBy("q_destination", "Destination"),
 )
 
-var refunds = newTable(
-	"refunds",
-	"refund",
-	1,
-	func(r *payout.Refund) *int64 { return &r.Version },
-	refundRowOf,
-	(*refundRow).record,
-)
+var refunds = newTable[payout.Refund]("refunds", "refund", "id")
 
 func (r *reader) Payout(ctx context.Context, owner event.Owner, id string) (payout.Payout, error) {
 	return owned(ctx, r, payouts, owner, id, func(p payout.Payout) event.Owner { return p.Owner })

@@ -23,10 +23,10 @@ type reader struct {
 // look returns the row of a key; ok is false when there is none. locked locks the row until the
 // transaction ends. Where an id is the key, the account may follow it, so that a distributed database
 // asks one machine.
-func look[T, R any](
+func look[T any](
 	ctx context.Context,
 	r *reader,
-	t *table[T, R],
+	t *table[T],
 	locked bool,
 	k ...any,
 ) (record T, ok bool, err error) {
@@ -71,10 +71,10 @@ func look[T, R any](
 }
 
 // lookHome looks a key up on the machine of its account where that is known, and otherwise on all.
-func lookHome[T, R any](
+func lookHome[T any](
 	ctx context.Context,
 	r *reader,
-	t *table[T, R],
+	t *table[T],
 	locked bool,
 	k []any,
 ) (record T, ok bool, err error) {
@@ -100,7 +100,7 @@ func lookHome[T, R any](
 }
 
 // get returns the row of an id, or fault.NotFound when there is none.
-func get[T, R any](ctx context.Context, r *reader, t *table[T, R], id string) (T, error) {
+func get[T any](ctx context.Context, r *reader, t *table[T], id string) (T, error) {
 	record, ok, err := look(ctx, r, t, false, id)
 	if err != nil {
 		return record, err
@@ -115,10 +115,10 @@ func get[T, R any](ctx context.Context, r *reader, t *table[T, R], id string) (T
 }
 
 // owned returns the row of an id that belongs to an owner, or fault.NotFound.
-func owned[T, R any](
+func owned[T any](
 	ctx context.Context,
 	r *reader,
-	t *table[T, R],
+	t *table[T],
 	owner event.Owner,
 	id string,
 	ownerOf func(T) event.Owner,
@@ -137,7 +137,7 @@ func owned[T, R any](
 }
 
 // several returns the rows of those ids that exist.
-func several[T, R any](ctx context.Context, r *reader, t *table[T, R], ids []string) ([]T, error) {
+func several[T any](ctx context.Context, r *reader, t *table[T], ids []string) ([]T, error) {
 	column := t.cols[0].name
 	order := " ORDER BY " + column
 
@@ -160,10 +160,10 @@ func several[T, R any](ctx context.Context, r *reader, t *table[T, R], ids []str
 
 // amongOf is among where the values are ids of another table, whose rows are of the same account. Where that is known,
 // the machines of those accounts are asked alone.
-func amongOf[T, R any](
+func amongOf[T any](
 	ctx context.Context,
 	r *reader,
-	t *table[T, R],
+	t *table[T],
 	column, parent string,
 	ids []string,
 ) ([]T, error) {
@@ -172,10 +172,10 @@ func amongOf[T, R any](
 
 // amongHomes is among of rows that are of some accounts; of any where there are none or too many of them. One value is
 // compared by itself.
-func amongHomes[T, R any](
+func amongHomes[T any](
 	ctx context.Context,
 	r *reader,
-	t *table[T, R],
+	t *table[T],
 	accounts []string,
 	column string,
 	values []string,
@@ -198,10 +198,10 @@ func amongHomes[T, R any](
 }
 
 // among returns the rows that satisfy a condition and whose column has one of the values.
-func among[T, R any](
+func among[T any](
 	ctx context.Context,
 	r *reader,
-	t *table[T, R],
+	t *table[T],
 	column string,
 	values []string,
 	order, condition string,
@@ -221,10 +221,10 @@ func among[T, R any](
 }
 
 // rows runs a query for a table's columns and returns the records.
-func rows[T, R any](
+func rows[T any](
 	ctx context.Context,
 	r *reader,
-	t *table[T, R],
+	t *table[T],
 	text string,
 	args []any,
 ) (records []T, err error) {
@@ -237,11 +237,11 @@ type queryer interface {
 }
 
 // rowsOn is rows by a queryer.
-func rowsOn[T, R any](
+func rowsOn[T any](
 	ctx context.Context,
 	r *reader,
 	on queryer,
-	t *table[T, R],
+	t *table[T],
 	text string,
 	args []any,
 ) (records []T, err error) {
@@ -263,11 +263,11 @@ func (r *reader) retry(ctx context.Context, read func() error) error {
 	return r.store.retry(ctx, func(bool) error { return read() })
 }
 
-func rowsOnce[T, R any](
+func rowsOnce[T any](
 	ctx context.Context,
 	r *reader,
 	on queryer,
-	t *table[T, R],
+	t *table[T],
 	text string,
 	args []any,
 ) ([]T, error) {
@@ -285,8 +285,8 @@ func rowsOnce[T, R any](
 	// (BenchmarkScan), and Select would hold and copy all rows beside the records.
 	var (
 		out     []T
-		row     R
-		targets = t.targets(&row)
+		record  T
+		targets = t.targets(&record)
 	)
 
 	for found.Next() {
@@ -294,9 +294,9 @@ func rowsOnce[T, R any](
 			return nil, r.readError(ctx, err, t.object)
 		}
 
-		remember(r.store.homes, t, &row)
+		remember(r.store.homes, t, &record)
 
-		out = append(out, t.record(&row))
+		out = append(out, record)
 	}
 
 	if err := found.Err(); err != nil {
@@ -368,10 +368,10 @@ func (r *reader) count(ctx context.Context, table, template string, args ...any)
 }
 
 // list returns a table's rows under the conditions of q. limit is in rows; 0 returns all.
-func list[T, R any](
+func list[T any](
 	ctx context.Context,
 	r *reader,
-	t *table[T, R],
+	t *table[T],
 	q *query,
 	order string,
 	limit int,

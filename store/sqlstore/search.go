@@ -52,7 +52,7 @@ func newSearch(d *Dialect, table string, o event.Owner, text string, columns ...
 
 // searchPage returns a page of the records that begin with the text of a query and satisfy its conditions. limit is in
 // rows; 0 returns all.
-func searchPage[T, R any](ctx context.Context, r *reader, t *table[T, R], q *query, limit int) ([]T, error) {
+func searchPage[T any](ctx context.Context, r *reader, t *table[T], q *query, limit int) ([]T, error) {
 	if err := r.flushTables(ctx, t.name); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ package sqlstore
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -14,82 +15,44 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-var cursors = newTable(
-	"cursors",
-	"cursor",
-	1,
-	func(c *scan.Cursor) *int64 { return &c.Version },
-	cursorRowOf,
-	(*cursorRow).record,
+var cursors = newTable[scan.Cursor]("cursors", "cursor", "network", foreign("Stopped"))
+
+var ranges = newTable[scan.Range](
+	"ranges", "back-fill range", "id",
+	named("Next", "next_height"),
+	named("To", "to_height"),
 )
 
-var ranges = newTable(
-	"ranges",
-	"back-fill range",
-	1,
-	func(r *scan.Range) *int64 { return &r.Version },
-	rangeRowOf,
-	(*rangeRow).record,
-)
+var retries = newTable[scan.Retry]("retries", "retry", "id", foreign("Error"))
 
-var retries = newTable(
-	"retries",
-	"retry",
-	1,
-	func(r *scan.Retry) *int64 { return &r.Version },
-	retryRowOf,
-	(*retryRow).record,
-)
-
-var transactions = newTable(
-	"transactions",
-	"transaction",
-	1,
-	func(t *wallet.Transaction) *int64 { return &t.Version },
-	transactionRowOf,
-	(*transactionRow).record,
+var transactions = newTable[wallet.Transaction](
+	"transactions", "transaction", "id",
+	named("Order", "instruction"),
+	derived("from_address", reflect.TypeFor[wallet.Transaction](), "Order", "From", "Address"),
 )
 
 // attempt is the hash of a transaction that the engine signed.
 type attempt struct {
-	network, hash, transactionID string
-	kind                         wallet.Kind
+	Network, Hash, TransactionID string
+	Kind                         wallet.Kind
 }
 
-var attempts = newTable(
-	"attempt_hashes",
-	"attempt",
-	2,
-	nil,
-	attemptRowOf,
-	(*attemptRow).record,
+var attempts = newTable[attempt]("attempt_hashes", "attempt", "network, hash")
+
+var wallets = newTable[wallet.Wallet](
+	"wallets", "wallet", "network, address",
+	named("Party.Address", "address"),
+	named("Party.Key", "address_key"),
 )
 
-var wallets = newTable(
-	"wallets",
-	"wallet",
-	2,
-	func(w *wallet.Wallet) *int64 { return &w.Version },
-	walletRowOf,
-	(*walletRow).record,
-)
+var balances = newTable[wallet.Balance]("balances", "balance", "network, address, asset_id")
 
-var balances = newTable(
-	"balances",
-	"balance",
-	3,
-	func(b *wallet.Balance) *int64 { return &b.Version },
-	balanceRowOf,
-	(*balanceRow).record,
-)
-
-var coins = newTable(
-	"coins",
-	"coin",
-	3,
-	func(c *wallet.Coin) *int64 { return &c.Version },
-	coinRowOf,
-	(*coinRow).record,
+var coins = newTable[wallet.Coin](
+	"coins", "coin", "network, tx_hash, vout",
+	named("Coin.Outpoint.TxHash", "tx_hash"),
+	named("Coin.Outpoint.Vout", "vout"),
+	named("Coin.Owner.Address", "address"),
+	named("Coin.Owner.Key", "address_key"),
 )
 
 func (r *reader) Cursor(ctx context.Context, network string) (scan.Cursor, bool, error) {
@@ -236,7 +199,7 @@ func (r *reader) OwnTransactions(
 	}
 
 	for _, a := range found {
-		own[a.hash] = a.kind
+		own[a.Hash] = a.Kind
 	}
 
 	return own, nil

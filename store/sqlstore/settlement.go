@@ -12,43 +12,27 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-var settlements = newTable(
-	"settlements",
-	"settlement",
-	1,
-	func(s *settlement.Settlement) *int64 { return &s.Version },
-	settlementRowOf,
-	(*settlementRow).record,
+var settlements = newTable[settlement.Settlement](
+	"settlements", "settlement", "id",
+	named("Deposit.Address", "address"),
+	named("Deposit.Key", "address_key"),
+	named("TopUpTx", "topup_tx"),
 )
 
 const sweepsTable = "sweeps"
 
-var sweeps = newTable(
-	sweepsTable,
-	"sweep",
-	1,
-	func(r *settlement.Sweep) *int64 { return &r.Version },
-	sweepRowOf,
-	(*sweepRow).record,
+var sweeps = newTable[settlement.Sweep](
+	sweepsTable, "sweep", "id",
+	named("Deposit.Address", "address"),
+	named("Deposit.Key", "address_key"),
+	named("SettlementIDs", "settlement_ids"),
 )
 
-var carryTable = newTable(
-	"carried_fees",
-	"carried fee",
-	3,
-	func(c *settlement.CarriedFee) *int64 { return &c.Version },
-	carryRowOf,
-	(*carryRow).record,
+var carryTable = newTable[settlement.CarriedFee](
+	"carried_fees", "carried fee", "account_id, livemode, network",
 )
 
-var residues = newTable(
-	"residues",
-	"residue",
-	2,
-	func(r *settlement.Residue) *int64 { return &r.Version },
-	residueRowOf,
-	(*residueRow).record,
-)
+var residues = newTable[settlement.Residue]("residues", "residue", "network, address")
 
 func (r *reader) Settlement(
 	ctx context.Context,

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// table says how records T of one kind are stored as rows R. Its statements are templates; see Store.text.
-type table[T, R any] struct {
+// table says how records T of one kind are stored. Its statements are templates; see Store.text.
+type table[T any] struct {
 	name   string // without prefix
 	object string // the word for it in errors
 	keys   int    // so many columns, from the first, are the primary key
@@ -24,8 +24,6 @@ type table[T, R any] struct {
 	event, endpoint int
 
 	version func(*T) *int64 // nil: records of this kind have no version
-	row     func(*T) R
-	record  func(*R) T
 	// also makes more statements for a new record, such as rows of a side table; may be nil.
 	also func(*T) []insertion
 
@@ -37,29 +35,35 @@ type table[T, R any] struct {
 	into   *into
 }
 
-func newTable[T, R any](
-	name, object string,
-	keys int,
-	version func(*T) *int64,
-	row func(*T) R,
-	record func(*R) T,
-) *table[T, R] {
-	columns := columnsOf(reflect.TypeFor[R]())
+// newTable makes the table of a record. keys names the columns of the primary key in their order, with commas.
+func newTable[T any](name, object, keys string, options ...option) *table[T] {
+	record := reflect.TypeFor[T]()
 
-	slots := keys
-	if keys == 1 && columns[0].name == "id" && columns[1].name == "account_id" {
-		keys = 2
+	columns := columnsOf(record, "", "")
+	for _, change := range options {
+		columns = change(columns)
 	}
 
-	t := &table[T, R]{
-		name:    name,
-		object:  object,
-		keys:    keys,
-		slots:   slots,
-		cols:    columns,
-		version: version,
-		row:     row,
-		record:  record,
+	key := strings.Split(keys, ", ")
+	slots := len(key)
+
+	// An id's rows are spread by account, which is of the key then.
+	if owned := slices.ContainsFunc(columns, isNamed("account_id")); keys == "id" && owned {
+		key = append(key, "account_id")
+	}
+
+	t := &table[T]{
+		name:   name,
+		object: object,
+		keys:   len(key),
+		slots:  slots,
+		cols:   keysFirst(columns, key),
+	}
+
+	if field, ok := record.FieldByName("Version"); ok {
+		t.version = func(record *T) *int64 {
+			return reflect.ValueOf(record).Elem().FieldByIndex(field.Index).Addr().Interface().(*int64)
+		}
 	}
 
 	t.setStatements()
@@ -67,8 +71,26 @@ func newTable[T, R any](
 	return t
 }
 
+func isNamed(name string) func(column) bool {
+	return func(c column) bool { return c.name == name }
+}
+
+// keysFirst returns the columns with those of the key before the others.
+func keysFirst(columns []column, key []string) []column {
+	var first []column
+
+	for _, name := range key {
+		i := slices.IndexFunc(columns, isNamed(name))
+		first = append(first, columns[i])
+	}
+
+	return append(first, slices.DeleteFunc(columns, func(c column) bool {
+		return slices.Contains(key, c.name)
+	})...)
+}
+
 // setStatements makes the statements of the columns, and finds those that rows are looked up by.
-func (t *table[T, R]) setStatements() {
+func (t *table[T]) setStatements() {
 	var read, all, sets, where, marks []string
 
 	for i, c := range t.cols {
@@ -120,7 +142,7 @@ func (t *table[T, R]) setStatements() {
 }
 
 // upsert returns the insert of a row that replaces the one of its key, if there is one.
-func (t *table[T, R]) upsert(d *Dialect) string {
+func (t *table[T]) upsert(d *Dialect) string {
 	names := make([]string, len(t.cols))
 	for i, c := range t.cols {
 		names[i] = c.name
@@ -130,7 +152,7 @@ func (t *table[T, R]) upsert(d *Dialect) string {
 }
 
 // insertNew returns the insert of a row that leaves the one of its key, if there is one, as it is.
-func (t *table[T, R]) insertNew(d *Dialect) string {
+func (t *table[T]) insertNew(d *Dialect) string {
 	names := make([]string, t.keys)
 	for i := range names {
 		names[i] = t.cols[i].name
@@ -140,15 +162,14 @@ func (t *table[T, R]) insertNew(d *Dialect) string {
 }
 
 // values reads all columns of a record.
-func (t *table[T, R]) values(record *T) ([]any, error) {
-	row := t.row(record)
-	fields := reflect.ValueOf(&row).Elem()
+func (t *table[T]) values(record *T) ([]any, error) {
+	fields := reflect.ValueOf(record).Elem()
 
 	out := make([]any, len(t.cols))
-	for i, c := range t.cols {
-		v, err := valueOf(fields.FieldByIndex(c.field))
+	for i := range t.cols {
+		v, err := t.value(&t.cols[i], fields)
 		if err != nil {
-			return nil, fmt.Errorf("write %s of a %s: %w", c.name, t.object, err)
+			return nil, err
 		}
 
 		out[i] = v
@@ -157,20 +178,29 @@ func (t *table[T, R]) values(record *T) ([]any, error) {
 	return out, nil
 }
 
+// value reads a column of a record's fields.
+func (t *table[T]) value(c *column, fields reflect.Value) (any, error) {
+	v, err := c.codec.value(fields.FieldByIndex(c.field))
+	if err != nil {
+		return nil, fmt.Errorf("write %s of a %s: %w", c.name, t.object, err)
+	}
+
+	return v, nil
+}
+
 // replace puts some columns of a record into a buffered write of its row.
-func (t *table[T, R]) replace(w *write, record *T, names ...string) error {
-	row := t.row(record)
-	fields := reflect.ValueOf(&row).Elem()
+func (t *table[T]) replace(w *write, record *T, names ...string) error {
+	fields := reflect.ValueOf(record).Elem()
 	values := slices.Clone(w.values)
 
-	for i, c := range t.cols {
-		if !slices.Contains(names, c.name) {
+	for i := range t.cols {
+		if !slices.Contains(names, t.cols[i].name) {
 			continue
 		}
 
 		var err error
-		if values[i], err = valueOf(fields.FieldByIndex(c.field)); err != nil {
-			return fmt.Errorf("write %s of a %s: %w", c.name, t.object, err)
+		if values[i], err = t.value(&t.cols[i], fields); err != nil {
+			return err
 		}
 	}
 
@@ -180,30 +210,29 @@ func (t *table[T, R]) replace(w *write, record *T, names ...string) error {
 }
 
 // fill makes a record of buffered values.
-func (t *table[T, R]) fill(values []any) (record T, err error) {
-	var row R
+func (t *table[T]) fill(values []any) (record T, err error) {
+	fields := reflect.ValueOf(&record).Elem()
 
-	fields := reflect.ValueOf(&row).Elem()
-
-	for i, c := range t.cols {
-		if !c.hidden {
-			if err := setField(fields.FieldByIndex(c.field), values[i]); err != nil {
+	for i := range t.cols {
+		if c := &t.cols[i]; !c.hidden {
+			if err := c.set(fields.FieldByIndex(c.field), values[i]); err != nil {
 				return record, fmt.Errorf("read %s of a %s: %w", c.name, t.object, err)
 			}
 		}
 	}
 
-	return t.record(&row), nil
+	return record, nil
 }
 
-// targets are the fields of a row in the order of the table's columns, for a query of two tables at once.
-func (t *table[T, R]) targets(row *R) []any {
-	fields := reflect.ValueOf(row).Elem()
+// targets are what a query of the table's columns is scanned into: the fields of a record. Scanned again, they share
+// nothing with a copy that was made of it before.
+func (t *table[T]) targets(record *T) []any {
+	fields := reflect.ValueOf(record).Elem()
 	out := make([]any, 0, len(t.cols))
 
-	for _, c := range t.cols {
-		if !c.hidden {
-			out = append(out, fields.FieldByIndex(c.field).Addr().Interface())
+	for i := range t.cols {
+		if c := &t.cols[i]; !c.hidden {
+			out = append(out, c.codec.target(fields.FieldByIndex(c.field)))
 		}
 	}
 
@@ -211,7 +240,7 @@ func (t *table[T, R]) targets(row *R) []any {
 }
 
 // slot names a row in a transaction's buffer.
-func (t *table[T, R]) slot(key []any) string {
+func (t *table[T]) slot(key []any) string {
 	var b strings.Builder
 
 	b.Grow(64)

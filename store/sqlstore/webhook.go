@@ -18,31 +18,13 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-var events = newTable(
-	"events",
-	"event",
-	1,
-	nil,
-	eventRowOf,
-	(*eventRow).record,
-)
+var events = newTable[event.Event]("events", "event", "id")
 
-var endpoints = newTable(
-	"endpoints",
-	"webhook endpoint",
-	1,
-	func(e *webhook.Endpoint) *int64 { return &e.Version },
-	endpointRowOf,
-	(*endpointRow).record,
-)
+var endpoints = newTable[webhook.Endpoint]("endpoints", "webhook endpoint", "id")
 
-var deliveries = newTable(
-	"deliveries",
-	"webhook delivery",
-	1,
-	func(d *webhook.Delivery) *int64 { return &d.Version },
-	deliveryRowOf,
-	(*deliveryRow).record,
+var deliveries = newTable[webhook.Delivery](
+	"deliveries", "webhook delivery", "id",
+	named("Trigger", "cause"),
 )
 
 func (r *reader) Event(ctx context.Context, owner event.Owner, id string) (event.Event, error) {

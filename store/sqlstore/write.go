@@ -49,7 +49,7 @@ func duplicate(object, label string) error {
 }
 
 // put buffers a versioned record and raises the version in the caller's record.
-func put[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record *T) error {
+func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
 	if err := tx.usable(ctx); err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (tx *transaction) mergePut(
 }
 
 // versionedWrite returns the insert of a record, or from base 1 on the update of that version.
-func versionedWrite[T, R any](t *table[T, R], slot string, record *T, values []any, base int64) *write {
+func versionedWrite[T any](t *table[T], slot string, record *T, values []any, base int64) *write {
 	w := &write{
 		slot:    slot,
 		table:   t.name,
@@ -143,7 +143,7 @@ func versionedWrite[T, R any](t *table[T, R], slot string, record *T, values []a
 	return w
 }
 
-func putAll[T, R any](ctx context.Context, tx *transaction, t *table[T, R], records []*T) error {
+func putAll[T any](ctx context.Context, tx *transaction, t *table[T], records []*T) error {
 	for _, record := range records {
 		if err := put(ctx, tx, t, record); err != nil {
 			return err
@@ -154,21 +154,21 @@ func putAll[T, R any](ctx context.Context, tx *transaction, t *table[T, R], reco
 }
 
 // add buffers an unversioned record that must not exist yet.
-func add[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record *T) error {
+func add[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
 	return putUnversioned(ctx, tx, t, record, t.insert, t.into)
 }
 
 // set buffers an unversioned record that replaces the stored one.
-func set[T, R any](ctx context.Context, tx *transaction, t *table[T, R], record *T) error {
+func set[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
 	return putUnversioned(ctx, tx, t, record, t.upsert(tx.store.dialect), nil)
 }
 
 // putUnversioned buffers a record without a version under a statement. fresh is set when the row must
 // be new.
-func putUnversioned[T, R any](
+func putUnversioned[T any](
 	ctx context.Context,
 	tx *transaction,
-	t *table[T, R],
+	t *table[T],
 	record *T,
 	template string,
 	fresh *into,
@@ -216,7 +216,7 @@ func putUnversioned[T, R any](
 }
 
 // remove buffers a deletion.
-func remove[T, R any](ctx context.Context, tx *transaction, t *table[T, R], k ...any) error {
+func remove[T any](ctx context.Context, tx *transaction, t *table[T], k ...any) error {
 	if err := tx.usable(ctx); err != nil {
 		return err
 	}
