@@ -47,7 +47,10 @@ func TestAnotherImplementationVerifiesOurSignature(t *testing.T) {
 	}
 
 	var got []*string
-	if err := json.Unmarshal(testenv.Node(t, "internal/testing/testenv/stripe/verify.js", input), &got); err != nil {
+	if err := json.Unmarshal(
+		testenv.Node(t, "internal/testing/testenv/stripe/verify.js", input),
+		&got,
+	); err != nil {
 		t.Fatal(err)
 	}
 

@@ -25,7 +25,13 @@ func runWallet(t *testing.T, job map[string]any, answer any) {
 
 	input, err := json.Marshal(job)
 	must(t, err)
-	must(t, json.Unmarshal(testenv.SolanaNodeScript(t, "internal/testing/testenv/solana/wallet.js", input), answer))
+	must(
+		t,
+		json.Unmarshal(
+			testenv.SolanaNodeScript(t, "internal/testing/testenv/solana/wallet.js", input),
+			answer,
+		),
+	)
 }
 
 // decodedTx is a transaction as web3.js and spl-token decode it.

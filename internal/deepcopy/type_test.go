@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A value of a type known at run time is copied as Of copies it: nothing is shared, and its times are as stores keep them.
+// A value of a type known at run time is copied as Of copies it: nothing is shared, and its times are as stores keep
+// them.
 func TestOfTypeCopiesAsOf(t *testing.T) {
 	type record struct {
 		At   time.Time

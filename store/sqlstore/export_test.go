@@ -1,6 +1,7 @@
 package sqlstore
 
-// This file reads the same rows for benchmarks, with column lists written by hand and as the store does; and it shows the statements of a store whose tables are spread.
+// This file reads the same rows for benchmarks, with column lists written by hand and as the store does; and it shows
+// the statements of a store whose tables are spread.
 
 import (
 	"context"
@@ -27,7 +28,8 @@ func Scans(db *sql.DB, driver string, numbered bool, account, paymentID string) 
 
 	r := &reader{store: st, on: sqlx.NewDb(db, driver)}
 	page := st.dialect.text(
-		"SELECT " + payments.columns + " FROM {payments} WHERE account_id = ? AND livemode = ? ORDER BY id DESC LIMIT 50",
+		"SELECT " + payments.columns +
+			" FROM {payments} WHERE account_id = ? AND livemode = ? ORDER BY id DESC LIMIT 50",
 	)
 	byID := st.dialect.text(payments.getOfAccount)
 

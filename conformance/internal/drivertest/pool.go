@@ -132,7 +132,8 @@ func testFinderUnknown(e *env) {
 	}
 }
 
-// otherHash returns another hash of the same form, be it hex or base58: its last two neighbors that differ change places.
+// otherHash returns another hash of the same form, be it hex or base58: its last two neighbors that differ change
+// places.
 func otherHash(hash string) string {
 	other := []byte(hash)
 	for i := len(other) - 1; i > 0; i-- {

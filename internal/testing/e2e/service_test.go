@@ -71,6 +71,7 @@ func (r *runs) start(engine *payments.Engine) {
 
 	go func() {
 		r.done <- engine.Run(ctx)
+
 		close(r.done) // stopped twice, it answers twice
 	}()
 }

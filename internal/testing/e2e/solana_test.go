@@ -67,7 +67,12 @@ func (p *solanaPayer) wallet(job map[string]any) map[string]string {
 	p.must(err)
 
 	var answer map[string]string
-	p.must(json.Unmarshal(testenv.SolanaNodeScript(p.t, "internal/testing/testenv/solana/wallet.js", input), &answer))
+	p.must(
+		json.Unmarshal(
+			testenv.SolanaNodeScript(p.t, "internal/testing/testenv/solana/wallet.js", input),
+			&answer,
+		),
+	)
 
 	return answer
 }

@@ -39,7 +39,9 @@ func run(ctx context.Context) (ok bool, err error) {
 	check := flag.Bool("check", false, "only see that every snippet is where the list says")
 	only := flag.String("run", "", "plant only the mutants whose id matches this regular expression")
 	simulate := flag.Int(
-		"simulate", 0, "play up to so many seeds of internal/testing/simulation in place of the mutants' tests",
+		"simulate",
+		0,
+		"play up to so many seeds of internal/testing/simulation in place of the mutants' tests",
 	)
 	jobs := flag.Int("jobs", 2, "with -simulate: how many mutants are played at a time")
 	limit := flag.Duration(
