@@ -87,7 +87,7 @@ func moduleRoot() (string, error) {
 	}
 
 	for {
-		list := filepath.Join(dir, "internal", "mutants", "mutants.json")
+		list := filepath.Join(dir, "internal", "testing", "mutants", "mutants.json")
 		if exists(filepath.Join(dir, "go.mod")) && exists(list) {
 			return dir, nil
 		}
