@@ -1,0 +1,452 @@
+package simulation
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	places "github.com/seed-8ee7f392/payments/internal/ledger"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/settlement"
+)
+
+// shadowing is set where every place is folded at every commit and compared with its records.
+var shadowing = os.Getenv("SHADOW") != ""
+
+// shadow folds each place that a commit touches, and counts where its records show something else.
+type shadow struct {
+	oracle *oracle
+	// settlements and sweeps are the ids of those of a place.
+	settlements, sweeps map[walletOf][]string
+	// marks are what ever happened at a place.
+	marks map[walletOf]map[string]bool
+}
+
+func newShadow(o *oracle) *shadow {
+	s := &shadow{oracle: o, marks: map[walletOf]map[string]bool{}}
+	s.index()
+
+	return s
+}
+
+// index indexes the records anew.
+func (s *shadow) index() {
+	s.settlements, s.sweeps = map[walletOf][]string{}, map[walletOf][]string{}
+
+	for id, of := range s.oracle.records.settlements {
+		at := s.at(of.Network, of.Deposit.Address)
+		s.settlements[at] = append(s.settlements[at], id)
+	}
+
+	for id, of := range s.oracle.records.sweeps {
+		at := s.at(of.Network, of.Deposit.Address)
+		s.sweeps[at] = append(s.sweeps[at], id)
+	}
+}
+
+// at returns the place of an address: where outputs are spent, all addresses of the network.
+func (s *shadow) at(network string, address chain.Address) walletOf {
+	if _, outputs := s.network(network).(*utxoNetwork); outputs {
+		address = ""
+	}
+
+	return walletOf{network, address}
+}
+
+func (s *shadow) network(slug string) network {
+	return s.oracle.ledgers[slug].network
+}
+
+// remember takes a commit into the index, before it is in the records.
+func (s *shadow) remember(c *commit) {
+	r := s.oracle.records
+
+	for id, of := range c.settlements {
+		if _, known := r.settlements[id]; !known {
+			at := s.at(of.Network, of.Deposit.Address)
+			s.settlements[at] = append(s.settlements[at], id)
+		}
+
+		if of.Reason == settlement.PaymentOrphaned || of.Status == settlement.Reverted {
+			s.mark(of.Network, of.Deposit.Address, "fork")
+		}
+	}
+
+	for id, of := range c.sweeps {
+		before, known := r.sweeps[id]
+		if !known {
+			at := s.at(of.Network, of.Deposit.Address)
+			s.sweeps[at] = append(s.sweeps[at], id)
+		}
+
+		for _, member := range before.SettlementIDs {
+			if !slices.Contains(of.SettlementIDs, member) {
+				s.mark(of.Network, of.Deposit.Address, "left a release")
+			}
+		}
+
+		if len(of.Steps) == 0 {
+			s.mark(of.Network, of.Deposit.Address, "claim")
+		}
+	}
+
+	for id, t := range c.transactions {
+		if before := r.transactions[id]; before.State == wallet.Confirmed && t.State != wallet.Confirmed {
+			s.markTransaction(t, "fork")
+		}
+	}
+}
+
+func (s *shadow) mark(network string, address chain.Address, what string) {
+	at := s.at(network, address)
+	if s.marks[at] == nil {
+		s.marks[at] = map[string]bool{}
+	}
+
+	s.marks[at][what] = true
+}
+
+func (s *shadow) markTransaction(t wallet.Transaction, what string) {
+	if at, known := s.placeOf(t); known {
+		s.mark(at.network, at.address, what)
+	}
+}
+
+// placeOf returns the place that a transaction of a release, or one that displaced or ended such, belongs to.
+func (s *shadow) placeOf(t wallet.Transaction) (at walletOf, known bool) {
+	r := s.oracle.records
+
+	if t.Kind == wallet.Cancel || t.Kind == wallet.Undelegate {
+		t = r.transactions[t.ObjectID]
+	}
+
+	sweep, known := r.sweeps[t.ObjectID]
+
+	return s.at(t.Network, sweep.Deposit.Address), known
+}
+
+// compare folds the places that a commit touched.
+func (s *shadow) compare(c *commit) {
+	touched := map[walletOf]bool{}
+
+	for _, of := range c.settlements {
+		touched[s.at(of.Network, of.Deposit.Address)] = true
+	}
+
+	for _, of := range c.payments {
+		touched[s.at(of.Network, of.Address)] = true
+	}
+
+	for _, of := range c.sweeps {
+		touched[s.at(of.Network, of.Deposit.Address)] = true
+	}
+
+	for _, t := range c.transactions {
+		if at, known := s.placeOf(t); known {
+			touched[at] = true
+		}
+	}
+
+	counted := false
+
+	for at := range touched {
+		if len(s.settlements[at]) == 0 {
+			continue
+		}
+
+		counted = true
+		s.oracle.harness.account.Counts["shadow: places compared"]++
+		s.comparePlace(at)
+	}
+
+	if counted {
+		s.oracle.harness.account.Counts["shadow: commits compared"]++
+	}
+}
+
+// rowsOf returns the records of a place.
+func (s *shadow) rowsOf(at walletOf) places.Rows {
+	r := s.oracle.records
+	rows := places.Rows{
+		SpendsOutputs: at.address == "",
+		Payments:      map[string]places.Payment{},
+		Transactions:  map[string]wallet.Transaction{},
+	}
+
+	for _, a := range s.network(at.network).assets() {
+		if a.Kind == chain.Native {
+			rows.Native = a.ID
+		}
+	}
+
+	for _, id := range s.settlements[at] {
+		of := r.settlements[id]
+		p := r.payments[of.PaymentID]
+		rows.Settlements = append(rows.Settlements, of)
+		rows.Payments[p.ID] = places.Payment{
+			Amount:    p.Amount,
+			Canonical: p.Status == invoice.Confirmed && p.USDValue.Valid && p.NativeUSD.Valid,
+		}
+	}
+
+	for _, id := range s.sweeps[at] {
+		sweep := r.sweeps[id]
+		rows.Sweeps = append(rows.Sweeps, sweep)
+
+		for _, step := range sweep.Steps {
+			rows.Transactions[step.TransactionID] = r.transactions[step.TransactionID]
+
+			for _, other := range r.others[step.TransactionID] {
+				rows.Others = append(rows.Others, r.transactions[other])
+			}
+		}
+	}
+
+	var err error
+
+	rows.Outgoing, err = s.oracle.harness.store.UnrecordedOutgoing(
+		s.oracle.harness.ctx,
+		at.network,
+		at.address,
+		time.Time{},
+	)
+	must(err)
+
+	return rows
+}
+
+// comparePlace folds a place and compares what its records show.
+func (s *shadow) comparePlace(at walletOf) {
+	rows := s.rowsOf(at)
+	facts := places.FactsOf(rows)
+	out := places.Fold(facts)
+
+	for i, id := range sortedIDs(rows.Settlements) {
+		s.compareSettlement(at, rows, facts, s.oracle.records.settlements[id], out.Settlements[i])
+	}
+
+	if at.address != "" {
+		s.compareBalances(at, rows, out)
+	}
+}
+
+func sortedIDs(all []settlement.Settlement) (ids []string) {
+	for _, of := range all {
+		ids = append(ids, of.ID)
+	}
+
+	slices.Sort(ids)
+
+	return ids
+}
+
+// compareSettlement compares what a settlement shows with what its place's facts come to.
+func (s *shadow) compareSettlement(
+	at walletOf,
+	rows places.Rows,
+	facts places.Facts,
+	row settlement.Settlement,
+	now places.Settlement,
+) {
+	cause := s.cause(at, facts, row)
+	shown := row.Resource()
+
+	see := func(figure string, today, folded any) {
+		if fmt.Sprint(today) != fmt.Sprint(folded) {
+			s.differ(at, rows, cause, figure, row.ID, today, folded)
+		}
+	}
+
+	reason := now.Reason
+	if now.Status != settlement.Held && now.Status != settlement.Failed {
+		reason = ""
+	}
+
+	see("status", string(shown.Status)+" "+string(shown.Reason), string(now.Status)+" "+string(reason))
+
+	if row.Reason == settlement.PaymentOrphaned {
+		return // by the rule it bears and gets nothing
+	}
+
+	see("fee_paid", row.FeePaid, now.FeePaid)
+	see("fee_carried", row.FeeCarried, now.FeeCarried)
+	see("network_fees", row.NetworkFees, now.NetworkFees)
+	see("net_released", amountOf(row.NetReleased), amountOf(now.NetReleased))
+	see("residue_in", row.ResidueIn, now.ResidueIn)
+	see("residue_out", row.ResidueOut, now.ResidueOut)
+	see("fee_tx", row.FeeTx, now.FeeTx)
+	see("topup_tx", row.TopUpTx, now.TopUpTx)
+	see("sweep_tx", row.SweepTx, now.SweepTx)
+	see("required_native", amountOf(row.RequiredNative), amountOf(now.RequiredNative))
+	see("held_since", row.HeldSince.UTC(), now.HeldSince.UTC())
+}
+
+func amountOf(a *chain.Amount) string {
+	if a == nil {
+		return ""
+	}
+
+	return a.String()
+}
+
+// compareBalances compares what is on record at an address with what its facts come to.
+func (s *shadow) compareBalances(at walletOf, rows places.Rows, out places.Outcome) {
+	row, _, err := s.oracle.harness.store.Residue(s.oracle.harness.ctx, at.network, at.address)
+	must(err)
+
+	cause := s.marksOf(at)
+
+	for _, a := range s.network(at.network).assets() {
+		free, owed, unclaimed := row.Amount, row.Owed, row.Unclaimed
+		if a.ID != rows.Native {
+			free, owed, unclaimed = chain.Amount{}, chain.Amount{}, nil
+
+			for _, t := range row.Tokens {
+				if t.AssetID == a.ID {
+					free, owed, unclaimed = t.Amount, t.Owed, t.Unclaimed
+				}
+			}
+		}
+
+		var claimed chain.Amount
+		for _, b := range unclaimed {
+			claimed = claimed.Add(b.Amount)
+		}
+
+		for _, r := range rows.Sweeps { // what a release bears that has not swept yet
+			if r.AssetID == a.ID && !r.Done {
+				owed, claimed = owed.Add(r.Owed), claimed.Add(r.Claimed())
+			}
+		}
+
+		for _, o := range rows.Outgoing {
+			if !walletstate.IsForeign(o) {
+				continue
+			}
+
+			if a.ID == rows.Native {
+				owed = owed.Add(o.Fee)
+			}
+
+			for _, m := range o.Transfers {
+				if !o.Failed && m.From == at.address && m.AssetID == a.ID {
+					owed = owed.Add(m.Amount)
+				}
+			}
+		}
+
+		free, owed = free.SubFloor(owed), owed.SubFloor(free)
+		now := out.Asset(a.ID)
+
+		kind := string(a.Kind)
+		if free != now.Free || owed != now.Owed {
+			s.differ(
+				at, rows, cause, kind+" residue", string(at.address),
+				free.String()+" −"+owed.String(), now.Free.String()+" −"+now.Owed.String(),
+			)
+		}
+
+		if claimed != now.Unclaimed {
+			s.differ(at, rows, cause, kind+" unclaimed", string(at.address), claimed, now.Unclaimed)
+		}
+	}
+}
+
+// cause returns what may have made a settlement's figures differ.
+func (s *shadow) cause(at walletOf, facts places.Facts, row settlement.Settlement) string {
+	cause := s.marksOf(at)
+
+	gone := map[string]bool{}
+	for _, d := range facts.Deposits {
+		gone[d.ID] = !d.Canonical
+	}
+
+	for _, p := range facts.Plans {
+		if slices.Contains(p.Members, row.ID) && slices.ContainsFunc(p.Members, func(id string) bool { return gone[id] }) {
+			return cause + ", released with one that is gone"
+		}
+	}
+
+	return cause
+}
+
+func (s *shadow) marksOf(at walletOf) string {
+	var marks []string
+	for what := range s.marks[at] {
+		marks = append(marks, what)
+	}
+
+	if s.oracle.lost {
+		marks = append(marks, "restored")
+	}
+
+	slices.Sort(marks)
+
+	if len(marks) == 0 {
+		return "no fork"
+	}
+
+	return strings.Join(marks, ", ")
+}
+
+// differ counts a difference, and shows the first of its kind.
+func (s *shadow) differ(at walletOf, rows places.Rows, cause, figure, id string, today, folded any) {
+	counts := s.oracle.harness.account.Counts
+	key := fmt.Sprintf("shadow differs: %s (%s)", figure, cause)
+	counts[key]++
+
+	if counts[key] > 1 || os.Getenv("SHADOW") == "quiet" {
+		return
+	}
+
+	if only := os.Getenv("SHADOW_ONLY"); only != "" && !strings.Contains(key, only) {
+		return
+	}
+
+	fmt.Fprintf(
+		os.Stderr, "seed %d operation %d at %s %s: %s of %s is %v, and the fold has %v\n",
+		s.oracle.harness.plan.Seed, s.oracle.step, at.network, at.address, key, id, today, folded,
+	)
+
+	if os.Getenv("SHADOW") == "rows" {
+		s.list(rows)
+	}
+}
+
+// list prints the rows of a place.
+func (s *shadow) list(rows places.Rows) {
+	for _, of := range rows.Settlements {
+		fmt.Fprintf(
+			os.Stderr,
+			"  settlement %s %s %s %s gross %s fee %s paid %s carried %s in %s out %s costs %s net %s sweep %s canonical %t of %s\n",
+			of.ID, of.Asset, of.Status, of.Reason, of.Gross, of.FeeNative, of.FeePaid, of.FeeCarried, of.CarriedIn,
+			of.CarriedOut, of.NetworkFees, amountOf(of.NetReleased), of.SweepID, rows.Payments[of.PaymentID].Canonical,
+			rows.Payments[of.PaymentID].Amount,
+		)
+	}
+
+	for _, r := range rows.Sweeps {
+		fmt.Fprintf(
+			os.Stderr, "  sweep %s of %v amount %s fee %s carry %s owed %s claims %v done %t\n",
+			r.ID, r.SettlementIDs, r.Amount, r.Fee, r.CarryIn, r.Owed, r.Claims, r.Done,
+		)
+
+		for _, step := range r.Steps {
+			t := rows.Transactions[step.TransactionID]
+			fmt.Fprintf(
+				os.Stderr, "    %s %s %s fee %s pays %s parts %v displaced %v left %s took %s; transaction %s %s %s\n",
+				step.Kind, step.TransactionID, step.State, step.NetworkFee, step.PaysFee, step.Parts, step.Displaced,
+				step.ResidueAdded, step.ResidueTaken, t.State, t.Failure, t.Fee,
+			)
+		}
+	}
+
+	for _, o := range rows.Outgoing {
+		fmt.Fprintf(os.Stderr, "  outgoing %s %q fee %s %v\n", o.TxHash, o.Acknowledged, o.Fee, o.Transfers)
+	}
+}
