@@ -165,7 +165,7 @@ func (w *fold) show(p Plan, members []*holder, before, after chain.Amount) {
 	in, out := Split(before, grossOf(members)), Split(after, grossOf(members))
 
 	for i, h := range members {
-		if p.isStarted() {
+		if p.isStarted() || p.Over {
 			h.shown.ResidueIn, h.shown.ResidueOut = in[i], out[i]
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// Facts are what is known of one place, or of the outputs that plans join. Ids sort by age.
+// Facts are what is known of one place, or of the outputs that plans join. Ids of deposits and steps sort by age.
 type Facts struct {
 	// Native is the id of the network's native coin, in which all fees are counted.
 	Native string
@@ -60,7 +60,9 @@ type Verdict struct {
 
 // Plan is a release as it was planned. Its members never change: what became of them is in other facts.
 type Plan struct {
-	ID      string
+	ID string
+	// Number counts the plans of the place: clocks of processes differ, and so do their ids.
+	Number  int
 	MadeAt  time.Time
 	AssetID string
 	// Members are ids of deposits.

@@ -108,7 +108,7 @@ func (w *fold) timeline() []entry {
 func compareEntries(a, b entry) int {
 	switch {
 	case a.plan != nil && b.plan != nil:
-		return cmp.Compare(a.plan.ID, b.plan.ID)
+		return comparePlans(*a.plan, *b.plan)
 	case a.withdrawal != nil && b.withdrawal != nil:
 		return cmp.Or(
 			a.withdrawal.At.Compare(b.withdrawal.At),

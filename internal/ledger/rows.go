@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// Rows are the stored records of one place, or of all outputs of an owner, in any order.
+// Rows are the stored records of one place, or of all outputs of an owner.
 //
 // They lack some facts. Who left a release is in none of its rows, a result is gone with its block, and of verdicts
 // the last is kept. FactsOf assumes what the rows say now.
@@ -21,7 +21,8 @@ type Rows struct {
 	Settlements   []settlement.Settlement
 	// Payments are those of the settlements, by id.
 	Payments map[string]Payment
-	Sweeps   []settlement.Sweep
+	// Sweeps are in the order in which they were made.
+	Sweeps []settlement.Sweep
 	// Transactions are those of the sweeps' steps by id, and Others the cancels and undelegations whose objects they
 	// are.
 	Transactions map[string]wallet.Transaction
@@ -41,8 +42,8 @@ type Payment struct {
 func FactsOf(rows Rows) Facts {
 	f := Facts{Native: rows.Native, SpendsOutputs: rows.SpendsOutputs}
 
-	for _, r := range rows.Sweeps {
-		f.Plans = append(f.Plans, rows.planOf(r))
+	for i, r := range rows.Sweeps {
+		f.Plans = append(f.Plans, rows.planOf(r, i))
 	}
 
 	for _, s := range rows.Settlements {
@@ -129,8 +130,15 @@ func verdictsOf(s settlement.Settlement, plans []Plan) (all []Verdict) {
 	return all
 }
 
-func (rows Rows) planOf(r settlement.Sweep) Plan {
-	p := Plan{ID: r.ID, MadeAt: r.CreatedAt, AssetID: r.AssetID, Members: r.SettlementIDs, CarryIn: r.CarryIn}
+func (rows Rows) planOf(r settlement.Sweep, number int) Plan {
+	p := Plan{
+		ID:      r.ID,
+		Number:  number,
+		MadeAt:  r.CreatedAt,
+		AssetID: r.AssetID,
+		Members: r.SettlementIDs,
+		CarryIn: r.CarryIn,
+	}
 
 	live := false
 

@@ -64,11 +64,12 @@ func (h *holder) setVerdict(verdicts []Verdict) {
 			h.shown.HeldSince = v.At
 		}
 
-		h.shown.Status, h.shown.Reason, h.shown.RequiredNative = v.Status, v.Reason, v.Required
+		h.shown.Status, h.shown.Reason, h.shown.FailedAt = v.Status, v.Reason, time.Time{}
 
-		h.shown.FailedAt = time.Time{}
 		if v.Status == settlement.Failed {
 			h.shown.FailedAt = v.At
+		} else {
+			h.shown.RequiredNative = v.Required
 		}
 	}
 }
@@ -102,7 +103,7 @@ func (w *fold) plansOf(h *holder) (all []Plan) {
 		}
 	}
 
-	slices.SortFunc(all, func(a, b Plan) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, comparePlans)
 
 	return all
 }

@@ -28,25 +28,29 @@ type shadow struct {
 }
 
 func newShadow(o *oracle) *shadow {
-	s := &shadow{oracle: o, marks: map[walletOf]map[string]bool{}}
+	s := &shadow{oracle: o, marks: map[walletOf]map[string]bool{}, sweeps: map[walletOf][]string{}}
 	s.index()
 
 	return s
 }
 
-// index indexes the records anew.
+// index indexes the records anew. Sweeps that are known stay in the order in which they were made.
 func (s *shadow) index() {
-	s.settlements, s.sweeps = map[walletOf][]string{}, map[walletOf][]string{}
+	for at, ids := range s.sweeps {
+		s.sweeps[at] = slices.DeleteFunc(ids, func(id string) bool {
+			_, known := s.oracle.records.sweeps[id]
+
+			return !known
+		})
+	}
+
+	s.settlements = map[walletOf][]string{}
 
 	for id, of := range s.oracle.records.settlements {
 		at := s.at(of.Network, of.Deposit.Address)
 		s.settlements[at] = append(s.settlements[at], id)
 	}
 
-	for id, of := range s.oracle.records.sweeps {
-		at := s.at(of.Network, of.Deposit.Address)
-		s.sweeps[at] = append(s.sweeps[at], id)
-	}
 }
 
 // at returns the place of an address: where outputs are spent, all addresses of the network.
