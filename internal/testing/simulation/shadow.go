@@ -235,7 +235,8 @@ func (s *shadow) comparePlace(at walletOf) {
 	}
 
 	if at.address != "" {
-		s.compareBalances(at, rows, out)
+		s.compareBalances(at, rows, facts, out)
+		s.compareSums(at, rows, out)
 	}
 }
 
@@ -257,12 +258,11 @@ func (s *shadow) compareSettlement(
 	row settlement.Settlement,
 	now places.Settlement,
 ) {
-	cause := s.cause(at, facts, row)
 	shown := row.Resource()
 
 	see := func(figure string, today, folded any) {
 		if fmt.Sprint(today) != fmt.Sprint(folded) {
-			s.differ(at, rows, cause, figure, row.ID, today, folded)
+			s.differ(at, rows, s.cause(at, facts, row), figure, row.ID, today, folded)
 		}
 	}
 
@@ -299,11 +299,9 @@ func amountOf(a *chain.Amount) string {
 }
 
 // compareBalances compares what is on record at an address with what its facts come to.
-func (s *shadow) compareBalances(at walletOf, rows places.Rows, out places.Outcome) {
+func (s *shadow) compareBalances(at walletOf, rows places.Rows, facts places.Facts, out places.Outcome) {
 	row, _, err := s.oracle.harness.store.Residue(s.oracle.harness.ctx, at.network, at.address)
 	must(err)
-
-	cause := s.marksOf(at)
 
 	for _, a := range s.network(at.network).assets() {
 		free, owed, unclaimed := row.Amount, row.Owed, row.Unclaimed
@@ -350,33 +348,133 @@ func (s *shadow) compareBalances(at walletOf, rows places.Rows, out places.Outco
 		kind := string(a.Kind)
 		if free != now.Free || owed != now.Owed {
 			s.differ(
-				at, rows, cause, kind+" residue", string(at.address),
+				at, rows, s.causeOfBalances(at, facts), kind+" residue", string(at.address),
 				free.String()+" −"+owed.String(), now.Free.String()+" −"+now.Owed.String(),
 			)
 		}
 
 		if claimed != now.Unclaimed {
-			s.differ(at, rows, cause, kind+" unclaimed", string(at.address), claimed, now.Unclaimed)
+			s.differ(
+				at, rows, s.causeOfBalances(at, facts), kind+" unclaimed", string(at.address), claimed, now.Unclaimed,
+			)
 		}
 	}
 }
 
-// cause returns what may have made a settlement's figures differ.
-func (s *shadow) cause(at walletOf, facts places.Facts, row settlement.Settlement) string {
-	cause := s.marksOf(at)
+// compareSums compares what neither depends on who bears it: the platform fee that was paid, and what was brought to
+// the master wallet.
+func (s *shadow) compareSums(at walletOf, rows places.Rows, out places.Outcome) {
+	var paid, brought, foldedPaid, foldedBrought chain.Amount
 
-	gone := map[string]bool{}
-	for _, d := range facts.Deposits {
-		gone[d.ID] = !d.Canonical
-	}
+	assets := map[string]string{}
 
-	for _, p := range facts.Plans {
-		if slices.Contains(p.Members, row.ID) && slices.ContainsFunc(p.Members, func(id string) bool { return gone[id] }) {
-			return cause + ", released with one that is gone"
+	for _, of := range rows.Settlements {
+		assets[of.ID] = of.AssetID
+		paid = paid.Add(of.FeePaid)
+
+		if of.AssetID == rows.Native && of.NetReleased != nil {
+			brought = brought.Add(*of.NetReleased)
 		}
 	}
 
-	return cause
+	foldedPaid = out.FeeAhead
+
+	for _, of := range out.Settlements {
+		foldedPaid = foldedPaid.Add(of.FeePaid)
+
+		if assets[of.ID] == rows.Native && of.NetReleased != nil {
+			foldedBrought = foldedBrought.Add(*of.NetReleased)
+		}
+	}
+
+	row, _, err := s.oracle.harness.store.Residue(s.oracle.harness.ctx, at.network, at.address)
+	must(err)
+
+	for _, b := range row.Unclaimed {
+		brought = brought.Add(b.Amount)
+	}
+
+	for _, r := range rows.Sweeps {
+		if r.AssetID == rows.Native && !r.Done {
+			brought = brought.Add(r.Claimed())
+		}
+	}
+
+	foldedBrought = foldedBrought.Add(out.Asset(rows.Native).Unclaimed)
+
+	if paid != foldedPaid {
+		s.differ(at, rows, s.marksOf(at), "sum of fee_paid", string(at.address), paid, foldedPaid)
+	}
+
+	if brought != foldedBrought {
+		s.differ(at, rows, s.marksOf(at), "sum of net_released", string(at.address), brought, foldedBrought)
+	}
+}
+
+// cause returns what makes a settlement's figures differ.
+func (s *shadow) cause(at walletOf, facts places.Facts, row settlement.Settlement) string {
+	if s.marks[at]["left a release"] {
+		return "one left a release: the rows lack who"
+	}
+
+	plans := slices.Clone(facts.Plans)
+	slices.SortFunc(plans, func(a, b places.Plan) int { return a.Number - b.Number })
+
+	for i, p := range plans {
+		if !slices.Contains(p.Members, row.ID) {
+			continue
+		}
+
+		if isAnyGone(facts, p) {
+			return "a member of its release is gone"
+		}
+
+		before, after := facts, facts
+		before.Plans, after.Plans = plans[:i], plans[:i+1]
+
+		if isForwarded(places.Fold(before), p.AssetID) {
+			return "something was brought forward to its release"
+		}
+
+		if isForwarded(places.Fold(after), p.AssetID) {
+			return "its release brings something forward"
+		}
+	}
+
+	return "unexplained"
+}
+
+// isAnyGone reports whether the payment of a member of a plan is gone.
+func isAnyGone(facts places.Facts, p places.Plan) bool {
+	return slices.ContainsFunc(facts.Deposits, func(d places.Deposit) bool {
+		return !d.Canonical && slices.Contains(p.Members, d.ID)
+	})
+}
+
+// isForwarded reports whether anything is brought forward to a plan of an asset beside free residue.
+func isForwarded(out places.Outcome, assetID string) bool {
+	of := out.Asset(assetID)
+
+	return !out.FeeAhead.IsZero() || !of.Owed.IsZero() || !of.Unclaimed.IsZero()
+}
+
+// causeOfBalances is cause for the balances of a place.
+func (s *shadow) causeOfBalances(at walletOf, facts places.Facts) string {
+	if s.marks[at]["left a release"] {
+		return "one left a release: the rows lack who"
+	}
+
+	for _, p := range facts.Plans {
+		if isAnyGone(facts, p) {
+			return "a member of a release is gone"
+		}
+
+		if isForwarded(places.Fold(facts), p.AssetID) {
+			return "a release brings something forward"
+		}
+	}
+
+	return "unexplained"
 }
 
 func (s *shadow) marksOf(at walletOf) string {
