@@ -119,8 +119,9 @@ func (w *fold) release(p Plan, of *asset, sent, arrived chain.Amount) {
 		of.beyond = of.beyond.plus(h.Gross, h.spent())
 	}
 
+	broughtBy := of.broughtBy
 	arrived = arrived.Add(of.unclaimed)
-	of.unclaimed = arrived.SubFloor(sum)
+	of.unclaimed, of.broughtBy = arrived.SubFloor(sum), p.sweptBy(of.broughtBy)
 
 	if len(members) == 0 {
 		return
@@ -142,6 +143,7 @@ func (w *fold) release(p Plan, of *asset, sent, arrived chain.Amount) {
 
 	for i, h := range members {
 		h.shown.NetReleased, h.shown.PlanID = &own[i], p.ID
+		h.shown.SweepTx = p.sweptBy(broughtBy)
 	}
 }
 

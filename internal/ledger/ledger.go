@@ -63,8 +63,9 @@ type holder struct {
 // asset is what is at a place of one asset beside its deposits, in base units.
 type asset struct {
 	beyond balance
-	// unclaimed reached the master wallet, and no settlement shows it.
+	// unclaimed reached the master wallet, and no settlement shows it; broughtBy is the newest sweep that left some.
 	unclaimed chain.Amount
+	broughtBy string
 	// withheld was taken by transactions of which nobody has said yet what they were.
 	withheld chain.Amount
 }

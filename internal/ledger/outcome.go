@@ -80,7 +80,8 @@ func (w *fold) outcome() Outcome {
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(w.assets)) {
-		if of := w.assets[id]; *of != (asset{}) {
+		of := w.assets[id]
+		if of.beyond != (balance{}) || !of.unclaimed.IsZero() || !of.withheld.IsZero() {
 			out.Assets = append(out.Assets, Asset{
 				ID:        id,
 				Free:      of.beyond.free,

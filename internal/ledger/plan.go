@@ -105,6 +105,17 @@ func (p Plan) swept() (done bool, sent, arrived chain.Amount) {
 	return done, sent, arrived
 }
 
+// sweptBy returns the hash of the plan's sweep that the canonical chain holds, or another one without such.
+func (p Plan) sweptBy(other string) string {
+	for _, r := range p.sweeps() {
+		if r.Canonical {
+			other = r.TxHash
+		}
+	}
+
+	return other
+}
+
 // sweptMembers returns the members that the plan's sweep is for.
 func (p Plan) sweptMembers() []string {
 	for _, step := range p.Steps {

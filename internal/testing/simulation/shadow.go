@@ -281,12 +281,21 @@ func (s *shadow) compareSettlement(
 	see("fee_carried", row.FeeCarried, now.FeeCarried)
 	see("network_fees", row.NetworkFees, now.NetworkFees)
 	see("net_released", amountOf(row.NetReleased), amountOf(now.NetReleased))
-	see("residue_in", row.ResidueIn, now.ResidueIn)
-	see("residue_out", row.ResidueOut, now.ResidueOut)
 	see("fee_tx", row.FeeTx, now.FeeTx)
 	see("topup_tx", row.TopUpTx, now.TopUpTx)
 	see("sweep_tx", row.SweepTx, now.SweepTx)
-	see("required_native", amountOf(row.RequiredNative), amountOf(now.RequiredNative))
+
+	if row.Status != settlement.Pending || row.SweepID != "" { // else it shows that of a plan that came to nothing
+		see("required_native", amountOf(row.RequiredNative), amountOf(now.RequiredNative))
+	}
+
+	if row.ResidueIn != now.ResidueIn || row.ResidueOut != now.ResidueOut {
+		s.differ(
+			at, rows, "as it was when it was planned", "residue_in, residue_out", row.ID,
+			row.ResidueIn.String()+" "+row.ResidueOut.String(), now.ResidueIn.String()+" "+now.ResidueOut.String(),
+		)
+	}
+
 	see("held_since", row.HeldSince.UTC(), now.HeldSince.UTC())
 }
 
@@ -322,7 +331,7 @@ func (s *shadow) compareBalances(at walletOf, rows places.Rows, facts places.Fac
 
 		for _, r := range rows.Sweeps { // what a release bears that has not swept yet
 			if r.AssetID == a.ID && !r.Done {
-				owed, claimed = owed.Add(r.Owed), claimed.Add(r.Claimed())
+				owed, claimed = owed.Add(r.Owed), claimed.Add(standingClaims(rows, r))
 			}
 		}
 
@@ -357,6 +366,75 @@ func (s *shadow) compareBalances(at walletOf, rows places.Rows, facts places.Fac
 			s.differ(
 				at, rows, s.causeOfBalances(at, facts), kind+" unclaimed", string(at.address), claimed, now.Unclaimed,
 			)
+		}
+	}
+}
+
+// standingClaims returns what a release claims of sweeps that are in final blocks. A signed one keeps what it claims of
+// others until those are proven dead.
+func standingClaims(rows places.Rows, r settlement.Sweep) (sum chain.Amount) {
+	for _, b := range r.Claims {
+		for _, other := range rows.Sweeps {
+			stands := slices.ContainsFunc(other.Steps, func(step settlement.Step) bool {
+				return step.Kind == chain.StepSweep && step.State == wallet.Confirmed
+			})
+			if other.ID == b.SweepID && stands {
+				sum = sum.Add(b.Amount)
+			}
+		}
+	}
+
+	return sum
+}
+
+// checkRest compares, at rest, the balances that the facts of each place come to with those of the chain.
+func (s *shadow) checkRest() {
+	for at := range s.settlements {
+		if at.address == "" || s.oracle.lost || s.oracle.hasStolen(at.network) {
+			continue
+		}
+
+		rows := s.rowsOf(at)
+		facts := places.FactsOf(rows)
+		out := places.Fold(facts)
+		held := map[string]chain.Amount{}
+
+		live := slices.ContainsFunc(facts.Plans, func(p places.Plan) bool {
+			return slices.ContainsFunc(p.Steps, func(step places.Step) bool { return step.Live && step.TxHash != "" })
+		})
+		if live || s.marks[at]["left a release"] {
+			continue
+		}
+
+		shown := map[string]places.Settlement{}
+		for _, of := range out.Settlements {
+			shown[of.ID] = of
+		}
+
+		for _, d := range facts.Deposits {
+			of := shown[d.ID]
+			if !d.Canonical || of.NetReleased != nil {
+				continue
+			}
+
+			left := d.Gross
+			if d.Source == settlement.FromDeposit {
+				left = left.SubFloor(of.FeePaid).SubFloor(of.NetworkFees)
+			}
+
+			held[d.AssetID] = held[d.AssetID].Add(left)
+		}
+
+		n := s.network(at.network)
+		for _, a := range n.assets() {
+			of := out.Asset(a.ID)
+			want := held[a.ID].Add(of.Free).SubFloor(of.Owed)
+			got := n.balances(n.tip().Height, []chain.Holding{{Address: at.address, AssetID: a.ID}})[0]
+			s.oracle.harness.account.Counts["shadow: balances compared with the chain"]++
+
+			if want != got {
+				s.differ(at, rows, s.marksOf(at), string(a.Kind)+" balance at rest", string(at.address), got, want)
+			}
 		}
 	}
 }
@@ -396,7 +474,7 @@ func (s *shadow) compareSums(at walletOf, rows places.Rows, out places.Outcome) 
 
 	for _, r := range rows.Sweeps {
 		if r.AssetID == rows.Native && !r.Done {
-			brought = brought.Add(r.Claimed())
+			brought = brought.Add(standingClaims(rows, r))
 		}
 	}
 
