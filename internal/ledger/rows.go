@@ -157,7 +157,7 @@ func (rows Rows) planOf(r settlement.Sweep, number int) Plan {
 			live = live || !gaveUp
 		}
 
-		if s.SweepID == r.ID || s.SweepID == "" {
+		if (s.SweepID == r.ID || s.SweepID == "") && s.RequiredNative != nil {
 			p.Required = s.RequiredNative
 		}
 	}

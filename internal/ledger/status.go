@@ -17,7 +17,7 @@ func (h *holder) setStatus(plans []Plan) {
 	case h.Stored != nil:
 		h.setStored()
 	case !h.Canonical:
-		h.setLost(plans)
+		h.setLost(plans, verdicts)
 	case h.shown.NetReleased != nil:
 		h.shown.Status, h.shown.ReleasedAt = settlement.Released, releasedAt(plans, h.shown.PlanID)
 	case isUnderWay(plans, verdicts):
@@ -38,19 +38,24 @@ func (h *holder) setStored() {
 	h.shown.FeeTx, h.shown.SweepTx = s.FeeTx, s.SweepTx
 }
 
-// setLost shows that the payment is gone: what was released by then is reverted, else it failed.
-func (h *holder) setLost(plans []Plan) {
-	h.shown.Status, h.shown.Reason = settlement.Failed, settlement.PaymentOrphaned
-
+// setLost shows that the payment is gone. What was released by then is reverted. What had failed for another reason
+// stays so, and what else there is has failed.
+func (h *holder) setLost(plans []Plan, verdicts []Verdict) {
 	for _, p := range plans {
 		if at := p.sweptAt(); !at.IsZero() && !h.LostAt.Before(at) {
-			h.shown.Status = settlement.Reverted
+			h.shown.Status, h.shown.Reason = settlement.Reverted, settlement.PaymentOrphaned
+			return
 		}
 	}
 
-	if h.shown.Status == settlement.Failed {
-		h.shown.FailedAt = h.LostAt
+	h.setVerdict(verdicts)
+
+	if h.shown.Status == settlement.Failed && h.shown.Reason != settlement.Replanning {
+		return
 	}
+
+	h.shown.HeldSince, h.shown.FailedAt = time.Time{}, h.LostAt
+	h.shown.Status, h.shown.Reason = settlement.Failed, settlement.PaymentOrphaned
 }
 
 // setVerdict shows what was said last; of a settlement of which nothing was said that it is pending.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -324,14 +325,11 @@ func (s *shadow) compareBalances(at walletOf, rows places.Rows, facts places.Fac
 			}
 		}
 
-		var claimed chain.Amount
-		for _, b := range unclaimed {
-			claimed = claimed.Add(b.Amount)
-		}
+		claimed := standing(rows, unclaimed)
 
 		for _, r := range rows.Sweeps { // what a release bears that has not swept yet
 			if r.AssetID == a.ID && !r.Done {
-				owed, claimed = owed.Add(r.Owed), claimed.Add(standingClaims(rows, r))
+				owed, claimed = owed.Add(r.Owed), claimed.Add(standing(rows, r.Claims))
 			}
 		}
 
@@ -370,10 +368,10 @@ func (s *shadow) compareBalances(at walletOf, rows places.Rows, facts places.Fac
 	}
 }
 
-// standingClaims returns what a release claims of sweeps that are in final blocks. A signed one keeps what it claims of
-// others until those are proven dead.
-func standingClaims(rows places.Rows, r settlement.Sweep) (sum chain.Amount) {
-	for _, b := range r.Claims {
+// standing returns what sweeps brought that are in final blocks. The records keep it of others too, until those are
+// proven never to be.
+func standing(rows places.Rows, brought []settlement.Brought) (sum chain.Amount) {
+	for _, b := range brought {
 		for _, other := range rows.Sweeps {
 			stands := slices.ContainsFunc(other.Steps, func(step settlement.Step) bool {
 				return step.Kind == chain.StepSweep && step.State == wallet.Confirmed
@@ -468,13 +466,11 @@ func (s *shadow) compareSums(at walletOf, rows places.Rows, out places.Outcome) 
 	row, _, err := s.oracle.harness.store.Residue(s.oracle.harness.ctx, at.network, at.address)
 	must(err)
 
-	for _, b := range row.Unclaimed {
-		brought = brought.Add(b.Amount)
-	}
+	brought = brought.Add(standing(rows, row.Unclaimed))
 
 	for _, r := range rows.Sweeps {
 		if r.AssetID == rows.Native && !r.Done {
-			brought = brought.Add(standingClaims(rows, r))
+			brought = brought.Add(standing(rows, r.Claims))
 		}
 	}
 
@@ -574,13 +570,15 @@ func (s *shadow) marksOf(at walletOf) string {
 	return strings.Join(marks, ", ")
 }
 
+// printedDifferences are the kinds of differences of which one was printed.
+var printedDifferences sync.Map
+
 // differ counts a difference, and shows the first of its kind.
 func (s *shadow) differ(at walletOf, rows places.Rows, cause, figure, id string, today, folded any) {
-	counts := s.oracle.harness.account.Counts
 	key := fmt.Sprintf("shadow differs: %s (%s)", figure, cause)
-	counts[key]++
+	s.oracle.harness.account.Counts[key]++
 
-	if counts[key] > 1 || os.Getenv("SHADOW") == "quiet" {
+	if _, printed := printedDifferences.LoadOrStore(key, true); printed {
 		return
 	}
 
