@@ -61,7 +61,7 @@ type Verdict struct {
 // Plan is a release as it was planned. Its members never change: what became of them is in other facts.
 type Plan struct {
 	ID string
-	// Number counts the plans of the place: clocks of processes differ, and so do their ids.
+	// Number counts the plans of the place from 0: clocks of processes differ, and so do their ids.
 	Number  int
 	MadeAt  time.Time
 	AssetID string
@@ -119,8 +119,9 @@ type Result struct {
 
 // Withdrawal is what a transaction that is not on record took of one asset from the place, in base units.
 type Withdrawal struct {
-	TxHash    string
-	At        time.Time
+	TxHash string
+	// Plans is how many plans of the place were made before it was learned.
+	Plans     int
 	AssetID   string
 	Amount    chain.Amount
 	Canonical bool

@@ -72,6 +72,8 @@ type asset struct {
 
 // entry is what happened at a place: a plan, or a withdrawal that is none of a plan.
 type entry struct {
+	// at is the order of entries.
+	at         int
 	plan       *Plan
 	withdrawal *Withdrawal
 }
@@ -90,41 +92,20 @@ func newFold(f Facts) *fold {
 	return w
 }
 
-// timeline returns plans and withdrawals in the order in which they were made.
+// timeline returns plans, and withdrawals after the plans that were made before them.
 func (w *fold) timeline() []entry {
 	var all []entry
-	for i := range w.facts.Plans {
-		all = append(all, entry{plan: &w.facts.Plans[i]})
+	for i, p := range w.facts.Plans {
+		all = append(all, entry{at: 2*p.Number + 1, plan: &w.facts.Plans[i]})
 	}
 
-	for i := range w.facts.Withdrawals {
-		all = append(all, entry{withdrawal: &w.facts.Withdrawals[i]})
+	for i, t := range w.facts.Withdrawals {
+		all = append(all, entry{at: 2 * t.Plans, withdrawal: &w.facts.Withdrawals[i]})
 	}
 
-	slices.SortFunc(all, compareEntries)
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
 
 	return all
-}
-
-func compareEntries(a, b entry) int {
-	switch {
-	case a.plan != nil && b.plan != nil:
-		return comparePlans(*a.plan, *b.plan)
-	case a.withdrawal != nil && b.withdrawal != nil:
-		return cmp.Or(
-			a.withdrawal.At.Compare(b.withdrawal.At),
-			cmp.Compare(a.withdrawal.TxHash, b.withdrawal.TxHash),
-			cmp.Compare(a.withdrawal.AssetID, b.withdrawal.AssetID),
-		)
-	case a.plan != nil:
-		return -compareEntries(b, a)
-	}
-
-	if b.plan.MadeAt.Before(a.withdrawal.At) {
-		return 1
-	}
-
-	return -1
 }
 
 func (w *fold) asset(id string) *asset {

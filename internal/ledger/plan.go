@@ -105,6 +105,24 @@ func (p Plan) swept() (done bool, sent, arrived chain.Amount) {
 	return done, sent, arrived
 }
 
+// sweeps returns the results of the plan's sweeps that brought something, whether the canonical chain holds them or
+// not, in the order in which they were learned.
+func (p Plan) sweeps() (all []Result) {
+	for _, step := range p.Steps {
+		for _, r := range step.Results {
+			if step.Kind == chain.StepSweep && !r.Arrived.IsZero() {
+				all = append(all, r)
+			}
+		}
+	}
+
+	slices.SortFunc(all, func(a, b Result) int {
+		return cmp.Or(a.LearnedAt.Compare(b.LearnedAt), cmp.Compare(a.TxHash, b.TxHash))
+	})
+
+	return all
+}
+
 // sweptBy returns the hash of the plan's sweep that the canonical chain holds, or another one without such.
 func (p Plan) sweptBy(other string) string {
 	for _, r := range p.sweeps() {
@@ -127,11 +145,11 @@ func (p Plan) sweptMembers() []string {
 	return p.Members
 }
 
-// cameToNothing reports whether the plan is over and released nothing.
+// cameToNothing reports whether the plan is over and released nothing, and pays no fee any more.
 func (p Plan) cameToNothing() bool {
 	swept, _, _ := p.swept()
 
-	return p.Over && !swept && len(p.Steps) > 0
+	return p.Over && !swept && len(p.Steps) > 0 && p.feeUnderWay().IsZero()
 }
 
 // isLive reports whether a transaction of the plan is under way, or follows.

@@ -51,7 +51,7 @@ func FactsOf(rows Rows) Facts {
 	}
 
 	for _, row := range rows.Outgoing {
-		f.Withdrawals = append(f.Withdrawals, withdrawalsOf(row, rows.Native)...)
+		f.Withdrawals = append(f.Withdrawals, withdrawalsOf(row, rows.Native, rows.Sweeps)...)
 	}
 
 	return f
@@ -293,17 +293,22 @@ func orderedTo(to chain.Address, assetID string, outputs []chain.Output) (sum ch
 
 // withdrawalsOf returns what a transaction that is not on record took from the place. One that fulfilled something is
 // on record by it, and a coin that is gone is missing in its own release.
-func withdrawalsOf(row wallet.Outgoing, native string) (all []Withdrawal) {
+func withdrawalsOf(row wallet.Outgoing, native string, sweeps []settlement.Sweep) (all []Withdrawal) {
 	known := walletstate.IsForeign(row)
 	if !known && !walletstate.IsOpen(row) || row.Outpoint != (chain.Outpoint{}) {
 		return nil
+	}
+
+	plans := slices.IndexFunc(sweeps, func(r settlement.Sweep) bool { return r.CreatedAt.After(row.Block.Time) })
+	if plans < 0 {
+		plans = len(sweeps)
 	}
 
 	add := func(assetID string, amount chain.Amount) {
 		if !amount.IsZero() {
 			all = append(all, Withdrawal{
 				TxHash:    row.TxHash,
-				At:        row.Block.Time,
+				Plans:     plans,
 				AssetID:   assetID,
 				Amount:    amount,
 				Canonical: true,

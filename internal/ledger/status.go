@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -130,20 +129,6 @@ func releasedAt(plans []Plan, planID string) (at time.Time) {
 	}
 
 	return at
-}
-
-// sweeps returns the results of the plan's sweeps that brought something, whether the canonical chain holds them or
-// not.
-func (p Plan) sweeps() (all []Result) {
-	for _, step := range p.Steps {
-		for _, r := range step.Results {
-			if step.Kind == chain.StepSweep && !r.Arrived.IsZero() {
-				all = append(all, r)
-			}
-		}
-	}
-
-	return all
 }
 
 // sweptAt returns when a sweep of the plan was first known to be final; zero if none ever was.

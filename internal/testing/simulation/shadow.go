@@ -263,7 +263,7 @@ func (s *shadow) compareSettlement(
 
 	see := func(figure string, today, folded any) {
 		if fmt.Sprint(today) != fmt.Sprint(folded) {
-			s.differ(at, rows, s.cause(at, facts, row), figure, row.ID, today, folded)
+			s.differ(at, rows, s.cause(at, facts, row, now), figure, row.ID, today, folded)
 		}
 	}
 
@@ -486,9 +486,17 @@ func (s *shadow) compareSums(at walletOf, rows places.Rows, out places.Outcome) 
 }
 
 // cause returns what makes a settlement's figures differ.
-func (s *shadow) cause(at walletOf, facts places.Facts, row settlement.Settlement) string {
-	if s.marks[at]["left a release"] {
+func (s *shadow) cause(
+	at walletOf,
+	facts places.Facts,
+	row settlement.Settlement,
+	now places.Settlement,
+) string {
+	switch {
+	case s.marks[at]["left a release"]:
 		return "one left a release: the rows lack who"
+	case row.Status == settlement.Releasing && now.Status == settlement.Reverted:
+		return "its payment was gone when its sweep left the chain"
 	}
 
 	plans := slices.Clone(facts.Plans)
