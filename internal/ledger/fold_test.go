@@ -397,6 +397,17 @@ func TestReleases(t *testing.T) {
 			carry: "out 0, in 7",
 		},
 		{
+			name:  "a release that is queued has taken what others left",
+			facts: []fact{coin("a", 100), planned("r", "a"), carrying("r", 7, "a")},
+			want:  map[string]string{"a": "pending, carried 10"},
+			carry: "out 0, in 7",
+		},
+		{
+			name:  "and gives it back where nothing of it is signed in the end",
+			facts: []fact{coin("a", 100), planned("r", "a"), carrying("r", 7, "a"), over("r")},
+			want:  map[string]string{"a": "pending, carried 10"},
+		},
+		{
 			name: "a release that comes to nothing gives back what others left",
 			facts: []fact{
 				coin("a", 100), planned("r", "a"), carrying("r", 7, "a"), signed("r", chain.StepFee, 17), failed("r", 0), over("r"),
@@ -494,6 +505,16 @@ func TestForks(t *testing.T) {
 			},
 		},
 		{
+			name:  "nothing is claimed for a payment that is there",
+			facts: join(two, []fact{gone("b", 30), coin("c", 150), planned("s", "c"), over("s")}),
+			want: map[string]string{
+				"a": "released, paid 10, costs 4, net 86",
+				"b": "reverted, carried 10",
+				"c": "pending, paid 10",
+			},
+			place: "90 coin owed, 90 coin unclaimed",
+		},
+		{
 			name: "the claim ends with the sweep's block",
 			facts: join(
 				two,
@@ -550,6 +571,15 @@ func TestForks(t *testing.T) {
 			},
 			want:  map[string]string{"a": "failed payment_orphaned, carried 10"},
 			place: "11 coin owed, fee ahead 10",
+		},
+		{
+			name: "and stays so when its sweep is final",
+			facts: []fact{
+				coin("a", 100), planned("r", "a"), signed("r", chain.StepSweep, 0), gone("a", 10),
+				final("r", moved(98, 98, 2)), over("r"),
+			},
+			want:  map[string]string{"a": "failed payment_orphaned, carried 10"},
+			place: "100 coin owed, 98 coin unclaimed",
 		},
 		{
 			name: "the first of two sweeps has released it",

@@ -149,7 +149,7 @@ func (p Plan) sweptMembers() []string {
 func (p Plan) cameToNothing() bool {
 	swept, _, _ := p.swept()
 
-	return p.Over && !swept && len(p.Steps) > 0 && p.feeUnderWay().IsZero()
+	return p.Over && !swept && p.feeUnderWay().IsZero()
 }
 
 // isLive reports whether a transaction of the plan is under way, or follows.

@@ -282,9 +282,16 @@ func (s *shadow) compareSettlement(
 	see("fee_carried", row.FeeCarried, now.FeeCarried)
 	see("network_fees", row.NetworkFees, now.NetworkFees)
 	see("net_released", amountOf(row.NetReleased), amountOf(now.NetReleased))
-	see("fee_tx", row.FeeTx, now.FeeTx)
-	see("topup_tx", row.TopUpTx, now.TopUpTx)
-	see("sweep_tx", row.SweepTx, now.SweepTx)
+	for _, of := range []struct{ figure, today, folded string }{
+		{"fee_tx", row.FeeTx, now.FeeTx}, {"topup_tx", row.TopUpTx, now.TopUpTx}, {"sweep_tx", row.SweepTx, now.SweepTx},
+	} {
+		if of.today == "" && of.folded != "" { // one that was never signed hides the one before
+			s.differ(at, rows, "its latest was never signed", of.figure, row.ID, of.today, of.folded)
+			continue
+		}
+
+		see(of.figure, of.today, of.folded)
+	}
 
 	if row.Status != settlement.Pending || row.SweepID != "" { // else it shows that of a plan that came to nothing
 		see("required_native", amountOf(row.RequiredNative), amountOf(now.RequiredNative))
@@ -495,6 +502,8 @@ func (s *shadow) cause(
 	switch {
 	case s.marks[at]["left a release"]:
 		return "one left a release: the rows lack who"
+	case s.marks[at]["claim"]:
+		return "a claim was taken back or is back"
 	case row.Status == settlement.Releasing && now.Status == settlement.Reverted:
 		return "its payment was gone when its sweep left the chain"
 	}
