@@ -593,6 +593,40 @@ func TestForks(t *testing.T) {
 	})
 }
 
+// The examples of docs/settlements.md, in hundred-thousandths of a coin.
+func TestExamplesOfThePage(t *testing.T) {
+	dearer := func(f *Facts) {
+		for i := range f.Deposits {
+			f.Deposits[i].Fee = chain.Units(map[string]uint64{coinID: 500, tokenID: 80}[f.Deposits[i].AssetID])
+		}
+	}
+	native := join([]fact{coin("a", 100_000), dearer}, swept("r", "a", 500, 42, 99_416, 42))
+
+	checkHistories(t, []history{
+		{
+			name:  "native coin with its fee",
+			facts: native,
+			want:  map[string]string{"a": "released, paid 500, costs 84, net 99416"},
+		},
+		{
+			name: "a token with a top-up",
+			facts: []fact{
+				token("a", 400), dearer, planned("r", "a"),
+				signed("r", chain.StepTopUp, 0), final("r", Result{Cost: chain.Units(42), Brought: chain.Units(150)}),
+				signed("r", chain.StepFee, 80), final("r", cost(42)),
+				signed("r", chain.StepSweep, 0), final("r", moved(400, 400, 130)), over("r"),
+			},
+			want:  map[string]string{"a": "released, paid 80, costs 214, residue out 20, net 400"},
+			place: "20 coin free",
+		},
+		{
+			name:  "a fork takes the payment for good, and another one is in its place",
+			facts: join(native, []fact{gone("a", 30), coin("b", 100_000), dearer, planned("s", "b"), over("s")}),
+			want:  map[string]string{"a": "reverted, carried 500", "b": "released, paid 500, net 99416"},
+		},
+	})
+}
+
 // What a settlement waits for, and why it failed.
 func TestStatuses(t *testing.T) {
 	checkHistories(t, []history{
