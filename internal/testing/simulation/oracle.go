@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -42,8 +43,13 @@ type records struct {
 	payouts     map[string]payout.Payout
 	refunds     map[string]payout.Refund
 	settlements map[string]settlement.Settlement
-	balances    map[place]wallet.Balance
-	cursors     map[string]scan.Cursor
+	// sweeps and transactions are those that the shadow folds, and others the ids of cancels and undelegations by
+	// their objects.
+	sweeps       map[string]settlement.Sweep
+	transactions map[string]wallet.Transaction
+	others       map[string][]string
+	balances     map[place]wallet.Balance
+	cursors      map[string]scan.Cursor
 	// knownAt are the heights of networks when a wallet of theirs was first on record: what it had done up to there,
 	// read or not, was done before it was ours to watch.
 	knownAt map[walletOf]uint64
@@ -81,16 +87,21 @@ func newRecords() *records {
 		payouts:     map[string]payout.Payout{},
 		refunds:     map[string]payout.Refund{},
 		settlements: map[string]settlement.Settlement{},
-		balances:    map[place]wallet.Balance{},
-		cursors:     map[string]scan.Cursor{},
-		knownAt:     map[walletOf]uint64{},
-		sequences:   map[string]int64{},
-		confirmed:   map[place]chain.Amount{},
-		lastShown:   map[string]string{},
-		events:      map[string]string{},
-		addresses:   map[chain.Address]bool{},
-		before:      map[place]chain.Amount{},
-		shownFor:    map[chain.Address]string{},
+
+		sweeps:       map[string]settlement.Sweep{},
+		transactions: map[string]wallet.Transaction{},
+		others:       map[string][]string{},
+
+		balances:  map[place]wallet.Balance{},
+		cursors:   map[string]scan.Cursor{},
+		knownAt:   map[walletOf]uint64{},
+		sequences: map[string]int64{},
+		confirmed: map[place]chain.Amount{},
+		lastShown: map[string]string{},
+		events:    map[string]string{},
+		addresses: map[chain.Address]bool{},
+		before:    map[place]chain.Amount{},
+		shownFor:  map[chain.Address]string{},
 
 		numbers:      map[string]string{},
 		acknowledged: map[string]bool{},
@@ -104,16 +115,21 @@ func (r *records) clone() *records {
 		payouts:     maps.Clone(r.payouts),
 		refunds:     maps.Clone(r.refunds),
 		settlements: maps.Clone(r.settlements),
-		balances:    maps.Clone(r.balances),
-		cursors:     maps.Clone(r.cursors),
-		knownAt:     maps.Clone(r.knownAt),
-		sequences:   maps.Clone(r.sequences),
-		confirmed:   maps.Clone(r.confirmed),
-		lastShown:   maps.Clone(r.lastShown),
-		events:      maps.Clone(r.events),
-		addresses:   maps.Clone(r.addresses),
-		before:      maps.Clone(r.before),
-		shownFor:    maps.Clone(r.shownFor),
+
+		sweeps:       maps.Clone(r.sweeps),
+		transactions: maps.Clone(r.transactions),
+		others:       maps.Clone(r.others),
+
+		balances:  maps.Clone(r.balances),
+		cursors:   maps.Clone(r.cursors),
+		knownAt:   maps.Clone(r.knownAt),
+		sequences: maps.Clone(r.sequences),
+		confirmed: maps.Clone(r.confirmed),
+		lastShown: maps.Clone(r.lastShown),
+		events:    maps.Clone(r.events),
+		addresses: maps.Clone(r.addresses),
+		before:    maps.Clone(r.before),
+		shownFor:  maps.Clone(r.shownFor),
 
 		numbers:      maps.Clone(r.numbers),
 		acknowledged: maps.Clone(r.acknowledged),
@@ -144,6 +160,8 @@ type oracle struct {
 	moved map[string]bool
 	// thefts are the transactions of thieves, by hash.
 	thefts map[string]theft
+	// shadow is nil unless places are folded.
+	shadow *shadow
 }
 
 func newOracle(w *harness) *oracle {
@@ -162,6 +180,10 @@ func newOracle(w *harness) *oracle {
 	}
 	for _, n := range w.networks {
 		o.ledgers[n.slug()] = newLedger(o, n)
+	}
+
+	if shadowing {
+		o.shadow = newShadow(o)
 	}
 
 	return o
@@ -229,6 +251,10 @@ func (o *oracle) committed(_ *process, c *commit) {
 	o.checkReservedFor(c)
 	o.checkFrozen(c)
 	o.traceCommit(c)
+
+	if o.shadow != nil {
+		o.shadow.compare(c)
+	}
 }
 
 // before returns the invoices and payments of a commit as they were.
@@ -282,6 +308,12 @@ func (o *oracle) traceCommit(c *commit) {
 // remember takes a commit into the records.
 func (o *oracle) remember(c *commit) {
 	r := o.records
+
+	if o.shadow != nil {
+		o.shadow.remember(c)
+		r.rememberSweeps(c)
+	}
+
 	maps.Copy(r.invoices, c.invoices)
 	maps.Copy(r.refunds, c.refunds)
 
@@ -320,6 +352,20 @@ func (o *oracle) remember(c *commit) {
 	for _, cursor := range c.cursors {
 		o.checkStopped(r.cursors[cursor.Network], cursor)
 		r.cursors[cursor.Network] = cursor
+	}
+}
+
+// rememberSweeps takes releases and their transactions into the records.
+func (r *records) rememberSweeps(c *commit) {
+	maps.Copy(r.sweeps, c.sweeps)
+
+	for id, t := range c.transactions {
+		_, known := r.transactions[id]
+		if !known && (t.Kind == wallet.Cancel || t.Kind == wallet.Undelegate) {
+			r.others[t.ObjectID] = append(slices.Clip(r.others[t.ObjectID]), id)
+		}
+
+		r.transactions[id] = t
 	}
 }
 
@@ -364,6 +410,11 @@ func (o *oracle) restored() {
 	}
 
 	o.lost = true
+
+	if o.shadow != nil {
+		o.shadow.index()
+	}
+
 	o.watches = map[int]*watch{} // what is to be read again was made long ago
 }
 

@@ -163,6 +163,10 @@ func (w *harness) settle() {
 	o.checkAudit(true)
 	w.checkAttempts()
 
+	if o.shadow != nil {
+		o.shadow.checkRest()
+	}
+
 	if len(o.violations) == 0 {
 		w.canary()
 	}

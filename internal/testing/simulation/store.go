@@ -30,11 +30,14 @@ type commit struct {
 	payouts     map[string]payout.Payout
 	refunds     map[string]payout.Refund
 	settlements map[string]settlement.Settlement
-	addresses   []invoice.Address
-	balances    []wallet.Balance
-	wallets     []wallet.Wallet
-	cursors     []scan.Cursor
-	events      []event.Event
+	// sweeps and transactions are noted for the shadow.
+	sweeps       map[string]settlement.Sweep
+	transactions map[string]wallet.Transaction
+	addresses    []invoice.Address
+	balances     []wallet.Balance
+	wallets      []wallet.Wallet
+	cursors      []scan.Cursor
+	events       []event.Event
 }
 
 // note keeps a record under its id; most commits store few kinds.
@@ -162,6 +165,24 @@ func (r recorder) PutSettlements(ctx context.Context, settlements ...*settlement
 		for _, s := range settlements {
 			note(&r.stored.settlements, s.ID, *s)
 		}
+	}
+
+	return err
+}
+
+func (r recorder) PutSweep(ctx context.Context, sweep *settlement.Sweep) error {
+	err := r.Tx.PutSweep(ctx, sweep)
+	if err == nil && shadowing {
+		note(&r.stored.sweeps, sweep.ID, *sweep)
+	}
+
+	return err
+}
+
+func (r recorder) PutTransaction(ctx context.Context, t *wallet.Transaction) error {
+	err := r.Tx.PutTransaction(ctx, t)
+	if err == nil && shadowing {
+		note(&r.stored.transactions, t.ID, *t)
 	}
 
 	return err
