@@ -70,7 +70,8 @@ type Config struct {
 	Concurrency int
 	// MaxBlocks is the largest number of blocks that one call of Blocks returns. Defaults to 8.
 	MaxBlocks int
-	// MaxResponse is the largest response body in bytes. Defaults to 128 MiB.
+	// MaxResponse is the largest response body in bytes. A block whose previous outputs make the answer larger is
+	// read without them, for which a block of 4 MB needs 8 MB. Defaults to 128 MiB.
 	MaxResponse int64
 	// PoolLimit is the largest number of transactions that Pool returns. Those that the node lists first come
 	// first: the ones without unconfirmed ancestors, by fee. Defaults to 20,000. With a negative limit no
