@@ -65,8 +65,11 @@ type endpoint struct {
 	pruned atomic.Bool
 	// suspect is set since the node gave no answer or synced: it may have been restored, or be another one.
 	suspect atomic.Bool
-	// skipUntil is when the node is compared with the others again, in Unix nanoseconds; see checkBehind.
+	// skipUntil is when the node is compared with the others again, in Unix nanoseconds; see checkChain.
 	skipUntil atomic.Int64
+	// fork is set while another node's chain outweighs the node's.
+	fork atomic.Pointer[lostFork]
+	seen nodeSeen
 }
 
 // newEndpoint returns the endpoint of a URL. A URL of another form is fault.Invalid (config_invalid).
