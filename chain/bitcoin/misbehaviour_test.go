@@ -491,9 +491,9 @@ func TestFeeRatesStayWithinBounds(t *testing.T) {
 
 				return
 			}
-			// 277 virtual bytes. Weight 1106: 42 for the empty transaction with its counts, 272 for each of
-			// three inputs, of which one is at hand, 124 for each of two outputs.
-			if want := chain.Units((c.want*277 + 999) / 1000).Mul(3); err != nil || fee != want {
+			// 141 virtual bytes. Weight 562: 42 for the empty transaction with its counts, 272 for the only coin
+			// that is at hand, 124 for each of two outputs.
+			if want := chain.Units((c.want*141 + 999) / 1000).Mul(3); err != nil || fee != want {
 				t.Errorf("%s, %v, want %s", fee, err, want)
 			}
 		})
