@@ -93,6 +93,45 @@ func TestReserveIsThatOfTheCoinsAtHand(t *testing.T) {
 	}
 }
 
+// A watch-only wallet of any kind of address can be asked for: nobody signs for it, which is what a payout says then,
+// and not that its destination cannot be paid.
+func TestOrderOfAWatchOnlyWalletIsNoFaultOfTheDestination(t *testing.T) {
+	d, err := newDriver(Config{Network: Regtest, RPC: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	const (
+		p2wsh = "bcrt1qrp33g0q5c5txsp9arysrx4k6zdkfs4nce4xj0gdcccefvpysxf3qzf4jry" // of BIP-173's vectors, on regtest
+		to    = "bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080"
+	)
+
+	order := chain.Order{
+		From:    chain.Party{Address: p2wsh},
+		Outputs: []chain.Output{{To: to, AssetID: d.native.ID, Amount: chain.Units(50_000)}},
+		Coins: []chain.Coin{{
+			Outpoint: chain.Outpoint{TxHash: strings.Repeat("1", 64)},
+			Owner:    chain.Party{Address: p2wsh},
+			Amount:   chain.Units(100_000),
+			Height:   1,
+		}},
+	}
+
+	target, err := d.targetOf(order)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	coins, _, err := d.candidates(order)
+	if err != nil || len(coins) != 0 {
+		t.Errorf("%d coins that nobody here signs for, %v", len(coins), err)
+	}
+
+	if fee, err := d.estimateFee(order, target, feePolicy{rate: 1_000}, coins, nil); err != nil || fee == 0 {
+		t.Errorf("a fee of %d, %v", fee, err)
+	}
+}
+
 // Selection takes time in proportion to the coins: it copies no set of coins for each one that it tries.
 func TestSelectionOfManyCoinsIsLinear(t *testing.T) {
 	for name, values := range map[string][]int64{

@@ -44,11 +44,11 @@ func (d *driver) targetOf(order chain.Order) (coinTarget, error) {
 		target.outputs = append(target.outputs, txOut)
 	}
 
+	// Change may go to any address. That of a watch-only wallet is never signed for, and its coins are no candidates.
 	_, script, err := d.parse(string(order.From.Address))
-	if err != nil || !spendableScript(script) {
+	if err != nil {
 		return target, fault.New(
-			fault.Invalid, "order_invalid",
-			"the order is from %q, which is no P2WPKH or P2TR address of this network",
+			fault.Invalid, "order_invalid", "the order is from %q, which is no address of this network",
 			truncate(string(order.From.Address)),
 		)
 	}
