@@ -27,6 +27,9 @@ type Network struct {
 	// Unconfirmed is what one node says and nothing confirms, such as a new wallet's first nonce where one endpoint is
 	// configured; empty otherwise. It only warns.
 	Unconfirmed string
+	// NodeReports are what this process last saw of the nodes, where the driver tells. They only warn: without a node
+	// that is not believed, payments wait for another one that agrees.
+	NodeReports []NodeReport
 	// Follower is this process's state; other processes may follow the network instead.
 	Follower Follower
 }

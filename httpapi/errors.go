@@ -56,6 +56,7 @@ type problem struct {
 
 // codeStatus is the status of codes whose status does not follow from their kind.
 var codeStatus = map[string]int{
+	"amount_too_large":         http.StatusUnprocessableEntity,
 	"body_invalid":             http.StatusBadRequest,
 	"body_too_large":           http.StatusRequestEntityTooLarge,
 	"content_type_unsupported": http.StatusUnsupportedMediaType,

@@ -37,6 +37,7 @@ var sendErrors = []string{
 	"422 asset_not_enabled",
 	"422 destination_invalid",
 	"422 destination_not_payable",
+	"422 amount_too_large",
 	"422 amount_too_small",
 	"422 insufficient_balance",
 	"422 send_unsupported",

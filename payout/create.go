@@ -83,12 +83,7 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		return Prepared{}, err
 	}
 
-	coins, err := s.sender.SpendableCoins(ctx, p.Network, master)
-	if err != nil {
-		return Prepared{}, err
-	}
-
-	fee, err := estimateFee(ctx, driver, p, asset, master, to, coins)
+	fee, err := s.estimate(ctx, driver, p, asset, master, to)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -187,8 +182,40 @@ func (s *Service) enabledAsset(p Params) (chain.Network, chain.Asset, error) { /
 	return n, asset, nil
 }
 
-// estimateFee returns the highest network fee of a payout, in native base units. Where outputs are spent it is
-// that of the coins which the wallet has now: many small ones cost more.
+// estimate returns the highest network fee of a payout, in native base units. Where outputs are spent it is that of
+// the coins which the wallet has now: many small ones cost more. Coins that cannot make the payment refuse it, unless
+// others of the wallet wait for a block: then the payout waits for them.
+func (s *Service) estimate(
+	ctx context.Context,
+	driver chain.Driver,
+	p Params,
+	asset chain.Asset,
+	master chain.Party,
+	to chain.Address,
+) (chain.Amount, error) {
+	coins, waiting, err := s.sender.SpendableCoins(ctx, p.Network, master)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	fee, err := estimateFee(ctx, driver, p, asset, master, to, coins)
+	if waiting && len(coins) > 0 && errors.Is(err, fault.State) {
+		return estimateFee(ctx, driver, p, asset, master, to, nil)
+	}
+
+	return fee, err
+}
+
+// messageOf returns the message of the outermost fault of an error, for people.
+func messageOf(err error) string {
+	if f, ok := errors.AsType[*fault.Error](err); ok {
+		return f.Message
+	}
+
+	return err.Error()
+}
+
+// estimateFee returns the highest network fee of a payout from coins, in native base units.
 func estimateFee(
 	ctx context.Context,
 	driver chain.Driver,
@@ -221,12 +248,14 @@ func estimateFee(
 		return chain.Amount{}, tooSmall.WithParam("amount")
 	case errors.Is(err, fault.Invalid):
 		return chain.Amount{}, notPayable(err, asset, to)
+	case fault.Code(err) == "amount_too_large":
+		return chain.Amount{}, fault.Wrap(err, fault.State, "amount_too_large", "%s", messageOf(err)).WithParam("amount")
 	case errors.Is(err, fault.State):
 		// The node will not estimate what the wallet cannot pay.
 		return chain.Amount{}, fault.Wrap(
 			err, fault.State, "insufficient_balance",
-			"the master wallet %s cannot pay this amount and its network fee: top it up",
-			master.Address,
+			"the master wallet cannot pay this amount and its network fee: top it up, or send less (%s)",
+			messageOf(err),
 		)
 	case err != nil:
 		return chain.Amount{}, err

@@ -55,8 +55,13 @@ type sender interface {
 	RefreshBalances(ctx context.Context, network string, parties ...chain.Party) error
 
 	// SpendableCoins returns the coins of a wallet that a new transaction may spend now; none where no outputs
-	// are spent.
-	SpendableCoins(ctx context.Context, network string, wallet chain.Party) ([]chain.Coin, error)
+	// are spent. waiting is set while others are taken by transactions of its own that wait for a block, or are their
+	// change.
+	SpendableCoins(
+		ctx context.Context,
+		network string,
+		wallet chain.Party,
+	) (coins []chain.Coin, waiting bool, err error)
 
 	// HasBalances reports whether the balances of a network's wallets can be known.
 	HasBalances(network string) bool

@@ -106,7 +106,8 @@ var messages = map[string]string{ // spec 2.3.4
 	wallet.FailReverted: "The transaction was included but its execution failed. The destination " +
 		"received nothing and the amount is still in the wallet; only the network fee was spent.",
 	wallet.FailInsufficientFunds: "The master wallet did not hold enough to pay the amount and the network " +
-		"fee. Nothing was sent; top it up and create the payout again.",
+		"fee, or held it in more coins than one transaction takes. Nothing was sent; create the payout again: it is " +
+		"accepted, or refused with what is missing.",
 	wallet.FailNotPayable: "The destination cannot receive this asset. Nothing was sent; check the address " +
 		"with its owner.",
 }
@@ -115,6 +116,10 @@ var messages = map[string]string{ // spec 2.3.4
 const displacedMessage = "Another transaction of this service took the payout's place, such as the one that " +
 	"frees a wallet from a payment which no block takes. Nothing was sent; conflict names the transaction and " +
 	"what it cost. Create the payout again."
+
+// watchOnlyMessage explains a payout from a wallet without a key.
+const watchOnlyMessage = "The master wallet is watch-only: this service does not have its key, so it cannot pay from " +
+	"it. Nothing was sent; send from the wallet itself."
 
 // Follow moves the payout to the status of its transaction and returns the events to publish. At the
 // same status it changes only the hash of a replacement and the fee of another block; a failed one stays failed,
@@ -219,7 +224,10 @@ func (p *Payout) fail(t wallet.Transaction, now time.Time) {
 		p.FailureMessage = displacedMessage
 	}
 
-	if strings.HasPrefix(t.Failure, wallet.FailSignerRefused) {
+	switch {
+	case t.Failure == wallet.FailWatchOnly:
+		p.FailureMessage = watchOnlyMessage
+	case strings.HasPrefix(t.Failure, wallet.FailSignerRefused):
 		p.FailureMessage = "The signer refused to sign. Nothing was sent; see its policy for the reason."
 	}
 }

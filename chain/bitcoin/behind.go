@@ -2,12 +2,9 @@ package bitcoin
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/btcsuite/btcd/wire/v2"
-
-	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 const (
@@ -19,16 +16,19 @@ const (
 	skipFor = time.Minute
 )
 
-// readState returns whether a node is pruned, from an answer of getblockchaininfo. One that syncs is a
-// *failover.Failure (node_syncing).
+// readState returns whether a node is pruned, from an answer of getblockchaininfo, and stores its warnings. One that
+// syncs is a *failover.Failure (node_syncing).
 func (e *endpoint) readState(info *rpcCall) (pruned bool, err error) {
 	var state struct {
-		Syncing bool `json:"initialblockdownload"`
-		Pruned  bool `json:"pruned"`
+		Syncing  bool         `json:"initialblockdownload"`
+		Pruned   bool         `json:"pruned"`
+		Warnings nodeWarnings `json:"warnings"`
 	}
 	if err := info.decode(e, &state); err != nil {
 		return false, err
 	}
+
+	e.seen.setWarnings(state.Warnings.shown(e))
 
 	if state.Syncing {
 		return false, e.syncing("it has not caught up with the network yet")
@@ -37,56 +37,8 @@ func (e *endpoint) readState(info *rpcCall) (pruned bool, err error) {
 	return state.Pruned, nil
 }
 
-// checkBehind returns a *failover.Failure (node_behind) when another node has minLead blocks on top of the
-// node's tip. Their headers are verified: they link to the tip, meet their targets, and these are what the
-// tip's chain asks for. What another node says without that work proves nothing.
-func (d *driver) checkBehind(ctx context.Context, node *endpoint, tip headerJSON) error {
-	if len(d.nodes.Nodes) == 1 {
-		return nil
-	}
-
-	compared, cancel := context.WithTimeout(ctx, compareTimeout)
-	defer cancel()
-
-	var (
-		wait  sync.WaitGroup
-		ahead = make([]bool, len(d.nodes.Nodes))
-	)
-
-	for i, other := range d.nodes.Nodes {
-		if other == node || time.Now().UnixNano() < other.skipUntil.Load() {
-			continue
-		}
-
-		wait.Go(func() {
-			var err error
-			if ahead[i], err = d.isAhead(compared, other, tip); err != nil {
-				other.skipUntil.Store(time.Now().Add(skipFor).UnixNano())
-			}
-		})
-	}
-
-	wait.Wait()
-
-	for i, other := range d.nodes.Nodes {
-		if ahead[i] {
-			return &failover.Failure{
-				Host: node.Host,
-				Code: "node_behind",
-				What: "it is behind: node " + other.Host + " has blocks on top of its newest one",
-			}
-		}
-	}
-
-	return nil
-}
-
 // isAhead reports whether a node proves minLead blocks on top of a tip.
 func (d *driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (bool, error) {
-	if err := d.nodes.Check(ctx, node); err != nil {
-		return false, err
-	}
-
 	height := uint64(tip.Height)
 
 	hashes := make([]*rpcCall, minLead)

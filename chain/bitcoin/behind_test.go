@@ -43,11 +43,10 @@ func TestNodeBehindAnotherIsPassedOver(t *testing.T) {
 		first, second []fakeBlock
 		want          uint64
 	}{
-		"two blocks behind":                  {chain[:2], chain, 4},
-		"one block behind":                   {chain[:3], chain, 3},
-		"ahead":                              {chain, chain[:2], 4},
-		"the other's blocks do not link":     {chain[:2], unlinked, 2},
-		"the other does not know its branch": {[]fakeBlock{makeBlock(t, 1, makeReward())}, chain, 1},
+		"two blocks behind":              {chain[:2], chain, 4},
+		"one block behind":               {chain[:3], chain, 3},
+		"ahead":                          {chain, chain[:2], 4},
+		"the other's blocks do not link": {chain[:2], unlinked, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			first, second := newFake(t), newFake(t)

@@ -17,8 +17,8 @@ import (
 )
 
 // Blocks returns canonical blocks from one height to another, Config.MaxBlocks at most. Transfer.From is set
-// where the node reports previous outputs (Bitcoin Core from version 25 on) and all are of one address. It
-// is for display only.
+// where the node reports previous outputs (Bitcoin Core from version 25 on), all are of one address, and the
+// answer with them is not too large. It is for display only.
 func (d *driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "blocks %d to %d are no range", from, to)
@@ -174,7 +174,8 @@ type txJSON struct {
 	} `json:"vin"`
 }
 
-// readBlock returns the verified block of a hash, and its header.
+// readBlock returns the verified block of a hash, and its header. Where the answer with previous outputs is too large
+// or takes too long, the block is read without them.
 func (d *driver) readBlock(
 	ctx context.Context,
 	node *endpoint,
@@ -188,6 +189,16 @@ func (d *driver) readBlock(
 		if pruned := node.checkPruned(ctx, height); pruned != nil { // meanwhile
 			return chain.Block{}, wire.BlockHeader{}, pruned
 		}
+	}
+
+	// Previous outputs can make the answer many times as large as the block, and senders are only displayed.
+	if isTooMuch(err) {
+		raw, err := d.rawBlock(ctx, node, height, hash)
+		if err != nil {
+			return chain.Block{}, wire.BlockHeader{}, err
+		}
+
+		return d.scanned(blockRef(height, raw), raw, nil), raw.Header, nil
 	}
 
 	if err != nil {
@@ -231,14 +242,25 @@ func (d *driver) verifyBlock(
 		return wrong(problem)
 	}
 
-	out := chain.Block{
-		Ref:    chain.Ref{Height: height, Hash: hash, Time: header.Timestamp.UTC()},
-		Parent: header.PrevBlock.String(),
-	}
-	for i, tx := range txs {
+	verified := &wire.MsgBlock{Header: header, Transactions: txs}
+
+	return d.scanned(blockRef(height, verified), verified, block.Txs), header, nil
+}
+
+// scanned returns what a verified block transfers and spends. answers are its transactions as the node answered them,
+// with previous outputs; nil where they were not read.
+func (d *driver) scanned(at chain.Ref, block *wire.MsgBlock, answers []txJSON) chain.Block {
+	out := chain.Block{Ref: at, Parent: block.Header.PrevBlock.String()}
+
+	for i, tx := range block.Transactions {
+		var from chain.Address
+		if answers != nil {
+			from = d.senderOf(answers[i])
+		}
+
 		id := tx.TxHash().String()
 
-		transfers := d.transfers(tx, id, d.senderOf(block.Txs[i]))
+		transfers := d.transfers(tx, id, from)
 		if i > 0 {
 			out.Spent = append(out.Spent, spendsOf(tx, id)...)
 		} else { // the coinbase transaction spends nothing
@@ -250,7 +272,7 @@ func (d *driver) verifyBlock(
 		out.Transfers = append(out.Transfers, transfers...)
 	}
 
-	return out, header, nil
+	return out
 }
 
 // wireHeader returns the header of an answer, for hashing.

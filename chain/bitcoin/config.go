@@ -3,7 +3,9 @@ package bitcoin
 import (
 	"cmp"
 	"log/slog"
+	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/btcsuite/btcd/chaincfg/v2"
@@ -25,6 +27,11 @@ type Config struct {
 	// CookieFile is the path of a node's .cookie file with the credentials for URLs that have none.
 	// It is read at each request, since a node rewrites it at each start. Defaults to none.
 	CookieFile string
+
+	// Pinned are blocks that every node must have, by height and hash, such as a block after a split of the network.
+	// Take them from a source that you trust. On Mainnet block 810,000 is pinned in any case.
+	// Defaults to none.
+	Pinned []chain.Ref
 
 	// ZMQ is where a node publishes the hashes of new blocks (its option -zmqpubhashblock), tcp://host:port or
 	// ipc:///path: a payment is then read as soon as it is mined. Nothing else is taken from it, and RPC is polled
@@ -70,7 +77,8 @@ type Config struct {
 	Concurrency int
 	// MaxBlocks is the largest number of blocks that one call of Blocks returns. Defaults to 8.
 	MaxBlocks int
-	// MaxResponse is the largest response body in bytes. Defaults to 128 MiB.
+	// MaxResponse is the largest response body in bytes. A block whose previous outputs make the answer larger is
+	// read without them, for which a block of 4 MB needs 8 MB. Defaults to 128 MiB.
 	MaxResponse int64
 	// PoolLimit is the largest number of transactions that Pool returns. Those that the node lists first come
 	// first: the ones without unconfirmed ancestors, by fee. Defaults to 20,000. With a negative limit no
@@ -175,6 +183,11 @@ func (c Config) check(params *chaincfg.Params) error {
 			"fee rates %d to %d satoshi per 1000 vB: MinFeeRate must not exceed MaxFeeRate, nor that %d",
 			c.MinFeeRate, c.MaxFeeRate, int64(maxSaneFeeRate),
 		)
+	case slices.ContainsFunc(c.Pinned, func(pin chain.Ref) bool {
+		hash, err := parseHash(pin.Hash)
+		return err != nil || hash != pin.Hash || pin.Height > math.MaxInt32
+	}):
+		return invalidConfig("Pinned: give each block's height, and its hash as 64 lower case hexadecimal digits")
 	case c.CPFPMaxFee > maxSatoshi:
 		return invalidConfig("CPFPMaxFee is %d satoshi, more than there are", c.CPFPMaxFee)
 	}

@@ -149,10 +149,10 @@ func TestBumpPaysForAncestors(t *testing.T) {
 
 		weight := bump.target.txWeight(len(selected.coins), inputs, selected.change > 0)
 		switch {
-		case totalValue(selected.coins) != amount+selected.fee+selected.change:
+		case sumOf(selected.coins).value != amount+selected.fee+selected.change:
 			t.Fatalf(
 				"%d go in, %d + %d + %d come out",
-				totalValue(selected.coins), amount, selected.fee, selected.change,
+				sumOf(selected.coins).value, amount, selected.fee, selected.change,
 			)
 		case selected.coins[0].Outpoint != bump.required[0].Outpoint:
 			t.Fatal("the payment is not spent")

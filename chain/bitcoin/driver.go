@@ -2,6 +2,7 @@ package bitcoin
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -45,6 +46,7 @@ var _ interface {
 	chain.Sweeper
 	chain.Bumper
 	chain.Checker
+	chain.NodeReporter
 } = (*driver)(nil)
 
 // Network returns the network with the ids of its assets. The caller may keep and change it.
@@ -55,13 +57,31 @@ func (d *driver) Network() chain.Network {
 	return network
 }
 
-// Check verifies that every node serves the network and is synced. It errors:
-//   - fault.Stopped (chain_id_mismatch): a node has another genesis block
-//   - fault.Unavailable: a node gives no answer, refuses the credentials (node_unauthorized) or is syncing
-//     (node_syncing)
+// Check verifies that every node serves the network, is synced and follows one chain. It errors:
+//   - fault.Stopped (chain_id_mismatch): a node has another genesis or pinned block, or headers of another form
+//   - fault.Unavailable: a node gives no answer, refuses the credentials (node_unauthorized), is syncing
+//     (node_syncing) or follows a chain of less work than another node (node_other_chain)
 func (d *driver) Check(ctx context.Context) error {
-	for _, node := range d.nodes.Nodes {
-		if err := d.verify(ctx, node); err != nil {
+	tips := make([]headerJSON, len(d.nodes.Nodes))
+
+	for i, node := range d.nodes.Nodes {
+		err := d.verify(ctx, node)
+		if err == nil {
+			tips[i], err = node.tip(ctx)
+		}
+
+		if err != nil {
+			return failover.Fault(d.network.Slug, err)
+		}
+	}
+
+	for i, node := range d.nodes.Nodes {
+		err := d.checkChain(ctx, node, tips[i])
+		if err == nil {
+			err = node.checkFork(ctx)
+		}
+
+		if failure, ok := errors.AsType[*failover.Failure](err); ok && failure.Code == otherChain {
 			return failover.Fault(d.network.Slug, err)
 		}
 	}
@@ -69,12 +89,37 @@ func (d *driver) Check(ctx context.Context) error {
 	return nil
 }
 
-// verify checks that the endpoint has the network's genesis block and is synced, and notes whether it is
-// pruned.
+// verify checks that the endpoint has the network's genesis block and the pinned ones and is synced, and notes its
+// version, its warnings and whether it is pruned.
 func (d *driver) verify(ctx context.Context, node *endpoint) error {
-	genesis, info := newCall("getblockhash", 0), newCall("getblockchaininfo")
-	if err := node.batchCall(ctx, genesis, info); err != nil {
+	err := d.readIdentity(ctx, node)
+	if err != nil {
+		node.seen.setProblem(err.Error())
 		return err
+	}
+
+	node.suspect.Store(false)
+
+	return nil
+}
+
+func (d *driver) readIdentity(ctx context.Context, node *endpoint) error {
+	genesis, info, version := newCall("getblockhash", 0), newCall("getblockchaininfo"), newCall("getnetworkinfo")
+
+	calls, pins := []*rpcCall{genesis, info, version}, d.pinnedBlocks()
+	for _, pin := range pins {
+		calls = append(calls, newCall("getblockhash", pin.height))
+	}
+
+	if err := node.batchCall(ctx, calls...); err != nil {
+		return err
+	}
+
+	var software struct {
+		Name string `json:"subversion"`
+	}
+	if version.decode(node, &software) == nil { // not every node answers, and it decides nothing
+		node.seen.setVersion(node.Clean(software.Name))
 	}
 
 	var hash string
@@ -91,8 +136,13 @@ func (d *driver) verify(ctx context.Context, node *endpoint) error {
 		return err
 	}
 
+	for i, pin := range pins {
+		if err := pin.check(node, calls[len(calls)-len(pins)+i]); err != nil {
+			return err
+		}
+	}
+
 	node.pruned.Store(pruned)
-	node.suspect.Store(false)
 
 	return nil
 }
@@ -103,7 +153,8 @@ func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) err
 	return d.nodes.Ask(ctx, d.config.Attempts, 0, d.verified(f))
 }
 
-// verified returns f after a check of a node that was not reached before; see endpoint.suspect.
+// verified returns f after a check of a node that was not reached before, or follows another chain; see
+// endpoint.suspect and endpoint.fork.
 func (d *driver) verified(
 	f func(context.Context, *endpoint) error,
 ) func(ctx context.Context, node *endpoint) error {
@@ -112,6 +163,10 @@ func (d *driver) verified(
 			if err := d.verify(ctx, node); err != nil {
 				return err
 			}
+		}
+
+		if err := node.checkFork(ctx); err != nil {
+			return err
 		}
 
 		return f(ctx, node)

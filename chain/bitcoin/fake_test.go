@@ -91,10 +91,16 @@ func (f *fakeNode) called(method string) int {
 func (f *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body) // before anything else: only then the server sees a client go away
 	if f.raw != nil {
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		f.raw(w, r)
+
 		return
 	}
 
+	f.answer(w, body)
+}
+
+func (f *fakeNode) answer(w http.ResponseWriter, body []byte) {
 	var requests []struct {
 		ID     int
 		Method string

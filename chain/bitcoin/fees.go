@@ -199,13 +199,11 @@ func rateOf(number json.Number) (int64, bool) {
 	return rate, err == nil && rate <= maxSaneFeeRate
 }
 
-// assumedInputs is the least number of coins that a payment is assumed to spend: others may take the coins at hand
-// before it is signed.
-const assumedInputs = 3
-
 // EstimateFee returns three times the order's fee at current rates, in satoshi. It assumes the coins that
-// Build would choose of Order.Coins. Where there are too few, and at the least for a payment that replaces
-// nothing, it assumes assumedInputs inputs of the configured kind of address, and change.
+// Build would choose of Order.Coins, and for a payment that replaces nothing at least assumedInputs of them: others may
+// take the best ones before it is signed. Without coins it assumes assumedInputs inputs of the configured kind of
+// address, and change. A payment that the coins cannot make is refused with the most that they can, see
+// unaffordable.
 func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	target, err := d.targetOf(order)
 	if err != nil {
@@ -225,22 +223,9 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 			return err
 		}
 
-		policy := feePolicy{rate: rates.estimate}
+		fee, err = d.estimateFee(order, target, feePolicy{rate: rates.estimate}, coins, required)
 
-		selected, err := selectCoins(target, policy, coins, required)
-		if err == nil && (order.Replaces != nil || order.SubtractFee) {
-			fee = selected.fee
-			return nil
-		}
-
-		inputs := assumedInputs
-		if order.Replaces != nil {
-			inputs = max(1, len(order.Replaces.Inputs))
-		}
-
-		fee = max(selected.fee, policy.fee(target.txWeight(inputs, int64(inputs)*d.ownInputWeight(), true)))
-
-		return nil
+		return err
 	})
 	if err != nil {
 		return chain.Amount{}, err

@@ -23,6 +23,8 @@ type headerJSON struct {
 	Confirmations int64 `json:"confirmations"`
 	Height        int64 `json:"height"`
 	Time          int64 `json:"time"`
+	// Work is the work of the chain up to the block, in hexadecimal, as the node claims.
+	Work string `json:"chainwork"`
 }
 
 // header returns the header of a hash, also of blocks outside of the best chain.
@@ -58,8 +60,17 @@ func (e *endpoint) rawHeader(ctx context.Context, hash string) (*wire.BlockHeade
 	return e.decodeHeader(hash, text)
 }
 
-// decodeHeader returns the header in an answer of getblockheader, verified against its hash.
+// decodeHeader returns the header in an answer of getblockheader, verified against its hash. A longer header than
+// Bitcoin's, as a hard fork may have, is a *failover.Mismatch.
 func (e *endpoint) decodeHeader(hash, text string) (*wire.BlockHeader, error) {
+	if len(text) > 2*wire.MaxBlockHeaderPayload {
+		return nil, &failover.Mismatch{
+			Host:  e.Host,
+			Shows: "follows another chain: its block " + e.Clean(hash) + " has a header of another form",
+			Want:  "Bitcoin's (run Bitcoin Core)",
+		}
+	}
+
 	header := new(wire.BlockHeader)
 
 	err := header.Deserialize(hex.NewDecoder(strings.NewReader(text)))
@@ -76,19 +87,24 @@ func (h headerJSON) ref() chain.Ref {
 }
 
 // Head returns the newest block of the best chain. Bitcoin has no safe or final blocks. A node that syncs, or
-// that another one proves to be behind, is passed over; see checkBehind.
+// that another one proves to be behind or on a chain of less work, is passed over; see checkChain.
 func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	var head chain.Head
 
 	err := d.ask(ctx, func(ctx context.Context, node *endpoint) error {
 		header, err := node.tip(ctx)
 		if err != nil {
+			node.seen.setProblem(err.Error())
 			return err
 		}
 
 		head.Tip = header.ref()
 
-		return d.checkBehind(ctx, node, header)
+		if err = d.checkChain(ctx, node, header); err == nil {
+			node.seen.setProblem("")
+		}
+
+		return err
 	})
 	if err != nil {
 		return chain.Head{}, err
@@ -98,7 +114,7 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 }
 
 // tip returns the header of the newest block of the best chain. A node that syncs has none: it may have been
-// restored since it was verified.
+// restored since it was verified. One of a hard fork has none of Bitcoin's.
 func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 	best, info := newCall("getbestblockhash"), newCall("getblockchaininfo")
 	if err := e.batchCall(ctx, best, info); err != nil {
@@ -117,6 +133,10 @@ func (e *endpoint) tip(ctx context.Context) (headerJSON, error) {
 	header, err := e.header(ctx, hash)
 	if err == nil && header.Confirmations < 1 {
 		err = e.Garbled("its newest block left the chain while it was read")
+	}
+
+	if err == nil {
+		_, err = e.rawHeader(ctx, hash)
 	}
 
 	return header, err
@@ -161,7 +181,13 @@ func (d *driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 func (d *driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
 	return d.nodes.Confirm(
 		ctx, at.Height, at.Hash,
-		func(ctx context.Context, node *endpoint) (string, error) { return node.hashAt(ctx, at.Height) },
+		func(ctx context.Context, node *endpoint) (hash string, err error) {
+			if err := node.checkFork(ctx); err != nil {
+				return "", err
+			}
+
+			return node.hashAt(ctx, at.Height)
+		},
 	)
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -252,7 +253,7 @@ func TestNodesThatAreNotUsable(t *testing.T) {
 		"starting": {
 			func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = w.Write([]byte(`[{"id":0,"error":{"code":-28,"message":"Loading block index…"}},{` +
-					`"id":1,"error":{"code":-28,"message":"Loading"}}]`))
+					`"id":1,"error":{"code":-28,"message":"Loading"}},{"id":2,"error":{"code":-28,"message":""}}]`))
 			},
 			"node_syncing",
 		},
@@ -293,7 +294,11 @@ func TestSyncingNodeIsNotAsked(t *testing.T) {
 
 	f.on("getblockchaininfo", func(params) any { return map[string]any{"initialblockdownload": syncing} })
 	f.on("getbestblockhash", func(params) any { return bitcoinGenesis })
-	f.on("getblockheader", func(params) any {
+	f.on("getblockheader", func(p params) any {
+		if string(p[1]) == "false" {
+			return rawGenesisHeader
+		}
+
 		return map[string]any{"hash": bitcoinGenesis, "height": 0, "time": 1296688602, "confirmations": 1}
 	})
 	d := newDriver(t, f.config())
@@ -319,8 +324,11 @@ func TestCookieFile(t *testing.T) {
 			return
 		}
 
-		_, _ = w.Write([]byte(`[{"id":0,"result":"` + bitcoinGenesis + `"},{"id":1,"result":{}}]`))
+		body, _ := io.ReadAll(r.Body)
+		f.answer(w, body)
 	}
+	serveTip(t, f, makeChain(t, 1))
+
 	path := filepath.Join(t.TempDir(), ".cookie")
 	d := newDriver(t, bitcoin.Config{Network: bitcoin.Regtest, RPC: f.URL, CookieFile: path, Attempts: 1})
 	mustCode(t, "without a file", d.Check(t.Context()), fault.Unavailable, "node_unauthorized")
@@ -483,9 +491,9 @@ func TestFeeRatesStayWithinBounds(t *testing.T) {
 
 				return
 			}
-			// 277 virtual bytes. Weight 1106: 42 for the empty transaction with its counts, 272 for each of
-			// three inputs, of which one is at hand, 124 for each of two outputs.
-			if want := chain.Units((c.want*277 + 999) / 1000).Mul(3); err != nil || fee != want {
+			// 141 virtual bytes. Weight 562: 42 for the empty transaction with its counts, 272 for the only coin
+			// that is at hand, 124 for each of two outputs.
+			if want := chain.Units((c.want*141 + 999) / 1000).Mul(3); err != nil || fee != want {
 				t.Errorf("%s, %v, want %s", fee, err, want)
 			}
 		})

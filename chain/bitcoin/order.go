@@ -44,11 +44,11 @@ func (d *driver) targetOf(order chain.Order) (coinTarget, error) {
 		target.outputs = append(target.outputs, txOut)
 	}
 
+	// Change may go to any address. That of a watch-only wallet is never signed for, and its coins are no candidates.
 	_, script, err := d.parse(string(order.From.Address))
-	if err != nil || !spendableScript(script) {
+	if err != nil {
 		return target, fault.New(
-			fault.Invalid, "order_invalid",
-			"the order is from %q, which is no P2WPKH or P2TR address of this network",
+			fault.Invalid, "order_invalid", "the order is from %q, which is no address of this network",
 			truncate(string(order.From.Address)),
 		)
 	}
@@ -114,10 +114,15 @@ func (d *driver) candidates(order chain.Order) (coins, required []candidate, err
 		offered = append([]chain.Coin{*order.Bumps}, offered...)
 	}
 
-	seen := map[chain.Outpoint]bool{}
+	seen, named := make(map[chain.Outpoint]bool, len(offered)), make(map[chain.Outpoint]bool, len(outpoints))
+	for _, outpoint := range outpoints {
+		named[outpoint] = true
+	}
+
+	scripts := map[chain.Address][]byte{}
 
 	for _, offer := range offered {
-		coin, ok := d.candidateOf(offer)
+		coin, ok := d.candidateOf(offer, scripts)
 		if !ok || seen[coin.Outpoint] {
 			continue
 		}
@@ -125,7 +130,7 @@ func (d *driver) candidates(order chain.Order) (coins, required []candidate, err
 		seen[coin.Outpoint] = true
 
 		switch {
-		case slices.Contains(outpoints, coin.Outpoint):
+		case named[coin.Outpoint]:
 			required = append(required, coin)
 		case order.Replaces == nil && order.Bumps == nil || coin.Height > 0:
 			coins = append(coins, coin)
@@ -178,10 +183,19 @@ func requiredOutpoints(order chain.Order) ([]chain.Outpoint, error) {
 	return outpoints, nil
 }
 
-// candidateOf returns a coin as a candidate; ok is false when this package cannot spend it.
-func (d *driver) candidateOf(coin chain.Coin) (c candidate, ok bool) {
-	_, script, err := d.parse(string(coin.Owner.Address))
-	if err != nil || !spendableScript(script) {
+// candidateOf returns a coin as a candidate; ok is false when this package cannot spend it. scripts holds the scripts
+// of addresses that were parsed, nil for those that cannot be spent.
+func (d *driver) candidateOf(coin chain.Coin, scripts map[chain.Address][]byte) (c candidate, ok bool) {
+	script, known := scripts[coin.Owner.Address]
+	if !known {
+		if _, parsed, err := d.parse(string(coin.Owner.Address)); err == nil && spendableScript(parsed) {
+			script = parsed
+		}
+
+		scripts[coin.Owner.Address] = script
+	}
+
+	if script == nil {
 		return candidate{}, false
 	}
 

@@ -62,7 +62,7 @@ func (e *endpoint) indexedInputs(ctx context.Context, tx *wire.MsgTx) (sum int64
 }
 
 // namedInputs returns the sum of what a transaction spends, in satoshi, as a node names it in the block. known is
-// false when it does not.
+// false when it does not, or when the answer is too large.
 func (d *driver) namedInputs(
 	ctx context.Context,
 	node *endpoint,
@@ -79,7 +79,13 @@ func (d *driver) namedInputs(
 			} `json:"vin"`
 		} `json:"tx"`
 	}
-	if err := node.call(ctx, &block, "getblock", at.Hash, 3); err != nil {
+
+	err = node.call(ctx, &block, "getblock", at.Hash, 3)
+	if isTooMuch(err) {
+		return 0, false, nil
+	}
+
+	if err != nil {
 		return 0, false, err
 	}
 

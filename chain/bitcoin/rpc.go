@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -36,6 +37,20 @@ const (
 // maxBatch is the number of calls in one HTTP request.
 const maxBatch = 100
 
+// The kinds of failures that a smaller question may avoid.
+const (
+	// tooLarge is an answer above Config.MaxResponse.
+	tooLarge failover.Kind = "too large"
+	// tooSlow is an answer that did not come within Config.Timeout.
+	tooSlow failover.Kind = "too slow"
+)
+
+// isTooMuch reports whether a node's answer was too large, or took too long.
+func isTooMuch(err error) bool {
+	failure, ok := errors.AsType[*failover.Failure](err)
+	return ok && (failure.Kind == tooLarge || failure.Kind == tooSlow)
+}
+
 // endpoint is one node behind one URL.
 type endpoint struct {
 	failover.Node
@@ -50,8 +65,11 @@ type endpoint struct {
 	pruned atomic.Bool
 	// suspect is set since the node gave no answer or synced: it may have been restored, or be another one.
 	suspect atomic.Bool
-	// skipUntil is when the node is compared with the others again, in Unix nanoseconds; see checkBehind.
+	// skipUntil is when the node is compared with the others again, in Unix nanoseconds; see checkChain.
 	skipUntil atomic.Int64
+	// fork is set while another node's chain outweighs the node's.
+	fork atomic.Pointer[lostFork]
+	seen nodeSeen
 }
 
 // newEndpoint returns the endpoint of a URL. A URL of another form is fault.Invalid (config_invalid).
@@ -125,7 +143,7 @@ func (e *endpoint) call(ctx context.Context, into any, method string, args ...an
 func (e *endpoint) batchCall(ctx context.Context, calls ...*rpcCall) error {
 	for len(calls) > 0 {
 		n := min(len(calls), maxBatch)
-		if err := e.sendBatch(ctx, calls[:n]); err != nil {
+		if err := e.sendSplit(ctx, calls[:n]); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err() // the caller gave up, not the node
 			}
@@ -137,6 +155,23 @@ func (e *endpoint) batchCall(ctx context.Context, calls ...*rpcCall) error {
 	}
 
 	return nil
+}
+
+// sendSplit makes the calls in one HTTP request, and in halves where the answer is too large.
+func (e *endpoint) sendSplit(ctx context.Context, calls []*rpcCall) error {
+	err := e.sendBatch(ctx, calls)
+
+	failure, ok := errors.AsType[*failover.Failure](err)
+	if !ok || failure.Kind != tooLarge || len(calls) == 1 {
+		return err
+	}
+
+	half := len(calls) / 2
+	if err := e.sendSplit(ctx, calls[:half]); err != nil {
+		return err
+	}
+
+	return e.sendSplit(ctx, calls[half:])
 }
 
 // rpcRequest is a call as it is sent.
@@ -282,7 +317,7 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 	}
 
 	if int64(len(answer)) > e.limit {
-		return nil, e.Garbled("the response is larger than %d bytes", e.limit)
+		return nil, e.Fail(tooLarge, "the response is larger than %d bytes", e.limit)
 	}
 
 	return answer, nil
@@ -291,7 +326,12 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 func (e *endpoint) unreachable(err error) error {
 	e.suspect.Store(true)
 
-	return e.Fail(failover.Unreachable, "%s", e.Describe(err, e.timeout))
+	kind := failover.Unreachable
+	if errors.Is(err, context.DeadlineExceeded) {
+		kind = tooSlow
+	}
+
+	return e.Fail(kind, "%s", e.Describe(err, e.timeout))
 }
 
 func (e *endpoint) syncing(what string) error {

@@ -70,7 +70,7 @@ func selectFrom(target coinTarget, policy feePolicy, coins, required []candidate
 
 	reason := errShort
 	try := func(chosen []candidate) bool {
-		selected, err := target.evaluate(policy, append(slices.Clone(required), chosen...))
+		selected, err := target.evaluate(policy, slices.Concat(required, chosen))
 		switch {
 		case err != nil && !errors.Is(err, errShort):
 			reason = err
@@ -82,17 +82,29 @@ func selectFrom(target coinTarget, policy feePolicy, coins, required []candidate
 	}
 
 	if len(required) == 0 || !try(nil) {
-		try(target.branchAndBound(policy, coins, totalValue(required)))
+		have := sumOf(required)
+
+		try(target.branchAndBound(policy, coins, have.value))
 
 		for i := len(coins) - 1; i >= 0; i-- { // the smallest that is enough
-			if try(coins[i : i+1]) {
+			if _, _, err := target.settle(policy, have.with(coins[i])); err == nil {
+				try(coins[i : i+1])
 				break
 			}
 		}
 
-		for i := range coins { // the largest until they are enough
-			if try(coins[:i+1]) {
+		sum := have
+		for i, coin := range coins { // the largest until they are enough
+			sum = sum.with(coin)
+
+			_, _, err := target.settle(policy, sum)
+			if err == nil || errors.Is(err, errHeavy) {
+				try(coins[:i+1])
 				break
+			}
+
+			if !errors.Is(err, errShort) {
+				reason = err
 			}
 		}
 	}
@@ -102,6 +114,25 @@ func selectFrom(target coinTarget, policy feePolicy, coins, required []candidate
 	}
 
 	return *best, nil
+}
+
+// coinSum is what coins come to: their number, their value in satoshi and the weight of their inputs.
+type coinSum struct {
+	coins         int
+	value, weight int64
+}
+
+func sumOf(coins []candidate) (sum coinSum) {
+	for _, coin := range coins {
+		sum = sum.with(coin)
+	}
+
+	return sum
+}
+
+// with returns the sum with one coin more.
+func (s coinSum) with(coin candidate) coinSum {
+	return coinSum{s.coins + 1, s.value + coin.value, s.weight + coin.weight()}
 }
 
 // candidate is a coin that this package can sign for.
@@ -121,15 +152,6 @@ func (c candidate) weight() int64 {
 	}
 
 	return p2wpkhWeight
-}
-
-// totalValue returns the sum of coins in satoshi.
-func totalValue(coins []candidate) (total int64) {
-	for _, coin := range coins {
-		total += coin.value
-	}
-
-	return total
 }
 
 // coinTarget is what a transaction has to pay.
@@ -158,58 +180,64 @@ func (t coinTarget) prefers(selected, other selection) bool {
 // allows reports whether a selection costs no more than the maximum fee.
 func (t coinTarget) allows(selected selection) bool { return t.maxFee == 0 || selected.fee <= t.maxFee }
 
-// evaluate returns the selection that coins make, with its fee and change. It errors:
+// evaluate returns the selection that coins make, with its fee and change. Its errors are those of settle.
+func (t coinTarget) evaluate(policy feePolicy, coins []candidate) (selection, error) {
+	sum, selected := sumOf(coins), selection{coins: coins}
+
+	var err error
+	if selected.fee, selected.change, err = t.settle(policy, sum); err != nil {
+		return selected, err
+	}
+
+	selected.waste = feeAt(policy.rate, sum.weight) - feeAt(longTermRate, sum.weight)
+	if selected.change > 0 {
+		selected.waste += t.changeCost(policy)
+	} else if !t.subtractFee {
+		selected.waste += selected.fee - policy.fee(t.txWeight(sum.coins, sum.weight, false))
+	}
+
+	return selected, nil
+}
+
+// settle returns the fee and the change, in satoshi, of a transaction that spends coins. It errors:
 //   - errShort: the coins do not cover payments and fee
 //   - errInexact: the payments bear the fee, and what exceeds them is dust
 //   - errHeavy: the transaction would be heavier than nodes relay
-func (t coinTarget) evaluate(policy feePolicy, coins []candidate) (selection, error) {
-	selected := selection{coins: coins}
-	if len(coins) == 0 {
-		return selected, errShort
+func (t coinTarget) settle(policy feePolicy, spent coinSum) (fee, change int64, err error) {
+	if spent.coins == 0 {
+		return 0, 0, errShort
 	}
 
-	var inputs int64
-	for _, coin := range coins {
-		inputs += coin.weight()
-	}
+	bare, changed := t.txWeight(spent.coins, spent.weight, false), t.txWeight(spent.coins, spent.weight, true)
 
-	bare, changed := t.txWeight(len(coins), inputs, false), t.txWeight(len(coins), inputs, true)
-
-	left := totalValue(coins) - t.total
+	left := spent.value - t.total
 	if t.subtractFee {
 		switch {
 		case left < 0:
-			return selected, errShort
+			return 0, 0, errShort
 		case left == 0:
-			selected.fee = policy.fee(bare)
+			fee = policy.fee(bare)
 		case left < dustLimit(t.changeScript):
-			return selected, errInexact
+			return 0, 0, errInexact
 		default:
-			selected.fee, selected.change = policy.fee(changed), left
+			fee, change = policy.fee(changed), left
 		}
 	} else {
-		switch selected.fee = policy.fee(changed); {
-		case left-selected.fee >= dustLimit(t.changeScript):
-			selected.change = left - selected.fee
+		switch fee = policy.fee(changed); {
+		case left-fee >= dustLimit(t.changeScript):
+			change = left - fee
 		case left >= policy.fee(bare):
-			selected.fee = left // too little for change goes to the miner
+			fee = left // too little for change goes to the miner
 		default:
-			return selected, errShort
+			return 0, 0, errShort
 		}
 	}
 
 	if changed > maxWeight {
-		return selected, errHeavy
+		return 0, 0, errHeavy
 	}
 
-	selected.waste = feeAt(policy.rate, inputs) - feeAt(longTermRate, inputs)
-	if selected.change > 0 {
-		selected.waste += t.changeCost(policy)
-	} else if !t.subtractFee {
-		selected.waste += selected.fee - policy.fee(bare)
-	}
-
-	return selected, nil
+	return fee, change, nil
 }
 
 // txWeight returns the weight of the whole transaction, in weight units, with inputs of a total weight.
@@ -262,6 +290,8 @@ func (t coinTarget) branchAndBound(policy feePolicy, coins []candidate, have int
 		}
 	}
 
+	search.most = int((maxWeight - t.txWeight(0, 0, false)) / p2trWeight)
+	search.nextValues()
 	search.from(0, available)
 
 	chosen := make([]candidate, 0, len(search.best))
@@ -285,8 +315,14 @@ type bnbOption struct {
 type bnbSearch struct {
 	// options are sorted, the most valuable first.
 	options []bnbOption
+	// next is, of each option, the index of the first later one of another value, and what lies between is worth
+	// with it.
+	next  []int
+	worth []int64
 	// goal is the value to reach, slack by how much it may be exceeded.
 	goal, slack int64
+	// most is the number of options that fit into one transaction.
+	most int
 
 	// picked are indexes of options, value and cost their sums.
 	picked      []int
@@ -296,6 +332,19 @@ type bnbSearch struct {
 	// best is the least wasteful match, bestWaste its waste; -1 while there is none.
 	best      []int
 	bestWaste int64
+}
+
+// nextValues sets next and worth.
+func (s *bnbSearch) nextValues() {
+	n := len(s.options)
+	s.next, s.worth = make([]int, n), make([]int64, n)
+
+	for i := n - 1; i >= 0; i-- {
+		s.next[i], s.worth[i] = i+1, s.options[i].value
+		if i+1 < n && s.options[i+1].value == s.options[i].value {
+			s.next[i], s.worth[i] = s.next[i+1], s.worth[i+1]+s.options[i].value
+		}
+	}
 }
 
 // from searches depth first the options from index i on, which are worth available together: each is first
@@ -313,24 +362,18 @@ func (s *bnbSearch) from(i int, available int64) {
 		return // more coins would only cost more
 	}
 
-	if i == len(s.options) {
+	if i == len(s.options) || len(s.picked) == s.most {
 		return
 	}
 
 	option := s.options[i]
-	available -= option.value
 
 	s.picked, s.value, s.cost = append(s.picked, i), s.value+option.value, s.cost+option.cost
-	s.from(i+1, available)
+	s.from(i+1, available-option.value)
 	s.picked, s.value, s.cost = s.picked[:len(s.picked)-1], s.value-option.value, s.cost-option.cost
 
 	// Options of equal value are omitted with it: in its place they would give the same sums.
-	for i+1 < len(s.options) && s.options[i+1].value == option.value {
-		i++
-		available -= s.options[i].value
-	}
-
-	s.from(i+1, available)
+	s.from(s.next[i], available-s.worth[i])
 }
 
 // feePolicy is the least fee that a transaction has to pay. Rates are satoshi per 1000 virtual bytes.

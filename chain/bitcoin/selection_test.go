@@ -231,7 +231,7 @@ func TestSelectionBalances(t *testing.T) {
 
 		selected, err := selectCoins(target, policy, coins, required)
 		all := slices.Concat(required, coins)
-		everything := totalValue(all)
+		everything := sumOf(all).value
 
 		if err != nil {
 			if _, failed := target.evaluate(policy, all); failed == nil {

@@ -20,9 +20,14 @@
 //	index:   up to 2^31−1, on Solana up to 2^29−1
 //
 // Live and test keys, and deposit and master keys, never share a path, even where one address is
-// valid on live and test networks. Live deposits are account 0, the first that common wallets scan:
-// the mnemonic and such a wallet recover the money without this library. A common Solana wallet
-// scans n from 0, so a master key there has to be named by its path (Signer.Path).
+// valid on live and test networks.
+//
+// # Recovery
+//
+// A common wallet with the mnemonic alone does not find the money: indexes have gaps that no gap limit bridges, and
+// master wallets are not in the first accounts. Signer.Descriptors names the keys of Bitcoin to a wallet that takes output
+// descriptors, which was tried on bitcoind; Signer.Path names every other key. docs/recovery.md says how, and what
+// was tried.
 //
 // # Security
 //

@@ -96,8 +96,8 @@ func FromSeed(seed []byte, opts ...Option) (*Signer, error) {
 // shows whether mnemonic and passphrase are the right ones.
 func (s *Signer) Fingerprint() string { return s.keys.fingerprint }
 
-// Path returns the derivation path of a key, such as "m/44'/60'/0'/0/7". Any wallet with the
-// mnemonic finds the key there. Errors are those of PublicKey.
+// Path returns the derivation path of a key, such as "m/44'/60'/0'/0/7", where a wallet with the mnemonic has the same
+// key. Errors are those of PublicKey.
 func (s *Signer) Path(key chain.KeyRef) (string, error) {
 	keyPath, err := pathOf(key, s.keys.bitcoin)
 	if err != nil {

@@ -49,6 +49,7 @@ const (
 	FailInsufficientFunds = "chain:insufficient_funds"
 	FailNotPayable        = "destination_not_payable"
 	FailSignerRefused     = "signer_refused:"
+	FailWatchOnly         = FailSignerRefused + "watch_only"
 )
 
 // Attempt is one set of signed bytes. Every attempt is kept and looked up: an earlier one may still be

@@ -7,6 +7,7 @@
 //	server                  serves the API and the checkout page, and works
 //	server merchant NAME    makes a merchant's account, and prints its test key; -live makes a live one
 //	server audit            compares the records with the networks; it fails when they differ
+//	server recovery         prints what another wallet needs to find the money; see docs/recovery.md
 //	server unfreeze NETWORK ends the freeze that a new EPOCH began, once a person has compared the master wallets
 //	server resume NETWORK   has a stopped network read again, once a person knows why it stopped
 package main
@@ -46,7 +47,7 @@ func command(ctx context.Context, log *slog.Logger, settings settings, args []st
 
 	name, rest := args[0], args[1:]
 
-	takesArguments := name == "merchant" || name == "unfreeze" || name == "resume"
+	takesArguments := name == "merchant" || name == "unfreeze" || name == "resume" || name == "recovery"
 	if len(rest) > 0 && !takesArguments {
 		return fmt.Errorf("%s takes no arguments, and was given %q: leave them out", name, rest)
 	}
@@ -75,6 +76,16 @@ func command(ctx context.Context, log *slog.Logger, settings settings, args []st
 
 		return createMerchant(ctx, log, settings, flags.Arg(0), *live)
 
+	case "recovery":
+		flags := flag.NewFlagSet(name, flag.ContinueOnError)
+		private := flags.Bool("private", false, "print the private keys of Bitcoin in the descriptors")
+
+		if err := flags.Parse(rest); err != nil {
+			return err
+		}
+
+		return printRecovery(ctx, log, settings, *private, os.Stdout)
+
 	case "audit":
 		return runAudit(ctx, log, settings)
 
@@ -83,7 +94,7 @@ func command(ctx context.Context, log *slog.Logger, settings settings, args []st
 
 	default:
 		return fmt.Errorf(
-			"there is no command %q: use migrate, signer, serve, merchant, audit, unfreeze or resume", name,
+			"there is no command %q: use migrate, signer, serve, merchant, audit, recovery, unfreeze or resume", name,
 		)
 	}
 }

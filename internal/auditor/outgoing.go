@@ -34,7 +34,9 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 		return err
 	}
 
-	a.foreign(rows, coins)
+	if err := a.foreign(ctx, rows, coins); err != nil {
+		return err
+	}
 
 	known := map[string]bool{}
 
@@ -62,7 +64,11 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 
 // foreign adds rows that were acknowledged as foreign to the ledger. A transaction has a row for each coin that it
 // spent of an address, and brought its change once.
-func (a *auditor) foreign(rows []wallet.Outgoing, coins map[chain.Outpoint]chain.Coin) {
+func (a *auditor) foreign(
+	ctx context.Context,
+	rows []wallet.Outgoing,
+	coins map[chain.Outpoint]chain.Coin,
+) error {
 	type taking struct {
 		txHash string
 		from   chain.Address
@@ -75,6 +81,11 @@ func (a *auditor) foreign(rows []wallet.Outgoing, coins map[chain.Outpoint]chain
 			continue
 		}
 
+		var err error
+		if row.Fee, err = a.foreignFee(ctx, row); err != nil {
+			return err
+		}
+
 		a.ledger.foreign(row, coins[row.Outpoint])
 
 		if of := (taking{row.TxHash, row.Address}); !known[of] {
@@ -83,6 +94,22 @@ func (a *auditor) foreign(rows []wallet.Outgoing, coins map[chain.Outpoint]chain
 			a.ledger.giveBack(row)
 		}
 	}
+
+	return nil
+}
+
+// foreignFee returns the network fee of a foreign transaction, in native base units. One that nobody had to acknowledge,
+// as it is of a watch-only wallet or tolerated, is on record without it, and read from its block. Where coins are spent
+// they hold the fee.
+func (a *auditor) foreignFee(ctx context.Context, row wallet.Outgoing) (chain.Amount, error) {
+	sender, ok := a.driver.(chain.Sender)
+	if !ok || !row.Fee.IsZero() || row.Outpoint.TxHash != "" || !a.ledger.masters[row.Address] {
+		return row.Fee, nil
+	}
+
+	status, err := sender.Status(ctx, chain.Signed{TxHash: row.TxHash, From: row.Address, Nonce: row.Nonce})
+
+	return status.Fee, err
 }
 
 // coinsOf returns the coins that rows spent, by output.

@@ -107,9 +107,8 @@ func (g group) ids() []string {
 	return ids
 }
 
-// eligible returns what one release may take of all that waits under a key: settlements of one owner
-// that are in no release and not left to an operator. It returns at most maxGroup, the largest: many small ones
-// hold up no large one.
+// eligible returns what releases may take of all that waits under a key: settlements of one owner
+// that are in no release and not left to an operator.
 func eligible(at []settlement.Settlement) group {
 	var g group
 
@@ -127,16 +126,43 @@ func eligible(at []settlement.Settlement) group {
 		g = append(g, s)
 	}
 
-	if len(g) > maxGroup {
-		slices.SortFunc(g, func(a, b settlement.Settlement) int {
-			return cmp.Or(b.Gross.Cmp(a.Gross), cmp.Compare(a.ID, b.ID))
-		})
-		g = g[:maxGroup]
-	}
-
 	slices.SortFunc(g, func(a, b settlement.Settlement) int { return cmp.Compare(a.ID, b.ID) })
 
 	return g
+}
+
+// largest returns what one release takes of a group, with the coins of these settlements where there are some: at most
+// maxGroup, the largest, so that many small ones hold up no large one. rest are the others. What is not worth it for the
+// largest is not for the rest.
+func (g group) largest(coins []chain.Coin) (taken group, spent []chain.Coin, rest group) {
+	if len(g) <= maxGroup {
+		return g, coins, nil
+	}
+
+	bySize := make([]int, len(g))
+	for i := range bySize {
+		bySize[i] = i
+	}
+
+	slices.SortFunc(bySize, func(a, b int) int {
+		return cmp.Or(g[b].Gross.Cmp(g[a].Gross), cmp.Compare(g[a].ID, g[b].ID))
+	})
+
+	slices.Sort(bySize[:maxGroup]) // back in the group's order
+
+	for i, at := range bySize {
+		if i >= maxGroup {
+			rest = append(rest, g[at])
+			continue
+		}
+
+		taken = append(taken, g[at])
+		if len(coins) > 0 {
+			spent = append(spent, coins[at])
+		}
+	}
+
+	return taken, spent, rest
 }
 
 // sweepKey is what a group shares: an address and an asset; where coins are spent, an owner and an

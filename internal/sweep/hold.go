@@ -51,8 +51,31 @@ func (p *planningRun) holdUneconomic(ctx context.Context, g group) error {
 }
 
 // hold holds a group for a reason, and publishes an event when the reason is new. required is what the master
-// wallet must hold, in native base units; nil when it is not short.
+// wallet must hold, in native base units; nil when it is not short. What is held for the reason already, and not due,
+// stays as it is.
 func (p *planningRun) hold(
+	ctx context.Context,
+	g group,
+	reason settlement.Reason,
+	required *chain.Amount,
+) error {
+	if required == nil {
+		g = slices.DeleteFunc(slices.Clone(g), func(s settlement.Settlement) bool {
+			return s.Status == settlement.Held && s.Reason == reason && s.DueAt.After(p.now())
+		})
+	}
+
+	for some := range slices.Chunk(g, maxGroup) {
+		if err := p.holdTogether(ctx, some, reason, required); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// holdTogether holds settlements in one transaction.
+func (p *planningRun) holdTogether(
 	ctx context.Context,
 	g group,
 	reason settlement.Reason,

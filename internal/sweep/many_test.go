@@ -44,9 +44,9 @@ func TestManySmallDepositsHoldUpNothing(t *testing.T) {
 		}
 	}
 
-	for _, s := range small {
-		if got := w.get(s.ID); got.Status == settlement.Releasing || got.Status == settlement.Released {
-			t.Fatalf("%s is %s", s.PaymentID, got.Status)
+	for _, s := range small { // each says why it waits
+		if got := w.get(s.ID); got.Status != settlement.Held || got.Reason != settlement.Uneconomic {
+			t.Fatalf("%s is %s (%q)", s.PaymentID, got.Status, got.Reason)
 		}
 	}
 

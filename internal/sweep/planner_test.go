@@ -2,6 +2,8 @@ package sweep
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,14 +38,34 @@ func TestEligibleTakesWhatMayGoTogether(t *testing.T) {
 	if ids := got.ids(); len(ids) != 3 || ids[0] != "a" || ids[1] != "b" || ids[2] != "c" {
 		t.Errorf("gathered %v", ids)
 	}
+}
 
-	var many []settlement.Settlement
-	for range 2 * maxGroup {
-		many = append(many, s("x", keep))
+// One release takes the largest settlements of a group, in its order, each with its coin.
+func TestReleaseTakesTheLargest(t *testing.T) {
+	var (
+		many  group
+		coins []chain.Coin
+	)
+
+	for i := range uint64(2 * maxGroup) {
+		gross := chain.Units(i % maxGroup * 2) // two of each size
+		many = append(many, settlement.Settlement{ID: fmt.Sprintf("%03d", i), Gross: gross})
+		coins = append(coins, chain.Coin{Amount: gross})
 	}
 
-	if n := len(eligible(many)); n != maxGroup {
-		t.Errorf("gathered %d", n)
+	taken, spent, rest := many.largest(coins)
+	if len(taken) != maxGroup || len(spent) != maxGroup || len(rest) != maxGroup || !slices.IsSorted(taken.ids()) {
+		t.Fatalf("%d with %d coins of %v are taken, %d are left", len(taken), len(spent), taken.ids(), len(rest))
+	}
+
+	for i, s := range taken {
+		if spent[i].Amount != s.Gross || s.Gross.Less(chain.Units(maxGroup)) {
+			t.Errorf("%s of %s goes with a coin of %s", s.ID, s.Gross, spent[i].Amount)
+		}
+	}
+
+	if all, _, rest := many[:maxGroup].largest(nil); len(all) != maxGroup || rest != nil {
+		t.Errorf("%d of %d are taken, %d are left", len(all), maxGroup, len(rest))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
@@ -48,6 +49,8 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 		return false, err
 	}
 
+	g, coins, rest := g.largest(coins)
+
 	if frozen, err := p.frozen(ctx, master.Address, g); err != nil || frozen {
 		return false, errors.Join(err, p.postpone(ctx, g))
 	}
@@ -69,6 +72,10 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 	}
 
 	steps, err := p.withFee(ctx, &r, g, coins, asset, carry.Amount)
+	if fault.Code(err) == "uneconomic" {
+		return false, p.holdUneconomic(ctx, append(g, rest...))
+	}
+
 	if err != nil {
 		return false, p.holdOrFail(ctx, g, err)
 	}
@@ -76,7 +83,7 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 	p.refusals.Delete(g[0].ID)
 
 	if g.uneconomic(steps, leftOf(r), p.native.Decimals, p.nativePrice(ctx, g)) {
-		return false, p.holdUneconomic(ctx, g)
+		return false, p.holdUneconomic(ctx, append(g, rest...))
 	}
 
 	return p.storeSweep(ctx, g, r, steps, carry, residue)

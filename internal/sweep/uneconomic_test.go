@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -74,6 +75,59 @@ func TestInputsPayForThemselves(t *testing.T) {
 
 	if got := w.get(opened["dust"].ID); got.Status != settlement.Held || got.Reason != settlement.Uneconomic {
 		t.Errorf("the dust is %s %s", got.Status, got.Reason)
+	}
+}
+
+// Of many coins that are not worth spending each is held with its reason, not only as many as one release takes; those
+// that are worth it are released.
+func TestEachUneconomicCoinIsHeld(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	w.driver = pricedUTXO{utxo{w.chain}, milli(10)}
+	w.boot()
+
+	const dust = 320
+
+	var opened []settlement.Settlement
+
+	for i := range dust + 2 {
+		amount := milli(uint64(1 + i%19)) // less than twice an input's fee
+		if i >= dust {
+			amount = coin(1)
+		}
+
+		payment := fmt.Sprint("p", i)
+		s := w.open(payment, w.deposit(uint32(i+1)), "SIM", amount, 0)
+		opened = append(opened, s)
+
+		held := wallet.Coin{
+			Network: network,
+			Coin: chain.Coin{
+				Outpoint: chain.Outpoint{TxHash: payment},
+				Owner:    s.Deposit,
+				Amount:   amount,
+				Height:   1,
+			},
+		}
+
+		if err := w.store.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+			return tx.PutCoin(ctx, &held)
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for steps, did := 0, true; did; steps++ {
+		var err error
+		if did, err = w.sweeper.Step(t.Context(), network); err != nil || steps > 20 {
+			t.Fatalf("step %d: %v", steps, err)
+		}
+	}
+
+	for i, s := range opened {
+		got := w.get(s.ID)
+		if i >= dust && got.SweepID == "" || i < dust && (got.Status != settlement.Held || got.Reason != settlement.Uneconomic) {
+			t.Fatalf("%s of %s is %s (%q)", s.PaymentID, s.Gross, got.Status, got.Reason)
+		}
 	}
 }
 

@@ -134,8 +134,8 @@ func transfersOf(b follow.Batch, txHash string) []chain.Transfer {
 	return found
 }
 
-// freezeByTx marks a row of a transaction that is not on record, and freezes its wallet. Watch-only wallets are left
-// alone. Where transactions of others are tolerated, one of a master wallet that equals no waiting payout is foreign at
+// freezeByTx marks a row of a transaction that is not on record, and freezes its wallet. What a watch-only wallet does
+// is its owner's: it is foreign, and freezes nothing. Where transactions of others are tolerated, one of a master wallet that equals no waiting payout is foreign at
 // once.
 func (o *Manager) freezeByTx(
 	ctx context.Context,
@@ -144,8 +144,12 @@ func (o *Manager) freezeByTx(
 	party chain.Party,
 	transfers []chain.Transfer,
 ) error { // spec D11.8
-	if party.Key.Role != chain.RoleMaster && party.Key.Role != chain.RoleDeposit ||
-		o.watchOnly(row.Network, party.Address) {
+	if party.Key.Role != chain.RoleMaster && party.Key.Role != chain.RoleDeposit {
+		return nil
+	}
+
+	if o.watchOnly(row.Network, party.Address) {
+		row.Unrecorded, row.Transfers, row.Acknowledged = true, transfers, wallet.Foreign
 		return nil
 	}
 

@@ -2,6 +2,7 @@ package txmgr
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -13,24 +14,35 @@ import (
 const maxDepth = 20 // spec D5.11
 
 // SpendableCoins returns the coins of a wallet that a new transaction may spend now; none where no outputs are
-// spent.
+// spent. waiting is set while transactions of the wallet that wait for a block take others, whose change comes.
 func (o *Manager) SpendableCoins(
 	ctx context.Context,
 	network string,
 	party chain.Party,
-) ([]chain.Coin, error) {
+) (coins []chain.Coin, waiting bool, err error) {
 	driver, err := o.registry.Driver(network)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 
 	if _, ok := driver.(chain.CoinReader); !ok {
-		return nil, nil
+		return nil, false, nil
 	}
 
 	d := &walletWorker{Manager: o, network: driver.Network(), party: party}
 
-	return d.spendableCoins(ctx, wallet.Transaction{Network: network})
+	all, err := d.db.Coins(ctx, network, party.Address)
+	if err != nil {
+		return nil, false, &storeError{err}
+	}
+
+	waiting = slices.ContainsFunc(all, func(c wallet.Coin) bool {
+		return c.SpentBy == "" && (c.ReservedBy != "" || c.Height == 0)
+	})
+
+	coins, err = d.spendableCoins(ctx, wallet.Transaction{Network: network})
+
+	return coins, waiting, err
 }
 
 // spendableCoins returns the coins that a transaction's bytes may spend: those reserved by it (or by the

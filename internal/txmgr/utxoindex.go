@@ -282,7 +282,7 @@ func (k *utxoIndex) logForeignSpends(ctx context.Context) error {
 	by := map[string][]chain.Outpoint{}
 
 	for at, c := range k.coins {
-		if c.SpentBy != "" && c.stored.SpentBy != c.SpentBy {
+		if c.SpentBy != "" && c.stored.SpentBy != c.SpentBy && !k.watchOnly(c.Network, c.Owner.Address) {
 			by[c.SpentBy] = append(by[c.SpentBy], at)
 		}
 	}

@@ -1,11 +1,13 @@
 package moneyout_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -34,7 +36,7 @@ func TestWatchOnlyWalletPaysNothing(t *testing.T) {
 		w.fund(1, 0)
 
 		p := w.becomes(w.pay("SIM", milli(1)).ID, payout.Failed)
-		if p.FailureCode != "signer_refused:watch_only" {
+		if p.FailureCode != "signer_refused:watch_only" || !strings.Contains(p.FailureMessage, "watch-only") {
 			t.Errorf("failed as %+v", p)
 		}
 
@@ -59,6 +61,48 @@ func TestWatchOnlyWalletReceivesSettlements(t *testing.T) {
 		}
 
 		w.clean(0, 0)
+	})
+}
+
+// What the owner of a watch-only wallet does with it is his: it freezes nothing, and the audit misses nothing.
+func TestOwnerOfAWatchOnlyWalletMaySpend(t *testing.T) {
+	inTime(t, account.Settings{}, sim.Config{}, func(t *testing.T, w *harness) {
+		key := chain.KeyRef{Family: chain.Sim, Role: chain.RoleMaster, Index: 900}
+
+		public, err := w.signer.PublicKey(t.Context(), key)
+		w.must(err)
+		cold, err := w.chain.DeriveAddress(public)
+		w.must(err)
+
+		w.change = func(c *payments.Config) {
+			c.WatchOnly = map[string]map[uint32]string{network: {w.account.Index: string(cold)}}
+		}
+		w.engine = w.boot()
+
+		s := w.deposited("SIM", milli(500))
+		w.until(
+			"it is released",
+			func() bool { s = w.settlements()[0]; return s.Status == settlement.Released },
+		)
+
+		w.spend(
+			chain.Party{Key: key, Address: cold},
+			chain.Output{To: w.chain.NewAddress(), AssetID: w.asset("SIM").ID, Amount: milli(300)},
+		)
+		w.follow()
+
+		if n := w.frozenWallets(); n != 0 {
+			t.Errorf("%d wallets are frozen", n)
+		}
+
+		w.must(internal.Of(w.engine).Transactions.RefreshBalances(t.Context(), network))
+
+		a, err := w.engine.Audit(t.Context())
+		w.must(err)
+
+		if !a.Clean() || len(a.Differences()) != 0 {
+			t.Errorf("the audit says %+v", a.Differences())
+		}
 	})
 }
 
