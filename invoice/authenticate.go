@@ -55,23 +55,44 @@ func (s *Service) authenticate(a *Address) error {
 	return err
 }
 
-// VerifyAddress checks that an address was made for its owner through this service.
+// VerifiedAddress is the row of an address as this service wrote it. Only Service.VerifyAddress makes one, so that
+// whose address it is comes from the read that was verified.
+type VerifiedAddress struct{ row Address }
+
+// Address returns the row.
+func (v VerifiedAddress) Address() Address { return v.row }
+
+// Received reports whether a payment and what it pays are those of the address: the same owner, invoice, option or
+// deposit address, and key. A payment without an option may be one on another network of the key space.
+func (v VerifiedAddress) Received(p Payment) bool {
+	a := v.row
+
+	return a.Kind != ForWallet && a.Address == p.Address && a.Key == p.Key && a.Owner == p.Owner &&
+		a.InvoiceID == p.InvoiceID && a.DepositAddressID == p.DepositAddressID &&
+		(p.OptionID == "" || p.OptionID == a.OptionID)
+}
+
+// VerifyAddress returns the row of an address that was made for its owner through this service.
 //
 // Errors: fault.Unavailable, code address_damaged or secret_key_unknown.
-func (s *Service) VerifyAddress(a Address) error {
+func (s *Service) VerifyAddress(a Address) (VerifiedAddress, error) {
 	text, context, err := a.toAuthenticate()
 	if err != nil || s.seal == nil {
-		return err
+		return VerifiedAddress{a}, err
 	}
 
 	if err = s.seal.VerifyMAC(text, context, a.MAC); errors.Is(err, fault.Forbidden) {
-		return fault.Wrap(
+		err = fault.Wrap(
 			err, fault.Unavailable, "address_damaged",
 			"the row of address %s was changed outside this service", a.Address,
 		)
 	}
 
-	return err
+	if err != nil {
+		return VerifiedAddress{}, err
+	}
+
+	return VerifiedAddress{a}, nil
 }
 
 // resealBatch is the number of addresses that one transaction authenticates anew.
@@ -132,7 +153,7 @@ func (s *Service) resealed(page []Address) (changed []Address, wrong, err error)
 			continue
 		}
 
-		if err := s.VerifyAddress(a); err != nil {
+		if _, err := s.VerifyAddress(a); err != nil {
 			if wrong == nil {
 				wrong = err
 			}

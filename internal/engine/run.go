@@ -168,7 +168,7 @@ func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 // returns is then trusted anew, a fork below finality included.
 func (e *Engine) Resume(ctx context.Context, network string) error {
 	if err := follow.Resume(
-		ctx, view[scan.Tx]{e.config.Store, e, func(tx Tx) scan.Tx { return tx }}, network,
+		ctx, view[scan.Tx]{e.records(), e, func(tx Tx) scan.Tx { return tx }}, network,
 		e.config.Now(),
 	); err != nil {
 		return err
