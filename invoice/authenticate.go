@@ -62,14 +62,26 @@ type VerifiedAddress struct{ row Address }
 // Address returns the row.
 func (v VerifiedAddress) Address() Address { return v.row }
 
-// Received reports whether a payment and what it pays are those of the address: the same owner, invoice, option or
-// deposit address, and key. A payment without an option may be one on another network of the key space.
-func (v VerifiedAddress) Received(p Payment) bool {
+// Pays reports whether the address received a payment for an invoice: all three have the same owner, and the invoice's
+// option shows the address. A payment without an option may be one on another network of the key space.
+func (v VerifiedAddress) Pays(p Payment, inv Invoice) bool {
+	o := inv.Option(v.row.OptionID)
+
+	return o != nil && v.received(p) && v.shown() == shownOption(inv, *o) &&
+		(p.OptionID == "" || p.OptionID == o.ID)
+}
+
+// PaysDeposit reports whether the address received a payment for a deposit address of the same owner.
+func (v VerifiedAddress) PaysDeposit(p Payment, d DepositAddress) bool {
+	return v.received(p) && v.shown() == shownDeposit(d)
+}
+
+// received reports whether a payment is one to the address, of the same owner, and signed for by the same key.
+func (v VerifiedAddress) received(p Payment) bool {
 	a := v.row
 
-	return a.Kind != ForWallet && a.Address == p.Address && a.Key == p.Key && a.Owner == p.Owner &&
-		a.InvoiceID == p.InvoiceID && a.DepositAddressID == p.DepositAddressID &&
-		(p.OptionID == "" || p.OptionID == a.OptionID)
+	return a.Address == p.Address && a.Key == p.Key && a.Owner == p.Owner &&
+		a.InvoiceID == p.InvoiceID && a.DepositAddressID == p.DepositAddressID
 }
 
 // VerifyAddress returns the row of an address that was made for its owner through this service.

@@ -30,15 +30,7 @@ func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...
 				return damagedInvoice(inv.ID)
 			}
 
-			shown = append(shown, shownAddress{
-				kind:      ForOption,
-				owner:     inv.Owner,
-				network:   o.Network,
-				address:   o.Address,
-				key:       o.Key,
-				invoiceID: inv.ID,
-				optionID:  o.ID,
-			})
+			shown = append(shown, shownOption(inv, *o))
 		}
 	}
 
@@ -61,14 +53,7 @@ func (s *Service) verifyDeposits(ctx context.Context, r AddressReader, deposits 
 	shown := make([]shownAddress, 0, len(deposits))
 
 	for _, d := range deposits {
-		shown = append(shown, shownAddress{
-			kind:      ForDeposit,
-			owner:     d.Owner,
-			network:   d.Network,
-			address:   d.Address,
-			key:       d.Key,
-			depositID: d.ID,
-		})
+		shown = append(shown, shownDeposit(d))
 	}
 
 	damaged, err := s.damaged(ctx, r, shown)
@@ -109,6 +94,31 @@ type shownAddress struct {
 
 	invoiceID, optionID string // of an option
 	depositID           string // of a deposit address
+}
+
+// shownOption returns what an option of an invoice shows.
+func shownOption(inv Invoice, o Option) shownAddress {
+	return shownAddress{
+		kind:      ForOption,
+		owner:     inv.Owner,
+		network:   o.Network,
+		address:   o.Address,
+		key:       o.Key,
+		invoiceID: inv.ID,
+		optionID:  o.ID,
+	}
+}
+
+// shownDeposit returns what a deposit address shows.
+func shownDeposit(d DepositAddress) shownAddress {
+	return shownAddress{
+		kind:      ForDeposit,
+		owner:     d.Owner,
+		network:   d.Network,
+		address:   d.Address,
+		key:       d.Key,
+		depositID: d.ID,
+	}
 }
 
 // space returns the key space of the address. The tag of its row covers it.

@@ -72,6 +72,8 @@ func (e *Engine) newIngester() *ingest.Ingester {
 		IDs:      e.ids,
 		Now:      e.config.Now,
 		Log:      e.config.Log,
+
+		VerifyAddress: func(a invoice.Address) (invoice.VerifiedAddress, error) { return e.Invoices.VerifyAddress(a) },
 	})
 }
 

@@ -30,6 +30,8 @@ type ledger struct {
 	prices  prices
 
 	entries map[string]*entry
+	// rows are the addresses that were read.
+	rows map[receiver]invoice.Address
 }
 
 // entry is an invoice or a deposit address with its payments.
@@ -44,7 +46,15 @@ type entry struct {
 }
 
 func (s *Ingester) newLedger(tx invoice.Tx, network string, p prices) *ledger {
-	return &ledger{s: s, tx: tx, now: s.now(), network: network, prices: p, entries: map[string]*entry{}}
+	return &ledger{
+		s:       s,
+		tx:      tx,
+		now:     s.now(),
+		network: network,
+		prices:  p,
+		entries: map[string]*entry{},
+		rows:    map[receiver]invoice.Address{},
+	}
 }
 
 // invoiceEntry reads an invoice and its payments, once.
@@ -276,8 +286,13 @@ func (l *ledger) notifyNew(a *entry) {
 	a.fresh = nil
 }
 
-// flush recomputes what was touched and writes it with its events.
+// flush recomputes what was touched and writes it with its events. Nothing is written for whom the tag of the
+// receiving address does not name.
 func (l *ledger) flush(ctx context.Context) error {
+	if err := l.verifyReceivers(ctx); err != nil {
+		return err
+	}
+
 	var (
 		payments []*invoice.Payment
 		events   []event.Event
