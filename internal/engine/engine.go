@@ -148,7 +148,7 @@ func New(c Config) (*Engine, error) {
 	}
 
 	e.ids = id.New(c.Now, c.Entropy)
-	e.Rates = pricecache.New(newLoggedRates(e), c.Now)
+	e.Rates = pricecache.New(newLimitedRates(c), c.Now)
 
 	e.heartbeat = heartbeat.New(heartbeat.Config{
 		DB:      view[lease.Tx]{e.records(), e, func(tx Tx) lease.Tx { return tx }},

@@ -380,7 +380,7 @@ func newRobbery(t *testing.T) *robbery {
 	node := sim.New(sim.Config{})
 
 	r := &robbery{t: t, node: node, rows: rows, honest: honest}
-	r.Engine = newEngine(t, map[string]string{"SIM/USD": "100"}, Config{
+	r.Engine = newEngine(t, map[string]string{"ETH/USD": "100"}, Config{
 		Store:   rows,
 		Drivers: []chain.Driver{node},
 		Now:     func() time.Time { return time.Now().Add(r.later) },

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/hostcall"
@@ -215,12 +216,12 @@ type worker struct {
 func (e *Engine) workers(together int) []worker {
 	all := []worker{
 		{
-			name: "heartbeat",
+			name: health.Heartbeat,
 			pace: heartbeat.NewsPace,
 			step: func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
 		},
 		{
-			name: "store",
+			name: health.Store,
 			pace: paceStore,
 			step: func(ctx context.Context) (bool, error) { return false, e.probeStore(ctx) },
 		},
@@ -234,6 +235,12 @@ func (e *Engine) workers(together int) []worker {
 	return append(all,
 		worker{name: "invoices", pace: paceWorkers, step: e.expire},
 		worker{name: "backlog", pace: paceBacklog, step: e.countBacklog},
+		worker{
+			name:   health.Rates,
+			pace:   paceRates,
+			step:   func(ctx context.Context) (bool, error) { return false, e.checkRates(ctx) },
+			seldom: true,
+		},
 		worker{name: "networks that are not served", pace: pacePrune, step: e.failStale, seldom: true},
 		worker{name: "retention", pace: pacePrune, step: e.prune, seldom: true},
 	)
