@@ -17,7 +17,7 @@ import (
 
 // records is the store as the domains and handlers read it.
 type records struct {
-	store.Reader
+	store.Store
 	engine *Engine
 }
 
@@ -26,19 +26,19 @@ func (e *Engine) records() records { return records{e.config.Store, e} }
 
 // InvoiceSettings returns verified settings.
 func (r records) InvoiceSettings(ctx context.Context, accountID string) (invoice.Settings, error) {
-	a, err := r.engine.verifiedAccount(ctx, r.Reader, accountID)
+	a, err := r.engine.verifiedAccount(ctx, r.Store, accountID)
 	return store.InvoiceSettings(a), err
 }
 
 // SettlementSettings returns verified settings.
 func (r records) SettlementSettings(ctx context.Context, accountID string) (settlement.Settings, error) {
-	a, err := r.engine.verifiedAccount(ctx, r.Reader, accountID)
+	a, err := r.engine.verifiedAccount(ctx, r.Store, accountID)
 	return store.SettlementSettings(a), err
 }
 
 // PayoutSettings returns verified settings.
 func (r records) PayoutSettings(ctx context.Context, accountID string) (payout.Settings, error) {
-	a, err := r.engine.verifiedAccount(ctx, r.Reader, accountID)
+	a, err := r.engine.verifiedAccount(ctx, r.Store, accountID)
 	return store.PayoutSettings(a), err
 }
 
