@@ -41,7 +41,7 @@ func (s *Service) Authenticate(ctx context.Context, secret string, client netip.
 		}
 
 		if err == nil {
-			err = s.checkAccount(a)
+			err = s.checkAccountOf(a, k.Owner.AccountID)
 		}
 
 		if err != nil {

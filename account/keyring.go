@@ -55,7 +55,7 @@ func (s *Service) CreateKey(ctx context.Context, p KeyParams) (Key, string, erro
 	var created Key
 
 	err = s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
-		a, err := tx.Account(ctx, p.AccountID)
+		a, err := s.VerifyIn(ctx, tx, p.AccountID)
 		if err != nil {
 			return err
 		}

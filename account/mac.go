@@ -106,14 +106,17 @@ func (s *Service) checkAccount(a Account) error {
 	}
 
 	if err = s.seal.VerifyMAC(message, context, a.MAC); errors.Is(err, fault.Forbidden) {
-		return fault.Wrap(
-			err, fault.Unavailable, "account_damaged",
-			"the settings of account %s were changed outside this service: restore the row, or set them anew",
-			a.ID,
-		)
+		return damagedAccount(err, a.ID)
 	}
 
 	return err
+}
+
+func damagedAccount(cause error, id string) error {
+	return fault.Wrap(
+		cause, fault.Unavailable, "account_damaged",
+		"the settings of account %s were changed outside this service: restore the row, or set them anew", id,
+	)
 }
 
 func accountToAuthenticate(a Account) (message, context []byte, err error) {
@@ -131,13 +134,25 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
+// accountReader reads accounts: a store, or a transaction.
+type accountReader interface {
+	Account(ctx context.Context, id string) (Account, error)
+}
+
 // Verify returns an account whose index and settings are those that were set through this service.
 //
 // Errors: fault.NotFound; fault.Unavailable, code account_damaged.
 func (s *Service) Verify(ctx context.Context, id string) (Account, error) {
-	a, err := s.db.Account(ctx, id)
+	return s.VerifyIn(ctx, s.db, id)
+}
+
+// VerifyIn is Verify of what r reads, such as a transaction. What it returns is what was verified.
+//
+// Errors: those of Verify.
+func (s *Service) VerifyIn(ctx context.Context, r accountReader, id string) (Account, error) {
+	a, err := r.Account(ctx, id)
 	if err == nil {
-		err = s.checkAccount(a)
+		err = s.checkAccountOf(a, id)
 	}
 
 	if err != nil {
@@ -145,6 +160,15 @@ func (s *Service) Verify(ctx context.Context, id string) (Account, error) {
 	}
 
 	return a, nil
+}
+
+// checkAccountOf is checkAccount, where the account has to be the one of an id.
+func (s *Service) checkAccountOf(a Account, id string) error {
+	if a.ID != id {
+		return damagedAccount(nil, id)
+	}
+
+	return s.checkAccount(a)
 }
 
 // Reseal authenticates an account and its keys with payments.Config.SecretKey, where an older key did, and returns

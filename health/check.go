@@ -4,6 +4,13 @@ import (
 	"time"
 )
 
+// The names of the checks that a capability depends on: the API on Store and Heartbeat, fiat invoices on Rates.
+const (
+	Store     = "store"
+	Heartbeat = "heartbeat"
+	Rates     = "rates"
+)
+
 // Check is what was done lately of one kind of work.
 type Check struct {
 	// Name is the kind of work, such as "store", "heartbeat", "webhooks", "rates", "clock" or "outbox of sepolia".

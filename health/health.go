@@ -75,8 +75,8 @@ type Report struct {
 // NeedsPerson reports whether a wallet waits for a person. Everybody else's work goes on, so OK may still be true.
 func (h Report) NeedsPerson() bool { return len(h.Wallets) > 0 }
 
-// OK reports whether the service works: every network is read and has blocks, all work succeeds in time,
-// and no process is lost. A wallet that is frozen does not count: see NeedsPerson.
+// OK reports whether all of the service works: every network is read and has blocks, there are prices, all work
+// succeeds in time, and no process is lost. A wallet that is frozen does not count: see NeedsPerson.
 func (h Report) OK() bool {
 	for _, p := range h.Processes {
 		if p.Lost {
@@ -84,12 +84,6 @@ func (h Report) OK() bool {
 		}
 	}
 
-	return h.Ready()
-}
-
-// Ready reports whether this process works. It leaves out other processes that are lost, so that a load balancer
-// does not take all of them out when one dies.
-func (h Report) Ready() bool {
 	for _, c := range h.Checks {
 		if c.Error != "" {
 			return false
@@ -97,10 +91,32 @@ func (h Report) Ready() bool {
 	}
 
 	for _, n := range h.Networks {
-		if n.Stopped != "" || n.Stale || n.Follower.LastError != "" {
+		if !n.Ready() {
 			return false
 		}
 	}
 
 	return true
 }
+
+// Ready reports whether this process can answer the API: its store is read and written. Prices and networks have a
+// readiness of their own (PricesReady, Network.Ready), and other processes that are lost do not count, so that a load
+// balancer does not take all processes out for what concerns a part of the service.
+func (h Report) Ready() bool { return !h.fails(Store) && !h.fails(Heartbeat) }
+
+// PricesReady reports whether the prices in USD of all enabled assets were had lately.
+func (h Report) PricesReady() bool { return !h.fails(Rates) }
+
+// fails reports whether a check fails.
+func (h Report) fails(check string) bool {
+	for _, c := range h.Checks {
+		if c.Name == check && c.Error != "" {
+			return true
+		}
+	}
+
+	return false
+}
+
+// Ready reports whether the network is read, and has blocks.
+func (n Network) Ready() bool { return n.Stopped == "" && !n.Stale && n.Follower.LastError == "" }

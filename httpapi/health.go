@@ -9,8 +9,9 @@ import (
 )
 
 // HealthHandler serves GET /healthz and /readyz without authentication. /healthz answers 200 as long as the
-// process answers. /readyz answers 503 while health.Report.Ready is false. The body names what fails, other
-// processes that are lost included, and nothing of why: the errors of Engine.Health are for the host.
+// process answers. /readyz answers 503 while health.Report.Ready is false: while the API cannot be answered. The body
+// says which capabilities are ready, and names what fails, other processes that are lost included. It says nothing of
+// why: the errors of Engine.Health are for the host.
 func HealthHandler(e *payments.Engine) http.Handler {
 	mux := http.NewServeMux()
 
@@ -38,6 +39,26 @@ type healthBody struct {
 	NeedsPerson bool `json:"needs_person"`
 	// Failing names the checks that fail.
 	Failing []string `json:"failing,omitempty"`
+	// Ready says by capability whether it is ready; absent on /healthz.
+	Ready *readiness `json:"ready,omitempty"`
+}
+
+// readiness is what is ready.
+type readiness struct {
+	API    bool `json:"api"`
+	Prices bool `json:"prices"`
+	// Networks are those that this process serves, by slug.
+	Networks map[string]bool `json:"networks"`
+}
+
+// readinessOf returns what of a report is ready.
+func readinessOf(report health.Report) *readiness {
+	r := &readiness{API: report.Ready(), Prices: report.PricesReady(), Networks: map[string]bool{}}
+	for _, n := range report.Networks {
+		r.Networks[n.Network] = n.Ready()
+	}
+
+	return r
 }
 
 func statusOf(report health.Report) int {
@@ -49,7 +70,7 @@ func statusOf(report health.Report) int {
 }
 
 func bodyOf(report health.Report) healthBody {
-	body := healthBody{Status: "ok", NeedsPerson: report.NeedsPerson()}
+	body := healthBody{Status: "ok", NeedsPerson: report.NeedsPerson(), Ready: readinessOf(report)}
 	if !report.OK() {
 		body.Status = "failing"
 	}
@@ -61,7 +82,7 @@ func bodyOf(report health.Report) healthBody {
 	}
 
 	for _, n := range report.Networks {
-		if n.Stopped != "" || n.Stale || n.Follower.LastError != "" {
+		if !n.Ready() {
 			body.Failing = append(body.Failing, "network "+n.Network)
 		}
 	}

@@ -85,7 +85,7 @@ func TestReadyzWhileAnotherProcessIsLost(t *testing.T) {
 	}
 }
 
-// Whatever takes readiness from a network is named.
+// Whatever takes readiness from a network is named, and takes none from the API.
 func TestReadyzNamesTheNetwork(t *testing.T) {
 	for name, n := range map[string]health.Network{
 		"stopped": {Network: "sepolia", Stopped: "fork below finality"},
@@ -95,7 +95,8 @@ func TestReadyzNamesTheNetwork(t *testing.T) {
 		report := health.Report{Networks: []health.Network{{Network: "base"}, n}}
 
 		body := bodyOf(report)
-		if statusOf(report) != http.StatusServiceUnavailable || body.Status != "failing" ||
+		if statusOf(report) != http.StatusOK || body.Status != "failing" || !body.Ready.API ||
+			body.Ready.Networks["sepolia"] || !body.Ready.Networks["base"] ||
 			!slices.Equal(body.Failing, []string{"network sepolia"}) {
 			t.Errorf("%s: status %d, %+v", name, statusOf(report), body)
 		}
@@ -106,6 +107,8 @@ func TestMetrics(t *testing.T) {
 	got := string(metricsOf(health.Report{
 		Checks: []health.Check{
 			{Name: "store", Age: 1500 * time.Millisecond},
+			{Name: "heartbeat", Error: "down"},
+			{Name: "rates", Error: "down"},
 			{Name: "outbox of \"x\"\n", Error: "down"},
 		},
 		Networks: []health.Network{
@@ -124,6 +127,7 @@ func TestMetrics(t *testing.T) {
 	for _, line := range []string{
 		"payments_ok 0",
 		"payments_ready 0",
+		"payments_prices_ready 0",
 		"payments_clock_skew_seconds -1",
 		`payments_check_age_seconds{check="store"} 1.5`,
 		`payments_check_failing{check="store"} 0`,

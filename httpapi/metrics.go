@@ -65,6 +65,8 @@ func metricsOf(report health.Report) []byte {
 	m.value("ok", oneIf(report.OK()))
 	m.gauge("ready", "1 while Report.Ready.")
 	m.value("ready", oneIf(report.Ready()))
+	m.gauge("prices_ready", "1 while Report.PricesReady.")
+	m.value("prices_ready", oneIf(report.PricesReady()))
 	m.gauge("clock_skew_seconds", "How far the clock is ahead of the store's.")
 	m.value("clock_skew_seconds", report.ClockSkew.Seconds())
 	m.gauge("needs_person", "How many wallets wait for a person, or do not send.")

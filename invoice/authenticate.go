@@ -55,23 +55,56 @@ func (s *Service) authenticate(a *Address) error {
 	return err
 }
 
-// VerifyAddress checks that an address was made for its owner through this service.
+// VerifiedAddress is the row of an address as this service wrote it. Only Service.VerifyAddress makes one, so that
+// whose address it is comes from the read that was verified.
+type VerifiedAddress struct{ row Address }
+
+// Address returns the row.
+func (v VerifiedAddress) Address() Address { return v.row }
+
+// Pays reports whether the address received a payment for an invoice: all three have the same owner, and the invoice's
+// option shows the address. A payment without an option may be one on another network of the key space.
+func (v VerifiedAddress) Pays(p Payment, inv Invoice) bool {
+	o := inv.Option(v.row.OptionID)
+
+	return o != nil && v.received(p) && v.shown() == shownOption(inv, *o) &&
+		(p.OptionID == "" || p.OptionID == o.ID)
+}
+
+// PaysDeposit reports whether the address received a payment for a deposit address of the same owner.
+func (v VerifiedAddress) PaysDeposit(p Payment, d DepositAddress) bool {
+	return v.received(p) && v.shown() == shownDeposit(d)
+}
+
+// received reports whether a payment is one to the address, of the same owner, and signed for by the same key.
+func (v VerifiedAddress) received(p Payment) bool {
+	a := v.row
+
+	return a.Address == p.Address && a.Key == p.Key && a.Owner == p.Owner &&
+		a.InvoiceID == p.InvoiceID && a.DepositAddressID == p.DepositAddressID
+}
+
+// VerifyAddress returns the row of an address that was made for its owner through this service.
 //
 // Errors: fault.Unavailable, code address_damaged or secret_key_unknown.
-func (s *Service) VerifyAddress(a Address) error {
+func (s *Service) VerifyAddress(a Address) (VerifiedAddress, error) {
 	text, context, err := a.toAuthenticate()
 	if err != nil || s.seal == nil {
-		return err
+		return VerifiedAddress{a}, err
 	}
 
 	if err = s.seal.VerifyMAC(text, context, a.MAC); errors.Is(err, fault.Forbidden) {
-		return fault.Wrap(
+		err = fault.Wrap(
 			err, fault.Unavailable, "address_damaged",
 			"the row of address %s was changed outside this service", a.Address,
 		)
 	}
 
-	return err
+	if err != nil {
+		return VerifiedAddress{}, err
+	}
+
+	return VerifiedAddress{a}, nil
 }
 
 // resealBatch is the number of addresses that one transaction authenticates anew.
@@ -132,7 +165,7 @@ func (s *Service) resealed(page []Address) (changed []Address, wrong, err error)
 			continue
 		}
 
-		if err := s.VerifyAddress(a); err != nil {
+		if _, err := s.VerifyAddress(a); err != nil {
 			if wrong == nil {
 				wrong = err
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/counter"
 	"github.com/seed-8ee7f392/payments/internal/id"
+	"github.com/seed-8ee7f392/payments/internal/pricecache"
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
@@ -72,6 +73,8 @@ func (s *Service) prepareCreate(ctx context.Context, p CreateParams) (preparedCr
 	if err := checkCreate(p); err != nil {
 		return preparedCreate{}, err
 	}
+
+	ctx = pricecache.For(ctx, p.Owner.AccountID)
 
 	assets, settings, final, err := s.assetsBySettings(ctx, p)
 	if err != nil {

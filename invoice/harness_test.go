@@ -136,6 +136,8 @@ func (w *harness) restart() {
 		Rates:    w.rates,
 		IDs:      w.ids,
 		Now:      w.clock,
+
+		VerifyAddress: func(a invoice.Address) (invoice.VerifiedAddress, error) { return w.svc.VerifyAddress(a) },
 	})
 
 	w.svc = invoice.New(invoice.Config{

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/pricecache"
 )
 
 // optionAddress is a fresh address for an option.
@@ -158,7 +159,7 @@ func (s *Service) prepareSelect(
 	inv Invoice,
 	optionID string,
 ) (preparedSelect, error) {
-	now := s.now()
+	now, ctx := s.now(), pricecache.For(ctx, inv.Owner.AccountID)
 
 	o, err := inv.selectable(optionID, now)
 	if err != nil {

@@ -166,23 +166,20 @@ func (s *Service) now() time.Time { return s.clock().UTC().Truncate(time.Millise
 
 // Get returns an invoice of an owner, or fault.NotFound.
 func (s *Service) Get(ctx context.Context, owner event.Owner, id string) (Invoice, error) {
-	return s.shown(ctx)(s.db.Invoice(ctx, owner, id))
+	return s.read(ctx, s.db, &owner, id)
 }
 
 // GetByID returns an invoice to those who know no owner, such as the checkout page, or fault.NotFound.
 func (s *Service) GetByID(ctx context.Context, id string) (Invoice, error) {
-	return s.shown(ctx)(s.db.InvoiceByID(ctx, id))
+	return s.read(ctx, s.db, nil, id)
 }
 
-// shown returns a function that passes an invoice on whose addresses are those that were made for it.
-func (s *Service) shown(ctx context.Context) func(Invoice, error) (Invoice, error) {
-	return func(inv Invoice, err error) (Invoice, error) {
-		if err == nil {
-			err = s.verifyShown(ctx, s.db, inv)
-		}
-
-		return inv, err
-	}
+// Shown returns an invoice that was read elsewhere, such as with others, once its addresses are verified to be those
+// that were made for it.
+//
+// Errors: fault.Unavailable, code invoice_damaged or secret_key_unknown.
+func (s *Service) Shown(ctx context.Context, inv Invoice) (Invoice, error) {
+	return inv, s.verifyShown(ctx, s.db, inv)
 }
 
 // List returns a page of invoices, newest first, and whether there are more.

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // verifyShown checks that the addresses of invoices are those that were made for them: a payer pays what is shown.
-// A network that is not served any more has none that could be checked, and none that is paid. The token account of
-// an asset that is not enabled any more cannot be checked: it is not shown.
+// A network that is not served any more skips nothing: the row of the address names it too.
 //
 // Errors: fault.Unavailable, code invoice_damaged or secret_key_unknown.
 func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...Invoice) error {
@@ -22,24 +22,15 @@ func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...
 	for _, inv := range invoices {
 		for i := range inv.Options {
 			o := &inv.Options[i]
-
-			n, ok := s.registry.Network(o.Network)
-			if !ok || !o.Selected() {
+			if !o.Selected() {
 				continue
 			}
 
-			if asset, known := n.AssetByID(o.AssetID); !known {
-				o.TokenAccount = ""
-			} else if o.TokenAccount != "" && !s.hasTokenAccount(o.Address, asset, o.TokenAccount) {
+			if !s.checkAsset(o) {
 				return damagedInvoice(inv.ID)
 			}
 
-			shown = append(shown, shownAddress{
-				space:     n.Space(),
-				address:   o.Address,
-				invoiceID: inv.ID,
-				optionID:  o.ID,
-			})
+			shown = append(shown, shownOption(inv, *o))
 		}
 	}
 
@@ -59,15 +50,10 @@ func (s *Service) verifyDeposits(ctx context.Context, r AddressReader, deposits 
 		return nil
 	}
 
-	var shown []shownAddress
+	shown := make([]shownAddress, 0, len(deposits))
 
 	for _, d := range deposits {
-		n, ok := s.registry.Network(d.Network)
-		if !ok {
-			continue
-		}
-
-		shown = append(shown, shownAddress{space: n.Space(), address: d.Address, depositID: d.ID})
+		shown = append(shown, shownDeposit(d))
 	}
 
 	damaged, err := s.damaged(ctx, r, shown)
@@ -78,23 +64,86 @@ func (s *Service) verifyDeposits(ctx context.Context, r AddressReader, deposits 
 	return err
 }
 
+// checkAsset reports whether an option's contract and token account are those of its asset. The token account of an
+// asset that is not enabled any more cannot be checked: it is cleared.
+func (s *Service) checkAsset(o *Option) bool {
+	n, served := s.registry.Network(o.Network)
+
+	asset, known := n.AssetByID(o.AssetID)
+	if !known {
+		o.TokenAccount = ""
+	}
+
+	return (!served || chain.AssetID(n.CAIP2, o.Contract) == o.AssetID) &&
+		(o.TokenAccount == "" || s.hasTokenAccount(o.Address, asset, o.TokenAccount))
+}
+
 // hasTokenAccount reports whether account is where an address holds an asset.
 func (s *Service) hasTokenAccount(at chain.Address, asset chain.Asset, account chain.Address) bool {
 	made, err := s.tokenAccount(at, asset)
 	return err == nil && made == account
 }
 
-// shownAddress is an address that an object shows, and the object that its row must name.
+// shownAddress is an address as an object shows it: all that the row of the address must say too.
 type shownAddress struct {
-	space   chain.Space
+	kind    AddressKind
+	owner   event.Owner
+	network string
 	address chain.Address
+	key     chain.KeyRef
 
 	invoiceID, optionID string // of an option
 	depositID           string // of a deposit address
 }
 
-// damaged returns the first of the shown addresses whose row does not say that it was made for its object, or nil.
-// A row that was verified within verifiedFor is not read again.
+// shownOption returns what an option of an invoice shows.
+func shownOption(inv Invoice, o Option) shownAddress {
+	return shownAddress{
+		kind:      ForOption,
+		owner:     inv.Owner,
+		network:   o.Network,
+		address:   o.Address,
+		key:       o.Key,
+		invoiceID: inv.ID,
+		optionID:  o.ID,
+	}
+}
+
+// shownDeposit returns what a deposit address shows.
+func shownDeposit(d DepositAddress) shownAddress {
+	return shownAddress{
+		kind:      ForDeposit,
+		owner:     d.Owner,
+		network:   d.Network,
+		address:   d.Address,
+		key:       d.Key,
+		depositID: d.ID,
+	}
+}
+
+// space returns the key space of the address. The tag of its row covers it.
+func (x shownAddress) space() chain.Space {
+	return chain.Space{Family: x.key.Family, Livemode: x.key.Livemode}
+}
+
+// shown returns what an object has to show that the address was made for.
+func (v VerifiedAddress) shown() shownAddress {
+	a := v.row
+
+	return shownAddress{
+		kind:      a.Kind,
+		owner:     a.Owner,
+		network:   a.Network,
+		address:   a.Address,
+		key:       a.Key,
+		invoiceID: a.InvoiceID,
+		optionID:  a.OptionID,
+		depositID: a.DepositAddressID,
+	}
+}
+
+// damaged returns the first of the shown addresses that was not made for its object as it is shown, or nil. A row
+// that was verified within verifiedFor is not read again.
 //
 // Errors: fault.Unavailable, code secret_key_unknown.
 func (s *Service) damaged(
@@ -113,16 +162,15 @@ func (s *Service) damaged(
 	}
 
 	for _, x := range unknown {
-		a, ok := made[addressAt{x.space, x.address}]
-		if !ok || a.InvoiceID != x.invoiceID || a.OptionID != x.optionID ||
-			a.DepositAddressID != x.depositID {
+		a, ok := made[addressAt{x.space(), x.address}]
+		if !ok {
 			return &x, nil
 		}
 
-		switch err := s.VerifyAddress(a); {
+		switch v, err := s.VerifyAddress(a); {
 		case fault.Code(err) == "secret_key_unknown":
 			return nil, err
-		case err != nil:
+		case err != nil, v.shown() != x:
 			return &x, nil
 		}
 	}
@@ -147,7 +195,7 @@ func matched(
 	made, bySpace := map[addressAt]Address{}, map[chain.Space][]chain.Address{}
 
 	for _, x := range shown {
-		bySpace[x.space] = append(bySpace[x.space], x.address)
+		bySpace[x.space()] = append(bySpace[x.space()], x.address)
 	}
 
 	for space, addresses := range bySpace {

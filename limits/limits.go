@@ -22,8 +22,9 @@ type Table struct {
 	Streams, StreamsPerClient int
 
 	// Hints is how many transaction hashes of payers are looked up per second in this process,
-	// HintsPerInvoice how many for one invoice. Bursts are five times as large. Defaults to 20 and 2.
-	Hints, HintsPerInvoice int
+	// HintsPerInvoice how many for one invoice, HintsPerClient how many of one client address. Bursts are five
+	// times as large. Defaults to 20, 2 and 4.
+	Hints, HintsPerInvoice, HintsPerClient int
 
 	// CheckoutPayments is how many payments a checkout page shows: the newest. Defaults to 20.
 	CheckoutPayments int

@@ -108,17 +108,6 @@ func (s *Service) Verify(p Payout) error {
 	return err
 }
 
-// settings returns the settings of an account, after they were verified.
-func (s *Service) settings(ctx context.Context, accountID string) (Settings, error) {
-	if s.config.Verify != nil {
-		if err := s.config.Verify(ctx, accountID); err != nil {
-			return Settings{}, err
-		}
-	}
-
-	return s.db.PayoutSettings(ctx, accountID)
-}
-
 // requiresApproval reports whether a payout is above the account's sum. One that cannot be priced is.
 func (s *Service) requiresApproval(
 	ctx context.Context,

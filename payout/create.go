@@ -40,7 +40,7 @@ type Prepared struct {
 // destination_invalid, destination_not_payable, amount_too_small and parameter_invalid; fault.Forbidden with
 // destination_not_allowed; fault.State with insufficient_balance.
 func (s *Service) PrepareCreate(ctx context.Context, p Params) (Prepared, error) {
-	settings, err := s.settings(ctx, p.Owner.AccountID)
+	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}

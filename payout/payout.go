@@ -165,7 +165,7 @@ type Reader interface {
 	RefundByID(ctx context.Context, id string) (Refund, error)
 	// Refunds returns a page, newest first.
 	Refunds(ctx context.Context, f RefundFilter) ([]Refund, error)
-	// PayoutSettings returns the settings of an account, or fault.NotFound.
+	// PayoutSettings returns the settings of an account, or fault.NotFound. The engine verifies what a store answers.
 	PayoutSettings(ctx context.Context, accountID string) (Settings, error)
 }
 

@@ -43,7 +43,7 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 		return Prepared{}, err
 	}
 
-	settings, err := s.settings(ctx, p.Owner.AccountID)
+	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return Prepared{}, err
 	}

@@ -32,9 +32,6 @@ type Config struct {
 	// chain.Spend). Defaults to nothing: no payout records it.
 	Spends func(t wallet.Transaction) []string
 
-	// Verify checks that the settings of an account were set through this service. Defaults to no check.
-	Verify func(ctx context.Context, accountID string) error
-
 	// Now returns the time. Defaults to time.Now.
 	Now func() time.Time
 

@@ -61,7 +61,7 @@ func (a adapter) Payments(ctx context.Context, invoiceID string) ([]invoice.Paym
 }
 
 func (a adapter) Account(ctx context.Context, id string) (account.Account, error) {
-	return a.Store().Account(ctx, id)
+	return a.Accounts.Verify(ctx, id)
 }
 
 func (a adapter) NetworkStatus(ctx context.Context, network string) (networkStatus, error) {

@@ -41,13 +41,16 @@ func (r *request) hint() error { // spec D10.3
 		return err
 	}
 
-	if err := r.allowHint(inv.ID); err != nil {
-		return err
-	}
+	answer := "invalid"
 
-	answer, err := r.lookUpHint(inv.ID, hash)
-	if err != nil {
-		return err
+	if looksLikeHash(hash) {
+		if err := r.allowHint(inv.ID); err != nil {
+			return err
+		}
+
+		if answer, err = r.lookUpHint(inv.ID, hash); err != nil {
+			return err
+		}
 	}
 
 	if r.wantsJSON() {
@@ -62,11 +65,15 @@ func (r *request) hint() error { // spec D10.3
 	return r.answerForm(q, nil)
 }
 
-// allowHint takes a look-up from the budgets of the invoice and of this process, which hold however many
-// addresses a payer has.
+// allowHint takes a look-up from the budgets of the invoice, of the client's address, and of this process. Who is
+// over one of his own takes nothing from the budget of all.
 func (r *request) allowHint(invoiceID string) error {
 	t := r.p.limits
 	if err := r.allow("checkout/hints/"+invoiceID, perSecond(t.HintsPerInvoice)); err != nil {
+		return err
+	}
+
+	if err := r.allow("checkout/hints of/"+r.client, perSecond(t.HintsPerClient)); err != nil {
 		return err
 	}
 
@@ -75,10 +82,6 @@ func (r *request) allowHint(invoiceID string) error {
 
 // lookUpHint returns the key of the message hint.<key>: a HintResult, "invalid" or "unavailable".
 func (r *request) lookUpHint(invoiceID, hash string) (string, error) {
-	if !looksLikeHash(hash) {
-		return "invalid", nil
-	}
-
 	result, err := r.p.backend.Hint(r.Context(), invoiceID, hash)
 	switch {
 	case err == nil:

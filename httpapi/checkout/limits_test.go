@@ -95,6 +95,63 @@ func TestHintsHaveALimitForAllClients(t *testing.T) {
 	}
 }
 
+// One payer's address has a part of the look-ups of all: others have theirs while he sends as much as he can.
+func TestOnePayerLeavesHintsToOthers(t *testing.T) {
+	mine, others := named(t, "pay"), named(t, "quote-expired")
+	p := limitedPages(t, newFake(mine, others), nil, limits.Table{Hints: 20, HintsPerInvoice: 100, HintsPerClient: 1})
+
+	hint := func(e exhibit, client string) bool {
+		r := httptest.NewRequest(
+			http.MethodPost, pageOf(e)+"/hint", strings.NewReader("tx_hash=0x"+strings.Repeat("ab", 32)),
+		)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.RemoteAddr = client + ":1"
+
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, r)
+
+		return w.Code == http.StatusSeeOther
+	}
+
+	taken := 0
+
+	for i := range 100 { // the form's own limit is one per invoice: links of several are what he needs
+		if hint([]exhibit{mine, others}[i%2], "192.0.2.1") {
+			taken++
+		}
+	}
+
+	if taken != 5 {
+		t.Errorf("one address had %d hints looked up, want 5", taken)
+	}
+
+	for client := range 40 {
+		if !hint(others, fmt.Sprintf("198.51.100.%d", client)) {
+			t.Errorf("payer %d is refused", client)
+		}
+	}
+}
+
+// What cannot be a hash costs nobody a look-up.
+func TestNoHashTakesNoHint(t *testing.T) {
+	e := named(t, "pay")
+	b := newFake(e)
+	p := limitedPages(t, b, nil, limits.Table{Hints: 1, HintsPerInvoice: 1, HintsPerClient: 1})
+
+	for client := range 50 {
+		r := httptest.NewRequest(http.MethodPost, pageOf(e)+"/hint", strings.NewReader("tx_hash=nonsense"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.RemoteAddr = fmt.Sprintf("198.51.100.%d:1", client)
+
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, r)
+
+		if w.Code != http.StatusSeeOther {
+			t.Fatalf("nonsense number %d: status %d", client, w.Code)
+		}
+	}
+}
+
 // A flood of payments makes neither the page nor its JSON large, and the sum stays right.
 func TestAPageShowsTheNewestPayments(t *testing.T) {
 	e := named(t, "underpaid")

@@ -10,6 +10,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/pricecache"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -133,7 +134,7 @@ func (p *pages) merchant(ctx context.Context, accountID string) (merchantProfile
 
 // prices returns the prices that arrive within priceTimeout, by asset id.
 func (p *pages) prices(ctx context.Context, inv invoice.Invoice) map[string]decimal.Decimal {
-	ctx, cancel := context.WithTimeout(ctx, priceTimeout)
+	ctx, cancel := context.WithTimeout(pricecache.For(ctx, inv.Owner.AccountID), priceTimeout)
 	defer cancel()
 
 	out := map[string]decimal.Decimal{}

@@ -21,7 +21,7 @@ func (a *acknowledgement) findMasters(ctx context.Context) error {
 	a.masters = map[string]chain.Party{}
 
 	for _, s := range found {
-		settings, err := a.config.Store.SettlementSettings(ctx, s.Owner.AccountID)
+		settings, err := a.records().SettlementSettings(ctx, s.Owner.AccountID)
 		if err != nil {
 			return err
 		}

@@ -220,8 +220,20 @@ func (s blockHandler) storeAccepted(
 // the context.
 func isRecordError(ctx context.Context, err error) bool {
 	return ctx.Err() == nil && !isStale(err) && !errors.Is(err, fault.LeaseLost) &&
-		!errors.Is(err, fault.Unavailable) &&
+		(!errors.Is(err, fault.Unavailable) || isDamaged(err)) &&
 		!errors.Is(err, fault.Stopped)
+}
+
+// isDamaged reports whether a row that this service did not write is to blame. Its tag may name any key, so an
+// unknown one is no reason to stop either.
+func isDamaged(err error) bool {
+	switch fault.Code(err) {
+	case "account_damaged", "address_damaged", "invoice_damaged", "deposit_address_damaged", "payout_damaged",
+		"secret_key_unknown":
+		return true
+	}
+
+	return false
 }
 
 // retry stores up to 20 refused payments of a network whose retry is due, and reports whether any succeeded.

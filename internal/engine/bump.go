@@ -114,7 +114,7 @@ func bumpPause(waited time.Duration) time.Duration {
 
 // bump offers one payment for a CPFP bump, which the merchant's master wallet pays for.
 func (e *Engine) bump(ctx context.Context, p invoice.Payment) (queued bool, err error) {
-	settings, err := e.config.Store.SettlementSettings(ctx, p.Owner.AccountID)
+	settings, err := e.records().SettlementSettings(ctx, p.Owner.AccountID)
 	if err != nil {
 		return false, err
 	}

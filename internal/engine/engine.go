@@ -93,6 +93,7 @@ type Engine struct {
 	gate      *gate.Gate
 	addresses *addresspool.Pool
 	uncovered *uncovered.Canceler
+	settings  verifiedSettings
 
 	epoch    epoch
 	unserved unserved
@@ -147,10 +148,10 @@ func New(c Config) (*Engine, error) {
 	}
 
 	e.ids = id.New(c.Now, c.Entropy)
-	e.Rates = pricecache.New(newLoggedRates(e), c.Now)
+	e.Rates = pricecache.New(newLimitedRates(c), c.Now)
 
 	e.heartbeat = heartbeat.New(heartbeat.Config{
-		DB:      view[lease.Tx]{e.config.Store, e, func(tx Tx) lease.Tx { return tx }},
+		DB:      view[lease.Tx]{e.records(), e, func(tx Tx) lease.Tx { return tx }},
 		Process: c.Process,
 		Failing: func() []string { return e.work.failures(c.Now()) },
 		NewID:   e.ids.Next,
@@ -168,7 +169,7 @@ func New(c Config) (*Engine, error) {
 		f, err := follow.New(follow.Config{
 			Driver:    d,
 			Handler:   blockHandler{e},
-			DB:        view[scan.Tx]{e.config.Store, e, func(tx Tx) scan.Tx { return tx }},
+			DB:        view[scan.Tx]{e.records(), e, func(tx Tx) scan.Tx { return tx }},
 			Heartbeat: e.heartbeat,
 			Now:       c.Now,
 			Log:       c.Log,
@@ -189,7 +190,7 @@ func New(c Config) (*Engine, error) {
 }
 
 // Store returns the store, for reading.
-func (e *Engine) Store() store.Reader { return e.config.Store }
+func (e *Engine) Store() store.Reader { return e.records() }
 
 // Sealer returns the sealer of what is stored encrypted.
 func (e *Engine) Sealer() *seal.Sealer { return e.sealer }

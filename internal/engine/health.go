@@ -11,12 +11,9 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
-	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
-	"github.com/seed-8ee7f392/payments/internal/hostcall"
-	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
@@ -273,49 +270,6 @@ func (e *Engine) countBacklog(ctx context.Context) (did bool, err error) {
 
 	return false, nil
 }
-
-// Payments confirm without a price: ratesLimit is for how long a follower waits for one. After a source took longer it
-// is left alone for ratesPause.
-const (
-	ratesLimit = 10 * time.Second
-	ratesPause = 30 * time.Second
-)
-
-// loggedRates asks the source of prices within ratesLimit, and records whether it answers a price that counts. What it
-// returns is rounded.
-type loggedRates struct {
-	rate.Source
-	engine *Engine
-	calls  *hostcall.Limited[[2]string, rate.Quote] // by base and currency
-}
-
-func newLoggedRates(e *Engine) loggedRates {
-	return loggedRates{
-		Source: e.config.Rates,
-		engine: e,
-		calls: &hostcall.Limited[[2]string, rate.Quote]{
-			Name:  "the source of prices",
-			Limit: ratesLimit,
-			Pause: ratesPause,
-			Log:   e.config.Log,
-		},
-	}
-}
-
-// Quote asks the source.
-func (l loggedRates) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
-	q, err := l.calls.Do(ctx, [2]string{base, currency}, func(ctx context.Context) (rate.Quote, error) {
-		return rate.Fresh(ctx, l.Source, base, currency, l.engine.config.Now)
-	})
-	if ctx.Err() == nil && !errors.Is(err, fault.NotFound) && !errors.Is(err, fault.Invalid) {
-		l.engine.work.done("rates", ratesPace, l.engine.config.Now(), false, err)
-	}
-
-	return q, err
-}
-
-// ratesPace makes prices that nobody asked for never overdue.
-const ratesPace = 100 * 365 * 24 * time.Hour
 
 // staleBlocks and staleFor are the block times, and the least time, after which a newest block is stale. On
 // Bitcoin one block in 65 million takes that long.

@@ -152,26 +152,6 @@ func hasSettlement(ev event.Event, _ invoice.Payment) bool {
 // showsSettlement reports whether an event shows the settlement of its payment.
 func showsSettlement(_ event.Event, p invoice.Payment) bool { return !p.ConfirmedAt.IsZero() }
 
-// SettlementSettings returns the settings of an account that settlements are opened by. It asks for them once.
-func (t *transaction) SettlementSettings(ctx context.Context, accountID string) (settlement.Settings, error) {
-	if settings, read := t.reads.settings[accountID]; read {
-		return settings, nil
-	}
-
-	settings, err := t.Tx.SettlementSettings(ctx, accountID)
-	if err != nil {
-		return settings, err
-	}
-
-	if t.reads.settings == nil {
-		t.reads.settings = map[string]settlement.Settings{}
-	}
-
-	t.reads.settings[accountID] = settings
-
-	return settings, nil
-}
-
 // noteAccount forgets the settings of an account that was written.
 func (r *reads) noteAccount(a account.Account) { delete(r.settings, a.ID) }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/auditor"
+	"github.com/seed-8ee7f392/payments/invoice"
 )
 
 // Recover moves what an account holds for an address of ours, and no balance shows, to the master wallet of the
@@ -67,10 +68,20 @@ func (e *Engine) planRecovery(
 		)
 	}
 
-	owner := found[0].Owner
+	row := found[0]
+	if row.Kind != invoice.ForWallet { // whose tags are those of accounts
+		verified, err := e.Invoices.VerifyAddress(row)
+		if err != nil {
+			return event.Owner{}, chain.Order{}, err
+		}
+
+		row = verified.Address()
+	}
+
+	owner := row.Owner
 	owner.Livemode = space.Livemode
 
-	merchant, err := e.config.Store.Account(ctx, owner.AccountID)
+	merchant, err := e.Accounts.Verify(ctx, owner.AccountID)
 	if err != nil {
 		return event.Owner{}, chain.Order{}, err
 	}
@@ -82,7 +93,7 @@ func (e *Engine) planRecovery(
 
 	order, err := recoverer.PlanRecovery(ctx, chain.RecoveryRequest{
 		Stray:  stray,
-		Owner:  chain.Party{Key: found[0].Key, Address: stray.Address},
+		Owner:  chain.Party{Key: row.Key, Address: row.Address},
 		Master: master,
 	})
 

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
 	"github.com/seed-8ee7f392/payments/internal/hostcall"
@@ -168,7 +169,7 @@ func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 // returns is then trusted anew, a fork below finality included.
 func (e *Engine) Resume(ctx context.Context, network string) error {
 	if err := follow.Resume(
-		ctx, view[scan.Tx]{e.config.Store, e, func(tx Tx) scan.Tx { return tx }}, network,
+		ctx, view[scan.Tx]{e.records(), e, func(tx Tx) scan.Tx { return tx }}, network,
 		e.config.Now(),
 	); err != nil {
 		return err
@@ -215,12 +216,12 @@ type worker struct {
 func (e *Engine) workers(together int) []worker {
 	all := []worker{
 		{
-			name: "heartbeat",
+			name: health.Heartbeat,
 			pace: heartbeat.NewsPace,
 			step: func(ctx context.Context) (bool, error) { return false, e.heartbeat.Beat(ctx) },
 		},
 		{
-			name: "store",
+			name: health.Store,
 			pace: paceStore,
 			step: func(ctx context.Context) (bool, error) { return false, e.probeStore(ctx) },
 		},
@@ -234,6 +235,12 @@ func (e *Engine) workers(together int) []worker {
 	return append(all,
 		worker{name: "invoices", pace: paceWorkers, step: e.expire},
 		worker{name: "backlog", pace: paceBacklog, step: e.countBacklog},
+		worker{
+			name:   health.Rates,
+			pace:   paceRates,
+			step:   func(ctx context.Context) (bool, error) { return false, e.checkRates(ctx) },
+			seldom: true,
+		},
 		worker{name: "networks that are not served", pace: pacePrune, step: e.failStale, seldom: true},
 		worker{name: "retention", pace: pacePrune, step: e.prune, seldom: true},
 	)

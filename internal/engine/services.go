@@ -39,7 +39,7 @@ func (e *Engine) assemble(
 	e.gate = e.newGate()
 	e.Transactions = e.newTransactions(watchOnly)
 	e.Settlements = settlement.New(settlement.Config{
-		DB:  view[settlement.Tx]{e.config.Store, e, func(tx Tx) settlement.Tx { return tx }},
+		DB:  view[settlement.Tx]{e.records(), e, func(tx Tx) settlement.Tx { return tx }},
 		Now: e.config.Now,
 	})
 	e.Sweeper = e.newSweeper(fees)
@@ -53,7 +53,7 @@ func (e *Engine) assemble(
 
 func (e *Engine) newAccounts() (*account.Service, error) {
 	return account.New(account.Config{
-		DB:        view[account.Tx]{e.config.Store, e, func(tx Tx) account.Tx { return tx }},
+		DB:        view[account.Tx]{e.records(), e, func(tx Tx) account.Tx { return tx }},
 		Registry:  e.Networks,
 		IDs:       e.ids,
 		Now:       e.config.Now,
@@ -66,12 +66,14 @@ func (e *Engine) newAccounts() (*account.Service, error) {
 
 func (e *Engine) newIngester() *ingest.Ingester {
 	return ingest.New(ingest.Config{
-		DB:       view[ingest.Tx]{e.config.Store, e, func(tx Tx) ingest.Tx { return tx }},
+		DB:       view[ingest.Tx]{e.records(), e, func(tx Tx) ingest.Tx { return tx }},
 		Registry: e.Networks,
 		Rates:    e.Rates,
 		IDs:      e.ids,
 		Now:      e.config.Now,
 		Log:      e.config.Log,
+
+		VerifyAddress: func(a invoice.Address) (invoice.VerifiedAddress, error) { return e.Invoices.VerifyAddress(a) },
 	})
 }
 
@@ -92,7 +94,7 @@ func (e *Engine) newAddressPool() *addresspool.Pool {
 
 func (e *Engine) newInvoices() *invoice.Service {
 	return invoice.New(invoice.Config{
-		DB:       view[invoice.Tx]{e.config.Store, e, func(tx Tx) invoice.Tx { return tx }},
+		DB:       view[invoice.Tx]{e.records(), e, func(tx Tx) invoice.Tx { return tx }},
 		Registry: e.Networks,
 		Rates:    e.Rates,
 		Keys:     e.config.Signer,
@@ -111,7 +113,7 @@ func (e *Engine) newGate() *gate.Gate {
 	return gate.New(gate.Config{
 		Signer:   e.config.Signer,
 		Networks: e.Networks,
-		DB:       e.config.Store,
+		DB:       e.records(),
 		CancelUncovered: func(ctx context.Context, p payout.Payout) (bool, error) {
 			return e.uncovered.Cancel(ctx, p)
 		},
@@ -163,7 +165,7 @@ func (e *Engine) priceUSD(ctx context.Context, asset chain.Asset) (decimal.Decim
 
 func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) *txmgr.Manager {
 	return txmgr.New(txmgr.Config{
-		DB:        view[wallet.Tx]{e.config.Store, e, func(tx Tx) wallet.Tx { return tx }},
+		DB:        view[wallet.Tx]{e.records(), e, func(tx Tx) wallet.Tx { return tx }},
 		Registry:  e.Networks,
 		Signer:    e.gate,
 		IDs:       e.ids,
@@ -181,7 +183,7 @@ func (e *Engine) newTransactions(watchOnly map[string]map[uint32]chain.Address) 
 
 func (e *Engine) newSweeper(fees map[string]chain.Address) *sweep.Sweeper {
 	return sweep.New(sweep.Config{
-		DB:           view[settlement.Tx]{e.config.Store, e, func(tx Tx) settlement.Tx { return tx }},
+		DB:           view[settlement.Tx]{e.records(), e, func(tx Tx) settlement.Tx { return tx }},
 		Registry:     e.Networks,
 		Outbox:       e.Transactions,
 		FeeAddresses: fees,
@@ -197,25 +199,21 @@ func (e *Engine) newSweeper(fees map[string]chain.Address) *sweep.Sweeper {
 
 func (e *Engine) newPayouts() *payout.Service {
 	return payout.New(payout.Config{
-		DB:       payoutView{view[payout.Tx]{e.config.Store, e, func(tx Tx) payout.Tx { return tx }}},
+		DB:       payoutView{view[payout.Tx]{e.records(), e, func(tx Tx) payout.Tx { return tx }}},
 		Registry: e.Networks,
 		Sender:   e.Transactions,
 		Price:    e.priceUSD,
 		Seal:     e.sealer,
-		Verify: func(ctx context.Context, accountID string) error {
-			_, err := e.Accounts.Verify(ctx, accountID)
-			return err
-		},
-		Spends: e.spends,
-		IDs:    e.ids,
-		Now:    e.storeNow,
-		Log:    e.config.Log,
+		Spends:   e.spends,
+		IDs:      e.ids,
+		Now:      e.storeNow,
+		Log:      e.config.Log,
 	})
 }
 
 func (e *Engine) newUncovered() *uncovered.Canceler {
 	return uncovered.New(uncovered.Config{
-		DB:          view[payout.Tx]{e.config.Store, e, func(tx Tx) payout.Tx { return tx }},
+		DB:          view[payout.Tx]{e.records(), e, func(tx Tx) payout.Tx { return tx }},
 		Refunds:     e.Payouts,
 		WasCompared: e.Transactions.WasCompared,
 	})
@@ -225,7 +223,7 @@ func (e *Engine) newDeliverer() *deliver.Deliverer {
 	counting, _ := e.config.Store.(webhook.BacklogReader) // Health.DueAt stays zero without one
 
 	return deliver.New(deliver.Config{
-		DB:        view[webhook.Tx]{e.config.Store, e, func(tx Tx) webhook.Tx { return tx }},
+		DB:        view[webhook.Tx]{e.records(), e, func(tx Tx) webhook.Tx { return tx }},
 		IDs:       e.ids,
 		Seal:      e.sealer,
 		HTTP:      deliver.HTTP{Allow: e.config.WebhookAllow},
@@ -244,7 +242,7 @@ func (e *Engine) newDeliverer() *deliver.Deliverer {
 
 func (e *Engine) newWebhooks() (*webhook.Service, error) {
 	return webhook.New(webhook.Config{
-		DB:      view[webhook.Tx]{e.config.Store, e, func(tx Tx) webhook.Tx { return tx }},
+		DB:      view[webhook.Tx]{e.records(), e, func(tx Tx) webhook.Tx { return tx }},
 		IDs:     e.ids,
 		Seal:    e.sealer,
 		Allow:   e.config.WebhookAllow,

@@ -62,7 +62,7 @@ func (e *Engine) unfreezePage(ctx context.Context, network, accountID, after str
 	var page []account.Account
 
 	if accountID != "" {
-		a, err := e.Accounts.Get(ctx, accountID)
+		a, err := e.Accounts.Verify(ctx, accountID)
 		if err != nil {
 			return unfrozen{}, err
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.
 // begin yields a stream's first invoice and reports whether the stream goes on. It is a function of
 // its own so that a waiting stream keeps no invoice on its stack.
 func (e *Engine) begin(ctx context.Context, s *stream, yield func(invoice.Invoice, error) bool) bool {
-	inv, err := e.config.Store.InvoiceByID(ctx, s.invoiceID)
+	inv, err := e.Invoices.GetByID(ctx, s.invoiceID)
 	if !yield(inv, err) || err != nil {
 		return false
 	}
@@ -79,15 +80,25 @@ type stream struct {
 	tip     uint64
 }
 
-// mark stores the version and the tip (height) that the reader gets, and reports whether they are new.
-func (s *stream) mark(inv *invoice.Invoice, tip uint64) bool {
+// isNews reports whether the reader has not received an invoice of this version, or of this tip (height). The first
+// tip is none.
+func (s *stream) isNews(inv *invoice.Invoice, tip uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	news := inv.Version > s.version || inv.Status == invoice.Pending && tip > s.tip && s.tip > 0
-	s.version, s.tip = max(s.version, inv.Version), max(s.tip, tip)
+	if s.tip == 0 {
+		s.tip = tip
+	}
 
-	return news
+	return inv.Version > s.version || inv.Status == invoice.Pending && tip > s.tip
+}
+
+// mark stores the version and the tip (height) that the reader gets.
+func (s *stream) mark(inv *invoice.Invoice, tip uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.version, s.tip = max(s.version, inv.Version), max(s.tip, tip)
 }
 
 // offer replaces the state that the reader has not received yet.
@@ -212,10 +223,30 @@ func (s *streams) feed(ctx context.Context) {
 			tip = tips[o.Network]
 		}
 
-		for _, st := range byID[inv.ID] {
-			if st.mark(inv, tip) {
-				st.offer(inv)
-			}
+		e.offer(ctx, *inv, tip, byID[inv.ID])
+	}
+}
+
+// offer gives an invoice to the streams that it is news for, once its addresses are verified.
+func (e *Engine) offer(ctx context.Context, inv invoice.Invoice, tip uint64, all []*stream) {
+	news := slices.DeleteFunc(all, func(st *stream) bool { return !st.isNews(&inv, tip) })
+	if len(news) == 0 {
+		return
+	}
+
+	inv, err := e.Invoices.Shown(ctx, inv)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.config.Log.WarnContext(
+				ctx, "a live invoice is not shown; trying again", "invoice", inv.ID, "error", err,
+			)
 		}
+
+		return
+	}
+
+	for _, st := range news {
+		st.mark(&inv, tip)
+		st.offer(&inv)
 	}
 }

@@ -223,7 +223,7 @@ func (s *spending) restart(t *testing.T) {
 		DB:            s.db,
 		VerifyPayout:  func(payout.Payout) error { return nil },
 		VerifyAccount: s.db.Account,
-		VerifyAddress: func(invoice.Address) error { return nil },
+		VerifyAddress: invoice.New(invoice.Config{}).VerifyAddress,
 		MasterWallet: func(context.Context, string, uint32) (chain.Party, error) {
 			return s.from, nil
 		},

@@ -29,10 +29,11 @@ type Config struct {
 	// otherwise.
 	CancelUncovered func(ctx context.Context, p payout.Payout) (canceled bool, err error)
 
-	// VerifyPayout, VerifyAccount and VerifyAddress check the tags of rows; VerifyAccount also reads its row.
+	// VerifyPayout, VerifyAccount and VerifyAddress check the tags of rows; VerifyAccount also reads its row. What
+	// they return is used, and nothing that is read beside it.
 	VerifyPayout  func(p payout.Payout) error
 	VerifyAccount func(ctx context.Context, id string) (account.Account, error)
-	VerifyAddress func(a invoice.Address) error
+	VerifyAddress func(a invoice.Address) (invoice.VerifiedAddress, error)
 
 	// MasterWallet returns the master wallet of the account with an index.
 	MasterWallet func(ctx context.Context, network string, index uint32) (chain.Party, error)

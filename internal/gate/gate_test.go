@@ -168,7 +168,7 @@ func (e *expiring) restart(t *testing.T) {
 		DB:            e.db,
 		VerifyPayout:  func(payout.Payout) error { return nil },
 		VerifyAccount: e.db.Account,
-		VerifyAddress: func(invoice.Address) error { return nil },
+		VerifyAddress: invoice.New(invoice.Config{}).VerifyAddress,
 		MasterWallet: func(context.Context, string, uint32) (chain.Party, error) {
 			return e.from, nil
 		},

@@ -123,16 +123,17 @@ func (g *Gate) holds(
 		return false, err
 	}
 
-	err = g.config.VerifyAddress(found[0])
+	verified, err := g.config.VerifyAddress(found[0])
 	if fault.Code(err) == "secret_key_unknown" {
 		return false, err // this process has not learned the key yet
 	}
 
-	if err != nil || found[0].Owner.AccountID != accountID {
+	row := verified.Address()
+	if err != nil || row.Owner.AccountID != accountID || row.Address != address {
 		return false, nil
 	}
 
-	derived, err := g.addressOf(ctx, network, found[0].Key)
+	derived, err := g.addressOf(ctx, network, row.Key)
 
 	return derived == address, err
 }

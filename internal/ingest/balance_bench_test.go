@@ -61,6 +61,8 @@ func BenchmarkCheckBalances(b *testing.B) {
 				Rates:    prices,
 				IDs:      ids,
 				Now:      clock,
+
+				VerifyAddress: invoice.New(invoice.Config{}).VerifyAddress,
 			})
 
 			const shown = 500

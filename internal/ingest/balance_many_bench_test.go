@@ -118,5 +118,7 @@ func watcherOver(
 		Rates:    prices,
 		IDs:      id.New(clock, nil),
 		Now:      clock,
+
+		VerifyAddress: invoice.New(invoice.Config{}).VerifyAddress,
 	})
 }

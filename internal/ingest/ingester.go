@@ -60,6 +60,9 @@ type Config struct {
 	IDs      IDs
 	Now      func() time.Time
 
+	// VerifyAddress returns the row of an address that this service wrote.
+	VerifyAddress func(a invoice.Address) (invoice.VerifiedAddress, error)
+
 	// Log defaults to none.
 	Log *slog.Logger
 }
@@ -71,6 +74,7 @@ type Ingester struct {
 	rates    rate.Source
 	ids      IDs
 	clock    func() time.Time
+	verify   func(a invoice.Address) (invoice.VerifiedAddress, error)
 	log      *slog.Logger
 
 	mu sync.Mutex
@@ -103,6 +107,7 @@ func New(c Config) *Ingester {
 		rates:    c.Rates,
 		ids:      c.IDs,
 		clock:    c.Now,
+		verify:   c.VerifyAddress,
 		log:      c.Log,
 		wanted:   map[string]map[pair]bool{},
 		suspects: map[string]map[chain.Ref]rereadBlock{},

@@ -184,6 +184,9 @@ func (in *intake) recordTransfers(ctx context.Context, lost map[string]invoice.P
 	}
 
 	in.paid = addresses
+	for _, a := range addresses {
+		in.noteRow(a)
+	}
 
 	if err := in.dropNothing(ctx, matched); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/invoicestate"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -30,6 +31,8 @@ type ledger struct {
 	prices  prices
 
 	entries map[string]*entry
+	// rows are the addresses that were read.
+	rows map[receiver]invoice.Address
 }
 
 // entry is an invoice or a deposit address with its payments.
@@ -44,7 +47,15 @@ type entry struct {
 }
 
 func (s *Ingester) newLedger(tx invoice.Tx, network string, p prices) *ledger {
-	return &ledger{s: s, tx: tx, now: s.now(), network: network, prices: p, entries: map[string]*entry{}}
+	return &ledger{
+		s:       s,
+		tx:      tx,
+		now:     s.now(),
+		network: network,
+		prices:  p,
+		entries: map[string]*entry{},
+		rows:    map[receiver]invoice.Address{},
+	}
 }
 
 // invoiceEntry reads an invoice and its payments, once.
@@ -276,8 +287,13 @@ func (l *ledger) notifyNew(a *entry) {
 	a.fresh = nil
 }
 
-// flush recomputes what was touched and writes it with its events.
+// flush recomputes what was touched and writes it with its events. Nothing is written for whom the tag of the
+// receiving address does not name.
 func (l *ledger) flush(ctx context.Context) error {
+	if err := l.verifyReceivers(ctx); err != nil {
+		return err
+	}
+
 	var (
 		payments []*invoice.Payment
 		events   []event.Event
@@ -367,4 +383,104 @@ func (a *entry) values() []invoice.Payment {
 	}
 
 	return out
+}
+
+// receiver is the primary key of an address.
+type receiver struct {
+	space   chain.Space
+	address chain.Address
+}
+
+// receiverOf returns the address that received a payment.
+func receiverOf(p *invoice.Payment) receiver {
+	return receiver{chain.Space{Family: p.Key.Family, Livemode: p.Key.Livemode}, p.Address}
+}
+
+// noteRow keeps the row of an address that was read, so that flush verifies that one.
+func (l *ledger) noteRow(a invoice.Address) { l.rows[receiver{a.Space, a.Address}] = a }
+
+// verifyReceivers checks that the payments that count, and what they pay, are those that their addresses were made
+// for. One that leaves the chain takes nothing.
+//
+// Errors: fault.Unavailable, code address_damaged or secret_key_unknown.
+func (l *ledger) verifyReceivers(ctx context.Context) error {
+	if err := l.readReceivers(ctx); err != nil {
+		return err
+	}
+
+	for _, id := range slices.Sorted(maps.Keys(l.entries)) {
+		a := l.entries[id]
+
+		for _, p := range a.payments {
+			if !a.counts(p) {
+				continue
+			}
+
+			if err := l.verifyReceiver(a, p); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// readReceivers reads the rows of addresses that were not read yet: one query for each key space.
+func (l *ledger) readReceivers(ctx context.Context) error {
+	missing := map[chain.Space][]chain.Address{}
+
+	for _, a := range l.entries {
+		for _, p := range a.payments {
+			if to := receiverOf(p); a.counts(p) && l.rows[to].Address == "" {
+				missing[to.space] = append(missing[to.space], to.address)
+			}
+		}
+	}
+
+	for space, addresses := range missing {
+		found, err := l.tx.MatchAddresses(ctx, space, slices.Compact(slices.Sorted(slices.Values(addresses))))
+		if err != nil {
+			return err
+		}
+
+		for _, row := range found {
+			l.noteRow(row)
+		}
+	}
+
+	return nil
+}
+
+// verifyReceiver checks one payment.
+func (l *ledger) verifyReceiver(a *entry, p *invoice.Payment) error {
+	row, known := l.rows[receiverOf(p)]
+	if !known {
+		return damagedReceiver(p)
+	}
+
+	verified, err := l.s.verify(row)
+	if err != nil {
+		return err
+	}
+
+	if a.invoice != nil && !verified.Pays(*p, *a.invoice) ||
+		a.deposit != nil && !verified.PaysDeposit(*p, *a.deposit) {
+		return damagedReceiver(p)
+	}
+
+	return nil
+}
+
+// counts reports whether a payment of the entry is to be written as one that has money.
+func (a *entry) counts(p *invoice.Payment) bool {
+	return a.changed[p.ID] && (p.Status == invoice.Detected || p.Status == invoice.Confirmed)
+}
+
+func damagedReceiver(p *invoice.Payment) error {
+	return fault.New(
+		fault.Unavailable, "address_damaged",
+		"payment %s to %s is not credited: the payment, what it pays, or the row of the address was changed outside "+
+			"this service; restore it",
+		p.ID, p.Address,
+	)
 }

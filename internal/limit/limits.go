@@ -20,6 +20,7 @@ func Defaults() limits.Table {
 		StreamsPerClient:     32,
 		Hints:                20,
 		HintsPerInvoice:      2,
+		HintsPerClient:       4,
 		CheckoutPayments:     20,
 		DepositAddresses:     1_000_000,
 	}
@@ -38,6 +39,7 @@ func Complete(t limits.Table) limits.Table {
 		StreamsPerClient:     positive(t.StreamsPerClient, d.StreamsPerClient),
 		Hints:                positive(t.Hints, d.Hints),
 		HintsPerInvoice:      positive(t.HintsPerInvoice, d.HintsPerInvoice),
+		HintsPerClient:       positive(t.HintsPerClient, d.HintsPerClient),
 		CheckoutPayments:     positive(t.CheckoutPayments, d.CheckoutPayments),
 		DepositAddresses:     positive(t.DepositAddresses, d.DepositAddresses),
 	}

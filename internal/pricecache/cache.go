@@ -4,23 +4,30 @@ package pricecache
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
 // Cache keeps quotes of another source, which answers fresh ones, until they expire. However many callers ask for
-// a pair at once, one of them asks the source; a caller whose context ends stops waiting. It is safe for
-// concurrent use.
+// a pair at once, one of them asks the source; a caller whose context ends stops waiting. A pair that the source does
+// not know is remembered as unknown. What one account may ask of pairs that never had a price is bounded (see For). It
+// is safe for concurrent use.
 type Cache struct {
 	source rate.Source
 	now    func() time.Time
+	// budgets are those of accounts.
+	budgets *limit.Buckets
 
-	mu    sync.Mutex
-	pairs map[symbols]*pair
+	mu sync.Mutex
+	// priced are the pairs that had a price, strange those that never had one: callers can make those up, and none of
+	// them displaces a price.
+	priced, strange map[symbols]*pair
 }
 
 // symbols names a pair, in upper case.
@@ -38,11 +45,22 @@ type pair struct {
 // back since, and until may be as far ahead.
 func (p *pair) fresh(now time.Time) bool { return !now.Before(p.since) && now.Before(p.until) }
 
-// failureFor is how long a failure is remembered, so that a dead feed is not asked by every request.
-const failureFor = time.Second
+// failureFor is how long a failure is remembered, so that a dead feed is not asked by every request. unknownFor is how
+// long a pair counts as unknown after the source said so.
+const (
+	failureFor = time.Second
+	unknownFor = 10 * time.Minute
+)
 
 // maxPairs bounds the memory that callers with made-up symbols can take.
 const maxPairs = 10_000
+
+// newPairs is how many questions per second an account may cause about pairs that never had a price, newPairsBurst
+// how many at once: an invoice in a new currency asks for one pair per asset.
+const (
+	newPairs      = 2
+	newPairsBurst = 60
+)
 
 // New returns a cache over source; now nil is time.Now.
 func New(source rate.Source, now func() time.Time) *Cache {
@@ -50,10 +68,26 @@ func New(source rate.Source, now func() time.Time) *Cache {
 		now = time.Now
 	}
 
-	return &Cache{source: source, now: now, pairs: map[symbols]*pair{}}
+	return &Cache{
+		source:  source,
+		now:     now,
+		budgets: limit.NewBuckets(now),
+		priced:  map[symbols]*pair{},
+		strange: map[symbols]*pair{},
+	}
+}
+
+type accountKey struct{}
+
+// For returns a context whose questions count for an account. Those without one have no budget.
+func For(ctx context.Context, accountID string) context.Context {
+	return context.WithValue(ctx, accountKey{}, accountID)
 }
 
 // Quote implements rate.Source.
+//
+// Errors: those of the source; fault.Limited, code rate_limited, for a pair that never had a price, where the account of
+// the context asked for too many of them.
 func (c *Cache) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
 	base, currency = strings.ToUpper(base), strings.ToUpper(currency)
 	key := symbols{base, currency}
@@ -61,16 +95,7 @@ func (c *Cache) Quote(ctx context.Context, base, currency string) (rate.Quote, e
 	for {
 		c.mu.Lock()
 
-		p := c.pairs[key]
-		if p == nil {
-			if len(c.pairs) >= maxPairs {
-				clear(c.pairs)
-			}
-
-			p = &pair{}
-			c.pairs[key] = p
-		}
-
+		p := c.pair(key)
 		if p.fresh(c.now()) {
 			quote, err := p.quote, p.err
 			c.mu.Unlock()
@@ -79,10 +104,16 @@ func (c *Cache) Quote(ctx context.Context, base, currency string) (rate.Quote, e
 		}
 
 		if p.waiting == nil {
+			if err := c.spend(ctx, key, p); err != nil {
+				c.mu.Unlock()
+
+				return rate.Quote{}, err
+			}
+
 			p.waiting = make(chan struct{})
 			c.mu.Unlock()
 
-			return c.refresh(ctx, p, base, currency)
+			return c.refresh(ctx, key, p)
 		}
 
 		wait := p.waiting
@@ -96,7 +127,64 @@ func (c *Cache) Quote(ctx context.Context, base, currency string) (rate.Quote, e
 	}
 }
 
-func (c *Cache) refresh(ctx context.Context, p *pair, base, currency string) (q rate.Quote, err error) {
+// pair returns the pair of a key, a new one where there is none. The caller holds c.mu.
+func (c *Cache) pair(key symbols) *pair {
+	if p := c.priced[key]; p != nil {
+		return p
+	}
+
+	p := c.strange[key]
+	if p == nil {
+		makeRoom(c.strange, c.now())
+
+		p = &pair{}
+		c.strange[key] = p
+	}
+
+	return p
+}
+
+// makeRoom forgets answers where a map is full: those that do not count any more, and all where all do.
+func makeRoom(pairs map[symbols]*pair, now time.Time) {
+	if len(pairs) < maxPairs {
+		return
+	}
+
+	maps.DeleteFunc(pairs, func(_ symbols, p *pair) bool { return p.waiting == nil && !p.fresh(now) })
+
+	if len(pairs) >= maxPairs {
+		clear(pairs)
+	}
+}
+
+// spend takes a question from the budget of the account that asks for a pair without a price. Over it, the answer is
+// that of the last question, where there was one. The caller holds c.mu.
+func (c *Cache) spend(ctx context.Context, key symbols, p *pair) error {
+	account, _ := ctx.Value(accountKey{}).(string)
+	if c.priced[key] != nil || account == "" {
+		return nil
+	}
+
+	ok, seconds, _ := c.budgets.Allow(ctx, account, newPairs, newPairsBurst)
+
+	switch {
+	case ok:
+		return nil
+	case p.err != nil:
+		return p.err
+	}
+
+	limited := fault.New(
+		fault.Limited, "rate_limited",
+		"too many prices of new pairs were asked for, such as of %s in %s: send it again later",
+		key.base, key.currency,
+	)
+	limited.RetryAfter = time.Duration(max(seconds, 1)) * time.Second
+
+	return limited
+}
+
+func (c *Cache) refresh(ctx context.Context, key symbols, p *pair) (q rate.Quote, err error) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -109,12 +197,20 @@ func (c *Cache) refresh(ctx context.Context, p *pair, base, currency string) (q 
 		}
 
 		p.quote, p.err, p.since, p.until = q, err, c.now(), q.ExpiresAt
-		if err != nil {
+
+		switch {
+		case err == nil:
+			makeRoom(c.priced, p.since)
+			delete(c.strange, key)
+			c.priced[key] = p
+		case errors.Is(err, fault.Invalid):
+			p.until = p.since.Add(unknownFor)
+		default:
 			p.until = p.since.Add(failureFor)
 		}
 	}()
 
-	q, err = c.source.Quote(ctx, base, currency)
+	q, err = c.source.Quote(ctx, key.base, key.currency)
 
 	switch {
 	case err == nil:
@@ -123,5 +219,5 @@ func (c *Cache) refresh(ctx context.Context, p *pair, base, currency string) (q 
 		return rate.Quote{}, err
 	}
 
-	return rate.Quote{}, rate.Unavailable(base, currency, err)
+	return rate.Quote{}, rate.Unavailable(key.base, key.currency, err)
 }

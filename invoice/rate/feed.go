@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,8 @@ type Feed struct {
 
 	path  func(base, currency string) (string, bool)
 	parse func(body []byte, base, currency string) (string, error)
+	// unknown reports whether an answer, with its status, says that there is no such pair.
+	unknown func(status int, body []byte) bool
 }
 
 // maxAnswer is how much of an answer is read; real ones have a few hundred bytes.
@@ -59,12 +62,25 @@ func (f *Feed) Quote(ctx context.Context, base, currency string) (Quote, error) 
 
 	fetched := now()
 
-	body, err := f.get(ctx, path)
-	if err != nil {
+	status, body, err := f.get(ctx, path)
+
+	switch {
+	case err != nil:
 		return Quote{}, Unavailable(base, currency, fmt.Errorf("%s: %w", f.Name, err))
+	case f.unknown(status, body):
+		return Quote{}, Unsupported(base, currency)
+	case status != http.StatusOK:
+		return Quote{}, Unavailable(
+			base, currency,
+			fmt.Errorf("%s: the feed answered %d %s", f.Name, status, http.StatusText(status)),
+		)
 	}
 
 	digits, err := f.parse(body, base, currency)
+	if errors.Is(err, errUnknownPair) {
+		return Quote{}, Unsupported(base, currency)
+	}
+
 	if err != nil {
 		return Quote{}, Unavailable(
 			base, currency, fmt.Errorf("%s answered something else than a price: %w", f.Name, err),
@@ -112,7 +128,10 @@ func priceOf(digits string) (decimal.Decimal, error) {
 	return price, nil
 }
 
-func (f *Feed) get(ctx context.Context, path string) ([]byte, error) {
+// errUnknownPair is the error of an answer that lacks a pair.
+var errUnknownPair = errors.New("it does not have the pair")
+
+func (f *Feed) get(ctx context.Context, path string) (status int, body []byte, err error) {
 	timeout := f.Timeout
 	if timeout == 0 {
 		timeout = 5 * time.Second
@@ -123,7 +142,7 @@ func (f *Feed) get(ctx context.Context, path string) ([]byte, error) {
 
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.BaseURL+path, nil)
 	if err != nil {
-		return nil, fmt.Errorf("its BaseURL makes no request: %w", withoutURL(err))
+		return 0, nil, fmt.Errorf("its BaseURL makes no request: %w", withoutURL(err))
 	}
 
 	for name, values := range f.Header {
@@ -139,24 +158,22 @@ func (f *Feed) get(ctx context.Context, path string) ([]byte, error) {
 
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, withoutURL(err)
+		return 0, nil, withoutURL(err)
 	}
 	defer resp.Body.Close()
 
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, err
-	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("the feed answered %s", resp.Status)
+		return 0, nil, err
 	case len(body) > maxAnswer:
-		return nil, fault.New(
+		return 0, nil, fault.New(
 			fault.Unavailable, "feed_answer_too_long", "the feed answered more than %d bytes",
 			maxAnswer,
 		)
 	}
 
-	return body, nil
+	return resp.StatusCode, body, nil
 }
 
 // withoutURL returns the cause of an error about a URL, which may hold a key. The causes of one that cannot be parsed
@@ -194,6 +211,14 @@ func Coinbase() *Feed {
 			}
 
 			return a.Data.Amount, nil
+		},
+		unknown: func(status int, body []byte) bool {
+			var a struct{ Errors []struct{ ID string } }
+
+			refused := status == http.StatusNotFound || status == http.StatusBadRequest
+
+			return refused && json.Unmarshal(body, &a) == nil && len(a.Errors) > 0 &&
+				(a.Errors[0].ID == "not_found" || a.Errors[0].ID == "invalid_request")
 		},
 	}
 }
@@ -236,6 +261,11 @@ func Kraken() *Feed {
 
 			return "", fmt.Errorf("it has no last trade")
 		},
+		unknown: func(_ int, body []byte) bool {
+			var a struct{ Error []string }
+
+			return json.Unmarshal(body, &a) == nil && slices.Contains(a.Error, "EQuery:Unknown asset pair")
+		},
 	}
 }
 
@@ -270,6 +300,13 @@ func Binance() *Feed {
 			}
 
 			return a.Price, nil
+		},
+		unknown: func(status int, body []byte) bool {
+			const invalidSymbol = -1121
+
+			var a struct{ Code int }
+
+			return status == http.StatusBadRequest && json.Unmarshal(body, &a) == nil && a.Code == invalidSymbol
 		},
 	}
 }
@@ -308,12 +345,18 @@ func CoinGecko(ids map[string]string) *Feed {
 				return "", err
 			}
 
-			price, ok := a[known[base]][strings.ToLower(currency)]
+			prices, ok := a[known[base]]
 			if !ok {
-				return "", fmt.Errorf("it has no %s in %s", base, currency)
+				return "", fmt.Errorf("it has no %s", base)
+			}
+
+			price, ok := prices[strings.ToLower(currency)]
+			if !ok {
+				return "", errUnknownPair
 			}
 
 			return price.String(), nil
 		},
+		unknown: func(int, []byte) bool { return false }, // parse says it
 	}
 }

@@ -131,6 +131,49 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
+// A feed that says that it does not have a pair is not asked again soon, unlike one that fails.
+func TestFeedsSayWhatTheyDoNotHave(t *testing.T) {
+	for name, c := range map[string]struct {
+		feed   *rate.Feed
+		status int
+		answer string
+		want   error
+	}{
+		"Coinbase, an asset": {
+			rate.Coinbase(), 404, `{"errors":[{"id":"not_found","message":"Invalid base currency"}]}`, fault.Invalid,
+		},
+		"Coinbase, a currency": {
+			rate.Coinbase(), 400, `{"errors":[{"id":"invalid_request","message":"Currency is invalid"}]}`, fault.Invalid,
+		},
+		"Coinbase, another address": {rate.Coinbase(), 404, `<html>`, fault.Unavailable},
+		"Coinbase, too often": {
+			rate.Coinbase(), 429, `{"errors":[{"id":"rate_limit_exceeded"}]}`, fault.Unavailable,
+		},
+		"Kraken":            {rate.Kraken(), 200, `{"error":["EQuery:Unknown asset pair"]}`, fault.Invalid},
+		"Kraken, too often": {rate.Kraken(), 200, `{"error":["EAPI:Rate limit exceeded"]}`, fault.Unavailable},
+		"Binance":           {rate.Binance(), 400, `{"code":-1121,"msg":"Invalid symbol."}`, fault.Invalid},
+		"Binance, too often": {
+			rate.Binance(), 429, `{"code":-1003,"msg":"Too many requests."}`, fault.Unavailable,
+		},
+		"CoinGecko": {rate.CoinGecko(nil), 200, `{"ethereum":{}}`, fault.Invalid},
+		"CoinGecko, too often": {
+			rate.CoinGecko(nil), 429, `{"status":{"error_code":429}}`, fault.Unavailable,
+		},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(c.status)
+			_, _ = w.Write([]byte(c.answer))
+		}))
+
+		c.feed.BaseURL = server.URL
+		if _, err := c.feed.Quote(t.Context(), "ETH", "ZZZ"); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+
+		server.Close()
+	}
+}
+
 // A BaseURL may hold an API key: neither a whole one nor a part of it is shown.
 func TestMalformedBaseURLIsNotShown(t *testing.T) {
 	for _, base := range []string{
