@@ -17,7 +17,7 @@ type createInvoiceBody struct { // spec 4.4.1
 	Price         *priceBody   `json:"price,omitempty"`
 	Options       []optionBody `json:"options,omitempty" maxItems:"20" nullable:"false"`
 	OrderID       string       `json:"order_id,omitempty" maxLength:"128"`
-	CustomerEmail string       `json:"customer_email,omitempty" maxLength:"254"`
+	CustomerEmail string       `json:"customer_email,omitempty" maxLength:"254" format:"idn-email"`
 	Description   string       `json:"description,omitempty" maxLength:"500"`
 
 	Metadata map[string]string `json:"metadata,omitempty" maxProperties:"50" keyMaxLength:"40" maxLength:"500"`
@@ -35,7 +35,7 @@ type priceBody struct {
 }
 
 type optionBody struct {
-	Asset   string `json:"asset" maxLength:"16" example:"USDC"`
+	Asset   string `json:"asset" minLength:"1" maxLength:"16" example:"USDC"`
 	Network string `json:"network" minLength:"2" maxLength:"32" example:"ethereum"`
 	Amount  string `json:"amount,omitempty" pattern:"^[0-9]{1,78}$"`
 }

@@ -15,10 +15,10 @@ import (
 )
 
 type createPayoutBody struct { // spec 4.6.1
-	Asset       string `json:"asset" maxLength:"16" example:"USDC"`
+	Asset       string `json:"asset" minLength:"1" maxLength:"16" example:"USDC"`
 	Network     string `json:"network" minLength:"2" maxLength:"32" example:"ethereum"`
 	Amount      string `json:"amount" pattern:"^[0-9]{1,78}$"`
-	Destination string `json:"destination" maxLength:"128"`
+	Destination string `json:"destination" minLength:"1" maxLength:"128"`
 	Memo        string `json:"memo,omitempty" maxLength:"200"`
 }
 

@@ -16,7 +16,7 @@ type simulateInvoiceBody struct {
 }
 
 type simulateDepositBody struct {
-	Asset   string `json:"asset" maxLength:"16"`
+	Asset   string `json:"asset" minLength:"1" maxLength:"16"`
 	Amount  string `json:"amount,omitempty" pattern:"^[0-9]{1,78}$"`
 	Outcome string `json:"outcome" enum:"detected,confirmed,orphaned,dropped"`
 }
