@@ -271,8 +271,8 @@ func (op *operation) parameters(schemas huma.Registry) []*huma.Param {
 			In:       "header",
 			Required: op.idempotency == keyRequired,
 			Schema:   &huma.Schema{Type: "string", MaxLength: &longest, Pattern: "^[!-~]+$"},
-			Description: "A request that succeeded, or was refused because of what it says, is answered as the " +
-				"first time when it is sent again with the same key within 24 hours, and does nothing. Other " +
+			Description: "A request that succeeded, or was refused with 422 because of what it says, is answered as " +
+				"the first time when it is sent again with the same key within 24 hours, and does nothing. Other " +
 				"refusals are not kept: the same request is tried anew, and may then pay.",
 		})
 	}

@@ -82,7 +82,10 @@ func Handler(e *payments.Engine, o *Options) http.Handler {
 			Seal:   engine.Sealer(),
 			Now:    engine.Now,
 
-			Running: &requestkey.Running{},
+			Status:   func(err error) int { return problemOf(err).status },
+			ClaimNow: engine.CallsHost(),
+
+			Running: engine.Requests(),
 		},
 		log:   engine.Log(),
 		ids:   id.New(engine.Now, engine.Entropy()),

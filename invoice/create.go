@@ -286,7 +286,7 @@ func (s *Service) priceable(
 			refused, fault.Invalid, "asset_not_enabled",
 			"%s on %s has no price in %q; leave it out or use another currency",
 			a.Symbol, a.Network, currency,
-		).WithParam(optionParam(without) + ".asset")
+		).WithParam(optionParam(without) + ".asset").AsTransient() // a price decided
 	case refused != nil && !fresh && stale == nil:
 		return nil, fault.Wrap(
 			refused, fault.Invalid, "parameter_invalid",

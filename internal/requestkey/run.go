@@ -29,6 +29,13 @@ type Config[T idempotency.Tx] struct {
 	Seal   Sealer
 	Now    func() time.Time
 
+	// Status returns the HTTP status of an error. A refusal is stored only with 422.
+	Status func(error) int
+
+	// ClaimNow has the key claimed in the database before anything else of the transaction runs. It is set where
+	// the host's code runs in the transaction: a rival of another process must not run it too, and waits on the claim.
+	ClaimNow bool
+
 	// Running is shared by all requests of a process. Defaults to none: the store alone makes rivals wait.
 	Running *Running
 }
@@ -64,8 +71,8 @@ type Commit[T idempotency.Tx] func(ctx context.Context, tx T) (status int, body 
 // last stores the answer. A store may send both with the work's own writes: what the work says before
 // that is an answer only once the claim has succeeded.
 //
-// An error of kind fault.Invalid is stored like an answer and returned to later requests with
-// Replayed set, unless it is transient. Errors of other kinds depend on changing state and are not stored.
+// An error of kind fault.Invalid with status 422 is stored like an answer and returned to later requests with
+// Replayed set, unless it is transient. Of other errors nothing was decided, or they depend on changing state.
 //
 // Errors of its own:
 //
@@ -164,9 +171,10 @@ func (c Config[T]) lookup(ctx context.Context, r Request) (idempotency.Record, b
 	return record, ok && err == nil && !c.expired(record), err
 }
 
-// stale returns what to give ClaimIdempotencyKey after a lookup that found no record, or an expired one.
+// stale returns what to give ClaimIdempotencyKey after a lookup that found no record, or an expired one. Zero lets the
+// store send the claim later.
 func (c Config[T]) stale(found idempotency.Record) time.Time {
-	if found.CreatedAt.IsZero() {
+	if found.CreatedAt.IsZero() && !c.ClaimNow {
 		return time.Time{}
 	}
 
@@ -178,7 +186,7 @@ func (c Config[T]) expired(r idempotency.Record) bool { return !c.Now().Before(r
 
 // claimAnswer claims the key, does the work and stores its answer, in one transaction. claimed is
 // false when the claim itself failed: with fault.Duplicate when the key has a record, else with the
-// caller's error. With a zero stale, it is true for an error of the work before the claim was tried.
+// caller's error. With a zero stale, claimed is true for an error of the work before the claim was tried.
 func (c Config[T]) claimAnswer(
 	ctx context.Context,
 	r Request,
