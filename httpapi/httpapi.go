@@ -82,8 +82,7 @@ func Handler(e *payments.Engine, o *Options) http.Handler {
 			Seal:   engine.Sealer(),
 			Now:    engine.Now,
 
-			Status:   func(err error) int { return problemOf(err).status },
-			ClaimNow: engine.CallsHost(),
+			Status: func(err error) int { return problemOf(err).status },
 
 			Running: engine.Requests(),
 		},

@@ -49,7 +49,8 @@ type Tx interface {
 	//   - fault.Unavailable with code claim_busy: the wait is over.
 	//
 	// With a zero stale, a store may send the claim with what the transaction does next, a lock or the writes
-	// at its end. The error is then that of the lock or of the commit; a Duplicate has the code claim_taken.
+	// at its end. The error is then that of the lock or of the commit; a Duplicate has the code claim_taken. The
+	// transaction is then a store.Flusher.
 	ClaimIdempotencyKey(ctx context.Context, r Record, stale time.Time, wait time.Duration) error
 	// PutIdempotencyAnswer stores the status and the sealed body of a claimed key.
 	PutIdempotencyAnswer(ctx context.Context, r Record) error

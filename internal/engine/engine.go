@@ -200,9 +200,6 @@ func (e *Engine) Sealer() *seal.Sealer { return e.sealer }
 // Requests are the Idempotency-Keys whose requests run in this process, of all its handlers.
 func (e *Engine) Requests() *requestkey.Running { return &e.requests }
 
-// CallsHost reports whether transactions call code of the host.
-func (e *Engine) CallsHost() bool { return e.config.OnEvent != nil }
-
 // Log returns the logger.
 func (e *Engine) Log() *slog.Logger { return e.config.Log }
 

@@ -32,10 +32,6 @@ type Config[T idempotency.Tx] struct {
 	// Status returns the HTTP status of an error. A refusal is stored only with 422.
 	Status func(error) int
 
-	// ClaimNow has the key claimed in the database before anything else of the transaction runs. It is set where
-	// the host's code runs in the transaction: a rival of another process must not run it too, and waits on the claim.
-	ClaimNow bool
-
 	// Running is shared by all requests of a process. Defaults to none: the store alone makes rivals wait.
 	Running *Running
 }
@@ -171,10 +167,9 @@ func (c Config[T]) lookup(ctx context.Context, r Request) (idempotency.Record, b
 	return record, ok && err == nil && !c.expired(record), err
 }
 
-// stale returns what to give ClaimIdempotencyKey after a lookup that found no record, or an expired one. Zero lets the
-// store send the claim later.
+// stale returns what to give ClaimIdempotencyKey after a lookup that found no record, or an expired one.
 func (c Config[T]) stale(found idempotency.Record) time.Time {
-	if found.CreatedAt.IsZero() && !c.ClaimNow {
+	if found.CreatedAt.IsZero() {
 		return time.Time{}
 	}
 
