@@ -86,6 +86,7 @@ func Handler(e *payments.Engine, o *Options) http.Handler {
 
 			Running: engine.Requests(),
 		},
+		seal:  engine.Sealer(),
 		log:   engine.Log(),
 		ids:   id.New(engine.Now, engine.Entropy()),
 		local: limit.NewBuckets(engine.Now),

@@ -115,3 +115,14 @@ func (c *call) readIdempotencyKey(r *http.Request) error { // spec 4.1.1
 
 	return nil
 }
+
+// printable reports whether all bytes are visible ASCII, without spaces.
+func printable(text []byte) bool {
+	for _, c := range text {
+		if c < '!' || c > '~' {
+			return false
+		}
+	}
+
+	return true
+}
