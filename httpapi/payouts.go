@@ -190,10 +190,15 @@ func (a *api) approvePayout(ctx context.Context, c *call, _ none) (commit[payout
 		return nil, err
 	}
 
+	destinations, err := c.key.ApprovalDestinations(c.settings)
+	if err != nil {
+		return nil, err
+	}
+
 	by := payout.Approver{
 		Requester:    c.requester(),
 		SameHolder:   keys,
-		Destinations: c.settings.Destinations,
+		Destinations: destinations,
 	}
 
 	return func(ctx context.Context, tx payments.Tx) (payout.Resource, error) {

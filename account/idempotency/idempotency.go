@@ -24,7 +24,7 @@ type Record struct {
 	// Scopes are Request.Permissions of that API key, its destinations included where the request sends money.
 	// Another key that has all of them may read the answer; "kind:*" stands for all that begin with "kind:".
 	Scopes []string
-	// Fingerprint is SHA-256 over method, path and body.
+	// Fingerprint is SHA-256 over method, path and body (canonical JSON).
 	Fingerprint [32]byte
 	// Status and SealedBody are the answer. Status is an HTTP status, 0 until the answer is stored.
 	Status     int

@@ -43,7 +43,7 @@ type Request struct {
 	// whether it may read a stored answer.
 	KeyID       string
 	Permissions []string
-	// Fingerprint is SHA-256 over method, path and body.
+	// Fingerprint is SHA-256 over method, path and body (canonical JSON).
 	Fingerprint [32]byte
 	// ClaimFirst says that the key is most likely new, and that preparing in vain costs nothing that lasts. The key is
 	// claimed without being looked up then, where Config.Running did not see it before.
