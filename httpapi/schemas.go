@@ -168,7 +168,7 @@ var descriptions = map[string]string{
 
 	"createInvoiceBody.price": "What is owed in money; makes a fiat invoice",
 	"createInvoiceBody.options": "How it may be paid. Left out with a price: with every asset that is " +
-		"enabled. Required without one, each with its amount",
+		"enabled, priced at that moment or not. Required without one, each with its amount",
 	"createInvoiceBody.order_id": "The merchant's own reference",
 	"createInvoiceBody.metadata": "At most 50 keys of 1 to 40 characters",
 	"createInvoiceBody.tolerance_bps": "How much too little still pays it, in ten-thousandths. Defaults to the " +

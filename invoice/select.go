@@ -10,7 +10,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // optionAddress is a fresh address for an option.
@@ -171,7 +170,7 @@ func (s *Service) prepareSelect(
 	}
 
 	if !o.quoted(now) {
-		if p.rate, err = s.price(ctx, chaindata.PriceSymbol(p.asset), inv.Currency); err != nil {
+		if p.rate, err = s.priceNow(ctx, p.asset, inv.Currency); err != nil {
 			return preparedSelect{}, err
 		}
 	}
