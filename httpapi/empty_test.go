@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -92,28 +93,28 @@ func (d apiDocument) resolve(s *schema) *schema {
 	return s
 }
 
-// emptyCase is a body with an empty string for one field.
-type emptyCase struct {
-	param    string
-	body     any
-	freeText bool
+// stringCase is a body with a text for one field.
+type stringCase struct {
+	param string
+	body  any
+	field *schema
 }
 
-// emptyStrings returns a body for each string of a schema, with an empty one in its place.
-func (d apiDocument) emptyStrings(s *schema, path string) []emptyCase {
+// withText returns a body for each string of a schema, with a text in its place.
+func (d apiDocument) withText(s *schema, path, text string) []stringCase {
 	s = d.resolve(s)
 
-	var cases []emptyCase
+	var cases []stringCase
 
 	switch {
 	case s.isString():
-		cases = append(cases, emptyCase{path, "", s.isFreeText()})
+		cases = append(cases, stringCase{path, text, s})
 	case s.Items != nil:
-		for _, c := range d.emptyStrings(s.Items, path+"[0]") {
-			cases = append(cases, emptyCase{c.param, []any{c.body}, c.freeText})
+		for _, c := range d.withText(s.Items, path+"[0]", text) {
+			cases = append(cases, stringCase{c.param, []any{c.body}, c.field})
 		}
 	case bytes.HasPrefix(s.AdditionalProperties, []byte("{")): // a map of strings
-		cases = append(cases, emptyCase{path + ".k", map[string]any{"k": ""}, true})
+		cases = append(cases, stringCase{path + ".k", map[string]any{"k": text}, &schema{}})
 	case s.Properties != nil:
 		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 			at := name
@@ -121,7 +122,7 @@ func (d apiDocument) emptyStrings(s *schema, path string) []emptyCase {
 				at = path + "." + name
 			}
 
-			for _, c := range d.emptyStrings(s.Properties[name], at) {
+			for _, c := range d.withText(s.Properties[name], at, text) {
 				body := map[string]any{}
 
 				for _, other := range s.Required {
@@ -129,7 +130,7 @@ func (d apiDocument) emptyStrings(s *schema, path string) []emptyCase {
 				}
 
 				body[name] = c.body
-				cases = append(cases, emptyCase{c.param, body, c.freeText})
+				cases = append(cases, stringCase{c.param, body, c.field})
 			}
 		}
 	}
@@ -176,39 +177,19 @@ func (d apiDocument) sample(s *schema, name string) any {
 func TestAnEmptyStringIsNoAbsentValue(t *testing.T) {
 	s := open(t, nil)
 	d, operations := s.bodies(t)
-	wildcard := regexp.MustCompile(`\{[^}]*\}`)
 	refused, taken := 0, 0
 
 	for _, op := range operations {
-		for i, c := range d.emptyStrings(op.body, "") {
-			body, err := json.Marshal(c.body)
-			if err != nil {
-				t.Fatal(err)
+		for _, c := range d.withText(op.body, "", "") {
+			isRefused, answer := s.refuses(t, op, c)
+			if free := c.field.isFreeText(); isRefused == free {
+				t.Errorf("%s with an empty %s (free text: %t): %s", op.name, c.param, free, answer)
 			}
 
-			r := s.do(t, request{
-				method: op.method,
-				path:   wildcard.ReplaceAllString(op.path, nobody),
-				body:   string(body),
-				header: header("Idempotency-Key", fmt.Sprintf("%s-%d", op.name, i)),
-			})
-
-			var answer struct{ Error fault }
-			if r.status >= 400 {
-				if err := json.Unmarshal(r.body, &answer); err != nil {
-					t.Fatal(err)
-				}
-			}
-
-			isRefused := r.status == 400 && answer.Error.Param == c.param
-			if isRefused == c.freeText {
-				t.Errorf("%s with an empty %s (free text: %t): %d %s", op.name, c.param, c.freeText, r.status, r.body)
-			}
-
-			if c.freeText {
-				taken++
-			} else {
+			if isRefused {
 				refused++
+			} else {
+				taken++
 			}
 		}
 	}
@@ -216,4 +197,61 @@ func TestAnEmptyStringIsNoAbsentValue(t *testing.T) {
 	if refused < 25 || taken < 8 {
 		t.Errorf("only %d fields with a form and %d free texts were tried", refused, taken)
 	}
+}
+
+// TestThePatternOfAnAmountIsWhatIsTaken sends texts for each amount of the document: 400 is what its pattern refuses.
+func TestThePatternOfAnAmountIsWhatIsTaken(t *testing.T) {
+	s := open(t, nil)
+	d, operations := s.bodies(t)
+	fields := map[string]bool{}
+
+	for _, op := range operations {
+		for _, text := range []string{
+			"1", "10", "010", "010.00", "00", "01.5", "1.50", "1.", ".5", "-1", "+1", "1e3", " 1", "1 ", "0x1", "1,5",
+			strings.Repeat("9", 31), strings.Repeat("9", 72), "1" + strings.Repeat("0", 72), strings.Repeat("9", 78),
+		} {
+			for _, c := range d.withText(op.body, "", text) {
+				if !strings.HasSuffix(c.param, "amount") {
+					continue
+				}
+
+				fields[op.name+" "+c.param] = true
+				matches := regexp.MustCompile(c.field.Pattern).MatchString(text)
+
+				if refused, answer := s.refuses(t, op, c); refused == matches {
+					t.Errorf("%s with %s %q, of the pattern %t: %s", op.name, c.param, text, matches, answer)
+				}
+			}
+		}
+	}
+
+	if len(fields) < 6 {
+		t.Errorf("only the amounts %v were tried", slices.Collect(maps.Keys(fields)))
+	}
+}
+
+var wildcard = regexp.MustCompile(`\{[^}]*\}`)
+
+// refuses reports whether a body is refused with 400 for the case's field.
+func (s *shop) refuses(t *testing.T, op bodyOperation, c stringCase) (refused bool, answer string) {
+	t.Helper()
+
+	body, err := json.Marshal(c.body)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	r := s.do(t, request{
+		method: op.method,
+		path:   wildcard.ReplaceAllString(op.path, nobody),
+		body:   string(body),
+		header: header("Idempotency-Key", fmt.Sprintf("%x", sha256.Sum256(body))),
+	})
+
+	var v struct{ Error fault }
+	if err := json.Unmarshal(r.body, &v); err != nil {
+		t.Fatal(err)
+	}
+
+	return r.status == 400 && v.Error.Param == c.param, fmt.Sprintf("%d %s", r.status, r.body)
 }

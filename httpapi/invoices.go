@@ -31,13 +31,13 @@ type createInvoiceBody struct { // spec 4.4.1
 
 type priceBody struct {
 	Currency string `json:"currency" pattern:"^[A-Z]{3}$" example:"EUR"`
-	Amount   string `json:"amount" pattern:"^[0-9]{1,31}(\\.[0-9]{1,8})?$" example:"49.90"`
+	Amount   string `json:"amount" pattern:"^(0|[1-9][0-9]{0,30})(\\.[0-9]{1,8})?$" example:"49.90"`
 }
 
 type optionBody struct {
 	Asset   string `json:"asset" minLength:"1" maxLength:"16" example:"USDC"`
 	Network string `json:"network" minLength:"2" maxLength:"32" example:"ethereum"`
-	Amount  string `json:"amount,omitempty" pattern:"^[0-9]{1,78}$"`
+	Amount  string `json:"amount,omitempty" pattern:"^(0|[1-9][0-9]{0,71})$"`
 }
 
 type invoiceStatus = invoice.Status

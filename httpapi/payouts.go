@@ -17,7 +17,7 @@ import (
 type createPayoutBody struct { // spec 4.6.1
 	Asset       string `json:"asset" minLength:"1" maxLength:"16" example:"USDC"`
 	Network     string `json:"network" minLength:"2" maxLength:"32" example:"ethereum"`
-	Amount      string `json:"amount" pattern:"^[0-9]{1,78}$"`
+	Amount      string `json:"amount" pattern:"^(0|[1-9][0-9]{0,71})$"`
 	Destination string `json:"destination" minLength:"1" maxLength:"128"`
 	Memo        string `json:"memo,omitempty" maxLength:"200"`
 }
