@@ -21,14 +21,12 @@ const (
 // that is narrow enough; destination_not_allowed, where the two lists have no destination in common. Whether the
 // client is on the allowlists is Authenticate's to check.
 func (k Key) PayoutDestinations(s Settings) ([]chain.Destination, error) { // spec 5.5
-	switch {
-	case len(k.Destinations) > 0 && len(s.Destinations) > 0:
-		return k.commonDestinations(s)
-	case len(k.Destinations) > 0:
-		return k.Destinations, nil
-	case len(s.Destinations) > 0:
-		return s.Destinations, nil
-	case isSpecific(k.AllowedIPs) || isSpecific(s.AllowedIPs): // spec 4.6.4
+	only, err := k.ApprovalDestinations(s)
+	if err != nil || only != nil {
+		return only, err
+	}
+
+	if isSpecific(k.AllowedIPs) || isSpecific(s.AllowedIPs) { // spec 4.6.4
 		return nil, nil
 	}
 
@@ -37,6 +35,23 @@ func (k Key) PayoutDestinations(s Settings) ([]chain.Destination, error) { // sp
 		"the API key %s has neither an IP allowlist nor a list of destinations: create one that has",
 		k.ID,
 	)
+}
+
+// ApprovalDestinations returns the only destinations of payouts that the key may approve, nil for any: those on its list
+// and on that of its account, where each has one. Approving needs no allowlist.
+//
+// Errors: fault.Forbidden, code destination_not_allowed, where the two lists have no destination in common.
+func (k Key) ApprovalDestinations(s Settings) ([]chain.Destination, error) {
+	switch {
+	case len(k.Destinations) > 0 && len(s.Destinations) > 0:
+		return k.commonDestinations(s)
+	case len(k.Destinations) > 0:
+		return k.Destinations, nil
+	case len(s.Destinations) > 0:
+		return s.Destinations, nil
+	}
+
+	return nil, nil
 }
 
 // commonDestinations returns the destinations on the lists of the key and of its account: at least one.

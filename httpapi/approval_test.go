@@ -147,6 +147,33 @@ func TestAPayoutAboveTheSumIsApprovedByASecondKey(t *testing.T) {
 	}
 }
 
+// TestAnApproverApprovesItsDestinationsOnly: the list of destinations of a key that approves counts as that of one that
+// pays.
+func TestAnApproverApprovesItsDestinationsOnly(t *testing.T) {
+	s := newApprovingShop(t)
+
+	created := s.pay(t, chain.Pow10(18))
+	id, to := created["id"].(string), chain.Address(created["destination"].(string))
+
+	narrow := func(destination chain.Address) string {
+		return s.newKey(t, account.KeyParams{
+			Scopes:       []account.Scope{account.PayoutsApprove},
+			Destinations: []chain.Destination{{Address: destination}},
+		})
+	}
+
+	f := s.approve(t, id, narrow(s.network.NewAddress())).refused(t, 403)
+	if f.Code != "destination_not_allowed" {
+		t.Errorf("%+v", f)
+	}
+
+	if _, approval := s.status(t, id); approval["approved_by"] != nil {
+		t.Errorf("it is approved: %v", approval)
+	}
+
+	s.ok(t, s.approve(t, id, narrow(to)))
+}
+
 // TestKeysOfOneHolderDoNotApproveForEachOther: who was given a key and those that replaced it is one person.
 func TestKeysOfOneHolderDoNotApproveForEachOther(t *testing.T) {
 	s := newApprovingShop(t)

@@ -57,6 +57,10 @@ func (c *call) readBody(w http.ResponseWriter, r *http.Request, t limits.Table) 
 		return err
 	}
 
+	if err := c.rejectEmpty(); err != nil {
+		return err
+	}
+
 	return c.op.body.check(c.body, "")
 }
 
@@ -199,6 +203,20 @@ func fieldPath(p jsontext.Pointer) string {
 	}
 
 	return truncate(b.String())
+}
+
+// rejectEmpty returns fault.Invalid when the body has an empty string for a field that is no free text.
+func (c *call) rejectEmpty() error {
+	if !bytes.Contains(c.raw, []byte(`""`)) {
+		return nil
+	}
+
+	var object map[string]any
+	if err := json.Unmarshal(c.raw, &object); err != nil {
+		return decodeError(err)
+	}
+
+	return c.op.body.rejectEmpty(object, "")
 }
 
 // rejectNUL returns fault.Invalid when a string holds U+0000, which PostgreSQL cannot store.

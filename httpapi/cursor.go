@@ -1,61 +1,47 @@
 package httpapi
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
 	"net/url"
+	"strconv"
+	"strings"
 )
 
-// hashFilters returns the first bytes of SHA-256 over operation, path and filters. A cursor carries
-// them, so that it continues this list only.
-func (c *call) hashFilters(filters url.Values) [hashSize]byte {
-	if !c.op.paged {
-		return [hashSize]byte{}
-	}
+// tagSize is the size in bytes of the tag of a cursor: what maxParam leaves beside the longest sort key.
+const tagSize = 9
 
-	h := sha256.Sum256([]byte(c.op.id + "\x00" + c.path + "\x00" + filters.Encode()))
-
-	return [hashSize]byte(h[:hashSize])
+// nameList returns what a cursor is bound to: the operation, its path, the filters, and whose list it is.
+func (c *call) nameList(filters url.Values) []byte {
+	return []byte(strings.Join([]string{
+		"cursors", c.op.id, c.path, filters.Encode(), c.owner.AccountID, strconv.FormatBool(c.owner.Livemode),
+	}, "\x00"))
 }
 
-// cursor returns the opaque text that continues the list after the row with the sort key last.
+// cursor returns the opaque text that continues the list after the row with the sort key last. It begins with a tag
+// under payments.Config.SecretKey.
 func (c *call) cursor(last string) string {
-	return base64.RawURLEncoding.EncodeToString(append(c.filters[:], last...))
+	tag := c.seal.ShortMAC([]byte(last), c.list, tagSize)
+
+	return base64.RawURLEncoding.EncodeToString(append(tag, last...))
 }
 
-// readCursor sets c.after from a cursor of this list; another cursor is fault.Invalid.
+// readCursor sets c.after from a cursor of this list. Any other text, also an altered cursor, is fault.Invalid.
 func (c *call) readCursor(s string) error { // spec D1.9
 	if s == "" {
 		return nil
 	}
 
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(s)
-	if err != nil || len(s) > maxParam || len(raw) <= hashSize || !printable(raw[hashSize:]) {
+	if err != nil || len(s) > maxParam || len(raw) <= tagSize ||
+		!c.seal.VerifyShortMAC(raw[tagSize:], c.list, raw[:tagSize]) {
 		return invalid(
 			"starting_after",
-			"starting_after is not a cursor: pass the next_cursor of the page before, unchanged",
+			"starting_after is no cursor of this list: pass the next_cursor of the page before, unchanged, and send "+
+				"the same filters with every page",
 		)
 	}
 
-	if [hashSize]byte(raw) != c.filters {
-		return invalid(
-			"starting_after",
-			"starting_after belongs to another list: send the same filters with every page",
-		)
-	}
-
-	c.after = string(raw[hashSize:])
+	c.after = string(raw[tagSize:])
 
 	return nil
-}
-
-// printable reports whether all bytes are visible ASCII, without spaces.
-func printable(text []byte) bool {
-	for _, c := range text {
-		if c < '!' || c > '~' {
-			return false
-		}
-	}
-
-	return true
 }

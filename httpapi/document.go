@@ -16,6 +16,10 @@ import (
 // schemaPrefix is the prefix of a reference to a schema.
 const schemaPrefix = "#/components/schemas/"
 
+// replayedHeader is the reference to the header of replayed answers. It is one component, as generators make a type of
+// each list of values: ogen's client had the same one in every operation, and did not compile.
+const replayedHeader = "#/components/headers/IdempotentReplayed"
+
 // document renders the OpenAPI 3.1 document of the operations (https://spec.openapis.org/oas/v3.1.0).
 // huma's generator makes the schemas from the Go types and their tags; nothing else of huma is used.
 func document(operations []operation, docsURL string) ([]byte, error) {
@@ -56,6 +60,12 @@ func newDocument(schemas huma.Registry, docsURL string) *huma.OpenAPI {
 		Security: []map[string][]string{{"apiKey": {}}},
 		Components: &huma.Components{
 			Schemas: schemas,
+			Headers: map[string]*huma.Header{
+				"IdempotentReplayed": {
+					Description: "true when the answer is that of an earlier request with the same Idempotency-Key",
+					Schema:      &huma.Schema{Type: "string", Enum: []any{"true"}},
+				},
+			},
 			SecuritySchemes: map[string]*huma.SecurityScheme{
 				"apiKey": {
 					Type:        "http",
@@ -140,10 +150,7 @@ func (op *operation) document(schemas huma.Registry) *huma.Operation {
 
 	if op.method == http.MethodPost {
 		for _, status := range []string{"200", "422"} {
-			o.Responses[status].Headers["Idempotent-Replayed"] = &huma.Header{
-				Description: "true when the answer is that of an earlier request with the same Idempotency-Key",
-				Schema:      &huma.Schema{Type: "string", Enum: []any{"true"}},
-			}
+			o.Responses[status].Headers["Idempotent-Replayed"] = &huma.Header{Ref: replayedHeader}
 		}
 	}
 
@@ -271,8 +278,8 @@ func (op *operation) parameters(schemas huma.Registry) []*huma.Param {
 			In:       "header",
 			Required: op.idempotency == keyRequired,
 			Schema:   &huma.Schema{Type: "string", MaxLength: &longest, Pattern: "^[!-~]+$"},
-			Description: "A request that succeeded, or was refused because of what it says, is answered as the " +
-				"first time when it is sent again with the same key within 24 hours, and does nothing. Other " +
+			Description: "A request that succeeded, or was refused with 422 because of what it says, is answered as " +
+				"the first time when it is sent again with the same key within 24 hours, and does nothing. Other " +
 				"refusals are not kept: the same request is tried anew, and may then pay.",
 		})
 	}

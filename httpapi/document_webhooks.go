@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"reflect"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -25,10 +24,9 @@ var tagDescriptions = map[string]string{
 
 // eventWebhooks describes the deliveries of every event type, for receivers.
 func eventWebhooks(schemas huma.Registry) map[string]*huma.PathItem {
-	body := schemas.Schema(reflect.TypeFor[eventResource](), true, "Event")
-
 	all := map[string]*huma.PathItem{}
 	for _, typ := range append(event.Types(), event.Ping) {
+		body := schemas.Schema(eventSchema(typ), true, "Event")
 		all[string(typ)] = &huma.PathItem{Post: &huma.Operation{
 			OperationID: "on" + camelCase(string(typ)),
 			Tags:        []string{"Events"},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,6 +13,10 @@ import (
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/invoice"
+	"github.com/seed-8ee7f392/payments/payout"
+	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
@@ -23,27 +28,58 @@ func (e storedEvent) MarshalJSON() ([]byte, error) { return e.envelope, nil }
 
 // Schema documents the envelope.
 func (storedEvent) Schema(r huma.Registry) *huma.Schema {
-	return r.Schema(reflect.TypeFor[eventResource](), true, "Event")
+	return r.Schema(reflect.TypeFor[eventOf[anyObject]](), true, "Event")
 }
 
-// eventResource documents the envelope of events (decisions part 8).
-type eventResource struct {
+// eventOf documents the envelope of events (decisions part 8) with an object of type T.
+type eventOf[T any] struct {
 	ID         string     `json:"id" pattern:"^evt_[0-9a-f]{24}$"`
 	Type       event.Type `json:"type" example:"invoice.paid"`
 	APIVersion string     `json:"api_version" enum:"v1"`
 	CreatedAt  string     `json:"created_at" format:"date-time"`
 	Livemode   bool       `json:"livemode"`
 	Sequence   int64      `json:"sequence"`
-	Data       eventData  `json:"data"`
-	Request    struct {
-		ID             string `json:"id,omitempty"`
-		IdempotencyKey string `json:"idempotency_key,omitempty"`
-	} `json:"request"`
+
+	Data    dataOf[T]    `json:"data"`
+	Request eventRequest `json:"request"`
 }
 
-type eventData struct {
-	Object             map[string]any `json:"object"`
+// dataOf is the data of an event.
+type dataOf[T any] struct {
+	Object             T              `json:"object"`
 	PreviousAttributes map[string]any `json:"previous_attributes,omitempty"`
+}
+
+type eventRequest struct {
+	ID             string `json:"id,omitempty"`
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+}
+
+// anyObject is the object of an event of any type.
+type anyObject = map[string]any
+
+// eventSchema returns the type that documents the events of a type, by what their object is.
+func eventSchema(t event.Type) reflect.Type {
+	kind, name, _ := strings.Cut(string(t), ".")
+
+	switch {
+	case kind == "payment", kind == "invoice" && strings.HasPrefix(name, "payment_") && t != event.InvoicePaymentReversed:
+		return reflect.TypeFor[eventOf[engine.EventPayment]]()
+	case kind == "invoice":
+		return reflect.TypeFor[eventOf[invoice.Resource]]()
+	case kind == "deposit":
+		return reflect.TypeFor[eventOf[engine.EventDeposit]]()
+	case kind == "settlement":
+		return reflect.TypeFor[eventOf[settlement.Resource]]()
+	case kind == "payout":
+		return reflect.TypeFor[eventOf[payout.Resource]]()
+	case kind == "refund":
+		return reflect.TypeFor[eventOf[payout.RefundResource]]()
+	case kind == "webhook_endpoint", t == event.Ping:
+		return reflect.TypeFor[eventOf[webhook.EndpointResource]]()
+	}
+
+	return reflect.TypeFor[eventOf[anyObject]]()
 }
 
 type eventQuery struct {

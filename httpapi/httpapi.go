@@ -82,8 +82,11 @@ func Handler(e *payments.Engine, o *Options) http.Handler {
 			Seal:   engine.Sealer(),
 			Now:    engine.Now,
 
-			Running: &requestkey.Running{},
+			Status: func(err error) int { return problemOf(err).status },
+
+			Running: engine.Requests(),
 		},
+		seal:  engine.Sealer(),
 		log:   engine.Log(),
 		ids:   id.New(engine.Now, engine.Entropy()),
 		local: limit.NewBuckets(engine.Now),

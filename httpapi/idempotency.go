@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"io"
 	"net/http"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
@@ -55,14 +58,27 @@ func (s *server) changeOnce(ctx context.Context, c *call) (requestkey.Answer, er
 	return answer, err
 }
 
-// idempotencyRequest returns the key with its fingerprint: SHA-256 over method, path and body.
+// canonicalBody returns the body as canonical JSON (RFC 8785): neither the order of members nor white space counts, nor
+// how a character is escaped. Numbers stay as they are written.
+func (c *call) canonicalBody() []byte { // spec D12.22
+	canonical := jsontext.Value(bytes.Clone(c.raw))
+
+	err := canonical.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false))
+	if err != nil { // an absent body
+		return c.raw
+	}
+
+	return canonical
+}
+
+// idempotencyRequest returns the key with its fingerprint: SHA-256 over method, path and canonical body.
 func (c *call) idempotencyRequest() requestkey.Request { // spec D9.4
 	fingerprint := sha256.New()
 	for _, part := range []string{c.op.method, c.path} {
 		_, _ = io.WriteString(fingerprint, part+"\n")
 	}
 
-	_, _ = fingerprint.Write(c.raw)
+	_, _ = fingerprint.Write(c.canonicalBody())
 
 	permissions := make([]string, len(c.key.Scopes))
 	for i, scope := range c.key.Scopes {
@@ -114,4 +130,15 @@ func (c *call) readIdempotencyKey(r *http.Request) error { // spec 4.1.1
 	c.idempotencyKey = key
 
 	return nil
+}
+
+// printable reports whether all bytes are visible ASCII, without spaces.
+func printable(text []byte) bool {
+	for _, c := range text {
+		if c < '!' || c > '~' {
+			return false
+		}
+	}
+
+	return true
 }

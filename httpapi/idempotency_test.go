@@ -171,3 +171,41 @@ func TestTheSigningSecretIsReplayedToo(t *testing.T) {
 		t.Errorf("secrets %v and %v", first["secret"], second["secret"])
 	}
 }
+
+// TestIdempotencyComparesCanonicalBodies sends one request in several spellings of its JSON, and others.
+func TestIdempotencyComparesCanonicalBodies(t *testing.T) {
+	s := open(t, nil)
+	send := func(body string) reply {
+		return s.do(t, request{
+			method: "POST",
+			path:   "/v1/invoices",
+			body:   body,
+			header: header("Idempotency-Key", "unordered"),
+		})
+	}
+
+	first := send(`{"price":{"currency":"EUR","amount":"5"},"expires_in":600,"metadata":{"a":"1","b":"ü"}}`)
+	s.ok(t, first)
+
+	for _, same := range []string{
+		`{"metadata":{"b":"ü","a":"1"},"expires_in":600,"price":{"amount":"5","currency":"EUR"}}`,
+		"{ \"price\": {\n\"currency\":\"EUR\",\t\"amount\":\"5\"}, \"expires_in\":600, \"metadata\":{\"a\":\"1\",\"b\":\"ü\"} }",
+		`{"price":{"currency":"EUR","amount":"\u0035"},"expires_in":600,"metadata":{"a":"1","b":"\u00fc"}}`,
+	} {
+		again := send(same)
+		if s.ok(t, again); again.header.Get("Idempotent-Replayed") != "true" || !bytes.Equal(first.body, again.body) {
+			t.Errorf("%s is answered %s", same, again.body)
+		}
+	}
+
+	for _, other := range []string{
+		`{"price":{"currency":"EUR","amount":"5"},"expires_in":601,"metadata":{"a":"1","b":"ü"}}`,
+		`{"price":{"currency":"EUR","amount":"5.0"},"expires_in":600,"metadata":{"a":"1","b":"ü"}}`,
+		`{"price":{"currency":"EUR","amount":"5"},"expires_in":600,"metadata":{"a":"ü","b":"1"}}`,
+		`{"price":{"currency":"EUR","amount":"5"},"expires_in":600,"metadata":{"a":"1","b":"ü"},"order_id":null}`,
+	} {
+		if f := send(other).refused(t, 422); f.Code != "idempotency_key_reused" {
+			t.Errorf("%s: %+v", other, f)
+		}
+	}
+}

@@ -17,7 +17,7 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 	options := func(entry string) string {
 		return `{"price":{"currency":"EUR","amount":"1"},"options":[` + entry + `]}`
 	}
-	for _, test := range []struct {
+	for i, test := range []struct {
 		name, body string
 		status     int
 		code       string
@@ -219,11 +219,25 @@ func TestBodiesAreReadStrictly(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := s.do(t, request{method: "POST", path: "/v1/invoices", body: test.body}).
-				refused(t, test.status)
+			q := request{
+				method: "POST",
+				path:   "/v1/invoices",
+				body:   test.body,
+				header: header("Idempotency-Key", fmt.Sprintf("input-%d", i)),
+			}
+
+			f := s.do(t, q).refused(t, test.status)
 			if f.Code != test.code || f.Param != test.param && test.param != "" ||
 				f.Type != "invalid_request" {
 				t.Errorf("got %+v, want code %s about %q", f, test.code, test.param)
+			}
+
+			// Of what was not understood nothing is kept; what was understood and refused is.
+			again := s.do(t, q)
+			again.refused(t, test.status)
+
+			if replayed := again.header.Get("Idempotent-Replayed") != ""; replayed != (test.status == 422) {
+				t.Errorf("status %d, replayed: %t", test.status, replayed)
 			}
 		})
 	}

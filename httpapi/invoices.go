@@ -17,7 +17,7 @@ type createInvoiceBody struct { // spec 4.4.1
 	Price         *priceBody   `json:"price,omitempty"`
 	Options       []optionBody `json:"options,omitempty" maxItems:"20" nullable:"false"`
 	OrderID       string       `json:"order_id,omitempty" maxLength:"128"`
-	CustomerEmail string       `json:"customer_email,omitempty" maxLength:"254"`
+	CustomerEmail string       `json:"customer_email,omitempty" maxLength:"254" format:"idn-email"`
 	Description   string       `json:"description,omitempty" maxLength:"500"`
 
 	Metadata map[string]string `json:"metadata,omitempty" maxProperties:"50" keyMaxLength:"40" maxLength:"500"`
@@ -31,13 +31,13 @@ type createInvoiceBody struct { // spec 4.4.1
 
 type priceBody struct {
 	Currency string `json:"currency" pattern:"^[A-Z]{3}$" example:"EUR"`
-	Amount   string `json:"amount" pattern:"^[0-9]{1,31}(\\.[0-9]{1,8})?$" example:"49.90"`
+	Amount   string `json:"amount" pattern:"^(0|[1-9][0-9]{0,30})(\\.[0-9]{1,8})?$" example:"49.90"`
 }
 
 type optionBody struct {
-	Asset   string `json:"asset" maxLength:"16" example:"USDC"`
+	Asset   string `json:"asset" minLength:"1" maxLength:"16" example:"USDC"`
 	Network string `json:"network" minLength:"2" maxLength:"32" example:"ethereum"`
-	Amount  string `json:"amount,omitempty" pattern:"^[0-9]{1,78}$"`
+	Amount  string `json:"amount,omitempty" pattern:"^(0|[1-9][0-9]{0,71})$"`
 }
 
 type invoiceStatus = invoice.Status

@@ -314,3 +314,22 @@ func TestNothingIsOlderThanYearOne(t *testing.T) {
 		}
 	}
 }
+
+// TestATimestampWithAnUnescapedPlusSaysSo: in a query string + is a space.
+func TestATimestampWithAnUnescapedPlusSaysSo(t *testing.T) {
+	s := open(t, nil)
+	ask := func(offset string) reply {
+		return s.do(t, request{method: "GET", path: "/v1/invoices?created_after=2026-01-01T00:00:00" + offset})
+	}
+
+	f := ask("+02:00").refused(t, 400)
+	if f.Param != "created_after" || !strings.Contains(f.Message, "%2B") {
+		t.Errorf("%+v", f)
+	}
+
+	s.ok(t, ask("%2B02:00"))
+
+	if f := ask("Z%2B").refused(t, 400); strings.Contains(f.Message, "%2B") {
+		t.Errorf("%+v", f)
+	}
+}

@@ -15,10 +15,10 @@ import (
 )
 
 type createPayoutBody struct { // spec 4.6.1
-	Asset       string `json:"asset" maxLength:"16" example:"USDC"`
+	Asset       string `json:"asset" minLength:"1" maxLength:"16" example:"USDC"`
 	Network     string `json:"network" minLength:"2" maxLength:"32" example:"ethereum"`
-	Amount      string `json:"amount" pattern:"^[0-9]{1,78}$"`
-	Destination string `json:"destination" maxLength:"128"`
+	Amount      string `json:"amount" pattern:"^(0|[1-9][0-9]{0,71})$"`
+	Destination string `json:"destination" minLength:"1" maxLength:"128"`
 	Memo        string `json:"memo,omitempty" maxLength:"200"`
 }
 
@@ -191,10 +191,15 @@ func (a *api) approvePayout(ctx context.Context, c *call, _ none) (commit[payout
 		return nil, err
 	}
 
+	destinations, err := c.key.ApprovalDestinations(c.settings)
+	if err != nil {
+		return nil, err
+	}
+
 	by := payout.Approver{
 		Requester:    c.requester(),
 		SameHolder:   keys,
-		Destinations: c.settings.Destinations,
+		Destinations: destinations,
 	}
 
 	return func(ctx context.Context, tx payments.Tx) (payout.Resource, error) {

@@ -16,11 +16,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
-const (
-	// maxParam bounds starting_after and a path id, in characters.
-	maxParam = 100 // spec 4.1.4
-	hashSize = 9   // bytes of the filters' hash in a cursor
-)
+// maxParam bounds starting_after and a path id, in characters.
+const maxParam = 100 // spec 4.1.4
 
 // readQuery decodes the query string into c.query, c.limit and c.after. Its errors are fault.Invalid with the
 // codes parameter_unknown, parameter_invalid and parameter_missing.
@@ -63,11 +60,15 @@ func (c *call) readQuery(r *http.Request) error {
 		}
 	}
 
+	if !c.op.paged {
+		return nil
+	}
+
 	cursor := values.Get("starting_after")
 
 	delete(values, "limit")
 	delete(values, "starting_after")
-	c.filters = c.hashFilters(values)
+	c.list = c.nameList(values)
 
 	return c.readCursor(cursor)
 }
@@ -119,6 +120,13 @@ func (f *field) readQuery(v reflect.Value, text string) error { // spec 4.1.8
 
 	if _, isTime := v.Interface().(time.Time); isTime {
 		t, err := wire.ParseTime(f.name, text)
+		if err != nil && strings.Contains(text, " ") { // which + stands for in a query string
+			return invalid(
+				f.name, "%q is not a timestamp: write the + of an offset as %%2B in a URL, or the time in UTC, with Z",
+				truncate(text),
+			)
+		}
+
 		if err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 type createRefundBody struct { // spec D6.2
 	InvoiceID   string            `json:"invoice_id,omitempty" pattern:"^[0-9a-f]{24}$"`
 	PaymentID   string            `json:"payment_id,omitempty" pattern:"^[0-9a-f]{24}$"`
-	Amount      string            `json:"amount,omitempty" pattern:"^[0-9]{1,78}$"`
-	Destination string            `json:"destination" maxLength:"128"`
+	Amount      string            `json:"amount,omitempty" pattern:"^(0|[1-9][0-9]{0,71})$"`
+	Destination string            `json:"destination" minLength:"1" maxLength:"128"`
 	Reason      string            `json:"reason,omitempty" maxLength:"200"`
 	Metadata    map[string]string `json:"metadata,omitempty" maxProperties:"50" keyMaxLength:"40" maxLength:"500"`
 }

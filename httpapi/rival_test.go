@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/httpapi"
 	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/store"
+	"github.com/seed-8ee7f392/payments/store/memory"
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
@@ -77,6 +81,152 @@ func testRivalOfAnotherProcess(t *testing.T, kind storeKind) {
 	if again.status != 200 || !bytes.Equal(again.body, made.body) ||
 		again.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("afterwards it was answered %d: %s, want %s", again.status, again.body, made.body)
+	}
+}
+
+// TestTheHostsHookRunsOnceForAnIdempotencyKey sends one request to two services over one database while the hook of the
+// first one works: the rival waits for the claim, not for its own hook, and is answered 409 in time.
+func TestTheHostsHookRunsOnceForAnIdempotencyKey(t *testing.T) {
+	for _, kind := range storeKinds {
+		t.Run(kind.name, func(t *testing.T) { testHookRunsOnce(t, kind) })
+	}
+}
+
+func testHookRunsOnce(t *testing.T, kind storeKind) {
+	var (
+		calls         atomic.Int32
+		working       sync.WaitGroup
+		made          reply
+		claimed, goOn = make(chan struct{}), make(chan struct{})
+	)
+
+	hooked := func(db payments.Store, hook func()) *shop {
+		return bootWith(t, db, nil, time.Now, func(c *payments.Config) {
+			c.OnEvent = func(context.Context, payments.Tx, event.Event) error {
+				calls.Add(1)
+				hook()
+
+				return nil
+			}
+		})
+	}
+
+	name := ""
+	if kind.create != nil {
+		name = kind.create(t)
+	}
+
+	db := kind.open(t, name)
+	first := hooked(db, func() {
+		close(claimed)
+		<-goOn
+	})
+	first.enter(t)
+
+	if kind.create != nil {
+		db = kind.open(t, name) // as another process
+	}
+
+	rival := hooked(db, func() {})
+	rival.account, rival.key = first.account, first.key
+
+	q := request{
+		method: "POST",
+		path:   "/v1/invoices",
+		body:   invoiceBody,
+		header: header("Idempotency-Key", "rivals"),
+	}
+
+	working.Go(func() { made = first.do(t, q) })
+	<-claimed
+
+	began := time.Now()
+	answer := rival.do(t, q)
+	waited := time.Since(began)
+
+	close(goOn)
+	working.Wait()
+
+	if f := answer.refused(t, 409); f.Code != "idempotency_request_in_progress" {
+		t.Errorf("the rival was answered %+v", f)
+	}
+
+	if waited > requestkey.Wait+time.Second {
+		t.Errorf("the rival waited %s, want at most %s", waited, requestkey.Wait)
+	}
+
+	first.ok(t, made)
+
+	again := rival.do(t, q)
+	if !bytes.Equal(again.body, made.body) || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("afterwards it was answered %d: %s, want %s", again.status, again.body, made.body)
+	}
+
+	if calls.Load() != 1 {
+		t.Errorf("the host's hook ran %d times", calls.Load())
+	}
+}
+
+// deafStore has one writer, for which a transaction waits whatever its context says, as a kv.Backend may.
+type deafStore struct {
+	payments.Store
+	writer sync.Mutex
+}
+
+// Update runs a transaction.
+func (d *deafStore) Update(ctx context.Context, f func(context.Context, store.Tx) error) error {
+	d.writer.Lock()
+	defer d.writer.Unlock()
+
+	return d.Store.Update(context.WithoutCancel(ctx), f)
+}
+
+// TestARivalAtAnotherHandlerWaitsTwoSeconds mounts one service twice, over a store that makes transactions wait.
+func TestARivalAtAnotherHandlerWaitsTwoSeconds(t *testing.T) {
+	var (
+		calls         atomic.Int32
+		working       sync.WaitGroup
+		claimed, goOn = make(chan struct{}), make(chan struct{})
+	)
+
+	s := bootWith(t, &deafStore{Store: memory.New()}, nil, time.Now, func(c *payments.Config) {
+		c.OnEvent = func(context.Context, payments.Tx, event.Event) error {
+			calls.Add(1)
+			close(claimed)
+
+			select {
+			case <-goOn:
+			case <-time.After(5 * requestkey.Wait): // the rival waits for this one
+			}
+
+			return nil
+		}
+	})
+	s.enter(t)
+
+	other := *s
+	other.handler = httpapi.Handler(s.engine, nil)
+
+	q := request{
+		method: "POST",
+		path:   "/v1/invoices",
+		body:   invoiceBody,
+		header: header("Idempotency-Key", "rivals"),
+	}
+
+	working.Go(func() { s.do(t, q) })
+	<-claimed
+
+	began := time.Now()
+	answer := other.do(t, q)
+	waited := time.Since(began)
+
+	close(goOn)
+	working.Wait()
+
+	if f := answer.refused(t, 409); f.Code != "idempotency_request_in_progress" ||
+		waited > requestkey.Wait+time.Second || calls.Load() != 1 {
+		t.Errorf("after %s the rival was answered %+v; the hook ran %d times", waited, f, calls.Load())
 	}
 }
 

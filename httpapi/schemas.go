@@ -20,6 +20,9 @@ var schemaNames = map[string]string{
 	"webhook.EndpointResource": "WebhookEndpoint",
 	"webhook.DeliveryResource": "WebhookDelivery",
 	"webhook.AttemptResource":  "DeliveryAttempt",
+	"engine.EventPayment":      "EventPayment",
+	"engine.EventDeposit":      "EventDeposit",
+	"httpapi.eventRequest":     "EventResourceRequestStruct",
 	"httpapi.errorBody":        "Error",
 	"httpapi.errorDetail":      "ErrorDetail",
 }
@@ -39,9 +42,30 @@ func schemaName(t reflect.Type, hint string) string {
 		return schemaName(data.Type.Elem(), hint) + "List"
 	}
 
+	for _, generic := range []struct{ prefix, suffix string }{{"eventOf[", "Event"}, {"dataOf[", "EventData"}} {
+		if strings.HasPrefix(t.Name(), generic.prefix) {
+			return eventSchemaName(t) + generic.suffix
+		}
+	}
+
 	name := huma.DefaultSchemaNamer(t, hint)
 
 	return strings.TrimSuffix(strings.ToUpper(name[:1])+name[1:], "Resource")
+}
+
+// eventSchemaName returns the name of the object of a type of eventOf or dataOf: "Invoice"; "" where it is any.
+func eventSchemaName(t reflect.Type) string {
+	object, ok := t.FieldByName("Object")
+	if !ok {
+		data, _ := t.FieldByName("Data")
+		object, _ = data.Type.FieldByName("Object")
+	}
+
+	if object.Type.Kind() == reflect.Map {
+		return ""
+	}
+
+	return strings.TrimPrefix(schemaName(object.Type, ""), "Event")
 }
 
 // amountFields are the names of fields in base units, in every schema but Price.
@@ -157,10 +181,10 @@ var descriptions = map[string]string{
 	"errorDetail.param":      "The input field at fault",
 	"errorDetail.request_id": "The same as the Request-Id header",
 
-	"eventResource.request":  "The API request that caused it; empty when none did",
-	"eventResource.sequence": "Counts up per object: puts its events in order",
+	"eventOf.request":  "The API request that caused it; empty when none did",
+	"eventOf.sequence": "Counts up per object: puts its events in order",
 
-	"eventData.object": "The object as the event left it",
+	"dataOf.object": "The object as the event left it",
 
 	"eventQuery.type":           "One or several, separated by commas",
 	"eventQuery.created_after":  "Inclusive",
@@ -168,7 +192,7 @@ var descriptions = map[string]string{
 
 	"createInvoiceBody.price": "What is owed in money; makes a fiat invoice",
 	"createInvoiceBody.options": "How it may be paid. Left out with a price: with every asset that is " +
-		"enabled. Required without one, each with its amount",
+		"enabled, priced at that moment or not. Required without one, each with its amount",
 	"createInvoiceBody.order_id": "The merchant's own reference",
 	"createInvoiceBody.metadata": "At most 50 keys of 1 to 40 characters",
 	"createInvoiceBody.tolerance_bps": "How much too little still pays it, in ten-thousandths. Defaults to the " +

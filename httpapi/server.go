@@ -26,6 +26,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/limit"
 	"github.com/seed-8ee7f392/payments/internal/requestkey"
+	"github.com/seed-8ee7f392/payments/internal/seal"
 	"github.com/seed-8ee7f392/payments/limits"
 )
 
@@ -38,6 +39,7 @@ type server struct {
 	limits       limits.Table
 	authenticate func(ctx context.Context, secret string, client netip.Addr) (account.Key, account.Account, error)
 	answers      requestkey.Config[payments.Tx]
+	seal         *seal.Sealer
 	log          *slog.Logger
 	ids          *id.Source
 	local        *limit.Buckets
@@ -62,11 +64,13 @@ type call struct {
 	// id and optionID are the path's wildcards.
 	id, optionID string
 
-	// query is of the operation's query type; limit, after and filters are those of a list.
-	query   reflect.Value
-	limit   int
-	after   string
-	filters [hashSize]byte
+	// query is of the operation's query type. limit and after are those of a page; list names the list, and seal
+	// makes the tags of its cursors.
+	query reflect.Value
+	limit int
+	after string
+	list  []byte
+	seal  *seal.Sealer
 
 	// idempotencyKey is "" when the request has none.
 	idempotencyKey string
@@ -190,6 +194,7 @@ func (s *server) dispatch(w http.ResponseWriter, r *http.Request, methods map[st
 		op:        op,
 		requestID: requestID,
 		path:      r.URL.Path,
+		seal:      s.seal,
 		client:    limit.ClientAddr(r, s.options.ForwardedHeader, s.options.TrustedProxies),
 	}
 

@@ -15,6 +15,7 @@ import (
 // so that the document shows what is enforced:
 //
 //	minLength, maxLength, pattern, enum   of strings, and of the entries of lists of strings
+//	format                                of strings; only that they are not empty is checked here
 //	minimum, maximum                      of integers
 //	maxItems                              of lists
 //	maxProperties, keyMaxLength           of maps of strings; maxLength is that of the values
@@ -32,6 +33,7 @@ type field struct {
 	min, max     *int64 // of a length or a number
 	pattern      *regexp.Regexp
 	enum         []string
+	format       string
 	maxItems     int
 	keyMaxLength int
 	nested       *shape // of a struct, or of the structs of a list
@@ -78,6 +80,7 @@ func newField(f reflect.StructField, name string, required bool) field {
 		name:         name,
 		index:        f.Index,
 		required:     required,
+		format:       f.Tag.Get("format"),
 		maxItems:     tagInt(f, "maxItems", "maxProperties"),
 		keyMaxLength: tagInt(f, "keyMaxLength"),
 	}
@@ -159,6 +162,45 @@ func (f *field) check(v reflect.Value, path string) error {
 	}
 
 	return f.checkValue(v, path)
+}
+
+// rejectEmpty returns fault.Invalid for the first string of a decoded JSON object that is empty and is no free text.
+// In the Go type it could not be told from one that is absent.
+func (s *shape) rejectEmpty(object map[string]any, path string) error { // spec D12.20
+	for i := range s.fields {
+		f := &s.fields[i]
+		if err := f.rejectEmpty(object[f.name], path+f.name); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (f *field) rejectEmpty(v any, path string) error {
+	switch v := v.(type) {
+	case string:
+		if v == "" && !f.isFreeText() {
+			return invalid(path, "%s is empty: leave it out, or give it a value", path)
+		}
+	case map[string]any:
+		if f.nested != nil {
+			return f.nested.rejectEmpty(v, path+".")
+		}
+	case []any:
+		for i, entry := range v {
+			if err := f.rejectEmpty(entry, path+"["+strconv.Itoa(i)+"]"); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// isFreeText reports whether a string of the field may be empty: it has no form and no least length.
+func (f *field) isFreeText() bool {
+	return f.pattern == nil && len(f.enum) == 0 && f.format == "" && (f.min == nil || *f.min == 0)
 }
 
 // checkAbsent returns parameter_missing when a required field is absent.

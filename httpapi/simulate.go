@@ -12,12 +12,12 @@ import (
 type simulateInvoiceBody struct {
 	Outcome  string `json:"outcome" enum:"detected,paid,underpaid,overpaid,late,orphaned,dropped"`
 	OptionID string `json:"option_id,omitempty" pattern:"^[0-9a-f]{24}$"`
-	Amount   string `json:"amount,omitempty" pattern:"^[0-9]{1,78}$"`
+	Amount   string `json:"amount,omitempty" pattern:"^(0|[1-9][0-9]{0,71})$"`
 }
 
 type simulateDepositBody struct {
-	Asset   string `json:"asset" maxLength:"16"`
-	Amount  string `json:"amount,omitempty" pattern:"^[0-9]{1,78}$"`
+	Asset   string `json:"asset" minLength:"1" maxLength:"16"`
+	Amount  string `json:"amount,omitempty" pattern:"^(0|[1-9][0-9]{0,71})$"`
 	Outcome string `json:"outcome" enum:"detected,confirmed,orphaned,dropped"`
 }
 

@@ -13,13 +13,13 @@ import (
 type createEndpointBody struct {
 	URL         string       `json:"url" format:"uri" maxLength:"2048"`
 	Description string       `json:"description,omitempty" maxLength:"200"`
-	Events      []event.Type `json:"events" maxItems:"100" maxLength:"64" nullable:"false"`
+	Events      []event.Type `json:"events" maxItems:"100" minLength:"1" maxLength:"64" nullable:"false"`
 }
 
 type updateEndpointBody struct { // spec D8.18
 	URL         *string                 `json:"url,omitempty" format:"uri" maxLength:"2048"`
 	Description *string                 `json:"description,omitempty" maxLength:"200"`
-	Events      *[]event.Type           `json:"events,omitempty" maxItems:"100" maxLength:"64" nullable:"false"`
+	Events      *[]event.Type           `json:"events,omitempty" maxItems:"100" minLength:"1" maxLength:"64" nullable:"false"`
 	Status      *webhook.EndpointStatus `json:"status,omitempty" enum:"enabled,disabled"`
 }
 

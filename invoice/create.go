@@ -16,6 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/pricecache"
 	"github.com/seed-8ee7f392/payments/internal/wire"
+	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
 // CreateParams are what a merchant says of a new invoice. Bounds are those of decisions 2.1; lengths count
@@ -25,7 +26,7 @@ type CreateParams struct {
 	// Price makes a fiat invoice; its amount is above 0 with at most 8 places.
 	Price *Price
 	// Options are at most 20. Required without Price, each with an amount. Left out with Price:
-	// every asset that is enabled for the account.
+	// every asset that is enabled for the account, priced at that moment or not.
 	Options       []OptionParams
 	OrderID       string
 	CustomerEmail string
@@ -190,7 +191,7 @@ func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settin
 		}
 	}
 
-	return s.priceable(ctx, assets, p.Price.Currency, p.Options == nil)
+	return assets, s.checkPrices(ctx, assets, p.Price.Currency, p.Options == nil)
 }
 
 // optionAsset returns the asset of the option at index i. before are the assets of the options before it.
@@ -239,20 +240,17 @@ func (s Settings) enabled(asset chain.Asset) bool {
 	return len(s.Assets) == 0 || slices.Contains(s.Assets, asset.ID)
 }
 
-// priceable returns the assets of a fiat invoice; at least one needs a fresh price. Assets that no
-// option named (all) are omitted when they have no price in the currency.
-func (s *Service) priceable(
+// checkPrices refuses a fiat invoice without a fresh price for any of its assets, and one with an option whose asset is
+// never priced in the currency. Assets that no option named (all) stay without a price too: it may come.
+func (s *Service) checkPrices(
 	ctx context.Context,
 	assets []chain.Asset,
 	currency string,
 	all bool,
-) ([]chain.Asset, error) {
+) error { // spec D12.23
 	known := map[string]error{}
 
-	var (
-		kept           []chain.Asset
-		refused, stale error
-	)
+	var refused, stale error
 
 	without, fresh := 0, false
 
@@ -270,37 +268,31 @@ func (s *Service) priceable(
 			fresh = true
 		case errors.Is(err, fault.Invalid):
 			refused, without = err, i
-
-			if all {
-				continue
-			}
 		default:
 			stale = err
 		}
-
-		kept = append(kept, a)
 	}
 
 	switch {
 	case refused != nil && !all && (fresh || stale != nil): // it is not the currency
 		a := assets[without]
 
-		return nil, fault.Wrap(
+		return fault.Wrap(
 			refused, fault.Invalid, "asset_not_enabled",
 			"%s on %s has no price in %q; leave it out or use another currency",
 			a.Symbol, a.Network, currency,
-		).WithParam(optionParam(without) + ".asset")
+		).WithParam(optionParam(without) + ".asset").AsTransient() // a price decided
 	case refused != nil && !fresh && stale == nil:
-		return nil, fault.Wrap(
+		return fault.Wrap(
 			refused, fault.Invalid, "parameter_invalid",
 			"no asset of the invoice has a price in %q; use another currency or other assets",
 			currency,
 		).WithParam("price.currency")
 	case !fresh:
-		return nil, stale
+		return stale
 	}
 
-	return kept, nil
+	return nil
 }
 
 // selectOnly selects the only option of an invoice that is not stored yet.
@@ -308,7 +300,7 @@ func (s *Service) selectOnly(ctx context.Context, inv *Invoice, asset chain.Asse
 	// spec D2.2.2
 	o := &inv.Options[0]
 	if inv.Kind == Fiat {
-		r, err := s.price(ctx, chaindata.PriceSymbol(asset), inv.Currency)
+		r, err := s.priceNow(ctx, asset, inv.Currency)
 		if err != nil {
 			return nil, err
 		}
@@ -361,4 +353,17 @@ func (s *Service) Create(ctx context.Context, p CreateParams) (Invoice, error) {
 func (s *Service) price(ctx context.Context, base, currency string) (decimal.Decimal, error) {
 	q, err := s.rates.Quote(ctx, base, currency)
 	return q.Rate, err
+}
+
+// priceNow returns the price of an asset of a stored option. One that is never priced in the currency has no fresh price
+// either: fault.Unavailable, price_unavailable.
+func (s *Service) priceNow(ctx context.Context, asset chain.Asset, currency string) (decimal.Decimal, error) {
+	base := chaindata.PriceSymbol(asset)
+
+	r, err := s.price(ctx, base, currency)
+	if errors.Is(err, fault.Invalid) {
+		err = rate.Unavailable(base, currency, err)
+	}
+
+	return r, err
 }

@@ -358,8 +358,21 @@ func TestAssetWithoutAPrice(t *testing.T) {
 	wantCode(t, err, fault.Unavailable, "price_unavailable")
 	w.must(w.rates.Set("ETH/GBP", "1500"))
 
-	if inv := w.create(p); len(inv.Options) != 1 || inv.Options[0].Asset != "SIM" {
-		t.Errorf("not named in the options: %+v", inv.Options)
+	// Left out, the options are every asset. One without a price cannot be selected until it has one.
+	inv := w.create(p)
+	if len(inv.Options) != 2 || inv.Options[0].Asset != "SIM" || inv.Options[1].Asset != "USDX" {
+		t.Fatalf("not named in the options: %+v", inv.Options)
+	}
+
+	for _, price := range []string{"", "0.8"} {
+		_, err := w.svc.Select(context.Background(), &w.owner, inv.ID, inv.Options[1].ID)
+		wantCode(t, err, fault.Unavailable, "price_unavailable")
+		w.must(w.rates.Set("USDC/GBP", price)) // "": known, but not fresh
+	}
+
+	selected, err := w.svc.Select(context.Background(), &w.owner, inv.ID, inv.Options[1].ID)
+	if err != nil || selected.SelectedOptionID != inv.Options[1].ID {
+		t.Errorf("with a price: %+v, %v", selected, err)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/pricecache"
 )
 
@@ -172,7 +171,7 @@ func (s *Service) prepareSelect(
 	}
 
 	if !o.quoted(now) {
-		if p.rate, err = s.price(ctx, chaindata.PriceSymbol(p.asset), inv.Currency); err != nil {
+		if p.rate, err = s.priceNow(ctx, p.asset, inv.Currency); err != nil {
 			return preparedSelect{}, err
 		}
 	}

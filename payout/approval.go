@@ -138,7 +138,7 @@ type Approver struct {
 	Requester
 	// SameHolder are the ids of the keys that replaced one another, an API key among them: one person has them all.
 	SameHolder []string
-	// Destinations are the only ones that the account allows now; nil: any.
+	// Destinations are the only ones that the approver and the account allow now; nil: any.
 	Destinations []chain.Destination
 }
 
@@ -219,7 +219,7 @@ func (s *Service) checkApprover(p Payout, by Approver) error {
 	case p.Approval.Missing() && !chaindata.AllowsDestination(by.Destinations, to):
 		return fault.New(
 			fault.Forbidden, "destination_not_allowed",
-			"%s is no longer on the account's list of payout destinations: cancel payout %s, or add it",
+			"%s is not on the list of destinations of the approver or of the account: cancel payout %s, or add it",
 			to, p.ID,
 		)
 	}

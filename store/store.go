@@ -94,6 +94,13 @@ type Breaker interface {
 	Break(err error)
 }
 
+// Flusher is a Tx that buffers its writes. One that may send the claim of an Idempotency-Key later than
+// ClaimIdempotencyKey is a Flusher: the engine flushes a claim before it calls the host's code.
+type Flusher interface {
+	// Flush sends the buffered writes, a claim first, and returns their errors.
+	Flush(ctx context.Context) error
+}
+
 // Store holds the records. It is safe for concurrent use.
 type Store interface {
 	Reader

@@ -24,7 +24,7 @@ type Record struct {
 	// Scopes are Request.Permissions of that API key, its destinations included where the request sends money.
 	// Another key that has all of them may read the answer; "kind:*" stands for all that begin with "kind:".
 	Scopes []string
-	// Fingerprint is SHA-256 over method, path and body.
+	// Fingerprint is SHA-256 over method, path and body (canonical JSON).
 	Fingerprint [32]byte
 	// Status and SealedBody are the answer. Status is an HTTP status, 0 until the answer is stored.
 	Status     int
@@ -49,7 +49,8 @@ type Tx interface {
 	//   - fault.Unavailable with code claim_busy: the wait is over.
 	//
 	// With a zero stale, a store may send the claim with what the transaction does next, a lock or the writes
-	// at its end. The error is then that of the lock or of the commit; a Duplicate has the code claim_taken.
+	// at its end. The error is then that of the lock or of the commit; a Duplicate has the code claim_taken. The
+	// transaction is then a store.Flusher.
 	ClaimIdempotencyKey(ctx context.Context, r Record, stale time.Time, wait time.Duration) error
 	// PutIdempotencyAnswer stores the status and the sealed body of a claimed key.
 	PutIdempotencyAnswer(ctx context.Context, r Record) error

@@ -183,9 +183,22 @@ func newBench(t *testing.T) *bench {
 		Update: b.Update,
 		Seal:   sealer,
 		Now:    func() time.Time { return b.now },
+		Status: status,
 	}
 
 	return b
+}
+
+// status is the HTTP status of an error, as the API has it.
+func status(err error) int {
+	switch code := fault.Code(err); {
+	case strings.HasPrefix(code, "parameter_"):
+		return 400
+	case errors.Is(err, fault.Invalid):
+		return 422
+	}
+
+	return 409
 }
 
 func request(body string) requestkey.Request {
@@ -306,6 +319,7 @@ func TestWhichErrorsAreStored(t *testing.T) {
 	}{
 		{fault.Param("options[0].amount", "amount_too_small", "too small"), true},
 		{fmt.Errorf("creating: %w", fault.New(fault.Invalid, "asset_not_enabled", "no such asset")), true},
+		{fault.Param("price.currency", "parameter_invalid", "not understood"), false},
 		{fault.Param("amount", "amount_too_small", "too small at this price").AsTransient(), false},
 		{fmt.Errorf("creating: %w", fault.Param("x", "asset_not_enabled", "not now").AsTransient()), false},
 		{fault.New(fault.State, "insufficient_balance", "poor"), false},

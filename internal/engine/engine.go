@@ -30,6 +30,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/id"
 	"github.com/seed-8ee7f392/payments/internal/ingest"
 	"github.com/seed-8ee7f392/payments/internal/pricecache"
+	"github.com/seed-8ee7f392/payments/internal/requestkey"
 	"github.com/seed-8ee7f392/payments/internal/seal"
 	"github.com/seed-8ee7f392/payments/internal/sweep"
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
@@ -94,6 +95,8 @@ type Engine struct {
 	addresses *addresspool.Pool
 	uncovered *uncovered.Canceler
 	settings  verifiedSettings
+
+	requests requestkey.Running
 
 	epoch    epoch
 	unserved unserved
@@ -194,6 +197,9 @@ func (e *Engine) Store() store.Reader { return e.records() }
 
 // Sealer returns the sealer of what is stored encrypted.
 func (e *Engine) Sealer() *seal.Sealer { return e.sealer }
+
+// Requests are the Idempotency-Keys whose requests run in this process, of all its handlers.
+func (e *Engine) Requests() *requestkey.Running { return &e.requests }
 
 // Log returns the logger.
 func (e *Engine) Log() *slog.Logger { return e.config.Log }

@@ -120,8 +120,8 @@ type PaymentResource struct {
 	Settlement *settlement.Resource `json:"settlement,omitempty"`
 }
 
-// eventPayment is a payment inside an event: of its settlement only id and status.
-type eventPayment struct { // spec 2.7.7
+// EventPayment is a payment inside an event: of its settlement only id and status.
+type EventPayment struct { // spec 2.7.7
 	invoice.PaymentResource
 	Settlement *eventSettlement `json:"settlement,omitempty"`
 }
@@ -131,9 +131,9 @@ type eventSettlement struct {
 	Status settlement.Status `json:"status"`
 }
 
-// depositEvent is data.object of the deposit.* events (specification part 6).
-type depositEvent struct { // spec 6.4
-	Payment        eventPayment            `json:"payment"`
+// EventDeposit is data.object of the deposit.* events (specification part 6).
+type EventDeposit struct { // spec 6.4
+	Payment        EventPayment            `json:"payment"`
 	DepositAddress invoice.DepositResource `json:"deposit_address"`
 }
 
@@ -168,7 +168,7 @@ func (e *Engine) eventPayment(
 		return nil, err
 	}
 
-	v := eventPayment{PaymentResource: p.Resource(tip)}
+	v := EventPayment{PaymentResource: p.Resource(tip)}
 	if !p.ConfirmedAt.IsZero() {
 		of, err := tx.SettlementsOfPayments(ctx, []string{p.ID})
 		if err != nil {
@@ -192,7 +192,7 @@ func (e *Engine) eventPayment(
 			return nil, err
 		}
 
-		return depositEvent{Payment: v, DepositAddress: d.Resource(accounts)}, nil
+		return EventDeposit{Payment: v, DepositAddress: d.Resource(accounts)}, nil
 	}
 
 	return v, nil

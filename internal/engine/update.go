@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
+	"github.com/seed-8ee7f392/payments/account/idempotency"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
@@ -126,6 +128,8 @@ type transaction struct {
 	store.Tx
 	engine *Engine
 	events []event.Event
+	// claimed is set once an Idempotency-Key was claimed.
+	claimed bool
 	// reacted counts the events whose reactions ran.
 	reacted int
 	// left are the records that were written, by id, as they are now.
@@ -246,12 +250,51 @@ func (t *transaction) finish(ctx context.Context) error {
 	return t.callHook(ctx, public)
 }
 
+// ClaimIdempotencyKey claims a key, and notes that there is a claim.
+func (t *transaction) ClaimIdempotencyKey(
+	ctx context.Context,
+	r idempotency.Record,
+	stale time.Time,
+	wait time.Duration,
+) error {
+	t.claimed = true
+
+	return t.Tx.ClaimIdempotencyKey(ctx, r, stale, wait)
+}
+
+// sendClaim sends a claim that the store has buffered, with all that was written: a rival of another process waits
+// for it or is refused before it calls the host's code.
+func (t *transaction) sendClaim(ctx context.Context) error {
+	if !t.claimed {
+		return nil
+	}
+
+	for tx := t.Tx; tx != nil; {
+		if f, ok := tx.(store.Flusher); ok {
+			return f.Flush(ctx)
+		}
+
+		wrapper, ok := tx.(interface{ Unwrap() store.Tx })
+		if !ok {
+			return nil
+		}
+
+		tx = wrapper.Unwrap()
+	}
+
+	return nil
+}
+
 // callHook calls Config.OnEvent for each event. A panic of it is an error like another: it concerns one object, and
 // ends neither the work of its network nor the process.
 func (t *transaction) callHook(ctx context.Context, events []event.Event) error {
 	hook := t.engine.config.OnEvent
 	if hook == nil {
 		return nil
+	}
+
+	if err := t.sendClaim(ctx); err != nil {
+		return err
 	}
 
 	for _, ev := range events {

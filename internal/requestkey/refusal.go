@@ -8,17 +8,17 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// refusal is the JSON of a stored error of kind fault.Invalid.
+// refusal is the JSON of a stored error.
 type refusal struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Param   string `json:"param,omitempty"`
 }
 
-// refusedStatus is the stored status of a refusal. The status that callers get follows from the error.
+// refusedStatus is the HTTP status of refusals that are stored: the request was understood, and it alone decided.
 const refusedStatus = 422
 
-// refuse stores an error of kind fault.Invalid that is not transient, and returns it. When storing fails, it is
+// refuse stores an error that is storable, and returns it. When storing fails, it is
 // returned all the same: the request had no effect, and the next one is checked afresh. An error of the work, whose
 // claim may not have been tried, counts only where nobody else holds the key.
 func (c Config[T]) refuse(
@@ -27,7 +27,7 @@ func (c Config[T]) refuse(
 	err error,
 	worked bool,
 ) (Answer, error) { // spec D9.5
-	body, ok := storable(err)
+	body, ok := c.storable(err)
 	if !ok && !worked {
 		return Answer{}, err
 	}
@@ -56,10 +56,11 @@ func (c Config[T]) refuse(
 	return Answer{}, err
 }
 
-// storable returns the stored form of an error that every later request gets.
-func storable(err error) (body []byte, ok bool) {
+// storable returns the stored form of an error that every later request gets. ok is false for an error that is not of
+// the request alone, or with another status than 422.
+func (c Config[T]) storable(err error) (body []byte, ok bool) { // spec D12.21
 	f, ok := errors.AsType[*fault.Error](err)
-	if !ok || !errors.Is(f.Kind, fault.Invalid) || f.Transient {
+	if !ok || !errors.Is(f.Kind, fault.Invalid) || f.Transient || c.Status(err) != refusedStatus {
 		return nil, false
 	}
 

@@ -29,6 +29,9 @@ type Config[T idempotency.Tx] struct {
 	Seal   Sealer
 	Now    func() time.Time
 
+	// Status returns the HTTP status of an error. A refusal is stored only with 422.
+	Status func(error) int
+
 	// Running is shared by all requests of a process. Defaults to none: the store alone makes rivals wait.
 	Running *Running
 }
@@ -40,7 +43,7 @@ type Request struct {
 	// whether it may read a stored answer.
 	KeyID       string
 	Permissions []string
-	// Fingerprint is SHA-256 over method, path and body.
+	// Fingerprint is SHA-256 over method, path and body (canonical JSON).
 	Fingerprint [32]byte
 	// ClaimFirst says that the key is most likely new, and that preparing in vain costs nothing that lasts. The key is
 	// claimed without being looked up then, where Config.Running did not see it before.
@@ -64,8 +67,8 @@ type Commit[T idempotency.Tx] func(ctx context.Context, tx T) (status int, body 
 // last stores the answer. A store may send both with the work's own writes: what the work says before
 // that is an answer only once the claim has succeeded.
 //
-// An error of kind fault.Invalid is stored like an answer and returned to later requests with
-// Replayed set, unless it is transient. Errors of other kinds depend on changing state and are not stored.
+// An error of kind fault.Invalid with status 422 is stored like an answer and returned to later requests with
+// Replayed set, unless it is transient. Of other errors nothing was decided, or they depend on changing state.
 //
 // Errors of its own:
 //
@@ -178,7 +181,7 @@ func (c Config[T]) expired(r idempotency.Record) bool { return !c.Now().Before(r
 
 // claimAnswer claims the key, does the work and stores its answer, in one transaction. claimed is
 // false when the claim itself failed: with fault.Duplicate when the key has a record, else with the
-// caller's error. With a zero stale, it is true for an error of the work before the claim was tried.
+// caller's error. With a zero stale, claimed is true for an error of the work before the claim was tried.
 func (c Config[T]) claimAnswer(
 	ctx context.Context,
 	r Request,

@@ -197,7 +197,7 @@ func testWhatAnInvoiceCosts(t *testing.T, m *meter) {
 		t.Fatal(err)
 	}
 
-	engine, err := payments.New(payments.Config{
+	config := payments.Config{
 		Store:     m.st,
 		Drivers:   []payments.ChainDriver{sim.New(sim.Config{})},
 		Signer:    sim.NewSigner(1, nil),
@@ -205,7 +205,9 @@ func testWhatAnInvoiceCosts(t *testing.T, m *meter) {
 		BaseURL:   "https://pay.example.com",
 		SecretKey: bytes.Repeat([]byte{7}, 32),
 		Log:       slog.New(slog.DiscardHandler),
-	})
+	}
+
+	engine, err := payments.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,21 +242,15 @@ func testWhatAnInvoiceCosts(t *testing.T, m *meter) {
 		t.Fatalf("the invoice is not complete: %+v", made)
 	}
 
-	var prepared invoice.Commit[invoice.Invoice]
+	n := 0
 
-	prepare := func() {
-		t.Helper()
-
-		if prepared, err = engine.Invoices.PrepareCreate(t.Context(), params); err != nil {
-			t.Fatal(err)
+	create := func(engine *payments.Engine) error {
+		prepared, err := engine.Invoices.PrepareCreate(t.Context(), params)
+		if err != nil {
+			return err
 		}
 
 		m.r.reset()
-	}
-	n := 0
-
-	m.measure("its transaction under an idempotency key", 1, 1, func() error {
-		prepare()
 
 		n++
 		r := idempotency.Record{
@@ -276,7 +272,27 @@ func testWhatAnInvoiceCosts(t *testing.T, m *meter) {
 
 			return tx.PutIdempotencyAnswer(ctx, r)
 		})
-	})
+	}
+
+	m.measure(
+		"its transaction under an idempotency key", 1, 1, func() error { return create(engine) },
+	)
+
+	config.OnEvent = func(context.Context, payments.Tx, event.Event) error { return nil }
+
+	hooked, err := payments.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := hooked.Invoices.Create(t.Context(), params); err != nil { // reads what a process keeps
+		t.Fatal(err)
+	}
+
+	m.measure(
+		"the same where the host has a hook, before which the claim is sent", 2, 1,
+		func() error { return create(hooked) },
+	)
 	m.measure(
 		"Invoices.Get", 1, 0,
 		func() error { _, err := engine.Invoices.Get(t.Context(), owner, made.ID); return err },

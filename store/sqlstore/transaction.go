@@ -42,6 +42,7 @@ type transaction struct {
 var (
 	_ store.Tx      = (*transaction)(nil)
 	_ store.Breaker = (*transaction)(nil)
+	_ store.Flusher = (*transaction)(nil)
 )
 
 // Break implements store.Breaker.
@@ -103,6 +104,9 @@ func (tx *transaction) usable(ctx context.Context) error {
 
 	return ctx.Err()
 }
+
+// Flush implements store.Flusher.
+func (tx *transaction) Flush(ctx context.Context) error { return tx.flush(ctx) }
 
 // flush sends the buffered writes.
 func (tx *transaction) flush(ctx context.Context) error {

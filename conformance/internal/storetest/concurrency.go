@@ -25,6 +25,7 @@ func Concurrency(t *testing.T, factory Factory) {
 	run(t, factory, []testCase{
 		{"Concurrent/IdempotencyKey", testConcurrentClaim},
 		{"Concurrent/StaleIdempotencyKey", testConcurrentStaleClaim},
+		{"Concurrent/FlushedIdempotencyKey", testFlushedClaim},
 		{"Concurrent/Lease", testConcurrentLease},
 		{"Concurrent/Leases", testConcurrentLeases},
 		{"Concurrent/LeaseOrder", testLeaseOrder},

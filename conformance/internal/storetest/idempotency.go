@@ -61,6 +61,55 @@ func claimAndCreate(key idempotency.Key, n int) closure {
 	}
 }
 
+// testFlushedClaim flushes a claim, where the store buffers some, while another transaction holds the key: what comes
+// after the flush does not run.
+func testFlushedClaim(t *testing.T, st store.Store) {
+	key, flushes, entered := idempotency.Key{Owner: owners[0], Key: "flushed"}, false, 0
+
+	request := func(then func()) func(ctx context.Context, tx store.Tx) error {
+		return func(ctx context.Context, tx store.Tx) error {
+			var f store.Flusher
+			if f, flushes = tx.(store.Flusher); !flushes {
+				return errRefused
+			}
+
+			record := idempotency.Record{Key: key, CreatedAt: epoch}
+			if err := tx.ClaimIdempotencyKey(ctx, record, time.Time{}, time.Millisecond); err != nil {
+				return err
+			}
+
+			if err := f.Flush(ctx); err != nil {
+				return err
+			}
+
+			entered++
+
+			then()
+
+			record.Status = 200
+
+			return tx.PutIdempotencyAnswer(ctx, record)
+		}
+	}
+
+	err := st.Update(t.Context(), request(func() {
+		// A store with one writer refuses a transaction that cannot begin.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+
+		if err := st.Update(ctx, request(func() {})); err == nil {
+			t.Error("a rival flushed a claim of a key that another transaction holds")
+		}
+	}))
+	if !flushes {
+		t.Skip("the store's transactions are no store.Flusher")
+	}
+
+	if err != nil || entered != 1 {
+		t.Errorf("%d transactions went on after their claims (%v)", entered, err)
+	}
+}
+
 // testConcurrentStaleClaim claims a key, whose record is too old to count, from many goroutines: one
 // of them gets it, and its record is not taken for the old one.
 func testConcurrentStaleClaim(t *testing.T, st store.Store) {
