@@ -63,7 +63,8 @@ func eventSchema(t event.Type) reflect.Type {
 	kind, name, _ := strings.Cut(string(t), ".")
 
 	switch {
-	case kind == "payment", kind == "invoice" && strings.HasPrefix(name, "payment_") && t != event.InvoicePaymentReversed:
+	case kind == "payment",
+		kind == "invoice" && strings.HasPrefix(name, "payment_") && t != event.InvoicePaymentReversed:
 		return reflect.TypeFor[eventOf[engine.EventPayment]]()
 	case kind == "invoice":
 		return reflect.TypeFor[eventOf[invoice.Resource]]()

@@ -193,7 +193,11 @@ func TestIdempotencyComparesCanonicalBodies(t *testing.T) {
 		`{"price":{"currency":"EUR","amount":"\u0035"},"expires_in":600,"metadata":{"a":"1","b":"\u00fc"}}`,
 	} {
 		again := send(same)
-		if s.ok(t, again); again.header.Get("Idempotent-Replayed") != "true" || !bytes.Equal(first.body, again.body) {
+		if s.ok(
+			t,
+			again,
+		); again.header.Get("Idempotent-Replayed") != "true" ||
+			!bytes.Equal(first.body, again.body) {
 			t.Errorf("%s is answered %s", same, again.body)
 		}
 	}

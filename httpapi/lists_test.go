@@ -319,7 +319,10 @@ func TestNothingIsOlderThanYearOne(t *testing.T) {
 func TestATimestampWithAnUnescapedPlusSaysSo(t *testing.T) {
 	s := open(t, nil)
 	ask := func(offset string) reply {
-		return s.do(t, request{method: "GET", path: "/v1/invoices?created_after=2026-01-01T00:00:00" + offset})
+		return s.do(
+			t,
+			request{method: "GET", path: "/v1/invoices?created_after=2026-01-01T00:00:00" + offset},
+		)
 	}
 
 	f := ask("+02:00").refused(t, 400)

@@ -122,7 +122,8 @@ func (f *field) readQuery(v reflect.Value, text string) error { // spec 4.1.8
 		t, err := wire.ParseTime(f.name, text)
 		if err != nil && strings.Contains(text, " ") { // which + stands for in a query string
 			return invalid(
-				f.name, "%q is not a timestamp: write the + of an offset as %%2B in a URL, or the time in UTC, with Z",
+				f.name,
+				"%q is not a timestamp: write the + of an offset as %%2B in a URL, or the time in UTC, with Z",
 				truncate(text),
 			)
 		}
