@@ -166,6 +166,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[invoice.SimulateParams](),
 	reflect.TypeFor[invoice.Simulated](),
 	reflect.TypeFor[invoice.TokenAccount](),
+	reflect.TypeFor[invoice.VerifiedAddress](),
 	reflect.TypeFor[invoice.TransferKey](),
 	reflect.TypeFor[pricecache.Cache](),
 	reflect.TypeFor[rate.Feed](),
