@@ -10,8 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
-// A fork can take a payer's transaction out of the chain, and a pool may not take it back: then what we sent on top of it
-// is refused everywhere. Its bytes are in the pool of another node, or in the block that left the chain, which nodes
+// A fork can take a payer's transaction out of the chain, and a pool may not take it back: then what we sent on top of
+// it is refused everywhere. Its bytes are in the pool of another node, or in the block that left the chain, which nodes
 // keep. They are verified by their hash and sent again.
 
 const (
