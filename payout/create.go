@@ -249,7 +249,8 @@ func estimateFee(
 	case errors.Is(err, fault.Invalid):
 		return chain.Amount{}, notPayable(err, asset, to)
 	case fault.Code(err) == "amount_too_large":
-		return chain.Amount{}, fault.Wrap(err, fault.State, "amount_too_large", "%s", messageOf(err)).WithParam("amount")
+		return chain.Amount{}, fault.Wrap(err, fault.State, "amount_too_large", "%s", messageOf(err)).
+			WithParam("amount")
 	case errors.Is(err, fault.State):
 		// The node will not estimate what the wallet cannot pay.
 		return chain.Amount{}, fault.Wrap(

@@ -11,14 +11,30 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Broadcast sends a transaction to every node. Status finds out what a refusal means. It errors:
+// Broadcast sends a transaction to every node. Where all refuse it, lost transactions that it rests on are sent again
+// before it; see resendParents. Status finds out what a refusal means. It errors:
 //   - fault.Invalid (transaction_malformed): the bytes have another hash, or every node says that they are never valid
 //   - fault.Unavailable (broadcast_refused): such as a spent coin, a low fee or a conflicting transaction
 func (d *driver) Broadcast(ctx context.Context, signed chain.Signed) error {
-	if _, err := signedTx(signed); err != nil {
+	tx, err := signedTx(signed)
+	if err != nil {
 		return err
 	}
 
+	err = d.send(ctx, signed)
+	if fault.Code(err) != refused {
+		return err
+	}
+
+	if sent, searchErr := d.resendParents(ctx, tx); !sent || searchErr != nil {
+		return err
+	}
+
+	return d.send(ctx, signed)
+}
+
+// send sends a transaction to every node.
+func (d *driver) send(ctx context.Context, signed chain.Signed) error {
 	return d.nodes.Send(ctx, d.config.Attempts, d.verified(func(ctx context.Context, node *endpoint) error {
 		const maxFeeRate = 0 // no limit of the node's: Build kept to Order.MaxFee
 
@@ -29,13 +45,16 @@ func (d *driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 			return node.Garbled("it took transaction %s as %s", signed.TxHash, node.Clean(hash))
 		}
 
-		if refusal, refused := errors.AsType[*failover.Refusal](err); refused {
+		if refusal, isRefusal := errors.AsType[*failover.Refusal](err); isRefusal {
 			return node.refusedTx(ctx, signed, refusal)
 		}
 
 		return err
 	}))
 }
+
+// refused is the code of a transaction that a node does not take now.
+const refused = "broadcast_refused"
 
 // refusedTx returns the error of a refused transaction, nil where the node has it already.
 func (e *endpoint) refusedTx(ctx context.Context, signed chain.Signed, refusal *failover.Refusal) error {
@@ -59,7 +78,7 @@ func (e *endpoint) refusedTx(ctx context.Context, signed chain.Signed, refusal *
 
 	return &failover.Failure{
 		Host:  e.Host,
-		Code:  "broadcast_refused",
+		Code:  refused,
 		What:  "it does not take transaction " + signed.TxHash,
 		Cause: refusal,
 	}

@@ -187,7 +187,9 @@ func (c Config) check(params *chaincfg.Params) error {
 		hash, err := parseHash(pin.Hash)
 		return err != nil || hash != pin.Hash || pin.Height > math.MaxInt32
 	}):
-		return invalidConfig("Pinned: give each block's height, and its hash as 64 lower case hexadecimal digits")
+		return invalidConfig(
+			"Pinned: give each block's height, and its hash as 64 lower case hexadecimal digits",
+		)
 	case c.CPFPMaxFee > maxSatoshi:
 		return invalidConfig("CPFPMaxFee is %d satoshi, more than there are", c.CPFPMaxFee)
 	}

@@ -104,7 +104,14 @@ func (d *driver) verify(ctx context.Context, node *endpoint) error {
 }
 
 func (d *driver) readIdentity(ctx context.Context, node *endpoint) error {
-	genesis, info, version := newCall("getblockhash", 0), newCall("getblockchaininfo"), newCall("getnetworkinfo")
+	genesis, info, version := newCall(
+		"getblockhash",
+		0,
+	), newCall(
+		"getblockchaininfo",
+	), newCall(
+		"getnetworkinfo",
+	)
 
 	calls, pins := []*rpcCall{genesis, info, version}, d.pinnedBlocks()
 	for _, pin := range pins {

@@ -71,25 +71,41 @@ func (d *driver) unaffordable(
 
 	if errors.Is(cause, errHeavy) {
 		return fault.Wrap(
-			cause, fault.State, "amount_too_large",
+			cause,
+			fault.State,
+			"amount_too_large",
 			"wallet %s holds %d satoshi in %d coins, of which one transaction cannot take enough for %d satoshi: send "+
 				"at most %d satoshi at once, and the rest after it",
-			order.From.Address, sum.value, sum.coins, target.total, most,
+			order.From.Address,
+			sum.value,
+			sum.coins,
+			target.total,
+			most,
 		)
 	}
 
 	return fault.Wrap(
-		cause, fault.State, "insufficient_funds",
+		cause,
+		fault.State,
+		"insufficient_funds",
 		"wallet %s holds %d satoshi in %d coins that can be spent. At %d satoshi per 1000 vB, with room for a higher fee, "+
 			"they pay at most %d satoshi at once, not %d",
-		order.From.Address, sum.value, sum.coins, policy.rate, most, target.total,
+		order.From.Address,
+		sum.value,
+		sum.coins,
+		policy.rate,
+		most,
+		target.total,
 	)
 }
 
 // mostAtOnce returns the largest payment, in satoshi, that coins make in one transaction at a policy, with room for the
 // fee that is reserved for it; 0 where none is worth relaying.
 func (d *driver) mostAtOnce(target coinTarget, policy feePolicy, coins []candidate) int64 {
-	sorted := slices.SortedFunc(slices.Values(coins), func(a, b candidate) int { return cmp.Compare(b.value, a.value) })
+	sorted := slices.SortedFunc(
+		slices.Values(coins),
+		func(a, b candidate) int { return cmp.Compare(b.value, a.value) },
+	)
 	all := sumOf(coins).value
 
 	// Coins are worth taking, the largest first, while they bring more than their own fee and fit.
@@ -97,7 +113,8 @@ func (d *driver) mostAtOnce(target coinTarget, policy feePolicy, coins []candida
 
 	for _, coin := range sorted {
 		with := sum.with(coin)
-		if coin.value <= feeAt(policy.rate, coin.weight()) || target.txWeight(with.coins, with.weight, true) > maxWeight {
+		if coin.value <= feeAt(policy.rate, coin.weight()) ||
+			target.txWeight(with.coins, with.weight, true) > maxWeight {
 			break
 		}
 

@@ -51,7 +51,8 @@ func TestPaymentThatTheCoinsCannotMakeIsRefusedInNumbers(t *testing.T) {
 			}
 
 			most := d.mostAtOnce(targetOf(c.pay), policy, coins)
-			if most < c.least || most >= c.pay || !strings.Contains(err.Error(), "at most "+satoshiAmount(most).String()+" ") {
+			if most < c.least || most >= c.pay ||
+				!strings.Contains(err.Error(), "at most "+satoshiAmount(most).String()+" ") {
 				t.Errorf("%d can be sent, want at least %d: %v", most, c.least, err)
 			}
 		})
@@ -76,7 +77,13 @@ func TestMostThatCanBeSentCanBe(t *testing.T) {
 
 		fee, err := d.estimateFee(paymentOf, targetOf(most), policy, coins, nil)
 		if err != nil || most+bumpHeadroom*fee > sumOf(coins).value {
-			t.Fatalf("%d cannot be sent with a fee of three times %d out of %d: %v", most, fee, sumOf(coins).value, err)
+			t.Fatalf(
+				"%d cannot be sent with a fee of three times %d out of %d: %v",
+				most,
+				fee,
+				sumOf(coins).value,
+				err,
+			)
 		}
 	})
 }
@@ -86,7 +93,13 @@ func TestReserveIsThatOfTheCoinsAtHand(t *testing.T) {
 	d, policy := &driver{}, feePolicy{rate: 50_000}
 
 	for coins, vbytes := range map[int]int64{0: 277, 1: 141, 2: 209, 3: 277, 9: 277} {
-		fee, err := d.estimateFee(paymentOf, targetOf(34_500), policy, coinsOf(repeated(coins, 200_000)...), nil)
+		fee, err := d.estimateFee(
+			paymentOf,
+			targetOf(34_500),
+			policy,
+			coinsOf(repeated(coins, 200_000)...),
+			nil,
+		)
 		if want := vbytes * 50; err != nil || fee != want {
 			t.Errorf("%d coins: %d, %v; want %d", coins, fee, err, want)
 		}
@@ -148,7 +161,10 @@ func TestSelectionOfManyCoinsIsLinear(t *testing.T) {
 		coins, policy := coinsOf(values...), feePolicy{rate: 2_000}
 
 		for _, pay := range []int64{4_000_000, 60_000_000} {
-			if most := testing.AllocsPerRun(1, func() { _, _ = selectCoins(targetOf(pay), policy, coins, nil) }); most > 2_000 {
+			if most := testing.AllocsPerRun(
+				1,
+				func() { _, _ = selectCoins(targetOf(pay), policy, coins, nil) },
+			); most > 2_000 {
 				t.Errorf("%s, %d: %v allocations", name, pay, most)
 			}
 		}

@@ -230,7 +230,8 @@ func (d *driver) weighFork(
 	case min(ours.blocks, their.blocks) >= maxNaturalFork:
 		other.seen.setProblem(fmt.Sprintf(
 			"from block %d on it has other blocks than node %s, with about as much work: no payment confirms in them",
-			parted, node.Host,
+			parted,
+			node.Host,
 		))
 	}
 
@@ -245,7 +246,8 @@ func lostTo(winner *endpoint, parted uint64, won branch) *lostFork {
 		why: fmt.Sprintf(
 			"it follows another chain: from block %d on node %s has other blocks, with more work. Payments in its "+
 				"blocks do not count. Replace it by a node that follows the network's rules, such as Bitcoin Core",
-			parted, winner.Host,
+			parted,
+			winner.Host,
 		),
 	}
 }
@@ -303,7 +305,12 @@ func (b branch) outweighs(other branch) bool {
 
 // readBranch returns a node's branch from a height up to its tip. The headers are verified: they link, meet their
 // targets, and these are what the chain asks for.
-func (d *driver) readBranch(ctx context.Context, node *endpoint, from uint64, tip headerJSON) (branch, error) {
+func (d *driver) readBranch(
+	ctx context.Context,
+	node *endpoint,
+	from uint64,
+	tip headerJSON,
+) (branch, error) {
 	below, err := node.hashAt(ctx, from-1)
 	if err != nil {
 		return branch{}, err

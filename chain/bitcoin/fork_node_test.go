@@ -51,7 +51,9 @@ func TestNodesOnTwoBranches(t *testing.T) {
 		says string
 	}{
 		"less work":               {nil, fault.Unavailable, "node_other_chain", "from block 6 on"},
-		"headers of another form": {[]string{"-testactivationheight=blake2b@6"}, fault.Stopped, "chain_id_mismatch", "another form"},
+		"headers of another form": {
+			[]string{"-testactivationheight=blake2b@6"}, fault.Stopped, "chain_id_mismatch", "another form",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			honest := testenv.Bitcoind(t, testenv.BitcoindOptions{})

@@ -18,7 +18,10 @@ func extendChain(t *testing.T, blocks []fakeBlock, n int, salt int64) []fakeBloc
 	out := append([]fakeBlock{}, blocks...)
 	for range n {
 		parent := out[len(out)-1]
-		out = append(out, mineBlock(t, parent.Height+1, parent.Hash, makeReward(wire.NewTxOut(salt, payeeScript()))))
+		out = append(
+			out,
+			mineBlock(t, parent.Height+1, parent.Hash, makeReward(wire.NewTxOut(salt, payeeScript()))),
+		)
 	}
 
 	return out

@@ -23,8 +23,14 @@ func withPreviousOutputs(block fakeBlock, inputs, scriptBytes int) map[string]an
 		"prevout": map[string]any{"scriptPubKey": map[string]any{"hex": strings.Repeat("51", scriptBytes)}},
 	}
 	answer := map[string]any{
-		"hash": block.Hash, "height": block.Height, "version": block.Version, "previousblockhash": block.Parent,
-		"merkleroot": block.MerkleRoot, "time": block.Time, "bits": block.Bits, "nonce": block.Nonce,
+		"hash":              block.Hash,
+		"height":            block.Height,
+		"version":           block.Version,
+		"previousblockhash": block.Parent,
+		"merkleroot":        block.MerkleRoot,
+		"time":              block.Time,
+		"bits":              block.Bits,
+		"nonce":             block.Nonce,
 	}
 
 	var txs []map[string]any

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
-// What docs/recovery.md promises: bitcoind finds every deposit of many processes and epochs, and every master wallet, by
-// the descriptors and ranges of the signer, in one scan, and spends all of it by the private ones.
+// What docs/recovery.md promises: bitcoind finds every deposit of many processes and epochs, and every master wallet,
+// by the descriptors and ranges of the signer, in one scan, and spends all of it by the private ones.
 func TestBitcoindRecoversByDescriptors(t *testing.T) {
 	for name, taproot := range map[string]bool{"P2WPKH": false, "P2TR": true} {
 		t.Run(name, func(t *testing.T) {
@@ -30,8 +30,23 @@ func TestBitcoindRecoversByDescriptors(t *testing.T) {
 
 			used := map[chain.Role][]uint32{
 				// Three starts of a process, and an epoch: with a gap limit of 20 a wallet finds the first few.
-				chain.RoleDeposit: {0, 1, 2, 3, 64, 65, 66, 128, 129, 130, 131, 1<<20 + 192, 1<<20 + 193, 1<<20 + 256},
-				chain.RoleMaster:  {0, 1, 2, 5},
+				chain.RoleDeposit: {
+					0,
+					1,
+					2,
+					3,
+					64,
+					65,
+					66,
+					128,
+					129,
+					130,
+					131,
+					1<<20 + 192,
+					1<<20 + 193,
+					1<<20 + 256,
+				},
+				chain.RoleMaster: {0, 1, 2, 5},
 			}
 			addresses, outputs := 0, map[string]string{}
 

@@ -3,12 +3,15 @@ package evm
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
+
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 )
 
 // receiptIndex holds the receipts of blocks by transaction hash, one map per block.
@@ -66,7 +69,12 @@ func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found 
 		return nil
 	}
 
-	if err := e.do(ctx, calls...); err != nil {
+	err := e.do(ctx, calls...)
+	if failure, ok := errors.AsType[*failover.Failure](err); ok && failure.Kind == tooMuch {
+		return nil // one block's are too large together: they are read singly
+	}
+
+	if err != nil {
 		return err
 	}
 

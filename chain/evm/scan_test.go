@@ -516,3 +516,27 @@ func TestPool(t *testing.T) {
 		t.Errorf("%+v, %v after %v", pool, err, n.requests)
 	}
 }
+
+// Receipts of one block that are too large together are read one by one.
+func TestReceiptsThatAreTooLargeTogetherAreReadSingly(t *testing.T) {
+	n := newFakeNode(3)
+	n.http = func(w http.ResponseWriter, calls []rpcCall) bool {
+		for _, c := range calls {
+			if c.Method == "eth_getBlockReceipts" {
+				_, _ = w.Write(bytes.Repeat([]byte(" "), 1<<18+1))
+				return true
+			}
+		}
+
+		return false
+	}
+
+	driver := driverOf(t, n, func(c *evm.Config) { c.MaxResponse = 1 << 18 })
+
+	blocks, err := driver.Blocks(t.Context(), 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	wantHeights(t, blocks, 1, 3)
+}

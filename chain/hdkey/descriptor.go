@@ -28,9 +28,9 @@ type Descriptor struct {
 // 100 seconds for a million, and takes only one range of a descriptor into a wallet.
 const maxRange = 100_000
 
-// Descriptors returns the descriptors with which a wallet finds Bitcoin keys of one key space, by their indexes: that of
-// the lowest keys as a range, and that of each key beyond, such as those after a new payments.Config.Epoch, alone. The
-// index of space is ignored. Whoever has the descriptors sees the addresses and can spend nothing. They are no
+// Descriptors returns the descriptors with which a wallet finds Bitcoin keys of one key space, by their indexes: that
+// of the lowest keys as a range, and that of each key beyond, such as those after a new payments.Config.Epoch, alone.
+// The index of space is ignored. Whoever has the descriptors sees the addresses and can spend nothing. They are no
 // secret, but private. Errors:
 //
 //   - fault.Unsupported (key_family_unsupported): the keys are not of Bitcoin
@@ -42,9 +42,13 @@ func (s *Signer) Descriptors(space chain.KeyRef, indexes []uint32) ([]Descriptor
 // PrivateDescriptors returns Descriptors with the private key in them: whoever has one can spend all of the money in
 // its key space. Errors are those of Descriptors.
 func (s *Signer) PrivateDescriptors(space chain.KeyRef, indexes []uint32) ([]Descriptor, error) {
-	return s.descriptors(space, indexes, func(parent *hdkeychain.ExtendedKey) (*hdkeychain.ExtendedKey, error) {
-		return parent, nil
-	})
+	return s.descriptors(
+		space,
+		indexes,
+		func(parent *hdkeychain.ExtendedKey) (*hdkeychain.ExtendedKey, error) {
+			return parent, nil
+		},
+	)
 }
 
 func (s *Signer) descriptors(
@@ -75,7 +79,10 @@ func (s *Signer) descriptors(
 			space.Index = index
 			return nil, invalidIndex(space, 31)
 		case index > maxRange:
-			found = append(found, Descriptor{Text: with(strconv.FormatUint(uint64(index), 10)), First: index, Last: index})
+			found = append(
+				found,
+				Descriptor{Text: with(strconv.FormatUint(uint64(index), 10)), First: index, Last: index},
+			)
 		case len(found) == 0:
 			found = append(found, Descriptor{Text: with("*"), Ranged: true, First: index, Last: index})
 		default:
@@ -93,7 +100,10 @@ func (s *Signer) descriptorKey(
 ) (string, error) {
 	if space.Family != chain.Bitcoin {
 		return "", fault.New(
-			fault.Unsupported, "key_family_unsupported", "key %s: only keys of Bitcoin have descriptors", space,
+			fault.Unsupported,
+			"key_family_unsupported",
+			"key %s: only keys of Bitcoin have descriptors",
+			space,
 		)
 	}
 

@@ -34,8 +34,12 @@ func TestDescriptorHasTheKeysOfTheSigner(t *testing.T) {
 		"live deposits":          {nil, true, chain.RoleDeposit, "wpkh([73c5da0a/84h/0h/0h/0]", "xpub", "xprv"},
 		"live masters":           {nil, true, chain.RoleMaster, "wpkh([73c5da0a/84h/0h/2h/0]", "xpub", "xprv"},
 		"test deposits":          {nil, false, chain.RoleDeposit, "wpkh([73c5da0a/84h/1h/1h/0]", "tpub", "tprv"},
-		"test masters, taproot":  {[]Option{WithTaproot()}, false, chain.RoleMaster, "tr([73c5da0a/86h/1h/3h/0]", "tpub", "tprv"},
-		"live deposits, taproot": {[]Option{WithTaproot()}, true, chain.RoleDeposit, "tr([73c5da0a/86h/0h/0h/0]", "xpub", "xprv"},
+		"test masters, taproot": {
+			[]Option{WithTaproot()}, false, chain.RoleMaster, "tr([73c5da0a/86h/1h/3h/0]", "tpub", "tprv",
+		},
+		"live deposits, taproot": {
+			[]Option{WithTaproot()}, true, chain.RoleDeposit, "tr([73c5da0a/86h/0h/0h/0]", "xpub", "xprv",
+		},
 	} {
 		signer, err := New(mnemonic, "", c.opts...)
 		if err != nil {
@@ -79,7 +83,14 @@ func TestDescriptorHasTheKeysOfTheSigner(t *testing.T) {
 
 				own, err := signer.PublicKey(t.Context(), space)
 				if err != nil || !slices.Equal(derived.SerializeCompressed(), own.Bytes) {
-					t.Errorf("%s: key %d is %x, the signer's %x, %v", name, index, derived.SerializeCompressed(), own.Bytes, err)
+					t.Errorf(
+						"%s: key %d is %x, the signer's %x, %v",
+						name,
+						index,
+						derived.SerializeCompressed(),
+						own.Bytes,
+						err,
+					)
 				}
 			}
 		}
@@ -90,11 +101,23 @@ func TestDescriptorHasTheKeysOfTheSigner(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, err := signer.Descriptors(chain.KeyRef{Family: chain.EVM, Role: chain.RoleMaster}, nil); !errors.Is(err, fault.Unsupported) {
+	if _, err := signer.Descriptors(
+		chain.KeyRef{Family: chain.EVM, Role: chain.RoleMaster},
+		nil,
+	); !errors.Is(
+		err,
+		fault.Unsupported,
+	) {
 		t.Errorf("of another family: %v", err)
 	}
 
-	if _, err := signer.Descriptors(chain.KeyRef{Family: chain.Bitcoin}, nil); !errors.Is(err, fault.Invalid) {
+	if _, err := signer.Descriptors(
+		chain.KeyRef{Family: chain.Bitcoin},
+		nil,
+	); !errors.Is(
+		err,
+		fault.Invalid,
+	) {
 		t.Errorf("without a role: %v", err)
 	}
 }
@@ -129,7 +152,8 @@ func TestDescriptorsCoverTheIndexes(t *testing.T) {
 		}
 
 		for i, want := range c.want {
-			if !strings.Contains(got[i].Text, want.Text) || got[i].Ranged != want.Ranged || got[i].First != want.First ||
+			if !strings.Contains(got[i].Text, want.Text) || got[i].Ranged != want.Ranged ||
+				got[i].First != want.First ||
 				got[i].Last != want.Last {
 				t.Errorf("%v: %+v, want %+v", c.indexes, got[i], want)
 			}

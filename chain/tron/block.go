@@ -2,11 +2,13 @@ package tron
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -57,12 +59,18 @@ type limitRequest struct {
 }
 
 // readBlocks returns the blocks of a range of at most 100, up to the first that the node does not have or
-// that does not follow the one before it.
+// that does not follow the one before it. Where the answer is too large, it returns the lower half.
 func (d *driver) readBlocks(ctx context.Context, node *endpoint, from, to uint64) ([]*scannedBlock, error) {
 	var list struct {
 		Blocks []blockJSON `json:"block"`
 	}
-	if _, err := node.post(ctx, full, "getblockbylimitnext", limitRequest{from, to + 1}, &list); err != nil {
+
+	_, err := node.post(ctx, full, "getblockbylimitnext", limitRequest{from, to + 1}, &list)
+	if failure, ok := errors.AsType[*failover.Failure](err); ok && failure.Kind == tooLarge && to > from {
+		return d.readBlocks(ctx, node, from, from+(to-from)/2)
+	}
+
+	if err != nil {
 		return nil, err
 	}
 

@@ -146,11 +146,14 @@ func (e *endpoint) do(ctx context.Context, s service, method string, request any
 	case err != nil:
 		return nil, e.Garbled("%s: the answer broke off: %s", method, e.Clean(err.Error()))
 	case int64(len(body)) > e.limit:
-		return nil, e.Garbled("%s answered more than %d bytes", method, e.limit)
+		return nil, e.Fail(tooLarge, "%s answered more than %d bytes", method, e.limit)
 	}
 
 	return bytes.TrimSpace(body), nil
 }
+
+// tooLarge is the kind of an answer above Config.MaxResponse: a smaller question may do.
+const tooLarge failover.Kind = "too large"
 
 // httpError returns the failure for an HTTP status and notes Retry-After. TronGrid answers 429, and 403 while
 // it blocks a key for too many requests.

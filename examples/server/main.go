@@ -94,7 +94,8 @@ func command(ctx context.Context, log *slog.Logger, settings settings, args []st
 
 	default:
 		return fmt.Errorf(
-			"there is no command %q: use migrate, signer, serve, merchant, audit, recovery, unfreeze or resume", name,
+			"there is no command %q: use migrate, signer, serve, merchant, audit, recovery, unfreeze or resume",
+			name,
 		)
 	}
 }

@@ -18,7 +18,13 @@ import (
 
 // printRecovery writes what another wallet needs to find and spend the money of the seed; see docs/recovery.md. It asks
 // no node.
-func printRecovery(ctx context.Context, log *slog.Logger, s settings, private bool, to io.Writer) (err error) {
+func printRecovery(
+	ctx context.Context,
+	log *slog.Logger,
+	s settings,
+	private bool,
+	to io.Writer,
+) (err error) {
 	mnemonic, err := readSecret("MNEMONIC_FILE", s.mnemonicFile, "a BIP-39 mnemonic")
 	if err != nil {
 		return err
@@ -60,8 +66,8 @@ type usedKey struct {
 	since   time.Time
 }
 
-// writeRecovery writes the keys of each key space on record: for Bitcoin as an argument of importdescriptors, else a line
-// for each key with its path and address.
+// writeRecovery writes the keys of each key space on record: for Bitcoin as an argument of importdescriptors, else a
+// line for each key with its path and address.
 func writeRecovery(
 	ctx context.Context,
 	records store.Reader,
@@ -71,7 +77,10 @@ func writeRecovery(
 	to io.Writer,
 ) error {
 	slices.SortFunc(spaces, func(a, b chain.Space) int {
-		return cmp.Or(cmp.Compare(a.Family, b.Family), cmp.Compare(fmt.Sprint(a.Livemode), fmt.Sprint(b.Livemode)))
+		return cmp.Or(
+			cmp.Compare(a.Family, b.Family),
+			cmp.Compare(fmt.Sprint(a.Livemode), fmt.Sprint(b.Livemode)),
+		)
 	})
 
 	for _, space := range slices.Compact(spaces) {
@@ -108,7 +117,11 @@ func writeRecovery(
 }
 
 // usedKeys returns the keys of a key space whose addresses are on record, by role.
-func usedKeys(ctx context.Context, records store.Reader, space chain.Space) (map[chain.Role][]usedKey, error) {
+func usedKeys(
+	ctx context.Context,
+	records store.Reader,
+	space chain.Space,
+) (map[chain.Role][]usedKey, error) {
 	const page = 1000
 
 	used := map[chain.Role][]usedKey{}

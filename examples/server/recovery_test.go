@@ -26,7 +26,13 @@ func TestRecoveryNamesEveryKeyOnRecord(t *testing.T) {
 	}
 
 	records, began := memory.New(), time.Unix(1_700_000_000, 0).UTC()
-	bitcoin, evm := chain.Space{Family: chain.Bitcoin, Livemode: true}, chain.Space{Family: chain.EVM, Livemode: true}
+	bitcoin, evm := chain.Space{
+		Family:   chain.Bitcoin,
+		Livemode: true,
+	}, chain.Space{
+		Family:   chain.EVM,
+		Livemode: true,
+	}
 
 	err = records.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		for i, a := range []struct {
@@ -62,7 +68,14 @@ func TestRecoveryNamesEveryKeyOnRecord(t *testing.T) {
 
 	for _, private := range []bool{false, true} {
 		var out bytes.Buffer
-		if err := writeRecovery(t.Context(), records, keys, []chain.Space{evm, bitcoin, evm}, private, &out); err != nil {
+		if err := writeRecovery(
+			t.Context(),
+			records,
+			keys,
+			[]chain.Space{evm, bitcoin, evm},
+			private,
+			&out,
+		); err != nil {
 			t.Fatal(err)
 		}
 

@@ -98,9 +98,9 @@ func (a *auditor) foreign(
 	return nil
 }
 
-// foreignFee returns the network fee of a foreign transaction, in native base units. One that nobody had to acknowledge,
-// as it is of a watch-only wallet or tolerated, is on record without it, and read from its block. Where coins are spent
-// they hold the fee.
+// foreignFee returns the network fee of a foreign transaction, in native base units. One that nobody had to
+// acknowledge, as it is of a watch-only wallet or tolerated, is on record without it, and read from its block. Where
+// coins are spent they hold the fee.
 func (a *auditor) foreignFee(ctx context.Context, row wallet.Outgoing) (chain.Amount, error) {
 	sender, ok := a.driver.(chain.Sender)
 	if !ok || !row.Fee.IsZero() || row.Outpoint.TxHash != "" || !a.ledger.masters[row.Address] {

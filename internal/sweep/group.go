@@ -132,8 +132,8 @@ func eligible(at []settlement.Settlement) group {
 }
 
 // largest returns what one release takes of a group, with the coins of these settlements where there are some: at most
-// maxGroup, the largest, so that many small ones hold up no large one. rest are the others. What is not worth it for the
-// largest is not for the rest.
+// maxGroup, the largest, so that many small ones hold up no large one. rest are the others. What is not worth it for
+// the largest is not for the rest.
 func (g group) largest(coins []chain.Coin) (taken group, spent []chain.Coin, rest group) {
 	if len(g) <= maxGroup {
 		return g, coins, nil

@@ -54,8 +54,15 @@ func TestReleaseTakesTheLargest(t *testing.T) {
 	}
 
 	taken, spent, rest := many.largest(coins)
-	if len(taken) != maxGroup || len(spent) != maxGroup || len(rest) != maxGroup || !slices.IsSorted(taken.ids()) {
-		t.Fatalf("%d with %d coins of %v are taken, %d are left", len(taken), len(spent), taken.ids(), len(rest))
+	if len(taken) != maxGroup || len(spent) != maxGroup || len(rest) != maxGroup ||
+		!slices.IsSorted(taken.ids()) {
+		t.Fatalf(
+			"%d with %d coins of %v are taken, %d are left",
+			len(taken),
+			len(spent),
+			taken.ids(),
+			len(rest),
+		)
 	}
 
 	for i, s := range taken {

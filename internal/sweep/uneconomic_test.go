@@ -125,7 +125,8 @@ func TestEachUneconomicCoinIsHeld(t *testing.T) {
 
 	for i, s := range opened {
 		got := w.get(s.ID)
-		if i >= dust && got.SweepID == "" || i < dust && (got.Status != settlement.Held || got.Reason != settlement.Uneconomic) {
+		if i >= dust && got.SweepID == "" ||
+			i < dust && (got.Status != settlement.Held || got.Reason != settlement.Uneconomic) {
 			t.Fatalf("%s of %s is %s (%q)", s.PaymentID, s.Gross, got.Status, got.Reason)
 		}
 	}

@@ -291,7 +291,7 @@ func TestChangeInThePool(t *testing.T) {
 	}
 }
 
-// A fork to a lower height takes coins away at once: what they came to cannot be promised until the old height is passed.
+// A fork to a lower height takes coins away at once: what they came to is not promised until the old height is passed.
 func TestForkToALowerHeightCorrectsTheBalance(t *testing.T) {
 	k := newCoinIndex(t)
 	master := k.harness.master().Address

@@ -92,7 +92,8 @@ func TestBalanceOfAForkIsReadAgainAtALowerBlock(t *testing.T) {
 
 	UpdateBalance(&b, chain.Ref{Height: 10, Hash: "a10"}, n(100))
 
-	if RewindBalance(&b, chain.Ref{Height: 10, Hash: "a10"}) || UpdateBalance(&b, chain.Ref{Height: 9}, n(1)) {
+	if RewindBalance(&b, chain.Ref{Height: 10, Hash: "a10"}) ||
+		UpdateBalance(&b, chain.Ref{Height: 9}, n(1)) {
 		t.Error("without a fork below it a lower block was taken")
 	}
 
