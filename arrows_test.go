@@ -119,6 +119,10 @@ func TestArrows(t *testing.T) {
 				mechanism,
 			},
 		},
+		{
+			"./internal/ledger",
+			[][]string{heavy, drivers, {module + "/invoice", module + "/payout", module + "/store"}, above, mechanism},
+		},
 		{"./internal/sweep", [][]string{heavy, drivers, {module + "/invoice", module + "/payout"}, above}},
 		{
 			"./conformance",

@@ -43,7 +43,6 @@ var glossary = []forbidden{
 	{[]string{"house", "houses"}, "engine, project", anywhere},
 	{[]string{"fault.Word"}, "Kind", qualified},
 	{[]string{"fault.In"}, "WithParam", qualified},
-	{[]string{"fact", "facts"}, "internal event", identifiers},
 	{[]string{"sight", "sights", "sighting", "sightings", "sighted"}, "observed transfer", anywhere},
 	{[]string{"movement", "movements"}, "transfer id", anywhere},
 	{[]string{"doubt", "doubts", "doubted", "doubter"}, "suspect, node demoter", anywhere},

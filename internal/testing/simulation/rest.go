@@ -165,6 +165,7 @@ func (w *harness) settle() {
 
 	if o.shadow != nil {
 		o.shadow.checkRest()
+		o.shadow.checkCarry()
 	}
 
 	if len(o.violations) == 0 {
