@@ -96,9 +96,13 @@ type Settlement struct {
 	// once the payment is back; the API shows it as the reason throughout. Empty for one that then returns to the
 	// queue.
 	FailedFor Reason
-	FeeTx     string
-	TopUpTx   string
-	SweepTx   string
+	// ReasonMessage says for people why it waits or failed. WaitingSince is since when it has waited for more than a
+	// minute; zero otherwise.
+	ReasonMessage string
+	WaitingSince  time.Time
+	FeeTx         string
+	TopUpTx       string
+	SweepTx       string
 	// NetworkFees is this settlement's share of what the release's transactions cost, native base units.
 	NetworkFees chain.Amount
 	// ResidueIn and ResidueOut are its shares of the native coin at the deposit address that belongs to no

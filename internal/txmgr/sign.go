@@ -150,7 +150,7 @@ func (d *walletWorker) postponeQueued(ctx context.Context, queued []string) erro
 	}
 
 	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		return postponeTx(ctx, tx, queued, d.now().Add(queuedRetryEvery))
+		return postponeTx(ctx, tx, queued, d.now(), waitsInFlight)
 	})
 }
 

@@ -28,6 +28,8 @@ type payoutRow struct {
 	RefundID          string                     `db:"refund_id"`
 	FailureCode       string                     `db:"failure_code"`
 	FailureMessage    prose                      `db:"failure_message"`
+	ReasonMessage     prose                      `db:"reason_message"`
+	WaitingSince      moment                     `db:"waiting_since"`
 	ConflictTxHash    string                     `db:"conflict_tx_hash"`
 	ConflictOwn       bool                       `db:"conflict_own"`
 	RequestedBy       document[payout.Requester] `db:"requested_by"`
@@ -66,6 +68,8 @@ func payoutRowOf(from *payout.Payout) payoutRow {
 		RefundID:          from.RefundID,
 		FailureCode:       from.FailureCode,
 		FailureMessage:    prose(from.FailureMessage),
+		ReasonMessage:     prose(from.ReasonMessage),
+		WaitingSince:      moment(from.WaitingSince),
 		ConflictTxHash:    from.Conflict.TxHash,
 		ConflictOwn:       from.Conflict.Own,
 		RequestedBy:       documentOf(from.RequestedBy),
@@ -105,6 +109,8 @@ func (r *payoutRow) record() payout.Payout {
 		RefundID:       r.RefundID,
 		FailureCode:    r.FailureCode,
 		FailureMessage: string(r.FailureMessage),
+		ReasonMessage:  string(r.ReasonMessage),
+		WaitingSince:   time.Time(r.WaitingSince),
 		RequestedBy:    r.RequestedBy.value,
 		NativeAsset:    r.NativeAsset,
 		NativeDecimals: r.NativeDecimals,

@@ -41,6 +41,8 @@ type settlementRow struct {
 	MasterWalletAddress chain.Address        `db:"master_wallet_address"`
 	Reason              settlement.Reason    `db:"reason"`
 	FailedFor           settlement.Reason    `db:"failed_for"`
+	ReasonMessage       prose                `db:"reason_message"`
+	WaitingSince        moment               `db:"waiting_since"`
 	FeeTx               string               `db:"fee_tx"`
 	TopUpTx             string               `db:"topup_tx"`
 	SweepTx             string               `db:"sweep_tx"`
@@ -89,6 +91,8 @@ func settlementRowOf(from *settlement.Settlement) settlementRow {
 		MasterWalletAddress: from.MasterWalletAddress,
 		Reason:              from.Reason,
 		FailedFor:           from.FailedFor,
+		ReasonMessage:       prose(from.ReasonMessage),
+		WaitingSince:        moment(from.WaitingSince),
 		FeeTx:               from.FeeTx,
 		TopUpTx:             from.TopUpTx,
 		SweepTx:             from.SweepTx,
@@ -136,6 +140,8 @@ func (r *settlementRow) record() settlement.Settlement {
 		MasterWalletAddress: r.MasterWalletAddress,
 		Reason:              r.Reason,
 		FailedFor:           r.FailedFor,
+		ReasonMessage:       string(r.ReasonMessage),
+		WaitingSince:        time.Time(r.WaitingSince),
 		FeeTx:               r.FeeTx,
 		TopUpTx:             r.TopUpTx,
 		SweepTx:             r.SweepTx,

@@ -33,6 +33,8 @@ type transactionRow struct {
 	Failure        string                     `db:"failure"`
 	ConflictTxHash string                     `db:"conflict_tx_hash"`
 	ConflictOwn    bool                       `db:"conflict_own"`
+	Waits          prose                      `db:"waits"`
+	WaitingSince   moment                     `db:"waiting_since"`
 	ReadyAt        moment                     `db:"ready_at"`
 	GiveUpAt       moment                     `db:"give_up_at"`
 	DueAt          moment                     `db:"due_at"`
@@ -63,6 +65,8 @@ func transactionRowOf(from *wallet.Transaction) transactionRow {
 		Failure:        from.Failure,
 		ConflictTxHash: from.Conflict.TxHash,
 		ConflictOwn:    from.Conflict.Own,
+		Waits:          prose(from.Waits),
+		WaitingSince:   moment(from.WaitingSince),
 		ReadyAt:        moment(from.ReadyAt),
 		GiveUpAt:       moment(from.GiveUpAt),
 		DueAt:          moment(from.DueAt),
@@ -89,6 +93,8 @@ func (r *transactionRow) record() wallet.Transaction {
 		Fee:          chain.Amount(r.Fee),
 		Transfers:    r.Transfers.value,
 		Failure:      r.Failure,
+		Waits:        string(r.Waits),
+		WaitingSince: time.Time(r.WaitingSince),
 		ReadyAt:      time.Time(r.ReadyAt),
 		GiveUpAt:     time.Time(r.GiveUpAt),
 		DueAt:        time.Time(r.DueAt),
