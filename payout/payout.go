@@ -228,15 +228,15 @@ type Resource struct { // spec 2.3.1
 	// WaitingSince is there once it has waited for more than a minute, or for an approval.
 	WaitingSince string `json:"waiting_since,omitempty" format:"date-time"`
 
-	Conflict       *Conflict     `json:"conflict,omitempty"`
-	RequestedBy    Requester     `json:"requested_by"`
-	CreatedAt      string        `json:"created_at" format:"date-time"`
-	ConfirmedAt    string        `json:"confirmed_at,omitempty" format:"date-time"`
-	FailedAt       string        `json:"failed_at,omitempty" format:"date-time"`
-	NativeAsset    string        `json:"native_asset"`
-	NativeDecimals uint8         `json:"native_decimals"`
-	MaxNetworkFee  string        `json:"max_network_fee,omitempty"`
-	NetworkFee     string        `json:"network_fee,omitempty"`
+	Conflict       *Conflict `json:"conflict,omitempty"`
+	RequestedBy    Requester `json:"requested_by"`
+	CreatedAt      string    `json:"created_at" format:"date-time"`
+	ConfirmedAt    string    `json:"confirmed_at,omitempty" format:"date-time"`
+	FailedAt       string    `json:"failed_at,omitempty" format:"date-time"`
+	NativeAsset    string    `json:"native_asset"`
+	NativeDecimals uint8     `json:"native_decimals"`
+	MaxNetworkFee  string    `json:"max_network_fee,omitempty"`
+	NetworkFee     string    `json:"network_fee,omitempty"`
 	// Approval is there when one is required.
 	Approval *ApprovalResource `json:"approval,omitempty"`
 	Livemode bool              `json:"livemode"`

@@ -96,8 +96,8 @@ type Settlement struct {
 	// once the payment is back; the API shows it as the reason throughout. Empty for one that then returns to the
 	// queue.
 	FailedFor Reason
-	// ReasonMessage says for people why it waits or failed. WaitingSince is since when it has waited for more than a
-	// minute; zero otherwise.
+	// ReasonMessage is what is known beyond Reason of why it waits or failed: a code, a colon and a sentence.
+	// WaitingSince is since when it has waited, once that is more than a minute; zero otherwise.
 	ReasonMessage string
 	WaitingSince  time.Time
 	FeeTx         string

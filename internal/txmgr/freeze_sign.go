@@ -37,9 +37,11 @@ func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held
 	return true, d.update(ctx, t.ID, d.waitsFor(why))
 }
 
-// The reasons for which nothing is signed; see walletstate.Wait.
+// WaitsFrozen is why nothing is signed for a frozen wallet; see walletstate.Wait.
+const WaitsFrozen = "wallet_frozen: nothing is signed for the wallet until Engine.Acknowledge or Engine.Unfreeze"
+
+// The other reasons for which nothing is signed.
 const (
-	waitsFrozen   = "wallet_frozen: nothing is signed for the wallet until Engine.Acknowledge or Engine.Unfreeze"
 	waitsBehind   = "network_behind: nothing is signed until the network is read up to its tip"
 	waitsInFlight = "queued: earlier transactions of the wallet wait for a block"
 	waitsClock    = "clock_wrong: nothing is signed by a process whose clock differs from the store's"
@@ -59,7 +61,7 @@ func (d *walletWorker) stopReason(ctx context.Context, t wallet.Transaction) (st
 	case err != nil:
 		return "", err
 	case frozen:
-		return waitsFrozen, nil
+		return WaitsFrozen, nil
 	case lags:
 		return waitsBehind, nil
 	case !d.config.MaySign():
