@@ -44,7 +44,7 @@ const WaitsFrozen = "wallet_frozen: nothing is signed for the wallet until Engin
 const (
 	waitsBehind   = "network_behind: nothing is signed until the network is read up to its tip"
 	waitsInFlight = "queued: earlier transactions of the wallet wait for a block"
-	waitsClock    = "clock_wrong: nothing is signed by a process whose clock differs from the store's"
+	waitsMaySign  = "process_wrong: the process signs nothing, as its clock or its signer is wrong; see Engine.Health"
 	waitsUnread   = "wallet_unread: nothing is signed until the wallet was compared with its network"
 )
 
@@ -65,7 +65,7 @@ func (d *walletWorker) stopReason(ctx context.Context, t wallet.Transaction) (st
 	case lags:
 		return waitsBehind, nil
 	case !d.config.MaySign():
-		return waitsClock, nil
+		return waitsMaySign, nil
 	}
 
 	return waitsUnread, nil
