@@ -67,8 +67,8 @@ func metricsOf(report health.Report) []byte {
 	m.value("ready", oneIf(report.Ready()))
 	m.gauge("clock_skew_seconds", "How far the clock is ahead of the store's.")
 	m.value("clock_skew_seconds", report.ClockSkew.Seconds())
-	m.gauge("needs_person", "How many wallets wait for a person, or do not send.")
-	m.value("needs_person", float64(len(report.Wallets)))
+	m.gauge("needs_person", "How many wallets wait for a person or do not send, and settlements have failed.")
+	m.value("needs_person", float64(needPerson(report)))
 
 	m.attention(report)
 
@@ -101,6 +101,19 @@ func metricsOf(report health.Report) []byte {
 	m.backlogs(report)
 
 	return m.Bytes()
+}
+
+// needPerson returns how many wallets and settlements need a person.
+func needPerson(report health.Report) int {
+	n := len(report.Wallets)
+
+	for _, a := range report.Attention {
+		if a.NeedsPerson() {
+			n += a.Count
+		}
+	}
+
+	return n
 }
 
 // attention writes the settlements and payouts that wait or failed.

@@ -240,6 +240,12 @@ func (e *Engine) workers(together int) []worker {
 		worker{name: "invoices", pace: paceWorkers, step: e.expire},
 		worker{name: "backlog", pace: paceBacklog, step: e.countBacklog},
 		worker{
+			name:   "secret key",
+			pace:   paceStore,
+			step:   func(ctx context.Context) (bool, error) { return false, e.checkSecretKey(ctx) },
+			seldom: true,
+		},
+		worker{
 			name:   "signer",
 			pace:   pacePrune,
 			step:   func(ctx context.Context) (bool, error) { return false, e.checkSeeds(ctx) },
