@@ -53,10 +53,6 @@ type Payout struct {
 	RefundID       string
 	FailureCode    string
 	FailureMessage string
-	// ReasonMessage says for people why it waits, and WaitingSince since when. Both are empty until it has waited for
-	// a minute.
-	ReasonMessage string
-	WaitingSince  time.Time
 	// Conflict is the transaction that took the payout's place; set when FailureCode is conflict.
 	Conflict       wallet.Conflict
 	RequestedBy    Requester
@@ -83,6 +79,10 @@ type Payout struct {
 	MAC      []byte
 	Sequence int64
 	Version  int64
+	// ReasonMessage says for people why it waits, and WaitingSince since when. Both are empty until it has waited for
+	// a minute.
+	ReasonMessage string
+	WaitingSince  time.Time
 }
 
 // RefundStatus is where a refund stands.
@@ -309,7 +309,7 @@ func (p Payout) Resource() Resource {
 }
 
 // reason returns why the payout waits or failed, and since when it waits, as the API shows both.
-func (p Payout) reason() (message, since string) { // spec D12.7
+func (p Payout) reason() (message, since string) {
 	switch {
 	case p.Status == Failed:
 		return p.FailureMessage, ""

@@ -23,7 +23,7 @@ var messages = map[Reason]string{
 }
 
 // message returns why a settlement with a reason waits or failed, and since when it waits, as the API shows both.
-func (s Settlement) message(reason Reason) (message, since string) { // spec D12.8
+func (s Settlement) message(reason Reason) (message, since string) {
 	switch s.Status {
 	case Released, Reverted:
 		return "", ""

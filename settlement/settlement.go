@@ -96,13 +96,9 @@ type Settlement struct {
 	// once the payment is back; the API shows it as the reason throughout. Empty for one that then returns to the
 	// queue.
 	FailedFor Reason
-	// ReasonMessage is what is known beyond Reason of why it waits or failed: a code, a colon and a sentence.
-	// WaitingSince is since when it has waited, once that is more than a minute; zero otherwise.
-	ReasonMessage string
-	WaitingSince  time.Time
-	FeeTx         string
-	TopUpTx       string
-	SweepTx       string
+	FeeTx     string
+	TopUpTx   string
+	SweepTx   string
 	// NetworkFees is this settlement's share of what the release's transactions cost, native base units.
 	NetworkFees chain.Amount
 	// ResidueIn and ResidueOut are its shares of the native coin at the deposit address that belongs to no
@@ -124,6 +120,10 @@ type Settlement struct {
 	DueAt    time.Time
 	Sequence int64
 	Version  int64
+	// ReasonMessage is what is known beyond Reason of why it waits or failed: a code, a colon and a sentence.
+	// WaitingSince is since when it has waited, once that is more than a minute; zero otherwise.
+	ReasonMessage string
+	WaitingSince  time.Time
 }
 
 // Sweep moves one or several settlements of an address and asset to the master wallet.
