@@ -211,7 +211,8 @@ func New(c Config) (*Engine, error) {
 // webhooks until ctx ends. When it returns, nothing of it runs any more and its leases are released.
 // It returns nil when ctx ended.
 //
-// Errors: fault.State while another Run or Step of this engine is running.
+// Errors: fault.State while another Run or Step of this engine is running; fault.Unavailable (signer_mismatch) when
+// Config.Signer is not the one that made the addresses on record, which the error names.
 func (e *Engine) Run(ctx context.Context) error {
 	return e.core.Run(ctx)
 }
@@ -221,7 +222,8 @@ func (e *Engine) Run(ctx context.Context) error {
 // not hold up the others; their errors are joined. The leases of the networks stay with this process until
 // it no longer calls Step.
 //
-// Errors: fault.State while another Run or Step of this engine is running.
+// Errors: fault.State while another Run or Step of this engine is running; fault.Unavailable (signer_mismatch) when
+// Config.Signer is not the one that made the addresses on record, which the error names.
 func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	return e.core.Step(ctx)
 }

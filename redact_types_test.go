@@ -128,6 +128,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[event.Owner](),
 	reflect.TypeFor[event.Request](),
 	reflect.TypeFor[fault.Error](),
+	reflect.TypeFor[health.Attention](),
 	reflect.TypeFor[health.Follower](),
 	reflect.TypeFor[health.Network](),
 	reflect.TypeFor[health.Report](),

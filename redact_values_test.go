@@ -129,6 +129,7 @@ var withoutSecrets = map[string]string{
 	"invoice/rate.NewFixed":   "holds prices",
 	"limits.Server":           "holds the host's handler",
 	"paymentstest.New":        "a service of tests with a fixed key",
+	"paymentstest.NewOn":      "a service of tests with a fixed key",
 	"webhook.NewDelivery":     "a record",
 }
 

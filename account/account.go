@@ -51,7 +51,8 @@ type Settings struct {
 	SweepMinUSD decimal.Decimal `json:"sweep_min_usd"`
 	// FeeBPS is the platform fee in basis points; nil: 50.
 	FeeBPS *int `json:"fee_bps,omitempty"`
-	// Assets are the ids of the assets that invoices may offer; nil: all.
+	// Assets are the assets that invoices may offer, by id; nil: all. UpdateSettings and CreateAccount take symbols,
+	// too: one stands for every enabled asset of that symbol, and is stored as their ids.
 	Assets []string `json:"assets,omitempty"`
 	// ApproveAboveUSD is the value in USD above which payouts and refunds wait for the approval of a second key
 	// (scope payouts:approve); nil: none does. Without a fresh price each waits.

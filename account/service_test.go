@@ -93,7 +93,7 @@ func TestAccountsHaveIndexesFromZeroAndPageNewestFirst(t *testing.T) {
 
 func TestSettingsAreChecked(t *testing.T) {
 	h := newHarness(t)
-	asset := h.registry.Assets(false)[0].ID
+	asset, symbol := h.registry.Assets(false)[0].ID, h.registry.Assets(false)[0].Symbol
 
 	fee := func(n int) *int { return &n }
 	for _, test := range []struct {
@@ -136,6 +136,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"no assets", account.Settings{Assets: []string{}}, "assets"},
 		{"unknown asset", account.Settings{Assets: []string{strings.Repeat("f", 24)}}, "assets"},
 		{"asset twice", account.Settings{Assets: []string{asset, asset}}, "assets"},
+		{"asset by id and symbol", account.Settings{Assets: []string{asset, symbol}}, "assets"},
 		{"payouts", account.Settings{PayoutsPerHour: -1}, "payouts_per_hour"},
 		{"rate", account.Settings{RequestsPerSecond: -1}, "requests_per_second"},
 		{"burst", account.Settings{RequestBurst: -1}, "request_burst"},

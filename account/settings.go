@@ -33,11 +33,10 @@ func (s *Service) checkSettings(v, others Settings) (Settings, error) { // spec 
 		return Settings{}, err
 	}
 
-	if err := s.checkAssets(v.Assets, others.Assets); err != nil {
+	var err error
+	if v.Assets, err = s.canonicalAssets(v.Assets, others.Assets); err != nil {
 		return Settings{}, err
 	}
-
-	var err error
 
 	v.AllowedIPs, v.Destinations, err = s.canonicalAllowlists(
 		v.AllowedIPs, v.Destinations, others.Destinations, true, false,
@@ -114,42 +113,48 @@ func validSweepMin(usd decimal.Decimal) bool {
 	return !usd.GreaterThan(maxSweep) && usd.Equal(usd.Truncate(8))
 }
 
-// checkAssets checks that every asset id is enabled here, or one of the stored ids, and listed once.
-func (s *Service) checkAssets(ids, stored []string) error {
-	if ids == nil {
-		return nil
+// canonicalAssets returns the ids of assets that are given by id or symbol: each is enabled here, or one of the stored
+// ids, and listed once.
+func (s *Service) canonicalAssets(given, stored []string) ([]string, error) {
+	if given == nil {
+		return nil, nil
 	}
 
 	// A store does not distinguish an empty list from nil, and nil means all.
-	if len(ids) == 0 {
-		return fault.Param(
+	if len(given) == 0 {
+		return nil, fault.Param(
 			"assets", "settings_invalid",
-			"assets is empty: name at least one asset id, or leave the list out to enable all",
+			"assets is empty: name at least one asset, or leave the list out to enable all",
 		)
 	}
 
-	known := map[string]bool{}
-	for _, a := range append(s.registry.Assets(true), s.registry.Assets(false)...) {
-		known[a.ID] = true
-	}
-
+	// What each name stands for.
+	named := map[string][]string{}
 	for _, id := range stored {
-		known[id] = true
+		named[id] = []string{id}
 	}
 
-	for _, id := range ids {
-		if !known[id] {
-			return fault.Param(
+	for _, a := range append(s.registry.Assets(true), s.registry.Assets(false)...) {
+		named[a.ID] = []string{a.ID}
+		named[a.Symbol] = append(named[a.Symbol], a.ID)
+	}
+
+	var ids []string
+
+	for _, name := range given {
+		meant, known := named[name]
+		if !known || slices.ContainsFunc(meant, func(id string) bool { return slices.Contains(ids, id) }) {
+			return nil, fault.Param(
 				"assets", "asset_unknown",
-				"no asset with the id %q is enabled here (or it is twice in the list)",
-				shortened(id),
+				"no asset with the id or symbol %q is enabled here (or it is twice in the list)",
+				shortened(name),
 			)
 		}
 
-		delete(known, id)
+		ids = append(ids, meant...)
 	}
 
-	return nil
+	return ids, nil
 }
 
 // checkName checks that a name can be shown on one line.

@@ -3,6 +3,7 @@
 package health
 
 import (
+	"slices"
 	"time"
 )
 
@@ -57,6 +58,12 @@ type Report struct {
 	Networks []Network
 	// Wallets are those that are frozen or do not send; empty when all is well.
 	Wallets []Wallet
+	// Attention are the settlements and payouts that a person should know of, by object, network, status and reason:
+	// settlements that are held or have failed and do not return by themselves, payouts that failed in the last 24
+	// hours, and both where they have waited for more than a minute. AttentionAt is when they were last counted, about
+	// every 15 s; zero where the store does not count them (see store.AttentionReader).
+	Attention   []Attention
+	AttentionAt time.Time
 	// Checks are the kinds of work of this process, by name.
 	Checks []Check
 	// Processes are the other processes, by name.
@@ -72,8 +79,11 @@ type Report struct {
 	DueAt time.Time
 }
 
-// NeedsPerson reports whether a wallet waits for a person. Everybody else's work goes on, so OK may still be true.
-func (h Report) NeedsPerson() bool { return len(h.Wallets) > 0 }
+// NeedsPerson reports whether a wallet or a settlement waits for a person. Everybody else's work goes on, so OK may
+// still be true.
+func (h Report) NeedsPerson() bool {
+	return len(h.Wallets) > 0 || slices.ContainsFunc(h.Attention, Attention.NeedsPerson)
+}
 
 // OK reports whether all of the service works: every network is read and has blocks, there are prices, all work
 // succeeds in time, and no process is lost. A wallet that is frozen does not count: see NeedsPerson.

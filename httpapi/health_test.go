@@ -119,6 +119,10 @@ func TestMetrics(t *testing.T) {
 		Processes: []health.Process{
 			{Name: `a\b`, Still: 12 * time.Second, Lost: true, Failing: []string{"x", "y"}},
 		},
+		Attention: []health.Attention{
+			{Object: "settlement", Network: "sepolia", Status: "failed", Reason: "funds_missing", Count: 3},
+			{Object: "payout", Network: "base", Status: "pending", Reason: "insufficient_funds", Count: 4, Since: time.Unix(5, 0)},
+		},
 		ClockSkew: -time.Second,
 		Backlog:   health.Backlog{Due: 9, Waiting: 5, InFlight: 2, Age: time.Minute},
 		Backlogs:  []health.Backlog{{AccountID: "65a", Livemode: true, Due: 7, Waiting: 4, Age: time.Minute}},
@@ -132,7 +136,11 @@ func TestMetrics(t *testing.T) {
 		`payments_check_age_seconds{check="store"} 1.5`,
 		`payments_check_failing{check="store"} 0`,
 		`payments_check_failing{check="outbox of \"x\"\n"} 1`,
-		"payments_needs_person 2",
+		"payments_needs_person 5",
+		`payments_attention{object="settlement",network="sepolia",status="failed",reason="funds_missing"} 3`,
+		`payments_attention{object="payout",network="base",status="pending",reason="insufficient_funds"} 4`,
+		`payments_attention_oldest_timestamp_seconds{object="payout",network="base",status="pending",` +
+			`reason="insufficient_funds"} 5`,
 		`payments_network_behind_blocks{network="sepolia"} 3`,
 		`payments_network_stopped{network="sepolia"} 1`,
 		`payments_network_stopped{network="base"} 0`,

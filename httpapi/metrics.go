@@ -69,8 +69,10 @@ func metricsOf(report health.Report) []byte {
 	m.value("prices_ready", oneIf(report.PricesReady()))
 	m.gauge("clock_skew_seconds", "How far the clock is ahead of the store's.")
 	m.value("clock_skew_seconds", report.ClockSkew.Seconds())
-	m.gauge("needs_person", "How many wallets wait for a person, or do not send.")
-	m.value("needs_person", float64(len(report.Wallets)))
+	m.gauge("needs_person", "How many wallets wait for a person or do not send, and settlements have failed.")
+	m.value("needs_person", float64(needPerson(report)))
+
+	m.attention(report)
 
 	m.gauge("check_failing", "1 while a kind of work fails.")
 
@@ -101,6 +103,38 @@ func metricsOf(report health.Report) []byte {
 	m.backlogs(report)
 
 	return m.Bytes()
+}
+
+// needPerson returns how many wallets and settlements need a person.
+func needPerson(report health.Report) int {
+	n := len(report.Wallets)
+
+	for _, a := range report.Attention {
+		if a.NeedsPerson() {
+			n += a.Count
+		}
+	}
+
+	return n
+}
+
+// attention writes the settlements and payouts that wait or failed.
+func (m *metrics) attention(report health.Report) {
+	labels := func(a health.Attention) []string {
+		return []string{"object", a.Object, "network", a.Network, "status", a.Status, "reason", a.Reason}
+	}
+
+	m.gauge("attention", "How many settlements and payouts are held, wait or failed; see Report.Attention.")
+
+	for _, a := range report.Attention {
+		m.value("attention", float64(a.Count), labels(a)...)
+	}
+
+	m.gauge("attention_oldest_timestamp_seconds", "Since when the oldest of them has waited, or when it failed.")
+
+	for _, a := range report.Attention {
+		m.value("attention_oldest_timestamp_seconds", float64(a.Since.Unix()), labels(a)...)
+	}
 }
 
 // networks writes how each network is read.

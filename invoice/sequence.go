@@ -13,7 +13,9 @@ import (
 )
 
 // sequences returns invoice numbers and derivation indexes. A process reserves them in ranges, each in a
-// transaction of its own, so that creations never queue on one row; gaps are allowed.
+// transaction of its own, so that creations never queue on one row; gaps are allowed. The first range of a process
+// has one number, and each has twice as many as the one before it, up to size: a process that is started anew skips
+// no more numbers than it used.
 type sequences struct {
 	db   database
 	size int
@@ -26,6 +28,8 @@ type sequences struct {
 type sequence struct {
 	mu         sync.Mutex
 	next, left int64
+	// taken is how many numbers the last range had.
+	taken int
 }
 
 // take returns the next number of a counter that starts at first.
@@ -45,15 +49,17 @@ func (n *sequences) take(ctx context.Context, name string, first int64) (int64, 
 	if c.left == 0 {
 		var start int64
 
+		size := min(max(2*c.taken, 1), n.size)
+
 		err := n.db.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
-			start, err = tx.ReserveNumbers(ctx, name, n.size, first)
+			start, err = tx.ReserveNumbers(ctx, name, size, first)
 			return err
 		})
 		if err != nil {
 			return 0, fmt.Errorf("reserving numbers of %s: %w", name, err)
 		}
 
-		c.next, c.left = start, int64(n.size)
+		c.next, c.left, c.taken = start, int64(size), size
 	}
 
 	c.next, c.left = c.next+1, c.left-1

@@ -63,8 +63,17 @@ type Service struct {
 func New(t testing.TB, configure ...func(*payments.Config)) *Service {
 	t.Helper()
 
+	return NewOn(t, sim.Config{}, configure...)
+}
+
+// NewOn is New on a network of a configuration, whose Clock is the service's. A fork reaches a paid invoice where
+// FinalDepth is above the fork's depth: by default a payment is confirmed in a block that no fork may take away.
+func NewOn(t testing.TB, network sim.Config, configure ...func(*payments.Config)) *Service {
+	t.Helper()
+
 	s := &Service{t: t, clock: &clock{now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}}
-	s.Network = sim.New(sim.Config{Clock: s.clock.Now})
+	network.Clock = s.clock.Now
+	s.Network = sim.New(network)
 
 	keys, err := hdkey.New(mnemonic, "")
 	s.check(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/sim"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/httpapi"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -144,5 +145,24 @@ func TestKeyOverHTTP(t *testing.T) {
 
 	if answer.Code != http.StatusOK {
 		t.Errorf("GET of the invoice: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// A fork takes the payment of a paid invoice away: what was shipped is missing its money, and the shop is told.
+func TestForkUnderAPaidInvoice(t *testing.T) {
+	service := paymentstest.NewOn(t, sim.Config{FinalDepth: 20})
+	service.Mine(1)
+	inv := service.Pay(service.Invoice("25.00", "USD"))
+
+	service.Network.Fork(service.Network.Network().Confirmations+1, sim.DropOrphans)
+	service.Mine(1)
+
+	told := func(want event.Type) bool {
+		return slices.ContainsFunc(service.Events(), func(ev event.Event) bool {
+			return ev.Type == want && ev.InvoiceID == inv.ID
+		})
+	}
+	if !told(event.InvoicePaymentReversed) {
+		t.Error("the shop was not told that the payment was reversed")
 	}
 }

@@ -79,6 +79,10 @@ type Payout struct {
 	MAC      []byte
 	Sequence int64
 	Version  int64
+	// ReasonMessage says for people why it waits, and WaitingSince since when. Both are empty until it has waited for
+	// a minute.
+	ReasonMessage string
+	WaitingSince  time.Time
 }
 
 // RefundStatus is where a refund stands.
@@ -219,15 +223,20 @@ type Resource struct { // spec 2.3.1
 	RefundID       string        `json:"refund_id,omitempty"`
 	FailureCode    string        `json:"failure_code,omitempty"`
 	FailureMessage string        `json:"failure_message,omitempty"`
-	Conflict       *Conflict     `json:"conflict,omitempty"`
-	RequestedBy    Requester     `json:"requested_by"`
-	CreatedAt      string        `json:"created_at" format:"date-time"`
-	ConfirmedAt    string        `json:"confirmed_at,omitempty" format:"date-time"`
-	FailedAt       string        `json:"failed_at,omitempty" format:"date-time"`
-	NativeAsset    string        `json:"native_asset"`
-	NativeDecimals uint8         `json:"native_decimals"`
-	MaxNetworkFee  string        `json:"max_network_fee,omitempty"`
-	NetworkFee     string        `json:"network_fee,omitempty"`
+	// ReasonMessage is why it waits, or FailureMessage.
+	ReasonMessage string `json:"reason_message,omitempty"`
+	// WaitingSince is there once it has waited for more than a minute, or for an approval.
+	WaitingSince string `json:"waiting_since,omitempty" format:"date-time"`
+
+	Conflict       *Conflict `json:"conflict,omitempty"`
+	RequestedBy    Requester `json:"requested_by"`
+	CreatedAt      string    `json:"created_at" format:"date-time"`
+	ConfirmedAt    string    `json:"confirmed_at,omitempty" format:"date-time"`
+	FailedAt       string    `json:"failed_at,omitempty" format:"date-time"`
+	NativeAsset    string    `json:"native_asset"`
+	NativeDecimals uint8     `json:"native_decimals"`
+	MaxNetworkFee  string    `json:"max_network_fee,omitempty"`
+	NetworkFee     string    `json:"network_fee,omitempty"`
 	// Approval is there when one is required.
 	Approval *ApprovalResource `json:"approval,omitempty"`
 	Livemode bool              `json:"livemode"`
@@ -271,6 +280,8 @@ func (p Payout) Resource() Resource {
 		NativeDecimals: p.NativeDecimals,
 		Livemode:       p.Owner.Livemode,
 	}
+	r.ReasonMessage, r.WaitingSince = p.reason()
+
 	if !p.MaxNetworkFee.IsZero() {
 		r.MaxNetworkFee = p.MaxNetworkFee.String()
 	}
@@ -295,6 +306,18 @@ func (p Payout) Resource() Resource {
 	}
 
 	return r
+}
+
+// reason returns why the payout waits or failed, and since when it waits, as the API shows both.
+func (p Payout) reason() (message, since string) {
+	switch {
+	case p.Status == Failed:
+		return p.FailureMessage, ""
+	case p.Status == Pending && p.Approval.Missing():
+		return "approval_missing: the payout waits for the approval of a second key", wire.Time(p.CreatedAt)
+	}
+
+	return p.ReasonMessage, wire.Time(p.WaitingSince)
 }
 
 // displaced reports whether NetworkFee is of the transaction that displaced the payout.

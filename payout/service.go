@@ -99,7 +99,7 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 	}
 
 	if !spent && len(events) == 0 && p.Status == before.Status && p.TxHash == before.TxHash &&
-		sameAmount(p.NetworkFee, before.NetworkFee) {
+		p.ReasonMessage == before.ReasonMessage && sameAmount(p.NetworkFee, before.NetworkFee) {
 		return nil
 	}
 

@@ -141,6 +141,7 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	}
 
 	p.Status, p.NetworkFee = next, feeOf(t) // spec 2.3.6
+	p.ReasonMessage, p.WaitingSince = t.Waits, t.WaitingSince
 
 	var events []event.Type
 

@@ -27,21 +27,25 @@ type Resource struct { // spec 2.8.1
 	RequiredNative      string        `json:"required_native,omitempty"`
 	MasterWalletAddress chain.Address `json:"master_wallet_address,omitempty"`
 	Reason              Reason        `json:"reason,omitempty"`
-	FeeTx               string        `json:"fee_tx,omitempty"`
-	TopUpTx             string        `json:"topup_tx,omitempty"`
-	SweepTx             string        `json:"sweep_tx,omitempty"`
-	NetworkFees         string        `json:"network_fees"`
-	ResidueIn           string        `json:"residue_in,omitempty"`
-	ResidueOut          string        `json:"residue_out,omitempty"`
-	NetReleased         string        `json:"net_released,omitempty"`
-	Simulated           bool          `json:"simulated"`
-	ConfirmedAt         string        `json:"confirmed_at" format:"date-time"`
-	HeldSince           string        `json:"held_since,omitempty" format:"date-time"`
-	ReleasedAt          string        `json:"released_at,omitempty" format:"date-time"`
-	FailedAt            string        `json:"failed_at,omitempty" format:"date-time"`
-	FeeUSD              string        `json:"fee_usd"`
-	NativePrice         string        `json:"native_price"`
-	Livemode            bool          `json:"livemode"`
+	// ReasonMessage says why it waits or failed. WaitingSince is there once it has waited for more than a minute.
+	ReasonMessage string `json:"reason_message,omitempty"`
+	WaitingSince  string `json:"waiting_since,omitempty" format:"date-time"`
+
+	FeeTx       string `json:"fee_tx,omitempty"`
+	TopUpTx     string `json:"topup_tx,omitempty"`
+	SweepTx     string `json:"sweep_tx,omitempty"`
+	NetworkFees string `json:"network_fees"`
+	ResidueIn   string `json:"residue_in,omitempty"`
+	ResidueOut  string `json:"residue_out,omitempty"`
+	NetReleased string `json:"net_released,omitempty"`
+	Simulated   bool   `json:"simulated"`
+	ConfirmedAt string `json:"confirmed_at" format:"date-time"`
+	HeldSince   string `json:"held_since,omitempty" format:"date-time"`
+	ReleasedAt  string `json:"released_at,omitempty" format:"date-time"`
+	FailedAt    string `json:"failed_at,omitempty" format:"date-time"`
+	FeeUSD      string `json:"fee_usd"`
+	NativePrice string `json:"native_price"`
+	Livemode    bool   `json:"livemode"`
 }
 
 // EventObject returns how an event names the settlement.
@@ -95,6 +99,8 @@ func (s Settlement) Resource() Resource { // spec 2.8.4
 	case s.FailedFor != "":
 		r.Reason = s.FailedFor
 	}
+
+	r.ReasonMessage, r.WaitingSince = s.message(r.Reason)
 
 	if s.RequiredNative != nil {
 		r.RequiredNative = s.RequiredNative.String()

@@ -120,6 +120,10 @@ type Settlement struct {
 	DueAt    time.Time
 	Sequence int64
 	Version  int64
+	// ReasonMessage is what is known beyond Reason of why it waits or failed: a code, a colon and a sentence.
+	// WaitingSince is since when it has waited, once that is more than a minute; zero otherwise.
+	ReasonMessage string
+	WaitingSince  time.Time
 }
 
 // Sweep moves one or several settlements of an address and asset to the master wallet.

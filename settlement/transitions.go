@@ -24,6 +24,8 @@ func (s *Settlement) Return(operator, keep bool, due time.Time) error { // spec 
 	}
 
 	s.Status, s.Reason, s.FailedAt, s.RequiredNative, s.DueAt = Pending, "", time.Time{}, nil, due
+	s.ReasonMessage, s.WaitingSince = "", time.Time{}
+
 	if !keep {
 		s.SweepID = ""
 	}

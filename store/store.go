@@ -48,6 +48,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/settlement"
@@ -146,4 +147,17 @@ type Limiter interface {
 	// after retryAfterSeconds, rounded up. A limiter that cannot count answers fault.Unavailable
 	// within a moment; the caller decides what that means.
 	Allow(ctx context.Context, key string, perSecond, burst int) (ok bool, retryAfterSeconds int, err error)
+}
+
+// AttentionReader is a store that counts what health.Report.Attention shows. Health shows none where the store is no
+// AttentionReader.
+type AttentionReader interface {
+	// Attention returns one entry, without its Message, for each object, network, status and reason, in any order:
+	//
+	//   - the settlements that are held, since HeldSince, or have failed for another reason than payment_orphaned and
+	//     replanning, since FailedAt;
+	//   - the payouts that failed at or after failedSince, since FailedAt, but for those that were canceled;
+	//   - the pending and releasing settlements, and the pending and processing payouts, that have a WaitingSince. The
+	//     reason is the part of ReasonMessage before its first colon.
+	Attention(ctx context.Context, failedSince time.Time) ([]health.Attention, error)
 }

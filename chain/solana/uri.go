@@ -21,7 +21,7 @@ func (d *driver) PaymentURI(to chain.Address, asset chain.Asset, amount chain.Am
 	return "solana:" + string(to) + query
 }
 
-// RequestURI returns PaymentURI with reference, label and message.
+// RequestURI returns PaymentURI with label and message, and with a reference where Config.Reference asks for it.
 func (d *driver) RequestURI(
 	to chain.Address,
 	asset chain.Asset,
@@ -30,7 +30,7 @@ func (d *driver) RequestURI(
 ) string {
 	uri := d.PaymentURI(to, asset, amount)
 
-	if request.ID != "" {
+	if request.ID != "" && d.config.Reference {
 		uri += "&reference=" + string(Reference(request.ID))
 	}
 

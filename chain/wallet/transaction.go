@@ -109,6 +109,10 @@ type Transaction struct {
 	Failure string
 	// Conflict is set when Failure is FailConflict and blocks were read that prove it.
 	Conflict Conflict
+	// Waits is why it is not signed, or in no block, though it has been due for more than a minute: a code, a colon
+	// and a sentence. WaitingSince is since when. Both are empty otherwise.
+	Waits        string
+	WaitingSince time.Time
 	// ReadyAt is since when it may be signed: since its creation, or since the approval that a payout waited for.
 	ReadyAt time.Time
 	// GiveUpAt is when an unsigned transaction is given up as stale.

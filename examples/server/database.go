@@ -37,6 +37,7 @@ func openDatabase(ctx context.Context, s settings) (*sql.DB, error) {
 	db.SetMaxOpenConns(20)
 	db.SetMaxIdleConns(20)
 	db.SetConnMaxIdleTime(5 * time.Minute)
+	db.SetConnMaxLifetime(30 * time.Minute) // the name may stand for another server by then
 
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()

@@ -135,12 +135,12 @@ func markPaid(ctx context.Context, tx payments.Tx, ev event.Event) error {
 		return nil
 	}
 
-	sqlTx, ok := sqlite.SQLTx(tx)
-	if !ok {
-		return errors.New("the store is not SQLite")
+	sqlTx, err := sqlite.SQLTx(tx)
+	if err != nil {
+		return err
 	}
 
-	_, err := sqlTx.ExecContext(ctx, "UPDATE orders SET state = 'paid' WHERE invoice_id = ?", ev.InvoiceID)
+	_, err = sqlTx.ExecContext(ctx, "UPDATE orders SET state = 'paid' WHERE invoice_id = ?", ev.InvoiceID)
 
 	return err
 }

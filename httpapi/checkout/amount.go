@@ -8,9 +8,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// formatUnits returns an amount of base units in whole units, exact. It has at least places digits
-// after the point, and no trailing zeros beyond them.
-func formatUnits(a chain.Amount, decimals, places uint8) string {
+// formatUnits returns an amount of base units in whole units, exact, without trailing zeros: what is due and what was
+// paid look alike.
+func formatUnits(a chain.Amount, decimals uint8) string {
 	digits := a.String()
 	if missing := int(decimals) + 1 - len(digits); missing > 0 {
 		digits = strings.Repeat("0", missing) + digits
@@ -19,10 +19,8 @@ func formatUnits(a chain.Amount, decimals, places uint8) string {
 	point := len(digits) - int(decimals)
 
 	whole, fraction := digits[:point], digits[point:]
-	for len(fraction) > int(places) && fraction[len(fraction)-1] == '0' {
-		fraction = fraction[:len(fraction)-1]
-	}
 
+	fraction = strings.TrimRight(fraction, "0")
 	if fraction == "" {
 		return whole
 	}
@@ -124,7 +122,7 @@ func estimate(price, rate decimal.Decimal, decimals uint8) (text string, ok bool
 		whole = whole.Add(decimal.New(1, -places))
 	}
 
-	return whole.StringFixed(places), true
+	return whole.String(), true // without trailing zeros, as formatUnits
 }
 
 // mustDecimal parses a decimal of a State.

@@ -12,28 +12,26 @@ import (
 
 func TestUnits(t *testing.T) {
 	for _, c := range []struct {
-		amount           string
-		decimals, places uint8
-		want             string
+		amount   string
+		decimals uint8
+		want     string
 	}{
-		{"0", 18, 0, "0"},
-		{"0", 18, 3, "0.000"},
-		{"1", 18, 18, "0.000000000000000001"},
-		{"1000000", 6, 0, "1"},
-		{"1500000", 6, 2, "1.50"},     // exactly display_decimals
-		{"1500000", 6, 6, "1.500000"}, // all of them
-		{"1500001", 6, 2, "1.500001"}, // never less than what it is
-		{"21321000000000000", 18, 6, "0.021321"},
-		{"100", 0, 0, "100"},
+		{"0", 18, "0"},
+		{"1", 18, "0.000000000000000001"},
+		{"1000000", 6, "1"},
+		{"1500000", 6, "1.5"}, // due and paid look alike
+		{"5000000000000000", 18, "0.005"},
+		{"1500001", 6, "1.500001"}, // never less than what it is
+		{"21321000000000000", 18, "0.021321"},
+		{"100", 0, "100"},
 		{
 			"115792089237316195423570985008687907853269984665640564039457584007913129639935",
-			18,
 			18,
 			"115792089237316195423570985008687907853269984665640564039457.584007913129639935",
 		},
 	} {
-		if got := formatUnits(chain.MustAmount(c.amount), c.decimals, c.places); got != c.want {
-			t.Errorf("formatUnits(%s, %d, %d) = %s, want %s", c.amount, c.decimals, c.places, got, c.want)
+		if got := formatUnits(chain.MustAmount(c.amount), c.decimals); got != c.want {
+			t.Errorf("formatUnits(%s, %d) = %s, want %s", c.amount, c.decimals, got, c.want)
 		}
 	}
 }
@@ -47,8 +45,7 @@ func TestUnitsAreExact(t *testing.T) {
 		}
 
 		decimals := rapid.Uint8Range(0, 77).Draw(t, "decimals")
-		places := rapid.Uint8Range(0, decimals).Draw(t, "places")
-		text := formatUnits(amount, decimals, places)
+		text := formatUnits(amount, decimals)
 
 		back, err := chaindata.AmountFromDecimalFloor(decimal.RequireFromString(text), decimals)
 		if err != nil || back != amount {
@@ -103,8 +100,9 @@ func TestEstimate(t *testing.T) {
 		want        string
 	}{
 		{"49.9", "2340.5", 18, "0.0213203"}, // 7 places are worth less than a tenth of a cent; rounded up
-		{"100", "1", 6, "100.000"},
-		{"100", "3", 0, "34"}, // never more places than the asset has
+		{"100", "1", 6, "100"},
+		{"10", "2000", 18, "0.005"}, // as the amount due looks
+		{"100", "3", 0, "34"},       // never more places than the asset has
 		{"10", "0.0001", 18, "100000"},
 		{"1", "0", 18, ""},
 		{"0", "1", 18, ""},

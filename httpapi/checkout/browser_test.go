@@ -5,6 +5,8 @@ package checkout
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -121,6 +123,44 @@ func TestPageIsLive(t *testing.T) {
 func TestPageAsksWhereThereAreNoStreams(t *testing.T) {
 	s := newStage(t, named(t, "pay"))
 	browse(t, s.server, "polling", map[string]any{"path": s.path})
+}
+
+// A proxy between the payer and the page takes the stream's events and passes none on, or answers nothing at all: the
+// page asks by itself, and says so.
+func TestPageAsksWhereStreamsAreSilent(t *testing.T) {
+	for name, silent := range map[string]http.HandlerFunc{
+		"buffering": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush() // an error: the browser is gone
+			<-r.Context().Done()
+		},
+		"an empty answer": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, named(t, "pay"))
+			behind, err := url.Parse(s.server.URL)
+
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			forward := httputil.NewSingleHostReverseProxy(behind)
+			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/events") {
+					silent(w, r)
+					return
+				}
+
+				forward.ServeHTTP(w, r)
+			}))
+			t.Cleanup(proxy.Close)
+
+			browse(t, proxy, "silent", map[string]any{"path": s.path})
+		})
+	}
 }
 
 func TestQuoteRunsOutInFrontOfThePayer(t *testing.T) {

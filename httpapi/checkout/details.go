@@ -27,7 +27,7 @@ func (f snapshot) choice(o invoice.Option, choosing bool) choice {
 	switch due := missing(&o); {
 	case !choosing:
 	case !due.IsZero() && !quoteExpired(&f.Invoice, &o, f.Now):
-		c.AmountText = formatUnits(due, o.Decimals, o.DisplayDecimals)
+		c.AmountText = formatUnits(due, o.Decimals)
 	case f.Invoice.Kind == invoice.Fiat:
 		owed := outstanding(&f.Invoice, f.Payments)
 		c.EstimateText, _ = estimate(owed, f.Prices[o.AssetID], o.Decimals)
@@ -68,9 +68,9 @@ func (f snapshot) details(o *invoice.Option) *paymentDetails {
 		AmountPaid:       o.AmountPaid.String(),
 		AmountDetected:   o.AmountDetected.String(),
 		AmountMissing:    due.String(),
-		DueText:          formatUnits(o.AmountDue, o.Decimals, o.DisplayDecimals),
-		MissingText:      formatUnits(due, o.Decimals, o.DisplayDecimals),
-		ReceivedText:     formatUnits(received, o.Decimals, o.DisplayDecimals),
+		DueText:          formatUnits(o.AmountDue, o.Decimals),
+		MissingText:      formatUnits(due, o.Decimals),
+		ReceivedText:     formatUnits(received, o.Decimals),
 		QuoteExpiresAt:   wire.Time(o.QuoteExpiresAt),
 		QuoteExpired:     quoteExpired(&f.Invoice, o, f.Now),
 		ConfirmationRule: n.Rule,
@@ -81,7 +81,7 @@ func (f snapshot) details(o *invoice.Option) *paymentDetails {
 	}
 
 	if f.Invoice.Has(invoice.Overpaid) && o.AmountDue.Less(received) && f.paidOnlyTo(o.ID) {
-		d.ExcessText = formatUnits(received.Sub(o.AmountDue), o.Decimals, o.DisplayDecimals)
+		d.ExcessText = formatUnits(received.Sub(o.AmountDue), o.Decimals)
 	}
 
 	if driver, err := f.Networks.Driver(o.Network); err == nil && !due.IsZero() && !d.QuoteExpired {
@@ -144,7 +144,7 @@ func (f snapshot) transaction(p invoice.Payment) transaction {
 		NetworkName:           n.DisplayName,
 		Asset:                 p.Asset,
 		Amount:                p.Amount.String(),
-		AmountText:            formatUnits(p.Amount, p.Decimals, 0),
+		AmountText:            formatUnits(p.Amount, p.Decimals),
 		Confirmations:         f.confirmations(p),
 		ConfirmationsRequired: p.Required,
 		ConfirmationRule:      n.Rule,

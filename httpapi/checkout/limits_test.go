@@ -171,7 +171,7 @@ func TestAPageShowsTheNewestPayments(t *testing.T) {
 		t.Errorf("%d bytes: %s", len(page), page)
 	}
 
-	sum := formatUnits(chain.Units(300), one.Decimals, 0) + " " + one.Asset
+	sum := formatUnits(chain.Units(300), one.Decimals) + " " + one.Asset
 	if !strings.Contains(page, "received "+sum) || strings.Contains(page, " + ") {
 		t.Errorf("the page does not say that %s were received", sum)
 	}

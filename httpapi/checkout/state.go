@@ -248,7 +248,7 @@ func receivedText(payments []invoice.Payment) string {
 
 	texts := make([]string, len(order))
 	for i, id := range order {
-		texts[i] = formatUnits(sums[id], decimals[id], 0) + " " + symbols[id]
+		texts[i] = formatUnits(sums[id], decimals[id]) + " " + symbols[id]
 	}
 
 	return strings.Join(texts, " + ")

@@ -12,8 +12,9 @@ import (
 )
 
 // A stream is a sequence of short watches. Each starts with a fresh read, which shows what only
-// time has changed: an expired quote, a stalled network. Each ends with a comment that keeps
-// proxies from closing the connection. So a stream needs no goroutine and no timer.
+// time has changed: an expired quote, a stalled network. Each ends with a heartbeat, which keeps proxies
+// from closing the connection, and by which the page knows that events still arrive. So a stream
+// needs no goroutine and no timer.
 const (
 	watchTimeout = 20 * time.Second
 	// streamTimeout is how long a stream lasts; then the browser opens another.
@@ -24,9 +25,13 @@ const (
 	changeMargin = 50 * time.Millisecond
 )
 
+// heartbeat is an event that scripts see, other than a comment. One without data is none.
+const heartbeat = "event: heartbeat\ndata: {}\n\n"
+
 // events streams the state as server-sent events
 // (https://html.spec.whatwg.org/multipage/server-sent-events.html). An event "state" has the JSON
-// of state.json, at first and whenever its revision changes.
+// of state.json, at first and whenever its revision changes. An event "heartbeat" says every 20 seconds
+// at the latest that the stream lives.
 func (r *request) events() error { // spec D10.8
 	if !r.p.streams.acquire(r.client) {
 		limited := fault.New(
@@ -47,7 +52,7 @@ func (r *request) events() error { // spec D10.8
 	defer cancel()
 
 	for ctx.Err() == nil {
-		if !s.watch(ctx) || ctx.Err() == nil && !s.write(": \n\n") {
+		if !s.watch(ctx) || ctx.Err() == nil && !s.write(heartbeat) {
 			return nil
 		}
 	}

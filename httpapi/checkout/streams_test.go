@@ -82,7 +82,7 @@ func (l *liveStream) answered() error {
 }
 
 // follow reads states until the last one and returns them. A stream looks again by itself every so
-// often, after a comment; byChance says that the last state came from such a look and not because
+// often, after a heartbeat; byChance says that the last state came from such a look and not because
 // something changed.
 func (l *liveStream) follow() (all []checkout.State, byChance bool, err error) {
 	in := bufio.NewReader(l.conn)
@@ -92,12 +92,12 @@ func (l *liveStream) follow() (all []checkout.State, byChance bool, err error) {
 			return all, byChance, err
 		}
 
-		if strings.HasPrefix(line, ":") {
+		if strings.HasPrefix(line, "event: heartbeat") {
 			byChance = true
 		}
 
 		data, ok := strings.CutPrefix(line, "data: ")
-		if !ok {
+		if !ok || strings.HasPrefix(data, "{}") {
 			continue
 		}
 

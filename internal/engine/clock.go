@@ -136,8 +136,9 @@ func (c *clock) check() error {
 // read are counted from it.
 func (e *Engine) storeNow() time.Time { return e.clock.storeNow() }
 
-// maySign reports whether wallets may sign in this process: its clock is right. Health shows where it is not.
-func (e *Engine) maySign() bool { return e.clock.check() == nil }
+// maySign reports whether wallets may sign in this process: its clock is right, and so are its signer's keys. Health
+// shows where they are not.
+func (e *Engine) maySign() bool { return e.clock.check() == nil && !e.seeds.isWrong() }
 
 // aheadBlocks is how many block times a newest block may be ahead of the clock. On Bitcoin that is the two hours
 // that the network allows.

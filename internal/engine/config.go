@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -84,6 +85,10 @@ func (c *Config) check() error {
 		return invalidField("QuoteFor", "must be at least 1 minute, or 0 for the default of 20 minutes")
 	case c.KeepEvents != 0 && c.KeepEvents < minKeepEvents:
 		return invalidField("KeepEvents", "must be at least 24 hours, or 0 for the default of 30 days")
+	case c.ReplaceAfter < 0:
+		return invalidField("ReplaceAfter", "is negative; leave it out for the default of 3 minutes")
+	case slices.ContainsFunc(c.WebhookAllow, func(p netip.Prefix) bool { return !p.IsValid() }):
+		return invalidField("WebhookAllow", "has a prefix that names no addresses; make each with netip.ParsePrefix")
 	case !isBaseURL(c.BaseURL):
 		return invalidField(
 			"BaseURL",

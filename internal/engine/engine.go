@@ -101,6 +101,9 @@ type Engine struct {
 	epoch    epoch
 	unserved unserved
 
+	attention attention
+	seeds     seeds
+
 	running sync.Mutex
 	steps   []worker // of Step
 	work    workLog

@@ -29,6 +29,7 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 		ClockSkew: e.clock.skew(),
 	}
 
+	report.Attention, report.AttentionAt = e.attention.get()
 	report.Backlogs, report.Backlog, report.DueAt = e.Deliverer.Backlogs()
 
 	for _, peer := range e.heartbeat.Peers() {

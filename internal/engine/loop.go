@@ -16,7 +16,8 @@ import (
 // webhooks until ctx ends. When it returns, nothing of it runs any more and its leases are released.
 // It returns nil when ctx ended.
 //
-// Errors: fault.State while another Run or Step of this engine is running.
+// Errors: fault.State while another Run or Step of this engine is running; fault.Unavailable (signer_mismatch) when
+// Config.Signer is not the one that made the addresses on record, which the error names.
 func (e *Engine) Run(ctx context.Context) error {
 	if !e.running.TryLock() {
 		return fault.New(fault.State, "already_running", "this engine is already running")
@@ -28,6 +29,10 @@ func (e *Engine) Run(ctx context.Context) error {
 
 	if err := e.awaitEpoch(ctx); err != nil {
 		return nil // the context ended
+	}
+
+	if err := e.refuseWrongSeed(ctx); err != nil {
+		return err
 	}
 
 	// Nothing is dated before the clock was compared.

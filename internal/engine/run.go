@@ -35,7 +35,8 @@ const (
 // errors are joined. The leases of the networks stay with this process until
 // it no longer calls Step.
 //
-// Errors: fault.State while another Run or Step of this engine is running.
+// Errors: fault.State while another Run or Step of this engine is running; fault.Unavailable (signer_mismatch) when
+// Config.Signer is not the one that made the addresses on record, which the error names.
 func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	if !e.running.TryLock() {
 		return false, fault.New(fault.State, "already_running", "this engine is already running")
@@ -45,6 +46,10 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	defer e.Transactions.Begin()()
 
 	if err := e.beginEpoch(ctx); err != nil && e.config.Epoch > 0 {
+		return false, err
+	}
+
+	if err := e.refuseWrongSeed(ctx); err != nil {
 		return false, err
 	}
 
@@ -241,6 +246,18 @@ func (e *Engine) workers(together int) []worker {
 			step:   func(ctx context.Context) (bool, error) { return false, e.checkRates(ctx) },
 			seldom: true,
 		},
+			name:   "secret key",
+			pace:   paceStore,
+			step:   func(ctx context.Context) (bool, error) { return false, e.checkSecretKey(ctx) },
+			seldom: true,
+		},
+		worker{
+			name:   "signer",
+			pace:   pacePrune,
+			step:   func(ctx context.Context) (bool, error) { return false, e.checkSeeds(ctx) },
+			seldom: true,
+		},
+		worker{name: "attention", pace: paceStore, step: e.countAttention, seldom: true},
 		worker{name: "networks that are not served", pace: pacePrune, step: e.failStale, seldom: true},
 		worker{name: "retention", pace: pacePrune, step: e.prune, seldom: true},
 	)

@@ -80,7 +80,7 @@ func (e *Engine) newIngester() *ingest.Ingester {
 func (e *Engine) newAddressPool() *addresspool.Pool {
 	return addresspool.New(addresspool.Config{
 		Registry: e.Networks,
-		Keys:     e.config.Signer,
+		Keys:     verifiedKeys{e},
 		Reserve: func(ctx context.Context, counter string, n int) (first int64, err error) {
 			err = e.Update(ctx, func(ctx context.Context, tx Tx) (err error) {
 				first, err = tx.ReserveNumbers(ctx, counter, n, 0)
@@ -97,7 +97,7 @@ func (e *Engine) newInvoices() *invoice.Service {
 		DB:       view[invoice.Tx]{e.records(), e, func(tx Tx) invoice.Tx { return tx }},
 		Registry: e.Networks,
 		Rates:    e.Rates,
-		Keys:     e.config.Signer,
+		Keys:     verifiedKeys{e},
 		IDs:      e.ids,
 		Ingester: e.Ingester,
 		Ahead:    e.addresses,

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/hostcall"
+	"github.com/seed-8ee7f392/payments/internal/redact"
 )
 
 // A wallet whose signer hangs holds up the others of its network: signLimit bounds how long, as chain.Signer says, and
@@ -30,7 +31,7 @@ func (g *Gate) sign(
 		return g.config.Signer.Sign(ctx, request)
 	})
 	if !errors.Is(err, hostcall.ErrTooLong) {
-		return signatures, err
+		return signatures, g.signerError(ctx, request, err)
 	}
 
 	from := keysOf(request)
@@ -42,6 +43,28 @@ func (g *Gate) sign(
 		err, fault.Unavailable, "signer_timeout",
 		"the signer gave no signature of wallet %s on %s within %s; it is asked again: see what it waits for",
 		from, request.Network, signLimit,
+	)
+}
+
+// signerError returns the error of the host's signer. One that is no fault is logged with its text, without what may be
+// a secret, and is told to records and merchants without it.
+func (g *Gate) signerError(ctx context.Context, request chain.SignRequest, err error) error {
+	_, known := errors.AsType[*fault.Error](err)
+	_, refused := errors.AsType[*chain.Refusal](err)
+
+	if err == nil || known || refused || ctx.Err() != nil {
+		return err
+	}
+
+	g.config.Log.WarnContext(
+		ctx, "the signer gave no signature",
+		"network", request.Network, "kind", request.Intent.Kind, "object", request.Intent.ObjectID,
+		"error", redact.Secrets(err.Error()),
+	)
+
+	return fault.Wrap(
+		err, fault.Unavailable, "signer_failed",
+		"the signer gave no signature on %s; the log has what it said, and it is asked again", request.Network,
 	)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -59,9 +60,28 @@ func Hold(
 		s.HeldSince = now
 	}
 
+	s.ReasonMessage, s.WaitingSince = "", time.Time{}
+	if now.Sub(s.HeldSince) >= walletstate.WaitShownAfter {
+		s.WaitingSince = s.HeldSince
+	}
+
 	s.Status, s.Reason, s.RequiredNative, s.DueAt = settlement.Held, reason, required, due
 
 	return fresh, nil
+}
+
+// Wait records why a pending, held or releasing settlement was not moved on, and since when: a code, a colon and a
+// sentence, with a time that is zero unless it has waited for walletstate.WaitShownAfter. It reports whether that is
+// new.
+func Wait(s *settlement.Settlement, why string, since time.Time) (fresh bool) {
+	waits := s.Status == settlement.Pending || s.Status == settlement.Held || s.Status == settlement.Releasing
+	if !waits || s.ReasonMessage == why && s.WaitingSince.Equal(since) {
+		return false
+	}
+
+	s.ReasonMessage, s.WaitingSince = why, since
+
+	return true
 }
 
 // Start moves a pending or held settlement to releasing, once the first transaction of its sweep is signed and
@@ -77,6 +97,8 @@ func Start(s *settlement.Settlement, carried chain.Amount) error { // spec D4.3
 	}
 
 	s.Status, s.Reason, s.HeldSince, s.DueAt = settlement.Releasing, "", time.Time{}, time.Time{}
+	s.ReasonMessage, s.WaitingSince = "", time.Time{}
+
 	CarryIn(s, carried)
 
 	return nil
@@ -94,6 +116,7 @@ func Release(s *settlement.Settlement, net chain.Amount, now time.Time) error { 
 	}
 
 	s.Status, s.NetReleased, s.ReleasedAt = settlement.Released, &net, now
+	s.ReasonMessage, s.WaitingSince = "", time.Time{}
 
 	return nil
 }
@@ -116,6 +139,7 @@ func Fail(s *settlement.Settlement, reason settlement.Reason, now, due time.Time
 	}
 
 	s.Status, s.Reason, s.FailedAt, s.HeldSince, s.DueAt = settlement.Failed, reason, now, time.Time{}, due
+	s.ReasonMessage, s.WaitingSince = "", time.Time{}
 
 	return nil
 }

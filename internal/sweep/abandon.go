@@ -9,11 +9,22 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/settlementstate"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
 // abandon ends a release without success, between two transactions.
 func (p *planningRun) abandon(ctx context.Context, r settlement.Sweep, reason settlement.Reason) error {
+	return p.abandonFor(ctx, r, reason, nil)
+}
+
+// abandonFor is abandon with the error that the release failed with.
+func (p *planningRun) abandonFor(
+	ctx context.Context,
+	r settlement.Sweep,
+	reason settlement.Reason,
+	cause error,
+) error {
 	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		now, err := tx.Sweep(ctx, r.ID)
 		if err != nil || now.Version != r.Version {
@@ -23,6 +34,10 @@ func (p *planningRun) abandon(ctx context.Context, r settlement.Sweep, reason se
 		w, err := p.updateOf(ctx, tx, now)
 		if err != nil {
 			return err
+		}
+
+		if cause != nil {
+			w.why = txmgr.PublicText(cause)
 		}
 
 		if err := w.abandon(ctx, reason); err != nil {
@@ -123,6 +138,7 @@ func (w *sweepUpdate) failSettlements(
 			return back, err
 		}
 
+		s.ReasonMessage = w.why
 		w.events[s.ID] = event.SettlementFailed
 	}
 

@@ -98,7 +98,7 @@ func (p *planningRun) failMissing(ctx context.Context, g group) error { // spec 
 	}
 
 	if len(waiting) > 0 {
-		if err := p.postpone(ctx, waiting); err != nil {
+		if err := p.postpone(ctx, waiting, waitsForPerson); err != nil {
 			return err
 		}
 	}
@@ -107,7 +107,7 @@ func (p *planningRun) failMissing(ctx context.Context, g group) error { // spec 
 		return nil
 	}
 
-	return p.fail(ctx, gone, settlement.FundsMissing)
+	return p.fail(ctx, gone, settlement.FundsMissing, nil)
 }
 
 // abandonMissing fails a release whose money is gone, unless one of its settlements waits for a person.

@@ -45,7 +45,7 @@ func (p *planningRun) releasable(
 	}
 
 	if len(late) > 0 {
-		if err := p.postpone(ctx, late); err != nil {
+		if err := p.postpone(ctx, late, waitsForCoins); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/settlementstate"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -21,7 +22,7 @@ func (p *planningRun) holdOrFail(ctx context.Context, g group, cause error) erro
 			return err
 		}
 
-		return p.fail(ctx, g, settlement.NotReleasable)
+		return p.fail(ctx, g, settlement.NotReleasable, cause)
 	case fault.Code(cause) == "funds_missing":
 		if p.now().Sub(g[len(g)-1].ConfirmedAt) < fundsGrace {
 			return cause
@@ -44,7 +45,7 @@ func (p *planningRun) holdUneconomic(ctx context.Context, g group) error {
 	}
 
 	if waits, err := p.anyAwaitsPerson(ctx, master, g); err != nil || waits {
-		return errors.Join(err, p.postpone(ctx, g))
+		return errors.Join(err, p.postpone(ctx, g, waitsForPerson))
 	}
 
 	return p.hold(ctx, g, settlement.Uneconomic, nil)
@@ -120,8 +121,8 @@ func nextCheck(reason settlement.Reason, now time.Time) time.Time { // spec 3.4.
 	return now.Add(5 * time.Minute)
 }
 
-// fail fails a group that cannot be released as it is.
-func (p *planningRun) fail(ctx context.Context, g group, reason settlement.Reason) error {
+// fail fails a group that cannot be released as it is. cause is the error that says so; nil where the reason says all.
+func (p *planningRun) fail(ctx context.Context, g group, reason settlement.Reason, cause error) error {
 	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		fresh, err := p.lockUnchanged(ctx, tx, g)
 		if err != nil {
@@ -131,6 +132,10 @@ func (p *planningRun) fail(ctx context.Context, g group, reason settlement.Reaso
 		for i := range fresh {
 			if err := settlementstate.Fail(&fresh[i], reason, p.now(), time.Time{}); err != nil {
 				return err
+			}
+
+			if cause != nil {
+				fresh[i].ReasonMessage = txmgr.PublicText(cause)
 			}
 
 			if err := p.putTx(ctx, tx, &fresh[i], event.SettlementFailed); err != nil {

@@ -9,6 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/leases"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
@@ -86,7 +89,12 @@ func (p *planningRun) plan(
 			started[at.address] = began
 			if err != nil || !began {
 				// What no release took, and nothing holds, is not due once more at once.
-				err = errors.Join(err, p.postpone(ctx, at.of(due)))
+				why := ""
+				if err != nil {
+					why = txmgr.PublicText(err)
+				}
+
+				err = errors.Join(err, p.postpone(ctx, at.of(due), why))
 			}
 
 			return err
@@ -191,8 +199,15 @@ func (p *planningRun) requeue(ctx context.Context, settlementID string) error {
 	})
 }
 
-// postpone delays settlements that could not be planned, by a backoff that grows with their age.
-func (p *planningRun) postpone(ctx context.Context, due group) error {
+// The reasons for which settlements are not released; see settlementstate.Wait.
+const (
+	waitsForPerson = "awaits_person: a transaction that is not on record took its money; see Engine.Acknowledge"
+	waitsForCoins  = "coins_unread: the output that holds the payment was not read yet"
+)
+
+// postpone delays settlements that could not be planned, by a backoff that grows with their age, and records why
+// unless that is not known.
+func (p *planningRun) postpone(ctx context.Context, due group, why string) error {
 	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
 		waiting, err := tx.SettlementsByID(ctx, due.ids())
 		if err != nil {
@@ -206,7 +221,13 @@ func (p *planningRun) postpone(ctx context.Context, due group) error {
 				continue
 			}
 
-			s.DueAt = p.now().Add(backoff(p.now().Sub(s.ConfirmedAt)))
+			age := p.now().Sub(s.ConfirmedAt)
+
+			s.DueAt = p.now().Add(backoff(age))
+			if why != "" && age >= walletstate.WaitShownAfter {
+				settlementstate.Wait(&s, why, s.ConfirmedAt)
+			}
+
 			if err := tx.PutSettlements(ctx, &s); err != nil {
 				return err
 			}

@@ -134,12 +134,12 @@ func (p *planningRun) stopOrPostpone(
 			return errors.Join(err, p.postponeSweep(ctx, r))
 		}
 
-		return p.abandon(ctx, r, settlement.NotReleasable)
+		return p.abandonFor(ctx, r, settlement.NotReleasable, cause)
 	case fault.Code(cause) == "funds_missing" && p.now().Sub(r.CreatedAt) >= fundsGrace:
 		return p.abandonMissing(ctx, r, g)
 	case fault.Code(cause) == "uneconomic" && hasStep(&r, chain.StepSweep, wallet.Failed):
 		// The minimum balance of an account that stays open exceeds what it holds.
-		return p.abandon(ctx, r, settlement.TransactionFailed)
+		return p.abandonFor(ctx, r, settlement.TransactionFailed, cause)
 	case fault.Code(cause) == "uneconomic":
 		// Its other payments are gone, or fees rose: what it has left is held, or goes with what comes to the address.
 		return p.abandon(ctx, r, settlement.Replanning)

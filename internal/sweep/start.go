@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/settlementstate"
+	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -37,7 +38,9 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 
 	asset, ok := p.network.AssetByID(at.assetID)
 	if !ok {
-		return false, p.fail(ctx, g, settlement.NotReleasable)
+		return false, p.fail(ctx, g, settlement.NotReleasable, fault.New(
+			fault.Unsupported, "asset_unknown", "asset %s is not served on %s any more", at.assetID, p.network.Slug,
+		))
 	}
 
 	master, err := p.outbox.MasterWallet(ctx, p.network.Slug, settings.Index)
@@ -52,7 +55,7 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 	g, coins, rest := g.largest(coins)
 
 	if frozen, err := p.frozen(ctx, master.Address, g); err != nil || frozen {
-		return false, errors.Join(err, p.postpone(ctx, g))
+		return false, errors.Join(err, p.postpone(ctx, g, txmgr.WaitsFrozen))
 	}
 
 	if g[0].FeeSource == settlement.FromMaster {

@@ -27,6 +27,8 @@ type sweepUpdate struct {
 	// swept then.
 	bore  []chain.Amount
 	swept bool
+	// why is what is known of why the release failed beyond its reason; empty for a reason that says all.
+	why string
 }
 
 // TransactionTx moves a release and its settlements when one of its transactions moves.
@@ -47,10 +49,15 @@ func (s *Sweeper) TransactionTx(ctx context.Context, tx settlement.Tx, t wallet.
 
 	w.release.Steps[i].State, w.release.Steps[i].TxHash = t.State, t.TxHash
 	w.copyTxHash(t)
+	waits := w.copyWait(t)
 
 	switch t.State {
 	case wallet.Queued:
-		return nil
+		if !waits {
+			return nil
+		}
+
+		return w.group.put(ctx, tx)
 	case wallet.Signed, wallet.Broadcast, wallet.Included:
 		err = w.advance(ctx, i)
 	case wallet.Confirmed:
@@ -258,6 +265,19 @@ func (w *sweepUpdate) copyTxHash(t wallet.Transaction) {
 	}
 }
 
+// copyWait records in the settlements why a transaction of their release waits. It reports whether that is new.
+func (w *sweepUpdate) copyWait(t wallet.Transaction) (fresh bool) {
+	for i := range w.group {
+		s := &w.group[i]
+
+		if s.SweepID == w.release.ID && (t.Waits != "" || s.Status == settlement.Releasing) {
+			fresh = settlementstate.Wait(s, t.Waits, t.WaitingSince) || fresh
+		}
+	}
+
+	return fresh
+}
+
 // advance applies a transaction that is signed and not final. The first one starts the settlements. One that was
 // confirmed left its block: what it cost and paid is taken back, and a sweep reverts what it released.
 func (w *sweepUpdate) advance(ctx context.Context, i int) error {
@@ -404,6 +424,7 @@ func (w *sweepUpdate) confirmSweep(ctx context.Context, step *settlement.Step, t
 	arrived := arrivedBy(w.release, t)
 	if arrived.IsZero() {
 		// The token reported success and moved nothing.
+		w.why = "nothing_arrived: the token reported success and moved nothing, transaction " + t.ID
 		return w.abandon(ctx, settlement.TransactionFailed)
 	}
 
@@ -519,6 +540,7 @@ func (w *sweepUpdate) gaveUp(s settlement.Settlement) bool {
 func (w *sweepUpdate) fail(ctx context.Context, i int, t wallet.Transaction) error {
 	step := &w.release.Steps[i]
 	before := step.NetworkFee
+	w.why = t.Failure + ": the " + string(t.Kind) + " of the release, transaction " + t.ID
 	w.setNetworkFee(step, t.Fee)
 
 	err := w.correctSwept(ctx, step, before, t.Fee)

@@ -27,6 +27,9 @@ type illegalMove struct{ error }
 
 func (e *illegalMove) Unwrap() error { return e.error }
 
+// PublicText returns what records, rows and logs may show of an error; see publicText.
+func PublicText(err error) string { return publicText(err) }
+
 // publicText returns what rows and logs may show of an error: its code and message and those of its causes, at most
 // 300 bytes, or its kind. Drivers and signers of third parties may put anything into errors that are no faults, such as
 // a URL with a key.

@@ -22,13 +22,53 @@ func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held
 		return false, err
 	}
 
+	why := "awaits_person: what its wallet sent before is not on record; see Engine.Acknowledge and Engine.Unfreeze"
+
 	if !held {
 		if held, err = d.signingWaits(ctx, t); err != nil || !held {
 			return false, err
 		}
+
+		if why, err = d.stopReason(ctx, t); err != nil {
+			return false, err
+		}
 	}
 
-	return true, d.update(ctx, t.ID)
+	return true, d.update(ctx, t.ID, d.waitsFor(why))
+}
+
+// WaitsFrozen is why nothing is signed for a frozen wallet; see walletstate.Wait.
+const WaitsFrozen = "wallet_frozen: nothing is signed for the wallet until Engine.Acknowledge or Engine.Unfreeze"
+
+// The other reasons for which nothing is signed.
+const (
+	waitsBehind   = "network_behind: nothing is signed until the network is read up to its tip"
+	waitsInFlight = "queued: earlier transactions of the wallet wait for a block"
+	waitsMaySign  = "process_wrong: the process signs nothing, as its clock or its signer is wrong; see Engine.Health"
+	waitsUnread   = "wallet_unread: nothing is signed until the wallet was compared with its network"
+)
+
+// stopReason returns why signingWaits held a transaction back.
+func (d *walletWorker) stopReason(ctx context.Context, t wallet.Transaction) (string, error) {
+	frozen, err := d.frozenAmong(ctx, d.db, t)
+	if err != nil {
+		return "", &storeError{err}
+	}
+
+	lags, err := d.Lags(ctx, d.network)
+
+	switch {
+	case err != nil:
+		return "", err
+	case frozen:
+		return WaitsFrozen, nil
+	case lags:
+		return waitsBehind, nil
+	case !d.config.MaySign():
+		return waitsMaySign, nil
+	}
+
+	return waitsUnread, nil
 }
 
 // signingWaits reports whether a transaction that no person has to look at must not be signed now. A stale one

@@ -6,6 +6,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/eventctx"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
@@ -58,12 +60,12 @@ func (o *Manager) postponeUnread(
 	}
 
 	return others, o.db.Update(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		return postponeTx(ctx, tx, waiting, o.now().Add(queuedRetryEvery))
+		return postponeTx(ctx, tx, waiting, o.now(), waitsBehind)
 	})
 }
 
-// postponeTx makes those of some transactions that are queued due at a time.
-func postponeTx(ctx context.Context, tx wallet.Tx, ids []string, at time.Time) error {
+// postponeTx makes those of some transactions that are queued due after queuedRetryEvery, and records why they wait.
+func postponeTx(ctx context.Context, tx wallet.Tx, ids []string, now time.Time, why string) error {
 	for _, id := range ids {
 		t, err := tx.Transaction(ctx, id)
 		if err != nil {
@@ -74,8 +76,19 @@ func postponeTx(ctx context.Context, tx wallet.Tx, ids []string, at time.Time) e
 			continue
 		}
 
-		t.DueAt = at
+		before := t
+		t.DueAt = now.Add(queuedRetryEvery)
+		walletstate.Wait(&t, why, now)
+
 		if err := tx.PutTransaction(ctx, &t); err != nil {
+			return err
+		}
+
+		if !moved(t, before) {
+			continue
+		}
+
+		if err := tx.AppendEvents(ctx, eventctx.About(t, event.TransactionMoved)...); err != nil {
 			return err
 		}
 	}

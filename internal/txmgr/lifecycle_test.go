@@ -288,7 +288,8 @@ func TestReorganisationAfterConfirmation(t *testing.T) {
 		wallet.Broadcast,
 		wallet.Included,
 		wallet.Confirmed,
-		wallet.Broadcast,
+		wallet.Broadcast, // its block is gone
+		wallet.Broadcast, // it waits for another
 		wallet.Included,
 		wallet.Confirmed,
 	}

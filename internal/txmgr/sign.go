@@ -150,7 +150,7 @@ func (d *walletWorker) postponeQueued(ctx context.Context, queued []string) erro
 	}
 
 	return d.write(ctx, func(ctx context.Context, tx wallet.Tx) error {
-		return postponeTx(ctx, tx, queued, d.now().Add(queuedRetryEvery))
+		return postponeTx(ctx, tx, queued, d.now(), waitsInFlight)
 	})
 }
 
@@ -265,7 +265,13 @@ func (d *walletWorker) nonce(ctx context.Context) (uint64, error) {
 // error and leaves it queued.
 func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction, err error) error {
 	if refusal, ok := errors.AsType[*chain.Refusal](err); ok {
-		return d.update(ctx, t.ID, fail(wallet.FailSignerRefused+reasonCode(refusal.Reason)))
+		code := wallet.FailSignerRefused + reasonCode(refusal.Reason)
+		d.config.Log.ErrorContext(
+			ctx, "the signer refused a transaction; it has failed",
+			"transaction", t.ID, "network", t.Network, "kind", string(t.Kind), "object", t.ObjectID, "failure", code,
+		)
+
+		return d.update(ctx, t.ID, fail(code))
 	}
 
 	switch {

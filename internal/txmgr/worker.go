@@ -3,6 +3,7 @@ package txmgr
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -118,7 +119,7 @@ func (d *walletWorker) work(ctx context.Context, due []wallet.Transaction) error
 			"state", string(t.State), "error", publicText(err),
 		)
 
-		if err := d.update(ctx, t.ID); err != nil {
+		if err := d.update(ctx, t.ID, d.waitsFor(publicText(err))); err != nil {
 			return err
 		}
 	}
@@ -167,6 +168,20 @@ func (d *walletWorker) update(ctx context.Context, transactionID string, moves .
 	return d.updateWith(ctx, transactionID, nil, moves...)
 }
 
+// waitsFor returns the move that records why a transaction was not moved on: a code, a colon and a sentence.
+func (d *walletWorker) waitsFor(why string) move {
+	return func(t *wallet.Transaction) error {
+		walletstate.Wait(t, why, d.now())
+		return nil
+	}
+}
+
+// waitsForBlock is the move that records that a signed transaction is in no block.
+func (d *walletWorker) waitsForBlock(t *wallet.Transaction) error {
+	walletstate.WaitForBlock(t, d.now())
+	return nil
+}
+
 // updateWith is update with a closure that runs in the same store transaction before the moves, on the
 // transaction as it is stored. Its illegalMove ends the update without effect.
 func (d *walletWorker) updateWith(
@@ -212,7 +227,11 @@ func (d *walletWorker) moveTx(
 	var published []wallet.Transaction
 
 	rows := []wallet.Transaction{t} // and its batch members, once it moves
-	for _, m := range moves {
+	for i, m := range append(slices.Clip(moves), d.waitsForBlock) {
+		if i == len(moves) && len(published) > 0 {
+			break // it moved
+		}
+
 		before := rows[0]
 		if err := m(&rows[0]); err != nil {
 			return false, &illegalMove{err}
@@ -325,7 +344,7 @@ func (d *walletWorker) refresh(ctx context.Context) {
 // record of broadcasts.
 func moved(t, since wallet.Transaction) bool {
 	return t.State != since.State || t.TxHash != since.TxHash || t.Block.Hash != since.Block.Hash ||
-		t.Failure != since.Failure || t.Fee != since.Fee
+		t.Failure != since.Failure || t.Fee != since.Fee || t.Waits != since.Waits
 }
 
 // ahead is how many batches StepTogether looks through for one: several processes seldom take the same wallets then.

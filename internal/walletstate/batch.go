@@ -66,6 +66,7 @@ func JoinBatch(t *wallet.Transaction, carrier wallet.Transaction) error {
 	t.BatchedBy, t.DueAt = carrier.ID, time.Time{}
 	t.State, t.Failure, t.Conflict = carrier.State, carrier.Failure, carrier.Conflict
 	t.Nonce, t.TxHash, t.Block = carrier.Nonce, carrier.TxHash, carrier.Block
+	t.Waits, t.WaitingSince = carrier.Waits, carrier.WaitingSince
 	t.Fee = share(carrier, carrier.Fee, t.ID)
 
 	return nil

@@ -46,6 +46,7 @@ func Sign(t *wallet.Transaction, a wallet.Attempt) error {
 	switch t.State {
 	case wallet.Queued:
 		t.State, t.Nonce = wallet.Signed, a.Signed.Nonce
+		endWait(t)
 	case wallet.Signed, wallet.Broadcast:
 		if a.Signed.Nonce != t.Nonce {
 			return refuse(t, "take bytes with another nonce than its earlier ones")
@@ -68,6 +69,7 @@ func Abandon(t *wallet.Transaction) error {
 	}
 
 	t.State, t.Attempts, t.TxHash, t.Nonce = wallet.Queued, nil, "", 0
+	endWait(t)
 
 	return nil
 }
@@ -131,6 +133,7 @@ func Include(t *wallet.Transaction, hash string, status chain.TxStatus) error { 
 	}
 
 	t.TxHash, t.Block, t.Fee, t.Transfers = hash, status.Block, status.Fee, status.Transfers
+	endWait(t)
 
 	return nil
 }
@@ -212,6 +215,7 @@ func Fail(t *wallet.Transaction, code string) error {
 	}
 
 	t.State, t.Failure, t.DueAt = wallet.Failed, code, time.Time{}
+	endWait(t)
 
 	return nil
 }

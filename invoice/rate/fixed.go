@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +41,16 @@ func NewFixed(prices map[string]string, fresh time.Duration, now func() time.Tim
 }
 
 // Set changes the price of a pair; "" takes it away, so that there is no fresh price any more.
+//
+// Errors: fault.Invalid (price_invalid) for a pair that is not "BASE/CURRENCY", and a price that cannot count.
 func (f *Fixed) Set(pair, price string) error {
+	base, currency, ok := strings.Cut(pair, "/")
+	if !ok || base == "" || currency == "" || strings.Contains(currency, "/") {
+		return fault.New(
+			fault.Invalid, "price_invalid", "the fixed price of %q names no pair, such as \"ETH/USD\"", pair,
+		)
+	}
+
 	f.mu.Lock()
 	defer f.mu.Unlock()
 

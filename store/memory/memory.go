@@ -23,6 +23,7 @@ func New() store.Store { return open(newTree()) }
 // treeStore is a store over a tree.
 type treeStore struct {
 	store.Store
+	store.AttentionReader
 	webhook.BacklogReader
 
 	tree *tree
@@ -42,7 +43,12 @@ func openOn(b kv.Backend, t *tree) *treeStore {
 		panic("a store of package kv counts no backlogs")
 	}
 
-	return &treeStore{Store: st, BacklogReader: counting, tree: t}
+	noting, ok := st.(store.AttentionReader)
+	if !ok {
+		panic("a store of package kv counts nothing that needs attention")
+	}
+
+	return &treeStore{Store: st, AttentionReader: noting, BacklogReader: counting, tree: t}
 }
 
 // Clone returns a store with the committed records as they are now: a backup. Later writes to either do not

@@ -187,9 +187,9 @@ func TestEndedTransactionCommitsNothing(t *testing.T) {
 	}
 
 	err = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-		host, ok := mysql.SQLTx(tx)
-		if !ok {
-			t.Fatal("the transaction has no SQL transaction")
+		host, err := mysql.SQLTx(tx)
+		if err != nil {
+			t.Fatal(err)
 		}
 
 		if _, err := host.ExecContext(ctx, "ROLLBACK"); err != nil { // what the server does on a deadlock

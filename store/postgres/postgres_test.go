@@ -267,12 +267,12 @@ func TestClaimWaits(t *testing.T) {
 			return err
 		}
 
-		sqlTx, ok := postgres.SQLTx(tx) // sends the claim
-		if !ok {
-			t.Fatal("the claim was not sent")
+		sqlTx, err := postgres.SQLTx(tx) // sends the claim
+		if err != nil {
+			t.Fatal(err)
 		}
 
-		err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		err = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 			return tx.ClaimIdempotencyKey(ctx, record, time.Time{}, 20*time.Millisecond)
 		})
 		if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "claim_busy" {

@@ -155,9 +155,9 @@ func TestSwallowedErrorIsNotCommitted(t *testing.T) {
 			st := open(t, wrap(t), "")
 			for _, write := range []bool{false, true} {
 				err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
-					sqlTx, ok := postgres.SQLTx(tx)
-					if !ok {
-						t.Fatal("no SQL transaction")
+					sqlTx, err := postgres.SQLTx(tx)
+					if err != nil {
+						t.Fatal(err)
 					}
 
 					if _, err := sqlTx.ExecContext(ctx, "SELECT 1/0"); err == nil {
@@ -210,11 +210,11 @@ func TestBorrowedTransaction(t *testing.T) {
 						return err
 					}
 
-					sqlTx, ok := postgres.SQLTx(tx)
+					sqlTx, err := postgres.SQLTx(tx)
 
 					again, _ := postgres.SQLTx(tx)
-					if kept = sqlTx; !ok || sqlTx != again {
-						t.Fatalf("SQLTx: %v, %p and %p", ok, sqlTx, again)
+					if kept = sqlTx; err != nil || sqlTx != again {
+						t.Fatalf("SQLTx: %v, %p and %p", err, sqlTx, again)
 					}
 
 					stmt, err := sqlTx.PrepareContext(

@@ -188,7 +188,10 @@ func Join(tx *sql.Tx) (joined store.Tx, flush func(ctx context.Context) error) {
 }
 
 // SQLTx returns the SQL transaction under a transaction of a SQL store, so that a host's hook
-// writes its own rows in it; ok is false for other stores. What the store still buffers cannot be
-// seen through it. The host must not end it. A hook reads through tx or sqlTx alone: any other read waits for another
-// connection of the pool, without end where all of them are held by hooks that wait.
-func SQLTx(tx store.Tx) (sqlTx *sql.Tx, ok bool) { return sqlstore.SQL(tx) }
+// writes its own rows in it. What the store still buffers cannot be seen through it. The host must not end it. A hook
+// reads through tx or the SQL transaction alone: any other read waits for another connection of the pool, without end
+// where all of them are held by hooks that wait.
+//
+// Errors, which a hook returns as they are: fault.Unsupported (transaction_not_sql) for other stores; fault.Unavailable
+// and fault.Conflict when the database does not begin the transaction, or has ended it.
+func SQLTx(tx store.Tx) (*sql.Tx, error) { return sqlstore.SQL(tx) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -301,7 +302,7 @@ func TestJoin(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if got, ok := sqlite.SQLTx(tx); !ok || got != sqlTx {
+		if got, err := sqlite.SQLTx(tx); err != nil || got != sqlTx {
 			t.Error("SQLTx does not return the host's transaction")
 		}
 
@@ -412,6 +413,30 @@ func TestUnavailable(t *testing.T) {
 
 	if _, err := st.InvoiceByID(t.Context(), "big"); !errors.Is(err, fault.NotFound) {
 		t.Errorf("a record that did not fit: %v", err)
+	}
+
+	// So it is for a host that writes rows of its own in the same transaction, and returns the driver's error.
+	if err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+		sqlTx, err := sqlite.SQLTx(tx)
+		if err != nil {
+			return err
+		}
+
+		for _, text := range []string{"CREATE TABLE orders (note TEXT)", "PRAGMA max_page_count = 1"} {
+			if _, err := sqlTx.ExecContext(ctx, text); err != nil {
+				return err
+			}
+		}
+
+		if _, err = sqlTx.ExecContext(
+			ctx, "INSERT INTO orders VALUES (?)", strings.Repeat("x", 1<<20),
+		); err != nil {
+			return fmt.Errorf("writing the host's row: %w", err)
+		}
+
+		return nil
+	}); !errors.Is(err, fault.Unavailable) || fault.Code(err) != "database_full" {
+		t.Errorf("a full database answered the host %v", err)
 	}
 
 	if err := st.Update(t.Context(), func(_ context.Context, tx store.Tx) error {

@@ -201,6 +201,8 @@ func (s *sqlStore) commitAll(ctx context.Context, c *session, members []*member)
 		c.rollBack()
 
 		err = s.explain(ctx, err, "commit")
+		c.retire(err)
+
 		down := errors.Is(err, fault.Unavailable) && fault.Code(err) != claimBusy
 
 		if ctx.Err() != nil || down || c.broken {
@@ -223,6 +225,7 @@ func (s *sqlStore) commitAll(ctx context.Context, c *session, members []*member)
 		m.tx.session = c
 		if m.err = m.tx.sendBuffered(ctx, true); m.err != nil {
 			c.rollBack()
+			c.retire(m.err)
 		}
 
 		m.tx.session, m.tx.begun = nil, false

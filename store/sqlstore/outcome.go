@@ -44,6 +44,7 @@ func (s *sqlStore) hasCommitted(life context.Context, tx *transaction, err error
 	tx.rollBack()
 
 	if tx.session != nil {
+		tx.session.retire(tx.broken)
 		s.releaseSession(tx.session)
 		tx.session = nil
 	}

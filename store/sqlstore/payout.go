@@ -16,6 +16,7 @@ const payoutsTable = "payouts"
 var payouts = newTable[payout.Payout](
 	payoutsTable, "payout", "id",
 	foreign("FailureMessage"),
+	foreign("ReasonMessage"),
 	searchedBy("q_tx_hash", "TxHash"),
 	searchedBy("q_destination", "Destination"),
 )

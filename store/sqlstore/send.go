@@ -28,6 +28,7 @@ var retries = newTable[scan.Retry]("retries", "retry", "id", foreign("Error"))
 var transactions = newTable[wallet.Transaction](
 	"transactions", "transaction", "id",
 	named("Order", "instruction"),
+	foreign("Waits"),
 	derived("from_address", reflect.TypeFor[wallet.Transaction](), "Order", "From", "Address"),
 )
 

@@ -208,6 +208,17 @@ func (s *sqlStore) stillRuns(ctx context.Context, on interface {
 	)
 }
 
+// readOnly is the code of an error which says that the server takes no writes.
+const readOnly = "database_read_only"
+
+// retire marks the session broken after an error which says that its server takes no writes: it was the primary when
+// the pool connected, and another is by now.
+func (c *session) retire(err error) {
+	if fault.Code(err) == readOnly {
+		c.broken = true
+	}
+}
+
 // rollBack rolls back the connection's transaction, and marks the session broken when that fails.
 func (c *session) rollBack() {
 	ctx, cancel := context.WithTimeout(context.Background(), rollbackTimeout)

@@ -17,6 +17,7 @@ var settlements = newTable[settlement.Settlement](
 	named("Deposit.Address", "address"),
 	named("Deposit.Key", "address_key"),
 	named("TopUpTx", "topup_tx"),
+	foreign("ReasonMessage"),
 )
 
 const sweepsTable = "sweeps"

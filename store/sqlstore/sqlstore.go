@@ -63,6 +63,7 @@ type Options struct {
 type Store interface {
 	store.Store
 	store.Prober
+	store.AttentionReader
 	webhook.BacklogReader
 }
 
@@ -243,6 +244,7 @@ func (s *sqlStore) try(
 		}
 
 		if tx.session != nil {
+			tx.session.retire(tx.broken)
 			s.releaseSession(tx.session)
 		}
 	}()
@@ -254,7 +256,7 @@ func (s *sqlStore) try(
 	}
 
 	if err := f(context.WithValue(ctx, updating{s}, true), tx); err != nil {
-		return err
+		return tx.explainClosure(ctx, err)
 	}
 
 	if err := tx.commit(ctx, life, end); err != nil && !s.hasCommitted(life, tx, err) {

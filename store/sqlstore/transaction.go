@@ -64,22 +64,23 @@ func newTransaction(life context.Context, s *sqlStore, joined *sql.Tx) *transact
 	return tx
 }
 
-// SQL returns the SQL transaction that tx runs in; ok is false when tx is not of a SQL store. It
-// unwraps wrappers that have a method Unwrap() store.Tx.
-func SQL(tx store.Tx) (sqlTx *sql.Tx, ok bool) {
+// SQL returns the SQL transaction that tx runs in. It unwraps wrappers that have a method Unwrap() store.Tx.
+//
+// Errors: fault.Unsupported (transaction_not_sql) when tx is not of a SQL store; fault.Unavailable and
+// fault.Conflict when the database does not begin the transaction, or has ended it.
+func SQL(tx store.Tx) (*sql.Tx, error) {
 	for tx != nil {
 		switch t := tx.(type) {
 		case *transaction:
-			sqlTx, err := t.borrow()
-			return sqlTx, err == nil
+			return t.borrow()
 		case interface{ Unwrap() store.Tx }:
 			tx = t.Unwrap()
 		default:
-			return nil, false
+			tx = nil
 		}
 	}
 
-	return nil, false
+	return nil, fault.New(fault.Unsupported, "transaction_not_sql", "the transaction is not of a SQL store")
 }
 
 // restoreVersions resets the versions in callers' records, so that a retried closure may put a record
@@ -251,6 +252,28 @@ func (tx *transaction) execNow(ctx context.Context, template string, args ...any
 	}
 
 	return changed[0], nil
+}
+
+// explainClosure returns the error of a closure that has failed. Where it has no word, it is that of the store's own
+// failure before it, or what the database said to a statement of the host in this transaction. A duplicate in the
+// host's own tables is no word of ours.
+func (tx *transaction) explainClosure(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
+		return err
+	}
+
+	if tx.broken != nil {
+		return fmt.Errorf("%w, after: %w", err, tx.broken)
+	}
+
+	explained := tx.store.explain(ctx, err, "run the transaction's closure")
+	if !errors.Is(explained, fault.Unavailable) && !errors.Is(explained, fault.Conflict) {
+		return err
+	}
+
+	tx.broken = explained
+
+	return explained
 }
 
 // breakWith records that a statement failed, so that the transaction cannot commit even when the caller

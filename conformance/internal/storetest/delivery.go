@@ -26,6 +26,7 @@ func Deliveries(t *testing.T, factory Factory) {
 		{"Deliveries/ClaimAfterResult", testClaimAfterResult},
 		{"Deliveries/ByID", testByID},
 		{"Deliveries/Backlogs", testBacklogs},
+		{"Attention", testAttention},
 		{"Deliveries/Fail", testFailDeliveries},
 		{"Deliveries/Prune", testPruneDeliveries},
 		{"Events/Prune", testPruneEvents},

@@ -151,6 +151,23 @@ const tasks = {
     await context.close();
   },
 
+  // A proxy holds back what the stream delivers, and ends nothing. Time passes 30 times as fast for the script.
+  async silent() {
+    const context = await browser.newContext();
+    await context.addInitScript(() => {
+      const real = performance.now.bind(performance);
+      performance.now = () => 30 * real();
+    });
+    const page = await context.newPage();
+    await page.goto(input.base + input.path);
+    check(await page.locator("[data-quiet]").isHidden(), "the page says at once that nothing arrives");
+    await until("the page says that no updates arrive", async () => page.locator("[data-quiet]").isVisible());
+    await control("paid");
+    await until("the page says paid", async () => (await page.locator("h1").innerText()) === "Paid");
+    await until("the notice is gone once nothing is awaited", async () => page.locator("[data-quiet]").isHidden());
+    await context.close();
+  },
+
   // A quote runs out while the page is open.
   async quote() {
     const page = await open(input.path);

@@ -7,6 +7,7 @@
   if (!live()) return;
   document.documentElement.classList.add("scripted");
   const words = document.body.dataset;
+  const quietAfter = 45000, pollEvery = 15000, slowly = 60000, answerWithin = 10000; // milliseconds
   // The page's language, as this visitor writes it: en-GB rather than en.
   const page = document.documentElement.lang || undefined;
   const lang = (navigator.languages || []).find((l) => l.split("-")[0] === page) || page;
@@ -64,16 +65,22 @@
 
   const announce = (text) => { const el = document.querySelector("[data-announce]"); if (el) el.textContent = text; };
   const online = (yes) => { const el = document.querySelector("[data-connection]"); if (el) el.hidden = yes; };
+  const quiet = (yes) => { const el = document.querySelector("[data-quiet]"); if (el) el.hidden = !yes; };
 
   // refresh fetches the page and takes over what changed, leaving open what is open and typed what is typed.
-  let fetching = false;
+  let fetching = false, fetched = performance.now();
   const refresh = async (force) => {
     if (fetching) return;
     fetching = true;
+    fetched = performance.now();
     try {
-      const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+      // An answer that never comes must not keep the next one from being asked for.
+      const stop = new AbortController();
+      const limit = setTimeout(() => stop.abort(), answerWithin);
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store", signal: stop.signal });
       if (!answer.ok) throw new Error(answer.status);
       const next = new DOMParser().parseFromString(await answer.text(), "text/html");
+      clearTimeout(limit);
       const fresh = next.querySelector("[data-live]"), old = live();
       if (!fresh) throw new Error("no page");
       online(true);
@@ -104,26 +111,30 @@
     }
   };
 
-  // Server-sent events; where there are none, the page is fetched every so often.
-  let events = null, polling = 0;
-  const poll = (on) => {
-    if (on && !polling) polling = setInterval(() => { refresh(); if (!events) listen(); }, 15000);
-    if (!on && polling) { clearInterval(polling); polling = 0; }
-  };
+  // Server-sent events tell of changes, and a heartbeat says that they still arrive. A proxy may hold both back without
+  // ending the stream: after quietAfter without either the page says so, and is fetched every pollEvery. It is fetched
+  // every slowly in any case.
+  let events = null, heard = performance.now();
+  const hear = () => { heard = performance.now(); quiet(false); online(true); };
   const listen = () => {
-    if (events || live().hasAttribute("data-final")) return;
-    if (!window.EventSource) return poll(true);
+    if (events || !window.EventSource) return;
     events = new EventSource(live().dataset.events);
+    events.addEventListener("heartbeat", hear);
     events.addEventListener("state", (e) => {
-      poll(false);
-      online(true);
+      hear();
       const state = JSON.parse(e.data);
       if (state.revision !== live().dataset.revision) refresh();
       if (state.final && events) { events.close(); events = null; }
     });
-    events.onerror = () => {
-      if (events && events.readyState === EventSource.CLOSED) { events = null; poll(true); }
-    };
+    events.onerror = () => { if (events && events.readyState === EventSource.CLOSED) events = null; };
+  };
+  const poll = () => {
+    if (live().hasAttribute("data-final")) return quiet(false);
+    const silent = performance.now() - heard >= quietAfter;
+    quiet(silent);
+    if (performance.now() - fetched < (silent || !events ? pollEvery : slowly)) return;
+    refresh();
+    listen();
   };
 
   document.addEventListener("click", (e) => {
@@ -147,5 +158,6 @@
   localise();
   tick();
   setInterval(tick, 1000);
-  listen();
+  setInterval(poll, 1000);
+  if (!live().hasAttribute("data-final")) listen();
 })();
