@@ -201,7 +201,10 @@ func (e *Engine) newPayouts() *payout.Service {
 		Registry: e.Networks,
 		Sender:   e.Transactions,
 		Price:    e.priceUSD,
-		Seal:     e.sealer,
+
+		MaxFeeShare: e.config.MaxFeeShare,
+
+		Seal: e.sealer,
 		Verify: func(ctx context.Context, accountID string) error {
 			_, err := e.Accounts.Verify(ctx, accountID)
 			return err
