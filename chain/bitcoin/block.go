@@ -231,6 +231,8 @@ func (d *driver) verifyBlock(
 		return wrong(problem)
 	}
 
+	d.shows(height, txs)
+
 	out := chain.Block{
 		Ref:    chain.Ref{Height: height, Hash: hash, Time: header.Timestamp.UTC()},
 		Parent: header.PrevBlock.String(),
