@@ -18,6 +18,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/audit"
 	"github.com/seed-8ee7f392/payments/chain"
@@ -109,6 +111,10 @@ type Config struct {
 	// ReplaceAfter is how long a transaction waits for a block before one that pays more replaces it.
 	// Where the network states what it asks for, one that pays that is left alone. Defaults to 3 minutes.
 	ReplaceAfter time.Duration
+
+	// MaxFeeShare is the share of its amount above which the maximum network fee of a payout needs the approval of a
+	// person, unless it is at most 5 USD or the request names it. Defaults to 0.5.
+	MaxFeeShare decimal.Decimal
 
 	// OnEvent runs for every event inside the event's transaction: what it writes commits with the event or
 	// not at all. It may run twice for one event when the transaction is retried. It must not call a network.

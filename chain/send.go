@@ -176,6 +176,13 @@ type GasReader interface {
 	RanOutOfGas(ctx context.Context, tx Signed) (bool, error)
 }
 
+// FitChecker is a Sender that knows whether blocks still take what was signed. internal/txmgr then replaces bytes that
+// no block takes at once.
+type FitChecker interface {
+	// Fits reports whether a block may hold the transaction by its gas. A node that cannot answer is fault.Unavailable.
+	Fits(ctx context.Context, tx Signed) (bool, error)
+}
+
 // Batcher is a Sender that can pay several destinations at once, as networks that spend outputs do.
 // internal/txmgr then batches payouts that are due together. A driver that is no Batcher gets orders of one
 // output.

@@ -20,6 +20,8 @@ type createPayoutBody struct { // spec 4.6.1
 	Amount      string `json:"amount" pattern:"^(0|[1-9][0-9]{0,71})$"`
 	Destination string `json:"destination" minLength:"1" maxLength:"128"`
 	Memo        string `json:"memo,omitempty" maxLength:"200"`
+
+	MaxNetworkFee string `json:"max_network_fee,omitempty" pattern:"^[0-9]{1,78}$"`
 }
 
 type payoutQuery struct {
@@ -91,8 +93,9 @@ func (a *api) payouts() []operation {
 			tag:     tag,
 			scope:   account.PayoutsApprove,
 			summary: "Approve a payout that waits for a second key",
-			description: "Payouts above the account's sum wait until another key than the one that requested " +
-				"them approves; after two hours they fail as stale.",
+			description: "Payouts above the account's sum, their highest network fee included, wait until another " +
+				"key than the one that requested them approves, and so do payouts whose highest network fee is " +
+				"above half of their amount and 5 USD; after two hours they fail as stale.",
 			codes: []string{
 				"403 approval_by_requester",
 				"403 destination_not_allowed",
@@ -119,7 +122,7 @@ func (a *api) createPayout(
 		return nil, err
 	}
 
-	prepared, err := a.Payouts.PrepareCreate(ctx, payout.Params{
+	params := payout.Params{
 		Owner:        c.owner,
 		Network:      b.Network,
 		Asset:        b.Asset,
@@ -128,7 +131,18 @@ func (a *api) createPayout(
 		Memo:         b.Memo,
 		RequestedBy:  c.requester(),
 		Destinations: destinations,
-	})
+	}
+
+	if b.MaxNetworkFee != "" {
+		most, err := positiveAmount("max_network_fee", b.MaxNetworkFee)
+		if err != nil {
+			return nil, err
+		}
+
+		params.MaxNetworkFee = &most
+	}
+
+	prepared, err := a.Payouts.PrepareCreate(ctx, params)
 	if err != nil {
 		return nil, err
 	}

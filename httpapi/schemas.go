@@ -230,7 +230,9 @@ var descriptions = map[string]string{
 	"settlementQuery.created_before": "Exclusive",
 
 	"createPayoutBody.amount": "What the destination receives, in base units",
-	"createPayoutBody.memo":   "The merchant's own note; never sent to the network",
+	"createPayoutBody.max_network_fee": "The most that the network may take, in base units of the native coin. " +
+		"Defaults to what it asks for now, with a margin",
+	"createPayoutBody.memo": "The merchant's own note; never sent to the network",
 
 	"createRefundBody.invoice_id": "Either this or payment_id",
 	"createRefundBody.amount":     "Base units. Defaults to all that was received and not yet refunded",
@@ -282,6 +284,7 @@ var descriptions = map[string]string{
 	"Price.currency": "ISO 4217 code",
 	"Price.amount":   "Decimal with at most 8 places",
 
-	"Resource.tx_hash":     "Payouts that left in one transaction share it",
-	"Resource.network_fee": "What the network took for this payout: its share, where the transaction pays others too",
+	"Resource.tx_hash":          "Payouts that left in one transaction share it",
+	"Resource.amount_delivered": "What arrived, in base units; there when it is less than the amount",
+	"Resource.network_fee":      "What the network took for this payout: its share, where the transaction pays others too",
 }

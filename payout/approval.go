@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -17,10 +19,16 @@ import (
 // Approval is the consent of a second key or user, which a payout above its account's sum waits for. A payout
 // that is not approved in time fails as stale.
 type Approval struct { // spec D11.20
-	Required   bool      `json:"required,omitempty"`
+	Required bool `json:"required,omitempty"`
+	// Reason is ReasonNetworkFee where the maximum network fee asks for it, and empty where the account's sum does.
+	Reason     string    `json:"reason,omitempty"`
 	ApprovedBy string    `json:"approved_by,omitempty"` // the id of an API key or user
 	ApprovedAt time.Time `json:"approved_at,omitzero"`
 }
+
+// ReasonNetworkFee is the reason of an approval for a maximum network fee above a share of the amount; see
+// Config.MaxFeeShare.
+const ReasonNetworkFee = "network_fee"
 
 // Missing reports whether the payout waits for its approval.
 func (a Approval) Missing() bool { return a.Required && a.ApprovedBy == "" }
@@ -28,6 +36,7 @@ func (a Approval) Missing() bool { return a.Required && a.ApprovedBy == "" }
 // ApprovalResource is an approval as the API shows it (decisions part 11).
 type ApprovalResource struct {
 	Required   bool   `json:"required"`
+	Reason     string `json:"reason,omitempty" enum:"network_fee"`
 	ApprovedBy string `json:"approved_by,omitempty"`
 	ApprovedAt string `json:"approved_at,omitempty" format:"date-time"`
 }
@@ -108,29 +117,61 @@ func (s *Service) Verify(p Payout) error {
 	return err
 }
 
-// requiresApproval reports whether a payout is above the account's sum. One that cannot be priced is.
-func (s *Service) requiresApproval(
+// approvalOf returns the approval that a payout of an asset needs: above the account's sum, which the amount and the
+// maximum network fee count towards, and with a maximum network fee above the share of the amount that it may cost. The
+// first one counts what cannot be priced as above; the second one does not, and neither a fee that the request allows.
+func (s *Service) approvalOf(
 	ctx context.Context,
 	settings Settings,
-	p Params,
-	asset chain.Asset,
-) (bool, error) {
-	if settings.ApproveAboveUSD == nil {
-		return false, nil
+	out Payout,
+	asset, native chain.Asset,
+	feeAllowed bool,
+) (Approval, error) { // spec D12.3
+	value, priced, err := s.valueUSD(ctx, asset, out.Amount)
+	if err != nil {
+		return Approval{}, err
 	}
 
+	fee, feePriced, err := s.valueUSD(ctx, native, out.MaxNetworkFee)
+	if err != nil {
+		return Approval{}, err
+	}
+
+	limit := settings.ApproveAboveUSD
+	if limit != nil && !(priced && feePriced && value.Add(fee).LessThanOrEqual(*limit)) {
+		return Approval{Required: true}, nil
+	}
+
+	if feeAllowed || !priced || !feePriced {
+		return Approval{}, nil
+	}
+
+	if fee.GreaterThan(decimal.Max(value.Mul(s.config.MaxFeeShare), smallFeeUSD)) {
+		return Approval{Required: true, Reason: ReasonNetworkFee}, nil
+	}
+
+	return Approval{}, nil
+}
+
+// smallFeeUSD is the maximum network fee that a payout may have whatever its amount is, in USD.
+var smallFeeUSD = decimal.NewFromInt(5)
+
+// valueUSD returns what an amount is worth in USD; priced is false without a fresh price.
+func (s *Service) valueUSD(
+	ctx context.Context,
+	asset chain.Asset,
+	amount chain.Amount,
+) (value decimal.Decimal, priced bool, err error) {
 	if s.config.Price == nil {
-		return true, nil
+		return value, false, nil
 	}
 
 	price, err := s.config.Price(ctx, asset)
 	if err != nil {
-		return true, ctx.Err()
+		return value, false, ctx.Err()
 	}
 
-	value := p.Amount.Decimal(asset.Decimals).Mul(price) // exact
-
-	return value.GreaterThan(*settings.ApproveAboveUSD), nil
+	return amount.Decimal(asset.Decimals).Mul(price), true, nil // exact
 }
 
 // Approver is who approves: an API key, or a user of the host's own interface.

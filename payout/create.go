@@ -19,6 +19,9 @@ type Params struct {
 	// Amount is what the destination receives, in base units; above 0.
 	Amount      chain.Amount
 	Destination string
+	// MaxNetworkFee is the most that the network may take, in base units of the native coin; nil: what the network asks
+	// for now, with a margin. A payout waits while the network asks for more, and goes stale.
+	MaxNetworkFee *chain.Amount
 	// Memo is the merchant's own note, at most 200 characters; it never leaves this service.
 	Memo        string
 	RequestedBy Requester
@@ -88,6 +91,10 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 		return Prepared{}, err
 	}
 
+	if p.MaxNetworkFee != nil {
+		fee = *p.MaxNetworkFee
+	}
+
 	if chain.MaxTransfer.Less(p.Amount) || chain.MaxTransfer.Less(fee) {
 		// Their sum need not fit an Amount, and no wallet holds that much.
 		return Prepared{}, fault.New(
@@ -103,14 +110,13 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 
 	native, _ := n.Native()
 
-	required, err := s.requiresApproval(ctx, settings, p, asset)
+	out := s.newPayout(p, asset, native, to)
+	out.MaxNetworkFee = fee
+
+	out.Approval, err = s.approvalOf(ctx, settings, out, asset, native, p.MaxNetworkFee != nil)
 	if err != nil {
 		return Prepared{}, err
 	}
-
-	out := s.newPayout(p, asset, native, to)
-	out.Approval.Required = required
-	out.MaxNetworkFee = fee
 
 	return Prepared{master: master, native: native, payout: out}, nil
 }

@@ -38,21 +38,24 @@ type Requester struct { // spec 2.3.7
 
 // Payout sends one asset from the master wallet to a destination.
 type Payout struct {
-	ID             string
-	Owner          event.Owner
-	Status         Status
-	Network        string
-	Asset          string
-	AssetID        string
-	Contract       chain.Address
-	Decimals       uint8
-	Amount         chain.Amount // what the destination receives
-	Destination    chain.Address
-	Memo           string // spec 2.3.5
-	TxHash         string
-	RefundID       string
-	FailureCode    string
-	FailureMessage string
+	ID       string
+	Owner    event.Owner
+	Status   Status
+	Network  string
+	Asset    string
+	AssetID  string
+	Contract chain.Address
+	Decimals uint8
+	Amount   chain.Amount // what the destination receives
+	// AmountDelivered is what a block brought the destination, in base units, where that is less than Amount: the token
+	// takes a fee, or moved nothing.
+	AmountDelivered *chain.Amount
+	Destination     chain.Address
+	Memo            string // spec 2.3.5
+	TxHash          string
+	RefundID        string
+	FailureCode     string
+	FailureMessage  string
 	// Conflict is the transaction that took the payout's place; set when FailureCode is conflict.
 	Conflict       wallet.Conflict
 	RequestedBy    Requester
@@ -209,20 +212,22 @@ type database interface {
 
 // Resource is a payout as the API shows it (specification 2.3).
 type Resource struct { // spec 2.3.1
-	ID             string        `json:"id"`
-	Status         Status        `json:"status" enum:"pending,processing,included,confirmed,failed"`
-	Network        string        `json:"network"`
-	Asset          string        `json:"asset"`
-	AssetID        string        `json:"asset_id"`
-	Contract       chain.Address `json:"contract,omitempty"`
-	Decimals       uint8         `json:"decimals"`
-	Amount         string        `json:"amount"`
-	Destination    chain.Address `json:"destination"`
-	Memo           string        `json:"memo,omitempty"`
-	TxHash         string        `json:"tx_hash,omitempty"`
-	RefundID       string        `json:"refund_id,omitempty"`
-	FailureCode    string        `json:"failure_code,omitempty"`
-	FailureMessage string        `json:"failure_message,omitempty"`
+	ID       string        `json:"id"`
+	Status   Status        `json:"status" enum:"pending,processing,included,confirmed,failed"`
+	Network  string        `json:"network"`
+	Asset    string        `json:"asset"`
+	AssetID  string        `json:"asset_id"`
+	Contract chain.Address `json:"contract,omitempty"`
+	Decimals uint8         `json:"decimals"`
+	Amount   string        `json:"amount"`
+	// AmountDelivered is there when less than the amount arrived.
+	AmountDelivered string        `json:"amount_delivered,omitempty"`
+	Destination     chain.Address `json:"destination"`
+	Memo            string        `json:"memo,omitempty"`
+	TxHash          string        `json:"tx_hash,omitempty"`
+	RefundID        string        `json:"refund_id,omitempty"`
+	FailureCode     string        `json:"failure_code,omitempty"`
+	FailureMessage  string        `json:"failure_message,omitempty"`
 	// ReasonMessage is why it waits, or FailureMessage.
 	ReasonMessage string `json:"reason_message,omitempty"`
 	// WaitingSince is there once it has waited for more than a minute, or for an approval.
@@ -286,6 +291,10 @@ func (p Payout) Resource() Resource {
 		r.MaxNetworkFee = p.MaxNetworkFee.String()
 	}
 
+	if p.AmountDelivered != nil {
+		r.AmountDelivered = p.AmountDelivered.String()
+	}
+
 	if p.NetworkFee != nil && !p.displaced() {
 		r.NetworkFee = p.NetworkFee.String()
 	}
@@ -293,6 +302,7 @@ func (p Payout) Resource() Resource {
 	if p.Approval.Required {
 		r.Approval = &ApprovalResource{
 			Required:   true,
+			Reason:     p.Approval.Reason,
 			ApprovedBy: p.Approval.ApprovedBy,
 			ApprovedAt: wire.Time(p.Approval.ApprovedAt),
 		}

@@ -25,6 +25,10 @@ type Config struct {
 	// none: every payout of an account that asks for approvals waits for one.
 	Price func(ctx context.Context, asset chain.Asset) (decimal.Decimal, error)
 
+	// MaxFeeShare is the share of its amount above which the maximum network fee of a payout needs a person, unless it
+	// is at most 5 USD or the request names it. Defaults to 0.5.
+	MaxFeeShare decimal.Decimal
+
 	// Seal authenticates payouts. Defaults to none: whoever can write the database can have money sent.
 	Seal authenticator
 
@@ -68,6 +72,10 @@ func New(c Config) *Service {
 		c.Log = slog.Default()
 	}
 
+	if c.MaxFeeShare.IsZero() {
+		c.MaxFeeShare = decimal.RequireFromString("0.5")
+	}
+
 	return &Service{config: c, db: c.DB, registry: c.Registry, sender: c.Sender}
 }
 
@@ -99,7 +107,8 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 	}
 
 	if !spent && len(events) == 0 && p.Status == before.Status && p.TxHash == before.TxHash &&
-		p.ReasonMessage == before.ReasonMessage && sameAmount(p.NetworkFee, before.NetworkFee) {
+		p.ReasonMessage == before.ReasonMessage && sameAmount(p.NetworkFee, before.NetworkFee) &&
+		sameAmount(p.AmountDelivered, before.AmountDelivered) {
 		return nil
 	}
 

@@ -126,13 +126,22 @@ const watchOnlyMessage = "The master wallet is watch-only: this service does not
 // and follows what it costs, and the proof that took the place of a block which left the chain. An illegal move is
 // fault.State with code payout_state, and changes nothing.
 func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, error) {
-	next := statusOf[t.State]
+	next, code := statusOf[t.State], t.Failure
+	if p.movedNothing(t) {
+		next, code = Failed, wallet.FailReverted
+	}
+
+	if p.executedInVain() && taken(t) && t.State != wallet.Failed {
+		// It stays failed wherever a fork takes its bytes.
+		p.NetworkFee = feeOf(t)
+		return nil, nil
+	}
 
 	moved := next != p.Status
-	if moved && !allowed(transitions, p.Status, next, t.Failure) {
+	if moved && !allowed(transitions, p.Status, next, code) {
 		return nil, fault.New(
 			fault.State, "payout_state", "payout %s is %s and cannot become %s (%s)",
-			p.ID, p.Status, next, t.Failure,
+			p.ID, p.Status, next, code,
 		)
 	}
 
@@ -142,6 +151,7 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 
 	p.Status, p.NetworkFee = next, feeOf(t) // spec 2.3.6
 	p.ReasonMessage, p.WaitingSince = t.Waits, t.WaitingSince
+	p.AmountDelivered = p.shortBy(t)
 
 	var events []event.Type
 
@@ -171,6 +181,10 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 		events = append(events, event.PayoutConfirmed) // spec 6.7
 	case Failed:
 		p.fail(t, now)
+
+		if code != t.Failure {
+			p.FailureCode, p.FailureMessage = code, nothingMovedMessage
+		}
 
 		events = append(events, event.PayoutFailed) // spec 6.8
 	case Pending, Processing, Included:

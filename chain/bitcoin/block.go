@@ -250,6 +250,8 @@ func (d *driver) verifyBlock(
 // scanned returns what a verified block transfers and spends. answers are its transactions as the node answered them,
 // with previous outputs; nil where they were not read.
 func (d *driver) scanned(at chain.Ref, block *wire.MsgBlock, answers []txJSON) chain.Block {
+	d.shows(at.Height, block.Transactions)
+
 	out := chain.Block{Ref: at, Parent: block.Header.PrevBlock.String()}
 
 	for i, tx := range block.Transactions {

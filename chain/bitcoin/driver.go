@@ -22,7 +22,8 @@ type driver struct {
 	nodes   *failover.Set[*endpoint]
 	log     *slog.Logger
 
-	pool poolCache
+	pool  poolCache
+	shown shownRates
 
 	mu       sync.Mutex
 	searches map[string]*inclusionSearch // by hash of our transaction
@@ -177,6 +178,16 @@ func (d *driver) verified(
 		}
 
 		return f(ctx, node)
+	}
+}
+
+// verifiedBeside is verified for failover.Set.AskBeside: the first node that answers is enough.
+func (d *driver) verifiedBeside(
+	f func(context.Context, *endpoint) error,
+) func(ctx context.Context, node *endpoint) (enough bool, err error) {
+	return func(ctx context.Context, node *endpoint) (bool, error) {
+		err := d.verified(f)(ctx, node)
+		return err == nil, err
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"sync"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
@@ -36,9 +38,77 @@ type feeRates struct {
 	incrementalRelay int64
 }
 
-// readFeeRates returns the node's rates. The estimate is within the configured bounds and at least what the
-// node relays. A node that relays nothing within the bounds is fault.Limited (fee_above_maximum).
+// readFeeRates returns the rates that a node says, as far as verified blocks bound them, and the lower of two nodes
+// beyond that. The estimate is within the configured bounds and at least what the node relays. A node that relays
+// nothing within the bounds, and alone says so, is fault.Limited (fee_above_maximum).
 func (d *driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, error) {
+	said, err := d.saidRates(ctx, node)
+	if err != nil {
+		return feeRates{}, err
+	}
+
+	highest := d.readShown(ctx, node, max(said.estimate, said.minRelay, said.incrementalRelay))
+	rates, shared := d.boundRates(ctx, node, said, highest)
+	most := int64(d.config.MaxFeeRate)
+
+	rates.estimate = cmp.Or(rates.estimate, int64(d.config.FallbackFeeRate))
+	rates.estimate = max(min(rates.estimate, most), int64(d.config.MinFeeRate), rates.minRelay)
+
+	if rates.minRelay >= most && said.minRelay > most || rates.minRelay < said.minRelay && !shared {
+		return feeRates{}, fault.New(
+			fault.Limited, "fee_above_maximum",
+			"node %s takes no transaction below %d satoshi per 1000 vB: Config.MaxFeeRate is %d, the newest blocks "+
+				"paid up to %d", node.Host, said.minRelay, d.config.MaxFeeRate, highest,
+		)
+	}
+
+	return rates, nil
+}
+
+// boundRates returns what a node says of rates, each within its bound. shared is set where another node was asked and
+// answered.
+func (d *driver) boundRates(
+	ctx context.Context,
+	node *endpoint,
+	said feeRates,
+	highest int64,
+) (rates feeRates, shared bool) {
+	var other feeRates
+
+	second := sync.OnceFunc(func() {
+		brief, stop := context.WithTimeout(ctx, secondOpinionWithin)
+		defer stop()
+
+		_ = d.nodes.AskBeside(brief, node, 0, d.verifiedBeside(func(ctx context.Context, node *endpoint) (err error) {
+			other, err = d.saidRates(ctx, node)
+			shared = err == nil
+
+			return err
+		}))
+	})
+
+	bound := d.rateBound(highest)
+	bounded := func(of func(feeRates) int64) int64 {
+		rate, _ := satoshi(bound.Of(satoshiAmount(of(said)), func() (chain.Amount, bool) {
+			second()
+			return satoshiAmount(of(other)), shared
+		}))
+
+		return rate // 0 where the node has none
+	}
+
+	rates.estimate = bounded(func(r feeRates) int64 { return r.estimate })
+	rates.minRelay = bounded(func(r feeRates) int64 { return r.minRelay })
+	rates.incrementalRelay = bounded(func(r feeRates) int64 { return r.incrementalRelay })
+
+	return rates, shared
+}
+
+// secondOpinionWithin is how long another node has for its rates.
+const secondOpinionWithin = 2 * time.Second
+
+// saidRates returns the rates that one node says; the estimate is 0 where it has none.
+func (d *driver) saidRates(ctx context.Context, node *endpoint) (feeRates, error) {
 	estimate, pool := newCall("estimatesmartfee", d.config.FeeTarget), newCall("getmempoolinfo")
 	if err := node.batchCall(ctx, estimate, pool); err != nil {
 		return feeRates{}, err
@@ -49,25 +119,9 @@ func (d *driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, er
 		return feeRates{}, err
 	}
 
-	estimated, err := estimate.estimatedRate(node)
-	if err != nil {
-		return feeRates{}, err
-	}
+	rates.estimate, err = estimate.estimatedRate(node)
 
-	lowest, highest := int64(d.config.MinFeeRate), int64(d.config.MaxFeeRate)
-
-	rates.estimate = cmp.Or(estimated, int64(d.config.FallbackFeeRate))
-	rates.estimate = max(min(rates.estimate, highest), lowest, rates.minRelay)
-
-	if rates.estimate > highest {
-		return feeRates{}, fault.New(
-			fault.Limited, "fee_above_maximum",
-			"node %s takes no transaction below %d satoshi per 1000 vB, Config.MaxFeeRate is %d",
-			node.Host, rates.estimate, d.config.MaxFeeRate,
-		)
-	}
-
-	return rates, nil
+	return rates, err
 }
 
 // relayRates returns the relay rates in an answer of getmempoolinfo.

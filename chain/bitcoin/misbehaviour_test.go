@@ -431,17 +431,23 @@ func TestFeeRatesStayWithinBounds(t *testing.T) {
 		want     uint64 // satoshi per 1000 vB, for three P2WPKH inputs, P2WPKH output and change, three times
 		word     error
 	}{
-		"estimate":          {map[string]any{"feerate": json.Number("0.00020000")}, nil, 20_000, nil},
-		"without data":      {map[string]any{"errors": []string{"Insufficient data"}}, nil, 10_000, nil},
-		"btcd":              {&rpcError{-32601, "Method not found"}, nil, 10_000, nil},
-		"-blocksonly":       {&rpcError{-32603, "Fee estimation disabled"}, nil, 10_000, nil},
-		"below the minimum": {map[string]any{"feerate": json.Number("1e-8")}, nil, 1_000, nil},
-		"above the maximum": {map[string]any{"feerate": json.Number("0.1")}, nil, 500_000, nil},
+		"estimate":               {map[string]any{"feerate": json.Number("0.00008000")}, nil, 8_000, nil},
+		"without data":           {map[string]any{"errors": []string{"Insufficient data"}}, nil, 10_000, nil},
+		"btcd":                   {&rpcError{-32601, "Method not found"}, nil, 10_000, nil},
+		"-blocksonly":            {&rpcError{-32603, "Fee estimation disabled"}, nil, 10_000, nil},
+		"below the minimum":      {map[string]any{"feerate": json.Number("1e-8")}, nil, 1_000, nil},
+		"above what blocks paid": {map[string]any{"feerate": json.Number("0.1")}, nil, 10_000, nil},
 		"the pool asks more": {
+			map[string]any{"feerate": json.Number("0.00005")},
+			map[string]json.Number{"mempoolminfee": "0.00009"},
+			9_000,
+			nil,
+		},
+		"the pool asks more than blocks paid": {
 			map[string]any{"feerate": json.Number("0.0001")},
 			map[string]json.Number{"mempoolminfee": "0.0003"},
-			30_000,
-			nil,
+			0,
+			fault.Limited,
 		},
 		"the pool asks absurd": {
 			map[string]any{"feerate": json.Number("0.0001")},

@@ -13,18 +13,22 @@ import (
 // Build returns a type-2 transaction (EIP-1559). It offers twice the base fee plus the suggested
 // priority fee per gas, or what Order.MaxFee pays for if that covers the current fees.
 //
-// With SubtractFee the fee of a plain transfer (21,000 gas) is exact: the priority fee equals the
-// maximum fee, so that no base fee leaves a remainder. A destination whose code needs more gas is
-// refused. On an OP-stack rollup the unused part of the L1 data fee stays at the address.
+// With SubtractFee the fee of a transfer to an account without code is exact: the priority fee equals the
+// maximum fee, so that no base fee leaves a remainder. A contract as destination is refused. To an account that
+// delegates to code (EIP-7702), and on an OP-stack rollup, what is not used of the fee stays at the address.
 //
 // A replacement raises both fees of what it replaces by an eighth; nodes require a tenth. It has at least the gas limit
-// of the same call. Errors:
+// of the same call, as far as a block takes it.
+//
+// Prices are bounded by what verified blocks paid and by Config.MaxGasPrice; two nodes agree about the gas where several
+// are configured. Errors:
 //
 //   - fault.Invalid (destination_not_payable, amount_too_small, asset_not_enabled, …): see
 //     messageOf
 //   - fault.Invalid (replacement_invalid): Order.Replaces has another sender or nonce
 //   - fault.State (insufficient_funds)
-//   - fault.Limited (fee_above_maximum)
+//   - fault.Limited (fee_above_maximum): the network asks for more than Order.MaxFee or Config.MaxGasPrice
+//   - fault.Unavailable (nodes_disagree): two nodes estimate the gas otherwise
 //
 // A refusal is that of two nodes where several are configured: a payout fails by it.
 func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
@@ -46,7 +50,7 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 			return err
 		}
 
-		quote.gas = max(quote.gas, least.gas)
+		quote.gas = max(quote.gas, min(least.gas, d.mostGas(d.shown.highest())))
 		unsigned, err = d.buildTx(order, msg, quote, least.feesPerGas)
 
 		return err
@@ -62,7 +66,7 @@ func (d *driver) buildTx(
 	quote networkQuote,
 	minFees feesPerGas,
 ) (chain.Unsigned, error) {
-	if order.SubtractFee && quote.hasCode && quote.gas > transferGas {
+	if order.SubtractFee && quote.isContract() {
 		return chain.Unsigned{}, notPayable(nil, canonical(msg.payee))
 	}
 

@@ -72,7 +72,17 @@ type Config struct {
 	// L1GasPriceOracle is the contract of an OP-stack rollup with getL1Fee(bytes). Defaults to the
 	// predeploy on the OP-stack networks of this package, else to none.
 	L1GasPriceOracle chain.Address
+	// MaxGasPrice is the highest price that a transaction offers, base fee and tip together, in wei per unit of gas,
+	// whatever nodes say. While the network asks for more, transactions wait. Defaults to 500 gwei, on Polygon and
+	// its test network to 10,000 gwei.
+	MaxGasPrice uint64
+	// MaxGas is the most gas that a transaction may have, beside the gas limit of blocks. Defaults to 16,777,216
+	// (EIP-7825) on Ethereum, Base and their test networks, else to 0: as much as a block takes.
+	MaxGas uint64
 }
+
+// maxTxGas is the most gas of a transaction on networks with EIP-7825.
+const maxTxGas = 1 << 24
 
 // opGasPriceOracle is the predeployed GasPriceOracle of every OP-stack rollup (Optimism
 // specification, "Predeploys").
@@ -109,6 +119,8 @@ func newDriver(config Config) (*driver, error) {
 		concurrency: config.Concurrency,
 		pool:        config.Pool,
 		traces:      config.Traces,
+		maxGasPrice: chain.Units(config.MaxGasPrice),
+		maxGas:      config.MaxGas,
 	}
 
 	if err := driver.setAssets(config); err != nil {
@@ -195,6 +207,17 @@ func (c Config) withDefaults() Config {
 			c.L1GasPriceOracle = opGasPriceOracle
 		}
 	}
+
+	highest := uint64(500)
+
+	switch c.Network.ChainID {
+	case Polygon.ChainID, PolygonAmoy.ChainID:
+		highest = 10_000
+	case Ethereum.ChainID, Sepolia.ChainID, Base.ChainID, BaseSepolia.ChainID:
+		c.MaxGas = cmp.Or(c.MaxGas, maxTxGas)
+	}
+
+	c.MaxGasPrice = cmp.Or(c.MaxGasPrice, highest*1_000_000_000)
 
 	return c
 }

@@ -28,6 +28,9 @@ type driver struct {
 	attempts         int
 	maxBatch         int
 	concurrency      int
+	maxGasPrice      chain.Amount // wei per gas
+	maxGas           uint64       // of a transaction; 0: as much as a block takes
+	shown            shownBlocks
 
 	format *format
 	held   sync.Map // names of the checks that hold on this network
@@ -50,6 +53,8 @@ var _ interface {
 	chain.Nonces
 	chain.NonceConfirmer
 	chain.Sender
+	chain.FitChecker
+	chain.GasReader
 	chain.Sweeper
 	chain.Checker
 } = (*driver)(nil)

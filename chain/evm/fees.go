@@ -2,14 +2,15 @@ package evm
 
 import (
 	"context"
-	"errors"
-	"strings"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // EstimateFee returns the most that the order's transaction should cost, in wei: gas limit × 1.5 ×
@@ -35,28 +36,125 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 	return fee, err
 }
 
-// transferGas is the gas of a native transfer to an account without code, except on networks that
-// count publishing as gas. Source: Ethereum Yellow Paper, G_transaction.
-const transferGas = 21_000
-
-// maxGas bounds the gas estimates that are accepted.
-const maxGas = 1 << 32
-
 // networkQuote holds current fees, gas and balances for a transfer.
 type networkQuote struct {
 	baseFee, tipCap chain.Amount // wei per gas: the newest block's base fee, the suggested priority fee
+	highest         chain.Amount // wei per gas: the most that may be offered
 	gas             uint64       // the limit to set
-	hasCode         bool         // the payee of native coin runs code
+	code            []byte       // of the payee of native coin
 	l1Fee           chain.Amount // the most that publishing may cost on an OP-stack rollup, else 0
 	balance         chain.Amount // the sender's, native
 	assetBalance    chain.Amount // the sender's, of the asset
+
+	latest headerJSON // the block that it is made on
 }
 
-// quote reads fees, gas and balances in one request, and the L1 data fee in another. Errors:
+// isContract reports whether the payee runs code of its own. An account that delegates to code (EIP-7702) is still
+// that of its key.
+func (q networkQuote) isContract() bool {
+	_, delegated := types.ParseDelegation(q.code)
+
+	return len(q.code) > 0 && !delegated
+}
+
+// quote returns fees, gas and balances of a transfer, by one node as far as blocks bound what it says, and by two
+// where several are configured. Errors:
 //
 //   - fault.State (insufficient_funds): the sender holds less than the transfer
 //   - fault.Invalid (destination_not_payable): the contract or the payee reverts
+//   - fault.Unavailable (nodes_disagree): two nodes estimate the gas otherwise
 func (d *driver) quote(ctx context.Context, node *endpoint, msg transferMsg) (networkQuote, error) {
+	quote, err := d.nodeQuote(ctx, node, msg)
+	if err != nil {
+		return quote, err
+	}
+
+	shown, err := d.readShown(ctx, node, quote)
+	if err != nil {
+		return quote, err
+	}
+
+	if err := d.checkGas(node, quote.gas, shown); err != nil {
+		return quote, err
+	}
+
+	others, err := d.othersOf(ctx, node, msg, quote, shown)
+	if err != nil {
+		return quote, err
+	}
+
+	second := func(of func(networkQuote) chain.Amount) func() (chain.Amount, bool) {
+		return func() (chain.Amount, bool) {
+			if len(others) == 0 {
+				return chain.Amount{}, false
+			}
+
+			return of(others[0]), true
+		}
+	}
+
+	quote.baseFee = d.baseFeeBound(shown).Of(
+		quote.baseFee, second(func(q networkQuote) chain.Amount { return q.baseFee }),
+	)
+	quote.tipCap = d.tipBound(shown, quote.baseFee).Of(
+		quote.tipCap, second(func(q networkQuote) chain.Amount { return q.tipCap }),
+	)
+
+	for _, other := range others {
+		quote.l1Fee = chaindata.Min(quote.l1Fee, other.l1Fee)
+	}
+
+	quote.l1Fee = chaindata.Min(quote.l1Fee, d.maxGasPrice.Mul(quote.gas))
+	quote.highest = d.maxGasPrice
+	quote.gas, err = d.agreedGas(quote, others)
+
+	return quote, err
+}
+
+// secondOpinionWithin is how long another node has for its quote.
+const secondOpinionWithin = 2 * time.Second
+
+// othersOf returns the quotes of other nodes that answer: of as many as it takes until one estimates about as much
+// gas, none where one node is configured.
+func (d *driver) othersOf(
+	ctx context.Context,
+	node *endpoint,
+	msg transferMsg,
+	quote networkQuote,
+	shown shownBlock,
+) (others []networkQuote, err error) {
+	if len(d.nodes.Nodes) == 1 {
+		return nil, nil
+	}
+
+	brief, stop := context.WithTimeout(ctx, secondOpinionWithin)
+	defer stop()
+
+	_ = d.nodes.AskBeside(brief, node, 0, func(ctx context.Context, other *endpoint) (bool, error) {
+		second, err := d.nodeQuote(ctx, other, msg)
+		if err == nil {
+			err = d.checkGas(other, second.gas, shown)
+		}
+
+		if err != nil {
+			return false, err
+		}
+
+		others = append(others, second)
+
+		return sameGas(quote.gas, second.gas), nil
+	})
+
+	if ctx.Err() != nil {
+		return nil, failover.Fault(d.network.Slug, ctx.Err())
+	}
+
+	return others, nil
+}
+
+// nodeQuote reads what one node says of fees, gas and balances in one request, and of the L1 data fee in another.
+// Errors are those of quote.
+func (d *driver) nodeQuote(ctx context.Context, node *endpoint, msg transferMsg) (networkQuote, error) {
 	var quote networkQuote
 
 	calls, err := d.quoteCallsOf(msg)
@@ -72,6 +170,10 @@ func (d *driver) quote(ctx context.Context, node *endpoint, msg transferMsg) (ne
 		return quote, err
 	}
 
+	if err := calls.header.decode(node, &quote.latest); err != nil {
+		return quote, err
+	}
+
 	if quote.balance, err = calls.balance.amount(node); err != nil {
 		return quote, err
 	}
@@ -81,16 +183,22 @@ func (d *driver) quote(ctx context.Context, node *endpoint, msg transferMsg) (ne
 	}
 
 	if quote.assetBalance.Less(msg.amount) {
-		return quote, d.insufficientFunds(msg, quote.assetBalance)
+		if !msg.fundedLater {
+			return quote, d.insufficientFunds(msg, quote.assetBalance)
+		}
+
+		if calls.gas, err = node.estimateFunded(ctx, msg, quote.balance); err != nil {
+			return quote, err
+		}
 	}
 
-	var code hexutil.Bytes
-	if err := calls.code.decode(node, &code); err != nil {
-		return quote, err
+	if msg.asset.Kind == chain.Native {
+		if err := calls.code.decode(node, (*hexutil.Bytes)(&quote.code)); err != nil {
+			return quote, err
+		}
 	}
 
-	quote.hasCode = msg.asset.Kind == chain.Native && len(code) > 0
-	if quote.gas, err = calls.gas.gasLimit(node, msg); err != nil {
+	if quote.gas, err = d.gasLimit(node, calls, msg, quote); err != nil {
 		return quote, err
 	}
 
@@ -99,20 +207,16 @@ func (d *driver) quote(ctx context.Context, node *endpoint, msg transferMsg) (ne
 	return quote, err
 }
 
-// quoteCalls are the calls of one quote. For native coin balance and assetBalance are one call.
-type quoteCalls struct{ header, tipCap, gas, code, balance, assetBalance *call }
+// quoteCalls are the calls of one quote. For native coin balance and assetBalance are one call. fresh is the estimate
+// for a receiver that holds nothing, nil where it is not wanted.
+type quoteCalls struct{ header, tipCap, gas, fresh, code, balance, assetBalance *call }
 
 // quoteCallsOf returns the calls of a quote, not sent yet.
 func (d *driver) quoteCallsOf(msg transferMsg) (quoteCalls, error) {
 	calls := quoteCalls{
-		header: newCall("eth_getBlockByNumber", "latest", false),
-		tipCap: newCall("eth_maxPriorityFeePerGas"),
-		gas: newCall("eth_estimateGas", map[string]any{
-			"from":  msg.from,
-			"to":    msg.to,
-			"value": (*hexutil.Big)(msg.value.Big()),
-			"data":  hexutil.Bytes(msg.data),
-		}),
+		header:  newCall("eth_getBlockByNumber", "latest", false),
+		tipCap:  newCall("eth_maxPriorityFeePerGas"),
+		gas:     newCall("eth_estimateGas", msg.callArgs()),
 		code:    newCall("eth_getCode", msg.payee, "latest"),
 		balance: newCall("eth_getBalance", msg.from, "latest"),
 	}
@@ -120,6 +224,12 @@ func (d *driver) quoteCallsOf(msg transferMsg) (quoteCalls, error) {
 	calls.assetBalance = calls.balance
 	if msg.asset.Kind != chain.Token {
 		return calls, nil
+	}
+
+	if msg.fromMaster {
+		fresh := msg
+		fresh.data = transferInput(freshReceiver(msg), msg.amount)
+		calls.fresh = newCall("eth_estimateGas", fresh.callArgs())
 	}
 
 	var err error
@@ -135,6 +245,10 @@ func (q quoteCalls) all() []*call {
 	calls := []*call{q.header, q.tipCap, q.gas, q.code, q.balance}
 	if q.assetBalance != q.balance {
 		calls = append(calls, q.assetBalance)
+	}
+
+	if q.fresh != nil {
+		calls = append(calls, q.fresh)
 	}
 
 	return calls
@@ -181,53 +295,6 @@ func (e *endpoint) feesPerGas(
 	tipCap, err = e.price(&wei)
 
 	return
-}
-
-// storageGas is the gas for writing a word of storage that was zero (EIP-2200).
-const storageGas = 20_000
-
-// gasLimit returns the gas limit for an estimate: the estimate itself for a plain native transfer, else a fifth more,
-// rounded up, since state may change before inclusion. A token that a master wallet pays has headroom for a receiver
-// whose balance becomes zero meanwhile: exchanges empty their deposit addresses. A release has not: its top-up pays
-// for the limit, and what is not used would stay behind.
-func (c *call) gasLimit(node *endpoint, msg transferMsg) (uint64, error) {
-	if isRevert(c.err) {
-		return 0, notPayable(c.err, canonical(msg.payee))
-	}
-
-	var gas hexutil.Uint64
-	if err := c.decode(node, &gas); err != nil {
-		return 0, err
-	}
-
-	if gas < transferGas || gas > maxGas {
-		return 0, node.Garbled("a gas estimate of %d", uint64(gas))
-	}
-
-	if gas == transferGas {
-		return transferGas, nil
-	}
-
-	headroom := (uint64(gas) + 4) / 5
-	if msg.fromMaster && msg.asset.Kind == chain.Token {
-		headroom = max(headroom, storageGas)
-	}
-
-	return uint64(gas) + headroom, nil
-}
-
-// isRevert reports whether the contract reverted. go-ethereum, Erigon, Reth and Anvil answer code
-// 3, Nethermind -32015. Others, and a call that uses up its gas, say so only in the message.
-func isRevert(err error) bool {
-	refusal, ok := errors.AsType[*failover.Refusal](err)
-	if !ok {
-		return false
-	}
-
-	message := strings.ToLower(refusal.Message)
-
-	return refusal.Code == codeReverted || refusal.Code == -32015 || strings.Contains(message, "revert") ||
-		strings.Contains(message, "gas required exceeds allowance")
 }
 
 // l1Fee returns the L1 data fee of an OP-stack rollup in wei, elsewhere 0. A quarter is added,
@@ -297,11 +364,11 @@ func fraction(amount chain.Amount, parts uint64) chain.Amount {
 	return amount.RoundUpTo(chain.Units(parts)).Share(chain.Units(1), chain.Units(parts))
 }
 
-// maxCost returns the most that the transaction should cost, in wei: 1.5 × the fee cap, rounded up.
-// That allows three replacements, each an eighth higher.
+// maxCost returns the most that the transaction should cost, in wei: 1.5 × the fee cap, rounded up, as far as the
+// highest price allows. That allows three replacements, each an eighth higher.
 func (q networkQuote) maxCost() chain.Amount {
 	price := q.feeCap()
-	return price.Add(fraction(price, 2)).Mul(q.gas).Add(q.l1Fee)
+	return chaindata.Min(price.Add(fraction(price, 2)), q.highest).Mul(q.gas).Add(q.l1Fee)
 }
 
 // expectedCost returns what the transaction costs at current fees, in wei.

@@ -26,6 +26,8 @@ type format struct {
 	stateSync bool
 	// ownPrice is set where a receipt's gas price does not follow from transaction and base fee.
 	ownPrice bool
+	// gasPublishes is set where publishing counts as gas, so that no estimate is exact; see driver.gasPublishes.
+	gasPublishes bool
 	// holds are the checks that hold from the start. A check outside it says nothing about a node until
 	// a block of this process passed it.
 	holds []string
@@ -81,6 +83,7 @@ var (
 		types:        arbitrumTypes,
 		unverifiable: []uint8{arbitrumLegacy},
 		ownPrice:     true,
+		gasPublishes: true,
 		holds: []string{
 			checkHeader, checkTxRoot, checkSender, checkTx(arbitrumInternal), checkTx(types.DynamicFeeTxType),
 		},

@@ -54,7 +54,7 @@ func (d *driver) leastOfReplacement(order chain.Order, msg transferMsg) (least r
 	}
 
 	if to := tx.To(); to != nil && *to == msg.to && bytes.Equal(tx.Data(), msg.data) {
-		least.gas = min(tx.Gas(), maxGas)
+		least.gas = tx.Gas()
 	}
 
 	return least, nil
@@ -72,6 +72,16 @@ func chooseFees(order chain.Order, quote networkQuote, minFees feesPerGas) (fees
 	}
 
 	wanted = chaindata.Max(wanted, minFeeCap)
+
+	if quote.highest.Less(minFeeCap) {
+		return feesPerGas{}, fault.New(
+			fault.Limited, "fee_above_maximum",
+			"the network asks for %s wei per unit of gas now, more than Config.MaxGasPrice of %s",
+			minFeeCap, quote.highest,
+		)
+	}
+
+	wanted = chaindata.Min(wanted, quote.highest)
 
 	// Rounded down: price × gas stays within the maximum.
 	affordable := order.MaxFee.SubFloor(quote.l1Fee).Share(chain.Units(1), chain.Units(quote.gas))

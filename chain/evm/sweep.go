@@ -101,8 +101,10 @@ func (d *driver) planNative(
 		return nil, uneconomic(release)
 	}
 
+	// It pays at most half of what it moves, or what it costs now where that is more and still economic.
+	half := chaindata.Max(remaining.Share(chain.Units(1), chain.Units(2)), sweep.NetworkFee)
 	sweep.Order.Outputs[0].Amount = remaining
-	sweep.Order.MaxFee = chaindata.Min(sweep.Order.MaxFee, remaining.Sub(chain.Units(1)))
+	sweep.Order.MaxFee = chaindata.Min(sweep.Order.MaxFee, chaindata.Min(half, remaining.Sub(chain.Units(1))))
 
 	return append(steps, sweep), nil
 }
@@ -203,13 +205,11 @@ func (d *driver) planStep(
 		return step, notSweepable(err, release, kind)
 	}
 
-	if order.From.Address == release.Master.Address {
-		// Plan it also while the master wallet cannot pay for it yet.
-		msg.amount, msg.value = chain.Amount{}, chain.Amount{}
-	}
+	// Plan it also while the master wallet cannot pay for it yet.
+	msg.fundedLater = order.From.Address == release.Master.Address
 
 	quote, err := d.quote(ctx, node, msg)
-	if order.SubtractFee && err == nil && quote.hasCode && quote.gas > transferGas {
+	if order.SubtractFee && err == nil && quote.isContract() {
 		err = notPayable(nil, release.Master.Address)
 	}
 

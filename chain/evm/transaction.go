@@ -4,6 +4,7 @@ import (
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -24,6 +25,18 @@ type transferMsg struct {
 	data  []byte
 	// fromMaster says that a master wallet sends it.
 	fromMaster bool
+	// fundedLater says that the sender need not hold the amount yet.
+	fundedLater bool
+}
+
+// callArgs returns the transfer as an argument of eth_call and eth_estimateGas.
+func (m transferMsg) callArgs() map[string]any {
+	return map[string]any{
+		"from":  m.from,
+		"to":    m.to,
+		"value": (*hexutil.Big)(m.value.Big()),
+		"data":  hexutil.Bytes(m.data),
+	}
 }
 
 // messageOf returns the transfer of an order. Errors:

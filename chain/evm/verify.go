@@ -76,13 +76,16 @@ func (d *driver) verifyBlock(
 		}
 	}
 
-	return verifiedBlock{
+	verified := verifiedBlock{
 		ref:        ref,
 		json:       block,
 		receipts:   receipts,
 		unverified: strings.Join(v.reasons, "; "),
 		unexpected: v.unexpected,
-	}, nil
+	}
+	d.shows(&verified)
+
+	return verified, nil
 }
 
 // holds reports whether all checks are known to hold on this network.

@@ -27,6 +27,7 @@ type headerJSON struct {
 	TransactionsRoot *common.Hash    `json:"transactionsRoot"`
 	ReceiptsRoot     *common.Hash    `json:"receiptsRoot"`
 	BaseFeePerGas    *hexutil.Big    `json:"baseFeePerGas"`
+	GasLimit         *hexutil.Uint64 `json:"gasLimit"`
 }
 
 // blockJSON is a block with its transactions.
@@ -281,8 +282,8 @@ func (r *receiptJSON) check(node *endpoint, tx, block common.Hash) error {
 	return nil
 }
 
-// maxPrice bounds the gas prices that are accepted, in wei: 10^28. No product with a gas amount
-// overflows.
+// maxPrice bounds the gas prices that are read, in wei: 10^28. No product with a gas amount overflows; what is
+// offered is bounded by price.Bound.
 var maxPrice = chain.Pow10(28)
 
 // price returns a gas price in wei.

@@ -5,10 +5,12 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/price"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -44,9 +46,50 @@ func (b *txBuilder) suggestedMaxFee(price uint64) chain.Amount {
 	return chain.Units(b.networkFee(price, b.maxUnitLimit())).Mul(2).Add(chain.Units(b.rent))
 }
 
-// unitPrice returns the price to offer per compute unit, in millionths of a lamport. It is the median
-// price of recent transactions that wrote to the same accounts, at most Config.MaxPriorityPrice.
+// unitPrice returns the price to offer per compute unit, in millionths of a lamport: what a node says, the lower of two
+// nodes above quietPrice, at most Config.MaxPriorityPrice. No block that the driver reads shows what others paid.
 func (d *driver) unitPrice(ctx context.Context, e *endpoint, b *txBuilder) (uint64, error) {
+	said, err := e.recentPrice(ctx, b)
+	if err != nil {
+		return 0, err
+	}
+
+	bound := price.Bound{Shown: chain.Units(quietPrice), Highest: chain.Units(d.config.MaxPriorityPrice)}
+	if len(d.nodes.Nodes) == 1 {
+		bound.Shown = bound.Highest
+	}
+
+	bounded := bound.Of(chain.Units(said), func() (other chain.Amount, ok bool) {
+		brief, stop := context.WithTimeout(ctx, secondOpinionWithin)
+		defer stop()
+
+		_ = d.nodes.AskBeside(brief, e, 0, func(ctx context.Context, e *endpoint) (bool, error) {
+			said, err := e.recentPrice(ctx, b)
+			other, ok = chain.Units(said), err == nil
+
+			return ok, err
+		})
+
+		return other, ok
+	})
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+
+	offered, _ := bounded.Uint64() // at most MaxPriorityPrice or said
+
+	return min(offered, d.config.MaxPriorityPrice), nil
+}
+
+// quietPrice is the price that one of several nodes may name alone, in millionths of a lamport per compute unit: at most
+// a quarter of the base fee for a payment to a new token account.
+const quietPrice = lowestRaise
+
+// secondOpinionWithin is how long another node has for its price.
+const secondOpinionWithin = 2 * time.Second
+
+// recentPrice returns the median price of recent transactions that wrote to the same accounts, as one node says.
+func (e *endpoint) recentPrice(ctx context.Context, b *txBuilder) (uint64, error) {
 	written := []solanago.PublicKey{b.payer}
 	for _, p := range b.payments {
 		written = append(written, p.account)
@@ -72,7 +115,7 @@ func (d *driver) unitPrice(ctx context.Context, e *endpoint, b *txBuilder) (uint
 
 	slices.Sort(prices)
 
-	return min(prices[len(prices)/2], d.config.MaxPriorityPrice), nil
+	return prices[len(prices)/2], nil
 }
 
 // maxFeeAccounts is the limit of getRecentPrioritizationFees. Source:

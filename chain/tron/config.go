@@ -64,6 +64,13 @@ type Config struct {
 	// EnergyProvider sells the energy of releases of tokens instead. Defaults to none.
 	EnergyProvider EnergyProvider
 
+	// MaxEnergyPrice is the highest price of energy at which transactions are made, in sun per unit, whatever nodes say.
+	// Defaults to 1,000.
+	MaxEnergyPrice uint64
+	// MaxFeeLimit is the highest fee limit of a call, in sun: it burns no more. While a call needs more, it waits.
+	// Defaults to 500 TRX.
+	MaxFeeLimit uint64
+
 	// Validity is the time after the newest block in which a transaction can be included, 1 minute to 23
 	// hours. One that expires is rebuilt about a minute later. Defaults to 5 minutes.
 	Validity time.Duration
@@ -99,6 +106,9 @@ func newDriver(c Config) (*driver, error) {
 		delegates: c.DelegateEnergy,
 		provider:  c.EnergyProvider,
 		now:       c.Now,
+
+		maxEnergyPrice: c.MaxEnergyPrice,
+		maxFeeLimit:    c.MaxFeeLimit,
 	}
 
 	if d.permissions, err = c.permissionIDs(); err != nil {
@@ -163,6 +173,9 @@ func (c Config) withDefaults() Config {
 	c.Concurrency = failover.Positive(c.Concurrency, 4)
 	c.MaxBlocks = failover.Positive(c.MaxBlocks, 20)
 	c.MaxResponse = failover.Positive(c.MaxResponse, 64<<20)
+
+	c.MaxEnergyPrice = cmp.Or(c.MaxEnergyPrice, 1_000)
+	c.MaxFeeLimit = cmp.Or(c.MaxFeeLimit, 500_000_000)
 
 	c.Validity = cmp.Or(c.Validity, 5*time.Minute)
 	if c.Now == nil {

@@ -26,6 +26,8 @@ type driver struct {
 	provider    EnergyProvider
 	now         func() time.Time
 
+	maxEnergyPrice, maxFeeLimit uint64 // sun per unit of energy; sun
+
 	lastTimestamp atomic.Int64             // of the last transaction built, in milliseconds since 1970
 	lastHead      atomic.Pointer[seenHead] // nil before the first
 }

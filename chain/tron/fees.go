@@ -178,6 +178,11 @@ func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 		return quote, err
 	}
 
+	if err := d.checkPrices(node, quote.params, call.energy); err != nil {
+		return quote, err
+	}
+
+	quote.params.feeLimit = min(quote.params.feeLimit, d.maxFeeLimit)
 	quote.balance, quote.energy = from.balance, call.energy
 	if !from.exists {
 		quote.resources.allowance = quote.params.freeNet // it has one from its activation on
@@ -197,6 +202,38 @@ func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 	}
 
 	return quote, err
+}
+
+// The highest prices of bandwidth and of a new account at which transactions are made, in sun: ten times those of 2026.
+const (
+	maxBytePrice    = 10_000
+	maxAccountPrice = 11_000_000
+)
+
+// checkPrices returns fault.Limited (fee_above_maximum) for prices of a node above the highest ones, and for a call that
+// needs a fee limit above Config.MaxFeeLimit. No block proves a price.
+func (d *driver) checkPrices(node *endpoint, params chainParams, energy uint64) error {
+	tooDear := func(what string, said, highest uint64) error {
+		return fault.New(
+			fault.Limited, "fee_above_maximum", "node %s of network %s asks for %d sun %s, more than %d",
+			node.Host, d.network.Slug, said, what, highest,
+		)
+	}
+
+	switch {
+	case params.perEnergy > d.maxEnergyPrice:
+		return tooDear("a unit of energy (Config.MaxEnergyPrice)", params.perEnergy, d.maxEnergyPrice)
+	case params.perByte > maxBytePrice:
+		return tooDear("a byte of bandwidth", params.perByte, maxBytePrice)
+	case params.activation+params.newAccount > maxAccountPrice:
+		return tooDear("a new account", params.activation+params.newAccount, maxAccountPrice)
+	case energy > d.maxFeeLimit/params.perEnergy:
+		return tooDear(
+			"for a call (Config.MaxFeeLimit)", energy*params.perEnergy, d.maxFeeLimit,
+		)
+	}
+
+	return nil
 }
 
 // refusal returns why the network would not carry a payment out; nil if it would.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
@@ -39,6 +41,7 @@ type Config struct {
 	Foreign       wallet.ForeignPolicy
 	Epoch         uint64
 	ReplaceAfter  time.Duration
+	MaxFeeShare   decimal.Decimal
 	OnEvent       func(ctx context.Context, tx Tx, ev event.Event) error
 	KeyPrefix     string
 	QuoteFor      time.Duration
@@ -83,6 +86,8 @@ func (c *Config) check() error {
 		return invalidField("Process", "is longer than 190 bytes")
 	case c.QuoteFor != 0 && c.QuoteFor < minQuoteFor:
 		return invalidField("QuoteFor", "must be at least 1 minute, or 0 for the default of 20 minutes")
+	case c.MaxFeeShare.IsNegative():
+		return invalidField("MaxFeeShare", "is negative: use a share such as 0.5, or 0 for that default")
 	case c.KeepEvents != 0 && c.KeepEvents < minKeepEvents:
 		return invalidField("KeepEvents", "must be at least 24 hours, or 0 for the default of 30 days")
 	case c.ReplaceAfter < 0:

@@ -246,6 +246,7 @@ func (e *Engine) workers(together int) []worker {
 			step:   func(ctx context.Context) (bool, error) { return false, e.checkRates(ctx) },
 			seldom: true,
 		},
+		worker{
 			name:   "secret key",
 			pace:   paceStore,
 			step:   func(ctx context.Context) (bool, error) { return false, e.checkSecretKey(ctx) },

@@ -203,6 +203,9 @@ func (e *Engine) newPayouts() *payout.Service {
 		Registry: e.Networks,
 		Sender:   e.Transactions,
 		Price:    e.priceUSD,
+
+		MaxFeeShare: e.config.MaxFeeShare,
+
 		Seal:     e.sealer,
 		Spends:   e.spends,
 		IDs:      e.ids,

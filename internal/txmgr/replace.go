@@ -29,7 +29,7 @@ import (
 // are replaced all the same: the estimate was wrong.
 const patientBlocks = 6
 
-// replace replaces bytes that waited longer than Config.ReplaceAfter by bytes that pay more, within the
+// replace replaces bytes that waited longer than Config.ReplaceAfter, or that no block takes, by bytes that pay more, within the
 // order's maximum fee: at the same nonce or durable nonce, or sharing a coin (BIP-125). Bytes in the pool that pay
 // what the network asks for are left alone, see paysEnough. Where replacing fails until
 // Config.CancelAfter, it queues a cancel that displaces them, so that the wallet goes on. Only the lowest
@@ -38,7 +38,9 @@ const patientBlocks = 6
 func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled bool) error {
 	now := d.now()
 	if now.Sub(walletstate.LastAttempt(&t).SignedAt) < d.config.ReplaceAfter {
-		return nil
+		if fits, err := d.fits(ctx, t, pooled); err != nil || fits {
+			return err
+		}
 	}
 
 	last, err := d.withoutGone(ctx, t, walletstate.LastAttempt(&t).Signed)
@@ -93,6 +95,17 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 	}
 
 	return d.queueCancel(ctx, cancelOf(t), t.Nonce, &t)
+}
+
+// fits reports whether a block may hold the newest bytes, as far as the driver knows: those that nodes refuse, and that
+// no block takes, are replaced at once.
+func (d *walletWorker) fits(ctx context.Context, t wallet.Transaction, pooled bool) (bool, error) {
+	checker, ok := d.driver.(chain.FitChecker)
+	if !ok || pooled || walletstate.LastAttempt(&t).LastSendError == "" {
+		return true, nil
+	}
+
+	return checker.Fits(ctx, walletstate.LastAttempt(&t).Signed)
 }
 
 // paysEnough reports whether the newest bytes wait for nothing but a block: they are in the pool, the driver

@@ -1,0 +1,124 @@
+package bitcoin_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/btcsuite/btcd/chaincfg/v2"
+	"github.com/btcsuite/btcd/chainhash/v2"
+	"github.com/btcsuite/btcd/wire/v2"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/bitcoin"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+// ratedNode returns a fake node that says an estimate and a relay floor, in bitcoin per 1000 virtual bytes.
+func ratedNode(t *testing.T, estimate, floor string) *fakeNode {
+	t.Helper()
+
+	f := newFake(t)
+	f.on("estimatesmartfee", func(params) any { return map[string]any{"feerate": json.Number(estimate)} })
+	f.on("getmempoolinfo", func(params) any {
+		return map[string]json.Number{
+			"mempoolminfee":       json.Number(floor),
+			"minrelaytxfee":       "0.00001",
+			"incrementalrelayfee": "0.00001",
+		}
+	})
+
+	return f
+}
+
+// estimateAt returns what a payment should cost at most, in satoshi.
+func estimateAt(t *testing.T, d *bitcoin.Driver) (chain.Amount, error) {
+	t.Helper()
+
+	return d.EstimateFee(t.Context(), chain.Order{
+		From:    chain.Party{Address: payee},
+		Outputs: []chain.Output{{To: payee, AssetID: d.Network().Assets[0].ID, Amount: chain.Units(50_000)}},
+		Coins: []chain.Coin{{
+			Outpoint: chain.Outpoint{TxHash: strings.Repeat("1", 64)},
+			Owner:    chain.Party{Address: payee},
+			Amount:   chain.Units(100_000_000),
+			Height:   1,
+		}},
+	})
+}
+
+// A rate above twice what verified blocks paid, and above the configured rate without estimates, is the lower of two
+// nodes'; one node alone says no more than that.
+func TestOneNodeNamesNoRateAloneAboveWhatBlocksPaid(t *testing.T) {
+	const honest, lie = "0.00008", "0.9"
+
+	want := func(rate uint64) chain.Amount { return chain.Units((rate*277 + 999) / 1000).Mul(3) }
+
+	for name, c := range map[string]struct {
+		nodes []*fakeNode
+		rate  uint64
+		word  error
+	}{
+		"an honest node":         {[]*fakeNode{ratedNode(t, honest, "0.00001")}, 8_000, nil},
+		"estimate, alone":        {[]*fakeNode{ratedNode(t, lie, "0.00001")}, 10_000, nil},
+		"estimate, first of two": {[]*fakeNode{ratedNode(t, lie, "0.00001"), ratedNode(t, honest, "0.00001")}, 10_000, nil},
+		"estimate, second":       {[]*fakeNode{ratedNode(t, honest, "0.00001"), ratedNode(t, lie, "0.00001")}, 8_000, nil},
+		"both say more":          {[]*fakeNode{ratedNode(t, "0.0004", "0.00001"), ratedNode(t, "0.0003", "0.00001")}, 30_000, nil},
+		"floor, alone":           {[]*fakeNode{ratedNode(t, honest, lie)}, 0, fault.Limited},
+		"floor, first of two":    {[]*fakeNode{ratedNode(t, honest, lie), ratedNode(t, honest, "0.00001")}, 10_000, nil},
+		"floor, second":          {[]*fakeNode{ratedNode(t, honest, "0.00001"), ratedNode(t, honest, lie)}, 8_000, nil},
+	} {
+		d := newDriver(t, c.nodes[0].config(), func(config *bitcoin.Config) {
+			for _, node := range c.nodes[1:] {
+				config.RPCs = append(config.RPCs, node.URL)
+			}
+		})
+
+		fee, err := estimateAt(t, d)
+		t.Logf("%-24s at most %6s satoshi, %v", name, fee, err)
+
+		if c.word != nil {
+			if !errors.Is(err, c.word) {
+				t.Errorf("%s: %s, %v, want %v", name, fee, err, c.word)
+			}
+
+			continue
+		}
+
+		if err != nil || fee != want(c.rate) {
+			t.Errorf("%s: %s, %v, want %s", name, fee, err, want(c.rate))
+		}
+	}
+}
+
+// What the miner of a verified block claimed beyond its subsidy shows what its transactions paid.
+func TestVerifiedBlocksShowWhatIsPaid(t *testing.T) {
+	paid := makeTx(1, wire.NewTxOut(1_000, payeeScript()))
+	weight := int64(3*paid.SerializeSizeStripped() + paid.SerializeSize())
+
+	reward := wire.NewMsgTx(2)
+	reward.AddTxIn(wire.NewTxIn(wire.NewOutPoint(&chainhash.Hash{}, wire.MaxPrevOutIndex), nil, nil))
+	reward.AddTxOut(wire.NewTxOut(50*100_000_000+20*(weight+3)/4, payeeScript())) // 20 satoshi a virtual byte
+
+	f := ratedNode(t, "0.9", "0.00001")
+	block := makeBlock(t, 1, reward, paid)
+	f.on("getblockhash", func(p params) any {
+		if string(p[0]) == "1" {
+			return block.Hash
+		}
+
+		return chaincfg.RegressionNetParams.GenesisHash.String()
+	})
+	f.on("getblock", func(params) any { return block })
+
+	d := newDriver(t, f.config())
+	if _, err := d.Blocks(t.Context(), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+
+	fee, err := estimateAt(t, d)
+	if low, high := chain.Units(39*277*3), chain.Units(41*277*3); err != nil || fee.Less(low) || high.Less(fee) {
+		t.Errorf("%s, %v, want twice the rate of 20 satoshi a virtual byte", fee, err)
+	}
+}

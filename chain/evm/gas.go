@@ -1,0 +1,220 @@
+package evm
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
+)
+
+// Gas limits are measured by estimating the very transfer under the rules in force: the real value, the real receiver.
+// No constant of a gas schedule decides anything; schedules change (EIP-2780, EIP-8037).
+
+// gasLimit returns the gas limit for a node's estimates: the estimate itself for native coin to an account without code,
+// which costs the same whatever happens before; else a fifth more, rounded up, since state may change before inclusion.
+// A token that a master wallet pays has enough for a receiver whose balance becomes zero meanwhile: exchanges empty
+// their deposit addresses. A release has not: its top-up pays for the limit, and what is not used would stay behind.
+func (d *driver) gasLimit(
+	node *endpoint,
+	calls quoteCalls,
+	msg transferMsg,
+	quote networkQuote,
+) (uint64, error) {
+	if isRevert(calls.gas.err) {
+		return 0, notPayable(calls.gas.err, canonical(msg.payee))
+	}
+
+	gas, err := calls.gas.gas(node)
+	if err != nil {
+		return 0, err
+	}
+
+	// A token need not pay to an address that nobody has: its refusal says nothing of the receiver.
+	if calls.fresh != nil && calls.fresh.err == nil {
+		fresh, err := calls.fresh.gas(node)
+		if err != nil {
+			return 0, err
+		}
+
+		gas = max(gas, fresh)
+	}
+
+	if msg.asset.Kind == chain.Native && len(quote.code) == 0 && !d.gasPublishes(quote.latest) {
+		return gas, nil
+	}
+
+	return gas + (gas+4)/5, nil
+}
+
+// maxEstimate bounds the estimates that are read, so that no product overflows.
+const maxEstimate = 1 << 40
+
+// gas returns an estimate.
+func (c *call) gas(node *endpoint) (uint64, error) {
+	var gas hexutil.Uint64
+	if err := c.decode(node, &gas); err != nil {
+		return 0, err
+	}
+
+	if gas == 0 || gas > maxEstimate {
+		return 0, node.Garbled("a gas estimate of %d", uint64(gas))
+	}
+
+	return uint64(gas), nil
+}
+
+// nitroGasLimit is the least gas limit of a header that shows an Arbitrum rollup, whose blocks are bounded otherwise
+// and name 2^50. Source: Arbitrum Nitro, l2pricing.GethBlockGasLimit.
+const nitroGasLimit = 1 << 50
+
+// gasPublishes reports whether the network counts publishing as gas.
+func (d *driver) gasPublishes(latest headerJSON) bool {
+	return d.format.gasPublishes ||
+		d.format == &otherFormat && latest.GasLimit != nil && *latest.GasLimit >= nitroGasLimit
+}
+
+// checkGas returns the node's failure for a gas limit beyond what a block takes.
+func (d *driver) checkGas(node *endpoint, gas uint64, shown shownBlock) error {
+	if most := d.mostGas(shown); gas > most {
+		return node.Garbled("a gas limit of %d, more than the %d that a transaction may have", gas, most)
+	}
+
+	return nil
+}
+
+// agreedGas returns the gas limit that two nodes say, the higher of both within the headroom of estimates, or what one
+// says where no other answers. Nodes that differ by more are fault.Unavailable (nodes_disagree): too low a limit fails a
+// payout, too high a one strands a top-up.
+func (d *driver) agreedGas(quote networkQuote, others []networkQuote) (uint64, error) {
+	said := []uint64{quote.gas}
+
+	for _, other := range others {
+		for _, earlier := range said {
+			if sameGas(earlier, other.gas) {
+				return max(earlier, other.gas), nil
+			}
+		}
+
+		said = append(said, other.gas)
+	}
+
+	if len(said) > 1 {
+		return 0, fault.New(
+			fault.Unavailable, "nodes_disagree",
+			"the nodes of network %s estimate the gas of a transfer otherwise each: %d", d.network.Slug, said,
+		)
+	}
+
+	return quote.gas, nil
+}
+
+// sameGas reports whether two gas limits differ by less than the headroom of estimates.
+func sameGas(a, b uint64) bool { return max(a, b) <= min(a, b)+(min(a, b)+4)/5 }
+
+// estimateFunded estimates a transfer of native coin whose sender cannot pay it yet: as if it held twice the amount,
+// and from a node that refuses that with as much as it holds.
+func (e *endpoint) estimateFunded(ctx context.Context, msg transferMsg, balance chain.Amount) (*call, error) {
+	funded := map[common.Address]any{
+		msg.from: map[string]any{"balance": (*hexutil.Big)(msg.value.Add(msg.value).Big())},
+	}
+
+	estimate := newCall("eth_estimateGas", msg.callArgs(), "latest", funded)
+	if err := e.do(ctx, estimate); err != nil || estimate.err == nil || isRevert(estimate.err) {
+		return estimate, err
+	}
+
+	msg.value = chaindata.Min(msg.value, balance)
+	estimate = newCall("eth_estimateGas", msg.callArgs())
+
+	return estimate, e.do(ctx, estimate)
+}
+
+// freshReceiver returns an address that holds nothing of a token, as nobody has its key.
+func freshReceiver(msg transferMsg) common.Address {
+	return common.BytesToAddress(crypto.Keccak256([]byte("payments: no receiver"), msg.payee[:], msg.to[:]))
+}
+
+// isRevert reports whether the contract reverted. go-ethereum, Erigon, Reth and Anvil answer code
+// 3, Nethermind -32015. Others, and a call that uses up its gas, say so only in the message.
+func isRevert(err error) bool {
+	refusal, ok := errors.AsType[*failover.Refusal](err)
+	if !ok {
+		return false
+	}
+
+	message := strings.ToLower(refusal.Message)
+
+	return refusal.Code == codeReverted || refusal.Code == -32015 || strings.Contains(message, "revert") ||
+		strings.Contains(message, "gas required exceeds allowance")
+}
+
+// Fits reports whether a block may hold a transaction: blocks, and the network's limit for one transaction, allow its
+// gas. What cannot be asked is fault.Unavailable.
+func (d *driver) Fits(ctx context.Context, signed chain.Signed) (fits bool, err error) {
+	tx, _, err := d.decodeSigned(signed.Raw)
+	if err != nil {
+		return false, err
+	}
+
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		header := newCall("eth_getBlockByNumber", "latest", false)
+		if err := node.do(ctx, header); err != nil {
+			return err
+		}
+
+		var quote networkQuote
+		if err := header.decode(node, &quote.latest); err != nil {
+			return err
+		}
+
+		shown, err := d.readShown(ctx, node, quote)
+		fits = tx.Gas() <= d.mostGas(shown)
+
+		return err
+	})
+
+	return fits && err == nil, err
+}
+
+// RanOutOfGas reports whether a transaction in a block was reverted after it had used nearly all of its gas: a call
+// inside it leaves a sixty-fourth (EIP-150). The receipt is that of the block's receipts root.
+func (d *driver) RanOutOfGas(ctx context.Context, signed chain.Signed) (ranOut bool, err error) {
+	hash, err := parseHash(signed.TxHash)
+	if err != nil {
+		return false, err
+	}
+
+	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
+		lookup, err := d.lookUpTx(ctx, node, hash)
+		if err != nil {
+			return err
+		}
+
+		if lookup.receipt == nil {
+			return fault.New(
+				fault.NotFound, "transaction_unknown", "network %s has no block with transaction %s",
+				d.network.Slug, hash.Hex(),
+			)
+		}
+
+		tx, _, err := d.decodeSigned(signed.Raw)
+		if err != nil {
+			return err
+		}
+
+		used := uint64(*lookup.receipt.GasUsed)
+		ranOut = *lookup.receipt.Status == 0 && used >= tx.Gas()-tx.Gas()/16
+
+		return nil
+	})
+
+	return ranOut && err == nil, err
+}

@@ -1,0 +1,57 @@
+package payout
+
+import (
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+)
+
+// delivered returns what a transaction in a block brought the destination of a payout of tokens, in base units: the
+// net of the block's logs. A token may return false and move nothing, or take a fee (pitfall 20). measured is false
+// for native coin, and for a transaction that is in no block.
+func (p Payout) delivered(t wallet.Transaction) (amount chain.Amount, measured bool) { // spec D12.7
+	inBlock := t.State == wallet.Included || t.State == wallet.Confirmed
+	if p.Contract == "" || !inBlock || t.BatchedBy != "" {
+		return chain.Amount{}, false
+	}
+
+	var gone chain.Amount
+
+	for _, m := range t.Transfers {
+		switch {
+		case m.AssetID != p.AssetID || m.From == m.To:
+		case m.To == p.Destination:
+			amount, _ = amount.AddOK(m.Amount)
+		case m.From == p.Destination:
+			gone, _ = gone.AddOK(m.Amount)
+		}
+	}
+
+	return amount.SubFloor(gone), true
+}
+
+// movedNothing reports whether a final block executed a transaction that brought the destination nothing.
+func (p Payout) movedNothing(t wallet.Transaction) bool {
+	amount, measured := p.delivered(t)
+
+	return measured && t.State == wallet.Confirmed && amount.IsZero()
+}
+
+// executedInVain reports whether the payout failed as its token moved nothing, or it was reverted.
+func (p Payout) executedInVain() bool {
+	return p.Status == Failed && p.FailureCode == wallet.FailReverted && p.Contract != ""
+}
+
+// shortBy returns what a block brought the destination where that is less than the payout's amount; nil otherwise.
+func (p Payout) shortBy(t wallet.Transaction) *chain.Amount {
+	amount, measured := p.delivered(t)
+	if !measured || !amount.Less(p.Amount) {
+		return nil
+	}
+
+	return &amount
+}
+
+// nothingMovedMessage explains a payout whose token moved nothing.
+const nothingMovedMessage = "The transaction was executed, and the token moved nothing to the destination: its " +
+	"contract refused the transfer without reverting it. The network fee was spent; compare the wallet's balance, " +
+	"and ask the token's issuer why."

@@ -1,0 +1,5 @@
+-- +goose Up
+
+{PROLOGUE}
+
+ALTER TABLE {payouts} ADD COLUMN amount_delivered {TEXT};
