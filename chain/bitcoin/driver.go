@@ -30,8 +30,7 @@ type driver struct {
 var _ interface {
 	chain.Driver
 	chain.BlockScanner
-	chain.NodeDemoter
-	chain.RefConfirmer
+	chain.Agreed
 	chain.Mempool
 	chain.Finder
 	chain.CoinReader
@@ -117,6 +116,3 @@ func (d *driver) verified(
 		return f(ctx, node)
 	}
 }
-
-// DemoteNode has another node preferred for a while.
-func (d *driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }

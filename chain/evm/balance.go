@@ -30,8 +30,7 @@ var (
 //   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
 //   - fault.Unavailable: no node has that block
 //   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two of
-//     the nodes that answered say the same (nodes_disagree), or one alone answered for it (balance_unshared, with what
-//     it says)
+//     the nodes say the same (chain.ErrNotAgreed)
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,

@@ -38,9 +38,7 @@ type driver struct {
 var _ interface {
 	chain.Driver
 	chain.BlockScanner
-	chain.Rereader
-	chain.RefConfirmer
-	chain.NodeDemoter
+	chain.Agreed
 	chain.Mempool
 	chain.Finder
 	chain.Balancer
@@ -48,7 +46,6 @@ var _ interface {
 	chain.URIBuilder
 	chain.FeeEstimator
 	chain.Nonces
-	chain.NonceConfirmer
 	chain.Sender
 	chain.Sweeper
 	chain.Checker

@@ -43,9 +43,6 @@ func (d *driver) ask(ctx context.Context, need uint64, call func(context.Context
 	return d.nodes.Ask(ctx, d.attempts, need, call)
 }
 
-// DemoteNode has another node preferred for a while.
-func (d *driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }
-
 // verify compares the node's chain id with the network's.
 func (d *driver) verify(ctx context.Context, node *endpoint) error {
 	rpcCall := newCall("eth_chainId")
