@@ -203,22 +203,22 @@ func TestABlockIsConfirmedByAnotherNode(t *testing.T) {
 		code   string
 	}{
 		"the same":      {[]fakeBlock{first}, nil, ""},
-		"another block": {[]fakeBlock{other}, fault.NotFound, "block_unknown"},
-		"not that far":  {nil, fault.Unavailable, "node_unavailable"},
+		"another block": {[]fakeBlock{other}, fault.Unavailable, "nodes_disagree"},
+		"not that far":  {nil, fault.Unavailable, "nodes_missing"},
 	} {
 		one, two := newFake(t), newFake(t)
 		serveChain(t, one, first)
 		serveChain(t, two, c.second...)
 
 		at := chain.Ref{Height: 1, Hash: first.Hash}
-		if err := newDriver(t, one.config()).ConfirmRef(t.Context(), at); err != nil {
+		if _, err := newDriver(t, one.config()).AgreedBlock(t.Context(), at, nil); err != nil {
 			t.Errorf("one node alone: %v", err)
 		}
 
 		config := one.config()
 		config.RPCs = []string{two.URL}
 
-		err := newDriver(t, config).ConfirmRef(t.Context(), at)
+		_, err := newDriver(t, config).AgreedBlock(t.Context(), at, nil)
 		if c.want == nil && err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if c.want != nil {

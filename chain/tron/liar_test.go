@@ -223,8 +223,8 @@ func TestOneNodeForgesNoReceipt(t *testing.T) {
 						check(blocks[0])
 					}
 
-					for _, hashes := range [][]string{nil, {p.paid, moveOf(p.at, p.bystander)}} {
-						block, err := rereaderOf(t, d).Reread(t.Context(), p.at.Ref, hashes)
+					for _, hashes := range [][]string{{p.paid, moveOf(p.at, p.bystander)}} {
+						block, err := agreedOf(t, d).AgreedBlock(t.Context(), p.at.Ref, hashes)
 						if fault.Code(err) != c.code || err != nil && !errors.Is(err, fault.Unavailable) {
 							t.Fatalf("%v: %+v, %v; want code %q", c.nodes, block, err, c.code)
 						}
@@ -254,11 +254,11 @@ func moveOf(block chain.Block, to chain.Address) string {
 	return ""
 }
 
-// rereaderOf returns the ability of a driver to read blocks again.
-func rereaderOf(t *testing.T, d any) chain.Rereader {
+// agreedOf returns the ability of a driver to say what nodes agree on.
+func agreedOf(t *testing.T, d any) chain.Agreed {
 	t.Helper()
 
-	reader, ok := d.(chain.Rereader)
+	reader, ok := d.(chain.Agreed)
 	if !ok {
 		t.Fatal("blocks cannot be read again: what one node shows in them confirms")
 	}

@@ -262,33 +262,52 @@ func (c *Chain) Nodes() []chain.NodeState {
 }
 
 // askFinal is ask for what a node may refuse: of several another one has to refuse with the same code, or the answer of
-// one that does not counts.
+// one that does not counts. A call that is intercepted is refused by all.
 func askFinal[T any](ctx context.Context, c *Chain, method Method, read func(*node) (T, error)) (T, error) {
-	answer, err := ask(ctx, c, method, read)
-	if len(c.nodes) == 1 || !errors.Is(err, fault.Invalid) && !errors.Is(err, fault.State) {
-		return answer, err
+	if len(c.nodes) == 1 {
+		return ask(ctx, c, method, read)
+	}
+
+	var none T
+
+	nodes, injected, err := c.call(ctx, method, c.preferredFirst)
+	if err != nil {
+		return none, err
 	}
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	others := 0
+	var refused, failed error
 
-	for _, n := range c.preferredFirst()[1:] {
-		if n.begin() != nil || n == c.nodes[0] && c.nextFault(method) != nil {
-			continue
+	for i, n := range nodes {
+		if i > 0 && n == c.nodes[0] {
+			injected = c.nextFault(method)
 		}
 
-		others++
+		var answer T
 
-		if other, otherErr := read(n); otherErr == nil || fault.Code(otherErr) == fault.Code(err) {
-			return other, otherErr
+		if n == c.nodes[0] && injected != nil {
+			err = injected
+		} else if err = n.begin(); err == nil {
+			answer, err = read(n)
+		}
+
+		switch {
+		case err == nil:
+			return answer, nil
+		case !errors.Is(err, fault.Invalid) && !errors.Is(err, fault.State):
+			failed = err
+		case refused != nil && fault.Code(refused) == fault.Code(err):
+			return none, err
+		default:
+			refused = err
 		}
 	}
 
-	if others == 0 {
-		return answer, c.notAgreed("nodes_missing", "network %s has no second node that says: %s", err.Error())
+	if refused == nil {
+		return none, failed
 	}
 
-	return answer, err
+	return none, c.notAgreed("nodes_missing", "network %s has no second node that says: %s", refused.Error())
 }
