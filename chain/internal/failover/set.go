@@ -31,8 +31,8 @@ type Set[N Member] struct {
 	Keep bool
 	// Verify checks that a node serves the network. It is called until it succeeds once per node.
 	Verify func(ctx context.Context, n N) error
-	// Reach reads a node's newest height; below need it returns ErrLagging. It may be nil when no
-	// call needs a height.
+	// Reach reads a node's newest height; below need it returns ErrLagging. Where it is nil, nodes are called
+	// whatever their height.
 	Reach func(ctx context.Context, n N, need uint64) error
 	// Alone is for how long all nodes but one have to be missing until what verified blocks prove is taken from that
 	// one; 0 for never. See IsAlone.
@@ -286,7 +286,7 @@ func (s *Set[N]) askNode(
 	err := s.Check(ctx, node)
 	defer func() { state.noteAnswer(ctx, err) }()
 
-	if err == nil && need > state.KnownTip() {
+	if err == nil && s.Reach != nil && need > state.KnownTip() {
 		err = s.Reach(ctx, node, need)
 	}
 
