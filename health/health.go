@@ -27,6 +27,14 @@ type Network struct {
 	// Unconfirmed is what one node says and nothing confirms, such as a new wallet's first nonce where one endpoint is
 	// configured; empty otherwise. It only warns.
 	Unconfirmed string
+	// Nodes are the configured nodes, in the order of configuration.
+	Nodes []Node
+	// Unagreed is why no two nodes agree, where two or more are configured: which is missing or says something else,
+	// since when. While it is set, nothing confirms that needs two nodes, and WaitingPayments and
+	// WaitingTransactions say how many wait, up to 1,000 each. Everything else goes on.
+	Unagreed                             string
+	UnagreedSince                        time.Time
+	WaitingPayments, WaitingTransactions int
 	// Follower is this process's state; other processes may follow the network instead.
 	Follower Follower
 }
@@ -94,7 +102,7 @@ func (h Report) Ready() bool {
 	}
 
 	for _, n := range h.Networks {
-		if n.Stopped != "" || n.Stale || n.Follower.LastError != "" {
+		if !n.Ready() {
 			return false
 		}
 	}

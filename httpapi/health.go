@@ -61,7 +61,7 @@ func bodyOf(report health.Report) healthBody {
 	}
 
 	for _, n := range report.Networks {
-		if n.Stopped != "" || n.Stale || n.Follower.LastError != "" {
+		if !n.Ready() {
 			body.Failing = append(body.Failing, "network "+n.Network)
 		}
 	}

@@ -77,6 +77,7 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 	n.Stale = isStaleTip(f.Driver.Network(), c.Tip, e.config.Now())
 	n.TipAhead = e.tipAhead(f.Driver.Network(), c.Tip)
 	n.Unconfirmed = e.Transactions.Unconfirmed(slug)
+	e.addNodes(f.Driver, &n)
 
 	waiting, retriesErr := e.waitingTransfers(ctx, slug)
 	n.Follower.Unread = append(n.Follower.Unread, waiting...)
