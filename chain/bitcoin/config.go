@@ -178,6 +178,8 @@ func (c Config) check(params *chaincfg.Params) error {
 		)
 	case len(c.RPCs) == 0:
 		return invalidConfig("network %s has no node: set RPC", c.Network.Slug)
+	case c.Alone < 0:
+		return invalidConfig("network %s: Alone must not be negative", c.Network.Slug)
 	case c.FeeTarget < 1 || c.FeeTarget > 1008:
 		return invalidConfig("FeeTarget is %d: use 1 to 1008 blocks", c.FeeTarget)
 	case c.MinFeeRate > c.MaxFeeRate || c.MaxFeeRate > maxSaneFeeRate:

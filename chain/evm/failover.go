@@ -18,6 +18,7 @@ const (
 	codeReverted      = 3
 	codePruned        = 4444
 	codeServer        = -32000
+	codeInvalid       = -32600
 	codeNotFound      = -32001
 	codeUnsupported   = -32004
 	codeLimit         = -32005
@@ -35,7 +36,9 @@ func isNoMethod(err error) bool { return failover.RefusedWith(err, codeNoMethod,
 // hasNoTag reports whether a node refused a block tag because it has no such block: go-ethereum answers
 // -32000 before the first finalized block, others that the block or the tag is unknown.
 func hasNoTag(err error) bool {
-	return failover.RefusedWith(err, codeServer, codeNotFound, codeInvalidParams, codeUnknownBlock)
+	return failover.RefusedWith(
+		err, codeServer, codeInvalid, codeNotFound, codeNoMethod, codeInvalidParams, codeUnknownBlock,
+	)
 }
 
 // ask makes a call to the nodes in turn, with as many attempts as configured; see failover.Set.Ask.

@@ -548,7 +548,7 @@ func TestABlockIsConfirmedByAnotherNode(t *testing.T) {
 	must(t, err)
 
 	at := head.Tip
-	agreed := func(d *solana.Driver) error {
+	agreed := func(d chain.Agreed) error {
 		_, err := d.AgreedBlock(t.Context(), at, nil)
 		return err
 	}
