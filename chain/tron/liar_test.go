@@ -180,7 +180,7 @@ func TestOneNodeForgesNoReceipt(t *testing.T) {
 				{nodes: []string{liar.URL, p.URL, p.URL}},
 				{nodes: []string{p.URL, liar.URL, p.URL}},
 				{nodes: []string{deadNode, liar.URL, p.URL}, waits: true},
-				{nodes: []string{liar.URL, deadNode}, code: "node_unavailable"},
+				{nodes: []string{liar.URL, deadNode}, code: "nodes_missing"},
 			} {
 				d := p.driver(t, viaNodes(c.nodes...))
 
@@ -475,7 +475,7 @@ func TestOneNodeForgesNoStatus(t *testing.T) {
 				{nodes: []string{h.URL, liar.URL}, code: "nodes_disagree"},
 				{nodes: []string{liar.URL, h.URL, h.URL}},
 				{nodes: []string{deadNode, liar.URL, h.URL, h.URL}},
-				{nodes: []string{liar.URL, deadNode}, code: "node_unavailable"},
+				{nodes: []string{liar.URL, deadNode}, code: "nodes_missing"},
 			} {
 				d := h.driver(t, viaNodes(c.nodes...))
 

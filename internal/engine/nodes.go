@@ -20,6 +20,10 @@ const (
 	nodesWithin = 15 * time.Second
 )
 
+// lateBy is how far in time the newest block that is agreed on may be behind the last one that was read, until Health
+// says that payments wait for it.
+const lateBy = time.Minute
+
 // maxWaiting bounds the payments and transactions that are counted while nodes do not agree.
 const maxWaiting = 1000
 
@@ -74,14 +78,24 @@ func (e *Engine) compareNodes(ctx context.Context, driver chain.Driver) (did boo
 
 	network := driver.Network().Slug
 
-	_, err = agreed.AgreedHead(limited)
-	if !errors.Is(err, chain.ErrNotAgreed) {
+	head, err := agreed.AgreedHead(limited)
+	if err != nil && !errors.Is(err, chain.ErrNotAgreed) {
 		e.nodes.set(network, unagreed{})
 		return false, nil // that no node answers fails the follower
 	}
 
+	cursor, _, storeErr := e.config.Store.Cursor(ctx, network)
+	if storeErr != nil {
+		return false, storeErr
+	}
+
+	if err == nil && cursor.At.Time.Sub(head.Tip.Time) < lateBy {
+		e.nodes.set(network, unagreed{})
+		return false, nil
+	}
+
 	now := unagreed{why: troubles(agreed.Nodes(), err), since: e.config.Now()}
-	if now.payments, now.transactions, err = e.waitingFor(ctx, network); err != nil {
+	if now.payments, now.transactions, err = e.waitingFor(ctx, network, cursor.At.Height); err != nil {
 		return false, err
 	}
 
@@ -90,14 +104,14 @@ func (e *Engine) compareNodes(ctx context.Context, driver chain.Driver) (did boo
 	return false, nil
 }
 
-// waitingFor returns how many payments and transactions of a network are not confirmed, at most maxWaiting each.
-func (e *Engine) waitingFor(ctx context.Context, network string) (payments, transactions int, err error) {
-	cursor, _, err := e.config.Store.Cursor(ctx, network)
-	if err != nil {
-		return 0, 0, err
-	}
-
-	waiting, err := e.config.Store.UnconfirmedPayments(ctx, network, cursor.At.Height, maxWaiting)
+// waitingFor returns how many payments, in blocks up to a height, and transactions of a network are not confirmed, at
+// most maxWaiting each.
+func (e *Engine) waitingFor(
+	ctx context.Context,
+	network string,
+	height uint64,
+) (payments, transactions int, err error) {
+	waiting, err := e.config.Store.UnconfirmedPayments(ctx, network, height, maxWaiting)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -123,16 +137,28 @@ func troubles(nodes []chain.NodeState, cause error) string {
 	for _, n := range nodes {
 		if n.Trouble != "" {
 			named = append(named, fmt.Sprintf(
-				"%s is %s since %s", n.Name, n.Trouble, n.Since.UTC().Format(time.RFC3339),
+				"node %s %s since %s", n.Name, predicates[n.Trouble], n.Since.UTC().Format(time.RFC3339),
 			))
 		}
 	}
 
-	if len(named) == 0 {
+	switch {
+	case len(named) > 0:
+		return strings.Join(named, "; ")
+	case cause != nil:
 		return cause.Error()
 	}
 
-	return strings.Join(named, "; ")
+	return "a node is behind"
+}
+
+// predicates are what troubles are called in sentences.
+var predicates = map[chain.NodeTrouble]string{
+	chain.NodeSilent:    "gives no answer",
+	chain.NodeForeign:   "serves another network",
+	chain.NodeBehind:    "is behind",
+	chain.NodeDisagrees: "disagrees with another one",
+	chain.NodeUncertain: "calls its newest block final",
 }
 
 // addNodes adds the nodes of a network to its report.

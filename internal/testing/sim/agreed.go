@@ -99,8 +99,16 @@ func (c *Chain) AgreedHead(ctx context.Context) (head chain.Head, err error) {
 		)
 	}
 
+	second := slices.Sorted(func(yield func(uint64) bool) {
+		for _, n := range answering {
+			if !yield(n.tip) {
+				return
+			}
+		}
+	})[len(answering)-2]
+
 	tip := c.sharedBelow(answering, func(n *node) uint64 { return n.tip })
-	if tip.IsZero() {
+	if tip.Height+maxApart < second {
 		return head, c.notAgreed(
 			"nodes_disagree", "the nodes of network %s say different things of %s", "the newest blocks",
 		)
@@ -114,6 +122,9 @@ func (c *Chain) AgreedHead(ctx context.Context) (head chain.Head, err error) {
 
 	return head, nil
 }
+
+// maxApart is how many blocks below two tips a driver looks for one that both nodes have.
+const maxApart = 8
 
 // sharedBelow returns the newest block that two nodes have, each up to its own height.
 func (c *Chain) sharedBelow(nodes []*node, heightOf func(*node) uint64) chain.Ref {

@@ -93,12 +93,16 @@ func TestAgreedBlock(t *testing.T) {
 
 // The head that is agreed on is the newest block that two nodes have.
 func TestAgreedHead(t *testing.T) {
-	fork := map[uint64]chain.Block{4: {}, 5: {}}
+	fork, long := map[uint64]chain.Block{4: {}, 5: {}}, map[uint64]chain.Block{}
+	for height := range uint64(20) {
+		long[height+1] = chain.Block{}
+	}
 
 	for name, test := range map[string]struct {
 		nodes []sim.NodeFaults
 		want  uint64
 		code  string
+		mine  int
 	}{
 		"one node":              {nodes: []sim.NodeFaults{{Behind: 1}}, want: 4},
 		"two agree":             {nodes: []sim.NodeFaults{{}, {}}, want: 5},
@@ -106,8 +110,11 @@ func TestAgreedHead(t *testing.T) {
 		"one of three is":       {nodes: []sim.NodeFaults{{}, {Behind: 2}, {}}, want: 5},
 		"one is silent":         {nodes: []sim.NodeFaults{{}, {Syncing: true}}, code: "nodes_missing"},
 		"one is on another one": {nodes: []sim.NodeFaults{{}, {Blocks: fork}}, want: 3},
+		"it has been for long":  {nodes: []sim.NodeFaults{{}, {Blocks: long}}, code: "nodes_disagree", mine: 10},
 	} {
 		p := newPayment(t, sim.Config{Nodes: len(test.nodes)})
+		p.c.Mine(test.mine)
+
 		for i, faults := range test.nodes {
 			p.c.SetNode(i, faults)
 		}
