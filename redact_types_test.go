@@ -213,6 +213,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[event.Object](),
 	reflect.TypeFor[conformance.Backends](),
 	reflect.TypeFor[chain.UnreadableHolding](),
+	reflect.TypeFor[chain.NodeState](),
 	reflect.TypeFor[chain.UnreadableError](),
 	reflect.TypeFor[chain.Unread](),
 	reflect.TypeFor[chain.AddressReading](),
