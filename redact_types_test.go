@@ -130,6 +130,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[fault.Error](),
 	reflect.TypeFor[health.Follower](),
 	reflect.TypeFor[health.Network](),
+	reflect.TypeFor[health.Node](),
 	reflect.TypeFor[health.Report](),
 	reflect.TypeFor[health.Unread](),
 	reflect.TypeFor[health.Backlog](),

@@ -1,6 +1,8 @@
 package evm_test
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -327,4 +329,114 @@ func TestNetworkWithoutABaseFeeIsRefused(t *testing.T) {
 	}
 
 	wantFault(t, driverOf(t, n).Check(t.Context()), fault.Stopped, "base_fee_missing")
+}
+
+// What goes on and what waits while one of two nodes is gone, and what is said of it; with Alone and without.
+func TestOneOfTwoNodesIsGone(t *testing.T) {
+	dead := func(*fakeNode) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	}
+	slow := func(n *fakeNode) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(8 * time.Second)
+			n.ServeHTTP(w, r)
+		})
+	}
+	changed := func(change func(n *fakeNode)) func(*fakeNode) http.Handler {
+		return func(n *fakeNode) http.Handler {
+			change(n)
+			return n
+		}
+	}
+
+	for name, c := range map[string]struct {
+		second func(n *fakeNode) http.Handler
+		agreed string // code of what is agreed on of a block far below the tip; "" for the block
+		tip    string // code of the same of the newest block
+		alone  bool   // it goes on alone after a time, where that is configured
+		named  chain.NodeTrouble
+	}{
+		"well": {second: changed(func(*fakeNode) {})},
+		"dead": {second: dead, agreed: "nodes_missing", tip: "nodes_missing", alone: true, named: chain.NodeSilent},
+		"slow": {second: slow},
+		"of another network": {
+			second: changed(func(n *fakeNode) { n.chainID = 1 }),
+			agreed: "nodes_missing", tip: "nodes_missing", alone: true, named: chain.NodeForeign,
+		},
+		"two blocks behind": {
+			second: changed(func(n *fakeNode) { n.blocks = n.blocks[:len(n.blocks)-2] }),
+			tip:    "nodes_missing", named: chain.NodeBehind,
+		},
+		"on another fork": {
+			second: changed(func(n *fakeNode) {
+				n.blocks = n.blocks[:2]
+				for range 19 {
+					n.extend("other")
+				}
+			}),
+			agreed: "nodes_disagree", tip: "nodes_disagree", named: chain.NodeDisagrees,
+		},
+	} {
+		for _, alone := range []time.Duration{0, time.Hour} {
+			t.Run(fmt.Sprintf("%s, Alone %s", name, alone), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					first := newFakeNode(20)
+					d := fakeDriver(
+						t, fakeTransport{"a": first, "b": c.second(newFakeNode(20))}, []string{"a", "b"},
+						func(config *evm.Config) { config.Alone, config.Attempts = alone, 1 },
+					)
+
+					at := func(height int) chain.Ref {
+						return chain.Ref{Height: uint64(height), Hash: first.blocks[height].hash()}
+					}
+					expect := func(goesOn bool) {
+						t.Helper()
+
+						_, headErr := d.AgreedHead(t.Context())
+
+						for height, code := range map[int]string{10: c.agreed, 20: c.tip} {
+							if goesOn {
+								code = ""
+							}
+
+							hashes := []string{first.blocks[height].txs[0]["hash"].(string)}
+							if _, err := d.AgreedBlock(t.Context(), at(height), hashes); fault.Code(err) != code {
+								t.Errorf("block %d: %v, want %q", height, err, code)
+							}
+						}
+
+						if want := c.agreed == "" || goesOn; (headErr == nil) != want {
+							t.Errorf("AgreedHead: %v", headErr)
+						}
+
+						// What no block proves needs two, in any case.
+						_, err := d.AgreedNonce(t.Context(), sender().Address, at(10))
+						if want := c.named != chain.NodeSilent && c.named != chain.NodeForeign; (err == nil) != want {
+							t.Errorf("AgreedNonce: %v", err)
+						}
+
+						nodes := d.Nodes()
+						if nodes[1].Trouble != c.named || nodes[0].Alone != goesOn {
+							t.Errorf("the nodes are %+v", nodes)
+						}
+					}
+
+					expect(false)
+
+					// Reading goes on.
+					if head, err := d.Head(t.Context()); err != nil || head.Tip.Height != 20 {
+						t.Errorf("Head: %+v, %v", head, err)
+					}
+
+					if blocks, err := d.Blocks(t.Context(), 19, 20); err != nil || len(blocks) != 2 {
+						t.Errorf("Blocks: %+v, %v", blocks, err)
+					}
+
+					time.Sleep(2 * time.Hour)
+
+					expect(c.alone && alone > 0)
+				})
+			})
+		}
+	}
 }

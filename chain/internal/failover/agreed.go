@@ -104,14 +104,13 @@ func pair[N Member, V comparable](said []answer[N, V]) (value V, ok bool) {
 	return value, false
 }
 
-// noteAgreement notes of nodes that answered whether they say what two of them do. The preferred node is demoted where
-// it does not.
+// noteAgreement notes which nodes do not say what two of them do. The preferred node is demoted where it does not. That
+// a node says the same of one thing is no sign that it does of all: agree.Head ends the trouble.
 func noteAgreement[N Member, V comparable](s *Set[N], subject Subject, said []answer[N, V], agreed V) {
 	preferred := s.preferenceOrder(0)[0]
 
 	for _, a := range said {
 		if a.value == agreed {
-			a.node.State().clear(chain.NodeDisagrees)
 			continue
 		}
 
