@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/btcsuite/btcd/chaincfg/v2"
 	"github.com/btcsuite/btcd/chainhash/v2"
@@ -224,6 +225,40 @@ func TestABlockIsConfirmedByAnotherNode(t *testing.T) {
 		} else if c.want != nil {
 			mustCode(t, name, err, c.want, c.code)
 		}
+	}
+}
+
+// Where the other node is gone, what blocks show waits; after Alone the one that is left shows it, and is named.
+func TestOneNodeGoesOnAlone(t *testing.T) {
+	first := makeBlock(t, 1, makeReward(wire.NewTxOut(1_000, payeeScript())))
+	at := chain.Ref{Height: 1, Hash: first.Hash}
+
+	for _, alone := range []time.Duration{0, time.Nanosecond} {
+		node := newFake(t)
+		serveChain(t, node, first)
+
+		config := node.config()
+		config.RPCs, config.Alone, config.Attempts = []string{"http://127.0.0.1:1"}, alone, 1
+		d := newDriver(t, config)
+
+		_, err := d.AgreedBlock(t.Context(), at, nil)
+		if alone == 0 {
+			mustCode(t, "without Alone", err, fault.Unavailable, "nodes_missing")
+		} else if err != nil {
+			t.Errorf("with Alone: %v", err)
+		}
+
+		nodes := d.Nodes()
+		if nodes[0].Alone != (alone > 0) || nodes[1].Trouble != chain.NodeSilent || nodes[1].Alone {
+			t.Errorf("Alone %s: the nodes are %+v", alone, nodes)
+		}
+	}
+
+	config := newFake(t).config()
+	config.Alone = -1
+
+	if _, err := bitcoin.New(config); fault.Code(err) != "config_invalid" {
+		t.Errorf("a negative time: %v", err)
 	}
 }
 
