@@ -95,7 +95,8 @@ func (d *driver) checkBaseFee(ctx context.Context, node *endpoint) error {
 
 	if header.BaseFeePerGas == nil {
 		return fault.New(
-			fault.Stopped, "base_fee_missing",
+			fault.Stopped,
+			"base_fee_missing",
 			"network %s has no base fee (EIP-1559), so nothing can be sent on it: remove it from the configuration",
 			d.network.Slug,
 		)

@@ -19,8 +19,11 @@ import (
 type refusals map[string]any
 
 var (
-	noMethod   = rpcError{-32601, "the method does not exist/is not available"}
-	badParams  = rpcError{-32602, "invalid argument 1: json: cannot unmarshal object into Go value of type string"}
+	noMethod  = rpcError{-32601, "the method does not exist/is not available"}
+	badParams = rpcError{
+		-32602,
+		"invalid argument 1: json: cannot unmarshal object into Go value of type string",
+	}
 	badRequest = rpcError{-32600, "method is not whitelisted"}
 	serverSays = rpcError{-32000, "method not supported"}
 )
@@ -52,7 +55,10 @@ var kinds = map[string]refusals{
 		"eth_getBlockByNumber pending":   nil,
 	},
 	"Alchemy-like": {
-		"eth_getBlockReceipts":         rpcError{-32600, "Unsupported method: eth_getBlockReceipts on this network"},
+		"eth_getBlockReceipts": rpcError{
+			-32600,
+			"Unsupported method: eth_getBlockReceipts on this network",
+		},
 		"eth_maxPriorityFeePerGas":     rpcError{-32600, "Unsupported method: eth_maxPriorityFeePerGas"},
 		"eth_getBlockByNumber pending": badRequest,
 	},
@@ -138,11 +144,16 @@ func TestEveryKindOfNodeIsRead(t *testing.T) {
 					}
 
 					blocks, err := d.Blocks(t.Context(), 3, 4)
-					if err != nil || len(blocks) != 2 || len(blocks[0].Transfers) != 2 || blocks[0].Unverified != "" {
+					if err != nil || len(blocks) != 2 || len(blocks[0].Transfers) != 2 ||
+						blocks[0].Unverified != "" {
 						t.Fatalf("Blocks: %+v, %v", blocks, err)
 					}
 
-					agreed, err := d.AgreedBlock(t.Context(), blocks[0].Ref, []string{blocks[0].Transfers[0].TxHash})
+					agreed, err := d.AgreedBlock(
+						t.Context(),
+						blocks[0].Ref,
+						[]string{blocks[0].Transfers[0].TxHash},
+					)
 					if err != nil || len(agreed.Transfers) != 2 {
 						t.Errorf("AgreedBlock: %+v, %v", agreed, err)
 					}
@@ -293,7 +304,8 @@ func TestTagThatIsTheTipIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(10)
 		n.answer = func(c rpcCall) (any, bool) {
-			if c.Method == "eth_getBlockByNumber" && slices.Contains([]string{"safe", "finalized"}, c.param(0)) {
+			if c.Method == "eth_getBlockByNumber" &&
+				slices.Contains([]string{"safe", "finalized"}, c.param(0)) {
 				return n.blocks[len(n.blocks)-1].json(false), true
 			}
 
@@ -334,7 +346,9 @@ func TestNetworkWithoutABaseFeeIsRefused(t *testing.T) {
 // What goes on and what waits while one of two nodes is gone, and what is said of it; with Alone and without.
 func TestOneOfTwoNodesIsGone(t *testing.T) {
 	dead := func(*fakeNode) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+		return http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		)
 	}
 	slow := func(n *fakeNode) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -400,7 +414,13 @@ func TestOneOfTwoNodesIsGone(t *testing.T) {
 							}
 
 							hashes := []string{first.blocks[height].txs[0]["hash"].(string)}
-							if _, err := d.AgreedBlock(t.Context(), at(height), hashes); fault.Code(err) != code {
+							if _, err := d.AgreedBlock(
+								t.Context(),
+								at(height),
+								hashes,
+							); fault.Code(
+								err,
+							) != code {
 								t.Errorf("block %d: %v, want %q", height, err, code)
 							}
 						}
@@ -411,7 +431,8 @@ func TestOneOfTwoNodesIsGone(t *testing.T) {
 
 						// What no block proves needs two, in any case.
 						_, err := d.AgreedNonce(t.Context(), sender().Address, at(10))
-						if want := c.named != chain.NodeSilent && c.named != chain.NodeForeign; (err == nil) != want {
+						if want := c.named != chain.NodeSilent &&
+							c.named != chain.NodeForeign; (err == nil) != want {
 							t.Errorf("AgreedNonce: %v", err)
 						}
 

@@ -102,7 +102,8 @@ func checkNodeCase(t *testing.T, c nodeCase) {
 		t.Errorf("the nodes are %+v, want the second named as %q", n.Nodes, c.named)
 	}
 
-	if c.named != "" && (n.Nodes[1].Since.Before(broke) || n.Nodes[1].Since.After(at) || n.Nodes[1].Why == "") {
+	if c.named != "" &&
+		(n.Nodes[1].Since.Before(broke) || n.Nodes[1].Since.After(at) || n.Nodes[1].Why == "") {
 		t.Errorf("it is named since %s: %q", n.Nodes[1].Since, n.Nodes[1].Why)
 	}
 

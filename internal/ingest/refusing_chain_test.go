@@ -74,7 +74,12 @@ func (c chainWithBadToken) unshared(holdings []chain.Holding, amounts []chain.Am
 		alone.Holdings = append(alone.Holdings, chain.UnreadableHolding{
 			Holding: holding,
 			Index:   i,
-			Err:     fault.Wrap(chain.ErrNotAgreed, fault.Unavailable, "nodes_missing", "one node alone answers"),
+			Err: fault.Wrap(
+				chain.ErrNotAgreed,
+				fault.Unavailable,
+				"nodes_missing",
+				"one node alone answers",
+			),
 
 			Provisional: true,
 		})

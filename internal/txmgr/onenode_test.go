@@ -28,7 +28,12 @@ func (c oneNodeAnswers) Balances(
 		alone.Holdings = append(alone.Holdings, chain.UnreadableHolding{
 			Holding: holding,
 			Index:   i,
-			Err:     fault.Wrap(chain.ErrNotAgreed, fault.Unavailable, "nodes_missing", "one node alone answers"),
+			Err: fault.Wrap(
+				chain.ErrNotAgreed,
+				fault.Unavailable,
+				"nodes_missing",
+				"one node alone answers",
+			),
 
 			Provisional: true,
 		})

@@ -152,7 +152,13 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 			want := []chain.Amount{chain.Units(c.want[0]), chain.Units(c.want[1])}
 			if !slices.Equal(amounts, want) || !slices.Equal(disputed, c.disputed) ||
 				!slices.Equal(provisional, c.provisional) || asked != c.asked {
-				t.Errorf("got %v, disputed %v, provisional %v, asked %s", amounts, disputed, provisional, asked)
+				t.Errorf(
+					"got %v, disputed %v, provisional %v, asked %s",
+					amounts,
+					disputed,
+					provisional,
+					asked,
+				)
 			}
 		})
 	}

@@ -35,7 +35,11 @@ type HeadReader[N any] struct {
 
 // Head is chain.Agreed.AgreedHead: of the heads that all nodes show, what two of them have. It notes which nodes are
 // behind, and which are on a branch of their own.
-func Head[N failover.Member](ctx context.Context, s *failover.Set[N], reader HeadReader[N]) (chain.Head, error) {
+func Head[N failover.Member](
+	ctx context.Context,
+	s *failover.Set[N],
+	reader HeadReader[N],
+) (chain.Head, error) {
 	var mu sync.Mutex
 
 	heads := map[N]chain.Head{}
@@ -184,7 +188,9 @@ func namedRefs[N failover.Member](
 
 		named[node] = which(head)
 		if named[node].IsZero() {
-			named[node] = chain.Ref{Height: (head.Tip.Height + 1) - min(head.Tip.Height+1, max(1, reader.Depth))}
+			named[node] = chain.Ref{
+				Height: (head.Tip.Height + 1) - min(head.Tip.Height+1, max(1, reader.Depth)),
+			}
 		} else {
 			any = true
 		}

@@ -136,7 +136,11 @@ func TestHeadIsWhatTwoNodesHave(t *testing.T) {
 			if fault.Code(err) != c.code || head.Tip.Height != c.tip || head.Safe.Height != c.safe ||
 				head.Final.Height != c.final {
 				t.Errorf(
-					"tip %d, safe %d, final %d, %v", head.Tip.Height, head.Safe.Height, head.Final.Height, err,
+					"tip %d, safe %d, final %d, %v",
+					head.Tip.Height,
+					head.Safe.Height,
+					head.Final.Height,
+					err,
 				)
 			}
 

@@ -58,7 +58,8 @@ func (e *env) notAgreed(what string, err error, code string) {
 
 func testAgreedBlock(e *env) {
 	want := e.tipBlock()
-	got, err := e.agreed().AgreedBlock(e.ctx, want.Ref, []string{want.Transfers[len(want.Transfers)-1].TxHash})
+	got, err := e.agreed().
+		AgreedBlock(e.ctx, want.Ref, []string{want.Transfers[len(want.Transfers)-1].TxHash})
 	e.must("AgreedBlock", err)
 
 	paid := want.Transfers[len(want.Transfers)-1]
@@ -230,7 +231,11 @@ func testBalanceSilence(e *env) {
 	unreadable, ok := errors.AsType[*chain.UnreadableError](err)
 	if !ok || len(got) != 1 || got[0] != amount(e.native) || len(unreadable.Holdings) != 1 ||
 		!unreadable.Holdings[0].Provisional || !errors.Is(unreadable.Holdings[0].Err, chain.ErrNotAgreed) {
-		e.t.Errorf("Balances without a second node: %v, %v; want the one node's word, as provisional", got, err)
+		e.t.Errorf(
+			"Balances without a second node: %v, %v; want the one node's word, as provisional",
+			got,
+			err,
+		)
 	}
 }
 

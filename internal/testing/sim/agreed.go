@@ -57,7 +57,11 @@ func agree[V comparable](
 
 	if len(said) > 1 {
 		c.preferNext()
-		return value, c.notAgreed("nodes_disagree", "the nodes of network %s say different things of %s", what)
+		return value, c.notAgreed(
+			"nodes_disagree",
+			"the nodes of network %s say different things of %s",
+			what,
+		)
 	}
 
 	return value, c.notAgreed("nodes_missing", "network %s has no second node that confirms %s", what)

@@ -118,7 +118,12 @@ func (c *Chain) checkState(tx *transaction) error {
 // Status returns the status of a transaction. One outside the canonical chain is TxDead when its nonce
 // is used or its validity has ended at the final block.
 func (c *Chain) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
-	status, err := ask(ctx, c, MethodStatus, func(n *node) (chain.TxStatus, error) { return n.status(signed), nil })
+	status, err := ask(
+		ctx,
+		c,
+		MethodStatus,
+		func(n *node) (chain.TxStatus, error) { return n.status(signed), nil },
+	)
 	if err != nil || status.State == chain.TxIncluded {
 		return status, err
 	}

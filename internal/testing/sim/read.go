@@ -188,7 +188,11 @@ func (c *Chain) Balances(
 			Holding:     holding,
 			Index:       i,
 			Provisional: true,
-			Err:         c.notAgreed("nodes_missing", "network %s has no second node that confirms %s", "a balance"),
+			Err: c.notAgreed(
+				"nodes_missing",
+				"network %s has no second node that confirms %s",
+				"a balance",
+			),
 		})
 	}
 

@@ -258,7 +258,11 @@ func (n *node) denial(signed chain.Signed) chain.TxStatus {
 
 // AgreedBlock asks the nodes for a block.
 func (n *node) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
-	return ask(n, sim.MethodAgreedBlock, func() (chain.Block, error) { return n.Chain.AgreedBlock(ctx, at, hashes) })
+	return ask(
+		n,
+		sim.MethodAgreedBlock,
+		func() (chain.Block, error) { return n.Chain.AgreedBlock(ctx, at, hashes) },
+	)
 }
 
 // AgreedHead asks the nodes for their newest blocks.
