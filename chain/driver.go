@@ -29,30 +29,6 @@ type BlockScanner interface {
 	Blocks(ctx context.Context, from, to uint64) ([]Block, error)
 }
 
-// Rereader reads a block once more before payments in it confirm. Nodes are known to leave
-// something out of a block that was just made, and one of several may make something up.
-type Rereader interface {
-	// Reread returns the block of a reference as another node shows it, where there are several: of its
-	// transactions at least those with the given hashes. One of these that it does not show is not in it.
-	// That the node has another block at that height, or none, is fault.NotFound.
-	Reread(ctx context.Context, at Ref, hashes []string) (Block, error)
-}
-
-// RefConfirmer compares the nodes of a driver. Where more than one is configured, a payment confirms and
-// a transaction of ours is proven dead only at a block that two of them have.
-type RefConfirmer interface {
-	// ConfirmRef returns nil when two of the configured nodes have this block at its height, or when only
-	// one is configured. It fails with fault.NotFound when a node has another block there and no two have
-	// this one, and with fault.Unavailable when no second node can be asked or none is that far.
-	ConfirmRef(ctx context.Context, at Ref) error
-}
-
-// NodeDemoter is notified when answers that may have come from one node of several contradict each other.
-type NodeDemoter interface {
-	// DemoteNode makes the driver prefer another node for a while, where there is one. It does no I/O.
-	DemoteNode(why string)
-}
-
 // HeadNotifier is notified by a node of each new block, so that a payment is read as soon as it is mined. A
 // notification is a hint: nothing in it is believed, and the network is polled all the same.
 type HeadNotifier interface {
@@ -115,8 +91,8 @@ type Balancer interface {
 	// Balances returns the balance of each holding at the state after block at, in the order asked. A block
 	// that the node does not have is fault.Unavailable, with code block_too_old where no node has balances at it any
 	// more, however long one waits. Holdings that their token's contract does not answer
-	// for do not fail the others: all are returned, those as 0, with an UnreadableError that names them. It also names
-	// those that one node alone of several answers for (balance_unshared), which are returned as that node says.
+	// for do not fail the others: all are returned, those as 0, with an UnreadableError that names them. No block proves
+	// a balance: it also names those that no two nodes say alike, where several are configured (ErrNotAgreed).
 	Balances(ctx context.Context, at Ref, holdings []Holding) ([]Amount, error)
 }
 
@@ -168,16 +144,11 @@ type Nonces interface {
 	// Nonce returns how many transactions of the address are in blocks up to the tip: the next free nonce
 	// of an address that has nothing waiting.
 	Nonce(ctx context.Context, address Address) (uint64, error)
-}
-
-// NonceConfirmer compares what the nodes of a driver count. A wallet that has never signed takes its first nonce from
-// a count that two of them share, where more than one is configured: too high a count leaves a hole that nothing
-// behind it passes, too low a one makes bytes that no block takes.
-type NonceConfirmer interface {
-	// ConfirmNonce returns nil when two of the configured nodes count so many transactions of the address in blocks up
-	// to a height, or when only one is configured. It fails with fault.NotFound when a node counts otherwise and no
-	// two count so, and with fault.Unavailable when no second node can be asked or none is that far.
-	ConfirmNonce(ctx context.Context, address Address, height, nonce uint64) error
+	// AgreedNonce returns how many transactions of the address are in blocks up to a block, as two nodes count, or
+	// the only one that is configured; its errors are those of Agreed. A wallet that never signed takes its first
+	// nonce from it: too high a count leaves a hole that nothing behind it passes, too low a one makes bytes that
+	// no block takes.
+	AgreedNonce(ctx context.Context, address Address, at Ref) (uint64, error)
 }
 
 // Checker verifies what it is connected to.

@@ -7,9 +7,8 @@ import (
 )
 
 // UnreadableError names the holdings that a token's contract does not answer for: its balanceOf reverts, or
-// returns no number; those of which nodes say different balances (nodes_disagree); and those of which one node alone
-// says the balance that came with it, where several are configured (balance_unshared). The balances that came with it
-// are right for all other holdings.
+// returns no number; and those of which no two nodes say the same balance (ErrNotAgreed). The balances that came with
+// it are right for all other holdings.
 type UnreadableError struct {
 	// Network is the network's slug.
 	Network string
@@ -22,8 +21,11 @@ type UnreadableHolding struct {
 	Holding
 	// Index is its place in what was asked.
 	Index int
-	// Err is what the contract answered, or a fault.Unavailable (nodes_disagree, balance_unshared).
+	// Err is what the contract answered, or a fault.Unavailable that is ErrNotAgreed (nodes_disagree, nodes_missing).
 	Err error
+	// Provisional is set where the amount that came with the holding is what one node says. It may be shown; it
+	// confirms, corrects and proves nothing.
+	Provisional bool
 }
 
 // Error names the first holding and how many others there are.

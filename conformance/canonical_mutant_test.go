@@ -186,7 +186,7 @@ var canonicalMutants = map[string]driverMutant{
 		}),
 	},
 	"a block is read again as it was": {
-		"Rereader/AnotherBlockIsNotFound",
+		"Agreed/AnotherBlockIsNotFound",
 		func(h *conformance.DriverHarness, c *sim.Chain) {
 			h.Driver = firstNode{c}
 		},
@@ -235,7 +235,7 @@ func mutateSpent(
 // firstNode reads blocks again from the node that showed them, whatever was asked for.
 type firstNode struct{ *sim.Chain }
 
-func (d firstNode) Reread(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+func (d firstNode) AgreedBlock(ctx context.Context, at chain.Ref, _ []string) (chain.Block, error) {
 	blocks, err := d.Blocks(ctx, at.Height, at.Height)
 	if err != nil {
 		return chain.Block{}, err
@@ -261,41 +261,11 @@ func (d credulous) Transaction(ctx context.Context, hash string) (chain.FoundTx,
 	return d.Chain.Transaction(ctx, hash)
 }
 
-// alone confirms what the first node has.
+// alone agrees to what the first node has.
 type alone struct{ careful }
 
-func (d alone) ConfirmRef(ctx context.Context, at chain.Ref) error {
-	ref, err := d.RefAt(ctx, at.Height)
-	if err == nil && ref.Hash != at.Hash {
-		return fault.New(fault.NotFound, "block_unknown", "the node has another block")
-	}
-
-	return err
-}
-
-// lenient confirms when the second node gives no answer.
-type lenient struct{ careful }
-
-func (d lenient) ConfirmRef(ctx context.Context, at chain.Ref) error {
-	if err := d.Chain.ConfirmRef(ctx, at); !errors.Is(err, fault.Unavailable) {
-		return err
-	}
-
-	return nil
-}
-
-// suspicious confirms nothing.
-type suspicious struct{ careful }
-
-func (d suspicious) ConfirmRef(_ context.Context, at chain.Ref) error {
-	return fault.New(fault.NotFound, "block_unknown", "block %d may be wrong", at.Height)
-}
-
-// sameNode reads blocks again from the node that showed them.
-type sameNode struct{ careful }
-
-func (d sameNode) Reread(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
-	b, err := firstNode{d.Chain}.Reread(ctx, at, hashes)
+func (d alone) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	b, err := firstNode{d.Chain}.AgreedBlock(ctx, at, hashes)
 	if err == nil && b.Hash != at.Hash {
 		return chain.Block{}, fault.New(fault.NotFound, "block_unknown", "the node has another block")
 	}
@@ -303,14 +273,78 @@ func (d sameNode) Reread(ctx context.Context, at chain.Ref, hashes []string) (ch
 	return b, err
 }
 
+// lenient agrees when the second node gives no answer.
+type lenient struct{ careful }
+
+func (d lenient) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	b, err := d.Chain.AgreedBlock(ctx, at, hashes)
+	if fault.Code(err) == "nodes_missing" {
+		return chain.Block{Ref: at}, nil
+	}
+
+	return b, err
+}
+
+// suspicious agrees to nothing.
+type suspicious struct{ careful }
+
+func (d suspicious) AgreedBlock(_ context.Context, at chain.Ref, _ []string) (chain.Block, error) {
+	return chain.Block{}, fault.New(fault.NotFound, "block_unknown", "block %d may be wrong", at.Height)
+}
+
 // forgetful reads blocks again without what they use up.
 type forgetful struct{ careful }
 
-func (d forgetful) Reread(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
-	b, err := d.Chain.Reread(ctx, at, hashes)
+func (d forgetful) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	b, err := d.Chain.AgreedBlock(ctx, at, hashes)
 	b.Spent = nil
 
 	return b, err
+}
+
+// boastful takes the head of the first node for one that two have.
+type boastful struct{ careful }
+
+func (d boastful) AgreedHead(ctx context.Context) (chain.Head, error) { return d.Head(ctx) }
+
+// trusting takes the balances of one node for right.
+type trusting struct{ careful }
+
+func (d trusting) Balances(
+	ctx context.Context,
+	at chain.Ref,
+	holdings []chain.Holding,
+) ([]chain.Amount, error) {
+	amounts, err := d.Chain.Balances(ctx, at, holdings)
+	if errors.As(err, new(*chain.UnreadableError)) {
+		err = nil
+	}
+
+	return amounts, err
+}
+
+// counting takes the first node's count.
+type counting struct{ careful }
+
+func (d counting) AgreedNonce(ctx context.Context, address chain.Address, _ chain.Ref) (uint64, error) {
+	return d.Nonce(ctx, address)
+}
+
+// nameless names no node.
+type nameless struct{ careful }
+
+func (nameless) Nodes() []chain.NodeState { return nil }
+
+// cheerful calls every node healthy.
+type cheerful struct{ careful }
+
+func (d cheerful) Nodes() []chain.NodeState {
+	nodes := d.Chain.Nodes()
+	for i := range nodes {
+		nodes[i].Trouble = ""
+	}
+
+	return nodes
 }
 
 var severalMutants = map[string]severalMutant{
@@ -326,24 +360,40 @@ var severalMutants = map[string]severalMutant{
 		"Finder/ReceiptWithoutLogsIsNotTaken",
 		func(d careful) chain.Driver { return credulous{d} },
 	},
-	"one node alone confirms": {
-		"RefConfirmer/OneNodeAloneIsNotEnough",
+	"one node alone agrees": {
+		"Agreed/OneNodeAloneIsNotEnough",
 		func(d careful) chain.Driver { return alone{d} },
 	},
-	"silence confirms": {
-		"RefConfirmer/WithoutASecondNodeNothingIsConfirmed",
+	"silence agrees": {
+		"Agreed/WithoutASecondNodeNothingIsAgreed",
 		func(d careful) chain.Driver { return lenient{d} },
 	},
-	"nothing is ever confirmed": {
-		"RefConfirmer/CanonicalBlockIsConfirmed",
+	"nothing is ever agreed": {
+		"Agreed/CanonicalBlockIsAgreed",
 		func(d careful) chain.Driver { return suspicious{d} },
 	},
-	"the same node is asked again": {
-		"Rereader/AnotherNodeIsAsked",
-		func(d careful) chain.Driver { return sameNode{d} },
-	},
 	"a block that is read again uses nothing up": {
-		"Rereader/BlockIsReadAgain",
+		"Agreed/BlockIsReadAgain",
 		func(d careful) chain.Driver { return forgetful{d} },
+	},
+	"the first node's head is taken": {
+		"Agreed/WithoutASecondNodeNothingIsAgreed",
+		func(d careful) chain.Driver { return boastful{d} },
+	},
+	"a balance of one node is taken": {
+		"Agreed/BalanceOfOneNodeIsProvisional",
+		func(d careful) chain.Driver { return trusting{d} },
+	},
+	"the first node's count is taken": {
+		"AgreedNonce/WithoutASecondNodeNothingIsAgreed",
+		func(d careful) chain.Driver { return counting{d} },
+	},
+	"no node is named": {
+		"Agreed/NodesAreNamed",
+		func(d careful) chain.Driver { return nameless{d} },
+	},
+	"a silent node is called healthy": {
+		"Agreed/MissingNodeIsNamed",
+		func(d careful) chain.Driver { return cheerful{d} },
 	},
 }

@@ -55,7 +55,7 @@ type DriverHarness struct {
 //     index in pool and block, the block's amount and what it uses up, failed transactions
 //     included; forks and pruned ranges are reported.
 //   - HeadNotifier: each new block is announced, and the context ends it.
-//   - Rereader, RefConfirmer, NonceConfirmer: another node is asked, and one alone decides nothing.
+//   - Agreed, AgreedNonce: two nodes are asked, and one alone decides nothing.
 //   - Balancer: balances are those of the block that is asked for.
 //   - Keys: derivation needs no node and refuses malformed keys.
 //   - RequestURIBuilder: what a URI says changes nothing of what it asks for.

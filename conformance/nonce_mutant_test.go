@@ -12,7 +12,7 @@ import (
 type noncedDriver interface {
 	chain.Driver
 	chain.AddressScanner
-	chain.RefConfirmer
+	chain.Agreed
 	chain.Finder
 	chain.Balancer
 	chain.Deriver

@@ -108,13 +108,11 @@ func TestDriverOfUTXO(t *testing.T) {
 				"chain.StrayLister",
 				"chain.Nonces",
 				"chain.DurableNonces",
-				"chain.NonceConfirmer",
 				"token assets",
 				"chain.Balancer",           // its coins are read instead
 				"conformance.FailingPayer", // no transaction fails in a block, no destination refuses
 				"conformance.Freezer",
 				"conformance.Expirer",
-				"chain.Rereader",
 				"conformance.VariablePayer",
 				"conformance.NodeFaker",
 				"conformance.HeaderUpgrader",

@@ -31,6 +31,14 @@ type Network struct {
 	// NodeReports are what this process last saw of the nodes, where the driver tells. They only warn: without a node
 	// that is not believed, payments wait for another one that agrees.
 	NodeReports []NodeReport
+	// Nodes are the configured nodes, in the order of configuration.
+	Nodes []Node
+	// Unagreed is why no two nodes agree, where two or more are configured: which is missing or says something else,
+	// since when. While it is set, nothing confirms that needs two nodes, and WaitingPayments and
+	// WaitingTransactions say how many wait, up to 1,000 each. Everything else goes on.
+	Unagreed                             string
+	UnagreedSince                        time.Time
+	WaitingPayments, WaitingTransactions int
 	// Follower is this process's state; other processes may follow the network instead.
 	Follower Follower
 }
@@ -127,6 +135,3 @@ func (h Report) fails(check string) bool {
 
 	return false
 }
-
-// Ready reports whether the network is read, and has blocks.
-func (n Network) Ready() bool { return n.Stopped == "" && !n.Stale && n.Follower.LastError == "" }

@@ -87,6 +87,7 @@ func metricsOf(report health.Report) []byte {
 	}
 
 	m.networks(report)
+	m.nodes(report)
 
 	m.gauge("process_still_seconds", "How long another process's heartbeat has stood still.")
 
@@ -163,11 +164,50 @@ func (m *metrics) networks(report health.Report) {
 			"1 while this process cannot read the network.",
 			func(n health.Network) float64 { return oneIf(n.Follower.LastError != "") },
 		},
+		{
+			"unagreed",
+			"1 while no two nodes agree, so that nothing confirms that needs two.",
+			func(n health.Network) float64 { return oneIf(n.Unagreed != "") },
+		},
+		{
+			"waiting_payments",
+			"Payments that wait for two nodes to agree.",
+			func(n health.Network) float64 { return float64(n.WaitingPayments) },
+		},
+		{
+			"waiting_transactions",
+			"Transactions that wait for two nodes to agree.",
+			func(n health.Network) float64 { return float64(n.WaitingTransactions) },
+		},
 	} {
 		m.gauge("network_"+figure.name, figure.help)
 
 		for _, n := range report.Networks {
 			m.value("network_"+figure.name, figure.of(n), "network", n.Network)
+		}
+	}
+}
+
+// nodes writes the state of each node.
+func (m *metrics) nodes(report health.Report) {
+	for _, figure := range []struct {
+		name, help string
+		of         func(n health.Node) float64
+	}{
+		{"ok", "1 while nothing is wrong with a node.", func(n health.Node) float64 { return oneIf(n.Trouble == "") }},
+		{"tip", "The newest block that a node showed.", func(n health.Node) float64 { return float64(n.Tip) }},
+		{
+			"alone",
+			"1 while the network goes on with this node alone.",
+			func(n health.Node) float64 { return oneIf(n.Alone) },
+		},
+	} {
+		m.gauge("node_"+figure.name, figure.help)
+
+		for _, network := range report.Networks {
+			for _, node := range network.Nodes {
+				m.value("node_"+figure.name, figure.of(node), "network", network.Network, "node", node.Name)
+			}
 		}
 	}
 }

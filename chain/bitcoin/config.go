@@ -72,6 +72,10 @@ type Config struct {
 	// Attempts is the number of times that all nodes are tried before a call is fault.Unavailable. Defaults
 	// to 3.
 	Attempts int
+	// Alone is for how long all nodes but one may give no usable answer until the network goes on with that one: what
+	// its blocks show then confirms payments and ends transactions, and Health names it. It needs two nodes or more.
+	// Defaults to 0: it waits.
+	Alone time.Duration
 	// Concurrency is the number of concurrent HTTP requests per node, and so of blocks in memory while they
 	// are read. Defaults to 4, the default number of RPC threads of Bitcoin Core.
 	Concurrency int
@@ -122,7 +126,13 @@ func newDriver(c Config) (*driver, error) {
 	}
 	d.native = d.network.Assets[0]
 
-	d.nodes = &failover.Set[*endpoint]{Network: d.network.Slug, Log: c.Logger, Keep: true, Verify: d.verify}
+	d.nodes = &failover.Set[*endpoint]{
+		Network: d.network.Slug,
+		Log:     c.Logger,
+		Keep:    true,
+		Verify:  d.verify,
+		Alone:   c.Alone,
+	}
 	for _, raw := range c.RPCs {
 		node, err := newEndpoint(raw, c)
 		if err != nil {
@@ -176,6 +186,8 @@ func (c Config) check(params *chaincfg.Params) error {
 		)
 	case len(c.RPCs) == 0:
 		return invalidConfig("network %s has no node: set RPC", c.Network.Slug)
+	case c.Alone < 0:
+		return invalidConfig("network %s: Alone must not be negative", c.Network.Slug)
 	case c.FeeTarget < 1 || c.FeeTarget > 1008:
 		return invalidConfig("FeeTarget is %d: use 1 to 1008 blocks", c.FeeTarget)
 	case c.MinFeeRate > c.MaxFeeRate || c.MaxFeeRate > maxSaneFeeRate:

@@ -78,7 +78,6 @@ var absent = []string{
 	"chain.StrayLister",
 	"chain.Nonces",
 	"chain.DurableNonces",
-	"chain.NonceConfirmer",
 	"token assets",
 	"chain.RequestURIBuilder",
 	"chain.HeadNotifier", // unless its node publishes them
@@ -91,7 +90,6 @@ var absent = []string{
 	// an output is what it says, and the header's proof of work holds what a block shows
 	"conformance.VariablePayer",
 	"conformance.HeaderUpgrader",
-	"chain.Rereader",
 	"conformance.NodeFaker", // one node
 	"conformance.Pruner",    // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
 }

@@ -32,8 +32,7 @@ type driver struct {
 var _ interface {
 	chain.Driver
 	chain.BlockScanner
-	chain.NodeDemoter
-	chain.RefConfirmer
+	chain.Agreed
 	chain.Mempool
 	chain.Finder
 	chain.CoinReader
@@ -190,6 +189,3 @@ func (d *driver) verifiedBeside(
 		return err == nil, err
 	}
 }
-
-// DemoteNode has another node preferred for a while.
-func (d *driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }

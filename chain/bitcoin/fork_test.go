@@ -84,13 +84,13 @@ func TestNodeOnAChainOfLessWorkIsNamedAndNotCounted(t *testing.T) {
 			}
 
 			ours := chain.Ref{Height: 5, Hash: long[4].Hash}
-			if err := d.ConfirmRef(t.Context(), ours); err != nil {
+			if _, err := d.AgreedBlock(t.Context(), ours, nil); err != nil {
 				t.Errorf("with two nodes on the chain of most work: %v", err)
 			}
 
 			third.Close()
 
-			if err := d.ConfirmRef(t.Context(), chain.Ref{Height: 5, Hash: short[4].Hash}); err == nil {
+			if _, err := d.AgreedBlock(t.Context(), chain.Ref{Height: 5, Hash: short[4].Hash}, nil); err == nil {
 				t.Error("a block of less work is confirmed")
 			}
 		})

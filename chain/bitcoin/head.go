@@ -11,6 +11,7 @@ import (
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -174,21 +175,55 @@ func (d *driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	return ref, nil
 }
 
-// ConfirmRef returns nil when two nodes have this block at its height, or when only one is configured. It
-// errors:
-//   - fault.NotFound (block_unknown): a node has another block there
-//   - fault.Unavailable: fewer than two nodes answer, or have reached the height
-func (d *driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
-	return d.nodes.Confirm(
-		ctx, at.Height, at.Hash,
-		func(ctx context.Context, node *endpoint) (hash string, err error) {
-			if err := node.checkFork(ctx); err != nil {
-				return "", err
-			}
+// AgreedHead returns the newest block that two nodes have.
+func (d *driver) AgreedHead(ctx context.Context) (chain.Head, error) {
+	return agree.Head(ctx, d.nodes, agree.HeadReader[*endpoint]{
+		Head: func(ctx context.Context, node *endpoint) (head chain.Head, err error) {
+			err = d.verified(func(ctx context.Context, node *endpoint) error {
+				header, err := node.tip(ctx)
+				head.Tip = header.ref()
 
-			return node.hashAt(ctx, at.Height)
+				return err
+			})(ctx, node)
+
+			return head, err
+		},
+		At: refAt,
+	})
+}
+
+// AgreedBlock returns a block that two nodes have, verified as by Blocks. See chain.Agreed.
+func (d *driver) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	return agree.VerifiedBlock(
+		ctx, d.nodes, d.config.Attempts, at, hashes,
+		func(ctx context.Context, node *endpoint, height uint64) (ref chain.Ref, err error) {
+			err = d.verified(func(ctx context.Context, node *endpoint) (err error) {
+				ref.Hash, err = node.hashAt(ctx, height)
+				return err
+			})(ctx, node)
+
+			return ref, err
+		},
+		func(ctx context.Context, node *endpoint) (chain.Block, error) {
+			block, _, err := d.readBlock(ctx, node, at.Height, at.Hash)
+			return block, err
 		},
 	)
+}
+
+// Nodes returns the state of each configured node.
+func (d *driver) Nodes() []chain.NodeState { return d.nodes.States() }
+
+// refAt returns one node's block at a height.
+func refAt(ctx context.Context, node *endpoint, height uint64) (chain.Ref, error) {
+	hash, err := node.hashAt(ctx, height)
+	if err != nil {
+		return chain.Ref{}, err
+	}
+
+	header, err := node.header(ctx, hash)
+
+	return header.ref(), err
 }
 
 // hashAt returns the hash of the canonical block at a height. A height above the tip is fault.NotFound.

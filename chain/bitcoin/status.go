@@ -10,6 +10,7 @@ import (
 	"github.com/btcsuite/btcd/wire/v2"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -32,17 +33,17 @@ func (d *driver) Status(ctx context.Context, signed chain.Signed) (chain.TxStatu
 		return chain.TxStatus{}, err
 	}
 
-	var status chain.TxStatus
+	return agree.VerifiedStatus(
+		ctx, d.nodes, d.config.Attempts,
+		func(ctx context.Context, node *endpoint) (status chain.TxStatus, err error) {
+			err = d.verified(func(ctx context.Context, node *endpoint) (err error) {
+				status, err = d.statusAt(ctx, node, signed, tx)
+				return err
+			})(ctx, node)
 
-	err = d.ask(ctx, func(ctx context.Context, node *endpoint) (err error) {
-		status, err = d.statusAt(ctx, node, signed, tx)
-		return err
-	})
-	if err != nil {
-		return chain.TxStatus{}, err
-	}
-
-	return status, nil
+			return status, err
+		},
+	)
 }
 
 // expectedTx returns our transaction, or as much of it as is known where its bytes are the network's.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/btcsuite/btcd/chaincfg/v2"
 	"github.com/btcsuite/btcd/chainhash/v2"
@@ -203,27 +204,61 @@ func TestABlockIsConfirmedByAnotherNode(t *testing.T) {
 		code   string
 	}{
 		"the same":      {[]fakeBlock{first}, nil, ""},
-		"another block": {[]fakeBlock{other}, fault.NotFound, "block_unknown"},
-		"not that far":  {nil, fault.Unavailable, "node_unavailable"},
+		"another block": {[]fakeBlock{other}, fault.Unavailable, "nodes_disagree"},
+		"not that far":  {nil, fault.Unavailable, "nodes_missing"},
 	} {
 		one, two := newFake(t), newFake(t)
 		serveChain(t, one, first)
 		serveChain(t, two, c.second...)
 
 		at := chain.Ref{Height: 1, Hash: first.Hash}
-		if err := newDriver(t, one.config()).ConfirmRef(t.Context(), at); err != nil {
+		if _, err := newDriver(t, one.config()).AgreedBlock(t.Context(), at, nil); err != nil {
 			t.Errorf("one node alone: %v", err)
 		}
 
 		config := one.config()
 		config.RPCs = []string{two.URL}
 
-		err := newDriver(t, config).ConfirmRef(t.Context(), at)
+		_, err := newDriver(t, config).AgreedBlock(t.Context(), at, nil)
 		if c.want == nil && err != nil {
 			t.Errorf("%s: %v", name, err)
 		} else if c.want != nil {
 			mustCode(t, name, err, c.want, c.code)
 		}
+	}
+}
+
+// Where the other node is gone, what blocks show waits; after Alone the one that is left shows it, and is named.
+func TestOneNodeGoesOnAlone(t *testing.T) {
+	first := makeBlock(t, 1, makeReward(wire.NewTxOut(1_000, payeeScript())))
+	at := chain.Ref{Height: 1, Hash: first.Hash}
+
+	for _, alone := range []time.Duration{0, time.Nanosecond} {
+		node := newFake(t)
+		serveChain(t, node, first)
+
+		config := node.config()
+		config.RPCs, config.Alone, config.Attempts = []string{"http://127.0.0.1:1"}, alone, 1
+		d := newDriver(t, config)
+
+		_, err := d.AgreedBlock(t.Context(), at, nil)
+		if alone == 0 {
+			mustCode(t, "without Alone", err, fault.Unavailable, "nodes_missing")
+		} else if err != nil {
+			t.Errorf("with Alone: %v", err)
+		}
+
+		nodes := d.Nodes()
+		if nodes[0].Alone != (alone > 0) || nodes[1].Trouble != chain.NodeSilent || nodes[1].Alone {
+			t.Errorf("Alone %s: the nodes are %+v", alone, nodes)
+		}
+	}
+
+	config := newFake(t).config()
+	config.Alone = -1
+
+	if _, err := bitcoin.New(config); fault.Code(err) != "config_invalid" {
+		t.Errorf("a negative time: %v", err)
 	}
 }
 

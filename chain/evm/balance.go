@@ -23,15 +23,15 @@ var (
 )
 
 // Balances returns the balances (base units) of holdings at the state after block at, in the order
-// given. It makes one call per holding and node, pinned to the block's hash (EIP-1898). No block proves what a node
+// given. It makes one call per holding and node, pinned to the block's hash (EIP-1898) or, at a node that refuses that,
+// at the block's height, where its block is compared before and after. No block proves what a node
 // says: where several nodes are configured, a balance is what two of them say. Errors:
 //
 //   - fault.Invalid (block_invalid): at is zero
 //   - fault.Invalid (address_invalid, asset_not_enabled): a holding is not of this network
 //   - fault.Unavailable: no node has that block
 //   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two of
-//     the nodes that answered say the same (nodes_disagree), or one alone answered for it (balance_unshared, with what
-//     it says)
+//     the nodes say the same (chain.ErrNotAgreed)
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,
@@ -41,29 +41,25 @@ func (d *driver) Balances(
 		return nil, fault.New(fault.Invalid, "block_invalid", "balances need a block to be read at")
 	}
 
-	block := map[string]any{"blockHash": at.Hash, "requireCanonical": true}
-
-	calls, err := d.balanceCalls(holdings, block)
+	calls, err := d.balanceCalls(holdings, nil)
 	if err != nil || len(calls) == 0 {
 		return nil, err
 	}
 
-	return agree.Balances(ctx, d.nodes, d.attempts, at.Height, holdings, d.balancesAt(block))
+	return agree.Balances(ctx, d.nodes, d.attempts, at.Height, holdings, d.balancesAt(at))
 }
 
 // balancesAt returns the reading of holdings at a block.
-func (d *driver) balancesAt(block any) agree.ReadBalances[*endpoint] {
+func (d *driver) balancesAt(at chain.Ref) agree.ReadBalances[*endpoint] {
 	return func(
 		ctx context.Context,
 		node *endpoint,
 		holdings []chain.Holding,
 	) ([]chain.Amount, []chain.UnreadableHolding, error) {
-		calls, err := d.balanceCalls(holdings, block)
+		calls, err := node.stateAt(ctx, at, func(block any) ([]*call, error) {
+			return d.balanceCalls(holdings, block)
+		})
 		if err != nil {
-			return nil, nil, err
-		}
-
-		if err := node.do(ctx, calls...); err != nil {
 			return nil, nil, err
 		}
 

@@ -115,7 +115,7 @@ func TestBalanceIsWhatTwoNodesSay(t *testing.T) {
 		return rpcError{-32000, "missing trie node"}, c.Method == "eth_getBalance"
 	}
 
-	const disputed, unshared = "nodes_disagree", "balance_unshared"
+	const disputed, unshared = "nodes_disagree", "nodes_missing"
 
 	cases := map[string]struct {
 		nodes []*fakeNode

@@ -56,6 +56,10 @@ type Config struct {
 	Timeout time.Duration
 	// Attempts is how often all nodes are tried before a call is fault.Unavailable. Defaults to 3.
 	Attempts int
+	// Alone is for how long all nodes but one may give no usable answer until the network goes on with that one: what
+	// its verified blocks prove then confirms payments and ends transactions, and Health names it. What no block
+	// proves, such as a balance, still waits for a second node. It needs two nodes or more. Defaults to 0: it waits.
+	Alone time.Duration
 	// Concurrency bounds the HTTP requests in flight to one node. Defaults to 4.
 	Concurrency int
 	// MaxBatch bounds the JSON-RPC calls of one request, and the blocks that one call of Blocks
@@ -141,6 +145,7 @@ func newDriver(config Config) (*driver, error) {
 		Log:     config.Logger,
 		Verify:  driver.verify,
 		Reach:   refreshTip,
+		Alone:   config.Alone,
 	}
 
 	for _, raw := range config.RPCs {
@@ -231,6 +236,8 @@ func (c Config) validate() error {
 		return invalidConfig("network %s has no node: set RPC", c.Network.Slug)
 	case c.Pool != PoolPending && c.Pool != PoolContent && c.Pool != PoolOff:
 		return invalidConfig("pool source %q is unknown: use pending, txpool or off", c.Pool)
+	case c.Alone < 0:
+		return invalidConfig("network %s: Alone must not be negative", c.Network.Slug)
 	case c.Network.Confirmations == 0:
 		return invalidConfig("network %s: Confirmations must be at least 1", c.Network.Slug)
 	}

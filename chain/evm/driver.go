@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -34,16 +33,12 @@ type driver struct {
 
 	format *format
 	held   sync.Map // names of the checks that hold on this network
-
-	hasFinality atomic.Bool // set once a node named safe or final blocks; their absence is then an error
 }
 
 var _ interface {
 	chain.Driver
 	chain.BlockScanner
-	chain.Rereader
-	chain.RefConfirmer
-	chain.NodeDemoter
+	chain.Agreed
 	chain.Mempool
 	chain.Finder
 	chain.Balancer
@@ -51,7 +46,6 @@ var _ interface {
 	chain.URIBuilder
 	chain.FeeEstimator
 	chain.Nonces
-	chain.NonceConfirmer
 	chain.Sender
 	chain.FitChecker
 	chain.GasReader
@@ -71,6 +65,7 @@ func (d *driver) Network() chain.Network {
 //
 //   - fault.Stopped (chain_id_mismatch): a node serves another network
 //   - fault.Stopped (token_mismatch): a contract is no token or has other decimals
+//   - fault.Stopped (base_fee_missing): the network has no base fee (EIP-1559)
 //   - fault.Unavailable: a node did not answer
 func (d *driver) Check(ctx context.Context) error {
 	for _, node := range d.nodes.Nodes {
@@ -78,9 +73,38 @@ func (d *driver) Check(ctx context.Context) error {
 			return failover.Fault(d.network.Slug, err)
 		}
 
+		if err := d.checkBaseFee(ctx, node); err != nil {
+			return failover.Fault(d.network.Slug, err)
+		}
+
 		if err := d.checkTokens(ctx, node); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
+	}
+
+	return nil
+}
+
+// checkBaseFee returns fault.Stopped (base_fee_missing) where the newest block names no base fee: transactions of this
+// driver offer prices by EIP-1559.
+func (d *driver) checkBaseFee(ctx context.Context, node *endpoint) error {
+	latest := newCall("eth_getBlockByNumber", "latest", false)
+	if err := node.do(ctx, latest); err != nil {
+		return err
+	}
+
+	var header headerJSON
+	if err := latest.decode(node, &header); err != nil {
+		return err
+	}
+
+	if header.BaseFeePerGas == nil {
+		return fault.New(
+			fault.Stopped,
+			"base_fee_missing",
+			"network %s has no base fee (EIP-1559), so nothing can be sent on it: remove it from the configuration",
+			d.network.Slug,
+		)
 	}
 
 	return nil

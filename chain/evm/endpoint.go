@@ -24,9 +24,12 @@ type endpoint struct {
 	inFlight chan struct{} // requests in flight
 
 	mu                  sync.Mutex
-	batchSize, maxBatch int  // calls per request now, and at most
-	fullBatches         int  // full requests answered since the batch size changed
-	noBlockReceipts     bool // it does not know eth_getBlockReceipts
+	batchSize, maxBatch int // calls per request now, and at most
+	fullBatches         int // full requests answered since the batch size changed
+	// refused has until when a shortcut is not tried again, zero for never; see refuses.
+	refused map[shortcut]time.Time
+
+	safe, final tagState
 }
 
 // newEndpoint returns the client of a URL without connecting.

@@ -18,6 +18,7 @@ const (
 	codeReverted      = 3
 	codePruned        = 4444
 	codeServer        = -32000
+	codeInvalid       = -32600
 	codeNotFound      = -32001
 	codeUnsupported   = -32004
 	codeLimit         = -32005
@@ -35,16 +36,15 @@ func isNoMethod(err error) bool { return failover.RefusedWith(err, codeNoMethod,
 // hasNoTag reports whether a node refused a block tag because it has no such block: go-ethereum answers
 // -32000 before the first finalized block, others that the block or the tag is unknown.
 func hasNoTag(err error) bool {
-	return failover.RefusedWith(err, codeServer, codeNotFound, codeInvalidParams, codeUnknownBlock)
+	return failover.RefusedWith(
+		err, codeServer, codeInvalid, codeNotFound, codeNoMethod, codeInvalidParams, codeUnknownBlock,
+	)
 }
 
 // ask makes a call to the nodes in turn, with as many attempts as configured; see failover.Set.Ask.
 func (d *driver) ask(ctx context.Context, need uint64, call func(context.Context, *endpoint) error) error {
 	return d.nodes.Ask(ctx, d.attempts, need, call)
 }
-
-// DemoteNode has another node preferred for a while.
-func (d *driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }
 
 // verify compares the node's chain id with the network's.
 func (d *driver) verify(ctx context.Context, node *endpoint) error {

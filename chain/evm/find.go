@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -201,25 +203,26 @@ func (d *driver) Nonce(ctx context.Context, address chain.Address) (uint64, erro
 	return uint64(nonce), nil
 }
 
-// ConfirmNonce returns nil when two nodes count so many transactions of an address in blocks up to a height, or when
-// only one node is configured. Errors:
-//
-//   - fault.NotFound (count_unknown): a node counts otherwise, and no two count so
-//   - fault.Unavailable: fewer than two nodes answered, or are that far
-func (d *driver) ConfirmNonce(ctx context.Context, address chain.Address, height, nonce uint64) error {
+// AgreedNonce returns how many transactions of an address are in blocks up to a block, as two nodes count.
+func (d *driver) AgreedNonce(ctx context.Context, address chain.Address, at chain.Ref) (uint64, error) {
 	account, err := parseAddress(string(address))
 	if err != nil {
-		return err
+		return 0, err
 	}
 
-	return d.nodes.ConfirmCount(
-		ctx, height, nonce, "the transactions of "+string(address),
+	subject := failover.Subject{
+		What:   fmt.Sprintf("the transactions of %s up to block %d", address, at.Height),
+		Height: at.Height,
+	}
+
+	return failover.Agree(
+		ctx, d.nodes, d.attempts, subject,
 		func(ctx context.Context, node *endpoint) (uint64, error) {
-			if err := refreshTip(ctx, node, height); err != nil {
+			if err := refreshTip(ctx, node, at.Height); err != nil {
 				return 0, err
 			}
 
-			rpcCall := newCall("eth_getTransactionCount", account, hexutil.EncodeUint64(height))
+			rpcCall := newCall("eth_getTransactionCount", account, hexutil.EncodeUint64(at.Height))
 			if err := node.do(ctx, rpcCall); err != nil {
 				return 0, err
 			}

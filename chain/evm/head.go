@@ -3,6 +3,9 @@ package evm
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
@@ -68,11 +71,15 @@ func (d *driver) readHead(ctx context.Context, node *endpoint) (chain.Head, erro
 	}
 
 	if err == nil {
-		head.Safe, err = d.taggedBlock(node, safe)
+		head.Safe, err = node.taggedBlock(safe, &node.safe)
 	}
 
 	if err == nil {
-		head.Final, err = d.taggedBlock(node, final)
+		head.Final, err = node.taggedBlock(final, &node.final)
+	}
+
+	if err == nil && head.Safe.IsZero() {
+		head.Safe = head.Final // what is final is safe
 	}
 
 	if err != nil {
@@ -85,38 +92,71 @@ func (d *driver) readHead(ctx context.Context, node *endpoint) (chain.Head, erro
 		)
 	}
 
+	node.noteTags(head)
 	node.SawTip(head.Tip.Height)
 
 	return head, nil
 }
 
-// taggedBlock returns the block of a finality tag, or zero if no node ever named one. Later absence
+// tagState is what a node said of a finality tag.
+type tagState struct {
+	named atomic.Bool // it named one: that it names none any more is then an error
+	// apart is when it was last seen below the tip, in nanoseconds since 1970.
+	apart atomic.Int64
+}
+
+// taggedBlock returns the block of a finality tag, or zero if this node never named one. Later absence
 // is an error: falling back to depth then could weaken the rule. A refusal for another reason than a
 // tag that the node does not have is an error too.
-func (d *driver) taggedBlock(node *endpoint, rpcCall *call) (chain.Ref, error) {
+func (e *endpoint) taggedBlock(rpcCall *call, tag *tagState) (chain.Ref, error) {
 	if rpcCall.err != nil && !hasNoTag(rpcCall.err) {
 		return chain.Ref{}, rpcCall.err
 	}
 
 	if rpcCall.isNull() || rpcCall.err != nil {
-		if d.hasFinality.Load() {
-			return chain.Ref{}, node.Garbled("it no longer names its safe and final blocks")
+		if tag.named.Load() {
+			return chain.Ref{}, e.Garbled("it no longer names its %s block", rpcCall.args[0])
 		}
 
 		return chain.Ref{}, nil
 	}
 
 	var header headerJSON
-	if err := rpcCall.decode(node, &header); err != nil {
+	if err := rpcCall.decode(e, &header); err != nil {
 		return chain.Ref{}, err
 	}
 
-	ref, err := header.ref(node)
+	ref, err := header.ref(e)
 	if err == nil {
-		d.hasFinality.Store(true)
+		tag.named.Store(true)
 	}
 
 	return ref, err
+}
+
+// uncertainAfter is for how long a safe or final block may be the tip itself until the node is named for it.
+const uncertainAfter = 24 * time.Hour
+
+// noteTags notes whether the node's safe and final blocks were the tip for uncertainAfter: it may call each block so.
+func (e *endpoint) noteTags(head chain.Head) {
+	var why string
+
+	for _, tag := range []struct {
+		name  string
+		ref   chain.Ref
+		state *tagState
+	}{{"safe", head.Safe, &e.safe}, {"finalized", head.Final, &e.final}} {
+		now := time.Now()
+		if tag.ref.Height < head.Tip.Height || tag.state.apart.Load() == 0 {
+			tag.state.apart.Store(now.UnixNano())
+		}
+
+		if !tag.ref.IsZero() && now.Sub(time.Unix(0, tag.state.apart.Load())) >= uncertainAfter {
+			why = fmt.Sprintf("its %s block has been its newest one for a day", tag.name)
+		}
+	}
+
+	e.Note(chain.NodeUncertain, why != "", why)
 }
 
 // RefAt returns the canonical block at a height. Errors:

@@ -58,7 +58,7 @@ func (d *driver) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 }
 
 // pendingBlock returns the transactions of the node's pending block. A node without a pool answers
-// with the newest block, which is ignored.
+// with the newest block, which is ignored, or refuses the tag.
 func (e *endpoint) pendingBlock(ctx context.Context) ([]txJSON, error) {
 	tip := newCall("eth_blockNumber")
 
@@ -72,7 +72,7 @@ func (e *endpoint) pendingBlock(ctx context.Context) ([]txJSON, error) {
 		return nil, err
 	}
 
-	if pending.isNull() {
+	if pending.isNull() || pending.err != nil {
 		return nil, nil
 	}
 

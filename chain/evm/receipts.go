@@ -18,7 +18,7 @@ import (
 type receiptIndex []map[common.Hash]*receiptJSON
 
 // receipts returns the receipts of each block's transactions, in their order. What
-// eth_getBlockReceipts leaves out is read singly: not every node has the method, and Bor nodes
+// eth_getBlockReceipts leaves out or refuses is read singly: not every node has the method, and Bor nodes
 // leave out state-sync transactions.
 func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*receiptJSON, error) {
 	found := make(receiptIndex, len(blocks))
@@ -51,7 +51,7 @@ func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*recei
 	return out, nil
 }
 
-// blockReceipts adds to found what eth_getBlockReceipts returns, unless the node lacks the method.
+// blockReceipts adds to found what eth_getBlockReceipts returns; nothing of a block where the node refuses it.
 func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found receiptIndex) error {
 	var (
 		calls   []*call
@@ -65,7 +65,7 @@ func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found 
 		}
 	}
 
-	if len(calls) == 0 || !e.hasBlockReceipts() {
+	if len(calls) == 0 || e.refuses(blockReceipts) {
 		return nil
 	}
 
@@ -79,9 +79,9 @@ func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found 
 	}
 
 	for i, rpcCall := range calls {
-		if isNoMethod(rpcCall.err) {
-			e.disableBlockReceipts()
-			return nil
+		if rpcCall.refusesShortcut() {
+			e.noteRefusal(blockReceipts, rpcCall.err)
+			continue
 		}
 
 		if rpcCall.isNull() || rpcCall.err != nil {
@@ -101,22 +101,6 @@ func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found 
 	}
 
 	return nil
-}
-
-// hasBlockReceipts reports whether the node may know eth_getBlockReceipts.
-func (e *endpoint) hasBlockReceipts() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-
-	return !e.noBlockReceipts
-}
-
-// disableBlockReceipts stores that the node does not know eth_getBlockReceipts.
-func (e *endpoint) disableBlockReceipts() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-
-	e.noBlockReceipts = true
 }
 
 // missingReceipts adds to found the receipts that it lacks, by eth_getTransactionReceipt.

@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -90,30 +91,40 @@ func (d *driver) secondOpinion(ctx context.Context, first []chain.Block) ([]chai
 	return first, nil
 }
 
-// Reread returns a block as another node than the preferred one shows it, in rotation, verified as by
-// Blocks. Another block at that height is fault.NotFound (block_unknown).
-func (d *driver) Reread(ctx context.Context, at chain.Ref, _ []string) (chain.Block, error) {
-	var out chain.Block
-
-	err := d.nodes.AskOthers(ctx, at.Height, func(ctx context.Context, node *endpoint) error {
-		blocks, _, err := d.readBlocks(ctx, node, at.Height, at.Height)
-		if err != nil {
-			return err
-		}
-
-		if blocks[0].Hash != at.Hash {
-			return d.anotherBlock(node, at, blocks[0].Hash)
-		}
-
-		out = blocks[0]
-
-		return nil
+// AgreedHead returns the newest block that two nodes have, and the lower of what two say of the safe and the final one.
+func (d *driver) AgreedHead(ctx context.Context) (chain.Head, error) {
+	return agree.Head(ctx, d.nodes, agree.HeadReader[*endpoint]{
+		Head:  d.readHead,
+		At:    refAt,
+		Depth: d.network.Confirmations,
 	})
-	if err != nil {
-		return chain.Block{}, unknownBlock(err, at.Height)
-	}
+}
 
-	return out, nil
+// AgreedBlock returns a block that two nodes have, verified as by Blocks, as another node than the preferred one shows
+// it; what cannot be verified is what two nodes show alike. See chain.Agreed.
+func (d *driver) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	return agree.VerifiedBlock(
+		ctx, d.nodes, d.attempts, at, hashes, refAt,
+		func(ctx context.Context, node *endpoint) (chain.Block, error) {
+			blocks, _, err := d.readBlocks(ctx, node, at.Height, at.Height)
+			if err != nil {
+				return chain.Block{}, err
+			}
+
+			if blocks[0].Hash != at.Hash {
+				return chain.Block{}, d.anotherBlock(node, at, blocks[0].Hash)
+			}
+
+			return blocks[0], nil
+		},
+	)
+}
+
+// Nodes returns the state of each configured node.
+func (d *driver) Nodes() []chain.NodeState { return d.nodes.States() }
+
+func refAt(ctx context.Context, node *endpoint, height uint64) (chain.Ref, error) {
+	return node.refAt(ctx, height)
 }
 
 // anotherBlock returns fault.NotFound (block_unknown) for a node with another block at a height.
@@ -121,21 +132,6 @@ func (d *driver) anotherBlock(node *endpoint, at chain.Ref, has string) error {
 	return fault.New(
 		fault.NotFound, "block_unknown", "node %s of network %s has block %s at height %d, not %s",
 		node.Host, d.network.Slug, has, at.Height, at.Hash,
-	)
-}
-
-// ConfirmRef returns nil when two nodes have this block at its height, or when only one is configured.
-// Errors:
-//
-//   - fault.NotFound (block_unknown): a node has another block there, and no two have this one
-//   - fault.Unavailable: fewer than two nodes answered, or are that far
-func (d *driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
-	return d.nodes.Confirm(
-		ctx, at.Height, at.Hash,
-		func(ctx context.Context, node *endpoint) (string, error) {
-			ref, err := node.refAt(ctx, at.Height)
-			return ref.Hash, err
-		},
 	)
 }
 

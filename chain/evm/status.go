@@ -8,12 +8,13 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 )
 
 // Status returns the state of one of our transactions. What is in a block comes from that block, verified
 // as by Blocks. Of the fee, an OP-stack rollup's L1 data fee is as the node says.
 //
-// A transaction that the node does not know is TxUnknown. TxDead is never the answer: one node's "not
+// A transaction that no node knows is TxUnknown. TxDead is never the answer: one node's "not
 // found" proves nothing, and neither does a nonce that is used up. The blocks do: they list by whom each
 // nonce was used (chain.Block.Spent).
 func (d *driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
@@ -22,17 +23,12 @@ func (d *driver) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, e
 		return chain.TxStatus{}, err
 	}
 
-	var status chain.TxStatus
-
-	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
-		status, err = d.nodeStatus(ctx, node, hash)
-		return err
-	})
-	if err != nil {
-		return chain.TxStatus{}, err
-	}
-
-	return status, nil
+	return agree.VerifiedStatus(
+		ctx, d.nodes, d.attempts,
+		func(ctx context.Context, node *endpoint) (chain.TxStatus, error) {
+			return d.nodeStatus(ctx, node, hash)
+		},
+	)
 }
 
 // nodeStatus returns the status at one node.

@@ -35,7 +35,7 @@ func (d *driver) PlanSweep(ctx context.Context, release chain.SweepRequest) ([]c
 
 	var steps []chain.SweepStep
 
-	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) (err error) {
+	err := d.nodes.AskFinal(ctx, d.attempts, 0, func(ctx context.Context, node *endpoint) (err error) {
 		if asset.Kind == chain.Native {
 			steps, err = d.planNative(ctx, node, release)
 		} else {

@@ -511,7 +511,7 @@ func TestCallsPerBlock(t *testing.T) {
 }
 
 // A payment confirms at a block that two nodes have.
-func TestConfirmRef(t *testing.T) {
+func TestAgreedBlockIsOneThatTwoNodesHave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main, same, behind, fork := newFakeNode(9), newFakeNode(9), newFakeNode(4), newFakeNode(4)
 		for range 5 {
@@ -528,11 +528,13 @@ func TestConfirmRef(t *testing.T) {
 		}{
 			"one node":                          {[]http.Handler{main}, nil, ""},
 			"two that agree":                    {[]http.Handler{main, same}, nil, ""},
-			"the preferred one has another":     {[]http.Handler{fork, main}, fault.NotFound, "block_unknown"},
-			"the second one has another":        {[]http.Handler{main, fork}, fault.NotFound, "block_unknown"},
-			"the second one is behind":          {[]http.Handler{main, behind}, fault.Unavailable, "node_unavailable"},
-			"the second one is down":            {[]http.Handler{main, dead}, fault.Unavailable, "node_unavailable"},
-			"the preferred one is down":         {[]http.Handler{dead, main}, fault.Unavailable, "node_unavailable"},
+			"the only one has another":          {[]http.Handler{fork}, fault.NotFound, "block_unknown"},
+			"both have another":                 {[]http.Handler{fork, fork}, fault.NotFound, "block_unknown"},
+			"the preferred one has another":     {[]http.Handler{fork, main}, fault.Unavailable, "nodes_disagree"},
+			"the second one has another":        {[]http.Handler{main, fork}, fault.Unavailable, "nodes_disagree"},
+			"the second one is behind":          {[]http.Handler{main, behind}, fault.Unavailable, "nodes_missing"},
+			"the second one is down":            {[]http.Handler{main, dead}, fault.Unavailable, "nodes_missing"},
+			"the preferred one is down":         {[]http.Handler{dead, main}, fault.Unavailable, "nodes_missing"},
 			"the preferred of three is down":    {[]http.Handler{dead, main, same}, nil, ""},
 			"the second of three is behind":     {[]http.Handler{main, behind, same}, nil, ""},
 			"both of the others of three agree": {[]http.Handler{fork, main, same}, nil, ""},
@@ -542,7 +544,7 @@ func TestConfirmRef(t *testing.T) {
 				transport[host] = c.nodes[i]
 			}
 
-			err := fakeDriver(t, transport, hosts).ConfirmRef(t.Context(), at)
+			_, err := fakeDriver(t, transport, hosts).AgreedBlock(t.Context(), at, nil)
 			if c.word == nil {
 				if err != nil {
 					t.Errorf("%s: %v", name, err)
@@ -557,7 +559,7 @@ func TestConfirmRef(t *testing.T) {
 }
 
 // A count of transactions is one that two nodes share at the height that is asked for.
-func TestConfirmNonce(t *testing.T) {
+func TestAgreedNonceIsWhatTwoNodesCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		counting := func(tip int, count string) http.Handler {
 			node := newFakeNode(tip)
@@ -576,11 +578,11 @@ func TestConfirmNonce(t *testing.T) {
 			word  error
 			code  string
 		}{
-			"one node":                    {[]http.Handler{more}, nil, ""},
+			"one node":                    {[]http.Handler{right}, nil, ""},
 			"two that agree":              {[]http.Handler{right, counting(8, "0x3")}, nil, ""},
-			"the preferred counts more":   {[]http.Handler{more, right}, fault.NotFound, "count_unknown"},
-			"the second counts none":      {[]http.Handler{right, none}, fault.NotFound, "count_unknown"},
-			"the second is behind":        {[]http.Handler{right, behind}, fault.Unavailable, "node_unavailable"},
+			"the preferred counts more":   {[]http.Handler{more, right}, fault.Unavailable, "nodes_disagree"},
+			"the second counts none":      {[]http.Handler{right, none}, fault.Unavailable, "nodes_disagree"},
+			"the second is behind":        {[]http.Handler{right, behind}, fault.Unavailable, "nodes_missing"},
 			"two of three count the same": {[]http.Handler{more, right, counting(9, "0x3")}, nil, ""},
 		} {
 			transport, hosts := fakeTransport{}, []string{"a", "b", "c"}[:len(c.nodes)]
@@ -588,12 +590,12 @@ func TestConfirmNonce(t *testing.T) {
 				transport[host] = c.nodes[i]
 			}
 
-			confirmer := chain.NonceConfirmer(fakeDriver(t, transport, hosts))
+			at := chain.Ref{Height: 7}
 
-			err := confirmer.ConfirmNonce(t.Context(), sender().Address, 7, 3)
+			count, err := fakeDriver(t, transport, hosts).AgreedNonce(t.Context(), sender().Address, at)
 			if c.word == nil {
-				if err != nil {
-					t.Errorf("%s: %v", name, err)
+				if err != nil || count != 3 {
+					t.Errorf("%s: %d, %v", name, count, err)
 				}
 
 				continue
@@ -604,8 +606,8 @@ func TestConfirmNonce(t *testing.T) {
 	})
 }
 
-// Reread verifies as Blocks does: a node that lies is passed over.
-func TestRereadIsVerified(t *testing.T) {
+// AgreedBlock verifies as Blocks does: a node that lies is passed over.
+func TestAgreedBlockIsVerified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		main, lying, honest := newFakeNode(6), newFakeNode(6), newFakeNode(6)
 		lying.blocks[3].receipts[0]["logs"] = logsOf(&lying.blocks[3])[:1]
@@ -617,7 +619,7 @@ func TestRereadIsVerified(t *testing.T) {
 		}
 
 		for range 3 { // whichever is asked first
-			got, err := driver.Reread(t.Context(), want[0].Ref, nil)
+			got, err := driver.AgreedBlock(t.Context(), want[0].Ref, []string{want[0].Transfers[0].TxHash})
 			if err != nil || !reflect.DeepEqual(got, want[0]) {
 				t.Errorf("%+v, %v", got, err)
 			}

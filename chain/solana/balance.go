@@ -10,7 +10,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // Balances returns the balance of each holding after a block, in base units. Nodes serve balances of
@@ -31,12 +30,6 @@ func (d *driver) Balances(
 	}
 
 	amounts, err := agree.Balances(ctx, d.nodes, d.config.Attempts, 0, holdings, d.readBalances(at))
-
-	if disputed, ok := errors.AsType[*chain.UnreadableError](chaindata.WithoutUnshared(err)); ok {
-		d.nodes.DemoteNode(
-			"another node says another balance of " + string(disputed.Holdings[0].Address),
-		)
-	}
 
 	// fault.Stopped would stop the network, which needs no such old block otherwise.
 	if errors.Is(err, fault.Stopped) && fault.Code(err) == "node_pruned" {

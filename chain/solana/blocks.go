@@ -9,6 +9,7 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -20,32 +21,10 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	var best, bestFinal *blockHeader
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		// The final block is read first, so that it is never newer than the tip.
-		final, err := e.latestBlock(ctx, "finalized", 0)
+		tip, final, err := d.headOf(ctx, e)
 		if err != nil {
 			return err
 		}
-
-		seen := uint64(0)
-		if head := d.head.Load(); head != nil {
-			seen = head.slot
-		}
-
-		tip, err := e.latestBlock(ctx, "confirmed", max(seen, final.slot))
-		if errors.Is(err, failover.ErrLagging) {
-			tip, err = e.latestBlock(ctx, "confirmed", 0)
-		}
-
-		if err != nil {
-			return err
-		}
-
-		if final.Height > tip.Height {
-			return e.Garbled("its final block %d is above its tip %d", final.Height, tip.Height)
-		}
-
-		e.SawTip(tip.Height)
-		d.slots.put(tip.Height, tip.slot)
 
 		if best == nil || tip.Height > best.Height {
 			best, bestFinal = &tip, &final
@@ -73,15 +52,80 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	return chain.Head{Tip: best.ref(), Safe: best.ref(), Final: bestFinal.ref()}, nil
 }
 
-// ConfirmRef returns nil when two nodes have this block at its height, or when only one is configured.
-// Errors:
-//   - fault.NotFound (block_unknown): a node has another block there;
-//   - fault.Unavailable: fewer than two nodes answer, or have reached the height.
-func (d *driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
-	return d.nodes.Confirm(ctx, at.Height, at.Hash, func(ctx context.Context, e *endpoint) (string, error) {
-		h, err := d.headerAt(ctx, e, at.Height)
-		return h.Hash, err
+// headOf reads one node's newest confirmed and finalized blocks.
+func (d *driver) headOf(ctx context.Context, e *endpoint) (tip, final blockHeader, err error) {
+	// The final block is read first, so that it is never newer than the tip.
+	final, err = e.latestBlock(ctx, "finalized", 0)
+	if err != nil {
+		return tip, final, err
+	}
+
+	seen := uint64(0)
+	if head := d.head.Load(); head != nil {
+		seen = head.slot
+	}
+
+	tip, err = e.latestBlock(ctx, "confirmed", max(seen, final.slot))
+	if errors.Is(err, failover.ErrLagging) {
+		tip, err = e.latestBlock(ctx, "confirmed", 0)
+	}
+
+	if err != nil {
+		return tip, final, err
+	}
+
+	if final.Height > tip.Height {
+		return tip, final, e.Garbled("its final block %d is above its tip %d", final.Height, tip.Height)
+	}
+
+	e.SawTip(tip.Height)
+	d.slots.put(tip.Height, tip.slot)
+	e.lastHead.Store(&nodeHead{
+		Head: chain.Head{Tip: tip.ref(), Safe: tip.ref(), Final: final.ref()},
+		at:   time.Now(),
 	})
+
+	return tip, final, nil
+}
+
+// nodeHead is what a node's head was at a time.
+type nodeHead struct {
+	chain.Head
+	at time.Time
+}
+
+// headFresh is for how long AgreedHead takes what Head has read of a node: every call counts.
+const headFresh = 500 * time.Millisecond
+
+// recentHead returns one node's head, read at most headFresh ago.
+func (d *driver) recentHead(ctx context.Context, e *endpoint) (chain.Head, error) {
+	if last := e.lastHead.Load(); last != nil && time.Since(last.at) < headFresh {
+		return last.Head, nil
+	}
+
+	if _, _, err := d.headOf(ctx, e); err != nil {
+		return chain.Head{}, err
+	}
+
+	return e.lastHead.Load().Head, nil
+}
+
+// AgreedHead returns the newest blocks that two nodes have, confirmed and finalized.
+func (d *driver) AgreedHead(ctx context.Context) (chain.Head, error) {
+	return agree.Head(ctx, d.nodes, agree.HeadReader[*endpoint]{Head: d.recentHead, At: d.refAt})
+}
+
+// Nodes returns the state of each configured node.
+func (d *driver) Nodes() []chain.NodeState { return d.nodes.States() }
+
+// refAt returns one node's block at a height.
+func (d *driver) refAt(ctx context.Context, e *endpoint, height uint64) (chain.Ref, error) {
+	h, err := d.headerAt(ctx, e, height)
+	if err != nil {
+		return chain.Ref{}, err
+	}
+
+	return h.ref(), nil
 }
 
 // RefAt returns the canonical block at a height. A height above the tip is fault.NotFound.

@@ -83,7 +83,6 @@ func harness(
 			"conformance.VariablePayer", "conformance.NodeFaker", "conformance.HeaderUpgrader",
 			// nor account sequence numbers
 			"chain.Nonces",
-			"chain.NonceConfirmer",
 			"conformance.CoinLister", "chain.Bumper", "conformance.CheapPayer", // nor outputs
 			"chain.FeeChecker", "chain.InputPricer",
 			"chain.Batcher",               // one destination at a time

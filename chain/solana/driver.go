@@ -18,9 +18,9 @@
 // No RPC shows what a block's hash commits to, so blocks cannot be verified against a root; those of
 // chain.Block.Unverified are none. They are cross-checked: heights, slots and parents must link, no
 // transaction may be there twice, and none may leave more lamports than it found. Histories must explain the
-// balances of their accounts. A node that fails a check is passed over. Two nodes must agree on a hash where
-// two are configured (ConfirmRef), on what a block holds before payments in it confirm (Reread), and on the outcome
-// and the expiry of a transaction (Status).
+// balances of their accounts. A node that fails a check is passed over. Where two are
+// configured, two nodes must agree on a hash and on what a block holds before payments in it confirm (AgreedBlock), and
+// on the outcome and the expiry of a transaction (Status).
 //
 // Blocks and histories say who signed. Transactions are read from the accounts and balances that the node names,
 // which have one form for every version. One that the node cannot show is in chain.Block.Unread.
@@ -64,9 +64,7 @@ var _ interface {
 	chain.Driver
 	chain.AddressScanner
 	chain.AddressPoller
-	chain.NodeDemoter
-	chain.RefConfirmer
-	chain.Rereader
+	chain.Agreed
 	chain.Finder
 	chain.Balancer
 	chain.Deriver
@@ -80,7 +78,7 @@ var _ interface {
 
 var _ interface {
 	chain.BlockScanner
-	chain.Rereader
+	chain.Agreed
 	chain.Sender
 } = (*blockDriver)(nil)
 

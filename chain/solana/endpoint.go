@@ -29,6 +29,7 @@ type endpoint struct {
 	maxResponse int64         // bytes
 	inFlight    chan struct{} // holds one element per request in flight
 	oldest      atomic.Uint64 // slot; see oldestSlot
+	lastHead    atomic.Pointer[nodeHead]
 	version     atomic.Uint32 // highest transaction version asked for; see callVersioned
 }
 
@@ -52,9 +53,6 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) error) error {
 	return d.nodes.Ask(ctx, d.config.Attempts, 0, f)
 }
-
-// DemoteNode has another node preferred for a while.
-func (d *driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }
 
 // verify returns a *failover.Mismatch when the node's genesis hash is not the network's.
 func (d *driver) verify(ctx context.Context, e *endpoint) error {

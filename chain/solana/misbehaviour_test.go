@@ -548,8 +548,13 @@ func TestABlockIsConfirmedByAnotherNode(t *testing.T) {
 	must(t, err)
 
 	at := head.Tip
-	must(t, s.driver(t, false).ConfirmRef(t.Context(), at)) // one node alone
-	must(t, both.ConfirmRef(t.Context(), at))
+	agreed := func(d chain.Agreed) error {
+		_, err := d.AgreedBlock(t.Context(), at, nil)
+		return err
+	}
+
+	must(t, agreed(s.driver(t, false))) // one node alone
+	must(t, agreed(both))
 
 	s.bad.set(func(m string, _ []any, r any) (any, int) {
 		if b, ok := r.(map[string]any); m == "getBlock" && ok {
@@ -559,13 +564,13 @@ func TestABlockIsConfirmedByAnotherNode(t *testing.T) {
 		return r, 0
 	})
 
-	if err := both.ConfirmRef(t.Context(), at); !errors.Is(err, fault.NotFound) {
+	if err := agreed(both); fault.Code(err) != "nodes_disagree" {
 		t.Errorf("of a node with another block: %v", err)
 	}
 
 	s.bad.set(func(string, []any, any) (any, int) { return nil, http.StatusBadGateway })
 
-	if err := both.ConfirmRef(t.Context(), at); !errors.Is(err, fault.Unavailable) {
+	if err := agreed(both); fault.Code(err) != "nodes_missing" {
 		t.Errorf("without a second node: %v", err)
 	}
 }

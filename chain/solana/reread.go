@@ -10,19 +10,28 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Reread returns a block as two nodes show it, or the only one that is configured: no hash binds what its
+// AgreedBlock returns a block as two nodes show it, or the only one that is configured: no hash binds what its
 // transactions did. A transaction of which no two nodes show the same is in Unread and nowhere else, and
-// Unverified is set. Errors:
-//   - fault.NotFound (block_unknown): a node has another block at that height, and no two have this one; or none is
-//     that far;
-//   - fault.Unavailable: fewer than two nodes show the block.
-func (d *blockDriver) Reread(ctx context.Context, at chain.Ref, _ []string) (chain.Block, error) {
+// Unverified is set. See chain.Agreed.
+func (d *blockDriver) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	if len(hashes) == 0 {
+		return d.driver.AgreedBlock(ctx, at, nil)
+	}
+
 	return d.sharedBlock(ctx, at, d.readAt)
 }
 
-// Reread returns what Reread of a driver by block does, of the given transactions alone: each node is asked for these
-// and for no whole block.
-func (d *driver) Reread(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+// AgreedBlock returns what AgreedBlock of a driver by block does, of the given transactions alone: each node is asked
+// for these and for no whole block.
+func (d *driver) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	if len(hashes) == 0 {
+		if err := agree.Ref(ctx, d.nodes, d.config.Attempts, at, false, d.refAt); err != nil {
+			return chain.Block{}, err
+		}
+
+		return chain.Block{Ref: at}, nil
+	}
+
 	return d.sharedBlock(ctx, at, func(ctx context.Context, e *endpoint, at chain.Ref) (chain.Block, error) {
 		return d.readSome(ctx, e, at, hashes)
 	})

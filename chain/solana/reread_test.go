@@ -118,8 +118,8 @@ func TestOneNodeForgesNoTransfer(t *testing.T) {
 		"the one that omits second":  {nodes: []string{n.URL, omitter.URL}, waits: true},
 		"two that say it is not so":  {nodes: []string{n.URL, omitter.URL, omitter.URL}},
 		"three that say three":       {nodes: []string{forger.URL, n.URL, omitter.URL}, waits: true},
-		"the other one is down":      {nodes: []string{forger.URL, unreachable}, code: "node_unavailable"},
-		"the honest one is behind":   {nodes: []string{forger.URL, behind}, code: "node_unavailable"},
+		"the other one is down":      {nodes: []string{forger.URL, unreachable}, code: "nodes_missing"},
+		"the honest one is behind":   {nodes: []string{forger.URL, behind}, code: "nodes_missing"},
 		"the first one is down":      {nodes: []string{unreachable, n.URL, n.URL}, amount: amount},
 		"the forger while one is up": {nodes: []string{unreachable, forger.URL, n.URL}, waits: true},
 	} {
@@ -136,7 +136,7 @@ func TestOneNodeForgesNoTransfer(t *testing.T) {
 			}
 
 			for range 3 { // whichever node is preferred meanwhile
-				block, err := rereaderOf(t, d).Reread(t.Context(), at, nil)
+				block, err := agreedOf(t, d).AgreedBlock(t.Context(), at, []string{paid})
 				if fault.Code(err) != c.code || err != nil && !errors.Is(err, fault.Unavailable) {
 					t.Fatalf("%+v, %v; want code %q", block, err, c.code)
 				}
@@ -185,17 +185,17 @@ func TestRereadOfABlockThatOneNodeHas(t *testing.T) {
 
 	at.Hash = solanago.Hash{1}.String()
 
-	block, err := rereaderOf(t, s.driver(t, true)).Reread(t.Context(), at, nil)
-	if !errors.Is(err, fault.NotFound) {
-		t.Errorf("%+v, %v; want fault.NotFound", block, err)
+	block, err := agreedOf(t, s.driver(t, true)).AgreedBlock(t.Context(), at, []string{s.payments[0]})
+	if fault.Code(err) != "nodes_disagree" {
+		t.Errorf("%+v, %v; want nodes_disagree", block, err)
 	}
 }
 
-// rereaderOf returns the ability of a driver to read blocks again.
-func rereaderOf(t *testing.T, d chain.Driver) chain.Rereader {
+// agreedOf returns the ability of a driver to say what nodes agree on.
+func agreedOf(t *testing.T, d chain.Driver) chain.Agreed {
 	t.Helper()
 
-	reader, ok := d.(chain.Rereader)
+	reader, ok := d.(chain.Agreed)
 	if !ok {
 		t.Fatal("blocks cannot be read again: what one node shows in them confirms")
 	}

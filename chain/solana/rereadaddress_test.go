@@ -137,7 +137,7 @@ func TestOneNodeForgesNoTransferByAddress(t *testing.T) {
 				{nodes: []string{n.URL, forger.URL}, waits: true},
 				{nodes: []string{forger.URL, n.URL, n.URL}},
 				{nodes: []string{unreachable, forger.URL, n.URL}, waits: true},
-				{nodes: []string{forger.URL, unreachable}, code: "node_unavailable"},
+				{nodes: []string{forger.URL, unreachable}, code: "nodes_missing"},
 			} {
 				d := n.driver(
 					t,
@@ -145,7 +145,7 @@ func TestOneNodeForgesNoTransferByAddress(t *testing.T) {
 				).Histories()
 
 				for range 3 { // whichever node is preferred meanwhile
-					block, err := rereaderOf(t, d).Reread(t.Context(), at, []string{subject, other})
+					block, err := agreedOf(t, d).AgreedBlock(t.Context(), at, []string{subject, other})
 					if fault.Code(err) != c.code || err != nil && !errors.Is(err, fault.Unavailable) {
 						t.Fatalf("%v: %+v, %v; want code %q", c.nodes, block, err, c.code)
 					}

@@ -120,9 +120,9 @@ func TestBalanceNeedsASecondNode(t *testing.T) {
 		code  string
 	}{
 		"one node":              {[]string{n.URL}, 60_000_000, ""},
-		"the other one is down": {[]string{n.URL, unreachable}, 60_000_000, "balance_unshared"},
+		"the other one is down": {[]string{n.URL, unreachable}, 60_000_000, "nodes_missing"},
 		"the honest one is down": {
-			[]string{liar.URL, unreachable}, 1_060_000_000, "balance_unshared",
+			[]string{liar.URL, unreachable}, 1_060_000_000, "nodes_missing",
 		},
 		"the liar and an honest one": {[]string{liar.URL, n.URL}, 0, "nodes_disagree"},
 	} {

@@ -53,7 +53,7 @@ func (d *driver) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.S
 
 	var steps []chain.SweepStep
 
-	err = d.ask(ctx, func(ctx context.Context, e *endpoint) (err error) {
+	err = d.nodes.AskFinal(ctx, d.config.Attempts, 0, func(ctx context.Context, e *endpoint) (err error) {
 		if asset.Kind == chain.Native {
 			steps, err = d.planNative(ctx, e, r, held)
 		} else {

@@ -100,24 +100,26 @@ func (b *scannedBlock) hasTransactions() bool {
 	return b.Unverified != "" || len(b.Spent) > 0 || len(b.Transfers) > 0 || len(b.opaque) > 0
 }
 
-// Reread returns transactions of a block as two nodes show them, or the only one that is configured; all of the block
-// where no hashes are given. One of which no two nodes show the same is in Unread and nowhere else, and Unverified is
-// set. Errors:
-//   - fault.NotFound (block_unknown): a node has another block at that height, and no two have this one; or none is
-//     that far
-//   - fault.Unavailable: fewer than two nodes show the block
-func (d *driver) Reread(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
-	block, err := agree.Block(
+// AgreedBlock returns transactions of a block as two nodes show them, or the only one that is configured. One of which
+// no two nodes show the same is in Unread and nowhere else, and Unverified is set. See chain.Agreed.
+func (d *driver) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	if len(hashes) == 0 {
+		if err := agree.Ref(ctx, d.nodes, d.attempts, at, false, refAt); err != nil {
+			return chain.Block{}, err
+		}
+
+		return chain.Block{Ref: at}, nil
+	}
+
+	return agree.Block(
 		ctx, d.nodes, d.attempts, at.Height, at,
 		func(ctx context.Context, node *endpoint) (chain.Block, error) {
 			return d.readAgain(ctx, node, at, hashes)
 		},
 	)
-
-	return block, aboveTip(err, at.Height)
 }
 
-// readAgain reads transactions of a block from a node, whatever it showed before; all where no hashes are given.
+// readAgain reads transactions of a block from a node, whatever it showed before.
 // Another block at that height is fault.NotFound (block_unknown).
 func (d *driver) readAgain(
 	ctx context.Context,
@@ -150,10 +152,8 @@ func (d *driver) readAgain(
 	node.blocks.put(scanned)
 
 	block := scanned.Block
-	if len(hashes) > 0 {
-		block.Transfers = keepBy(block.Transfers, hashes, func(t chain.Transfer) string { return t.TxHash })
-		block.Spent = keepBy(block.Spent, hashes, func(s chain.Spend) string { return s.By })
-	}
+	block.Transfers = keepBy(block.Transfers, hashes, func(t chain.Transfer) string { return t.TxHash })
+	block.Spent = keepBy(block.Spent, hashes, func(s chain.Spend) string { return s.By })
 
 	return block, nil
 }

@@ -32,8 +32,7 @@ var (
 //   - fault.Unavailable (balance_unreadable): a transaction in between may change the balance in a way that
 //     is not read (staking, exchanges), until its block is solidified
 //   - chain.UnreadableError, with all other balances: a token's contract reverts or returns no number, or no two of
-//     the nodes that answered say the same (nodes_disagree), or one alone answered for it (balance_unshared, with what
-//     it says)
+//     the nodes say the same (chain.ErrNotAgreed)
 func (d *driver) Balances(
 	ctx context.Context,
 	at chain.Ref,

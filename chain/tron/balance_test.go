@@ -176,7 +176,7 @@ func TestOneNodeDecidesNoDistance(t *testing.T) {
 		at,
 		[]chain.Holding{{Address: owner.Address, AssetID: h.native.ID}},
 	)
-	if chaindata.WithoutUnshared(err) != nil || amounts[0] != chain.Units(7_000_000) {
+	if chaindata.WithoutProvisional(err) != nil || amounts[0] != chain.Units(7_000_000) {
 		t.Errorf("%v, %v", amounts, err)
 	}
 }

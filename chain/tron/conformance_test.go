@@ -43,7 +43,6 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 				"chain.Mempool", // a node hands its pool out one transaction at a time
 				"chain.Nonces",
 				"chain.DurableNonces",
-				"chain.NonceConfirmer",        // transactions differ by their time and reference block
 				"chain.Batcher",               // one destination at a time
 				"replacement of transactions", // and none displaces another
 				"conformance.Pruner",          // only of blocks deep below the tip, see TestPrunedHeightStops

@@ -35,9 +35,7 @@ type driver struct {
 var _ interface {
 	chain.Driver
 	chain.BlockScanner
-	chain.NodeDemoter
-	chain.RefConfirmer
-	chain.Rereader
+	chain.Agreed
 	chain.Finder
 	chain.Balancer
 	chain.Deriver
@@ -122,6 +120,3 @@ func (d *driver) verify(ctx context.Context, node *endpoint) error {
 func (d *driver) ask(ctx context.Context, minHeight uint64, f func(context.Context, *endpoint) error) error {
 	return d.nodes.Ask(ctx, d.attempts, minHeight, f)
 }
-
-// DemoteNode has another node preferred for a while.
-func (d *driver) DemoteNode(why string) { d.nodes.DemoteNode(why) }

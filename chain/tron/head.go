@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -259,20 +260,19 @@ func (d *driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	return ref, nil
 }
 
-// ConfirmRef returns nil when two nodes have this block at its height, or when only one is configured. It
-// errors:
-//   - fault.NotFound (block_unknown): a node has another block there
-//   - fault.Unavailable: fewer than two nodes answer, or have reached the height
-func (d *driver) ConfirmRef(ctx context.Context, at chain.Ref) error {
-	return d.nodes.Confirm(
-		ctx,
-		at.Height,
-		at.Hash,
-		func(ctx context.Context, node *endpoint) (string, error) {
-			ref, err := node.refAt(ctx, at.Height)
-			return ref.Hash, err
-		},
-	)
+// AgreedHead returns the newest blocks that two nodes have, and solidified ones.
+func (d *driver) AgreedHead(ctx context.Context) (chain.Head, error) {
+	return agree.Head(ctx, d.nodes, agree.HeadReader[*endpoint]{
+		Head: func(ctx context.Context, node *endpoint) (chain.Head, error) { return node.head(ctx) },
+		At:   refAt,
+	})
+}
+
+// Nodes returns the state of each configured node.
+func (d *driver) Nodes() []chain.NodeState { return d.nodes.States() }
+
+func refAt(ctx context.Context, node *endpoint, height uint64) (chain.Ref, error) {
+	return node.refAt(ctx, height)
 }
 
 // refAt returns the canonical block at a height at one endpoint.

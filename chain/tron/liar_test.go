@@ -180,7 +180,7 @@ func TestOneNodeForgesNoReceipt(t *testing.T) {
 				{nodes: []string{liar.URL, p.URL, p.URL}},
 				{nodes: []string{p.URL, liar.URL, p.URL}},
 				{nodes: []string{deadNode, liar.URL, p.URL}, waits: true},
-				{nodes: []string{liar.URL, deadNode}, code: "node_unavailable"},
+				{nodes: []string{liar.URL, deadNode}, code: "nodes_missing"},
 			} {
 				d := p.driver(t, viaNodes(c.nodes...))
 
@@ -223,8 +223,8 @@ func TestOneNodeForgesNoReceipt(t *testing.T) {
 						check(blocks[0])
 					}
 
-					for _, hashes := range [][]string{nil, {p.paid, moveOf(p.at, p.bystander)}} {
-						block, err := rereaderOf(t, d).Reread(t.Context(), p.at.Ref, hashes)
+					for _, hashes := range [][]string{{p.paid, moveOf(p.at, p.bystander)}} {
+						block, err := agreedOf(t, d).AgreedBlock(t.Context(), p.at.Ref, hashes)
 						if fault.Code(err) != c.code || err != nil && !errors.Is(err, fault.Unavailable) {
 							t.Fatalf("%v: %+v, %v; want code %q", c.nodes, block, err, c.code)
 						}
@@ -254,11 +254,11 @@ func moveOf(block chain.Block, to chain.Address) string {
 	return ""
 }
 
-// rereaderOf returns the ability of a driver to read blocks again.
-func rereaderOf(t *testing.T, d any) chain.Rereader {
+// agreedOf returns the ability of a driver to say what nodes agree on.
+func agreedOf(t *testing.T, d any) chain.Agreed {
 	t.Helper()
 
-	reader, ok := d.(chain.Rereader)
+	reader, ok := d.(chain.Agreed)
 	if !ok {
 		t.Fatal("blocks cannot be read again: what one node shows in them confirms")
 	}
@@ -475,7 +475,7 @@ func TestOneNodeForgesNoStatus(t *testing.T) {
 				{nodes: []string{h.URL, liar.URL}, code: "nodes_disagree"},
 				{nodes: []string{liar.URL, h.URL, h.URL}},
 				{nodes: []string{deadNode, liar.URL, h.URL, h.URL}},
-				{nodes: []string{liar.URL, deadNode}, code: "node_unavailable"},
+				{nodes: []string{liar.URL, deadNode}, code: "nodes_missing"},
 			} {
 				d := h.driver(t, viaNodes(c.nodes...))
 

@@ -237,23 +237,28 @@ func TestABlockIsConfirmedByAnotherNode(t *testing.T) {
 	h.must(err)
 
 	at := head.Tip
-	h.must(h.d.ConfirmRef(t.Context(), at)) // one node alone
+	agreed := func(d chain.Agreed, at chain.Ref) error {
+		_, err := d.AgreedBlock(t.Context(), at, nil)
+		return err
+	}
+
+	h.must(agreed(h.d, at)) // one node alone
 
 	p := newProxy(t, h.TronNode)
 	d := h.driver(t, viaNodes(h.URL, p.URL))
-	h.must(d.ConfirmRef(t.Context(), at))
+	h.must(agreed(d, at))
 
 	other, err := h.d.RefAt(t.Context(), at.Height-1)
 	h.must(err)
 
 	wantFault(
-		t, d.ConfirmRef(t.Context(), chain.Ref{Height: at.Height, Hash: other.Hash}),
+		t, agreed(d, chain.Ref{Height: at.Height, Hash: other.Hash}),
 		fault.NotFound, "block_unknown",
 	)
 	wantFault(
-		t, d.ConfirmRef(t.Context(), chain.Ref{Height: at.Height + 9, Hash: at.Hash}),
-		fault.Unavailable, "node_unavailable",
+		t, agreed(d, chain.Ref{Height: at.Height + 9, Hash: at.Hash}),
+		fault.Unavailable, "nodes_missing",
 	)
 	p.intercept(func(string, func() answer) answer { return answer{status: http.StatusBadGateway} })
-	wantFault(t, d.ConfirmRef(t.Context(), at), fault.Unavailable, "node_unavailable")
+	wantFault(t, agreed(d, at), fault.Unavailable, "nodes_missing")
 }

@@ -27,7 +27,7 @@ func (a *auditor) balances(ctx context.Context, reserved map[chain.Holding]chain
 
 	read := func(ctx context.Context, holdings []chain.Holding) ([]chain.Amount, error) {
 		amounts, err := balancer.Balances(ctx, a.out.At, holdings)
-		if err = chaindata.WithoutUnshared(err); err == nil && len(amounts) != len(holdings) {
+		if err = chaindata.WithoutProvisional(err); err == nil && len(amounts) != len(holdings) {
 			err = fault.New(
 				fault.Unavailable, "balances_incomplete", "the driver answered %d of %d balances",
 				len(amounts), len(holdings),

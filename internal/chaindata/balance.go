@@ -4,18 +4,11 @@ import (
 	"errors"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// UnsharedBalance is the fault code of a balance that one node alone says, where several are configured.
-const UnsharedBalance = "balance_unshared"
-
-// IsUnshared reports whether the amount that came with a holding is what one node alone says.
-func IsUnshared(u chain.UnreadableHolding) bool { return fault.Code(u.Err) == UnsharedBalance }
-
-// WithoutUnshared returns the error of a reading of balances without the holdings of which one node alone says the
-// amount, for callers that take one node's word; nil where no other is left. Other errors are returned unchanged.
-func WithoutUnshared(err error) error {
+// WithoutProvisional returns the error of a reading of balances without the holdings whose amount is provisional, for
+// callers that may show one node's word; nil where no other is left. Other errors are returned unchanged.
+func WithoutProvisional(err error) error {
 	unreadable, ok := errors.AsType[*chain.UnreadableError](err)
 	if !ok {
 		return err
@@ -24,7 +17,7 @@ func WithoutUnshared(err error) error {
 	var others []chain.UnreadableHolding
 
 	for _, u := range unreadable.Holdings {
-		if !IsUnshared(u) {
+		if !u.Provisional {
 			others = append(others, u)
 		}
 	}

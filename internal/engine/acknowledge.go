@@ -176,8 +176,8 @@ func (a *acknowledgement) read(ctx context.Context, rows []wallet.Outgoing) erro
 		)
 	}
 
-	if confirmer, ok := a.driver.(chain.RefConfirmer); ok {
-		if err := confirmer.ConfirmRef(ctx, row.Block); err != nil {
+	if agreed, ok := a.driver.(chain.Agreed); ok {
+		if _, err := agreed.AgreedBlock(ctx, row.Block, nil); err != nil {
 			return err
 		}
 	}

@@ -107,6 +107,7 @@ type Engine struct {
 	running sync.Mutex
 	steps   []worker // of Step
 	work    workLog
+	nodes   nodeWatch
 	clock   clock
 	wakes   wakes
 }

@@ -76,6 +76,7 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 	n.TipAhead = e.tipAhead(f.Driver.Network(), c.Tip)
 	n.Unconfirmed = e.Transactions.Unconfirmed(slug)
 	n.NodeReports = nodeReports(f.Driver)
+	e.addNodes(f.Driver, &n)
 
 	waiting, retriesErr := e.waitingTransfers(ctx, slug)
 	n.Follower.Unread = append(n.Follower.Unread, waiting...)

@@ -209,7 +209,7 @@ func TestHealthIsComposed(t *testing.T) {
 				t.Fatalf("while all is well: OK %v, %+v", well.OK(), well.Checks)
 			}
 
-			if got := well.Networks[0].Unconfirmed; !strings.Contains(got, "one endpoint") {
+			if got := well.Networks[0].Unconfirmed; !strings.Contains(got, "one is configured") {
 				t.Errorf("one endpoint is configured, and Health says %q", got)
 			}
 

@@ -296,6 +296,12 @@ func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop, together in
 			step: func(ctx context.Context) (bool, error) { return e.checkBalances(ctx, f) },
 		},
 		{
+			name:   "nodes of " + n.Slug,
+			pace:   paceNodes,
+			step:   func(ctx context.Context) (bool, error) { return e.compareNodes(ctx, f.Driver) },
+			seldom: true,
+		},
+		{
 			name:  "retries of " + n.Slug,
 			pace:  paceWorkers,
 			step:  func(ctx context.Context) (bool, error) { return e.retry(ctx, n.Slug) },

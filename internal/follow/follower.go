@@ -75,7 +75,8 @@ type Follower struct {
 	poolSeen uint64
 	reread   reread
 	polling  polling
-	unlinked int // how often in a row the node's blocks did not link
+	unlinked int       // how often in a row the node's blocks did not link
+	shown    chain.Ref // the last block that a node showed
 	health   health.Follower
 
 	// report is what Health returns: health as the last step left it. A step may hang for as long as its node.
@@ -213,7 +214,9 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 
 	batch, err := f.readBatch(watched, cursor)
 	err = end(err)
-	f.countUnlinked(err)
+	if fault.Code(err) == unlinkedCode {
+		f.countUnlinked(ctx)
+	}
 
 	if errors.Is(err, fault.Stopped) {
 		return false, f.stop(ctx, cursor, err)

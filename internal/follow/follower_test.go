@@ -405,11 +405,15 @@ func (c headOfBefore) Head(ctx context.Context) (chain.Head, error) {
 	return c.Chain.Head(ctx)
 }
 
+func (c headOfBefore) AgreedHead(ctx context.Context) (chain.Head, error) { return c.Head(ctx) }
+
 // safeAt is a network whose node calls a block of this height safe, once it is set.
 type safeAt struct {
 	*sim.Chain
 	height *uint64
 }
+
+func (c safeAt) AgreedHead(ctx context.Context) (chain.Head, error) { return c.Head(ctx) }
 
 func (c safeAt) Head(ctx context.Context) (chain.Head, error) {
 	head, err := c.Chain.Head(ctx)

@@ -111,15 +111,22 @@ func (f *Follower) behind(cursor scan.Cursor, head chain.Head) error {
 	)
 }
 
-// countUnlinked counts how often in a row blocks did not link, and demotes the node at the second time. Once
-// is a fork while blocks were read; a node that contradicts itself would hold the network where it is.
-func (f *Follower) countUnlinked(err error) {
-	if fault.Code(err) == unlinkedCode {
-		f.unlinked++
+// countUnlinked counts how often in a row blocks did not link. Once is a fork while blocks were read. From the second
+// time on it asks whether the block that a node showed is agreed on, so that the driver notices a node that contradicts
+// itself: such a one would hold the network where it is.
+func (f *Follower) countUnlinked(ctx context.Context) {
+	f.unlinked++
+
+	agreed, ok := f.Driver.(chain.Agreed)
+	if !ok || f.unlinked < 2 {
+		return
 	}
 
-	if demoter, ok := f.Driver.(chain.NodeDemoter); ok && f.unlinked > 1 {
+	if _, err := agreed.AgreedBlock(ctx, f.shown, nil); err != nil {
 		f.unlinked = 0
-		demoter.DemoteNode(fmt.Sprintf("the blocks of %s do not link", f.network.Slug))
+		f.Log.WarnContext(
+			ctx, "the blocks of a node do not link",
+			"network", f.network.Slug, "height", f.shown.Height, "error", err,
+		)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // Where accounts have no nonce no header binds what a transaction did: a block is one node's word. One that holds
 // own transactions is stored as a scan.Range of its own, and read again until several nodes show the same
-// (chain.Rereader). What they show takes the place of what was stored of it.
+// (chain.Agreed). What they show takes the place of what was stored of it.
 
 // outcomePrefix begins the ids of such ranges; the network's slug follows.
 const outcomePrefix = "outcome-"
@@ -84,7 +84,7 @@ func (f *Follower) readOutcomes(
 	ctx context.Context,
 	old scan.Range,
 ) (blocks []chain.Block, waits bool, err error) {
-	reader, ok := f.Driver.(chain.Rereader)
+	reader, ok := f.Driver.(chain.Agreed)
 	if !ok {
 		return nil, false, nil // configured otherwise since
 	}
@@ -97,7 +97,7 @@ func (f *Follower) readOutcomes(
 		}
 
 		var block chain.Block
-		if block, err = reader.Reread(ctx, at, hashes); err == nil {
+		if block, err = reader.AgreedBlock(ctx, at, hashes); err == nil {
 			return []chain.Block{block}, false, nil
 		}
 	}

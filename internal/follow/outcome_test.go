@@ -37,7 +37,7 @@ func (o *oneWord) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, e
 	return blocks, err
 }
 
-func (o *oneWord) Reread(ctx context.Context, at chain.Ref, _ []string) (chain.Block, error) {
+func (o *oneWord) AgreedBlock(ctx context.Context, at chain.Ref, _ []string) (chain.Block, error) {
 	blocks, err := o.Chain.Blocks(ctx, at.Height, at.Height)
 	if err != nil {
 		return chain.Block{}, err

@@ -17,13 +17,15 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 		return nil, fmt.Errorf("asking %s for its tip: %w", f.network.Slug, err)
 	}
 
+	head, f.shown = f.agreeFinality(ctx, stored, head), head.Tip
+
 	cursor, base, forked, err := f.startOfBatch(ctx, stored, head)
 	if err != nil {
 		return nil, err
 	}
 
 	b := &Batch{Network: f.network, Head: head, Rewound: forked, ForkedFrom: base, readAt: f.Now()}
-	_, b.rereads = f.Driver.(chain.Rereader)
+	_, b.rereads = f.Driver.(chain.Agreed)
 
 	linked, err := f.fillBlocks(ctx, b, cursor)
 	if err != nil {
@@ -34,7 +36,7 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 	if !linked || contradicts(next, head.Safe) || contradicts(next, head.Final) {
 		// The chain forked between the two calls: the next step finds the fork. What is final on one branch says
 		// nothing of another.
-		f.unlinked++
+		f.countUnlinked(ctx)
 		return nil, nil
 	}
 
@@ -60,6 +62,34 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 	b.advance = f.withUnread(f.advanceTo(stored, next), b)
 
 	return b, nil
+}
+
+// agreeFinality returns a head whose safe and final blocks are agreed on; where they are not, it names none, and those on
+// record stand. It asks once one of them differs from the one on record.
+func (f *Follower) agreeFinality(ctx context.Context, stored scan.Cursor, head chain.Head) chain.Head {
+	agreed, ok := f.Driver.(chain.Agreed)
+	if !ok || head.Safe.Hash == stored.Safe.Hash && head.Final.Hash == stored.Final.Hash {
+		return head
+	}
+
+	shared, err := agreed.AgreedHead(ctx)
+	if err != nil {
+		head.Safe, head.Final = chain.Ref{}, chain.Ref{}
+		return head
+	}
+
+	head.Safe, head.Final = upTo(shared.Safe, head.Tip), upTo(shared.Final, head.Tip)
+
+	return head
+}
+
+// upTo returns a block, or the tip where it is above that.
+func upTo(block, tip chain.Ref) chain.Ref {
+	if block.Height > tip.Height {
+		return tip
+	}
+
+	return block
 }
 
 // isFollowed reports whether anything of a network was ever read. One that was stopped before has a cursor without a
@@ -125,6 +155,10 @@ func (f *Follower) readBlocks(ctx context.Context, base chain.Ref, to uint64) ([
 		}
 
 		for i, block := range part {
+			if len(all) == 0 || all[len(all)-1].Hash != block.Parent {
+				f.shown = block.Ref
+			}
+
 			if block.Height != next+uint64(i) {
 				return nil, fault.New(
 					fault.Unavailable, unlinkedCode, "the node of %s left a gap before block %d",

@@ -235,12 +235,12 @@ func shortfalls(
 	before, err := balancer.Balances(
 		ctx, chain.Ref{Height: block.Height - 1, Hash: block.Parent}, holdings,
 	)
-	if err = chaindata.WithoutUnshared(err); err != nil {
+	if err = chaindata.WithoutProvisional(err); err != nil {
 		return nil, err
 	}
 
 	after, err := balancer.Balances(ctx, block.Ref, holdings)
-	if err = chaindata.WithoutUnshared(err); err != nil {
+	if err = chaindata.WithoutProvisional(err); err != nil {
 		return nil, err
 	}
 

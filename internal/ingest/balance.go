@@ -45,16 +45,16 @@ type balanceCheck struct {
 	at      chain.Ref
 	// unreadable are holdings that their token's contract does not answer for: they are not compared.
 	unreadable map[chain.Holding]bool
-	// unshared are those of which one node alone says the balance, where several are configured: what they show is
-	// detected, and neither confirmed nor corrected.
-	unshared map[chain.Holding]bool
+	// provisional are those of which one node's word is all there is: what they show is detected, and neither confirmed
+	// nor corrected.
+	provisional map[chain.Holding]bool
 	// toppedUp are the addresses that a top-up of ours is on its way to, read after the balances: until it has
 	// ended, nothing is concluded from what they hold.
 	toppedUp map[chain.Address]bool
 }
 
 // CheckBalances compares the balances of addresses of a network that are due, urgent ones first, with one call of its
-// node. They are compared at the last block that was read and that two nodes have. An excess over payments, dust and
+// node. They are compared at the last block that was read and that is agreed on. An excess over payments, dust and
 // what our own transactions left becomes a payment without a transaction.
 //
 // did reports whether more addresses may be due. It does nothing while the budget of the second is spent,
@@ -84,33 +84,33 @@ func (s *Ingester) CheckBalances(ctx context.Context, network string) (did bool,
 		return false, err
 	}
 
-	at := sharedBlock(ctx, driver, cursor)
+	at := agreedBlock(ctx, driver, cursor)
 	check := &balanceCheck{
-		s:          s,
-		network:    n,
-		at:         at,
-		unreadable: map[chain.Holding]bool{},
-		unshared:   map[chain.Holding]bool{},
+		s:           s,
+		network:     n,
+		at:          at,
+		unreadable:  map[chain.Holding]bool{},
+		provisional: map[chain.Holding]bool{},
 	}
 
 	return len(due) == limit, check.run(ctx, balancer, due)
 }
 
-// maxBehind is how many trusted blocks below the last one are looked at for one that a second node has too.
-const maxBehind = 4
-
-// sharedBlock returns the newest trusted block that a second node has: of a block that only one has reached, what that
-// one says of balances would be believed. Where none of the newest is shared, as no second node answers, it is the
-// last.
-func sharedBlock(ctx context.Context, driver chain.Driver, cursor scan.Cursor) chain.Ref {
-	confirmer, can := driver.(chain.RefConfirmer)
+// agreedBlock returns the newest trusted block that is agreed on: of a later one, what one node says of balances would
+// be believed. Where none of the newest is, as nodes are missing, it is the last.
+func agreedBlock(ctx context.Context, driver chain.Driver, cursor scan.Cursor) chain.Ref {
+	agreed, can := driver.(chain.Agreed)
 	if !can {
 		return cursor.At
 	}
 
-	below := cursor.Recent[:min(len(cursor.Recent), maxBehind)]
-	for _, at := range append([]chain.Ref{cursor.At}, below...) {
-		if confirmer.ConfirmRef(ctx, at) == nil {
+	head, err := agreed.AgreedHead(ctx)
+	if err != nil {
+		return cursor.At
+	}
+
+	for _, at := range append([]chain.Ref{cursor.At}, cursor.Recent...) {
+		if at.Height < head.Tip.Height || at.Hash == head.Tip.Hash {
 			return at
 		}
 	}
@@ -164,14 +164,14 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 
 	if unreadable != nil {
 		for _, holding := range unreadable.Holdings {
-			if chaindata.IsUnshared(holding) {
-				c.unshared[holding.Holding] = true
+			if holding.Provisional {
+				c.provisional[holding.Holding] = true
 			} else {
 				c.unreadable[holding.Holding] = true
 			}
 		}
 
-		unreadable, _ = errors.AsType[*chain.UnreadableError](chaindata.WithoutUnshared(err))
+		unreadable, _ = errors.AsType[*chain.UnreadableError](chaindata.WithoutProvisional(err))
 	}
 
 	suspects, err := c.suspects(ctx)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
@@ -75,20 +74,41 @@ func (c chainWithBadToken) unshared(holdings []chain.Holding, amounts []chain.Am
 		alone.Holdings = append(alone.Holdings, chain.UnreadableHolding{
 			Holding: holding,
 			Index:   i,
-			Err:     fault.New(fault.Unavailable, chaindata.UnsharedBalance, "one node alone answers"),
+			Err: fault.Wrap(
+				chain.ErrNotAgreed,
+				fault.Unavailable,
+				"nodes_missing",
+				"one node alone answers",
+			),
+
+			Provisional: true,
 		})
 	}
 
 	return alone
 }
 
-// ConfirmRef refuses blocks that one node alone has.
-func (c chainWithBadToken) ConfirmRef(ctx context.Context, at chain.Ref) error {
-	if c.w.isUnshared(ctx, at) {
-		return sim.Unavailable()
+// AgreedHead leaves out the blocks that one node alone has.
+func (c chainWithBadToken) AgreedHead(ctx context.Context) (chain.Head, error) {
+	head, err := c.Chain.AgreedHead(ctx)
+	for err == nil && c.w.isUnshared(ctx, head.Tip) {
+		head.Tip, err = c.Chain.RefAt(ctx, head.Tip.Height-1)
 	}
 
-	return c.Chain.ConfirmRef(ctx, at)
+	return head, err
+}
+
+// AgreedBlock refuses blocks that one node alone has.
+func (c chainWithBadToken) AgreedBlock(
+	ctx context.Context,
+	at chain.Ref,
+	hashes []string,
+) (chain.Block, error) {
+	if c.w.isUnshared(ctx, at) {
+		return chain.Block{}, sim.Unavailable()
+	}
+
+	return c.Chain.AgreedBlock(ctx, at, hashes)
 }
 
 // isUnshared reports whether one node alone has a block.

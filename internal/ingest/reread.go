@@ -1,6 +1,6 @@
 package ingest
 
-// This file reads blocks again before payments in them confirm, from another node where there are several.
+// This file reads blocks again before payments in them confirm: what is agreed on counts (chain.Agreed).
 
 import (
 	"cmp"
@@ -32,9 +32,9 @@ const rereadFor = 10 * time.Second
 type rereadBlock struct {
 	// hashes are the transactions that it is read for.
 	hashes []string
-	// agreed is set when a second node, where there is one, has this block at its height.
+	// agreed is set when it is agreed that this block is at its height, and what is in it.
 	agreed bool
-	// shown are the transfers in it, net; nil where the driver cannot read blocks again.
+	// shown are the transfers in it, net.
 	shown map[invoice.TransferKey]chain.Transfer
 	// verified is set when the block's contents were checked against its header.
 	verified bool
@@ -73,7 +73,7 @@ func (in *intake) confirmRead(a *entry, p *invoice.Payment) error {
 	shown, present := block.shown[invoicestate.PaymentKey(*p)]
 
 	switch {
-	case block.shown == nil, p.TxIndex >= chaindata.InternalIndex:
+	case p.TxIndex >= chaindata.InternalIndex:
 		return in.confirm(a, p) // blocks show no internal transfers; balances do
 	case present && !shown.Amount.Less(p.Amount):
 		return in.confirmShown(a, p, shown)
@@ -110,17 +110,16 @@ func (in *intake) confirmShown(a *entry, p *invoice.Payment, shown chain.Transfe
 	return in.confirm(a, p)
 }
 
-// canReread reports whether the driver of a network can read a block again or ask a second node for it.
+// canReread reports whether the driver of a network can say what is agreed on.
 func (s *Ingester) canReread(network string) bool {
 	driver, err := s.registry.Driver(network)
 	if err != nil {
 		return false
 	}
 
-	_, rereads := driver.(chain.Rereader)
-	_, confirms := driver.(chain.RefConfirmer)
+	_, can := driver.(chain.Agreed)
 
-	return rereads || confirms
+	return can
 }
 
 // suspectBlock queues a block to be read again, for one of its transactions, when the next batch of the network is
@@ -283,7 +282,7 @@ func (s *Ingester) rereadBlocks(
 	return blocks
 }
 
-// rereadBlock reads a block again and asks a second node for it. agreed is false when either gives no answer.
+// rereadBlock reads what is agreed on of a block. agreed is false when nothing is.
 func (s *Ingester) rereadBlock(
 	ctx context.Context,
 	network string,
@@ -297,19 +296,12 @@ func (s *Ingester) rereadBlock(
 		return unread
 	}
 
-	if confirmer, can := driver.(chain.RefConfirmer); can {
-		if err := confirmer.ConfirmRef(ctx, at); err != nil {
-			s.logReread(ctx, network, at, err)
-			return unread
-		}
-	}
-
-	reader, can := driver.(chain.Rereader)
+	agreed, can := driver.(chain.Agreed)
 	if !can {
-		return rereadBlock{hashes: hashes, agreed: true}
+		return unread
 	}
 
-	block, err := reader.Reread(ctx, at, hashes)
+	block, err := agreed.AgreedBlock(ctx, at, hashes)
 	if err != nil {
 		s.logReread(ctx, network, at, err)
 		return unread

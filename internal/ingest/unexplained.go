@@ -57,8 +57,8 @@ type comparison struct {
 	cursor scan.Cursor
 	// entry is what the address belongs to, once something of it changed.
 	entry *entry
-	// unshared is set while an asset is compared of which one node alone says the balance.
-	unshared bool
+	// provisional is set while an asset is compared of whose balance one node's word is all there is.
+	provisional bool
 	// ripe are payments whose balance was read again and is still there.
 	ripe []*invoice.Payment
 	// waits is set when an excess, or a balance that a payment waits for, is to be read again.
@@ -114,7 +114,7 @@ func (c *balanceCheck) compareTx(
 			continue
 		}
 
-		m.unshared = c.unshared[holding]
+		m.provisional = c.provisional[holding]
 
 		if err := m.apply(ctx, asset, all[i], found[i]); err != nil {
 			return stale, err
@@ -242,7 +242,7 @@ func (m *comparison) apply(ctx context.Context, asset chain.Asset, x explanation
 	excess := found.Add(x.taken).SubFloor(x.sum)
 
 	switch {
-	case x.waiting != nil && m.unshared:
+	case x.waiting != nil && m.provisional:
 		m.waits = true
 		return nil
 	case x.waiting != nil:

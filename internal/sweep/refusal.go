@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -10,16 +9,16 @@ import (
 	"github.com/seed-8ee7f392/payments/health"
 )
 
-// A node says that a deposit cannot be released, by an estimate of its own. One that lies or lags says it too, so a
-// refusal stands only when every node that can be asked repeats it for a while.
+// A node says that a deposit cannot be released, by an estimate of its own. One that lies or lags says it too, so the
+// driver asks another one, and a refusal stands only when it lasts.
 
 // refusalGrace is how long after the first refusal a release is planned again before its settlements fail.
 const refusalGrace = 15 * time.Minute
 
-// askPlan returns the driver's plan, checked by checkPlan. Another node is asked where one refuses. A release of which
-// nodes say different things is named by Waiting.
+// askPlan returns the driver's plan, checked by checkPlan. A release of which nodes say different things is named by
+// Waiting.
 func (p *planningRun) askPlan(ctx context.Context, order chain.SweepRequest) ([]chain.SweepStep, error) {
-	steps, err := p.askPlanAgain(ctx, order)
+	steps, err := p.checkedPlan(ctx, order)
 
 	w := health.Wallet{
 		Network:   p.network.Slug,
@@ -35,28 +34,7 @@ func (p *planningRun) askPlan(ctx context.Context, order chain.SweepRequest) ([]
 	return steps, err
 }
 
-func (p *planningRun) askPlanAgain(ctx context.Context, order chain.SweepRequest) ([]chain.SweepStep, error) {
-	steps, err := p.askPlanOnce(ctx, order)
-	if !errors.Is(err, fault.Invalid) {
-		return steps, err
-	}
-
-	driver, registryErr := p.registry.Driver(p.network.Slug)
-	if registryErr != nil {
-		return nil, registryErr
-	}
-
-	node, ok := driver.(chain.NodeDemoter)
-	if !ok {
-		return nil, err
-	}
-
-	node.DemoteNode("it refuses a release: " + fault.Code(err))
-
-	return p.askPlanOnce(ctx, order)
-}
-
-func (p *planningRun) askPlanOnce(ctx context.Context, order chain.SweepRequest) ([]chain.SweepStep, error) {
+func (p *planningRun) checkedPlan(ctx context.Context, order chain.SweepRequest) ([]chain.SweepStep, error) {
 	steps, err := p.planner.PlanSweep(ctx, order)
 	if err != nil {
 		return nil, err
@@ -70,8 +48,8 @@ func (p *planningRun) askPlanOnce(ctx context.Context, order chain.SweepRequest)
 	return steps, checkPlan(order, steps, p.native.ID, sellers)
 }
 
-// refusalStands returns nil when a release was refused whenever it was planned in the last refusalGrace, and a second
-// node, where there is one, is there to say so too. Until then it returns fault.Unavailable. id is of the settlement
+// refusalStands returns nil when a release was refused whenever it was planned in the last refusalGrace, and the last
+// block that was read is agreed on. Until then it returns fault.Unavailable. id is of the settlement
 // or the release.
 func (p *planningRun) refusalStands(ctx context.Context, id string, cause error) error {
 	first, _ := p.refusals.LoadOrStore(id, p.now())
@@ -93,14 +71,16 @@ func (p *planningRun) refusalStands(ctx context.Context, id string, cause error)
 		return err
 	}
 
-	if confirmer, ok := driver.(chain.RefConfirmer); ok {
+	if agreed, ok := driver.(chain.Agreed); ok {
 		cursor, followed, err := p.db.Cursor(ctx, p.network.Slug)
 		if err != nil {
 			return &storeError{err}
 		}
 
-		if followed && confirmer.ConfirmRef(ctx, cursor.At) != nil {
-			return waits
+		if followed {
+			if _, err := agreed.AgreedBlock(ctx, cursor.At, nil); err != nil {
+				return waits
+			}
 		}
 	}
 

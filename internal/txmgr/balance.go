@@ -229,7 +229,7 @@ func (o *Manager) RefreshBalances(ctx context.Context, network string, parties .
 	}
 
 	amounts, err := balancer.Balances(ctx, head.Tip, holdings)
-	if err = chaindata.WithoutUnshared(err); err != nil && !isDisputed(err) {
+	if err = chaindata.WithoutProvisional(err); err != nil && !isDisputed(err) {
 		return err
 	}
 
@@ -264,7 +264,7 @@ func isDisputed(err error) bool {
 	unreadable, ok := errors.AsType[*chain.UnreadableError](err)
 
 	return ok && !slices.ContainsFunc(unreadable.Holdings, func(u chain.UnreadableHolding) bool {
-		return fault.Code(u.Err) != "nodes_disagree" && !chaindata.IsUnshared(u)
+		return !errors.Is(u.Err, chain.ErrNotAgreed)
 	})
 }
 

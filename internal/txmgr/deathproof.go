@@ -89,7 +89,7 @@ func (d *walletWorker) proveTerminal(
 // attempt out.
 func (d *walletWorker) stands(ctx context.Context, t wallet.Transaction, proof terminalProof) (bool, error) {
 	for _, block := range proof.blocks {
-		if !d.isShared(ctx, t, block) {
+		if !d.isAgreed(ctx, t, block) {
 			return false, nil
 		}
 	}

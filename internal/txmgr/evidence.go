@@ -140,10 +140,7 @@ func (d *walletWorker) statusIn(
 
 	if status.State != chain.TxIncluded || status.Block.Hash != row.Block.Hash ||
 		status.Reverted != row.Failed {
-		if node, ok := d.driver.(chain.NodeDemoter); ok {
-			node.DemoteNode("it does not show a transaction in the block that holds it")
-		}
-
+		// The driver prefers a node that shows it, once another one does.
 		return chain.TxStatus{}, false, nil
 	}
 
@@ -220,19 +217,26 @@ func (d *walletWorker) isCanonical(ctx context.Context, t wallet.Transaction, at
 	return true, nil
 }
 
-// isShared reports whether the driver's second node has a block too, where there is one.
-func (d *walletWorker) isShared(ctx context.Context, t wallet.Transaction, block chain.Ref) bool {
-	confirmer, ok := d.driver.(chain.RefConfirmer)
-	if !ok {
-		return true
-	}
-
-	err := confirmer.ConfirmRef(ctx, block)
+// isAgreed reports whether it is agreed that a block is canonical.
+func (d *walletWorker) isAgreed(ctx context.Context, t wallet.Transaction, block chain.Ref) bool {
+	err := d.agreedOn(ctx, block)
 	if err != nil {
-		d.logWait(ctx, t, "no second node shows the block", errors.Is(err, fault.NotFound))
+		d.logWait(ctx, t, "the block is not agreed on: "+publicText(err), errors.Is(err, fault.NotFound))
 	}
 
 	return err == nil
+}
+
+// agreedOn returns nil when it is agreed that a block is canonical, and where the driver compares no nodes.
+func (d *walletWorker) agreedOn(ctx context.Context, block chain.Ref) error {
+	agreed, ok := d.driver.(chain.Agreed)
+	if !ok {
+		return nil
+	}
+
+	_, err := agreed.AgreedBlock(ctx, block, nil)
+
+	return err
 }
 
 // logWait logs once per transaction and reason that its outcome waits.

@@ -56,9 +56,9 @@ func (l *liar) Broadcast(ctx context.Context, signed chain.Signed) error {
 	return l.spy.Broadcast(ctx, signed)
 }
 
-func (l *liar) ConfirmRef(context.Context, chain.Ref) error {
+func (l *liar) AgreedBlock(_ context.Context, at chain.Ref, _ []string) (chain.Block, error) {
 	l.asked++
-	return l.confirm
+	return chain.Block{Ref: at}, l.confirm
 }
 
 func newLiar(t *testing.T, config sim.Config) (*harness, *liar) {

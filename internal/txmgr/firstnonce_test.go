@@ -16,33 +16,16 @@ import (
 // a second one that counts right.
 type twoCounts struct {
 	overcounting
-	silent  bool // the second node does not answer
-	demoted int
+	silent bool // the second node does not answer
 }
 
-func (c *twoCounts) ConfirmNonce(ctx context.Context, address chain.Address, height, nonce uint64) error {
-	right, err := c.spy.Nonce(ctx, address)
-
-	switch {
-	case err != nil:
-		return err
-	case c.silent:
-		return fault.New(fault.Unavailable, "node_unavailable", "no second node")
-	case right != nonce:
-		return fault.New(
-			fault.NotFound,
-			"nonce_unknown",
-			"a node counts %d at %d, not %d",
-			right,
-			height,
-			nonce,
-		)
+func (c *twoCounts) AgreedNonce(ctx context.Context, address chain.Address, _ chain.Ref) (uint64, error) {
+	if c.silent {
+		return 0, fault.Wrap(chain.ErrNotAgreed, fault.Unavailable, "nodes_missing", "no second node")
 	}
 
-	return nil
+	return c.spy.Nonce(ctx, address)
 }
-
-func (c *twoCounts) DemoteNode(string) { c.demoted++ }
 
 // The first nonce of a wallet without a history is one that two nodes count, where there are two: a count too high
 // leaves a hole behind which the wallet is dead, one too low makes bytes that no block ever takes.
@@ -80,10 +63,6 @@ func TestFirstNonceIsOneThatTwoNodesCount(t *testing.T) {
 
 			if got := w.get(first.ID); got.State != wallet.Queued {
 				t.Fatalf("it is %s with nonce %d after %d transactions", got.State, got.Nonce, c.history)
-			}
-
-			if (node.demoted > 0) == c.silent {
-				t.Errorf("the preferred node was demoted %d times", node.demoted)
 			}
 
 			node.more, node.silent = 0, false
@@ -125,14 +104,14 @@ type atHeight struct {
 	asked uint64
 }
 
-func (a *atHeight) ConfirmNonce(ctx context.Context, address chain.Address, height, nonce uint64) error {
+func (a *atHeight) AgreedNonce(ctx context.Context, address chain.Address, at chain.Ref) (uint64, error) {
 	if a.asked != 0 {
-		return errors.New("asked twice")
+		return 0, errors.New("asked twice")
 	}
 
-	a.asked = height
+	a.asked = at.Height
 
-	return a.twoCounts.ConfirmNonce(ctx, address, height, nonce)
+	return a.twoCounts.AgreedNonce(ctx, address, at)
 }
 
 // The preferred node of two lies about a wallet's count: on the simulated network as on a real one.

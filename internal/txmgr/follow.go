@@ -208,7 +208,7 @@ func (d *walletWorker) recordInclusion(ctx context.Context, t wallet.Transaction
 			return err
 		}
 
-		if stands && d.isShared(ctx, t, e.row.Block) {
+		if stands && d.isAgreed(ctx, t, e.row.Block) {
 			moves = append(moves, end(e.row.Failed))
 		}
 	}

@@ -2,7 +2,6 @@ package txmgr
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -239,8 +238,8 @@ func (d *walletWorker) refuseFrozenTx(ctx context.Context, tx wallet.Tx, t walle
 // that never signed here may have made them before its network was read. A nonce above the true count would hold up
 // everything that is signed later.
 //
-// A wallet that never signed here has nothing to compare the count with: where the driver can ask a second node, that
-// one has to count the same at the height that was read.
+// A wallet that never signed here has nothing to compare the count with: it has to be agreed on at the block that was
+// read.
 func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted uint64) error {
 	c, followed, err := d.db.Cursor(ctx, d.network.Slug)
 	if err != nil {
@@ -258,29 +257,25 @@ func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted u
 	return d.confirmFirstNonce(ctx, c, counted)
 }
 
-// confirmFirstNonce returns fault.Unavailable with code wallet_unread unless a second node counts as many transactions
-// of the wallet, where there is one.
+// confirmFirstNonce returns fault.Unavailable with code wallet_unread unless it is agreed that the wallet has made as
+// many transactions.
 func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, counted uint64) error {
-	confirmer, ok := d.driver.(chain.NonceConfirmer)
+	nonces, ok := d.driver.(chain.Nonces)
 	if !ok {
 		return nil
 	}
 
-	err := confirmer.ConfirmNonce(ctx, d.party.Address, c.At.Height, counted)
-	if err == nil {
+	agreed, err := nonces.AgreedNonce(ctx, d.party.Address, c.At)
+	if err == nil && agreed == counted {
 		return nil
-	}
-
-	if node, ok := d.driver.(chain.NodeDemoter); ok && errors.Is(err, fault.NotFound) {
-		node.DemoteNode("no other node counts as many transactions of a wallet")
 	}
 
 	return fault.Wrap(
 		err,
 		fault.Unavailable,
 		"wallet_unread",
-		"a node of %s counts %d transactions of %s, which never signed here, and no second node confirms that: "+
-			"nothing is signed until one does",
+		"a node of %s counts %d transactions of %s, which never signed here, and that is not agreed on: "+
+			"nothing is signed until it is",
 		d.network.Slug,
 		counted,
 		d.party.Address,

@@ -86,8 +86,6 @@ type Manager struct {
 	measures  sync.Map // hash of a sweep → since when it is tried to be measured
 	// unreadNonces are the unreadNonce of wallets, by network and address.
 	unreadNonces sync.Map
-	// singleNodes are the networks that have one node only, as seen by the first look.
-	singleNodes sync.Map
 	// unusableNonces are the unusableNonce of wallets, by network and account.
 	unusableNonces sync.Map
 	firstTips      firstTips

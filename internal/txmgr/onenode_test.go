@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
@@ -24,16 +23,23 @@ func (c oneNodeAnswers) Balances(
 		return nil, err
 	}
 
-	unshared := &chain.UnreadableError{Network: c.Network().Slug}
+	alone := &chain.UnreadableError{Network: c.Network().Slug}
 	for i, holding := range holdings {
-		unshared.Holdings = append(unshared.Holdings, chain.UnreadableHolding{
+		alone.Holdings = append(alone.Holdings, chain.UnreadableHolding{
 			Holding: holding,
 			Index:   i,
-			Err:     fault.New(fault.Unavailable, chaindata.UnsharedBalance, "one node alone answers"),
+			Err: fault.Wrap(
+				chain.ErrNotAgreed,
+				fault.Unavailable,
+				"nodes_missing",
+				"one node alone answers",
+			),
+
+			Provisional: true,
 		})
 	}
 
-	return amounts, unshared
+	return amounts, alone
 }
 
 // What one of several nodes says alone of a balance proves nothing; the stored balances of wallets follow it.

@@ -314,7 +314,7 @@ func (d *walletWorker) cancelUnknown(
 
 	order.Replaces = nil
 
-	return d.firstAttempt(ctx, t, order)
+	return d.makeAttempt(ctx, t, order)
 }
 
 // isRaised reports whether a transaction that waits long has its maximum fee raised, instead of being displaced: a

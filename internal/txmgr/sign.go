@@ -52,7 +52,7 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 		return err
 	}
 
-	a, err := d.firstAttempt(ctx, t, order)
+	a, err := d.makeAttempt(ctx, t, order)
 	if t.Kind == wallet.Cancel && order.Replaces != nil && fault.Code(err) == "insufficient_funds" {
 		a, err = d.cancelUnknown(ctx, t, order, err)
 	}
@@ -348,25 +348,4 @@ func (d *walletWorker) broadcast(ctx context.Context, transactionID string, sign
 	taken := func(t *wallet.Transaction) error { return walletstate.RecordAccepted(t, signed.TxHash, at) }
 
 	return d.update(ctx, transactionID, sent, taken)
-}
-
-// firstAttempt returns the first signed bytes of a transaction. Another node is asked where one refuses the order.
-func (d *walletWorker) firstAttempt(
-	ctx context.Context,
-	t wallet.Transaction,
-	order chain.Order,
-) (wallet.Attempt, error) {
-	a, err := d.makeAttempt(ctx, t, order)
-	if _, refused := errors.AsType[*chain.Refusal](err); refused || !errors.Is(err, fault.Invalid) {
-		return a, err
-	}
-
-	node, ok := d.driver.(chain.NodeDemoter)
-	if !ok {
-		return a, err
-	}
-
-	node.DemoteNode("it refuses a transaction: " + fault.Code(err))
-
-	return d.makeAttempt(ctx, t, order)
 }

@@ -8,8 +8,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
-	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // ReadBalances reads holdings from one node, in base units and in the order given, and those that it cannot read. A
@@ -23,7 +21,7 @@ type ReadBalances[N any] func(
 // Balances returns the balances of holdings, in base units and in the order given, as two nodes say, or the only one
 // that is configured. No block proves what a node says of a balance: of several configured nodes one is unreadable
 //   - with the balance 0 (nodes_disagree), where those that answer say something else each;
-//   - with what one alone says (chaindata.UnsharedBalance), where no other one answers for it.
+//   - with what one alone says, as Provisional (nodes_missing), where no other one answers for it.
 //
 // Errors: those of failover.Set.Ask; chain.UnreadableError, with all other balances.
 func Balances[N failover.Member](
@@ -106,29 +104,29 @@ func (c *comparison[N]) compare(ctx context.Context, need uint64) error {
 		return len(open) == 0, nil
 	})
 
+	disputed := false
+
 	for _, i := range open {
+		holding := chain.UnreadableHolding{Holding: c.holdings[i], Index: i}
+
 		switch {
 		case len(said[i]) > 1:
 			c.amounts[i] = chain.Amount{}
-			c.setUnreadable(i, fault.New(
-				fault.Unavailable, "nodes_disagree",
-				"%d nodes of network %s say a different balance each", len(said[i]), c.set.Network,
-			))
+			holding.Err, disputed = c.set.Disagree("a balance"), true
 		case len(c.set.Nodes) > 1:
-			c.setUnreadable(i, fault.New(
-				fault.Unavailable, chaindata.UnsharedBalance,
-				"network %s has no second node that says the balance", c.set.Network,
-			))
+			holding.Err, holding.Provisional = c.set.Missing(nil, "a balance"), true
+		default:
+			continue
 		}
+
+		c.unreadable = append(c.unreadable, holding)
+	}
+
+	if disputed {
+		c.set.DemoteNode("no other node says the same balances")
 	}
 
 	return err
-}
-
-func (c *comparison[N]) setUnreadable(index int, why error) {
-	c.unreadable = append(
-		c.unreadable, chain.UnreadableHolding{Holding: c.holdings[index], Index: index, Err: why},
-	)
 }
 
 // readSome returns what a node says of some of the holdings, by index; those that it cannot read are left out.

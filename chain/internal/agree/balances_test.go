@@ -11,7 +11,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/internal/agree"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 type endpoint struct{ failover.Node }
@@ -39,11 +38,11 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 	holdings := []chain.Holding{{Address: "first"}, {Address: "second"}}
 
 	for name, c := range map[string]struct {
-		says     map[string][2]uint64 // by node
-		want     [2]uint64
-		disputed []int
-		unshared []int
-		asked    string
+		says        map[string][2]uint64 // by node
+		want        [2]uint64
+		disputed    []int
+		provisional []int
+		asked       string
 	}{
 		"two agree at once": {
 			says:  map[string][2]uint64{"a": {7, 8}, "b": {7, 8}, "c": {9, 9}},
@@ -73,16 +72,16 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 			asked:    "abc",
 		},
 		"one alone answers": {
-			says:     map[string][2]uint64{"b": {7, 8}},
-			want:     [2]uint64{7, 8},
-			unshared: []int{0, 1},
-			asked:    "abc",
+			says:        map[string][2]uint64{"b": {7, 8}},
+			want:        [2]uint64{7, 8},
+			provisional: []int{0, 1},
+			asked:       "abc",
 		},
 		"the others cannot read one": {
-			says:     map[string][2]uint64{"a": {7, 8}, "b": {unreadable, 8}},
-			want:     [2]uint64{7, 8},
-			unshared: []int{0},
-			asked:    "abc",
+			says:        map[string][2]uint64{"a": {7, 8}, "b": {unreadable, 8}},
+			want:        [2]uint64{7, 8},
+			provisional: []int{0},
+			asked:       "abc",
 		},
 		"another one cannot read it": {
 			says:  map[string][2]uint64{"a": {7, 8}, "b": {unreadable, 8}, "c": {7, 8}},
@@ -96,10 +95,10 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 			asked:    "ab",
 		},
 		"nobody answers beside the first": {
-			says:     map[string][2]uint64{"a": {7, 8}},
-			want:     [2]uint64{7, 8},
-			unshared: []int{0, 1},
-			asked:    "abc",
+			says:        map[string][2]uint64{"a": {7, 8}},
+			want:        [2]uint64{7, 8},
+			provisional: []int{0, 1},
+			asked:       "abc",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,12 +135,12 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 
 			amounts, err := agree.Balances(t.Context(), nodes(), 1, none, holdings, read)
 
-			var disputed, unshared []int
+			var disputed, provisional []int
 
 			if unreadable, ok := errors.AsType[*chain.UnreadableError](err); ok {
 				for _, u := range unreadable.Holdings {
-					if chaindata.IsUnshared(u) {
-						unshared = append(unshared, u.Index)
+					if u.Provisional {
+						provisional = append(provisional, u.Index)
 					} else {
 						disputed = append(disputed, u.Index)
 					}
@@ -152,8 +151,14 @@ func TestBalancesAreWhatTwoNodesSay(t *testing.T) {
 
 			want := []chain.Amount{chain.Units(c.want[0]), chain.Units(c.want[1])}
 			if !slices.Equal(amounts, want) || !slices.Equal(disputed, c.disputed) ||
-				!slices.Equal(unshared, c.unshared) || asked != c.asked {
-				t.Errorf("got %v, disputed %v, unshared %v, asked %s", amounts, disputed, unshared, asked)
+				!slices.Equal(provisional, c.provisional) || asked != c.asked {
+				t.Errorf(
+					"got %v, disputed %v, provisional %v, asked %s",
+					amounts,
+					disputed,
+					provisional,
+					asked,
+				)
 			}
 		})
 	}

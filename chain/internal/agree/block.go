@@ -3,6 +3,7 @@ package agree
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -11,11 +12,100 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
+// RefAt reads the block of a height from one node.
+type RefAt[N any] func(ctx context.Context, node N, height uint64) (chain.Ref, error)
+
+// Ref returns nil when two nodes have a block at its height, or the only one that is configured. proven is set where
+// blocks are verified; see failover.Subject. Errors:
+//   - those of failover.Agree;
+//   - fault.NotFound (block_unknown): two nodes have another block, or the only one has.
+//
+// A block that was asked for is one that a node showed. Where two have another one, the preferred node is demoted.
+func Ref[N failover.Member](
+	ctx context.Context,
+	s *failover.Set[N],
+	attempts int,
+	at chain.Ref,
+	proven bool,
+	refAt RefAt[N],
+) error {
+	subject := failover.Subject{
+		What:   fmt.Sprintf("block %d", at.Height),
+		Height: at.Height,
+		Proven: proven,
+	}
+
+	hash, err := failover.Agree(
+		ctx, s, attempts, subject,
+		func(ctx context.Context, node N) (string, error) {
+			ref, err := refAt(ctx, node, at.Height)
+			return ref.Hash, err
+		},
+	)
+
+	switch {
+	case err != nil:
+		return err
+	case hash == at.Hash:
+		return nil
+	case len(s.Nodes) > 1:
+		s.DemoteNode("two nodes have another block than it showed: " + at.Hash)
+	}
+
+	return fault.New(
+		fault.NotFound, "block_unknown", "network %s has block %s at height %d, not %s",
+		s.Network, hash, at.Height, at.Hash,
+	)
+}
+
+// VerifiedBlock is chain.Agreed.AgreedBlock of a network whose blocks prove what is in them. Two nodes have to have
+// the block (Ref), and another one than the preferred shows what is in it. What cannot be verified is what two nodes
+// show alike (Block). read returns fault.NotFound where its node has another block.
+func VerifiedBlock[N failover.Member](
+	ctx context.Context,
+	s *failover.Set[N],
+	attempts int,
+	at chain.Ref,
+	hashes []string,
+	refAt RefAt[N],
+	read func(ctx context.Context, node N) (chain.Block, error),
+) (block chain.Block, err error) {
+	if err := Ref(ctx, s, attempts, at, true, refAt); err != nil || len(hashes) == 0 {
+		return chain.Block{Ref: headerOnly(at, err)}, err
+	}
+
+	err = s.AskOthers(ctx, at.Height, func(ctx context.Context, node N) (err error) {
+		if block, err = read(ctx, node); errors.Is(err, fault.NotFound) {
+			err = failover.ErrLagging // two others have the block
+		}
+
+		return err
+	})
+
+	switch {
+	case err != nil:
+		return chain.Block{}, err
+	case block.Unverified == "" || len(s.Nodes) == 1:
+		return block, nil
+	}
+
+	return Block(ctx, s, attempts, at.Height, at, read)
+}
+
+// headerOnly returns a reference where there is no error.
+func headerOnly(at chain.Ref, err error) chain.Ref {
+	if err != nil {
+		return chain.Ref{}
+	}
+
+	return at
+}
+
 // Block returns what two nodes show alike of a block (Merge), each read by read, or what the only one shows that is
 // configured. read returns fault.NotFound where its node has another block at that height. Errors:
 //   - those of failover.Set.Ask;
-//   - fault.NotFound: a node has another block, and no two have this one;
-//   - fault.Unavailable (node_unavailable): fewer than two nodes show the block.
+//   - fault.NotFound: two nodes have another block, or the only one has;
+//   - fault.Unavailable (nodes_missing, nodes_disagree): fewer than two nodes show the block.
 func Block[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
@@ -24,11 +114,12 @@ func Block[N failover.Member](
 	at chain.Ref,
 	read func(ctx context.Context, node N) (chain.Block, error),
 ) (chain.Block, error) {
-	var other error // of a node with another block
+	others, other := 0, error(nil) // nodes with another block, and what the last of them says
 
 	readFrom := func(ctx context.Context, node N) (chain.Block, error) {
 		block, err := read(ctx, node)
 		if errors.Is(err, fault.NotFound) {
+			others++
 			other, err = err, failover.ErrMissing // the next node may have it
 		}
 
@@ -37,21 +128,20 @@ func Block[N failover.Member](
 
 	shown, err := askSeveral(ctx, s, attempts, need, readFrom, areAgreed)
 
-	switch {
-	case ctx.Err() == nil && len(shown) == 0 && other != nil:
-		return chain.Block{}, other
-	case err != nil:
+	switch what := fmt.Sprintf("what is in block %d", at.Height); {
+	case ctx.Err() != nil:
 		return chain.Block{}, err
-	case len(shown) > 1 || len(s.Nodes) == 1:
+	case len(shown) > 1 || len(shown) == 1 && len(s.Nodes) == 1:
 		return Merge(shown), nil
-	case other != nil:
+	case others > 1 || others == 1 && len(s.Nodes) == 1:
 		return chain.Block{}, other
+	case others == 1 && len(shown) == 1:
+		return chain.Block{}, s.Disagree(what)
+	case err != nil && others == 0:
+		return chain.Block{}, err
+	default:
+		return chain.Block{}, s.Missing(err, what)
 	}
-
-	return chain.Block{}, fault.New(
-		fault.Unavailable, "node_unavailable",
-		"network %s has no second node that shows what is in block %d", s.Network, at.Height,
-	)
 }
 
 // areAgreed reports whether two nodes show each transaction of a block alike.

@@ -81,7 +81,12 @@ func TestBlockIsWhatTwoNodesShow(t *testing.T) {
 		"one alone": {
 			shown: map[string]chain.Block{"b": block(one)},
 			asked: "abc",
-			code:  "node_unavailable",
+			code:  "nodes_missing",
+		},
+		"two nodes, one has another block": {
+			shown: map[string]chain.Block{"a": block(one), "b": {}},
+			asked: "abc",
+			code:  "nodes_disagree",
 		},
 		"another block": {
 			shown: map[string]chain.Block{"a": block(one), "b": {}, "c": {}},
@@ -192,7 +197,7 @@ func TestStatusIsWhatTwoNodesSay(t *testing.T) {
 		},
 		"one alone": {
 			says: map[string]chain.TxStatus{"a": included(5, true)},
-			code: "node_unavailable",
+			code: "nodes_missing",
 		},
 		"the other waits": {
 			says: map[string]chain.TxStatus{"a": included(5, true), "b": pooled},

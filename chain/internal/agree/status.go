@@ -16,7 +16,7 @@ import (
 //   - those of failover.Set.Ask;
 //   - fault.Unavailable (nodes_disagree): those that show it in a block show something else of it each;
 //   - fault.Unavailable (node_behind): one alone shows it in a block, others that answer do not;
-//   - fault.Unavailable (node_unavailable): one alone answers.
+//   - fault.Unavailable (nodes_missing): one alone answers.
 func Status[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
@@ -50,12 +50,12 @@ func Status[N failover.Member](
 
 	switch {
 	case len(said) == 1:
-		code, why = "node_unavailable", "network %s has no second node that shows transaction %s"
+		code, why = "nodes_missing", "network %s has no second node that shows transaction %s"
 	case len(included) == 1:
 		code, why = "node_behind", "another node of network %s does not show transaction %s yet"
 	}
 
-	return chain.TxStatus{}, fault.New(fault.Unavailable, code, why, s.Network, hash)
+	return chain.TxStatus{}, fault.Wrap(chain.ErrNotAgreed, fault.Unavailable, code, why, s.Network, hash)
 }
 
 // sharedStatus returns what two nodes say alike of an included transaction.
@@ -79,3 +79,29 @@ func SameStatus(a, b chain.TxStatus) bool {
 }
 
 func isNotIncluded(s chain.TxStatus) bool { return s.State != chain.TxIncluded }
+
+// VerifiedStatus returns the status of a transaction as a node says it, read by read, of a network whose blocks prove
+// what is in them: one node that shows it in a block is right against others that do not know it. Errors are those of
+// failover.Set.Ask.
+func VerifiedStatus[N failover.Member](
+	ctx context.Context,
+	s *failover.Set[N],
+	attempts int,
+	read func(ctx context.Context, node N) (chain.TxStatus, error),
+) (chain.TxStatus, error) {
+	said, err := askSeveral(ctx, s, attempts, 0, read, func(said []chain.TxStatus) bool {
+		return !isNotIncluded(said[len(said)-1])
+	})
+	if err != nil {
+		return chain.TxStatus{}, err
+	}
+
+	last := said[len(said)-1]
+	if isNotIncluded(last) || len(said) == 1 {
+		return said[0], nil
+	}
+
+	s.DemoteNode("another node shows a transaction in a block")
+
+	return last, nil
+}

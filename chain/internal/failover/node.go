@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/seed-8ee7f392/payments/chain"
 )
 
 // maxRetryAfter bounds the Retry-After that a node may ask for, in seconds.
@@ -29,6 +31,7 @@ type Node struct {
 	backOffUntil   time.Time
 	demotedUntil   time.Time // others are preferred
 	throttledUntil time.Time
+	troubles       map[chain.NodeTrouble]trouble
 }
 
 // State returns the node itself, for types that embed it.

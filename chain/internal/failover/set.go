@@ -31,9 +31,12 @@ type Set[N Member] struct {
 	Keep bool
 	// Verify checks that a node serves the network. It is called until it succeeds once per node.
 	Verify func(ctx context.Context, n N) error
-	// Reach reads a node's newest height; below need it returns ErrLagging. It may be nil when no
-	// call needs a height.
+	// Reach reads a node's newest height; below need it returns ErrLagging. Where it is nil, nodes are called
+	// whatever their height.
 	Reach func(ctx context.Context, n N, need uint64) error
+	// Alone is for how long all nodes but one have to be missing until what verified blocks prove is taken from that
+	// one; 0 for never. See IsAlone.
+	Alone time.Duration
 	// Seen is the newest height that any node showed.
 	Seen atomic.Uint64
 
@@ -93,7 +96,7 @@ func (s *Set[N]) attempt(
 }
 
 // AskOthers makes one attempt for a second opinion: the preferred node is called last, the others
-// in rotation. Errors are those of Ask.
+// in rotation. With Keep the preferred one stays preferred. Errors are those of Ask.
 func (s *Set[N]) AskOthers(ctx context.Context, need uint64, call func(context.Context, N) error) error {
 	order := slices.Clone(s.preferenceOrder(need))
 
@@ -102,6 +105,9 @@ func (s *Set[N]) AskOthers(ctx context.Context, need uint64, call func(context.C
 		start := s.turn.Add(1) % count
 		order = slices.Concat(others[start:], others[:start], []N{preferred})
 	}
+
+	kept := s.lastAnswered.Load()
+	defer s.lastAnswered.Store(kept)
 
 	result, answered, err := s.askInOrder(ctx, order, need, call)
 	if answered {
@@ -278,7 +284,9 @@ func (s *Set[N]) askNode(
 	}
 
 	err := s.Check(ctx, node)
-	if err == nil && need > state.KnownTip() {
+	defer func() { state.noteAnswer(ctx, err) }()
+
+	if err == nil && s.Reach != nil && need > state.KnownTip() {
 		err = s.Reach(ctx, node, need)
 	}
 

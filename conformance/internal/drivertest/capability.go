@@ -25,7 +25,6 @@ const (
 	FeeChecker        = "chain.FeeChecker"
 	InputPricer       = "chain.InputPricer"
 	Nonces            = "chain.Nonces"
-	NonceConfirmer    = "chain.NonceConfirmer"
 	DurableNonces     = "chain.DurableNonces"
 	Sender            = "chain.Sender"
 	Batcher           = "chain.Batcher"
@@ -34,8 +33,7 @@ const (
 	StrayLister       = "chain.StrayLister"
 	Bumper            = "chain.Bumper"
 	Checker           = "chain.Checker"
-	RefConfirmer      = "chain.RefConfirmer"
-	Rereader          = "chain.Rereader"
+	Agreed            = "chain.Agreed"
 	Decoder           = "chain.Decoder"
 	HeadNotifier      = "chain.HeadNotifier"
 )
@@ -78,7 +76,6 @@ var capabilities = []struct {
 	{FeeChecker, driverIs[chain.FeeChecker]},
 	{InputPricer, driverIs[chain.InputPricer]},
 	{Nonces, driverIs[chain.Nonces]},
-	{NonceConfirmer, driverIs[chain.NonceConfirmer]},
 	{DurableNonces, driverIs[chain.DurableNonces]},
 	{Sender, driverIs[chain.Sender]},
 	{
@@ -90,8 +87,7 @@ var capabilities = []struct {
 	{StrayLister, driverIs[chain.StrayLister]},
 	{Bumper, driverIs[chain.Bumper]},
 	{Checker, driverIs[chain.Checker]},
-	{RefConfirmer, driverIs[chain.RefConfirmer]},
-	{Rereader, driverIs[chain.Rereader]},
+	{Agreed, driverIs[chain.Agreed]},
 	{Decoder, driverIs[chain.Decoder]},
 	{HeadNotifier, driverIs[chain.HeadNotifier]},
 	{UnreachableNode, func(harness Harness) bool { return harness.Unreachable != nil }},

@@ -14,23 +14,22 @@ import (
 // moreThanFinal is how many blocks make any transaction of a test network final.
 const moreThanFinal = 12
 
-var rereadTests = []testCase{
-	{"BlockIsReadAgain", []Capability{BlockScanner}, testReread},
-	{"TransactionsAreReadAgain", []Capability{Finder}, testRereadTransactions},
-	{"AnotherBlockIsNotFound", []Capability{BlockScanner}, testRereadOther},
-	{"AnotherNodeIsAsked", []Capability{LyingNodes, BlockScanner}, testRereadLie},
-}
-
-var confirmTests = []testCase{
-	{"CanonicalBlockIsConfirmed", nil, testConfirm},
-	{"OneNodeAloneIsNotEnough", []Capability{LyingNodes}, testConfirmLie},
-	{"WithoutASecondNodeNothingIsConfirmed", []Capability{LyingNodes}, testConfirmSilence},
+var agreedTests = []testCase{
+	{"BlockIsReadAgain", []Capability{BlockScanner}, testAgreedBlock},
+	{"TransactionsAreReadAgain", []Capability{Finder}, testAgreedTransactions},
+	{"CanonicalBlockIsAgreed", nil, testAgreedRef},
+	{"AnotherBlockIsNotFound", []Capability{BlockScanner}, testAgreedOther},
+	{"HeadIsOrdered", nil, testAgreedHead},
+	{"NodesAreNamed", nil, testNodes},
+	{"OneNodeAloneIsNotEnough", []Capability{LyingNodes, BlockScanner}, testAgreedLie},
+	{"WithoutASecondNodeNothingIsAgreed", []Capability{LyingNodes, BlockScanner}, testAgreedSilence},
+	{"BalanceOfOneNodeIsProvisional", []Capability{LyingNodes, Balancer}, testBalanceSilence},
+	{"MissingNodeIsNamed", []Capability{LyingNodes}, testSilenceIsNamed},
 }
 
 var countTests = []testCase{
-	{"CountIsConfirmed", nil, testCount},
-	{"AnotherCountIsNotFound", []Capability{LyingNodes}, testCountOther},
-	{"WithoutASecondNodeNothingIsConfirmed", []Capability{LyingNodes}, testCountSilence},
+	{"CountIsThatOfTheBlock", nil, testCount},
+	{"WithoutASecondNodeNothingIsAgreed", []Capability{LyingNodes}, testCountSilence},
 }
 
 // tipBlock pays to an address, mines, and returns the block that holds the payment.
@@ -44,18 +43,34 @@ func (e *env) tipBlock() chain.Block {
 	return e.scan(from)[0]
 }
 
-func testReread(e *env) {
-	want := e.tipBlock()
-	got, err := as[chain.Rereader](e).Reread(e.ctx, want.Ref, nil)
-	e.must("Reread", err)
+// agreed returns the driver as one that asks several nodes.
+func (e *env) agreed() chain.Agreed { return as[chain.Agreed](e) }
 
-	if got.Hash != want.Hash || got.Parent != want.Parent || !slices.Equal(got.Transfers, want.Transfers) ||
-		!slices.Equal(got.Spent, want.Spent) {
-		e.t.Errorf("Reread shows %+v, Blocks %+v", got, want)
+// notAgreed checks the error of what two nodes do not give alike.
+func (e *env) notAgreed(what string, err error, code string) {
+	e.t.Helper()
+	e.expectFault(what, err, fault.Unavailable, code)
+
+	if !errors.Is(err, chain.ErrNotAgreed) {
+		e.t.Fatalf("%s: %v is no chain.ErrNotAgreed", what, err)
 	}
 }
 
-func testRereadTransactions(e *env) {
+func testAgreedBlock(e *env) {
+	want := e.tipBlock()
+	got, err := e.agreed().
+		AgreedBlock(e.ctx, want.Ref, []string{want.Transfers[len(want.Transfers)-1].TxHash})
+	e.must("AgreedBlock", err)
+
+	paid := want.Transfers[len(want.Transfers)-1]
+	if got.Hash != want.Hash ||
+		!slices.Equal(filterTransfers(got.Transfers, paid.To), filterTransfers(want.Transfers, paid.To)) ||
+		!slices.Equal(spentBy([]chain.Block{got}, paid.TxHash), spentBy([]chain.Block{want}, paid.TxHash)) {
+		e.t.Errorf("AgreedBlock shows %+v, Blocks %+v", got, want)
+	}
+}
+
+func testAgreedTransactions(e *env) {
 	pay := func() (to chain.Address, found chain.FoundTx) {
 		to = e.newAddress()
 		hash := e.pay(to, e.native, amount(e.native))
@@ -67,11 +82,11 @@ func testRereadTransactions(e *env) {
 	to, paid := pay()
 	other, later := pay()
 
-	got, err := as[chain.Rereader](e).Reread(e.ctx, paid.Block, []string{paid.TxHash, later.TxHash})
-	e.must("Reread", err)
+	got, err := e.agreed().AgreedBlock(e.ctx, paid.Block, []string{paid.TxHash, later.TxHash})
+	e.must("AgreedBlock", err)
 
 	if got.Ref != paid.Block {
-		e.t.Errorf("Reread of block %+v returned %+v", paid.Block, got.Ref)
+		e.t.Errorf("AgreedBlock of %+v returned %+v", paid.Block, got.Ref)
 	}
 
 	e.expectTransfer(
@@ -84,14 +99,75 @@ func testRereadTransactions(e *env) {
 	}
 }
 
-func testRereadOther(e *env) {
-	at := e.tipBlock().Ref
-	at.Hash = otherHash(at.Hash)
-	got, err := as[chain.Rereader](e).Reread(e.ctx, at, nil)
-	e.expectFault("Reread of a block that is not the node's", err, fault.NotFound, "")
+func testAgreedRef(e *env) {
+	from := e.nextHeight()
+	e.mine(2)
 
-	if !got.IsZero() {
-		e.t.Errorf("Reread returned %+v beside its error", got)
+	for height := from; height < from+2; height++ {
+		ref, err := e.Driver.RefAt(e.ctx, height)
+		e.must("RefAt", err)
+
+		got, err := e.agreed().AgreedBlock(e.ctx, ref, nil)
+		e.must("AgreedBlock of a canonical block", err)
+
+		if got.Ref != ref {
+			e.t.Errorf("AgreedBlock of %+v returned %+v", ref, got.Ref)
+		}
+	}
+}
+
+func testAgreedOther(e *env) {
+	block := e.tipBlock()
+	at := block.Ref
+	at.Hash = block.Parent // the hash of a block, and not of this one
+
+	for _, hashes := range [][]string{nil, {block.Transfers[0].TxHash}} {
+		got, err := e.agreed().AgreedBlock(e.ctx, at, hashes)
+		e.expectFault("AgreedBlock of a block that is not the nodes'", err, fault.NotFound, "")
+
+		if !got.IsZero() {
+			e.t.Errorf("AgreedBlock returned %+v beside its error", got)
+		}
+	}
+}
+
+func testAgreedHead(e *env) {
+	e.mine(2)
+
+	head, err := e.agreed().AgreedHead(e.ctx)
+	e.must("AgreedHead", err)
+
+	if head.Tip.IsZero() || head.Safe.Height > head.Tip.Height || head.Final.Height > head.Tip.Height ||
+		!head.Safe.IsZero() && head.Final.Height > head.Safe.Height {
+		e.t.Errorf("AgreedHead is %+v", head)
+	}
+
+	for _, ref := range []chain.Ref{head.Tip, head.Safe, head.Final} {
+		if ref.IsZero() {
+			continue
+		}
+
+		if shown, err := e.Driver.RefAt(e.ctx, ref.Height); err != nil || shown.Hash != ref.Hash {
+			e.t.Errorf("AgreedHead names %+v, RefAt shows %+v, %v", ref, shown, err)
+		}
+	}
+}
+
+func testNodes(e *env) {
+	e.mine(1)
+
+	_, err := e.agreed().AgreedHead(e.ctx)
+	e.must("AgreedHead", err)
+
+	nodes := e.agreed().Nodes()
+	if len(nodes) == 0 {
+		e.t.Fatal("Nodes names no node")
+	}
+
+	for _, node := range nodes {
+		if node.Name == "" || node.Tip == 0 || node.Trouble != "" {
+			e.t.Errorf("a healthy node is %+v", node)
+		}
 	}
 }
 
@@ -114,46 +190,69 @@ func (e *env) lieAt() (right, wrong chain.Ref) {
 	return right, wrong
 }
 
-func testRereadLie(e *env) {
-	_, wrong := e.lieAt()
-	_, err := as[chain.Rereader](e).Reread(e.ctx, wrong, nil)
-	e.expectFault("Reread of a block that only one node has", err, fault.NotFound, "")
-}
-
-func testConfirm(e *env) {
-	from := e.nextHeight()
-	e.mine(2)
-
-	for height := from; height < from+2; height++ {
-		ref, err := e.Driver.RefAt(e.ctx, height)
-		e.must("RefAt", err)
-		e.must("ConfirmRef of a canonical block", as[chain.RefConfirmer](e).ConfirmRef(e.ctx, ref))
-	}
-}
-
-func testConfirmLie(e *env) {
+func testAgreedLie(e *env) {
 	right, wrong := e.lieAt()
-	confirmer := as[chain.RefConfirmer](e)
-	e.expectFault(
-		"ConfirmRef of a block that only one node has",
-		confirmer.ConfirmRef(e.ctx, wrong),
-		fault.NotFound,
-		"",
-	)
+
+	_, err := e.agreed().AgreedBlock(e.ctx, wrong, nil)
+	if err == nil {
+		e.t.Fatalf("AgreedBlock of a block that only one node has: %+v is agreed", wrong)
+	}
 
 	// Whether two others have it is up to how many nodes there are; two nodes that differ never agree.
-	if err := confirmer.ConfirmRef(e.ctx, right); err != nil && !errors.Is(err, fault.NotFound) {
-		e.t.Errorf("ConfirmRef while one node has another block: %v, want fault.NotFound or nil", err)
+	if _, err := e.agreed().AgreedBlock(e.ctx, right, nil); err != nil {
+		e.notAgreed("AgreedBlock while one node has another block", err, "nodes_disagree")
 	}
 }
 
-func testConfirmSilence(e *env) {
-	ref := e.tipBlock().Ref
+func testAgreedSilence(e *env) {
+	block := e.tipBlock()
 	e.must("NodeFaker.Silence", e.Network.(NodeFaker).Silence(e.ctx))
-	e.expectFault(
-		"ConfirmRef without a second node",
-		as[chain.RefConfirmer](e).ConfirmRef(e.ctx, ref), fault.Unavailable, "",
-	)
+
+	for _, hashes := range [][]string{nil, {block.Transfers[len(block.Transfers)-1].TxHash}} {
+		_, err := e.agreed().AgreedBlock(e.ctx, block.Ref, hashes)
+		e.notAgreed("AgreedBlock without a second node", err, "nodes_missing")
+	}
+
+	_, err := e.agreed().AgreedHead(e.ctx)
+	e.notAgreed("AgreedHead without a second node", err, "nodes_missing")
+}
+
+func testBalanceSilence(e *env) {
+	to := e.newAddress()
+	e.pay(to, e.native, amount(e.native))
+	e.mine(1)
+
+	at := e.head().Tip
+	e.must("NodeFaker.Silence", e.Network.(NodeFaker).Silence(e.ctx))
+
+	held := []chain.Holding{{Address: to, AssetID: e.native.ID}}
+	got, err := as[chain.Balancer](e).Balances(e.ctx, at, held)
+
+	unreadable, ok := errors.AsType[*chain.UnreadableError](err)
+	if !ok || len(got) != 1 || got[0] != amount(e.native) || len(unreadable.Holdings) != 1 ||
+		!unreadable.Holdings[0].Provisional || !errors.Is(unreadable.Holdings[0].Err, chain.ErrNotAgreed) {
+		e.t.Errorf(
+			"Balances without a second node: %v, %v; want the one node's word, as provisional",
+			got,
+			err,
+		)
+	}
+}
+
+func testSilenceIsNamed(e *env) {
+	e.mine(1)
+	e.must("NodeFaker.Silence", e.Network.(NodeFaker).Silence(e.ctx))
+
+	_, err := e.agreed().AgreedHead(e.ctx)
+	e.notAgreed("AgreedHead without a second node", err, "nodes_missing")
+
+	for _, node := range e.agreed().Nodes() {
+		if node.Trouble == chain.NodeSilent && node.Why != "" && !node.Since.IsZero() {
+			return
+		}
+	}
+
+	e.t.Errorf("no node is named as silent: %+v", e.agreed().Nodes())
 }
 
 // expectHeld checks that an included transaction is in the canonical block that the status names.
@@ -266,9 +365,9 @@ func testFinderHiddenLogs(e *env) {
 	}
 }
 
-// counted pays, and returns the payer, the height of the block that holds the payment, and how many transactions of the
-// payer are in blocks up to it.
-func (e *env) counted() (payer chain.Address, height, count uint64) {
+// counted pays, and returns the payer, the block that holds the payment, and how many transactions of the payer are in
+// blocks up to it.
+func (e *env) counted() (payer chain.Address, at chain.Ref, count uint64) {
 	e.t.Helper()
 
 	block := e.tipBlock()
@@ -277,38 +376,36 @@ func (e *env) counted() (payer chain.Address, height, count uint64) {
 	count, err := as[chain.Nonces](e).Nonce(e.ctx, payer)
 	e.must("Nonce", err)
 
-	return payer, block.Height, count
+	return payer, block.Ref, count
 }
 
 func testCount(e *env) {
-	payer, height, count := e.counted()
-	confirmer := as[chain.NonceConfirmer](e)
+	payer, at, count := e.counted()
+	nonces := as[chain.Nonces](e)
 
-	e.must("ConfirmNonce of what was counted", confirmer.ConfirmNonce(e.ctx, payer, height, count))
-	e.must("ConfirmNonce of an address without any", confirmer.ConfirmNonce(e.ctx, e.newAddress(), height, 0))
+	expect := func(what string, address chain.Address, want uint64) {
+		e.t.Helper()
+
+		got, err := nonces.AgreedNonce(e.ctx, address, at)
+		e.must("AgreedNonce "+what, err)
+
+		if got != want {
+			e.t.Errorf("AgreedNonce %s is %d, want %d", what, got, want)
+		}
+	}
+
+	expect("of what was counted", payer, count)
+	expect("of an address without any", e.newAddress(), 0)
 
 	// The height counts, not the tip.
 	e.tipBlock()
-	e.must("ConfirmNonce below the tip", confirmer.ConfirmNonce(e.ctx, payer, height, count))
-}
-
-func testCountOther(e *env) {
-	payer, height, count := e.counted()
-	confirmer := as[chain.NonceConfirmer](e)
-
-	for _, other := range []uint64{count - 1, count + 1, count + 1000} {
-		e.expectFault(
-			"ConfirmNonce of what no node counts",
-			confirmer.ConfirmNonce(e.ctx, payer, height, other), fault.NotFound, "",
-		)
-	}
+	expect("below the tip", payer, count)
 }
 
 func testCountSilence(e *env) {
-	payer, height, count := e.counted()
+	payer, at, _ := e.counted()
 	e.must("NodeFaker.Silence", e.Network.(NodeFaker).Silence(e.ctx))
-	e.expectFault(
-		"ConfirmNonce without a second node",
-		as[chain.NonceConfirmer](e).ConfirmNonce(e.ctx, payer, height, count), fault.Unavailable, "",
-	)
+
+	_, err := as[chain.Nonces](e).AgreedNonce(e.ctx, payer, at)
+	e.notAgreed("AgreedNonce without a second node", err, "nodes_missing")
 }

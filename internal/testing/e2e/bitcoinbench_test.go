@@ -36,7 +36,7 @@ type timedDriver struct {
 type bitcoinDriver interface {
 	chain.Driver
 	chain.BlockScanner
-	chain.RefConfirmer
+	chain.Agreed
 	chain.Mempool
 	chain.Finder
 	chain.CoinReader

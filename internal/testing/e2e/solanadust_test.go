@@ -26,7 +26,7 @@ type solanaDriver interface {
 	chain.Driver
 	chain.AddressScanner
 	chain.AddressPoller
-	chain.RefConfirmer
+	chain.Agreed
 	chain.Finder
 	chain.Balancer
 	chain.Deriver

@@ -118,7 +118,31 @@ func (c *Chain) checkState(tx *transaction) error {
 // Status returns the status of a transaction. One outside the canonical chain is TxDead when its nonce
 // is used or its validity has ended at the final block.
 func (c *Chain) Status(ctx context.Context, signed chain.Signed) (chain.TxStatus, error) {
-	return ask(ctx, c, MethodStatus, func(n *node) (chain.TxStatus, error) { return n.status(signed), nil })
+	status, err := ask(
+		ctx,
+		c,
+		MethodStatus,
+		func(n *node) (chain.TxStatus, error) { return n.status(signed), nil },
+	)
+	if err != nil || status.State == chain.TxIncluded {
+		return status, err
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	// What one node does not know, another one may show in a block.
+	for _, n := range c.preferredFirst()[1:] {
+		if n.begin() != nil {
+			continue
+		}
+
+		if shown := n.status(signed); shown.State == chain.TxIncluded {
+			return shown, nil
+		}
+	}
+
+	return status, nil
 }
 
 func (n *node) status(signed chain.Signed) chain.TxStatus {

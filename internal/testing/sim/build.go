@@ -32,7 +32,12 @@ func (c *Chain) suggestedMaxFee(tx *transaction) chain.Amount {
 // price per gas, or what Order.MaxFee allows if that covers the current price. With SubtractFee it
 // offers the current price and an eighth of the base fee, all as priority price, so the fee is exact.
 func (c *Chain) Build(ctx context.Context, order chain.Order) (chain.Unsigned, error) {
-	return ask(ctx, c, MethodBuild, func(n *node) (chain.Unsigned, error) { return c.build(order, n.tip) })
+	return askFinal(
+		ctx,
+		c,
+		MethodBuild,
+		func(n *node) (chain.Unsigned, error) { return c.build(order, n.tip) },
+	)
 }
 
 // build returns the unsigned transaction of an order at a node's tip.

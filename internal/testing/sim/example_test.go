@@ -119,7 +119,9 @@ func ExampleChain_SetNode() {
 
 	blocks, _ := network.Blocks(ctx, 2, 2)
 	fmt.Println("payments shown:", len(blocks[0].Transfers))
-	fmt.Println("confirmed by another node:", network.ConfirmRef(ctx, blocks[0].Ref) == nil)
+
+	_, err := network.AgreedBlock(ctx, blocks[0].Ref, nil)
+	fmt.Println("confirmed by another node:", err == nil)
 
 	// Output:
 	// payments shown: 1

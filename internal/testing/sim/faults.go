@@ -14,23 +14,23 @@ type Method string
 
 // The methods. AnyMethod matches all of them in FailNext and Calls.
 const (
-	AnyMethod          Method = "*"
-	MethodHead         Method = "Head"
-	MethodRefAt        Method = "RefAt"
-	MethodBlocks       Method = "Blocks"
-	MethodPool         Method = "Pool"
-	MethodTransaction  Method = "Transaction"
-	MethodBalances     Method = "Balances"
-	MethodEstimateFee  Method = "EstimateFee"
-	MethodNonce        Method = "Nonce"
-	MethodBuild        Method = "Build"
-	MethodBroadcast    Method = "Broadcast"
-	MethodStatus       Method = "Status"
-	MethodCheck        Method = "Check"
-	MethodPlanSweep    Method = "PlanSweep"
-	MethodReread       Method = "Reread"
-	MethodConfirmRef   Method = "ConfirmRef"
-	MethodConfirmNonce Method = "ConfirmNonce"
+	AnyMethod         Method = "*"
+	MethodHead        Method = "Head"
+	MethodRefAt       Method = "RefAt"
+	MethodBlocks      Method = "Blocks"
+	MethodPool        Method = "Pool"
+	MethodTransaction Method = "Transaction"
+	MethodBalances    Method = "Balances"
+	MethodEstimateFee Method = "EstimateFee"
+	MethodNonce       Method = "Nonce"
+	MethodBuild       Method = "Build"
+	MethodBroadcast   Method = "Broadcast"
+	MethodStatus      Method = "Status"
+	MethodCheck       Method = "Check"
+	MethodPlanSweep   Method = "PlanSweep"
+	MethodAgreedHead  Method = "AgreedHead"
+	MethodAgreedBlock Method = "AgreedBlock"
+	MethodAgreedNonce Method = "AgreedNonce"
 )
 
 type faults struct {
@@ -139,7 +139,7 @@ func (c *Chain) Lag(blocks uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.nodes[0].faults.Behind = blocks
+	c.nodes[0].faults.Behind, c.nodes[0].troubledSince = blocks, c.now()
 }
 
 // Prune removes the blocks below a height from node 0.

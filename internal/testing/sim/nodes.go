@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -77,7 +78,9 @@ type node struct {
 	c        *Chain
 	faults   NodeFaults
 	requests uint64 // number of requests so far
-	tip      uint64 // height of its newest block during a request
+	// troubledSince is when its faults were set.
+	troubledSince time.Time
+	tip           uint64 // height of its newest block during a request
 }
 
 // SetNode replaces the faults of a node, by its index in 0 to Config.Nodes − 1. Lag and Prune set those
@@ -86,7 +89,7 @@ func (c *Chain) SetNode(index int, faults NodeFaults) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.nodes[index].faults = faults.clone()
+	c.nodes[index].faults, c.nodes[index].troubledSince = faults.clone(), c.now()
 }
 
 // DemoteNode makes the driver prefer the next node, for good.
@@ -94,8 +97,10 @@ func (c *Chain) DemoteNode(string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.preferred = (c.preferred + 1) % len(c.nodes)
+	c.preferNext()
 }
+
+func (c *Chain) preferNext() { c.preferred = (c.preferred + 1) % len(c.nodes) }
 
 // PreferredNode returns the index of the node that the driver asks first.
 func (c *Chain) PreferredNode() int {

@@ -43,16 +43,17 @@ func (c *Chain) Check(ctx context.Context) error {
 
 // Head returns the tip and, without Config.NoFinality, the safe and the final block.
 func (c *Chain) Head(ctx context.Context) (chain.Head, error) {
-	return ask(ctx, c, MethodHead, func(n *node) (chain.Head, error) {
-		head := chain.Head{Tip: n.ref(n.tip)}
-		if !c.config.NoFinality {
-			final := n.final()
-			head.Final = n.ref(final)
-			head.Safe = n.ref(max(final, n.tip-min(c.config.SafeDepth, n.tip)))
-		}
+	return ask(ctx, c, MethodHead, (*node).head)
+}
 
-		return head, nil
-	})
+// head returns the node's newest, safe and final blocks.
+func (n *node) head() (chain.Head, error) {
+	head := chain.Head{Tip: n.ref(n.tip)}
+	if !n.c.config.NoFinality {
+		head.Safe, head.Final = n.ref(n.safe()), n.ref(n.final())
+	}
+
+	return head, nil
 }
 
 // RefAt returns the block at a height.
@@ -154,8 +155,52 @@ func (c *Chain) Transaction(ctx context.Context, hash string) (chain.FoundTx, er
 	})
 }
 
-// Balances returns the balance of each holding after a block, in base units.
+// Balances returns the balance of each holding after a block, in base units. Where no second one of several nodes has
+// the block, they are provisional.
 func (c *Chain) Balances(
+	ctx context.Context,
+	at chain.Ref,
+	holdings []chain.Holding,
+) ([]chain.Amount, error) {
+	amounts, err := c.balancesAt(ctx, at, holdings)
+	if err != nil || len(c.nodes) == 1 || len(holdings) == 0 {
+		return amounts, err
+	}
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	with := 0
+
+	for _, n := range c.nodes {
+		if n.begin() == nil && n.checkReadable(at.Height) == nil && n.ref(at.Height).Hash == at.Hash {
+			with++
+		}
+	}
+
+	if with > 1 {
+		return amounts, nil
+	}
+
+	alone := &chain.UnreadableError{Network: c.network.Slug}
+	for i, holding := range holdings {
+		alone.Holdings = append(alone.Holdings, chain.UnreadableHolding{
+			Holding:     holding,
+			Index:       i,
+			Provisional: true,
+			Err: c.notAgreed(
+				"nodes_missing",
+				"network %s has no second node that confirms %s",
+				"a balance",
+			),
+		})
+	}
+
+	return amounts, alone
+}
+
+// balancesAt returns what one node says of balances.
+func (c *Chain) balancesAt(
 	ctx context.Context,
 	at chain.Ref,
 	holdings []chain.Holding,
@@ -190,58 +235,6 @@ func (c *Chain) Nonce(ctx context.Context, address chain.Address) (uint64, error
 	return ask(ctx, c, MethodNonce, func(n *node) (uint64, error) {
 		return n.count(address, n.tip), nil
 	})
-}
-
-// ConfirmNonce returns nil when two nodes count so many transactions of an address up to a height, or when there is
-// only one node.
-func (c *Chain) ConfirmNonce(ctx context.Context, address chain.Address, height, nonce uint64) error {
-	if len(c.nodes) == 1 {
-		return nil
-	}
-
-	nodes, injected, err := c.call(ctx, MethodConfirmNonce, c.preferredFirst)
-	if err != nil {
-		return err
-	}
-
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	var same, others int
-
-	for i, n := range nodes {
-		if i > 0 && n == c.nodes[0] {
-			injected = c.nextFault(MethodConfirmNonce)
-		}
-
-		switch {
-		case n == c.nodes[0] && injected != nil, n.begin() != nil, n.checkReadable(height) != nil:
-		case n.count(address, height) == nonce:
-			same++
-		default:
-			others++
-		}
-	}
-
-	switch {
-	case same >= 2:
-		return nil
-	case others > 0:
-		return fault.New(
-			fault.NotFound,
-			"count_unknown",
-			"a node of network %s counts other than %d transactions of %s up to %d",
-			c.network.Slug,
-			nonce,
-			address,
-			height,
-		)
-	default:
-		return fault.New(
-			fault.Unavailable, "node_unavailable", "network %s has no second node that counts up to block %d",
-			c.network.Slug, height,
-		)
-	}
 }
 
 // count returns how many transactions of an address the node counts up to a height.

@@ -2,8 +2,8 @@
 // finality and time, with bad tokens and nodes that fail or lie.
 //
 // A *Chain is both the driver and the network. As a driver it implements chain.Driver, BlockScanner,
-// Rereader, RefConfirmer, NodeDemoter, Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator,
-// Nonces, NonceConfirmer, Sender, Batcher, Sweeper and Checker. It returns only what a node can know. As a network it
+// Agreed, Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator,
+// Nonces, Sender, Batcher, Sweeper and Checker. It returns only what a node can know. As a network it
 // has controls. The demo in examples/quickstart and the tests of the domains run on them. Package
 // conformance uses the same controls to run its driver suite against this driver.
 //
@@ -174,23 +174,20 @@ type Chain struct {
 }
 
 var (
-	_ chain.Driver         = (*Chain)(nil)
-	_ chain.BlockScanner   = (*Chain)(nil)
-	_ chain.Mempool        = (*Chain)(nil)
-	_ chain.Finder         = (*Chain)(nil)
-	_ chain.Balancer       = (*Chain)(nil)
-	_ chain.Deriver        = (*Chain)(nil)
-	_ chain.URIBuilder     = (*Chain)(nil)
-	_ chain.FeeEstimator   = (*Chain)(nil)
-	_ chain.Nonces         = (*Chain)(nil)
-	_ chain.Sender         = (*Chain)(nil)
-	_ chain.Batcher        = (*Chain)(nil)
-	_ chain.Sweeper        = (*Chain)(nil)
-	_ chain.Checker        = (*Chain)(nil)
-	_ chain.Rereader       = (*Chain)(nil)
-	_ chain.RefConfirmer   = (*Chain)(nil)
-	_ chain.NonceConfirmer = (*Chain)(nil)
-	_ chain.NodeDemoter    = (*Chain)(nil)
+	_ chain.Driver       = (*Chain)(nil)
+	_ chain.BlockScanner = (*Chain)(nil)
+	_ chain.Mempool      = (*Chain)(nil)
+	_ chain.Finder       = (*Chain)(nil)
+	_ chain.Balancer     = (*Chain)(nil)
+	_ chain.Deriver      = (*Chain)(nil)
+	_ chain.URIBuilder   = (*Chain)(nil)
+	_ chain.FeeEstimator = (*Chain)(nil)
+	_ chain.Nonces       = (*Chain)(nil)
+	_ chain.Sender       = (*Chain)(nil)
+	_ chain.Batcher      = (*Chain)(nil)
+	_ chain.Sweeper      = (*Chain)(nil)
+	_ chain.Checker      = (*Chain)(nil)
+	_ chain.Agreed       = (*Chain)(nil)
 )
 
 // New returns a network with a genesis block, timed now. It panics when the configured network has no

@@ -16,7 +16,7 @@ import (
 // In addition to the errors of chain.Sweeper, an address that holds less than its deposits is
 // fault.State with code funds_missing.
 func (c *Chain) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
-	return ask(
+	return askFinal(
 		ctx, c, MethodPlanSweep,
 		func(n *node) ([]chain.SweepStep, error) { return c.planSweep(r, n.tip) },
 	)

@@ -111,7 +111,7 @@ type UTXO struct {
 var _ interface {
 	chain.Driver
 	chain.BlockScanner
-	chain.RefConfirmer
+	chain.Agreed
 	chain.Mempool
 	chain.Finder
 	chain.CoinReader

@@ -389,19 +389,16 @@ func TestUTXONodeFaults(t *testing.T) {
 	other := tip.Tip
 	other.Hash = "another"
 
-	if err := u.ConfirmRef(t.Context(), tip.Tip); err != nil {
+	if _, err := u.AgreedBlock(t.Context(), tip.Tip, nil); err != nil {
 		t.Errorf("the second node: %v", err)
 	}
 
-	expectCode(t, "another block", u.ConfirmRef(t.Context(), other), fault.NotFound, "block_unknown")
+	_, err = u.AgreedBlock(t.Context(), other, nil)
+	expectCode(t, "another block", err, fault.NotFound, "block_unknown")
 	u.LagSecond(1)
-	expectCode(
-		t,
-		"a second node behind",
-		u.ConfirmRef(t.Context(), tip.Tip),
-		fault.Unavailable,
-		"block_unknown",
-	)
+
+	_, err = u.AgreedBlock(t.Context(), tip.Tip, nil)
+	expectCode(t, "a second node behind", err, fault.Unavailable, "nodes_missing")
 
 	if got := u.Calls(sim.MethodUnspent); got != 2 {
 		t.Errorf("%d calls of Unspent, want 2", got)

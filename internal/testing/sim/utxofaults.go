@@ -102,7 +102,7 @@ func (n *baseNode) Lag(blocks uint64) {
 	n.lag = blocks
 }
 
-// LagSecond makes the node that ConfirmRef asks answer from a block that many blocks below the tip.
+// LagSecond makes the second node, which has to agree, answer from a block that many blocks below the tip.
 func (n *baseNode) LagSecond(blocks uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -221,29 +221,68 @@ func (n *baseNode) RefAt(ctx context.Context, height uint64) (chain.Ref, error) 
 	return n.headers[height].Ref, nil
 }
 
-// ConfirmRef compares a block with the second node's; see LagSecond and chain.RefConfirmer.
-func (n *baseNode) ConfirmRef(ctx context.Context, at chain.Ref) error {
-	if err := n.call(ctx, MethodConfirmRef); err != nil {
-		return err
-	}
-
-	n.mu.Lock()
-	defer n.mu.Unlock()
-
+// checkAgreed returns nil when the second node has a block too; see LagSecond.
+func (n *baseNode) checkAgreed(at chain.Ref) error {
 	switch {
 	case at.Height+min(n.secondLag, n.tip()) > n.tip():
-		return fault.New(
-			fault.Unavailable, "block_unknown", "the second node of network %s has no block %d yet",
-			n.network.Slug, at.Height,
+		return fault.Wrap(
+			chain.ErrNotAgreed, fault.Unavailable, "nodes_missing",
+			"the second node of network %s has no block %d yet", n.network.Slug, at.Height,
 		)
 	case n.headers[at.Height].Hash != at.Hash:
 		return fault.New(
-			fault.NotFound, "block_unknown", "the second node of network %s has another block %d than %s",
+			fault.NotFound, "block_unknown", "the nodes of network %s have another block %d than %s",
 			n.network.Slug, at.Height, at.Hash,
 		)
 	default:
 		return nil
 	}
+}
+
+// agreedBlock returns what show shows of a block that the second node has too; without hashes its header.
+func (n *baseNode) agreedBlock(
+	ctx context.Context,
+	at chain.Ref,
+	hashes []string,
+	show func(height uint64) chain.Block,
+) (chain.Block, error) {
+	if err := n.call(ctx, MethodAgreedBlock); err != nil {
+		return chain.Block{}, err
+	}
+
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	if err := n.checkAgreed(at); err != nil {
+		return chain.Block{}, err
+	}
+
+	if len(hashes) == 0 {
+		return chain.Block{Ref: at}, nil
+	}
+
+	return show(at.Height), nil
+}
+
+// agreedTip returns the height of the newest block that the second node has too.
+func (n *baseNode) agreedTip() uint64 { return min(n.nodeTip(), n.tip()-min(n.secondLag, n.tip())) }
+
+// Nodes returns the state of the node, and of the second one while that lags.
+func (n *baseNode) Nodes() []chain.NodeState {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	states := []chain.NodeState{{Name: "node 0", Tip: n.nodeTip()}}
+	if n.secondLag > 0 {
+		states = append(states, chain.NodeState{
+			Name:    "node 1",
+			Tip:     n.tip() - min(n.secondLag, n.tip()),
+			Trouble: chain.NodeBehind,
+			Why:     "it is behind another node",
+		})
+	}
+
+	return states
 }
 
 // checkRange returns the end of a range of heights that one call reads, at most 256 blocks from its

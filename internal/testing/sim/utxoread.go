@@ -43,16 +43,38 @@ func (u *UTXO) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, erro
 
 	blocks := make([]chain.Block, 0, to-from+1)
 	for height := from; height <= to; height++ {
-		block := chain.Block{Ref: u.headers[height].Ref, Parent: u.headers[height].parent}
-		for _, entry := range u.blocks[height].entries {
-			block.Transfers = append(block.Transfers, u.transfers(entry)...)
-			block.Spent = append(block.Spent, entry.tx.spends(entry.hash)...)
-		}
-
-		blocks = append(blocks, block)
+		blocks = append(blocks, u.block(height))
 	}
 
 	return blocks, nil
+}
+
+// block returns the block at a height.
+func (u *UTXO) block(height uint64) chain.Block {
+	block := chain.Block{Ref: u.headers[height].Ref, Parent: u.headers[height].parent}
+	for _, entry := range u.blocks[height].entries {
+		block.Transfers = append(block.Transfers, u.transfers(entry)...)
+		block.Spent = append(block.Spent, entry.tx.spends(entry.hash)...)
+	}
+
+	return block
+}
+
+// AgreedHead returns the newest block that the second node has too; see LagSecond.
+func (u *UTXO) AgreedHead(ctx context.Context) (chain.Head, error) {
+	if err := u.call(ctx, MethodAgreedHead); err != nil {
+		return chain.Head{}, err
+	}
+
+	u.mu.Lock()
+	defer u.mu.Unlock()
+
+	return chain.Head{Tip: u.headers[u.agreedTip()].Ref}, nil
+}
+
+// AgreedBlock returns a block that the second node has too; see LagSecond.
+func (u *UTXO) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	return u.agreedBlock(ctx, at, hashes, u.block)
 }
 
 // transfers returns the outputs of a transaction as transfers; those of 0 are left out. As on Bitcoin,

@@ -26,6 +26,11 @@ func (n *node) final() uint64 {
 	return min(n.c.final, n.tip-min(n.c.config.FinalDepth, n.tip))
 }
 
+// safe returns the height of the node's newest safe block.
+func (n *node) safe() uint64 {
+	return max(n.final(), n.tip-min(n.c.config.SafeDepth, n.tip))
+}
+
 // checkReadable returns fault.NotFound for a height above the node's tip and fault.Stopped for a
 // pruned one.
 func (n *node) checkReadable(height uint64) error {

@@ -10,7 +10,7 @@ import (
 
 // A transaction of ours that one node denies: its word is not proof.
 func TestStatusOfADeniedTransaction(t *testing.T) {
-	c := sim.New(sim.Config{Clock: fixed, Nodes: 2})
+	c := sim.New(sim.Config{Clock: fixed})
 	p := newWallet(t, c, 10)
 	tx := p.sign(t, p.order(t, 0))
 	broadcast(t, c, tx)
@@ -42,8 +42,18 @@ func TestStatusOfADeniedTransaction(t *testing.T) {
 	if st := wantState(t, c, tx, chain.TxIncluded); len(st.Transfers) != 0 || st.Reverted {
 		t.Errorf("status %+v, want no transfers", st)
 	}
+}
 
-	c.DemoteNode("test")
+// Of several nodes one that shows a transaction in a block is right against one that denies it.
+func TestStatusOfATransactionThatOneNodeDenies(t *testing.T) {
+	c := sim.New(sim.Config{Clock: fixed, Nodes: 2})
+	p := newWallet(t, c, 10)
+	tx := p.sign(t, p.order(t, 0))
+	broadcast(t, c, tx)
+	c.SetNode(0, sim.NodeFaults{Denies: []string{tx.TxHash}})
+	wantState(t, c, tx, chain.TxUnknown)
+
+	c.Mine(3)
 
 	if st := wantState(t, c, tx, chain.TxIncluded); len(st.Transfers) != 1 {
 		t.Errorf("status %+v, want a transfer", st)

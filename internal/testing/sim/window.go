@@ -78,7 +78,7 @@ type Windows struct {
 // windowsDriver is what the driver and that of ByAddress have in common.
 type windowsDriver interface {
 	chain.Driver
-	chain.RefConfirmer
+	chain.Agreed
 	chain.Finder
 	chain.Balancer
 	chain.Deriver

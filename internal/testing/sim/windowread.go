@@ -33,6 +33,25 @@ func (w *Windows) Head(ctx context.Context) (chain.Head, error) {
 	return chain.Head{Tip: w.headers[w.nodeTip()].Ref, Safe: final, Final: final}, nil
 }
 
+// AgreedHead returns what Head does, as far as the second node has it too; see LagSecond.
+func (w *Windows) AgreedHead(ctx context.Context) (chain.Head, error) {
+	if err := w.call(ctx, MethodAgreedHead); err != nil {
+		return chain.Head{}, err
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	final := w.headers[min(w.finalHeight(), w.agreedTip())].Ref
+
+	return chain.Head{Tip: w.headers[w.agreedTip()].Ref, Safe: final, Final: final}, nil
+}
+
+// AgreedBlock returns a block that the second node has too; see LagSecond.
+func (w *Windows) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	return w.agreedBlock(ctx, at, hashes, w.block)
+}
+
 // Blocks returns the blocks of a range of heights, at most 256 of them. A spend names the sender of a
 // transaction, and excludes no other.
 func (w *Windows) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {

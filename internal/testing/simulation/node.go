@@ -256,18 +256,18 @@ func (n *node) denial(signed chain.Signed) chain.TxStatus {
 	return status
 }
 
-// Reread asks another node for a block.
-func (n *node) Reread(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
-	return ask(n, sim.MethodReread, func() (chain.Block, error) { return n.Chain.Reread(ctx, at, hashes) })
+// AgreedBlock asks the nodes for a block.
+func (n *node) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
+	return ask(
+		n,
+		sim.MethodAgreedBlock,
+		func() (chain.Block, error) { return n.Chain.AgreedBlock(ctx, at, hashes) },
+	)
 }
 
-// ConfirmRef asks the nodes whether they have a block.
-func (n *node) ConfirmRef(ctx context.Context, at chain.Ref) error {
-	_, err := ask(n, sim.MethodConfirmRef, func() (struct{}, error) {
-		return struct{}{}, n.Chain.ConfirmRef(ctx, at)
-	})
-
-	return err
+// AgreedHead asks the nodes for their newest blocks.
+func (n *node) AgreedHead(ctx context.Context) (chain.Head, error) {
+	return ask(n, sim.MethodAgreedHead, func() (chain.Head, error) { return n.Chain.AgreedHead(ctx) })
 }
 
 // Check asks the node which network it serves.

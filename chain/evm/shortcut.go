@@ -1,0 +1,134 @@
+package evm
+
+import (
+	"context"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+)
+
+// Shortcuts save calls: what they answer is verified, or compared, as is what takes their place. A node that refuses
+// one, with whatever code, is asked the longer way.
+
+// shortcut is a call that nodes may refuse.
+type shortcut string
+
+const (
+	blockReceipts shortcut = "eth_getBlockReceipts"
+	stateByHash   shortcut = "state by block hash (EIP-1898)"
+)
+
+// refusedFor is for how long a shortcut is not tried again that a node refused with a code that may mean anything.
+const refusedFor = time.Minute
+
+// refuses reports whether a node refused a shortcut lately, or said that it never has it.
+func (e *endpoint) refuses(s shortcut) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	until, refused := e.refused[s]
+
+	return refused && (until.IsZero() || time.Now().Before(until))
+}
+
+// noteRefusal stores that a node refused a shortcut: for good where the code says that it does not have the method.
+func (e *endpoint) noteRefusal(s shortcut, refusal error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
+	if e.refused == nil {
+		e.refused = map[shortcut]time.Time{}
+	}
+
+	e.refused[s] = time.Now().Add(refusedFor)
+	if isNoMethod(refusal) {
+		e.refused[s] = time.Time{}
+	}
+}
+
+// refusesShortcut reports whether a refusal is of the shortcut, and not of what was asked by it: every node says of a
+// pruned block or a contract that fails what it says.
+func (c *call) refusesShortcut() bool {
+	return c.err != nil && !failover.RefusedWith(c.err, codePruned) && !c.failedInContract()
+}
+
+// stateAt makes calls at the state after a block. calls returns them for a block parameter: the block's hash
+// (EIP-1898), or its height where the node refuses that; then its block is compared before and after.
+func (e *endpoint) stateAt(
+	ctx context.Context,
+	at chain.Ref,
+	calls func(block any) ([]*call, error),
+) ([]*call, error) {
+	if !e.refuses(stateByHash) {
+		made, err := calls(map[string]any{"blockHash": at.Hash, "requireCanonical": true})
+		if err != nil {
+			return nil, err
+		}
+
+		if err := e.do(ctx, made...); err != nil {
+			return nil, err
+		}
+
+		refusal := firstRefusal(made)
+		if refusal == nil {
+			return made, nil
+		}
+
+		byHeight, err := e.stateAtHeight(ctx, at, calls)
+		if err != nil || firstRefusal(byHeight) != nil {
+			return made, err // it refuses more than the shortcut
+		}
+
+		e.noteRefusal(stateByHash, refusal)
+
+		return byHeight, nil
+	}
+
+	return e.stateAtHeight(ctx, at, calls)
+}
+
+// stateAtHeight makes calls at the state after the node's block at a height, which has to be the given one.
+func (e *endpoint) stateAtHeight(
+	ctx context.Context,
+	at chain.Ref,
+	calls func(block any) ([]*call, error),
+) ([]*call, error) {
+	made, err := calls(hexutil.EncodeUint64(at.Height))
+	if err != nil {
+		return nil, err
+	}
+
+	if err := e.hasBlock(ctx, at); err != nil {
+		return nil, err
+	}
+
+	if err := e.do(ctx, made...); err != nil {
+		return nil, err
+	}
+
+	return made, e.hasBlock(ctx, at)
+}
+
+// hasBlock returns an error unless the node's block at a height is the given one.
+func (e *endpoint) hasBlock(ctx context.Context, at chain.Ref) error {
+	ref, err := e.refAt(ctx, at.Height)
+	if err == nil && ref.Hash != at.Hash {
+		err = e.Fail(failover.Garbled, "it has block %s at height %d, not %s", ref.Hash, at.Height, at.Hash)
+	}
+
+	return err
+}
+
+// firstRefusal returns the refusal of a shortcut among calls; nil where there is none.
+func firstRefusal(calls []*call) error {
+	for _, made := range calls {
+		if made.refusesShortcut() {
+			return made.err
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,249 @@
+package agree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
+	"github.com/seed-8ee7f392/payments/fault"
+)
+
+const (
+	// maxApart is how many blocks below the lower of two tips a block is looked for that both nodes have. Nodes that
+	// differ for longer are on two branches.
+	maxApart = 8
+	// tolerated is how far a node's newest block may be behind another's in time, and one block in any case, until
+	// the node is named as behind.
+	tolerated = 5 * time.Second
+)
+
+// HeadReader reads what AgreedHead compares.
+type HeadReader[N any] struct {
+	// Head reads one node's head.
+	Head func(ctx context.Context, node N) (chain.Head, error)
+	// At reads one node's block at a height. Above its tip it is fault.NotFound or failover.ErrLagging.
+	At RefAt[N]
+	// Depth is how many blocks make one safe and final at a node that names none, while another one does.
+	Depth uint64
+}
+
+// Head is chain.Agreed.AgreedHead: of the heads that all nodes show, what two of them have. It notes which nodes are
+// behind, and which are on a branch of their own.
+func Head[N failover.Member](
+	ctx context.Context,
+	s *failover.Set[N],
+	reader HeadReader[N],
+) (chain.Head, error) {
+	var mu sync.Mutex
+
+	heads := map[N]chain.Head{}
+
+	err := s.AskEach(ctx, func(ctx context.Context, node N) error {
+		head, err := reader.Head(ctx, node)
+		if err != nil {
+			return err
+		}
+
+		node.State().SawTip(head.Tip.Height)
+
+		mu.Lock()
+		defer mu.Unlock()
+
+		heads[node] = head
+
+		return nil
+	})
+	if err != nil {
+		return chain.Head{}, err
+	}
+
+	mu.Lock()
+	defer mu.Unlock()
+
+	noteBehind(heads)
+
+	if len(heads) == 1 {
+		for node, head := range heads {
+			if len(s.Nodes) == 1 || s.IsAlone(node) {
+				return head, nil
+			}
+		}
+
+		return chain.Head{}, s.Missing(nil, "the newest block")
+	}
+
+	return shared(ctx, s, heads, reader)
+}
+
+// shared returns the newest blocks that two nodes have.
+func shared[N failover.Member](
+	ctx context.Context,
+	s *failover.Set[N],
+	heads map[N]chain.Head,
+	reader HeadReader[N],
+) (head chain.Head, err error) {
+	var apart uint64
+
+	head.Tip, apart, err = sharedRef(ctx, s, reader, heads, func(h chain.Head) chain.Ref { return h.Tip })
+	if err != nil {
+		return chain.Head{}, err
+	}
+
+	if apart <= 1 {
+		for node := range heads {
+			node.State().Note(chain.NodeDisagrees, false, "")
+		}
+	}
+
+	head.Safe, _, err = sharedRef(ctx, s, reader, heads, func(h chain.Head) chain.Ref { return h.Safe })
+	if err != nil {
+		return chain.Head{}, err
+	}
+
+	head.Final, _, err = sharedRef(ctx, s, reader, heads, func(h chain.Head) chain.Ref { return h.Final })
+	if err != nil {
+		return chain.Head{}, err
+	}
+
+	// A block that two nodes call safe may be above the newest that was found to be shared, while they go on.
+	if head.Safe.Height > head.Tip.Height {
+		head.Safe = head.Tip
+	}
+
+	if head.Final.Height > head.Tip.Height {
+		head.Final = head.Tip
+	}
+
+	return head, nil
+}
+
+// sharedRef returns the newest block that two nodes have, of those that which names and those below them, and how far
+// it is below the lower one; zero where no node names one. Errors are fault.Unavailable (nodes_disagree, nodes_missing).
+func sharedRef[N failover.Member](
+	ctx context.Context,
+	s *failover.Set[N],
+	reader HeadReader[N],
+	heads map[N]chain.Head,
+	which func(chain.Head) chain.Ref,
+) (ref chain.Ref, apart uint64, err error) {
+	named, order := namedRefs(s, reader, heads, which)
+	if named == nil {
+		return chain.Ref{}, 0, nil
+	}
+
+	lower := named[order[1]].Height
+
+	for apart = 0; apart <= min(lower, maxApart); apart++ {
+		seen := map[string]bool{}
+
+		for _, node := range order {
+			ref, failed := refOf(ctx, node, named[node], lower-apart, reader.At)
+
+			switch {
+			case failed != nil:
+				err = failed
+			case seen[ref.Hash]:
+				return ref, apart, nil
+			case ref.Hash != "":
+				seen[ref.Hash] = true
+			}
+		}
+	}
+
+	what := fmt.Sprintf("the blocks up to %d", lower)
+	if err != nil {
+		return chain.Ref{}, 0, s.Missing(err, what)
+	}
+
+	for _, node := range order {
+		node.State().Note(chain.NodeDisagrees, true, "no other node has "+what)
+	}
+
+	return chain.Ref{}, 0, s.Disagree(what)
+}
+
+// namedRefs returns what which names at each node, and the nodes by height, the highest first; nil where no node names
+// one. For one that names none while others do, it is the block at reader.Depth: a node without the notion must not
+// leave another one's word alone, nor undo it.
+func namedRefs[N failover.Member](
+	s *failover.Set[N],
+	reader HeadReader[N],
+	heads map[N]chain.Head,
+	which func(chain.Head) chain.Ref,
+) (named map[N]chain.Ref, order []N) {
+	named = map[N]chain.Ref{}
+	any := false
+
+	for _, node := range s.Nodes { // in a fixed order
+		head, answered := heads[node]
+		if !answered {
+			continue
+		}
+
+		named[node] = which(head)
+		if named[node].IsZero() {
+			named[node] = chain.Ref{
+				Height: (head.Tip.Height + 1) - min(head.Tip.Height+1, max(1, reader.Depth)),
+			}
+		} else {
+			any = true
+		}
+
+		order = append(order, node)
+	}
+
+	if !any {
+		return nil, nil
+	}
+
+	slices.SortStableFunc(order, func(a, b N) int { return cmp.Compare(named[b].Height, named[a].Height) })
+
+	return named, order
+}
+
+// refOf returns a node's block at a height; zero above the one that it named, and where it has none there any more.
+func refOf[N failover.Member](
+	ctx context.Context,
+	node N,
+	named chain.Ref,
+	height uint64,
+	at RefAt[N],
+) (chain.Ref, error) {
+	switch {
+	case height > named.Height:
+		return chain.Ref{}, nil
+	case height == named.Height && named.Hash != "":
+		return named, nil
+	}
+
+	ref, err := at(ctx, node, height)
+	if errors.Is(err, fault.NotFound) || errors.Is(err, failover.ErrLagging) {
+		return chain.Ref{}, nil
+	}
+
+	return ref, err
+}
+
+// noteBehind notes which nodes are behind the one with the newest block, and which are not.
+func noteBehind[N failover.Member](heads map[N]chain.Head) {
+	var newest chain.Ref
+
+	for _, head := range heads {
+		if head.Tip.Height > newest.Height {
+			newest = head.Tip
+		}
+	}
+
+	for node, head := range heads {
+		isBehind := newest.Height > head.Tip.Height+1 && newest.Time.Sub(head.Tip.Time) > tolerated
+		node.State().Note(chain.NodeBehind, isBehind, fmt.Sprintf(
+			"its newest block is %d, another node's is %d", head.Tip.Height, newest.Height,
+		))
+	}
+}

@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/health"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
+)
+
+// The pace at which the nodes of a network are compared, and how long one comparison may take: what is wrong with one
+// is named within 30 seconds.
+const (
+	paceNodes   = 10 * time.Second
+	nodesWithin = 15 * time.Second
+)
+
+// lateBy is how far in time the newest block that is agreed on may be behind the last one that was read, until Health
+// says that payments wait for it.
+const lateBy = time.Minute
+
+// maxWaiting bounds the payments and transactions that are counted while nodes do not agree.
+const maxWaiting = 1000
+
+// nodeWatch keeps which networks have no two nodes that agree. It is safe for concurrent use.
+type nodeWatch struct {
+	mu       sync.Mutex
+	unagreed map[string]unagreed
+}
+
+// unagreed is why no two nodes of a network agree, since when, and what waits meanwhile.
+type unagreed struct {
+	why                    string
+	since                  time.Time
+	payments, transactions int
+}
+
+// of returns what is known of a network; the zero value while its nodes agree.
+func (w *nodeWatch) of(network string) unagreed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return w.unagreed[network]
+}
+
+// set stores what is known of a network. It keeps since when it is so.
+func (w *nodeWatch) set(network string, now unagreed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if w.unagreed == nil {
+		w.unagreed = map[string]unagreed{}
+	}
+
+	if was, known := w.unagreed[network]; known {
+		now.since = was.since
+	}
+
+	if w.unagreed[network] = now; now.why == "" {
+		delete(w.unagreed, network)
+	}
+}
+
+// compareNodes has the nodes of a network show their newest blocks, and counts what waits while no two agree.
+func (e *Engine) compareNodes(ctx context.Context, driver chain.Driver) (did bool, err error) {
+	agreed, ok := driver.(chain.Agreed)
+	if !ok || len(agreed.Nodes()) < 2 {
+		return false, nil // nothing to compare
+	}
+
+	limited, stop := context.WithTimeout(ctx, nodesWithin)
+	defer stop()
+
+	network := driver.Network().Slug
+
+	head, err := agreed.AgreedHead(limited)
+	if err != nil && !errors.Is(err, chain.ErrNotAgreed) {
+		e.nodes.set(network, unagreed{})
+		return false, nil // that no node answers fails the follower
+	}
+
+	cursor, _, storeErr := e.config.Store.Cursor(ctx, network)
+	if storeErr != nil {
+		return false, storeErr
+	}
+
+	if err == nil && cursor.At.Time.Sub(head.Tip.Time) < lateBy {
+		e.nodes.set(network, unagreed{})
+		return false, nil
+	}
+
+	now := unagreed{why: troubles(agreed.Nodes(), err), since: e.config.Now()}
+	if now.payments, now.transactions, err = e.waitingFor(ctx, network, cursor.At.Height); err != nil {
+		return false, err
+	}
+
+	e.nodes.set(network, now)
+
+	return false, nil
+}
+
+// waitingFor returns how many payments, in blocks up to a height, and transactions of a network are not confirmed, at
+// most maxWaiting each.
+func (e *Engine) waitingFor(
+	ctx context.Context,
+	network string,
+	height uint64,
+) (payments, transactions int, err error) {
+	waiting, err := e.config.Store.UnconfirmedPayments(ctx, network, height, maxWaiting)
+	if err != nil {
+		return 0, 0, err
+	}
+
+	due, err := e.config.Store.DueTransactions(ctx, network, e.config.Now().AddDate(100, 0, 0), maxWaiting)
+	if err != nil {
+		return 0, 0, err
+	}
+
+	for _, t := range due {
+		if walletstate.Live(t) {
+			transactions++
+		}
+	}
+
+	return len(waiting), transactions, nil
+}
+
+// troubles names what is wrong with nodes, or the error of what they do not agree on.
+func troubles(nodes []chain.NodeState, cause error) string {
+	var named []string
+
+	for _, n := range nodes {
+		if n.Trouble != "" {
+			named = append(named, fmt.Sprintf(
+				"node %s %s since %s", n.Name, predicates[n.Trouble], n.Since.UTC().Format(time.RFC3339),
+			))
+		}
+	}
+
+	switch {
+	case len(named) > 0:
+		return strings.Join(named, "; ")
+	case cause != nil:
+		return cause.Error()
+	}
+
+	return "a node is behind"
+}
+
+// predicates are what troubles are called in sentences.
+var predicates = map[chain.NodeTrouble]string{
+	chain.NodeSilent:    "gives no answer",
+	chain.NodeForeign:   "serves another network",
+	chain.NodeBehind:    "is behind",
+	chain.NodeDisagrees: "disagrees with another one",
+	chain.NodeUncertain: "calls its newest block final",
+}
+
+// addNodes adds the nodes of a network to its report.
+func (e *Engine) addNodes(driver chain.Driver, n *health.Network) {
+	agreed, ok := driver.(chain.Agreed)
+	if !ok {
+		return
+	}
+
+	for _, node := range agreed.Nodes() {
+		n.Nodes = append(n.Nodes, health.Node{
+			Name:    node.Name,
+			Tip:     node.Tip,
+			Trouble: string(node.Trouble),
+			Since:   node.Since,
+			Why:     node.Why,
+			Alone:   node.Alone,
+		})
+	}
+
+	now := e.nodes.of(n.Network)
+	if now.why == "" {
+		return
+	}
+
+	n.UnagreedSince, n.WaitingPayments, n.WaitingTransactions = now.since, now.payments, now.transactions
+	n.Unagreed = fmt.Sprintf(
+		"%s: nothing that needs two nodes is confirmed; %d payments and %d transactions wait",
+		now.why, now.payments, now.transactions,
+	)
+}
