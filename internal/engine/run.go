@@ -65,7 +65,7 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 		some, failed := e.runStep(ctx, w)
 		did = did || some
 
-		if failed != nil {
+		if failed != nil && !w.healthOnly {
 			err = errors.Join(err, fmt.Errorf("%s: %w", w.name, failed))
 		}
 	}
@@ -214,6 +214,8 @@ type worker struct {
 	network string
 	// seldom keeps to the pace in Step too: nothing waits for it.
 	seldom bool
+	// healthOnly has a failure named by Health, and not returned by Step: no work was left undone.
+	healthOnly bool
 }
 
 // workers are those of Run. What only the clock makes due, no commit wakes. together is how many wallets of a network
@@ -245,6 +247,8 @@ func (e *Engine) workers(together int) []worker {
 			pace:   paceRates,
 			step:   func(ctx context.Context) (bool, error) { return false, e.checkRates(ctx) },
 			seldom: true,
+
+			healthOnly: true,
 		},
 		worker{
 			name:   "secret key",
