@@ -50,7 +50,7 @@ func TestNodesOnTwoBranches(t *testing.T) {
 		code string
 		says string
 	}{
-		"less work":               {nil, fault.Unavailable, "node_other_chain", "from block 6 on"},
+		"less work": {nil, fault.Unavailable, "node_other_chain", "from block 6 on"},
 		"headers of another form": {
 			[]string{"-testactivationheight=blake2b@6"}, fault.Stopped, "chain_id_mismatch", "another form",
 		},

@@ -31,9 +31,9 @@ func TestDescriptorHasTheKeysOfTheSigner(t *testing.T) {
 		begins         string
 		public, secret string
 	}{
-		"live deposits":          {nil, true, chain.RoleDeposit, "wpkh([73c5da0a/84h/0h/0h/0]", "xpub", "xprv"},
-		"live masters":           {nil, true, chain.RoleMaster, "wpkh([73c5da0a/84h/0h/2h/0]", "xpub", "xprv"},
-		"test deposits":          {nil, false, chain.RoleDeposit, "wpkh([73c5da0a/84h/1h/1h/0]", "tpub", "tprv"},
+		"live deposits": {nil, true, chain.RoleDeposit, "wpkh([73c5da0a/84h/0h/0h/0]", "xpub", "xprv"},
+		"live masters":  {nil, true, chain.RoleMaster, "wpkh([73c5da0a/84h/0h/2h/0]", "xpub", "xprv"},
+		"test deposits": {nil, false, chain.RoleDeposit, "wpkh([73c5da0a/84h/1h/1h/0]", "tpub", "tprv"},
 		"test masters, taproot": {
 			[]Option{WithTaproot()}, false, chain.RoleMaster, "tr([73c5da0a/86h/1h/3h/0]", "tpub", "tprv",
 		},
