@@ -121,7 +121,14 @@ func TestMetrics(t *testing.T) {
 		},
 		Attention: []health.Attention{
 			{Object: "settlement", Network: "sepolia", Status: "failed", Reason: "funds_missing", Count: 3},
-			{Object: "payout", Network: "base", Status: "pending", Reason: "insufficient_funds", Count: 4, Since: time.Unix(5, 0)},
+			{
+				Object:  "payout",
+				Network: "base",
+				Status:  "pending",
+				Reason:  "insufficient_funds",
+				Count:   4,
+				Since:   time.Unix(5, 0),
+			},
 		},
 		ClockSkew: -time.Second,
 		Backlog:   health.Backlog{Due: 9, Waiting: 5, InFlight: 2, Age: time.Minute},

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
-// newEngine returns an engine with fixed prices by pair, that logs nothing. A signer, prices and a log that are configured
-// stay; the signer is a simulated network's otherwise.
+// newEngine returns an engine with fixed prices by pair, that logs nothing. A signer, prices and a log that are
+// configured stay; the signer is a simulated network's otherwise.
 func newEngine(t *testing.T, prices map[string]string, c Config) *Engine {
 	t.Helper()
 
