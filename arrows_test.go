@@ -84,7 +84,7 @@ func TestArrows(t *testing.T) {
 		{"./chain/internal/agree", [][]string{heavy, drivers, domains, above, {module + "/store"}}},
 		{
 			"./chain/internal/failover",
-			[][]string{heavy, drivers, domains, above, {module + "/store", module + "/chain"}},
+			[][]string{heavy, drivers, domains, above, {module + "/store"}}, // it speaks chain.NodeState
 		},
 		{
 			"./webhook",

@@ -233,55 +233,6 @@ func (d *walletWorker) refuseFrozenTx(ctx context.Context, tx wallet.Tx, t walle
 	)}
 }
 
-// nonceRead returns fault.Unavailable with code wallet_unread while the network counts more transactions of the
-// wallet than its blocks, as far as they are read, explain: the records may be older than the network. Only a wallet
-// that never signed here may have made them before its network was read. A nonce above the true count would hold up
-// everything that is signed later.
-//
-// A wallet that never signed here has nothing to compare the count with: it has to be agreed on at the block that was
-// read.
-func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted uint64) error {
-	c, followed, err := d.db.Cursor(ctx, d.network.Slug)
-	if err != nil {
-		return &storeError{err}
-	}
-
-	if !followed {
-		return nil
-	}
-
-	if err := d.nonceExplained(ctx, w, counted, c); err != nil || w.NextNonce > 0 {
-		return err
-	}
-
-	return d.confirmFirstNonce(ctx, c, counted)
-}
-
-// confirmFirstNonce returns fault.Unavailable with code wallet_unread unless it is agreed that the wallet has made as
-// many transactions.
-func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, counted uint64) error {
-	nonces, ok := d.driver.(chain.Nonces)
-	if !ok {
-		return nil
-	}
-
-	agreed, err := nonces.AgreedNonce(ctx, d.party.Address, c.At)
-	if err == nil && agreed == counted {
-		return nil
-	}
-
-	return fault.Wrap(
-		err,
-		fault.Unavailable,
-		"wallet_unread",
-		"a node of %s counts %d transactions of %s, which never signed here, and that is not agreed on: "+
-			"nothing is signed until it is",
-		d.network.Slug,
-		counted,
-		d.party.Address,
-	)
-}
-
 // nonceExplained returns the error of nonceRead for a count that the blocks do not explain.
 func (d *walletWorker) nonceExplained(
 	ctx context.Context,
