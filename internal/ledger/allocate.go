@@ -131,6 +131,10 @@ func (w *fold) release(p Plan, of *asset, sent, arrived chain.Amount) {
 	of.unclaimed = chaindata.Min(of.unclaimed, of.beyond.owed)
 	arrived = arrived.Sub(of.unclaimed)
 
+	if of.unclaimed.IsZero() {
+		of.broughtBy = ""
+	}
+
 	if sum.Less(arrived) {
 		own = Split(arrived, grossOf(members))
 	} else {

@@ -113,7 +113,10 @@ func over(plan string) fact { return changePlan(plan, func(p *Plan) { p.Over = t
 func signed(plan string, kind chain.StepKind, paysFee uint64) fact {
 	return changePlan(plan, func(p *Plan) {
 		id := fmt.Sprintf("%s/%d", plan, len(p.Steps))
-		p.Steps = append(p.Steps, Step{ID: id, Kind: kind, TxHash: id, Live: true, PaysFee: chain.Units(paysFee)})
+		p.Steps = append(
+			p.Steps,
+			Step{ID: id, Kind: kind, TxHash: id, Live: true, PaysFee: chain.Units(paysFee)},
+		)
 	})
 }
 
@@ -153,7 +156,10 @@ func failed(plan string, cost uint64) fact {
 	return changePlan(plan, func(p *Plan) {
 		step := &p.Steps[len(p.Steps)-1]
 		step.Live = false
-		step.Results = append(step.Results, Result{Canonical: true, Cost: chain.Units(cost), AtPlace: p.AssetID == coinID})
+		step.Results = append(
+			step.Results,
+			Result{Canonical: true, Cost: chain.Units(cost), AtPlace: p.AssetID == coinID},
+		)
 	})
 }
 
@@ -171,7 +177,12 @@ func changePlan(plan string, change func(*Plan)) fact {
 func stolen(assetID string, amount uint64, known bool) fact {
 	return func(f *Facts) {
 		f.Withdrawals = append(f.Withdrawals, Withdrawal{
-			TxHash: "foreign", Plans: len(f.Plans), AssetID: assetID, Amount: chain.Units(amount), Canonical: true, Known: known,
+			TxHash:    "foreign",
+			Plans:     len(f.Plans),
+			AssetID:   assetID,
+			Amount:    chain.Units(amount),
+			Canonical: true,
+			Known:     known,
 		})
 	}
 }
@@ -319,10 +330,19 @@ func TestReleases(t *testing.T) {
 		{
 			name: "a token has its fee paid by the master wallet, and a top-up leaves residue",
 			facts: []fact{
-				token("a", 500), planned("r", "a"),
-				signed("r", chain.StepTopUp, 0), final("r", Result{Cost: chain.Units(1), Brought: chain.Units(9)}),
-				signed("r", chain.StepFee, 10), final("r", cost(1)),
-				signed("r", chain.StepSweep, 0), final("r", moved(500, 500, 4)), over("r"),
+				token("a", 500),
+				planned("r", "a"),
+				signed(
+					"r",
+					chain.StepTopUp,
+					0,
+				),
+				final("r", Result{Cost: chain.Units(1), Brought: chain.Units(9)}),
+				signed("r", chain.StepFee, 10),
+				final("r", cost(1)),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(500, 500, 4)),
+				over("r"),
 			},
 			want:  map[string]string{"a": "released, paid 10, costs 6, residue out 5, net 500"},
 			place: "5 coin free",
@@ -330,10 +350,25 @@ func TestReleases(t *testing.T) {
 		{
 			name: "residue pays for the next sweep",
 			facts: []fact{
-				token("a", 500), token("b", 500), planned("r", "a"),
-				signed("r", chain.StepTopUp, 0), final("r", Result{Cost: chain.Units(1), Brought: chain.Units(9)}),
-				signed("r", chain.StepSweep, 10), final("r", moved(500, 500, 4)), over("r"),
-				planned("s", "b"), signed("s", chain.StepSweep, 10), final("s", moved(500, 500, 5)), over("s"),
+				token("a", 500),
+				token("b", 500),
+				planned("r", "a"),
+				signed(
+					"r",
+					chain.StepTopUp,
+					0,
+				),
+				final("r", Result{Cost: chain.Units(1), Brought: chain.Units(9)}),
+				signed("r", chain.StepSweep, 10),
+				final("r", moved(500, 500, 4)),
+				over("r"),
+				planned(
+					"s",
+					"b",
+				),
+				signed("s", chain.StepSweep, 10),
+				final("s", moved(500, 500, 5)),
+				over("s"),
 			},
 			want: map[string]string{
 				"a": "released, paid 10, costs 5, residue out 5, net 500",
@@ -371,7 +406,14 @@ func TestReleases(t *testing.T) {
 		{
 			name: "a fee that no transaction pays is carried",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepSweep, 0), final("r", moved(98, 98, 2)), over("r"),
+				coin(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(98, 98, 2)),
+				over("r"),
 			},
 			want:  map[string]string{"a": "released, carried 10, costs 2, net 98"},
 			carry: "out 10, in 0",
@@ -410,7 +452,15 @@ func TestReleases(t *testing.T) {
 		{
 			name: "a release that comes to nothing gives back what others left",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), carrying("r", 7, "a"), signed("r", chain.StepFee, 17), failed("r", 0), over("r"),
+				coin(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				carrying("r", 7, "a"),
+				signed("r", chain.StepFee, 17),
+				failed("r", 0),
+				over("r"),
 				said("a", 15, settlement.Failed, settlement.TransactionFailed),
 			},
 			want: map[string]string{"a": "failed transaction_failed, carried 10"},
@@ -418,8 +468,17 @@ func TestReleases(t *testing.T) {
 		{
 			name: "and bears it where that was paid",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), carrying("r", 7, "a"), signed("r", chain.StepFee, 17), final("r", cost(1)),
-				signed("r", chain.StepSweep, 0), failed("r", 2), over("r"),
+				coin(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				carrying("r", 7, "a"),
+				signed("r", chain.StepFee, 17),
+				final("r", cost(1)),
+				signed("r", chain.StepSweep, 0),
+				failed("r", 2),
+				over("r"),
 				said("a", 15, settlement.Failed, settlement.TransactionFailed),
 			},
 			want:  map[string]string{"a": "failed transaction_failed, paid 17, costs 3"},
@@ -428,17 +487,38 @@ func TestReleases(t *testing.T) {
 		{
 			name: "what was paid is not paid again",
 			facts: join([]fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepFee, 10), final("r", cost(1)),
-				signed("r", chain.StepSweep, 0), failed("r", 2), over("r"),
-				said("a", 15, settlement.Failed, settlement.TransactionFailed), said("a", 16, settlement.Pending, ""),
-				planned("s", "a"), signed("s", chain.StepSweep, 0), final("s", moved(84, 84, 3)), over("s"),
+				coin("a", 100),
+				planned("r", "a"),
+				signed("r", chain.StepFee, 10),
+				final("r", cost(1)),
+				signed("r", chain.StepSweep, 0),
+				failed("r", 2),
+				over("r"),
+				said(
+					"a",
+					15,
+					settlement.Failed,
+					settlement.TransactionFailed,
+				),
+				said("a", 16, settlement.Pending, ""),
+				planned("s", "a"),
+				signed("s", chain.StepSweep, 0),
+				final("s", moved(84, 84, 3)),
+				over("s"),
 			}),
 			want: map[string]string{"a": "released, paid 10, costs 6, net 84"},
 		},
 		{
 			name: "a token that reports success and moves nothing is not released",
 			facts: []fact{
-				token("a", 100), planned("r", "a"), signed("r", chain.StepSweep, 0), final("r", moved(100, 0, 0)), over("r"),
+				token(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(100, 0, 0)),
+				over("r"),
 				said("a", 15, settlement.Failed, settlement.TransactionFailed),
 			},
 			want: map[string]string{"a": "failed transaction_failed, carried 10"},
@@ -546,8 +626,17 @@ func TestForks(t *testing.T) {
 		{
 			name: "a token that takes a fee, whose payment came back smaller",
 			facts: []fact{
-				token("a", 100), planned("r", "a"), signed("r", chain.StepSweep, 10), final("r", moved(100, 99, 0)), over("r"),
-				token("b", 5), gone("a", 30), back("a", 95),
+				token(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				signed("r", chain.StepSweep, 10),
+				final("r", moved(100, 99, 0)),
+				over("r"),
+				token("b", 5),
+				gone("a", 30),
+				back("a", 95),
 			},
 			want:  map[string]string{"a": "released, paid 10, net 95", "b": "pending, carried 10"},
 			place: "5 token owed, 4 token unclaimed",
@@ -555,19 +644,42 @@ func TestForks(t *testing.T) {
 		{
 			name: "a release without the one that was gone when its sweep was made",
 			facts: []fact{
-				coin("a", 100), coin("b", 100), planned("r", "a b"), signed("r", chain.StepFee, 20), final("r", cost(2)),
-				gone("b", 12), signed("r", chain.StepSweep, 0), onlyFor("r", "a"), final("r", moved(76, 76, 2)), over("r"),
-				back("b", 100), said("b", 40, settlement.Pending, ""),
+				coin(
+					"a",
+					100,
+				),
+				coin("b", 100),
+				planned("r", "a b"),
+				signed("r", chain.StepFee, 20),
+				final("r", cost(2)),
+				gone(
+					"b",
+					12,
+				),
+				signed("r", chain.StepSweep, 0),
+				onlyFor("r", "a"),
+				final("r", moved(76, 76, 2)),
+				over("r"),
+				back("b", 100),
+				said("b", 40, settlement.Pending, ""),
 			},
 			want: map[string]string{
-				"a": "released, paid 10, costs 3, residue out 6, net 76", "b": "pending, paid 10, costs 1, residue out 5",
+				"a": "released, paid 10, costs 3, residue out 6, net 76",
+				"b": "pending, paid 10, costs 1, residue out 5",
 			},
 			place: "11 coin free",
 		},
 		{
 			name: "a payment that is gone before its release is over has failed",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepFee, 10), gone("a", 10), final("r", cost(1)),
+				coin(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				signed("r", chain.StepFee, 10),
+				gone("a", 10),
+				final("r", cost(1)),
 			},
 			want:  map[string]string{"a": "failed payment_orphaned, carried 10"},
 			place: "11 coin owed, fee ahead 10",
@@ -584,8 +696,16 @@ func TestForks(t *testing.T) {
 		{
 			name: "the first of two sweeps has released it",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepSweep, 0), final("r", moved(98, 98, 2)), over("r"),
-				planned("s", "a"), signed("s", chain.StepSweep, 0),
+				coin(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(98, 98, 2)),
+				over("r"),
+				planned("s", "a"),
+				signed("s", chain.StepSweep, 0),
 			},
 			want:  map[string]string{"a": "released, carried 10, costs 2, net 98"},
 			carry: "out 10, in 0",
@@ -597,7 +717,9 @@ func TestForks(t *testing.T) {
 func TestExamplesOfThePage(t *testing.T) {
 	dearer := func(f *Facts) {
 		for i := range f.Deposits {
-			f.Deposits[i].Fee = chain.Units(map[string]uint64{coinID: 500, tokenID: 80}[f.Deposits[i].AssetID])
+			f.Deposits[i].Fee = chain.Units(
+				map[string]uint64{coinID: 500, tokenID: 80}[f.Deposits[i].AssetID],
+			)
 		}
 	}
 	native := join([]fact{coin("a", 100_000), dearer}, swept("r", "a", 500, 42, 99_416, 42))
@@ -611,18 +733,31 @@ func TestExamplesOfThePage(t *testing.T) {
 		{
 			name: "a token with a top-up",
 			facts: []fact{
-				token("a", 400), dearer, planned("r", "a"),
-				signed("r", chain.StepTopUp, 0), final("r", Result{Cost: chain.Units(42), Brought: chain.Units(150)}),
-				signed("r", chain.StepFee, 80), final("r", cost(42)),
-				signed("r", chain.StepSweep, 0), final("r", moved(400, 400, 130)), over("r"),
+				token("a", 400),
+				dearer,
+				planned("r", "a"),
+				signed(
+					"r",
+					chain.StepTopUp,
+					0,
+				),
+				final("r", Result{Cost: chain.Units(42), Brought: chain.Units(150)}),
+				signed("r", chain.StepFee, 80),
+				final("r", cost(42)),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(400, 400, 130)),
+				over("r"),
 			},
 			want:  map[string]string{"a": "released, paid 80, costs 214, residue out 20, net 400"},
 			place: "20 coin free",
 		},
 		{
-			name:  "a fork takes the payment for good, and another one is in its place",
-			facts: join(native, []fact{gone("a", 30), coin("b", 100_000), dearer, planned("s", "b"), over("s")}),
-			want:  map[string]string{"a": "reverted, carried 500", "b": "released, paid 500, net 99416"},
+			name: "a fork takes the payment for good, and another one is in its place",
+			facts: join(
+				native,
+				[]fact{gone("a", 30), coin("b", 100_000), dearer, planned("s", "b"), over("s")},
+			),
+			want: map[string]string{"a": "reverted, carried 500", "b": "released, paid 500, net 99416"},
 		},
 	})
 }
@@ -648,7 +783,12 @@ func TestStatuses(t *testing.T) {
 		{
 			name: "failed, and retried",
 			facts: []fact{
-				coin("a", 100), said("a", 1, settlement.Failed, settlement.FundsMissing), said("a", 2, settlement.Pending, ""),
+				coin(
+					"a",
+					100,
+				),
+				said("a", 1, settlement.Failed, settlement.FundsMissing),
+				said("a", 2, settlement.Pending, ""),
 			},
 			want: map[string]string{"a": "pending, carried 10"},
 		},
@@ -687,8 +827,19 @@ func TestStatuses(t *testing.T) {
 
 func TestHeldSinceTheFirstReason(t *testing.T) {
 	f := factsOf([]fact{
-		coin("a", 100), said("a", 1, settlement.Held, settlement.Uneconomic), said("a", 2, settlement.Pending, ""),
-		said("a", 3, settlement.Held, settlement.Uneconomic), said("a", 4, settlement.Held, settlement.BelowSweepMin),
+		coin(
+			"a",
+			100,
+		),
+		said("a", 1, settlement.Held, settlement.Uneconomic),
+		said("a", 2, settlement.Pending, ""),
+		said(
+			"a",
+			3,
+			settlement.Held,
+			settlement.Uneconomic,
+		),
+		said("a", 4, settlement.Held, settlement.BelowSweepMin),
 	})
 
 	if got := Fold(f).Settlements[0].HeldSince; got != minute(3) {
@@ -699,11 +850,18 @@ func TestHeldSinceTheFirstReason(t *testing.T) {
 func TestSettlementWithoutTransactionsShowsItsResult(t *testing.T) {
 	f := factsOf([]fact{coin("a", 100)})
 	f.Deposits[0].Stored = &Stored{
-		FeePaid: chain.Units(10), NetReleased: chain.Units(90), FeeTx: "sim_fee", SweepTx: "sim_sweep", At: minute(1),
+		FeePaid: chain.Units(
+			10,
+		),
+		NetReleased: chain.Units(90),
+		FeeTx:       "sim_fee",
+		SweepTx:     "sim_sweep",
+		At:          minute(1),
 	}
 
 	out := Fold(f)
-	if s := out.Settlements[0]; s.figures() != "released, paid 10, net 90" || s.SweepTx != "sim_sweep" || s.ReleasedAt != minute(1) {
+	if s := out.Settlements[0]; s.figures() != "released, paid 10, net 90" || s.SweepTx != "sim_sweep" ||
+		s.ReleasedAt != minute(1) {
 		t.Errorf("it is %s by %s at %s", s.figures(), s.SweepTx, s.ReleasedAt)
 	}
 

@@ -79,7 +79,11 @@ type entry struct {
 }
 
 func newFold(f Facts) *fold {
-	w := &fold{facts: f, byID: map[string]*holder{}, assets: map[string]*asset{}}
+	w := &fold{facts: f, byID: map[string]*holder{}, assets: map[string]*asset{}, ahead: f.Since.FeeAhead}
+
+	for _, a := range f.Since.Assets {
+		w.assets[a.ID] = &asset{balance{a.Free, a.Owed}, a.Unclaimed, a.BroughtBy, a.Withheld}
+	}
 
 	for _, d := range f.Deposits {
 		h := &holder{Deposit: d, shown: Settlement{ID: d.ID, FeeCarried: d.Fee}}

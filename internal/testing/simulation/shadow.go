@@ -54,7 +54,6 @@ func (s *shadow) index() {
 		at := s.at(of.Network, of.Deposit.Address)
 		s.settlements[at] = append(s.settlements[at], id)
 	}
-
 }
 
 // at returns the place of an address: where outputs are spent, all addresses of the network.
@@ -288,18 +287,27 @@ func (s *shadow) compareSettlement(
 	for _, of := range []struct{ figure, today, folded string }{
 		{"fee_tx", row.FeeTx, now.FeeTx}, {"topup_tx", row.TopUpTx, now.TopUpTx}, {"sweep_tx", row.SweepTx, now.SweepTx},
 	} {
-		if of.today == "" && of.folded != "" { // one that was never signed hides the one before
+		switch {
+		case of.today == "" && of.folded != "":
 			s.differ(at, rows, "its latest was never signed", of.figure, row.ID, of.today, of.folded)
-			continue
+		case of.today != "" && of.folded != "" && of.today != of.folded:
+			s.differ(at, rows, "that of an earlier release moved last", of.figure, row.ID, of.today, of.folded)
+		default:
+			see(of.figure, of.today, of.folded)
 		}
-
-		see(of.figure, of.today, of.folded)
 	}
 
-	if row.Status != settlement.Pending || row.SweepID != "" { // else it shows that of a plan that came to nothing
+	if row.Status != settlement.Pending ||
+		row.SweepID != "" { // else it shows that of a plan that came to nothing
 		if row.RequiredNative == nil && now.RequiredNative != nil {
 			s.differ(
-				at, rows, "it was cleared as its payment was gone", "required_native", row.ID, "", *now.RequiredNative,
+				at,
+				rows,
+				"it was cleared as its payment was gone",
+				"required_native",
+				row.ID,
+				"",
+				*now.RequiredNative,
 			)
 		} else {
 			see("required_native", amountOf(row.RequiredNative), amountOf(now.RequiredNative))
@@ -308,8 +316,13 @@ func (s *shadow) compareSettlement(
 
 	if row.ResidueIn != now.ResidueIn || row.ResidueOut != now.ResidueOut {
 		s.differ(
-			at, rows, "as it was when it was planned", "residue_in, residue_out", row.ID,
-			row.ResidueIn.String()+" "+row.ResidueOut.String(), now.ResidueIn.String()+" "+now.ResidueOut.String(),
+			at,
+			rows,
+			"as it was when it was planned",
+			"residue_in, residue_out",
+			row.ID,
+			row.ResidueIn.String()+" "+row.ResidueOut.String(),
+			now.ResidueIn.String()+" "+now.ResidueOut.String(),
 		)
 	}
 
@@ -378,7 +391,13 @@ func (s *shadow) compareBalances(at walletOf, rows places.Rows, facts places.Fac
 
 		if claimed != now.Unclaimed {
 			s.differ(
-				at, rows, s.causeOfBalances(at, facts), kind+" unclaimed", string(at.address), claimed, now.Unclaimed,
+				at,
+				rows,
+				s.causeOfBalances(at, facts),
+				kind+" unclaimed",
+				string(at.address),
+				claimed,
+				now.Unclaimed,
 			)
 		}
 	}
@@ -414,7 +433,10 @@ func (s *shadow) checkRest() {
 		held := map[string]chain.Amount{}
 
 		live := slices.ContainsFunc(facts.Plans, func(p places.Plan) bool {
-			return slices.ContainsFunc(p.Steps, func(step places.Step) bool { return step.Live && step.TxHash != "" })
+			return slices.ContainsFunc(
+				p.Steps,
+				func(step places.Step) bool { return step.Live && step.TxHash != "" },
+			)
 		})
 		if live || s.marks[at]["left a release"] {
 			continue
@@ -447,7 +469,15 @@ func (s *shadow) checkRest() {
 			s.oracle.harness.account.Counts["shadow: balances compared with the chain"]++
 
 			if want != got {
-				s.differ(at, rows, s.marksOf(at), string(a.Kind)+" balance at rest", string(at.address), got, want)
+				s.differ(
+					at,
+					rows,
+					s.marksOf(at),
+					string(a.Kind)+" balance at rest",
+					string(at.address),
+					got,
+					want,
+				)
 			}
 		}
 	}
@@ -474,7 +504,10 @@ func (s *shadow) checkCarry() {
 				rows.Settlements,
 				func(of settlement.Settlement) bool { return of.Owner != owner },
 			)
-			rows.Sweeps = slices.DeleteFunc(rows.Sweeps, func(r settlement.Sweep) bool { return r.Owner != owner })
+			rows.Sweeps = slices.DeleteFunc(
+				rows.Sweeps,
+				func(r settlement.Sweep) bool { return r.Owner != owner },
+			)
 			out := places.Fold(places.FactsOf(rows))
 
 			of := account{owner, at.network}
@@ -499,7 +532,15 @@ func (s *shadow) checkCarry() {
 
 		if row.Amount.Big().Cmp(sum) != 0 {
 			cause := strings.Join(slices.Sorted(maps.Keys(marks[of])), ", ")
-			s.differ(walletOf{network: of.network}, places.Rows{}, cause, "carry at rest", of.owner.AccountID, row.Amount, sum)
+			s.differ(
+				walletOf{network: of.network},
+				places.Rows{},
+				cause,
+				"carry at rest",
+				of.owner.AccountID,
+				row.Amount,
+				sum,
+			)
 		}
 	}
 }
@@ -571,6 +612,10 @@ func (s *shadow) cause(
 		return "its payment was gone when its sweep left the chain"
 	}
 
+	if s.isLeftToOthers(at) {
+		return "the fee of one whose sweep left the chain was left to a later release"
+	}
+
 	plans := slices.Clone(facts.Plans)
 	slices.SortFunc(plans, func(a, b places.Plan) int { return a.Number - b.Number })
 
@@ -596,6 +641,15 @@ func (s *shadow) cause(
 	}
 
 	return unexplained
+}
+
+// isLeftToOthers reports whether a settlement of a place that is not released any more has left its fee to others.
+func (s *shadow) isLeftToOthers(at walletOf) bool {
+	return slices.ContainsFunc(s.settlements[at], func(id string) bool {
+		of := s.oracle.records.settlements[id]
+
+		return of.Status != settlement.Released && !of.CarriedOut.IsZero()
+	})
 }
 
 // isAnyGone reports whether the payment of a member of a plan is gone.
@@ -682,8 +736,20 @@ func (s *shadow) list(rows places.Rows) {
 		fmt.Fprintf(
 			os.Stderr,
 			"  settlement %s %s %s %s gross %s fee %s paid %s carried %s in %s out %s costs %s net %s sweep %s canonical %t of %s\n",
-			of.ID, of.Asset, of.Status, of.Reason, of.Gross, of.FeeNative, of.FeePaid, of.FeeCarried, of.CarriedIn,
-			of.CarriedOut, of.NetworkFees, amountOf(of.NetReleased), of.SweepID, rows.Payments[of.PaymentID].Canonical,
+			of.ID,
+			of.Asset,
+			of.Status,
+			of.Reason,
+			of.Gross,
+			of.FeeNative,
+			of.FeePaid,
+			of.FeeCarried,
+			of.CarriedIn,
+			of.CarriedOut,
+			of.NetworkFees,
+			amountOf(of.NetReleased),
+			of.SweepID,
+			rows.Payments[of.PaymentID].Canonical,
 			rows.Payments[of.PaymentID].Amount,
 		)
 	}
@@ -697,9 +763,20 @@ func (s *shadow) list(rows places.Rows) {
 		for _, step := range r.Steps {
 			t := rows.Transactions[step.TransactionID]
 			fmt.Fprintf(
-				os.Stderr, "    %s %s %s fee %s pays %s parts %v displaced %v left %s took %s; transaction %s %s %s\n",
-				step.Kind, step.TransactionID, step.State, step.NetworkFee, step.PaysFee, step.Parts, step.Displaced,
-				step.ResidueAdded, step.ResidueTaken, t.State, t.Failure, t.Fee,
+				os.Stderr,
+				"    %s %s %s fee %s pays %s parts %v displaced %v left %s took %s; transaction %s %s %s\n",
+				step.Kind,
+				step.TransactionID,
+				step.State,
+				step.NetworkFee,
+				step.PaysFee,
+				step.Parts,
+				step.Displaced,
+				step.ResidueAdded,
+				step.ResidueTaken,
+				t.State,
+				t.Failure,
+				t.Fee,
 			)
 		}
 	}
