@@ -75,7 +75,7 @@ func (w *fold) outcome() Outcome {
 	out := Outcome{FeeAhead: w.ahead, CarriedIn: w.carryIn}
 
 	for _, h := range w.holders {
-		h.setStatus(w.plansOf(h))
+		h.setStatus()
 
 		if h.shown.Status == settlement.Released && h.Stored == nil {
 			out.CarriedOut = out.CarriedOut.Add(h.shown.FeeCarried.SubFloor(h.waiting))
