@@ -21,8 +21,8 @@ type Facts struct {
 	Withdrawals []Withdrawal
 }
 
-// Checkpoint is what facts came to that nothing changes any more: of deposits and plans that have ended, below finality.
-// Nothing later has them as members.
+// Checkpoint is what facts came to that nothing changes any more: of deposits and plans that have ended, below
+// finality. Nothing later has them as members.
 type Checkpoint struct {
 	Assets   []Asset
 	FeeAhead chain.Amount

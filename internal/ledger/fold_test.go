@@ -137,8 +137,8 @@ func final(plan string, r Result) fact {
 	})
 }
 
-// left is that the block of a step left the chain, and returned that it is back, at another cost.
-func left(plan string, step int) fact {
+// leftBlock is that the block of a step left the chain, and returned that it is back, at another cost.
+func leftBlock(plan string, step int) fact {
 	return changePlan(plan, func(p *Plan) {
 		p.Steps[step].Live, p.Steps[step].Results[0].Canonical = true, false
 	})
@@ -314,8 +314,11 @@ func TestReleases(t *testing.T) {
 		{
 			name: "its fee is final, and its sweep under way",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"),
-				signed("r", chain.StepFee, 10), final("r", cost(1)), signed("r", chain.StepSweep, 0),
+				coin("a", 100),
+				planned("r", "a"),
+				signed("r", chain.StepFee, 10),
+				final("r", cost(1)),
+				signed("r", chain.StepSweep, 0),
 			},
 			want: map[string]string{"a": "releasing, paid 10, costs 1"},
 		},
@@ -378,24 +381,38 @@ func TestReleases(t *testing.T) {
 		{
 			name: "the oldest bears what a token keeps",
 			facts: []fact{
-				token("a", 100), token("b", 200), planned("r", "a b"),
-				signed("r", chain.StepSweep, 20), final("r", moved(300, 297, 0)), over("r"),
+				token("a", 100),
+				token("b", 200),
+				planned("r", "a b"),
+				signed("r", chain.StepSweep, 20),
+				final("r", moved(300, 297, 0)),
+				over("r"),
 			},
 			want: map[string]string{"a": "released, paid 10, net 97", "b": "released, paid 10, net 200"},
 		},
 		{
 			name: "more than was theirs is split by gross",
 			facts: []fact{
-				token("a", 100), token("b", 200), planned("r", "a b"),
-				signed("r", chain.StepSweep, 20), final("r", moved(300, 330, 0)), over("r"),
+				token("a", 100),
+				token("b", 200),
+				planned("r", "a b"),
+				signed("r", chain.StepSweep, 20),
+				final("r", moved(300, 330, 0)),
+				over("r"),
 			},
 			want: map[string]string{"a": "released, paid 10, net 110", "b": "released, paid 10, net 220"},
 		},
 		{
 			name: "where outputs are spent the costs are split by input, none beyond its deposit",
 			facts: []fact{
-				outputs, coin("a", 1000), coin("b", 13), coin("c", 500), planned("r", "a b c"),
-				signed("r", chain.StepSweep, 30), final("r", moved(1453, 1453, 30)), over("r"),
+				outputs,
+				coin("a", 1000),
+				coin("b", 13),
+				coin("c", 500),
+				planned("r", "a b c"),
+				signed("r", chain.StepSweep, 30),
+				final("r", moved(1453, 1453, 30)),
+				over("r"),
 			},
 			want: map[string]string{
 				"a": "released, paid 10, costs 14, net 976",
@@ -421,16 +438,25 @@ func TestReleases(t *testing.T) {
 		{
 			name: "a fee under way is neither paid nor carried to others",
 			facts: []fact{
-				token("a", 100), planned("r", "a"), signed("r", chain.StepFee, 10),
-				signed("r", chain.StepSweep, 0), final("r", moved(100, 100, 0)), over("r"),
+				token("a", 100),
+				planned("r", "a"),
+				signed("r", chain.StepFee, 10),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(100, 100, 0)),
+				over("r"),
 			},
 			want: map[string]string{"a": "released, carried 10, net 100"},
 		},
 		{
 			name: "a release pays what others left, and its bearer shows it",
 			facts: []fact{
-				coin("a", 100), coin("b", 100), planned("r", "a b"), carrying("r", 7, "b"),
-				signed("r", chain.StepSweep, 27), final("r", moved(171, 171, 2)), over("r"),
+				coin("a", 100),
+				coin("b", 100),
+				planned("r", "a b"),
+				carrying("r", 7, "b"),
+				signed("r", chain.StepSweep, 27),
+				final("r", moved(171, 171, 2)),
+				over("r"),
 			},
 			want: map[string]string{
 				"a": "released, paid 10, costs 1, net 89",
@@ -533,7 +559,7 @@ func TestForks(t *testing.T) {
 	checkHistories(t, []history{
 		{
 			name:  "a sweep that leaves its block releases nothing",
-			facts: join([]fact{coin("a", 100)}, swept("r", "a", 10, 1, 87, 2), []fact{left("r", 1)}),
+			facts: join([]fact{coin("a", 100)}, swept("r", "a", 10, 1, 87, 2), []fact{leftBlock("r", 1)}),
 			want:  map[string]string{"a": "reverted, paid 10, costs 1"},
 		},
 		{
@@ -541,7 +567,7 @@ func TestForks(t *testing.T) {
 			facts: join(
 				[]fact{coin("a", 100), coin("b", 100)},
 				swept("r", "a", 10, 1, 87, 2),
-				[]fact{left("r", 0), returned("r", 0, 4)},
+				[]fact{leftBlock("r", 0), returned("r", 0, 4)},
 			),
 			want: map[string]string{
 				"a": "released, paid 10, costs 6, net 84", "b": "pending, carried 10",
@@ -553,7 +579,7 @@ func TestForks(t *testing.T) {
 			facts: join(
 				[]fact{coin("a", 100), coin("b", 100)},
 				swept("r", "a", 10, 1, 87, 2),
-				[]fact{left("r", 0), returned("r", 0, 4)},
+				[]fact{leftBlock("r", 0), returned("r", 0, 4)},
 				swept("s", "b", 10, 1, 84, 2),
 			),
 			want: map[string]string{
@@ -598,7 +624,7 @@ func TestForks(t *testing.T) {
 			name: "the claim ends with the sweep's block",
 			facts: join(
 				two,
-				[]fact{gone("b", 30), coin("c", 100), planned("s", "c"), over("s"), left("r", 1)},
+				[]fact{gone("b", 30), coin("c", 100), planned("s", "c"), over("s"), leftBlock("r", 1)},
 			),
 			want: map[string]string{
 				"a": "reverted, paid 10, costs 2", "b": "reverted, carried 10", "c": "pending, paid 10",
@@ -614,8 +640,10 @@ func TestForks(t *testing.T) {
 		{
 			name: "one payment that two sweeps moved, in place of two that are gone",
 			facts: join(
-				[]fact{coin("a", 50)}, swept("r", "a", 10, 1, 37, 2),
-				[]fact{coin("b", 50)}, swept("s", "b", 10, 1, 37, 2),
+				[]fact{coin("a", 50)},
+				swept("r", "a", 10, 1, 37, 2),
+				[]fact{coin("b", 50)},
+				swept("s", "b", 10, 1, 37, 2),
 				[]fact{gone("a", 30), gone("b", 30), coin("c", 100), planned("u", "c"), over("u")},
 			),
 			want: map[string]string{
@@ -687,8 +715,12 @@ func TestForks(t *testing.T) {
 		{
 			name: "and stays so when its sweep is final",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepSweep, 0), gone("a", 10),
-				final("r", moved(98, 98, 2)), over("r"),
+				coin("a", 100),
+				planned("r", "a"),
+				signed("r", chain.StepSweep, 0),
+				gone("a", 10),
+				final("r", moved(98, 98, 2)),
+				over("r"),
 			},
 			want:  map[string]string{"a": "failed payment_orphaned, carried 10"},
 			place: "100 coin owed, 98 coin unclaimed",
@@ -768,7 +800,8 @@ func TestStatuses(t *testing.T) {
 		{
 			name: "held, by the latest reason",
 			facts: []fact{
-				coin("a", 100), said("a", 1, settlement.Held, settlement.Uneconomic),
+				coin("a", 100),
+				said("a", 1, settlement.Held, settlement.Uneconomic),
 				said("a", 2, settlement.Held, settlement.BelowSweepMin),
 			},
 			want: map[string]string{"a": "held below_sweep_min, carried 10"},
@@ -776,7 +809,9 @@ func TestStatuses(t *testing.T) {
 		{
 			name: "held, while its release is queued",
 			facts: []fact{
-				coin("a", 100), said("a", 1, settlement.Held, settlement.Uneconomic), planned("r", "a"),
+				coin("a", 100),
+				said("a", 1, settlement.Held, settlement.Uneconomic),
+				planned("r", "a"),
 			},
 			want: map[string]string{"a": "held uneconomic, carried 10"},
 		},
@@ -795,22 +830,28 @@ func TestStatuses(t *testing.T) {
 		{
 			name: "what had failed stays so while its payment is gone",
 			facts: []fact{
-				coin("a", 100), said("a", 1, settlement.Failed, settlement.FundsMissing), gone("a", 2),
+				coin("a", 100),
+				said("a", 1, settlement.Failed, settlement.FundsMissing),
+				gone("a", 2),
 			},
 			want: map[string]string{"a": "failed funds_missing, carried 10"},
 		},
 		{
 			name: "failed while a fee of its release is under way",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepFee, 10),
-				said("a", 15, settlement.Failed, settlement.TransactionFailed), over("r"),
+				coin("a", 100),
+				planned("r", "a"),
+				signed("r", chain.StepFee, 10),
+				said("a", 15, settlement.Failed, settlement.TransactionFailed),
+				over("r"),
 			},
 			want: map[string]string{"a": "failed transaction_failed, carried 10"},
 		},
 		{
 			name: "a foreign transaction is withheld until a person has said what it was",
 			facts: []fact{
-				coin("a", 100), stolen(coinID, 30, false),
+				coin("a", 100),
+				stolen(coinID, 30, false),
 			},
 			want:  map[string]string{"a": "pending, carried 10"},
 			place: "30 coin withheld",
@@ -818,7 +859,8 @@ func TestStatuses(t *testing.T) {
 		{
 			name: "then the next release bears it",
 			facts: join(
-				[]fact{coin("a", 100), stolen(coinID, 30, true)}, swept("r", "a", 10, 1, 57, 2),
+				[]fact{coin("a", 100), stolen(coinID, 30, true)},
+				swept("r", "a", 10, 1, 57, 2),
 			),
 			want: map[string]string{"a": "released, paid 10, costs 3, net 57"},
 		},

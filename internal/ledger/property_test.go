@@ -187,10 +187,9 @@ func checkCheckpoint(t *rapid.T, f Facts, _ Outcome) {
 	whole, since := Fold(all), Fold(later)
 	checkSame(t, "the places after a checkpoint", whole.Assets, since.Assets)
 	checkSame(t, "the fee ahead after a checkpoint", whole.FeeAhead, since.FeeAhead)
-	checkSame(
-		t, "what is shown after a checkpoint",
-		slices.Concat(whole.Settlements[len(whole.Settlements)-len(since.Settlements):]), slices.Concat(since.Settlements),
-	)
+
+	whole.Settlements = whole.Settlements[len(whole.Settlements)-len(since.Settlements):]
+	checkSame(t, "what is shown", slices.Concat(whole.Settlements), slices.Concat(since.Settlements))
 }
 
 // checkFork checks that a payment which a fork takes and brings back changes nothing, and bears nothing meanwhile.
