@@ -280,9 +280,14 @@ func (s *shadow) compareSettlement(
 	see("fee_carried", row.FeeCarried, now.FeeCarried)
 	see("network_fees", row.NetworkFees, now.NetworkFees)
 	see("net_released", amountOf(row.NetReleased), amountOf(now.NetReleased))
-	for _, of := range []struct{ figure, today, folded string }{
-		{"fee_tx", row.FeeTx, now.FeeTx}, {"topup_tx", row.TopUpTx, now.TopUpTx}, {"sweep_tx", row.SweepTx, now.SweepTx},
-	} {
+
+	hashes := []struct{ figure, today, folded string }{
+		{"fee_tx", row.FeeTx, now.FeeTx},
+		{"topup_tx", row.TopUpTx, now.TopUpTx},
+		{"sweep_tx", row.SweepTx, now.SweepTx},
+	}
+
+	for _, of := range hashes {
 		switch {
 		case of.today == "" && of.folded != "":
 			s.differ(at, rows, "its latest was never signed", of.figure, row.ID, of.today, of.folded)
