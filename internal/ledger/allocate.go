@@ -131,6 +131,10 @@ func (w *fold) release(p Plan, of *asset, sent, arrived chain.Amount) {
 	of.unclaimed = chaindata.Min(of.unclaimed, of.beyond.owed)
 	arrived = arrived.Sub(of.unclaimed)
 
+	if of.unclaimed.IsZero() {
+		of.broughtBy = ""
+	}
+
 	if sum.Less(arrived) {
 		own = Split(arrived, grossOf(members))
 	} else {
@@ -173,7 +177,13 @@ func (w *fold) show(p Plan, members []*holder, before, after chain.Amount) {
 	}
 
 	for _, id := range p.Members {
-		if h := w.byID[id]; h != nil && (h.shown.NetReleased == nil || h.shown.PlanID == p.ID) {
+		h := w.byID[id]
+		if h == nil {
+			continue
+		}
+
+		h.plans = append(h.plans, p)
+		if h.shown.NetReleased == nil || h.shown.PlanID == p.ID {
 			h.shown.PlanID, h.shown.RequiredNative = p.ID, p.Required
 			h.showHashes(p)
 		}
@@ -204,11 +214,13 @@ func (h *holder) showHashes(p Plan) {
 
 // standing returns the holders of ids that the canonical chain holds and no earlier plan released, oldest first.
 func (w *fold) standing(ids []string) (all []*holder) {
-	for _, h := range w.holders {
-		if h.Canonical && h.shown.NetReleased == nil && slices.Contains(ids, h.ID) {
+	for _, id := range ids {
+		if h := w.byID[id]; h != nil && h.Canonical && h.shown.NetReleased == nil {
 			all = append(all, h)
 		}
 	}
+
+	slices.SortFunc(all, compareHolders)
 
 	return all
 }

@@ -14,9 +14,18 @@ type Facts struct {
 	// SpendsOutputs is set where a transaction spends outputs: costs are split by input, and nothing is brought forward
 	// from one plan to the next.
 	SpendsOutputs bool
-	Deposits      []Deposit
-	Plans         []Plan
-	Withdrawals   []Withdrawal
+	// Since is what earlier facts came to that are not in these; zero for all facts of a place.
+	Since       Checkpoint
+	Deposits    []Deposit
+	Plans       []Plan
+	Withdrawals []Withdrawal
+}
+
+// Checkpoint is what facts came to that nothing changes any more: of deposits and plans that have ended, below
+// finality. Nothing later has them as members.
+type Checkpoint struct {
+	Assets   []Asset
+	FeeAhead chain.Amount
 }
 
 // Deposit is a payment with its settlement as it was opened.

@@ -113,7 +113,10 @@ func over(plan string) fact { return changePlan(plan, func(p *Plan) { p.Over = t
 func signed(plan string, kind chain.StepKind, paysFee uint64) fact {
 	return changePlan(plan, func(p *Plan) {
 		id := fmt.Sprintf("%s/%d", plan, len(p.Steps))
-		p.Steps = append(p.Steps, Step{ID: id, Kind: kind, TxHash: id, Live: true, PaysFee: chain.Units(paysFee)})
+		p.Steps = append(
+			p.Steps,
+			Step{ID: id, Kind: kind, TxHash: id, Live: true, PaysFee: chain.Units(paysFee)},
+		)
 	})
 }
 
@@ -134,8 +137,8 @@ func final(plan string, r Result) fact {
 	})
 }
 
-// left is that the block of a step left the chain, and returned that it is back, at another cost.
-func left(plan string, step int) fact {
+// leftBlock is that the block of a step left the chain, and returned that it is back, at another cost.
+func leftBlock(plan string, step int) fact {
 	return changePlan(plan, func(p *Plan) {
 		p.Steps[step].Live, p.Steps[step].Results[0].Canonical = true, false
 	})
@@ -153,7 +156,10 @@ func failed(plan string, cost uint64) fact {
 	return changePlan(plan, func(p *Plan) {
 		step := &p.Steps[len(p.Steps)-1]
 		step.Live = false
-		step.Results = append(step.Results, Result{Canonical: true, Cost: chain.Units(cost), AtPlace: p.AssetID == coinID})
+		step.Results = append(
+			step.Results,
+			Result{Canonical: true, Cost: chain.Units(cost), AtPlace: p.AssetID == coinID},
+		)
 	})
 }
 
@@ -171,7 +177,12 @@ func changePlan(plan string, change func(*Plan)) fact {
 func stolen(assetID string, amount uint64, known bool) fact {
 	return func(f *Facts) {
 		f.Withdrawals = append(f.Withdrawals, Withdrawal{
-			TxHash: "foreign", Plans: len(f.Plans), AssetID: assetID, Amount: chain.Units(amount), Canonical: true, Known: known,
+			TxHash:    "foreign",
+			Plans:     len(f.Plans),
+			AssetID:   assetID,
+			Amount:    chain.Units(amount),
+			Canonical: true,
+			Known:     known,
 		})
 	}
 }
@@ -303,8 +314,11 @@ func TestReleases(t *testing.T) {
 		{
 			name: "its fee is final, and its sweep under way",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"),
-				signed("r", chain.StepFee, 10), final("r", cost(1)), signed("r", chain.StepSweep, 0),
+				coin("a", 100),
+				planned("r", "a"),
+				signed("r", chain.StepFee, 10),
+				final("r", cost(1)),
+				signed("r", chain.StepSweep, 0),
 			},
 			want: map[string]string{"a": "releasing, paid 10, costs 1"},
 		},
@@ -319,10 +333,19 @@ func TestReleases(t *testing.T) {
 		{
 			name: "a token has its fee paid by the master wallet, and a top-up leaves residue",
 			facts: []fact{
-				token("a", 500), planned("r", "a"),
-				signed("r", chain.StepTopUp, 0), final("r", Result{Cost: chain.Units(1), Brought: chain.Units(9)}),
-				signed("r", chain.StepFee, 10), final("r", cost(1)),
-				signed("r", chain.StepSweep, 0), final("r", moved(500, 500, 4)), over("r"),
+				token("a", 500),
+				planned("r", "a"),
+				signed(
+					"r",
+					chain.StepTopUp,
+					0,
+				),
+				final("r", Result{Cost: chain.Units(1), Brought: chain.Units(9)}),
+				signed("r", chain.StepFee, 10),
+				final("r", cost(1)),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(500, 500, 4)),
+				over("r"),
 			},
 			want:  map[string]string{"a": "released, paid 10, costs 6, residue out 5, net 500"},
 			place: "5 coin free",
@@ -330,10 +353,25 @@ func TestReleases(t *testing.T) {
 		{
 			name: "residue pays for the next sweep",
 			facts: []fact{
-				token("a", 500), token("b", 500), planned("r", "a"),
-				signed("r", chain.StepTopUp, 0), final("r", Result{Cost: chain.Units(1), Brought: chain.Units(9)}),
-				signed("r", chain.StepSweep, 10), final("r", moved(500, 500, 4)), over("r"),
-				planned("s", "b"), signed("s", chain.StepSweep, 10), final("s", moved(500, 500, 5)), over("s"),
+				token("a", 500),
+				token("b", 500),
+				planned("r", "a"),
+				signed(
+					"r",
+					chain.StepTopUp,
+					0,
+				),
+				final("r", Result{Cost: chain.Units(1), Brought: chain.Units(9)}),
+				signed("r", chain.StepSweep, 10),
+				final("r", moved(500, 500, 4)),
+				over("r"),
+				planned(
+					"s",
+					"b",
+				),
+				signed("s", chain.StepSweep, 10),
+				final("s", moved(500, 500, 5)),
+				over("s"),
 			},
 			want: map[string]string{
 				"a": "released, paid 10, costs 5, residue out 5, net 500",
@@ -343,24 +381,38 @@ func TestReleases(t *testing.T) {
 		{
 			name: "the oldest bears what a token keeps",
 			facts: []fact{
-				token("a", 100), token("b", 200), planned("r", "a b"),
-				signed("r", chain.StepSweep, 20), final("r", moved(300, 297, 0)), over("r"),
+				token("a", 100),
+				token("b", 200),
+				planned("r", "a b"),
+				signed("r", chain.StepSweep, 20),
+				final("r", moved(300, 297, 0)),
+				over("r"),
 			},
 			want: map[string]string{"a": "released, paid 10, net 97", "b": "released, paid 10, net 200"},
 		},
 		{
 			name: "more than was theirs is split by gross",
 			facts: []fact{
-				token("a", 100), token("b", 200), planned("r", "a b"),
-				signed("r", chain.StepSweep, 20), final("r", moved(300, 330, 0)), over("r"),
+				token("a", 100),
+				token("b", 200),
+				planned("r", "a b"),
+				signed("r", chain.StepSweep, 20),
+				final("r", moved(300, 330, 0)),
+				over("r"),
 			},
 			want: map[string]string{"a": "released, paid 10, net 110", "b": "released, paid 10, net 220"},
 		},
 		{
 			name: "where outputs are spent the costs are split by input, none beyond its deposit",
 			facts: []fact{
-				outputs, coin("a", 1000), coin("b", 13), coin("c", 500), planned("r", "a b c"),
-				signed("r", chain.StepSweep, 30), final("r", moved(1453, 1453, 30)), over("r"),
+				outputs,
+				coin("a", 1000),
+				coin("b", 13),
+				coin("c", 500),
+				planned("r", "a b c"),
+				signed("r", chain.StepSweep, 30),
+				final("r", moved(1453, 1453, 30)),
+				over("r"),
 			},
 			want: map[string]string{
 				"a": "released, paid 10, costs 14, net 976",
@@ -371,7 +423,14 @@ func TestReleases(t *testing.T) {
 		{
 			name: "a fee that no transaction pays is carried",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepSweep, 0), final("r", moved(98, 98, 2)), over("r"),
+				coin(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(98, 98, 2)),
+				over("r"),
 			},
 			want:  map[string]string{"a": "released, carried 10, costs 2, net 98"},
 			carry: "out 10, in 0",
@@ -379,16 +438,25 @@ func TestReleases(t *testing.T) {
 		{
 			name: "a fee under way is neither paid nor carried to others",
 			facts: []fact{
-				token("a", 100), planned("r", "a"), signed("r", chain.StepFee, 10),
-				signed("r", chain.StepSweep, 0), final("r", moved(100, 100, 0)), over("r"),
+				token("a", 100),
+				planned("r", "a"),
+				signed("r", chain.StepFee, 10),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(100, 100, 0)),
+				over("r"),
 			},
 			want: map[string]string{"a": "released, carried 10, net 100"},
 		},
 		{
 			name: "a release pays what others left, and its bearer shows it",
 			facts: []fact{
-				coin("a", 100), coin("b", 100), planned("r", "a b"), carrying("r", 7, "b"),
-				signed("r", chain.StepSweep, 27), final("r", moved(171, 171, 2)), over("r"),
+				coin("a", 100),
+				coin("b", 100),
+				planned("r", "a b"),
+				carrying("r", 7, "b"),
+				signed("r", chain.StepSweep, 27),
+				final("r", moved(171, 171, 2)),
+				over("r"),
 			},
 			want: map[string]string{
 				"a": "released, paid 10, costs 1, net 89",
@@ -410,7 +478,15 @@ func TestReleases(t *testing.T) {
 		{
 			name: "a release that comes to nothing gives back what others left",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), carrying("r", 7, "a"), signed("r", chain.StepFee, 17), failed("r", 0), over("r"),
+				coin(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				carrying("r", 7, "a"),
+				signed("r", chain.StepFee, 17),
+				failed("r", 0),
+				over("r"),
 				said("a", 15, settlement.Failed, settlement.TransactionFailed),
 			},
 			want: map[string]string{"a": "failed transaction_failed, carried 10"},
@@ -418,8 +494,17 @@ func TestReleases(t *testing.T) {
 		{
 			name: "and bears it where that was paid",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), carrying("r", 7, "a"), signed("r", chain.StepFee, 17), final("r", cost(1)),
-				signed("r", chain.StepSweep, 0), failed("r", 2), over("r"),
+				coin(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				carrying("r", 7, "a"),
+				signed("r", chain.StepFee, 17),
+				final("r", cost(1)),
+				signed("r", chain.StepSweep, 0),
+				failed("r", 2),
+				over("r"),
 				said("a", 15, settlement.Failed, settlement.TransactionFailed),
 			},
 			want:  map[string]string{"a": "failed transaction_failed, paid 17, costs 3"},
@@ -428,17 +513,38 @@ func TestReleases(t *testing.T) {
 		{
 			name: "what was paid is not paid again",
 			facts: join([]fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepFee, 10), final("r", cost(1)),
-				signed("r", chain.StepSweep, 0), failed("r", 2), over("r"),
-				said("a", 15, settlement.Failed, settlement.TransactionFailed), said("a", 16, settlement.Pending, ""),
-				planned("s", "a"), signed("s", chain.StepSweep, 0), final("s", moved(84, 84, 3)), over("s"),
+				coin("a", 100),
+				planned("r", "a"),
+				signed("r", chain.StepFee, 10),
+				final("r", cost(1)),
+				signed("r", chain.StepSweep, 0),
+				failed("r", 2),
+				over("r"),
+				said(
+					"a",
+					15,
+					settlement.Failed,
+					settlement.TransactionFailed,
+				),
+				said("a", 16, settlement.Pending, ""),
+				planned("s", "a"),
+				signed("s", chain.StepSweep, 0),
+				final("s", moved(84, 84, 3)),
+				over("s"),
 			}),
 			want: map[string]string{"a": "released, paid 10, costs 6, net 84"},
 		},
 		{
 			name: "a token that reports success and moves nothing is not released",
 			facts: []fact{
-				token("a", 100), planned("r", "a"), signed("r", chain.StepSweep, 0), final("r", moved(100, 0, 0)), over("r"),
+				token(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(100, 0, 0)),
+				over("r"),
 				said("a", 15, settlement.Failed, settlement.TransactionFailed),
 			},
 			want: map[string]string{"a": "failed transaction_failed, carried 10"},
@@ -453,7 +559,7 @@ func TestForks(t *testing.T) {
 	checkHistories(t, []history{
 		{
 			name:  "a sweep that leaves its block releases nothing",
-			facts: join([]fact{coin("a", 100)}, swept("r", "a", 10, 1, 87, 2), []fact{left("r", 1)}),
+			facts: join([]fact{coin("a", 100)}, swept("r", "a", 10, 1, 87, 2), []fact{leftBlock("r", 1)}),
 			want:  map[string]string{"a": "reverted, paid 10, costs 1"},
 		},
 		{
@@ -461,7 +567,7 @@ func TestForks(t *testing.T) {
 			facts: join(
 				[]fact{coin("a", 100), coin("b", 100)},
 				swept("r", "a", 10, 1, 87, 2),
-				[]fact{left("r", 0), returned("r", 0, 4)},
+				[]fact{leftBlock("r", 0), returned("r", 0, 4)},
 			),
 			want: map[string]string{
 				"a": "released, paid 10, costs 6, net 84", "b": "pending, carried 10",
@@ -473,7 +579,7 @@ func TestForks(t *testing.T) {
 			facts: join(
 				[]fact{coin("a", 100), coin("b", 100)},
 				swept("r", "a", 10, 1, 87, 2),
-				[]fact{left("r", 0), returned("r", 0, 4)},
+				[]fact{leftBlock("r", 0), returned("r", 0, 4)},
 				swept("s", "b", 10, 1, 84, 2),
 			),
 			want: map[string]string{
@@ -518,7 +624,7 @@ func TestForks(t *testing.T) {
 			name: "the claim ends with the sweep's block",
 			facts: join(
 				two,
-				[]fact{gone("b", 30), coin("c", 100), planned("s", "c"), over("s"), left("r", 1)},
+				[]fact{gone("b", 30), coin("c", 100), planned("s", "c"), over("s"), leftBlock("r", 1)},
 			),
 			want: map[string]string{
 				"a": "reverted, paid 10, costs 2", "b": "reverted, carried 10", "c": "pending, paid 10",
@@ -534,8 +640,10 @@ func TestForks(t *testing.T) {
 		{
 			name: "one payment that two sweeps moved, in place of two that are gone",
 			facts: join(
-				[]fact{coin("a", 50)}, swept("r", "a", 10, 1, 37, 2),
-				[]fact{coin("b", 50)}, swept("s", "b", 10, 1, 37, 2),
+				[]fact{coin("a", 50)},
+				swept("r", "a", 10, 1, 37, 2),
+				[]fact{coin("b", 50)},
+				swept("s", "b", 10, 1, 37, 2),
 				[]fact{gone("a", 30), gone("b", 30), coin("c", 100), planned("u", "c"), over("u")},
 			),
 			want: map[string]string{
@@ -546,8 +654,17 @@ func TestForks(t *testing.T) {
 		{
 			name: "a token that takes a fee, whose payment came back smaller",
 			facts: []fact{
-				token("a", 100), planned("r", "a"), signed("r", chain.StepSweep, 10), final("r", moved(100, 99, 0)), over("r"),
-				token("b", 5), gone("a", 30), back("a", 95),
+				token(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				signed("r", chain.StepSweep, 10),
+				final("r", moved(100, 99, 0)),
+				over("r"),
+				token("b", 5),
+				gone("a", 30),
+				back("a", 95),
 			},
 			want:  map[string]string{"a": "released, paid 10, net 95", "b": "pending, carried 10"},
 			place: "5 token owed, 4 token unclaimed",
@@ -555,19 +672,42 @@ func TestForks(t *testing.T) {
 		{
 			name: "a release without the one that was gone when its sweep was made",
 			facts: []fact{
-				coin("a", 100), coin("b", 100), planned("r", "a b"), signed("r", chain.StepFee, 20), final("r", cost(2)),
-				gone("b", 12), signed("r", chain.StepSweep, 0), onlyFor("r", "a"), final("r", moved(76, 76, 2)), over("r"),
-				back("b", 100), said("b", 40, settlement.Pending, ""),
+				coin(
+					"a",
+					100,
+				),
+				coin("b", 100),
+				planned("r", "a b"),
+				signed("r", chain.StepFee, 20),
+				final("r", cost(2)),
+				gone(
+					"b",
+					12,
+				),
+				signed("r", chain.StepSweep, 0),
+				onlyFor("r", "a"),
+				final("r", moved(76, 76, 2)),
+				over("r"),
+				back("b", 100),
+				said("b", 40, settlement.Pending, ""),
 			},
 			want: map[string]string{
-				"a": "released, paid 10, costs 3, residue out 6, net 76", "b": "pending, paid 10, costs 1, residue out 5",
+				"a": "released, paid 10, costs 3, residue out 6, net 76",
+				"b": "pending, paid 10, costs 1, residue out 5",
 			},
 			place: "11 coin free",
 		},
 		{
 			name: "a payment that is gone before its release is over has failed",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepFee, 10), gone("a", 10), final("r", cost(1)),
+				coin(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				signed("r", chain.StepFee, 10),
+				gone("a", 10),
+				final("r", cost(1)),
 			},
 			want:  map[string]string{"a": "failed payment_orphaned, carried 10"},
 			place: "11 coin owed, fee ahead 10",
@@ -575,8 +715,12 @@ func TestForks(t *testing.T) {
 		{
 			name: "and stays so when its sweep is final",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepSweep, 0), gone("a", 10),
-				final("r", moved(98, 98, 2)), over("r"),
+				coin("a", 100),
+				planned("r", "a"),
+				signed("r", chain.StepSweep, 0),
+				gone("a", 10),
+				final("r", moved(98, 98, 2)),
+				over("r"),
 			},
 			want:  map[string]string{"a": "failed payment_orphaned, carried 10"},
 			place: "100 coin owed, 98 coin unclaimed",
@@ -584,8 +728,16 @@ func TestForks(t *testing.T) {
 		{
 			name: "the first of two sweeps has released it",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepSweep, 0), final("r", moved(98, 98, 2)), over("r"),
-				planned("s", "a"), signed("s", chain.StepSweep, 0),
+				coin(
+					"a",
+					100,
+				),
+				planned("r", "a"),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(98, 98, 2)),
+				over("r"),
+				planned("s", "a"),
+				signed("s", chain.StepSweep, 0),
 			},
 			want:  map[string]string{"a": "released, carried 10, costs 2, net 98"},
 			carry: "out 10, in 0",
@@ -597,7 +749,9 @@ func TestForks(t *testing.T) {
 func TestExamplesOfThePage(t *testing.T) {
 	dearer := func(f *Facts) {
 		for i := range f.Deposits {
-			f.Deposits[i].Fee = chain.Units(map[string]uint64{coinID: 500, tokenID: 80}[f.Deposits[i].AssetID])
+			f.Deposits[i].Fee = chain.Units(
+				map[string]uint64{coinID: 500, tokenID: 80}[f.Deposits[i].AssetID],
+			)
 		}
 	}
 	native := join([]fact{coin("a", 100_000), dearer}, swept("r", "a", 500, 42, 99_416, 42))
@@ -611,18 +765,31 @@ func TestExamplesOfThePage(t *testing.T) {
 		{
 			name: "a token with a top-up",
 			facts: []fact{
-				token("a", 400), dearer, planned("r", "a"),
-				signed("r", chain.StepTopUp, 0), final("r", Result{Cost: chain.Units(42), Brought: chain.Units(150)}),
-				signed("r", chain.StepFee, 80), final("r", cost(42)),
-				signed("r", chain.StepSweep, 0), final("r", moved(400, 400, 130)), over("r"),
+				token("a", 400),
+				dearer,
+				planned("r", "a"),
+				signed(
+					"r",
+					chain.StepTopUp,
+					0,
+				),
+				final("r", Result{Cost: chain.Units(42), Brought: chain.Units(150)}),
+				signed("r", chain.StepFee, 80),
+				final("r", cost(42)),
+				signed("r", chain.StepSweep, 0),
+				final("r", moved(400, 400, 130)),
+				over("r"),
 			},
 			want:  map[string]string{"a": "released, paid 80, costs 214, residue out 20, net 400"},
 			place: "20 coin free",
 		},
 		{
-			name:  "a fork takes the payment for good, and another one is in its place",
-			facts: join(native, []fact{gone("a", 30), coin("b", 100_000), dearer, planned("s", "b"), over("s")}),
-			want:  map[string]string{"a": "reverted, carried 500", "b": "released, paid 500, net 99416"},
+			name: "a fork takes the payment for good, and another one is in its place",
+			facts: join(
+				native,
+				[]fact{gone("a", 30), coin("b", 100_000), dearer, planned("s", "b"), over("s")},
+			),
+			want: map[string]string{"a": "reverted, carried 500", "b": "released, paid 500, net 99416"},
 		},
 	})
 }
@@ -633,7 +800,8 @@ func TestStatuses(t *testing.T) {
 		{
 			name: "held, by the latest reason",
 			facts: []fact{
-				coin("a", 100), said("a", 1, settlement.Held, settlement.Uneconomic),
+				coin("a", 100),
+				said("a", 1, settlement.Held, settlement.Uneconomic),
 				said("a", 2, settlement.Held, settlement.BelowSweepMin),
 			},
 			want: map[string]string{"a": "held below_sweep_min, carried 10"},
@@ -641,36 +809,49 @@ func TestStatuses(t *testing.T) {
 		{
 			name: "held, while its release is queued",
 			facts: []fact{
-				coin("a", 100), said("a", 1, settlement.Held, settlement.Uneconomic), planned("r", "a"),
+				coin("a", 100),
+				said("a", 1, settlement.Held, settlement.Uneconomic),
+				planned("r", "a"),
 			},
 			want: map[string]string{"a": "held uneconomic, carried 10"},
 		},
 		{
 			name: "failed, and retried",
 			facts: []fact{
-				coin("a", 100), said("a", 1, settlement.Failed, settlement.FundsMissing), said("a", 2, settlement.Pending, ""),
+				coin(
+					"a",
+					100,
+				),
+				said("a", 1, settlement.Failed, settlement.FundsMissing),
+				said("a", 2, settlement.Pending, ""),
 			},
 			want: map[string]string{"a": "pending, carried 10"},
 		},
 		{
 			name: "what had failed stays so while its payment is gone",
 			facts: []fact{
-				coin("a", 100), said("a", 1, settlement.Failed, settlement.FundsMissing), gone("a", 2),
+				coin("a", 100),
+				said("a", 1, settlement.Failed, settlement.FundsMissing),
+				gone("a", 2),
 			},
 			want: map[string]string{"a": "failed funds_missing, carried 10"},
 		},
 		{
 			name: "failed while a fee of its release is under way",
 			facts: []fact{
-				coin("a", 100), planned("r", "a"), signed("r", chain.StepFee, 10),
-				said("a", 15, settlement.Failed, settlement.TransactionFailed), over("r"),
+				coin("a", 100),
+				planned("r", "a"),
+				signed("r", chain.StepFee, 10),
+				said("a", 15, settlement.Failed, settlement.TransactionFailed),
+				over("r"),
 			},
 			want: map[string]string{"a": "failed transaction_failed, carried 10"},
 		},
 		{
 			name: "a foreign transaction is withheld until a person has said what it was",
 			facts: []fact{
-				coin("a", 100), stolen(coinID, 30, false),
+				coin("a", 100),
+				stolen(coinID, 30, false),
 			},
 			want:  map[string]string{"a": "pending, carried 10"},
 			place: "30 coin withheld",
@@ -678,7 +859,8 @@ func TestStatuses(t *testing.T) {
 		{
 			name: "then the next release bears it",
 			facts: join(
-				[]fact{coin("a", 100), stolen(coinID, 30, true)}, swept("r", "a", 10, 1, 57, 2),
+				[]fact{coin("a", 100), stolen(coinID, 30, true)},
+				swept("r", "a", 10, 1, 57, 2),
 			),
 			want: map[string]string{"a": "released, paid 10, costs 3, net 57"},
 		},
@@ -687,8 +869,19 @@ func TestStatuses(t *testing.T) {
 
 func TestHeldSinceTheFirstReason(t *testing.T) {
 	f := factsOf([]fact{
-		coin("a", 100), said("a", 1, settlement.Held, settlement.Uneconomic), said("a", 2, settlement.Pending, ""),
-		said("a", 3, settlement.Held, settlement.Uneconomic), said("a", 4, settlement.Held, settlement.BelowSweepMin),
+		coin(
+			"a",
+			100,
+		),
+		said("a", 1, settlement.Held, settlement.Uneconomic),
+		said("a", 2, settlement.Pending, ""),
+		said(
+			"a",
+			3,
+			settlement.Held,
+			settlement.Uneconomic,
+		),
+		said("a", 4, settlement.Held, settlement.BelowSweepMin),
 	})
 
 	if got := Fold(f).Settlements[0].HeldSince; got != minute(3) {
@@ -699,11 +892,18 @@ func TestHeldSinceTheFirstReason(t *testing.T) {
 func TestSettlementWithoutTransactionsShowsItsResult(t *testing.T) {
 	f := factsOf([]fact{coin("a", 100)})
 	f.Deposits[0].Stored = &Stored{
-		FeePaid: chain.Units(10), NetReleased: chain.Units(90), FeeTx: "sim_fee", SweepTx: "sim_sweep", At: minute(1),
+		FeePaid: chain.Units(
+			10,
+		),
+		NetReleased: chain.Units(90),
+		FeeTx:       "sim_fee",
+		SweepTx:     "sim_sweep",
+		At:          minute(1),
 	}
 
 	out := Fold(f)
-	if s := out.Settlements[0]; s.figures() != "released, paid 10, net 90" || s.SweepTx != "sim_sweep" || s.ReleasedAt != minute(1) {
+	if s := out.Settlements[0]; s.figures() != "released, paid 10, net 90" || s.SweepTx != "sim_sweep" ||
+		s.ReleasedAt != minute(1) {
 		t.Errorf("it is %s by %s at %s", s.figures(), s.SweepTx, s.ReleasedAt)
 	}
 

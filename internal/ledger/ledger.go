@@ -56,9 +56,13 @@ type fold struct {
 type holder struct {
 	Deposit
 	shown Settlement
+	// plans have it, oldest first.
+	plans []Plan
 	// waiting is platform fee that a transaction under way will pay, in native base units.
 	waiting chain.Amount
 }
+
+func compareHolders(a, b *holder) int { return cmp.Compare(a.ID, b.ID) }
 
 // asset is what is at a place of one asset beside its deposits, in base units.
 type asset struct {
@@ -79,7 +83,11 @@ type entry struct {
 }
 
 func newFold(f Facts) *fold {
-	w := &fold{facts: f, byID: map[string]*holder{}, assets: map[string]*asset{}}
+	w := &fold{facts: f, byID: map[string]*holder{}, assets: map[string]*asset{}, ahead: f.Since.FeeAhead}
+
+	for _, a := range f.Since.Assets {
+		w.assets[a.ID] = &asset{balance{a.Free, a.Owed}, a.Unclaimed, a.BroughtBy, a.Withheld}
+	}
 
 	for _, d := range f.Deposits {
 		h := &holder{Deposit: d, shown: Settlement{ID: d.ID, FeeCarried: d.Fee}}
@@ -87,7 +95,7 @@ func newFold(f Facts) *fold {
 		w.byID[d.ID] = h
 	}
 
-	slices.SortFunc(w.holders, func(a, b *holder) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(w.holders, compareHolders)
 
 	return w
 }

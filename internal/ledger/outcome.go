@@ -50,6 +50,8 @@ type Asset struct {
 	// Unclaimed reached the master wallet and no settlement shows it: the payments that it was swept for are gone. The
 	// next plan of the asset claims it.
 	Unclaimed chain.Amount
+	// BroughtBy is the hash of the newest sweep that brought it; empty without one.
+	BroughtBy string
 	// Withheld was taken by transactions of which nobody has said yet what they were.
 	Withheld chain.Amount
 }
@@ -65,12 +67,15 @@ func (o Outcome) Asset(id string) Asset {
 	return Asset{ID: id}
 }
 
+// Checkpoint returns what later facts are folded on.
+func (o Outcome) Checkpoint() Checkpoint { return Checkpoint{Assets: o.Assets, FeeAhead: o.FeeAhead} }
+
 // outcome returns what the fold came to.
 func (w *fold) outcome() Outcome {
 	out := Outcome{FeeAhead: w.ahead, CarriedIn: w.carryIn}
 
 	for _, h := range w.holders {
-		h.setStatus(w.plansOf(h))
+		h.setStatus()
 
 		if h.shown.Status == settlement.Released && h.Stored == nil {
 			out.CarriedOut = out.CarriedOut.Add(h.shown.FeeCarried.SubFloor(h.waiting))
@@ -87,6 +92,7 @@ func (w *fold) outcome() Outcome {
 				Free:      of.beyond.free,
 				Owed:      of.beyond.owed,
 				Unclaimed: of.unclaimed,
+				BroughtBy: of.broughtBy,
 				Withheld:  of.withheld,
 			})
 		}

@@ -9,11 +9,6 @@ import (
 
 // This file answers questions about a Plan. Only results count that the canonical chain holds.
 
-// comparePlans compares plans by the order in which they were made.
-func comparePlans(a, b Plan) int {
-	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.ID, b.ID))
-}
-
 // steps returns the plan's steps, oldest first.
 func (p Plan) steps() []Step {
 	return slices.SortedFunc(slices.Values(p.Steps), func(a, b Step) int { return cmp.Compare(a.ID, b.ID) })

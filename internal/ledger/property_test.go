@@ -63,6 +63,7 @@ func checkFold(t *rapid.T) {
 	checkRemoved(t, f, out)
 	checkAppended(t, f, out)
 	checkFork(t, f, out)
+	checkCheckpoint(t, f, out)
 	checkSums(t, f, out)
 }
 
@@ -145,6 +146,52 @@ func checkAppended(t *rapid.T, f Facts, out Outcome) {
 	}
 }
 
+// checkCheckpoint checks that a place goes on from a checkpoint as from all of its facts, whatever is in those.
+func checkCheckpoint(t *rapid.T, f Facts, _ Outcome) {
+	later := drawFacts(t)
+	later.Native, later.SpendsOutputs = f.Native, f.SpendsOutputs
+	all := copyOf(f)
+
+	for i := range later.Deposits {
+		later.Deposits[i].ID = "later " + later.Deposits[i].ID
+	}
+
+	for i := range later.Plans {
+		p := &later.Plans[i]
+		p.ID, p.Bearer, p.Number = "later "+p.ID, "later "+p.Bearer, len(f.Plans)+i
+
+		for j := range p.Members {
+			p.Members[j] = "later " + p.Members[j]
+		}
+
+		for j := range p.Steps {
+			for k := range p.Steps[j].Members {
+				p.Steps[j].Members[k] = "later " + p.Steps[j].Members[k]
+			}
+		}
+	}
+
+	for i := range later.Withdrawals {
+		later.Withdrawals[i].Plans += len(f.Plans)
+	}
+
+	for i := range all.Withdrawals { // those before the checkpoint are in it
+		all.Withdrawals[i].Plans = min(all.Withdrawals[i].Plans, len(f.Plans)-1)
+	}
+
+	later.Since = Fold(all).Checkpoint()
+	all.Deposits = append(all.Deposits, later.Deposits...)
+	all.Plans = append(all.Plans, later.Plans...)
+	all.Withdrawals = append(all.Withdrawals, later.Withdrawals...)
+
+	whole, since := Fold(all), Fold(later)
+	checkSame(t, "the places after a checkpoint", whole.Assets, since.Assets)
+	checkSame(t, "the fee ahead after a checkpoint", whole.FeeAhead, since.FeeAhead)
+
+	whole.Settlements = whole.Settlements[len(whole.Settlements)-len(since.Settlements):]
+	checkSame(t, "what is shown", slices.Concat(whole.Settlements), slices.Concat(since.Settlements))
+}
+
 // checkFork checks that a payment which a fork takes and brings back changes nothing, and bears nothing meanwhile.
 func checkFork(t *rapid.T, f Facts, out Outcome) {
 	if len(f.Deposits) == 0 {
@@ -160,7 +207,8 @@ func checkFork(t *rapid.T, f Facts, out Outcome) {
 			continue
 		}
 
-		if !s.FeePaid.IsZero() || !s.NetworkFees.IsZero() || s.NetReleased != nil && gone.Deposits[i].Stored == nil {
+		if !s.FeePaid.IsZero() || !s.NetworkFees.IsZero() ||
+			s.NetReleased != nil && gone.Deposits[i].Stored == nil {
 			t.Fatalf("its payment is gone, and it shows %+v", s)
 		}
 	}
@@ -187,7 +235,14 @@ func checkSums(t *rapid.T, f Facts, out Outcome) {
 		paid, costs = paid.Add(s.FeePaid), costs.Add(s.NetworkFees)
 
 		if s.FeePaid.Add(s.FeeCarried) != d.Fee.Add(s.CarriedIn) {
-			t.Fatalf("settlement %s paid %s and carries %s of %s and %s", s.ID, s.FeePaid, s.FeeCarried, d.Fee, s.CarriedIn)
+			t.Fatalf(
+				"settlement %s paid %s and carries %s of %s and %s",
+				s.ID,
+				s.FeePaid,
+				s.FeeCarried,
+				d.Fee,
+				s.CarriedIn,
+			)
 		}
 	}
 

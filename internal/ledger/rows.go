@@ -299,7 +299,10 @@ func withdrawalsOf(row wallet.Outgoing, native string, sweeps []settlement.Sweep
 		return nil
 	}
 
-	plans := slices.IndexFunc(sweeps, func(r settlement.Sweep) bool { return r.CreatedAt.After(row.Block.Time) })
+	plans := slices.IndexFunc(
+		sweeps,
+		func(r settlement.Sweep) bool { return r.CreatedAt.After(row.Block.Time) },
+	)
 	if plans < 0 {
 		plans = len(sweeps)
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // setStatus sets status, reason and times by the tables of specification 3.4 and decisions part 4.
-func (h *holder) setStatus(plans []Plan) {
-	verdicts := h.verdicts()
+func (h *holder) setStatus() {
+	plans, verdicts := h.plans, h.verdicts()
 
 	switch {
 	case h.Stored != nil:
@@ -97,19 +97,6 @@ func isUnderWay(plans []Plan, verdicts []Verdict) bool {
 	}
 
 	return last.isLive() && last.isStarted()
-}
-
-// plansOf returns the plans that have a settlement, oldest first.
-func (w *fold) plansOf(h *holder) (all []Plan) {
-	for _, p := range w.facts.Plans {
-		if slices.Contains(p.Members, h.ID) {
-			all = append(all, p)
-		}
-	}
-
-	slices.SortFunc(all, comparePlans)
-
-	return all
 }
 
 // releasedAt returns when the last transaction of a plan was known to be final; of one without transactions when it

@@ -2,17 +2,13 @@ package simulation
 
 import (
 	"fmt"
-	"maps"
-	"math/big"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
-	"github.com/seed-8ee7f392/payments/event"
 	places "github.com/seed-8ee7f392/payments/internal/ledger"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/invoice"
@@ -54,7 +50,6 @@ func (s *shadow) index() {
 		at := s.at(of.Network, of.Deposit.Address)
 		s.settlements[at] = append(s.settlements[at], id)
 	}
-
 }
 
 // at returns the place of an address: where outputs are spent, all addresses of the network.
@@ -285,21 +280,43 @@ func (s *shadow) compareSettlement(
 	see("fee_carried", row.FeeCarried, now.FeeCarried)
 	see("network_fees", row.NetworkFees, now.NetworkFees)
 	see("net_released", amountOf(row.NetReleased), amountOf(now.NetReleased))
-	for _, of := range []struct{ figure, today, folded string }{
-		{"fee_tx", row.FeeTx, now.FeeTx}, {"topup_tx", row.TopUpTx, now.TopUpTx}, {"sweep_tx", row.SweepTx, now.SweepTx},
-	} {
-		if of.today == "" && of.folded != "" { // one that was never signed hides the one before
-			s.differ(at, rows, "its latest was never signed", of.figure, row.ID, of.today, of.folded)
-			continue
-		}
 
-		see(of.figure, of.today, of.folded)
+	hashes := []struct{ figure, today, folded string }{
+		{"fee_tx", row.FeeTx, now.FeeTx},
+		{"topup_tx", row.TopUpTx, now.TopUpTx},
+		{"sweep_tx", row.SweepTx, now.SweepTx},
 	}
 
-	if row.Status != settlement.Pending || row.SweepID != "" { // else it shows that of a plan that came to nothing
+	for _, of := range hashes {
+		switch {
+		case of.today == "" && of.folded != "":
+			s.differ(at, rows, "its latest was never signed", of.figure, row.ID, of.today, of.folded)
+		case of.today != "" && of.folded != "" && of.today != of.folded:
+			s.differ(
+				at,
+				rows,
+				"that of an earlier release moved last",
+				of.figure,
+				row.ID,
+				of.today,
+				of.folded,
+			)
+		default:
+			see(of.figure, of.today, of.folded)
+		}
+	}
+
+	if row.Status != settlement.Pending ||
+		row.SweepID != "" { // else it shows that of a plan that came to nothing
 		if row.RequiredNative == nil && now.RequiredNative != nil {
 			s.differ(
-				at, rows, "it was cleared as its payment was gone", "required_native", row.ID, "", *now.RequiredNative,
+				at,
+				rows,
+				"it was cleared as its payment was gone",
+				"required_native",
+				row.ID,
+				"",
+				*now.RequiredNative,
 			)
 		} else {
 			see("required_native", amountOf(row.RequiredNative), amountOf(now.RequiredNative))
@@ -308,8 +325,13 @@ func (s *shadow) compareSettlement(
 
 	if row.ResidueIn != now.ResidueIn || row.ResidueOut != now.ResidueOut {
 		s.differ(
-			at, rows, "as it was when it was planned", "residue_in, residue_out", row.ID,
-			row.ResidueIn.String()+" "+row.ResidueOut.String(), now.ResidueIn.String()+" "+now.ResidueOut.String(),
+			at,
+			rows,
+			"as it was when it was planned",
+			"residue_in, residue_out",
+			row.ID,
+			row.ResidueIn.String()+" "+row.ResidueOut.String(),
+			now.ResidueIn.String()+" "+now.ResidueOut.String(),
 		)
 	}
 
@@ -378,7 +400,13 @@ func (s *shadow) compareBalances(at walletOf, rows places.Rows, facts places.Fac
 
 		if claimed != now.Unclaimed {
 			s.differ(
-				at, rows, s.causeOfBalances(at, facts), kind+" unclaimed", string(at.address), claimed, now.Unclaimed,
+				at,
+				rows,
+				s.causeOfBalances(at, facts),
+				kind+" unclaimed",
+				string(at.address),
+				claimed,
+				now.Unclaimed,
 			)
 		}
 	}
@@ -399,109 +427,6 @@ func standing(rows places.Rows, brought []settlement.Brought) (sum chain.Amount)
 	}
 
 	return sum
-}
-
-// checkRest compares, at rest, the balances that the facts of each place come to with those of the chain.
-func (s *shadow) checkRest() {
-	for at := range s.settlements {
-		if at.address == "" || s.oracle.lost || s.oracle.hasStolen(at.network) {
-			continue
-		}
-
-		rows := s.rowsOf(at)
-		facts := places.FactsOf(rows)
-		out := places.Fold(facts)
-		held := map[string]chain.Amount{}
-
-		live := slices.ContainsFunc(facts.Plans, func(p places.Plan) bool {
-			return slices.ContainsFunc(p.Steps, func(step places.Step) bool { return step.Live && step.TxHash != "" })
-		})
-		if live || s.marks[at]["left a release"] {
-			continue
-		}
-
-		shown := map[string]places.Settlement{}
-		for _, of := range out.Settlements {
-			shown[of.ID] = of
-		}
-
-		for _, d := range facts.Deposits {
-			of := shown[d.ID]
-			if !d.Canonical || of.NetReleased != nil {
-				continue
-			}
-
-			left := d.Gross
-			if d.Source == settlement.FromDeposit {
-				left = left.SubFloor(of.FeePaid).SubFloor(of.NetworkFees)
-			}
-
-			held[d.AssetID] = held[d.AssetID].Add(left)
-		}
-
-		n := s.network(at.network)
-		for _, a := range n.assets() {
-			of := out.Asset(a.ID)
-			want := held[a.ID].Add(of.Free).SubFloor(of.Owed)
-			got := n.balances(n.tip().Height, []chain.Holding{{Address: at.address, AssetID: a.ID}})[0]
-			s.oracle.harness.account.Counts["shadow: balances compared with the chain"]++
-
-			if want != got {
-				s.differ(at, rows, s.marksOf(at), string(a.Kind)+" balance at rest", string(at.address), got, want)
-			}
-		}
-	}
-}
-
-// checkCarry compares, at rest, the platform fee that each account carries with what the facts of its places come to.
-func (s *shadow) checkCarry() {
-	type account struct {
-		owner   event.Owner
-		network string
-	}
-
-	sums, marks := map[account]*big.Int{}, map[account]map[string]bool{}
-
-	for at := range s.settlements {
-		byOwner := map[event.Owner]bool{}
-		for _, id := range s.settlements[at] {
-			byOwner[s.oracle.records.settlements[id].Owner] = true
-		}
-
-		for owner := range byOwner {
-			rows := s.rowsOf(at)
-			rows.Settlements = slices.DeleteFunc(
-				rows.Settlements,
-				func(of settlement.Settlement) bool { return of.Owner != owner },
-			)
-			rows.Sweeps = slices.DeleteFunc(rows.Sweeps, func(r settlement.Sweep) bool { return r.Owner != owner })
-			out := places.Fold(places.FactsOf(rows))
-
-			of := account{owner, at.network}
-			if sums[of] == nil {
-				sums[of], marks[of] = new(big.Int), map[string]bool{}
-			}
-
-			sums[of].Add(sums[of], out.CarriedOut.Big()).Sub(sums[of], out.CarriedIn.Big())
-			maps.Copy(marks[of], s.marks[at])
-		}
-	}
-
-	for of, sum := range sums {
-		row, _, err := s.oracle.harness.store.Carry(s.oracle.harness.ctx, of.owner, of.network)
-		must(err)
-
-		s.oracle.harness.account.Counts["shadow: carries compared"]++
-
-		if s.oracle.lost {
-			marks[of]["restored"] = true
-		}
-
-		if row.Amount.Big().Cmp(sum) != 0 {
-			cause := strings.Join(slices.Sorted(maps.Keys(marks[of])), ", ")
-			s.differ(walletOf{network: of.network}, places.Rows{}, cause, "carry at rest", of.owner.AccountID, row.Amount, sum)
-		}
-	}
 }
 
 // compareSums compares what neither depends on who bears it: the platform fee that was paid, and what was brought to
@@ -552,85 +477,6 @@ func (s *shadow) compareSums(at walletOf, rows places.Rows, out places.Outcome) 
 	}
 }
 
-// unexplained is the cause of a difference that no known one explains.
-const unexplained = "unexplained"
-
-// cause returns what makes a settlement's figures differ.
-func (s *shadow) cause(
-	at walletOf,
-	facts places.Facts,
-	row settlement.Settlement,
-	now places.Settlement,
-) string {
-	switch {
-	case s.marks[at]["left a release"]:
-		return "one left a release: the rows lack who"
-	case s.marks[at]["claim"]:
-		return "a claim was taken back or is back"
-	case row.Status == settlement.Releasing && now.Status == settlement.Reverted:
-		return "its payment was gone when its sweep left the chain"
-	}
-
-	plans := slices.Clone(facts.Plans)
-	slices.SortFunc(plans, func(a, b places.Plan) int { return a.Number - b.Number })
-
-	for i, p := range plans {
-		if !slices.Contains(p.Members, row.ID) {
-			continue
-		}
-
-		if isAnyGone(facts, p) {
-			return "a member of its release is gone"
-		}
-
-		before, after := facts, facts
-		before.Plans, after.Plans = plans[:i], plans[:i+1]
-
-		if isForwarded(places.Fold(before), p.AssetID) {
-			return "something was brought forward to its release"
-		}
-
-		if isForwarded(places.Fold(after), p.AssetID) {
-			return "its release brings something forward"
-		}
-	}
-
-	return unexplained
-}
-
-// isAnyGone reports whether the payment of a member of a plan is gone.
-func isAnyGone(facts places.Facts, p places.Plan) bool {
-	return slices.ContainsFunc(facts.Deposits, func(d places.Deposit) bool {
-		return !d.Canonical && slices.Contains(p.Members, d.ID)
-	})
-}
-
-// isForwarded reports whether anything is brought forward to a plan of an asset beside free residue.
-func isForwarded(out places.Outcome, assetID string) bool {
-	of := out.Asset(assetID)
-
-	return !out.FeeAhead.IsZero() || !of.Owed.IsZero() || !of.Unclaimed.IsZero()
-}
-
-// causeOfBalances is cause for the balances of a place.
-func (s *shadow) causeOfBalances(at walletOf, facts places.Facts) string {
-	if s.marks[at]["left a release"] {
-		return "one left a release: the rows lack who"
-	}
-
-	for _, p := range facts.Plans {
-		if isAnyGone(facts, p) {
-			return "a member of a release is gone"
-		}
-
-		if isForwarded(places.Fold(facts), p.AssetID) {
-			return "a release brings something forward"
-		}
-	}
-
-	return unexplained
-}
-
 func (s *shadow) marksOf(at walletOf) string {
 	var marks []string
 	for what := range s.marks[at] {
@@ -648,63 +494,4 @@ func (s *shadow) marksOf(at walletOf) string {
 	}
 
 	return strings.Join(marks, ", ")
-}
-
-// printedDifferences are the kinds of differences of which one was printed.
-var printedDifferences sync.Map
-
-// differ counts a difference, and shows the first of its kind.
-func (s *shadow) differ(at walletOf, rows places.Rows, cause, figure, id string, today, folded any) {
-	key := fmt.Sprintf("shadow differs: %s (%s)", figure, cause)
-	s.oracle.harness.account.Counts[key]++
-
-	if _, printed := printedDifferences.LoadOrStore(key, true); printed {
-		return
-	}
-
-	if only := os.Getenv("SHADOW_ONLY"); only != "" && !strings.Contains(key, only) {
-		return
-	}
-
-	fmt.Fprintf(
-		os.Stderr, "seed %d operation %d at %s %s: %s of %s is %v, and the fold has %v\n",
-		s.oracle.harness.plan.Seed, s.oracle.step, at.network, at.address, key, id, today, folded,
-	)
-
-	if os.Getenv("SHADOW") == "rows" {
-		s.list(rows)
-	}
-}
-
-// list prints the rows of a place.
-func (s *shadow) list(rows places.Rows) {
-	for _, of := range rows.Settlements {
-		fmt.Fprintf(
-			os.Stderr,
-			"  settlement %s %s %s %s gross %s fee %s paid %s carried %s in %s out %s costs %s net %s sweep %s canonical %t of %s\n",
-			of.ID, of.Asset, of.Status, of.Reason, of.Gross, of.FeeNative, of.FeePaid, of.FeeCarried, of.CarriedIn,
-			of.CarriedOut, of.NetworkFees, amountOf(of.NetReleased), of.SweepID, rows.Payments[of.PaymentID].Canonical,
-			rows.Payments[of.PaymentID].Amount,
-		)
-	}
-
-	for _, r := range rows.Sweeps {
-		fmt.Fprintf(
-			os.Stderr, "  sweep %s of %v amount %s fee %s carry %s owed %s claims %v done %t\n",
-			r.ID, r.SettlementIDs, r.Amount, r.Fee, r.CarryIn, r.Owed, r.Claims, r.Done,
-		)
-
-		for _, step := range r.Steps {
-			t := rows.Transactions[step.TransactionID]
-			fmt.Fprintf(
-				os.Stderr, "    %s %s %s fee %s pays %s parts %v displaced %v left %s took %s; transaction %s %s %s\n",
-				step.Kind, step.TransactionID, step.State, step.NetworkFee, step.PaysFee, step.Parts, step.Displaced,
-				step.ResidueAdded, step.ResidueTaken, t.State, t.Failure, t.Fee,
-			)
-		}
-	}
-
-	for _, o := range rows.Outgoing {
-		fmt.Fprintf(os.Stderr, "  outgoing %s %q fee %s %v\n", o.TxHash, o.Acknowledged, o.Fee, o.Transfers)
-	}
 }

@@ -27,8 +27,9 @@ func TestRecordsAreWhatTheirFactsComeTo(t *testing.T) {
 
 		for key, times := range total.Counts {
 			difference, differs := strings.CutPrefix(key, "shadow differs: ")
-			if differs && (strings.HasPrefix(difference, "sum of") || strings.Contains(difference, "at rest") ||
-				strings.Contains(difference, unexplained)) {
+			if differs &&
+				(strings.HasPrefix(difference, "sum of") || strings.Contains(difference, "at rest") ||
+					strings.Contains(difference, unexplained)) {
 				t.Errorf("BIAS=%s: %s, %d times", c.bias, difference, times)
 			}
 		}
