@@ -9,7 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// A payout of a token is what the block's logs say of it: a token that returns false moves nothing, one with a fee less.
+// A payout of a token is what the block's logs say of it: a token that returns false moves nothing, one with a fee
+// less.
 func TestPayoutIsWhatTheBlockDelivered(t *testing.T) {
 	const token, to, from = "token", "destination", "master"
 

@@ -64,10 +64,12 @@ func TestOneNodeNamesNoRateAloneAboveWhatBlocksPaid(t *testing.T) {
 		"estimate, alone":        {[]*fakeNode{ratedNode(t, lie, "0.00001")}, 10_000, nil},
 		"estimate, first of two": {[]*fakeNode{ratedNode(t, lie, "0.00001"), ratedNode(t, honest, "0.00001")}, 10_000, nil},
 		"estimate, second":       {[]*fakeNode{ratedNode(t, honest, "0.00001"), ratedNode(t, lie, "0.00001")}, 8_000, nil},
-		"both say more":          {[]*fakeNode{ratedNode(t, "0.0004", "0.00001"), ratedNode(t, "0.0003", "0.00001")}, 30_000, nil},
-		"floor, alone":           {[]*fakeNode{ratedNode(t, honest, lie)}, 0, fault.Limited},
-		"floor, first of two":    {[]*fakeNode{ratedNode(t, honest, lie), ratedNode(t, honest, "0.00001")}, 10_000, nil},
-		"floor, second":          {[]*fakeNode{ratedNode(t, honest, "0.00001"), ratedNode(t, honest, lie)}, 8_000, nil},
+		"both say more": {
+			[]*fakeNode{ratedNode(t, "0.0004", "0.00001"), ratedNode(t, "0.0003", "0.00001")}, 30_000, nil,
+		},
+		"floor, alone":        {[]*fakeNode{ratedNode(t, honest, lie)}, 0, fault.Limited},
+		"floor, first of two": {[]*fakeNode{ratedNode(t, honest, lie), ratedNode(t, honest, "0.00001")}, 10_000, nil},
+		"floor, second":       {[]*fakeNode{ratedNode(t, honest, "0.00001"), ratedNode(t, honest, lie)}, 8_000, nil},
 	} {
 		d := newDriver(t, c.nodes[0].config(), func(config *bitcoin.Config) {
 			for _, node := range c.nodes[1:] {

@@ -210,8 +210,8 @@ const (
 	maxAccountPrice = 11_000_000
 )
 
-// checkPrices returns fault.Limited (fee_above_maximum) for prices of a node above the highest ones, and for a call that
-// needs a fee limit above Config.MaxFeeLimit. No block proves a price.
+// checkPrices returns fault.Limited (fee_above_maximum) for prices of a node above the highest ones, and for a call
+// that needs a fee limit above Config.MaxFeeLimit. No block proves a price.
 func (d *driver) checkPrices(node *endpoint, params chainParams, energy uint64) error {
 	tooDear := func(what string, said, highest uint64) error {
 		return fault.New(
