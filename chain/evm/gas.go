@@ -19,9 +19,10 @@ import (
 // No constant of a gas schedule decides anything; schedules change (EIP-2780, EIP-8037).
 
 // gasLimit returns the gas limit for a node's estimates: the estimate itself for native coin to an account without
-// code, which costs the same whatever happens before; else a fifth more, rounded up, since state may change before inclusion.
-// A token that a master wallet pays has enough for a receiver whose balance becomes zero meanwhile: exchanges empty
-// their deposit addresses. A release has not: its top-up pays for the limit, and what is not used would stay behind.
+// code, which costs the same whatever happens before; else a fifth more, rounded up, since state may change before
+// inclusion. A token that a master wallet pays has enough for a receiver whose balance becomes zero meanwhile:
+// exchanges empty their deposit addresses. A release has not: its top-up pays for the limit, and what is not used
+// would stay behind.
 func (d *driver) gasLimit(
 	node *endpoint,
 	calls quoteCalls,

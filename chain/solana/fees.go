@@ -72,6 +72,7 @@ func (d *driver) unitPrice(ctx context.Context, e *endpoint, b *txBuilder) (uint
 
 		return other, ok
 	})
+
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}

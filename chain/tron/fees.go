@@ -183,6 +183,7 @@ func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 	}
 
 	quote.params.feeLimit = min(quote.params.feeLimit, d.maxFeeLimit)
+
 	quote.balance, quote.energy = from.balance, call.energy
 	if !from.exists {
 		quote.resources.allowance = quote.params.freeNet // it has one from its activation on
