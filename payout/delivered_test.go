@@ -9,9 +9,12 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// A payout of a token is what the block's logs say of it: a token that returns false moves nothing, one with a fee less.
+// A payout of a token is what the block's logs say of it: a token that returns false moves nothing, one with a fee
+// less.
 func TestPayoutIsWhatTheBlockDelivered(t *testing.T) {
-	const token, to, from = "token", "destination", "master"
+	const token, to, from = "token", "to", "master"
+
+	type logs = []chain.Transfer
 
 	log := func(from, to chain.Address, asset string, amount uint64) chain.Transfer {
 		return chain.Transfer{From: from, To: to, AssetID: asset, Amount: chain.Units(amount)}
@@ -19,19 +22,19 @@ func TestPayoutIsWhatTheBlockDelivered(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		contract  chain.Address
-		logs      []chain.Transfer
+		logs      logs
 		status    Status
 		delivered string
 	}{
-		"all of it":             {"c", []chain.Transfer{log(from, to, token, 100)}, Confirmed, ""},
-		"in two parts":          {"c", []chain.Transfer{log(from, to, token, 60), log(from, to, token, 40)}, Confirmed, ""},
-		"more":                  {"c", []chain.Transfer{log(from, to, token, 101)}, Confirmed, ""},
+		"all of it":             {"c", logs{log(from, to, token, 100)}, Confirmed, ""},
+		"in two parts":          {"c", logs{log(from, to, token, 60), log(from, to, token, 40)}, Confirmed, ""},
+		"more":                  {"c", logs{log(from, to, token, 101)}, Confirmed, ""},
 		"nothing":               {"c", nil, Failed, "0"},
-		"another token":         {"c", []chain.Transfer{log(from, to, "other", 100)}, Failed, "0"},
-		"to somebody else":      {"c", []chain.Transfer{log(from, "else", token, 100)}, Failed, "0"},
-		"less a fee":            {"c", []chain.Transfer{log(from, to, token, 99), log(from, "c", token, 1)}, Confirmed, "99"},
-		"a fee from what came":  {"c", []chain.Transfer{log(from, to, token, 100), log(to, "c", token, 1)}, Confirmed, "99"},
-		"to itself":             {"c", []chain.Transfer{log(to, to, token, 100)}, Failed, "0"},
+		"another token":         {"c", logs{log(from, to, "other", 100)}, Failed, "0"},
+		"to somebody else":      {"c", logs{log(from, "else", token, 100)}, Failed, "0"},
+		"less a fee":            {"c", logs{log(from, to, token, 99), log(from, "c", token, 1)}, Confirmed, "99"},
+		"a fee from what came":  {"c", logs{log(from, to, token, 100), log(to, "c", token, 1)}, Confirmed, "99"},
+		"to itself":             {"c", logs{log(to, to, token, 100)}, Failed, "0"},
 		"native coin is proven": {"", nil, Confirmed, ""},
 	} {
 		p := Payout{
@@ -63,7 +66,8 @@ func TestPayoutIsWhatTheBlockDelivered(t *testing.T) {
 			continue
 		}
 
-		if p.FailureCode != wallet.FailReverted || p.FailureMessage != nothingMovedMessage || p.NetworkFee == nil {
+		if p.FailureCode != wallet.FailReverted || p.FailureMessage != nothingMovedMessage ||
+			p.NetworkFee == nil {
 			t.Errorf("%s: %s, %q, fee %v", name, p.FailureCode, p.FailureMessage, p.NetworkFee)
 		}
 

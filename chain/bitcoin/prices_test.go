@@ -51,7 +51,9 @@ func estimateAt(t *testing.T, d *bitcoin.Driver) (chain.Amount, error) {
 // A rate above twice what verified blocks paid, and above the configured rate without estimates, is the lower of two
 // nodes'; one node alone says no more than that.
 func TestOneNodeNamesNoRateAloneAboveWhatBlocksPaid(t *testing.T) {
-	const honest, lie = "0.00008", "0.9"
+	const honest, lie, floor = "0.00008", "0.9", "0.00001"
+
+	node := func(estimate, floor string) *fakeNode { return ratedNode(t, estimate, floor) }
 
 	want := func(rate uint64) chain.Amount { return chain.Units((rate*277 + 999) / 1000).Mul(3) }
 
@@ -60,14 +62,16 @@ func TestOneNodeNamesNoRateAloneAboveWhatBlocksPaid(t *testing.T) {
 		rate  uint64
 		word  error
 	}{
-		"an honest node":         {[]*fakeNode{ratedNode(t, honest, "0.00001")}, 8_000, nil},
-		"estimate, alone":        {[]*fakeNode{ratedNode(t, lie, "0.00001")}, 10_000, nil},
-		"estimate, first of two": {[]*fakeNode{ratedNode(t, lie, "0.00001"), ratedNode(t, honest, "0.00001")}, 10_000, nil},
-		"estimate, second":       {[]*fakeNode{ratedNode(t, honest, "0.00001"), ratedNode(t, lie, "0.00001")}, 8_000, nil},
-		"both say more":          {[]*fakeNode{ratedNode(t, "0.0004", "0.00001"), ratedNode(t, "0.0003", "0.00001")}, 30_000, nil},
-		"floor, alone":           {[]*fakeNode{ratedNode(t, honest, lie)}, 0, fault.Limited},
-		"floor, first of two":    {[]*fakeNode{ratedNode(t, honest, lie), ratedNode(t, honest, "0.00001")}, 10_000, nil},
-		"floor, second":          {[]*fakeNode{ratedNode(t, honest, "0.00001"), ratedNode(t, honest, lie)}, 8_000, nil},
+		"an honest node":         {[]*fakeNode{node(honest, floor)}, 8_000, nil},
+		"estimate, alone":        {[]*fakeNode{node(lie, floor)}, 10_000, nil},
+		"estimate, first of two": {[]*fakeNode{node(lie, floor), node(honest, floor)}, 10_000, nil},
+		"estimate, second":       {[]*fakeNode{node(honest, floor), node(lie, floor)}, 8_000, nil},
+		"both say more": {
+			[]*fakeNode{node("0.0004", floor), node("0.0003", floor)}, 30_000, nil,
+		},
+		"floor, alone":        {[]*fakeNode{node(honest, lie)}, 0, fault.Limited},
+		"floor, first of two": {[]*fakeNode{node(honest, lie), node(honest, floor)}, 10_000, nil},
+		"floor, second":       {[]*fakeNode{node(honest, floor), node(honest, lie)}, 8_000, nil},
 	} {
 		d := newDriver(t, c.nodes[0].config(), func(config *bitcoin.Config) {
 			for _, node := range c.nodes[1:] {
@@ -103,6 +107,7 @@ func TestVerifiedBlocksShowWhatIsPaid(t *testing.T) {
 
 	f := ratedNode(t, "0.9", "0.00001")
 	block := makeBlock(t, 1, reward, paid)
+
 	f.on("getblockhash", func(p params) any {
 		if string(p[0]) == "1" {
 			return block.Hash
@@ -118,7 +123,8 @@ func TestVerifiedBlocksShowWhatIsPaid(t *testing.T) {
 	}
 
 	fee, err := estimateAt(t, d)
-	if low, high := chain.Units(39*277*3), chain.Units(41*277*3); err != nil || fee.Less(low) || high.Less(fee) {
+	if low, high := chain.Units(39*277*3), chain.Units(41*277*3); err != nil ||
+		fee.Less(low) || high.Less(fee) {
 		t.Errorf("%s, %v, want twice the rate of 20 satoshi a virtual byte", fee, err)
 	}
 }

@@ -19,8 +19,8 @@ const (
 // firstSubsidy is the subsidy of the first blocks, in satoshi.
 const firstSubsidy = 50 * 100_000_000
 
-// shownRates are the average rates that the newest verified blocks paid. Their coinbase transactions claim the fees, and
-// their proof of work commits to them: no node makes them up. The zero value has none.
+// shownRates are the average rates that the newest verified blocks paid. Their coinbase transactions claim the fees,
+// and their proof of work commits to them: no node makes them up. The zero value has none.
 type shownRates struct {
 	mu   sync.Mutex
 	rows []shownRate // the oldest reading first

@@ -20,8 +20,8 @@ import (
 // A replacement raises both fees of what it replaces by an eighth; nodes require a tenth. It has at least the gas limit
 // of the same call, as far as a block takes it.
 //
-// Prices are bounded by what verified blocks paid and by Config.MaxGasPrice; two nodes agree about the gas where several
-// are configured. Errors:
+// Prices are bounded by what verified blocks paid and by Config.MaxGasPrice; two nodes agree about the gas where
+// several are configured. Errors:
 //
 //   - fault.Invalid (destination_not_payable, amount_too_small, asset_not_enabled, …): see
 //     messageOf

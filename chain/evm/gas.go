@@ -18,10 +18,11 @@ import (
 // Gas limits are measured by estimating the very transfer under the rules in force: the real value, the real receiver.
 // No constant of a gas schedule decides anything; schedules change (EIP-2780, EIP-8037).
 
-// gasLimit returns the gas limit for a node's estimates: the estimate itself for native coin to an account without code,
-// which costs the same whatever happens before; else a fifth more, rounded up, since state may change before inclusion.
-// A token that a master wallet pays has enough for a receiver whose balance becomes zero meanwhile: exchanges empty
-// their deposit addresses. A release has not: its top-up pays for the limit, and what is not used would stay behind.
+// gasLimit returns the gas limit for a node's estimates: the estimate itself for native coin to an account without
+// code, which costs the same whatever happens before; else a fifth more, rounded up, since state may change before
+// inclusion. A token that a master wallet pays has enough for a receiver whose balance becomes zero meanwhile:
+// exchanges empty their deposit addresses. A release has not: its top-up pays for the limit, and what is not used
+// would stay behind.
 func (d *driver) gasLimit(
 	node *endpoint,
 	calls quoteCalls,
@@ -91,8 +92,8 @@ func (d *driver) checkGas(node *endpoint, gas uint64, shown shownBlock) error {
 }
 
 // agreedGas returns the gas limit that two nodes say, the higher of both within the headroom of estimates, or what one
-// says where no other answers. Nodes that differ by more are fault.Unavailable (nodes_disagree): too low a limit fails a
-// payout, too high a one strands a top-up.
+// says where no other answers. Nodes that differ by more are fault.Unavailable (nodes_disagree): too low a limit fails
+// a payout, too high a one strands a top-up.
 func (d *driver) agreedGas(quote networkQuote, others []networkQuote) (uint64, error) {
 	said := []uint64{quote.gas}
 

@@ -63,6 +63,7 @@ var moneyOut = map[string]func(driver *evm.Driver) (chain.Amount, error){
 	},
 	"top-up of a token release": func(driver *evm.Driver) (chain.Amount, error) {
 		token, _ := driver.Network().Asset("USDX")
+
 		steps, err := driver.PlanSweep(context.Background(), chain.SweepRequest{
 			Asset:   token,
 			Deposit: chain.Party{Address: sender().Address},
@@ -107,7 +108,8 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 					hosts = []string{"b", "a"}
 				}
 
-				cost, err := moneyOut[kind](fakeDriver(t, nodes, hosts, func(c *evm.Config) { c.Attempts = 1 }))
+				once := func(c *evm.Config) { c.Attempts = 1 }
+				cost, err := moneyOut[kind](fakeDriver(t, nodes, hosts, once))
 				t.Logf(
 					"%-26s %-14s %-26s at most %-18s honest %-16s %v",
 					lie, place, kind, cost, honest[kind], err,

@@ -385,6 +385,7 @@ func TestOPStackNetworksHaveTheirOracle(t *testing.T) {
 		n := newFakeNode(5)
 		n.chainID = network.ChainID
 		n.seal(0)
+
 		called := false
 		n.answer = func(c rpcCall) (any, bool) {
 			called = called || c.Method == "eth_call"

@@ -119,7 +119,8 @@ func (d *driver) readShown(ctx context.Context, node *endpoint, quote networkQuo
 
 	most := d.shown.highest()
 	young := most.gasLimit > 0 && most.time+shownFor >= uint64(*quote.latest.Timestamp)
-	bounded := quote.baseFee.Cmp(d.baseFeeBound(most).Shown) <= 0 && quote.tipCap.Cmp(d.tipBound(most, quote.baseFee).Shown) <= 0
+	bounded := quote.baseFee.Cmp(d.baseFeeBound(most).Shown) <= 0 &&
+		quote.tipCap.Cmp(d.tipBound(most, quote.baseFee).Shown) <= 0
 
 	if young && (bounded || d.shown.has(newest.Height)) {
 		return most, nil

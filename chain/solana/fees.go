@@ -72,6 +72,7 @@ func (d *driver) unitPrice(ctx context.Context, e *endpoint, b *txBuilder) (uint
 
 		return other, ok
 	})
+
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
 	}
@@ -81,8 +82,8 @@ func (d *driver) unitPrice(ctx context.Context, e *endpoint, b *txBuilder) (uint
 	return min(offered, d.config.MaxPriorityPrice), nil
 }
 
-// quietPrice is the price that one of several nodes may name alone, in millionths of a lamport per compute unit: at most
-// a quarter of the base fee for a payment to a new token account.
+// quietPrice is the price that one of several nodes may name alone, in millionths of a lamport per compute unit: at
+// most a quarter of the base fee for a payment to a new token account.
 const quietPrice = lowestRaise
 
 // secondOpinionWithin is how long another node has for its price.

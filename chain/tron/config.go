@@ -64,8 +64,8 @@ type Config struct {
 	// EnergyProvider sells the energy of releases of tokens instead. Defaults to none.
 	EnergyProvider EnergyProvider
 
-	// MaxEnergyPrice is the highest price of energy at which transactions are made, in sun per unit, whatever nodes say.
-	// Defaults to 1,000.
+	// MaxEnergyPrice is the highest price of energy at which transactions are made, in sun per unit, whatever nodes
+	// say. Defaults to 1,000.
 	MaxEnergyPrice uint64
 	// MaxFeeLimit is the highest fee limit of a call, in sun: it burns no more. While a call needs more, it waits.
 	// Defaults to 500 TRX.

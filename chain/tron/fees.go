@@ -183,6 +183,7 @@ func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 	}
 
 	quote.params.feeLimit = min(quote.params.feeLimit, d.maxFeeLimit)
+
 	quote.balance, quote.energy = from.balance, call.energy
 	if !from.exists {
 		quote.resources.allowance = quote.params.freeNet // it has one from its activation on
@@ -210,8 +211,8 @@ const (
 	maxAccountPrice = 11_000_000
 )
 
-// checkPrices returns fault.Limited (fee_above_maximum) for prices of a node above the highest ones, and for a call that
-// needs a fee limit above Config.MaxFeeLimit. No block proves a price.
+// checkPrices returns fault.Limited (fee_above_maximum) for prices of a node above the highest ones, and for a call
+// that needs a fee limit above Config.MaxFeeLimit. No block proves a price.
 func (d *driver) checkPrices(node *endpoint, params chainParams, energy uint64) error {
 	tooDear := func(what string, said, highest uint64) error {
 		return fault.New(

@@ -24,8 +24,8 @@ type dispute struct {
 	at     time.Time
 }
 
-// Note names the wallet of something with a key, if the error of a try at a time is that nodes disagree, that the signer
-// hangs or that the network asks for too high a fee, and no more otherwise.
+// Note names the wallet of something with a key, if the error of a try at a time is that nodes disagree, that the
+// signer hangs or that the network asks for too high a fee, and no more otherwise.
 func (d *Disputes) Note(key any, err error, w health.Wallet, at time.Time) {
 	switch fault.Code(err) {
 	case "nodes_disagree", "signer_timeout", "fee_above_maximum":

@@ -49,6 +49,7 @@ func TestBytesThatNoBlockTakesAreReplacedAtOnce(t *testing.T) {
 
 	first := w.get(p.ID)
 	node.unfit[first.TxHash] = true
+
 	w.chain.SetIntercept(nil)
 
 	for range 8 {
@@ -73,7 +74,8 @@ func TestTransactionAboveItsMaximumFeeIsNamed(t *testing.T) {
 	w.work()
 
 	named := w.outbox.Disputes(network)
-	if len(named) != 1 || !strings.Contains(named[0].Reason, "payout of "+p.ObjectID+" waits: fee_above_maximum") {
+	if len(named) != 1 ||
+		!strings.Contains(named[0].Reason, "payout of "+p.ObjectID+" waits: fee_above_maximum") {
 		t.Fatalf("named are %+v", named)
 	}
 

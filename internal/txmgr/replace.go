@@ -29,12 +29,11 @@ import (
 // are replaced all the same: the estimate was wrong.
 const patientBlocks = 6
 
-// replace replaces bytes that waited longer than Config.ReplaceAfter, or that no block takes, by bytes that pay more, within the
-// order's maximum fee: at the same nonce or durable nonce, or sharing a coin (BIP-125). Bytes in the pool that pay
-// what the network asks for are left alone, see paysEnough. Where replacing fails until
-// Config.CancelAfter, it queues a cancel that displaces them, so that the wallet goes on. Only the lowest
-// nonce of a wallet is replaced; the others wait for it. A CPFP bump that is in the pool is never
-// canceled: it blocks nothing.
+// replace replaces bytes that waited longer than Config.ReplaceAfter, or that no block takes, by bytes that pay more,
+// within the order's maximum fee: at the same nonce or durable nonce, or sharing a coin (BIP-125). Bytes in the pool
+// that pay what the network asks for are left alone, see paysEnough. Where replacing fails until Config.CancelAfter,
+// it queues a cancel that displaces them, so that the wallet goes on. Only the lowest nonce of a wallet is replaced;
+// the others wait for it. A CPFP bump that is in the pool is never canceled: it blocks nothing.
 func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled bool) error {
 	now := d.now()
 	if now.Sub(walletstate.LastAttempt(&t).SignedAt) < d.config.ReplaceAfter {
