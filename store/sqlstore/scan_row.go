@@ -66,6 +66,35 @@ func (r *cursorRow) record() scan.Cursor {
 	}
 }
 
+// positionRow is a row of {positions}.
+type positionRow struct {
+	Network   string `db:"network"`
+	Address   string `db:"address"`
+	Read      string `db:"read_to"`
+	UpdatedAt moment `db:"updated_at"`
+	Version   int64  `db:"version"`
+}
+
+func positionRowOf(from *scan.Position) positionRow {
+	return positionRow{
+		Network:   from.Network,
+		Address:   string(from.Address),
+		Read:      from.Read,
+		UpdatedAt: moment(from.UpdatedAt),
+		Version:   from.Version,
+	}
+}
+
+func (r *positionRow) record() scan.Position {
+	return scan.Position{
+		Network:   r.Network,
+		Address:   chain.Address(r.Address),
+		Read:      r.Read,
+		UpdatedAt: time.Time(r.UpdatedAt),
+		Version:   r.Version,
+	}
+}
+
 // rangeRow is a row of {ranges}.
 type rangeRow struct {
 	ID        string                    `db:"id"`

@@ -23,6 +23,15 @@ var cursors = newTable(
 	(*cursorRow).record,
 )
 
+var positions = newTable(
+	"positions",
+	"position",
+	2,
+	func(p *scan.Position) *int64 { return &p.Version },
+	positionRowOf,
+	(*positionRow).record,
+)
+
 var ranges = newTable(
 	"ranges",
 	"back-fill range",
@@ -96,6 +105,14 @@ func (r *reader) Cursor(ctx context.Context, network string) (scan.Cursor, bool,
 	return look(ctx, r, cursors, false, network)
 }
 
+func (r *reader) Positions(
+	ctx context.Context,
+	network string,
+	wanted []chain.Address,
+) ([]scan.Position, error) {
+	return among(ctx, r, positions, "address", texts(wanted), "", "network = ?", network)
+}
+
 func (r *reader) Ranges(ctx context.Context, network string, limit int) ([]scan.Range, error) {
 	q := &query{}
 	q.has("network = ?", network)
@@ -117,6 +134,10 @@ func (r *reader) Retries(
 
 func (tx *transaction) PutCursor(ctx context.Context, c *scan.Cursor) error {
 	return put(ctx, tx, cursors, c)
+}
+
+func (tx *transaction) PutPosition(ctx context.Context, p *scan.Position) error {
+	return put(ctx, tx, positions, p)
 }
 
 func (tx *transaction) PutRange(ctx context.Context, r *scan.Range) error {
