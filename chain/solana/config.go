@@ -106,7 +106,7 @@ func newDriver(c Config) (*driver, error) {
 		config:   c,
 		mints:    map[solanago.PublicKey]mint{},
 		slots:    newSlotCache(),
-		balances: newBalanceCache(),
+		seen:     newSeenAccounts(),
 	}
 	if err := d.setAssets(c); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ type driver struct {
 	mints    map[solanago.PublicKey]mint // of the enabled tokens
 	nodes    *failover.Set[*endpoint]
 	slots    *slotCache
-	balances *balanceCache
+	seen     *seenAccounts
 	head     atomic.Pointer[blockHeader] // newest confirmed block that Head returned
 }
 
