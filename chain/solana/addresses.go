@@ -74,7 +74,7 @@ type reading struct {
 	any     bool // something was read
 	at      blockHeader
 	results map[solanago.PublicKey]accountResult
-	touched []chain.Address
+	touched map[solanago.PublicKey]bool
 }
 
 // accountResult is what was read of one account.
@@ -105,6 +105,7 @@ func (d *driver) newReading(cursors []chain.AddressCursor, to uint64) (*reading,
 		positions: map[chain.Address]position{},
 		since:     map[chain.Address]time.Time{},
 		results:   map[solanago.PublicKey]accountResult{},
+		touched:   map[solanago.PublicKey]bool{},
 	}
 
 	addresses := make([]chain.Address, len(cursors))
@@ -409,14 +410,22 @@ func (h historyReader) readListed(
 		h.found.add(tx.confirmedTx)
 		h.driver.seen.putLeft(account.holdingAccount, tx.hash, check.expected)
 
-		touched := h.driver.seen.touch(tx.keys, tx.block.slot)
-
-		h.mu.Lock()
-		h.touched = append(h.touched, touched...)
-		h.mu.Unlock()
+		h.touch(tx.confirmedTx)
 	}
 
 	return result, nil
+}
+
+// touch has the histories of all accounts looked at that a transaction names.
+func (h historyReader) touch(tx confirmedTx) {
+	h.driver.seen.touch(tx.keys, tx.block.slot)
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	for _, key := range tx.keys {
+		h.touched[key] = true
+	}
 }
 
 // listedTx is a transaction of a history, or why it cannot be read.
@@ -443,7 +452,7 @@ func (r *reading) result(err error) (chain.AddressReading, error) {
 		return chain.AddressReading{}, blocksErr
 	}
 
-	out := chain.AddressReading{Blocks: blocks, At: r.at.ref(), More: r.touched}
+	out := chain.AddressReading{Blocks: blocks, At: r.at.ref(), More: r.driver.seen.notLooked(r.touched)}
 	if err != nil && !errors.Is(err, failover.ErrLagging) {
 		out.Failed = failover.Fault(r.driver.network.Slug, err)
 	}

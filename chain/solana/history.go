@@ -152,12 +152,14 @@ func (d *driver) readBetween(
 func (d *driver) fetchAll(ctx context.Context, e *endpoint, list []signatureInfo) ([]confirmedTx, error) {
 	txs := make([]confirmedTx, len(list))
 
-	err := e.forEach(ctx, len(list), func(ctx context.Context, i int) (err error) {
-		txs[i], err = d.fetchListed(ctx, e, list[i].Signature)
-		return err
-	})
+	for i, info := range list {
+		var err error
+		if txs[i], err = d.fetchListed(ctx, e, info.Signature); err != nil {
+			return nil, err
+		}
+	}
 
-	return txs, err
+	return txs, nil
 }
 
 // balanceBefore sets the balance before the first transaction that is read: what the one before it left, or nothing

@@ -1,7 +1,6 @@
 package solana
 
 import (
-	"slices"
 	"sync"
 
 	solanago "github.com/gagliardetto/solana-go"
@@ -101,18 +100,29 @@ func (s *seenAccounts) putLeft(account holdingAccount, signature string, left ui
 	s.change(account.key, func(seen *seenAccount) { seen.signature, seen.left = signature, left })
 }
 
-// touch has the histories of known accounts looked at that a transaction names, and returns those whose histories were
-// looked at before it.
-func (s *seenAccounts) touch(keys []solanago.PublicKey, slot uint64) (addresses []chain.Address) {
+// touch has the histories of known accounts looked at that a transaction names.
+func (s *seenAccounts) touch(keys []solanago.PublicKey, slot uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	for _, key := range keys {
-		if seen := s.accounts[key]; seen != nil && seen.address != "" && max(seen.looked, seen.touched) < slot {
-			seen.touched = slot
+		if seen := s.accounts[key]; seen != nil {
+			seen.touched = max(seen.touched, slot)
+		}
+	}
+}
+
+// notLooked returns the addresses of those of some accounts whose histories were not looked at since they were touched.
+func (s *seenAccounts) notLooked(keys map[solanago.PublicKey]bool) (addresses []chain.Address) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for key := range keys {
+		seen := s.accounts[key]
+		if seen != nil && seen.address != "" && seen.touched > seen.looked {
 			addresses = append(addresses, seen.address)
 		}
 	}
 
-	return slices.Compact(addresses)
+	return addresses
 }

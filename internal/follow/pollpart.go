@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -248,6 +249,14 @@ func (f *Follower) chooseAddresses(all []chain.AddressCursor) []chain.AddressCur
 
 		return 3
 	}
+
+	// Of an address that is not listed nothing more is read.
+	listed := map[chain.Address]bool{}
+	for _, cursor := range all {
+		listed[cursor.Address] = len(p.more) > 0
+	}
+
+	maps.DeleteFunc(p.more, func(address chain.Address, _ bool) bool { return !listed[address] })
 
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b chain.AddressCursor) int {
