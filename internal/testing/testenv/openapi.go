@@ -47,7 +47,7 @@ func NewOpenAPI(t testing.TB, document []byte) *OpenAPI {
 	}
 
 	for _, name := range []string{"client.ts", "redocly.yaml"} {
-		text, err := os.ReadFile(filepath.Join(root, "internal", "testenv", "openapi", name))
+		text, err := os.ReadFile(filepath.Join(root, "internal", "testing", "testenv", "openapi", name))
 		if err != nil {
 			t.Fatalf("testenv: %v", err)
 		}

@@ -157,7 +157,7 @@ var tronNode = sync.OnceValues(func() (string, error) {
 	return path, withLock("tronnode", func() error {
 		cmd := exec.Command("go", "build", "-o", path, ".")
 
-		cmd.Dir = filepath.Join(root, "internal", "testenv", "tron", "node")
+		cmd.Dir = filepath.Join(root, "internal", "testing", "testenv", "tron", "node")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("build the fake Tron node: %w\n%s", err, out)
 		}

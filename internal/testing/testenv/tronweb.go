@@ -45,7 +45,7 @@ func runScript(set, script string, request, answer any) error {
 		return err
 	}
 
-	cmd := exec.Command("node", filepath.Join(root, "internal", "testenv", set, script))
+	cmd := exec.Command("node", filepath.Join(root, "internal", "testing", "testenv", set, script))
 	cmd.Env = append(cmd.Environ(), "NODE_PATH="+filepath.Join(dir, set, "node_modules"))
 	cmd.Stdin = bytes.NewReader(input)
 
