@@ -36,6 +36,10 @@ type chainParams struct {
 // maxPrice bounds the prices of a node, in sun, so that no product with a size or an energy overflows.
 const maxPrice = 1 << 40
 
+// unsetEnergyPrice is what nodes charge for a unit of energy while the chain has no price for it, in sun. Source:
+// java-tron, Constant.SUN_PER_ENERGY in ReceiptCapsule.payEnergyBill.
+const unsetEnergyPrice = 100
+
 // readChainParams returns the chain parameters of a node (getchainparameters).
 func (e *endpoint) readChainParams(ctx context.Context) (chainParams, error) {
 	var answer struct {
@@ -75,7 +79,7 @@ func (e *endpoint) readChainParams(ctx context.Context) (chainParams, error) {
 	}
 
 	if params.perEnergy == 0 {
-		return chainParams{}, e.Garbled("energy has no price")
+		params.perEnergy = unsetEnergyPrice
 	}
 
 	return params, nil

@@ -90,6 +90,12 @@ func (h *harness) sign(order chain.Order) chain.Signed {
 	h.t.Helper()
 	u, err := h.d.Build(h.t.Context(), order)
 	h.must(err)
+
+	return h.signed(order, u)
+}
+
+func (h *harness) signed(order chain.Order, u chain.Unsigned) chain.Signed {
+	h.t.Helper()
 	key, err := h.signer.PublicKey(h.t.Context(), order.From.Key)
 	h.must(err)
 	signatures, err := h.signer.Sign(

@@ -46,7 +46,7 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 		)
 	}
 
-	if f.partial == nil || f.restDue() {
+	if f.partial == nil || f.restDue() && b.failed == nil {
 		f.polling.last = f.Now()
 	}
 
