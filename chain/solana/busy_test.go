@@ -186,3 +186,36 @@ func TestEqualPaymentAfterEachSweep(t *testing.T) {
 		})
 	}
 }
+
+// TestNewAddressNeedsNoOldBlocks has a node that was just restored from a snapshot, with few blocks. An address that is
+// made now and a process that starts now are read all the same.
+func TestNewAddressNeedsNoOldBlocks(t *testing.T) {
+	n := startNode(t, solanago.TokenProgramID)
+	first, second := newAddress(t), newAddress(t)
+
+	must(t, n.SolanaNode.Mine(60))
+
+	p := newPaced(t, n, n.byAddress(t), first)
+	paid := map[string]time.Time{n.pay(t, first, nativeAsset, 5_000_000): p.now}
+	p.wait(8 * time.Second)
+
+	// The node has what follows the block that was read last, and no block before it.
+	must(t, n.Prune(p.cursor.Final.Height))
+	must(t, n.PruneRecords(p.cursor.Final.Height))
+
+	p.restart(n.byAddress(t))
+	p.addresses = append(p.addresses, second)
+
+	again := map[string]time.Time{n.pay(t, first, nativeAsset, 5_000_000): p.now}
+	to := map[string]time.Time{n.pay(t, second, n.asset, 5_000_000): p.now}
+
+	p.wait(15 * time.Second)
+
+	if p.cursor.Stopped != "" {
+		t.Fatalf("the network was stopped: %s", p.cursor.Stopped)
+	}
+
+	p.reportDelays(first, paid, 10*time.Second)
+	p.reportDelays(first, again, 10*time.Second)
+	p.reportDelays(second, to, 10*time.Second)
+}

@@ -147,7 +147,7 @@ func (f *Follower) publish() {
 	defer f.reportMu.Unlock()
 
 	f.report = f.health
-	f.report.Unread = f.polling.unreadReport()
+	f.report.Unread = f.polling.unreadReport(f.Now())
 }
 
 // SetUnreadable sets what Health names as unreadable; empty when every balance was read.

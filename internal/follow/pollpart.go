@@ -27,7 +27,7 @@ type polling struct {
 	size   int                      // number of addresses in it
 	read   map[chain.Address]uint64 // height up to which each was read
 	active map[chain.Address]time.Time
-	more   map[chain.Address]bool // to be read at once
+	more   map[chain.Address]time.Time // to be read at once, since when
 	unread map[string]health.Unread
 	tries  map[string]attempt // of ranges that cannot be read, by id
 }
@@ -42,7 +42,7 @@ func newPolling() polling {
 	return polling{
 		read:   map[chain.Address]uint64{},
 		active: map[chain.Address]time.Time{},
-		more:   map[chain.Address]bool{},
+		more:   map[chain.Address]time.Time{},
 		unread: map[string]health.Unread{},
 		tries:  map[string]attempt{},
 	}
@@ -71,6 +71,10 @@ func (p *polling) stored(r *round) {
 		}
 
 		p.read[address] = r.to
+	}
+
+	since := maps.Clone(p.more)
+	for _, address := range r.addresses {
 		delete(p.more, address)
 	}
 
@@ -79,7 +83,10 @@ func (p *polling) stored(r *round) {
 	}
 
 	for _, address := range r.more {
-		p.more[address] = true
+		p.more[address] = r.now
+		if at, known := since[address]; known {
+			p.more[address] = at
+		}
 	}
 
 	for address, at := range p.active {
@@ -91,6 +98,25 @@ func (p *polling) stored(r *round) {
 	if len(p.read) > 2*r.size+1000 {
 		clear(p.read)
 	}
+}
+
+// historyWithin is how long the rest of a history may wait to be read until it is named.
+const historyWithin = 2 * time.Minute
+
+// waiting returns the addresses whose histories were not read to their ends for long.
+func (p *polling) waiting(now time.Time) (report []health.Unread) {
+	for address, since := range p.more {
+		if now.Sub(since) >= historyWithin {
+			report = append(report, health.Unread{
+				Address: string(address),
+				Height:  p.read[address],
+				Error:   "more of its history is still to be read",
+				Since:   since,
+			})
+		}
+	}
+
+	return report
 }
 
 // restDue reports whether the time between two rounds is over.
@@ -238,8 +264,10 @@ func (f *Follower) chooseAddresses(all []chain.AddressCursor) []chain.AddressCur
 		_, known := p.read[cursor.Address]
 		_, active := p.active[cursor.Address]
 
+		_, more := p.more[cursor.Address]
+
 		switch {
-		case p.more[cursor.Address]:
+		case more:
 			return 0
 		case !known:
 			return 1
@@ -256,7 +284,7 @@ func (f *Follower) chooseAddresses(all []chain.AddressCursor) []chain.AddressCur
 		listed[cursor.Address] = len(p.more) > 0
 	}
 
-	maps.DeleteFunc(p.more, func(address chain.Address, _ bool) bool { return !listed[address] })
+	maps.DeleteFunc(p.more, func(address chain.Address, _ time.Time) bool { return !listed[address] })
 
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b chain.AddressCursor) int {

@@ -63,7 +63,11 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 	}
 
 	b.Next = next
-	b.advance = withPositions(f.withUnread(f.advanceTo(stored, next), b), b.positions)
+	b.advance = f.withUnread(f.advanceTo(stored, next), b)
+
+	if len(b.positions) > 0 {
+		b.advance = withPositions(b.advance, b.positions)
+	}
 
 	return b, nil
 }

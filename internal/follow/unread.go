@@ -146,8 +146,8 @@ func (p *polling) clearUnread(addresses []chain.Address, from, to uint64) {
 // maxUnreadShown bounds the health report.
 const maxUnreadShown = 100
 
-func (p *polling) unreadReport() []health.Unread {
-	var report []health.Unread
+func (p *polling) unreadReport(now time.Time) []health.Unread {
+	report := p.waiting(now)
 	for _, u := range p.unread {
 		report = append(report, u)
 	}

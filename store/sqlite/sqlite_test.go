@@ -222,7 +222,7 @@ func TestSchemaVersions(t *testing.T) {
 			}
 		}
 	}
-	expect("schema_missing", "1")
+	expect("schema_missing", "2")
 
 	if err := sqlite.Migrate(t.Context(), empty); err != nil {
 		t.Fatal(err)
@@ -263,7 +263,7 @@ func TestSchemaVersions(t *testing.T) {
 
 	st = sqlite.New(newer)
 
-	expect("schema_new", "99", "1")
+	expect("schema_new", "99", "2")
 
 	if _, err := sqlite.Open(file); fault.Code(err) != "schema_new" {
 		t.Errorf("Open of a newer file answered %v", err)
