@@ -45,27 +45,42 @@ type AddressScanner interface {
 	TransfersTo(ctx context.Context, addresses []Address, from, to uint64) ([]Block, error)
 }
 
-// AddressPoller is an AddressScanner on networks where every call counts. Its readings may be incomplete: a node
-// can be behind, an address can have more transfers than one reading should wait for, and a transaction can be
-// unreadable. None of these holds up the other addresses.
+// AddressPoller is an AddressScanner on networks where every call counts. It reads the history of each address on from
+// where it was read to, so that nothing is lost by who restarts, and a busy address does not hold up another.
 type AddressPoller interface {
-	// ReadTransfers reads what TransfersTo does, as far as it gets. It may return blocks below from once more.
-	// An address that it cannot read completely is in Unread, from the first height on that may lack something.
-	ReadTransfers(ctx context.Context, addresses []Address, from, to uint64) (AddressReading, error)
+	// ReadAddresses reads on in the histories of addresses, up to a height at most. Of one address it reads a
+	// bounded number of transactions, oldest first. It may leave out addresses at which nothing seems to have moved.
+	ReadAddresses(ctx context.Context, cursors []AddressCursor, to uint64) (AddressReading, error)
 	// ReadingPace returns how many of a number of addresses one reading should ask for, and the shortest time
 	// between two readings. It does no I/O.
 	ReadingPace(addresses int) (perReading int, every time.Duration)
 }
 
+// AddressCursor is how far the history of an address was read.
+type AddressCursor struct {
+	Address Address
+	// Since is when the address was made: transactions timed before are not read. Zero reads all of them.
+	Since time.Time
+	// Position is the driver's own, at most 64 KiB of text. Empty is the beginning of the history.
+	Position string
+}
+
 // AddressReading is the answer of an AddressPoller.
 type AddressReading struct {
-	// Blocks are as AddressScanner returns them, up to At.
+	// Blocks are as AddressScanner returns them, up to At. They may be older than others that were read before.
 	Blocks []Block
 	// At is the last block that was read, at most the height asked for. It is below it when the node that
 	// answered is.
 	At Ref
-	// Unread are the addresses that were not read completely up to At.
+	// Moved are the cursors whose Position changed. A Position never passes a transaction that is neither in
+	// Blocks nor in Unread, or was in those of an earlier reading.
+	Moved []AddressCursor
+	// More are the addresses that should be read again at once, of this reading or not.
+	More []Address
+	// Unread are what could not be read, each from its Height up to At.
 	Unread []Unread
+	// Failed is why some addresses could not be read now: their cursors stand where they were. Nil for none.
+	Failed error
 }
 
 // Mempool shows transactions that wait for a block.

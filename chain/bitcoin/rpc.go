@@ -81,11 +81,12 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 
 	node := &endpoint{
 		Node:    failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)},
-		client:  c.HTTPClient,
 		timeout: c.Timeout,
 		limit:   c.MaxResponse,
 		slots:   make(chan struct{}, c.Concurrency),
 	}
+	node.client = node.Throttled(c.HTTPClient, c.Timeout, nil)
+
 	if u.User != nil {
 		node.user = u.User.Username()
 		node.password, _ = u.User.Password()
@@ -264,9 +265,6 @@ func (e *endpoint) readBatch(answer []byte, calls []*rpcCall) error {
 
 // post sends a request body and returns the body of the response.
 func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout)
-	defer cancel()
-
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, e.unreachable(err)

@@ -62,7 +62,8 @@ func newEndpoint(raw string, config Config) (*endpoint, error) {
 // errBodyTooLarge ends the read of a response body at Config.MaxResponse.
 var errBodyTooLarge = errors.New("the response is larger than allowed")
 
-// transport bounds response bodies and stores Retry-After in the endpoint.
+// transport bounds response bodies and notes when the node wants to be left alone. It repeats nothing: a node may refuse
+// a range of blocks in the same way, which is then halved.
 type transport struct {
 	base     http.RoundTripper
 	limit    int64
@@ -81,9 +82,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
-		t.endpoint.SetRetryAfter(resp)
-	}
+	t.endpoint.NoteLater(resp)
 
 	resp.Body = &boundedBody{ReadCloser: resp.Body, remaining: t.limit}
 

@@ -1,5 +1,6 @@
 // Package scan holds the records of reading a network and the roles a store plays for it: how far it was
-// read (Cursor), what has to be read again (Range), and what could not be stored yet (Retry).
+// read (Cursor), how far each address was (Position), what has to be read again (Range), and what could not be
+// stored yet (Retry).
 //
 // The follower that moves them is internal/follow, one for all networks. A store implements Reader and
 // Tx; store.Store and store.Tx contain them.
@@ -36,6 +37,18 @@ type Cursor struct {
 	UpdatedAt time.Time
 }
 
+// Position is how far the history of one address was read, on a network that is read by address
+// (chain.AddressPoller). An address without a row was never read, or nothing has moved there yet.
+type Position struct {
+	// Network is a slug; Network and Address are the key.
+	Network string
+	Address chain.Address
+	// Read is the driver's own: chain.AddressCursor.Position.
+	Read      string
+	UpdatedAt time.Time
+	Version   int64
+}
+
 // Range is a stretch of blocks that has to be read again for some addresses: those imported, or made
 // inside a host's transaction, which the follower may have passed already.
 type Range struct {
@@ -67,6 +80,8 @@ type Retry struct {
 // Reader reads what the follower stored.
 type Reader interface {
 	CursorReader
+	// Positions returns the rows of a network for those of the addresses that have one, in any order.
+	Positions(ctx context.Context, network string, addresses []chain.Address) ([]Position, error)
 	// Ranges returns up to limit back-fill rows of a network, oldest first.
 	Ranges(ctx context.Context, network string, limit int) ([]Range, error)
 	// Retries returns up to limit retry rows of a network with DueAt ≤ now, oldest first.
@@ -84,6 +99,7 @@ type Tx interface {
 	Reader
 	lease.Tx
 	PutCursor(ctx context.Context, c *Cursor) error
+	PutPosition(ctx context.Context, p *Position) error
 	PutRange(ctx context.Context, r *Range) error
 	// DeleteRange deletes a row; an absent one is no error.
 	DeleteRange(ctx context.Context, id string) error

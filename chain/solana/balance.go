@@ -3,12 +3,14 @@ package solana
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/agree"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -98,13 +100,7 @@ func (d *driver) balancesAt(
 	amounts := make([]chain.Amount, len(accounts))
 
 	err = e.forEach(ctx, len(accounts), func(ctx context.Context, i int) error {
-		amount := accounts[i].balance(infos[i])
-
-		var err error
-		if slot > h.slot {
-			amount, err = d.balanceAfter(ctx, e, accounts[i], h.slot, slot, amount)
-		}
-
+		amount, err := d.balanceAfter(ctx, e, accounts[i], h.slot, balanceOf{accounts[i].balance(infos[i]), slot})
 		amounts[i] = chain.Units(amount)
 
 		return err
@@ -116,34 +112,70 @@ func (d *driver) balancesAt(
 	return amounts, nil
 }
 
-// balanceAfter returns an account's balance after a slot, given the balance at a later slot.
+// balanceAfter returns an account's balance after a slot, given a later one: what the first transaction since has found,
+// or the later one where nothing has moved since.
+//
+// That a history lists nothing since is no proof: it names no slot, and a backend may be behind the one that showed the
+// balance. The newest transaction that it lists must have left the balance, else it is failover.ErrLagging. An account
+// of which a node has no history any more must have shown the same balance at the slot.
 func (d *driver) balanceAfter(
 	ctx context.Context,
 	e *endpoint,
 	account holdingAccount,
-	slot, laterSlot, laterBalance uint64,
+	slot uint64,
+	later balanceOf,
 ) (uint64, error) {
-	later, _, err := e.signatures(ctx, account.key.String(), slot+1, laterSlot)
-	if err != nil || len(later) == 0 {
-		return laterBalance, err
+	since := d.seen.putBalance(account.key, later.units, later.slot)
+	if later.slot == slot {
+		return later.units, nil
 	}
 
-	first := later[len(later)-1]
+	list, older, err := e.signatures(ctx, account.key.String(), slot+1, later.slot)
+	if err != nil {
+		return 0, err
+	}
 
-	tx, err := d.fetchListed(ctx, e, first.Signature)
+	if len(list) > 0 {
+		return d.foundBy(ctx, e, account, list[len(list)-1].Signature)
+	}
+
+	check := balanceCheck{account: account}
+	if err := d.balanceBefore(ctx, e, &check, older); err != nil {
+		return 0, err
+	}
+
+	err = check.final(later.units)
+	if !check.known && later.units > 0 && since > slot {
+		err = fmt.Errorf(
+			"the node has no history of %s, and has not shown %d at slot %d", account.key, later.units, slot,
+		)
+	}
+
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", failover.ErrLagging, err)
+	}
+
+	return later.units, nil
+}
+
+// foundBy returns what a listed transaction found in an account, in base units.
+func (d *driver) foundBy(
+	ctx context.Context,
+	e *endpoint,
+	account holdingAccount,
+	signature string,
+) (uint64, error) {
+	tx, err := d.fetchListed(ctx, e, signature)
 	if err != nil {
 		return 0, err
 	}
 
 	before, _, named := account.balanceChange(tx.executedTx)
-	if named {
-		return before, nil
+	if !named {
+		return 0, e.Garbled("transaction %s is listed for account %s and does not name it", signature, account.key)
 	}
 
-	return 0, e.Garbled(
-		"transaction %s is listed for account %s and does not name it",
-		first.Signature, account.key,
-	)
+	return before, nil
 }
 
 // holdingAccount is the account of a holding: the owner's own, or its associated token account.

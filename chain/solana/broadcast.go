@@ -23,13 +23,6 @@ func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		return err
 	}
 
-	// A payment may equal what this transaction takes away, so its accounts are read the next time.
-	if parsed, err := solanago.TransactionFromBytes(tx.Raw); err == nil {
-		for _, key := range parsed.Message.AccountKeys {
-			d.balances.unsettle(key)
-		}
-	}
-
 	return d.nodes.Send(ctx, d.config.Attempts, func(ctx context.Context, e *endpoint) error {
 		err := e.send(ctx, tx.Raw, false)
 

@@ -107,10 +107,10 @@ func newDriver(c Config) (*driver, error) {
 	}
 
 	d := &driver{
-		config:   c,
-		mints:    map[solanago.PublicKey]mint{},
-		slots:    newSlotCache(),
-		balances: newBalanceCache(),
+		config: c,
+		mints:  map[solanago.PublicKey]mint{},
+		slots:  newSlotCache(),
+		seen:   newSeenAccounts(),
 	}
 	if err := d.setAssets(c); err != nil {
 		return nil, err

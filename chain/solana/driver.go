@@ -43,14 +43,14 @@ import (
 
 // driver serves one Solana network. It is safe for concurrent use.
 type driver struct {
-	config   Config
-	network  chain.Network
-	native   chain.Asset
-	mints    map[solanago.PublicKey]mint // of the enabled tokens
-	nodes    *failover.Set[*endpoint]
-	slots    *slotCache
-	balances *balanceCache
-	head     atomic.Pointer[blockHeader] // newest confirmed block that Head returned
+	config  Config
+	network chain.Network
+	native  chain.Asset
+	mints   map[solanago.PublicKey]mint // of the enabled tokens
+	nodes   *failover.Set[*endpoint]
+	slots   *slotCache
+	seen    *seenAccounts
+	head    atomic.Pointer[blockHeader] // newest confirmed block that Head returned
 }
 
 // blockDriver is a driver that also reads whole blocks.

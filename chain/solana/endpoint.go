@@ -39,14 +39,16 @@ func newEndpoint(raw string, c Config) (*endpoint, error) {
 		return nil, invalidConfig("an RPC URL is not of the form http(s)://host/path")
 	}
 
-	return &endpoint{
+	e := &endpoint{
 		Node:        failover.Node{Host: u.Host, Secrets: failover.SecretsOf(u)},
 		url:         raw,
-		client:      c.HTTPClient,
 		timeout:     c.Timeout,
 		maxResponse: c.MaxResponse,
 		inFlight:    make(chan struct{}, c.Concurrency),
-	}, nil
+	}
+	e.client = e.Throttled(c.HTTPClient, c.Timeout, isLimited)
+
+	return e, nil
 }
 
 // ask calls failover.Set.Ask with the configured number of attempts.
@@ -155,9 +157,6 @@ type rpcResponse struct {
 
 // post sends a request body and returns the response body.
 func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout)
-	defer cancel()
-
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, e.unreachable(err)
@@ -172,8 +171,12 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 	defer resp.Body.Close()
 
 	if resp.StatusCode != http.StatusOK {
-		e.SetRetryAfter(resp)
-		return nil, e.Fail(failover.Unreachable, "HTTP status %d", resp.StatusCode)
+		kind := failover.Unreachable
+		if resp.StatusCode == http.StatusTooManyRequests {
+			kind = failover.Throttled
+		}
+
+		return nil, e.Fail(kind, "HTTP status %d", resp.StatusCode)
 	}
 
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, e.maxResponse+1))
@@ -186,6 +189,21 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 	}
 
 	return answer, nil
+}
+
+// isLimited reports whether an answer is the refusal of a call beyond a provider's limit, with status 200.
+func isLimited(body []byte) bool {
+	if !bytes.Contains(body, []byte(`"error"`)) {
+		return false
+	}
+
+	var answer struct {
+		Error *struct {
+			Code int `json:"code"`
+		} `json:"error"`
+	}
+
+	return json.Unmarshal(body, &answer) == nil && answer.Error != nil && answer.Error.Code == codeTooManyRequests
 }
 
 func (e *endpoint) unreachable(err error) error {

@@ -31,6 +31,7 @@ type followed struct {
 	cursor *scan.Cursor
 	leases map[string]lease.Lease
 	ranges map[string]scan.Range
+	read   map[chain.Address]scan.Position
 	seen   map[string]chain.Transfer // by transaction hash and receiver
 	times  map[string]time.Time      // when each was stored
 }
@@ -45,6 +46,7 @@ func newFollowed(t *testing.T, d chain.Driver, addresses ...chain.Address) *foll
 		now:       time.Unix(1_800_000_000, 0),
 		leases:    map[string]lease.Lease{},
 		ranges:    map[string]scan.Range{},
+		read:      map[chain.Address]scan.Position{},
 		seen:      map[string]chain.Transfer{},
 		times:     map[string]time.Time{},
 	}
@@ -69,8 +71,12 @@ func (f *followed) restart(d chain.Driver) {
 		Owner:   "a",
 		Now:     func() time.Time { return f.now },
 		Log:     slog.New(slog.DiscardHandler),
-		Addresses: func(context.Context, time.Time) ([]chain.Address, error) {
-			return slices.Clone(f.addresses), nil
+		Addresses: func(context.Context, time.Time) (all []chain.AddressCursor, _ error) {
+			for _, address := range f.addresses {
+				all = append(all, chain.AddressCursor{Address: address})
+			}
+
+			return all, nil
 		},
 	})
 	must(f.t, err)
@@ -159,6 +165,20 @@ func (f *followed) Ranges(_ context.Context, _ string, limit int) (all []scan.Ra
 	return all[:min(limit, len(all))], nil
 }
 
+func (f *followed) Positions(
+	_ context.Context,
+	_ string,
+	addresses []chain.Address,
+) (found []scan.Position, _ error) {
+	for _, address := range addresses {
+		if p, ok := f.read[address]; ok {
+			found = append(found, p)
+		}
+	}
+
+	return found, nil
+}
+
 func (f *followed) Retries(context.Context, string, time.Time, int) ([]scan.Retry, error) {
 	return nil, nil
 }
@@ -187,6 +207,11 @@ func (tx followedTx) PutCursor(_ context.Context, c *scan.Cursor) error {
 	moved := *c
 	tx.cursor = &moved
 
+	return nil
+}
+
+func (tx followedTx) PutPosition(_ context.Context, p *scan.Position) error {
+	tx.read[p.Address] = *p
 	return nil
 }
 

@@ -3,6 +3,8 @@ package solana
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -14,72 +16,201 @@ import (
 
 // TransfersTo returns the blocks of a range of heights with transfers to the addresses and their token
 // accounts, or with transactions that one of the addresses signed. They are read from the accounts'
-// histories. Spent lists those signers alone. Where anything cannot be read it is fault.Unavailable. Only backends
-// answer that have reached the end of the range; without one it is fault.NotFound.
+// histories, to their ends. Spent lists those signers alone. Where anything cannot be read it is fault.Unavailable.
+// Only backends answer that have reached the end of the range; without one it is fault.NotFound.
 //
-// Nodes omit signatures silently, so every history must be consistent. Each transaction finds the
-// balance that the one before left, the newest leaves the present balance, and the first finds none
-// unless the node no longer has what was before.
-//
-// An account with the balance of its last complete reading has received nothing since, unless something moved
-// there shortly before. Such accounts cost no further call.
+// Nodes omit signatures silently, so every history must be consistent: each transaction finds the balance that the
+// one before left, and the newest leaves what the account holds.
 func (d *driver) TransfersTo(
 	ctx context.Context,
 	addresses []chain.Address,
 	from, to uint64,
 ) ([]chain.Block, error) {
-	s, err := d.newHistoryScan(addresses, from, to)
+	if to < from {
+		return nil, emptyRange(from, to)
+	}
+
+	accounts, err := d.accountsOf(addresses)
 	if err != nil {
 		return nil, err
 	}
 
-	s.unbounded = true
+	found := d.newFindings(addresses)
 
-	reading, err := s.run(ctx)
+	err = d.ask(ctx, func(ctx context.Context, e *endpoint) error {
+		clear(found.txs)
+
+		return d.readRange(ctx, e, accounts, from, to, found)
+	})
 	if err != nil {
-		return nil, err
+		return nil, aboveTip(err, to)
 	}
 
-	for _, unread := range reading.Unread {
-		return nil, fault.New(
-			fault.Unavailable, "node_unavailable",
-			"the history of %s cannot be read: %s", unread.Address, unread.Why,
-		)
-	}
-
-	return reading.Blocks, nil
+	return found.blocks()
 }
 
-// ReadTransfers is TransfersTo for a part: up to where the node is, a bounded number of transactions of each
-// account, and without the addresses that cannot be read. Blocks below from may be there once more.
-func (d *driver) ReadTransfers(
+// readRange reads the histories of accounts in a range of heights from one node.
+func (d *driver) readRange(
 	ctx context.Context,
-	addresses []chain.Address,
+	e *endpoint,
+	accounts []addressAccount,
 	from, to uint64,
-) (chain.AddressReading, error) {
-	s, err := d.newHistoryScan(addresses, from, to)
+	found *findings,
+) error {
+	last, err := d.blockOf(ctx, e, to)
 	if err != nil {
-		return chain.AddressReading{}, err
+		return err
 	}
 
-	return s.run(ctx)
+	first, err := d.headerAt(ctx, e, from)
+	if err != nil {
+		return err
+	}
+
+	infos, slot, err := e.accounts(ctx, keysOf(accounts), last.slot)
+	if err != nil {
+		return err
+	}
+
+	return e.forEach(ctx, len(accounts), func(ctx context.Context, i int) error {
+		account := accounts[i]
+
+		txs, err := d.readBetween(ctx, e, account.holdingAccount, first.slot, last.slot, balanceOf{
+			units: account.balance(infos[i]),
+			slot:  slot,
+		})
+		if unread, ok := unreadTx(err); ok {
+			return cannotRead(account.address, unread.Why)
+		}
+
+		found.add(txs...)
+
+		return err
+	})
 }
 
-// historyScan is one call of TransfersTo or ReadTransfers.
-type historyScan struct {
-	driver    *driver
-	from, to  uint64 // heights
-	unbounded bool   // read histories to their end
-	addresses map[chain.Address]bool
-	accounts  []addressAccount // still to be read
+func cannotRead(address chain.Address, why string) error {
+	return fault.New(
+		fault.Unavailable, "node_unavailable", "the history of %s cannot be read: %s", address, why,
+	)
+}
 
-	slotsMu sync.Mutex
-	slots   map[uint64]uint64 // by height
+// balanceOf is what an account holds after a slot, in base units.
+type balanceOf struct{ units, slot uint64 }
 
-	mu     sync.Mutex
-	at     *blockHeader
-	byHash map[string]confirmedTx
-	unread map[chain.Address]chain.Unread
+// readBetween returns the transactions of an account between two slots, which must explain what it holds now.
+func (d *driver) readBetween(
+	ctx context.Context,
+	e *endpoint,
+	account holdingAccount,
+	from, to uint64,
+	now balanceOf,
+) (txs []confirmedTx, err error) {
+	list, older, err := e.signatures(ctx, account.key.String(), from, now.slot)
+	if err != nil {
+		return nil, err
+	}
+
+	slices.Reverse(list)
+
+	// The first one after the range shows what was there at its end.
+	end := slices.IndexFunc(list, func(info signatureInfo) bool { return info.Slot > to })
+	if end >= 0 {
+		list = list[:end+1]
+	}
+
+	check := balanceCheck{account: account}
+	if err := d.balanceBefore(ctx, e, &check, older); err != nil {
+		return nil, err
+	}
+
+	read, err := d.fetchAll(ctx, e, list)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, tx := range read {
+		if err := check.next(tx.executedTx); err != nil {
+			return nil, e.Garbled("%s", err)
+		}
+
+		if tx.block.slot <= to {
+			txs = append(txs, tx)
+		}
+	}
+
+	if end < 0 {
+		if err := check.final(now.units); err != nil {
+			return nil, fmt.Errorf("%w: %w", failover.ErrLagging, err)
+		}
+	}
+
+	return txs, nil
+}
+
+// fetchAll reads listed transactions with their blocks. One that cannot be read is an *unreadable.
+func (d *driver) fetchAll(ctx context.Context, e *endpoint, list []signatureInfo) ([]confirmedTx, error) {
+	txs := make([]confirmedTx, len(list))
+
+	for i, info := range list {
+		var err error
+		if txs[i], err = d.fetchListed(ctx, e, info.Signature); err != nil {
+			return nil, err
+		}
+	}
+
+	return txs, nil
+}
+
+// balanceBefore sets the balance before the first transaction that is read: what the one before it left, or nothing
+// where the node has everything. It stays unknown where the node has forgotten what was before.
+func (d *driver) balanceBefore(
+	ctx context.Context,
+	e *endpoint,
+	check *balanceCheck,
+	older *signatureInfo,
+) error {
+	if older == nil {
+		oldest, err := e.oldestSlot(ctx)
+		check.known = err == nil && oldest <= 1
+
+		return err
+	}
+
+	left, known, err := d.leftBy(ctx, e, check.account, older.Signature)
+	check.expected, check.known = left, known
+
+	return err
+}
+
+// leftBy returns what an account held after a listed transaction. known is false where the node does not show it.
+func (d *driver) leftBy(
+	ctx context.Context,
+	e *endpoint,
+	account holdingAccount,
+	signature string,
+) (left uint64, known bool, err error) {
+	if left, known = d.seen.leftBy(account.key, signature); known {
+		return left, true, nil
+	}
+
+	tx, err := d.fetchListed(ctx, e, signature)
+
+	_, isUnread := errors.AsType[*unreadable](err)
+
+	switch {
+	case isUnread || errors.Is(err, failover.ErrPruned):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, err
+	}
+
+	_, left, known = account.balanceChange(tx.executedTx)
+	if known {
+		d.seen.putLeft(account, signature, left)
+	}
+
+	return left, known, nil
 }
 
 // addressAccount is an account of an address.
@@ -88,21 +219,9 @@ type addressAccount struct {
 	address chain.Address
 }
 
-// newHistoryScan returns a scan of the addresses with their token accounts of all enabled mints.
-func (d *driver) newHistoryScan(addresses []chain.Address, from, to uint64) (*historyScan, error) {
-	if to < from {
-		return nil, emptyRange(from, to)
-	}
-
-	s := &historyScan{
-		driver:    d,
-		from:      from,
-		to:        to,
-		addresses: map[chain.Address]bool{},
-		slots:     map[uint64]uint64{},
-		byHash:    map[string]confirmedTx{},
-		unread:    map[chain.Address]chain.Unread{},
-	}
+// accountsOf returns the addresses, each once, with their token accounts of all enabled mints.
+func (d *driver) accountsOf(addresses []chain.Address) (accounts []addressAccount, err error) {
+	seen := map[chain.Address]bool{}
 
 	for _, address := range addresses {
 		owner, err := parseKey(string(address))
@@ -110,12 +229,12 @@ func (d *driver) newHistoryScan(addresses []chain.Address, from, to uint64) (*hi
 			return nil, err
 		}
 
-		if s.addresses[address] {
+		if seen[address] {
 			continue
 		}
 
-		s.addresses[address] = true
-		s.accounts = append(s.accounts, addressAccount{holdingAccount{key: owner}, address})
+		seen[address] = true
+		accounts = append(accounts, addressAccount{holdingAccount{key: owner}, address})
 
 		for _, m := range d.mints {
 			key, err := m.accountOf(owner)
@@ -123,166 +242,63 @@ func (d *driver) newHistoryScan(addresses []chain.Address, from, to uint64) (*hi
 				return nil, err
 			}
 
-			s.accounts = append(s.accounts, addressAccount{holdingAccount{key: key, mint: &m}, address})
+			accounts = append(accounts, addressAccount{holdingAccount{key: key, mint: &m}, address})
 		}
 	}
 
-	return s, nil
+	return accounts, nil
 }
 
-// run reads from one node after another what the one before could not show.
-func (s *historyScan) run(ctx context.Context) (chain.AddressReading, error) {
-	err := s.driver.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		return s.read(ctx, e)
-	})
-	if err != nil && (s.at == nil || len(s.unread) == 0) {
-		return chain.AddressReading{}, aboveTip(err, s.to)
-	}
-
-	low := uint64(0) // an unsettled account is read from further below
-	if s.unbounded {
-		low = s.from
-	}
-
-	blocks, err := s.blocks(low)
-
-	reading := chain.AddressReading{Blocks: blocks, At: s.at.ref()}
-	for _, address := range slices.Sorted(maps.Keys(s.unread)) {
-		reading.Unread = append(reading.Unread, s.unread[address])
-	}
-
-	return reading, err
-}
-
-// read reads the accounts that are left from one node. It returns failover.ErrLagging when another node may
-// have more.
-func (s *historyScan) read(ctx context.Context, e *endpoint) error {
-	last, err := s.lastBlock(ctx, e)
-	if err != nil {
-		return err
-	}
-
-	minSlot := uint64(0)
-	if s.unbounded {
-		minSlot = last.slot
-	}
-
-	infos, slot, err := e.accounts(ctx, keysOf(s.accounts), minSlot)
-	if err != nil {
-		return err
-	}
-
-	if slot < last.slot {
-		if last, err = s.blockBelow(ctx, e, slot); err != nil {
-			return err
-		}
-	}
-
-	s.at = &last
-	clear(s.unread)
-
-	h := historyReader{historyScan: s, endpoint: e, last: last, slot: slot}
-
-	var left []addressAccount
-
-	err = e.forEach(ctx, len(s.accounts), func(ctx context.Context, i int) error {
-		unread, err := h.readAccount(ctx, s.accounts[i], s.accounts[i].balance(infos[i]))
-		if err != nil || unread == nil {
-			return err
-		}
-
-		s.mu.Lock()
-		defer s.mu.Unlock()
-
-		if unread.Why != "" {
-			left = append(left, s.accounts[i])
-		}
-
-		s.addUnread(*unread)
-
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-
-	if len(left) > 0 && len(s.driver.nodes.Nodes) > 1 {
-		return failover.ErrLagging
-	}
-
-	return nil
-}
-
-// slotAt returns the slot of a height, which many accounts ask for.
-func (s *historyScan) slotAt(ctx context.Context, e *endpoint, height uint64) (uint64, error) {
-	s.slotsMu.Lock()
-	defer s.slotsMu.Unlock()
-
-	if slot, ok := s.slots[height]; ok {
-		return slot, nil
-	}
-
-	h, err := s.driver.headerAt(ctx, e, height)
-	if err == nil {
-		s.slots[height] = h.slot
-	}
-
-	return h.slot, err
-}
-
-// addUnread stores an entry; of two of one address that of the lower height with its reason.
-func (s *historyScan) addUnread(unread chain.Unread) {
-	known, ok := s.unread[unread.Address]
-	if ok && known.Height < unread.Height {
-		unread.Height = known.Height
-	}
-
-	if ok && unread.Why == "" {
-		unread.Why, unread.TxHash = known.Why, known.TxHash
-	}
-
-	s.unread[unread.Address] = unread
-}
-
-// lastBlock returns the block at the upper end of the range. That of the last Head needs no call.
-func (s *historyScan) lastBlock(ctx context.Context, e *endpoint) (blockHeader, error) {
-	if head := s.driver.head.Load(); head != nil && head.Height == s.to {
+// blockOf returns the block at a height. That of the last Head needs no call.
+func (d *driver) blockOf(ctx context.Context, e *endpoint, height uint64) (blockHeader, error) {
+	if head := d.head.Load(); head != nil && head.Height == height {
 		return *head, nil
 	}
 
-	return s.driver.headerAt(ctx, e, s.to)
+	return d.headerAt(ctx, e, height)
 }
 
-// blockBelow returns the block of the slot at which a backend answered that is behind the range's end. Below
-// the range it is failover.ErrLagging.
-func (s *historyScan) blockBelow(ctx context.Context, e *endpoint, slot uint64) (blockHeader, error) {
-	slots, err := e.slotsUpTo(ctx, slot)
-	if err != nil {
-		return blockHeader{}, err
-	}
+// findings are the transactions that a reading found for addresses. It is safe for concurrent use.
+type findings struct {
+	driver    *driver
+	addresses map[chain.Address]bool
 
-	h, err := e.header(ctx, slots[len(slots)-1])
-	if err == nil && h.Height < s.from {
-		err = failover.ErrLagging
-	}
-
-	return h, err
+	mu  sync.Mutex
+	txs map[string]confirmedTx // by hash
 }
 
-// blocks returns the transfers to the addresses and what they signed, by block from a height on and in order.
-func (s *historyScan) blocks(low uint64) ([]chain.Block, error) {
+func (d *driver) newFindings(addresses []chain.Address) *findings {
+	f := &findings{driver: d, addresses: map[chain.Address]bool{}, txs: map[string]confirmedTx{}}
+	for _, address := range addresses {
+		f.addresses[address] = true
+	}
+
+	return f
+}
+
+func (f *findings) add(txs ...confirmedTx) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	for _, tx := range txs {
+		f.txs[tx.hash] = tx
+	}
+}
+
+// blocks returns the transfers to the addresses and what they signed, by block in order.
+func (f *findings) blocks() ([]chain.Block, error) {
 	byHeight := map[uint64]*chain.Block{}
 
-	for _, tx := range s.byHash {
-		transfers, err := s.driver.transfers(tx.executedTx)
+	for _, tx := range f.txs {
+		transfers, err := f.driver.transfers(tx.executedTx)
 		if err != nil {
 			return nil, err
 		}
 
-		transfers = slices.DeleteFunc(transfers, func(t chain.Transfer) bool { return !s.addresses[t.To] })
-		spent := slices.DeleteFunc(tx.spends(), func(by chain.Spend) bool { return !s.addresses[by.Sender] })
+		transfers = slices.DeleteFunc(transfers, func(t chain.Transfer) bool { return !f.addresses[t.To] })
+		spent := slices.DeleteFunc(tx.spends(), func(by chain.Spend) bool { return !f.addresses[by.Sender] })
 
-		if len(transfers)+len(spent) == 0 || tx.block.Height < low || tx.block.Height > s.at.Height {
+		if len(transfers)+len(spent) == 0 {
 			continue
 		}
 
@@ -295,7 +311,7 @@ func (s *historyScan) blocks(low uint64) ([]chain.Block, error) {
 		if b.Hash != tx.block.Hash {
 			return nil, fault.New(
 				fault.Unavailable, "node_unavailable", "block %d of network %s changed while it was read",
-				b.Height, s.driver.network.Slug,
+				b.Height, f.driver.network.Slug,
 			)
 		}
 

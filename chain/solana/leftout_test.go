@@ -18,35 +18,38 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/solana"
 )
 
-// hide has a node in front of another one show an account as it is now, whatever arrives later.
-func (f *faultyNode) hide(t *testing.T, n *node, account chain.Address) {
+// hide has a node in front of another one show accounts as they are now, whatever arrives later.
+func (f *faultyNode) hide(t *testing.T, n *node, accounts ...chain.Address) {
 	t.Helper()
 
-	var (
-		now    struct{ Value []any }
-		listed []any
-	)
+	var now struct{ Value []any }
 
-	must(t, n.Call(&now, "getMultipleAccounts", []chain.Address{account}, map[string]any{
+	must(t, n.Call(&now, "getMultipleAccounts", accounts, map[string]any{
 		"commitment": "confirmed",
 		"encoding":   "base64",
 	}))
-	must(t, n.Call(&listed, "getSignaturesForAddress", account, map[string]any{"commitment": "confirmed"}))
 
-	known := fmt.Sprint(listed)
+	known := map[string]string{}
+
+	for _, account := range accounts {
+		var listed []any
+		must(t, n.Call(&listed, "getSignaturesForAddress", account, map[string]any{"commitment": "confirmed"}))
+
+		known[string(account)] = fmt.Sprint(listed)
+	}
 
 	f.set(func(method string, params []any, result any) (any, int) {
 		switch method {
 		case "getMultipleAccounts":
 			for i, key := range params[0].([]any) {
-				if key == string(account) {
-					result.(map[string]any)["value"].([]any)[i] = now.Value[0]
+				if at := slices.Index(accounts, chain.Address(key.(string))); at >= 0 {
+					result.(map[string]any)["value"].([]any)[i] = now.Value[at]
 				}
 			}
 		case "getSignaturesForAddress":
-			if params[0] == string(account) {
+			if before, ok := known[params[0].(string)]; ok {
 				return slices.DeleteFunc(result.([]any), func(entry any) bool {
-					return !strings.Contains(known, entry.(map[string]any)["signature"].(string))
+					return !strings.Contains(before, entry.(map[string]any)["signature"].(string))
 				}), 0
 			}
 		}
@@ -113,7 +116,7 @@ func TestHistoryIsReadBelowTheCursorWhereMoreArrived(t *testing.T) {
 			}
 
 			rest()
-			liar.hide(t, n, account)
+			liar.hide(t, n, slices.Compact([]chain.Address{to, account})...)
 
 			hidden := pay(c.hidden)
 

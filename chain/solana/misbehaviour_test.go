@@ -591,9 +591,11 @@ func TestRetryAfterIsHeeded(t *testing.T) {
 	s.bad.set(nil)
 	asked := s.bad.called("getSlot")
 
+	began := time.Now()
+
 	_, err = d.Head(t.Context())
-	if !errors.Is(err, fault.Unavailable) || s.bad.called("getSlot") != asked {
-		t.Errorf("asked again within the time that it wanted to be left alone: %v", err)
+	if err != nil || s.bad.called("getSlot") == asked || time.Since(began) < 500*time.Millisecond {
+		t.Errorf("asked %v after it wanted to be left alone for a second: %v", time.Since(began), err)
 	}
 
 	patient := s.node.driver(t, func(c *solana.Config) { c.RPC, c.Attempts = s.bad.URL, 5 })
@@ -733,28 +735,6 @@ func TestHistoryReadInRanges(t *testing.T) {
 	}
 
 	counted := s.node.driver(t, func(c *solana.Config) { c.RPC = s.bad.URL })
-	for range 3 {
-		must(t, s.SolanaNode.Mine(1))
-		head, err := counted.Head(t.Context())
-		must(t, err)
-
-		before := s.bad.called("getSignaturesForAddress")
-
-		blocks, err := counted.TransfersTo(
-			t.Context(), []chain.Address{s.to}, head.Tip.Height, head.Tip.Height,
-		)
-		if err != nil || len(blocks) != 0 {
-			t.Fatalf("%+v, %v", blocks, err)
-		}
-
-		if calls := s.bad.called("getSignaturesForAddress") - before; calls > 0 && before > 0 {
-			t.Errorf("%d histories were read though nothing changed", calls)
-		}
-	}
-
-	if s.bad.called("getSignaturesForAddress") == 0 {
-		t.Error("nothing was read at all")
-	}
 	// A fork puts another payment of the same amount in the place of one.
 	head, err := counted.Head(t.Context())
 	must(t, err)

@@ -232,7 +232,7 @@ func (d *driver) sameBalance(
 		return 0, false
 	}
 
-	before, err := d.balanceAfter(ctx, b.node, account, a.slot, b.slot, b.balance)
+	before, err := d.balanceAfter(ctx, b.node, account, a.slot, balanceOf{b.balance, b.slot})
 
 	return a.balance, err == nil && before == a.balance
 }

@@ -125,7 +125,7 @@ func (d *driver) fetchExecuted(
 // fetchListed reads a transaction that the node has listed. Behind one URL another backend may answer, which
 // does not have it yet: where none has it, it is *unreadable, and never unknown.
 func (d *driver) fetchListed(ctx context.Context, e *endpoint, hash string) (confirmedTx, error) {
-	for range triesOfBackends {
+	for range triesOfListed {
 		tx, err := d.fetchTransaction(ctx, e, hash)
 		if !errors.Is(err, failover.ErrMissing) {
 			return tx, err
@@ -134,6 +134,9 @@ func (d *driver) fetchListed(ctx context.Context, e *endpoint, hash string) (con
 
 	return confirmedTx{}, &unreadable{hash, listedAndMissing}
 }
+
+// triesOfListed is how often a listed transaction is asked for: some backends may be behind the one that listed it.
+const triesOfListed = 12
 
 // listedAndMissing is why a transaction cannot be read that a node knows and does not show.
 const listedAndMissing = "the node lists it and does not have it"

@@ -52,7 +52,7 @@ func newEndpoint(n Node, c Config) (*endpoint, error) {
 		}
 	}
 
-	return &endpoint{
+	e := &endpoint{
 		Node: failover.Node{
 			Host:    u.Host,
 			Secrets: append(failover.SecretsOf(u, n.APIKey), failover.SecretsOf(s)...),
@@ -62,12 +62,14 @@ func newEndpoint(n Node, c Config) (*endpoint, error) {
 			solidified: strings.TrimRight(s.String(), "/") + string(solidified),
 		},
 		apiKey:  n.APIKey,
-		client:  c.HTTPClient,
 		timeout: c.Timeout,
 		limit:   c.MaxResponse,
 		slots:   make(chan struct{}, c.Concurrency),
 		blocks:  newBlockCache(blockCacheSize),
-	}, nil
+	}
+	e.client = e.Throttled(c.HTTPClient, c.Timeout, isOverloaded)
+
+	return e, nil
 }
 
 // post makes one request and decodes the answer into v. found is false for the answer {}, which nodes give
@@ -111,9 +113,6 @@ func (e *endpoint) post(
 
 // do sends a request and returns the body of an answer with status 200.
 func (e *endpoint) do(ctx context.Context, s service, method string, request any) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout)
-	defer cancel()
-
 	content, err := json.Marshal(request)
 	if err != nil {
 		return nil, e.Garbled("%s: the request does not encode: %v", method, err)
@@ -155,16 +154,14 @@ func (e *endpoint) do(ctx context.Context, s service, method string, request any
 // tooLarge is the kind of an answer above Config.MaxResponse: a smaller question may do.
 const tooLarge failover.Kind = "too large"
 
-// httpError returns the failure for an HTTP status and notes Retry-After. TronGrid answers 429, and 403 while
-// it blocks a key for too many requests.
+// httpError returns the failure for an HTTP status. TronGrid answers 429, and 403 while it blocks a key for too many
+// requests.
 func (e *endpoint) httpError(method string, answer *http.Response, body []byte) error {
 	kind := failover.Unreachable
 
 	switch answer.StatusCode {
 	case http.StatusTooManyRequests, http.StatusForbidden, http.StatusServiceUnavailable:
 		kind = failover.Throttled
-
-		e.SetRetryAfter(answer)
 	}
 
 	return e.Fail(kind, "%s: HTTP status %d %s", method, answer.StatusCode, e.Clean(string(body)))
@@ -173,6 +170,11 @@ func (e *endpoint) httpError(method string, answer *http.Response, body []byte) 
 // overloadedMessage is the message of java-tron's rate limiter, which has no code. Source: java-tron,
 // RateLimiterServlet; TRON documentation, HTTP_RATE_LIMITED.
 const overloadedMessage = "lack of computing resources"
+
+// isOverloaded reports whether an answer is that of java-tron's rate limiter.
+func isOverloaded(body []byte) bool {
+	return bytes.HasPrefix(body, []byte(`{"Error"`)) && bytes.Contains(body, []byte(overloadedMessage))
+}
 
 // nodeError returns the error in an answer with status 200: {"Error": "<class> : <message>"}.
 func (e *endpoint) nodeError(method string, body []byte) error {

@@ -36,6 +36,10 @@ type chainParams struct {
 // maxPrice bounds the prices of a node, in sun, so that no product with a size or an energy overflows.
 const maxPrice = 1 << 40
 
+// unsetEnergyPrice is what nodes charge for a unit of energy while the chain has no price for it, in sun. Source:
+// java-tron, Constant.SUN_PER_ENERGY in ReceiptCapsule.payEnergyBill.
+const unsetEnergyPrice = 100
+
 // readChainParams returns the chain parameters of a node (getchainparameters).
 func (e *endpoint) readChainParams(ctx context.Context) (chainParams, error) {
 	var answer struct {
@@ -75,7 +79,7 @@ func (e *endpoint) readChainParams(ctx context.Context) (chainParams, error) {
 	}
 
 	if params.perEnergy == 0 {
-		return chainParams{}, e.Garbled("energy has no price")
+		params.perEnergy = unsetEnergyPrice
 	}
 
 	return params, nil
@@ -132,8 +136,8 @@ type feeQuote struct {
 // quote reads prices, resources and balances, and simulates the call of a token transfer. It errors:
 //   - fault.State (insufficient_funds): the sender does not hold the amount
 //   - fault.Invalid (destination_not_payable): the payee of TRX is a contract, which the network refuses
-//   - the same: the token's contract blacklists the payee, where the tokens would be lost, or refuses the
-//     transfer
+//   - the same: the token's contract blacklists the payee, where the tokens would be lost, or the sender, or refuses
+//     the transfer
 func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParams) (feeQuote, error) {
 	var (
 		quote       feeQuote
@@ -191,6 +195,20 @@ func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 
 	if payment.contract == nil && payment.stake == 0 {
 		quote.assetBalance, quote.activates = quote.balance, !payee.exists
+	}
+
+	if call.reverted && !blacklisted {
+		listed, err := node.blacklisted(ctx, *payment.contract, payment.from)
+		if err != nil {
+			return quote, err
+		}
+
+		if listed {
+			return quote, notPayable(
+				payment.payee,
+				"the sender "+string(canonical(payment.from))+" is on the black list of "+payment.asset.Symbol,
+			)
+		}
 	}
 
 	err := payment.refusal(quote, payee.contract, blacklisted, call.reverted)

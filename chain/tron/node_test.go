@@ -90,6 +90,12 @@ func (h *harness) sign(order chain.Order) chain.Signed {
 	h.t.Helper()
 	u, err := h.d.Build(h.t.Context(), order)
 	h.must(err)
+
+	return h.signed(order, u)
+}
+
+func (h *harness) signed(order chain.Order, u chain.Unsigned) chain.Signed {
+	h.t.Helper()
 	key, err := h.signer.PublicKey(h.t.Context(), order.From.Key)
 	h.must(err)
 	signatures, err := h.signer.Sign(
@@ -157,6 +163,16 @@ func wantFault(t *testing.T, err, word error, code string) {
 	}
 }
 
+// blacklist has the token's issuer put an address on its black list.
+func (h *harness) blacklist(listed chain.Address) {
+	h.t.Helper()
+	data, err := h.input("setBlackListed", listed, true)
+	h.must(err)
+	_, err = h.call(h.t.Context(), h.token, 0, data, energyLimit)
+	h.must(err)
+	h.mine(2)
+}
+
 func TestCheck(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{})
 	h.must(h.d.Check(t.Context()))
@@ -174,11 +190,7 @@ func TestDestinations(t *testing.T) {
 	from := h.wallet(1_000)
 	h.must(h.Fund(t.Context(), from.Address, h.usdt, chain.Units(100_000_000)))
 	listed := h.stranger()
-	data, err := h.input("setBlackListed", listed, true)
-	h.must(err)
-	_, err = h.call(t.Context(), h.token, 0, data, energyLimit)
-	h.must(err)
-	h.mine(1)
+	h.blacklist(listed)
 
 	zero := chain.Address("T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb")
 	for name, order := range map[string]chain.Order{

@@ -103,8 +103,7 @@ func (f *Follower) readRange(ctx context.Context, b *Batch, old scan.Range) (don
 
 		done.next, unread = old.Next+1, unreadOf(b.Blocks)
 	case f.scanner == nil && f.partial != nil:
-		to = min(old.To, old.Next+lookBack, b.Head.Tip.Height)
-		done.next, unread, err = f.readPart(ctx, b, old, to)
+		return f.readHistories(ctx, b, old), nil
 	default:
 		b.Blocks, err = f.readOldBlocks(ctx, old, to)
 
@@ -146,21 +145,28 @@ func unreadOf(blocks []chain.Block) (unread []chain.Unread) {
 	return unread
 }
 
-// readPart reads the addresses of a range up to a height, or up to where the node that answers is.
-func (f *Follower) readPart(
-	ctx context.Context,
-	b *Batch,
-	old scan.Range,
-	to uint64,
-) (next uint64, unread []chain.Unread, err error) {
-	reading, err := f.partial.ReadTransfers(ctx, old.Addresses, old.Next, to)
+// rangeBlocks is how many blocks of a range are read by address at once.
+const rangeBlocks = 1200
+
+// readHistories reads the addresses of a range in whole. What cannot be read stays, and stops nothing else.
+func (f *Follower) readHistories(ctx context.Context, b *Batch, old scan.Range) rangeRead {
+	to := min(old.To, old.Next+rangeBlocks, b.Head.Tip.Height)
+
+	blocks, err := f.transfers(ctx, old.Addresses, old.Next, to)
 	if err != nil {
-		return old.Next, nil, err
+		for _, address := range old.Addresses {
+			if !f.polling.isUnread(address) {
+				f.polling.noteUnread([]chain.Unread{{Address: address, Height: old.Next, Why: err.Error()}}, f.Now())
+			}
+		}
+
+		return rangeRead{next: old.Next}
 	}
 
-	b.Blocks = reading.Blocks
+	b.Blocks = blocks
+	f.polling.clearUnread(old.Addresses, old.Next, to)
 
-	return max(old.Next, reading.At.Height+1), reading.Unread, nil
+	return rangeRead{next: to + 1}
 }
 
 // advanceRange returns the write that moves the range past what was read, or deletes it at its end.

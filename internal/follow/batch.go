@@ -43,8 +43,12 @@ type Batch struct {
 	advance func(ctx context.Context, tx scan.Tx) (scan.Cursor, error)
 	rereads bool      // the driver reads blocks again
 	readAt  time.Time // when the batch was read
-	round   *round    // of a chain.AddressPoller
-	unread  []chain.Unread
+
+	// Of a chain.AddressPoller:
+	round     *round
+	unread    []chain.Unread
+	positions []scan.Position
+	failed    error // why some addresses could not be read
 }
 
 // Advance moves the cursor inside tx and returns it as it is then. A block handler calls it first. It fails

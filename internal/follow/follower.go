@@ -29,9 +29,9 @@ type Config struct {
 	// Driver reads the network: a chain.BlockScanner, or a chain.AddressScanner.
 	Driver chain.Driver
 	// Addresses lists what a driver without blocks is asked for: the addresses of the network made
-	// at or after a time, all of them for the zero time. It is called after the head was read, so
-	// that an address that could be paid in a block is in the list.
-	Addresses func(ctx context.Context, since time.Time) ([]chain.Address, error)
+	// at or after a time, all of them for the zero time, each with when it was made. It is called after the
+	// head was read, so that an address that could be paid in a block is in the list.
+	Addresses func(ctx context.Context, since time.Time) ([]chain.AddressCursor, error)
 	// PollFor is how long an address is queried in that way. Defaults to 30 days.
 	PollFor time.Duration
 	// Own lists the hashes of the own transactions that are stored in a block, which is read again for them.
@@ -148,7 +148,7 @@ func (f *Follower) publish() {
 	defer f.reportMu.Unlock()
 
 	f.report = f.health
-	f.report.Unread = f.polling.unreadReport()
+	f.report.Unread = f.polling.unreadReport(f.Now())
 }
 
 // SetUnreadable sets what Health names as unreadable; empty when every balance was read.
@@ -245,7 +245,7 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 
 	f.polling.stored(batch.round)
 
-	return true, nil
+	return true, batch.failed
 }
 
 // store has a batch stored, and sees how long that takes.

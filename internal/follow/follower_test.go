@@ -25,12 +25,13 @@ import (
 
 // db is the smallest store a follower can work on: one lock, and a copy put back when a closure fails.
 type db struct {
-	mu      sync.Mutex
-	cursors map[string]scan.Cursor
-	leases  map[string]lease.Lease
-	ranges  map[string]scan.Range
-	seen    map[string]string // transfer → block hash
-	crash   bool              // fail the next Update after its closure ran
+	mu        sync.Mutex
+	cursors   map[string]scan.Cursor
+	leases    map[string]lease.Lease
+	ranges    map[string]scan.Range
+	positions map[chain.Address]scan.Position
+	seen      map[string]string // transfer → block hash
+	crash     bool              // fail the next Update after its closure ran
 }
 
 func newDB() *db {
@@ -39,6 +40,8 @@ func newDB() *db {
 		leases:  map[string]lease.Lease{},
 		ranges:  map[string]scan.Range{},
 		seen:    map[string]string{},
+
+		positions: map[chain.Address]scan.Position{},
 	}
 }
 
@@ -46,15 +49,8 @@ func (d *db) Update(ctx context.Context, f func(context.Context, scan.Tx) error)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	cursors, leases, ranges, seen := maps.Clone(
-		d.cursors,
-	), maps.Clone(
-		d.leases,
-	), maps.Clone(
-		d.ranges,
-	), maps.Clone(
-		d.seen,
-	)
+	cursors, leases, ranges := maps.Clone(d.cursors), maps.Clone(d.leases), maps.Clone(d.ranges)
+	seen, positions := maps.Clone(d.seen), maps.Clone(d.positions)
 
 	err := f(ctx, tx{d})
 	if err == nil && d.crash {
@@ -63,6 +59,7 @@ func (d *db) Update(ctx context.Context, f func(context.Context, scan.Tx) error)
 
 	if err != nil {
 		d.cursors, d.leases, d.ranges, d.seen = cursors, leases, ranges, seen
+		d.positions = positions
 	}
 
 	return err
@@ -73,6 +70,20 @@ func (d *db) Cursor(ctx context.Context, n string) (scan.Cursor, bool, error) {
 	defer d.mu.Unlock()
 
 	return tx{d}.Cursor(ctx, n)
+}
+
+func (d *db) Positions(_ context.Context, _ string, addresses []chain.Address) (out []scan.Position, _ error) {
+	for _, address := range addresses {
+		if p, ok := d.positions[address]; ok {
+			out = append(out, p)
+		}
+	}
+
+	return out, nil
+}
+
+func (t tx) Positions(ctx context.Context, network string, addresses []chain.Address) ([]scan.Position, error) {
+	return t.db.Positions(ctx, network, addresses)
 }
 
 func (d *db) Ranges(ctx context.Context, n string, limit int) ([]scan.Range, error) {
@@ -126,6 +137,11 @@ func (t tx) PutCursor(_ context.Context, c *scan.Cursor) error {
 	t.cursors[c.Network] = *c
 	return nil
 }
+func (t tx) PutPosition(_ context.Context, p *scan.Position) error {
+	t.positions[p.Address] = *p
+	return nil
+}
+
 func (t tx) PutRange(_ context.Context, r *scan.Range) error { t.ranges[r.ID] = *r; return nil }
 func (t tx) DeleteRange(_ context.Context, id string) error  { delete(t.ranges, id); return nil }
 func (t tx) PutRetry(context.Context, *scan.Retry) error     { return nil }

@@ -44,9 +44,14 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 		}
 	}
 
-	addresses, err := f.Addresses(ctx, since)
+	listed, err := f.Addresses(ctx, since)
 	if err != nil {
 		return nil, fmt.Errorf("listing the addresses of %s: %w", f.network.Slug, err)
+	}
+
+	addresses := make([]chain.Address, len(listed))
+	for i, cursor := range listed {
+		addresses[i] = cursor.Address
 	}
 
 	blocks, err := f.transfers(ctx, addresses, from, tip.Height)

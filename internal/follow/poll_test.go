@@ -3,7 +3,9 @@ package follow_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -49,12 +51,12 @@ func (p *polled) pay() string {
 	return p.c.Pay(a, "SIM", chain.Units(5))
 }
 
-func (p *polled) addresses(_ context.Context, since time.Time) ([]chain.Address, error) {
-	var out []chain.Address
+func (p *polled) addresses(_ context.Context, since time.Time) ([]chain.AddressCursor, error) {
+	var out []chain.AddressCursor
 
 	for a, made := range p.ours {
 		if !made.Before(since) {
-			out = append(out, a)
+			out = append(out, chain.AddressCursor{Address: a, Since: made})
 		}
 	}
 
@@ -358,21 +360,44 @@ type twoAtATime struct{ *polled }
 
 func (twoAtATime) ReadingPace(int) (perReading int, every time.Duration) { return 2, 0 }
 
-func (r twoAtATime) ReadTransfers(
+// ReadAddresses reads each address from the height in its position on.
+func (r twoAtATime) ReadAddresses(
 	ctx context.Context,
-	addresses []chain.Address,
-	from, to uint64,
+	cursors []chain.AddressCursor,
+	to uint64,
 ) (reading chain.AddressReading, err error) {
-	if reading.Blocks, err = r.TransfersTo(ctx, addresses, from, to); err == nil {
-		reading.At, err = r.c.RefAt(ctx, to)
+	byHeight := map[uint64]chain.Block{}
+
+	for _, cursor := range cursors {
+		read, _ := strconv.ParseUint(cursor.Position, 10, 64)
+
+		blocks, err := r.TransfersTo(ctx, []chain.Address{cursor.Address}, read+1, to)
+		if err != nil {
+			return chain.AddressReading{}, err
+		}
+
+		for _, block := range blocks {
+			block.Transfers = append(block.Transfers, byHeight[block.Height].Transfers...)
+			byHeight[block.Height] = block
+		}
+
+		if len(blocks) > 0 {
+			cursor.Position = strconv.FormatUint(to, 10)
+			reading.Moved = append(reading.Moved, cursor)
+		}
 	}
+
+	for _, height := range slices.Sorted(maps.Keys(byHeight)) {
+		reading.Blocks = append(reading.Blocks, byHeight[height])
+	}
+
+	reading.At, err = r.c.RefAt(ctx, to)
 
 	return reading, err
 }
 
-// After a long time in which nothing was read, the first round reads every address: the next one would no longer look
-// that far back.
-func TestFirstRoundAfterALongTimeReadsEveryAddress(t *testing.T) {
+// However long nothing was read, each address is read on from where it was read to, a few in a round.
+func TestEveryAddressIsReadFromWhereItWasReadTo(t *testing.T) {
 	p, d := newPolled(sim.New(sim.Config{NoFinality: true})), newDB()
 	for range 8 {
 		p.pay()

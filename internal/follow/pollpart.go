@@ -1,38 +1,33 @@
 package follow
 
-// This file reads by address in rounds, where every call counts and readings may be incomplete.
+// This file reads by address in rounds, where every call counts: the history of each address from where it was read to.
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
 )
 
-const (
-	// lookBack is how many blocks below the cursor an address is read that this process has not read yet. No
-	// address is read later than half of it after another, so that a restart misses nothing.
-	lookBack = 1200
-
-	// activeFor is how long an address is read in every round after it was made, or something moved there.
-	activeFor = 30 * time.Minute
-)
+// activeFor is how long an address is read in every round after it was made, or something moved there.
+const activeFor = 30 * time.Minute
 
 // polling is what a follower knows of its rounds. It is lost with the process, and only saves calls.
 type polling struct {
-	last   time.Time                // the last round
+	last   time.Time                // the last round of addresses at rest
 	head   chain.Head               // of the last round
 	behind bool                     // blocks up to the tip are left
 	size   int                      // number of addresses in it
 	read   map[chain.Address]uint64 // height up to which each was read
 	active map[chain.Address]time.Time
+	more   map[chain.Address]time.Time // to be read at once, since when
 	unread map[string]health.Unread
 	tries  map[string]attempt // of ranges that cannot be read, by id
 }
@@ -47,6 +42,7 @@ func newPolling() polling {
 	return polling{
 		read:   map[chain.Address]uint64{},
 		active: map[chain.Address]time.Time{},
+		more:   map[chain.Address]time.Time{},
 		unread: map[string]health.Unread{},
 		tries:  map[string]attempt{},
 	}
@@ -55,9 +51,10 @@ func newPolling() polling {
 // round is what a batch changes in polling once it is stored.
 type round struct {
 	addresses []chain.Address
-	all       []chain.Address
+	size      int // number of all addresses
 	to        uint64
 	moved     []chain.Address
+	more      []chain.Address
 	now       time.Time
 }
 
@@ -67,7 +64,7 @@ func (p *polling) stored(r *round) {
 		return
 	}
 
-	p.size = len(r.all)
+	p.size = r.size
 	for _, address := range r.addresses {
 		if _, known := p.read[address]; !known {
 			p.active[address] = r.now
@@ -76,8 +73,20 @@ func (p *polling) stored(r *round) {
 		p.read[address] = r.to
 	}
 
+	since := maps.Clone(p.more)
+	for _, address := range r.addresses {
+		delete(p.more, address)
+	}
+
 	for _, address := range r.moved {
 		p.active[address] = r.now
+	}
+
+	for _, address := range r.more {
+		p.more[address] = r.now
+		if at, known := since[address]; known {
+			p.more[address] = at
+		}
 	}
 
 	for address, at := range p.active {
@@ -86,90 +95,179 @@ func (p *polling) stored(r *round) {
 		}
 	}
 
-	if len(p.read) > 2*len(r.all)+1000 {
-		kept := map[chain.Address]uint64{}
-
-		for _, address := range r.all {
-			if height, ok := p.read[address]; ok {
-				kept[address] = height
-			}
-		}
-
-		p.read = kept
+	if len(p.read) > 2*r.size+1000 {
+		clear(p.read)
 	}
 }
 
-// roundDue reports whether the time between two rounds is over.
-func (f *Follower) roundDue() bool {
+// historyWithin is how long the rest of a history may wait to be read until it is named.
+const historyWithin = 2 * time.Minute
+
+// waiting returns the addresses whose histories were not read to their ends for long.
+func (p *polling) waiting(now time.Time) (report []health.Unread) {
+	for address, since := range p.more {
+		if now.Sub(since) >= historyWithin {
+			report = append(report, health.Unread{
+				Address: string(address),
+				Height:  p.read[address],
+				Error:   "more of its history is still to be read",
+				Since:   since,
+			})
+		}
+	}
+
+	return report
+}
+
+// restDue reports whether the time between two rounds is over.
+func (f *Follower) restDue() bool {
 	_, every := f.partial.ReadingPace(f.polling.size)
 
-	return f.polling.behind || f.polling.last.IsZero() || !f.Now().Before(f.polling.last.Add(every))
+	return f.polling.last.IsZero() || !f.Now().Before(f.polling.last.Add(every))
+}
+
+// roundDue reports whether there is a reason for a round.
+func (f *Follower) roundDue() bool {
+	return f.polling.behind || len(f.polling.more) > 0 || f.restDue()
 }
 
 // pollPart reads the addresses whose turn it is into a batch, up to where the node is. After a fork it reads all
-// of them: a transfer that is not found has left the chain.
-func (f *Follower) pollPart(ctx context.Context, b *Batch) error {
-	now := f.Now()
-
-	since := now.Add(-f.PollFor)
+// of them in whole: a transfer that is not found has left the chain.
+func (f *Follower) pollPart(ctx context.Context, b *Batch) (err error) {
 	if b.Rewound {
-		since = time.Time{}
+		b.Blocks, err = f.poll(ctx, b.ForkedFrom, b.Head.Tip, true)
+		return err
 	}
 
-	all, err := f.Addresses(ctx, since)
+	now := f.Now()
+
+	all, err := f.Addresses(ctx, now.Add(-f.PollFor))
 	if err != nil {
 		return fmt.Errorf("listing the addresses of %s: %w", f.network.Slug, err)
 	}
 
-	chosen := all
-	if !b.Rewound {
-		chosen = f.chooseAddresses(all, b.ForkedFrom.Height, b.Head.Tip.Height)
-	}
+	chosen := f.chooseAddresses(all)
 
-	at, err := f.readGroups(ctx, b, chosen)
+	positions, err := f.positionsOf(ctx, chosen)
 	if err != nil {
 		return err
 	}
 
+	reading, err := f.partial.ReadAddresses(ctx, chosen, b.Head.Tip.Height)
+	if err != nil {
+		return fmt.Errorf("reading addresses up to block %d of %s: %w", b.Head.Tip.Height, f.network.Slug, err)
+	}
+
+	b.Blocks, b.unread, b.failed = reading.Blocks, reading.Unread, reading.Failed
+	b.positions = movedPositions(f.network.Slug, positions, reading.Moved, now)
+
+	// A node that is behind may have more to say of old blocks.
+	at := reading.At
 	if at.Height <= b.ForkedFrom.Height {
-		b.Blocks, b.unread = nil, nil // the node that answered has not reached more
-		return nil
+		at = b.ForkedFrom
 	}
 
 	if err := f.checkUnmoved(ctx, b, at); err != nil {
 		return err
 	}
 
-	if n := len(b.Blocks); n == 0 || b.Blocks[n-1].Height < at.Height {
+	if n := len(b.Blocks); at.Height > b.ForkedFrom.Height && (n == 0 || b.Blocks[n-1].Height < at.Height) {
 		b.Blocks = append(b.Blocks, chain.Block{Ref: at})
 	}
 
-	b.round = &round{addresses: chosen, all: all, to: at.Height, now: now}
-	for _, block := range b.Blocks {
-		for _, moved := range block.Transfers {
-			b.round.moved = append(b.round.moved, moved.To)
-		}
+	b.round = &round{size: len(all), to: at.Height, now: now, more: reading.More}
+	for _, cursor := range chosen {
+		b.round.addresses = append(b.round.addresses, cursor.Address)
+	}
+
+	for _, cursor := range reading.Moved {
+		b.round.moved = append(b.round.moved, cursor.Address)
 	}
 
 	return nil
 }
 
-// chooseAddresses returns the addresses of a round: those that would be read too late, then those never read,
-// then active ones, then the others; of each kind those that were not read for longest.
-func (f *Follower) chooseAddresses(all []chain.Address, base, tip uint64) []chain.Address {
+// positionsOf sets up to where addresses were read, and returns the rows that say so.
+func (f *Follower) positionsOf(
+	ctx context.Context,
+	chosen []chain.AddressCursor,
+) (map[chain.Address]scan.Position, error) {
+	addresses := make([]chain.Address, len(chosen))
+	for i, cursor := range chosen {
+		addresses[i] = cursor.Address
+	}
+
+	rows, err := f.DB.Positions(ctx, f.network.Slug, addresses)
+	if err != nil {
+		return nil, fmt.Errorf("reading up to where addresses of %s were read: %w", f.network.Slug, err)
+	}
+
+	byAddress := map[chain.Address]scan.Position{}
+	for _, row := range rows {
+		byAddress[row.Address] = row
+	}
+
+	for i := range chosen {
+		chosen[i].Position = byAddress[chosen[i].Address].Read
+	}
+
+	return byAddress, nil
+}
+
+// movedPositions returns the rows of cursors that moved.
+func movedPositions(
+	network string,
+	known map[chain.Address]scan.Position,
+	moved []chain.AddressCursor,
+	now time.Time,
+) []scan.Position {
+	rows := make([]scan.Position, len(moved))
+
+	for i, cursor := range moved {
+		rows[i] = known[cursor.Address]
+		rows[i].Network, rows[i].Address = network, cursor.Address
+		rows[i].Read, rows[i].UpdatedAt = cursor.Position, now
+	}
+
+	return rows
+}
+
+// withPositions returns the write that moves the cursor and stores up to where addresses were read.
+func withPositions(
+	advance func(context.Context, scan.Tx) (scan.Cursor, error),
+	positions []scan.Position,
+) func(context.Context, scan.Tx) (scan.Cursor, error) {
+	return func(ctx context.Context, tx scan.Tx) (scan.Cursor, error) {
+		cursor, err := advance(ctx, tx)
+		if err != nil {
+			return cursor, err
+		}
+
+		for _, row := range positions {
+			if err := tx.PutPosition(ctx, &row); err != nil {
+				return cursor, err
+			}
+		}
+
+		return cursor, nil
+	}
+}
+
+// chooseAddresses returns the addresses of a round: those of which more is known to be left, then those never read,
+// then active ones, then the others; of each kind those that were not read for longest. Between two rounds of
+// addresses at rest it returns the first alone.
+func (f *Follower) chooseAddresses(all []chain.AddressCursor) []chain.AddressCursor {
 	perReading, _ := f.partial.ReadingPace(len(all))
 	p := f.polling
 
-	rank := func(address chain.Address) int {
-		height, known := p.read[address]
-		_, active := p.active[address]
+	rank := func(cursor chain.AddressCursor) int {
+		_, known := p.read[cursor.Address]
+		_, active := p.active[cursor.Address]
 
-		if !known {
-			height = base
-		}
+		_, more := p.more[cursor.Address]
 
 		switch {
-		case height+lookBack/2 <= tip:
+		case more:
 			return 0
 		case !known:
 			return 1
@@ -180,22 +278,31 @@ func (f *Follower) chooseAddresses(all []chain.Address, base, tip uint64) []chai
 		return 3
 	}
 
-	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b chain.Address) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(p.read[a], p.read[b]))
-	})
-
-	// A quarter of each round is for those at rest, however many are active.
-	rest := slices.IndexFunc(sorted, func(a chain.Address) bool { return rank(a) == 3 })
-
-	due := slices.IndexFunc(sorted, func(a chain.Address) bool { return rank(a) > 0 })
-	if due < 0 {
-		due = len(sorted)
+	// Of an address that is not listed nothing more is read.
+	listed := map[chain.Address]bool{}
+	for _, cursor := range all {
+		listed[cursor.Address] = len(p.more) > 0
 	}
 
-	perReading = max(perReading, due)
+	maps.DeleteFunc(p.more, func(address chain.Address, _ time.Time) bool { return !listed[address] })
 
-	if first := perReading * 3 / 4; rest > first && due <= first {
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b chain.AddressCursor) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(p.read[a.Address], p.read[b.Address]))
+	})
+
+	if !f.restDue() {
+		end := slices.IndexFunc(sorted, func(c chain.AddressCursor) bool { return rank(c) > 0 })
+		if end < 0 {
+			end = len(sorted)
+		}
+
+		return sorted[:min(end, perReading)]
+	}
+
+	// A quarter of each round is for those at rest, however many are active.
+	rest := slices.IndexFunc(sorted, func(c chain.AddressCursor) bool { return rank(c) == 3 })
+	if first := perReading * 3 / 4; rest > first {
 		atRest := sorted[rest:min(len(sorted), rest+perReading-first)]
 		return slices.Concat(sorted[:perReading-len(atRest)], atRest)
 	}
@@ -203,119 +310,10 @@ func (f *Follower) chooseAddresses(all []chain.Address, base, tip uint64) []chai
 	return sorted[:min(len(sorted), perReading)]
 }
 
-// readGroups reads addresses, those together that were read up to the same height, and returns the block up to
-// which all are read.
-func (f *Follower) readGroups(
-	ctx context.Context,
-	b *Batch,
-	chosen []chain.Address,
-) (at chain.Ref, err error) {
-	at = b.Head.Tip
-	groups := map[uint64][]chain.Address{}
-	base := b.ForkedFrom.Height
-
-	for _, address := range chosen {
-		from := base + 1
-		if height, known := f.polling.read[address]; known {
-			from = min(from, height+1)
-		} else {
-			from -= min(from-1, lookBack)
-		}
-
-		groups[from] = append(groups[from], address)
-	}
-
-	byHeight := map[uint64]*chain.Block{}
-
-	for _, from := range slices.Sorted(maps.Keys(groups)) {
-		reading, err := f.readGroup(ctx, groups[from], from, base, at.Height)
-		if err != nil {
-			return chain.Ref{}, fmt.Errorf(
-				"reading the transfers of blocks %d to %d of %s: %w", from, at.Height, f.network.Slug, err,
-			)
-		}
-
-		if reading.At.Height < at.Height {
-			at = reading.At
-		}
-
-		if b.Rewound && len(reading.Unread) > 0 {
-			return chain.Ref{}, fault.New(
-				fault.Unavailable,
-				"node_unavailable",
-				"after a fork of %s, the history of %s cannot be read: %s",
-				f.network.Slug,
-				reading.Unread[0].Address,
-				reading.Unread[0].Why,
-			)
-		}
-
-		b.unread = append(b.unread, reading.Unread...)
-
-		if err := mergeBlocks(byHeight, reading.Blocks); err != nil {
-			return chain.Ref{}, err
-		}
-	}
-
-	for _, height := range slices.Sorted(maps.Keys(byHeight)) {
-		if height <= at.Height {
-			b.Blocks = append(b.Blocks, *byHeight[height])
-		}
-	}
-
-	return at, nil
-}
-
-// readGroup reads addresses from a height on. Where the node no longer has the blocks below base, they are left
-// out: they were read before.
-func (f *Follower) readGroup(
-	ctx context.Context,
-	addresses []chain.Address,
-	from, base, to uint64,
-) (chain.AddressReading, error) {
-	reading, err := f.partial.ReadTransfers(ctx, addresses, from, to)
-	if from <= base && errors.Is(err, fault.Stopped) && fault.Code(err) == prunedCode {
-		return f.partial.ReadTransfers(ctx, addresses, base+1, to)
-	}
-
-	return reading, err
-}
-
-// mergeBlocks adds blocks to those of other addresses at the same heights.
-func mergeBlocks(byHeight map[uint64]*chain.Block, blocks []chain.Block) error {
-	for _, block := range blocks {
-		known := byHeight[block.Height]
-		if known == nil {
-			byHeight[block.Height] = &block
-			continue
-		}
-
-		if known.Hash != block.Hash {
-			return fault.New(
-				fault.Unavailable, unlinkedCode, "block %d changed while it was read", block.Height,
-			)
-		}
-
-		for _, moved := range block.Transfers {
-			if !slices.Contains(known.Transfers, moved) {
-				known.Transfers = append(known.Transfers, moved)
-			}
-		}
-
-		for _, spent := range block.Spent {
-			if !slices.Contains(known.Spent, spent) {
-				known.Spent = append(known.Spent, spent)
-			}
-		}
-	}
-
-	return nil
-}
-
 // checkUnmoved returns fault.Unavailable when the block up to which was read has left the chain meanwhile. A
 // reading that found nothing need not be checked.
 func (f *Follower) checkUnmoved(ctx context.Context, b *Batch, at chain.Ref) error {
-	if len(b.Blocks) == 0 && !b.Rewound {
+	if len(b.Blocks) == 0 {
 		return nil
 	}
 

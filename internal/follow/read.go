@@ -48,18 +48,28 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 		)
 	}
 
-	f.unlinked, f.polling.last, f.polling.head = 0, f.Now(), head
+	if f.partial == nil || f.restDue() && b.failed == nil {
+		f.polling.last = f.Now()
+	}
+
+	f.unlinked, f.polling.head = 0, head
 	f.polling.behind = f.scanner != nil && next.At.Height < head.Tip.Height
 	poolChanged := f.fillPool(ctx, b, next)
 
 	headMoved := next.Tip.Height != cursor.Tip.Height || next.Safe.Hash != cursor.Safe.Hash ||
 		next.Final.Hash != cursor.Final.Hash
-	if isFollowed(stored) && !forked && len(b.Blocks) == 0 && !poolChanged && !headMoved {
-		return nil, nil
+	moved := len(b.Blocks)+len(b.positions)+len(b.unread) > 0
+	if isFollowed(stored) && !forked && !moved && !poolChanged && !headMoved {
+		f.polling.stored(b.round)
+		return nil, b.failed
 	}
 
 	b.Next = next
 	b.advance = f.withUnread(f.advanceTo(stored, next), b)
+
+	if len(b.positions) > 0 {
+		b.advance = withPositions(b.advance, b.positions)
+	}
 
 	return b, nil
 }
@@ -117,13 +127,12 @@ func (f *Follower) startOfBatch(ctx context.Context, stored scan.Cursor, head ch
 // not the child of the common block.
 func (f *Follower) fillBlocks(ctx context.Context, b *Batch, cursor scan.Cursor) (linked bool, err error) {
 	base, tip := b.ForkedFrom, b.Head.Tip
-	if base.Height >= tip.Height {
-		return true, nil
-	}
 
 	switch {
 	case f.scanner == nil && f.partial != nil:
 		return true, f.pollPart(ctx, b)
+	case base.Height >= tip.Height:
+		return true, nil
 	case f.scanner == nil:
 		b.Blocks, err = f.poll(ctx, base, tip, b.Rewound)
 		return true, err

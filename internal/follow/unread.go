@@ -121,6 +121,17 @@ func (p *polling) noteUnread(unread []chain.Unread, now time.Time) {
 	}
 }
 
+// isUnread reports whether the health report names something of an address.
+func (p *polling) isUnread(address chain.Address) bool {
+	for _, u := range p.unread {
+		if u.Address == string(address) {
+			return true
+		}
+	}
+
+	return false
+}
+
 // clearUnread takes out of the health report what was read after all, within a range of heights.
 func (p *polling) clearUnread(addresses []chain.Address, from, to uint64) {
 	for key, u := range p.unread {
@@ -135,8 +146,8 @@ func (p *polling) clearUnread(addresses []chain.Address, from, to uint64) {
 // maxUnreadShown bounds the health report.
 const maxUnreadShown = 100
 
-func (p *polling) unreadReport() []health.Unread {
-	var report []health.Unread
+func (p *polling) unreadReport(now time.Time) []health.Unread {
+	report := p.waiting(now)
 	for _, u := range p.unread {
 		report = append(report, u)
 	}

@@ -8,7 +8,10 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// AddressesOf returns a function that lists a network's addresses, for networks that are polled by address:
+// clockMargin is how much earlier than our clock a block may be timed.
+const clockMargin = 10 * time.Minute
+
+// AddressesOf returns a function that lists a network's addresses with when they were made, for networks that are polled by address:
 // those of options made at or after a time, every deposit address, and every master wallet, whose transactions
 // are the proof of what left it.
 //
@@ -16,13 +19,13 @@ import (
 // whatever network it was made for. Only the balance watch is for the network that an address was made for.
 func (s *Ingester) AddressesOf(
 	network string,
-) func(ctx context.Context, since time.Time) ([]chain.Address, error) {
-	return func(ctx context.Context, since time.Time) ([]chain.Address, error) {
+) func(ctx context.Context, since time.Time) ([]chain.AddressCursor, error) {
+	return func(ctx context.Context, since time.Time) ([]chain.AddressCursor, error) {
 		rows, err := s.addressesSince(ctx, network, since)
-		listed := make([]chain.Address, len(rows))
+		listed := make([]chain.AddressCursor, len(rows))
 
 		for i, row := range rows {
-			listed[i] = row.Address
+			listed[i] = chain.AddressCursor{Address: row.Address, Since: row.CreatedAt.Add(-clockMargin)}
 		}
 
 		return listed, err

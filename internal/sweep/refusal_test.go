@@ -2,6 +2,7 @@ package sweep_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,38 @@ func TestRefusalHasToLast(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A release that is refused is named while it is planned again, and no longer once it is made.
+func TestRefusedReleaseIsNamed(t *testing.T) {
+	w := newHarness(t, account.Settings{})
+	opened := w.pay("p1", w.deposit(1), "SIM", coin(1), 2000)
+	refusal := fault.New(fault.Invalid, "not_releasable", "the sender is on the black list")
+
+	w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+		if m == sim.MethodPlanSweep {
+			return refusal
+		}
+
+		return nil
+	})
+
+	for range 5 {
+		w.work()
+		w.pass(15 * time.Second)
+	}
+
+	named := w.sweeper.Waiting(w.chain.Network().Slug)
+	if len(named) != 1 || !strings.Contains(named[0].Reason, "black list") {
+		t.Errorf("while it is refused, %+v is named", named)
+	}
+
+	w.chain.SetIntercept(nil)
+	w.until(opened.ID, settlement.Released)
+
+	if named := w.sweeper.Waiting(w.chain.Network().Slug); len(named) > 0 {
+		t.Errorf("once it is released, %+v is named", named)
 	}
 }
 

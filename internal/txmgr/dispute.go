@@ -14,8 +14,8 @@ import (
 // disputeFor is how long a transaction is named that this process has not tried again.
 const disputeFor = 15 * time.Minute
 
-// Disputes are the wallets with something that waits for nodes to say the same, for a signer that hangs, or for a fee
-// within its maximum, as this process saw them. The zero value has none.
+// Disputes are the wallets with something that waits for nodes to say the same or to refuse it no more, for a signer
+// that hangs, or for a fee within its maximum, as this process saw them. The zero value has none.
 type Disputes struct{ rows sync.Map }
 
 // dispute is what Health shows of one thing, and when it was tried last.
@@ -24,11 +24,11 @@ type dispute struct {
 	at     time.Time
 }
 
-// Note names the wallet of something with a key, if the error of a try at a time is that nodes disagree, that the
-// signer hangs or that the network asks for too high a fee, and no more otherwise.
+// Note names the wallet of something with a key, if the error of a try at a time is that nodes disagree or refuse a
+// release, that the signer hangs or that the network asks for too high a fee, and no more otherwise.
 func (d *Disputes) Note(key any, err error, w health.Wallet, at time.Time) {
 	switch fault.Code(err) {
-	case "nodes_disagree", "signer_timeout", "fee_above_maximum":
+	case "nodes_disagree", "not_releasable", "signer_timeout", "fee_above_maximum":
 		d.rows.Store(key, dispute{w, at})
 	default:
 		d.rows.Delete(key)

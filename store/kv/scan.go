@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 )
 
@@ -12,6 +13,12 @@ var (
 		20, "cursor",
 		func(c *scan.Cursor) key { return keyOf(c.Network) },
 		func(c *scan.Cursor) *int64 { return &c.Version },
+	)
+
+	positions = newTable(
+		23, "position",
+		func(p *scan.Position) key { return keyOf(p.Network, p.Address) },
+		func(p *scan.Position) *int64 { return &p.Version },
 	)
 
 	ranges = newTable(
@@ -33,6 +40,19 @@ func (r *reader) Cursor(ctx context.Context, network string) (scan.Cursor, bool,
 	return try(ctx, r, cursors, cursors.at(network))
 }
 
+func (r *reader) Positions(
+	ctx context.Context,
+	network string,
+	wanted []chain.Address,
+) ([]scan.Position, error) {
+	keys := make([]key, len(wanted))
+	for i, address := range wanted {
+		keys[i] = positions.at(network, address)
+	}
+
+	return several(ctx, r, positions, keys)
+}
+
 func (r *reader) Ranges(ctx context.Context, network string, limit int) ([]scan.Range, error) {
 	return list(ctx, r, rangesByNetwork, keyOf(network), window[scan.Range]{limit: limit})
 }
@@ -50,6 +70,10 @@ func (r *reader) Retries(
 
 func (tx *transaction) PutCursor(ctx context.Context, c *scan.Cursor) error {
 	return put(ctx, tx, cursors, c)
+}
+
+func (tx *transaction) PutPosition(ctx context.Context, p *scan.Position) error {
+	return put(ctx, tx, positions, p)
 }
 
 func (tx *transaction) PutRange(ctx context.Context, r *scan.Range) error {

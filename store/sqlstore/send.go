@@ -23,6 +23,10 @@ var ranges = newTable[scan.Range](
 	named("To", "to_height"),
 )
 
+var positions = newTable[scan.Position](
+	"positions", "position", "network, address", named("Read", "read_to"),
+)
+
 var retries = newTable[scan.Retry]("retries", "retry", "id", foreign("Error"))
 
 var transactions = newTable[wallet.Transaction](
@@ -60,6 +64,14 @@ func (r *reader) Cursor(ctx context.Context, network string) (scan.Cursor, bool,
 	return look(ctx, r, cursors, false, network)
 }
 
+func (r *reader) Positions(
+	ctx context.Context,
+	network string,
+	wanted []chain.Address,
+) ([]scan.Position, error) {
+	return among(ctx, r, positions, "address", texts(wanted), "", "network = ?", network)
+}
+
 func (r *reader) Ranges(ctx context.Context, network string, limit int) ([]scan.Range, error) {
 	q := &query{}
 	q.has("network = ?", network)
@@ -81,6 +93,10 @@ func (r *reader) Retries(
 
 func (tx *transaction) PutCursor(ctx context.Context, c *scan.Cursor) error {
 	return put(ctx, tx, cursors, c)
+}
+
+func (tx *transaction) PutPosition(ctx context.Context, p *scan.Position) error {
+	return put(ctx, tx, positions, p)
 }
 
 func (tx *transaction) PutRange(ctx context.Context, r *scan.Range) error {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
-	"strconv"
 	"sync"
 	"time"
 
@@ -14,9 +12,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 )
-
-// maxRetryAfter bounds the Retry-After that a node may ask for, in seconds.
-const maxRetryAfter = 3600
 
 // Node holds the health of one node between calls; a driver's endpoint embeds it. The zero health
 // is good. It is safe for concurrent use.
@@ -32,6 +27,8 @@ type Node struct {
 	demotedUntil   time.Time // others are preferred
 	throttledUntil time.Time
 	troubles       map[chain.NodeTrouble]trouble
+	bucket         bucket
+	alone          bool // no other node can answer
 }
 
 // State returns the node itself, for types that embed it.
@@ -74,24 +71,10 @@ func (n *Node) KnownTip() uint64 {
 	return n.tip
 }
 
-// SetRetryAfter stores the Retry-After of a response in seconds (RFC 9110, section 10.2.3; the
-// date form is ignored), one hour at most.
-func (n *Node) SetRetryAfter(answer *http.Response) {
-	seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
-	if err != nil || seconds <= 0 {
-		return
-	}
-
-	n.mu.Lock()
-	defer n.mu.Unlock()
-
-	n.throttledUntil = time.Now().Add(time.Duration(min(seconds, maxRetryAfter)) * time.Second)
-}
-
-// BackingOff returns a Failure while the node's Retry-After runs, else nil.
+// BackingOff returns a Failure while the node wants to be left alone for longer than a call would wait, else nil.
 func (n *Node) BackingOff() *Failure {
 	wait := n.throttledFor()
-	if wait == 0 {
+	if wait <= n.patience() {
 		return nil
 	}
 

@@ -279,6 +279,8 @@ func (s *Set[N]) askNode(
 	call func(context.Context, N) error,
 ) error {
 	state := node.State()
+	state.setAlone(len(s.Nodes) == 1)
+
 	if throttled := state.BackingOff(); throttled != nil {
 		return throttled
 	}

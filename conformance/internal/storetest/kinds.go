@@ -152,6 +152,16 @@ var scanKinds = []recordKind{
 		},
 		versionOf: func(cursor *scan.Cursor) *int64 { return &cursor.Version },
 	},
+	kindOf[scan.Position]{
+		kind:   "Position",
+		setKey: func(p *scan.Position, n int) { p.Network, p.Address = "net", chain.Address(recordID(n)) },
+		store:  store.Tx.PutPosition,
+		read: func(ctx context.Context, tx store.Tx, p *scan.Position) (scan.Position, error) {
+			all, err := tx.Positions(ctx, p.Network, []chain.Address{p.Address})
+			return findRecord(all, err, func(x scan.Position) bool { return x.Address == p.Address })
+		},
+		versionOf: func(p *scan.Position) *int64 { return &p.Version },
+	},
 	kindOf[scan.Range]{
 		kind:   "Range",
 		setKey: func(r *scan.Range, n int) { r.ID, r.Network = recordID(n), "net" },

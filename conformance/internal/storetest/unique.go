@@ -127,9 +127,13 @@ func merchantKeyParts() map[string][]keyPart {
 func walletKeyParts() map[string][]keyPart {
 	return map[string][]keyPart{
 		"Cursor": {part("network", func(c *scan.Cursor) { c.Network = another })},
-		"Range":  idOf(func(r *scan.Range) { r.ID = otherID }),
-		"Retry":  idOf(func(r *scan.Retry) { r.ID = otherID }),
-		"Lease":  {part("name", func(l *lease.Lease) { l.Name = another })},
+		"Position": {
+			part("network", func(p *scan.Position) { p.Network = another }),
+			part("address", func(p *scan.Position) { p.Address = another }),
+		},
+		"Range": idOf(func(r *scan.Range) { r.ID = otherID }),
+		"Retry": idOf(func(r *scan.Retry) { r.ID = otherID }),
+		"Lease": {part("name", func(l *lease.Lease) { l.Name = another })},
 
 		"Transaction": idOf(func(t *wallet.Transaction) { t.ID = otherID }),
 		"Wallet": {

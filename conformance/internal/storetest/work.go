@@ -25,6 +25,7 @@ func Work(t *testing.T, factory Factory) {
 		{"Work/DueAddresses", testDueAddresses},
 		{"Work/Dust", testDust},
 		{"Work/Watch", testWatchWork},
+		{"Work/Positions", testPositions},
 		{"Work/FrozenWallets", testFrozenWallets},
 		{"Work/UnrecordedOutgoing", testUnrecordedOutgoing},
 		{"Work/OutgoingByHeight", testOutgoingByHeight},

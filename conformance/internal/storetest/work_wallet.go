@@ -53,6 +53,46 @@ func testWatchWork(t *testing.T, st store.Store) {
 	expectRetries(t, st, "Retries after a deletion", 1, recordID(8))
 }
 
+// testPositions reads positions by their addresses, of one network alone.
+func testPositions(t *testing.T, st store.Store) {
+	put := func(network, address, read string) {
+		update(t, st, func(ctx context.Context, tx store.Tx) error {
+			p := scan.Position{Network: network, Address: chain.Address(address), UpdatedAt: timeAt(1)}
+
+			known, err := tx.Positions(ctx, network, []chain.Address{p.Address})
+			if err != nil {
+				return err
+			}
+
+			if len(known) > 0 {
+				p = known[0]
+			}
+
+			p.Read = read
+
+			return tx.PutPosition(ctx, &p)
+		})
+	}
+
+	put("a", "one", "first")
+	put("a", "two", "second")
+	put("b", "one", "other")
+	put("a", "one", "later")
+
+	for _, c := range []struct {
+		wanted []chain.Address
+		want   []string
+	}{
+		{[]chain.Address{"one", "two", "none"}, []string{"later", "second"}},
+		{[]chain.Address{"two", "two"}, []string{"second"}},
+		{[]chain.Address{"none"}, nil},
+		{nil, nil},
+	} {
+		found, err := st.Positions(t.Context(), "a", c.wanted)
+		expectIDs(t, "Positions", found, err, func(p scan.Position) string { return p.Read }, c.want, true)
+	}
+}
+
 func expectRanges(t *testing.T, st store.Store, what string, limit int, want ...string) {
 	t.Helper()
 

@@ -154,6 +154,9 @@ func invoiceReads() []Query {
 
 func walletReads() []Query {
 	return []Query{
+		sorted(read("Positions", func(ctx context.Context, st store.Reader) (any, error) {
+			return st.Positions(ctx, "n", []chain.Address{"a", "b"})
+		})),
 		read("Ranges", func(ctx context.Context, st store.Reader) (any, error) {
 			return st.Ranges(ctx, "n", 5)
 		}),

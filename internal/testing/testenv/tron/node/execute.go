@@ -234,7 +234,7 @@ func (n *node) trigger(ws *workspace, t *transaction, done *info, height uint64,
 	}
 
 	owner := ws.accounts[t.owner]
-	price, staked := n.params["getEnergyFee"], owner.energyLeft()
+	price, staked := n.energyPrice(), owner.energyLeft()
 	limit := min(t.feeLimit/price, staked+(ws.balance(t.owner)-t.amount)/price)
 	o := n.call(ws, t.owner, t.to, t.amount, t.data, uint64(limit), height, timestamp)
 	done.outcome, done.total = &o, o.used
@@ -249,6 +249,16 @@ func (n *node) trigger(ws *workspace, t *transaction, done *info, height uint64,
 	}
 
 	return nil
+}
+
+// energyPrice returns what a unit of energy costs, in sun. Source: java-tron, Constant.SUN_PER_ENERGY, which counts while
+// the parameter is 0.
+func (n *node) energyPrice() int64 {
+	if price := n.params["getEnergyFee"]; price > 0 {
+		return price
+	}
+
+	return 100
 }
 
 // broadcast takes a transaction into the pool, or says why not.
