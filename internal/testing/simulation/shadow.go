@@ -78,6 +78,10 @@ func (s *shadow) remember(c *commit) {
 		if of.Reason == settlement.PaymentOrphaned || of.Status == settlement.Reverted {
 			s.mark(of.Network, of.Deposit.Address, "fork")
 		}
+
+		if of.Status != settlement.Released && !of.CarriedOut.IsZero() {
+			s.mark(of.Network, of.Deposit.Address, "left its fee")
+		}
 	}
 
 	for id, of := range c.sweeps {

@@ -30,7 +30,7 @@ func (s *shadow) cause(
 		return "its payment was gone when its sweep left the chain"
 	}
 
-	if s.isLeftToOthers(at) {
+	if s.marks[at]["left its fee"] {
 		return "the fee of one whose sweep left the chain was left to a later release"
 	}
 
@@ -59,15 +59,6 @@ func (s *shadow) cause(
 	}
 
 	return unexplained
-}
-
-// isLeftToOthers reports whether a settlement of a place that is not released any more has left its fee to others.
-func (s *shadow) isLeftToOthers(at walletOf) bool {
-	return slices.ContainsFunc(s.settlements[at], func(id string) bool {
-		of := s.oracle.records.settlements[id]
-
-		return of.Status != settlement.Released && !of.CarriedOut.IsZero()
-	})
 }
 
 // isAnyGone reports whether the payment of a member of a plan is gone.
