@@ -219,7 +219,10 @@ func (r *reading) choose(infos []*accountInfo, last blockHeader) []dueAccount {
 		})
 	}
 
-	slices.SortStableFunc(rest, func(a, b dueAccount) int { return cmp.Compare(looked[a.key], looked[b.key]) })
+	slices.SortStableFunc(
+		rest,
+		func(a, b dueAccount) int { return cmp.Compare(looked[a.key], looked[b.key]) },
+	)
 
 	return append(due, rest[:min(len(rest), restLooks)]...)
 }
@@ -250,7 +253,10 @@ func (h historyReader) readAccount(ctx context.Context, account addressAccount, 
 
 	// What is newer than the last block is listed again by the next reading.
 	known := len(list)
-	list = slices.DeleteFunc(slices.Clone(list), func(info signatureInfo) bool { return info.Slot > h.last.slot })
+	list = slices.DeleteFunc(
+		slices.Clone(list),
+		func(info signatureInfo) bool { return info.Slot > h.last.slot },
+	)
 	isNew = isNew && len(list) == known
 
 	rest := list[:len(list)-min(len(list), maxReads)]
@@ -387,6 +393,7 @@ func (h historyReader) readListed(
 
 		if tx.unread != nil {
 			check.known = false
+
 			result.unread = append(result.unread, chain.Unread{
 				Address: account.address,
 				Height:  tx.block.Height,

@@ -100,7 +100,13 @@ func (d *driver) balancesAt(
 	amounts := make([]chain.Amount, len(accounts))
 
 	err = e.forEach(ctx, len(accounts), func(ctx context.Context, i int) error {
-		amount, err := d.balanceAfter(ctx, e, accounts[i], h.slot, balanceOf{accounts[i].balance(infos[i]), slot})
+		amount, err := d.balanceAfter(
+			ctx,
+			e,
+			accounts[i],
+			h.slot,
+			balanceOf{accounts[i].balance(infos[i]), slot},
+		)
 		amounts[i] = chain.Units(amount)
 
 		return err
@@ -112,8 +118,8 @@ func (d *driver) balancesAt(
 	return amounts, nil
 }
 
-// balanceAfter returns an account's balance after a slot, given a later one: what the first transaction since has found,
-// or the later one where nothing has moved since.
+// balanceAfter returns an account's balance after a slot, given a later one: what the first transaction since has
+// found, or the later one where nothing has moved since.
 //
 // That a history lists nothing since is no proof: it names no slot, and a backend may be behind the one that showed the
 // balance. The newest transaction that it lists must have left the balance, else it is failover.ErrLagging. An account
@@ -172,7 +178,11 @@ func (d *driver) foundBy(
 
 	before, _, named := account.balanceChange(tx.executedTx)
 	if !named {
-		return 0, e.Garbled("transaction %s is listed for account %s and does not name it", signature, account.key)
+		return 0, e.Garbled(
+			"transaction %s is listed for account %s and does not name it",
+			signature,
+			account.key,
+		)
 	}
 
 	return before, nil

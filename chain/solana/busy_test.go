@@ -124,12 +124,19 @@ func (p *paced) reportDelays(to chain.Address, paid map[string]time.Time, limit 
 	slices.Sort(delays)
 
 	n := len(delays)
-	missing := n - len(slices.DeleteFunc(slices.Clone(delays), func(d time.Duration) bool { return d >= time.Hour }))
+	missing := n - len(
+		slices.DeleteFunc(slices.Clone(delays), func(d time.Duration) bool { return d >= time.Hour }),
+	)
 	p99 := delays[n*99/100]
 	p.t.Logf("%d payments, %d not stored, p50 %v, p99 %v, last %v", n, missing, delays[n/2], p99, delays[n-1])
 
 	if missing > 0 || p99 > limit {
-		p.t.Errorf("%d payments are not stored; of the others 99 %% are within %v, not %v", missing, p99, limit)
+		p.t.Errorf(
+			"%d payments are not stored; of the others 99 %% are within %v, not %v",
+			missing,
+			p99,
+			limit,
+		)
 	}
 }
 

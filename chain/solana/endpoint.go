@@ -203,7 +203,8 @@ func isLimited(body []byte) bool {
 		} `json:"error"`
 	}
 
-	return json.Unmarshal(body, &answer) == nil && answer.Error != nil && answer.Error.Code == codeTooManyRequests
+	return json.Unmarshal(body, &answer) == nil && answer.Error != nil &&
+		answer.Error.Code == codeTooManyRequests
 }
 
 func (e *endpoint) unreachable(err error) error {

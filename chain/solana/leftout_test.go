@@ -33,7 +33,10 @@ func (f *faultyNode) hide(t *testing.T, n *node, accounts ...chain.Address) {
 
 	for _, account := range accounts {
 		var listed []any
-		must(t, n.Call(&listed, "getSignaturesForAddress", account, map[string]any{"commitment": "confirmed"}))
+		must(
+			t,
+			n.Call(&listed, "getSignaturesForAddress", account, map[string]any{"commitment": "confirmed"}),
+		)
 
 		known[string(account)] = fmt.Sprint(listed)
 	}

@@ -28,7 +28,8 @@ func (s signatureInfo) isBefore(t time.Time) bool {
 const signaturesPerPage = 1000
 
 // page returns the transactions that name an address, newest first, after the newest of those that are known already.
-// until ends it, unless it is empty. seen are all that are known. A node behind minSlot refuses, since it would omit the newest.
+// until ends it, unless it is empty. seen are all that are known. A node behind minSlot refuses, since it would omit
+// the newest.
 func (e *endpoint) page(
 	ctx context.Context,
 	address string,

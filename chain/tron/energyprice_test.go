@@ -22,7 +22,11 @@ func TestEnergyWithoutAPriceCostsWhatNodesCharge(t *testing.T) {
 		t.Fatalf("the payout is %+v", status)
 	}
 
-	if left := h.balance(from.Address, h.native); before.Sub(left) != status.Fee || status.Fee.Less(chain.Units(1_000_000)) {
+	if left := h.balance(
+		from.Address,
+		h.native,
+	); before.Sub(left) != status.Fee ||
+		status.Fee.Less(chain.Units(1_000_000)) {
 		t.Errorf("it cost %s sun, %s are said to be burnt", before.Sub(left), status.Fee)
 	}
 }

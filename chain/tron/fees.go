@@ -206,7 +206,9 @@ func (d *driver) quote(ctx context.Context, node *endpoint, payment paymentParam
 		if listed {
 			return quote, notPayable(
 				payment.payee,
-				"the sender "+string(canonical(payment.from))+" is on the black list of "+payment.asset.Symbol,
+				"the sender "+string(
+					canonical(payment.from),
+				)+" is on the black list of "+payment.asset.Symbol,
 			)
 		}
 	}

@@ -156,7 +156,10 @@ func (f *Follower) readHistories(ctx context.Context, b *Batch, old scan.Range) 
 	if err != nil {
 		for _, address := range old.Addresses {
 			if !f.polling.isUnread(address) {
-				f.polling.noteUnread([]chain.Unread{{Address: address, Height: old.Next, Why: err.Error()}}, f.Now())
+				f.polling.noteUnread(
+					[]chain.Unread{{Address: address, Height: old.Next, Why: err.Error()}},
+					f.Now(),
+				)
 			}
 		}
 
@@ -164,6 +167,7 @@ func (f *Follower) readHistories(ctx context.Context, b *Batch, old scan.Range) 
 	}
 
 	b.Blocks = blocks
+
 	f.polling.clearUnread(old.Addresses, old.Next, to)
 
 	return rangeRead{next: to + 1}

@@ -72,7 +72,11 @@ func (d *db) Cursor(ctx context.Context, n string) (scan.Cursor, bool, error) {
 	return tx{d}.Cursor(ctx, n)
 }
 
-func (d *db) Positions(_ context.Context, _ string, addresses []chain.Address) (out []scan.Position, _ error) {
+func (d *db) Positions(
+	_ context.Context,
+	_ string,
+	addresses []chain.Address,
+) (out []scan.Position, _ error) {
 	for _, address := range addresses {
 		if p, ok := d.positions[address]; ok {
 			out = append(out, p)
@@ -82,7 +86,11 @@ func (d *db) Positions(_ context.Context, _ string, addresses []chain.Address) (
 	return out, nil
 }
 
-func (t tx) Positions(ctx context.Context, network string, addresses []chain.Address) ([]scan.Position, error) {
+func (t tx) Positions(
+	ctx context.Context,
+	network string,
+	addresses []chain.Address,
+) ([]scan.Position, error) {
 	return t.db.Positions(ctx, network, addresses)
 }
 
@@ -137,6 +145,7 @@ func (t tx) PutCursor(_ context.Context, c *scan.Cursor) error {
 	t.cursors[c.Network] = *c
 	return nil
 }
+
 func (t tx) PutPosition(_ context.Context, p *scan.Position) error {
 	t.positions[p.Address] = *p
 	return nil

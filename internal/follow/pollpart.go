@@ -155,7 +155,12 @@ func (f *Follower) pollPart(ctx context.Context, b *Batch) (err error) {
 
 	reading, err := f.partial.ReadAddresses(ctx, chosen, b.Head.Tip.Height)
 	if err != nil {
-		return fmt.Errorf("reading addresses up to block %d of %s: %w", b.Head.Tip.Height, f.network.Slug, err)
+		return fmt.Errorf(
+			"reading addresses up to block %d of %s: %w",
+			b.Head.Tip.Height,
+			f.network.Slug,
+			err,
+		)
 	}
 
 	b.Blocks, b.unread, b.failed = reading.Blocks, reading.Unread, reading.Failed

@@ -58,6 +58,7 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 
 	headMoved := next.Tip.Height != cursor.Tip.Height || next.Safe.Hash != cursor.Safe.Hash ||
 		next.Final.Hash != cursor.Final.Hash
+
 	moved := len(b.Blocks)+len(b.positions)+len(b.unread) > 0
 	if isFollowed(stored) && !forked && !moved && !poolChanged && !headMoved {
 		f.polling.stored(b.round)

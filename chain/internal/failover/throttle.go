@@ -28,8 +28,8 @@ const (
 // the node has shown to bear. A call that would have to wait too long gets the refusal.
 // Each try may take as long as timeout, its whole answer included; the request's context bounds them together.
 //
-// isLater reports whether the body of an answer with status 200, of which it gets the first 4 KiB, is such a refusal; nil
-// for never.
+// isLater reports whether the body of an answer with status 200, of which it gets the first 4 KiB, is such a refusal;
+// nil for never.
 func (n *Node) Throttled(
 	client *http.Client,
 	timeout time.Duration,
@@ -85,7 +85,9 @@ func (t *throttle) RoundTrip(request *http.Request) (*http.Response, error) {
 		t.node.refused(wait)
 
 		if wait == 0 {
-			wait = time.Duration(float64(min(firstPause<<min(repeat, 8), longestPause)) * (0.5 + rand.Float64()))
+			wait = time.Duration(
+				float64(min(firstPause<<min(repeat, 8), longestPause)) * (0.5 + rand.Float64()),
+			)
 		}
 
 		next, ok := repeated(request)

@@ -223,8 +223,8 @@ func TestANodeIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	}
 }
 
-// The rate is learned: after a while a node that serves 20 calls a second refuses few of those that come as fast as they
-// may.
+// The rate is learned: after a while a node that serves 20 calls a second refuses few of those that come as fast as
+// they may.
 func TestTheRateOfANodeIsLearned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := &failover.Node{Host: "a"}
@@ -249,6 +249,7 @@ func TestTheRateOfANodeIsLearned(t *testing.T) {
 
 		run := func(span time.Duration) {
 			answered, refused = 0, 0
+
 			for end := time.Now().Add(span); time.Now().Before(end); {
 				if post(t, client, "a") == http.StatusOK {
 					answered++
