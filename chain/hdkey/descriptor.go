@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/redact"
 )
 
 // Descriptor is an output descriptor (BIP-380) with its checksum, for a wallet to import.
@@ -23,6 +24,12 @@ type Descriptor struct {
 	Ranged      bool
 	First, Last uint32
 }
+
+// Format writes the name of the type for every verb: Text may hold a private key.
+func (d Descriptor) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("hdkey.Descriptor")) }
+
+// MarshalText is what Format writes, for encoders that would look at the fields.
+func (d Descriptor) MarshalText() ([]byte, error) { return []byte(redact.Text("hdkey.Descriptor")), nil }
 
 // maxRange is the highest index of a ranged descriptor. Bitcoin Core derives every key from 0 on, which takes about
 // 100 seconds for a million, and takes only one range of a descriptor into a wallet.
