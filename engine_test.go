@@ -94,6 +94,8 @@ var newErrors = []struct {
 	{"Config.QuoteFor must", func(c *payments.Config) { c.QuoteFor = -time.Hour }},
 	{"Config.KeepEvents must", func(c *payments.Config) { c.KeepEvents = 24*time.Hour - 1 }},
 	{"Config.KeepEvents must", func(c *payments.Config) { c.KeepEvents = -24 * time.Hour }},
+	{"Config.ReplaceAfter is negative", func(c *payments.Config) { c.ReplaceAfter = -1 }},
+	{"Config.WebhookAllow has a prefix", func(c *payments.Config) { c.WebhookAllow = []netip.Prefix{{}} }},
 	{"Config.KeyPrefix \"No_Good\" cannot", func(c *payments.Config) { c.KeyPrefix = "No_Good" }},
 	{"Config.FeeAddresses", func(c *payments.Config) {
 		c.FeeAddresses = map[string]string{"simnet": "not an address"}

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
-// newEngine returns an engine with fixed prices by pair, that logs nothing. A signer, prices and a log that are
+// newEngine returns an engine with fixed prices by pair, that logs nothing. A signer, prices, a key and a log that are
 // configured stay; the signer is a simulated network's otherwise.
 func newEngine(t *testing.T, prices map[string]string, c Config) *Engine {
 	t.Helper()
@@ -29,7 +29,10 @@ func newEngine(t *testing.T, prices map[string]string, c Config) *Engine {
 	}
 
 	c.BaseURL = "https://pay.example.com"
-	c.SecretKey = bytes.Repeat([]byte{7}, 32)
+
+	if c.SecretKey == nil {
+		c.SecretKey = bytes.Repeat([]byte{7}, 32)
+	}
 
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

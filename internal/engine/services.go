@@ -206,11 +206,11 @@ func (e *Engine) newPayouts() *payout.Service {
 
 		MaxFeeShare: e.config.MaxFeeShare,
 
-		Seal:     e.sealer,
-		Spends:   e.spends,
-		IDs:      e.ids,
-		Now:      e.storeNow,
-		Log:      e.config.Log,
+		Seal:   e.sealer,
+		Spends: e.spends,
+		IDs:    e.ids,
+		Now:    e.storeNow,
+		Log:    e.config.Log,
 	})
 }
 
