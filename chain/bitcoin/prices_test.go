@@ -55,7 +55,7 @@ func TestOneNodeNamesNoRateAloneAboveWhatBlocksPaid(t *testing.T) {
 
 	node := func(estimate, floor string) *fakeNode { return ratedNode(t, estimate, floor) }
 
-	want := func(rate uint64) chain.Amount { return chain.Units((rate*277 + 999) / 1000).Mul(3) }
+	want := func(rate uint64) chain.Amount { return chain.Units((rate*141 + 999) / 1000).Mul(3) }
 
 	for name, c := range map[string]struct {
 		nodes []*fakeNode
@@ -123,7 +123,7 @@ func TestVerifiedBlocksShowWhatIsPaid(t *testing.T) {
 	}
 
 	fee, err := estimateAt(t, d)
-	if low, high := chain.Units(39*277*3), chain.Units(41*277*3); err != nil ||
+	if low, high := chain.Units(39*141*3), chain.Units(41*141*3); err != nil ||
 		fee.Less(low) || high.Less(fee) {
 		t.Errorf("%s, %v, want twice the rate of 20 satoshi a virtual byte", fee, err)
 	}
