@@ -257,6 +257,17 @@ func (d credulous) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus,
 	return d.Chain.Status(ctx, tx)
 }
 
+// hasty takes a transaction for dead that the first node does not show.
+type hasty struct{ careful }
+
+func (d hasty) Status(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
+	if _, err := d.Chain.Transaction(ctx, tx.TxHash); errors.Is(err, fault.NotFound) {
+		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonConflict}, nil
+	}
+
+	return d.careful.Status(ctx, tx)
+}
+
 func (d credulous) Transaction(ctx context.Context, hash string) (chain.FoundTx, error) {
 	return d.Chain.Transaction(ctx, hash)
 }
@@ -350,7 +361,7 @@ func (d cheerful) Nodes() []chain.NodeState {
 var severalMutants = map[string]severalMutant{
 	"one denial is death": {
 		"Sender/DenialIsNoDeath",
-		func(d careful) chain.Driver { return credulous{d} },
+		func(d careful) chain.Driver { return hasty{d} },
 	},
 	"a receipt without logs is taken": {
 		"Sender/ReceiptWithoutLogsIsNotTaken",

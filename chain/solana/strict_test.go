@@ -102,10 +102,10 @@ func TestLongTermStorage(t *testing.T) {
 // TestNodeWithoutHistory asks a node that keeps no transactions (-32011): an outage, not an empty history.
 func TestNodeWithoutHistory(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
-	to := newAddress(t)
 
 	for way, driver := range ways {
 		t.Run(way, func(t *testing.T) {
+			to := newAddress(t)
 			f := newFollowed(t, driver(t, n), to)
 			f.steps(2)
 

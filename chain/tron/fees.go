@@ -379,8 +379,13 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 		},
 	)
 
+	// A node that asks for too much has a price too: that another one asks for less is no agreement.
+	dear := slices.ContainsFunc(words, func(w word[chain.Amount]) bool {
+		return fault.Code(w.refusal) == "fee_above_maximum"
+	})
+
 	accepted := slices.DeleteFunc(words, func(w word[chain.Amount]) bool { return w.refusal != nil })
-	if len(accepted) == 1 {
+	if len(accepted) == 1 && !dear {
 		return accepted[0].value, nil
 	}
 
