@@ -37,8 +37,8 @@ func (k Key) PayoutDestinations(s Settings) ([]chain.Destination, error) { // sp
 	)
 }
 
-// ApprovalDestinations returns the only destinations of payouts that the key may approve, nil for any: those on its list
-// and on that of its account, where each has one. Approving needs no allowlist.
+// ApprovalDestinations returns the only destinations of payouts that the key may approve, nil for any: those on its
+// list and on that of its account, where each has one. Approving needs no allowlist.
 //
 // Errors: fault.Forbidden, code destination_not_allowed, where the two lists have no destination in common.
 func (k Key) ApprovalDestinations(s Settings) ([]chain.Destination, error) {

@@ -29,8 +29,8 @@ type KeyParams struct {
 	Scopes []Scope
 	// AllowedIPs are addresses or CIDR ranges; none: any address may use the key.
 	AllowedIPs []string
-	// Destinations are what payouts and refunds may go to, also those that the key only approves. One without a network stands for the address on
-	// every network of the mode that knows it now, and on none that is added later.
+	// Destinations are what payouts and refunds may go to, also those that the key only approves. One without a
+	// network stands for the address on every network of the mode that knows it now, and on none that is added later.
 	Destinations []chain.Destination
 	// ExpiresAt ends the key; zero: never.
 	ExpiresAt time.Time

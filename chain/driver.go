@@ -106,8 +106,8 @@ type Balancer interface {
 	// Balances returns the balance of each holding at the state after block at, in the order asked. A block
 	// that the node does not have is fault.Unavailable, with code block_too_old where no node has balances at it any
 	// more, however long one waits. Holdings that their token's contract does not answer
-	// for do not fail the others: all are returned, those as 0, with an UnreadableError that names them. No block proves
-	// a balance: it also names those that no two nodes say alike, where several are configured (ErrNotAgreed).
+	// for do not fail the others: all are returned, those as 0, with an UnreadableError that names them. No block
+	// proves a balance: it also names those that no two nodes say alike, where several are configured (ErrNotAgreed).
 	Balances(ctx context.Context, at Ref, holdings []Holding) ([]Amount, error)
 }
 

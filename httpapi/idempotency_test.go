@@ -189,7 +189,8 @@ func TestIdempotencyComparesCanonicalBodies(t *testing.T) {
 
 	for _, same := range []string{
 		`{"metadata":{"b":"ü","a":"1"},"expires_in":600,"price":{"amount":"5","currency":"EUR"}}`,
-		"{ \"price\": {\n\"currency\":\"EUR\",\t\"amount\":\"5\"}, \"expires_in\":600, \"metadata\":{\"a\":\"1\",\"b\":\"ü\"} }",
+		"{ \"price\": {\n\"currency\":\"EUR\",\t\"amount\":\"5\"}, \"expires_in\":600," +
+			" \"metadata\":{\"a\":\"1\",\"b\":\"ü\"} }",
 		`{"price":{"currency":"EUR","amount":"\u0035"},"expires_in":600,"metadata":{"a":"1","b":"\u00fc"}}`,
 	} {
 		again := send(same)

@@ -131,7 +131,10 @@ func (m *metrics) attention(report health.Report) {
 		m.value("attention", float64(a.Count), labels(a)...)
 	}
 
-	m.gauge("attention_oldest_timestamp_seconds", "Since when the oldest of them has waited, or when it failed.")
+	m.gauge(
+		"attention_oldest_timestamp_seconds",
+		"Since when the oldest of them has waited, or when it failed.",
+	)
 
 	for _, a := range report.Attention {
 		m.value("attention_oldest_timestamp_seconds", float64(a.Since.Unix()), labels(a)...)

@@ -286,5 +286,6 @@ var descriptions = map[string]string{
 
 	"Resource.tx_hash":          "Payouts that left in one transaction share it",
 	"Resource.amount_delivered": "What arrived, in base units; there when it is less than the amount",
-	"Resource.network_fee":      "What the network took for this payout: its share, where the transaction pays others too",
+	"Resource.network_fee": "What the network took for this payout: its share, where the transaction pays others " +
+		"too",
 }

@@ -17,10 +17,12 @@ type createEndpointBody struct {
 }
 
 type updateEndpointBody struct { // spec D8.18
-	URL         *string                 `json:"url,omitempty" format:"uri" maxLength:"2048"`
-	Description *string                 `json:"description,omitempty" maxLength:"200"`
-	Events      *[]event.Type           `json:"events,omitempty" maxItems:"100" minLength:"1" maxLength:"64" nullable:"false"`
-	Status      *webhook.EndpointStatus `json:"status,omitempty" enum:"enabled,disabled"`
+	URL         *string `json:"url,omitempty" format:"uri" maxLength:"2048"`
+	Description *string `json:"description,omitempty" maxLength:"200"`
+
+	Events *[]event.Type `json:"events,omitempty" maxItems:"100" minLength:"1" maxLength:"64" nullable:"false"`
+
+	Status *webhook.EndpointStatus `json:"status,omitempty" enum:"enabled,disabled"`
 }
 
 type rotateSecretBody struct { // spec 4.11.1

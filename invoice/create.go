@@ -355,8 +355,8 @@ func (s *Service) price(ctx context.Context, base, currency string) (decimal.Dec
 	return q.Rate, err
 }
 
-// priceNow returns the price of an asset of a stored option. One that is never priced in the currency has no fresh price
-// either: fault.Unavailable, price_unavailable.
+// priceNow returns the price of an asset of a stored option. One that is never priced in the currency has no fresh
+// price either: fault.Unavailable, price_unavailable.
 func (s *Service) priceNow(ctx context.Context, asset chain.Asset, currency string) (decimal.Decimal, error) {
 	base := chaindata.PriceSymbol(asset)
 

@@ -259,9 +259,11 @@ func (s *Service) checkApprover(p Payout, by Approver) error {
 		)
 	case p.Approval.Missing() && !chaindata.AllowsDestination(by.Destinations, to):
 		return fault.New(
-			fault.Forbidden, "destination_not_allowed",
+			fault.Forbidden,
+			"destination_not_allowed",
 			"%s is not on the list of destinations of the approver or of the account: cancel payout %s, or add it",
-			to, p.ID,
+			to,
+			p.ID,
 		)
 	}
 

@@ -73,7 +73,11 @@ func TestPayoutIsWhatTheBlockDelivered(t *testing.T) {
 
 		before := p
 		for _, tx.State = range []wallet.State{wallet.Confirmed, wallet.Broadcast, wallet.Included} {
-			if events, err := p.Follow(tx, time.Unix(3, 0)); err != nil || len(events) > 0 || p.Status != Failed {
+			if events, err := p.Follow(
+				tx,
+				time.Unix(3, 0),
+			); err != nil || len(events) > 0 ||
+				p.Status != Failed {
 				t.Errorf("%s: a fork makes it %s, %v, %v", name, p.Status, events, err)
 			}
 		}

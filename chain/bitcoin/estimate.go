@@ -88,8 +88,8 @@ func (d *driver) unaffordable(
 		cause,
 		fault.State,
 		"insufficient_funds",
-		"wallet %s holds %d satoshi in %d coins that can be spent. At %d satoshi per 1000 vB, with room for a higher fee, "+
-			"they pay at most %d satoshi at once, not %d",
+		"wallet %s holds %d satoshi in %d coins that can be spent. At %d satoshi per 1000 vB, with room for a higher "+
+			"fee, they pay at most %d satoshi at once, not %d",
 		order.From.Address,
 		sum.value,
 		sum.coins,

@@ -28,8 +28,10 @@ func TestPaymentThatTheCoinsCannotMakeIsRefusedInNumbers(t *testing.T) {
 		least  int64 // of what can be sent instead
 	}{
 		"3,000 coins, of which 1,475 fit": {repeated(3_000, 10_000), 1_000, 20_000_000, "amount_too_large", 14_500_000},
-		"all of 3,000 coins":              {repeated(3_000, 10_000), 1_000, 30_000_000, "insufficient_funds", 14_500_000},
-		"coins that cost what they hold":  {repeated(100, 2_000), 50_000, 34_500, "insufficient_funds", 0},
+		"all of 3,000 coins": {
+			repeated(3_000, 10_000), 1_000, 30_000_000, "insufficient_funds", 14_500_000,
+		},
+		"coins that cost what they hold": {repeated(100, 2_000), 50_000, 34_500, "insufficient_funds", 0},
 		"a few are worth their fee": {
 			append(repeated(100, 2_000), 100_000), 50_000, 120_000, "insufficient_funds", 75_000,
 		},

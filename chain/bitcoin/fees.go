@@ -56,9 +56,14 @@ func (d *driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, er
 
 	if rates.minRelay >= most && said.minRelay > most || rates.minRelay < said.minRelay && !shared {
 		return feeRates{}, fault.New(
-			fault.Limited, "fee_above_maximum",
+			fault.Limited,
+			"fee_above_maximum",
 			"node %s takes no transaction below %d satoshi per 1000 vB: Config.MaxFeeRate is %d, the newest blocks "+
-				"paid up to %d", node.Host, said.minRelay, d.config.MaxFeeRate, highest,
+				"paid up to %d",
+			node.Host,
+			said.minRelay,
+			d.config.MaxFeeRate,
+			highest,
 		)
 	}
 
@@ -79,12 +84,17 @@ func (d *driver) boundRates(
 		brief, stop := context.WithTimeout(ctx, secondOpinionWithin)
 		defer stop()
 
-		_ = d.nodes.AskBeside(brief, node, 0, d.verifiedBeside(func(ctx context.Context, node *endpoint) (err error) {
-			other, err = d.saidRates(ctx, node)
-			shared = err == nil
+		_ = d.nodes.AskBeside(
+			brief,
+			node,
+			0,
+			d.verifiedBeside(func(ctx context.Context, node *endpoint) (err error) {
+				other, err = d.saidRates(ctx, node)
+				shared = err == nil
 
-			return err
-		}))
+				return err
+			}),
+		)
 	})
 
 	bound := d.rateBound(highest)

@@ -87,7 +87,11 @@ func TestNodesOnTwoBranches(t *testing.T) {
 				}
 
 				// It is not one that agrees.
-				if _, err := d.AgreedBlock(t.Context(), chain.Ref{Height: common + ours, Hash: tip}, nil); err == nil {
+				if _, err := d.AgreedBlock(
+					t.Context(),
+					chain.Ref{Height: common + ours, Hash: tip},
+					nil,
+				); err == nil {
 					t.Errorf("order %d: one node alone confirms", first)
 				}
 			}

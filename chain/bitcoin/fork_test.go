@@ -90,7 +90,11 @@ func TestNodeOnAChainOfLessWorkIsNamedAndNotCounted(t *testing.T) {
 
 			third.Close()
 
-			if _, err := d.AgreedBlock(t.Context(), chain.Ref{Height: 5, Hash: short[4].Hash}, nil); err == nil {
+			if _, err := d.AgreedBlock(
+				t.Context(),
+				chain.Ref{Height: 5, Hash: short[4].Hash},
+				nil,
+			); err == nil {
 				t.Error("a block of less work is confirmed")
 			}
 		})

@@ -62,8 +62,8 @@ func newEndpoint(raw string, config Config) (*endpoint, error) {
 // errBodyTooLarge ends the read of a response body at Config.MaxResponse.
 var errBodyTooLarge = errors.New("the response is larger than allowed")
 
-// transport bounds response bodies and notes when the node wants to be left alone. It repeats nothing: a node may refuse
-// a range of blocks in the same way, which is then halved.
+// transport bounds response bodies and notes when the node wants to be left alone. It repeats nothing: a node may
+// refuse a range of blocks in the same way, which is then halved.
 type transport struct {
 	base     http.RoundTripper
 	limit    int64

@@ -186,7 +186,8 @@ func TestNoGasScheduleIsAssumed(t *testing.T) {
 		order.SubtractFee = true
 
 		unsigned, _, tx := build(t, driver, order)
-		if tx.Gas() != estimate || unsigned.Outputs[0].Amount.Add(unsigned.MaxFee) != order.Outputs[0].Amount {
+		if tx.Gas() != estimate ||
+			unsigned.Outputs[0].Amount.Add(unsigned.MaxFee) != order.Outputs[0].Amount {
 			t.Errorf("an estimate of %d: gas %d, %s of %s", estimate, tx.Gas(), unsigned.Outputs[0].Amount,
 				order.Outputs[0].Amount)
 		}

@@ -26,10 +26,14 @@ type Descriptor struct {
 }
 
 // Format writes the name of the type for every verb: Text may hold a private key.
-func (d Descriptor) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("hdkey.Descriptor")) }
+func (d Descriptor) Format(state fmt.State, _ rune) {
+	redact.Format(state, redact.Text("hdkey.Descriptor"))
+}
 
 // MarshalText is what Format writes, for encoders that would look at the fields.
-func (d Descriptor) MarshalText() ([]byte, error) { return []byte(redact.Text("hdkey.Descriptor")), nil }
+func (d Descriptor) MarshalText() ([]byte, error) {
+	return []byte(redact.Text("hdkey.Descriptor")), nil
+}
 
 // maxRange is the highest index of a ranged descriptor. Bitcoin Core derives every key from 0 on, which takes about
 // 100 seconds for a million, and takes only one range of a descriptor into a wallet.

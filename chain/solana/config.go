@@ -46,8 +46,8 @@ type Config struct {
 	// the wallet sends then uses one of them, and no two at a time. Defaults to none: transactions run out.
 	NonceAccounts map[chain.Address][]chain.Address
 
-	// Reference adds the key of Reference to payment URIs, as Solana Pay allows. Payments are found without it, and some
-	// wallets refuse a URI that has one. Defaults to false.
+	// Reference adds the key of Reference to payment URIs, as Solana Pay allows. Payments are found without it, and
+	// some wallets refuse a URI that has one. Defaults to false.
 	Reference bool
 
 	// HTTPClient sends the requests; its Timeout is not changed. Defaults to a client without redirects.

@@ -41,7 +41,9 @@ func TestRequestURI(t *testing.T) {
 		}
 	}
 
-	named, err := solana.New(solana.Config{Network: solana.Mainnet, RPC: "http://127.0.0.1:1", Reference: true})
+	named, err := solana.New(
+		solana.Config{Network: solana.Mainnet, RPC: "http://127.0.0.1:1", Reference: true},
+	)
 	must(t, err)
 
 	want := plain + "&reference=" + string(solana.Reference("inv_1"))

@@ -60,12 +60,13 @@ func TestTwoThirdsOfCallsRefusedStopNothing(t *testing.T) {
 		t.Helper()
 
 		for time.Since(began) < time.Minute {
-			if err := do(); err == nil {
+			err := do()
+			if err == nil {
 				t.Logf("%s: done after %v", what, time.Since(began).Round(time.Millisecond))
 				return
-			} else {
-				t.Logf("%s: %v", what, err)
 			}
+
+			t.Logf("%s: %v", what, err)
 		}
 
 		t.Fatalf("%s: not done after %v", what, time.Since(began))

@@ -142,7 +142,6 @@ func TestPageAsksWhereStreamsAreSilent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, named(t, "pay"))
 			behind, err := url.Parse(s.server.URL)
-
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -98,7 +98,12 @@ func TestHintsHaveALimitForAllClients(t *testing.T) {
 // One payer's address has a part of the look-ups of all: others have theirs while he sends as much as he can.
 func TestOnePayerLeavesHintsToOthers(t *testing.T) {
 	mine, others := named(t, "pay"), named(t, "quote-expired")
-	p := limitedPages(t, newFake(mine, others), nil, limits.Table{Hints: 20, HintsPerInvoice: 100, HintsPerClient: 1})
+	p := limitedPages(
+		t,
+		newFake(mine, others),
+		nil,
+		limits.Table{Hints: 20, HintsPerInvoice: 100, HintsPerClient: 1},
+	)
 
 	hint := func(e exhibit, client string) bool {
 		r := httptest.NewRequest(

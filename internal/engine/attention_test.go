@@ -55,7 +55,10 @@ func TestRefusedReleaseSaysWhy(t *testing.T) {
 			Store:   memory.New(),
 			Log:     slog.New(slog.NewTextHandler(log, nil)),
 			Drivers: []chain.Driver{node},
-			Signer:  sim.NewSigner(1, func(chain.SignRequest) error { return chain.Refuse("over_the_limit") }),
+			Signer: sim.NewSigner(
+				1,
+				func(chain.SignRequest) error { return chain.Refuse("over_the_limit") },
+			),
 		})
 
 		a, err := e.Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"})
@@ -81,7 +84,8 @@ func TestRefusedReleaseSaysWhy(t *testing.T) {
 		}
 
 		shown := page[0].Resource()
-		if shown.Status != settlement.Failed || !strings.Contains(shown.ReasonMessage, "signer_refused:over_the_limit") {
+		if shown.Status != settlement.Failed ||
+			!strings.Contains(shown.ReasonMessage, "signer_refused:over_the_limit") {
 			t.Errorf("the settlement is %s: %q", shown.Status, shown.ReasonMessage)
 		}
 

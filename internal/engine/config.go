@@ -93,7 +93,10 @@ func (c *Config) check() error {
 	case c.ReplaceAfter < 0:
 		return invalidField("ReplaceAfter", "is negative; leave it out for the default of 3 minutes")
 	case slices.ContainsFunc(c.WebhookAllow, func(p netip.Prefix) bool { return !p.IsValid() }):
-		return invalidField("WebhookAllow", "has a prefix that names no addresses; make each with netip.ParsePrefix")
+		return invalidField(
+			"WebhookAllow",
+			"has a prefix that names no addresses; make each with netip.ParsePrefix",
+		)
 	case !isBaseURL(c.BaseURL):
 		return invalidField(
 			"BaseURL",

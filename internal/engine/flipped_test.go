@@ -393,10 +393,16 @@ func newRobbery(t *testing.T) *robbery {
 	var err error
 
 	r.invoice = r.create(r.owner)
-	r.deposit, err = r.Invoices.CreateDeposit(t.Context(), invoice.DepositParams{Owner: r.owner, Network: "simnet"})
+	r.deposit, err = r.Invoices.CreateDeposit(
+		t.Context(),
+		invoice.DepositParams{Owner: r.owner, Network: "simnet"},
+	)
 	r.must(err)
 
-	r.foreign, err = r.Invoices.CreateDeposit(t.Context(), invoice.DepositParams{Owner: r.rival, Network: "simnet"})
+	r.foreign, err = r.Invoices.CreateDeposit(
+		t.Context(),
+		invoice.DepositParams{Owner: r.rival, Network: "simnet"},
+	)
 	r.must(err)
 
 	_, secret, err := r.Accounts.CreateKey(t.Context(), account.KeyParams{
@@ -471,7 +477,9 @@ func (r *robbery) shows(inv invoice.Invoice, err error) {
 	}
 
 	if got := inv.Options[0]; inv.Owner != r.owner || got.Network != want.Network || got.Address != want.Address ||
-		got.TokenAccount != want.TokenAccount || got.Contract != want.Contract || got.Key != want.Key {
+		got.TokenAccount != want.TokenAccount ||
+		got.Contract != want.Contract ||
+		got.Key != want.Key {
 		r.t.Errorf("an invoice of %s shows %s on %s", inv.Owner.AccountID, got.Address, got.Network)
 	}
 }
@@ -594,7 +602,8 @@ func TestFlippedRowsMoveNothing(t *testing.T) {
 		}},
 		"showing a deposit address": {do: func(r *robbery) {
 			d, err := r.Invoices.GetDeposit(r.t.Context(), r.owner, r.deposit.ID)
-			if r.err = err; err == nil && (d.Owner != r.owner || d.Address != r.deposit.Address || d.Network != r.deposit.Network) {
+			if r.err = err; err == nil &&
+				(d.Owner != r.owner || d.Address != r.deposit.Address || d.Network != r.deposit.Network) {
 				r.t.Errorf("deposit address %s of %s on %s", d.Address, d.Owner.AccountID, d.Network)
 			}
 		}},
@@ -657,7 +666,8 @@ func TestFlippedRowsMoveNothing(t *testing.T) {
 		}},
 		"authenticating": {do: func(r *robbery) {
 			k, a, err := r.Accounts.Authenticate(r.t.Context(), r.key, netip.Addr{})
-			if r.err = err; err == nil && (k.Owner != r.owner || a.ID != r.owner.AccountID || len(k.Scopes) != 1 || a.Index != 0) {
+			if r.err = err; err == nil &&
+				(k.Owner != r.owner || a.ID != r.owner.AccountID || len(k.Scopes) != 1 || a.Index != 0) {
 				r.t.Errorf("a key of %s with %v", k.Owner.AccountID, k.Scopes)
 			}
 		}},

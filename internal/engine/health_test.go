@@ -223,8 +223,10 @@ func TestHealthIsComposed(t *testing.T) {
 			for _, report := range []health.Report{first, second} {
 				got := check(t, report, part.check)
 				answers := part.check != health.Store && part.check != health.Heartbeat
-				if report.OK() || report.Ready() != answers || report.PricesReady() != (part.check != health.Rates) ||
-					got.Error == "" || !got.FailingSince.Equal(since) ||
+				if report.OK() || report.Ready() != answers ||
+					report.PricesReady() != (part.check != health.Rates) ||
+					got.Error == "" ||
+					!got.FailingSince.Equal(since) ||
 					!got.DoneAt.Equal(began) {
 					t.Errorf("OK %v, ready %v, %+v", report.OK(), report.Ready(), got)
 				}

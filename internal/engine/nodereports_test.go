@@ -17,7 +17,7 @@ func (d reportingDriver) NodeReports() []chain.NodeReport { return d.seen }
 
 // Health shows what a driver saw of each of its nodes.
 func TestHealthReportsTheNodes(t *testing.T) {
-	var silent chain.Driver = sim.New(sim.Config{}).Driver()
+	silent := sim.New(sim.Config{}).Driver()
 
 	if got := nodeReports(silent); got != nil {
 		t.Errorf("a driver that tells nothing: %+v", got)

@@ -21,7 +21,9 @@ func (e *Engine) checkSecretKey(ctx context.Context) error {
 	}
 
 	return fault.Wrap(
-		err, fault.Unavailable, "secret_key_unknown",
+		err,
+		fault.Unavailable,
+		"secret_key_unknown",
 		"payments.Config.SecretKey is not the key with which the records are authenticated: start with that one, or "+
 			"name it in OldSecretKeys",
 	)

@@ -24,7 +24,12 @@ func TestAnotherSecretKeyIsInHealth(t *testing.T) {
 		})
 	}
 
-	if _, err := with(1).Accounts.CreateAccount(t.Context(), account.Settings{Name: "Corner Shop"}); err != nil {
+	if _, err := with(
+		1,
+	).Accounts.CreateAccount(
+		t.Context(),
+		account.Settings{Name: "Corner Shop"},
+	); err != nil {
 		t.Fatal(err)
 	}
 
@@ -37,7 +42,8 @@ func TestAnotherSecretKeyIsInHealth(t *testing.T) {
 		"another key":            {with(3), true},
 	} {
 		err := c.engine.checkSecretKey(t.Context())
-		if named := err != nil && strings.Contains(err.Error(), "payments.Config.SecretKey"); named != c.named {
+		if named := err != nil &&
+			strings.Contains(err.Error(), "payments.Config.SecretKey"); named != c.named {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

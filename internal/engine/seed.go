@@ -81,7 +81,12 @@ func (e *Engine) refuseWrongSeed(ctx context.Context) error {
 	}
 
 	if err != nil && ctx.Err() == nil {
-		e.config.Log.WarnContext(ctx, "the signer's keys were not compared with the addresses on record", "error", err)
+		e.config.Log.WarnContext(
+			ctx,
+			"the signer's keys were not compared with the addresses on record",
+			"error",
+			err,
+		)
 	}
 
 	return nil
@@ -121,10 +126,14 @@ func (e *Engine) checkSeed(ctx context.Context, space chain.Space) error {
 
 		if mismatch == nil {
 			mismatch = fault.New(
-				fault.Unavailable, "signer_mismatch",
+				fault.Unavailable,
+				"signer_mismatch",
 				"payments.Config.Signer is not the one that made the addresses of %s: for key %s it derives %s, and "+
 					"the records have %s; start with the seed that made them",
-				space, rows[i].Key, derived, rows[i].Address,
+				space,
+				rows[i].Key,
+				derived,
+				rows[i].Address,
 			)
 		}
 	}
@@ -135,7 +144,10 @@ func (e *Engine) checkSeed(ctx context.Context, space chain.Space) error {
 }
 
 // derive returns the address that the signer's key gives for a row; ok is false where the signer need not have it.
-func (e *Engine) derive(ctx context.Context, row invoice.Address) (derived chain.Address, ok bool, err error) {
+func (e *Engine) derive(
+	ctx context.Context,
+	row invoice.Address,
+) (derived chain.Address, ok bool, err error) {
 	if row.Kind == invoice.ForWallet {
 		if _, watchOnly := e.config.WatchOnly[row.Network][row.Key.Index]; watchOnly {
 			return "", false, nil

@@ -75,8 +75,8 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 	return b, nil
 }
 
-// agreeFinality returns a head whose safe and final blocks are agreed on; where they are not, it names none, and those on
-// record stand. It asks once one of them differs from the one on record.
+// agreeFinality returns a head whose safe and final blocks are agreed on; where they are not, it names none, and
+// those on record stand. It asks once one of them differs from the one on record.
 func (f *Follower) agreeFinality(ctx context.Context, stored scan.Cursor, head chain.Head) chain.Head {
 	agreed, ok := f.Driver.(chain.Agreed)
 	if !ok || head.Safe.Hash == stored.Safe.Hash && head.Final.Hash == stored.Final.Hash {

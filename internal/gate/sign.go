@@ -63,8 +63,11 @@ func (g *Gate) signerError(ctx context.Context, request chain.SignRequest, err e
 	)
 
 	return fault.Wrap(
-		err, fault.Unavailable, "signer_failed",
-		"the signer gave no signature on %s; the log has what it said, and it is asked again", request.Network,
+		err,
+		fault.Unavailable,
+		"signer_failed",
+		"the signer gave no signature on %s; the log has what it said, and it is asked again",
+		request.Network,
 	)
 }
 

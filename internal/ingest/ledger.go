@@ -478,9 +478,11 @@ func (a *entry) counts(p *invoice.Payment) bool {
 
 func damagedReceiver(p *invoice.Payment) error {
 	return fault.New(
-		fault.Unavailable, "address_damaged",
+		fault.Unavailable,
+		"address_damaged",
 		"payment %s to %s is not credited: the payment, what it pays, or the row of the address was changed outside "+
 			"this service; restore it",
-		p.ID, p.Address,
+		p.ID,
+		p.Address,
 	)
 }

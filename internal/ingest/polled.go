@@ -11,9 +11,9 @@ import (
 // clockMargin is how much earlier than our clock a block may be timed.
 const clockMargin = 10 * time.Minute
 
-// AddressesOf returns a function that lists a network's addresses with when they were made, for networks that are polled by address:
-// those of options made at or after a time, every deposit address, and every master wallet, whose transactions
-// are the proof of what left it.
+// AddressesOf returns a function that lists a network's addresses with when they were made, for networks that are
+// polled by address: those of options made at or after a time, every deposit address, and every master wallet, whose
+// transactions are the proof of what left it.
 //
 // Networks that share an address space (EVM) are read by blocks instead, where every address of the space is matched
 // whatever network it was made for. Only the balance watch is for the network that an address was made for.

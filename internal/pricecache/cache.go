@@ -86,8 +86,8 @@ func For(ctx context.Context, accountID string) context.Context {
 
 // Quote implements rate.Source.
 //
-// Errors: those of the source; fault.Limited, code rate_limited, for a pair that never had a price, where the account of
-// the context asked for too many of them.
+// Errors: those of the source; fault.Limited, code rate_limited, for a pair that never had a price, where the account
+// of the context asked for too many of them.
 func (c *Cache) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
 	base, currency = strings.ToUpper(base), strings.ToUpper(currency)
 	key := symbols{base, currency}

@@ -54,8 +54,8 @@ func (b *Sealer) VerifyMAC(message, context, tag []byte) error {
 	return errWrongTag()
 }
 
-// ShortMAC returns the first size bytes, at most 32, of HMAC-SHA256 of a message with the first key, without a key's id.
-// It is for what is not stored and gives away nothing when it is forged, such as a cursor.
+// ShortMAC returns the first size bytes, at most 32, of HMAC-SHA256 of a message with the first key, without a key's
+// id. It is for what is not stored and gives away nothing when it is forged, such as a cursor.
 func (b *Sealer) ShortMAC(message, context []byte, size int) []byte {
 	return b.ring.keys[0].mac(message, context)[keyIDSize : keyIDSize+size]
 }

@@ -39,7 +39,11 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 	asset, ok := p.network.AssetByID(at.assetID)
 	if !ok {
 		return false, p.fail(ctx, g, settlement.NotReleasable, fault.New(
-			fault.Unsupported, "asset_unknown", "asset %s is not served on %s any more", at.assetID, p.network.Slug,
+			fault.Unsupported,
+			"asset_unknown",
+			"asset %s is not served on %s any more",
+			at.assetID,
+			p.network.Slug,
 		))
 	}
 

@@ -135,8 +135,8 @@ func transfersOf(b follow.Batch, txHash string) []chain.Transfer {
 }
 
 // freezeByTx marks a row of a transaction that is not on record, and freezes its wallet. What a watch-only wallet does
-// is its owner's: it is foreign, and freezes nothing. Where transactions of others are tolerated, one of a master wallet
-// that equals no waiting payout is foreign at once.
+// is its owner's: it is foreign, and freezes nothing. Where transactions of others are tolerated, one of a master
+// wallet that equals no waiting payout is foreign at once.
 func (o *Manager) freezeByTx(
 	ctx context.Context,
 	tx wallet.Tx,

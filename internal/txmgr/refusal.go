@@ -14,8 +14,8 @@ import (
 // what it moves, and bring it back.
 const refusalGrace = 15 * time.Minute
 
-// refusalStands reports whether a transaction that nodes refuse may fail: the last block that was read is agreed on, and
-// a release has waited for refusalGrace.
+// refusalStands reports whether a transaction that nodes refuse may fail: the last block that was read is agreed on,
+// and a release has waited for refusalGrace.
 func (d *walletWorker) refusalStands(ctx context.Context, t wallet.Transaction) (bool, error) {
 	switch t.Kind {
 	case wallet.TopUp, wallet.Fee, wallet.Sweep:

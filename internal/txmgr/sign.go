@@ -268,8 +268,18 @@ func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction
 	if refusal, ok := errors.AsType[*chain.Refusal](err); ok {
 		code := wallet.FailSignerRefused + reasonCode(refusal.Reason)
 		d.config.Log.ErrorContext(
-			ctx, "the signer refused a transaction; it has failed",
-			"transaction", t.ID, "network", t.Network, "kind", string(t.Kind), "object", t.ObjectID, "failure", code,
+			ctx,
+			"the signer refused a transaction; it has failed",
+			"transaction",
+			t.ID,
+			"network",
+			t.Network,
+			"kind",
+			string(t.Kind),
+			"object",
+			t.ObjectID,
+			"failure",
+			code,
 		)
 
 		return d.update(ctx, t.ID, fail(code))

@@ -306,7 +306,8 @@ func Binance() *Feed {
 
 			var a struct{ Code int }
 
-			return status == http.StatusBadRequest && json.Unmarshal(body, &a) == nil && a.Code == invalidSymbol
+			return status == http.StatusBadRequest && json.Unmarshal(body, &a) == nil &&
+				a.Code == invalidSymbol
 		},
 	}
 }

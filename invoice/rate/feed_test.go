@@ -143,7 +143,10 @@ func TestFeedsSayWhatTheyDoNotHave(t *testing.T) {
 			rate.Coinbase(), 404, `{"errors":[{"id":"not_found","message":"Invalid base currency"}]}`, fault.Invalid,
 		},
 		"Coinbase, a currency": {
-			rate.Coinbase(), 400, `{"errors":[{"id":"invalid_request","message":"Currency is invalid"}]}`, fault.Invalid,
+			rate.Coinbase(),
+			400,
+			`{"errors":[{"id":"invalid_request","message":"Currency is invalid"}]}`,
+			fault.Invalid,
 		},
 		"Coinbase, another address": {rate.Coinbase(), 404, `<html>`, fault.Unavailable},
 		"Coinbase, too often": {

@@ -124,7 +124,8 @@ func shared[N failover.Member](
 }
 
 // sharedRef returns the newest block that two nodes have, of those that which names and those below them, and how far
-// it is below the lower one; zero where no node names one. Errors are fault.Unavailable (nodes_disagree, nodes_missing).
+// it is below the lower one; zero where no node names one. Errors are fault.Unavailable (nodes_disagree,
+// nodes_missing).
 func sharedRef[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
