@@ -25,6 +25,7 @@ var tagDescriptions = map[string]string{
 // eventWebhooks describes the deliveries of every event type, for receivers.
 func eventWebhooks(schemas huma.Registry) map[string]*huma.PathItem {
 	all := map[string]*huma.PathItem{}
+
 	for _, typ := range append(event.Types(), event.Ping) {
 		body := schemas.Schema(eventSchema(typ), true, "Event")
 		all[string(typ)] = &huma.PathItem{Post: &huma.Operation{

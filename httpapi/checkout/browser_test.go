@@ -133,6 +133,7 @@ func TestPageAsksWhereStreamsAreSilent(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(w).Flush() // an error: the browser is gone
+
 			<-r.Context().Done()
 		},
 		"an empty answer": func(w http.ResponseWriter, _ *http.Request) {
@@ -141,6 +142,7 @@ func TestPageAsksWhereStreamsAreSilent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t, named(t, "pay"))
+
 			behind, err := url.Parse(s.server.URL)
 			if err != nil {
 				t.Fatal(err)

@@ -160,6 +160,7 @@ func TestPayoutThatHangsSaysWhy(t *testing.T) {
 		}
 
 		asleep = false
+
 		stepFor(t, e, node, 5*time.Minute)
 
 		if p := shown(); p.Status != payout.Confirmed || p.ReasonMessage != "" || p.WaitingSince != "" {

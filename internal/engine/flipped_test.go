@@ -476,7 +476,8 @@ func (r *robbery) shows(inv invoice.Invoice, err error) {
 		return
 	}
 
-	if got := inv.Options[0]; inv.Owner != r.owner || got.Network != want.Network || got.Address != want.Address ||
+	if got := inv.Options[0]; inv.Owner != r.owner || got.Network != want.Network ||
+		got.Address != want.Address ||
 		got.TokenAccount != want.TokenAccount ||
 		got.Contract != want.Contract ||
 		got.Key != want.Key {

@@ -222,6 +222,7 @@ func TestHealthIsComposed(t *testing.T) {
 
 			for _, report := range []health.Report{first, second} {
 				got := check(t, report, part.check)
+
 				answers := part.check != health.Store && part.check != health.Heartbeat
 				if report.OK() || report.Ready() != answers ||
 					report.PricesReady() != (part.check != health.Rates) ||

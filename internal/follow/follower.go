@@ -213,6 +213,7 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 	defer func() { _ = end(nil) }()
 
 	batch, err := f.readBatch(watched, cursor)
+
 	err = end(err)
 	if fault.Code(err) == unlinkedCode {
 		f.countUnlinked(ctx)

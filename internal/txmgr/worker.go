@@ -227,6 +227,7 @@ func (d *walletWorker) moveTx(
 	var published []wallet.Transaction
 
 	rows := []wallet.Transaction{t} // and its batch members, once it moves
+
 	for i, m := range append(slices.Clip(moves), d.waitsForBlock) {
 		if i == len(moves) && len(published) > 0 {
 			break // it moved

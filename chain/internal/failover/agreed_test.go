@@ -163,9 +163,11 @@ func TestOneNodeGoesOnAlone(t *testing.T) {
 					time.Sleep(c.alone / 2)
 
 					said["b"] = "other"
+
 					ask()
 
 					said["b"] = isDown
+
 					ask()
 				}
 
@@ -188,6 +190,7 @@ func TestOneNodeGoesOnAlone(t *testing.T) {
 				}
 
 				said["b"] = "h"
+
 				if got := ask(); got != "h" || s.States()[0].Alone {
 					t.Errorf("%q with the other one back, alone %t", got, s.States()[0].Alone)
 				}

@@ -57,6 +57,7 @@ func agree[V comparable](
 
 	if len(said) > 1 {
 		c.preferNext()
+
 		return value, c.notAgreed(
 			"nodes_disagree",
 			"the nodes of network %s say different things of %s",
