@@ -14,6 +14,8 @@ func TestTheURINamesMerchantAndInvoice(t *testing.T) {
 	driver, err := solanadriver.New(solanadriver.Config{
 		Network: solanadriver.Mainnet,
 		RPC:     "http://127.0.0.1:1",
+
+		Reference: true,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -53,6 +53,12 @@ func events(ctx context.Context, t *testing.T, url string) func() (pageState, er
 
 	return func() (pageState, error) {
 		for lines.Scan() {
+			if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok && name == "heartbeat" {
+				lines.Scan() // its data
+
+				continue
+			}
+
 			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 				var s pageState
 				return s, json.Unmarshal([]byte(data), &s)

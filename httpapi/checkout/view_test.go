@@ -76,7 +76,7 @@ func TestEveryStateInWords(t *testing.T) {
 			"Pay with BTC on Bitcoin",
 			"exact amount",
 			toneNeutral,
-			"0.00058000",
+			"0.00058",
 			"oh",
 			"",
 			"",

@@ -107,7 +107,7 @@ func checkNodeCase(t *testing.T, c nodeCase) {
 		t.Errorf("it is named since %s: %q", n.Nodes[1].Since, n.Nodes[1].Why)
 	}
 
-	if n.Ready() == c.waits || report.Ready() == c.waits {
+	if n.Ready() == c.waits || report.OK() == c.waits {
 		t.Errorf("the network is ready: %t; it says %q", n.Ready(), n.Unagreed)
 	}
 
