@@ -60,7 +60,7 @@ func twoProcesses(t *testing.T, kind storeKind) (first, other *shop, late *lateS
 
 	// Numbers are reserved in transactions of their own, more each time: there are enough for the test then.
 	for i := range 8 {
-		first.createInvoice(t, fmt.Sprint("warm-up ", i))
+		first.createInvoice(t, fmt.Sprint("warm-up-", i))
 	}
 
 	return first, other, late

@@ -119,7 +119,7 @@ func TestSQLMovesNothingToAnotherAccount(t *testing.T) {
 
 				s.network.Fund(a.victim.Address, "SIM", chain.Pow10(18))
 				a.rewrite(t, id, change)
-				s.work(t)
+				s.workDamaged(t)
 
 				for _, address := range []chain.Address{a.rival.deposit.Address, a.rival.master.Address} {
 					if got := s.network.Balance(address, "SIM"); !got.IsZero() {
@@ -360,6 +360,24 @@ func (s *stolenShop) restart(t *testing.T) {
 }
 
 // workStill lets the engine do all it has to do, without a block.
+// workDamaged works on while a row of an address is damaged, which stops the comparison of balances and nothing else.
+func (s *stolenShop) workDamaged(t *testing.T) {
+	t.Helper()
+
+	for range 12 {
+		for did := true; did; {
+			var err error
+			if did, err = s.engine.Step(t.Context()); err != nil &&
+				!strings.Contains(err.Error(), "was changed outside this service") {
+				t.Fatal(err)
+			}
+		}
+
+		s.network.Mine(1)
+		s.now = s.now.Add(3 * time.Second)
+	}
+}
+
 func (s *stolenShop) workStill(t *testing.T) {
 	t.Helper()
 

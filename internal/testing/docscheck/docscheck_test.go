@@ -115,7 +115,7 @@ func TestBrokenLinks(t *testing.T) {
 func root(t *testing.T) string {
 	t.Helper()
 
-	dir, err := filepath.Abs(filepath.Join("..", ".."))
+	dir, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
