@@ -128,10 +128,12 @@ func stepBitcoin(t *testing.T, change ...func(*payments.Config)) *steppedBitcoin
 	s.estimates.rate.Store(5_000)
 
 	driver, err := bitcoin.New(bitcoin.Config{
-		Network:    bitcoin.Regtest,
-		RPC:        s.node.url(),
-		HTTPClient: &http.Client{Transport: s.estimates},
-		Attempts:   1,
+		Network: bitcoin.Regtest,
+		// No block of the scenarios pays a fee: what the estimate may say is bounded by this alone.
+		FallbackFeeRate: 100_000,
+		RPC:             s.node.url(),
+		HTTPClient:      &http.Client{Transport: s.estimates},
+		Attempts:        1,
 	})
 	must(t, err)
 

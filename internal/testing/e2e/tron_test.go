@@ -88,7 +88,8 @@ func startTron(t *testing.T, change ...func(*tron.Config)) *tronStage {
 
 	s.slug = network.Slug
 
-	config := tron.Config{Network: network, Nodes: []tron.Node{{URL: s.node.URL}}}
+	// Above the dearest energy of the scenarios.
+	config := tron.Config{Network: network, Nodes: []tron.Node{{URL: s.node.URL}}, MaxEnergyPrice: 10_000}
 	for _, f := range change {
 		f(&config)
 	}

@@ -268,6 +268,12 @@ func documented(op *openapi3.Operation) []string {
 	return out
 }
 
+// ofOutputs are answers that only networks of outputs give, of which this service has none: chain/bitcoin tests them.
+var ofOutputs = map[string]bool{
+	"POST /v1/payouts 422 amount_too_large": true,
+	"POST /v1/refunds 422 amount_too_large": true,
+}
+
 // report prints what was answered of what is documented, and fails the test when anything was not.
 func (c *client) report() {
 	c.t.Helper()
@@ -283,6 +289,10 @@ func (c *client) report() {
 			byStatus := map[string]bool{}
 
 			for _, a := range documented(op) {
+				if ofOutputs[method+" "+path+" "+a] {
+					continue
+				}
+
 				status, _, _ := strings.Cut(a, " ")
 				hit := c.seen[op.OperationID][a]
 				byStatus[status] = byStatus[status] || hit
