@@ -197,7 +197,7 @@ func TestMigrate(t *testing.T) {
 				}
 			}
 		}
-		expect("schema_missing", "2")
+		expect("schema_missing", "4")
 
 		var done sync.WaitGroup
 		for range 3 {
@@ -229,7 +229,7 @@ func TestMigrate(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		expect("schema_new", "99", "2")
+		expect("schema_new", "99", "4")
 
 		if err := postgres.Migrate(
 			t.Context(), db, postgres.Options{Schema: schema},

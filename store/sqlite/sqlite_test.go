@@ -223,7 +223,7 @@ func TestSchemaVersions(t *testing.T) {
 			}
 		}
 	}
-	expect("schema_missing", "2")
+	expect("schema_missing", "4")
 
 	if err := sqlite.Migrate(t.Context(), empty); err != nil {
 		t.Fatal(err)
@@ -264,7 +264,7 @@ func TestSchemaVersions(t *testing.T) {
 
 	st = sqlite.New(newer)
 
-	expect("schema_new", "99", "2")
+	expect("schema_new", "99", "4")
 
 	if _, err := sqlite.Open(file); fault.Code(err) != "schema_new" {
 		t.Errorf("Open of a newer file answered %v", err)

@@ -251,8 +251,8 @@ func (n *node) trigger(ws *workspace, t *transaction, done *info, height uint64,
 	return nil
 }
 
-// energyPrice returns what a unit of energy costs, in sun. Source: java-tron, Constant.SUN_PER_ENERGY, which counts while
-// the parameter is 0.
+// energyPrice returns what a unit of energy costs, in sun. Source: java-tron, Constant.SUN_PER_ENERGY, which counts
+// while the parameter is 0.
 func (n *node) energyPrice() int64 {
 	if price := n.params["getEnergyFee"]; price > 0 {
 		return price
