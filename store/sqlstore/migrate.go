@@ -67,22 +67,26 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, prepare func(ctx contex
 	}
 	defer unlock()
 
-	// Whoever holds a lease that ran out may be in the way, as another transaction.
-	_, err = provider.Up(ctx)
-	for try := 1; try < upTries && err != nil && errors.Is(d.Explain(err).Word, fault.Conflict); try++ {
-		_, err = provider.Up(ctx)
-	}
+	// Whoever holds a lease that ran out may be in the way, as another transaction, and applies versions meanwhile.
+	had := int64(-1)
 
-	if err != nil {
-		// Another process may have migrated since the lease ran out.
-		if have, readErr := d.schemaVersion(ctx, db); readErr == nil && have == wantVersion {
+	for try := 1; ; try++ {
+		if _, err = provider.Up(ctx); err == nil {
 			return nil
 		}
 
-		return Explain(d.Explain, err, "bring the schema up to date")
-	}
+		have, readErr := d.schemaVersion(ctx, db)
+		if readErr == nil && have == wantVersion {
+			return nil
+		}
 
-	return nil
+		conflicts := errors.Is(d.Explain(err).Word, fault.Conflict)
+		if moved := readErr == nil && have > had; try >= upTries || !conflicts && !moved {
+			return Explain(d.Explain, err, "bring the schema up to date")
+		}
+
+		had = have
+	}
 }
 
 // lockMigrations waits until no other process migrates. The lock is a row with a lease, so that any connection keeps
