@@ -76,10 +76,6 @@ func (k *coinIndex) take(b follow.Batch) string {
 				return err
 			}
 
-			if err := k.outbox.RewindBalancesTx(ctx, tx, b); err != nil {
-				return err
-			}
-
 			return k.outbox.IndexCoinsTx(ctx, tx, b, k.parties)
 		}); err != nil {
 			k.t.Fatal(err)
@@ -291,44 +287,6 @@ func TestChangeInThePool(t *testing.T) {
 	}
 }
 
-// A fork to a lower height takes coins away at once: what they came to is not promised until the old height is passed.
-func TestForkToALowerHeightCorrectsTheBalance(t *testing.T) {
-	k := newCoinIndex(t)
-	master := k.harness.master().Address
-
-	k.take(follow.Batch{Blocks: []chain.Block{
-		block(2, "a", []chain.Transfer{k.pays("m", master)}),
-		block(3, "a", []chain.Transfer{k.pays("n", master)}),
-		block(4, "a", nil),
-	}})
-
-	if err := k.outbox.RefreshBalances(t.Context(), network, k.harness.master()); err != nil {
-		t.Fatal(err)
-	}
-
-	if got := k.available(); got != coin(10) {
-		t.Fatalf("two coins come to %s", got)
-	}
-
-	k.take(follow.Batch{
-		Rewound:    true,
-		ForkedFrom: chain.Ref{Height: 2, Hash: "a2"},
-		Blocks:     []chain.Block{block(3, "b", nil)},
-	})
-
-	if got := k.available(); got != coin(5) {
-		t.Errorf("after a fork to block 3 the wallet has %s, want %s", got, coin(5))
-	}
-
-	native, _ := k.network.Native()
-
-	err := k.update(t.Context(), func(ctx context.Context, tx wallet.Tx) error {
-		return k.outbox.ReserveTx(ctx, tx, owner, network, master, native.ID, "payout", coin(7))
-	})
-	if fault.Code(err) != "insufficient_balance" {
-		t.Errorf("a payout of the coin that is gone: %v", err)
-	}
-}
 
 func TestBalanceIsTheSumOfCoinsInBlocks(t *testing.T) {
 	k := newCoinIndex(t)

@@ -71,7 +71,7 @@ func Debit(b *wallet.Balance, objectID string, height uint64, amount chain.Amoun
 
 // UpdateBalance sets the balance (base units) as of a block, and ends the reservations that were spent up to it or
 // released. It reports whether it did: a block below the last one is ignored, because a node that lags must
-// not restore money that was spent. After a fork see RewindBalance.
+// not restore money that was spent.
 func UpdateBalance(b *wallet.Balance, at chain.Ref, amount chain.Amount) bool { // spec D5.10
 	if at.Height < b.At.Height {
 		return false
@@ -82,18 +82,6 @@ func UpdateBalance(b *wallet.Balance, at chain.Ref, amount chain.Amount) bool { 
 		spent := r.SpentAt != 0 && r.SpentAt <= at.Height
 		return spent || (r.Unreserved && r.SpentAt == 0)
 	}))
-
-	return true
-}
-
-// RewindBalance records that the chain forked above a block. A balance that was read above it may be wrong: every later
-// reading replaces it, however low the other branch is. It reports whether that changed the balance.
-func RewindBalance(b *wallet.Balance, fork chain.Ref) bool {
-	if b.At.Height <= fork.Height {
-		return false
-	}
-
-	b.At = fork
 
 	return true
 }
