@@ -287,7 +287,6 @@ func TestChangeInThePool(t *testing.T) {
 	}
 }
 
-
 func TestBalanceIsTheSumOfCoinsInBlocks(t *testing.T) {
 	k := newCoinIndex(t)
 	master := k.harness.master()

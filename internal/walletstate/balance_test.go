@@ -83,4 +83,3 @@ func TestReservations(t *testing.T) {
 		t.Errorf("a promise of nothing stays: %+v, %v", b.Reservations, err)
 	}
 }
-
