@@ -285,8 +285,10 @@ func testWhatAnInvoiceCosts(t *testing.T, m *meter) {
 		t.Fatal(err)
 	}
 
-	if _, err := hooked.Invoices.Create(t.Context(), params); err != nil { // reads what a process keeps
-		t.Fatal(err)
+	for range 2 { // they read what a process keeps, and reserve numbers for the next one
+		if _, err := hooked.Invoices.Create(t.Context(), params); err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	m.measure(
