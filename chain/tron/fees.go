@@ -379,13 +379,8 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 		},
 	)
 
-	// A node that asks for too much has a price too: that another one asks for less is no agreement.
-	dear := slices.ContainsFunc(words, func(w word[chain.Amount]) bool {
-		return fault.Code(w.refusal) == "fee_above_maximum"
-	})
-
 	accepted := slices.DeleteFunc(words, func(w word[chain.Amount]) bool { return w.refusal != nil })
-	if len(accepted) == 1 && !dear {
+	if len(accepted) == 1 {
 		return accepted[0].value, nil
 	}
 

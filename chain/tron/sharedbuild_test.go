@@ -220,7 +220,8 @@ func TestOneNodeSetsNoExpiration(t *testing.T) {
 	}
 }
 
-// The fee of a payment is what two nodes estimate; there is none while the other one is down.
+// The fee of a payment is what two nodes estimate; there is none while the other one is down. A price above the highest
+// one is none: the other node's counts.
 func TestOneNodeEstimatesNoFee(t *testing.T) {
 	h := newHarness(t, testenv.TronOptions{SolidLag: 1})
 	from, to := h.wallet(1_000), h.stranger()
@@ -231,11 +232,12 @@ func TestOneNodeEstimatesNoFee(t *testing.T) {
 	for name, lie := range map[string]struct {
 		order chain.Order
 		forge func(p *proxy)
+		code  string
 	}{
-		"a low price":              {tokens, forgePrice("getEnergyFee", 1, 10)},
-		"a high price":             {tokens, forgePrice("getEnergyFee", 100, 1)},
-		"a quarter of the energy":  {tokens, forgeEnergy(1, 4)},
-		"an account that is there": {coin, forgeAccount(to, map[string]any{"balance": 1})},
+		"a low price":               {tokens, forgePrice("getEnergyFee", 1, 10), "nodes_disagree"},
+		"a price above the highest": {tokens, forgePrice("getEnergyFee", 100, 1), ""},
+		"a quarter of the energy":   {tokens, forgeEnergy(1, 4), "nodes_disagree"},
+		"an account that is there":  {coin, forgeAccount(to, map[string]any{"balance": 1}), "nodes_disagree"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			liar := newProxy(t, h.TronNode)
@@ -249,8 +251,8 @@ func TestOneNodeEstimatesNoFee(t *testing.T) {
 				code  string
 			}{
 				{nodes: []string{h.URL, h.URL}},
-				{nodes: []string{liar.URL, h.URL}, code: "nodes_disagree"},
-				{nodes: []string{h.URL, liar.URL}, code: "nodes_disagree"},
+				{nodes: []string{liar.URL, h.URL}, code: lie.code},
+				{nodes: []string{h.URL, liar.URL}, code: lie.code},
 				{nodes: []string{liar.URL, h.URL, h.URL}},
 				{nodes: []string{h.URL, deadNode}, code: "node_unavailable"},
 			} {

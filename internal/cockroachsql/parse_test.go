@@ -34,6 +34,8 @@ func TestSchemaParses(t *testing.T) {
 		t.Fatalf("%d files: %v", len(files), err)
 	}
 
+	total := 0
+
 	for _, name := range files {
 		text, err := fs.ReadFile(postgres.Migrations(""), name)
 		if err != nil {
@@ -41,11 +43,15 @@ func TestSchemaParses(t *testing.T) {
 		}
 
 		statements, err := parser.Parse(strings.ReplaceAll(string(text), byBytes, ""))
-		if err != nil || len(statements) < 10 {
+		if err != nil || len(statements) == 0 {
 			t.Errorf("%s: %d statements: %v", name, len(statements), err)
 		}
 
-		t.Logf("%s: %d statements parse", name, len(statements))
+		total += len(statements)
+	}
+
+	if total < 100 {
+		t.Errorf("the schema has %d statements", total)
 	}
 }
 
