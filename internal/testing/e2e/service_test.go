@@ -37,22 +37,22 @@ func TestMain(m *testing.M) {
 		serve(life) // this is the service process of TestKill
 	}
 
-	code := testenv.Main(m)
-
-	// Tests run side by side, so what they leave behind is looked for once.
-	http.DefaultClient.CloseIdleConnections()
-
-	// The connections that drivers keep open end by themselves.
-	if err := goleak.Find(
+	// Tests run side by side, so what they leave behind is looked for once. The connections that drivers keep open end
+	// by themselves.
+	goleak.VerifyTestMain(
+		nodeTests{m},
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-	); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	)
+}
 
-		code = 1
-	}
+// nodeTests runs the tests, and closes what they share.
+type nodeTests struct{ m *testing.M }
 
-	os.Exit(code)
+func (n nodeTests) Run() int {
+	defer http.DefaultClient.CloseIdleConnections()
+
+	return testenv.Main(n.m)
 }
 
 // patience is how long a condition on a real node may take.
