@@ -49,8 +49,8 @@ func (o *Manager) sumCoins(ctx context.Context, n chain.Network, parties []chain
 }
 
 // sumCoinsTx stores the balance of one wallet as the sum of its mature coins; create makes a missing row. The row is
-// locked first and every change of its coins locks it, so that the cursor and the coins are those of one moment. No node
-// is asked that may lag: the sum counts at whatever height, also on a lower branch.
+// locked first and every change of its coins locks it, so that the cursor and the coins are those of one moment. No
+// node is asked that may lag: the sum counts at whatever height, also on a lower branch.
 func sumCoinsTx(
 	ctx context.Context,
 	tx wallet.Tx,

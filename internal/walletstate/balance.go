@@ -69,9 +69,9 @@ func Debit(b *wallet.Balance, objectID string, height uint64, amount chain.Amoun
 	set(b, rest)
 }
 
-// UpdateBalance sets the balance (base units) as of a block that a node answered for; see SetBalance. It reports whether
-// it did: a block below the last one is ignored, because a node that lags must not restore money that was spent. After
-// a fork see RewindBalance.
+// UpdateBalance sets the balance (base units) as of a block that a node answered for; see SetBalance. It reports
+// whether it did: a block below the last one is ignored, because a node that lags must not restore money that was
+// spent. After a fork see RewindBalance.
 func UpdateBalance(b *wallet.Balance, at chain.Ref, amount chain.Amount) bool {
 	if at.Height < b.At.Height {
 		return false
