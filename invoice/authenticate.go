@@ -55,6 +55,62 @@ func (s *Service) authenticate(a *Address) error {
 	return err
 }
 
+// optionMessage is what the tag of an option covers: whose it is, and what it takes.
+type optionMessage struct {
+	AccountID string
+	Livemode  bool
+	Network   string
+	Asset     string
+	AssetID   string
+	Contract  chain.Address
+	Decimals  uint8
+}
+
+func (o Option) toAuthenticate(inv *Invoice) (text, context []byte, err error) {
+	text, err = json.Marshal(optionMessage{
+		AccountID: inv.Owner.AccountID,
+		Livemode:  inv.Owner.Livemode,
+		Network:   o.Network,
+		Asset:     o.Asset,
+		AssetID:   o.AssetID,
+		Contract:  o.Contract,
+		Decimals:  o.Decimals,
+	})
+
+	return text, []byte("options/" + inv.ID + "/" + o.ID), err
+}
+
+// authenticateOption sets the tag of an option of an invoice.
+func (s *Service) authenticateOption(inv *Invoice, o *Option) error {
+	text, context, err := o.toAuthenticate(inv)
+	if err == nil && s.seal != nil {
+		o.MAC = s.seal.MAC(text, context)
+	}
+
+	return err
+}
+
+// verifyOption checks that an option without an address is the invoice's, as this service made it.
+//
+// Errors: fault.Unavailable, code invoice_damaged or secret_key_unknown.
+func (s *Service) verifyOption(inv *Invoice, o *Option) error {
+	text, context, err := o.toAuthenticate(inv)
+	if err != nil {
+		return err
+	}
+
+	if o.TokenAccount != "" {
+		return damagedInvoice(inv.ID)
+	}
+
+	err = s.seal.VerifyMAC(text, context, o.MAC)
+	if errors.Is(err, fault.Forbidden) {
+		err = damagedInvoice(inv.ID)
+	}
+
+	return err
+}
+
 // VerifiedAddress is the row of an address as this service wrote it. Only Service.VerifyAddress makes one, so that
 // whose address it is comes from the read that was verified.
 type VerifiedAddress struct{ row Address }

@@ -102,6 +102,10 @@ func (s *Service) prepareCreate(ctx context.Context, p CreateParams) (preparedCr
 			o.AmountDue, o.DisplayDecimals = p.Options[i].Amount, a.Decimals
 		}
 
+		if err := s.authenticateOption(&inv, &o); err != nil {
+			return preparedCreate{}, err
+		}
+
 		inv.Options = append(inv.Options, o)
 	}
 

@@ -34,10 +34,18 @@ type Option struct {
 	// AmountPaid and AmountDetected are the sums of confirmed and of detected payments to this option.
 	AmountPaid     chain.Amount `json:"amount_paid,omitzero"`
 	AmountDetected chain.Amount `json:"amount_detected,omitzero"`
+	// MAC authenticates whose option it is and what it takes. It holds until the option is selected: then the tag of
+	// its address does.
+	MAC []byte `json:"mac,omitempty"`
 }
 
 // Selected reports whether the option has an address.
 func (o Option) Selected() bool { return o.Address != "" }
+
+// selectableLater reports whether an option of the invoice may be selected, now or once a payment is gone.
+func (inv *Invoice) selectableLater() bool {
+	return inv.Status == Open || inv.Status == Pending || inv.Status == Underpaid
+}
 
 // Option returns the option of an id, or nil.
 func (inv *Invoice) Option(id string) *Option {

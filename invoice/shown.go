@@ -9,7 +9,8 @@ import (
 )
 
 // verifyShown checks that the addresses of invoices are those that were made for them: a payer pays what is shown.
-// A network that is not served any more skips nothing: the row of the address names it too.
+// A network that is not served any more skips nothing: the row of the address names it too. What has no address yet and
+// may be given one is checked to be this invoice's: the address becomes that of its owner.
 //
 // Errors: fault.Unavailable, code invoice_damaged or secret_key_unknown.
 func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...Invoice) error {
@@ -22,15 +23,16 @@ func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...
 	for _, inv := range invoices {
 		for i := range inv.Options {
 			o := &inv.Options[i]
-			if !o.Selected() {
-				continue
-			}
-
-			if !s.checkAsset(o) {
+			switch {
+			case o.Selected() && !s.checkAsset(o):
 				return damagedInvoice(inv.ID)
+			case o.Selected():
+				shown = append(shown, shownOption(inv, *o))
+			case inv.selectableLater():
+				if err := s.verifyOption(&inv, o); err != nil {
+					return err
+				}
 			}
-
-			shown = append(shown, shownOption(inv, *o))
 		}
 	}
 
@@ -215,7 +217,7 @@ func matched(
 func damagedInvoice(id string) error {
 	return fault.New(
 		fault.Unavailable, "invoice_damaged",
-		"the address of invoice %s was changed outside this service: restore the row", id,
+		"the row of invoice %s was changed outside this service: restore the row", id,
 	)
 }
 

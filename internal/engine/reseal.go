@@ -13,8 +13,8 @@ import (
 // address with it, and returns how many rows it changed. OldSecretKeys are then not needed for them any more. Call it
 // once all processes run with the new key; it is idempotent.
 //
-// Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. Nor are payouts:
-// their old key has to stay until they have ended. A row that fails does not stop the others. The error names it, and
+// Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. Nor are payouts,
+// nor the options of invoices that nobody selected: their old key has to stay until they have ended. A row that fails does not stop the others. The error names it, and
 // its old key has to stay until it is repaired.
 func (e *Engine) Reseal(ctx context.Context) (done int, err error) {
 	accounts, err := e.allAccounts(ctx)
