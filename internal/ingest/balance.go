@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -23,9 +24,12 @@ const (
 	balanceCallsPerSecond = 2
 )
 
-// caughtUp is how many blocks a network may be behind its tip for balances to be compared: few nodes know
-// balances of long ago, and until then transfers may still explain them.
-const caughtUp = 16
+// How far a network may be behind its tip for balances to be compared: few nodes know balances of more than 128 blocks
+// ago, and until then transfers may still explain them.
+const (
+	caughtUpBlocks = 16
+	caughtUpTime   = 10 * time.Second
+)
 
 // errBalances is the error of a node that answered for another number of holdings than asked.
 var errBalances = fault.New(
@@ -73,7 +77,7 @@ func (s *Ingester) CheckBalances(ctx context.Context, network string) (did bool,
 	}
 
 	cursor, err := s.cursor(ctx, network)
-	if err != nil || cursor.At.IsZero() || cursor.At.Height+caughtUp < cursor.Tip.Height {
+	if err != nil || cursor.At.IsZero() || scanstate.Lags(cursor, caughtUpBlocks, caughtUpTime) {
 		return false, err
 	}
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -19,21 +20,20 @@ type lookedFor struct {
 	// uncompared are addresses whose network was read up to the end of the invoice, and which were last
 	// compared before it.
 	uncompared []invoice.Address
-	// blockTime is the least time between two blocks of these networks.
-	blockTime time.Duration
+	// pace is the least time between two blocks of these networks, as it is measured.
+	pace time.Duration
 }
 
 // lookedUpTo returns up to when money at the selected options of an invoice was looked for.
 func (s *Ingester) lookedUpTo(ctx context.Context, tx Tx, inv invoice.Invoice) (lookedFor, error) {
-	looked := lookedFor{upTo: map[string]time.Time{}, blockTime: postponed}
+	looked := lookedFor{upTo: map[string]time.Time{}, pace: postponed}
 
 	for _, o := range inv.Options {
 		if !o.Selected() {
 			continue
 		}
 
-		n, served := s.registry.Network(o.Network)
-		if !served { // nobody reads it: there is nothing to wait for
+		if _, served := s.registry.Network(o.Network); !served { // nobody reads it: there is nothing to wait for
 			looked.upTo[o.Network] = inv.ExpiresAt
 			continue
 		}
@@ -56,7 +56,8 @@ func (s *Ingester) lookedUpTo(ctx context.Context, tx Tx, inv invoice.Invoice) (
 			looked.uncompared = append(looked.uncompared, at.rows...)
 		}
 
-		looked.blockTime = min(looked.blockTime, n.BlockTime)
+		pace, _ := scanstate.Pace(cursor)
+		looked.pace = min(looked.pace, pace)
 	}
 
 	return looked, nil
@@ -95,5 +96,5 @@ func (s *Ingester) optionComparedAt(
 // retryAfter returns how long an invoice that is due waits until it is looked at again: a quarter of the time
 // between blocks, or of the time that it waits already, from a second to postponed.
 func (l lookedFor) retryAfter(overdue time.Duration) time.Duration {
-	return min(max(l.blockTime/4, overdue/4, time.Second), postponed)
+	return min(max(l.pace/4, overdue/4, time.Second), postponed)
 }
