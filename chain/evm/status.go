@@ -8,8 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/chain/internal/agree"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // Status returns the state of one of our transactions. What is in a block comes from that block, verified

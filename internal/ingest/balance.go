@@ -192,11 +192,15 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 		// Most addresses were swept and hold nothing: they cost no query.
 		if !slices.ContainsFunc(found, notZero) && !suspects[address.Address] {
 			outcomes[i] = compared
+			if c.isUnreadable(address) {
+				outcomes[i] = unclear
+			}
+
 			continue
 		}
 
 		if c.toppedUp[address.Address] {
-			outcomes[i] = waits
+			outcomes[i] = unclear
 			continue
 		}
 
@@ -208,6 +212,13 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 	c.s.setUnreadable(c.network.Slug, unreadable)
 
 	return c.schedule(ctx, due, outcomes)
+}
+
+// isUnreadable reports whether the coin of an address could not be read: nothing else shows what contracts sent there.
+func (c *balanceCheck) isUnreadable(address invoice.Address) bool {
+	native, ok := c.network.Native()
+
+	return ok && c.unreadable[chain.Holding{Address: address.Address, AssetID: native.ID}]
 }
 
 // Unreadable names what of a network could not be read when its balances were last compared in this process;
@@ -330,6 +341,11 @@ const (
 	stale outcome = iota
 	// compared: nothing is left to do.
 	compared
-	// waits: an excess is to be read again, or a top-up is on its way.
+	// waits: an excess is to be read again.
 	waits
+	// unclear: nothing was concluded, as a release or a top-up is on its way, or the balance of the coin could not be
+	// read. It is compared again soon.
+	unclear
+	// unclearAtRest: nothing was concluded, and nothing waits for it.
+	unclearAtRest
 )
