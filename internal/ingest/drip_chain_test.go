@@ -1,6 +1,7 @@
 package ingest_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -59,17 +60,27 @@ func TestComparisonThatConcludedNothingDoesNotLetAnInvoiceExpire(t *testing.T) {
 	inv := w.sell("SIM", coin(3))
 
 	w.chain.Pay(addressOf(inv), "SIM", coin(1))
+	w.chain.Pay(addressOf(inv), "USDX", dollars(100))
 	w.mine(40)
 	w.want(inv, invoice.Underpaid, coin(1), chain.Amount{})
 
-	// The release begins, and cannot be ended, while a contract pays the rest.
-	settlements, _, err := w.engine.Settlements.List(t.Context(), settlement.Filter{Owner: w.owner})
+	// The release of the token begins, and its sweep cannot be planned, while a contract pays the rest.
+	settlements, _, err := w.engine.Settlements.List(
+		t.Context(), settlement.Filter{Owner: w.owner, InvoiceID: inv.ID, Limit: 10},
+	)
 	w.must(err)
-	w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, settlements[0].ID))
-	w.set(&w.stuck, true)
-	w.mine(2)
 
-	if got, err := w.engine.Settlements.Get(t.Context(), w.owner, settlements[0].ID); err != nil ||
+	i := slices.IndexFunc(settlements, func(s settlement.Settlement) bool { return s.Asset == "USDX" })
+	if i < 0 {
+		t.Fatalf("no settlement of the token: %+v", settlements)
+	}
+
+	w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, settlements[i].ID))
+	w.mine(1)
+	w.set(&w.stuck, true)
+	w.mine(1)
+
+	if got, err := w.engine.Settlements.Get(t.Context(), w.owner, settlements[i].ID); err != nil ||
 		got.Status != settlement.Releasing {
 		t.Fatalf("the release is %s: %v", got.Status, err)
 	}
@@ -87,6 +98,17 @@ func TestComparisonThatConcludedNothingDoesNotLetAnInvoiceExpire(t *testing.T) {
 	}
 
 	w.set(&w.stuck, false)
-	w.mine(60)
+
+	for range 400 {
+		if got, err := w.engine.Settlements.Get(t.Context(), w.owner, settlements[i].ID); err == nil &&
+			got.Status == settlement.Released {
+			break
+		}
+
+		w.mine(1)
+	}
+
+	w.idle(31 * time.Second)
+	w.mine(16)
 	w.want(inv, invoice.Paid, coin(3), chain.Amount{})
 }
