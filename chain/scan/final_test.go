@@ -36,6 +36,7 @@ func TestFallbackIsATimeToo(t *testing.T) {
 		}
 
 		deepest := uint64(0)
+
 		for depth := range uint64(5_000) {
 			if scanstate.IsFinal(cursor, n, n.Confirmations, ref(cursor.At.Height-depth)) {
 				deepest = depth
@@ -51,13 +52,29 @@ func TestFallbackIsATimeToo(t *testing.T) {
 		// What is said of all blocks is right of each of them.
 		height, ok := scanstate.FinalHeight(cursor, n, n.Confirmations)
 		if !ok || cursor.At.Height-height < deepest || cursor.At.Height-height > 2*deepest {
-			t.Errorf("%s: final up to %d blocks deep, a block is from %d on", c.name, cursor.At.Height-height, deepest)
+			t.Errorf(
+				"%s: final up to %d blocks deep, a block is from %d on",
+				c.name,
+				cursor.At.Height-height,
+				deepest,
+			)
 		}
 
 		cursor.Safe = ref(cursor.At.Height - 10)
 		if !scanstate.IsFinal(cursor, n, n.Confirmations, cursor.Safe) {
 			t.Errorf("%s: a safe block is not final", c.name)
 		}
+	}
+}
+
+// Where blocks are counted their times say nothing: a later one may be timed before an earlier one, as on Bitcoin.
+func TestCountedBlocksAreFinalWhateverTheirTimes(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	n := chain.Network{Rule: chain.RuleConfirmations, Confirmations: 3, Fallback: time.Hour}
+	cursor := scan.Cursor{At: chain.Ref{Height: 12, Hash: "h", Time: at.Add(-time.Hour)}}
+
+	if !scanstate.IsFinal(cursor, n, 3, chain.Ref{Height: 10, Hash: "h", Time: at}) {
+		t.Error("a block of three is not final")
 	}
 }
 

@@ -24,5 +24,10 @@ func Fallback(n chain.Network) time.Duration {
 	return n.Fallback
 }
 
-// IsOld reports whether a block is as old as Fallback at the time of the last block.
-func IsOld(n chain.Network, last, block time.Time) bool { return last.Sub(block) >= Fallback(n) }
+// IsOld reports whether a block is as old as Fallback at the time of the last block. Where that is 0 the times of
+// blocks say nothing: a later block may be timed before an earlier one.
+func IsOld(n chain.Network, last, block time.Time) bool {
+	age := Fallback(n)
+
+	return age == 0 || last.Sub(block) >= age
+}

@@ -141,8 +141,8 @@ func (e *Engine) storeNow() time.Time { return e.clock.storeNow() }
 // shows where they are not.
 func (e *Engine) maySign() bool { return e.clock.check() == nil && !e.seeds.isWrong() }
 
-// aheadBlocks is how many times between blocks a newest block may be ahead of the clock. On Bitcoin that is the two hours
-// that the network allows.
+// aheadBlocks is how many times between blocks a newest block may be ahead of the clock. On Bitcoin that is the two
+// hours that the network allows.
 const aheadBlocks = 12
 
 // tipAhead returns how far a network's newest block is ahead of a checked clock; 0 while it may be. A block behind

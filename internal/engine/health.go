@@ -284,5 +284,6 @@ const (
 
 // isStaleTip reports whether the newest block of a live network is stale; see health.Network.
 func isStaleTip(n chain.Network, c scan.Cursor, now time.Time) bool {
-	return n.Livemode && !c.Tip.Time.IsZero() && now.Sub(c.Tip.Time) > max(staleBlocks*scanstate.LongestPace(c), staleFor)
+	return n.Livemode && !c.Tip.Time.IsZero() &&
+		now.Sub(c.Tip.Time) > max(staleBlocks*scanstate.LongestPace(c), staleFor)
 }

@@ -39,15 +39,15 @@ func (f *Follower) firstCursor(ctx context.Context, head chain.Head) (scan.Curso
 	return first, nil
 }
 
-// How much earlier than our clock a block may be timed: by clockMargin, and by clockBlocks. A Bitcoin block is timed after
-// the median of the 11 blocks before it, and no more is asked of it (BIP 113).
+// How much earlier than our clock a block may be timed: by clockMargin, and by clockBlocks. A Bitcoin block is timed
+// after the median of the 11 blocks before it, and no more is asked of it (BIP 113).
 const (
 	clockMargin = 10 * time.Minute
 	clockBlocks = 12
 )
 
-// firstBlock returns the block above which what was paid to an address made at a time may be, or the oldest one that the
-// node has.
+// firstBlock returns the block above which what was paid to an address made at a time may be, or the oldest one that
+// the node has.
 func (f *Follower) firstBlock(ctx context.Context, tip chain.Ref, made time.Time) (chain.Ref, error) {
 	for {
 		timed, err := f.blockBefore(ctx, tip, made.Add(-clockMargin))

@@ -288,7 +288,7 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 
 	f.polling.stored(batch.round)
 
-	if batch.failed != nil || f.scanner == nil || f.polling.behind {
+	if batch.failed != nil || f.partial != nil || f.polling.behind {
 		return true, batch.failed
 	}
 

@@ -79,7 +79,8 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 // those on record stand. It asks once one of them differs from the one on record.
 func (f *Follower) agreeFinality(ctx context.Context, stored scan.Cursor, head chain.Head) chain.Head {
 	agreed, ok := f.Driver.(chain.Agreed)
-	if !ok || len(agreed.Nodes()) == 1 || head.Safe.Hash == stored.Safe.Hash && head.Final.Hash == stored.Final.Hash {
+	if !ok || len(agreed.Nodes()) == 1 ||
+		head.Safe.Hash == stored.Safe.Hash && head.Final.Hash == stored.Final.Hash {
 		return head
 	}
 

@@ -36,8 +36,8 @@ type recentBlocks struct {
 	blocks []chain.Block
 }
 
-// since visits the blocks of a network from a time on, and the marginBlocks before them, up to its tip, in any order. Of
-// those that were not read yet it visits maxOlder at most, or those of maxAge.
+// since visits the blocks of a network from a time on, and the marginBlocks before them, up to its tip, in any order.
+// Of those that were not read yet it visits maxOlder at most, or those of maxAge.
 func (r *recentBlocks) since(
 	ctx context.Context,
 	driver chain.Driver,

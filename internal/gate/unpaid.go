@@ -14,8 +14,8 @@ import (
 
 // This file keeps a payout from being signed twice by what no row says: the network itself.
 
-// How far before the acceptance of a payout its network is read, as the times of blocks are their makers': by margin, and
-// by marginBlocks.
+// How far before the acceptance of a payout its network is read, as the times of blocks are their makers': by margin,
+// and by marginBlocks.
 const (
 	marginBlocks = 6
 	margin       = 10 * time.Second

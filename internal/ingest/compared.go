@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
-	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -20,20 +19,20 @@ type lookedFor struct {
 	// uncompared are addresses whose network was read up to the end of the invoice, and which were last
 	// compared before it.
 	uncompared []invoice.Address
-	// pace is the least time between two blocks of these networks, as it is measured.
-	pace time.Duration
 }
 
 // lookedUpTo returns up to when money at the selected options of an invoice was looked for.
 func (s *Ingester) lookedUpTo(ctx context.Context, tx Tx, inv invoice.Invoice) (lookedFor, error) {
-	looked := lookedFor{upTo: map[string]time.Time{}, pace: postponed}
+	looked := lookedFor{upTo: map[string]time.Time{}}
 
 	for _, o := range inv.Options {
 		if !o.Selected() {
 			continue
 		}
 
-		if _, served := s.registry.Network(o.Network); !served { // nobody reads it: there is nothing to wait for
+		if _, served := s.registry.Network(
+			o.Network,
+		); !served { // nobody reads it: there is nothing to wait for
 			looked.upTo[o.Network] = inv.ExpiresAt
 			continue
 		}
@@ -55,9 +54,6 @@ func (s *Ingester) lookedUpTo(ctx context.Context, tx Tx, inv invoice.Invoice) (
 		if at.time.Before(inv.ExpiresAt) && !cursor.At.Time.Before(inv.ExpiresAt) {
 			looked.uncompared = append(looked.uncompared, at.rows...)
 		}
-
-		pace, _ := scanstate.Pace(cursor)
-		looked.pace = min(looked.pace, pace)
 	}
 
 	return looked, nil
@@ -93,8 +89,8 @@ func (s *Ingester) optionComparedAt(
 	return optionCompared{time: rows[0].CheckedAt, rows: rows}, nil
 }
 
-// retryAfter returns how long an invoice that is due waits until it is looked at again: a quarter of the time
-// between blocks, or of the time that it waits already, from a second to postponed.
-func (l lookedFor) retryAfter(overdue time.Duration) time.Duration {
-	return min(max(l.pace/4, overdue/4, time.Second), postponed)
+// retryAfter returns how long an invoice that is due waits until it is looked at again: a quarter of the time that it
+// waits already, from a second to postponed.
+func retryAfter(overdue time.Duration) time.Duration {
+	return min(max(overdue/4, time.Second), postponed)
 }

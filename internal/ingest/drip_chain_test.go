@@ -94,7 +94,9 @@ func TestComparisonThatConcludedNothingDoesNotLetAnInvoiceExpire(t *testing.T) {
 	}
 
 	if got := w.get(inv); got.Status == invoice.Expired {
-		t.Fatal("the invoice expired while a release was on its way: what was paid in time was not looked for")
+		t.Fatal(
+			"the invoice expired while a release was on its way: what was paid in time was not looked for",
+		)
 	}
 
 	w.set(&w.stuck, false)

@@ -260,9 +260,9 @@ func (m *comparison) apply(ctx context.Context, asset chain.Asset, x explanation
 	return m.add(ctx, asset, excess)
 }
 
-// follow brings the unconfirmed payments without a transaction, oldest first, in line with the excess: what is gone is
-// taken off the newest, and what came later is a payment of its own. So a rise never restarts the depth of what was there
-// before.
+// follow brings the unconfirmed payments without a transaction, oldest first, in line with the excess: what is gone
+// is taken off the newest, and what came later is a payment of its own. So a rise never restarts the depth of what
+// was there before.
 func (m *comparison) follow(
 	ctx context.Context,
 	asset chain.Asset,
@@ -291,7 +291,9 @@ func (m *comparison) follow(
 			continue
 		case chain.Amount{}:
 			err = m.move(
-				a, p, func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Displace(p, m.now) },
+				a,
+				p,
+				func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Displace(p, m.now) },
 			)
 		default:
 			err = m.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {

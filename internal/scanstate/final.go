@@ -14,7 +14,7 @@ import (
 // final.
 func FinalHeight(c scan.Cursor, n chain.Network, required uint64) (height uint64, ok bool) { // spec 2.4.2
 	height, ok, counted := finalHeight(c, n, required)
-	if !ok || !counted || chaindata.Fallback(n) == 0 {
+	if !ok || !counted || chaindata.Fallback(n) == 0 { // spec 2.4.3
 		return height, ok
 	}
 
@@ -54,7 +54,7 @@ func finalHeight(c scan.Cursor, n chain.Network, required uint64) (height uint64
 	switch at := c.At.Height; {
 	case c.At.IsZero():
 		return 0, false, true
-	case !reached.IsZero(): // spec 2.4.3
+	case !reached.IsZero():
 		return min(at, reached.Height), true, false
 	case required == 0:
 		return at, true, true

@@ -58,7 +58,8 @@ func BlocksIn(c scan.Cursor, span time.Duration) uint64 {
 }
 
 // Lags reports whether the blocks that were read are behind the node's newest one by more than a number of blocks and
-// by more than a time: by what the network makes in it, and where its pace was not measured, by the times of the two too.
+// by more than a time: by what the network makes in it, and where its pace was not measured, by the times of the two
+// too.
 func Lags(c scan.Cursor, blocks uint64, span time.Duration) bool {
 	behind := c.Tip.Height - min(c.Tip.Height, c.At.Height)
 	_, measured := Pace(c)

@@ -93,7 +93,10 @@ func TestLagIsATime(t *testing.T) {
 		{"3 blocks of 12 s", 3, 36 * time.Second, false},
 		{"4 blocks of 12 s", 4, 48 * time.Second, true},
 	} {
-		cursor := scan.Cursor{At: at, Tip: chain.Ref{Height: at.Height + c.blocks, Time: at.Time.Add(c.behind)}}
+		cursor := scan.Cursor{
+			At:  at,
+			Tip: chain.Ref{Height: at.Height + c.blocks, Time: at.Time.Add(c.behind)},
+		}
 		if got := scanstate.Lags(cursor, 3, 30*time.Second); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
 		}

@@ -145,7 +145,10 @@ func TestIncludedWaitsForItsBlocks(t *testing.T) {
 			}
 
 			if c.blockTime < time.Second {
-				cursor.Recent = append(cursor.Recent, chain.Ref{Height: c.read - 800, Time: at.Add(-800 * c.blockTime)})
+				cursor.Recent = append(
+					cursor.Recent,
+					chain.Ref{Height: c.read - 800, Time: at.Add(-800 * c.blockTime)},
+				)
 			}
 
 			if c.finalized {
