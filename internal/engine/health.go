@@ -77,7 +77,6 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 	n.Stale = isStaleTip(f.Driver.Network(), c, e.config.Now())
 	n.TipAhead = e.tipAhead(c)
 	n.Unconfirmed = e.Transactions.Unconfirmed(slug)
-	n.NodeReports = nodeReports(f.Driver)
 	e.addNodes(f.Driver, &n)
 
 	waiting, retriesErr := e.waitingTransfers(ctx, slug)
