@@ -62,6 +62,9 @@ type Network struct {
 	// Confirmations is how many blocks a payment needs under RuleConfirmations, its own block counting as
 	// 1, and the fall-back depth under the other rules when finality cannot be read.
 	Confirmations uint64
+	// Fallback is how old a block has to be as well, by the times of blocks, under RuleSafe and RuleFinalized when
+	// finality cannot be read: a network that speeds up makes Confirmations sooner. 0 asks for Confirmations alone.
+	Fallback time.Duration
 	// Tiers ask for more confirmations from a value on; ascending by FromUSD, without fewer confirmations than the
 	// one before or the network, may be empty.
 	Tiers []Tier

@@ -75,6 +75,8 @@ func (n Network) problem() string {
 		return "Family, CAIP2 and Confirmations must be set"
 	case n.Rule != RuleConfirmations && n.Rule != RuleSafe && n.Rule != RuleFinalized:
 		return fmt.Sprintf("Rule %q is none: set RuleConfirmations, RuleSafe or RuleFinalized", n.Rule)
+	case n.Fallback < 0:
+		return "Fallback must not be negative: 0 says that Confirmations alone count where finality cannot be read"
 	case n.BlockTime < 0 || n.EstimatedConfirmation < 0:
 		return "BlockTime and EstimatedConfirmation must not be negative: 0 says that there is no figure"
 	}

@@ -659,7 +659,7 @@ func TestJoined(t *testing.T) {
 	ranges, err := w.store.Ranges(ctx, "simnet", 10)
 	w.must(err)
 
-	if len(ranges) != 1 || ranges[0].Next != 1 || ranges[0].To != 300 ||
+	if len(ranges) != 1 || ranges[0].Next != 1 || ranges[0].To != 3000 ||
 		ranges[0].Addresses[0] != inv.Options[0].Address {
 		t.Fatalf("ranges %+v", ranges)
 	}

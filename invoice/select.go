@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/pricecache"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
 
 // optionAddress is a fresh address for an option.
@@ -83,41 +84,14 @@ func (s *Service) putAddress(ctx context.Context, tx Tx, a Address, joined bool)
 		return err
 	}
 
-	n, _ := s.registry.Network(a.Network)
-
 	return tx.PutRange(ctx, &scan.Range{
 		ID:        s.ids.Next(),
 		Network:   a.Network,
 		Addresses: []chain.Address{a.Address},
 		Next:      cursor.At.Height + 1,
-		To:        cursor.At.Height + max(10, blocksIn(joinedFor, n, cursor)),
+		To:        cursor.At.Height + max(10, scanstate.BlocksIn(cursor, joinedFor)),
 		CreatedAt: s.now(),
 	})
-}
-
-// minPaceSpan is the shortest time over which the pace of blocks is measured: their times are whole seconds.
-const minPaceSpan = 30 * time.Second
-
-// blocksIn returns the number of blocks that a network makes in a time: at the pace of the catalogue, or at that
-// of the blocks that were read last, if it is faster.
-func blocksIn(span time.Duration, n chain.Network, cursor scan.Cursor) uint64 {
-	blocks := uint64(100)
-	if n.BlockTime > 0 {
-		blocks = uint64(span / n.BlockTime)
-	}
-
-	for _, earlier := range cursor.Recent {
-		took := cursor.At.Time.Sub(earlier.Time)
-		if took < minPaceSpan || earlier.Height >= cursor.At.Height {
-			continue
-		}
-
-		made := cursor.At.Height - earlier.Height
-
-		return max(blocks, made*uint64(span.Milliseconds())/uint64(took.Milliseconds()))
-	}
-
-	return blocks
 }
 
 // preparedSelect is a selection with what it may need: a fresh rate and a fresh address.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/agree"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // Status returns the state of one of our transactions. What is in a block comes from that block, verified
@@ -53,13 +54,11 @@ func (d *driver) nodeStatus(
 		return chain.TxStatus{State: chain.TxPooled}, nil
 	}
 
-	final, isFinal := d.finalHeight(head)
-
 	status = chain.TxStatus{
 		State:    chain.TxIncluded,
 		Block:    lookup.block,
 		Reverted: *lookup.receipt.Status == 0,
-		Final:    isFinal && lookup.block.Height <= final,
+		Final:    d.isFinal(head, lookup.block),
 	}
 	if status.Fee, err = lookup.receipt.fee(node); err != nil {
 		return status, err
@@ -70,19 +69,18 @@ func (d *driver) nodeStatus(
 	return status, err
 }
 
-// finalHeight returns the newest final height by the network's rule; ok is false while there is
-// none. Without safe and finalized blocks, Confirmations decides.
-func (d *driver) finalHeight(head chain.Head) (height uint64, ok bool) {
+// isFinal reports whether a block is final by the network's rule. Without safe and finalized blocks, Confirmations and
+// Fallback decide.
+func (d *driver) isFinal(head chain.Head, block chain.Ref) bool {
 	switch {
 	case d.network.Rule == chain.RuleSafe && !head.Safe.IsZero():
-		return head.Safe.Height, true
+		return block.Height <= head.Safe.Height
 	case d.network.Rule == chain.RuleFinalized && !head.Final.IsZero():
-		return head.Final.Height, true
-	case head.Tip.Height+1 < d.network.Confirmations:
-		return 0, false
+		return block.Height <= head.Final.Height
 	}
 
-	return head.Tip.Height + 1 - d.network.Confirmations, true
+	return block.Height+d.network.Confirmations <= head.Tip.Height+1 &&
+		chaindata.IsOld(d.network, head.Tip.Time, block.Time)
 }
 
 // fee returns the fee in wei: gas used × effective gas price, plus the L1 data fee of an OP-stack

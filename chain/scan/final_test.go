@@ -2,11 +2,81 @@ package scan_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
+
+// Row 76 of the pitfalls: a network that makes its fall-back depth in less time than Fallback is not final sooner.
+func TestFallbackIsATimeToo(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	n := chain.Network{Rule: chain.RuleSafe, Confirmations: 300, Fallback: 10 * time.Minute}
+
+	for _, c := range []struct {
+		name        string
+		pace        time.Duration
+		least, most uint64 // how deep the newest final block is
+	}{
+		{"2 s, as 300 blocks are", 2 * time.Second, 299, 310},
+		{"12 s", 12 * time.Second, 299, 299},
+		{"200 ms, five blocks share a time", 200 * time.Millisecond, 2_995, 3_005},
+	} {
+		var cursor scan.Cursor
+
+		ref := func(height uint64) chain.Ref {
+			at := start.Add(time.Duration(height) * c.pace).Truncate(time.Second)
+
+			return chain.Ref{Height: height, Hash: "h", Time: at}
+		}
+
+		for height := range uint64(10_000) {
+			cursor = scanstate.Forward(cursor, []chain.Block{{Ref: ref(height)}})
+		}
+
+		deepest := uint64(0)
+
+		for depth := range uint64(5_000) {
+			if scanstate.IsFinal(cursor, n, n.Confirmations, ref(cursor.At.Height-depth)) {
+				deepest = depth
+
+				break
+			}
+		}
+
+		if deepest < c.least || deepest > c.most {
+			t.Errorf("%s: %d blocks deep, want %d to %d", c.name, deepest, c.least, c.most)
+		}
+
+		// What is said of all blocks is right of each of them.
+		height, ok := scanstate.FinalHeight(cursor, n, n.Confirmations)
+		if !ok || cursor.At.Height-height < deepest || cursor.At.Height-height > 2*deepest {
+			t.Errorf(
+				"%s: final up to %d blocks deep, a block is from %d on",
+				c.name,
+				cursor.At.Height-height,
+				deepest,
+			)
+		}
+
+		cursor.Safe = ref(cursor.At.Height - 10)
+		if !scanstate.IsFinal(cursor, n, n.Confirmations, cursor.Safe) {
+			t.Errorf("%s: a safe block is not final", c.name)
+		}
+	}
+}
+
+// Where blocks are counted their times say nothing: a later one may be timed before an earlier one, as on Bitcoin.
+func TestCountedBlocksAreFinalWhateverTheirTimes(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	n := chain.Network{Rule: chain.RuleConfirmations, Confirmations: 3, Fallback: time.Hour}
+	cursor := scan.Cursor{At: chain.Ref{Height: 12, Hash: "h", Time: at.Add(-time.Hour)}}
+
+	if !scanstate.IsFinal(cursor, n, 3, chain.Ref{Height: 10, Hash: "h", Time: at}) {
+		t.Error("a block of three is not final")
+	}
+}
 
 func TestFinalBlocksByTheNetworksRule(t *testing.T) {
 	at := func(height uint64) chain.Ref { return chain.Ref{Height: height, Hash: "h"} }

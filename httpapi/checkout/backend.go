@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/engine"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -43,6 +44,10 @@ type networkStatus struct {
 	// Height is the last block whose payments are stored, Tip the newest block of the node; 0 before the
 	// first.
 	Height, Tip uint64
+	// Lags is set while what is not read yet took the network longer than stallAfter.
+	Lags bool
+	// Pace is the time between blocks, the longest of all networks where it was not measured.
+	Pace time.Duration
 	// Stopped is set while reading waits for an operator.
 	Stopped bool
 	// ReadAt is the time at which a block was last stored; zero before the first.
@@ -68,6 +73,8 @@ func (a adapter) NetworkStatus(ctx context.Context, network string) (networkStat
 	c, _, err := a.Store().Cursor(ctx, network)
 
 	return networkStatus{
+		Lags:    scanstate.Lags(c, behindBlocks, stallAfter),
+		Pace:    scanstate.LongestPace(c),
 		Height:  c.At.Height,
 		Tip:     c.Tip.Height,
 		Stopped: c.Stopped != "",

@@ -158,7 +158,7 @@ func (p *pages) prices(ctx context.Context, inv invoice.Invoice) map[string]deci
 	return out
 }
 
-// A network is behind when no block was read for stallAfter and stallBlocks, or when more than behindBlocks
+// A network is behind when no block was read for stallAfter and the time of stallBlocks, or when more than behindBlocks
 // blocks that took longer than stallAfter are not read yet.
 const (
 	stallAfter   = 5 * time.Minute
@@ -170,15 +170,14 @@ const (
 func networkTrouble(f snapshot, slug string) string {
 	c, known := f.NetworkStatuses[slug]
 
-	n, _ := f.Networks.Network(slug)
 	switch {
 	case !known || c.ReadAt.IsZero():
 		return ""
 	case c.Stopped:
 		return "stopped"
-	case f.Now.Sub(c.ReadAt) > max(stallAfter, stallBlocks*n.BlockTime):
+	case f.Now.Sub(c.ReadAt) > max(stallAfter, stallBlocks*c.Pace):
 		return "behind"
-	case c.Tip > c.Height+behindBlocks && time.Duration(min(c.Tip-c.Height, 1<<20))*n.BlockTime > stallAfter:
+	case c.Lags:
 		return "behind"
 	}
 

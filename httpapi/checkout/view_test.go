@@ -473,7 +473,7 @@ func TestNetworkTrouble(t *testing.T) {
 		"never read":             {networkStatus{}, ""},
 		"stopped":                {networkStatus{Height: 100, Tip: 101, ReadAt: noon, Stopped: true}, "stopped"},
 		"stands still":           {networkStatus{Height: 100, Tip: 100, ReadAt: noon.Add(-6 * time.Minute)}, "behind"},
-		"a thousand blocks left": {networkStatus{Height: 100, Tip: 1100, ReadAt: noon}, "behind"},
+		"a thousand blocks left": {networkStatus{Height: 100, Tip: 1100, ReadAt: noon, Lags: true}, "behind"},
 	} {
 		f := snapshotOf(e)
 
@@ -485,7 +485,12 @@ func TestNetworkTrouble(t *testing.T) {
 	// Bitcoin's blocks are rare: half an hour without one is nothing to speak of.
 	f := snapshotOf(named(t, "pay-bitcoin"))
 
-	f.NetworkStatuses["bitcoin"] = networkStatus{Height: 100, Tip: 100, ReadAt: noon.Add(-30 * time.Minute)}
+	f.NetworkStatuses["bitcoin"] = networkStatus{
+		Height: 100,
+		Tip:    100,
+		Pace:   10 * time.Minute,
+		ReadAt: noon.Add(-30 * time.Minute),
+	}
 	if got := stateOf(f).NetworkTrouble; got != "" {
 		t.Errorf("bitcoin after half an hour: %q", got)
 	}

@@ -7,8 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
@@ -83,7 +84,7 @@ func (e *Engine) checkClock(ctx context.Context) error {
 		n := f.Driver.Network()
 
 		c, _, cursorErr := e.config.Store.Cursor(ctx, n.Slug)
-		if ahead := e.tipAhead(n, c.Tip); ahead > 0 {
+		if ahead := e.tipAhead(c); ahead > 0 {
 			e.config.Log.WarnContext(
 				ctx, "the newest block is ahead of this process's clock", "network", n.Slug, "ahead", ahead,
 			)
@@ -140,15 +141,15 @@ func (e *Engine) storeNow() time.Time { return e.clock.storeNow() }
 // shows where they are not.
 func (e *Engine) maySign() bool { return e.clock.check() == nil && !e.seeds.isWrong() }
 
-// aheadBlocks is how many block times a newest block may be ahead of the clock. On Bitcoin that is the two hours
-// that the network allows.
+// aheadBlocks is how many times between blocks a newest block may be ahead of the clock. On Bitcoin that is the two
+// hours that the network allows.
 const aheadBlocks = 12
 
 // tipAhead returns how far a network's newest block is ahead of a checked clock; 0 while it may be. A block behind
 // the clock says nothing: blocks may be rare.
-func (e *Engine) tipAhead(n chain.Network, tip chain.Ref) time.Duration {
-	ahead := tip.Time.Sub(e.config.Now())
-	if !e.clock.isChecked() || ahead <= max(aheadBlocks*n.BlockTime, skewWarned) {
+func (e *Engine) tipAhead(c scan.Cursor) time.Duration {
+	ahead := c.Tip.Time.Sub(e.config.Now())
+	if !e.clock.isChecked() || ahead <= max(aheadBlocks*scanstate.LongestPace(c), skewWarned) {
 		return 0
 	}
 

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/heartbeat"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/store"
 )
 
@@ -72,8 +74,8 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 
 	n.Height, n.Tip, n.Stopped, n.ReadAt = c.At.Height, c.Tip.Height, c.Stopped, c.UpdatedAt
 	n.Behind = c.Tip.Height - min(c.Tip.Height, c.At.Height)
-	n.Stale = isStaleTip(f.Driver.Network(), c.Tip, e.config.Now())
-	n.TipAhead = e.tipAhead(f.Driver.Network(), c.Tip)
+	n.Stale = isStaleTip(f.Driver.Network(), c, e.config.Now())
+	n.TipAhead = e.tipAhead(c)
 	n.Unconfirmed = e.Transactions.Unconfirmed(slug)
 	e.addNodes(f.Driver, &n)
 
@@ -272,7 +274,7 @@ func (e *Engine) countBacklog(ctx context.Context) (did bool, err error) {
 	return false, nil
 }
 
-// staleBlocks and staleFor are the block times, and the least time, after which a newest block is stale. On
+// staleBlocks and staleFor are the times between blocks, and the least time, after which a newest block is stale. On
 // Bitcoin one block in 65 million takes that long.
 const (
 	staleBlocks = 18
@@ -280,7 +282,7 @@ const (
 )
 
 // isStaleTip reports whether the newest block of a live network is stale; see health.Network.
-func isStaleTip(n chain.Network, tip chain.Ref, now time.Time) bool {
-	return n.Livemode && n.BlockTime > 0 && !tip.Time.IsZero() &&
-		now.Sub(tip.Time) > max(staleBlocks*n.BlockTime, staleFor)
+func isStaleTip(n chain.Network, c scan.Cursor, now time.Time) bool {
+	return n.Livemode && !c.Tip.Time.IsZero() &&
+		now.Sub(c.Tip.Time) > max(staleBlocks*scanstate.LongestPace(c), staleFor)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/health"
@@ -380,10 +381,14 @@ func TestBlockTimeWarnsOnlyWhenItIsAhead(t *testing.T) {
 			c.CheckClock()
 		}
 
-		n := c.chain.Network()
-		n.BlockTime = 12 * time.Second
+		tip := chain.Ref{Height: 900, Time: c.at.Add(test.ahead)}
+		cursor := scan.Cursor{
+			At:     tip,
+			Tip:    tip,
+			Recent: []chain.Ref{{Height: 800, Time: tip.Time.Add(-100 * 12 * time.Second)}},
+		}
 
-		if got := c.tipAhead(n, chain.Ref{Time: c.at.Add(test.ahead)}); (got > 0) != test.shown {
+		if got := c.tipAhead(cursor); (got > 0) != test.shown {
 			t.Errorf("%s ahead, checked %v: %s", test.ahead, test.checked, got)
 		}
 	}

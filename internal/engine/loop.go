@@ -71,7 +71,11 @@ func (e *Engine) Run(ctx context.Context) error {
 
 		wg.Go(func() {
 			e.watchWalletsEarly(ctx, f.Driver.Network())
-			f.Listen(ctx, func() { e.wakeHere(block) })
+			f.Listen(ctx, func() {
+				if !f.IsFast() {
+					e.wakeHere(block)
+				}
+			})
 		})
 	}
 
@@ -101,20 +105,24 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // pauses returns for how long a worker ignores wake-ups after a look that found nothing and took so long, and after
-// which time it looks again. What asks a node keeps its pace: there the time is the node's.
+// which time it looks again. What asks a node keeps its pace: there the time is the node's. Blocks are looked for in
+// time however long the last look took, as they do not wait for it.
 func (w worker) pauses(took time.Duration) (ignore, again time.Duration) {
-	if w.kinds&(sending|settling) == 0 {
-		return 0, w.pace
+	switch {
+	case w.kinds&reading != 0:
+		return 0, max(0, w.every()-took)
+	case w.kinds&(sending|settling) == 0:
+		return 0, w.every()
 	}
 
-	return deliver.Rest(took, w.pace)
+	return deliver.Rest(took, w.every())
 }
 
 // loop runs a worker's steps until ctx ends: at once while there is work, otherwise at the worker's pace or a
 // wake-up. After errors it backs off exponentially.
 func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = max(w.pace/4, minPace), 30*time.Second
+	pause.InitialInterval, pause.MaxInterval = max(w.every()/4, minPace), 30*time.Second
 
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -150,7 +158,7 @@ func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 
 			drain(wake)
 			timer.Reset(0)
-		case did:
+		case did && (w.atRest == nil || !w.atRest()):
 			pause.Reset()
 			timer.Reset(0)
 		default:

@@ -89,7 +89,7 @@ func (e *Engine) Follow(ctx context.Context, network string) (did bool, err erro
 func (e *Engine) runStep(ctx context.Context, w worker) (did bool, err error) {
 	defer func() {
 		if ctx.Err() == nil {
-			e.work.done(w.name, w.pace, e.config.Now(), did, err)
+			e.work.done(w.name, w.every(), e.config.Now(), did, err)
 		}
 	}()
 
@@ -207,8 +207,12 @@ const runTogether = 8
 // worker does work at its pace, and at once when there is some of its kinds on its network. step does one bounded
 // batch and reports whether more may be waiting.
 type worker struct {
-	name    string
-	pace    time.Duration
+	name string
+	pace time.Duration
+	// paceNow returns the pace where it changes; pace is the longest then. Defaults to pace.
+	paceNow func() time.Duration
+	// atRest reports after a step that did something that nothing is left of it. Defaults to never.
+	atRest  func() bool
 	step    func(ctx context.Context) (did bool, err error)
 	kinds   kinds
 	network string
@@ -216,6 +220,15 @@ type worker struct {
 	seldom bool
 	// healthOnly has a failure named by Health, and not returned by Step: no work was left undone.
 	healthOnly bool
+}
+
+// every returns the pace of a worker as it is now.
+func (w worker) every() time.Duration {
+	if w.paceNow != nil {
+		return w.paceNow()
+	}
+
+	return w.pace
 }
 
 // workers are those of Run. What only the clock makes due, no commit wakes. together is how many wallets of a network
@@ -271,20 +284,22 @@ func (e *Engine) workers(together int) []worker {
 // networkWorkers are those of one network.
 func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop, together int) []worker {
 	n := f.Driver.Network()
-	pace := min(max(n.BlockTime/4, minPace), maxPace)
 
 	all := []worker{
 		{
-			name:  "follower of " + n.Slug,
-			pace:  pace,
-			step:  f.Step,
-			kinds: reading,
+			name:    "follower of " + n.Slug,
+			pace:    maxPace,
+			paceNow: f.LookEvery,
+			atRest:  f.AtRest,
+			step:    f.Step,
+			kinds:   reading,
 		},
 		{
-			name:  outboxOf(n.Slug),
-			pace:  pace,
-			step:  func(ctx context.Context) (bool, error) { return e.send(ctx, f.Driver, bumps, together) },
-			kinds: sending,
+			name:    outboxOf(n.Slug),
+			pace:    maxPace,
+			paceNow: f.LookEvery,
+			step:    func(ctx context.Context) (bool, error) { return e.send(ctx, f.Driver, bumps, together) },
+			kinds:   sending,
 		},
 		{
 			name: "balances of " + n.Slug,
@@ -312,10 +327,11 @@ func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop, together in
 			kinds: retrying,
 		},
 		{
-			name:  settlementsOf(n.Slug),
-			pace:  pace,
-			step:  func(ctx context.Context) (bool, error) { return e.release(ctx, f.Driver, together) },
-			kinds: settling,
+			name:    settlementsOf(n.Slug),
+			pace:    maxPace,
+			paceNow: f.LookEvery,
+			step:    func(ctx context.Context) (bool, error) { return e.release(ctx, f.Driver, together) },
+			kinds:   settling,
 		},
 	}
 

@@ -109,7 +109,8 @@ func TestOthersAreWokenForWhatIsNotDoneHere(t *testing.T) {
 	}
 }
 
-// A worker that looks into the store rests for as long as that is dear; one that asks a node keeps its pace.
+// A worker that looks into the store rests for as long as that is dear; one that asks a node keeps its pace, and one
+// that reads blocks looks again in time.
 func TestWorkersRestWhereLookingIsDear(t *testing.T) {
 	for _, c := range []struct {
 		kinds             kinds
@@ -118,7 +119,8 @@ func TestWorkersRestWhereLookingIsDear(t *testing.T) {
 		{sending, time.Millisecond, 4 * time.Millisecond, 500 * time.Millisecond},
 		{settling, 30 * time.Millisecond, 120 * time.Millisecond, 1500 * time.Millisecond},
 		{sending, time.Minute, 500 * time.Millisecond, 5 * time.Second},
-		{reading, time.Second, 0, 500 * time.Millisecond},
+		{reading, 200 * time.Millisecond, 0, 300 * time.Millisecond},
+		{reading, time.Second, 0, 0},
 		{0, time.Second, 0, 500 * time.Millisecond},
 	} {
 		w := worker{pace: 500 * time.Millisecond, kinds: c.kinds}

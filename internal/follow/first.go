@@ -30,7 +30,7 @@ func (f *Follower) firstCursor(ctx context.Context, head chain.Head) (scan.Curso
 		return first, nil
 	}
 
-	if first.At, err = f.blockBefore(ctx, head.Tip, made.Add(-f.clockMargin())); err != nil {
+	if first.At, err = f.firstBlock(ctx, head.Tip, made); err != nil {
 		return first, fmt.Errorf(
 			"finding the block of %s at which its first address was made: %w", f.network.Slug, err,
 		)
@@ -39,9 +39,42 @@ func (f *Follower) firstCursor(ctx context.Context, head chain.Head) (scan.Curso
 	return first, nil
 }
 
-// clockMargin is how much earlier than our clock a block may be timed. A Bitcoin block is timed after the median
-// of the 11 blocks before it, and no more is asked of it (BIP 113).
-func (f *Follower) clockMargin() time.Duration { return 12*f.network.BlockTime + 10*time.Minute }
+// How much earlier than our clock a block may be timed: by clockMargin, and by clockBlocks. A Bitcoin block is timed
+// after the median of the 11 blocks before it, and no more is asked of it (BIP 113).
+const (
+	clockMargin = 10 * time.Minute
+	clockBlocks = 12
+)
+
+// firstBlock returns the block above which what was paid to an address made at a time may be, or the oldest one that
+// the node has.
+func (f *Follower) firstBlock(ctx context.Context, tip chain.Ref, made time.Time) (chain.Ref, error) {
+	for {
+		timed, err := f.blockBefore(ctx, tip, made.Add(-clockMargin))
+		if err != nil {
+			return timed, err
+		}
+
+		earlier, err := f.Driver.RefAt(ctx, timed.Height-min(timed.Height, clockBlocks))
+		if fault.Code(err) == prunedCode {
+			return timed, nil
+		}
+
+		if err != nil {
+			return timed, err
+		}
+
+		// What is before the block on another branch may be timed after it.
+		still, err := f.Driver.RefAt(ctx, timed.Height)
+		if err != nil || still.Hash == timed.Hash {
+			return earlier, err
+		}
+
+		if tip, err = f.Driver.RefAt(ctx, tip.Height); err != nil {
+			return timed, err
+		}
+	}
+}
 
 // blockBefore returns the newest block timed before t, or the oldest one that the node has.
 func (f *Follower) blockBefore(ctx context.Context, tip chain.Ref, t time.Time) (chain.Ref, error) {

@@ -56,7 +56,7 @@ func TestFirstReadingBeginsBeforeTheFirstAddress(t *testing.T) {
 		earliest, latest uint64
 	}{
 		{name: "no address", made: time.Time{}},
-		{name: "an address of just now", made: at(240)},
+		{name: "an address of just now", made: at(240), earliest: 189, latest: 189},
 		{name: "an address of two hours ago", made: at(80), earliest: 50, latest: 80},
 		{name: "an address of just before", made: at(199), earliest: 150, latest: 199},
 		{name: "an address from before the first block", made: at(-3000), earliest: 1, latest: 1},

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -77,6 +78,8 @@ type Follower struct {
 	polling  polling
 	unlinked int       // how often in a row the node's blocks did not link
 	shown    chain.Ref // the last block that a node showed
+	atRest   atomic.Bool
+	pace     atomic.Int64 // the time between blocks as it was measured, in nanoseconds; 0: not yet
 	health   health.Follower
 
 	// report is what Health returns: health as the last step left it. A step may hang for as long as its node.
@@ -151,6 +154,40 @@ func (f *Follower) publish() {
 	f.report.Unread = f.polling.unreadReport(f.Now())
 }
 
+// Pace returns the time between blocks as it was last measured; 0 where it was not.
+func (f *Follower) Pace() time.Duration { return time.Duration(f.pace.Load()) }
+
+// fastPace is the time between blocks below which a network is fast.
+const fastPace = time.Second
+
+// IsFast reports whether blocks follow on one another faster than they are looked for: neither the pool nor an
+// announcement shows anything sooner than the next look.
+func (f *Follower) IsFast() bool {
+	pace := f.Pace()
+
+	return pace > 0 && pace < fastPace
+}
+
+// LookEvery returns how often new blocks are looked for: four times in the time between two, from once a second, so
+// that the calls of rest do not grow with the pace, to once in 15 seconds.
+func (f *Follower) LookEvery() time.Duration {
+	pace := f.Pace()
+	if pace == 0 {
+		return firstLook
+	}
+
+	return min(max(pace/4, fastPace), longestLook)
+}
+
+// How often new blocks are looked for before the pace was measured, and at least.
+const (
+	firstLook   = 500 * time.Millisecond
+	longestLook = 15 * time.Second
+)
+
+// AtRest reports whether the last step left nothing to read: what comes next, a new block brings.
+func (f *Follower) AtRest() bool { return f.atRest.Load() }
+
 // SetUnreadable sets what Health names as unreadable; empty when every balance was read.
 func (f *Follower) SetUnreadable(what string) {
 	f.reportMu.Lock()
@@ -168,6 +205,8 @@ func (f *Follower) Step(ctx context.Context) (did bool, err error) {
 	defer f.mu.Unlock()
 
 	defer f.publish()
+
+	f.atRest.Store(false)
 
 	did, err = f.readAndStore(ctx)
 	switch {
@@ -204,6 +243,9 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 	if cursor.Stopped != "" {
 		return false, stoppedError(f.network.Slug, cursor.Stopped)
 	}
+
+	pace, _ := scanstate.Pace(cursor)
+	f.pace.Store(int64(pace))
 
 	if isFollowed(cursor) && f.partial != nil && !f.roundDue() {
 		return f.backfill(ctx)
@@ -246,7 +288,15 @@ func (f *Follower) readAndStore(ctx context.Context) (bool, error) {
 
 	f.polling.stored(batch.round)
 
-	return true, batch.failed
+	if batch.failed != nil || f.partial != nil || f.polling.behind {
+		return true, batch.failed
+	}
+
+	// On a fast network there is a new block at each step: old ones are read beside them.
+	more, err := f.backfill(ctx)
+	f.atRest.Store(err == nil && !more)
+
+	return true, err
 }
 
 // store has a batch stored, and sees how long that takes.

@@ -79,7 +79,8 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 // those on record stand. It asks once one of them differs from the one on record.
 func (f *Follower) agreeFinality(ctx context.Context, stored scan.Cursor, head chain.Head) chain.Head {
 	agreed, ok := f.Driver.(chain.Agreed)
-	if !ok || head.Safe.Hash == stored.Safe.Hash && head.Final.Hash == stored.Final.Hash {
+	if !ok || len(agreed.Nodes()) == 1 ||
+		head.Safe.Hash == stored.Safe.Hash && head.Final.Hash == stored.Final.Hash {
 		return head
 	}
 
@@ -204,10 +205,11 @@ func (f *Follower) readBlocks(ctx context.Context, base chain.Ref, to uint64) ([
 }
 
 // fillPool reads the pool into a batch that reaches the tip, and reports whether the pool changed
-// since it was last stored. A pool that cannot be read is logged.
+// since it was last stored. A pool that cannot be read is logged. On a fast network the next block empties it before it
+// is read again.
 func (f *Follower) fillPool(ctx context.Context, b *Batch, next scan.Cursor) (changed bool) {
 	mempool, ok := f.Driver.(chain.Mempool)
-	if !ok || next.At.Height != b.Head.Tip.Height {
+	if !ok || next.At.Height != b.Head.Tip.Height || f.IsFast() {
 		return false
 	}
 

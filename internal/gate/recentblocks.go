@@ -13,13 +13,18 @@ import (
 // The blocks of a network that are kept for the next signature: a queue of payouts on a fast network reads each
 // block once, not once for each payout.
 const (
-	keptBlocks = maxOlder + 64
-	// keptTransfers bounds the memory of the blocks that are kept: some 10 MB a network.
+	// kept and keptTransfers bound the blocks that are kept, and their memory: some 10 MB a network.
+	kept          = 16 << 10
 	keptTransfers = 50_000
-	// maxOlder bounds the older blocks that one signature reads: what waited for long on a network of many blocks
-	// has to be signed in time.
-	maxOlder  = 1024
-	olderStep = 256 // per call
+	// maxOlder and maxAge bound the older blocks that one signature reads, the larger of the two: what waited for long
+	// on a network of many blocks has to be signed in time.
+	maxOlder = 1024
+	maxAge   = 30 * time.Minute
+	// The blocks that are read at first, and at most, per call.
+	firstOlder = 8
+	olderStep  = 256
+	// behindFor is how long ago a node's newest block may be that is below one that was read: it is behind.
+	behindFor = 30 * time.Second
 	// maxNewer bounds the blocks that are read to go on from those that are kept, where a signature asks for none
 	// of them.
 	maxNewer = 64
@@ -31,8 +36,8 @@ type recentBlocks struct {
 	blocks []chain.Block
 }
 
-// since visits the blocks of a network from a time on up to its tip, in any order, but at most maxOlder that were not
-// read yet.
+// since visits the blocks of a network from a time on, and the marginBlocks before them, up to its tip, in any order.
+// Of those that were not read yet it visits maxOlder at most, or those of maxAge.
 func (r *recentBlocks) since(
 	ctx context.Context,
 	driver chain.Driver,
@@ -52,19 +57,25 @@ func (r *recentBlocks) since(
 		return err
 	}
 
-	for _, b := range r.blocks {
+	before := 0 // blocks that are older than from
+
+	look := func(b chain.Block) {
 		visit(b)
+
+		if b.Time.Before(from) {
+			before++
+		}
 	}
 
-	left := uint64(maxOlder)
-	for oldest := r.blocks[0]; !oldest.Time.Before(from) && oldest.Height > 1 && left > 0; {
-		step := min(left, olderStep)
-		if every := driver.Network().BlockTime; every > 0 {
-			step = min(step, 1+uint64(oldest.Time.Sub(from)/every))
-		}
+	for _, b := range r.blocks {
+		look(b)
+	}
 
-		step = min(step, oldest.Height-1)
-		left -= step
+	read := uint64(0)
+	for oldest := r.blocks[0]; before < marginBlocks && oldest.Height > 1 &&
+		(read < maxOlder || head.Tip.Time.Sub(oldest.Time) < maxAge); {
+		step := min(blocksBetween(oldest.Ref, head.Tip, from), oldest.Height-1)
+		read += step
 
 		older, err := readBlocks(ctx, scanner, oldest.Height-step, oldest.Height-1)
 		if err != nil {
@@ -77,10 +88,10 @@ func (r *recentBlocks) since(
 		}
 
 		for _, b := range older {
-			visit(b)
+			look(b)
 		}
 
-		if oldest.Hash == r.blocks[0].Hash && len(r.blocks)+len(older) <= keptBlocks {
+		if oldest.Hash == r.blocks[0].Hash && len(r.blocks)+len(older) <= kept {
 			r.blocks = append(older, r.blocks...)
 		}
 
@@ -92,10 +103,23 @@ func (r *recentBlocks) since(
 	return nil
 }
 
-// forget drops the oldest blocks beyond keptBlocks and keptTransfers. The newest one stays.
+// blocksBetween returns about how many blocks, at most olderStep, have to be read to come from the oldest that is known
+// to marginBlocks before a time, at the pace of those up to the tip.
+func blocksBetween(oldest, tip chain.Ref, from time.Time) uint64 {
+	took, known := tip.Time.Sub(oldest.Time), tip.Height-min(tip.Height, oldest.Height)
+	if took <= 0 || known < firstOlder {
+		return firstOlder
+	}
+
+	left := float64(max(0, oldest.Time.Sub(from))) / float64(took) * float64(known)
+
+	return uint64(min(left+marginBlocks, olderStep))
+}
+
+// forget drops the oldest blocks beyond kept and keptTransfers. The newest one stays.
 func (r *recentBlocks) forget() {
 	first, transfers := len(r.blocks)-1, len(r.blocks[len(r.blocks)-1].Transfers)
-	for first > 0 && len(r.blocks)-first < keptBlocks {
+	for first > 0 && len(r.blocks)-first < kept {
 		if transfers += len(r.blocks[first-1].Transfers); transfers > keptTransfers {
 			break
 		}
@@ -126,7 +150,8 @@ func (r *recentBlocks) readNewer(
 			return nil
 		}
 
-		if newest.Height > tip.Height && newest.Height-tip.Height <= marginBlocks {
+		if newest.Height > tip.Height &&
+			(newest.Height-tip.Height <= marginBlocks || newest.Time.Sub(tip.Time) <= behindFor) {
 			return fault.New(
 				fault.Unavailable,
 				"node_behind",
@@ -138,7 +163,7 @@ func (r *recentBlocks) readNewer(
 
 		most := uint64(maxNewer)
 		if !newest.Time.Before(from) {
-			most = maxOlder
+			most = kept
 		}
 
 		if newest.Height < tip.Height && tip.Height-newest.Height <= most {

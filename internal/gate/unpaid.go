@@ -14,10 +14,11 @@ import (
 
 // This file keeps a payout from being signed twice by what no row says: the network itself.
 
-// How far before the acceptance of a payout its network is read, as the times of blocks are their makers'.
+// How far before the acceptance of a payout its network is read, as the times of blocks are their makers': by margin,
+// and by marginBlocks.
 const (
 	marginBlocks = 6
-	minMargin    = 10 * time.Second
+	margin       = 10 * time.Second
 )
 
 // checkUnpaid refuses payouts which the network shows as paid since their acceptance: by a transaction of the wallet,
@@ -139,8 +140,7 @@ func (g *Gate) shownSince(
 		}
 	}
 
-	n := driver.Network()
-	since = since.Add(-max(minMargin, marginBlocks*n.BlockTime))
+	since = since.Add(-margin)
 
 	if scanner, ok := driver.(chain.BlockScanner); ok {
 		recent, _ := g.recent.LoadOrStore(network, &recentBlocks{})
@@ -189,8 +189,7 @@ func transactionsOf(b chain.Block) (all []shownTx) {
 // it may answer the next time, and those behind go on meanwhile.
 const triesOfHeight = 5
 
-// signedBy returns what a wallet signed since a time on a network that is read by address. Heights are counted back
-// from the tip, at twice the pace of the network.
+// signedBy returns what a wallet signed since a time on a network that is read by address.
 //
 // The tip is read once. What answers for it has to have reached it: a backend behind it does not show what was paid
 // in between.
@@ -212,9 +211,9 @@ func (g *Gate) signedBy(
 		return nil, err
 	}
 
-	first := uint64(1)
-	if age := g.config.Now().Sub(since); driver.Network().BlockTime > 0 && age > 0 {
-		first = max(first, head.Tip.Height-min(head.Tip.Height, 2*uint64(age/driver.Network().BlockTime)))
+	first, err := heightBefore(ctx, driver, head.Tip, since)
+	if err != nil {
+		return nil, err
 	}
 
 	for try := 1; ; try++ {
@@ -223,6 +222,26 @@ func (g *Gate) signedBy(
 			return all, err
 		}
 	}
+}
+
+// firstStep is how many blocks below the tip one is looked for that is older than a time: some minute of the fastest
+// networks.
+const firstStep = 256
+
+// heightBefore returns the height, 1 at least, of a block timed before a time, or of the oldest one that the node has.
+func heightBefore(ctx context.Context, driver chain.Driver, tip chain.Ref, since time.Time) (uint64, error) {
+	for back := uint64(firstStep); back < tip.Height; back *= 2 {
+		ref, err := driver.RefAt(ctx, tip.Height-back)
+		if fault.Code(err) == "node_pruned" {
+			return tip.Height - back, nil
+		}
+
+		if err != nil || ref.Time.Before(since) {
+			return tip.Height - back, err
+		}
+	}
+
+	return 1, nil
 }
 
 // isBehind reports whether a reading failed because the node that answered lacks the newest blocks.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
@@ -23,9 +24,12 @@ const (
 	balanceCallsPerSecond = 2
 )
 
-// caughtUp is how many blocks a network may be behind its tip for balances to be compared: few nodes know
-// balances of long ago, and until then transfers may still explain them.
-const caughtUp = 16
+// How far a network may be behind its tip for balances to be compared: few nodes know balances of more than 128 blocks
+// ago, and until then transfers may still explain them.
+const (
+	caughtUpBlocks = 16
+	caughtUpTime   = 10 * time.Second
+)
 
 // errBalances is the error of a node that answered for another number of holdings than asked.
 var errBalances = fault.New(
@@ -73,7 +77,7 @@ func (s *Ingester) CheckBalances(ctx context.Context, network string) (did bool,
 	}
 
 	cursor, err := s.cursor(ctx, network)
-	if err != nil || cursor.At.IsZero() || cursor.At.Height+caughtUp < cursor.Tip.Height {
+	if err != nil || cursor.At.IsZero() || scanstate.Lags(cursor, caughtUpBlocks, caughtUpTime) {
 		return false, err
 	}
 
@@ -188,11 +192,15 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 		// Most addresses were swept and hold nothing: they cost no query.
 		if !slices.ContainsFunc(found, notZero) && !suspects[address.Address] {
 			outcomes[i] = compared
+			if c.isUnreadable(address) {
+				outcomes[i] = unclear
+			}
+
 			continue
 		}
 
 		if c.toppedUp[address.Address] {
-			outcomes[i] = waits
+			outcomes[i] = unclear
 			continue
 		}
 
@@ -204,6 +212,13 @@ func (c *balanceCheck) run(ctx context.Context, balancer chain.Balancer, due []i
 	c.s.setUnreadable(c.network.Slug, unreadable)
 
 	return c.schedule(ctx, due, outcomes)
+}
+
+// isUnreadable reports whether the coin of an address could not be read: nothing else shows what contracts sent there.
+func (c *balanceCheck) isUnreadable(address invoice.Address) bool {
+	native, ok := c.network.Native()
+
+	return ok && c.unreadable[chain.Holding{Address: address.Address, AssetID: native.ID}]
 }
 
 // Unreadable names what of a network could not be read when its balances were last compared in this process;
@@ -326,6 +341,11 @@ const (
 	stale outcome = iota
 	// compared: nothing is left to do.
 	compared
-	// waits: an excess is to be read again, or a top-up is on its way.
+	// waits: an excess is to be read again.
 	waits
+	// unclear: nothing was concluded, as a release or a top-up is on its way, or the balance of the coin could not be
+	// read. It is compared again soon.
+	unclear
+	// unclearAtRest: nothing was concluded, and nothing waits for it.
+	unclearAtRest
 )

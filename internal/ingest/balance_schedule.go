@@ -41,11 +41,12 @@ func (c *balanceCheck) schedule(ctx context.Context, due []invoice.Address, outc
 			return err
 		}
 
-		if outcomes[i] != stale {
+		// Only what concluded something counts: an invoice may expire up to there.
+		if outcomes[i] == compared || outcomes[i] == waits {
 			address.CheckedAt = c.at.Time
 		}
 
-		address.Urgent = urgent || outcomes[i] != compared
+		address.Urgent = urgent || outcomes[i] != compared && outcomes[i] != unclearAtRest
 		address.NextCheck = nextCheck(c.s.now(), since, address.Urgent)
 		rows[i] = address
 	}

@@ -19,21 +19,20 @@ type lookedFor struct {
 	// uncompared are addresses whose network was read up to the end of the invoice, and which were last
 	// compared before it.
 	uncompared []invoice.Address
-	// blockTime is the least time between two blocks of these networks.
-	blockTime time.Duration
 }
 
 // lookedUpTo returns up to when money at the selected options of an invoice was looked for.
 func (s *Ingester) lookedUpTo(ctx context.Context, tx Tx, inv invoice.Invoice) (lookedFor, error) {
-	looked := lookedFor{upTo: map[string]time.Time{}, blockTime: postponed}
+	looked := lookedFor{upTo: map[string]time.Time{}}
 
 	for _, o := range inv.Options {
 		if !o.Selected() {
 			continue
 		}
 
-		n, served := s.registry.Network(o.Network)
-		if !served { // nobody reads it: there is nothing to wait for
+		if _, served := s.registry.Network(
+			o.Network,
+		); !served { // nobody reads it: there is nothing to wait for
 			looked.upTo[o.Network] = inv.ExpiresAt
 			continue
 		}
@@ -55,8 +54,6 @@ func (s *Ingester) lookedUpTo(ctx context.Context, tx Tx, inv invoice.Invoice) (
 		if at.time.Before(inv.ExpiresAt) && !cursor.At.Time.Before(inv.ExpiresAt) {
 			looked.uncompared = append(looked.uncompared, at.rows...)
 		}
-
-		looked.blockTime = min(looked.blockTime, n.BlockTime)
 	}
 
 	return looked, nil
@@ -92,8 +89,8 @@ func (s *Ingester) optionComparedAt(
 	return optionCompared{time: rows[0].CheckedAt, rows: rows}, nil
 }
 
-// retryAfter returns how long an invoice that is due waits until it is looked at again: a quarter of the time
-// between blocks, or of the time that it waits already, from a second to postponed.
-func (l lookedFor) retryAfter(overdue time.Duration) time.Duration {
-	return min(max(l.blockTime/4, overdue/4, time.Second), postponed)
+// retryAfter returns how long an invoice that is due waits until it is looked at again: a quarter of the time that it
+// waits already, from a second to postponed.
+func retryAfter(overdue time.Duration) time.Duration {
+	return min(max(overdue/4, time.Second), postponed)
 }

@@ -61,8 +61,9 @@ type comparison struct {
 	provisional bool
 	// ripe are payments whose balance was read again and is still there.
 	ripe []*invoice.Payment
-	// waits is set when an excess, or a balance that a payment waits for, is to be read again.
-	waits bool
+	// waits is set when an excess, or a balance that a payment waits for, is to be read again; unclear where nothing
+	// is concluded of an asset.
+	waits, unclear bool
 }
 
 // compareTx is compare in tx; invoice.ErrUnprepared when a price is missing from wanted.
@@ -110,7 +111,9 @@ func (c *balanceCheck) compareTx(
 	for i, asset := range c.network.Assets {
 		holding := chain.Holding{Address: address.Address, AssetID: asset.ID}
 		if c.unreadable[holding] {
-			m.waits = m.waits || all[i].waiting != nil
+			m.waits = m.waits || len(all[i].waiting) > 0
+			m.unclear = m.unclear || asset.Kind == chain.Native // nothing else shows what contracts sent
+
 			continue
 		}
 
@@ -125,7 +128,7 @@ func (c *balanceCheck) compareTx(
 }
 
 // unknown is what a comparison means for the next one that concludes nothing: while a release is under way, or a
-// payment waits for its balance to be read again, it is soon.
+// payment waits for its balance to be read again, it is soon. In no case does it count as a comparison.
 func unknown(ctx context.Context, tx Tx, payments []invoice.Payment, err error) (outcome, error) {
 	if err != nil {
 		return stale, err
@@ -134,17 +137,17 @@ func unknown(ctx context.Context, tx Tx, payments []invoice.Payment, err error) 
 	if slices.ContainsFunc(payments, func(p invoice.Payment) bool {
 		return p.TxHash == "" && p.Status == invoice.Detected
 	}) {
-		return waits, nil
+		return unclear, nil
 	}
 
 	settlements, err := settlementsOf(ctx, tx, payments)
 	if slices.ContainsFunc(settlements, func(s settlement.Settlement) bool {
 		return s.Status == settlement.Releasing
 	}) {
-		return waits, err
+		return unclear, err
 	}
 
-	return compared, err
+	return unclearAtRest, err
 }
 
 // canonical reports whether a block is in the chain as a cursor knows it.
@@ -177,9 +180,10 @@ type explanation struct {
 	// sum is what payments, dust and our own transactions brought there, taken what ours took of it, in base
 	// units.
 	sum, taken chain.Amount
-	// waiting is the unconfirmed payment without a transaction, takenBack one that a fork took back. Neither is
-	// in sum; confirmed ones are.
-	waiting, takenBack *invoice.Payment
+	// waiting are the unconfirmed payments without a transaction, oldest first, takenBack is one that a fork took back.
+	// None is in sum; confirmed ones are.
+	waiting   []invoice.Payment
+	takenBack *invoice.Payment
 }
 
 // explainAll returns what the records say of each asset of the network, as of the block.
@@ -215,7 +219,7 @@ func (c *balanceCheck) explain(
 		case p.TxHash == "" && p.Status == invoice.Orphaned:
 			x.takenBack = &payments[i]
 		case p.TxHash == "" && p.Status == invoice.Detected:
-			x.waiting = &payments[i]
+			x.waiting = append(x.waiting, p)
 		case p.Block.IsZero():
 			// No block shows an internal transfer: it may be in one by now, until it is looked up again.
 			if p.TxIndex >= chaindata.InternalIndex {
@@ -242,11 +246,11 @@ func (m *comparison) apply(ctx context.Context, asset chain.Asset, x explanation
 	excess := found.Add(x.taken).SubFloor(x.sum)
 
 	switch {
-	case x.waiting != nil && m.provisional:
+	case len(x.waiting) > 0 && m.provisional:
 		m.waits = true
 		return nil
-	case x.waiting != nil:
-		return m.follow(ctx, *x.waiting, excess)
+	case len(x.waiting) > 0:
+		return m.follow(ctx, asset, x.waiting, excess)
 	case excess.IsZero():
 		return nil
 	case x.takenBack != nil:
@@ -256,38 +260,57 @@ func (m *comparison) apply(ctx context.Context, asset chain.Asset, x explanation
 	return m.add(ctx, asset, excess)
 }
 
-// follow brings an unconfirmed payment without a transaction in line with the excess: it is dropped when
-// the excess is gone, seen anew when there is more, and otherwise may confirm.
-func (m *comparison) follow(ctx context.Context, stored invoice.Payment, excess chain.Amount) error {
-	a, p, err := m.payment(ctx, stored)
-	if err != nil {
-		return err
-	}
+// follow brings the unconfirmed payments without a transaction, oldest first, in line with the excess: what is gone
+// is taken off the newest, and what came later is a payment of its own. So a rise never restarts the depth of what
+// was there before.
+func (m *comparison) follow(
+	ctx context.Context,
+	asset chain.Asset,
+	waiting []invoice.Payment,
+	excess chain.Amount,
+) error {
+	for _, stored := range waiting {
+		a, p, err := m.payment(ctx, stored)
+		if err != nil {
+			return err
+		}
 
-	m.entry = a
+		m.entry = a
+
+		held := p.Amount
+		if excess.Less(held) {
+			held = excess
+		}
+
+		excess = excess.Sub(held)
+		m.waits = m.waits || !held.IsZero()
+
+		switch held {
+		case p.Amount:
+			m.ripe = append(m.ripe, p)
+			continue
+		case chain.Amount{}:
+			err = m.move(
+				a,
+				p,
+				func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Displace(p, m.now) },
+			)
+		default:
+			err = m.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
+				return invoicestate.Correct(p, chain.Transfer{Amount: held})
+			})
+		}
+
+		if err != nil {
+			return err
+		}
+	}
 
 	if excess.IsZero() {
-		return m.move(
-			a,
-			p,
-			func(p *invoice.Payment) ([]event.Type, error) { return invoicestate.Displace(p, m.now) },
-		)
-	}
-
-	m.waits = true
-
-	if p.Amount == excess {
-		m.ripe = append(m.ripe, p)
 		return nil
 	}
 
-	return m.move(a, p, func(p *invoice.Payment) ([]event.Type, error) {
-		if p.Amount.Less(excess) {
-			p.Block = m.check.at // what came later waits as long as a payment of its own would
-		}
-
-		return invoicestate.Correct(p, chain.Transfer{Amount: excess})
-	})
+	return m.add(ctx, asset, excess)
 }
 
 // revive detects the payment without a transaction again that a fork took back.
@@ -350,7 +373,11 @@ func (m *comparison) add(ctx context.Context, asset chain.Asset, excess chain.Am
 // finish confirms what is deep enough and writes what changed.
 func (m *comparison) finish(ctx context.Context) (outcome, error) {
 	result := compared
-	if m.waits {
+
+	switch {
+	case m.unclear:
+		result = unclear
+	case m.waits:
 		result = waits
 	}
 

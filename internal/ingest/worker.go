@@ -81,7 +81,7 @@ func (s *Ingester) dueInvoice(ctx context.Context, due invoice.Invoice) error {
 					inv.Schedule()
 
 					if !inv.DueAt.IsZero() && !now.Before(inv.DueAt) {
-						inv.DueAt = now.Add(looked.retryAfter(now.Sub(inv.Deadline())))
+						inv.DueAt = now.Add(retryAfter(now.Sub(inv.Deadline())))
 					}
 
 					return nil, nil

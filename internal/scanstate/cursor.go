@@ -1,18 +1,22 @@
 package scanstate
 
 import (
+	"math/bits"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
 )
 
 // How many block references a cursor keeps: all of the newest dense ones, then one in coarseStep down to
-// coarseDepth, then at doubling distances. A walk-back over a fork therefore finds the newest common block
-// exactly within dense blocks and at most coarseStep too deep within coarseDepth (Polygon has seen forks of
-// 187 blocks), which only means that a few unchanged blocks are read again.
+// coarseDepth, then one in a step that doubles with the depth, down to deepest. A walk-back over a fork therefore finds
+// the newest common block exactly within dense blocks and at most coarseStep too deep within coarseDepth (Polygon has
+// seen forks of 187 blocks), which only means that a few unchanged blocks are read again.
 const (
 	dense       = 64
 	coarseStep  = 8
 	coarseDepth = 512
+	deepStep    = 128
+	deepest     = 1 << 16
 )
 
 // Forward returns the cursor after the given canonical blocks, which start right after c.At.
@@ -45,23 +49,25 @@ func Back(c scan.Cursor, to chain.Ref) scan.Cursor {
 // thin keeps the references worth keeping below height top; refs are newest first.
 func thin(refs []chain.Ref, top uint64) []chain.Ref {
 	kept := make([]chain.Ref, 0, len(refs))
-	next := uint64(coarseDepth)
 
 	for _, r := range refs {
-		switch depth := top - r.Height; {
-		case depth <= dense:
-		case depth <= coarseDepth:
-			if r.Height%coarseStep != 0 {
-				continue
-			}
-		case depth >= next:
-			next = depth * 2
-		default:
-			continue
+		if depth := top - r.Height; depth <= deepest && r.Height%stepAt(depth) == 0 {
+			kept = append(kept, r)
 		}
-
-		kept = append(kept, r)
 	}
 
 	return kept
+}
+
+// stepAt returns of how many references at a depth one is kept: the one whose height the step divides, so that it stays
+// while it gets deeper.
+func stepAt(depth uint64) uint64 {
+	switch {
+	case depth <= dense:
+		return 1
+	case depth <= coarseDepth:
+		return coarseStep
+	}
+
+	return deepStep << bits.Len64((depth-1)/(2*coarseDepth))
 }

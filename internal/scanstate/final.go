@@ -1,14 +1,42 @@
 package scanstate
 
 import (
+	"time"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // FinalHeight returns the height up to which the blocks that were read are final by a network's rule:
 // its safe or final block reached, or required confirmations. Where finality cannot be read, required is
-// the fall-back. ok is false while no block is final.
+// the fall-back, and the newest block that is known to be as old as Network.Fallback. ok is false while no block is
+// final.
 func FinalHeight(c scan.Cursor, n chain.Network, required uint64) (height uint64, ok bool) { // spec 2.4.2
+	height, ok, counted := finalHeight(c, n, required)
+	if !ok || !counted || chaindata.Fallback(n) == 0 { // spec 2.4.3
+		return height, ok
+	}
+
+	// Far below the newest block few are remembered: the pace says where between them the old ones begin.
+	height = min(height, c.At.Height-min(c.At.Height, BlocksIn(c, n.Fallback)))
+
+	for _, ref := range c.Recent {
+		switch {
+		case ref.Height > height:
+		case chaindata.IsOld(n, c.At.Time, ref.Time):
+			return height, true
+		case ref.Height > 0:
+			height = ref.Height - 1
+		}
+	}
+
+	return 0, false
+}
+
+// finalHeight returns the final height without regard to the age of blocks. counted is set where it is counted from the
+// last block that was read, as the network has no finality of its own or none can be read.
+func finalHeight(c scan.Cursor, n chain.Network, required uint64) (height uint64, ok, counted bool) {
 	reached := chain.Ref{}
 
 	switch n.Rule {
@@ -25,32 +53,45 @@ func FinalHeight(c scan.Cursor, n chain.Network, required uint64) (height uint64
 
 	switch at := c.At.Height; {
 	case c.At.IsZero():
-		return 0, false
-	case !reached.IsZero(): // spec 2.4.3
-		return min(at, reached.Height), true
+		return 0, false, true
+	case !reached.IsZero():
+		return min(at, reached.Height), true, false
 	case required == 0:
-		return at, true
+		return at, true, true
 	case at+1 < required:
-		return 0, false
+		return 0, false, true
 	default:
-		return at + 1 - required, true
+		return at + 1 - required, true, true
 	}
 }
 
-// UntilFinal returns how many blocks have to come until a block is final, where confirmations are counted; 0 where
-// the node says what is final, and for a final block.
-func UntilFinal(c scan.Cursor, n chain.Network, required uint64, block chain.Ref) uint64 {
-	height, ok := FinalHeight(c, n, required)
-	if counted := height+required == c.At.Height+1; !ok || !counted || block.Height <= height {
+// UntilFinal returns how long it takes at the network's measured pace until a block is final, where that is counted; 0
+// where the node says what is final, for a final block, and where the pace was not measured.
+func UntilFinal(c scan.Cursor, n chain.Network, required uint64, block chain.Ref) time.Duration {
+	pace, measured := Pace(c)
+
+	height, ok, counted := finalHeight(c, n, required)
+	if !ok || !counted || !measured {
 		return 0
 	}
 
-	return block.Height - height
+	age := max(0, chaindata.Fallback(n)-c.At.Time.Sub(block.Time))
+	if block.Height <= height {
+		return age
+	}
+
+	return max(age, time.Duration(min(block.Height-height, maxUntilFinal))*pace)
 }
+
+// maxUntilFinal bounds the blocks that UntilFinal counts.
+const maxUntilFinal = 1 << 16
 
 // IsFinal reports whether a block is final by a network's rule; see FinalHeight.
 func IsFinal(c scan.Cursor, n chain.Network, required uint64, block chain.Ref) bool {
-	height, ok := FinalHeight(c, n, required)
+	height, ok, counted := finalHeight(c, n, required)
+	if !ok || block.Height > height {
+		return false
+	}
 
-	return ok && block.Height <= height
+	return !counted || chaindata.IsOld(n, c.At.Time, block.Time)
 }

@@ -131,7 +131,7 @@ func TestNothingIsPlannedThatNobodySigns(t *testing.T) {
 		{"many that are late", 200, time.Minute, 0, false},
 		{"some that are late", 199, time.Minute, 0, true},
 		{"many that are due", 200, time.Second, 0, true},
-		{"a hundred blocks to read", 0, 0, 100, false},
+		{"many blocks to read", 0, 0, 200, false},
 		{"a block to read", 0, 0, 1, true},
 	} {
 		w := newHarness(t, account.Settings{})
@@ -213,7 +213,7 @@ func TestWhatWaitsIsNotReadWhileANetworkLags(t *testing.T) {
 		}
 	}
 
-	ahead(100)
+	ahead(200)
 	step(1)
 	step(0)
 	step(0)

@@ -8,11 +8,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/eventctx"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// The blocks that a network may be behind its node's tip while wallets sign: minLag, or what the network makes in
-// lagTime.
+// How far a network may be behind its node's tip while wallets sign: minLag blocks, or what it makes in lagTime.
 const (
 	minLag  = 3
 	lagTime = 30 * time.Second
@@ -25,12 +25,7 @@ func (o *Manager) Lags(ctx context.Context, n chain.Network) (bool, error) {
 		return false, &storeError{err}
 	}
 
-	lag := uint64(minLag)
-	if n.BlockTime > 0 {
-		lag = max(lag, uint64(lagTime/n.BlockTime))
-	}
-
-	return followed && (c.Stopped != "" || c.At.Height+lag < c.Tip.Height), nil
+	return followed && (c.Stopped != "" || scanstate.Lags(c, minLag, lagTime)), nil
 }
 
 // postponeUnread makes the transactions that cannot be signed while their network lags due later, all in one write,

@@ -2,7 +2,6 @@ package txmgr
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -110,8 +109,7 @@ func awaitBlocks(t *wallet.Transaction, now time.Time, n chain.Network, cursor s
 		return
 	}
 
-	blocks := scanstate.UntilFinal(cursor, n, n.Confirmations, t.Block)
-	usual := time.Duration(min(blocks, math.MaxInt16)) * n.BlockTime
+	usual := scanstate.UntilFinal(cursor, n, n.Confirmations, t.Block)
 
 	if at := now.Add(min(usual*3/4, maxUntilFinal)); t.DueAt.Before(at) {
 		t.DueAt = at

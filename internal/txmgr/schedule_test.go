@@ -93,51 +93,62 @@ func TestIncludedWaitsForItsBlocks(t *testing.T) {
 	}{
 		"a block of two is lacking": {
 			blockTime: 8 * time.Second,
-			read:      100,
+			read:      1_100,
 			confirmed: 2,
 			want:      6 * time.Second,
 		},
 		"many blocks are lacking": {
 			blockTime: 12 * time.Second,
-			read:      100,
+			read:      1_100,
 			confirmed: 12,
 			want:      maxUntilFinal,
 		},
 		"quick blocks": {
 			blockTime: 200 * time.Millisecond,
-			read:      100,
+			read:      1_100,
 			confirmed: 4,
 			want:      2 * time.Second,
 		},
 		"final already": {
 			blockTime: 12 * time.Second,
-			read:      111,
+			read:      1_111,
 			confirmed: 12,
 			want:      2 * time.Second,
 		},
 		"the node says what is final": {
 			finalized: true,
 			blockTime: 12 * time.Second,
-			read:      100,
+			read:      1_100,
 			confirmed: 12,
 			want:      2 * time.Second,
 		},
 		"read again from below its block": {
 			blockTime: 12 * time.Second,
-			read:      90,
+			read:      1_090,
 			confirmed: 12,
 			want:      maxUntilFinal,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			included := waitingIn(wallet.Included)
-			included.Block = chain.Ref{Height: 100, Hash: "b", Time: at}
+			included.Block = chain.Ref{Height: 1_100, Hash: "b", Time: at}
 
 			cursor := scan.Cursor{At: chain.Ref{Height: c.read, Hash: "r", Time: at}}
-			n := chain.Network{
-				Rule:          chain.RuleConfirmations,
-				BlockTime:     c.blockTime,
-				Confirmations: c.confirmed,
+			n := chain.Network{Rule: chain.RuleConfirmations, Confirmations: c.confirmed}
+
+			for i := range uint64(80) { // up to 64 of them are remembered one by one
+				cursor.Recent = append(cursor.Recent, chain.Ref{
+					Height: c.read - i - 1,
+					Hash:   "e",
+					Time:   at.Add(-time.Duration(i+1) * c.blockTime),
+				})
+			}
+
+			if c.blockTime < time.Second {
+				cursor.Recent = append(
+					cursor.Recent,
+					chain.Ref{Height: c.read - 800, Time: at.Add(-800 * c.blockTime)},
+				)
 			}
 
 			if c.finalized {
@@ -156,7 +167,7 @@ func TestIncludedWaitsForItsBlocks(t *testing.T) {
 
 	batched := waitingIn(wallet.Included)
 	batched.BatchedBy = "other"
-	awaitBlocks(&batched, at, chain.Network{BlockTime: time.Hour, Confirmations: 6}, scan.Cursor{})
+	awaitBlocks(&batched, at, chain.Network{Confirmations: 6}, scan.Cursor{})
 
 	if !batched.DueAt.IsZero() {
 		t.Error("a member of a batch is looked at by itself")
