@@ -89,7 +89,7 @@ func (e *endpoint) send(ctx context.Context, raw []byte, skipPreflight bool) err
 	return e.call(ctx, nil, "sendTransaction", encodeBase64(raw), map[string]any{
 		"encoding":            "base64",
 		"skipPreflight":       skipPreflight,
-		"preflightCommitment": "confirmed",
+		"preflightCommitment": newest{e},
 	})
 }
 

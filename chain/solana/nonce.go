@@ -67,7 +67,7 @@ func (d *driver) ReadNonces(
 	shown := make([][]chain.NonceAccount, len(accounts)) // by account, then node
 
 	err := d.askAll(ctx, func(e *endpoint) error {
-		states, slot, err := e.accountsAt(ctx, "finalized", keys, 0)
+		states, slot, err := e.accountsAt(ctx, final, keys, 0)
 		if err != nil {
 			return err
 		}
@@ -233,7 +233,7 @@ func (e *endpoint) nonceUsed(
 		return at, 0, false, err
 	}
 
-	states, slot, err := e.accountsAt(ctx, "finalized", []solanago.PublicKey{key}, 0)
+	states, slot, err := e.accountsAt(ctx, final, []solanago.PublicKey{key}, 0)
 	if err != nil || parseNonce(states[0]).value == nonce.Value {
 		return at, slot, false, err
 	}

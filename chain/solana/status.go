@@ -164,7 +164,7 @@ func (d *driver) nodeStatus(
 		return chain.TxStatus{}, err
 	}
 
-	if signatureStatus != nil && signatureStatus.Status == "processed" {
+	if signatureStatus != nil && !e.shows(signatureStatus.Status) {
 		return chain.TxStatus{State: chain.TxPooled}, nil
 	}
 
@@ -184,7 +184,7 @@ func (d *driver) nodeStatus(
 	status := chain.TxStatus{
 		State:    chain.TxIncluded,
 		Block:    found.block.ref(),
-		Final:    signatureStatus != nil && signatureStatus.Status == "finalized",
+		Final:    signatureStatus != nil && signatureStatus.Status == final,
 		Reverted: found.meta.failed(),
 		Fee:      found.cost(),
 	}
@@ -311,22 +311,22 @@ func (d *driver) provesExpiry(
 	e *endpoint,
 	tx chain.Signed,
 ) (expired, known bool, err error) {
-	final, err := e.latestBlock(ctx, "finalized", 0)
+	last, err := e.latestBlock(ctx, final, 0)
 	if err != nil {
 		return false, false, err
 	}
 
-	status, err := d.nodeStatus(ctx, e, tx, final.slot)
+	status, err := d.nodeStatus(ctx, e, tx, last.slot)
 	if err != nil || status.State != chain.TxUnknown {
 		return false, err == nil, err
 	}
 
-	if final.Height <= tx.ValidToHeight {
+	if last.Height <= tx.ValidToHeight {
 		return false, false, nil
 	}
 
 	// The last valid height is what one node said when the transaction was built.
-	valid, err := e.blockhashValid(ctx, tx, final.slot)
+	valid, err := e.blockhashValid(ctx, tx, last.slot)
 	if err != nil || valid {
 		return false, false, err
 	}
@@ -350,7 +350,7 @@ func (e *endpoint) blockhashValid(ctx context.Context, tx chain.Signed, minSlot 
 	}
 
 	err = e.call(ctx, &answer, "isBlockhashValid", parsed.Message.RecentBlockhash.String(), map[string]any{
-		"commitment":     "finalized",
+		"commitment":     final,
 		"minContextSlot": minSlot,
 	})
 	if err == nil && answer.Value == nil {
