@@ -46,6 +46,10 @@ func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		case simulated.name == "AlreadyProcessed":
 			return nil
 		case simulated.name == "BlockhashNotFound": // expired, or this node is behind
+			if tx.DurableNonce != nil {
+				d.doubted.Store(tx.TxHash, true)
+			}
+
 			return e.Garbled("%s", refusal)
 		case simulated.insufficientFunds():
 			return fault.Wrap(

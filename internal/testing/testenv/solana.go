@@ -125,6 +125,9 @@ func (n *SolanaNode) Commitments(offered ...string) error {
 	return n.Call(nil, "svm_commitments", offered)
 }
 
+// Nonces makes the network take transactions with durable nonces, as it does from the start, or refuse them.
+func (n *SolanaNode) Nonces(on bool) error { return n.Call(nil, "svm_nonces", on) }
+
 // Backends returns a URL behind which backends take turns, each of them so many blocks behind.
 func (n *SolanaNode) Backends(lags ...int) (url string, err error) {
 	return n.URL + "/balanced", n.Call(nil, "svm_backends", lags)

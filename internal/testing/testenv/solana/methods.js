@@ -253,7 +253,8 @@ function methods(machine, ledger) {
     getBlockTime: (slot) => ledger.block(slot, 'confirmed').time,
     simulateTransaction: (text, o = {}) => {
       const t = readTransaction(text, o);
-      return within(o, () => ({ ...machine.simulate(t), accounts: null, returnData: null }));
+      const fits = ledger.usable(t, commitment(o));
+      return within(o, () => ({ ...(fits ? machine.simulate(t) : { err: 'BlockhashNotFound', logs: [] }), accounts: null, returnData: null }));
     },
     sendTransaction: (text, o = {}) => {
       commitment({ commitment: o.preflightCommitment });
@@ -281,6 +282,7 @@ function methods(machine, ledger) {
     svm_longTerm: (on) => { ledger.longTerm = on; return on; },
     svm_late: (calls) => { ledger.late = calls; return calls; },
     svm_commitments: (list) => { offered = list; return list; },
+    svm_nonces: (on) => { ledger.nonces = on; return on; },
     svm_history: (on) => { history = on; return on; },
     svm_meta: (signature, damage) => { ledger.records.get(signature).damage = damage; return damage; },
     svm_priorityFee: (microLamports) => { priorityFee = microLamports; return priorityFee; },
