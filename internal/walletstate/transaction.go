@@ -198,6 +198,8 @@ func Fail(t *wallet.Transaction, code string) error {
 	switch code {
 	case wallet.FailCanceled, wallet.FailStale, wallet.FailNotPayable:
 		legal = t.State == wallet.Queued
+	case wallet.FailTokenUnsafe:
+		legal = t.State == wallet.Queued || t.State == wallet.Signed || t.State == wallet.Broadcast
 	case wallet.FailInsufficientFunds:
 		legal = t.State == wallet.Queued ||
 			t.Kind == wallet.Sweep && (t.State == wallet.Signed || t.State == wallet.Broadcast)
