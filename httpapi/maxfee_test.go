@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shopspring/decimal"
+
+	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
@@ -52,6 +55,14 @@ func (s *approvingShop) feesOf20USD(t *testing.T) chain.Amount {
 // request names that fee does not. The sum above which an account asks for approval counts both.
 func TestAMaximumFeeAboveItsShareWaitsForAPerson(t *testing.T) {
 	s := newApprovingShop(t)
+
+	sum := decimal.NewFromInt(100)
+	if _, err := s.engine.Accounts.UpdateSettings(
+		t.Context(), s.account.ID,
+		account.Settings{Name: "Corner Shop", ApproveAboveUSD: &sum, PayoutsPerHour: 1_000},
+	); err != nil {
+		t.Fatal(err)
+	}
 
 	if p := s.payAtMost(t, chain.Pow10(12), ""); p["approval"] != nil { // 0.0025 USD, and a small fee
 		t.Errorf("with a fee below 5 USD it waits: %v", p)
