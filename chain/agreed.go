@@ -38,6 +38,8 @@ const (
 	NodeForeign NodeTrouble = "foreign"
 	// NodeBehind has a tip well below that of another node.
 	NodeBehind NodeTrouble = "behind"
+	// NodeForked follows another chain than another node, with no more proven work.
+	NodeForked NodeTrouble = "forked"
 	// NodeDisagrees says something else than another node does. Either may be wrong.
 	NodeDisagrees NodeTrouble = "disagrees"
 	// NodeUncertain names a safe or final block that cannot be told from its tip.
@@ -57,4 +59,8 @@ type NodeState struct {
 	// Alone is set while the network goes on with this node's verified blocks, as the others have been missing for
 	// longer than configured.
 	Alone bool
+	// Version is the software that the node names, and Warnings are what it warns of itself; empty where the driver does
+	// not ask, or the node names none. Neither decides anything.
+	Version  string
+	Warnings []string
 }

@@ -28,10 +28,8 @@ type Network struct {
 	// Unconfirmed is what one node says and nothing confirms, such as a new wallet's first nonce where one endpoint is
 	// configured; empty otherwise. It only warns.
 	Unconfirmed string
-	// NodeReports are what this process last saw of the nodes, where the driver tells. They only warn: without a node
-	// that is not believed, payments wait for another one that agrees.
-	NodeReports []NodeReport
-	// Nodes are the configured nodes, in the order of configuration.
+	// Nodes are the configured nodes, in the order of configuration, as this process last saw them. They only warn:
+	// without a node that is not believed, payments wait for another one that agrees.
 	Nodes []Node
 	// Unagreed is why no two nodes agree, where two or more are configured: which is missing or says something else,
 	// since when. While it is set, nothing confirms that needs two nodes, and WaitingPayments and

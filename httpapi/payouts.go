@@ -343,6 +343,11 @@ func (a *api) balanceResource(b wallet.Balance, w wallet.Wallet) balanceResource
 	n, _ := a.Networks.Network(b.Network)
 	asset, _ := n.AssetByID(b.AssetID)
 
+	height := b.At.Height
+	if b.At.Hash == "" { // a fork took the block
+		height = 0
+	}
+
 	return balanceResource{
 		Network:     b.Network,
 		Asset:       asset.Symbol,
@@ -353,7 +358,7 @@ func (a *api) balanceResource(b wallet.Balance, w wallet.Wallet) balanceResource
 		Balance:     b.OnChain.String(),
 		Reserved:    b.Reserved.String(),
 		Available:   b.Available().String(),
-		BlockHeight: b.At.Height,
+		BlockHeight: height,
 		Frozen:      frozen,
 		Livemode:    b.Owner.Livemode,
 	}

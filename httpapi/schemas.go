@@ -250,10 +250,11 @@ var descriptions = map[string]string{
 	"refundQuery.created_after":  "Inclusive",
 	"refundQuery.created_before": "Exclusive",
 
-	"balanceResource.address":  "The master wallet",
-	"balanceResource.balance":  "On the network, at block_height",
-	"balanceResource.reserved": "Promised to payouts, refunds and releases",
-	"balanceResource.frozen":   "Why nothing new is paid from the wallet; null while it is not frozen",
+	"balanceResource.address":      "The master wallet",
+	"balanceResource.balance":      "On the network, at block_height",
+	"balanceResource.reserved":     "Promised to payouts, refunds and releases",
+	"balanceResource.block_height": "0 before the balance is read, and again after a fork took its block",
+	"balanceResource.frozen":       "Why nothing new is paid from the wallet; null while it is not frozen",
 
 	"frozenResource.tx_hash": "The transaction that is not on record",
 

@@ -28,7 +28,7 @@ func (e *endpoint) readState(info *rpcCall) (pruned bool, err error) {
 		return false, err
 	}
 
-	e.seen.setWarnings(state.Warnings.shown(e))
+	e.NoteWarnings(state.Warnings.shown(e))
 
 	if state.Syncing {
 		return false, e.syncing("it has not caught up with the network yet")

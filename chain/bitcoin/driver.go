@@ -46,7 +46,6 @@ var _ interface {
 	chain.Sweeper
 	chain.Bumper
 	chain.Checker
-	chain.NodeReporter
 } = (*driver)(nil)
 
 // Network returns the network with the ids of its assets. The caller may keep and change it.
@@ -70,7 +69,7 @@ func (d *driver) Check(ctx context.Context) error {
 			tips[i], err = node.tip(ctx)
 		}
 
-		if err != nil {
+		if node.NoteAnswer(ctx, err); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 	}
@@ -92,9 +91,7 @@ func (d *driver) Check(ctx context.Context) error {
 // verify checks that the endpoint has the network's genesis block and the pinned ones and is synced, and notes its
 // version, its warnings and whether it is pruned.
 func (d *driver) verify(ctx context.Context, node *endpoint) error {
-	err := d.readIdentity(ctx, node)
-	if err != nil {
-		node.seen.setProblem(err.Error())
+	if err := d.readIdentity(ctx, node); err != nil {
 		return err
 	}
 
@@ -126,7 +123,7 @@ func (d *driver) readIdentity(ctx context.Context, node *endpoint) error {
 		Name string `json:"subversion"`
 	}
 	if version.decode(node, &software) == nil { // not every node answers, and it decides nothing
-		node.seen.setVersion(node.Clean(software.Name))
+		node.NoteVersion(node.Clean(software.Name))
 	}
 
 	var hash string

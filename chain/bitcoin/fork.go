@@ -11,6 +11,7 @@ import (
 
 	"github.com/btcsuite/btcd/wire/v2"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
@@ -68,8 +69,9 @@ func (d *driver) checkChain(ctx context.Context, node *endpoint, tip headerJSON)
 			var err error
 			if standings[i], err = d.compareChains(compared, node, other, tip); err != nil {
 				other.skipUntil.Store(time.Now().Add(skipFor).UnixNano())
-				other.seen.setProblem(err.Error())
 			}
+
+			other.NoteAnswer(ctx, err)
 		})
 	}
 
@@ -89,9 +91,10 @@ func (d *driver) checkChain(ctx context.Context, node *endpoint, tip headerJSON)
 
 		if standings[i].behind {
 			return &failover.Failure{
-				Host: node.Host,
-				Code: "node_behind",
-				What: "it is behind: node " + other.Host + " has blocks on top of its newest one",
+				Host:    node.Host,
+				Code:    "node_behind",
+				Trouble: chain.NodeBehind,
+				What:    "it is behind: node " + other.Host + " has blocks on top of its newest one",
 			}
 		}
 
@@ -112,11 +115,11 @@ func (d *driver) loseFork(ctx context.Context, node *endpoint, fork *lostFork) {
 		)
 	}
 
-	node.seen.setProblem(fork.why)
+	node.Note(chain.NodeForked, true, fork.why)
 }
 
 func (e *endpoint) onOtherChain(fork *lostFork) error {
-	return &failover.Failure{Host: e.Host, Code: otherChain, What: fork.why}
+	return &failover.Failure{Host: e.Host, Code: otherChain, What: fork.why, Trouble: chain.NodeForked}
 }
 
 // checkFork returns a *failover.Failure (node_other_chain) for a node that lost a fork, until it has the other
@@ -137,7 +140,7 @@ func (e *endpoint) checkFork(ctx context.Context) error {
 	}
 
 	if e.fork.CompareAndSwap(fork, nil) {
-		e.seen.setProblem("")
+		e.Note(chain.NodeForked, false, "")
 	}
 
 	return nil
@@ -182,7 +185,7 @@ func (d *driver) compareChains(ctx context.Context, node, other *endpoint, tip h
 // settle stores that a node is on the chain of another one that was asked.
 func (e *endpoint) settle() {
 	e.fork.Store(nil)
-	e.seen.setProblem("")
+	e.Note(chain.NodeForked, false, "")
 }
 
 // sameAt reports whether two nodes have the same block at a height. Where one of them does not answer, they have.
@@ -228,7 +231,7 @@ func (d *driver) weighFork(
 	case ours.outweighs(their):
 		return standing{won: lostTo(node, parted, ours)}, nil
 	case min(ours.blocks, their.blocks) >= maxNaturalFork:
-		other.seen.setProblem(fmt.Sprintf(
+		other.Note(chain.NodeForked, true, fmt.Sprintf(
 			"from block %d on it has other blocks than node %s, with about as much work: no payment confirms in them",
 			parted,
 			node.Host,

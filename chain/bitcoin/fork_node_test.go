@@ -79,9 +79,9 @@ func TestNodesOnTwoBranches(t *testing.T) {
 					}
 				}
 
-				reports := d.NodeReports()
-				if good, bad := reports[first], reports[1-first]; good.Problem != "" ||
-					!strings.Contains(bad.Problem, c.says) || bad.Since.IsZero() ||
+				reports := d.Nodes()
+				if good, bad := reports[first], reports[1-first]; good.Why != "" ||
+					!strings.Contains(bad.Why, c.says) || bad.Since.IsZero() ||
 					!strings.Contains(bad.Version, "Knots") {
 					t.Errorf("order %d: %+v", first, reports)
 				}

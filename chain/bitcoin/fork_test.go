@@ -29,8 +29,8 @@ func extendChain(t *testing.T, blocks []fakeBlock, n int, salt int64) []fakeBloc
 
 // problemsOf returns what is wrong with each node, in the order of configuration.
 func problemsOf(d *bitcoin.Driver) (problems []string) {
-	for _, report := range d.NodeReports() {
-		problems = append(problems, report.Problem)
+	for _, report := range d.Nodes() {
+		problems = append(problems, report.Why)
 	}
 
 	return problems
@@ -261,10 +261,10 @@ func TestNodeIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		report := d.NodeReports()[0]
+		report := d.Nodes()[0]
 
 		got := strings.Join(report.Warnings, ";")
-		if report.Version != "/Satoshi:31.0.0/" || report.Problem != "" || !report.Since.IsZero() ||
+		if report.Version != "/Satoshi:31.0.0/" || report.Trouble != "" || !report.Since.IsZero() ||
 			!strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: %+v", name, report)
 		}

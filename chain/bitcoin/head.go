@@ -95,14 +95,13 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	err := d.ask(ctx, func(ctx context.Context, node *endpoint) error {
 		header, err := node.tip(ctx)
 		if err != nil {
-			node.seen.setProblem(err.Error())
 			return err
 		}
 
 		head.Tip = header.ref()
 
 		if err = d.checkChain(ctx, node, header); err == nil {
-			node.seen.setProblem("")
+			node.Note(chain.NodeForked, false, "")
 		}
 
 		return err

@@ -64,10 +64,15 @@ func TestBitcoindRecoversByDescriptors(t *testing.T) {
 			var elsewhere string
 			n.must(t, n.Call(t.Context(), &elsewhere, "getnewaddress"))
 
-			for kind, describe := range map[string]describer{
-				"watching": w.signer.Descriptors,
-				"spending": w.signer.PrivateDescriptors,
+			for _, with := range []struct { // the last one spends what both find
+				kind     string
+				describe describer
+			}{
+				{"watching", w.signer.Descriptors},
+				{"spending", w.signer.PrivateDescriptors},
 			} {
+				kind, describe := with.kind, with.describe
+
 				n.must(t, n.Call(t.Context(), nil, "createwallet", kind, kind == "watching", true))
 
 				own := testenv.BitcoinRPC{URL: n.URL + "/wallet/" + kind}

@@ -69,7 +69,6 @@ type endpoint struct {
 	skipUntil atomic.Int64
 	// fork is set while another node's chain outweighs the node's.
 	fork atomic.Pointer[lostFork]
-	seen nodeSeen
 }
 
 // newEndpoint returns the endpoint of a URL. A URL of another form is fault.Invalid (config_invalid).

@@ -11,7 +11,8 @@ type Balance struct {
 	Address chain.Address
 	AssetID string
 	Owner   event.Owner
-	// OnChain is the balance read at block At.
+	// OnChain is the balance read at block At. After a fork that took that block At has no hash, only the height of the
+	// common block, until the balance is read again.
 	OnChain chain.Amount
 	At      chain.Ref
 	// Reserved is the sum of Reservations.

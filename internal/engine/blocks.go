@@ -114,6 +114,10 @@ func (s blockHandler) store(
 		}
 
 		// After the payments, whose invoices are locked before balances everywhere.
+		if err := s.engine.Transactions.RewindBalancesTx(ctx, tx, b); err != nil {
+			return err
+		}
+
 		return s.engine.Transactions.IndexCoinsTx(ctx, tx, b, ours)
 	})
 }

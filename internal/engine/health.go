@@ -75,7 +75,6 @@ func (e *Engine) networkHealth(ctx context.Context, f *follow.Follower, report *
 	n.Stale = isStaleTip(f.Driver.Network(), c.Tip, e.config.Now())
 	n.TipAhead = e.tipAhead(f.Driver.Network(), c.Tip)
 	n.Unconfirmed = e.Transactions.Unconfirmed(slug)
-	n.NodeReports = nodeReports(f.Driver)
 	e.addNodes(f.Driver, &n)
 
 	waiting, retriesErr := e.waitingTransfers(ctx, slug)

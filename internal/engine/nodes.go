@@ -156,6 +156,7 @@ func troubles(nodes []chain.NodeState, cause error) string {
 var predicates = map[chain.NodeTrouble]string{
 	chain.NodeSilent:    "gives no answer",
 	chain.NodeForeign:   "serves another network",
+	chain.NodeForked:    "follows another chain",
 	chain.NodeBehind:    "is behind",
 	chain.NodeDisagrees: "disagrees with another one",
 	chain.NodeUncertain: "calls its newest block final",
@@ -170,12 +171,14 @@ func (e *Engine) addNodes(driver chain.Driver, n *health.Network) {
 
 	for _, node := range agreed.Nodes() {
 		n.Nodes = append(n.Nodes, health.Node{
-			Name:    node.Name,
-			Tip:     node.Tip,
-			Trouble: string(node.Trouble),
-			Since:   node.Since,
-			Why:     node.Why,
-			Alone:   node.Alone,
+			Name:     node.Name,
+			Tip:      node.Tip,
+			Trouble:  string(node.Trouble),
+			Since:    node.Since,
+			Why:      node.Why,
+			Alone:    node.Alone,
+			Version:  node.Version,
+			Warnings: node.Warnings,
 		})
 	}
 

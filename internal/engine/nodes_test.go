@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/health"
 	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 	"github.com/seed-8ee7f392/payments/invoice"
 	"github.com/seed-8ee7f392/payments/store/memory"
@@ -131,5 +133,39 @@ func checkNodeCase(t *testing.T, c nodeCase) {
 	report, err = e.Health(t.Context())
 	if err != nil || !report.Networks[0].Ready() || report.Networks[0].Nodes[1].Trouble != "" {
 		t.Errorf("with the node back: %+v, %v", report.Networks[0], err)
+	}
+}
+
+// reportingDriver is a driver that knows of its nodes what the test says.
+type reportingDriver struct {
+	*sim.Chain
+	seen []chain.NodeState
+}
+
+func (d reportingDriver) Nodes() []chain.NodeState { return d.seen }
+
+// Health shows all that a driver knows of each of its nodes.
+func TestHealthReportsTheNodes(t *testing.T) {
+	since := time.Unix(1, 0)
+	seen := []chain.NodeState{
+		{Name: "a", Tip: 7, Alone: true, Version: "/Satoshi:31.0.0/", Warnings: []string{"w"}},
+		{Name: "b", Trouble: chain.NodeForked, Why: "it lacks the work", Since: since},
+	}
+
+	e := newEngine(t, map[string]string{"SIM/USD": "1"}, Config{
+		Store:   memory.New(),
+		Drivers: []chain.Driver{reportingDriver{sim.New(sim.Config{}), seen}},
+	})
+
+	report, err := e.Health(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if want := []health.Node{
+		{Name: "a", Tip: 7, Alone: true, Version: "/Satoshi:31.0.0/", Warnings: []string{"w"}},
+		{Name: "b", Trouble: "forked", Why: "it lacks the work", Since: since},
+	}; !reflect.DeepEqual(report.Networks[0].Nodes, want) {
+		t.Errorf("%+v", report.Networks[0].Nodes)
 	}
 }

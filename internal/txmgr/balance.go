@@ -331,11 +331,14 @@ func (o *Manager) balanceRows(
 		rows, err = o.db.BalancesOf(ctx, n.Slug)
 	}
 
-	slices.SortFunc(rows, func(a, b wallet.Balance) int {
-		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.AssetID, b.AssetID))
-	})
+	slices.SortFunc(rows, compareBalances)
 
 	return rows, err
+}
+
+// compareBalances orders balance rows of a network by address and asset.
+func compareBalances(a, b wallet.Balance) int {
+	return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.AssetID, b.AssetID))
 }
 
 // putBalancesTx stores amounts (base units) read at a block, one per holding. A row that was read at a

@@ -48,7 +48,9 @@ func (o *Manager) sumCoins(ctx context.Context, n chain.Network, parties []chain
 	})
 }
 
-// sumCoinsTx stores the balance of one wallet as the sum of its mature coins; create makes a missing row.
+// sumCoinsTx stores the balance of one wallet as the sum of its mature coins; create makes a missing row. The row is
+// locked first and every change of its coins locks it, so that the cursor and the coins are those of one moment. No
+// node is asked that may lag: the sum counts at whatever height, also on a lower branch.
 func sumCoinsTx(
 	ctx context.Context,
 	tx wallet.Tx,
@@ -57,13 +59,13 @@ func sumCoinsTx(
 	assetID string,
 	create bool,
 ) error {
-	cursor, _, err := tx.Cursor(ctx, network) // before the coins, which may be newer but not older
-	if err != nil {
+	b, found, err := tx.BalanceForUpdate(ctx, network, address, assetID)
+	if err != nil || !found && !create {
 		return err
 	}
 
-	b, found, err := tx.BalanceForUpdate(ctx, network, address, assetID)
-	if err != nil || !found && !create {
+	cursor, _, err := tx.Cursor(ctx, network)
+	if err != nil {
 		return err
 	}
 
@@ -85,9 +87,7 @@ func sumCoinsTx(
 	}
 
 	was := b
-	if !walletstate.UpdateBalance(&b, cursor.At, sum) {
-		return nil
-	}
+	walletstate.SetBalance(&b, cursor.At, sum)
 
 	if found && isSameBalance(was, b) {
 		return nil

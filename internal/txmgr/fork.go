@@ -64,6 +64,52 @@ func (o *Manager) ApplyForkTx(ctx context.Context, tx wallet.Tx, b follow.Batch)
 	return nil
 }
 
+// RewindBalancesTx has the balances that nodes answered for above a fork read again, also on a lower branch. It belongs
+// to the transaction that moves the cursor, after the payments. Without a fork in the batch it does nothing, nor where
+// outputs are spent: there the sum of the coins follows the chain.
+func (o *Manager) RewindBalancesTx(ctx context.Context, tx wallet.Tx, b follow.Batch) error {
+	if !b.Rewound {
+		return nil
+	}
+
+	driver, err := o.registry.Driver(b.Network.Slug)
+	if err != nil {
+		return err
+	}
+
+	if _, ok := driver.(chain.CoinReader); ok {
+		return nil
+	}
+
+	rows, err := tx.BalancesOf(ctx, b.Network.Slug)
+	if err != nil {
+		return err
+	}
+
+	slices.SortFunc(rows, compareBalances) // to avoid deadlock
+
+	for _, row := range rows {
+		if row.At.Height <= b.ForkedFrom.Height {
+			continue
+		}
+
+		locked, found, err := tx.BalanceForUpdate(ctx, row.Network, row.Address, row.AssetID)
+		if err != nil {
+			return err
+		}
+
+		if !found || !walletstate.RewindBalance(&locked, b.ForkedFrom.Height) {
+			continue
+		}
+
+		if err := tx.PutBalance(ctx, &locked); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
 // blockLost reports whether a fork took the block of a transaction out of the chain: its row is gone, or for
 // a Confirmed one in another block. Where no blocks are read, the batch has to prove it.
 func (o *Manager) blockLost(

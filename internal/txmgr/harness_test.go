@@ -132,7 +132,11 @@ func (w *harness) record(ctx context.Context, tx wallet.Tx, b follow.Batch) erro
 		return err
 	}
 
-	return w.outbox.ApplyForkTx(ctx, tx, b)
+	if err := w.outbox.ApplyForkTx(ctx, tx, b); err != nil {
+		return err
+	}
+
+	return w.outbox.RewindBalancesTx(ctx, tx, b)
 }
 
 func (w *harness) parties(

@@ -75,6 +75,10 @@ func (k *coinIndex) take(b follow.Batch) string {
 				return err
 			}
 
+			if err := k.outbox.RewindBalancesTx(ctx, tx, b); err != nil {
+				return err
+			}
+
 			return k.outbox.IndexCoinsTx(ctx, tx, b, k.parties)
 		}); err != nil {
 			k.t.Fatal(err)

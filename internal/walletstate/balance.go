@@ -69,19 +69,38 @@ func Debit(b *wallet.Balance, objectID string, height uint64, amount chain.Amoun
 	set(b, rest)
 }
 
-// UpdateBalance sets the balance (base units) as of a block, and ends the reservations that were spent up to it or
-// released. It reports whether it did: a block below the last one is ignored, because a node that lags must
-// not restore money that was spent.
-func UpdateBalance(b *wallet.Balance, at chain.Ref, amount chain.Amount) bool { // spec D5.10
+// UpdateBalance sets the balance (base units) as of a block that a node answered for; see SetBalance. It reports
+// whether it did: a block below the last one is ignored, because a node that lags must not restore money that was
+// spent. After a fork see RewindBalance.
+func UpdateBalance(b *wallet.Balance, at chain.Ref, amount chain.Amount) bool {
 	if at.Height < b.At.Height {
 		return false
 	}
 
+	SetBalance(b, at, amount)
+
+	return true
+}
+
+// SetBalance sets the balance (base units) as of a block, and ends the reservations that were spent up to it or
+// released.
+func SetBalance(b *wallet.Balance, at chain.Ref, amount chain.Amount) { // spec D5.10
 	b.OnChain, b.At = amount, at
 	set(b, slices.DeleteFunc(slices.Clone(b.Reservations), func(r wallet.Reservation) bool {
 		spent := r.SpentAt != 0 && r.SpentAt <= at.Height
 		return spent || (r.Unreserved && r.SpentAt == 0)
 	}))
+}
+
+// RewindBalance records that the block of a balance left the chain, which forked at a height. Until the balance is read
+// again it is of no block: only the height stays, below which readings are too old. It reports whether it changed
+// the balance.
+func RewindBalance(b *wallet.Balance, fork uint64) bool {
+	if b.At.Height <= fork {
+		return false
+	}
+
+	b.At = chain.Ref{Height: fork}
 
 	return true
 }

@@ -83,3 +83,25 @@ func TestReservations(t *testing.T) {
 		t.Errorf("a promise of nothing stays: %+v, %v", b.Reservations, err)
 	}
 }
+
+// A reading of a lower block counts once the chain forked below the one before, as the other branch may be shorter; a
+// node that lags still restores nothing.
+func TestBalanceOfALostBlockIsReadAgainAtALowerOne(t *testing.T) {
+	n := chain.Units
+	b := wallet.Balance{}
+
+	UpdateBalance(&b, chain.Ref{Height: 10, Hash: "a10"}, n(100))
+
+	if RewindBalance(&b, 10) || UpdateBalance(&b, chain.Ref{Height: 9, Hash: "a9"}, n(1)) {
+		t.Error("without a fork below it a lower block was taken")
+	}
+
+	if !RewindBalance(&b, 7) || b.OnChain != n(100) || b.At.Hash != "" {
+		t.Errorf("after a fork: %+v", b)
+	}
+
+	if UpdateBalance(&b, chain.Ref{Height: 6, Hash: "a6"}, n(1)) ||
+		!UpdateBalance(&b, chain.Ref{Height: 8, Hash: "b8"}, n(30)) || b.OnChain != n(30) {
+		t.Errorf("read on the other branch: %+v", b)
+	}
+}

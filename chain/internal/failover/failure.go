@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -28,6 +29,8 @@ type Failure struct {
 	// Code is the code of the fault that Fault makes of it. Defaults to node_unavailable.
 	Code string
 	What string
+	// Trouble is what the failure shows of the node. Defaults to silent.
+	Trouble chain.NodeTrouble
 	// RetryAfter is the remaining delay that the node asked for; 0 for none.
 	RetryAfter time.Duration
 	Cause      error

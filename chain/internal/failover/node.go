@@ -27,6 +27,8 @@ type Node struct {
 	demotedUntil   time.Time // others are preferred
 	throttledUntil time.Time
 	troubles       map[chain.NodeTrouble]trouble
+	version        string
+	warnings       []string
 	bucket         bucket
 	alone          bool // no other node can answer
 }

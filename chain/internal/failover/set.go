@@ -286,7 +286,7 @@ func (s *Set[N]) askNode(
 	}
 
 	err := s.Check(ctx, node)
-	defer func() { state.noteAnswer(ctx, err) }()
+	defer func() { state.NoteAnswer(ctx, err) }()
 
 	if err == nil && s.Reach != nil && need > state.KnownTip() {
 		err = s.Reach(ctx, node, need)

@@ -3,6 +3,7 @@ package failover
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -18,15 +19,24 @@ type trouble struct {
 
 // worstFirst orders troubles: of several a node is shown with the first.
 var worstFirst = []chain.NodeTrouble{
-	chain.NodeForeign, chain.NodeSilent, chain.NodeDisagrees, chain.NodeBehind, chain.NodeUncertain,
+	chain.NodeForeign,
+	chain.NodeForked,
+	chain.NodeSilent,
+	chain.NodeDisagrees,
+	chain.NodeBehind,
+	chain.NodeUncertain,
 }
 
-// noteAnswer notes what an answer, or the lack of one, shows of the node. One that the caller did not wait for shows
+// NoteAnswer notes what an answer, or the lack of one, shows of the node. One that the caller did not wait for shows
 // nothing.
-func (n *Node) noteAnswer(ctx context.Context, err error) {
+func (n *Node) NoteAnswer(ctx context.Context, err error) {
 	_, foreign := errors.AsType[*Mismatch](err)
+	failure, _ := errors.AsType[*Failure](err)
 
 	switch {
+	case failure != nil && failure.Trouble != "":
+		n.clear(chain.NodeSilent)
+		n.note(failure.Trouble, failure.What)
 	case foreign:
 		n.clear(chain.NodeSilent)
 		n.note(chain.NodeForeign, err.Error())
@@ -36,6 +46,22 @@ func (n *Node) noteAnswer(ctx context.Context, err error) {
 	case ctx.Err() == nil:
 		n.note(chain.NodeSilent, err.Error())
 	}
+}
+
+// NoteVersion notes the software that the node names.
+func (n *Node) NoteVersion(version string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	n.version = version
+}
+
+// NoteWarnings notes what the node warns of itself.
+func (n *Node) NoteWarnings(warnings []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	n.warnings = warnings
 }
 
 // Note notes a trouble of the node, or that it is over.
@@ -90,7 +116,7 @@ func (n *Node) shown() chain.NodeState {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 
-	state := chain.NodeState{Name: n.Host, Tip: n.tip}
+	state := chain.NodeState{Name: n.Host, Tip: n.tip, Version: n.version, Warnings: slices.Clone(n.warnings)}
 
 	for _, kind := range worstFirst {
 		if known, has := n.troubles[kind]; has {

@@ -202,6 +202,8 @@ const feeAddress = "0xFEe0000000000000000000000000000000000FeE"
 // TestAnvil plays the main job on a real node and compares what the API says with what the node holds, to the
 // base unit.
 func TestAnvil(t *testing.T) {
+	t.Parallel()
+
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}

@@ -176,7 +176,11 @@ func (s *bitcoinStage) send(path, key string, body map[string]any) (o outgoing) 
 }
 
 // TestBitcoin plays the main job on both nodes and compares what the API says with the node, to the satoshi.
-func TestBitcoin(t *testing.T) { onBothNodes(t, playBitcoin) }
+func TestBitcoin(t *testing.T) {
+	t.Parallel()
+
+	onBothNodes(t, playBitcoin)
+}
 
 func playBitcoin(t *testing.T, node harness) {
 	s := stageBitcoin(t, node)
@@ -412,7 +416,11 @@ func playBitcoin(t *testing.T, node harness) {
 // A reorganisation of one block takes a payment that is not confirmed out and puts it in again; one
 // of six blocks does that to a payment that was released, and to its release: both come back, and
 // the money moved once.
-func TestBitcoinReorganisation(t *testing.T) { onBothNodes(t, reorganiseBitcoin) }
+func TestBitcoinReorganisation(t *testing.T) {
+	t.Parallel()
+
+	onBothNodes(t, reorganiseBitcoin)
+}
 
 func reorganiseBitcoin(t *testing.T, node harness) {
 	s := stageBitcoin(t, node)

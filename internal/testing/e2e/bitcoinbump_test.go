@@ -218,6 +218,8 @@ func (s *bumpStage) unreserved() {
 // A payer pays the miner too little. The merchant's wallet pays for it, the deposit stays whole,
 // and everything goes its way.
 func TestBitcoinBump(t *testing.T) {
+	t.Parallel()
+
 	s := stageBump(t, bitcoin.Config{CPFPMaxFee: 50_000})
 	t.Run("both in the next block", func(t *testing.T) {
 		s := s.in(t)
@@ -389,6 +391,8 @@ func TestBitcoinBump(t *testing.T) {
 
 // Without Config.BumpMaxFee nothing is looked at, and below what it takes nothing is done.
 func TestBitcoinBumpIsOffOrTooDear(t *testing.T) {
+	t.Parallel()
+
 	for name, most := range map[string]uint64{"off": 0, "too dear": 2_000} {
 		t.Run(name, func(t *testing.T) {
 			s := stageBump(t, bitcoin.Config{CPFPMaxFee: most})
@@ -422,6 +426,8 @@ func TestBitcoinBumpIsOffOrTooDear(t *testing.T) {
 
 // btcd does not say what waiting transactions pay, and the service says so.
 func TestBitcoinBumpOnBtcd(t *testing.T) {
+	t.Parallel()
+
 	if testing.Short() {
 		t.Skip("needs btcd; run without -short")
 	}

@@ -26,6 +26,8 @@ import (
 
 // Dust at a deposit address is not spent while it costs more than it holds: an honest deposit bears its own input.
 func TestBitcoinDustIsNotCharged(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.estimates.rate.Store(300_000)
 	to := s.deposit()
@@ -69,6 +71,8 @@ func TestBitcoinDustIsNotCharged(t *testing.T) {
 
 // All of a wallet of many small coins can be paid out at once: the maximum fee allows for the coins that it takes.
 func TestBitcoinManySmallCoinsArePaidOut(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.fund(slices.Repeat([]uint64{20_000}, 60)...)
 
@@ -85,6 +89,8 @@ func TestBitcoinManySmallCoinsArePaidOut(t *testing.T) {
 
 // A block reward waits for its maturity: it is no balance, and holds up nothing.
 func TestBitcoinBlockRewardWaits(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.fund(2_000_000)
 
@@ -142,6 +148,8 @@ func TestBitcoinBlockRewardWaits(t *testing.T) {
 
 // A node that is behind what was read is no fork: the service waits and goes on.
 func TestBitcoinNodeBehindItsCursor(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.fund(2_000_000)
 	s.mine(20)
@@ -182,6 +190,8 @@ func TestBitcoinNodeBehindItsCursor(t *testing.T) {
 
 // Somebody else who has the key is reported by the audit, and the wallet signs nothing more.
 func TestBitcoinMasterKeyUsedElsewhere(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.fund(2_000_000)
 	stolen := s.signElsewhere(700_000, 2_000_000)
@@ -213,6 +223,8 @@ func TestBitcoinMasterKeyUsedElsewhere(t *testing.T) {
 // Somebody else who has the key takes the coin of a payout that another one rests on. The first fails, the other
 // is built again with its own coin, once a person has looked.
 func TestBitcoinConflictFromOutside(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.fund(5_000_000, 3_000_000)
 

@@ -179,6 +179,8 @@ func (s *steppedBitcoin) are(funded uint64, want ...settlement.Status) {
 
 // A sweep of an output that is gone and one that is there is given up, and the other one is swept.
 func TestBitcoinSweepOfAGoneOutput(t *testing.T) {
+	t.Parallel()
+
 	for _, proven := range []bool{false, true} {
 		s, payment, sweep := sweptTogether(t)
 		s.take(payment, proven)
@@ -202,6 +204,8 @@ func TestBitcoinSweepOfAGoneOutput(t *testing.T) {
 // settlement has failed with the next sweep and one for want of its output. Another block that holds it later is no
 // matter.
 func TestBitcoinGoneOutputComesBack(t *testing.T) {
+	t.Parallel()
+
 	s, payment, sweep := sweptTogether(t)
 	payments := s.node.payments(t, payment.height)
 	s.take(payment, false)
@@ -233,6 +237,8 @@ func TestBitcoinGoneOutputComesBack(t *testing.T) {
 // A payout of an output that is gone and one that is there is replaced by one that spends what is there, and what rests
 // on it is built again.
 func TestBitcoinPayoutOfAGoneOutput(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.fund(2_000_000)
 	payment := s.payFromParent(s.master.Address, 2_000_000)
@@ -270,6 +276,8 @@ func TestBitcoinPayoutOfAGoneOutput(t *testing.T) {
 
 // The lower payout can be paid no more, and its cancel does not wait for what rests on it.
 func TestBitcoinPayoutOfAGoneOutputIsCanceled(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.fund(2_000_000)
 	payment := s.payFromParent(s.master.Address, 2_000_000)

@@ -281,6 +281,12 @@ func onBothNodes(t *testing.T, scenario func(t *testing.T, w harness)) {
 		t.Skip("needs bitcoind and btcd; run without -short")
 	}
 
-	t.Run("bitcoind", func(t *testing.T) { scenario(t, startBitcoind(t)) })
-	t.Run("btcd", func(t *testing.T) { scenario(t, startBtcd(t)) })
+	t.Run("bitcoind", func(t *testing.T) {
+		t.Parallel()
+		scenario(t, startBitcoind(t))
+	})
+	t.Run("btcd", func(t *testing.T) {
+		t.Parallel()
+		scenario(t, startBtcd(t))
+	})
 }

@@ -21,6 +21,8 @@ import (
 // Payouts on the change of payouts, and no block while fees rise: the lower one is left alone, the upper one pays
 // for both.
 func TestBitcoinParentIsNotReplaced(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.fund(5_000_000)
 
@@ -84,6 +86,8 @@ func onLostBytes(t *testing.T) (s *steppedBitcoin, lower, upper payout.Payout) {
 
 // What rests on a dead transaction is built again with an output of what killed it: both can never be paid.
 func TestBitcoinPayoutIsBuiltAgain(t *testing.T) {
+	t.Parallel()
+
 	s, lower, upper := onLostBytes(t)
 	s.node.mineEmpty(t, 3)
 	s.pass(2 * time.Minute)
@@ -110,6 +114,8 @@ func TestBitcoinPayoutIsBuiltAgain(t *testing.T) {
 
 // A fork that brings the dead bytes back leaves no coin for those that were built again.
 func TestBitcoinRebuiltPayoutIsPaidOnce(t *testing.T) {
+	t.Parallel()
+
 	s, lower, upper := onLostBytes(t)
 	first := s.node.height(t)
 	s.node.mineEmpty(t, 3)
@@ -147,6 +153,8 @@ func TestBitcoinRebuiltPayoutIsPaidOnce(t *testing.T) {
 // A fork that brings back what dead bytes rest on makes them valid again, and those that were built again are dead:
 // the first are sent again.
 func TestBitcoinRevivedBytesAreSentAgain(t *testing.T) {
+	t.Parallel()
+
 	s, lower, upper := onLostBytes(t)
 	first := s.node.height(t)
 	s.node.mineEmpty(t, 3)
@@ -175,6 +183,8 @@ func TestBitcoinRevivedBytesAreSentAgain(t *testing.T) {
 
 // A payout that costs more than it may is displaced by the wallet itself: it says so, and bears the cost.
 func TestBitcoinOwnDisplacementIsShownAndCharged(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.fund(5_000_000)
 	before := s.node.holds(t, s.master.Address)
@@ -210,6 +220,8 @@ func TestBitcoinOwnDisplacementIsShownAndCharged(t *testing.T) {
 
 // With a constant estimate nothing is replaced, however long no block comes.
 func TestBitcoinConstantEstimateReplacesNothing(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.fund(5_000_000, 5_000_000)
 
@@ -235,6 +247,8 @@ func TestBitcoinConstantEstimateReplacesNothing(t *testing.T) {
 // A fork takes away the payment that funded the wallet, and its payer spends the money otherwise: the payout that was
 // built on it ends, and nothing stays reserved.
 func TestBitcoinFundingTakenByAFork(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	funding := s.node.pay(t, s.master.Address, chain.Units(2_000_000))
 	s.mine(1)
@@ -258,6 +272,8 @@ func TestBitcoinFundingTakenByAFork(t *testing.T) {
 // A fork takes away one of two deposits that were released together, and its payer spends the money otherwise. The
 // other one is released again, what was paid out of both ends, and nothing stays reserved.
 func TestBitcoinReleasedDepositTakenByAFork(t *testing.T) {
+	t.Parallel()
+
 	s := stepBitcoin(t)
 	s.fund(100_000)
 

@@ -162,6 +162,8 @@ func (s lyingStage) arrivedOnly(inv invoiceView, due chain.Amount) {
 // Row 35 of the pitfalls on a real node: a token takes 99 % of what a hint showed before it was mined, and
 // the preferred node says nothing of logs by hash.
 func TestHintBeforeMiningOnAnvil(t *testing.T) {
+	t.Parallel()
+
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}
@@ -184,6 +186,8 @@ func TestHintBeforeMiningOnAnvil(t *testing.T) {
 // Row 35 of the pitfalls on a real node: a reorganisation of one block puts the same transaction behind another
 // that changes what it does.
 func TestVariablePayerIsReorganisedOnAnvil(t *testing.T) {
+	t.Parallel()
+
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}

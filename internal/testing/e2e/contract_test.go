@@ -25,6 +25,8 @@ import (
 // Ether that a contract sends to a deposit address is in no transaction's value and in no log. The
 // balance shows it, and the transaction that a customer names is attached.
 func TestContractPaysADepositAddressOnAnvil(t *testing.T) {
+	t.Parallel()
+
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}

@@ -28,6 +28,8 @@ import (
 
 // Bad input is refused with a sentence that names what is wrong, and nothing is stored for it.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
+
 	c := sim.New(sim.Config{})
 	s := start(t, c, string(c.NewAddress()))
 	good := `{"price":{"currency":"USD","amount":"10"},"options":[{"asset":"SIM","network":"simnet"}]}`
@@ -131,6 +133,8 @@ func TestBadInput(t *testing.T) {
 // A node that is not there or not the network it should be is said so, by the address alone, and
 // nothing is read from it.
 func TestWrongNode(t *testing.T) {
+	t.Parallel()
+
 	const secret = "an-api-key-in-the-path"
 
 	dead, err := evm.New(evm.Config{Network: evm.Local(31337), RPC: "http://127.0.0.1:1/" + secret})
@@ -169,6 +173,8 @@ func TestWrongNode(t *testing.T) {
 
 // Nothing secret reaches logs, error bodies or the database file.
 func TestSecretsStayIn(t *testing.T) {
+	t.Parallel()
+
 	c := sim.New(sim.Config{})
 	s := start(t, c, string(c.NewAddress()))
 

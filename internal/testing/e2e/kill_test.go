@@ -43,6 +43,8 @@ const everyCrash = 45
 // It dies after each commit that moves the scenario and after each transaction that it sends, and a
 // share of the other crashes; TestSoakKill dies them all.
 func TestKill(t *testing.T) {
+	t.Parallel()
+
 	killEverywhere(
 		t,
 		func(m moment, after bool, i int) bool { return after && m.moves() || i%everyCrash == everyCrash/2 },
@@ -52,6 +54,8 @@ func TestKill(t *testing.T) {
 // TestSoakKill is TestKill without leaving a crash out. It ends when it has run them all, whatever
 // SOAKTIME says.
 func TestSoakKill(t *testing.T) {
+	t.Parallel()
+
 	if os.Getenv("SOAKTIME") == "" {
 		t.Skip("TestKill runs a share of the same crashes; set SOAKTIME to run them all")
 	}

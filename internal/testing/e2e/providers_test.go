@@ -269,6 +269,8 @@ func invents(to chain.Address) func(c rpcCall, a *rpcAnswer) {
 // Of three providers the one that is asked first lies, lags or breaks off. Every payment is taken
 // in once and confirmed, and nothing else is.
 func TestOneOfThreeProvidersLies(t *testing.T) {
+	t.Parallel()
+
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}
@@ -283,7 +285,10 @@ func TestOneOfThreeProvidersLies(t *testing.T) {
 			return lie{answer: invents(victim)}
 		},
 	} {
-		t.Run(name, func(t *testing.T) { liesAtFirst(t, l) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			liesAtFirst(t, l)
+		})
 	}
 }
 

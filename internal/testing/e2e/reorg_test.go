@@ -110,6 +110,8 @@ func (p *payer) tip() uint64 {
 // A payment that a reorganisation takes out of the chain after it paid an invoice takes the invoice
 // back; put in again it is the same payment, pays again, and is settled once.
 func TestReorganisationOnAnvil(t *testing.T) {
+	t.Parallel()
+
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}
@@ -199,6 +201,8 @@ func TestReorganisationOnAnvil(t *testing.T) {
 // Under the finalized rule the same reorganisation breaks what the node itself had called final:
 // the network stops, and says at which height.
 func TestReorganisationBelowFinalityOnAnvil(t *testing.T) {
+	t.Parallel()
+
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}

@@ -14,6 +14,8 @@ import (
 // for a day: its nonce is used by another transaction in a block. A fork that takes that one out of
 // the chain and lets the payment in brings it back.
 func TestReplacedOnAnvil(t *testing.T) {
+	t.Parallel()
+
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}

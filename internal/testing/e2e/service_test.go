@@ -37,7 +37,22 @@ func TestMain(m *testing.M) {
 		serve(life) // this is the service process of TestKill
 	}
 
-	os.Exit(testenv.Main(m))
+	// Tests run side by side, so what they leave behind is looked for once. The connections that drivers keep open end
+	// by themselves.
+	goleak.VerifyTestMain(
+		nodeTests{m},
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	)
+}
+
+// nodeTests runs the tests, and closes what they share.
+type nodeTests struct{ m *testing.M }
+
+func (n nodeTests) Run() int {
+	defer http.DefaultClient.CloseIdleConnections()
+
+	return testenv.Main(n.m)
 }
 
 // patience is how long a condition on a real node may take.
@@ -113,14 +128,6 @@ func (s *syncBuffer) String() string {
 // start runs a service until the test ends.
 func start(t *testing.T, driver payments.ChainDriver, feeAddress string) *service {
 	t.Helper()
-	// The connections that the driver keeps open end by themselves.
-	leaks := []goleak.Option{
-		goleak.IgnoreCurrent(),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
-		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-	}
-
-	t.Cleanup(func() { http.DefaultClient.CloseIdleConnections(); goleak.VerifyNone(t, leaks...) })
 	s := &service{t: t, dbPath: filepath.Join(t.TempDir(), "payments.db"), logs: &syncBuffer{}}
 
 	st, err := sqlite.Open(s.dbPath)

@@ -223,10 +223,14 @@ func (p *solanaPayer) freshAddress() chain.Address {
 // what the node holds, to the base unit: with a driver that reads histories and one that reads
 // blocks.
 func TestSolana(t *testing.T) {
+	t.Parallel()
+
 	t.Run("Histories", func(t *testing.T) {
+		t.Parallel()
 		solanaScenario(t, solana.New)
 	})
 	t.Run("Blocks", func(t *testing.T) {
+		t.Parallel()
 		solanaScenario(
 			t,
 			func(c solana.Config) (payments.ChainDriver, error) {

@@ -50,6 +50,8 @@ func (d *dusted) Broadcast(ctx context.Context, tx chain.Signed) error {
 // closes its account is on its way. That sweep fails on the real machine; the release goes on by
 // itself, and the records agree with the node to the base unit.
 func TestSolanaDust(t *testing.T) {
+	t.Parallel()
+
 	d := &dusted{}
 	shop := openSolanaShop(t, func(c solana.Config) (payments.ChainDriver, error) {
 		driver, err := solana.New(c)

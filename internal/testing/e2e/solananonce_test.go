@@ -59,6 +59,8 @@ type noncePayout struct {
 // TestSolanaNonces pays coin and tokens with a pool of two nonce accounts, one more that does not exist and answers
 // that are lost: each payout arrives once, at a nonce of its own, and Health names the account that is none.
 func TestSolanaNonces(t *testing.T) {
+	t.Parallel()
+
 	d := &nonced{sent: map[string]*chain.DurableNonce{}}
 	shop := openSolanaShop(t, d.open)
 	s, p := shop.service, shop.p

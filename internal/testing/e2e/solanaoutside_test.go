@@ -17,6 +17,8 @@ import (
 // signed and before its bytes were sent. The wallet is frozen and Health names the transaction, the payout fails as a
 // conflict and pays nobody, and the other one is paid once the transaction is acknowledged.
 func TestSolanaNonceUsedFromOutside(t *testing.T) {
+	t.Parallel()
+
 	d := &nonced{sent: map[string]*chain.DurableNonce{}}
 	shop := openSolanaShop(t, d.open)
 	s, p := shop.service, shop.p

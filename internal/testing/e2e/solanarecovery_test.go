@@ -45,6 +45,8 @@ func (d *crashing) Broadcast(ctx context.Context, tx chain.Signed) error {
 // TestSolanaRecovery has a stranger pay an open invoice's address in ways that no balance shows. The audit lists each,
 // and Engine.Recover brings it to the master wallet once, whoever asks how often, while a deposit waits at the address.
 func TestSolanaRecovery(t *testing.T) {
+	t.Parallel()
+
 	d := &crashing{}
 	shop := openSolanaShop(t, func(c solana.Config) (payments.ChainDriver, error) {
 		driver, err := solana.New(c)

@@ -15,6 +15,8 @@ import (
 // TestSolanaPayoutsBehindUnevenBackends pays through one URL with a backend that is two blocks behind: no payout waits
 // for its check for long, and each arrives.
 func TestSolanaPayoutsBehindUnevenBackends(t *testing.T) {
+	t.Parallel()
+
 	shop := openSolanaShop(t, func(c solana.Config) (payments.ChainDriver, error) {
 		uneven := `{"jsonrpc":"2.0","id":1,"method":"svm_backends","params":[[0,2]]}`
 

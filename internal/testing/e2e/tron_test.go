@@ -250,6 +250,8 @@ func (s *tronStage) paid(id string, flags ...string) {
 // TestTron plays the main job on the fake node and compares what the API says with what the node
 // holds, to the sun.
 func TestTron(t *testing.T) {
+	t.Parallel()
+
 	s := startTron(t)
 	// Token deposits have their fee and what they burn paid by the master wallet.
 	s.pay(s.master.Address, "TRX", chain.Units(10_000_000_000))

@@ -21,6 +21,8 @@ import (
 // sun what they took from the master wallet: platform fees, network fees, and what is left at the deposit
 // addresses, at most 2 % of it. So it does where they use energy of the wallet's stake, or energy that is bought.
 func TestSoakTronReleasesShowWhatTheyCost(t *testing.T) {
+	t.Parallel()
+
 	releases := 20
 	if os.Getenv("SOAKTIME") != "" {
 		releases = 100
@@ -229,6 +231,8 @@ func (s *tronStage) delegations() map[string]bool {
 // TestTronSettlementShowsWhatItLeft makes energy cheaper between a top-up and its sweep: what the sweep does not
 // burn stays at the deposit address, and the settlement says so.
 func TestTronSettlementShowsWhatItLeft(t *testing.T) {
+	t.Parallel()
+
 	s := startTron(t)
 	s.pay(s.master.Address, "TRX", chain.Units(10_000_000_000))
 	s.mine(6)
@@ -261,6 +265,8 @@ func TestTronSettlementShowsWhatItLeft(t *testing.T) {
 // TestRestOfATronTopUpIsUsedByTheNextRelease pays an address again at which a release left coin: the next release
 // burns of it before the master wallet tops anything up, and its settlement shows that.
 func TestRestOfATronTopUpIsUsedByTheNextRelease(t *testing.T) {
+	t.Parallel()
+
 	s := startTron(t)
 	s.pay(s.master.Address, "TRX", chain.Units(10_000_000_000))
 	s.mine(6)

@@ -11,6 +11,8 @@ import (
 // TestTronAssetsOfTRC10AreSeenAndNotCredited sends TRC-10 tokens to an invoice's address and the master wallet: the
 // audit lists them by their id, nobody is credited, and what is paid beside them is.
 func TestTronAssetsOfTRC10AreSeenAndNotCredited(t *testing.T) {
+	t.Parallel()
+
 	s := startTron(t)
 	s.pay(s.master.Address, "TRX", chain.Units(10_000_000_000))
 	s.mine(6)

@@ -1,4 +1,4 @@
-package payments_test
+package tree_test
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package payments_test
+package redaction_test
 
 import (
 	"context"
@@ -154,7 +154,7 @@ func TestWhatConstructorsReturnPrintsNoSecret(t *testing.T) {
 }
 
 func TestEveryConstructorIsPrinted(t *testing.T) {
-	raw, err := os.ReadFile("docs/api.txt")
+	raw, err := os.ReadFile("../../../docs/api.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package payments_test
+package redaction_test
 
 import (
 	"bytes"
@@ -70,7 +70,7 @@ func TestNoPrintedValueShowsASecret(t *testing.T) {
 func checkListed(t *testing.T) {
 	t.Helper()
 
-	raw, err := os.ReadFile("docs/api.txt")
+	raw, err := os.ReadFile("../../../docs/api.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package payments_test
+package engine_test
 
 import (
 	"context"
@@ -81,7 +81,7 @@ func (tr *trace) record(name string) {
 // internal/together, a loop that calls back whoever has several items.
 func libraryFile(path string) (string, bool) {
 	_, file, _, _ := runtime.Caller(0)
-	root := strings.TrimSuffix(file, "flow_test.go")
+	root := strings.TrimSuffix(file, "internal/testing/engine/flow_test.go")
 
 	inside, ok := strings.CutPrefix(path, root)
 	if !ok || strings.HasSuffix(inside, "_test.go") {

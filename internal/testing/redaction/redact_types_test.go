@@ -1,4 +1,4 @@
-package payments_test
+package redaction_test
 
 import (
 	"context"
@@ -134,7 +134,6 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[health.Follower](),
 	reflect.TypeFor[health.Network](),
 	reflect.TypeFor[health.Node](),
-	reflect.TypeFor[health.NodeReport](),
 	reflect.TypeFor[health.Report](),
 	reflect.TypeFor[health.Unread](),
 	reflect.TypeFor[health.Backlog](),
@@ -220,7 +219,6 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[conformance.Backends](),
 	reflect.TypeFor[chain.UnreadableHolding](),
 	reflect.TypeFor[chain.NodeState](),
-	reflect.TypeFor[chain.NodeReport](),
 	reflect.TypeFor[chain.UnreadableError](),
 	reflect.TypeFor[chain.Unread](),
 	reflect.TypeFor[chain.AddressCursor](),
