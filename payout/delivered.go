@@ -7,8 +7,8 @@ import (
 )
 
 // delivered returns what a transaction in a block brought the destination of a payout of tokens, in base units: the
-// net of the block's logs, for each payout of a batch its own. A token may return false and move nothing, or take a fee (pitfall 20). measured is false
-// for native coin, and for a transaction that is in no block.
+// net of the block's logs, for each payout of a batch its own. A token may return false and move nothing, or take a
+// fee (pitfall 20). measured is false for native coin, and for a transaction that is in no block.
 func (p Payout) delivered(t wallet.Transaction) (amount chain.Amount, measured bool) { // spec D12.7
 	inBlock := t.State == wallet.Included || t.State == wallet.Confirmed
 	if p.Contract == "" || !inBlock {

@@ -19,8 +19,8 @@ import (
 // Gas limits are measured by estimating the very transfer under the rules in force: the real value, the real receiver.
 // No constant of a gas schedule decides anything; schedules change (EIP-2780, EIP-8037).
 
-// gasLimit returns the gas limit for a node's estimates: the estimate itself for native coin to an account without
-// code, which costs the same whatever happens before; else a fifth more, rounded up, since state may change before
+// gasLimit returns the gas limit for a node's estimates: what it takes, for native coin to an account without code,
+// which costs the same whatever happens before; else a fifth more, rounded up, since state may change before
 // inclusion. A token that a master wallet pays has enough for a receiver whose balance becomes zero meanwhile:
 // exchanges empty their deposit addresses. A release has not: its top-up pays for the limit, and what is not used
 // would stay behind.

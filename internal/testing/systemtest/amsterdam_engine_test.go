@@ -297,8 +297,8 @@ func TestMoneyOutAcrossTheFork(t *testing.T) {
 	f.Clean()
 }
 
-// A release of coin to a master wallet that nobody used creates its account under Amsterdam's rules; what the node's
-// estimate was too high stays at the deposit address and is no difference.
+// A release of coin to a master wallet that nobody used creates its account, under either rules: all but its fee arrives,
+// and the audit is clean.
 func TestReleaseToANewMasterBalances(t *testing.T) {
 	for _, from := range []uint64{0, uint64(time.Now().Add(24 * time.Hour).Unix())} {
 		f := newForked(t, from)
