@@ -75,7 +75,9 @@ func (q quoteCalls) exactGas(estimate uint64) uint64 {
 	}
 
 	done := blocks[0].Calls[0]
-	if used := uint64(done.GasUsed); done.Status == 1 && used <= estimate && used >= estimate-estimate/estimateMargin {
+	used, least := uint64(done.GasUsed), estimate-estimate/estimateMargin
+
+	if done.Status == 1 && least <= used && used <= estimate {
 		return used
 	}
 

@@ -116,7 +116,8 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 		for _, place := range slices.Sorted(maps.Keys(nodes)) {
 			for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 				cost, err := kinds[kind](s.with(nodes[place]...))
-				t.Logf("%-26s %-14s %-33s at most %-16s honest %-10s %v", lie, place, kind, cost, honest[kind], err)
+				t.Logf("%-26s %-14s %-33s at most %-16s honest %-10s %v",
+					lie, place, kind, cost, honest[kind], err)
 
 				// 1.4 million units at the highest price of one lamport, or at the quiet one.
 				most := honest[kind].Mul(2).Add(chain.Units(4_000))

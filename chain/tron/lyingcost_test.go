@@ -63,6 +63,8 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 		h.must(err)
 	}
 
+	const newAccountFee = "getCreateNewAccountFeeInSystemContract"
+
 	lies := map[string]func(p *proxy){
 		"energy at 9 times its price":          forgePrice("getEnergyFee", 9, 1),
 		"energy at 1,000 times its price":      forgePrice("getEnergyFee", 1_000, 1),
@@ -70,9 +72,9 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 		"1,000 times the energy":               forgeEnergy(1_000, 1),
 		"bytes at 9 times their price":         forgePrice("getTransactionFee", 9, 1),
 		"bytes at 1,000 times their price":     forgePrice("getTransactionFee", 1_000, 1),
-		"accounts at 9 times their price":      forgePrice("getCreateNewAccountFeeInSystemContract", 9, 1),
-		"accounts at 1,000 times their price":  forgePrice("getCreateNewAccountFeeInSystemContract", 1_000, 1),
-		"accounts at 0.9 times their price":    forgePrice("getCreateNewAccountFeeInSystemContract", 9, 10),
+		"accounts at 9 times their price":      forgePrice(newAccountFee, 9, 1),
+		"accounts at 1,000 times their price":  forgePrice(newAccountFee, 1_000, 1),
+		"accounts at 0.9 times their price":    forgePrice(newAccountFee, 9, 10),
 		"energy at a tenth of its price":       forgePrice("getEnergyFee", 1, 10),
 		"a tenth of the energy that it takes":  forgeEnergy(1, 10),
 		"the wallet's stake gives much energy": forgeStake,
@@ -91,9 +93,8 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 		for _, place := range slices.Sorted(maps.Keys(nodes)) {
 			for _, kind := range slices.Sorted(maps.Keys(kinds)) {
 				cost, err := kinds[kind](h.driver(t, viaNodes(nodes[place]...)))
-				t.Logf(
-					"%-37s %-14s %-31s at most %-12s honest %-12s %v", lie, place, kind, cost, honest[kind], err,
-				)
+				t.Logf("%-37s %-14s %-31s at most %-12s honest %-12s %v",
+					lie, place, kind, cost, honest[kind], err)
 
 				most := honest[kind]
 				if place == "alone" {

@@ -384,7 +384,8 @@ func TestBatchToOneDestination(t *testing.T) {
 			}
 
 			p := w.becomes(all[i].ID, status)
-			if delivered := p.AmountDelivered; want < 10 && (delivered == nil || *delivered != dollars(want)) ||
+			if delivered := p.AmountDelivered; want < 10 &&
+				(delivered == nil || *delivered != dollars(want)) ||
 				want == 10 && delivered != nil {
 				t.Errorf("payout %d delivered %v, want %d", i, delivered, want)
 			}

@@ -45,7 +45,8 @@ func (w *withholding) RoundTrip(r *http.Request) (*http.Response, error) {
 		Params []hexutil.Bytes
 	}
 
-	if json.Unmarshal(body, &call) != nil || call.Method != "eth_sendRawTransaction" || !w.keeps(call.Params[0]) {
+	if json.Unmarshal(body, &call) != nil || call.Method != "eth_sendRawTransaction" ||
+		!w.keeps(call.Params[0]) {
 		return http.DefaultTransport.RoundTrip(r)
 	}
 
@@ -206,11 +207,12 @@ func TestMoneyOutAcrossTheFork(t *testing.T) {
 	usd := f.deposit(f.usd, chain.Units(400_000_000))
 	eth := f.deposit(f.native, chain.Pow10(18))
 
-	topUps := func() int { return int(f.Nonce(f.Master)) }
-	f.Until("the top-up is in a block", 1, func() bool { return topUps() >= 1 })
+	f.Until("the top-up is in a block", 1, func() bool { return f.Nonce(f.Master) >= 1 })
 
 	f.way.turn(true)
-	f.Until("both sweeps are signed", 1, func() bool { return f.signedSweep(usd.ID) && f.signedSweep(eth.ID) })
+	f.Until("both sweeps are signed", 1, func() bool {
+		return f.signedSweep(usd.ID) && f.signedSweep(eth.ID)
+	})
 
 	known, err := f.Engine.Payouts.Create(t.Context(), payout.Params{
 		Owner:       f.Owner,
@@ -246,7 +248,7 @@ func TestMoneyOutAcrossTheFork(t *testing.T) {
 
 	f.backend.Commit()
 
-	known = f.Becomes(known.ID, payout.Confirmed, 1)
+	f.Becomes(known.ID, payout.Confirmed, 1)
 
 	fresh = f.Becomes(fresh.ID, payout.Failed, 1)
 	if fresh.FailureCode != wallet.FailReverted || fresh.FailureMessage == "" || fresh.NetworkFee == nil {
@@ -262,8 +264,8 @@ func TestMoneyOutAcrossTheFork(t *testing.T) {
 		})
 
 		for _, step := range f.steps(id) {
-			t.Logf("the release of %s: %-6s %s %s, at most %s, cost %s", what, step.Kind, step.State, step.Failure,
-				step.Order.MaxFee, step.Fee)
+			t.Logf("the release of %s: %-6s %s %s, at most %s, cost %s",
+				what, step.Kind, step.State, step.Failure, step.Order.MaxFee, step.Fee)
 		}
 	}
 
@@ -297,8 +299,8 @@ func TestMoneyOutAcrossTheFork(t *testing.T) {
 	f.Clean()
 }
 
-// A release of coin to a master wallet that nobody used creates its account, under either rules: all but its fee arrives,
-// and the audit is clean.
+// A release of coin to a master wallet that nobody used creates its account, under either rules: all but its fee
+// arrives, and the audit is clean.
 func TestReleaseToANewMasterBalances(t *testing.T) {
 	for _, from := range []uint64{0, uint64(time.Now().Add(24 * time.Hour).Unix())} {
 		f := newForked(t, from)

@@ -28,7 +28,12 @@ func (moverControls) NewAddress(context.Context) (chain.Address, error) {
 }
 
 // Fund gives an address coin or tokens.
-func (m moverControls) Fund(_ context.Context, to chain.Address, asset chain.Asset, amount chain.Amount) error {
+func (m moverControls) Fund(
+	_ context.Context,
+	to chain.Address,
+	asset chain.Asset,
+	amount chain.Amount,
+) error {
 	m.fund(to, asset, amount)
 	return nil
 }
