@@ -109,7 +109,7 @@ var messages = map[string]string{ // spec 2.3.4
 	wallet.FailInsufficientFunds: "The master wallet did not hold enough to pay the amount and the network " +
 		"fee, or held it in more coins than one transaction takes. Nothing was sent; create the payout again: it is " +
 		"accepted, or refused with what is missing.",
-	wallet.FailTokenUnsafe: "The token's issuer changed it so that transfers cannot be relied on. Nothing was sent, and " +
+	wallet.FailTokenUnsafe: "The token's issuer changed it so that transfers cannot be relied on. Nothing was paid: " +
 		"the amount is still in the wallet; Engine.Check says what was changed.",
 	wallet.FailNotPayable: "The destination cannot receive this asset. Nothing was sent; check the address " +
 		"with its owner.",

@@ -62,8 +62,8 @@ func (b *blockTail) takeTransactions(slot uint64) (blockHeader, bool) {
 var errMoved = errors.New("the chain does not go on from the newest block")
 
 // Head returns what Head of a driver without blocks does. From one call to the next it lists the slots since, and reads
-// the tip's block, which Blocks does not call for again; the final slot is one more call where the node offers an earlier
-// commitment. Where the chain does not go on it starts anew.
+// the tip's block, which Blocks does not call for again; the final slot is one more call where the node offers an
+// earlier commitment. Where the chain does not go on it starts anew.
 func (d *blockDriver) Head(ctx context.Context) (chain.Head, error) {
 	if known := d.tail.newest.Load(); known != nil {
 		var (

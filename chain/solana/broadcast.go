@@ -17,8 +17,8 @@ import (
 //   - fault.Invalid, code chain:insufficient_funds: an account lacks the funds.
 //
 // One that would fail for another reason is sent without simulation. Included, its failure is
-// proven and costs the base fee; withheld, it could still succeed later. One of a token whose issuer made it unusable is
-// withheld (fault.Stopped, token_unsafe): it could only fail.
+// proven and costs the base fee; withheld, it could still succeed later. One of a token whose issuer made it unusable
+// is withheld (fault.Stopped, token_unsafe).
 func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	if err := checkSigned(tx); err != nil {
 		return err

@@ -53,8 +53,8 @@ type driver struct {
 	seen    *seenAccounts
 	head    atomic.Pointer[blockHeader] // newest block that Head returned
 
-	// doubted are the hashes of transactions with durable nonces that a node refused; noncesOver is set once the network
-	// was seen to take none.
+	// doubted are the hashes of transactions with durable nonces that a node refused; noncesOver is set once the
+	// network was seen to take none.
 	doubted    sync.Map
 	noncesOver atomic.Bool
 }

@@ -102,8 +102,8 @@ func TestTransferHookWithoutAProgram(t *testing.T) {
 	}
 }
 
-// TestFrozenDepositSaysWhy has the issuer freeze the token account of a deposit: the plan of its release says so, and no
-// honest node is said to fail.
+// TestFrozenDepositSaysWhy has the issuer freeze the token account of a deposit: the plan of its release says so, and
+// no honest node is said to fail.
 func TestFrozenDepositSaysWhy(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
@@ -127,7 +127,8 @@ func TestFrozenDepositSaysWhy(t *testing.T) {
 		Master:  master,
 		Amount:  chain.Units(5_000_000),
 	})
-	if !errors.Is(err, fault.Invalid) || fault.Code(err) != "not_releasable" || !strings.Contains(err.Error(), "frozen") {
+	if !errors.Is(err, fault.Invalid) || fault.Code(err) != "not_releasable" ||
+		!strings.Contains(err.Error(), "frozen") {
 		t.Errorf("the plan of the release: %v", err)
 	}
 

@@ -282,7 +282,7 @@ func (d *driver) provesNonceUsed(
 }
 
 // NonceRefused implements chain.NonceRefuser. Nothing is asked until a node refused the transaction as it was sent.
-// A nonce that an account held before a simulation and holds after it was held at that block too, since none comes back.
+// A nonce that an account held before a simulation and holds after it was held at that block too: none comes back.
 func (d *driver) NonceRefused(
 	ctx context.Context,
 	signed chain.Signed,
@@ -333,7 +333,8 @@ func (e *endpoint) refusesNonce(
 
 		state := parseNonce(states[0])
 
-		return state.value == signed.DurableNonce.Value && state.authority.String() == string(signed.From), slot, nil
+		return state.value == signed.DurableNonce.Value &&
+			state.authority.String() == string(signed.From), slot, nil
 	}
 
 	held, slot, err := holds(0)

@@ -483,8 +483,9 @@ func TestNonceConfig(t *testing.T) {
 	}
 }
 
-// TestRefusedNonceHasExpired has the network give durable nonces up while a transaction waits at one. It has expired once
-// as many nodes as prove something refuse it although its account holds its nonce, and is signed again with a blockhash.
+// TestRefusedNonceHasExpired has the network give durable nonces up while a transaction waits at one. It has expired
+// once as many nodes as prove something refuse it although its account holds its nonce, and is signed again with a
+// blockhash.
 func TestRefusedNonceHasExpired(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)

@@ -429,7 +429,8 @@ func TestRefusedNonceIsLeft(t *testing.T) {
 
 		for _, p := range []wallet.Transaction{waits, next} {
 			now := w.until(p.ID, wallet.Confirmed)
-			if walletstate.LastAttempt(&now).Signed.DurableNonce != nil || w.paid(p) != p.Order.Outputs[0].Amount {
+			if walletstate.LastAttempt(&now).Signed.DurableNonce != nil ||
+				w.paid(p) != p.Order.Outputs[0].Amount {
 				t.Errorf("paid %s by %+v", w.paid(p), walletstate.LastAttempt(&now).Signed)
 			}
 		}
