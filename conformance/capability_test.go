@@ -24,6 +24,8 @@ func TestCapabilityNames(t *testing.T) {
 		drivertest.RequestURIBuilder: reflect.TypeFor[chain.RequestURIBuilder](),
 		drivertest.FeeEstimator:      reflect.TypeFor[chain.FeeEstimator](),
 		drivertest.FeeChecker:        reflect.TypeFor[chain.FeeChecker](),
+		drivertest.GasReader:         reflect.TypeFor[chain.GasReader](),
+		drivertest.FitChecker:        reflect.TypeFor[chain.FitChecker](),
 		drivertest.InputPricer:       reflect.TypeFor[chain.InputPricer](),
 		drivertest.Nonces:            reflect.TypeFor[chain.Nonces](),
 		drivertest.Sender:            reflect.TypeFor[chain.Sender](),

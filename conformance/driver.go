@@ -65,6 +65,7 @@ type DriverHarness struct {
 //     a final block shows the nonce used.
 //   - NamedCoins: Order.Spends are spent.
 //   - FeeChecker: what is built at current fees pays enough, with what it rests on.
+//   - GasReader, FitChecker: what a contract refused did not lack gas, and what is built fits into a block.
 //   - InputPricer: each coin is priced at what it adds.
 //   - Decoder: unsigned bytes alone show what they pay, what they cost and what is signed.
 //   - StrayLister, Recoverer: what no balance shows is listed, and moved as it stands.

@@ -154,6 +154,8 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 			"chain.Bumper",
 			"chain.FeeChecker",
 			"chain.InputPricer",
+			"chain.GasReader",
+			"chain.FitChecker",
 			"conformance.CheapPayer",
 			"DriverHarness.Misconfigured", // driver and node are one
 		},
@@ -243,6 +245,8 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 		"chain.Bumper",
 		"chain.FeeChecker",
 		"chain.InputPricer",
+		"chain.GasReader",
+		"chain.FitChecker",
 		"conformance.CheapPayer",
 		"conformance.NodeFaker",
 		"DriverHarness.Misconfigured",

@@ -100,6 +100,8 @@ func TestDriverOfUTXO(t *testing.T) {
 			Signer:  sim.NewSigner(1, nil),
 			Absent: []string{
 				"chain.Decoder",
+				"chain.GasReader",
+				"chain.FitChecker",
 				"chain.RequestURIBuilder",
 				"chain.HeadNotifier",
 				"chain.AddressScanner",

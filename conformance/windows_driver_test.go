@@ -137,6 +137,8 @@ func TestDriverOfWindows(t *testing.T) {
 						"chain.Bumper",
 						"chain.FeeChecker",
 						"chain.InputPricer",
+						"chain.GasReader",
+						"chain.FitChecker",
 						"conformance.CheapPayer",
 						"chain.Nonces",
 						"chain.Batcher",

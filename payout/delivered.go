@@ -3,30 +3,19 @@ package payout
 import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
 // delivered returns what a transaction in a block brought the destination of a payout of tokens, in base units: the
-// net of the block's logs. A token may return false and move nothing, or take a fee (pitfall 20). measured is false
-// for native coin, and for a transaction that is in no block.
+// net of the block's logs, for each payout of a batch its own. A token may return false and move nothing, or take a
+// fee (pitfall 20). measured is false for native coin, and for a transaction that is in no block.
 func (p Payout) delivered(t wallet.Transaction) (amount chain.Amount, measured bool) { // spec D12.7
 	inBlock := t.State == wallet.Included || t.State == wallet.Confirmed
-	if p.Contract == "" || !inBlock || t.BatchedBy != "" {
+	if p.Contract == "" || !inBlock {
 		return chain.Amount{}, false
 	}
 
-	var gone chain.Amount
-
-	for _, m := range t.Transfers {
-		switch {
-		case m.AssetID != p.AssetID || m.From == m.To:
-		case m.To == p.Destination:
-			amount, _ = amount.AddOK(m.Amount)
-		case m.From == p.Destination:
-			gone, _ = gone.AddOK(m.Amount)
-		}
-	}
-
-	return amount.SubFloor(gone), true
+	return walletstate.DeliveredTo(t, 0), true
 }
 
 // movedNothing reports whether a final block executed a transaction that brought the destination nothing.

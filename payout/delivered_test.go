@@ -45,6 +45,7 @@ func TestPayoutIsWhatTheBlockDelivered(t *testing.T) {
 			Amount:      chain.Units(100),
 		}
 		tx := wallet.Transaction{State: wallet.Included, Transfers: c.logs, Fee: chain.Units(3)}
+		tx.Order.Outputs = []chain.Output{{To: to, AssetID: token, Amount: p.Amount}}
 
 		if _, err := p.Follow(tx, time.Unix(1, 0)); err != nil || p.Status != Included {
 			t.Fatalf("%s: %s, %v", name, p.Status, err)

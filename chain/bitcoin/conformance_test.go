@@ -80,6 +80,8 @@ var absent = []string{
 	"chain.DurableNonces",
 	"token assets",
 	"chain.RequestURIBuilder",
+	"chain.GasReader",
+	"chain.FitChecker",
 	"chain.HeadNotifier", // unless its node publishes them
 	// a node keeps no balances of addresses; chain/send knows its coins
 	"chain.Balancer",

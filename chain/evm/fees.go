@@ -208,8 +208,9 @@ func (d *driver) nodeQuote(ctx context.Context, node *endpoint, msg transferMsg)
 }
 
 // quoteCalls are the calls of one quote. For native coin balance and assetBalance are one call. fresh is the estimate
-// for a receiver that holds nothing, nil where it is not wanted.
-type quoteCalls struct{ header, tipCap, gas, fresh, code, balance, assetBalance *call }
+// for a receiver that holds nothing, used the gas of the transfer as it is executed; they are nil where they are not
+// wanted.
+type quoteCalls struct{ header, tipCap, gas, fresh, used, code, balance, assetBalance *call }
 
 // quoteCallsOf returns the calls of a quote, not sent yet.
 func (d *driver) quoteCallsOf(msg transferMsg) (quoteCalls, error) {
@@ -219,6 +220,10 @@ func (d *driver) quoteCallsOf(msg transferMsg) (quoteCalls, error) {
 		gas:     newCall("eth_estimateGas", msg.callArgs()),
 		code:    newCall("eth_getCode", msg.payee, "latest"),
 		balance: newCall("eth_getBalance", msg.from, "latest"),
+	}
+
+	if msg.exact {
+		calls.used = newCall("eth_simulateV1", msg.simulation(), "latest")
 	}
 
 	calls.assetBalance = calls.balance
@@ -247,8 +252,10 @@ func (q quoteCalls) all() []*call {
 		calls = append(calls, q.assetBalance)
 	}
 
-	if q.fresh != nil {
-		calls = append(calls, q.fresh)
+	for _, optional := range []*call{q.fresh, q.used} {
+		if optional != nil {
+			calls = append(calls, optional)
+		}
 	}
 
 	return calls

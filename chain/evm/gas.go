@@ -2,6 +2,7 @@ package evm
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -18,8 +19,8 @@ import (
 // Gas limits are measured by estimating the very transfer under the rules in force: the real value, the real receiver.
 // No constant of a gas schedule decides anything; schedules change (EIP-2780, EIP-8037).
 
-// gasLimit returns the gas limit for a node's estimates: the estimate itself for native coin to an account without
-// code, which costs the same whatever happens before; else a fifth more, rounded up, since state may change before
+// gasLimit returns the gas limit for a node's estimates: what it takes, for native coin to an account without code,
+// which costs the same whatever happens before; else a fifth more, rounded up, since state may change before
 // inclusion. A token that a master wallet pays has enough for a receiver whose balance becomes zero meanwhile:
 // exchanges empty their deposit addresses. A release has not: its top-up pays for the limit, and what is not used
 // would stay behind.
@@ -49,11 +50,43 @@ func (d *driver) gasLimit(
 	}
 
 	if msg.asset.Kind == chain.Native && len(quote.code) == 0 && !d.gasPublishes(quote.latest) {
-		return gas, nil
+		return calls.exactGas(gas), nil
 	}
 
 	return gas + (gas+4)/5, nil
 }
+
+// exactGas returns the gas of a transfer that leaves nothing: what its simulation used, where the estimate is above it
+// by no more than estimates may be; else the estimate.
+func (q quoteCalls) exactGas(estimate uint64) uint64 {
+	if q.used == nil || q.used.err != nil {
+		return estimate
+	}
+
+	var blocks []struct {
+		Calls []struct {
+			Status  hexutil.Uint64 `json:"status"`
+			GasUsed hexutil.Uint64 `json:"gasUsed"`
+		} `json:"calls"`
+	}
+
+	if json.Unmarshal(q.used.result, &blocks) != nil || len(blocks) != 1 || len(blocks[0].Calls) != 1 {
+		return estimate
+	}
+
+	done := blocks[0].Calls[0]
+	used, least := uint64(done.GasUsed), estimate-estimate/estimateMargin
+
+	if done.Status == 1 && least <= used && used <= estimate {
+		return used
+	}
+
+	return estimate
+}
+
+// estimateMargin is the part of an estimate, one in so many, that it may be above what a transfer takes. Source:
+// go-ethereum, internal/ethapi estimateGasErrorRatio, 1.5 percent.
+const estimateMargin = 50
 
 // maxEstimate bounds the estimates that are read, so that no product overflows.
 const maxEstimate = 1 << 40

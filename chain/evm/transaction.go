@@ -25,8 +25,17 @@ type transferMsg struct {
 	data  []byte
 	// fromMaster says that a master wallet sends it.
 	fromMaster bool
+	// exact says that the sender keeps nothing: gas that the transfer does not take would stay behind.
+	exact bool
 	// fundedLater says that the sender need not hold the amount yet.
 	fundedLater bool
+}
+
+// simulation returns the transfer as an argument of eth_simulateV1.
+func (m transferMsg) simulation() map[string]any {
+	calls := map[string]any{"calls": []any{m.callArgs()}}
+
+	return map[string]any{"blockStateCalls": []any{calls}}
 }
 
 // callArgs returns the transfer as an argument of eth_call and eth_estimateGas.
@@ -94,7 +103,7 @@ func (d *driver) messageOf(order chain.Order) (transferMsg, error) {
 	}
 
 	msg := transferMsg{asset: asset, from: from, payee: payee, amount: output.Amount}
-	msg.fromMaster = order.From.Key.Role == chain.RoleMaster
+	msg.fromMaster, msg.exact = order.From.Key.Role == chain.RoleMaster, order.SubtractFee
 
 	if asset.Kind == chain.Token {
 		msg.to, msg.data = common.HexToAddress(string(asset.Contract)), transferInput(payee, output.Amount)

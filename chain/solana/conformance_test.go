@@ -84,7 +84,7 @@ func harness(
 			// nor account sequence numbers
 			"chain.Nonces",
 			"conformance.CoinLister", "chain.Bumper", "conformance.CheapPayer", // nor outputs
-			"chain.FeeChecker", "chain.InputPricer",
+			"chain.FeeChecker", "chain.InputPricer", "chain.GasReader", "chain.FitChecker",
 			"chain.Batcher",               // one destination at a time
 			"replacement of transactions", // so nothing can be displaced: transactions run out instead
 		},

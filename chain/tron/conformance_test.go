@@ -36,6 +36,7 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 				"chain.Bumper",
 				"chain.FeeChecker",
 				"chain.InputPricer",
+				"chain.FitChecker",
 				"conformance.CheapPayer",
 				"conformance.VariablePayer", // its test node executes the same everywhere
 				"conformance.NodeFaker",

@@ -103,7 +103,7 @@ type Transaction struct {
 	// Fee is the network fee in base units of the native coin, while it is included, or that of the cancel at its
 	// nonce once it failed: the whole fee, or for a batch member its share; see OwnFee.
 	Fee chain.Amount
-	// Transfers are what its inclusion moved; a batch member's are with its carrier.
+	// Transfers are what its inclusion moved. A batch member has one transfer, of what of that came to its destination.
 	Transfers []chain.Transfer
 	// Failure is the failure code; set exactly when State is Failed.
 	Failure string

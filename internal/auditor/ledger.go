@@ -186,8 +186,8 @@ func (l *ledger) creditArrivals(t wallet.Transaction, record audit.Record) {
 
 // debitOutputs debits what outputs took from the sender. A delegation of stake takes nothing.
 func (l *ledger) debitOutputs(t wallet.Transaction, record audit.Record, outputs []chain.Output) {
-	for _, o := range outputs {
-		if !chaindata.MovesCoin(o) {
+	for i, o := range outputs {
+		if !chaindata.MovesCoin(o) || l.tookNothing(t, i, o) {
 			continue
 		}
 
@@ -195,6 +195,30 @@ func (l *ledger) debitOutputs(t wallet.Transaction, record audit.Record, outputs
 		paid.Out = l.sent(t, o)
 		l.balanceOf(t.Order.From.Address, o.AssetID).add(paid)
 	}
+}
+
+// tookNothing reports whether a token refused to pay one output of a payout without a revert: nothing came to the
+// destination, and what the sender's logs lack of all outputs is at least its amount.
+func (l *ledger) tookNothing(t wallet.Transaction, index int, o chain.Output) bool {
+	if t.Kind != wallet.Payout || o.AssetID == l.native || !walletstate.DeliveredTo(t, index).IsZero() {
+		return false
+	}
+
+	var ordered, logged chain.Amount
+
+	for _, other := range t.Order.Outputs {
+		if other.AssetID == o.AssetID {
+			ordered, _ = ordered.AddOK(other.Amount)
+		}
+	}
+
+	for _, m := range t.Transfers {
+		if m.AssetID == o.AssetID && m.From == t.Order.From.Address {
+			logged, _ = logged.AddOK(m.Amount)
+		}
+	}
+
+	return logged.Cmp(ordered.SubFloor(o.Amount)) <= 0
 }
 
 // recovery credits what a recovery brought to the master wallet, as far as its balances show it. Nothing is debited: no

@@ -67,9 +67,66 @@ func JoinBatch(t *wallet.Transaction, carrier wallet.Transaction) error {
 	t.State, t.Failure, t.Conflict = carrier.State, carrier.Failure, carrier.Conflict
 	t.Nonce, t.TxHash, t.Block = carrier.Nonce, carrier.TxHash, carrier.Block
 	t.Waits, t.WaitingSince = carrier.Waits, carrier.WaitingSince
-	t.Fee = share(carrier, carrier.Fee, t.ID)
+	t.Fee, t.Transfers = share(carrier, carrier.Fee, t.ID), ownTransfers(carrier, t.ID)
 
 	return nil
+}
+
+// DeliveredTo returns what a transaction in a block brought the destination of one of its outputs, in base units of the
+// output's asset: the net of the block's transfers. What came to a destination that several outputs of a batch pay is
+// dealt to them in their order, and what is more than they are belongs to the last one. It is 0 for no output.
+func DeliveredTo(t wallet.Transaction, index int) chain.Amount {
+	if index < 0 || index >= len(t.Order.Outputs) {
+		return chain.Amount{}
+	}
+
+	var came, gone chain.Amount
+
+	own := t.Order.Outputs[index]
+	for _, m := range t.Transfers {
+		switch {
+		case m.AssetID != own.AssetID || m.From == m.To:
+		case m.To == own.To:
+			came, _ = came.AddOK(m.Amount)
+		case m.From == own.To:
+			gone, _ = gone.AddOK(m.Amount)
+		}
+	}
+
+	left := came.SubFloor(gone)
+
+	for i, o := range t.Order.Outputs {
+		switch {
+		case o.To != own.To || o.AssetID != own.AssetID:
+		case i < index:
+			left = left.SubFloor(o.Amount)
+		case i > index:
+			return chaindata.Min(left, own.Amount)
+		}
+	}
+
+	return left
+}
+
+// ownTransfers returns what a transaction in a block brought the destination of a batch member: one transfer with the
+// amount, none where that is 0.
+func ownTransfers(carrier wallet.Transaction, transactionID string) []chain.Transfer {
+	index := batchIndex(carrier, transactionID)
+
+	amount := DeliveredTo(carrier, index)
+	if amount.IsZero() {
+		return nil
+	}
+
+	own := carrier.Order.Outputs[index]
+
+	return []chain.Transfer{{
+		TxHash:  carrier.TxHash,
+		From:    carrier.Order.From.Address,
+		To:      own.To,
+		AssetID: own.AssetID,
+		Amount:  amount,
+	}}
 }
 
 // batchIndex returns the index of a payout in the batch: 0 for its own, then its members; -1 for none.

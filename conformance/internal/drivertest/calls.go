@@ -152,6 +152,13 @@ var nodeCalls = []nodeCall{
 		},
 	},
 	{
+		"Fits",
+		[]Capability{Sender, FitChecker},
+		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {
+			return driver.(chain.FitChecker).Fits(ctx, args.tx)
+		},
+	},
+	{
 		"Status",
 		[]Capability{Sender},
 		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {

@@ -24,6 +24,8 @@ const (
 	FeeEstimator      = "chain.FeeEstimator"
 	FeeChecker        = "chain.FeeChecker"
 	InputPricer       = "chain.InputPricer"
+	GasReader         = "chain.GasReader"
+	FitChecker        = "chain.FitChecker"
 	Nonces            = "chain.Nonces"
 	DurableNonces     = "chain.DurableNonces"
 	Sender            = "chain.Sender"
@@ -75,6 +77,8 @@ var capabilities = []struct {
 	{FeeEstimator, driverIs[chain.FeeEstimator]},
 	{FeeChecker, driverIs[chain.FeeChecker]},
 	{InputPricer, driverIs[chain.InputPricer]},
+	{GasReader, driverIs[chain.GasReader]},
+	{FitChecker, driverIs[chain.FitChecker]},
 	{Nonces, driverIs[chain.Nonces]},
 	{DurableNonces, driverIs[chain.DurableNonces]},
 	{Sender, driverIs[chain.Sender]},

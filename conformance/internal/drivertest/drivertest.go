@@ -86,6 +86,8 @@ var parts = []part{
 	{"NamedCoins", []Capability{Sender, CoinSource}, namedCoinTests},
 	{"FeeChecker", []Capability{Sender, FeeChecker}, feeCheckTests},
 	{"InputPricer", []Capability{InputPricer, CoinSource}, pricerTests},
+	{"GasReader", []Capability{Sender, GasReader}, gasTests},
+	{"FitChecker", []Capability{Sender, FitChecker}, fitTests},
 	{"Decoder", []Capability{Sender, Decoder}, decodeTests},
 	{"Replacement", []Capability{Sender, Replacement}, replacementTests},
 	{"DurableNonces", []Capability{Sender, DurableNonces}, nonceTests},

@@ -31,7 +31,7 @@ export default defineConfig({
         ['Webhooks', 'webhooks'], ['Errors', 'errors'], ['The API', 'api'], ['The checkout page', 'checkout'],
       )] },
       { text: 'Run it', items: [...pages(
-        ['Going live', 'going-live'], ['Many processes', 'many-processes'],
+        ['Going live', 'going-live'], ['Networks', 'networks'], ['Many processes', 'many-processes'],
         ['Databases of many machines', 'distributed'], ['Backups', 'backups'], ['Limits', 'limits'],
         ['Upgrading', 'upgrading'], ['Performance', 'performance'], ['Stability', 'stability'],
       ), { text: 'Threat model', link: '/SECURITY' }] },

@@ -315,6 +315,84 @@ func TestBatchThatFails(t *testing.T) {
 	}
 }
 
+// Each payout of a batch is what the block brought its own destination: a token that returns false to one of them fails
+// that one alone, as reverted, and one that takes a fee shows what arrived.
+func TestBatchIsWhatEachGot(t *testing.T) {
+	for at := range 3 {
+		inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) {
+			w.fund(1, 100)
+			all := w.three("USDX")
+			w.chain.SetToken("USDX", sim.TokenRules{Refused: []chain.Address{all[at].Destination}})
+
+			for i, p := range all {
+				want := payout.Confirmed
+				if i == at {
+					want = payout.Failed
+				}
+
+				p = w.becomes(p.ID, want)
+				w.arrived(p)
+
+				if (want == payout.Failed) != (p.FailureCode == wallet.FailReverted) ||
+					p.NetworkFee == nil || p.AmountDelivered != nil && want == payout.Confirmed {
+					t.Errorf("payout %d of which %d was refused is %+v", i, at, p)
+				}
+			}
+
+			w.clean(1, 100)
+		})
+	}
+
+	inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) {
+		w.fund(1, 100)
+		w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 100})
+
+		for i, p := range w.three("USDX") {
+			p = w.becomes(p.ID, payout.Confirmed)
+
+			if got := p.AmountDelivered; got == nil || *got != w.chain.Balance(p.Destination, "USDX") {
+				t.Errorf("payout %d delivered %v, %s arrived", i, got, w.chain.Balance(p.Destination, "USDX"))
+			}
+		}
+
+		w.clean(1, 100)
+	})
+}
+
+// Payouts of a batch to one destination share what came to it in the order of the batch.
+func TestBatchToOneDestination(t *testing.T) {
+	inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) {
+		w.fund(1, 100)
+
+		params := w.params("USDX", dollars(10))
+
+		var all []payout.Payout
+
+		for range 3 {
+			p, err := w.engine.Payouts.Create(t.Context(), params)
+			w.must(err)
+
+			all = append(all, p)
+		}
+
+		w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 4_000})
+
+		for i, want := range []uint64{10, 8, 0} { // 18 of 30 arrive
+			status := payout.Confirmed
+			if want == 0 {
+				status = payout.Failed
+			}
+
+			p := w.becomes(all[i].ID, status)
+			if delivered := p.AmountDelivered; want < 10 &&
+				(delivered == nil || *delivered != dollars(want)) ||
+				want == 10 && delivered != nil {
+				t.Errorf("payout %d delivered %v, want %d", i, delivered, want)
+			}
+		}
+	})
+}
+
 // A fee that rises after the signature: all are replaced together, and no share exceeds what its
 // payout may cost.
 func TestFeeSpikeOfABatch(t *testing.T) {

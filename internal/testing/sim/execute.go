@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
@@ -141,6 +143,9 @@ func (e *execution) apply(m move) bool {
 	}
 
 	rules := e.c.tokens[id]
+	if slices.Contains(rules.Refused, to) {
+		return true
+	}
 
 	fee := chaindata.BPS(m.amount, rules.FeeBPS)
 	if !e.transfer(id, from, to, m.amount) {

@@ -26,6 +26,10 @@ type TokenRules struct {
 
 	// Collector receives the fees. Defaults to the token's contract.
 	Collector chain.Address
+
+	// Refused are addresses that the contract pays nothing: a transfer to one of them returns false, moves nothing and
+	// logs nothing. The transaction does not revert.
+	Refused []chain.Address
 }
 
 // SetToken sets the rules of a token for the blocks to come, a new branch after Fork included. The

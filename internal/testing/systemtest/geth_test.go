@@ -36,6 +36,7 @@ func gethNode(t *testing.T, options ...func(*node.Config, *ethconfig.Config)) (*
 
 	options = append(options, func(n *node.Config, _ *ethconfig.Config) {
 		n.HTTPHost, n.HTTPPort, n.HTTPModules = "127.0.0.1", port, []string{"eth", "net", "web3", "txpool"}
+		n.WSHost, n.WSPort, n.WSModules = n.HTTPHost, n.HTTPPort, n.HTTPModules
 	})
 	backend := simulated.NewBackend(types.GenesisAlloc{
 		common.HexToAddress(testenv.WellKnownDevAccounts[0].Address): {
