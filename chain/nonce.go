@@ -26,7 +26,7 @@ type NonceAccount struct {
 
 // DurableNonces keeps nonces in accounts of the ledger. internal/txmgr has every transaction that an address with such
 // accounts sends use one of them, and no two at a time; see Order.DurableNonce. One of them is dead only when another
-// used its nonce.
+// used its nonce; see NonceRefuser for the exception.
 type DurableNonces interface {
 	// NonceAccounts returns the nonce accounts of an address; none where none are configured. It does no I/O.
 	NonceAccounts(address Address) []Address
@@ -37,4 +37,13 @@ type DurableNonces interface {
 	// or was closed: one above nonce.Height, as a node that is behind shows what the account held before. Where more
 	// than one node is configured, two of them must show that; at is then the later one.
 	NonceUsed(ctx context.Context, nonce DurableNonce) (used bool, at Ref, err error)
+}
+
+// NonceRefuser is a DurableNonces of a network that may stop taking durable nonces. A transaction that waits at one has
+// then expired, and is signed again without.
+type NonceRefuser interface {
+	// NonceRefused reports whether the network takes a transaction no more although its nonce account holds its nonce, and
+	// the final block at which that is so. Where more than one node is configured, two of them must show that; at is
+	// then the later one.
+	NonceRefused(ctx context.Context, signed Signed) (refused bool, at Ref, err error)
 }

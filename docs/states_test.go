@@ -650,6 +650,7 @@ func transactions(t *testing.T) machine {
 		wallet.FailStale,
 		wallet.FailInsufficientFunds,
 		wallet.FailNotPayable,
+		wallet.FailTokenUnsafe,
 		wallet.FailSignerRefused + "…",
 		wallet.FailConflict,
 		wallet.FailExpired,

@@ -36,6 +36,7 @@ var transitions = []Transition[Status]{ // spec D5.6
 			wallet.FailCanceled,
 			wallet.FailStale,
 			wallet.FailNotPayable,
+			wallet.FailTokenUnsafe,
 			wallet.FailInsufficientFunds,
 			wallet.FailSignerRefused,
 		},
@@ -45,7 +46,7 @@ var transitions = []Transition[Status]{ // spec D5.6
 	{
 		From:  Processing,
 		To:    Failed,
-		Codes: []string{wallet.FailConflict, wallet.FailExpired},
+		Codes: []string{wallet.FailConflict, wallet.FailExpired, wallet.FailTokenUnsafe},
 		When:  "proven never to be included",
 	},
 	{From: Included, To: Processing, When: "its block left the chain"},
@@ -108,6 +109,8 @@ var messages = map[string]string{ // spec 2.3.4
 	wallet.FailInsufficientFunds: "The master wallet did not hold enough to pay the amount and the network " +
 		"fee, or held it in more coins than one transaction takes. Nothing was sent; create the payout again: it is " +
 		"accepted, or refused with what is missing.",
+	wallet.FailTokenUnsafe: "The token's issuer changed it so that transfers cannot be relied on. Nothing was paid: " +
+		"the amount is still in the wallet; Engine.Check says what was changed.",
 	wallet.FailNotPayable: "The destination cannot receive this asset. Nothing was sent; check the address " +
 		"with its owner.",
 }

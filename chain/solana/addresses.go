@@ -141,7 +141,7 @@ func (r *reading) readFrom(ctx context.Context, e *endpoint) error {
 	}
 
 	if slot < last.slot {
-		if last, err = r.driver.newestUpTo(ctx, e, slot); err != nil {
+		if last, err = e.newestUpTo(ctx, slot); err != nil {
 			return err
 		}
 	}
@@ -174,16 +174,6 @@ func (r *reading) readFrom(ctx context.Context, e *endpoint) error {
 	r.left = left
 
 	return cmp.Or(err, failed)
-}
-
-// newestUpTo returns the newest block up to a slot.
-func (d *driver) newestUpTo(ctx context.Context, e *endpoint, slot uint64) (blockHeader, error) {
-	slots, err := e.slotsUpTo(ctx, slot)
-	if err != nil {
-		return blockHeader{}, err
-	}
-
-	return e.header(ctx, slots[len(slots)-1])
 }
 
 // dueAccount is an account whose history is looked at.

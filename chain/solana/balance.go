@@ -297,13 +297,13 @@ func (e *endpoint) accounts(
 	keys []solanago.PublicKey,
 	minSlot uint64,
 ) ([]*accountInfo, uint64, error) {
-	return e.accountsAt(ctx, "confirmed", keys, minSlot)
+	return e.accountsAt(ctx, newest{e}, keys, minSlot)
 }
 
 // accountsAt is accounts in the newest block of a commitment.
 func (e *endpoint) accountsAt(
 	ctx context.Context,
-	commitment string,
+	commitment any,
 	keys []solanago.PublicKey,
 	minSlot uint64,
 ) ([]*accountInfo, uint64, error) {
@@ -364,7 +364,7 @@ func (e *endpoint) exists(ctx context.Context, address chain.Address) (bool, err
 func (e *endpoint) rentMinimum(ctx context.Context, size int) (uint64, error) {
 	var lamports uint64
 
-	err := e.call(ctx, &lamports, "getMinimumBalanceForRentExemption", size, confirmed{})
+	err := e.call(ctx, &lamports, "getMinimumBalanceForRentExemption", size, e.newest())
 
 	return lamports, err
 }

@@ -17,8 +17,6 @@ type blockTail struct {
 
 	mu      sync.Mutex
 	headers map[uint64]blockHeader // of recent blocks without transactions, by slot
-	lead    uint64                 // slots from the final block to the tip, as listed last
-	guesses int                    // left until slots are listed again
 }
 
 // maxTail is the number of headers that are remembered. The final block is some 32 behind the tip.
@@ -63,10 +61,9 @@ func (b *blockTail) takeTransactions(slot uint64) (blockHeader, bool) {
 // errMoved is a chain that does not go on from the newest block, or a node that does not say.
 var errMoved = errors.New("the chain does not go on from the newest block")
 
-// Head returns the newest confirmed block, which is also the safe block, and the newest finalized block. From one
-// call to the next it takes two calls: the final slot, and the tip's block, which Blocks does not call for again.
-// The tip is then some slots late, by guessMargin as a rule. Where slots were skipped Head also lists them. Where the
-// chain does not go on it is Head of a driver without blocks.
+// Head returns what Head of a driver without blocks does. From one call to the next it lists the slots since, and reads
+// the tip's block, which Blocks does not call for again; the final slot is one more call where the node offers an
+// earlier commitment. Where the chain does not go on it starts anew.
 func (d *blockDriver) Head(ctx context.Context) (chain.Head, error) {
 	if known := d.tail.newest.Load(); known != nil {
 		var (
@@ -120,31 +117,27 @@ func (d *blockDriver) RefAt(ctx context.Context, height uint64) (chain.Ref, erro
 func (d *blockDriver) nextHead(ctx context.Context, e *endpoint, known blockHeader) (chain.Head, error) {
 	// The final slot is read first, so that it is never newer than the tip.
 	var finalSlot uint64
-	if err := e.call(ctx, &finalSlot, "getSlot", map[string]any{"commitment": "finalized"}); err != nil {
-		return chain.Head{}, err
+
+	if !e.finalOnly.Load() {
+		if err := e.call(ctx, &finalSlot, "getSlot", map[string]any{"commitment": final}); err != nil {
+			return chain.Head{}, err
+		}
 	}
 
-	guess, err := d.guessTip(ctx, e, known, finalSlot)
+	tip, slots, err := d.nextTip(ctx, e, known)
 	if err != nil {
 		return chain.Head{}, err
 	}
 
-	tip, slots, err := d.nextTip(ctx, e, known, guess)
-	if err != nil {
-		return chain.Head{}, err
-	}
+	last := tip
 
-	if finalSlot > tip.slot {
+	switch {
+	case finalSlot > tip.slot:
 		return chain.Head{}, errMoved
-	}
-
-	if guess == nil {
-		d.tail.setLead(tip.slot - finalSlot)
-	}
-
-	final, err := d.finalHeader(ctx, e, finalSlot)
-	if err != nil {
-		return chain.Head{}, err
+	case !e.finalOnly.Load():
+		if last, err = d.finalHeader(ctx, e, finalSlot); err != nil {
+			return chain.Head{}, err
+		}
 	}
 
 	for i, slot := range slots {
@@ -153,58 +146,18 @@ func (d *blockDriver) nextHead(ctx context.Context, e *endpoint, known blockHead
 
 	d.setHead(e, known, tip)
 
-	return chain.Head{Tip: tip.ref(), Safe: tip.ref(), Final: final.ref()}, nil
-}
-
-// guessTip reads the block that is likely to be near the tip, a known distance above the final slot. It returns nil
-// where there is none, and where that is no news.
-func (d *blockDriver) guessTip(
-	ctx context.Context,
-	e *endpoint,
-	known blockHeader,
-	finalSlot uint64,
-) (*blockHeader, error) {
-	lead, ok := d.tail.takeGuess()
-	if !ok || finalSlot+lead <= known.slot || finalSlot+lead > known.slot+maxListedSlots {
-		return nil, nil //nolint:nilnil // no guess is no error
-	}
-
-	tip, err := e.block(ctx, finalSlot+lead, "accounts")
-	if isNoBlock(err) {
-		d.tail.setLead(0)
-		return nil, nil //nolint:nilnil // no guess is no error
-	}
-
-	if err != nil {
-		return nil, err
-	}
-
-	return &tip, nil
+	return chain.Head{Tip: tip.ref(), Safe: tip.ref(), Final: last.ref()}, nil
 }
 
 // nextTip returns the tip, with its transactions where it is not the known block, and the slots of the blocks from
-// the known one to it. As many heights as slots need no list.
+// the known one to it.
 func (d *blockDriver) nextTip(
 	ctx context.Context,
 	e *endpoint,
 	known blockHeader,
-	guess *blockHeader,
 ) (tip blockHeader, slots []uint64, err error) {
-	last := known.slot + maxListedSlots
-
-	if guess != nil {
-		last = guess.slot
-
-		if guess.Height == known.Height+guess.slot-known.slot {
-			for slot := known.slot; slot <= last; slot++ {
-				slots = append(slots, slot)
-			}
-
-			return *guess, slots, nil
-		}
-	}
-
-	if err := e.call(ctx, &slots, "getBlocks", known.slot, last, confirmed{}); err != nil {
+	err = e.call(ctx, &slots, "getBlocks", known.slot, known.slot+maxListedSlots, e.newest())
+	if err != nil {
 		return blockHeader{}, nil, err
 	}
 
@@ -212,12 +165,9 @@ func (d *blockDriver) nextTip(
 		return blockHeader{}, nil, errMoved
 	}
 
-	switch last := slots[len(slots)-1]; {
-	case last == known.slot:
-		tip = known
-	case guess != nil && last == guess.slot:
-		tip = *guess
-	default:
+	tip = known
+
+	if last := slots[len(slots)-1]; last != known.slot {
 		if tip, err = e.block(ctx, last, "accounts"); isNoBlock(err) {
 			return blockHeader{}, nil, errMoved
 		} else if err != nil {
@@ -230,42 +180,6 @@ func (d *blockDriver) nextTip(
 	}
 
 	return tip, slots, nil
-}
-
-const (
-	// guessMargin is the number of slots by which a guessed tip stays behind: finality does not keep one distance.
-	guessMargin = 2
-
-	// guessesPerList is how often the tip is guessed between two lists of slots.
-	guessesPerList = 12
-)
-
-// setLead remembers the distance from the final slot to the tip; 0 ends guesses until slots were listed often
-// enough.
-func (b *blockTail) setLead(slots uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
-	if b.lead == 0 && b.guesses > 0 {
-		b.guesses-- // the last guess failed
-		return
-	}
-
-	b.lead, b.guesses = slots-min(slots, guessMargin), guessesPerList
-}
-
-// takeGuess returns the distance from the final slot to a block near the tip. ok is false when slots must be listed.
-func (b *blockTail) takeGuess() (lead uint64, ok bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
-	if b.lead == 0 || b.guesses == 0 {
-		return 0, false
-	}
-
-	b.guesses--
-
-	return b.lead, true
 }
 
 // setHead remembers the tip.

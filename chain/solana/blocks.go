@@ -2,7 +2,6 @@ package solana
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
@@ -21,13 +20,13 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	var best, bestFinal *blockHeader
 
 	err := d.ask(ctx, func(ctx context.Context, e *endpoint) error {
-		tip, final, err := d.headOf(ctx, e)
+		tip, last, err := d.headOf(ctx, e)
 		if err != nil {
 			return err
 		}
 
 		if best == nil || tip.Height > best.Height {
-			best, bestFinal = &tip, &final
+			best, bestFinal = &tip, &last
 		}
 
 		if tip.Height < d.nodes.Seen.Load() {
@@ -52,12 +51,13 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	return chain.Head{Tip: best.ref(), Safe: best.ref(), Final: bestFinal.ref()}, nil
 }
 
-// headOf reads one node's newest confirmed and finalized blocks.
-func (d *driver) headOf(ctx context.Context, e *endpoint) (tip, final blockHeader, err error) {
+// headOf reads one node's newest block and its newest final block.
+func (d *driver) headOf(ctx context.Context, e *endpoint) (tip, last blockHeader, err error) {
 	// The final block is read first, so that it is never newer than the tip.
-	final, err = e.latestBlock(ctx, "finalized", 0)
-	if err != nil {
-		return tip, final, err
+	if !e.finalOnly.Load() {
+		if last, err = e.latestBlock(ctx, final, 0); err != nil {
+			return tip, last, err
+		}
 	}
 
 	seen := uint64(0)
@@ -65,27 +65,31 @@ func (d *driver) headOf(ctx context.Context, e *endpoint) (tip, final blockHeade
 		seen = head.slot
 	}
 
-	tip, err = e.latestBlock(ctx, "confirmed", max(seen, final.slot))
+	tip, err = e.latestBlock(ctx, newest{e}, max(seen, last.slot))
 	if errors.Is(err, failover.ErrLagging) {
-		tip, err = e.latestBlock(ctx, "confirmed", 0)
+		tip, err = e.latestBlock(ctx, newest{e}, 0)
 	}
 
 	if err != nil {
-		return tip, final, err
+		return tip, last, err
 	}
 
-	if final.Height > tip.Height {
-		return tip, final, e.Garbled("its final block %d is above its tip %d", final.Height, tip.Height)
+	if e.finalOnly.Load() {
+		last = tip
+	}
+
+	if last.Height > tip.Height {
+		return tip, last, e.Garbled("its final block %d is above its tip %d", last.Height, tip.Height)
 	}
 
 	e.SawTip(tip.Height)
 	d.slots.put(tip.Height, tip.slot)
 	e.lastHead.Store(&nodeHead{
-		Head: chain.Head{Tip: tip.ref(), Safe: tip.ref(), Final: final.ref()},
+		Head: chain.Head{Tip: tip.ref(), Safe: tip.ref(), Final: last.ref()},
 		at:   time.Now(),
 	})
 
-	return tip, final, nil
+	return tip, last, nil
 }
 
 // nodeHead is what a node's head was at a time.
@@ -296,12 +300,9 @@ func (e *endpoint) header(ctx context.Context, slot uint64) (blockHeader, error)
 func (e *endpoint) block(ctx context.Context, slot uint64, details string) (blockHeader, error) {
 	var h *blockHeader
 
-	err := e.callVersioned(ctx, &h, "getBlock", slot, map[string]any{
-		"commitment":         "confirmed",
-		"encoding":           "json",
-		"transactionDetails": details,
-		"rewards":            false,
-	})
+	options := e.newest("encoding", "json", "transactionDetails", details, "rewards", false)
+
+	err := e.callVersioned(ctx, &h, "getBlock", slot, options)
 	if err != nil {
 		return blockHeader{}, err
 	}
@@ -326,14 +327,6 @@ func isHash(s string) bool {
 	_, err := solanago.PublicKeyFromBase58(s)
 	return err == nil
 }
-
-// confirmed is the parameter for commitment "confirmed".
-type confirmed struct{}
-
-// MarshalJSON returns {"commitment":"confirmed"}.
-func (confirmed) MarshalJSON() ([]byte, error) { return []byte(`{"commitment":"confirmed"}`), nil }
-
-var _ json.Marshaler = confirmed{}
 
 // aboveTip translates failover.ErrLagging into fault.NotFound for a height that no node has reached.
 func aboveTip(err error, height uint64) error {

@@ -16,8 +16,9 @@ import (
 //   - fault.Invalid, code transaction_malformed: the bytes are not a transaction with valid signatures;
 //   - fault.Invalid, code chain:insufficient_funds: an account lacks the funds.
 //
-// A transaction that would fail for another reason is sent without simulation. Included, its failure is
-// proven and costs the base fee; withheld, it could still succeed later.
+// One that would fail for another reason is sent without simulation. Included, its failure is
+// proven and costs the base fee; withheld, it could still succeed later. One of a token whose issuer made it unusable
+// is withheld (fault.Stopped, token_unsafe).
 func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 	if err := checkSigned(tx); err != nil {
 		return err
@@ -46,6 +47,10 @@ func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 		case simulated.name == "AlreadyProcessed":
 			return nil
 		case simulated.name == "BlockhashNotFound": // expired, or this node is behind
+			if tx.DurableNonce != nil {
+				d.doubted.Store(tx.TxHash, true)
+			}
+
 			return e.Garbled("%s", refusal)
 		case simulated.insufficientFunds():
 			return fault.Wrap(
@@ -55,8 +60,34 @@ func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 			)
 		}
 
+		if err := d.checkTokens(ctx, e, tx); err != nil {
+			return err
+		}
+
 		return e.send(ctx, tx.Raw, true)
 	})
+}
+
+// checkTokens returns fault.Stopped (token_unsafe) where the mint of a token that a transaction pays cannot be used any
+// more, as its issuer changed it since.
+func (d *driver) checkTokens(ctx context.Context, e *endpoint, tx chain.Signed) error {
+	for _, output := range tx.Outputs {
+		m, isToken := d.mintOf(output.AssetID)
+		if !isToken {
+			continue
+		}
+
+		accounts, _, err := e.accounts(ctx, []solanago.PublicKey{m.key}, 0)
+		if err != nil {
+			return err
+		}
+
+		if _, err := parseMint(m, accounts[0]); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // checkSigned returns fault.Invalid when the bytes are not the transaction of the hash, in its only
@@ -89,7 +120,7 @@ func (e *endpoint) send(ctx context.Context, raw []byte, skipPreflight bool) err
 	return e.call(ctx, nil, "sendTransaction", encodeBase64(raw), map[string]any{
 		"encoding":            "base64",
 		"skipPreflight":       skipPreflight,
-		"preflightCommitment": "confirmed",
+		"preflightCommitment": newest{e},
 	})
 }
 

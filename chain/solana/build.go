@@ -150,7 +150,7 @@ func (d *driver) latestBlockhash(ctx context.Context, e *endpoint) (solanago.Has
 		} `json:"value"`
 	}
 
-	finalized := map[string]any{"commitment": "finalized"}
+	finalized := map[string]any{"commitment": final}
 	if err := e.call(ctx, &latest, "getLatestBlockhash", finalized); err != nil {
 		return solanago.Hash{}, 0, err
 	}

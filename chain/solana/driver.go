@@ -7,8 +7,8 @@
 //
 // Heights are block heights, as getBlockHeight counts them. A slot without a block has no height, so
 // blocks are linked without gaps, and Signed.ValidToHeight is the network's last valid block height.
-// The tip is the newest block of commitment "confirmed", which is also the safe block. The final block
-// is the newest of commitment "finalized".
+// The tip is the newest block of commitment "confirmed", which is also the safe block, or of "finalized" at nodes that
+// know no other. The final block is the newest of commitment "finalized".
 //
 // Transfers are computed from a transaction's balances before and after, never from its instructions.
 // So a transfer fee is not counted, and a payment by a program is. Tokens belong to the owner's
@@ -32,6 +32,7 @@ package solana
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	solanago "github.com/gagliardetto/solana-go"
@@ -50,7 +51,12 @@ type driver struct {
 	nodes   *failover.Set[*endpoint]
 	slots   *slotCache
 	seen    *seenAccounts
-	head    atomic.Pointer[blockHeader] // newest confirmed block that Head returned
+	head    atomic.Pointer[blockHeader] // newest block that Head returned
+
+	// doubted are the hashes of transactions with durable nonces that a node refused; noncesOver is set once the
+	// network was seen to take none.
+	doubted    sync.Map
+	noncesOver atomic.Bool
 }
 
 // blockDriver is a driver that also reads whole blocks.

@@ -30,6 +30,7 @@ type endpoint struct {
 	inFlight    chan struct{} // holds one element per request in flight
 	oldest      atomic.Uint64 // slot; see oldestSlot
 	lastHead    atomic.Pointer[nodeHead]
+	finalOnly   atomic.Bool   // it offers no earlier commitment; see newest
 	version     atomic.Uint32 // highest transaction version asked for; see callVersioned
 }
 
@@ -56,7 +57,7 @@ func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) err
 	return d.nodes.Ask(ctx, d.config.Attempts, 0, f)
 }
 
-// verify returns a *failover.Mismatch when the node's genesis hash is not the network's.
+// verify returns a *failover.Mismatch when the node's genesis hash is not the network's, and learns its commitments.
 func (d *driver) verify(ctx context.Context, e *endpoint) error {
 	var genesis string
 	if err := e.call(ctx, &genesis, "getGenesisHash"); err != nil {
@@ -67,7 +68,9 @@ func (d *driver) verify(ctx context.Context, e *endpoint) error {
 		return &failover.Mismatch{Host: e.Host, Shows: "has genesis hash " + e.Clean(genesis), Want: want}
 	}
 
-	return nil
+	_, err := e.findCommitment(ctx)
+
+	return err
 }
 
 // triesOfBackends is how often a call is made that a node refuses because it is not far enough. One URL may
@@ -88,6 +91,14 @@ func (e *endpoint) call(ctx context.Context, result any, method string, params .
 		if failover.RefusedWith(err, codeMinContextSlot, codeBlockNotYet, codeBlockStatusNotYet) &&
 			try < triesOfBackends {
 			continue
+		}
+
+		if failover.RefusedWith(err, codeInvalidParams) {
+			if lost, probed := e.findCommitment(ctx); lost {
+				continue
+			} else if probed != nil {
+				return probed
+			}
 		}
 
 		if failover.RefusedWith(err, codeMinContextSlot) {

@@ -3,6 +3,9 @@
 package solana_test
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -78,6 +81,8 @@ func TestTransferHookWithoutAProgram(t *testing.T) {
 		t.Errorf("of 5000000 released, %s are kept and %s paid out", kept, paid)
 	}
 
+	signed := s.sign(payout)
+
 	// The issuer sets a program.
 	_, err = n.send([]solanago.Instruction{solanago.NewInstruction(n.program, solanago.AccountMetaSlice{
 		solanago.Meta(n.mint).WRITE(),
@@ -86,10 +91,53 @@ func TestTransferHookWithoutAProgram(t *testing.T) {
 	must(t, err)
 	must(t, n.SolanaNode.Mine(6))
 
-	for what, err := range map[string]error{"check": s.d.Check(t.Context()), "payout": errorOf(s.trySign(payout))} {
+	for what, err := range map[string]error{
+		"check":                  s.d.Check(t.Context()),
+		"payout":                 errorOf(s.trySign(payout)),
+		"payout that was signed": s.d.Broadcast(t.Context(), signed),
+	} {
 		if fault.Code(err) != "token_unsafe" || !strings.Contains(err.Error(), "one is set") {
 			t.Errorf("with a program, %s: %v, want token_unsafe", what, err)
 		}
+	}
+}
+
+// TestFrozenDepositSaysWhy has the issuer freeze the token account of a deposit: the plan of its release says so, and
+// no honest node is said to fail.
+func TestFrozenDepositSaysWhy(t *testing.T) {
+	n := startNode(t, solanago.TokenProgramID)
+	s := newSender(t, n)
+
+	var log bytes.Buffer
+
+	s.d = n.driver(t, func(c *solana.Config) {
+		c.RPCs = []string{n.URL + "/"}
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+
+	master, deposit := s.party(chain.RoleMaster, 1), s.party(chain.RoleDeposit, 1)
+	s.fund(master, sol, 0)
+	s.fund(deposit, 0, 5_000_000)
+	must(t, controls{n}.Freeze(t.Context(), deposit.Address, n.asset))
+	must(t, n.SolanaNode.Mine(6))
+
+	_, err := s.d.PlanSweep(t.Context(), chain.SweepRequest{
+		Asset:   s.token(),
+		Deposit: deposit,
+		Master:  master,
+		Amount:  chain.Units(5_000_000),
+	})
+	if !errors.Is(err, fault.Invalid) || fault.Code(err) != "not_releasable" ||
+		!strings.Contains(err.Error(), "frozen") {
+		t.Errorf("the plan of the release: %v", err)
+	}
+
+	if held := s.balance(deposit.Address, s.token()); held != chain.Units(5_000_000) {
+		t.Errorf("it holds %s", held)
+	}
+
+	if log.Len() > 0 {
+		t.Errorf("an honest node is said to fail: %s", log.String())
 	}
 }
 

@@ -331,7 +331,7 @@ func (e *endpoint) currentFee(ctx context.Context, s mintState) (feeRate, error)
 	var info struct {
 		Epoch uint64 `json:"epoch"`
 	}
-	if err := e.call(ctx, &info, "getEpochInfo", confirmed{}); err != nil {
+	if err := e.call(ctx, &info, "getEpochInfo", e.newest()); err != nil {
 		return feeRate{}, err
 	}
 

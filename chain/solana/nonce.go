@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -14,7 +15,10 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-var _ chain.DurableNonces = (*driver)(nil)
+var _ interface {
+	chain.DurableNonces
+	chain.NonceRefuser
+} = (*driver)(nil)
 
 // NonceAccounts returns the configured nonce accounts of an address. It does no I/O.
 func (d *driver) NonceAccounts(address chain.Address) []chain.Address {
@@ -67,7 +71,7 @@ func (d *driver) ReadNonces(
 	shown := make([][]chain.NonceAccount, len(accounts)) // by account, then node
 
 	err := d.askAll(ctx, func(e *endpoint) error {
-		states, slot, err := e.accountsAt(ctx, "finalized", keys, 0)
+		states, slot, err := e.accountsAt(ctx, final, keys, 0)
 		if err != nil {
 			return err
 		}
@@ -91,6 +95,9 @@ func (d *driver) ReadNonces(
 	read := make([]chain.NonceAccount, len(accounts))
 	for i := range shown {
 		read[i] = agreed(shown[i], min(2, len(d.nodes.Nodes)))
+		if d.noncesOver.Load() && read[i].Unusable == "" {
+			read[i].Unusable = "the network takes no transaction with a durable nonce any more"
+		}
 	}
 
 	return read, nil
@@ -233,7 +240,7 @@ func (e *endpoint) nonceUsed(
 		return at, 0, false, err
 	}
 
-	states, slot, err := e.accountsAt(ctx, "finalized", []solanago.PublicKey{key}, 0)
+	states, slot, err := e.accountsAt(ctx, final, []solanago.PublicKey{key}, 0)
 	if err != nil || parseNonce(states[0]).value == nonce.Value {
 		return at, slot, false, err
 	}
@@ -272,6 +279,93 @@ func (d *driver) provesNonceUsed(
 	_, err = d.headerAt(ctx, e, tx.DurableNonce.Height)
 
 	return err == nil, false, err
+}
+
+// NonceRefused implements chain.NonceRefuser. Nothing is asked until a node refused the transaction as it was sent.
+// A nonce that an account held before a simulation and holds after it was held at that block too: none comes back.
+func (d *driver) NonceRefused(
+	ctx context.Context,
+	signed chain.Signed,
+) (refused bool, at chain.Ref, err error) {
+	if _, doubted := d.doubted.Load(signed.TxHash); !doubted || signed.DurableNonce == nil {
+		return false, chain.Ref{}, nil
+	}
+
+	proofs := 0
+
+	err = d.askAll(ctx, func(e *endpoint) error {
+		header, refused, err := e.refusesNonce(ctx, signed)
+		if err != nil || !refused {
+			return err
+		}
+
+		if proofs++; header.Height >= at.Height {
+			at = header.ref()
+		}
+
+		return nil
+	})
+	if err != nil || proofs < min(2, len(d.nodes.Nodes)) {
+		return false, chain.Ref{}, err
+	}
+
+	d.noncesOver.Store(true)
+
+	return true, at, nil
+}
+
+// refusesNonce reports whether one node refuses a transaction at a final block where its account holds its nonce, under
+// the authority of its sender.
+func (e *endpoint) refusesNonce(
+	ctx context.Context,
+	signed chain.Signed,
+) (at blockHeader, refused bool, err error) {
+	holds := func(minSlot uint64) (bool, uint64, error) {
+		key, err := parseKey(string(signed.DurableNonce.Account))
+		if err != nil {
+			return false, 0, err
+		}
+
+		states, slot, err := e.accountsAt(ctx, final, []solanago.PublicKey{key}, minSlot)
+		if err != nil {
+			return false, 0, err
+		}
+
+		state := parseNonce(states[0])
+
+		return state.value == signed.DurableNonce.Value &&
+			state.authority.String() == string(signed.From), slot, nil
+	}
+
+	held, slot, err := holds(0)
+	if err != nil || !held {
+		return at, false, err
+	}
+
+	var simulated struct {
+		Context struct {
+			Slot uint64 `json:"slot"`
+		} `json:"context"`
+		Value struct {
+			Err json.RawMessage `json:"err"`
+		} `json:"value"`
+	}
+
+	err = e.call(ctx, &simulated, "simulateTransaction", encodeBase64(signed.Raw), map[string]any{
+		"commitment": final, "encoding": "base64", "minContextSlot": slot,
+	})
+	if err != nil || string(simulated.Value.Err) != `"BlockhashNotFound"` || simulated.Context.Slot < slot {
+		return at, false, err
+	}
+
+	if held, _, err = holds(simulated.Context.Slot); err != nil || !held {
+		return at, false, err
+	}
+
+	at, err = e.header(ctx, simulated.Context.Slot)
+
+	// In the block that set a nonce no transaction can use it.
+	return at, err == nil && at.Height > signed.DurableNonce.Height, err
 }
 
 // durableNonce is the nonce that a transaction uses.

@@ -482,3 +482,62 @@ func TestNonceConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedNonceHasExpired has the network give durable nonces up while a transaction waits at one. It has expired
+// once as many nodes as prove something refuse it although its account holds its nonce, and is signed again with a
+// blockhash.
+func TestRefusedNonceHasExpired(t *testing.T) {
+	n := startNode(t, solanago.TokenProgramID)
+	s := newSender(t, n)
+	from := s.party(chain.RoleMaster, 1)
+	s.fund(from, sol, 0)
+
+	account := n.openNonce(t, from.Address)
+	must(t, n.SolanaNode.Mine(4))
+
+	order := s.paying(from, 1_000_000, s.nonce(from.Address, account))
+	tx := s.sign(order)
+	behind := newFaultyNode(t, n) // takes nonces
+	behind.set(func(method string, _ []any, result any) (any, int) {
+		if simulated, ok := result.(map[string]any); ok && method == "simulateTransaction" {
+			simulated["value"] = map[string]any{"err": nil, "logs": []any{}}
+		}
+
+		return result, 0
+	})
+
+	must(t, n.SolanaNode.Mine(2)) // final is a block after the one in which the nonce was read
+
+	refused := func() {
+		t.Helper()
+		must(t, n.Nonces(false))
+
+		if err := s.d.Broadcast(t.Context(), tx); !errors.Is(err, fault.Unavailable) {
+			t.Errorf("sent to a network without nonces: %v", err)
+		}
+	}
+
+	// One node that did not take it for a moment proves nothing, nor does one of two.
+	refused()
+	must(t, n.Nonces(true))
+	s.wantState("where nonces are taken after all", tx, chain.TxUnknown)
+	must(t, n.Nonces(false))
+
+	two := s.with(behind.URL, n.URL)
+	_ = two.d.Broadcast(t.Context(), tx)
+	two.wantState("where one of two nodes takes nonces", tx, chain.TxUnknown)
+
+	refused()
+
+	if got := s.wantState("where nonces are refused", tx, chain.TxDead); got.Reason != chain.ReasonExpired {
+		t.Errorf("it ended as %s, want %s", got.Reason, chain.ReasonExpired)
+	}
+
+	read, err := s.d.ReadNonces(t.Context(), from.Address, []chain.Address{account})
+	if err != nil || read[0].Unusable == "" || read[0].Disputed {
+		t.Errorf("the account is %+v, %v; want one that cannot be used", read, err)
+	}
+
+	order.DurableNonce, order.Expired = nil, &tx
+	s.include(s.sign(order))
+}

@@ -395,9 +395,18 @@ func TestCallsAtRest(t *testing.T) {
 	total, blocks, byMethod := rest(newFollowed(t, n.driver(t), addresses...))
 	t.Logf("by block: %d calls for %d blocks: %s", total, blocks, byMethod)
 
-	// One call for each block, the final slot in each round of five seconds, and a list of slots a minute.
-	if total > blocks+60/5+2 {
+	// One call for each block, and in each round of five seconds a list of slots and the final slot.
+	if total > blocks+2*60/5+2 {
 		t.Errorf("by block: %d calls for %d blocks: %s", total, blocks, byMethod)
+	}
+
+	must(t, n.Commitments("finalized"))
+
+	total, blocks, byMethod = rest(newFollowed(t, n.driver(t), addresses...))
+	t.Logf("by block, where what is read is final: %d calls for %d blocks: %s", total, blocks, byMethod)
+
+	if total > blocks+60/5+2 {
+		t.Errorf("by block, where what is read is final: %d calls for %d blocks: %s", total, blocks, byMethod)
 	}
 }
 

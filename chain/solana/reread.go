@@ -136,7 +136,7 @@ func (d *driver) readOne(
 	tx, slot, err := d.fetchExecuted(ctx, e, hash)
 	if errors.Is(err, failover.ErrMissing) {
 		known, err := e.signatureStatus(ctx, hash, h.slot)
-		if err == nil && known != nil {
+		if err == nil && known != nil && e.shows(known.Status) {
 			part.Unread = []chain.Unread{{Height: h.Height, TxHash: hash, Why: listedAndMissing}}
 		}
 

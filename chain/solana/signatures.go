@@ -38,11 +38,7 @@ func (e *endpoint) page(
 	until string,
 	minSlot uint64,
 ) ([]signatureInfo, error) {
-	options := map[string]any{
-		"commitment":     "confirmed",
-		"limit":          signaturesPerPage,
-		"minContextSlot": minSlot,
-	}
+	options := e.newest("limit", signaturesPerPage, "minContextSlot", minSlot)
 	if len(known) > 0 {
 		options["before"] = known[len(known)-1].Signature
 	}

@@ -80,18 +80,29 @@ func (d *driver) headerAt(ctx context.Context, e *endpoint, height uint64) (bloc
 		d.slots.clear() // another branch, or another node
 	}
 
-	slots, err := d.slotsOf(ctx, e, height, 1)
+	h, err := e.latestBlock(ctx, newest{e}, 0)
 	if err != nil {
 		return blockHeader{}, err
 	}
 
-	h, err := e.header(ctx, slots[0])
-	if err != nil {
-		return blockHeader{}, e.blockError(ctx, height, err)
+	if e.SawTip(h.Height); h.Height < height {
+		return blockHeader{}, failover.ErrLagging
 	}
 
-	if h.Height != height {
-		return blockHeader{}, e.slotMismatch(h, height)
+	// Between two blocks there are at least as many slots as heights, so going back by the difference in heights never
+	// goes too far, and of what is left only the slots without a block remain.
+	for h.Height > height {
+		above := h
+		if h, err = e.newestUpTo(ctx, h.slot-min(h.slot, h.Height-height)); err != nil {
+			return blockHeader{}, e.blockError(ctx, height, err)
+		}
+
+		if h.Height >= above.Height || h.Height < height {
+			return blockHeader{}, e.Garbled(
+				"its block of slot %d has height %d, and that of slot %d height %d",
+				h.slot, h.Height, above.slot, above.Height,
+			)
+		}
 	}
 
 	d.slots.put(height, h.slot)
@@ -113,22 +124,20 @@ func (d *driver) slotsOf(ctx context.Context, e *endpoint, height uint64, n int)
 		}
 	}
 
-	start, err := d.blockAtOrBelow(ctx, e, height)
+	start, err := d.headerAt(ctx, e, height)
 	if err != nil {
 		return nil, err
 	}
 
-	count := int(last-start.Height) + 1
-
 	var slots []uint64
-	if err := e.call(ctx, &slots, "getBlocksWithLimit", start.slot, count, confirmed{}); err != nil {
+	if err := e.call(ctx, &slots, "getBlocksWithLimit", start.slot, n, e.newest()); err != nil {
 		return nil, e.blockError(ctx, height, err)
 	}
 
-	if len(slots) != count || slots[0] != start.slot {
+	if len(slots) != n || slots[0] != start.slot {
 		return nil, e.Garbled(
 			"its list of %d slots from %d on has %d, though its tip is higher",
-			count, start.slot, len(slots),
+			n, start.slot, len(slots),
 		)
 	}
 
@@ -138,123 +147,7 @@ func (d *driver) slotsOf(ctx context.Context, e *endpoint, height uint64, n int)
 		}
 	}
 
-	return slots[count-n:], nil
-}
-
-// maxListedSlots is the longest list of slots that is requested. Source: Agave,
-// MAX_GET_CONFIRMED_BLOCKS_RANGE is 500,000.
-const maxListedSlots = 400_000
-
-// blockAtOrBelow returns a block at or below a height, at most maxListedSlots blocks below it.
-func (d *driver) blockAtOrBelow(ctx context.Context, e *endpoint, height uint64) (blockHeader, error) {
-	if h, ok, err := d.cachedBlockAtOrBelow(ctx, e, height); ok || err != nil {
-		return h, err
-	}
-
-	tip, err := e.latestBlock(ctx, "confirmed", 0)
-	if err != nil {
-		return blockHeader{}, err
-	}
-
-	if tip.Height <= height {
-		return tip, nil
-	}
-
-	return e.searchBelow(ctx, tip, height)
-}
-
-// cachedBlockAtOrBelow returns a block at most 16 blocks below a height whose slot is cached. ok is
-// false when there is none.
-func (d *driver) cachedBlockAtOrBelow(
-	ctx context.Context,
-	e *endpoint,
-	height uint64,
-) (h blockHeader, ok bool, err error) {
-	for back := range min(height, 16) + 1 {
-		slot, cached := d.slots.get(height - back)
-		if !cached {
-			continue
-		}
-
-		h, err := e.header(ctx, slot)
-		if err == nil && h.Height <= height {
-			return h, true, nil
-		}
-
-		if err != nil && !isNoBlock(err) {
-			return blockHeader{}, false, e.blockError(ctx, height, err)
-		}
-
-		d.slots.clear()
-
-		break
-	}
-
-	return blockHeader{}, false, nil
-}
-
-// searchBelow searches back from the tip for a block at or below a height.
-//
-// Between two blocks there are at least as many slots as heights, so going back by the difference in
-// heights hardly overshoots. A sixteenth more allows for slots without a block, and so does extra, which
-// doubles over a stretch without any block.
-func (e *endpoint) searchBelow(ctx context.Context, tip blockHeader, height uint64) (blockHeader, error) {
-	slot, extra := tip.slot, uint64(1)
-
-	for h := tip; ; {
-		if slot == 0 {
-			return blockHeader{}, failover.ErrPruned
-		}
-
-		distance := h.Height - height
-		slot -= min(slot, distance+distance/16+extra)
-
-		next, err := e.firstBlockSlot(ctx, slot, tip.slot, height)
-		if err != nil {
-			return blockHeader{}, err
-		}
-
-		if next >= h.slot {
-			if err := e.checkAvailable(ctx, slot); err != nil {
-				return blockHeader{}, err
-			}
-
-			extra *= 2
-
-			continue
-		}
-
-		if h, err = e.header(ctx, next); err != nil {
-			return blockHeader{}, e.blockError(ctx, height, err)
-		}
-
-		if h.Height > height {
-			continue
-		}
-
-		if height-h.Height > maxListedSlots {
-			return blockHeader{}, e.Garbled(
-				"block %d is in slot %d, too far from block %d for its tip",
-				h.Height, h.slot, height,
-			)
-		}
-
-		return h, nil
-	}
-}
-
-// firstBlockSlot returns the first slot with a block from a slot on.
-func (e *endpoint) firstBlockSlot(ctx context.Context, slot, tipSlot, height uint64) (uint64, error) {
-	var first []uint64
-	if err := e.call(ctx, &first, "getBlocksWithLimit", slot, 1, confirmed{}); err != nil {
-		return 0, e.blockError(ctx, height, err)
-	}
-
-	if len(first) != 1 || first[0] < slot {
-		return 0, e.Garbled("it has no block from slot %d on, though its tip is %d", slot, tipSlot)
-	}
-
-	return first[0], nil
+	return slots, nil
 }
 
 // oldestSlot returns the first slot from which on the node has blocks, transactions and signatures. Source:
@@ -343,9 +236,9 @@ func (e *endpoint) slotMismatch(h blockHeader, height uint64) error {
 	)
 }
 
-// refreshTip updates the node's known tip to its newest confirmed height.
+// refreshTip updates the node's known tip to its newest height.
 func (e *endpoint) refreshTip(ctx context.Context) error {
-	h, err := e.latestBlock(ctx, "confirmed", 0)
+	h, err := e.latestBlock(ctx, newest{e}, 0)
 	if err != nil {
 		return err
 	}
@@ -357,7 +250,7 @@ func (e *endpoint) refreshTip(ctx context.Context) error {
 
 // latestBlock returns the newest block of a commitment, in a slot of at least minSlot. Right after a slot the node
 // may not serve its block yet; then it returns one of the three blocks before.
-func (e *endpoint) latestBlock(ctx context.Context, commitment string, minSlot uint64) (blockHeader, error) {
+func (e *endpoint) latestBlock(ctx context.Context, commitment any, minSlot uint64) (blockHeader, error) {
 	options := map[string]any{"commitment": commitment}
 	if minSlot > 0 {
 		options["minContextSlot"] = minSlot
@@ -368,6 +261,11 @@ func (e *endpoint) latestBlock(ctx context.Context, commitment string, minSlot u
 		return blockHeader{}, err
 	}
 
+	return e.newestUpTo(ctx, slot)
+}
+
+// newestUpTo returns the newest block up to a slot, or one of the three before while the node does not serve it yet.
+func (e *endpoint) newestUpTo(ctx context.Context, slot uint64) (blockHeader, error) {
 	h, err := e.header(ctx, slot)
 	if !isNoBlock(err) {
 		return h, err
@@ -400,6 +298,10 @@ func (e *endpoint) latestBlock(ctx context.Context, commitment string, minSlot u
 	return blockHeader{}, last
 }
 
+// maxListedSlots is the longest list of slots that is requested. Source: Agave,
+// MAX_GET_CONFIRMED_BLOCKS_RANGE is 500,000.
+const maxListedSlots = 400_000
+
 // slotsUpTo returns the last slots with a block up to a slot, at least one. An outage of the network
 // can leave a long stretch of slots without any.
 func (e *endpoint) slotsUpTo(ctx context.Context, slot uint64) ([]uint64, error) {
@@ -407,13 +309,17 @@ func (e *endpoint) slotsUpTo(ctx context.Context, slot uint64) ([]uint64, error)
 		var slots []uint64
 
 		from := slot - min(slot, width)
-		if err := e.call(ctx, &slots, "getBlocks", from, slot, confirmed{}); err != nil {
+		if err := e.call(ctx, &slots, "getBlocks", from, slot, e.newest()); err != nil {
 			return nil, err
 		}
 
 		if len(slots) > 0 {
 			return slots, nil
 		}
+	}
+
+	if err := e.checkAvailable(ctx, slot); err != nil {
+		return nil, err
 	}
 
 	return nil, e.Garbled("it has no block at or below slot %d", slot)

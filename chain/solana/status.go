@@ -20,6 +20,8 @@ import (
 // TxDead by conflict, for a transaction with a durable nonce, needs the same of nodes whose final block shows its nonce
 // account with another value.
 //
+// One whose nonce the network refuses (NonceRefused) has expired.
+//
 // TxDead by expiry needs proof by two nodes where two are configured, and no node that knows the transaction.
 // A node proves it when it has finalized a block above the last valid height, in which the transaction's blockhash can
 // be used no more, still has the blocks since signing, and does not know the transaction. A node that lags or has
@@ -164,7 +166,7 @@ func (d *driver) nodeStatus(
 		return chain.TxStatus{}, err
 	}
 
-	if signatureStatus != nil && signatureStatus.Status == "processed" {
+	if signatureStatus != nil && !e.shows(signatureStatus.Status) {
 		return chain.TxStatus{State: chain.TxPooled}, nil
 	}
 
@@ -184,7 +186,7 @@ func (d *driver) nodeStatus(
 	status := chain.TxStatus{
 		State:    chain.TxIncluded,
 		Block:    found.block.ref(),
-		Final:    signatureStatus != nil && signatureStatus.Status == "finalized",
+		Final:    signatureStatus != nil && signatureStatus.Status == final,
 		Reverted: found.meta.failed(),
 		Fee:      found.cost(),
 	}
@@ -261,7 +263,7 @@ func (tx executedTx) opened(index int) bool {
 }
 
 // terminalStatus returns TxDead when two nodes, or the only one, prove that a transaction has expired, or that its
-// durable nonce was used, and no node knows it. It returns TxUnknown otherwise.
+// durable nonce was used or is refused, and no node knows it. It returns TxUnknown otherwise.
 func (d *driver) terminalStatus(ctx context.Context, tx chain.Signed) (chain.TxStatus, error) {
 	unknown := chain.TxStatus{State: chain.TxUnknown}
 	proves, reason := d.provesExpiry, chain.ReasonExpired
@@ -296,11 +298,15 @@ func (d *driver) terminalStatus(ctx context.Context, tx chain.Signed) (chain.TxS
 		}
 	}
 
-	if proofs < min(2, len(d.nodes.Nodes)) {
-		return unknown, nil
+	if proofs >= min(2, len(d.nodes.Nodes)) {
+		return chain.TxStatus{State: chain.TxDead, Reason: reason}, nil
 	}
 
-	return chain.TxStatus{State: chain.TxDead, Reason: reason}, nil
+	if refused, _, err := d.NonceRefused(ctx, tx); err != nil || !refused {
+		return unknown, err
+	}
+
+	return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonExpired}, nil
 }
 
 // provesExpiry reports whether one node proves that a transaction has expired, and whether it knows the
@@ -311,22 +317,22 @@ func (d *driver) provesExpiry(
 	e *endpoint,
 	tx chain.Signed,
 ) (expired, known bool, err error) {
-	final, err := e.latestBlock(ctx, "finalized", 0)
+	last, err := e.latestBlock(ctx, final, 0)
 	if err != nil {
 		return false, false, err
 	}
 
-	status, err := d.nodeStatus(ctx, e, tx, final.slot)
+	status, err := d.nodeStatus(ctx, e, tx, last.slot)
 	if err != nil || status.State != chain.TxUnknown {
 		return false, err == nil, err
 	}
 
-	if final.Height <= tx.ValidToHeight {
+	if last.Height <= tx.ValidToHeight {
 		return false, false, nil
 	}
 
 	// The last valid height is what one node said when the transaction was built.
-	valid, err := e.blockhashValid(ctx, tx, final.slot)
+	valid, err := e.blockhashValid(ctx, tx, last.slot)
 	if err != nil || valid {
 		return false, false, err
 	}
@@ -350,7 +356,7 @@ func (e *endpoint) blockhashValid(ctx context.Context, tx chain.Signed, minSlot 
 	}
 
 	err = e.call(ctx, &answer, "isBlockhashValid", parsed.Message.RecentBlockhash.String(), map[string]any{
-		"commitment":     "finalized",
+		"commitment":     final,
 		"minContextSlot": minSlot,
 	})
 	if err == nil && answer.Value == nil {

@@ -95,7 +95,7 @@ func (d *driver) fetchExecuted(
 		Meta *txMeta `json:"meta"`
 	}
 
-	options := map[string]any{"commitment": "confirmed", "encoding": "json"}
+	options := e.newest("encoding", "json")
 	if err := e.callVersioned(ctx, &answer, "getTransaction", hash, options); err != nil {
 		return executedTx{}, 0, err
 	}

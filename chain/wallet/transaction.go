@@ -48,6 +48,7 @@ const (
 	FailReverted          = "reverted"
 	FailInsufficientFunds = "chain:insufficient_funds"
 	FailNotPayable        = "destination_not_payable"
+	FailTokenUnsafe       = "token_unsafe"
 	FailSignerRefused     = "signer_refused:"
 	FailWatchOnly         = FailSignerRefused + "watch_only"
 )

@@ -106,6 +106,10 @@ func TestRefusedReleaseIsNamed(t *testing.T) {
 		t.Errorf("while it is refused, %+v is named", named)
 	}
 
+	if s := w.get(opened.ID); !strings.Contains(s.ReasonMessage, "black list") || s.WaitingSince.IsZero() {
+		t.Errorf("while it is refused, it waits since %s for %q", s.WaitingSince, s.ReasonMessage)
+	}
+
 	w.chain.SetIntercept(nil)
 	w.until(opened.ID, settlement.Released)
 

@@ -27,7 +27,8 @@ type terminalProof struct {
 
 // proveTerminal reports whether every attempt of a transaction is proven dead by blocks that were read. Each
 // needs a spend of its nonce or of one of its coins by another transaction in a final block, another value in its
-// nonce account, or the end of its validity there. What a node says about a hash proves nothing.
+// nonce account, a network that refuses nonces, or the end of its validity there. What a node says about a hash proves
+// nothing.
 func (d *walletWorker) proveTerminal(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -64,11 +65,17 @@ func (d *walletWorker) proveTerminal(
 			proof.blocks = append(proof.blocks, last)
 		default:
 			used, at, err := d.nonceUsed(ctx, t, a.Signed, cursor.At)
+			if err == nil && used {
+				proof.reason = chain.ReasonConflict
+			} else if err == nil {
+				used, at, err = d.nonceRefused(ctx, t, a.Signed, cursor.At)
+			}
+
 			if err != nil || !used {
 				return terminalProof{}, false, err
 			}
 
-			proof.reason, proof.inherited = chain.ReasonConflict, false
+			proof.inherited = false
 			proof.blocks = append(proof.blocks, at)
 		}
 	}

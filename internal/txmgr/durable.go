@@ -236,6 +236,29 @@ func (d *walletWorker) nonceUsed(
 	return used, at, err
 }
 
+// nonceRefused reports whether blocks that were read prove that the network takes an attempt no more, as it refuses
+// durable nonces: every block is read up to a final one at which it does, and none has the attempt.
+func (d *walletWorker) nonceRefused(
+	ctx context.Context,
+	t wallet.Transaction,
+	signed chain.Signed,
+	tip chain.Ref,
+) (refused bool, at chain.Ref, err error) {
+	reader, ok := d.driver.(chain.NonceRefuser)
+	if !ok || signed.DurableNonce == nil {
+		return false, chain.Ref{}, nil
+	}
+
+	refused, at, err = reader.NonceRefused(ctx, signed)
+	if err != nil || !refused || at.Height > tip.Height {
+		return false, chain.Ref{}, err
+	}
+
+	refused, err = d.isCanonical(ctx, t, tip)
+
+	return refused, at, err
+}
+
 // ownConflict returns the cancel that used the durable nonce of a transaction; zero when something else did. known is
 // false while the cancel may have and is not recorded as included.
 func (d *walletWorker) ownConflict(

@@ -417,6 +417,26 @@ func TestUnusableNonceAccountsAreNamed(t *testing.T) {
 	})
 }
 
+// What waits at a nonce that the network takes no more is signed without, and paid once.
+func TestRefusedNonceIsLeft(t *testing.T) {
+	eachReading(t, 1, func(t *testing.T, w *durable) {
+		waits := w.payout("SIM", milli(5))
+		w.work()
+		w.nonceOf(w.get(waits.ID))
+		w.windows.RefuseNonces()
+
+		next := w.payout("SIM", milli(3)) // waits for the account
+
+		for _, p := range []wallet.Transaction{waits, next} {
+			now := w.until(p.ID, wallet.Confirmed)
+			if walletstate.LastAttempt(&now).Signed.DurableNonce != nil ||
+				w.paid(p) != p.Order.Outputs[0].Amount {
+				t.Errorf("paid %s by %+v", w.paid(p), walletstate.LastAttempt(&now).Signed)
+			}
+		}
+	})
+}
+
 // Payouts with durable nonces are paid once, wherever a process dies.
 func TestDurableNoncesPayOnceWhereverAProcessDies(t *testing.T) {
 	for _, byAddress := range []bool{false, true} {

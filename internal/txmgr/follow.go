@@ -266,6 +266,8 @@ func (d *walletWorker) terminate(ctx context.Context, t wallet.Transaction, proo
 	switch {
 	case err == nil:
 		return d.broadcast(ctx, t.ID, a.Signed)
+	case unsafeToken(t, err):
+		return d.giveUp(ctx, t, wallet.FailTokenUnsafe)
 	case errors.Is(err, fault.Invalid), errors.Is(err, fault.Unsupported), errors.Is(err, fault.Forbidden):
 		return d.giveUp(ctx, t, wallet.FailExpired)
 	case errors.Is(err, fault.State) && t.Kind == wallet.Sweep:

@@ -390,6 +390,19 @@ func TestFailuresBeforeTheSignature(t *testing.T) {
 			0,
 			wallet.FailNotPayable,
 		},
+		"token that its issuer changed": {
+			func(w *harness, _ *wallet.Transaction) {
+				w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+					if m == sim.MethodBuild {
+						return fault.New(fault.Stopped, "token_unsafe", "a foreign program runs with every transfer")
+					}
+
+					return nil
+				})
+			},
+			0,
+			wallet.FailTokenUnsafe,
+		},
 		"refused": {
 			func(w *harness, _ *wallet.Transaction) {
 				w.policy = func(chain.SignRequest) error { return chain.Refuse("limit") }

@@ -305,6 +305,8 @@ func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction
 		if stands {
 			return d.update(ctx, t.ID, fail(wallet.FailNotPayable))
 		}
+	case unsafeToken(t, err):
+		return d.update(ctx, t.ID, fail(wallet.FailTokenUnsafe))
 	case errors.Is(err, fault.State) && t.Kind == wallet.Payout && d.now().Sub(t.ReadyAt) >= d.config.FundsGrace:
 		waits, failed := d.awaitsChange(ctx, t)
 		if failed != nil {
@@ -317,6 +319,12 @@ func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction
 	}
 
 	return err
+}
+
+// unsafeToken reports whether an error fails a payout because its token's issuer changed the token, which a person has
+// to look at. A release waits: its deposit stays where it is.
+func unsafeToken(t wallet.Transaction, err error) bool {
+	return t.Kind == wallet.Payout && fault.Code(err) == wallet.FailTokenUnsafe
 }
 
 // awaitsChange reports whether another transaction of the wallet waits for a block. What it spends is not missing:

@@ -183,7 +183,8 @@ func Retract(t *wallet.Transaction) error { // spec D5.4
 // Fail ends the transaction with a failure code. A Queued one fails as canceled, stale, refused by the
 // signer, not payable or not funded; a Signed or Broadcast one as conflict or expired, which need a proof
 // at a final block, and so does one that Failed as reverted in a block that left the chain; an Included one as
-// reverted. A Signed or Broadcast sweep that is proven to have expired may fail as not funded.
+// reverted. A Signed or Broadcast sweep that is proven to have expired may fail as not funded; one of a token that its
+// issuer made unusable fails as that, before it was signed or once it is proven to have expired.
 func Fail(t *wallet.Transaction, code string) error {
 	if t.State == wallet.Failed && t.Failure == code {
 		return nil
@@ -198,6 +199,8 @@ func Fail(t *wallet.Transaction, code string) error {
 	switch code {
 	case wallet.FailCanceled, wallet.FailStale, wallet.FailNotPayable:
 		legal = t.State == wallet.Queued
+	case wallet.FailTokenUnsafe:
+		legal = t.State == wallet.Queued || t.State == wallet.Signed || t.State == wallet.Broadcast
 	case wallet.FailInsufficientFunds:
 		legal = t.State == wallet.Queued ||
 			t.Kind == wallet.Sweep && (t.State == wallet.Signed || t.State == wallet.Broadcast)

@@ -144,6 +144,11 @@ func TestMoves(t *testing.T) {
 		},
 		{"fail not payable", fail(wallet.FailNotPayable), [6]wallet.State{wallet.Failed, "", "", "", "", ""}},
 		{
+			"fail of an unsafe token",
+			fail(wallet.FailTokenUnsafe),
+			[6]wallet.State{wallet.Failed, wallet.Failed, wallet.Failed, "", "", ""},
+		},
+		{
 			"fail refused",
 			fail(wallet.FailSignerRefused + "policy"),
 			[6]wallet.State{wallet.Failed, "", "", "", "", ""},

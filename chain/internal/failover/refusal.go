@@ -25,7 +25,8 @@ func (s *Set[N]) AskRefusable(
 }
 
 // AskFinal is AskRefusable for a refusal that fails what was asked for: where several nodes are configured and one
-// alone answers, its refusal of the kinds fault.State and fault.Invalid is fault.Unavailable (node_unavailable).
+// alone answers, its refusal of the kinds fault.State, fault.Invalid and fault.Stopped is fault.Unavailable
+// (node_unavailable).
 func (s *Set[N]) AskFinal(
 	ctx context.Context,
 	attempts int,
@@ -34,7 +35,8 @@ func (s *Set[N]) AskFinal(
 ) error {
 	refusedBy, err := s.askRefusable(ctx, attempts, need, call)
 
-	if refusedBy == 1 && len(s.Nodes) > 1 && (errors.Is(err, fault.State) || errors.Is(err, fault.Invalid)) {
+	final := errors.Is(err, fault.State) || errors.Is(err, fault.Invalid) || errors.Is(err, fault.Stopped)
+	if refusedBy == 1 && len(s.Nodes) > 1 && final {
 		return fault.New(
 			fault.Unavailable,
 			"node_unavailable",

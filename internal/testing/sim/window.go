@@ -73,6 +73,7 @@ type Windows struct {
 	failing  map[string]bool        // hashes of transactions that fail
 	refs     map[uint64]uint64      // heights of the canonical blocks by reference
 	closed   map[chain.Address]bool // whose nonce accounts are closed
+	noNonces bool                   // no block takes a durable transaction any more
 }
 
 // windowsDriver is what the driver and that of ByAddress have in common.

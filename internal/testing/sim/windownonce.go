@@ -35,7 +35,7 @@ func (t *transaction) nonceAccount() chain.Address {
 func (w *Windows) isUsable(t *transaction, height uint64) bool {
 	number, value, account := t.nonce>>nonceBits, t.nonce&(1<<nonceBits-1), t.nonceAccount()
 
-	return number < uint64(w.config.NonceAccounts) &&
+	return !w.noNonces && number < uint64(w.config.NonceAccounts) &&
 		value == w.ledger.nonces.at(account, height-1) &&
 		value == w.ledger.nonces.at(account, height)
 }
@@ -95,6 +95,31 @@ func (w *Windows) CloseNonces(of chain.Address, closed bool) {
 	w.closed[of] = closed
 }
 
+// RefuseNonces has the network take no durable transaction from now on.
+func (w *Windows) RefuseNonces() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	w.noNonces = true
+}
+
+// NonceRefused reports whether the network takes durable transactions no more.
+func (w *Windows) NonceRefused(ctx context.Context, signed chain.Signed) (bool, chain.Ref, error) {
+	if err := w.call(ctx, MethodNonce); err != nil {
+		return false, chain.Ref{}, err
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return w.nonceRefused(signed), w.headers[w.finalHeight()].Ref, nil
+}
+
+func (w *Windows) nonceRefused(signed chain.Signed) bool {
+	return w.noNonces && signed.DurableNonce != nil && w.finalHeight() > signed.DurableNonce.Height &&
+		!w.nonceUsed(*signed.DurableNonce)
+}
+
 // NonceAccounts returns the nonce accounts of an address.
 func (w *Windows) NonceAccounts(address chain.Address) []chain.Address {
 	var accounts []chain.Address
@@ -129,6 +154,8 @@ func (w *Windows) ReadNonces(
 		switch {
 		case w.closed[address]:
 			read[i].Unusable = "it is closed"
+		case w.noNonces:
+			read[i].Unusable = "the network takes no durable nonces"
 		case !slices.Contains(w.NonceAccounts(address), account):
 			read[i].Unusable = "it is no nonce account of the address"
 		}

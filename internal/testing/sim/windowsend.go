@@ -229,7 +229,7 @@ func (w *Windows) Status(ctx context.Context, signed chain.Signed) (chain.TxStat
 	}
 
 	finalRef := w.headers[final].Ref
-	if (signed.ValidToHeight != 0 && finalRef.Height > signed.ValidToHeight) ||
+	if w.nonceRefused(signed) || (signed.ValidToHeight != 0 && finalRef.Height > signed.ValidToHeight) ||
 		(!signed.ValidTo.IsZero() && finalRef.Time.After(signed.ValidTo)) {
 		return chain.TxStatus{State: chain.TxDead, Reason: chain.ReasonExpired}, nil
 	}

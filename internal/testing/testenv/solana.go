@@ -120,6 +120,14 @@ func (n *SolanaNode) Late(calls int) error { return n.Call(nil, "svm_late", call
 // History makes the node keep transactions, as it does from the start, or have none.
 func (n *SolanaNode) History(on bool) error { return n.Call(nil, "svm_history", on) }
 
+// Commitments has the node refuse calls that name another commitment than these.
+func (n *SolanaNode) Commitments(offered ...string) error {
+	return n.Call(nil, "svm_commitments", offered)
+}
+
+// Nonces makes the network take transactions with durable nonces, as it does from the start, or refuse them.
+func (n *SolanaNode) Nonces(on bool) error { return n.Call(nil, "svm_nonces", on) }
+
 // Backends returns a URL behind which backends take turns, each of them so many blocks behind.
 func (n *SolanaNode) Backends(lags ...int) (url string, err error) {
 	return n.URL + "/balanced", n.Call(nil, "svm_backends", lags)

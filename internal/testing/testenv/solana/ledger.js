@@ -35,6 +35,7 @@ class Ledger {
     this.lag = 0; // blocks by which the backend that answers is behind
     this.longTerm = false; // whether forgotten blocks are served from a long-term storage
     this.late = 0; // how often a new block is asked for before its status is written
+    this.nonces = true; // whether durable nonces can be used (SIMD-0723 is a draft to remove them)
     this.slot = 0;
     this.open = [];
     this.close();
@@ -101,7 +102,7 @@ class Ledger {
   // usable says whether the open bank takes what a transaction rests on, a blockhash or a durable nonce, as known at a commitment.
   usable(t, commitment = 'processed') {
     if (this.fresh(t.blockhash, commitment)) return true;
-    return mayUse(t.message, t.blockhash, this.nextNonce(), (address) => this.account(address, commitment));
+    return this.nonces && mayUse(t.message, t.blockhash, this.nextNonce(), (address) => this.account(address, commitment));
   }
 
   latestBlockhash(commitment) {

@@ -41,10 +41,11 @@ function methods(machine, ledger) {
   let priorityFee = 0;
 
   let history = true; // --enable-rpc-transaction-history
+  let offered = COMMITMENTS; // that calls may name
 
   const commitment = (o) => {
     const named = (o && o.commitment) || 'finalized';
-    if (!COMMITMENTS.includes(named)) throw invalid(`Invalid params: unknown variant \`${named}\`, expected one of ${COMMITMENTS.join(', ')}.`);
+    if (!offered.includes(named)) throw invalid(`Invalid params: unknown variant \`${named}\`, expected one of ${offered.join(', ')}.`);
     return named;
   };
   // storedAt returns the commitment of a call for what is stored, which nothing is at "processed". Source: check_is_at_least_confirmed.
@@ -252,9 +253,11 @@ function methods(machine, ledger) {
     getBlockTime: (slot) => ledger.block(slot, 'confirmed').time,
     simulateTransaction: (text, o = {}) => {
       const t = readTransaction(text, o);
-      return within(o, () => ({ ...machine.simulate(t), accounts: null, returnData: null }));
+      const fits = ledger.usable(t, commitment(o));
+      return within(o, () => ({ ...(fits ? machine.simulate(t) : { err: 'BlockhashNotFound', logs: [] }), accounts: null, returnData: null }));
     },
     sendTransaction: (text, o = {}) => {
+      commitment({ commitment: o.preflightCommitment });
       const t = readTransaction(text, o);
       if (!o.skipPreflight) preflight(t, o);
       ledger.process(t);
@@ -278,6 +281,8 @@ function methods(machine, ledger) {
     svm_pruneRecords: (height) => { ledger.pruneRecords(height); return height; },
     svm_longTerm: (on) => { ledger.longTerm = on; return on; },
     svm_late: (calls) => { ledger.late = calls; return calls; },
+    svm_commitments: (list) => { offered = list; return list; },
+    svm_nonces: (on) => { ledger.nonces = on; return on; },
     svm_history: (on) => { history = on; return on; },
     svm_meta: (signature, damage) => { ledger.records.get(signature).damage = damage; return damage; },
     svm_priorityFee: (microLamports) => { priorityFee = microLamports; return priorityFee; },
