@@ -59,8 +59,8 @@ type NodeState struct {
 	// Alone is set while the network goes on with this node's verified blocks, as the others have been missing for
 	// longer than configured.
 	Alone bool
-	// Version is the software that the node names, and Warnings are what it warns of itself; empty where the driver does
-	// not ask, or the node names none. Neither decides anything.
+	// Version is the software that the node names, and Warnings are what it warns of itself; empty where the driver
+	// does not ask, or the node names none. Neither decides anything.
 	Version  string
 	Warnings []string
 }

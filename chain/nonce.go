@@ -42,8 +42,8 @@ type DurableNonces interface {
 // NonceRefuser is a DurableNonces of a network that may stop taking durable nonces. A transaction that waits at one has
 // then expired, and is signed again without.
 type NonceRefuser interface {
-	// NonceRefused reports whether the network takes a transaction no more although its nonce account holds its nonce, and
-	// the final block at which that is so. Where more than one node is configured, two of them must show that; at is
-	// then the later one.
+	// NonceRefused reports whether the network takes a transaction no more although its nonce account holds its nonce,
+	// and the final block at which that is so. Where more than one node is configured, two of them must show that; at
+	// is then the later one.
 	NonceRefused(ctx context.Context, signed Signed) (refused bool, at Ref, err error)
 }

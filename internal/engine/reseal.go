@@ -14,8 +14,8 @@ import (
 // once all processes run with the new key; it is idempotent.
 //
 // Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. Nor are payouts,
-// nor the options of invoices that nobody selected: their old key has to stay until they have ended. A row that fails does not stop the others. The error names it, and
-// its old key has to stay until it is repaired.
+// nor the options of invoices that nobody selected: their old key has to stay until they have ended. A row that fails
+// does not stop the others. The error names it, and its old key has to stay until it is repaired.
 func (e *Engine) Reseal(ctx context.Context) (done int, err error) {
 	accounts, err := e.allAccounts(ctx)
 	for _, a := range accounts {
