@@ -21,7 +21,7 @@ type createPayoutBody struct { // spec 4.6.1
 	Destination string `json:"destination" minLength:"1" maxLength:"128"`
 	Memo        string `json:"memo,omitempty" maxLength:"200"`
 
-	MaxNetworkFee string `json:"max_network_fee,omitempty" pattern:"^[0-9]{1,78}$"`
+	MaxNetworkFee string `json:"max_network_fee,omitempty" pattern:"^(0|[1-9][0-9]{0,71})$"`
 }
 
 type payoutQuery struct {
