@@ -200,6 +200,11 @@ func start(t *testing.T, driver payments.ChainDriver, feeAddress string) *servic
 	s.runs.start(s.engine)
 
 	t.Cleanup(func() {
+		if t.Failed() {
+			report, err := s.engine.Health(context.WithoutCancel(t.Context()))
+			t.Logf("health of the service: %+v, %v", report, err)
+		}
+
 		server.Close()
 
 		if err := s.runs.stop(); err != nil {
