@@ -79,6 +79,9 @@ type Recovery struct {
 	TxHash string
 	// Failure is set when State is wallet.Failed: nothing was moved, and Engine.Recover may be called again.
 	Failure string
+	// Waits is why it is not signed, or in no block, though it has been due for more than a minute: a code, a colon and
+	// a sentence.
+	Waits string
 }
 
 // Wallet is one asset of a master wallet. Its amounts are in base units of the asset.

@@ -300,9 +300,12 @@ func (e *endpoint) header(ctx context.Context, slot uint64) (blockHeader, error)
 func (e *endpoint) block(ctx context.Context, slot uint64, details string) (blockHeader, error) {
 	var h *blockHeader
 
-	options := e.newest("encoding", "json", "transactionDetails", details, "rewards", false)
-
-	err := e.callVersioned(ctx, &h, "getBlock", slot, options)
+	err := e.callVersioned(ctx, &h, "getBlock", slot, map[string]any{
+		"commitment":         newest{e},
+		"encoding":           "json",
+		"transactionDetails": details,
+		"rewards":            false,
+	})
 	if err != nil {
 		return blockHeader{}, err
 	}

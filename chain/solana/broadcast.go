@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	solanago "github.com/gagliardetto/solana-go"
 
@@ -71,23 +72,15 @@ func (d *driver) Broadcast(ctx context.Context, tx chain.Signed) error {
 // checkTokens returns fault.Stopped (token_unsafe) where the mint of a token that a transaction pays cannot be used any
 // more, as its issuer changed it since.
 func (d *driver) checkTokens(ctx context.Context, e *endpoint, tx chain.Signed) error {
+	var keys []solanago.PublicKey
+
 	for _, output := range tx.Outputs {
-		m, isToken := d.mintOf(output.AssetID)
-		if !isToken {
-			continue
-		}
-
-		accounts, _, err := e.accounts(ctx, []solanago.PublicKey{m.key}, 0)
-		if err != nil {
-			return err
-		}
-
-		if _, err := parseMint(m, accounts[0]); err != nil {
-			return err
+		if m, isToken := d.mintOf(output.AssetID); isToken && !slices.Contains(keys, m.key) {
+			keys = append(keys, m.key)
 		}
 	}
 
-	return nil
+	return d.checkMints(ctx, e, keys)
 }
 
 // checkSigned returns fault.Invalid when the bytes are not the transaction of the hash, in its only

@@ -26,15 +26,8 @@ func (n newest) MarshalJSON() ([]byte, error) {
 	return json.Marshal(early)
 }
 
-// newest returns the parameter for the newest commitment, with other options by name and value.
-func (e *endpoint) newest(options ...any) map[string]any {
-	named := map[string]any{"commitment": newest{e}}
-	for i := 0; i < len(options); i += 2 {
-		named[options[i].(string)] = options[i+1]
-	}
-
-	return named
-}
+// newest returns the parameter for the newest commitment.
+func (e *endpoint) newest() map[string]any { return map[string]any{"commitment": newest{e}} }
 
 // shows reports whether the node shows what has a status of getSignatureStatuses at its newest commitment.
 func (e *endpoint) shows(status string) bool {

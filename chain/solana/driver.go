@@ -31,6 +31,7 @@ package solana
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -107,7 +108,7 @@ func (d *driver) Check(ctx context.Context) error {
 			return failover.Fault(d.network.Slug, err)
 		}
 
-		if err := d.checkMints(ctx, e); err != nil {
+		if err := d.checkMints(ctx, e, slices.Collect(maps.Keys(d.mints))); err != nil {
 			return failover.Fault(d.network.Slug, err)
 		}
 	}

@@ -48,13 +48,8 @@ func (m mint) accountOf(owner solanago.PublicKey) (solanago.PublicKey, error) {
 	return account, nil
 }
 
-// checkMints compares every enabled token with its mint; see parseMint.
-func (d *driver) checkMints(ctx context.Context, e *endpoint) error {
-	var keys []solanago.PublicKey
-	for key := range d.mints {
-		keys = append(keys, key)
-	}
-
+// checkMints compares enabled tokens with their mints, which a node has under these keys; see parseMint.
+func (d *driver) checkMints(ctx context.Context, e *endpoint, keys []solanago.PublicKey) error {
 	if len(keys) == 0 {
 		return nil
 	}

@@ -208,11 +208,24 @@ func (d *driver) NonceUsed(
 	ctx context.Context,
 	nonce chain.DurableNonce,
 ) (used bool, at chain.Ref, err error) {
+	return d.provenAtFinal(ctx, func(e *endpoint) (blockHeader, bool, error) {
+		at, _, used, err := e.nonceUsed(ctx, nonce)
+
+		return at, used, err
+	})
+}
+
+// provenAtFinal reports whether as many nodes as prove something show the same of their newest final blocks. at is the
+// latest of these.
+func (d *driver) provenAtFinal(
+	ctx context.Context,
+	shows func(e *endpoint) (at blockHeader, shown bool, err error),
+) (proven bool, at chain.Ref, err error) {
 	proofs := 0
 
 	err = d.askAll(ctx, func(e *endpoint) error {
-		header, _, used, err := e.nonceUsed(ctx, nonce)
-		if err != nil || !used {
+		header, shown, err := shows(e)
+		if err != nil || !shown {
 			return err
 		}
 
@@ -229,19 +242,33 @@ func (d *driver) NonceUsed(
 	return true, at, nil
 }
 
+// nonceState returns what the account of a nonce holds in the newest final block, and its slot.
+func (e *endpoint) nonceState(
+	ctx context.Context,
+	nonce chain.DurableNonce,
+	minSlot uint64,
+) (state nonceState, slot uint64, err error) {
+	key, err := parseKey(string(nonce.Account))
+	if err != nil {
+		return nonceState{}, 0, err
+	}
+
+	accounts, slot, err := e.accountsAt(ctx, final, []solanago.PublicKey{key}, minSlot)
+	if err != nil {
+		return nonceState{}, slot, err
+	}
+
+	return parseNonce(accounts[0]), slot, nil
+}
+
 // nonceUsed reports whether the account of a nonce holds something else in the newest final block, and which that is. A
 // backend that has not reached the block in which the nonce was read shows what the account held before.
 func (e *endpoint) nonceUsed(
 	ctx context.Context,
 	nonce chain.DurableNonce,
 ) (at blockHeader, slot uint64, used bool, err error) {
-	key, err := parseKey(string(nonce.Account))
-	if err != nil {
-		return at, 0, false, err
-	}
-
-	states, slot, err := e.accountsAt(ctx, final, []solanago.PublicKey{key}, 0)
-	if err != nil || parseNonce(states[0]).value == nonce.Value {
+	state, slot, err := e.nonceState(ctx, nonce, 0)
+	if err != nil || state.value == nonce.Value {
 		return at, slot, false, err
 	}
 
@@ -291,27 +318,14 @@ func (d *driver) NonceRefused(
 		return false, chain.Ref{}, nil
 	}
 
-	proofs := 0
-
-	err = d.askAll(ctx, func(e *endpoint) error {
-		header, refused, err := e.refusesNonce(ctx, signed)
-		if err != nil || !refused {
-			return err
-		}
-
-		if proofs++; header.Height >= at.Height {
-			at = header.ref()
-		}
-
-		return nil
+	refused, at, err = d.provenAtFinal(ctx, func(e *endpoint) (blockHeader, bool, error) {
+		return e.refusesNonce(ctx, signed)
 	})
-	if err != nil || proofs < min(2, len(d.nodes.Nodes)) {
-		return false, chain.Ref{}, err
+	if refused {
+		d.noncesOver.Store(true)
 	}
 
-	d.noncesOver.Store(true)
-
-	return true, at, nil
+	return refused, at, err
 }
 
 // refusesNonce reports whether one node refuses a transaction at a final block where its account holds its nonce, under
@@ -321,20 +335,10 @@ func (e *endpoint) refusesNonce(
 	signed chain.Signed,
 ) (at blockHeader, refused bool, err error) {
 	holds := func(minSlot uint64) (bool, uint64, error) {
-		key, err := parseKey(string(signed.DurableNonce.Account))
-		if err != nil {
-			return false, 0, err
-		}
-
-		states, slot, err := e.accountsAt(ctx, final, []solanago.PublicKey{key}, minSlot)
-		if err != nil {
-			return false, 0, err
-		}
-
-		state := parseNonce(states[0])
+		state, slot, err := e.nonceState(ctx, *signed.DurableNonce, minSlot)
 
 		return state.value == signed.DurableNonce.Value &&
-			state.authority.String() == string(signed.From), slot, nil
+			state.authority.String() == string(signed.From), slot, err
 	}
 
 	held, slot, err := holds(0)

@@ -132,10 +132,7 @@ func (s *sender) sent(tx chain.Signed) bool {
 // TestNonceOutlivesBlockhashes includes a transaction with a durable nonce long after its blocks have passed. Until
 // then it is not dead, whatever nodes say.
 func TestNonceOutlivesBlockhashes(t *testing.T) {
-	n := startNode(t, solanago.TokenProgramID)
-	s := newSender(t, n)
-	from := s.party(chain.RoleMaster, 1)
-	s.fund(from, sol, 0)
+	n, s, from := newMaster(t)
 
 	account := n.openNonce(t, from.Address)
 	tx := s.sign(s.paying(from, 1_000_000, s.nonce(from.Address, account)))
@@ -154,10 +151,7 @@ func TestNonceOutlivesBlockhashes(t *testing.T) {
 
 // TestNonceOfAnotherProvesAConflict has a nonce used by another transaction: the first is dead once that is final.
 func TestNonceOfAnotherProvesAConflict(t *testing.T) {
-	n := startNode(t, solanago.TokenProgramID)
-	s := newSender(t, n)
-	from := s.party(chain.RoleMaster, 1)
-	s.fund(from, sol, 0)
+	n, s, from := newMaster(t)
 
 	for _, c := range []struct {
 		name     string
@@ -229,10 +223,7 @@ func (s *sender) failing(from chain.Party, nonce *chain.DurableNonce) chain.Sign
 
 // TestNonceConflictNeedsTwoNodes shows what does not prove that a nonce was used.
 func TestNonceConflictNeedsTwoNodes(t *testing.T) {
-	n := startNode(t, solanago.TokenProgramID)
-	s := newSender(t, n)
-	from := s.party(chain.RoleMaster, 1)
-	s.fund(from, sol, 0)
+	n, s, from := newMaster(t)
 
 	account := n.openNonce(t, from.Address)
 	nonce := s.nonce(from.Address, account)
@@ -291,10 +282,7 @@ func TestNonceConflictNeedsTwoNodes(t *testing.T) {
 // TestProofsNeedABackendThatIsFarEnough looks up a transaction behind a URL of which one backend is far behind: that it
 // does not know it proves nothing.
 func TestProofsNeedABackendThatIsFarEnough(t *testing.T) {
-	n := startNode(t, solanago.TokenProgramID)
-	s := newSender(t, n)
-	from := s.party(chain.RoleMaster, 1)
-	s.fund(from, sol, 0)
+	n, s, from := newMaster(t)
 
 	account := n.openNonce(t, from.Address)
 	dated := s.sign(s.paying(from, 1_000_000, nil))
@@ -324,10 +312,7 @@ func TestProofsNeedABackendThatIsFarEnough(t *testing.T) {
 // TestANonceOfLaterIsNotUsed asks a backend that is behind the block in which a nonce was read: what its account held
 // before proves nothing, though it is something else.
 func TestANonceOfLaterIsNotUsed(t *testing.T) {
-	n := startNode(t, solanago.TokenProgramID)
-	s := newSender(t, n)
-	from := s.party(chain.RoleMaster, 1)
-	s.fund(from, sol, 0)
+	n, s, from := newMaster(t)
 
 	account := n.openNonce(t, from.Address)
 	s.include(s.sign(s.paying(from, 1_000_000, s.nonce(from.Address, account))))
@@ -368,10 +353,7 @@ func TestANonceOfLaterIsNotUsed(t *testing.T) {
 // TestReplacementRaisesThePrice replaces a transaction at its nonce, and follows one that ran out, at a rising price up
 // to what the order and the configuration allow.
 func TestReplacementRaisesThePrice(t *testing.T) {
-	n := startNode(t, solanago.TokenProgramID)
-	s := newSender(t, n)
-	from := s.party(chain.RoleMaster, 1)
-	s.fund(from, sol, 0)
+	n, s, from := newMaster(t)
 
 	account := n.openNonce(t, from.Address)
 	order := s.paying(from, 1_000_000, s.nonce(from.Address, account))
@@ -483,14 +465,23 @@ func TestNonceConfig(t *testing.T) {
 	}
 }
 
-// TestRefusedNonceHasExpired has the network give durable nonces up while a transaction waits at one. It has expired
-// once as many nodes as prove something refuse it although its account holds its nonce, and is signed again with a
-// blockhash.
-func TestRefusedNonceHasExpired(t *testing.T) {
+// newMaster starts a node with a master wallet that can pay.
+func newMaster(t *testing.T) (*node, *sender, chain.Party) {
+	t.Helper()
+
 	n := startNode(t, solanago.TokenProgramID)
 	s := newSender(t, n)
 	from := s.party(chain.RoleMaster, 1)
 	s.fund(from, sol, 0)
+
+	return n, s, from
+}
+
+// TestRefusedNonceHasExpired has the network give durable nonces up while a transaction waits at one. It has expired
+// once as many nodes as prove something refuse it although its account holds its nonce, and is signed again with a
+// blockhash.
+func TestRefusedNonceHasExpired(t *testing.T) {
+	n, s, from := newMaster(t)
 
 	account := n.openNonce(t, from.Address)
 	must(t, n.SolanaNode.Mine(4))

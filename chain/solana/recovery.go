@@ -73,7 +73,7 @@ func (d *driver) straysOf(
 	}
 
 	of := map[string]any{"programId": program}
-	options := e.newest("encoding", "base64")
+	options := map[string]any{"commitment": newest{e}, "encoding": "base64"}
 
 	if err := e.call(ctx, &listed, "getTokenAccountsByOwner", owner, of, options); err != nil {
 		return nil, err

@@ -38,7 +38,11 @@ func (e *endpoint) page(
 	until string,
 	minSlot uint64,
 ) ([]signatureInfo, error) {
-	options := e.newest("limit", signaturesPerPage, "minContextSlot", minSlot)
+	options := map[string]any{
+		"commitment":     newest{e},
+		"limit":          signaturesPerPage,
+		"minContextSlot": minSlot,
+	}
 	if len(known) > 0 {
 		options["before"] = known[len(known)-1].Signature
 	}

@@ -89,8 +89,8 @@ func (d *driver) headerAt(ctx context.Context, e *endpoint, height uint64) (bloc
 		return blockHeader{}, failover.ErrLagging
 	}
 
-	// Between two blocks there are at least as many slots as heights, so going back by the difference in heights never
-	// goes too far, and of what is left only the slots without a block remain.
+	// Between two blocks there are at least as many slots as heights: one that goes back as many slots as heights never
+	// goes too far. It stops short by the slots without a block, and goes on from there.
 	for h.Height > height {
 		above := h
 		if h, err = e.newestUpTo(ctx, h.slot-min(h.slot, h.Height-height)); err != nil {

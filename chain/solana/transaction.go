@@ -95,7 +95,7 @@ func (d *driver) fetchExecuted(
 		Meta *txMeta `json:"meta"`
 	}
 
-	options := e.newest("encoding", "json")
+	options := map[string]any{"commitment": newest{e}, "encoding": "json"}
 	if err := e.callVersioned(ctx, &answer, "getTransaction", hash, options); err != nil {
 		return executedTx{}, 0, err
 	}

@@ -127,7 +127,7 @@ func (d *driver) enabled(balance tokenBalance) bool {
 func (e *endpoint) openedBy(ctx context.Context, account solanago.PublicKey, hash string) (bool, error) {
 	var earlier []signatureInfo
 
-	options := e.newest("limit", 1, "before", hash)
+	options := map[string]any{"commitment": newest{e}, "limit": 1, "before": hash}
 
 	err := e.call(ctx, &earlier, "getSignaturesForAddress", account, options)
 	if failover.RefusedWith(err, codeUnknownBound) {
@@ -151,7 +151,7 @@ func (e *endpoint) openedBy(ctx context.Context, account solanago.PublicKey, has
 		Meta *txMeta `json:"meta"`
 	}
 
-	options = e.newest("encoding", "json")
+	options = map[string]any{"commitment": newest{e}, "encoding": "json"}
 
 	err = e.callVersioned(ctx, &answer, "getTransaction", earlier[0].Signature, options)
 	if err != nil || answer == nil || answer.Meta == nil || answer.Meta.PostTokenBalances == nil {

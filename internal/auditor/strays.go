@@ -91,7 +91,14 @@ func (a *auditor) recovery(t wallet.Transaction) {
 
 // RecoveryOf returns what a transaction of kind wallet.Recovery does.
 func RecoveryOf(t wallet.Transaction) audit.Recovery {
-	out := audit.Recovery{ID: t.ID, Owner: t.Owner, State: t.State, TxHash: t.TxHash, Failure: t.Failure}
+	out := audit.Recovery{
+		ID:      t.ID,
+		Owner:   t.Owner,
+		State:   t.State,
+		TxHash:  t.TxHash,
+		Failure: t.Failure,
+		Waits:   t.Waits,
+	}
 
 	if t.Order.Recovers != nil {
 		out.Stray = *t.Order.Recovers

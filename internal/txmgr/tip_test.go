@@ -92,6 +92,51 @@ func TestNetworkIsReadUpToTheFirstTip(t *testing.T) {
 	}
 }
 
+// moving is a driver without blocks, whose tip is another whenever it is asked for.
+type moving struct {
+	chain.Driver
+	network *sim.Chain
+}
+
+func (d moving) Head(ctx context.Context) (chain.Head, error) {
+	d.network.Mine(1)
+	return d.Driver.Head(ctx)
+}
+
+// A network that is read by histories, and makes blocks faster than it is asked for them, is read once the histories
+// come to the first tip: nobody can read up to a tip that moves.
+func TestHistoriesAreReadUpToTheFirstTip(t *testing.T) {
+	network := sim.New(sim.Config{})
+
+	registry, err := chain.NewRegistry(moving{network, network})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	db := &cursorDB{at: network.Mine(1), followed: true}
+	manager := &Manager{config: Config{Now: time.Now}, db: db, registry: registry}
+
+	defer manager.Begin()()
+
+	for range 2 {
+		read, err := manager.IsRead(t.Context(), "simnet", "wallet")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if read {
+			t.Fatalf("at %d it is read, the first tip is above", db.at.Height)
+		}
+	}
+
+	db.at = network.Mine(1)
+
+	if read, err := manager.IsRead(t.Context(), "simnet", "wallet"); !read || err != nil {
+		t.Errorf("the histories are read up to %d, above the first tip, and the network is read: %t, %v",
+			db.at.Height, read, err)
+	}
+}
+
 // What a node shows that is below the blocks on record is no first look: what the records lack may be in blocks that
 // it has not seen. Seed 17 of BIAS=restore.
 func TestNodeBelowTheRecordsIsNoFirstLook(t *testing.T) {

@@ -12,7 +12,7 @@ const maxAhead = 64
 
 // unrecordedAhead returns the transactions that are not on record of the blocks from what was read to a height, and
 // whether these go on from what was read. They do not when there are more than maxAhead, or a fork took what was
-// read.
+// read. A network without blocks has none ahead: its histories are read up to what was read.
 func (o *Manager) unrecordedAhead(
 	ctx context.Context,
 	driver chain.Driver,
@@ -21,7 +21,7 @@ func (o *Manager) unrecordedAhead(
 ) (map[chain.Address][]string, bool, error) {
 	scanner, ok := driver.(chain.BlockScanner)
 	if !ok {
-		return nil, height <= read.Height, nil
+		return nil, true, nil
 	}
 
 	if height < read.Height || height > read.Height+maxAhead {

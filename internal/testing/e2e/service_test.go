@@ -82,12 +82,13 @@ type runs struct {
 
 func (r *runs) start(engine *payments.Engine) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r.cancel, r.done = cancel, make(chan error, 1)
+	done := make(chan error, 1)
+	r.cancel, r.done = cancel, done
 
 	go func() {
-		r.done <- engine.Run(ctx)
+		done <- engine.Run(ctx)
 
-		close(r.done) // stopped twice, it answers twice
+		close(done) // stopped twice, it answers twice
 	}()
 }
 
@@ -199,6 +200,11 @@ func start(t *testing.T, driver payments.ChainDriver, feeAddress string) *servic
 	s.runs.start(s.engine)
 
 	t.Cleanup(func() {
+		if t.Failed() {
+			report, err := s.engine.Health(context.WithoutCancel(t.Context()))
+			t.Logf("health of the service: %+v, %v", report, err)
+		}
+
 		server.Close()
 
 		if err := s.runs.stop(); err != nil {
