@@ -160,8 +160,8 @@ func (f *Follower) Pace() time.Duration { return time.Duration(f.pace.Load()) }
 // fastPace is the time between blocks below which a network is fast.
 const fastPace = time.Second
 
-// IsFast reports whether blocks follow on one another faster than they are looked for: neither the pool nor an
-// announcement shows anything sooner than the next look.
+// IsFast reports whether blocks follow on one another faster than they are looked for: an announcement shows nothing
+// sooner than the next look.
 func (f *Follower) IsFast() bool {
 	pace := f.Pace()
 

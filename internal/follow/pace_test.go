@@ -44,8 +44,9 @@ func (p pooled) Pool(ctx context.Context) ([]chain.PoolTx, error) {
 	return p.Chain.Pool(ctx)
 }
 
-// Blocks are looked for four times in the time between two, and not more often than once a second. The pool of a
-// network whose next block empties it is not read.
+// Blocks are looked for four times in the time between two, and not more often than once a second. The pool is read at
+// each look, but where it finds several blocks and the next one empties the pool: blocks that were made at once, and
+// then stand still, hide no pool.
 func TestLooksFollowTheMeasuredPace(t *testing.T) {
 	for _, c := range []struct {
 		pace, every time.Duration
@@ -80,9 +81,18 @@ func TestLooksFollowTheMeasuredPace(t *testing.T) {
 			}
 
 			pools = 0
+			at = at.Add(2 * c.pace)
+
+			node.Mine(2)
 
 			if _, err := f.Step(t.Context()); err != nil || (pools == 0) != c.fast {
-				t.Errorf("the pool was read %d times: %v", pools, err)
+				t.Errorf("with two new blocks the pool was read %d times: %v", pools, err)
+			}
+
+			pools = 0
+
+			if _, err := f.Step(t.Context()); err != nil || pools != 1 {
+				t.Errorf("without new blocks the pool was read %d times: %v", pools, err)
 			}
 		})
 	}

@@ -205,11 +205,11 @@ func (f *Follower) readBlocks(ctx context.Context, base chain.Ref, to uint64) ([
 }
 
 // fillPool reads the pool into a batch that reaches the tip, and reports whether the pool changed
-// since it was last stored. A pool that cannot be read is logged. On a fast network the next block empties it before it
-// is read again.
+// since it was last stored. A pool that cannot be read is logged. Where a look finds several blocks on a fast network,
+// the next one empties the pool before it is read again.
 func (f *Follower) fillPool(ctx context.Context, b *Batch, next scan.Cursor) (changed bool) {
 	mempool, ok := f.Driver.(chain.Mempool)
-	if !ok || next.At.Height != b.Head.Tip.Height || f.IsFast() {
+	if !ok || next.At.Height != b.Head.Tip.Height || f.IsFast() && len(b.Blocks) > 1 {
 		return false
 	}
 
