@@ -19,8 +19,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
-// runWallet runs a job in wallet.js and decodes its answer.
-func runWallet(t *testing.T, job map[string]any, answer any) {
+// runWallet runs a job, or a list of jobs, in wallet.js and decodes its answer, or the list of answers.
+func runWallet(t *testing.T, job, answer any) {
 	t.Helper()
 
 	input, err := json.Marshal(job)
@@ -314,13 +314,18 @@ func TestTransfersOfWeb3Payments(t *testing.T) {
 		return more
 	}
 
-	var plain, taxed struct{ Mint chain.Address }
-	runWallet(t, job("mint", map[string]any{"decimals": 6, "program": "token"}), &plain)
-	runWallet(t, job("mint", map[string]any{
-		"decimals": 9,
-		"program":  "token-2022",
-		"fee":      map[string]any{"bps": 300, "most": "7000"},
-	}), &taxed)
+	var minted [2]struct{ Mint chain.Address }
+	runWallet(t, []any{
+		job("mint", map[string]any{"decimals": 6, "program": "token"}),
+		job("mint", map[string]any{
+			"decimals": 9,
+			"program":  "token-2022",
+			"fee":      map[string]any{"bps": 300, "most": "7000"},
+		}),
+	}, &minted)
+
+	plain, taxed := minted[0], minted[1]
+
 	must(t, n.SolanaNode.Mine(6))
 	d := n.driver(t, func(c *solana.Config) {
 		c.Tokens = []chain.Asset{
@@ -343,7 +348,7 @@ func TestTransfersOfWeb3Payments(t *testing.T) {
 	})
 	must(t, d.Check(t.Context()))
 
-	for _, c := range []struct {
+	cases := []struct {
 		symbol, form string
 		sent, want   uint64
 	}{
@@ -355,34 +360,51 @@ func TestTransfersOfWeb3Payments(t *testing.T) {
 		{"PLAIN", "table", 18_446_744_073_709_000_000, 18_446_744_073_709_000_000},
 		{"TAXED", "v0", 100_001, 97_000},       // 3 %, rounded up
 		{"TAXED", "table", 1_000_000, 993_000}, // at most 7,000
-	} {
+	}
+
+	head, err := d.Head(t.Context())
+	must(t, err)
+
+	var (
+		receivers []chain.Address
+		jobs      []any
+		paid      []struct{ Signature string }
+	)
+
+	for _, c := range cases {
+		asset, _ := d.Network().Asset(c.symbol)
+		to := newAddress(t)
+		receivers = append(receivers, to)
+
+		if asset.Kind == chain.Native {
+			jobs = append(jobs, job("pay", map[string]any{
+				"to":       to,
+				"lamports": chain.Units(c.sent).String(),
+				"form":     c.form,
+			}))
+
+			continue
+		}
+
+		jobs = append(jobs, job("payTokens", map[string]any{
+			"to":      to,
+			"amount":  chain.Units(c.sent).String(),
+			"form":    c.form,
+			"mint":    asset.Contract,
+			"program": map[bool]string{true: "token-2022", false: "token"}[c.symbol == "TAXED"],
+		}))
+	}
+
+	runWallet(t, jobs, &paid)
+	must(t, n.SolanaNode.Mine(3)) // the tip by block is two slots late
+	after, err := d.Head(t.Context())
+	must(t, err)
+
+	for i, c := range cases {
 		t.Run(c.symbol+"/"+c.form, func(t *testing.T) {
 			asset, _ := d.Network().Asset(c.symbol)
-			to := newAddress(t)
-			head, err := d.Head(t.Context())
-			must(t, err)
+			to, paid := receivers[i], paid[i]
 
-			var paid struct{ Signature string }
-			if asset.Kind == chain.Native {
-				runWallet(t, job("pay", map[string]any{
-					"to":       to,
-					"lamports": chain.Units(c.sent).String(),
-					"form":     c.form,
-				}), &paid)
-			} else {
-				program := map[bool]string{true: "token-2022", false: "token"}[c.symbol == "TAXED"]
-				runWallet(t, job("payTokens", map[string]any{
-					"to":      to,
-					"amount":  chain.Units(c.sent).String(),
-					"form":    c.form,
-					"mint":    asset.Contract,
-					"program": program,
-				}), &paid)
-			}
-
-			must(t, n.SolanaNode.Mine(3)) // the tip by block is two slots late
-			after, err := d.Head(t.Context())
-			must(t, err)
 			scanned, err := d.Blocks(t.Context(), head.Tip.Height+1, after.Tip.Height)
 			must(t, err)
 			polled, err := d.TransfersTo(
