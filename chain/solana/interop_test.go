@@ -205,19 +205,15 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 			s.fund(deposit, 0, 3_000_000)
 
 			to := newAddress(t)
-			read := func(tx chain.Signed) decodedTx {
-				t.Helper()
 
-				var r decodedTx
+			// What web3.js reads of each transaction is looked at in the end: each run of it takes seconds.
+			var (
+				signed []chain.Signed
+				looks  []func(r decodedTx)
+			)
 
-				raw := base64.StdEncoding.EncodeToString(tx.Raw)
-				runWallet(t, map[string]any{"do": "read", "raw": raw}, &r)
-
-				if !r.Valid || r.Signature != tx.TxHash || r.Payer != string(master.Address) {
-					t.Errorf("web3.js reads %+v of transaction %s", r, tx.TxHash)
-				}
-
-				return r
+			read := func(tx chain.Signed, look func(r decodedTx)) {
+				signed, looks = append(signed, tx), append(looks, look)
 			}
 
 			tx := s.sign(chain.Order{
@@ -228,13 +224,13 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 				},
 			})
 
-			r := read(tx)
-
-			want := []string{"SetComputeUnitLimit", "Transfer", "Transfer"}
-			if !slices.Equal(r.kinds(), want) || r.Instructions[1].To != string(to) ||
-				r.Instructions[1].Amount != "2000000" {
-				t.Errorf("a payout of coin is %+v", r)
-			}
+			read(tx, func(r decodedTx) {
+				want := []string{"SetComputeUnitLimit", "Transfer", "Transfer"}
+				if !slices.Equal(r.kinds(), want) || r.Instructions[1].To != string(to) ||
+					r.Instructions[1].Amount != "2000000" {
+					t.Errorf("a payout of coin is %+v", r)
+				}
+			})
 
 			s.include(tx)
 
@@ -242,14 +238,15 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 				From:    master,
 				Outputs: []chain.Output{{To: to, AssetID: s.token().ID, Amount: chain.Units(1_000_000)}},
 			})
-			r = read(tx)
 			account, err := s.d.TokenAccount(to, s.token())
 			must(t, err)
 
-			want = []string{"SetComputeUnitLimit", "CreateIdempotent", c.transfer}
-			if !slices.Equal(r.kinds(), want) || r.Instructions[2].To != string(account) {
-				t.Errorf("a payout of tokens is %+v, to %s", r, account)
-			}
+			read(tx, func(r decodedTx) {
+				want := []string{"SetComputeUnitLimit", "CreateIdempotent", c.transfer}
+				if !slices.Equal(r.kinds(), want) || r.Instructions[2].To != string(account) {
+					t.Errorf("a payout of tokens is %+v, to %s", r, account)
+				}
+			})
 
 			st := s.include(tx)
 			if got := s.balance(to, s.token()); got != chain.Units(1_000_000) {
@@ -273,14 +270,16 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 			}
 
 			tx = s.sign(steps[0].Order)
-			if r = read(tx); !slices.Equal(r.kinds(), c.sweep) {
-				t.Errorf("a sweep of tokens is %+v", r)
-			}
-			// The authority created the deposit's token account, so it gets the rent.
-			closing := r.Instructions[len(r.Instructions)-1]
-			if closing.To != n.authority.PublicKey().String() {
-				t.Errorf("the rent goes to %s, paid was it by %s", closing.To, n.authority.PublicKey())
-			}
+			read(tx, func(r decodedTx) {
+				if !slices.Equal(r.kinds(), c.sweep) {
+					t.Fatalf("a sweep of tokens is %+v", r)
+				}
+				// The authority created the deposit's token account, so it gets the rent.
+				closing := r.Instructions[len(r.Instructions)-1]
+				if closing.To != n.authority.PublicKey().String() {
+					t.Errorf("the rent goes to %s, paid was it by %s", closing.To, n.authority.PublicKey())
+				}
+			})
 
 			before := s.balance(master.Address, s.token())
 			s.include(tx)
@@ -300,6 +299,23 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 
 			if left.Value != nil {
 				t.Errorf("the deposit's token account is still there: %+v", left)
+			}
+
+			var jobs []any
+			for _, tx := range signed {
+				jobs = append(jobs, map[string]any{"do": "read", "raw": base64.StdEncoding.EncodeToString(tx.Raw)})
+			}
+
+			var answers []decodedTx
+			runWallet(t, jobs, &answers)
+
+			for i, tx := range signed {
+				r := answers[i]
+				if !r.Valid || r.Signature != tx.TxHash || r.Payer != string(master.Address) {
+					t.Errorf("web3.js reads %+v of transaction %s", r, tx.TxHash)
+				}
+
+				looks[i](r)
 			}
 		})
 	}
