@@ -303,7 +303,10 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 
 			var jobs []any
 			for _, tx := range signed {
-				jobs = append(jobs, map[string]any{"do": "read", "raw": base64.StdEncoding.EncodeToString(tx.Raw)})
+				jobs = append(
+					jobs,
+					map[string]any{"do": "read", "raw": base64.StdEncoding.EncodeToString(tx.Raw)},
+				)
 			}
 
 			var answers []decodedTx

@@ -12,7 +12,9 @@ func Skip(t testing.TB) {
 	t.Helper()
 
 	if On {
-		t.Skip("raced: runs without the race detector, which has nothing to find in it that others do not show")
+		t.Skip(
+			"raced: runs without the race detector, which has nothing to find in it that others do not show",
+		)
 	}
 }
 

@@ -51,7 +51,11 @@ func PostgresCopy(t testing.TB, name string, fill func(dsn string) error) string
 }
 
 // createPostgres makes a database as a copy of a template, and drops it when the test ends.
-func createPostgres(t testing.TB, o PostgresOptions, template func(s *postgresServer) (string, error)) string {
+func createPostgres(
+	t testing.TB,
+	o PostgresOptions,
+	template func(s *postgresServer) (string, error),
+) string {
 	t.Helper()
 	skipShort(t, "PostgreSQL")
 
