@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/internal/testing/migrated"
 	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 	"github.com/seed-8ee7f392/payments/store/postgres"
 )
@@ -21,7 +22,7 @@ func init() {
 		storeKinds,
 		storeKind{
 			name:   "postgres",
-			create: func(t *testing.T) string { return testenv.Postgres(t) },
+			create: func(t *testing.T) string { return migrated.Postgres(t) },
 			open:   openPostgres,
 		},
 	)

@@ -1,10 +1,10 @@
 package httpapi_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/seed-8ee7f392/payments"
+	"github.com/seed-8ee7f392/payments/internal/testing/migrated"
 	"github.com/seed-8ee7f392/payments/store/memory"
 	"github.com/seed-8ee7f392/payments/store/sqlite"
 )
@@ -22,7 +22,7 @@ var storeKinds = []storeKind{
 	{name: "memory", open: func(*testing.T, string) payments.Store { return memory.New() }},
 	{
 		name:   "sqlite",
-		create: func(t *testing.T) string { return filepath.Join(t.TempDir(), "payments.db") },
+		create: func(t *testing.T) string { return migrated.SQLite(t) },
 		open: func(t *testing.T, name string) payments.Store {
 			db, err := sqlite.Open(name)
 			if err != nil {

@@ -6,6 +6,8 @@
 # sooner the longer a process runs, so they are run again in slices, by the names of the tests: each at most three
 # times, and then without the detector.
 #
+# What plays a short form with the detector (internal/testing/raced) is run a second time, without it and whole.
+#
 # SQLite in Go and the arithmetic of secp256k1 are not instrumented: they are not ours, and take ten times as long
 # with it. What they are called with is, and so are the locks between.
 set -uo pipefail
@@ -66,12 +68,25 @@ rerun() {
   done
 }
 
+# whole runs again, without the detector, the packages of a module that play a short form with it.
+whole() {
+  local packages
+  packages=$(go list -f '{{.ImportPath}}|{{.TestImports}}{{.XTestImports}}' ./... |
+    awk -F'|' '$2 ~ /\/internal\/testing\/raced[] ]/ {print $1}') || return 1
+  [ -n "$packages" ] || return 0
+  echo "== what played a short form, whole and without the race detector: $packages"
+  # shellcheck disable=SC2086
+  go test -p 2 -timeout 20m $packages
+}
+
 failed=()
 for module in $(scripts/modules.sh); do
   echo "== $module: ${run[*]} ./..."
-  (cd "$module" && "${run[@]}" ./...) 2>&1 | tee "$log" && continue
-  again=$(crashed) && rerun "$module" "$again" && continue
-  failed+=("$module")
+  if ! (cd "$module" && "${run[@]}" ./...) 2>&1 | tee "$log"; then
+    { again=$(crashed) && rerun "$module" "$again"; } || failed+=("$module")
+  fi
+
+  (cd "$module" && whole) || failed+=("$module, without the race detector")
 done
 
 if ((${#failed[@]} > 0)); then

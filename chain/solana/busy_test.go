@@ -7,6 +7,7 @@ package solana_test
 
 import (
 	"encoding/binary"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -73,27 +74,33 @@ func (p *paced) wait(span time.Duration) {
 	}
 }
 
-// TestBusyAddressIsReadToItsEnd pays one address again and again. Each payment is stored within ten seconds.
-func TestBusyAddressIsReadToItsEnd(t *testing.T) {
+// TestSoakBusyAddressIsReadToItsEnd pays one address again and again: more often than are read at once, and under make
+// soak for minutes. Each payment is stored within ten seconds.
+func TestSoakBusyAddressIsReadToItsEnd(t *testing.T) {
 	for _, c := range []struct {
-		name     string
-		payments int
-		every    time.Duration
+		name        string
+		short, soak int // payments
+		every       time.Duration
 	}{
-		{"one in each slot", 60, slotTime},
-		{"one a second", 300, time.Second},
-		{"six a second", 400, time.Second / 6},
+		{"one in each slot", 40, 60, slotTime},
+		{"one a second", 50, 300, time.Second},
+		{"six a second", 120, 400, time.Second / 6},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := startNode(t, solanago.TokenProgramID)
 			to := newAddress(t)
 			p := newPaced(t, n, n.byAddress(t), to, newAddress(t))
 
+			payments := c.short
+			if os.Getenv("SOAKTIME") != "" {
+				payments = c.soak
+			}
+
 			paid := map[string]time.Time{}
 			next := p.now
 
-			for len(paid) < c.payments {
-				for ; !next.After(p.now) && len(paid) < c.payments; next = next.Add(c.every) {
+			for len(paid) < payments {
+				for ; !next.After(p.now) && len(paid) < payments; next = next.Add(c.every) {
 					paid[n.pay(t, to, nativeAsset, 5_000_000)] = next
 				}
 
@@ -140,11 +147,17 @@ func (p *paced) reportDelays(to chain.Address, paid map[string]time.Time, limit 
 	}
 }
 
-// TestEqualPaymentAfterEachSweep pays the same amount again in the very slot of the sweep, so that no balance shows it.
-func TestEqualPaymentAfterEachSweep(t *testing.T) {
+// TestSoakEqualPaymentAfterEachSweep pays the same amount again in the very slot of the sweep, so that no balance shows
+// it. Under make soak it does so five times as often.
+func TestSoakEqualPaymentAfterEachSweep(t *testing.T) {
 	for _, name := range []string{"coin", "token"} {
 		t.Run(name, func(t *testing.T) {
-			const rounds, amount = 40, 5_000_000
+			const amount = 5_000_000
+
+			rounds, between := 8, 8 // between pauses
+			if os.Getenv("SOAKTIME") != "" {
+				rounds, between = 40, 10
+			}
 
 			n := startNode(t, solanago.TokenProgramID)
 			from := newKey(t)
@@ -183,7 +196,7 @@ func TestEqualPaymentAfterEachSweep(t *testing.T) {
 				// Some sweeps are long after the last payment, some at once.
 				p.wait([]time.Duration{4 * time.Second, 10 * time.Second}[i%2])
 
-				if i%10 == 9 {
+				if i%between == between/2 {
 					p.wait(3 * time.Minute)
 				}
 			}

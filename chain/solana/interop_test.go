@@ -19,8 +19,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
-// runWallet runs a job in wallet.js and decodes its answer.
-func runWallet(t *testing.T, job map[string]any, answer any) {
+// runWallet runs a job, or a list of jobs, in wallet.js and decodes its answer, or the list of answers.
+func runWallet(t *testing.T, job, answer any) {
 	t.Helper()
 
 	input, err := json.Marshal(job)
@@ -205,19 +205,15 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 			s.fund(deposit, 0, 3_000_000)
 
 			to := newAddress(t)
-			read := func(tx chain.Signed) decodedTx {
-				t.Helper()
 
-				var r decodedTx
+			// What web3.js reads of each transaction is looked at in the end: each run of it takes seconds.
+			var (
+				signed []chain.Signed
+				looks  []func(r decodedTx)
+			)
 
-				raw := base64.StdEncoding.EncodeToString(tx.Raw)
-				runWallet(t, map[string]any{"do": "read", "raw": raw}, &r)
-
-				if !r.Valid || r.Signature != tx.TxHash || r.Payer != string(master.Address) {
-					t.Errorf("web3.js reads %+v of transaction %s", r, tx.TxHash)
-				}
-
-				return r
+			read := func(tx chain.Signed, look func(r decodedTx)) {
+				signed, looks = append(signed, tx), append(looks, look)
 			}
 
 			tx := s.sign(chain.Order{
@@ -228,13 +224,13 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 				},
 			})
 
-			r := read(tx)
-
-			want := []string{"SetComputeUnitLimit", "Transfer", "Transfer"}
-			if !slices.Equal(r.kinds(), want) || r.Instructions[1].To != string(to) ||
-				r.Instructions[1].Amount != "2000000" {
-				t.Errorf("a payout of coin is %+v", r)
-			}
+			read(tx, func(r decodedTx) {
+				want := []string{"SetComputeUnitLimit", "Transfer", "Transfer"}
+				if !slices.Equal(r.kinds(), want) || r.Instructions[1].To != string(to) ||
+					r.Instructions[1].Amount != "2000000" {
+					t.Errorf("a payout of coin is %+v", r)
+				}
+			})
 
 			s.include(tx)
 
@@ -242,14 +238,15 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 				From:    master,
 				Outputs: []chain.Output{{To: to, AssetID: s.token().ID, Amount: chain.Units(1_000_000)}},
 			})
-			r = read(tx)
 			account, err := s.d.TokenAccount(to, s.token())
 			must(t, err)
 
-			want = []string{"SetComputeUnitLimit", "CreateIdempotent", c.transfer}
-			if !slices.Equal(r.kinds(), want) || r.Instructions[2].To != string(account) {
-				t.Errorf("a payout of tokens is %+v, to %s", r, account)
-			}
+			read(tx, func(r decodedTx) {
+				want := []string{"SetComputeUnitLimit", "CreateIdempotent", c.transfer}
+				if !slices.Equal(r.kinds(), want) || r.Instructions[2].To != string(account) {
+					t.Errorf("a payout of tokens is %+v, to %s", r, account)
+				}
+			})
 
 			st := s.include(tx)
 			if got := s.balance(to, s.token()); got != chain.Units(1_000_000) {
@@ -273,14 +270,16 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 			}
 
 			tx = s.sign(steps[0].Order)
-			if r = read(tx); !slices.Equal(r.kinds(), c.sweep) {
-				t.Errorf("a sweep of tokens is %+v", r)
-			}
-			// The authority created the deposit's token account, so it gets the rent.
-			closing := r.Instructions[len(r.Instructions)-1]
-			if closing.To != n.authority.PublicKey().String() {
-				t.Errorf("the rent goes to %s, paid was it by %s", closing.To, n.authority.PublicKey())
-			}
+			read(tx, func(r decodedTx) {
+				if !slices.Equal(r.kinds(), c.sweep) {
+					t.Fatalf("a sweep of tokens is %+v", r)
+				}
+				// The authority created the deposit's token account, so it gets the rent.
+				closing := r.Instructions[len(r.Instructions)-1]
+				if closing.To != n.authority.PublicKey().String() {
+					t.Errorf("the rent goes to %s, paid was it by %s", closing.To, n.authority.PublicKey())
+				}
+			})
 
 			before := s.balance(master.Address, s.token())
 			s.include(tx)
@@ -301,6 +300,26 @@ func TestWeb3DecodesOurTransactions(t *testing.T) {
 			if left.Value != nil {
 				t.Errorf("the deposit's token account is still there: %+v", left)
 			}
+
+			var jobs []any
+			for _, tx := range signed {
+				jobs = append(
+					jobs,
+					map[string]any{"do": "read", "raw": base64.StdEncoding.EncodeToString(tx.Raw)},
+				)
+			}
+
+			var answers []decodedTx
+			runWallet(t, jobs, &answers)
+
+			for i, tx := range signed {
+				r := answers[i]
+				if !r.Valid || r.Signature != tx.TxHash || r.Payer != string(master.Address) {
+					t.Errorf("web3.js reads %+v of transaction %s", r, tx.TxHash)
+				}
+
+				looks[i](r)
+			}
 		})
 	}
 }
@@ -314,13 +333,18 @@ func TestTransfersOfWeb3Payments(t *testing.T) {
 		return more
 	}
 
-	var plain, taxed struct{ Mint chain.Address }
-	runWallet(t, job("mint", map[string]any{"decimals": 6, "program": "token"}), &plain)
-	runWallet(t, job("mint", map[string]any{
-		"decimals": 9,
-		"program":  "token-2022",
-		"fee":      map[string]any{"bps": 300, "most": "7000"},
-	}), &taxed)
+	var minted [2]struct{ Mint chain.Address }
+	runWallet(t, []any{
+		job("mint", map[string]any{"decimals": 6, "program": "token"}),
+		job("mint", map[string]any{
+			"decimals": 9,
+			"program":  "token-2022",
+			"fee":      map[string]any{"bps": 300, "most": "7000"},
+		}),
+	}, &minted)
+
+	plain, taxed := minted[0], minted[1]
+
 	must(t, n.SolanaNode.Mine(6))
 	d := n.driver(t, func(c *solana.Config) {
 		c.Tokens = []chain.Asset{
@@ -343,7 +367,7 @@ func TestTransfersOfWeb3Payments(t *testing.T) {
 	})
 	must(t, d.Check(t.Context()))
 
-	for _, c := range []struct {
+	cases := []struct {
 		symbol, form string
 		sent, want   uint64
 	}{
@@ -355,34 +379,51 @@ func TestTransfersOfWeb3Payments(t *testing.T) {
 		{"PLAIN", "table", 18_446_744_073_709_000_000, 18_446_744_073_709_000_000},
 		{"TAXED", "v0", 100_001, 97_000},       // 3 %, rounded up
 		{"TAXED", "table", 1_000_000, 993_000}, // at most 7,000
-	} {
+	}
+
+	head, err := d.Head(t.Context())
+	must(t, err)
+
+	var (
+		receivers []chain.Address
+		jobs      []any
+		paid      []struct{ Signature string }
+	)
+
+	for _, c := range cases {
+		asset, _ := d.Network().Asset(c.symbol)
+		to := newAddress(t)
+		receivers = append(receivers, to)
+
+		if asset.Kind == chain.Native {
+			jobs = append(jobs, job("pay", map[string]any{
+				"to":       to,
+				"lamports": chain.Units(c.sent).String(),
+				"form":     c.form,
+			}))
+
+			continue
+		}
+
+		jobs = append(jobs, job("payTokens", map[string]any{
+			"to":      to,
+			"amount":  chain.Units(c.sent).String(),
+			"form":    c.form,
+			"mint":    asset.Contract,
+			"program": map[bool]string{true: "token-2022", false: "token"}[c.symbol == "TAXED"],
+		}))
+	}
+
+	runWallet(t, jobs, &paid)
+	must(t, n.SolanaNode.Mine(3)) // the tip by block is two slots late
+	after, err := d.Head(t.Context())
+	must(t, err)
+
+	for i, c := range cases {
 		t.Run(c.symbol+"/"+c.form, func(t *testing.T) {
 			asset, _ := d.Network().Asset(c.symbol)
-			to := newAddress(t)
-			head, err := d.Head(t.Context())
-			must(t, err)
+			to, paid := receivers[i], paid[i]
 
-			var paid struct{ Signature string }
-			if asset.Kind == chain.Native {
-				runWallet(t, job("pay", map[string]any{
-					"to":       to,
-					"lamports": chain.Units(c.sent).String(),
-					"form":     c.form,
-				}), &paid)
-			} else {
-				program := map[bool]string{true: "token-2022", false: "token"}[c.symbol == "TAXED"]
-				runWallet(t, job("payTokens", map[string]any{
-					"to":      to,
-					"amount":  chain.Units(c.sent).String(),
-					"form":    c.form,
-					"mint":    asset.Contract,
-					"program": program,
-				}), &paid)
-			}
-
-			must(t, n.SolanaNode.Mine(3)) // the tip by block is two slots late
-			after, err := d.Head(t.Context())
-			must(t, err)
 			scanned, err := d.Blocks(t.Context(), head.Tip.Height+1, after.Tip.Height)
 			must(t, err)
 			polled, err := d.TransfersTo(

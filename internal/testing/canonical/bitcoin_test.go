@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
+
+	"github.com/seed-8ee7f392/payments/internal/testing/raced"
 )
 
 const (
@@ -24,7 +26,7 @@ func TestSoakOutputsOnBitcoind(t *testing.T) {
 		t.Skip("needs bitcoind; run without -short")
 	}
 
-	runs := shortBitcoinRuns
+	runs := raced.Fewer(shortBitcoinRuns)
 	if os.Getenv("SOAKTIME") != "" {
 		runs = longBitcoinRuns
 	}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/seed-8ee7f392/payments/internal/testing/raced"
 )
 
 const (
@@ -26,14 +28,18 @@ func TestSoakLedgerOnAnvil(t *testing.T) {
 		t.Skip("needs anvil; run without -short")
 	}
 
-	runs := shortRuns
+	runs, first := raced.Fewer(shortRuns), 0
+	if raced.On {
+		first = 1 // its deposits are released
+	}
+
 	if os.Getenv("SOAKTIME") != "" {
 		runs = longRuns
 	}
 
 	var count tally
 
-	for seed := range runs {
+	for seed := first; seed < first+runs; seed++ {
 		ok := t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			r := newRun(t, newStage(t), orders{}, uint64(seed))
 			r.play(happen)

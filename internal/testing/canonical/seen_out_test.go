@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account"
+	"github.com/seed-8ee7f392/payments/internal/testing/raced"
 )
 
 // refuser is whom a reverted payout was for.
@@ -186,6 +187,8 @@ func TestRevertedPayoutThatForksTakeAway(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs anvil; run without -short")
 	}
+
+	raced.Skip(t)
 
 	r := newRun(t, newStage(t), orders{}, 0)
 

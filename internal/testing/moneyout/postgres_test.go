@@ -22,6 +22,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testing/moneyout/ethereum"
+	"github.com/seed-8ee7f392/payments/internal/testing/raced"
 	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store"
@@ -106,7 +107,7 @@ func serve(t *testing.T, o orders) {
 func TestSoakPayoutsByFourProcesses(t *testing.T) {
 	const processes = 4
 
-	payouts := 100
+	payouts := raced.Fewer(100)
 	if os.Getenv("SOAKTIME") != "" {
 		payouts = 1000
 	}

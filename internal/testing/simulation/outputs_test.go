@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
+	"github.com/seed-8ee7f392/payments/internal/testing/raced"
 	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 	"github.com/seed-8ee7f392/payments/payout"
 )
@@ -180,7 +181,7 @@ func playOutputs(t *testing.T, seed uint64) []Violation {
 // Payouts end and nothing stays reserved, whatever happens on a network of outputs. SOAKRUNS sets how many
 // scenarios are played, SEED the first.
 func TestSoakOutputs(t *testing.T) {
-	runs := 40
+	runs := raced.Fewer(40)
 	if os.Getenv("SOAKTIME") != "" {
 		runs = 2_000
 	}

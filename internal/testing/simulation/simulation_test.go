@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed-8ee7f392/payments/internal/testing/raced"
 )
 
 // shortSeeds and shortSteps are the size of the short form.
@@ -149,7 +151,7 @@ func speed(total *Account, began time.Time, cores int) string {
 // in how many of them something was found; with COUNT=first it ends at the first of them, as
 // go run ./internal/testing/mutants -simulate does. BIAS names one of biases.
 func TestSimulate(t *testing.T) {
-	first, seeds := number(t, "SEED", 1), number(t, "SEEDS", shortSeeds)
+	first, seeds := number(t, "SEED", 1), number(t, "SEEDS", raced.Fewer(shortSeeds))
 	play(t, first, number(t, "STEPS", shortSteps), func(seed int) bool { return seed < first+seeds })
 }
 
@@ -247,7 +249,7 @@ func (s *soak) add(r Result, seed int) {
 }
 
 func TestSeedReplaysExactly(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range uint64(raced.Fewer(5)) {
 		plan := NewPlan(seed, shortSteps)
 		first, again := run(t, plan), run(t, plan)
 
@@ -292,6 +294,8 @@ func TestShrinkKeepsWhatIsNeeded(t *testing.T) {
 
 // Every kind is drawn, or held back by an open row, and every operation and fault is played.
 func TestEveryKindIsPlayed(t *testing.T) {
+	raced.Skip(t)
+
 	for _, kind := range kindOrder {
 		weight := weights[kind]
 		for _, biased := range biases {

@@ -37,6 +37,26 @@ func Postgres(t testing.TB) string {
 // PostgresWith is Postgres with a choice of server.
 func PostgresWith(t testing.TB, o PostgresOptions) string {
 	t.Helper()
+	return createPostgres(t, o, func(*postgresServer) (string, error) { return "template0", nil })
+}
+
+// PostgresCopy is Postgres of a copy of what fill made: it is called once for each name of a server, with the DSN of
+// an empty database, and leaves no connection open.
+func PostgresCopy(t testing.TB, name string, fill func(dsn string) error) string {
+	t.Helper()
+
+	return createPostgres(t, PostgresOptions{}, func(s *postgresServer) (string, error) {
+		return s.template("template_"+name, fill)
+	})
+}
+
+// createPostgres makes a database as a copy of a template, and drops it when the test ends.
+func createPostgres(
+	t testing.TB,
+	o PostgresOptions,
+	template func(s *postgresServer) (string, error),
+) string {
+	t.Helper()
 	skipShort(t, "PostgreSQL")
 
 	s, err := postgres.use(o)
@@ -46,8 +66,13 @@ func PostgresWith(t testing.TB, o PostgresOptions) string {
 
 	t.Cleanup(func() { postgres.release(t, o) })
 
+	from, err := template(s)
+	if err != nil {
+		t.Fatalf("testenv: PostgreSQL: %v\n%s", err, s.tail())
+	}
+
 	name := postgres.nextName()
-	if err := s.run("createdb", "--template=template0", name); err != nil {
+	if err := s.copy(from, name); err != nil {
 		t.Fatalf("testenv: PostgreSQL: %v\n%s", err, s.tail())
 	}
 
@@ -152,6 +177,43 @@ type postgresServer struct {
 	dir   string
 	args  []string
 	users int
+
+	copying   sync.Mutex // PostgreSQL refuses two copies of one template at once
+	templates map[string]bool
+}
+
+// template returns the name of a database that fill made once.
+func (s *postgresServer) template(name string, fill func(dsn string) error) (string, error) {
+	s.copying.Lock()
+	defer s.copying.Unlock()
+
+	if s.templates[name] {
+		return name, nil
+	}
+
+	if err := s.run("createdb", "--template=template0", name); err != nil {
+		return "", err
+	}
+
+	if err := fill(s.dsn(name)); err != nil {
+		return "", fmt.Errorf("fill %s: %w", name, err)
+	}
+
+	if s.templates == nil {
+		s.templates = map[string]bool{}
+	}
+
+	s.templates[name] = true
+
+	return name, nil
+}
+
+// copy makes a database as a copy of another one.
+func (s *postgresServer) copy(from, name string) error {
+	s.copying.Lock()
+	defer s.copying.Unlock()
+
+	return s.run("createdb", "--template="+from, name)
 }
 
 // startPostgres starts a server on a copy of the cached, freshly initialised data directory.

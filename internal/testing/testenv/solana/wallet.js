@@ -210,8 +210,10 @@ const jobs = {
 let text = '';
 process.stdin.on('data', (chunk) => { text += chunk; }).on('end', async () => {
   try {
-    const job = JSON.parse(text);
-    process.stdout.write(JSON.stringify(await jobs[job.do](job)));
+    const asked = JSON.parse(text);
+    const answers = [];
+    for (const job of [asked].flat()) answers.push(await jobs[job.do](job));
+    process.stdout.write(JSON.stringify(Array.isArray(asked) ? answers : answers[0]));
   } catch (e) {
     console.error(e);
     process.exitCode = 1;

@@ -1,0 +1,6 @@
+//go:build race
+
+package raced
+
+// On reports whether the race detector watches this program.
+const On = true
