@@ -91,14 +91,22 @@ func TestHealthzSaysOnlyThatTheProcessAnswers(t *testing.T) {
 	HealthHandler(overSQLite(t, filepath.Join(t.TempDir(), "payments.db"))).
 		ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/healthz", nil))
 
-	if got := strings.TrimSpace(answer.Body.String()); answer.Code != http.StatusOK || got != `{"status":"ok"}` {
+	if got := strings.TrimSpace(
+		answer.Body.String(),
+	); answer.Code != http.StatusOK ||
+		got != `{"status":"ok"}` {
 		t.Errorf("%d %s", answer.Code, got)
 	}
 }
 
 // A stopped network needs a person, who reads why; one that fails in another way returns by itself.
 func TestStoppedNetworkNeedsAPerson(t *testing.T) {
-	failing := health.Network{Network: "base", Stale: true, Follower: health.Follower{LastError: "down"}, Unagreed: "b"}
+	failing := health.Network{
+		Network:  "base",
+		Stale:    true,
+		Follower: health.Follower{LastError: "down"},
+		Unagreed: "b",
+	}
 	stopped := health.Network{Network: "sepolia", Stopped: "fork below finality"}
 
 	for _, c := range []struct {
@@ -108,7 +116,8 @@ func TestStoppedNetworkNeedsAPerson(t *testing.T) {
 	}{
 		{[]health.Network{failing}, 0, `"needs_person":false,"failing":["network base"],"ready":`},
 		{
-			[]health.Network{failing, stopped}, 1,
+			[]health.Network{failing, stopped},
+			1,
 			`"needs_person":true,"failing":["network base","network sepolia"],` +
 				`"stopped":{"sepolia":"fork below finality"},"ready":`,
 		},

@@ -154,7 +154,6 @@ func (a *api) listSettlements(
 		After:            c.after,
 		Limit:            c.limit,
 	})
-
 	if err != nil {
 		return page[settlement.Resource]{}, err
 	}

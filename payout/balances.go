@@ -54,7 +54,10 @@ func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]wallet.Bal
 		}
 	}
 
-	return slices.DeleteFunc(rows, func(b wallet.Balance) bool { return b.Address != masters[b.Network] }), nil
+	return slices.DeleteFunc(
+		rows,
+		func(b wallet.Balance) bool { return b.Address != masters[b.Network] },
+	), nil
 }
 
 // track returns the master wallet of a network, "" where none can be derived. It reads the wallet, unless all its

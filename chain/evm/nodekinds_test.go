@@ -237,9 +237,14 @@ func readsHead(t *testing.T, d *evm.Driver, kind refusals) {
 	}
 
 	if head.Safe.Height != wantSafe || head.Final.Height != wantFinal {
-		t.Errorf("safe is %d, final %d, want %d and %d", head.Safe.Height, head.Final.Height, wantSafe, wantFinal)
+		t.Errorf(
+			"safe is %d, final %d, want %d and %d",
+			head.Safe.Height,
+			head.Final.Height,
+			wantSafe,
+			wantFinal,
+		)
 	}
-
 }
 
 // readsBlocks reads blocks below, and within, what a node may still be importing.

@@ -37,7 +37,8 @@ func (e *Engine) SettlementResources(
 			masters[of] = master
 		}
 
-		isOver := s.Status == settlement.Released || s.Status == settlement.Failed || s.Status == settlement.Reverted
+		isOver := s.Status == settlement.Released || s.Status == settlement.Failed ||
+			s.Status == settlement.Reverted
 		if isOver && s.MasterWalletAddress != master {
 			master = ""
 		}
@@ -60,7 +61,14 @@ func (e *Engine) masterOf(ctx context.Context, accountID, network string) (chain
 	master, err := e.Transactions.MasterWallet(ctx, network, a.Index)
 	if err != nil {
 		e.config.Log.WarnContext(
-			ctx, "a master wallet could not be derived", "network", network, "account", accountID, "error", err,
+			ctx,
+			"a master wallet could not be derived",
+			"network",
+			network,
+			"account",
+			accountID,
+			"error",
+			err,
 		)
 
 		return "", ctx.Err()

@@ -42,7 +42,11 @@ func TestRefusalIsAnAnswer(t *testing.T) {
 		{name: "later, in a header", statuses: []int{403}, body: refusal, header: http.Header{"Retry-After": {"5"}}},
 	} {
 		for _, status := range c.statuses {
-			answer := &http.Response{StatusCode: status, Header: c.header, Body: io.NopCloser(strings.NewReader(c.body))}
+			answer := &http.Response{
+				StatusCode: status,
+				Header:     c.header,
+				Body:       io.NopCloser(strings.NewReader(c.body)),
+			}
 			failover.AcceptRefusal(answer, 500)
 
 			if got := answer.StatusCode == http.StatusOK; got != c.answer {
