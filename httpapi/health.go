@@ -10,8 +10,9 @@ import (
 
 // HealthHandler serves GET /healthz and /readyz without authentication. /healthz answers 200 as long as the
 // process answers, and says nothing else. /readyz answers 503 while health.Report.Ready is false: while the API cannot
-// be answered. The body says which capabilities are ready, and names what fails, other processes that are lost included.
-// It says why of a stopped network alone, as a person has to read that; other errors of Engine.Health are for the host.
+// be answered. The body says which capabilities are ready, and names what fails, other processes that are lost
+// included. It says why of a stopped network alone, as a person has to read that; other errors of Engine.Health are for
+// the host.
 func HealthHandler(e *payments.Engine) http.Handler {
 	mux := http.NewServeMux()
 

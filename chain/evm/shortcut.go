@@ -129,8 +129,8 @@ func (e *endpoint) hasBlock(ctx context.Context, at chain.Ref) error {
 	return err
 }
 
-// firstRefusal returns the first refusal among calls; nil where there is none. A contract that fails is an answer: every
-// node says the same of it.
+// firstRefusal returns the first refusal among calls; nil where there is none. A contract that fails is an answer:
+// every node says the same of it.
 func firstRefusal(calls []*call) error {
 	for _, made := range calls {
 		if refusal := made.refusal(); refusal != nil && !made.failedInContract() {
