@@ -85,11 +85,16 @@ type Report struct {
 	DueAt time.Time
 }
 
-// NeedsPerson reports whether a wallet or a settlement waits for a person. Everybody else's work goes on, so OK may
-// still be true.
+// NeedsPerson reports whether a wallet, a settlement or a stopped network waits for a person. Where it is no network
+// everybody else's work goes on, so OK may still be true. A payout that failed is not counted: it is over, and its
+// merchant was told.
 func (h Report) NeedsPerson() bool {
-	return len(h.Wallets) > 0 || slices.ContainsFunc(h.Attention, Attention.NeedsPerson)
+	return len(h.Wallets) > 0 || slices.ContainsFunc(h.Attention, Attention.NeedsPerson) ||
+		slices.ContainsFunc(h.Networks, Network.NeedsPerson)
 }
+
+// NeedsPerson reports whether the network is stopped: nothing but Engine.Resume has it read again.
+func (n Network) NeedsPerson() bool { return n.Stopped != "" }
 
 // OK reports whether all of the service works: every network is read and has blocks, there are prices, all work
 // succeeds in time, and no process is lost. A wallet that is frozen does not count: see NeedsPerson.

@@ -9,19 +9,20 @@ import (
 )
 
 // HealthHandler serves GET /healthz and /readyz without authentication. /healthz answers 200 as long as the
-// process answers. /readyz answers 503 while health.Report.Ready is false: while the API cannot be answered. The body
-// says which capabilities are ready, and names what fails, other processes that are lost included. It says nothing of
-// why: the errors of Engine.Health are for the host.
+// process answers, and says nothing else. /readyz answers 503 while health.Report.Ready is false: while the API cannot
+// be answered. The body says which capabilities are ready, and names what fails, other processes that are lost
+// included. It says why of a stopped network alone, as a person has to read that; other errors of Engine.Health are for
+// the host.
 func HealthHandler(e *payments.Engine) http.Handler {
 	mux := http.NewServeMux()
 
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		writeHealth(w, http.StatusOK, healthBody{Status: "ok"})
+		writeHealth(w, http.StatusOK, statusBody{Status: "ok"})
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		report, err := e.Health(r.Context())
 		if err != nil {
-			writeHealth(w, http.StatusServiceUnavailable, healthBody{Status: "failing"})
+			writeHealth(w, http.StatusServiceUnavailable, statusBody{Status: "failing"})
 			return
 		}
 
@@ -31,16 +32,24 @@ func HealthHandler(e *payments.Engine) http.Handler {
 	return mux
 }
 
-// healthBody is the answer of /healthz and /readyz.
-type healthBody struct {
+// statusBody is the answer of /healthz, and of /readyz where the state could not be read.
+type statusBody struct {
 	// Status is ok or failing.
 	Status string `json:"status"`
-	// NeedsPerson is set while a wallet waits for a person.
+}
+
+// healthBody is the answer of /readyz.
+type healthBody struct {
+	statusBody
+
+	// NeedsPerson is set while health.Report.NeedsPerson is.
 	NeedsPerson bool `json:"needs_person"`
 	// Failing names the checks that fail.
 	Failing []string `json:"failing,omitempty"`
-	// Ready says by capability whether it is ready; absent on /healthz.
-	Ready *readiness `json:"ready,omitempty"`
+	// Stopped says by slug why a network is stopped until a person resumes it.
+	Stopped map[string]string `json:"stopped,omitempty"`
+	// Ready says by capability whether it is ready.
+	Ready readiness `json:"ready"`
 }
 
 // readiness is what is ready.
@@ -52,8 +61,8 @@ type readiness struct {
 }
 
 // readinessOf returns what of a report is ready.
-func readinessOf(report health.Report) *readiness {
-	r := &readiness{API: report.Ready(), Prices: report.PricesReady(), Networks: map[string]bool{}}
+func readinessOf(report health.Report) readiness {
+	r := readiness{API: report.Ready(), Prices: report.PricesReady(), Networks: map[string]bool{}}
 	for _, n := range report.Networks {
 		r.Networks[n.Network] = n.Ready()
 	}
@@ -70,7 +79,12 @@ func statusOf(report health.Report) int {
 }
 
 func bodyOf(report health.Report) healthBody {
-	body := healthBody{Status: "ok", NeedsPerson: report.NeedsPerson(), Ready: readinessOf(report)}
+	body := healthBody{
+		statusBody:  statusBody{Status: "ok"},
+		NeedsPerson: report.NeedsPerson(),
+		Stopped:     map[string]string{},
+		Ready:       readinessOf(report),
+	}
 	if !report.OK() {
 		body.Status = "failing"
 	}
@@ -85,6 +99,10 @@ func bodyOf(report health.Report) healthBody {
 		if !n.Ready() {
 			body.Failing = append(body.Failing, "network "+n.Network)
 		}
+
+		if n.NeedsPerson() {
+			body.Stopped[n.Network] = n.Stopped
+		}
 	}
 
 	for _, p := range report.Processes {
@@ -96,7 +114,7 @@ func bodyOf(report health.Report) healthBody {
 	return body
 }
 
-func writeHealth(w http.ResponseWriter, status int, body healthBody) {
+func writeHealth(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

@@ -85,6 +85,55 @@ func TestReadyzWhileAnotherProcessIsLost(t *testing.T) {
 	}
 }
 
+// /healthz says that the process answers and nothing that it did not look at.
+func TestHealthzSaysOnlyThatTheProcessAnswers(t *testing.T) {
+	answer := httptest.NewRecorder()
+	HealthHandler(overSQLite(t, filepath.Join(t.TempDir(), "payments.db"))).
+		ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+
+	if got := strings.TrimSpace(
+		answer.Body.String(),
+	); answer.Code != http.StatusOK ||
+		got != `{"status":"ok"}` {
+		t.Errorf("%d %s", answer.Code, got)
+	}
+}
+
+// A stopped network needs a person, who reads why; one that fails in another way returns by itself.
+func TestStoppedNetworkNeedsAPerson(t *testing.T) {
+	failing := health.Network{
+		Network:  "base",
+		Stale:    true,
+		Follower: health.Follower{LastError: "down"},
+		Unagreed: "b",
+	}
+	stopped := health.Network{Network: "sepolia", Stopped: "fork below finality"}
+
+	for _, c := range []struct {
+		networks []health.Network
+		needs    int
+		body     string
+	}{
+		{[]health.Network{failing}, 0, `"needs_person":false,"failing":["network base"],"ready":`},
+		{
+			[]health.Network{failing, stopped},
+			1,
+			`"needs_person":true,"failing":["network base","network sepolia"],` +
+				`"stopped":{"sepolia":"fork below finality"},"ready":`,
+		},
+	} {
+		report := health.Report{Networks: c.networks}
+
+		if report.NeedsPerson() != (c.needs > 0) || needPerson(report) != c.needs {
+			t.Errorf("%+v: %t, %d", c.networks, report.NeedsPerson(), needPerson(report))
+		}
+
+		if body, err := json.Marshal(bodyOf(report)); err != nil || !strings.Contains(string(body), c.body) {
+			t.Errorf("%s, %v: want %s", body, err, c.body)
+		}
+	}
+}
+
 // Whatever takes readiness from a network is named, and takes none from the API.
 func TestReadyzNamesTheNetwork(t *testing.T) {
 	for name, n := range map[string]health.Network{
@@ -143,7 +192,7 @@ func TestMetrics(t *testing.T) {
 		`payments_check_age_seconds{check="store"} 1.5`,
 		`payments_check_failing{check="store"} 0`,
 		`payments_check_failing{check="outbox of \"x\"\n"} 1`,
-		"payments_needs_person 5",
+		"payments_needs_person 6",
 		`payments_attention{object="settlement",network="sepolia",status="failed",reason="funds_missing"} 3`,
 		`payments_attention{object="payout",network="base",status="pending",reason="insufficient_funds"} 4`,
 		`payments_attention_oldest_timestamp_seconds{object="payout",network="base",status="pending",` +

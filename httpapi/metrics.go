@@ -69,7 +69,11 @@ func metricsOf(report health.Report) []byte {
 	m.value("prices_ready", oneIf(report.PricesReady()))
 	m.gauge("clock_skew_seconds", "How far the clock is ahead of the store's.")
 	m.value("clock_skew_seconds", report.ClockSkew.Seconds())
-	m.gauge("needs_person", "How many wallets wait for a person or do not send, and settlements have failed.")
+	m.gauge(
+		"needs_person",
+		"How many wallets wait for a person or do not send, settlements have failed, and networks are stopped; "+
+			"failed payouts are in payments_attention.",
+	)
 	m.value("needs_person", float64(needPerson(report)))
 
 	m.attention(report)
@@ -106,17 +110,23 @@ func metricsOf(report health.Report) []byte {
 	return m.Bytes()
 }
 
-// needPerson returns how many wallets and settlements need a person.
+// needPerson returns how many wallets, settlements and networks need a person.
 func needPerson(report health.Report) int {
-	n := len(report.Wallets)
+	sum := len(report.Wallets)
 
 	for _, a := range report.Attention {
 		if a.NeedsPerson() {
-			n += a.Count
+			sum += a.Count
 		}
 	}
 
-	return n
+	for _, n := range report.Networks {
+		if n.NeedsPerson() {
+			sum++
+		}
+	}
+
+	return sum
 }
 
 // attention writes the settlements and payouts that wait or failed.

@@ -81,7 +81,7 @@ func (a *api) getPayment(ctx context.Context, c *call, _ none) (engine.PaymentRe
 	return shown[0], nil
 }
 
-// paymentsPage lists payments with their settlements. Each page costs two queries.
+// paymentsPage lists payments with their settlements. Each page costs three queries, and one per account.
 func (a *api) paymentsPage(
 	ctx context.Context,
 	f invoice.PaymentFilter,
@@ -154,10 +154,15 @@ func (a *api) listSettlements(
 		After:            c.after,
 		Limit:            c.limit,
 	})
+	if err != nil {
+		return page[settlement.Resource]{}, err
+	}
+
+	shown, err := a.SettlementResources(ctx, found...)
 
 	return pageOf(
-		found, more, err, settlement.Settlement.Resource,
-		func(s settlement.Settlement) string { return s.ID },
+		shown, more, err, func(r settlement.Resource) settlement.Resource { return r },
+		func(r settlement.Resource) string { return r.ID },
 	)
 }
 
@@ -168,5 +173,10 @@ func (a *api) getSettlement(ctx context.Context, c *call, _ none) (settlement.Re
 		return settlement.Resource{}, err
 	}
 
-	return s.Resource(), nil
+	shown, err := a.SettlementResources(ctx, s)
+	if err != nil {
+		return settlement.Resource{}, err
+	}
+
+	return shown[0], nil
 }

@@ -195,16 +195,30 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Invoice, bool, error) {
 	return paging.Page(page, limit, err)
 }
 
-// Payment returns a payment of an owner, or fault.NotFound.
+// Payment returns a payment of an owner, or fault.NotFound. One whose address was not made for what it pays is
+// fault.Unavailable, code payment_damaged.
 func (s *Service) Payment(ctx context.Context, owner event.Owner, id string) (Payment, error) {
-	return s.db.Payment(ctx, owner, id)
+	p, err := s.db.Payment(ctx, owner, id)
+	if err == nil {
+		err = s.verifyPayments(ctx, s.db, p)
+	}
+
+	if err != nil {
+		return Payment{}, err
+	}
+
+	return p, nil
 }
 
-// ListPayments returns a page of payments, newest first, and whether there are more.
+// ListPayments returns a page of payments, newest first, and whether there are more. Errors are those of Payment.
 func (s *Service) ListPayments(ctx context.Context, f PaymentFilter) ([]Payment, bool, error) {
 	limit := paging.Limit(f.Limit)
 	f.Limit = limit + 1
+
 	page, err := s.db.Payments(ctx, f)
+	if err == nil {
+		err = s.verifyPayments(ctx, s.db, page...)
+	}
 
 	return paging.Page(page, limit, err)
 }

@@ -66,6 +66,37 @@ func (s *Service) verifyDeposits(ctx context.Context, r AddressReader, deposits 
 	return err
 }
 
+// verifyPayments checks that the address of a payment is one that was made for what it pays.
+//
+// Errors: fault.Unavailable, code payment_damaged or secret_key_unknown.
+func (s *Service) verifyPayments(ctx context.Context, r AddressReader, payments ...Payment) error {
+	if s.seal == nil || len(payments) == 0 {
+		return nil
+	}
+
+	shown := make([]shownAddress, len(payments))
+	for i, p := range payments {
+		shown[i] = shownAddress{address: p.Address, key: p.Key}
+	}
+
+	made, err := matched(ctx, r, shown)
+	if err != nil {
+		return err
+	}
+
+	for i, p := range payments {
+		v, err := s.VerifyAddress(made[addressAt{shown[i].space(), p.Address}])
+		switch {
+		case fault.Code(err) == "secret_key_unknown":
+			return err
+		case err != nil, !v.received(p):
+			return damagedPayment(p.ID)
+		}
+	}
+
+	return nil
+}
+
 // checkAsset reports whether an option's contract and token account are those of its asset. The token account of an
 // asset that is not enabled any more cannot be checked: it is cleared.
 func (s *Service) checkAsset(o *Option) bool {
@@ -225,5 +256,12 @@ func damagedDeposit(id string) error {
 	return fault.New(
 		fault.Unavailable, "deposit_address_damaged",
 		"the deposit address %s was changed outside this service: restore the row", id,
+	)
+}
+
+func damagedPayment(id string) error {
+	return fault.New(
+		fault.Unavailable, "payment_damaged",
+		"the row of payment %s, or of its address, was changed outside this service: restore the rows", id,
 	)
 }

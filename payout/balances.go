@@ -2,6 +2,7 @@ package payout
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/wallet"
@@ -11,6 +12,8 @@ import (
 // Balances returns what the master wallets of an owner hold, have promised and have available, by
 // network and asset. A wallet that nobody asked for before is read now and kept up to date from
 // then on; one whose node does not answer then is left out.
+//
+// The rows have no tag: only those of wallets that derive from the number of the verified account are returned.
 func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]wallet.Balance, error) {
 	rows, err := s.db.Balances(ctx, owner)
 	if err != nil {
@@ -27,10 +30,10 @@ func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]wallet.Bal
 		known[chain.Holding{Address: b.Address, AssetID: b.AssetID}] = true
 	}
 
-	fresh := false
+	fresh, masters := false, map[string]chain.Address{}
 
 	for _, n := range s.registry.Networks(owner.Livemode) {
-		began, err := s.track(ctx, owner, n, settings.Index, known)
+		master, began, err := s.track(ctx, owner, n, settings.Index, known)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, err
@@ -42,32 +45,37 @@ func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]wallet.Bal
 			)
 		}
 
-		fresh = fresh || began
+		fresh, masters[n.Slug] = fresh || began, master
 	}
 
-	if !fresh {
-		return rows, nil
+	if fresh {
+		if rows, err = s.db.Balances(ctx, owner); err != nil {
+			return nil, err
+		}
 	}
 
-	return s.db.Balances(ctx, owner)
+	return slices.DeleteFunc(
+		rows,
+		func(b wallet.Balance) bool { return b.Address != masters[b.Network] },
+	), nil
 }
 
-// track reads the master wallet of a network, unless all its balances are known, and gives the rows
-// their owner.
+// track returns the master wallet of a network, "" where none can be derived. It reads the wallet, unless all its
+// balances are known, and gives the rows their owner.
 func (s *Service) track(
 	ctx context.Context,
 	owner event.Owner,
 	n chain.Network,
 	index uint32,
 	known map[chain.Holding]bool,
-) (began bool, err error) {
+) (address chain.Address, began bool, err error) {
 	if !s.sender.HasBalances(n.Slug) {
-		return false, nil // a network that cannot send has no balances to show
+		return "", false, nil // a network that cannot send has no balances to show
 	}
 
 	master, err := s.sender.MasterWallet(ctx, n.Slug, index)
 	if err != nil {
-		return false, err
+		return "", false, err
 	}
 
 	missing := false
@@ -76,14 +84,14 @@ func (s *Service) track(
 	}
 
 	if !missing {
-		return false, nil
+		return master.Address, false, nil
 	}
 
 	if err := s.sender.RefreshBalances(ctx, n.Slug, master); err != nil {
-		return false, err
+		return master.Address, false, err
 	}
 
-	return true, s.db.Update(
+	return master.Address, true, s.db.Update(
 		ctx,
 		func(ctx context.Context, tx Tx) error { return s.sender.TrackTx(ctx, tx, owner, n.Slug, master) },
 	)

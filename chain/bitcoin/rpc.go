@@ -30,6 +30,7 @@ const (
 	codeRejected      = -26 // by the rules of the network or of the mempool
 	codeAlreadyInUTXO = -27
 	codeWarmup        = -28
+	codeLimit         = -32005 // of providers: too many requests, as they also say with code 429
 	codeNoMethod      = -32601
 	codeInternal      = -32603
 )
@@ -226,8 +227,19 @@ func (e *endpoint) sendBatch(ctx context.Context, calls []*rpcCall) error {
 	return e.readBatch(answer, calls)
 }
 
-// readBatch stores the responses of an answer in their calls. The answer must have one for each call.
+// readBatch stores the responses of an answer in their calls. The answer must have one for each call, or is one error
+// for all of them, as providers send it: that may concern a single call, which smaller batches show.
 func (e *endpoint) readBatch(answer []byte, calls []*rpcCall) error {
+	var whole rpcResponse
+
+	if json.Unmarshal(answer, &whole) == nil && whole.Error != nil {
+		if err := e.store(whole, calls[0]); err != nil || len(calls) == 1 {
+			return err
+		}
+
+		return e.Fail(tooLarge, "it refused several calls at once: %s", e.Clean(whole.Error.Message))
+	}
+
 	var responses []rpcResponse
 	if err := json.Unmarshal(answer, &responses); err != nil || len(responses) != len(calls) {
 		return e.Garbled("the answer is not a complete JSON-RPC response")
@@ -242,20 +254,29 @@ func (e *endpoint) readBatch(answer []byte, calls []*rpcCall) error {
 		}
 
 		seen[*id] = true
-		call := calls[*id]
+		if err := e.store(response, calls[*id]); err != nil {
+			return err
+		}
+	}
 
-		switch {
-		case response.Error == nil:
-			call.result = response.Result
-		case response.Error.Code == codeWarmup:
-			return e.syncing("it is still starting")
-		default:
-			call.err = &failover.Refusal{
-				Host:    e.Host,
-				Method:  call.method,
-				Code:    response.Error.Code,
-				Message: e.Clean(response.Error.Message),
-			}
+	return nil
+}
+
+// store stores a response in its call.
+func (e *endpoint) store(response rpcResponse, call *rpcCall) error {
+	switch {
+	case response.Error == nil:
+		call.result = response.Result
+	case response.Error.Code == codeWarmup:
+		return e.syncing("it is still starting")
+	case response.Error.Code == codeLimit, response.Error.Code == http.StatusTooManyRequests:
+		return e.Fail(failover.Throttled, "%s", e.Clean(response.Error.Message))
+	default:
+		call.err = &failover.Refusal{
+			Host:    e.Host,
+			Method:  call.method,
+			Code:    response.Error.Code,
+			Message: e.Clean(response.Error.Message),
 		}
 	}
 
@@ -295,6 +316,8 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 		return nil, e.unreachable(err)
 	}
 	defer resp.Body.Close()
+
+	failover.AcceptRefusal(resp, e.limit)
 
 	switch resp.StatusCode {
 	case http.StatusOK:

@@ -92,7 +92,7 @@ func (v *verification) contractsInBloom() []common.Address {
 // compareCount compares the node's count of the block's transactions with those that it gave. It may
 // count one that is outside the header's roots.
 func (v *verification) compareCount(rpcCall *call) error {
-	if rpcCall.err != nil {
+	if rpcCall.refusal() != nil {
 		v.declared("the node does not count a block's transactions")
 		return nil
 	}
@@ -123,7 +123,7 @@ type logKey struct {
 // compareLogs compares the node's logs of the block with those of its receipts. It may leave out those
 // of a state-sync transaction.
 func (v *verification) compareLogs(rpcCall *call, contracts []common.Address) error {
-	if rpcCall.err != nil {
+	if rpcCall.refusal() != nil {
 		v.declared("the node does not give logs by block")
 		return nil
 	}

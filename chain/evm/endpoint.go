@@ -83,6 +83,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 
 	t.endpoint.NoteLater(resp)
+	failover.AcceptRefusal(resp, t.limit)
 
 	resp.Body = &boundedBody{ReadCloser: resp.Body, remaining: t.limit}
 
@@ -198,9 +199,6 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 		rpcCall.result, rpcCall.err = nil, nil
 
 		err := e.client.CallContext(limited, &rpcCall.result, rpcCall.method, rpcCall.args...)
-		if refused := refusalInBody(err); refused != nil {
-			err = refused
-		}
 
 		return e.transportError(ctx, calls, rpcCall.setOutcome(e, err))
 	}
@@ -222,33 +220,6 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 	}
 
 	return e.transportError(ctx, calls, nil)
-}
-
-// errorInBody is a JSON-RPC error sent with HTTP status 400 or 500, as some nodes do.
-type errorInBody struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-}
-
-func (b *errorInBody) Error() string  { return b.Message }
-func (b *errorInBody) ErrorCode() int { return b.Code }
-
-// refusalInBody returns the JSON-RPC error in the body of an HTTP error, or nil.
-func refusalInBody(err error) error {
-	httpError, ok := errors.AsType[rpc.HTTPError](err)
-	if !ok ||
-		(httpError.StatusCode != http.StatusBadRequest && httpError.StatusCode != http.StatusInternalServerError) {
-		return nil
-	}
-
-	var body struct {
-		Error *errorInBody `json:"error"`
-	}
-	if json.Unmarshal(httpError.Body, &body) != nil || body.Error == nil || body.Error.Code == 0 {
-		return nil
-	}
-
-	return body.Error
 }
 
 // setOutcome stores a node's refusal in the call and returns any other error.

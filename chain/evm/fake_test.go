@@ -108,6 +108,10 @@ type fakeNode struct {
 	blocks  []fakeBlock
 	// answer overrides single calls: handled false leaves the call to the chain.
 	answer func(c rpcCall) (result any, handled bool)
+	// refusesWith is the HTTP status of responses with an error; 0 for 200. Where refusesWhole is set, a batch with an
+	// error is answered by that error alone.
+	refusesWith  int
+	refusesWhole bool
 	// http overrides whole requests.
 	http     func(w http.ResponseWriter, calls []rpcCall) (handled bool)
 	requests [][]string // the methods of each request
@@ -341,12 +345,15 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	var answers []jsonObject
+	var (
+		answers []jsonObject
+		refused jsonObject
+	)
 
 	for _, c := range calls {
 		answer := jsonObject{"jsonrpc": "2.0", "id": c.ID}
 		if result := n.respond(c); isRPCError(result) {
-			answer["error"] = result
+			answer["error"], refused = result, answer
 		} else {
 			answer["result"] = result
 		}
@@ -355,6 +362,15 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	w.Header().Set("Content-Type", "application/json")
+
+	if refused != nil && n.refusesWith != 0 {
+		w.WriteHeader(n.refusesWith)
+	}
+
+	if refused != nil && n.refusesWhole {
+		_ = json.NewEncoder(w).Encode(refused)
+		return
+	}
 
 	if batch {
 		_ = json.NewEncoder(w).Encode(answers)

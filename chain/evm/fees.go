@@ -278,7 +278,7 @@ func (e *endpoint) feesPerGas(
 
 	var wei hexutil.Big
 
-	if tip.err != nil { // whatever it says: another call shows the same
+	if tip.refusal() != nil { // another call shows the same
 		gasPrice := newCall("eth_gasPrice")
 		if err = e.do(ctx, gasPrice); err != nil {
 			return

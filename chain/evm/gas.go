@@ -40,7 +40,7 @@ func (d *driver) gasLimit(
 	}
 
 	// A token need not pay to an address that nobody has: its refusal says nothing of the receiver.
-	if calls.fresh != nil && calls.fresh.err == nil {
+	if calls.fresh != nil && calls.fresh.refusal() == nil {
 		fresh, err := calls.fresh.gas(node)
 		if err != nil {
 			return 0, err
@@ -59,7 +59,7 @@ func (d *driver) gasLimit(
 // exactGas returns the gas of a transfer that leaves nothing: what its simulation used, where the estimate is above it
 // by no more than estimates may be; else the estimate.
 func (q quoteCalls) exactGas(estimate uint64) uint64 {
-	if q.used == nil || q.used.err != nil {
+	if q.used == nil || q.used.refusal() != nil {
 		return estimate
 	}
 
@@ -161,7 +161,7 @@ func (e *endpoint) estimateFunded(ctx context.Context, msg transferMsg, balance 
 	}
 
 	estimate := newCall("eth_estimateGas", msg.callArgs(), "latest", funded)
-	if err := e.do(ctx, estimate); err != nil || estimate.err == nil || isRevert(estimate.err) {
+	if err := e.do(ctx, estimate); err != nil || estimate.refusal() == nil || isRevert(estimate.err) {
 		return estimate, err
 	}
 

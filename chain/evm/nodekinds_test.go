@@ -1,17 +1,23 @@
 package evm_test
 
 import (
+	"bytes"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
+	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -76,6 +82,23 @@ var kinds = map[string]refusals{
 		"eth_getBalance hash":          rpcError{-32000, "block hash is not supported"},
 		"eth_call hash":                rpcError{-32000, "block hash is not supported"},
 	},
+	"answers null":      all(nil),
+	"outside of a plan": all(badRequest),
+}
+
+// all returns the refusals of a node that answers every optional call with the same.
+func all(answer any) refusals {
+	r := refusals{}
+	for _, key := range []string{
+		"eth_getBlockByNumber safe", "eth_getBlockByNumber finalized", "eth_getBlockByNumber pending",
+		"eth_getBlockReceipts", "eth_maxPriorityFeePerGas", "eth_getBalance hash", "eth_call hash",
+		"eth_getBlockTransactionCountByHash", "eth_getLogs", "eth_getRawTransactionByHash", "eth_simulateV1",
+		"eth_estimateGas fresh",
+	} {
+		r[key] = answer
+	}
+
+	return r
 }
 
 // answer answers as the kind of node does.
@@ -87,6 +110,8 @@ func (r refusals) answer(c rpcCall) (any, bool) {
 		key += " " + c.param(0)
 	case slices.Contains([]string{"eth_getBalance", "eth_call"}, c.Method) && c.param(1) == "":
 		key += " hash"
+	case c.Method == "eth_estimateGas" && !bytes.Contains(c.Params[0], []byte(lower(payee))):
+		key += " fresh"
 	}
 
 	if refusal, refused := r[key]; refused {
@@ -109,79 +134,165 @@ func (r refusals) answer(c rpcCall) (any, bool) {
 	return nil, false
 }
 
-// What every kind of node refuses is read another way: blocks, their payments, balances, the pool, prices and finality.
+// What every kind of node refuses is read another way: blocks of any age, their payments, balances, the pool, prices
+// and finality.
 func TestEveryKindOfNodeIsRead(t *testing.T) {
+	blocks := newFakeNode(200).blocks
+
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newFakeNode(10)
-				n.answer = kind.answer
-				d := driverOf(t, n)
-
-				for range 3 { // what was refused is remembered, and what was named is not forgotten
-					head, err := d.Head(t.Context())
-					if err != nil || head.Tip.Height != 10 {
-						t.Fatalf("Head: %+v, %v", head, err)
-					}
-
-					_, noSafe := kind["eth_getBlockByNumber safe"]
-					_, noFinal := kind["eth_getBlockByNumber finalized"]
-
-					wantFinal, wantSafe := uint64(6), uint64(8)
-					if noFinal {
-						wantFinal = 0
-					}
-
-					if noSafe {
-						wantSafe = wantFinal
-					}
-
-					if head.Safe.Height != wantSafe || head.Final.Height != wantFinal {
-						t.Errorf(
-							"safe is %d, final %d, want %d and %d",
-							head.Safe.Height, head.Final.Height, wantSafe, wantFinal,
-						)
-					}
-
-					blocks, err := d.Blocks(t.Context(), 3, 4)
-					if err != nil || len(blocks) != 2 || len(blocks[0].Transfers) != 2 ||
-						blocks[0].Unverified != "" {
-						t.Fatalf("Blocks: %+v, %v", blocks, err)
-					}
-
-					agreed, err := d.AgreedBlock(
-						t.Context(),
-						blocks[0].Ref,
-						[]string{blocks[0].Transfers[0].TxHash},
-					)
-					if err != nil || len(agreed.Transfers) != 2 {
-						t.Errorf("AgreedBlock: %+v, %v", agreed, err)
-					}
-
-					var holdings []chain.Holding
-					for _, asset := range d.Network().Assets {
-						holdings = append(
-							holdings, chain.Holding{Address: chain.Address(payee.Hex()), AssetID: asset.ID},
-						)
-					}
-
-					held, err := d.Balances(t.Context(), blocks[0].Ref, holdings)
-					if err != nil || len(held) != len(holdings) || held[0] != chain.Units(42) {
-						t.Errorf("Balances: %v, %v", held, err)
-					}
-
-					if _, err := d.Pool(t.Context()); err != nil {
-						t.Errorf("Pool: %v", err)
-					}
-
-					if _, err := d.EstimateFee(t.Context(), paysNative(d)); err != nil {
-						t.Errorf("EstimateFee: %v", err)
-					}
-				}
-			})
+			readsAll(t, &fakeNode{chainID: fakeChainID, blocks: blocks, answer: kind.answer}, kind)
 		})
 	}
 }
+
+// A refusal counts with whatever HTTP status it comes, for its call alone or for all calls of a request.
+func TestRefusalsCountWithTheirHTTPStatus(t *testing.T) {
+	blocks, kind := newFakeNode(200).blocks, kinds["outside of a plan"]
+
+	for _, status := range []int{200, 400, 403, 404, 405, 500, 501} {
+		for _, whole := range []bool{false, true} {
+			t.Run(fmt.Sprintf("status %d, for all calls: %t", status, whole), func(t *testing.T) {
+				readsAll(t, &fakeNode{
+					chainID:      fakeChainID,
+					blocks:       blocks,
+					answer:       kind.answer,
+					refusesWith:  status,
+					refusesWhole: whole,
+				}, kind)
+			})
+		}
+	}
+}
+
+// A status that is of the key, the plan, the rate or a gateway is no answer, whatever the body says.
+func TestOtherHTTPStatusesAreNoAnswers(t *testing.T) {
+	for status, what := range map[int]string{
+		401: "HTTP status 401 (unreachable)",
+		402: "HTTP status 402 (unreachable)",
+		429: "HTTP status 429 (throttled)",
+		502: "HTTP status 502 (unreachable)",
+		503: "HTTP status 503 (unreachable)",
+		504: "HTTP status 504 (unreachable)",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newFakeNode(6)
+			n.refusesWith, n.answer = status, func(c rpcCall) (any, bool) {
+				return badRequest, c.Method == "eth_getBlockReceipts"
+			}
+
+			_, err := driverOf(t, n).Blocks(t.Context(), 3, 3)
+			wantFault(t, err, fault.Unavailable, "node_unavailable")
+
+			failure, _ := errors.AsType[*failover.Failure](err)
+			if got := fmt.Sprint(failure); !strings.Contains(got, what) {
+				t.Errorf("status %d: %s", status, got)
+			}
+		})
+	}
+}
+
+// readsAll reads all that a driver reads of a kind of node with blocks up to 200.
+func readsAll(t *testing.T, n *fakeNode, kind refusals) {
+	t.Helper()
+
+	synctest.Test(t, func(t *testing.T) {
+		d := driverOf(t, n)
+
+		for range 3 { // what was refused is remembered, and what was named is not forgotten
+			readsHead(t, d, kind)
+			readsBlocks(t, d)
+
+			if _, err := d.Pool(t.Context()); err != nil {
+				t.Errorf("Pool: %v", err)
+			}
+
+			for _, order := range []chain.Order{paysNative(d), sendsAll(d), paysToken(d)} {
+				if _, err := d.EstimateFee(t.Context(), order); err != nil {
+					t.Errorf("EstimateFee: %v", err)
+				}
+			}
+		}
+	})
+}
+
+func readsHead(t *testing.T, d *evm.Driver, kind refusals) {
+	t.Helper()
+
+	head, err := d.Head(t.Context())
+	if err != nil || head.Tip.Height != 200 {
+		t.Fatalf("Head: %+v, %v", head, err)
+	}
+
+	_, noSafe := kind["eth_getBlockByNumber safe"]
+	_, noFinal := kind["eth_getBlockByNumber finalized"]
+
+	wantFinal, wantSafe := uint64(196), uint64(198)
+	if noFinal {
+		wantFinal = 0
+	}
+
+	if noSafe {
+		wantSafe = wantFinal
+	}
+
+	if head.Safe.Height != wantSafe || head.Final.Height != wantFinal {
+		t.Errorf(
+			"safe is %d, final %d, want %d and %d",
+			head.Safe.Height,
+			head.Final.Height,
+			wantSafe,
+			wantFinal,
+		)
+	}
+}
+
+// readsBlocks reads blocks below, and within, what a node may still be importing.
+func readsBlocks(t *testing.T, d *evm.Driver) {
+	t.Helper()
+
+	for _, from := range []uint64{3, 198} {
+		blocks, err := d.Blocks(t.Context(), from, from+1)
+		if err != nil || len(blocks) == 0 || len(blocks[0].Transfers) != 2 || blocks[0].Unverified != "" {
+			t.Fatalf("Blocks: %+v, %v", blocks, err)
+		}
+
+		agreed, err := d.AgreedBlock(t.Context(), blocks[0].Ref, []string{blocks[0].Transfers[0].TxHash})
+		if err != nil || len(agreed.Transfers) != 2 {
+			t.Errorf("AgreedBlock: %+v, %v", agreed, err)
+		}
+
+		var holdings []chain.Holding
+		for _, asset := range d.Network().Assets {
+			holdings = append(holdings, chain.Holding{Address: chain.Address(payee.Hex()), AssetID: asset.ID})
+		}
+
+		held, err := d.Balances(t.Context(), blocks[0].Ref, holdings)
+		if err != nil || len(held) != len(holdings) || held[0] != chain.Units(42) {
+			t.Errorf("Balances: %v, %v", held, err)
+		}
+	}
+}
+
+// sendsAll returns an order that leaves nothing of native coin, whose gas is simulated.
+func sendsAll(d *evm.Driver) chain.Order {
+	order := paysNative(d)
+	order.SubtractFee = true
+
+	return order
+}
+
+// paysToken returns an order of a master wallet that pays a token, whose gas is also that of a new receiver.
+func paysToken(d *evm.Driver) chain.Order {
+	order := paysNative(d)
+	order.From.Key.Role = chain.RoleMaster
+	order.Outputs[0].AssetID = d.Network().Assets[1].ID
+
+	return order
+}
+
+// lower returns an address as it is part of a call's data.
+func lower(address common.Address) string { return hex.EncodeToString(address[:]) }
 
 // paysNative returns an order of a payment in native coin.
 func paysNative(d *evm.Driver) chain.Order {

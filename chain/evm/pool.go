@@ -72,7 +72,7 @@ func (e *endpoint) pendingBlock(ctx context.Context) ([]txJSON, error) {
 		return nil, err
 	}
 
-	if pending.isNull() || pending.err != nil {
+	if pending.refusal() != nil {
 		return nil, nil
 	}
 

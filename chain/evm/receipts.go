@@ -26,12 +26,17 @@ func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*recei
 		found[i] = make(map[common.Hash]*receiptJSON, len(blocks[i].Transactions))
 	}
 
-	if err := e.blockReceipts(ctx, blocks, found); err != nil {
+	refusal, err := e.blockReceipts(ctx, blocks, found)
+	if err != nil {
 		return nil, err
 	}
 
 	if err := e.missingReceipts(ctx, blocks, found); err != nil {
 		return nil, err
+	}
+
+	if refusal != nil {
+		e.noteRefusal(blockReceipts, refusal)
 	}
 
 	out := make([][]*receiptJSON, len(blocks))
@@ -52,7 +57,11 @@ func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*recei
 }
 
 // blockReceipts adds to found what eth_getBlockReceipts returns; nothing of a block where the node refuses it.
-func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found receiptIndex) error {
+func (e *endpoint) blockReceipts(
+	ctx context.Context,
+	blocks []blockJSON,
+	found receiptIndex,
+) (refusal, err error) {
 	var (
 		calls   []*call
 		blockOf []int // index of each call's block
@@ -66,31 +75,27 @@ func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found 
 	}
 
 	if len(calls) == 0 || e.refuses(blockReceipts) {
-		return nil
+		return nil, nil
 	}
 
-	err := e.do(ctx, calls...)
+	err = e.do(ctx, calls...)
 	if failure, ok := errors.AsType[*failover.Failure](err); ok && failure.Kind == tooMuch {
-		return nil // one block's are too large together: they are read singly
+		return nil, nil // one block's are too large together: they are read singly
 	}
 
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	for i, rpcCall := range calls {
-		if rpcCall.refusesShortcut() {
-			e.noteRefusal(blockReceipts, rpcCall.err)
+		if refused := rpcCall.refusal(); refused != nil {
+			refusal = refused
 			continue
-		}
-
-		if rpcCall.isNull() || rpcCall.err != nil {
-			return e.missingBlock(ctx, uint64(*blocks[blockOf[i]].Number), rpcCall)
 		}
 
 		var receipts []receiptJSON
 		if err := rpcCall.decode(e, &receipts); err != nil {
-			return err
+			return nil, err
 		}
 
 		for j := range receipts {
@@ -100,7 +105,7 @@ func (e *endpoint) blockReceipts(ctx context.Context, blocks []blockJSON, found 
 		}
 	}
 
-	return nil
+	return refusal, nil
 }
 
 // missingReceipts adds to found the receipts that it lacks, by eth_getTransactionReceipt.

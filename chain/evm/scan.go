@@ -237,7 +237,7 @@ func (e *endpoint) rawTransactions(ctx context.Context, blocks []blockJSON, form
 	}
 
 	for i, rpcCall := range calls {
-		if rpcCall.err != nil || rpcCall.isNull() {
+		if rpcCall.refusal() != nil {
 			continue
 		}
 

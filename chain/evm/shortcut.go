@@ -2,6 +2,7 @@ package evm
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -11,7 +12,7 @@ import (
 )
 
 // Shortcuts save calls: what they answer is verified, or compared, as is what takes their place. A node that refuses
-// one, with whatever code, is asked the longer way.
+// one, with whatever code or with null, is asked the longer way.
 
 // shortcut is a call that nodes may refuse.
 type shortcut string
@@ -49,10 +50,16 @@ func (e *endpoint) noteRefusal(s shortcut, refusal error) {
 	}
 }
 
-// refusesShortcut reports whether a refusal is of the shortcut, and not of what was asked by it: every node says of a
-// pruned block or a contract that fails what it says.
-func (c *call) refusesShortcut() bool {
-	return c.err != nil && !failover.RefusedWith(c.err, codePruned) && !c.failedInContract()
+// errNull is the refusal of a shortcut by null: the node showed the block that it was asked about.
+var errNull = errors.New("the node answered null")
+
+// refusal returns how a node refused a call that another one can take the place of: with an error, or with null.
+func (c *call) refusal() error {
+	if c.isNull() {
+		return errNull
+	}
+
+	return c.err
 }
 
 // stateAt makes calls at the state after a block. calls returns them for a block parameter: the block's hash
@@ -122,11 +129,12 @@ func (e *endpoint) hasBlock(ctx context.Context, at chain.Ref) error {
 	return err
 }
 
-// firstRefusal returns the refusal of a shortcut among calls; nil where there is none.
+// firstRefusal returns the first refusal among calls; nil where there is none. A contract that fails is an answer:
+// every node says the same of it.
 func firstRefusal(calls []*call) error {
 	for _, made := range calls {
-		if made.refusesShortcut() {
-			return made.err
+		if refusal := made.refusal(); refusal != nil && !made.failedInContract() {
+			return refusal
 		}
 	}
 

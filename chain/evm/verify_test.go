@@ -334,6 +334,13 @@ func TestUnverifiedBlocksAreCrossChecked(t *testing.T) {
 			reason: "unknown header fields epochProof; the node does not count a block's transactions; " +
 				"the node does not give logs by block",
 		},
+		"null": {
+			answer: func(_ *fakeNode, c rpcCall) (any, bool) {
+				return nil, c.Method == "eth_getLogs" || c.Method == "eth_getBlockTransactionCountByHash"
+			},
+			reason: "unknown header fields epochProof; the node does not count a block's transactions; " +
+				"the node does not give logs by block",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -181,6 +181,8 @@ func (e *endpoint) post(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	defer resp.Body.Close()
 
+	failover.AcceptRefusal(resp, e.maxResponse)
+
 	if resp.StatusCode != http.StatusOK {
 		kind := failover.Unreachable
 		if resp.StatusCode == http.StatusTooManyRequests {

@@ -214,9 +214,14 @@ func (e *Engine) PaymentResources(
 		return nil, err
 	}
 
+	shown, err := e.SettlementResources(ctx, settlements...)
+	if err != nil {
+		return nil, err
+	}
+
 	byPayment := make(map[string]settlement.Resource, len(settlements))
-	for _, s := range settlements {
-		byPayment[s.PaymentID] = s.Resource()
+	for _, s := range shown {
+		byPayment[s.PaymentID] = s
 	}
 
 	tips := map[string]uint64{}
