@@ -418,8 +418,14 @@ func gallery() []exhibit {
 	}
 	{
 		inv := fiat()
-		inv.Options = append(inv.Options, chosen(option("65c9a1f0b2d34e5f6071a006", bnb, "BNB"), ethAddress, "81500000000000000", 4, "612.4"))
-		inv.SelectedOptionID = "65c9a1f0b2d34e5f6071a006"
+		o := chosen(
+			option("65c9a1f0b2d34e5f6071a006", bnb, "BNB"),
+			ethAddress,
+			"81500000000000000",
+			4,
+			"612.4",
+		)
+		inv.Options, inv.SelectedOptionID = append(inv.Options, o), o.ID
 		add(exhibit{name: "pay-long-network", invoice: inv, phase: phasePay})
 	}
 	{

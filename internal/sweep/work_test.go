@@ -181,7 +181,8 @@ func TestWhatWaitsAtAnAddressSaysWhy(t *testing.T) {
 				}
 			}
 
-			if s = w.get(s.ID); s.Status != settlement.Released || s.ReasonMessage != "" || !s.WaitingSince.IsZero() {
+			s = w.get(s.ID)
+			if s.Status != settlement.Released || s.ReasonMessage != "" || !s.WaitingSince.IsZero() {
 				t.Errorf("it is %s, and says %q since %s", s.Status, s.ReasonMessage, s.WaitingSince)
 			}
 		})
@@ -212,6 +213,6 @@ func (w *harness) says(settlementID, want string) {
 
 	code, _, _ := strings.Cut(s.ReasonMessage, ":")
 	if code != want || (want == "") != s.WaitingSince.IsZero() {
-		w.t.Errorf("%s, due at %s, says %q since %s, want %q", s.Status, s.DueAt, s.ReasonMessage, s.WaitingSince, want)
+		w.t.Errorf("%s, says %q since %s, want %q", s.Status, s.ReasonMessage, s.WaitingSince, want)
 	}
 }
