@@ -104,8 +104,8 @@ func TestStalledReleaseIsCanceledAtLowerFees(t *testing.T) {
 	}
 }
 
-// What waits at an address says why once it has waited for a minute: for a release that goes on, for one that is stalled,
-// and for the balance that a payment there needs. What is let go says so no more.
+// What waits at an address says why once it has waited for a minute: for a release that goes on or is stalled, and for
+// the balance that a payment there needs. What is let go says so no more.
 func TestWhatWaitsAtAnAddressSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		symbol string
