@@ -41,15 +41,20 @@ func (p *planningRun) plannable(
 		}
 	}
 
-	if waits, err := p.isBehindStalled(ctx, address, asset); err != nil || waits {
-		return nil, carry, residue, errors.Join(err, p.postpone(ctx, g, waitsForStalled))
+	waits, err := p.isBehindStalled(ctx, address, asset)
+	if err != nil {
+		return nil, carry, residue, err
+	}
+
+	if waits {
+		return nil, carry, residue, p.postpone(ctx, g, waitsForStalled)
 	}
 
 	return g, carry, residue, nil
 }
 
-// isBehindStalled reports whether native coin of an address waits for a release that is stalled there; see busy, which
-// lets it claim.
+// isBehindStalled reports whether native coin of an address waits for a release that is stalled there; see withoutBusy,
+// which lets it claim.
 func (p *planningRun) isBehindStalled(
 	ctx context.Context,
 	at chain.Address,
