@@ -79,6 +79,21 @@ func TestTheDocumentSaysWhatClientsNeed(t *testing.T) {
 		}
 	}
 
+	// ogen makes a type of each list of values of a header, and of the same one twice a client that does not compile.
+	for path, methods := range all["paths"].(map[string]any) {
+		for method, op := range methods.(map[string]any) {
+			for status, answer := range op.(map[string]any)["responses"].(map[string]any) {
+				headers, _ := answer.(map[string]any)["headers"].(map[string]any)
+				for name, header := range headers {
+					inline, _ := header.(map[string]any)["schema"].(map[string]any)
+					if inline["enum"] != nil {
+						t.Errorf("%s %s, %s: the values of %s are no component", method, path, status, name)
+					}
+				}
+			}
+		}
+	}
+
 	for _, word := range []string{`"Idempotent-Replayed"`, `"propertyNames"`} {
 		if !strings.Contains(string(document.body), word) {
 			t.Errorf("the document lacks %s", word)

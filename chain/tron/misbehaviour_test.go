@@ -745,3 +745,46 @@ func TestKeysStayIn(t *testing.T) {
 		t.Errorf("the error is %q", err)
 	}
 }
+
+// Where the answer with many blocks is too large, fewer are read at a time, down to one.
+func TestBlocksOfALargeAnswerAreReadInParts(t *testing.T) {
+	const most = 1 << 20
+
+	h := newHarness(t, testenv.TronOptions{})
+	h.mine(12)
+
+	head, err := h.d.Head(t.Context())
+	h.must(err)
+
+	var asked atomic.Int32
+
+	p := newProxy(t, h.TronNode)
+	p.intercept(func(path string, ask func() answer) answer {
+		a := ask()
+		if path != "/wallet/getblockbylimitnext" {
+			return a
+		}
+
+		asked.Add(1)
+
+		return edit(a, func(v map[string]any) {
+			v["padding"] = strings.Repeat(" ", len(v["block"].([]any))*most/3)
+		})
+	})
+
+	d := h.driver(t, viaNodes(p.URL), func(c *tron.Config) { c.MaxResponse = most })
+
+	from := head.Tip.Height - 9
+	for next := from; next <= head.Tip.Height; {
+		blocks, err := d.Blocks(t.Context(), next, head.Tip.Height)
+		if err != nil || len(blocks) == 0 || blocks[0].Height != next {
+			t.Fatalf("blocks from %d: %d, %v", next, len(blocks), err)
+		}
+
+		next += uint64(len(blocks))
+	}
+
+	if n := asked.Load(); n < 5 {
+		t.Errorf("10 blocks, of which 2 fit into an answer, were asked for %d times", n)
+	}
+}

@@ -164,6 +164,24 @@ var (
 			MinAmount: chain.Units(1),
 		},
 	)
+	bnb = network(
+		"bnb-testnet",
+		"BNB Smart Chain Testnet",
+		chain.EVM,
+		"eip155:97",
+		chain.RuleFinalized,
+		15,
+		time.Second,
+		5*time.Second,
+		"",
+		chain.Asset{
+			Symbol:    "BNB",
+			Name:      "BNB",
+			Kind:      chain.Native,
+			Decimals:  18,
+			MinAmount: chain.Units(1),
+		},
+	)
 	base = network(
 		"base",
 		"Base",
@@ -193,6 +211,7 @@ func registry() *chain.Registry {
 		uriDriver{plainDriver{bitcoin}, "bitcoin"},
 		uriDriver{plainDriver{solana}, "solana"},
 		plainDriver{tron},
+		uriDriver{plainDriver{bnb}, "ethereum"},
 		uriDriver{plainDriver{base}, "ethereum"},
 	)
 	if err != nil {
@@ -396,6 +415,18 @@ func gallery() []exhibit {
 		inv.Options[4] = chosen(inv.Options[4], tronAddress, "54239000", 3, "0.92")
 		inv.SelectedOptionID = inv.Options[4].ID
 		add(exhibit{name: "pay-tron", invoice: inv, phase: phasePay})
+	}
+	{
+		inv := fiat()
+		o := chosen(
+			option("65c9a1f0b2d34e5f6071a006", bnb, "BNB"),
+			ethAddress,
+			"81500000000000000",
+			4,
+			"612.4",
+		)
+		inv.Options, inv.SelectedOptionID = append(inv.Options, o), o.ID
+		add(exhibit{name: "pay-long-network", invoice: inv, phase: phasePay})
 	}
 	{
 		inv := fiat()
@@ -640,6 +671,7 @@ func pricesOf(e exhibit) map[string]decimal.Decimal {
 		"SOL":  "160.1",
 		"USDT": "0.92",
 		"TRX":  "0.21",
+		"BNB":  "612.4",
 	}
 
 	out := map[string]decimal.Decimal{}

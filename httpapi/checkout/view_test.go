@@ -82,6 +82,15 @@ func TestEveryStateInWords(t *testing.T) {
 			"",
 		},
 		"pay-tron": {"Pay with USDT on Tron", "exact amount", toneNeutral, "54.239", "oh", "", ""},
+		"pay-long-network": {
+			"Pay with BNB on BNB Smart Chain Testnet",
+			"exact amount",
+			toneNeutral,
+			"0.0815",
+			"oh",
+			"",
+			"",
+		},
 		"pay-crypto": {
 			"Pay with ETH on Ethereum",
 			"exact amount",

@@ -20,6 +20,10 @@ func Assign(s *settlement.Settlement, releaseID string, master chain.Address) er
 		return refuse(s, "be planned while release "+s.SweepID+" has it")
 	}
 
+	if s.SweepID == "" && s.Status == settlement.Pending { // what it waited for is over
+		s.ReasonMessage, s.WaitingSince = "", time.Time{}
+	}
+
 	s.SweepID, s.MasterWalletAddress, s.DueAt = releaseID, master, time.Time{}
 
 	return nil

@@ -242,6 +242,29 @@ func TestPlannedSettlementIsNotPlannedTwice(t *testing.T) {
 	}
 }
 
+// What a pending settlement waited for is over once a release takes it; what it says of that release stays.
+func TestPlannedSettlementWaitsNoMore(t *testing.T) {
+	s := in(settlement.Pending, "")
+	Wait(&s, "release_under_way: another release", now)
+
+	if err := Assign(&s, "r", "master"); err != nil || s.ReasonMessage != "" || !s.WaitingSince.IsZero() {
+		t.Errorf("it says %q since %s: %v", s.ReasonMessage, s.WaitingSince, err)
+	}
+
+	Wait(&s, "no_block: its own", now)
+
+	if err := Assign(&s, "r", "master"); err != nil || s.ReasonMessage == "" {
+		t.Errorf("the same release again: it says %q: %v", s.ReasonMessage, err)
+	}
+
+	held := in(settlement.Held, settlement.Uneconomic)
+	held.WaitingSince = now
+
+	if err := Assign(&held, "r", "master"); err != nil || !held.WaitingSince.Equal(now) {
+		t.Errorf("a held one is held since %s: %v", held.WaitingSince, err)
+	}
+}
+
 func TestFeeIsRoundedDown(t *testing.T) {
 	d := decimal.RequireFromString
 	for _, c := range []struct {

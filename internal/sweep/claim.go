@@ -41,16 +41,21 @@ func (p *planningRun) plannable(
 		}
 	}
 
-	if waits, err := p.waitsForStalled(ctx, address, asset); err != nil || waits {
+	waits, err := p.isBehindStalled(ctx, address, asset)
+	if err != nil {
 		return nil, carry, residue, err
+	}
+
+	if waits {
+		return nil, carry, residue, p.postpone(ctx, g, waitsForStalled)
 	}
 
 	return g, carry, residue, nil
 }
 
-// waitsForStalled reports whether native coin of an address waits for a release that is stalled there; see withoutBusy,
+// isBehindStalled reports whether native coin of an address waits for a release that is stalled there; see withoutBusy,
 // which lets it claim.
-func (p *planningRun) waitsForStalled(
+func (p *planningRun) isBehindStalled(
 	ctx context.Context,
 	at chain.Address,
 	asset chain.Asset,

@@ -60,8 +60,9 @@ type harness struct {
 	process   crashtest.Process
 	processes int
 	follower  *follow.Follower
-	reading   bool   // the follower calls the node, not the process
-	planning  func() // is called once, as a release is about to be planned
+	reading   bool                        // the follower calls the node, not the process
+	planning  func()                      // is called once, as a release is about to be planned
+	unread    map[chain.Address]time.Time // since when payments to addresses wait for their balances
 	*services
 }
 
@@ -237,6 +238,9 @@ func (w *harness) boot() {
 		FeeAddresses: map[string]chain.Address{network: w.fee},
 		Outputs:      outputOf,
 		Price:        w.price,
+		Unread: func(context.Context, string) (map[chain.Address]time.Time, error) {
+			return w.unread, nil
+		},
 	})
 	h.service = settlement.New(settlement.Config{
 		DB:  settleDB{w.store, w, h},

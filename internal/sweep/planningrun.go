@@ -47,7 +47,7 @@ func (p *planningRun) run(ctx context.Context, work accountWork) (did bool, err 
 		}
 	}()
 
-	err = p.plan(ctx, work.next, work.due)
+	err = p.plan(ctx, work)
 	if errors.Is(err, fault.LeaseLost) {
 		p.config.Log.WarnContext(ctx, "another process took over planning", "lease", p.lease.Name)
 		return true, nil
@@ -56,18 +56,18 @@ func (p *planningRun) run(ctx context.Context, work accountWork) (did bool, err 
 	return true, err
 }
 
-func (p *planningRun) plan(
-	ctx context.Context,
-	next []settlement.Sweep,
-	due []settlement.Settlement,
-) error {
-	for _, r := range next {
+func (p *planningRun) plan(ctx context.Context, work accountWork) error {
+	if err := p.attempt(ctx, "what waits", func() error { return p.sayWhy(ctx, work.waits) }); err != nil {
+		return err
+	}
+
+	for _, r := range work.next {
 		if err := p.attempt(ctx, r.ID, func() error { return p.resume(ctx, r) }); err != nil {
 			return err
 		}
 	}
 
-	for _, failed := range due {
+	for _, failed := range work.due {
 		if failed.Status != settlement.Failed {
 			continue
 		}
@@ -78,13 +78,13 @@ func (p *planningRun) plan(
 	}
 
 	started := map[chain.Address]bool{}
-	for _, at := range keysOf(due, p.spendsCoins) {
+	for _, at := range keysOf(work.due, p.spendsCoins) {
 		if started[at.address] && !p.spendsCoins {
 			continue
 		}
 
 		if err := p.attempt(ctx, at.String(), func() error {
-			began, err := p.start(ctx, at, at.of(due))
+			began, err := p.start(ctx, at, at.of(work.due))
 
 			started[at.address] = began
 			if err != nil || !began {
@@ -94,7 +94,7 @@ func (p *planningRun) plan(
 					why = txmgr.PublicText(err)
 				}
 
-				err = errors.Join(err, p.postpone(ctx, at.of(due), why))
+				err = errors.Join(err, p.postpone(ctx, at.of(work.due), why))
 			}
 
 			return err
@@ -203,7 +203,44 @@ func (p *planningRun) requeue(ctx context.Context, settlementID string) error {
 const (
 	waitsForPerson = "awaits_person: a transaction that is not on record took its money; see Engine.Acknowledge"
 	waitsForCoins  = "coins_unread: the output that holds the payment was not read yet"
+
+	waitsForRelease = "release_under_way: another release at the address is not over; an address has one at a time"
+	waitsForStalled = "release_stalled: a release at the address cannot go on, as its payments left the chain; it is " +
+		"over once its transactions are in a block, or others that take their place"
+	waitsForBalance = "balance_unread: a payment to the address waits for its balance, which a release would hide"
 )
+
+// sayWhy records why settlements are left out of planning.
+func (p *planningRun) sayWhy(ctx context.Context, waits []waiting) error {
+	if len(waits) == 0 {
+		return nil
+	}
+
+	why, ids := map[string]string{}, make([]string, len(waits))
+	for i, w := range waits {
+		why[w.ID], ids[i] = w.why, w.ID
+	}
+
+	return p.update(ctx, func(ctx context.Context, tx settlement.Tx) error {
+		all, err := tx.SettlementsByID(ctx, ids)
+		if err != nil {
+			return err
+		}
+
+		for _, s := range all {
+			w := waiting{s, why[s.ID]}
+			if s.SweepID != "" || !w.say(p.now()) {
+				continue
+			}
+
+			if err := tx.PutSettlements(ctx, &w.Settlement); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+}
 
 // postpone delays settlements that could not be planned, by a backoff that grows with their age, and records why
 // unless that is not known.

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/settlementstate"
 	"github.com/seed-8ee7f392/payments/internal/together"
+	"github.com/seed-8ee7f392/payments/internal/walletstate"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -44,12 +46,12 @@ func (s *Sweeper) StepTogether(ctx context.Context, network string, limit int) (
 
 	_, spendsCoins := driver.(chain.CoinReader)
 
-	next, due, err := s.dueWork(ctx, network, spendsCoins)
+	next, due, waits, err := s.dueWork(ctx, network, spendsCoins)
 	if err != nil {
 		return false, err
 	}
 
-	work := byAccount(next, due)
+	work := byAccount(next, due, waits)
 	if limit > 1 {
 		together.Shuffle(work)
 	}
@@ -77,15 +79,32 @@ func (s *Sweeper) StepTogether(ctx context.Context, network string, limit int) (
 	return planned.Load(), err
 }
 
-// accountWork is what is due of one account.
+// accountWork is what is due of one account. waits is what is left out of due and does not say why yet.
 type accountWork struct {
 	accountID string
 	next      []settlement.Sweep
 	due       []settlement.Settlement
+	waits     []waiting
+}
+
+// waiting is a settlement that is due and left out of planning, and why: a code, a colon and a sentence.
+type waiting struct {
+	settlement.Settlement
+	why string
+}
+
+// say records why it waits, once it has waited for so long that this is shown. It reports whether that is new.
+func (w *waiting) say(now time.Time) bool {
+	return w.Status == settlement.Pending && now.Sub(w.ConfirmedAt) >= walletstate.WaitShownAfter &&
+		settlementstate.Wait(&w.Settlement, w.why, w.ConfirmedAt)
 }
 
 // byAccount groups due work by account.
-func byAccount(next []settlement.Sweep, due []settlement.Settlement) (all []accountWork) {
+func byAccount(
+	next []settlement.Sweep,
+	due []settlement.Settlement,
+	waits []waiting,
+) (all []accountWork) {
 	at := map[string]int{}
 	of := func(accountID string) *accountWork {
 		i, found := at[accountID]
@@ -108,24 +127,30 @@ func byAccount(next []settlement.Sweep, due []settlement.Settlement) (all []acco
 		work.due = append(work.due, s)
 	}
 
+	for _, w := range waits {
+		work := of(w.Owner.AccountID)
+		work.waits = append(work.waits, w)
+	}
+
 	return all
 }
 
-// dueWork reads the releases that need their next transaction and the settlements that may be released, oldest first.
+// dueWork reads the releases that need their next transaction, and the settlements that may be released, oldest first.
+// waits are those that may not, and do not say why yet.
 func (s *Sweeper) dueWork(
 	ctx context.Context,
 	network string,
 	spendsCoins bool,
-) (next []settlement.Sweep, due []settlement.Settlement, err error) {
+) (next []settlement.Sweep, due []settlement.Settlement, waits []waiting, err error) {
 	next, err = s.db.DueSweeps(ctx, network, s.now(), maxDue)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 
 	// Where the last look found that nothing would be signed soon, that is asked first: many may wait meanwhile.
 	if s.piled(network) {
 		if unsigned, err := s.piles(ctx, network); err != nil || unsigned {
-			return next, nil, err
+			return next, nil, nil, err
 		}
 	}
 
@@ -133,33 +158,53 @@ func (s *Sweeper) dueWork(
 	for limit := maxDue; ; limit *= 2 {
 		due, err = s.db.DueSettlements(ctx, network, s.now(), limit)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 
 		all := len(due) < limit
 
 		if limit == maxDue && len(due) > 0 {
 			if unsigned, err := s.piles(ctx, network); err != nil || unsigned {
-				return next, nil, err
+				return next, nil, nil, err
 			}
 		}
 
 		if !spendsCoins {
-			due, err = s.withoutBusy(ctx, network, due)
+			due, waits, err = s.withoutWaiting(ctx, network, due)
 			if err != nil {
-				return nil, nil, err
-			}
-
-			due, err = s.withoutUnread(ctx, network, due)
-			if err != nil {
-				return nil, nil, err
+				return nil, nil, nil, err
 			}
 		}
 
 		if len(due) > 0 || all || limit >= mostDue {
-			return next, due[:min(len(due), maxDue)], nil
+			return next, due[:min(len(due), maxDue)], waits[:min(len(waits), maxDue)], nil
 		}
 	}
+}
+
+// withoutWaiting leaves out the settlements that may not be planned now, and returns those that do not say why yet.
+func (s *Sweeper) withoutWaiting(
+	ctx context.Context,
+	network string,
+	due []settlement.Settlement,
+) (free []settlement.Settlement, unsaid []waiting, err error) {
+	free, busy, err := s.withoutBusy(ctx, network, due)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	free, unread, err := s.withoutUnread(ctx, network, free)
+	if err != nil {
+		return nil, nil, err
+	}
+
+	for _, w := range append(busy, unread...) {
+		if w.say(s.now()) {
+			unsaid = append(unsaid, w)
+		}
+	}
+
+	return free, unsaid, nil
 }
 
 // piles reports whether what is planned now would not be signed soon: the network is not read up to its tip, or many
@@ -192,10 +237,10 @@ func (s *Sweeper) withoutBusy(
 	ctx context.Context,
 	network string,
 	due []settlement.Settlement,
-) ([]settlement.Settlement, error) {
+) (free []settlement.Settlement, waits []waiting, err error) {
 	live, err := s.db.SweepsAt(ctx, network, addressesOf(due))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
 	busy := map[chain.Address]bool{}
@@ -204,7 +249,7 @@ func (s *Sweeper) withoutBusy(
 	for _, r := range live {
 		stalled, err := s.isStalled(ctx, &r)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 
 		if !stalled {
@@ -214,7 +259,7 @@ func (s *Sweeper) withoutBusy(
 
 		row, _, err := s.db.Residue(ctx, network, r.Deposit.Address)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 
 		if len(row.Unclaimed) == 0 {
@@ -222,9 +267,18 @@ func (s *Sweeper) withoutBusy(
 		}
 	}
 
-	return slices.DeleteFunc(due, func(d settlement.Settlement) bool {
-		return busy[d.Deposit.Address] || unpaid[d.Deposit.Address] == d.AssetID
-	}), nil
+	for _, d := range due {
+		switch {
+		case busy[d.Deposit.Address]:
+			waits = append(waits, waiting{d, waitsForRelease})
+		case unpaid[d.Deposit.Address] == d.AssetID:
+			waits = append(waits, waiting{d, waitsForStalled})
+		default:
+			free = append(free, d)
+		}
+	}
+
+	return free, waits, nil
 }
 
 // withoutUnread leaves out the settlements at whose addresses a payment waits for its balance to be read, for
@@ -234,21 +288,25 @@ func (s *Sweeper) withoutUnread(
 	ctx context.Context,
 	network string,
 	due []settlement.Settlement,
-) ([]settlement.Settlement, error) {
+) (free []settlement.Settlement, waits []waiting, err error) {
 	if s.config.Unread == nil || len(due) == 0 {
-		return due, nil
+		return due, nil, nil
 	}
 
 	since, err := s.config.Unread(ctx, network)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 
-	return slices.DeleteFunc(due, func(d settlement.Settlement) bool {
-		at, waits := since[d.Deposit.Address]
+	for _, d := range due {
+		if at, unread := since[d.Deposit.Address]; unread && s.now().Sub(at) < unreadGrace {
+			waits = append(waits, waiting{d, waitsForBalance})
+		} else {
+			free = append(free, d)
+		}
+	}
 
-		return waits && s.now().Sub(at) < unreadGrace
-	}), nil
+	return free, waits, nil
 }
 
 // addressesOf returns the deposit addresses of settlements, each once.

@@ -67,6 +67,10 @@ const tasks = {
           const box = el.getBoundingClientRect(), room = el.closest("aside, main").getBoundingClientRect();
           return box.width > 1 && !el.closest(".hash") && (box.right > room.right + 1 || box.left < room.left - 1);
         }).map((el) => el.outerHTML.slice(0, 80)));
+        // The name of a network that does not fit beside the button goes on in the next line of the text.
+        const blocks = await page.evaluate(() => [...document.querySelectorAll(".label .onnetwork")].filter((el) =>
+          [...el.getClientRects()].some((line) => line.height > 1.5 * parseFloat(getComputedStyle(el).fontSize))).map((el) => el.outerHTML));
+        for (const el of blocks) wrong.push(`${name}: breaks as a block of its own: ${el}`);
         for (const el of outside) wrong.push(`${name}: sticks out of its column: ${el}`);
         if (input.shots) await page.screenshot({ path: `${input.shots}/${name}.png`, fullPage: true });
         await page.evaluate(axe);
