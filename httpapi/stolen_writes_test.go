@@ -462,6 +462,16 @@ func TestSQLShowsNoOtherAddress(t *testing.T) {
 			s.exec(t, "UPDATE payments_deposit_addresses SET address = $1 WHERE address = $2", thief+"2", deposit)
 			s.exec(t, "UPDATE payments_addresses SET address = $1 WHERE address = $2", thief+"2", deposit)
 		},
+		"an address of the thief on a network that is not served": func(
+			t *testing.T, s *stolenShop, option, deposit, thief, _ string,
+		) {
+			s.replaceInOptions(t, option, thief)
+			s.replaceInOptions(t, `"simnet"`, `"Sim Network"`) // as the page names it
+			s.exec(
+				t, "UPDATE payments_deposit_addresses SET address = $1, network = 'Sim Network' WHERE address = $2",
+				thief, deposit,
+			)
+		},
 		"no row": func(t *testing.T, s *stolenShop, option, deposit, _, _ string) {
 			s.exec(t, "DELETE FROM payments_addresses WHERE address = $1 OR address = $2", option, deposit)
 		},
