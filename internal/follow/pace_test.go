@@ -33,6 +33,32 @@ func TestOldBlocksAreReadWhereEachStepHasANewOne(t *testing.T) {
 	}
 }
 
+// What is behind the tip is not at rest: the next batch is read at once, however seldom new blocks are looked for.
+func TestWhoIsBehindIsNotAtRest(t *testing.T) {
+	c, d := sim.New(sim.Config{Clock: now}), newDB()
+	f := newFollower(t, c, d, "a")
+	drainAll(t, f)
+
+	tip := c.Mine(100)
+	steps := 0
+
+	for d.cursors["simnet"].At.Height < tip.Height {
+		if _, err := f.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		steps++
+
+		if at := d.cursors["simnet"].At.Height; f.AtRest() != (at == tip.Height) {
+			t.Errorf("at %d of %d it is at rest: %t", at, tip.Height, f.AtRest())
+		}
+	}
+
+	if steps < 2 {
+		t.Errorf("%d blocks were one batch", tip.Height)
+	}
+}
+
 // pooled counts how often the pool is read.
 type pooled struct {
 	*sim.Chain
