@@ -10,9 +10,8 @@ import (
 
 // HealthHandler serves GET /healthz and /readyz without authentication. /healthz answers 200 as long as the
 // process answers, and says nothing else. /readyz answers 503 while health.Report.Ready is false: while the API cannot
-// be answered. The body says which capabilities are ready, and names what fails, other processes that are lost
-// included. It says why of a stopped network alone, as a person has to read that; other errors of Engine.Health are for
-// the host.
+// be answered. The body says which capabilities are ready, and names what fails and which networks are stopped, other
+// processes that are lost included. Why is in Engine.Health, for the host alone: errors may name its nodes.
 func HealthHandler(e *payments.Engine) http.Handler {
 	mux := http.NewServeMux()
 
@@ -46,8 +45,8 @@ type healthBody struct {
 	NeedsPerson bool `json:"needs_person"`
 	// Failing names the checks that fail.
 	Failing []string `json:"failing,omitempty"`
-	// Stopped says by slug why a network is stopped until a person resumes it.
-	Stopped map[string]string `json:"stopped,omitempty"`
+	// Stopped has the slugs of the networks that are stopped until a person resumes them. Engine.Health says why.
+	Stopped []string `json:"stopped,omitempty"`
 	// Ready says by capability whether it is ready.
 	Ready readiness `json:"ready"`
 }
@@ -82,7 +81,6 @@ func bodyOf(report health.Report) healthBody {
 	body := healthBody{
 		statusBody:  statusBody{Status: "ok"},
 		NeedsPerson: report.NeedsPerson(),
-		Stopped:     map[string]string{},
 		Ready:       readinessOf(report),
 	}
 	if !report.OK() {
@@ -101,7 +99,7 @@ func bodyOf(report health.Report) healthBody {
 		}
 
 		if n.NeedsPerson() {
-			body.Stopped[n.Network] = n.Stopped
+			body.Stopped = append(body.Stopped, n.Network)
 		}
 	}
 

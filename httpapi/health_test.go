@@ -99,7 +99,7 @@ func TestHealthzSaysOnlyThatTheProcessAnswers(t *testing.T) {
 	}
 }
 
-// A stopped network needs a person, who reads why; one that fails in another way returns by itself.
+// A stopped network needs a person; one that fails in another way returns by itself.
 func TestStoppedNetworkNeedsAPerson(t *testing.T) {
 	failing := health.Network{
 		Network:  "base",
@@ -119,7 +119,7 @@ func TestStoppedNetworkNeedsAPerson(t *testing.T) {
 			[]health.Network{failing, stopped},
 			1,
 			`"needs_person":true,"failing":["network base","network sepolia"],` +
-				`"stopped":{"sepolia":"fork below finality"},"ready":`,
+				`"stopped":["sepolia"],"ready":`,
 		},
 	} {
 		report := health.Report{Networks: c.networks}
