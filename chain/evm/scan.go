@@ -163,11 +163,12 @@ func (d *driver) readBlocks(
 // scanned returns what a block transfers and uses up.
 func (d *driver) scanned(node *endpoint, block *verifiedBlock) (chain.Block, error) {
 	out := chain.Block{Ref: block.ref, Parent: block.json.ParentHash.Hex(), Unverified: block.unverified}
+	coinLogs := block.logsCoin()
 
 	for i := range block.json.Transactions {
 		tx, receipt := &block.json.Transactions[i], block.receipts[i]
 
-		transfers, err := d.transfersOf(node, tx, receipt)
+		transfers, err := d.transfersOf(node, tx, receipt, coinLogs)
 		if err != nil {
 			return out, err
 		}
