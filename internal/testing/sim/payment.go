@@ -103,7 +103,7 @@ func (c *Chain) LogCoin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.coinLogsFrom = c.tip() + 1
+	c.coinLogsFrom = min(c.coinLogsFrom, c.tip()+1)
 }
 
 // PayFailing is Pay for a payment that reverts when it is mined.

@@ -91,6 +91,10 @@ type Config struct {
 	// sets Block.Unverified. Defaults to false: it asks another node when contents contradict a header.
 	Unverified bool
 
+	// CoinLogsFrom is the height of the first block in which movements of coin log; see LogCoin. Defaults to 0: they do
+	// not.
+	CoinLogsFrom uint64
+
 	// Intercept is called before every call, without a lock held; see SetIntercept. Defaults to none.
 	Intercept func(ctx context.Context, method Method) error
 
@@ -212,7 +216,7 @@ func New(config Config) *Chain {
 		networkID:    [8]byte(id[:8]),
 		config:       config,
 		clock:        config.Clock,
-		coinLogsFrom: math.MaxUint64,
+		coinLogsFrom: config.CoinLogsFrom,
 		baseFee:      DefaultBaseFee,
 		priority:     DefaultPriority,
 		frozen:       map[chain.Holding]bool{},
@@ -257,6 +261,10 @@ func (config Config) withDefaults() Config {
 
 	if config.SafeDepth == 0 {
 		config.SafeDepth = (config.FinalDepth + 1) / 2
+	}
+
+	if config.CoinLogsFrom == 0 {
+		config.CoinLogsFrom = math.MaxUint64
 	}
 
 	config.Nodes = max(config.Nodes, 1)
