@@ -55,8 +55,8 @@ func (t *txJSON) logsValue(receipt *receiptJSON) bool {
 	return ok && err == nil && from == *t.From && to == *t.To && value == own
 }
 
-// hasCoinLogs reports whether the system address logged anything: then what contracts moved has the indices of logs, and
-// no trace may show it under another one.
+// hasCoinLogs reports whether the system address logged anything: then what contracts moved has the indices of logs,
+// and no trace may show it under another one.
 func (r *receiptJSON) hasCoinLogs() bool {
 	return slices.ContainsFunc(r.Logs, func(log logJSON) bool { return *log.Address == params.SystemAddress })
 }

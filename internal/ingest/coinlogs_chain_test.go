@@ -100,7 +100,8 @@ func TestCoinIsCreditedOnceWhenMovementsBeginToLog(t *testing.T) {
 
 			hashes := pay()
 
-			w.mine(20) // the balance that shows it is detected, and not confirmed everywhere
+			w.mine(20)
+
 			hashes = append(hashes, pay()...)
 
 			w.chain.LogCoin()
