@@ -133,8 +133,8 @@ func TestCoinOfContractsUnderEveryRule(t *testing.T) {
 	}
 }
 
-// A contract pays a deposit address before and after a network passes to Amsterdam's rules: the balance shows it before,
-// its block after. Both are released, and the audit is clean.
+// A contract pays a deposit address before and after a network passes to Amsterdam's rules: the balance shows it
+// before, its block after. Both are released, and the audit is clean.
 func TestContractPaysAcrossTheFork(t *testing.T) {
 	f := newForked(t, uint64(time.Now().Add(24*time.Hour).Unix()))
 	forwarder := f.create(contracts.Forwarder)
