@@ -4,8 +4,8 @@ package chain
 //
 // (TxHash, Index) identifies it for ever: the index is the same from every source and through every
 // reorganisation. EVM and Tron: 0 is the transaction's own value, 1+k the k-th log of its receipt,
-// 2^20+k its k-th internal transfer; Bitcoin: the output's index; Solana: the index of the receiving
-// account among the resolved account keys.
+// 2^20+k its k-th internal transfer; one of coin that logs (EIP-7708) has the index of its log. Bitcoin: the output's
+// index; Solana: the index of the receiving account among the resolved account keys.
 type Transfer struct { // spec D3.5
 	TxHash  string
 	Index   uint32

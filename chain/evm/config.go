@@ -71,7 +71,8 @@ type Config struct {
 	Pool PoolSource
 	// Traces makes Transaction ask for internal transfers of the native coin
 	// (debug_traceTransaction). Payments that a payer's hint names then count, although blocks and
-	// receipts do not show them. Many providers refuse the method. Defaults to false.
+	// receipts do not show them. Many providers refuse the method. It is not called where movements of coin log
+	// (EIP-7708): blocks show them all. Defaults to false.
 	Traces bool
 	// L1GasPriceOracle is the contract of an OP-stack rollup with getL1Fee(bytes). Defaults to the
 	// predeploy on the OP-stack networks of this package, else to none.

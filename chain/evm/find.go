@@ -51,8 +51,8 @@ func (d *driver) Transaction(ctx context.Context, hash string) (chain.FoundTx, e
 		found.Block, found.Failed = lookup.block, *lookup.receipt.Status == 0
 		found.Spent = []chain.Spend{lookup.tx.spend(found.Failed)}
 
-		found.Transfers, err = d.transfersOf(node, lookup.tx, lookup.receipt)
-		if err != nil || !d.traces || found.Failed {
+		found.Transfers, err = d.transfersOf(node, lookup.tx, lookup.receipt, lookup.coinLogs)
+		if err != nil || !d.traces || found.Failed || lookup.receipt.hasCoinLogs() {
 			return err
 		}
 
@@ -73,6 +73,8 @@ type txLookup struct {
 	tx      *txJSON
 	receipt *receiptJSON
 	block   chain.Ref
+	// coinLogs is set where the block shows that movements of coin log.
+	coinLogs bool
 }
 
 // lookUpTx looks up a transaction at one node. The node's answer by hash only says which block to read:
@@ -115,7 +117,12 @@ func (d *driver) lookUpTx(ctx context.Context, node *endpoint, hash common.Hash)
 
 	for i := range block.json.Transactions {
 		if included := &block.json.Transactions[i]; *included.Hash == hash {
-			return txLookup{tx: included, receipt: block.receipts[i], block: block.ref}, nil
+			return txLookup{
+				tx:       included,
+				receipt:  block.receipts[i],
+				block:    block.ref,
+				coinLogs: block.logsCoin(),
+			}, nil
 		}
 	}
 

@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/params"
 
 	"github.com/seed-8ee7f392/payments/chain"
 )
@@ -70,24 +71,8 @@ func FuzzBlock(f *testing.F) {
 				continue
 			}
 
-			transfers, err := driver.transfersOf(node, tx, &receipt)
-			if err != nil {
-				continue
-			}
-
-			seen := map[uint32]bool{}
-			for _, transfer := range transfers {
-				if transfer.Amount.IsZero() || chain.MaxTransfer.Less(transfer.Amount) ||
-					seen[transfer.Index] ||
-					transfer.TxHash != tx.Hash.Hex() ||
-					int(transfer.Index) > len(receipt.Logs) {
-					t.Fatalf("%+v of %s", transfer, rawReceipt)
-				}
-
-				seen[transfer.Index] = true
-				if a, err := driver.ParseAddress(string(transfer.To)); err != nil || a != transfer.To {
-					t.Fatalf("recipient %q is not canonical", transfer.To)
-				}
+			for _, coinLogs := range []bool{false, true} {
+				checkTransfers(t, driver, node, tx, &receipt, coinLogs)
 			}
 
 			if fee, err := receipt.fee(node); err == nil && fee.Big().Sign() < 0 {
@@ -95,6 +80,36 @@ func FuzzBlock(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkTransfers checks the transfers of a transaction: amounts, indices and recipients.
+func checkTransfers(
+	t *testing.T,
+	driver *driver,
+	node *endpoint,
+	tx *txJSON,
+	receipt *receiptJSON,
+	coinLogs bool,
+) {
+	t.Helper()
+
+	transfers, err := driver.transfersOf(node, tx, receipt, coinLogs)
+	if err != nil {
+		return
+	}
+
+	seen := map[uint32]bool{}
+	for _, transfer := range transfers {
+		if transfer.Amount.IsZero() || chain.MaxTransfer.Less(transfer.Amount) || seen[transfer.Index] ||
+			transfer.TxHash != tx.Hash.Hex() || int(transfer.Index) > len(receipt.Logs) {
+			t.Fatalf("%+v of %+v", transfer, receipt)
+		}
+
+		seen[transfer.Index] = true
+		if a, err := driver.ParseAddress(string(transfer.To)); err != nil || a != transfer.To {
+			t.Fatalf("recipient %q is not canonical", transfer.To)
+		}
+	}
 }
 
 // FuzzLog compares each log that counts as a transfer with the standard's encoding of it.
@@ -110,6 +125,14 @@ func FuzzLog(f *testing.F) {
 		common.HexToHash("0x05").Bytes(),
 	)
 	f.Add(to[:], transferTopic[:], []byte{}, []byte{}, []byte{})
+	f.Add(
+		params.SystemAddress[:], transferTopic[:], common.LeftPadBytes(from[:], 32),
+		common.LeftPadBytes(to[:], 32), common.HexToHash("0x05").Bytes(),
+	)
+	f.Add(
+		params.SystemAddress[:], transferTopic[:], common.LeftPadBytes(from[:], 32),
+		common.LeftPadBytes(to[:], 32), common.MaxHash[:],
+	)
 	f.Fuzz(func(t *testing.T, address, topic, first, second, data []byte) {
 		log := logJSON{
 			Topics: []common.Hash{
@@ -122,13 +145,25 @@ func FuzzLog(f *testing.F) {
 		contractOfLog := common.BytesToAddress(address)
 		log.Address = &contractOfLog
 
-		got, ok := driver.tokenTransfer(&log)
+		if contractOfLog == params.SystemAddress {
+			if coin, ok := driver.loggedTransfer(&log, false); ok {
+				t.Fatalf("%+v, where movements of coin do not log", coin)
+			}
+		}
+
+		got, ok := driver.loggedTransfer(&log, true)
 		if !ok {
 			return
 		}
 
+		assets := map[common.Address]chain.Asset{
+			contract:             driver.tokens[contract],
+			params.SystemAddress: driver.native,
+		}
+
 		word := got.Amount.Bytes32()
-		if contractOfLog != contract || log.Topics[0] != transferTopic || !bytes.Equal(word[:], data) ||
+		if asset, known := assets[contractOfLog]; !known || got.AssetID != asset.ID ||
+			log.Topics[0] != transferTopic || !bytes.Equal(word[:], data) ||
 			common.BytesToHash(common.HexToAddress(string(got.From)).Bytes()) != log.Topics[1] ||
 			common.BytesToHash(common.HexToAddress(string(got.To)).Bytes()) != log.Topics[2] {
 			t.Fatalf("%+v of %+v", got, log)

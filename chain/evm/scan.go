@@ -18,7 +18,8 @@ import (
 // Blocks are read by height, then their receipts by block hash, and both are checked against the header:
 // its hash, the transactions root, the receipts root and the senders' signatures. A node whose block
 // does not verify is demoted, and another one is asked. What cannot be checked is in Block.Unverified;
-// where there are several nodes, one that can give a block that verifies is preferred.
+// where there are several nodes, one that can give a block that verifies is preferred. Coin that contracts move is
+// shown where a block that verifies shows that movements of coin log (EIP-7708).
 // docs/verification.md has the details. Errors:
 //
 //   - fault.Invalid (range_invalid): the range is empty
@@ -163,11 +164,12 @@ func (d *driver) readBlocks(
 // scanned returns what a block transfers and uses up.
 func (d *driver) scanned(node *endpoint, block *verifiedBlock) (chain.Block, error) {
 	out := chain.Block{Ref: block.ref, Parent: block.json.ParentHash.Hex(), Unverified: block.unverified}
+	coinLogs := block.logsCoin()
 
 	for i := range block.json.Transactions {
 		tx, receipt := &block.json.Transactions[i], block.receipts[i]
 
-		transfers, err := d.transfersOf(node, tx, receipt)
+		transfers, err := d.transfersOf(node, tx, receipt, coinLogs)
 		if err != nil {
 			return out, err
 		}

@@ -64,7 +64,7 @@ func (d *driver) nodeStatus(
 		return status, err
 	}
 
-	status.Transfers, err = d.transfersOf(node, lookup.tx, lookup.receipt)
+	status.Transfers, err = d.transfersOf(node, lookup.tx, lookup.receipt, lookup.coinLogs)
 
 	return status, err
 }

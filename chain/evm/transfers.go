@@ -2,6 +2,7 @@ package evm
 
 import (
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/params"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
@@ -15,8 +16,14 @@ var transferTopic = common.HexToHash("0xddf252ad1be2c89b69c2b068fc378daa952ba7f1
 var transferSelector = [4]byte{0xa9, 0x05, 0x9c, 0xbb}
 
 // transfersOf returns the transfers of enabled assets in chain order. Index 0 is the transaction's
-// own value, chaindata.LogIndex + k the k-th log of its receipt. A failed transaction has none.
-func (d *driver) transfersOf(node *endpoint, tx *txJSON, receipt *receiptJSON) ([]chain.Transfer, error) {
+// own value, chaindata.LogIndex + k the k-th log of its receipt. A failed transaction has none. coinLogs is set where
+// the block shows that movements of coin log; the log of the transaction's own value is left out.
+func (d *driver) transfersOf(
+	node *endpoint,
+	tx *txJSON,
+	receipt *receiptJSON,
+	coinLogs bool,
+) ([]chain.Transfer, error) {
 	if *receipt.Status == 0 {
 		return nil, nil
 	}
@@ -27,7 +34,11 @@ func (d *driver) transfersOf(node *endpoint, tx *txJSON, receipt *receiptJSON) (
 	}
 
 	for i := range receipt.Logs {
-		if transfer, ok := d.tokenTransfer(&receipt.Logs[i]); ok {
+		if i == 0 && tx.logsValue(receipt) {
+			continue
+		}
+
+		if transfer, ok := d.loggedTransfer(&receipt.Logs[i], coinLogs); ok {
 			transfer.TxHash, transfer.Index = tx.Hash.Hex(), uint32(i)+chaindata.LogIndex
 			transfers = append(transfers, transfer)
 		}
@@ -58,22 +69,44 @@ func (d *driver) nativeTransfer(node *endpoint, tx *txJSON) ([]chain.Transfer, e
 	}, nil
 }
 
-// tokenTransfer returns the transfer of an enabled token in a log; ok is false for other logs.
-func (d *driver) tokenTransfer(log *logJSON) (transfer chain.Transfer, ok bool) {
-	asset, enabled := d.tokens[*log.Address]
-	if !enabled || len(log.Topics) != 3 || log.Topics[0] != transferTopic || len(log.Data) != 32 {
+// loggedTransfer returns the transfer in a log of an enabled token, or of coin where movements of coin log; ok is false
+// for other logs.
+func (d *driver) loggedTransfer(log *logJSON, coinLogs bool) (transfer chain.Transfer, ok bool) {
+	asset, ok := d.loggedAsset(*log.Address, coinLogs)
+	if !ok {
 		return transfer, false
 	}
 
-	from, validFrom := addressWord(log.Topics[1][:])
-	to, validTo := addressWord(log.Topics[2][:])
-
-	value, err := chain.AmountFromBytes(log.Data)
-	if !validFrom || !validTo || err != nil || !isTransferAmount(value) {
+	from, to, value, ok := log.transfer()
+	if !ok || !isTransferAmount(value) {
 		return transfer, false
 	}
 
 	return chain.Transfer{From: canonical(from), To: canonical(to), AssetID: asset.ID, Amount: value}, true
+}
+
+// loggedAsset returns the asset whose transfers an address logs; ok is false for another address.
+func (d *driver) loggedAsset(address common.Address, coinLogs bool) (asset chain.Asset, ok bool) {
+	if address == params.SystemAddress {
+		return d.native, coinLogs
+	}
+
+	asset, ok = d.tokens[address]
+
+	return asset, ok
+}
+
+// transfer reads a log of the form of EIP-20's Transfer event, which EIP-7708 has too; ok is false for another one.
+func (l *logJSON) transfer() (from, to common.Address, value chain.Amount, ok bool) {
+	if len(l.Topics) != 3 || l.Topics[0] != transferTopic || len(l.Data) != 32 {
+		return from, to, value, false
+	}
+
+	from, validFrom := addressWord(l.Topics[1][:])
+	to, validTo := addressWord(l.Topics[2][:])
+	value, err := chain.AmountFromBytes(l.Data)
+
+	return from, to, value, validFrom && validTo && err == nil
 }
 
 // pendingTransfers returns what a pending transaction transfers if it succeeds: its own value, or

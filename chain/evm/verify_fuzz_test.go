@@ -24,6 +24,14 @@ func FuzzVerifiedBlock(f *testing.F) {
 	n.blocks[3].receipts = append(
 		n.blocks[3].receipts, jsonObject{"status": "0x0", "gasUsed": "0x9", "logs": []jsonObject{}},
 	)
+	logs := append([]jsonObject{coinLog(payer, payee, 1003)}, logsOf(&n.blocks[3])...)
+
+	logs = append(logs, coinLog(vault, payee, 7))
+	for i := range logs {
+		logs[i]["logIndex"] = hexutil.Uint64(i)
+	}
+
+	n.blocks[3].receipts[0]["logs"] = logs
 	n.seal(0)
 
 	var block, receipts []byte
@@ -63,7 +71,7 @@ func FuzzVerifiedBlock(f *testing.F) {
 	recode(n.blocks[3].receipts, (*json.RawMessage)(&receipts))
 
 	known, err := read(f)
-	if err != nil || known[0].Unverified != "" || len(known[0].Transfers) != 2 || len(known[0].Spent) != 2 {
+	if err != nil || known[0].Unverified != "" || len(known[0].Transfers) != 3 || len(known[0].Spent) != 2 {
 		f.Fatalf("%+v, %v", known, err)
 	}
 

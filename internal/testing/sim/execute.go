@@ -27,9 +27,11 @@ type shownTransfer struct {
 // transfers returns the transfers of a transaction in a block, internal ones only on demand.
 func (r *receipt) transfers(internal bool) []chain.Transfer { return visible(r.shown, internal) }
 
-// claimed returns the transfers that a pooled transaction claims to make.
+// claimed returns the transfers that a pooled transaction claims to make. Where coin of contracts logs only a block's
+// execution shows it.
 func (c *Chain) claimed(entry *poolEntry, internal bool) []chain.Transfer {
 	claim := execution{c: c, hash: entry.hash}
+	internal = internal && c.tip()+1 < c.coinLogsFrom
 
 	moves := entry.tx.moves()
 	if call, ok := c.calls[entry.hash]; ok {
@@ -107,13 +109,21 @@ type execution struct {
 	changed map[chain.Holding]chain.Amount
 	shown   []shownTransfer
 
+	coinLogs bool // movements of coin log (EIP-7708)
+
 	values, logs, internalCalls uint32 // number of transfers so far, by kind
 }
 
 // applyMoves applies the moves of a transaction, all or none, and returns what a node shows of them. ok
 // is false when the transaction reverts.
 func (c *Chain) applyMoves(hash string, height uint64, moves []move) (shown []shownTransfer, ok bool) {
-	e := execution{c: c, hash: hash, height: height, changed: map[chain.Holding]chain.Amount{}}
+	e := execution{
+		c:        c,
+		hash:     hash,
+		height:   height,
+		coinLogs: height >= c.coinLogsFrom,
+		changed:  map[chain.Holding]chain.Amount{},
+	}
 	for _, m := range moves {
 		if !e.apply(m) {
 			return nil, false
@@ -201,7 +211,15 @@ func (e *execution) balance(holding chain.Holding) chain.Amount {
 // show adds a transfer to what a node shows. It omits amounts of 0, but counts them in the indices,
 // as logs of 0 are counted.
 func (e *execution) show(kind byte, id string, from, to chain.Address, amount chain.Amount) {
+	if kind == kindInternal && e.coinLogs {
+		kind = kindLogged
+	}
+
 	index := e.nextIndex(kind)
+
+	if kind == kindValue && e.coinLogs && from != to && !amount.IsZero() {
+		e.logs++ // its log, which shows what is shown already
+	}
 
 	if _, known := e.c.network.AssetByID(id); !known || amount.IsZero() {
 		return
@@ -223,7 +241,7 @@ func (e *execution) show(kind byte, id string, from, to chain.Address, amount ch
 // nextIndex returns the index of the next transfer of a kind.
 func (e *execution) nextIndex(kind byte) uint32 {
 	switch kind {
-	case kindToken:
+	case kindToken, kindLogged:
 		e.logs++
 		return chaindata.LogIndex + e.logs - 1
 	case kindInternal:

@@ -86,7 +86,8 @@ func (c *Chain) PayMany(outputs ...chain.Output) string {
 }
 
 // PayInternal sends native coin through a contract and returns the transaction hash. Blocks and pool
-// do not show the transfer. The recipient's balance does, and Transaction, as transfer 2^20.
+// do not show the transfer. The recipient's balance does, and Transaction, as transfer 2^20. After LogCoin its block
+// shows it as a log.
 func (c *Chain) PayInternal(to chain.Address, amount chain.Amount) string {
 	t := transfer{kind: kindInternal, to: mustAccount(to), amount: amount}
 
@@ -94,6 +95,15 @@ func (c *Chain) PayInternal(to chain.Address, amount chain.Amount) string {
 	defer c.mu.Unlock()
 
 	return c.queuePayment([]transfer{t})
+}
+
+// LogCoin has every movement of coin log from the next block on (EIP-7708): what contracts send is in the logs that
+// blocks show, beside those of tokens. A plain transfer has a log, too, which is not shown again.
+func (c *Chain) LogCoin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.coinLogsFrom = min(c.coinLogsFrom, c.tip()+1)
 }
 
 // PayFailing is Pay for a payment that reverts when it is mined.

@@ -9,7 +9,7 @@
 //
 // The controls, by what they change:
 //   - payments: Fund, Pay, PayMany, PayInternal, PayFailing, PayVariable
-//   - tokens: SetToken, TransferFrom, LogTransfer, Freeze
+//   - coin and tokens: LogCoin, SetToken, TransferFrom, LogTransfer, Freeze
 //   - the pool: Drop, Replace, CancelNonce, SetFee
 //   - blocks and time: Mine, MineEmpty, Tick, Run, Fork, Advance, SetClock
 //   - calls: FailNext, LoseNextResponses, SetIntercept
@@ -17,7 +17,7 @@
 //
 // The model is the EVM's. A transaction pays gas × min(max price, base + priority price), and a
 // replacement at a nonce pays 10 % more. Tokens leave logs; contracts can transfer coin that no block
-// scan shows. Signatures are real (secp256k1), so a wrong key is found. No real network is used.
+// scan shows before LogCoin. Signatures are real (secp256k1), so a wrong key is found. No real network is used.
 //
 // The pool shows what senders claim; a block shows what its execution of a transaction did, which may
 // differ from branch to branch. With Config.Nodes the driver asks several nodes, and verifies that a
@@ -35,6 +35,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -89,6 +90,10 @@ type Config struct {
 	// Unverified makes the driver one that cannot verify blocks: it shows what the preferred node says and
 	// sets Block.Unverified. Defaults to false: it asks another node when contents contradict a header.
 	Unverified bool
+
+	// CoinLogsFrom is the height of the first block in which movements of coin log; see LogCoin. Defaults to 0: they do
+	// not.
+	CoinLogsFrom uint64
 
 	// Intercept is called before every call, without a lock held; see SetIntercept. Defaults to none.
 	Intercept func(ctx context.Context, method Method) error
@@ -151,13 +156,15 @@ type Chain struct {
 	baseFee     uint64        // base units of the native coin per gas
 	priority    uint64        // base units of the native coin per gas
 
-	blocks   []*block // by height
-	final    uint64   // height of the final block; falls only by a fork below it
-	forks    uint64   // number of forks; part of every block's hash
-	balances history[chain.Holding, chain.Amount]
-	nonces   history[chain.Address, uint64]
-	frozen   map[chain.Holding]bool
-	tokens   map[string]TokenRules // by asset id; absent for a plain token
+	blocks []*block // by height
+	final  uint64   // height of the final block; falls only by a fork below it
+	forks  uint64   // number of forks; part of every block's hash
+	// coinLogsFrom is the height of the first block in which movements of coin log; see LogCoin.
+	coinLogsFrom uint64
+	balances     history[chain.Holding, chain.Amount]
+	nonces       history[chain.Address, uint64]
+	frozen       map[chain.Holding]bool
+	tokens       map[string]TokenRules // by asset id; absent for a plain token
 
 	pool             pool
 	receipts         map[string]*receipt     // of the canonical chain, by transaction hash
@@ -204,22 +211,23 @@ func New(config Config) *Chain {
 	id := sha256.Sum256([]byte(network.CAIP2))
 
 	c := &Chain{
-		network:     network,
-		native:      native,
-		networkID:   [8]byte(id[:8]),
-		config:      config,
-		clock:       config.Clock,
-		baseFee:     DefaultBaseFee,
-		priority:    DefaultPriority,
-		frozen:      map[chain.Holding]bool{},
-		tokens:      map[string]TokenRules{},
-		pool:        newPool(),
-		receipts:    map[string]*receipt{},
-		dropped:     map[string]*transaction{},
-		failing:     map[string]bool{},
-		unknownType: map[string]bool{},
-		calls:       map[string]contractCall{},
-		faults:      newFaults(config.Intercept),
+		network:      network,
+		native:       native,
+		networkID:    [8]byte(id[:8]),
+		config:       config,
+		clock:        config.Clock,
+		coinLogsFrom: config.CoinLogsFrom,
+		baseFee:      DefaultBaseFee,
+		priority:     DefaultPriority,
+		frozen:       map[chain.Holding]bool{},
+		tokens:       map[string]TokenRules{},
+		pool:         newPool(),
+		receipts:     map[string]*receipt{},
+		dropped:      map[string]*transaction{},
+		failing:      map[string]bool{},
+		unknownType:  map[string]bool{},
+		calls:        map[string]contractCall{},
+		faults:       newFaults(config.Intercept),
 	}
 	for range config.Nodes {
 		c.nodes = append(c.nodes, &node{c: c})
@@ -253,6 +261,10 @@ func (config Config) withDefaults() Config {
 
 	if config.SafeDepth == 0 {
 		config.SafeDepth = (config.FinalDepth + 1) / 2
+	}
+
+	if config.CoinLogsFrom == 0 {
+		config.CoinLogsFrom = math.MaxUint64
 	}
 
 	config.Nodes = max(config.Nodes, 1)

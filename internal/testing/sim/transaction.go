@@ -45,7 +45,8 @@ const (
 const (
 	kindValue    = 0 // native coin, visible in a block
 	kindToken    = 1 // a token, visible in a block as a log
-	kindInternal = 2 // native coin sent by a contract, visible in no block
+	kindInternal = 2 // native coin sent by a contract, visible in no block unless it logs
+	kindLogged   = 3 // native coin sent by a contract and visible as a log; of no transaction
 )
 
 // transfer is one transfer of a transaction; amount is in base units.

@@ -91,6 +91,8 @@ func newAccountNetwork(w *harness, index int) *accountNetwork {
 		Seed:       w.plan.Seed,
 		Nodes:      w.plan.Nodes,
 		Unverified: w.plan.Unverified,
+
+		CoinLogsFrom: w.plan.CoinLogsFrom,
 	}
 	if w.plan.Finality {
 		config.FinalDepth, config.SafeDepth = finalDepth, finalDepth/2

@@ -55,6 +55,9 @@ type Plan struct {
 	Windows       bool
 	NonceAccounts int
 
+	// CoinLogsFrom is the height from which coin of contracts logs; 0: it never does.
+	CoinLogsFrom uint64
+
 	// ValidFor limits how long a transaction may wait for its block; 0: no limit.
 	ValidFor time.Duration
 }
@@ -102,6 +105,11 @@ var biases = map[string]map[Kind]int{
 		PayHidden:     16,
 		CancelInvoice: 8,
 		AuditNow:      60,
+	},
+	// Coin that comes by contracts begins to log (EIP-7708).
+	"logs": {
+		PayHidden: 20,
+		ForkChain: 20,
 	},
 	// Webhook receivers of many accounts hang, while others wait for their events.
 	"receivers": {
@@ -167,6 +175,8 @@ func NewBiasedPlan(seed uint64, operations int, bias string) Plan {
 		plan.ValidFor = time.Duration(1+random.IntN(10)) * time.Minute
 	case "nonces":
 		plan.drawWindows(random)
+	case "logs":
+		plan.CoinLogsFrom = 1 + random.Uint64N(200)
 	}
 
 	var kinds []Kind

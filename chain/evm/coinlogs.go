@@ -1,0 +1,62 @@
+package evm
+
+import (
+	"slices"
+
+	"github.com/ethereum/go-ethereum/params"
+
+	"github.com/seed-8ee7f392/payments/chain"
+)
+
+// This file says whether a block shows every movement of coin by a log of the system address, those of contracts too.
+// Source: EIP-7708. The log of a transaction's own value comes first in its receipt. What an account sends to itself,
+// fees, withdrawals and what block producers earn have no log.
+
+// logsCoin reports whether the block shows that movements of coin log. It says so itself, whoever reads it and
+// whenever: its plain transfers log, each of them. Where it has none, its header has a block access list, which came
+// with the logs (EIP-7928, Amsterdam). What could not be verified says nothing.
+func (b *verifiedBlock) logsCoin() bool {
+	if b.unverified != "" {
+		return false
+	}
+
+	shown := b.json.header != nil && b.json.header.BlockAccessListHash != nil
+
+	for i := range b.json.Transactions {
+		tx, receipt := &b.json.Transactions[i], b.receipts[i]
+		if tx.signed == nil || *receipt.Status == 0 || !tx.movesValue() {
+			continue
+		}
+
+		if !tx.logsValue(receipt) {
+			return false
+		}
+
+		shown = true
+	}
+
+	return shown
+}
+
+// movesValue reports whether the transaction itself moves coin from one account to another.
+func (t *txJSON) movesValue() bool {
+	return t.To != nil && *t.To != *t.From && t.Value.ToInt().Sign() > 0
+}
+
+// logsValue reports whether the first log of its receipt is that of the transaction's own value.
+func (t *txJSON) logsValue(receipt *receiptJSON) bool {
+	if !t.movesValue() || len(receipt.Logs) == 0 || *receipt.Logs[0].Address != params.SystemAddress {
+		return false
+	}
+
+	from, to, value, ok := receipt.Logs[0].transfer()
+	own, err := chain.AmountFromBig(t.Value.ToInt())
+
+	return ok && err == nil && from == *t.From && to == *t.To && value == own
+}
+
+// hasCoinLogs reports whether the system address logged anything: then what contracts moved has the indices of logs,
+// and no trace may show it under another one.
+func (r *receiptJSON) hasCoinLogs() bool {
+	return slices.ContainsFunc(r.Logs, func(log logJSON) bool { return *log.Address == params.SystemAddress })
+}
