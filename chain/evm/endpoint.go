@@ -1,13 +1,16 @@
 package evm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/rpc"
@@ -22,6 +25,8 @@ type endpoint struct {
 	client   *rpc.Client
 	timeout  time.Duration
 	inFlight chan struct{} // requests in flight
+	// nullErrors is set once the node wrote `"error": null` beside a result: its answers are read without that.
+	nullErrors atomic.Bool
 
 	mu                  sync.Mutex
 	batchSize, maxBatch int // calls per request now, and at most
@@ -87,8 +92,40 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 
 	resp.Body = &boundedBody{ReadCloser: resp.Body, remaining: t.limit}
 
+	if t.endpoint.nullErrors.Load() {
+		return resp, dropNullErrors(resp)
+	}
+
 	return resp, nil
 }
+
+// nullError is a member of a response that says nothing. Within a text its quotes would be escaped.
+var nullError = regexp.MustCompile(`,\s*"error"\s*:\s*null\b|"error"\s*:\s*null\s*,`)
+
+// dropNullErrors takes null errors out of the body of a response. JSON-RPC 1.0 has them beside each result; JSON-RPC 2.0
+// does not, and the RPC client takes them for refusals.
+func dropNullErrors(resp *http.Response) error {
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		_ = resp.Body.Close()
+		return err
+	}
+
+	body = nullError.ReplaceAll(body, nil)
+	resp.Body = readCloser{bytes.NewReader(body), resp.Body}
+	resp.ContentLength = int64(len(body))
+
+	return nil
+}
+
+// readCloser reads from one and closes the other.
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// errNullError is the outcome of a call whose answer has a null error beside its result.
+var errNullError = errors.New("an error that is null")
 
 // boundedBody is a response body of limited length.
 type boundedBody struct {
@@ -182,8 +219,22 @@ func (e *endpoint) sendSplit(ctx context.Context, calls []*call) error {
 	return err
 }
 
-// send makes one HTTP request.
+// send makes one HTTP request, and a second one where the first shows that the node writes null errors.
 func (e *endpoint) send(ctx context.Context, calls []*call) error {
+	dropped := e.nullErrors.Load()
+
+	err := e.request(ctx, calls)
+	if errors.Is(err, errNullError) && !dropped {
+		e.nullErrors.Store(true)
+
+		err = e.request(ctx, calls)
+	}
+
+	return e.transportError(ctx, calls, err)
+}
+
+// request makes one HTTP request.
+func (e *endpoint) request(ctx context.Context, calls []*call) error {
 	select {
 	case e.inFlight <- struct{}{}:
 		defer func() { <-e.inFlight }()
@@ -200,7 +251,7 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 
 		err := e.client.CallContext(limited, &rpcCall.result, rpcCall.method, rpcCall.args...)
 
-		return e.transportError(ctx, calls, rpcCall.setOutcome(e, err))
+		return rpcCall.setOutcome(e, err)
 	}
 
 	batch := make([]rpc.BatchElem, len(calls))
@@ -210,21 +261,25 @@ func (e *endpoint) send(ctx context.Context, calls []*call) error {
 	}
 
 	if err := e.client.BatchCallContext(limited, batch); err != nil {
-		return e.transportError(ctx, calls, err)
+		return err
 	}
 
 	for i, rpcCall := range calls {
 		if err := rpcCall.setOutcome(e, batch[i].Error); err != nil {
-			return e.transportError(ctx, calls, err)
+			return err
 		}
 	}
 
-	return e.transportError(ctx, calls, nil)
+	return nil
 }
 
 // setOutcome stores a node's refusal in the call and returns any other error.
 func (c *call) setOutcome(node *endpoint, err error) error {
 	if rpcError, ok := errors.AsType[rpc.Error](err); ok {
+		if rpcError.ErrorCode() == 0 && rpcError.Error() == "json-rpc error 0" { // neither a code nor a message
+			return errNullError
+		}
+
 		refusal := &failover.Refusal{
 			Host:    node.Host,
 			Method:  c.method,

@@ -112,6 +112,7 @@ type fakeNode struct {
 	// error is answered by that error alone.
 	refusesWith  int
 	refusesWhole bool
+	nullErrors   bool // write "error": null beside results, as JSON-RPC 1.0 does
 	// http overrides whole requests.
 	http     func(w http.ResponseWriter, calls []rpcCall) (handled bool)
 	requests [][]string // the methods of each request
@@ -356,6 +357,9 @@ func (n *fakeNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			answer["error"], refused = result, answer
 		} else {
 			answer["result"] = result
+			if n.nullErrors {
+				answer["error"] = nil
+			}
 		}
 
 		answers = append(answers, answer)

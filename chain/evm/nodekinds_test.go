@@ -146,6 +146,23 @@ func TestEveryKindOfNodeIsRead(t *testing.T) {
 	}
 }
 
+// An error that is null is none: the results beside it are read, and what is refused is refused.
+func TestNullErrorsAreNoRefusals(t *testing.T) {
+	blocks := newFakeNode(200).blocks
+
+	for _, name := range []string{"answers null", "outside of a plan"} {
+		t.Run(name, func(t *testing.T) {
+			kind := kinds[name]
+			readsAll(t, &fakeNode{
+				chainID:    fakeChainID,
+				blocks:     blocks,
+				answer:     kind.answer,
+				nullErrors: true,
+			}, kind)
+		})
+	}
+}
+
 // A refusal counts with whatever HTTP status it comes, for its call alone or for all calls of a request.
 func TestRefusalsCountWithTheirHTTPStatus(t *testing.T) {
 	blocks, kind := newFakeNode(200).blocks, kinds["outside of a plan"]
