@@ -20,6 +20,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/scanstate"
+	"github.com/seed-8ee7f392/payments/internal/testing/raced"
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 	"github.com/seed-8ee7f392/payments/payout"
 	"github.com/seed-8ee7f392/payments/store/memory"
@@ -110,6 +111,10 @@ func TestFastBlocksCostNoMoreCallsAndDelayNoSigning(t *testing.T) {
 		{"12 s, 250 ms a call", 12 * time.Second, 250 * time.Millisecond, 16 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.pace < time.Second { // thousands of blocks are verified
+				raced.Skip(t)
+			}
+
 			synctest.Test(t, func(t *testing.T) {
 				fastBlocks(t, newPacedNode(c.pace, c.delay), c.behind)
 			})
