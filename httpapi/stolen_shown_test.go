@@ -30,7 +30,10 @@ func TestSQLShowsNoOtherWallet(t *testing.T) {
 		},
 		"a balance of the thief": {
 			func(t *testing.T, s *stolenShop, thief string, r rival) {
-				s.exec(t, "UPDATE payments_balances SET address = $1 WHERE address <> $2", thief, string(r.master.Address))
+				s.exec(
+					t, "UPDATE payments_balances SET address = $1 WHERE address <> $2",
+					thief, string(r.master.Address),
+				)
 			},
 			[]string{"/v1/balances"},
 			shown,
@@ -101,9 +104,12 @@ func TestSQLShowsNoOtherWallet(t *testing.T) {
 				s.work(t)
 
 				master := s.get(t, "/v1/balances")["data"].([]any)[0].(map[string]any)["address"].(string)
+				first := func(list string) string {
+					return s.get(t, list)["data"].([]any)[0].(map[string]any)["id"].(string)
+				}
 				ids := map[string]string{
-					"/v1/settlements/{}": s.get(t, "/v1/settlements")["data"].([]any)[0].(map[string]any)["id"].(string),
-					"/v1/payments/{}":    s.get(t, "/v1/payments")["data"].([]any)[0].(map[string]any)["id"].(string),
+					"/v1/settlements/{}": first("/v1/settlements"),
+					"/v1/payments/{}":    first("/v1/payments"),
 				}
 
 				c.change(t, s, thief, r)

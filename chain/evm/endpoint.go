@@ -102,8 +102,8 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // nullError is a member of a response that says nothing. Within a text its quotes would be escaped.
 var nullError = regexp.MustCompile(`,\s*"error"\s*:\s*null\b|"error"\s*:\s*null\s*,`)
 
-// dropNullErrors takes null errors out of the body of a response. JSON-RPC 1.0 has them beside each result; JSON-RPC 2.0
-// does not, and the RPC client takes them for refusals.
+// dropNullErrors takes null errors out of the body of a response. JSON-RPC 1.0 has them beside each result; JSON-RPC
+// 2.0 does not, and the RPC client takes them for refusals.
 func dropNullErrors(resp *http.Response) error {
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -276,7 +276,8 @@ func (e *endpoint) request(ctx context.Context, calls []*call) error {
 // setOutcome stores a node's refusal in the call and returns any other error.
 func (c *call) setOutcome(node *endpoint, err error) error {
 	if rpcError, ok := errors.AsType[rpc.Error](err); ok {
-		if rpcError.ErrorCode() == 0 && rpcError.Error() == "json-rpc error 0" { // neither a code nor a message
+		if rpcError.ErrorCode() == 0 &&
+			rpcError.Error() == "json-rpc error 0" { // neither a code nor a message
 			return errNullError
 		}
 

@@ -4,7 +4,6 @@ package migrated
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,8 +50,13 @@ var sqliteFile = sync.OnceValues(func() ([]byte, error) {
 	}
 
 	// What a log beside the file holds would be missing in a copy.
-	if log, err := os.Stat(path + "-wal"); !errors.Is(err, fs.ErrNotExist) && (err != nil || log.Size() > 0) {
-		return nil, fmt.Errorf("a closed store left a log beside its file: %v", err)
+	log, err := os.Stat(path + "-wal")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case log.Size() > 0:
+		return nil, errors.New("a closed store left a log beside its file")
 	}
 
 	return os.ReadFile(path)
