@@ -137,7 +137,7 @@ func testRivals(t *testing.T, db payments.Store) {
 	var wg sync.WaitGroup
 	for i := range replies {
 		wg.Go(func() {
-			// One that waited for two seconds in vain is told to send it again in a moment.
+			// A request that waited for two seconds gets 409, and is sent again.
 			for replies[i] = s.do(t, q); replies[i].status == http.StatusConflict; {
 				replies[i] = s.do(t, q)
 			}

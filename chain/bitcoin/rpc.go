@@ -30,7 +30,6 @@ const (
 	codeRejected      = -26 // by the rules of the network or of the mempool
 	codeAlreadyInUTXO = -27
 	codeWarmup        = -28
-	codeLimit         = -32005 // of providers: too many requests, as they also say with code 429
 	codeNoMethod      = -32601
 	codeInternal      = -32603
 )
@@ -264,21 +263,26 @@ func (e *endpoint) readBatch(answer []byte, calls []*rpcCall) error {
 
 // store stores a response in its call.
 func (e *endpoint) store(response rpcResponse, call *rpcCall) error {
-	switch {
-	case response.Error == nil:
+	if response.Error == nil {
 		call.result = response.Result
-	case response.Error.Code == codeWarmup:
-		return e.syncing("it is still starting")
-	case response.Error.Code == codeLimit, response.Error.Code == http.StatusTooManyRequests:
-		return e.Fail(failover.Throttled, "%s", e.Clean(response.Error.Message))
-	default:
-		call.err = &failover.Refusal{
-			Host:    e.Host,
-			Method:  call.method,
-			Code:    response.Error.Code,
-			Message: e.Clean(response.Error.Message),
-		}
+		return nil
 	}
+
+	refusal := &failover.Refusal{
+		Host:    e.Host,
+		Method:  call.method,
+		Code:    response.Error.Code,
+		Message: e.Clean(response.Error.Message),
+	}
+
+	switch {
+	case refusal.Code == codeWarmup:
+		return e.syncing("it is still starting")
+	case refusal.IsThrottle():
+		return e.Fail(failover.Throttled, "%s", refusal.Message)
+	}
+
+	call.err = refusal
 
 	return nil
 }

@@ -1,14 +1,12 @@
 package evm
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -93,35 +91,12 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	resp.Body = &boundedBody{ReadCloser: resp.Body, remaining: t.limit}
 
 	if t.endpoint.nullErrors.Load() {
-		return resp, dropNullErrors(resp)
+		if err := failover.DropNullErrors(resp); err != nil {
+			return nil, err
+		}
 	}
 
 	return resp, nil
-}
-
-// nullError is a member of a response that says nothing. Within a text its quotes would be escaped.
-var nullError = regexp.MustCompile(`,\s*"error"\s*:\s*null\b|"error"\s*:\s*null\s*,`)
-
-// dropNullErrors takes null errors out of the body of a response. JSON-RPC 1.0 has them beside each result; JSON-RPC
-// 2.0 does not, and the RPC client takes them for refusals.
-func dropNullErrors(resp *http.Response) error {
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		_ = resp.Body.Close()
-		return err
-	}
-
-	body = nullError.ReplaceAll(body, nil)
-	resp.Body = readCloser{bytes.NewReader(body), resp.Body}
-	resp.ContentLength = int64(len(body))
-
-	return nil
-}
-
-// readCloser reads from one and closes the other.
-type readCloser struct {
-	io.Reader
-	io.Closer
 }
 
 // errNullError is the outcome of a call whose answer has a null error beside its result.
@@ -287,7 +262,7 @@ func (c *call) setOutcome(node *endpoint, err error) error {
 			Code:    rpcError.ErrorCode(),
 			Message: node.Clean(rpcError.Error()),
 		}
-		if isThrottle(refusal) {
+		if refusal.IsThrottle() {
 			return node.Fail(failover.Throttled, "%s", refusal.Message)
 		}
 

@@ -21,14 +21,10 @@ const (
 	codeInvalid       = -32600
 	codeNotFound      = -32001
 	codeUnsupported   = -32004
-	codeLimit         = -32005
 	codeNoMethod      = -32601
 	codeInvalidParams = -32602
 	codeUnknownBlock  = -39001
 )
-
-// isThrottle reports whether a node refused a call because of its rate limit.
-func isThrottle(err error) bool { return failover.RefusedWith(err, codeLimit, 429) }
 
 // isNoMethod reports whether a node does not support a method.
 func isNoMethod(err error) bool { return failover.RefusedWith(err, codeNoMethod, codeUnsupported) }

@@ -49,7 +49,7 @@ func TestFallbackIsATimeToo(t *testing.T) {
 			t.Errorf("%s: %d blocks deep, want %d to %d", c.name, deepest, c.least, c.most)
 		}
 
-		// What is said of all blocks is right of each of them.
+		// Each block up to FinalHeight is final by IsFinal too.
 		height, ok := scanstate.FinalHeight(cursor, n, n.Confirmations)
 		if !ok || cursor.At.Height-height < deepest || cursor.At.Height-height > 2*deepest {
 			t.Errorf(

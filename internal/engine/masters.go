@@ -3,13 +3,16 @@ package engine
 import (
 	"context"
 
+	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// SettlementResources returns settlements as the API shows them. A settlement's row has no tag, so that the master
-// wallet is derived from the number of its verified account. Of one that is over, the wallet is left out where that is
-// another one now, or none.
+// SettlementResources returns settlements as the API shows them. A settlement's row has no tag: its master wallet is
+// derived from the number of the verified account. A settlement that is over shows none where its account has another
+// wallet now, or none.
+//
+// Errors: fault.Unavailable, code account_damaged; those of the store.
 func (e *Engine) SettlementResources(
 	ctx context.Context,
 	settlements ...settlement.Settlement,
@@ -17,7 +20,7 @@ func (e *Engine) SettlementResources(
 	type wallet struct{ accountID, network string }
 
 	out := make([]settlement.Resource, len(settlements))
-	masters := map[wallet]chain.Address{}
+	accounts, masters := map[string]account.Account{}, map[wallet]chain.Address{}
 
 	for i, s := range settlements {
 		out[i] = s.Resource()
@@ -25,13 +28,23 @@ func (e *Engine) SettlementResources(
 			continue
 		}
 
-		of := wallet{s.Owner.AccountID, s.Network}
+		a, known := accounts[s.Owner.AccountID]
+		if !known {
+			var err error
+			if a, err = e.verifiedAccount(ctx, e.config.Store, s.Owner.AccountID); err != nil {
+				return nil, err
+			}
+
+			accounts[a.ID] = a
+		}
+
+		of := wallet{a.ID, s.Network}
 
 		master, known := masters[of]
 		if !known {
-			var err error
-			if master, err = e.masterOf(ctx, of.accountID, of.network); err != nil {
-				return nil, err
+			master = e.masterOf(ctx, a, s.Network)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
 			}
 
 			masters[of] = master
@@ -49,30 +62,16 @@ func (e *Engine) SettlementResources(
 	return out, nil
 }
 
-// masterOf returns the master wallet of an account on a network, "" where none can be derived.
-//
-// Errors: fault.Unavailable, code account_damaged; those of the store.
-func (e *Engine) masterOf(ctx context.Context, accountID, network string) (chain.Address, error) {
-	a, err := e.verifiedAccount(ctx, e.config.Store, accountID)
-	if err != nil {
-		return "", err
-	}
-
+// masterOf returns the master wallet of a verified account on a network, "" where none can be derived.
+func (e *Engine) masterOf(ctx context.Context, a account.Account, network string) chain.Address {
 	master, err := e.Transactions.MasterWallet(ctx, network, a.Index)
 	if err != nil {
 		e.config.Log.WarnContext(
-			ctx,
-			"a master wallet could not be derived",
-			"network",
-			network,
-			"account",
-			accountID,
-			"error",
-			err,
+			ctx, "a master wallet could not be derived", "network", network, "account", a.ID, "error", err,
 		)
 
-		return "", ctx.Err()
+		return ""
 	}
 
-	return master.Address, nil
+	return master.Address
 }

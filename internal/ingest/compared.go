@@ -30,9 +30,8 @@ func (s *Ingester) lookedUpTo(ctx context.Context, tx Tx, inv invoice.Invoice) (
 			continue
 		}
 
-		if _, served := s.registry.Network(
-			o.Network,
-		); !served { // nobody reads it: there is nothing to wait for
+		if _, served := s.registry.Network(o.Network); !served {
+			// Nobody reads it: there is nothing to wait for.
 			looked.upTo[o.Network] = inv.ExpiresAt
 			continue
 		}

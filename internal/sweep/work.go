@@ -79,7 +79,7 @@ func (s *Sweeper) StepTogether(ctx context.Context, network string, limit int) (
 	return planned.Load(), err
 }
 
-// accountWork is what is due of one account. waits is what is left out of due and does not say why yet.
+// accountWork is what is due of one account. waits are the settlements that are left out and do not say why yet.
 type accountWork struct {
 	accountID string
 	next      []settlement.Sweep

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"regexp"
 	"time"
 )
 
@@ -55,4 +56,23 @@ func holdsRefusal(body []byte) bool {
 	}
 
 	return false
+}
+
+// nullError is a member of a response that says nothing. Within a text its quotes would be escaped.
+var nullError = regexp.MustCompile(`,\s*"error"\s*:\s*null\b|"error"\s*:\s*null\s*,`)
+
+// DropNullErrors takes null errors out of the body of a response. JSON-RPC 1.0 has them beside each result; JSON-RPC
+// 2.0 does not, and RPC clients take them for refusals. A body that cannot be read is closed.
+func DropNullErrors(answer *http.Response) error {
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		_ = answer.Body.Close()
+		return err
+	}
+
+	body = nullError.ReplaceAll(body, nil)
+	answer.Body = readCloser{bytes.NewReader(body), answer.Body}
+	answer.ContentLength = int64(len(body))
+
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -59,6 +60,14 @@ type Refusal struct {
 // Error returns the host, the method, and the node's message and code.
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("node %s refused %s: %s (code %d)", r.Host, r.Method, r.Message, r.Code)
+}
+
+// codeLimit says that a node was asked too often. Others say it with HTTP's code for that.
+const codeLimit = -32005
+
+// IsThrottle reports whether the node refused the call because of its rate limit.
+func (r *Refusal) IsThrottle() bool {
+	return r.Code == codeLimit || r.Code == http.StatusTooManyRequests
 }
 
 // RefusedWith reports whether err is a Refusal with one of the codes.
