@@ -2,6 +2,7 @@ package moneyout_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/health"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 	"github.com/seed-8ee7f392/payments/payout"
@@ -33,7 +35,13 @@ func (w *harness) frozenWallets() int {
 	h, err := w.engine.Health(w.t.Context())
 	w.must(err)
 
-	return len(h.Wallets)
+	return len(frozenOf(h))
+}
+
+// frozenOf returns the frozen wallets of a report. One that waits until a block which it saw in advance is read is
+// listed too, and is not frozen.
+func frozenOf(h health.Report) []health.Wallet {
+	return slices.DeleteFunc(slices.Clone(h.Wallets), func(w health.Wallet) bool { return !w.Frozen })
 }
 
 // A transaction that somebody else made with the wallet's key freezes it. A payout that has ended stays ended: the

@@ -207,7 +207,7 @@ func TestAnInventedTransactionOfAWalletIsWithdrawn(t *testing.T) {
 				h, err := w.engine.Health(t.Context())
 				w.must(err)
 
-				return len(h.Wallets) > 0
+				return len(frozenOf(h)) > 0
 			}
 
 			f.pretend(string(master.Address))

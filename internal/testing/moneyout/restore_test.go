@@ -210,11 +210,12 @@ func (w *harness) frozen() (found health.Wallet) {
 		h, err := w.engine.Health(w.t.Context())
 		w.must(err)
 
-		if len(h.Wallets) > 0 {
-			found = h.Wallets[0]
+		wallets := frozenOf(h)
+		if len(wallets) > 0 {
+			found = wallets[0]
 		}
 
-		return len(h.Wallets) > 0
+		return len(wallets) > 0
 	})
 
 	return found
@@ -227,8 +228,8 @@ func (w *harness) thawed() {
 	h, err := w.engine.Health(w.t.Context())
 	w.must(err)
 
-	if len(h.Wallets) != 0 {
-		w.t.Errorf("still frozen: %+v", h.Wallets)
+	if wallets := frozenOf(h); len(wallets) > 0 {
+		w.t.Errorf("still frozen: %+v", wallets)
 	}
 }
 

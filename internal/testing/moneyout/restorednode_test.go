@@ -222,13 +222,14 @@ func (w *realHarness) frozenBy() (hash string) {
 		h, err := w.engine.Health(w.t.Context())
 		w.must(err)
 
-		if len(h.Wallets) == 0 {
+		wallets := frozenOf(h)
+		if len(wallets) == 0 {
 			return false
 		}
 
-		hash = h.Wallets[0].FrozenBy
-		if h.Wallets[0].Reason != "unrecorded_transaction" || h.Wallets[0].AccountID != w.account.ID {
-			w.t.Errorf("Health says %+v", h.Wallets[0])
+		hash = wallets[0].FrozenBy
+		if wallets[0].Reason != "unrecorded_transaction" || wallets[0].AccountID != w.account.ID {
+			w.t.Errorf("Health says %+v", wallets[0])
 		}
 
 		return true
