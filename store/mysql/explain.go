@@ -56,7 +56,7 @@ func explainNumber(number uint16) sqlstore.Explanation {
 			"another transaction came in between; run the operation again",
 		)
 	case 1205: // ER_LOCK_WAIT_TIMEOUT
-		return explanation(fault.Unavailable, "claim_busy", "another transaction holds it; try again shortly")
+		return explanation(fault.Unavailable, "row_locked", "another transaction holds it; try again shortly")
 	case 1317, 1969, 1927: // ER_QUERY_INTERRUPTED, ER_STATEMENT_TIMEOUT, ER_CONNECTION_KILLED
 		return explanation(
 			fault.Unavailable, "database_timeout",

@@ -95,7 +95,7 @@ func explainEnded(code string) sqlstore.Explanation {
 			"a statement of the transaction had failed; run the operation again",
 		)
 	case "55P03": // lock_not_available
-		return explanation(fault.Unavailable, "claim_busy", "another transaction holds it; try again shortly")
+		return explanation(fault.Unavailable, "row_locked", "another transaction holds it; try again shortly")
 	case "57014": // query_canceled
 		return explanation(
 			fault.Unavailable, "database_timeout",

@@ -261,6 +261,7 @@ func TestClaimWaits(t *testing.T) {
 	db := database(t, 4, nil)
 	st := open(t, db, "")
 	record := idempotency.Record{Key: idempotency.Key{Key: "k"}}
+	other := idempotency.Record{Key: idempotency.Key{Key: "other"}}
 
 	err := st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
 		if err := tx.ClaimIdempotencyKey(ctx, record, time.Time{}, time.Second); err != nil {
@@ -277,6 +278,25 @@ func TestClaimWaits(t *testing.T) {
 		})
 		if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "claim_busy" {
 			t.Errorf("a rival was answered %v", err)
+		}
+
+		// A row that the host finds locked is no claim of a key.
+		err = st.Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+			if err := tx.ClaimIdempotencyKey(ctx, other, time.Time{}, time.Second); err != nil {
+				return err
+			}
+
+			hosts, err := postgres.SQLTx(tx)
+			if err != nil {
+				return err
+			}
+
+			_, err = hosts.ExecContext(ctx, "LOCK payments_idempotency_keys IN EXCLUSIVE MODE NOWAIT")
+
+			return err
+		})
+		if !errors.Is(err, fault.Unavailable) || fault.Code(err) != "row_locked" {
+			t.Errorf("a hook that found a lock was answered %v", err)
 		}
 
 		var timeout string

@@ -52,3 +52,35 @@ func TestBrokenTransactionIsNamed(t *testing.T) {
 		t.Errorf("a broken transaction: %v", err)
 	}
 }
+
+// What the host's own statement violates is told as it is: the store means something else by the same refusals.
+func TestRefusalsOfTheHostsStatementsAreTheHosts(t *testing.T) {
+	for name, statement := range map[string]string{
+		"a missing value": "INSERT INTO orders (id) VALUES (NULL)",
+		"a duplicate":     "INSERT INTO orders (id) VALUES ('1'), ('1')",
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+
+			err := open(t).Update(t.Context(), func(ctx context.Context, tx store.Tx) error {
+				runs++
+
+				hosts, err := sqlite.SQLTx(tx)
+				if err != nil {
+					return err
+				}
+
+				if _, err := hosts.ExecContext(ctx, "CREATE TABLE orders (id text NOT NULL PRIMARY KEY)"); err != nil {
+					return err
+				}
+
+				_, err = hosts.ExecContext(ctx, statement)
+
+				return err
+			})
+			if err == nil || errors.As(err, new(*fault.Error)) || runs != 1 {
+				t.Errorf("after %d runs: %v", runs, err)
+			}
+		})
+	}
+}

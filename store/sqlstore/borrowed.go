@@ -10,8 +10,11 @@ import (
 	"database/sql/driver"
 	"errors"
 	"sync/atomic"
+)
 
-	"github.com/seed-8ee7f392/payments/fault"
+// errBorrowed has no kind: it is a fault of the host's code, whatever the request.
+var errBorrowed = errors.New(
+	"this transaction was lent by the store, which ends it: return an error from the closure to roll it back",
 )
 
 // borrowedTx is a *sql.Tx over a connection that the transaction holds.
@@ -44,6 +47,7 @@ func (tx *transaction) borrow() (*sql.Tx, error) {
 		conn:    tx.session.conn,
 		driver:  tx.store.options.Write.Driver(),
 		revoked: borrowed.revoked,
+		failed:  &tx.hostFailed,
 	})
 
 	var err error
@@ -73,6 +77,8 @@ type borrowedConnector struct {
 	conn    *sql.Conn
 	driver  driver.Driver
 	revoked *atomic.Bool
+	// failed takes the first error of a statement.
+	failed *atomic.Pointer[error]
 }
 
 func (c borrowedConnector) Connect(context.Context) (driver.Conn, error) { return borrowedConn(c), nil }
@@ -97,6 +103,10 @@ func forward[C, T any](c borrowedConn, f func(C) (T, error)) (answer T, err erro
 	})
 	if rawErr != nil {
 		err = rawErr
+	}
+
+	if err != nil && !errors.Is(err, driver.ErrSkip) {
+		c.failed.CompareAndSwap(nil, &err)
 	}
 
 	return answer, err
@@ -153,9 +163,5 @@ func (c borrowedConn) refuseEnd() error {
 		return nil
 	}
 
-	return fault.New(
-		fault.State,
-		"transaction_borrowed",
-		"this transaction was lent by the store, which ends it: return an error from the closure to roll it back",
-	)
+	return errBorrowed
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/account/idempotency"
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // dropStale deletes the old record before a claim of a key that was claimed long ago and never answered.
@@ -32,8 +33,17 @@ func (tx *transaction) ClaimIdempotencyKey(
 	return tx.claimNow(ctx, r, stale, wait)
 }
 
-// claimBusy is the code of a claim whose wait is over.
-const claimBusy = "claim_busy"
+// rowLocked is the code of a statement whose wait for a lock is over.
+const rowLocked = "row_locked"
+
+// claimError explains why a claim failed.
+func claimError(err error) error {
+	if fault.Code(err) == rowLocked {
+		return fault.Wrap(err, fault.Unavailable, "claim_busy", "another request holds the idempotency key")
+	}
+
+	return err
+}
 
 // claimWait returns how long the buffered claim may wait for a rival; 0 without one.
 func (tx *transaction) claimWait() time.Duration {
@@ -81,7 +91,8 @@ func (tx *transaction) claimNow(
 
 	changed, err := tx.send(ctx, b)
 	if err != nil {
-		return tx.breakWith(ctx, err, "claim the idempotency key "+r.Key.Key)
+		tx.broken = claimError(tx.explain(ctx, err, "claim the idempotency key "+r.Key.Key))
+		return tx.broken
 	}
 
 	if changed[first+1] == 0 {

@@ -203,7 +203,7 @@ func (s *sqlStore) commitAll(ctx context.Context, c *session, members []*member)
 		err = s.explain(ctx, err, "commit")
 		c.retire(err)
 
-		down := errors.Is(err, fault.Unavailable) && fault.Code(err) != claimBusy
+		down := errors.Is(err, fault.Unavailable) && fault.Code(err) != rowLocked
 
 		if ctx.Err() != nil || down || c.broken {
 			for _, m := range members {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// upTries is how often a migration is run that conflicts with another transaction.
+// upTries is how often a migration is run that conflicts with another transaction while no version is applied.
 const upTries = 3
 
 // How long Migrate waits for another process that migrates: lockTries times lockRetry. Releasing the lock is tried
@@ -67,25 +67,27 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, prepare func(ctx contex
 	}
 	defer unlock()
 
-	// Whoever holds a lease that ran out may be in the way, as another transaction, and applies versions meanwhile.
+	// Whoever holds a lease that ran out may be in the way, as another transaction, and applies versions meanwhile:
+	// as many as there are.
 	had := int64(-1)
 
-	for try := 1; ; try++ {
+	for try := 1; ; {
 		if _, err = provider.Up(ctx); err == nil {
 			return nil
 		}
 
 		have, readErr := d.schemaVersion(ctx, db)
-		if readErr == nil && have == wantVersion {
-			return nil
-		}
 
-		conflicts := errors.Is(d.Explain(err).Word, fault.Conflict)
-		if moved := readErr == nil && have > had; try >= upTries || !conflicts && !moved {
+		switch {
+		case readErr == nil && have == wantVersion:
+			return nil
+		case readErr == nil && have > had:
+			had = have
+		case try < upTries && errors.Is(d.Explain(err).Word, fault.Conflict):
+			try++
+		default:
 			return Explain(d.Explain, err, "bring the schema up to date")
 		}
-
-		had = have
 	}
 }
 

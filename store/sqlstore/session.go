@@ -203,10 +203,13 @@ func (s *sqlStore) stillRuns(ctx context.Context, on interface {
 	}
 
 	return fault.New(
-		fault.Conflict, "transaction_aborted",
+		fault.Conflict, transactionAborted,
 		"the database has ended the transaction; run the operation again",
 	)
 }
+
+// transactionAborted is the code of a statement that failed since one before it in the transaction had.
+const transactionAborted = "transaction_aborted"
 
 // readOnly is the code of an error which says that the server takes no writes.
 const readOnly = "database_read_only"
@@ -317,7 +320,7 @@ func (tx *transaction) commitSent(life context.Context) error {
 
 	_, err := tx.store.send(life, tx.session, b)
 
-	return tx.store.explain(life, err, "commit")
+	return tx.explain(life, err, "commit")
 }
 
 // commitsWithWrites reports whether COMMIT may be sent together with the writes: there are at most

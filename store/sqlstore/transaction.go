@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/jmoiron/sqlx"
 
@@ -22,6 +23,8 @@ type transaction struct {
 	life     context.Context
 	begun    bool
 	borrowed *borrowedTx
+	// hostFailed is the first error of a statement that the host ran on the borrowed *sql.Tx.
+	hostFailed atomic.Pointer[error]
 
 	writes []*write
 	rows   map[string]*write // the buffered write of each row
@@ -198,12 +201,16 @@ func (tx *transaction) sendBuffered(ctx context.Context, commit bool) error {
 // was inserted concurrently: that is fault.Conflict, and a retry finds the row.
 func (tx *transaction) writeError(ctx context.Context, err error, w *write) error {
 	if w == nil {
-		return tx.store.explain(ctx, err, "write")
+		return tx.explain(ctx, err, "write")
 	}
 
-	err = tx.store.explain(ctx, err, fmt.Sprintf("write %s %s", w.object, label(w.key)))
-	if errors.Is(err, fault.Duplicate) && w.wait > 0 {
-		return fault.Wrap(err, fault.Duplicate, "claim_taken", "another request holds the idempotency key")
+	err = tx.explain(ctx, err, fmt.Sprintf("write %s %s", w.object, label(w.key)))
+	if w.wait > 0 {
+		if errors.Is(err, fault.Duplicate) {
+			return fault.Wrap(err, fault.Duplicate, "claim_taken", "another request holds the idempotency key")
+		}
+
+		return claimError(err)
 	}
 
 	if errors.Is(err, fault.Duplicate) && tx.absent[w.slot] {
@@ -255,8 +262,7 @@ func (tx *transaction) execNow(ctx context.Context, template string, args ...any
 }
 
 // explainClosure returns the error of a closure that has failed. Where it has no word, it is that of the store's own
-// failure before it, or what the database said to a statement of the host in this transaction. A duplicate in the
-// host's own tables is no word of ours.
+// failure before it, or what the database said to a statement of the host in this transaction.
 func (tx *transaction) explainClosure(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
@@ -266,19 +272,41 @@ func (tx *transaction) explainClosure(ctx context.Context, err error) error {
 		return fmt.Errorf("%w, after: %w", err, tx.broken)
 	}
 
-	explained := tx.store.explain(ctx, err, "run the transaction's closure")
-	if !errors.Is(explained, fault.Unavailable) && !errors.Is(explained, fault.Conflict) {
+	tx.broken = known(tx.explain(ctx, err, "run the transaction's closure"), err)
+
+	return tx.broken
+}
+
+// known returns the explanation of an error of the host's statement, or the error where that has no word for it. What
+// the store's own statements mean by a duplicate or a division by zero is no word for the host's.
+func known(explained, err error) error {
+	if errors.Is(explained, fault.Unavailable) ||
+		errors.Is(explained, fault.Conflict) && fault.Code(explained) != readOutdated {
+		return explained
+	}
+
+	return err
+}
+
+// explain says why a statement of the transaction failed. One that fails only since a statement of the host had
+// failed, whose error the host kept to itself, fails as that one did.
+func (tx *transaction) explain(ctx context.Context, err error, doing string) error {
+	err = tx.store.explain(ctx, err, doing)
+
+	host := tx.hostFailed.Load()
+	if host == nil || fault.Code(err) != transactionAborted {
 		return err
 	}
 
-	tx.broken = explained
-
-	return explained
+	return fmt.Errorf(
+		"a statement that the host ran in the transaction failed, and its error was not returned: %w",
+		known(tx.store.explain(ctx, *host, "run it"), *host),
+	)
 }
 
 // breakWith records that a statement failed, so that the transaction cannot commit even when the caller
 // ignores the error.
 func (tx *transaction) breakWith(ctx context.Context, err error, doing string) error {
-	tx.broken = tx.store.explain(ctx, err, doing)
+	tx.broken = tx.explain(ctx, err, doing)
 	return tx.broken
 }

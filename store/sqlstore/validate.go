@@ -21,6 +21,9 @@ import (
 // keptMost bounds how many accounts and owners of endpoints a store keeps.
 const keptMost = 4096
 
+// readOutdated is the code of a commit whose premise no longer holds.
+const readOutdated = "read_outdated"
+
 // premise is what a commit validates: that rows have the versions that were read.
 type premise struct {
 	// accountID names the row of an account, or the account whose endpoints are meant.
