@@ -115,6 +115,8 @@ const (
 	// ForeignTransaction: a transaction that is not on record used the key of an address of ours, and
 	// nobody has acknowledged it.
 	ForeignTransaction Kind = "foreign_transaction"
+	// PaidTwice: two attempts of one transaction of ours are in blocks, and nobody has acknowledged the second.
+	PaidTwice Kind = "paid_twice"
 	// RecordsDisagree: two records contradict each other.
 	RecordsDisagree Kind = "records_disagree"
 	// ReservationLeft: a balance is reserved for an object that has ended.

@@ -48,13 +48,13 @@ type Wallet struct {
 	AccountID string
 	// Frozen is set while nothing new is signed for the wallet.
 	Frozen bool
-	// FrozenBy is the transaction that is not on record; empty after a new epoch.
+	// FrozenBy is the transaction that is not on record, or that paid twice; empty after a new epoch.
 	FrozenBy string
 	FrozenAt time.Time
 	// StuckSince is when the transaction was signed that no block holds and all later ones wait for; zero
 	// while there is none.
 	StuckSince time.Time
-	// Reason is why it is here: "unrecorded_transaction" or "epoch" for a frozen one (see
+	// Reason is why it is here: "unrecorded_transaction", "paid_twice" or "epoch" for a frozen one (see
 	// Engine.Acknowledge and Engine.Unfreeze), else a sentence for people.
 	Reason string
 }

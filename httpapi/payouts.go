@@ -245,7 +245,7 @@ type balanceResource struct { // spec D9.12
 
 // frozenResource is why and since when nothing new is paid from a wallet.
 type frozenResource struct { // spec D11.26
-	Reason wallet.FreezeReason `json:"reason" enum:"unrecorded_transaction,epoch"`
+	Reason wallet.FreezeReason `json:"reason" enum:"unrecorded_transaction,paid_twice,epoch"`
 	// TxHash is the transaction that is not on record.
 	TxHash string `json:"tx_hash,omitempty"`
 	Since  string `json:"since" format:"date-time"`

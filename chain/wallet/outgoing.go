@@ -26,7 +26,8 @@ type Outgoing struct {
 	Block chain.Ref
 	// Failed is set when its execution failed: it took its nonce and its fee, and moved nothing.
 	Failed bool
-	// Unrecorded is set when the transaction is none of ours, made after the wallet was registered.
+	// Unrecorded is set when the transaction is none of ours, made after the wallet was registered, or a second
+	// attempt of one of ours.
 	Unrecorded bool
 	// Transfers are what an Unrecorded transaction moved, as far as its block shows.
 	Transfers []chain.Transfer

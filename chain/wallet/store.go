@@ -39,8 +39,8 @@ type TransactionReader interface {
 	LiveTransactions(ctx context.Context, network string, from chain.Address) ([]Transaction, error)
 	// LiveTopUps returns all live rows of kind TopUp of a network, of all wallets, oldest first.
 	LiveTopUps(ctx context.Context, network string) ([]Transaction, error)
-	// OwnTransactions returns, of the hashes given, those of attempts of ours, with the row's kind.
-	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]Kind, error)
+	// OwnTransactions returns, of the hashes given, those of attempts of ours, with the row that each is of.
+	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]OwnTransaction, error)
 }
 
 // WalletReader reads wallets and their balances.

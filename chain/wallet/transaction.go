@@ -126,6 +126,13 @@ type Transaction struct {
 	Version int64
 }
 
+// OwnTransaction names the Transaction that a hash is an attempt of.
+type OwnTransaction struct {
+	// ID is the Transaction's.
+	ID   string
+	Kind Kind
+}
+
 // EventObject returns how an event names the transaction: by the object that it is sent for.
 func (t Transaction) EventObject() event.Object {
 	return event.Object{Owner: t.Owner, ID: t.ObjectID}

@@ -20,6 +20,8 @@ type FreezeReason string
 const (
 	// FrozenUnrecorded is the reason after a transaction of the wallet that is not on record.
 	FrozenUnrecorded FreezeReason = "unrecorded_transaction"
+	// FrozenPaidTwice is the reason after a block that holds a second attempt of a transaction of ours.
+	FrozenPaidTwice FreezeReason = "paid_twice"
 	// FrozenEpoch is the reason after the host has raised payments.Config.Epoch.
 	FrozenEpoch FreezeReason = "epoch"
 )
@@ -50,7 +52,7 @@ type Wallet struct {
 	Epoch uint64
 	// Frozen is why nothing new is signed for the wallet; empty while it is not frozen.
 	Frozen FreezeReason
-	// FrozenBy is the hash of the first transaction that is not on record; empty for other reasons.
+	// FrozenBy is the hash of the first transaction that is not on record, or was paid twice; empty for other reasons.
 	FrozenBy string
 	// FrozenAt is when the wallet was frozen.
 	FrozenAt time.Time

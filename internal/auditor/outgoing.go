@@ -38,6 +38,16 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 		return err
 	}
 
+	hashes := make([]string, len(rows))
+	for i, row := range rows {
+		hashes[i] = row.TxHash
+	}
+
+	own, err := a.store.OwnTransactions(ctx, a.network.Slug, hashes)
+	if err != nil {
+		return err
+	}
+
 	known := map[string]bool{}
 
 	for _, row := range rows {
@@ -54,7 +64,9 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 
 		a.ledger.bring(row, payments)
 
-		if walletstate.IsOpen(row) {
+		if again, ours := own[row.TxHash]; walletstate.IsOpen(row) && ours {
+			a.reportPaidTwice(row, again)
+		} else if walletstate.IsOpen(row) {
 			a.reportUnrecorded(row)
 		}
 	}
@@ -123,6 +135,22 @@ func (a *auditor) coinsOf(
 	}
 
 	return a.coinsByHash(ctx, hashes)
+}
+
+func (a *auditor) reportPaidTwice(row wallet.Outgoing, t wallet.OwnTransaction) {
+	a.report(audit.Difference{
+		Kind:    audit.PaidTwice,
+		Address: row.Address,
+		Message: fmt.Sprintf(
+			"transaction %s of %s in block %d is a second attempt of our transaction %s, and moved its money again: the "+
+				"driver called it dead; see Engine.Acknowledge",
+			row.TxHash,
+			row.Address,
+			row.Block.Height,
+			t.ID,
+		),
+		Records: []audit.Record{{Object: "transaction", ID: t.ID, TxHash: row.TxHash, Height: row.Block.Height}},
+	})
 }
 
 func (a *auditor) reportUnrecorded(row wallet.Outgoing) {

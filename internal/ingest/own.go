@@ -25,7 +25,7 @@ type owned struct {
 
 // ownTransactions returns what is on record of the transactions by hash.
 func (in *intake) ownTransactions(ctx context.Context, hashes []string) (owned, error) { // spec D3.7
-	kinds, err := in.tx.OwnTransactions(ctx, in.n.Slug, hashes)
+	ours, err := in.tx.OwnTransactions(ctx, in.n.Slug, hashes)
 	if err != nil {
 		return owned{}, err
 	}
@@ -35,10 +35,10 @@ func (in *intake) ownTransactions(ctx context.Context, hashes []string) (owned, 
 		return owned{}, err
 	}
 
-	out := owned{own: make(map[string]bool, len(kinds)), lost: map[string]wallet.Outgoing{}}
+	out := owned{own: make(map[string]bool, len(ours)), lost: map[string]wallet.Outgoing{}}
 
-	for hash, kind := range kinds {
-		if kind != wallet.Payout {
+	for hash, t := range ours {
+		if t.Kind != wallet.Payout {
 			out.own[hash] = true
 		}
 	}

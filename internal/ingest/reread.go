@@ -221,7 +221,7 @@ func (s *Ingester) withoutOthers(
 	}
 
 	for key := range due {
-		if kind, ours := own[key.TxHash]; ours && kind != wallet.Payout {
+		if t, ours := own[key.TxHash]; ours && t.Kind != wallet.Payout {
 			delete(due, key)
 		}
 	}

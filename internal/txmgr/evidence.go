@@ -59,8 +59,18 @@ func AttemptRow(ctx context.Context, r wallet.Reader, t wallet.Transaction) (wal
 		return wallet.Outgoing{}, err
 	}
 
-	// the rows of one transaction differ in their keys only
-	return slices.MinFunc(rows, func(a, b wallet.Outgoing) int { return cmp.Compare(a.Key, b.Key) }), nil
+	// The rows of one attempt differ in their keys only. A second attempt is Unrecorded.
+	return slices.MinFunc(rows, func(a, b wallet.Outgoing) int {
+		if a.Unrecorded == b.Unrecorded {
+			return cmp.Compare(a.Key, b.Key)
+		}
+
+		if a.Unrecorded {
+			return 1
+		}
+
+		return -1
+	}), nil
 }
 
 // updateProven is update for moves that rest on rows: it has no effect when the transaction was moved, or

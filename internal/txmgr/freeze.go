@@ -27,9 +27,22 @@ func (o *Manager) freezeTx(
 	rows, stored map[string]wallet.Outgoing,
 	parties PartyLookup,
 ) error {
-	fresh, err := withoutOwn(ctx, tx, b.Network.Slug, rows, keepMarks(b, rows, stored))
-	if err != nil || len(fresh) == 0 {
+	fresh := keepMarks(b, rows, stored)
+
+	own, err := ownAmong(ctx, tx, b.Network.Slug, rows, fresh)
+	if err != nil {
 		return err
+	}
+
+	isOwn := func(key string) bool { _, ours := own[rows[key].TxHash]; return ours }
+	resent := slices.DeleteFunc(slices.Clone(fresh), func(key string) bool { return !isOwn(key) })
+
+	if err := o.freezePaidTwiceTx(ctx, tx, b, rows, own, resent, parties); err != nil {
+		return err
+	}
+
+	if fresh = slices.DeleteFunc(fresh, isOwn); len(fresh) == 0 {
+		return nil
 	}
 
 	addresses := map[chain.Address]bool{}
@@ -95,14 +108,14 @@ func keepMarks(b follow.Batch, rows, stored map[string]wallet.Outgoing) (fresh [
 	return fresh
 }
 
-// withoutOwn returns the keys of rows whose transactions are not ours.
-func withoutOwn(
+// ownAmong returns the transactions of ours among those of rows with these keys, by hash.
+func ownAmong(
 	ctx context.Context,
 	tx wallet.Tx,
 	network string,
 	rows map[string]wallet.Outgoing,
 	keys []string,
-) ([]string, error) {
+) (map[string]wallet.OwnTransaction, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -112,15 +125,7 @@ func withoutOwn(
 		hashes[rows[key].TxHash] = true
 	}
 
-	own, err := tx.OwnTransactions(ctx, network, slices.Sorted(maps.Keys(hashes)))
-	if err != nil {
-		return nil, err
-	}
-
-	return slices.DeleteFunc(keys, func(key string) bool {
-		_, ours := own[rows[key].TxHash]
-		return ours
-	}), nil
+	return tx.OwnTransactions(ctx, network, slices.Sorted(maps.Keys(hashes)))
 }
 
 // transfersOf returns the transfers of a transaction in the blocks of a batch.
@@ -153,15 +158,6 @@ func (o *Manager) freezeByTx(
 		return nil
 	}
 
-	w, found, err := tx.Wallet(ctx, row.Network, party.Address)
-	if err != nil {
-		return err
-	}
-
-	if !found { // a deposit address that never paid
-		w = wallet.Wallet{Network: row.Network, Party: party, Epoch: o.madeIn(party.Key)}
-	}
-
 	row.Unrecorded, row.Transfers = true, transfers
 
 	if o.config.Foreign == wallet.Tolerate && party.Key.Role == chain.RoleMaster {
@@ -180,7 +176,28 @@ func (o *Manager) freezeByTx(
 		ctx, "a wallet is frozen: it made a transaction that is not on record; see Engine.Acknowledge",
 		"network", row.Network, "wallet", string(row.Address), "tx", row.TxHash,
 	)
-	walletstate.Freeze(&w, wallet.FrozenUnrecorded, row.TxHash, o.now())
+
+	return o.freezeWalletTx(ctx, tx, *row, party, wallet.FrozenUnrecorded)
+}
+
+// freezeWalletTx freezes a wallet for the transaction of a row.
+func (o *Manager) freezeWalletTx(
+	ctx context.Context,
+	tx wallet.Tx,
+	row wallet.Outgoing,
+	party chain.Party,
+	reason wallet.FreezeReason,
+) error {
+	w, found, err := tx.Wallet(ctx, row.Network, party.Address)
+	if err != nil {
+		return err
+	}
+
+	if !found { // a deposit address that never paid
+		w = wallet.Wallet{Network: row.Network, Party: party, Epoch: o.madeIn(party.Key)}
+	}
+
+	walletstate.Freeze(&w, reason, row.TxHash, o.now())
 
 	return tx.PutWallet(ctx, &w)
 }
@@ -351,7 +368,7 @@ func (o *Manager) AcknowledgedTx(
 	address chain.Address,
 ) error {
 	w, _, err := tx.Wallet(ctx, network, address)
-	if err != nil || w.Frozen != wallet.FrozenUnrecorded {
+	if err != nil || w.Frozen == "" || w.Frozen == wallet.FrozenEpoch {
 		return err
 	}
 

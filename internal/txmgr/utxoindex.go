@@ -119,7 +119,7 @@ func (k *utxoIndex) ownPool(ctx context.Context) error {
 
 	maps.DeleteFunc(
 		k.pool,
-		func(hash string, _ chain.PoolTx) bool { kind, ours := own[hash]; return !ours || kind == wallet.Bump },
+		func(hash string, _ chain.PoolTx) bool { t, ours := own[hash]; return !ours || t.Kind == wallet.Bump },
 	)
 
 	return nil

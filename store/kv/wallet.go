@@ -123,15 +123,15 @@ func (r *reader) OwnTransactions(
 	ctx context.Context,
 	network string,
 	hashes []string,
-) (map[string]wallet.Kind, error) {
+) (map[string]wallet.OwnTransaction, error) {
 	found, err := several(ctx, r, attempts, placesOf(attempts, network, hashes))
 	if err != nil {
 		return nil, err
 	}
 
-	own := make(map[string]wallet.Kind, len(found))
+	own := make(map[string]wallet.OwnTransaction, len(found))
 	for _, a := range found {
-		own[a.Hash] = a.Kind
+		own[a.Hash] = wallet.OwnTransaction{ID: a.TransactionID, Kind: a.Kind}
 	}
 
 	return own, nil

@@ -207,8 +207,8 @@ func (r *reader) OwnTransactions(
 	ctx context.Context,
 	network string,
 	hashes []string,
-) (map[string]wallet.Kind, error) {
-	own := map[string]wallet.Kind{}
+) (map[string]wallet.OwnTransaction, error) {
+	own := map[string]wallet.OwnTransaction{}
 
 	found, err := among(ctx, r, attempts, "hash", hashes, "", "network = ?", network)
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *reader) OwnTransactions(
 	}
 
 	for _, a := range found {
-		own[a.Hash] = a.Kind
+		own[a.Hash] = wallet.OwnTransaction{ID: a.TransactionID, Kind: a.Kind}
 	}
 
 	return own, nil

@@ -354,7 +354,7 @@ func testUniqueAttempt(t *testing.T, st store.Store) {
 	expectError(t, st, fault.Duplicate, "a second attempt of one hash", put("net", "h"))
 
 	got, err := st.OwnTransactions(t.Context(), "net", []string{"h", "x", "h"})
-	if err != nil || len(got) != 1 || got["h"] != wallet.Payout {
+	if err != nil || len(got) != 1 || got["h"] != (wallet.OwnTransaction{ID: "tx", Kind: wallet.Payout}) {
 		t.Errorf("OwnTransactions: %v %v", got, err)
 	}
 }

@@ -118,6 +118,7 @@ var exportedTypes = []reflect.Type{
 	reflect.TypeFor[wallet.Coin](),
 	reflect.TypeFor[wallet.Conflict](),
 	reflect.TypeFor[wallet.Outgoing](),
+	reflect.TypeFor[wallet.OwnTransaction](),
 	reflect.TypeFor[wallet.Reservation](),
 	reflect.TypeFor[wallet.Transaction](),
 	reflect.TypeFor[wallet.Wallet](),
