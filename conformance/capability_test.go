@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/conformance/internal/drivertest"
 )
 
@@ -37,17 +37,17 @@ func TestCapabilityNames(t *testing.T) {
 		drivertest.Agreed:            reflect.TypeFor[chain.Agreed](),
 		drivertest.Decoder:           reflect.TypeFor[chain.Decoder](),
 		drivertest.HeadNotifier:      reflect.TypeFor[chain.HeadNotifier](),
-		drivertest.Forking:           reflect.TypeFor[conformance.Forker](),
-		drivertest.ZeroPayments:      reflect.TypeFor[conformance.ZeroPayer](),
-		drivertest.FailedPayments:    reflect.TypeFor[conformance.FailingPayer](),
-		drivertest.Freezing:          reflect.TypeFor[conformance.Freezer](),
-		drivertest.Pruning:           reflect.TypeFor[conformance.Pruner](),
-		drivertest.CoinSource:        reflect.TypeFor[conformance.CoinLister](),
-		drivertest.CheapPayments:     reflect.TypeFor[conformance.CheapPayer](),
-		drivertest.VariablePayment:   reflect.TypeFor[conformance.VariablePayer](),
-		drivertest.LyingNodes:        reflect.TypeFor[conformance.NodeFaker](),
-		drivertest.HeaderUpgrade:     reflect.TypeFor[conformance.HeaderUpgrader](),
-		drivertest.Expiry:            reflect.TypeFor[conformance.Expirer](),
+		drivertest.Forking:           reflect.TypeFor[control.Forker](),
+		drivertest.ZeroPayments:      reflect.TypeFor[control.ZeroPayer](),
+		drivertest.FailedPayments:    reflect.TypeFor[control.FailingPayer](),
+		drivertest.Freezing:          reflect.TypeFor[control.Freezer](),
+		drivertest.Pruning:           reflect.TypeFor[control.Pruner](),
+		drivertest.CoinSource:        reflect.TypeFor[control.CoinLister](),
+		drivertest.CheapPayments:     reflect.TypeFor[control.CheapPayer](),
+		drivertest.VariablePayment:   reflect.TypeFor[control.VariablePayer](),
+		drivertest.LyingNodes:        reflect.TypeFor[control.NodeFaker](),
+		drivertest.HeaderUpgrade:     reflect.TypeFor[control.HeaderUpgrader](),
+		drivertest.Expiry:            reflect.TypeFor[control.Expirer](),
 	} {
 		if capability != want.String() {
 			t.Errorf("%s is %q in the suite", want, capability)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/conformance/internal/drivertest"
 )
 
@@ -15,7 +16,7 @@ type DriverHarness struct {
 
 	// Network changes the network that Driver reads. It may also implement Forker, ZeroPayer and the
 	// other controls.
-	Network Controls
+	Network control.Base
 
 	// Signer holds the keys that the suite sends with. None of them has a history on the network.
 	Signer chain.Signer
@@ -24,7 +25,7 @@ type DriverHarness struct {
 	// declared absent fails the suite, and so does what is both, and a name that is none of these:
 	//
 	//   - an optional interface of package chain, such as "chain.Mempool"
-	//   - an optional interface of the controls, such as "conformance.Forker"
+	//   - an optional interface of the controls, such as "control.Forker"
 	//   - "DriverHarness.Unreachable" and "DriverHarness.Misconfigured"
 	//   - "token assets": no asset is of kind chain.Token
 	//   - "replacement of transactions": none displaces another that waits in the pool

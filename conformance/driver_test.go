@@ -121,7 +121,7 @@ func harness(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 
 	h := simulated(t, c)
 	h.Network = oneNode{simControls{c}}
-	h.Absent = append(h.Absent, "conformance.NodeFaker")
+	h.Absent = append(h.Absent, "control.NodeFaker")
 
 	if broken := driverMutants[os.Getenv(mutantVariable)]; broken.change != nil {
 		broken.change(&h, c)
@@ -150,13 +150,13 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 			"chain.DurableNonces",
 			"chain.Recoverer",
 			"chain.StrayLister",
-			"conformance.CoinLister",
+			"control.CoinLister",
 			"chain.Bumper",
 			"chain.FeeChecker",
 			"chain.InputPricer",
 			"chain.GasReader",
 			"chain.FitChecker",
-			"conformance.CheapPayer",
+			"control.CheapPayer",
 			"DriverHarness.Misconfigured", // driver and node are one
 		},
 		Unreachable: sim.New(sim.Config{
@@ -241,14 +241,14 @@ func lightHarness(t *testing.T) conformance.DriverHarness {
 		"chain.Sweeper",
 		"chain.Checker",
 		"chain.Agreed",
-		"conformance.CoinLister",
+		"control.CoinLister",
 		"chain.Bumper",
 		"chain.FeeChecker",
 		"chain.InputPricer",
 		"chain.GasReader",
 		"chain.FitChecker",
-		"conformance.CheapPayer",
-		"conformance.NodeFaker",
+		"control.CheapPayer",
+		"control.NodeFaker",
 		"DriverHarness.Misconfigured",
 	}
 	if broken := lightMutants[os.Getenv(mutantVariable)]; broken.change != nil {

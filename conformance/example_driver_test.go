@@ -46,23 +46,23 @@ func newDriverHarness(t *testing.T) conformance.DriverHarness {
 			// Of the network and its controls.
 			"DriverHarness.Unreachable",
 			"DriverHarness.Misconfigured",
-			"conformance.Forker",
-			"conformance.ZeroPayer",
-			"conformance.FailingPayer",
-			"conformance.Freezer",
-			"conformance.Pruner",
-			"conformance.CoinLister",
-			"conformance.CheapPayer",
-			"conformance.VariablePayer",
-			"conformance.NodeFaker",
-			"conformance.HeaderUpgrader",
+			"control.Forker",
+			"control.ZeroPayer",
+			"control.FailingPayer",
+			"control.Freezer",
+			"control.Pruner",
+			"control.CoinLister",
+			"control.CheapPayer",
+			"control.VariablePayer",
+			"control.NodeFaker",
+			"control.HeaderUpgrader",
 		},
 		BadAddresses: []string{"sim1", "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"},
 	}
 }
 
 // driverControls act for other people on the network. A network with more abilities implements more of them, such as
-// conformance.Forker.
+// control.Forker.
 type driverControls struct{ network *sim.Chain }
 
 func (c driverControls) NewAddress(context.Context) (chain.Address, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
@@ -286,7 +287,7 @@ var driverMutants = map[string]driverMutant{
 	"a control is missing without a word": {
 		"Capabilities",
 		func(h *conformance.DriverHarness, c *sim.Chain) {
-			h.Network = struct{ conformance.Controls }{simControls{c}}
+			h.Network = struct{ control.Base }{simControls{c}}
 		},
 	},
 	"the tip is not canonical": {

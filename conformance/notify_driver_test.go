@@ -125,7 +125,7 @@ func TestDriverThatIsNotified(t *testing.T) {
 		h.Absent = slices.DeleteFunc(h.Absent, func(c string) bool {
 			return c == "chain.HeadNotifier"
 		})
-		h.Absent = append(h.Absent, "conformance.NodeFaker", "conformance.Pruner")
+		h.Absent = append(h.Absent, "control.NodeFaker", "control.Pruner")
 
 		return h
 	})

@@ -20,7 +20,7 @@ func severalHarness(t *testing.T) conformance.DriverHarness {
 	c := sim.New(sim.Config{MaxOutputs: 8, Nodes: 2})
 	h := simulated(t, c)
 	h.Network = twoNodes{simControls{c}, &sim.NodeFaults{}}
-	h.Absent = append(h.Absent, "conformance.Pruner")
+	h.Absent = append(h.Absent, "control.Pruner")
 	h.Driver = careful{c}
 
 	if broken := severalMutants[os.Getenv(mutantVariable)]; broken.change != nil {

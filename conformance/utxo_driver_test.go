@@ -111,13 +111,13 @@ func TestDriverOfUTXO(t *testing.T) {
 				"chain.Nonces",
 				"chain.DurableNonces",
 				"token assets",
-				"chain.Balancer",           // its coins are read instead
-				"conformance.FailingPayer", // no transaction fails in a block, no destination refuses
-				"conformance.Freezer",
-				"conformance.Expirer",
-				"conformance.VariablePayer",
-				"conformance.NodeFaker",
-				"conformance.HeaderUpgrader",
+				"chain.Balancer",       // its coins are read instead
+				"control.FailingPayer", // no transaction fails in a block, no destination refuses
+				"control.Freezer",
+				"control.Expirer",
+				"control.VariablePayer",
+				"control.NodeFaker",
+				"control.HeaderUpgrader",
 				"DriverHarness.Misconfigured", // driver and node are one
 			},
 			Unreachable: sim.NewUTXO(sim.UTXOConfig{

@@ -133,19 +133,19 @@ func TestDriverOfWindows(t *testing.T) {
 						"chain.TokenAccounter",
 						"chain.Recoverer",
 						"chain.StrayLister",
-						"conformance.CoinLister",
+						"control.CoinLister",
 						"chain.Bumper",
 						"chain.FeeChecker",
 						"chain.InputPricer",
 						"chain.GasReader",
 						"chain.FitChecker",
-						"conformance.CheapPayer",
+						"control.CheapPayer",
 						"chain.Nonces",
 						"chain.Batcher",
 						"replacement of transactions",
-						"conformance.VariablePayer",
-						"conformance.NodeFaker",
-						"conformance.HeaderUpgrader",
+						"control.VariablePayer",
+						"control.NodeFaker",
+						"control.HeaderUpgrader",
 						"DriverHarness.Misconfigured", // driver and node are one
 						test.absent,
 					},
@@ -154,7 +154,7 @@ func TestDriverOfWindows(t *testing.T) {
 				simAddresses(&h, w.NewAddress())
 
 				if test.config.NonceAccounts == 0 {
-					h.Absent = append(h.Absent, "conformance.NonceOpener")
+					h.Absent = append(h.Absent, "control.NonceOpener")
 				} else {
 					h.Network = noncedControls{windowsControls{w}, map[chain.Address]int{}}
 				}

@@ -51,7 +51,7 @@ func TestDriverOnBtcd(t *testing.T) {
 			Network: payer,
 			Signer:  freshSigner(t),
 			// which it would not know, see above
-			Absent:        append(slices.Clone(absent), "conformance.CheapPayer"),
+			Absent:        append(slices.Clone(absent), "control.CheapPayer"),
 			Unreachable:   driver(t, func(c *bitcoin.Config) { c.RPC = "http://127.0.0.1:1" }),
 			Misconfigured: driver(t, func(c *bitcoin.Config) { c.Network = bitcoin.Signet }),
 			BadAddresses:  badAddresses,

@@ -86,12 +86,12 @@ var absent = []string{
 	// a node keeps no balances of addresses; chain/send knows its coins
 	"chain.Balancer",
 	// no transaction fails in a block, no destination refuses
-	"conformance.FailingPayer",
-	"conformance.Freezer",
-	"conformance.Expirer", // transactions do not run out
+	"control.FailingPayer",
+	"control.Freezer",
+	"control.Expirer", // transactions do not run out
 	// an output is what it says, and the header's proof of work holds what a block shows
-	"conformance.VariablePayer",
-	"conformance.HeaderUpgrader",
-	"conformance.NodeFaker", // one node
-	"conformance.Pruner",    // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
+	"control.VariablePayer",
+	"control.HeaderUpgrader",
+	"control.NodeFaker", // one node
+	"control.Pruner",    // a node prunes hundreds of blocks at a time; see TestPrunedNodeStops
 }

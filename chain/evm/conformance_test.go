@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/conformance"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/internal/testing/testenv/contracts"
 )
 
@@ -32,7 +33,7 @@ func TestDriverOnARealNode(t *testing.T) {
 			h := harness(t, n, withoutFreezing{newControls(t, n)}, func(c *evm.Config) {
 				c.Network.Rule, c.Pool = chain.RuleFinalized, evm.PoolContent
 			})
-			h.Absent = append(h.Absent, "conformance.Freezer") // a standard token cannot refuse a destination
+			h.Absent = append(h.Absent, "control.Freezer") // a standard token cannot refuse a destination
 
 			return h
 		})
@@ -43,10 +44,10 @@ func TestDriverOnARealNode(t *testing.T) {
 type withoutFreezing struct{ forkingControls }
 
 type forkingControls interface {
-	conformance.Controls
-	conformance.Forker
-	conformance.ZeroPayer
-	conformance.FailingPayer
+	control.Base
+	control.Forker
+	control.ZeroPayer
+	control.FailingPayer
 }
 
 // notified returns a driver whose node announces its blocks.
@@ -71,7 +72,7 @@ func (n *node) notified(t *testing.T, change ...func(*evm.Config)) chain.Driver 
 func harness(
 	t *testing.T,
 	n *node,
-	controls conformance.Controls,
+	controls control.Base,
 	change ...func(*evm.Config),
 ) conformance.DriverHarness {
 	return conformance.DriverHarness{
@@ -86,17 +87,17 @@ func harness(
 			"chain.DurableNonces",
 			"chain.Recoverer",
 			"chain.StrayLister",
-			"conformance.CoinLister",
+			"control.CoinLister",
 			"chain.FeeChecker",
 			"chain.InputPricer",
 			"chain.Bumper",
-			"conformance.CheapPayer",
+			"control.CheapPayer",
 			"chain.Batcher", // one destination at a time
 			// its node lies in tests of its own, and a payment that differs from its claim in internal/testing/e2e
-			"conformance.VariablePayer",
-			"conformance.NodeFaker",
-			"conformance.HeaderUpgrader",
-			"conformance.Pruner", // anvil keeps everything; see TestPrunedHeightStops
+			"control.VariablePayer",
+			"control.NodeFaker",
+			"control.HeaderUpgrader",
+			"control.Pruner", // anvil keeps everything; see TestPrunedHeightStops
 		},
 		Unreachable: n.notified(t, func(c *evm.Config) {
 			c.RPC, c.WebSocket, c.Attempts = "http://127.0.0.1:1", "ws://127.0.0.1:1", 1

@@ -37,7 +37,7 @@ func TestDriverConformance(t *testing.T) {
 		conformance.TestDriver(t, func(t *testing.T) conformance.DriverHarness {
 			h := harness(t, n, nil, func(d *solana.BlockDriver) chain.Driver { return d.Histories() })
 			h.Network = controls{n}
-			h.Absent = append(h.Absent, "chain.BlockScanner", "conformance.NonceOpener")
+			h.Absent = append(h.Absent, "chain.BlockScanner", "control.NonceOpener")
 
 			return h
 		})
@@ -80,10 +80,10 @@ func harness(
 			"chain.Mempool",
 			"chain.HeadNotifier", // its slots are as short as the pace of polling
 			// its test node executes the same everywhere
-			"conformance.VariablePayer", "conformance.NodeFaker", "conformance.HeaderUpgrader",
+			"control.VariablePayer", "control.NodeFaker", "control.HeaderUpgrader",
 			// nor account sequence numbers
 			"chain.Nonces",
-			"conformance.CoinLister", "chain.Bumper", "conformance.CheapPayer", // nor outputs
+			"control.CoinLister", "chain.Bumper", "control.CheapPayer", // nor outputs
 			"chain.FeeChecker", "chain.InputPricer", "chain.GasReader", "chain.FitChecker",
 			"chain.Batcher",               // one destination at a time
 			"replacement of transactions", // so nothing can be displaced: transactions run out instead

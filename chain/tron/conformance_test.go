@@ -32,21 +32,21 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 				"chain.HeadNotifier", // its nodes have no subscriptions
 				"chain.TokenAccounter",
 				"chain.Recoverer",
-				"conformance.CoinLister",
+				"control.CoinLister",
 				"chain.Bumper",
 				"chain.FeeChecker",
 				"chain.InputPricer",
 				"chain.FitChecker",
-				"conformance.CheapPayer",
-				"conformance.VariablePayer", // its test node executes the same everywhere
-				"conformance.NodeFaker",
-				"conformance.HeaderUpgrader",
+				"control.CheapPayer",
+				"control.VariablePayer", // its test node executes the same everywhere
+				"control.NodeFaker",
+				"control.HeaderUpgrader",
 				"chain.Mempool", // a node hands its pool out one transaction at a time
 				"chain.Nonces",
 				"chain.DurableNonces",
 				"chain.Batcher",               // one destination at a time
 				"replacement of transactions", // and none displaces another
-				"conformance.Pruner",          // only of blocks deep below the tip, see TestPrunedHeightStops
+				"control.Pruner",              // only of blocks deep below the tip, see TestPrunedHeightStops
 			},
 			Unreachable: c.driver(
 				t,

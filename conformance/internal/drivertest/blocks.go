@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -123,7 +124,7 @@ func testBlocksSeveral(e *env) {
 func testBlocksFailed(e *env) {
 	for _, asset := range e.assets() {
 		from, to, other := e.nextHeight(), e.newAddress(), e.newAddress()
-		_, err := e.Network.(FailingPayer).PayFailing(e.ctx, to, asset, amount(asset))
+		_, err := e.Network.(control.FailingPayer).PayFailing(e.ctx, to, asset, amount(asset))
 		e.must("FailingPayer.PayFailing", err)
 		hash := e.pay(other, asset, amount(asset))
 		e.mine(1)
@@ -143,7 +144,7 @@ func testBlocksFailed(e *env) {
 func testBlocksZero(e *env) {
 	for _, asset := range e.assets() {
 		from, to := e.nextHeight(), e.newAddress()
-		_, err := e.Network.(ZeroPayer).PayZero(e.ctx, to, asset)
+		_, err := e.Network.(control.ZeroPayer).PayZero(e.ctx, to, asset)
 		e.must("ZeroPayer.PayZero", err)
 		e.settle()
 		e.mine(1)
@@ -207,7 +208,7 @@ func testBlocksAbove(e *env) {
 func testBlocksPruned(e *env) {
 	e.mine(4)
 	tip := e.head().Tip.Height
-	e.must("Pruner.Prune", e.Network.(Pruner).Prune(e.ctx, tip))
+	e.must("Pruner.Prune", e.Network.(control.Pruner).Prune(e.ctx, tip))
 	e.settle()
 	_, err := as[chain.BlockScanner](e).Blocks(e.ctx, tip-2, tip)
 	e.expectFault("Blocks of a pruned range", err, fault.Stopped, "node_pruned")
@@ -334,7 +335,7 @@ func testAddressScan(e *env) {
 
 func testAddressScanFailed(e *env) {
 	from, to := e.nextHeight(), e.newAddress()
-	_, err := e.Network.(FailingPayer).PayFailing(e.ctx, to, e.native, amount(e.native))
+	_, err := e.Network.(control.FailingPayer).PayFailing(e.ctx, to, e.native, amount(e.native))
 	e.must("FailingPayer.PayFailing", err)
 	hash := e.pay(to, e.native, amount(e.native))
 	e.mine(1)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 )
 
 // Capability is a name in conformance.DriverHarness.Absent.
@@ -45,19 +46,19 @@ const (
 	Tokens          = "token assets"
 	UnreachableNode = "DriverHarness.Unreachable"
 	WrongNode       = "DriverHarness.Misconfigured"
-	Forking         = "conformance.Forker"
-	ZeroPayments    = "conformance.ZeroPayer"
-	FailedPayments  = "conformance.FailingPayer"
-	Freezing        = "conformance.Freezer"
-	Pruning         = "conformance.Pruner"
-	CoinSource      = "conformance.CoinLister"
-	CheapPayments   = "conformance.CheapPayer"
-	VariablePayment = "conformance.VariablePayer"
-	LyingNodes      = "conformance.NodeFaker"
-	HeaderUpgrade   = "conformance.HeaderUpgrader"
+	Forking         = "control.Forker"
+	ZeroPayments    = "control.ZeroPayer"
+	FailedPayments  = "control.FailingPayer"
+	Freezing        = "control.Freezer"
+	Pruning         = "control.Pruner"
+	CoinSource      = "control.CoinLister"
+	CheapPayments   = "control.CheapPayer"
+	VariablePayment = "control.VariablePayer"
+	LyingNodes      = "control.NodeFaker"
+	HeaderUpgrade   = "control.HeaderUpgrader"
 	Replacement     = "replacement of transactions"
-	Expiry          = "conformance.Expirer"
-	NonceOpening    = "conformance.NonceOpener"
+	Expiry          = "control.Expirer"
+	NonceOpening    = "control.NonceOpener"
 )
 
 // capabilities has, for each capability, whether a harness has it.
@@ -96,20 +97,20 @@ var capabilities = []struct {
 	{HeadNotifier, driverIs[chain.HeadNotifier]},
 	{UnreachableNode, func(harness Harness) bool { return harness.Unreachable != nil }},
 	{WrongNode, func(harness Harness) bool { return harness.Misconfigured != nil }},
-	{Forking, controlsAre[Forker]},
-	{ZeroPayments, controlsAre[ZeroPayer]},
-	{FailedPayments, controlsAre[FailingPayer]},
-	{Freezing, controlsAre[Freezer]},
-	{Pruning, controlsAre[Pruner]},
-	{CoinSource, controlsAre[CoinLister]},
-	{CheapPayments, controlsAre[CheapPayer]},
-	{VariablePayment, controlsAre[VariablePayer]},
-	{LyingNodes, controlsAre[NodeFaker]},
-	{HeaderUpgrade, controlsAre[HeaderUpgrader]},
+	{Forking, controlsAre[control.Forker]},
+	{ZeroPayments, controlsAre[control.ZeroPayer]},
+	{FailedPayments, controlsAre[control.FailingPayer]},
+	{Freezing, controlsAre[control.Freezer]},
+	{Pruning, controlsAre[control.Pruner]},
+	{CoinSource, controlsAre[control.CoinLister]},
+	{CheapPayments, controlsAre[control.CheapPayer]},
+	{VariablePayment, controlsAre[control.VariablePayer]},
+	{LyingNodes, controlsAre[control.NodeFaker]},
+	{HeaderUpgrade, controlsAre[control.HeaderUpgrader]},
 	{
 		NonceOpening, // where a driver has no durable nonces, nothing is missing
 		func(harness Harness) bool {
-			return !driverIs[chain.DurableNonces](harness) || controlsAre[NonceOpener](harness)
+			return !driverIs[chain.DurableNonces](harness) || controlsAre[control.NonceOpener](harness)
 		},
 	},
 	{
@@ -161,14 +162,14 @@ func testCapabilities(t *testing.T, harness Harness) {
 
 	if !absent(Sender) && absent(Balancer) && absent(CoinSource) {
 		t.Errorf(
-			"the amounts of sent transactions cannot be checked without chain.Balancer or conformance.CoinLister",
+			"the amounts of sent transactions cannot be checked without chain.Balancer or control.CoinLister",
 		)
 	}
 
 	if driverIs[chain.CoinReader](harness) == absent(CoinSource) {
 		t.Errorf(
 			"a driver is a chain.CoinReader exactly when its network spends outputs, which " +
-				"conformance.CoinLister then lists",
+				"control.CoinLister then lists",
 		)
 	}
 

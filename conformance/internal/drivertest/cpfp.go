@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 )
 
 var bumpTests = []testCase{
@@ -17,7 +18,7 @@ var bumpTests = []testCase{
 func (e *env) lowFeeCoin() chain.Coin {
 	e.t.Helper()
 	coin := chain.Coin{Owner: e.party(chain.RoleDeposit), Amount: amount(e.native)}
-	hash, err := e.Network.(CheapPayer).PayCheap(e.ctx, coin.Owner.Address, e.native, coin.Amount)
+	hash, err := e.Network.(control.CheapPayer).PayCheap(e.ctx, coin.Owner.Address, e.native, coin.Amount)
 	e.must("CheapPayer.PayCheap", err)
 	e.settle()
 	e.eventually("the payment in the pool", func() error {
@@ -43,7 +44,7 @@ func (e *env) lowFeeCoin() chain.Coin {
 
 func (e *env) coinsOf(party chain.Party) []chain.Coin {
 	e.t.Helper()
-	coins, err := e.Network.(CoinLister).Coins(e.ctx, party)
+	coins, err := e.Network.(control.CoinLister).Coins(e.ctx, party)
 	e.must("CoinLister.Coins", err)
 
 	return coins

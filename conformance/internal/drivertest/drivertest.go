@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 )
 
 // Harness is conformance.DriverHarness: a driver with the network that it reads.
 type Harness struct {
 	Driver        chain.Driver
-	Network       Controls
+	Network       control.Base
 	Signer        chain.Signer
 	Absent        []Capability
 	Unreachable   chain.Driver

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
@@ -162,7 +163,7 @@ func (e *env) head() chain.Head {
 func (e *env) mine(n int) {
 	e.t.Helper()
 	before := e.head().Tip.Height
-	e.must("Controls.Mine", e.Network.Mine(e.ctx, n))
+	e.must("Base.Mine", e.Network.Mine(e.ctx, n))
 	e.settle()
 	e.eventually("the tip after mining", func() error {
 		if head := e.head(); head.Tip.Height < before+uint64(n) {
@@ -175,14 +176,14 @@ func (e *env) mine(n int) {
 
 func (e *env) settle() {
 	e.t.Helper()
-	e.must("Controls.Settle", e.Network.Settle(e.ctx))
+	e.must("Base.Settle", e.Network.Settle(e.ctx))
 }
 
 // fork replaces the newest blocks and waits until the driver shows the other branch.
 func (e *env) fork(depth int, keep ...string) {
 	e.t.Helper()
 	old := e.head().Tip
-	e.must("Forker.Fork", e.Network.(Forker).Fork(e.ctx, depth, keep...))
+	e.must("Forker.Fork", e.Network.(control.Forker).Fork(e.ctx, depth, keep...))
 	e.settle()
 	e.eventually("the other branch after a fork", func() error {
 		ref, err := e.Driver.RefAt(e.ctx, old.Height)
@@ -198,7 +199,7 @@ func (e *env) fork(depth int, keep ...string) {
 func (e *env) newAddress() chain.Address {
 	e.t.Helper()
 	a, err := e.Network.NewAddress(e.ctx)
-	e.must("Controls.NewAddress", err)
+	e.must("Base.NewAddress", err)
 
 	return a
 }
@@ -218,17 +219,17 @@ func (e *env) party(role chain.Role) chain.Party {
 
 func (e *env) fund(party chain.Party, asset chain.Asset, amount chain.Amount) {
 	e.t.Helper()
-	e.must("Controls.Fund", e.Network.Fund(e.ctx, party.Address, asset, amount))
+	e.must("Base.Fund", e.Network.Fund(e.ctx, party.Address, asset, amount))
 	e.settle()
 }
 
 func (e *env) pay(to chain.Address, asset chain.Asset, amount chain.Amount) string {
 	e.t.Helper()
 	hash, err := e.Network.Pay(e.ctx, to, asset, amount)
-	e.must("Controls.Pay", err)
+	e.must("Base.Pay", err)
 
 	if hash == "" {
-		e.t.Fatal("Controls.Pay returned no hash")
+		e.t.Fatal("Base.Pay returned no hash")
 	}
 
 	e.settle()
@@ -332,7 +333,7 @@ func (e *env) balance(of chain.Party, asset chain.Asset) chain.Amount {
 	e.t.Helper()
 
 	if !e.has(Balancer) {
-		coins, err := e.Network.(CoinLister).Coins(e.ctx, of)
+		coins, err := e.Network.(control.CoinLister).Coins(e.ctx, of)
 		e.must("CoinLister.Coins", err)
 
 		var sum chain.Amount

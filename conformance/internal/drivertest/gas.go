@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -35,7 +36,7 @@ func testGasRefused(e *env) {
 	token, _ := e.token()
 	from, to := e.wallet(token), e.newAddress()
 	tx := e.sign(e.order(from, token, to, amount(token)))
-	e.must("Freezer.Freeze", e.Network.(Freezer).Freeze(e.ctx, to, token))
+	e.must("Freezer.Freeze", e.Network.(control.Freezer).Freeze(e.ctx, to, token))
 	e.settle()
 
 	st := e.include(tx)

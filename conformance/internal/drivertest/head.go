@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -157,7 +158,7 @@ func testRefAtAbove(e *env) {
 func testRefAtPruned(e *env) {
 	e.mine(3)
 	tip := e.head().Tip.Height
-	e.must("Pruner.Prune", e.Network.(Pruner).Prune(e.ctx, tip))
+	e.must("Pruner.Prune", e.Network.(control.Pruner).Prune(e.ctx, tip))
 	e.settle()
 	_, err := e.Driver.RefAt(e.ctx, tip-1)
 	e.expectFault("RefAt of a pruned block", err, fault.Stopped, "node_pruned")

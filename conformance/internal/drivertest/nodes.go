@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -176,7 +177,7 @@ func (e *env) lieAt() (right, wrong chain.Ref) {
 	e.t.Helper()
 
 	right = e.tipBlock().Ref
-	e.must("NodeFaker.ShowOther", e.Network.(NodeFaker).ShowOther(e.ctx, right.Height))
+	e.must("NodeFaker.ShowOther", e.Network.(control.NodeFaker).ShowOther(e.ctx, right.Height))
 
 	var err error
 
@@ -206,7 +207,7 @@ func testAgreedLie(e *env) {
 
 func testAgreedSilence(e *env) {
 	block := e.tipBlock()
-	e.must("NodeFaker.Silence", e.Network.(NodeFaker).Silence(e.ctx))
+	e.must("NodeFaker.Silence", e.Network.(control.NodeFaker).Silence(e.ctx))
 
 	for _, hashes := range [][]string{nil, {block.Transfers[len(block.Transfers)-1].TxHash}} {
 		_, err := e.agreed().AgreedBlock(e.ctx, block.Ref, hashes)
@@ -223,7 +224,7 @@ func testBalanceSilence(e *env) {
 	e.mine(1)
 
 	at := e.head().Tip
-	e.must("NodeFaker.Silence", e.Network.(NodeFaker).Silence(e.ctx))
+	e.must("NodeFaker.Silence", e.Network.(control.NodeFaker).Silence(e.ctx))
 
 	held := []chain.Holding{{Address: to, AssetID: e.native.ID}}
 	got, err := as[chain.Balancer](e).Balances(e.ctx, at, held)
@@ -241,7 +242,7 @@ func testBalanceSilence(e *env) {
 
 func testSilenceIsNamed(e *env) {
 	e.mine(1)
-	e.must("NodeFaker.Silence", e.Network.(NodeFaker).Silence(e.ctx))
+	e.must("NodeFaker.Silence", e.Network.(control.NodeFaker).Silence(e.ctx))
 
 	_, err := e.agreed().AgreedHead(e.ctx)
 	e.notAgreed("AgreedHead without a second node", err, "nodes_missing")
@@ -307,7 +308,7 @@ func testSendInBlock(e *env) {
 func testSendDenied(e *env) {
 	tx := e.sign(e.order(e.wallet(), e.native, e.newAddress(), amount(e.native)))
 	e.broadcast(tx)
-	e.must("NodeFaker.Deny", e.Network.(NodeFaker).Deny(e.ctx, tx.TxHash))
+	e.must("NodeFaker.Deny", e.Network.(control.NodeFaker).Deny(e.ctx, tx.TxHash))
 
 	for range moreThanFinal {
 		st, err := e.sender().Status(e.ctx, tx)
@@ -331,7 +332,7 @@ func testSendHiddenLogs(e *env) {
 		to := e.newAddress()
 		tx := e.sign(e.order(e.wallet(asset), asset, to, amount(asset)))
 		e.include(tx)
-		e.must("NodeFaker.HideLogs", e.Network.(NodeFaker).HideLogs(e.ctx, tx.TxHash))
+		e.must("NodeFaker.HideLogs", e.Network.(control.NodeFaker).HideLogs(e.ctx, tx.TxHash))
 
 		st, err := e.sender().Status(e.ctx, tx)
 		if err == nil && st.State == chain.TxIncluded {
@@ -351,7 +352,7 @@ func testFinderHiddenLogs(e *env) {
 		hash := e.pay(to, asset, amount(asset))
 		e.mine(1)
 		e.findIncluded(hash)
-		e.must("NodeFaker.HideLogs", e.Network.(NodeFaker).HideLogs(e.ctx, hash))
+		e.must("NodeFaker.HideLogs", e.Network.(control.NodeFaker).HideLogs(e.ctx, hash))
 
 		found, err := e.find(hash)
 		if err == nil && !found.Block.IsZero() {
@@ -404,7 +405,7 @@ func testCount(e *env) {
 
 func testCountSilence(e *env) {
 	payer, at, _ := e.counted()
-	e.must("NodeFaker.Silence", e.Network.(NodeFaker).Silence(e.ctx))
+	e.must("NodeFaker.Silence", e.Network.(control.NodeFaker).Silence(e.ctx))
 
 	_, err := as[chain.Nonces](e).AgreedNonce(e.ctx, payer, at)
 	e.notAgreed("AgreedNonce without a second node", err, "nodes_missing")

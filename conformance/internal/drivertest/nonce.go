@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
@@ -32,7 +33,7 @@ func (e *env) nonceWallet(n int, assets ...chain.Asset) (from chain.Party, nonce
 	var accounts []chain.Address
 
 	for range n {
-		account, err := e.Network.(NonceOpener).OpenNonce(e.ctx, from.Address)
+		account, err := e.Network.(control.NonceOpener).OpenNonce(e.ctx, from.Address)
 		e.must("NonceOpener.OpenNonce", err)
 
 		accounts = append(accounts, account)
@@ -233,9 +234,9 @@ func testNoncesUnusable(e *env) {
 }
 
 func testNonceOutlives(e *env) {
-	expirer, ok := e.Network.(Expirer)
+	expirer, ok := e.Network.(control.Expirer)
 	if !ok {
-		e.t.Fatal("implement conformance.Expirer, or declare it absent")
+		e.t.Fatal("implement control.Expirer, or declare it absent")
 	}
 
 	from, nonces := e.nonceWallet(1)
@@ -350,7 +351,7 @@ func testNonceFailed(e *env) {
 	failing := e.signDurable(order)
 	loser := e.signDurable(e.nonceOrder(from, nonces[0], e.native))
 
-	e.must("Freezer.Freeze", e.Network.(Freezer).Freeze(e.ctx, order.Outputs[0].To, token))
+	e.must("Freezer.Freeze", e.Network.(control.Freezer).Freeze(e.ctx, order.Outputs[0].To, token))
 	e.settle()
 
 	if st := e.include(failing); !st.Reverted {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -86,7 +87,7 @@ func testOrderUnpayable(e *env) {
 
 	from, to := e.wallet(asset), e.newAddress()
 	order := e.order(from, asset, to, amount(asset))
-	e.must("Freezer.Freeze", e.Network.(Freezer).Freeze(e.ctx, to, asset))
+	e.must("Freezer.Freeze", e.Network.(control.Freezer).Freeze(e.ctx, to, asset))
 	e.settle()
 	_, err := e.sender().Build(e.ctx, order)
 	e.expectFault("Build to a destination that cannot be paid", err, fault.Invalid, "destination_not_payable")

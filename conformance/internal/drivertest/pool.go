@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -196,7 +197,7 @@ func testFinderPool(e *env) {
 
 func testFinderFailed(e *env) {
 	for _, asset := range e.assets() {
-		hash, err := e.Network.(FailingPayer).PayFailing(e.ctx, e.newAddress(), asset, amount(asset))
+		hash, err := e.Network.(control.FailingPayer).PayFailing(e.ctx, e.newAddress(), asset, amount(asset))
 		e.must("FailingPayer.PayFailing", err)
 		e.settle()
 		e.mine(1)

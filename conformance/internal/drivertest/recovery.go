@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
@@ -25,9 +26,9 @@ const strayUnits = 500_000
 func (e *env) payStray(to chain.Address) chain.Address {
 	e.t.Helper()
 
-	payer, ok := e.Network.(StrayPayer)
+	payer, ok := e.Network.(control.StrayPayer)
 	if !ok {
-		e.t.Fatal("a driver that lists strays needs a StrayPayer among the controls")
+		e.t.Fatal("a driver that lists strays needs a control.StrayPayer among the controls")
 	}
 
 	account, err := payer.PayStray(e.ctx, to, chain.Units(strayUnits))
@@ -75,7 +76,7 @@ func (e *env) planRecovery(r chain.RecoveryRequest) chain.Order {
 func testStraysListed(e *env) {
 	first, second, none := e.newAddress(), e.newAddress(), e.newAddress()
 	for _, asset := range e.assets() {
-		e.must("Controls.Fund", e.Network.Fund(e.ctx, first, asset, amount(asset)))
+		e.must("Base.Fund", e.Network.Fund(e.ctx, first, asset, amount(asset)))
 	}
 
 	if strays := e.strays(first, second, none); len(strays) > 0 {

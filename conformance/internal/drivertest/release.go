@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
@@ -38,7 +39,7 @@ func (e *env) newRelease(asset chain.Asset, sum, fee chain.Amount) chain.SweepRe
 		Fee:        fee,
 	}
 	if e.has(CoinSource) {
-		coins, err := e.Network.(CoinLister).Coins(e.ctx, deposit)
+		coins, err := e.Network.(control.CoinLister).Coins(e.ctx, deposit)
 		e.must("CoinLister.Coins", err)
 
 		release.Coins = coins

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
@@ -236,10 +237,10 @@ func testExpiry(e *env) {
 		return
 	}
 
-	expirer, ok := e.Network.(Expirer)
+	expirer, ok := e.Network.(control.Expirer)
 	if !ok {
 		e.t.Fatalf(
-			"transactions run out at height %d, %v: implement conformance.Expirer, or declare it absent",
+			"transactions run out at height %d, %v: implement control.Expirer, or declare it absent",
 			lost.ValidToHeight, lost.ValidTo,
 		)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
@@ -44,7 +45,7 @@ func testUnspent(e *env) {
 		return got
 	}
 	from := e.wallet(e.native)
-	coins, err := e.Network.(CoinLister).Coins(e.ctx, from)
+	coins, err := e.Network.(control.CoinLister).Coins(e.ctx, from)
 	e.must("CoinLister.Coins", err)
 
 	unknown := chain.Outpoint{TxHash: strings.Repeat("ab", 32)}
@@ -299,7 +300,7 @@ func testSendReverted(e *env) {
 	from, to := e.wallet(token), e.newAddress()
 	tokens, coins := e.balance(from, token), e.balance(from, e.native)
 	tx := e.sign(e.order(from, token, to, amount(token)))
-	e.must("Freezer.Freeze", e.Network.(Freezer).Freeze(e.ctx, to, token))
+	e.must("Freezer.Freeze", e.Network.(control.Freezer).Freeze(e.ctx, to, token))
 	e.settle()
 	coins = e.expectUnchanged(from, coins)
 

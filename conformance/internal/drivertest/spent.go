@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
@@ -105,7 +106,12 @@ func testBlocksSpentComplete(e *env) {
 func testBlocksSpentFailed(e *env) {
 	for _, asset := range e.assets() {
 		from := e.nextHeight()
-		failing, err := e.Network.(FailingPayer).PayFailing(e.ctx, e.newAddress(), asset, amount(asset))
+		failing, err := e.Network.(control.FailingPayer).PayFailing(
+			e.ctx,
+			e.newAddress(),
+			asset,
+			amount(asset),
+		)
 		e.must("FailingPayer.PayFailing", err)
 		e.settle()
 		good := e.pay(e.newAddress(), asset, amount(asset))
@@ -140,7 +146,7 @@ func (e *env) payVariable(to chain.Address, asset chain.Asset) (hash string, mov
 	e.t.Helper()
 
 	moved = amount(asset)
-	hash, err := e.Network.(VariablePayer).PayVariable(e.ctx, to, asset, moved.Mul(10), moved)
+	hash, err := e.Network.(control.VariablePayer).PayVariable(e.ctx, to, asset, moved.Mul(10), moved)
 	e.must("VariablePayer.PayVariable", err)
 	e.settle()
 
@@ -178,7 +184,7 @@ func testBlocksVariable(e *env) {
 }
 
 func testBlocksUpgraded(e *env) {
-	e.must("HeaderUpgrader.UpgradeHeaders", e.Network.(HeaderUpgrader).UpgradeHeaders(e.ctx))
+	e.must("HeaderUpgrader.UpgradeHeaders", e.Network.(control.HeaderUpgrader).UpgradeHeaders(e.ctx))
 	e.settle()
 	from, to := e.nextHeight(), e.newAddress()
 	hash := e.pay(to, e.native, amount(e.native))
@@ -246,7 +252,12 @@ func testFinderSpent(e *env) {
 
 func testFinderSpentFailed(e *env) {
 	from := e.nextHeight()
-	hash, err := e.Network.(FailingPayer).PayFailing(e.ctx, e.newAddress(), e.native, amount(e.native))
+	hash, err := e.Network.(control.FailingPayer).PayFailing(
+		e.ctx,
+		e.newAddress(),
+		e.native,
+		amount(e.native),
+	)
 	e.must("FailingPayer.PayFailing", err)
 	e.settle()
 	e.mine(1)

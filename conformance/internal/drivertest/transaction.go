@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/conformance/control"
 	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
 
@@ -49,7 +50,7 @@ func (e *env) complete(order chain.Order) chain.Order {
 	}
 
 	if e.has(CoinSource) && len(order.Coins) == 0 {
-		coins, err := e.Network.(CoinLister).Coins(e.ctx, order.From)
+		coins, err := e.Network.(control.CoinLister).Coins(e.ctx, order.From)
 		e.must("CoinLister.Coins", err)
 
 		order.Coins = coins

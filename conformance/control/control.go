@@ -1,18 +1,19 @@
-package conformance
+// Package control has what the suite for drivers does to the network under test, as the harness of a test node can: a
+// harness has Base, and as many of the others as its network allows.
+package control
 
 import (
 	"context"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/conformance/internal/drivertest"
 )
 
-// Controls change the network under test, as the harness of a test node can. They act for other
-// people: nothing is signed with the keys of DriverHarness.Signer. Amounts are in base units.
+// Base is what every harness can. It acts for other people: nothing is signed with the keys of
+// conformance.DriverHarness.Signer. Amounts are in base units.
 //
 // A control fails with any error; the suite ends the subtest with it.
-type Controls interface {
-	// NewAddress returns an address without history that belongs to no key of DriverHarness.Signer.
+type Base interface {
+	// NewAddress returns an address without history that belongs to no key of conformance.DriverHarness.Signer.
 	NewAddress(ctx context.Context) (chain.Address, error)
 
 	// Fund gives an address coins that it can spend when Fund returns. It may mine blocks.
@@ -145,37 +146,3 @@ type HeaderUpgrader interface {
 	// UpgradeHeaders gives the blocks of every node header fields that the driver does not know.
 	UpgradeHeaders(ctx context.Context) error
 }
-
-// The suite finds these controls by its own interfaces, which have to have the same methods.
-var (
-	_ drivertest.Controls     = Controls(nil)
-	_ drivertest.Forker       = Forker(nil)
-	_ drivertest.ZeroPayer    = ZeroPayer(nil)
-	_ drivertest.FailingPayer = FailingPayer(nil)
-	_ drivertest.CheapPayer   = CheapPayer(nil)
-	_ drivertest.Freezer      = Freezer(nil)
-	_ drivertest.Pruner       = Pruner(nil)
-	_ drivertest.Expirer      = Expirer(nil)
-	_ drivertest.CoinLister   = CoinLister(nil)
-
-	_ drivertest.VariablePayer  = VariablePayer(nil)
-	_ drivertest.NodeFaker      = NodeFaker(nil)
-	_ drivertest.HeaderUpgrader = HeaderUpgrader(nil)
-	_ drivertest.StrayPayer     = StrayPayer(nil)
-	_ drivertest.NonceOpener    = NonceOpener(nil)
-
-	_ Controls       = drivertest.Controls(nil)
-	_ Forker         = drivertest.Forker(nil)
-	_ ZeroPayer      = drivertest.ZeroPayer(nil)
-	_ FailingPayer   = drivertest.FailingPayer(nil)
-	_ CheapPayer     = drivertest.CheapPayer(nil)
-	_ Freezer        = drivertest.Freezer(nil)
-	_ Pruner         = drivertest.Pruner(nil)
-	_ Expirer        = drivertest.Expirer(nil)
-	_ CoinLister     = drivertest.CoinLister(nil)
-	_ VariablePayer  = drivertest.VariablePayer(nil)
-	_ NodeFaker      = drivertest.NodeFaker(nil)
-	_ HeaderUpgrader = drivertest.HeaderUpgrader(nil)
-	_ StrayPayer     = drivertest.StrayPayer(nil)
-	_ NonceOpener    = drivertest.NonceOpener(nil)
-)
