@@ -14,8 +14,8 @@ type DriverHarness struct {
 	// Driver is the driver under test.
 	Driver chain.Driver
 
-	// Network changes the network that Driver reads. It may also implement Forker, ZeroPayer and the
-	// other controls.
+	// Network changes the network that Driver reads. It may also implement control.Forker, control.ZeroPayer and
+	// the others of that package.
 	Network control.Base
 
 	// Signer holds the keys that the suite sends with. None of them has a history on the network.
