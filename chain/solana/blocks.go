@@ -288,8 +288,10 @@ type blockHeader struct {
 }
 
 func (h blockHeader) ref() chain.Ref {
-	return chain.Ref{Height: h.Height, Hash: h.Hash, Time: time.Unix(*h.MaybeTime, 0).UTC()}
+	return chain.Ref{Height: h.Height, Hash: h.Hash, Time: h.time()}
 }
+
+func (h blockHeader) time() time.Time { return time.Unix(*h.MaybeTime, 0).UTC() }
 
 // header reads the block of a slot without its transactions.
 func (e *endpoint) header(ctx context.Context, slot uint64) (blockHeader, error) {
