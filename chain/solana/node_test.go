@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 
 	solanago "github.com/gagliardetto/solana-go"
@@ -105,6 +106,12 @@ func (n *node) driver(t *testing.T, change ...func(*solana.Config)) *solana.Bloc
 	must(t, err)
 
 	return d
+}
+
+// inBubble has a driver run in a bubble of testing/synctest, in which waiting takes no time. A connection that is kept
+// would hold the bubble's clock.
+func inBubble(c *solana.Config) {
+	c.HTTPClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
 
 // mintExtension is an instruction that precedes InitializeMint2, and its size in bytes.

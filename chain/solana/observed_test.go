@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	solanago "github.com/gagliardetto/solana-go"
@@ -542,8 +543,15 @@ func TestWrappedCoinIsNoCoin(t *testing.T) {
 // TestLimitsOfOneCall reads through a node that serves few calls of one method a second.
 func TestLimitsOfOneCall(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
+
+	synctest.Test(t, func(t *testing.T) { testLimits(t, n) })
+}
+
+func testLimits(t *testing.T, n *node) {
+	t.Helper()
+
 	to := newAddress(t)
-	f := newFollowed(t, n.byAddress(t), to)
+	f := newFollowed(t, n.byAddress(t, inBubble), to)
 	f.steps(2)
 
 	hash := n.pay(t, to, nativeAsset, 5_000_000)
@@ -558,7 +566,7 @@ func TestLimitsOfOneCall(t *testing.T) {
 	must(t, n.Limit("getTransaction", 100))
 
 	// A fresh driver does not know that the node wanted to be left alone for a second.
-	f.restart(n.byAddress(t))
+	f.restart(n.byAddress(t, inBubble))
 	f.steps(4)
 	f.wants(to, hash)
 }
