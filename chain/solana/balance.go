@@ -259,7 +259,7 @@ func (a holdingAccount) balanceChange(tx executedTx) (before, after uint64, name
 	amountOf := func(balances []tokenBalance) uint64 {
 		for _, balance := range balances {
 			if balance.AccountIndex == index && balance.Mint == a.mint.key.String() {
-				return uint64(balance.Amount.BaseUnits)
+				return balance.Amount.BaseUnits
 			}
 		}
 
