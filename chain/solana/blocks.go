@@ -169,6 +169,34 @@ func (d *blockDriver) Blocks(ctx context.Context, from, to uint64) ([]chain.Bloc
 	return blocks, nil
 }
 
+// blocksOf reads the blocks of a range from one node. What was remembered of slots may be of another branch.
+func (d *blockDriver) blocksOf(
+	ctx context.Context,
+	e *endpoint,
+	from uint64,
+	count int,
+) ([]chain.Block, error) {
+	slots, remembered, err := d.slotsOf(ctx, e, from, count)
+	if err == nil {
+		var blocks []chain.Block
+		if blocks, err = d.readSlots(ctx, e, from, slots); err == nil {
+			return blocks, nil
+		}
+	}
+
+	if !remembered || errors.Is(err, failover.ErrLagging) || ctx.Err() != nil {
+		return nil, err
+	}
+
+	d.slots.clear()
+
+	if slots, _, err = d.slotsOf(ctx, e, from, count); err != nil {
+		return nil, err
+	}
+
+	return d.readSlots(ctx, e, from, slots)
+}
+
 // readSlots reads the blocks of slots, whose heights follow from, and checks that each is the child of the one
 // before.
 func (d *blockDriver) readSlots(
@@ -182,12 +210,9 @@ func (d *blockDriver) readSlots(
 	blocks := make([]chain.Block, count)
 
 	err := e.forEach(ctx, count, func(ctx context.Context, i int) error {
-		h, taken := d.tail.takeTransactions(slots[i])
-		if !taken {
-			var err error
-			if h, err = e.block(ctx, slots[i], "accounts"); err != nil {
-				return e.blockError(ctx, from+uint64(i), err)
-			}
+		h, err := e.block(ctx, slots[i], "accounts")
+		if err != nil {
+			return e.blockError(ctx, from+uint64(i), err)
 		}
 
 		if h.Height != from+uint64(i) {
@@ -219,7 +244,6 @@ func (d *blockDriver) readSlots(
 
 	for _, h := range headers {
 		d.slots.put(h.Height, h.slot)
-		d.tail.put(h)
 	}
 
 	return blocks, nil

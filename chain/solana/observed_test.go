@@ -396,8 +396,9 @@ func TestCallsAtRest(t *testing.T) {
 	total, blocks, byMethod := rest(newFollowed(t, n.driver(t), addresses...))
 	t.Logf("by block: %d calls for %d blocks: %s", total, blocks, byMethod)
 
-	// One call for each block, and in each round of five seconds a list of slots and the final slot.
-	if total > blocks+2*60/5+2 {
+	// One call for each block, and in each round of five seconds two for the tip, two for the final block, one for the
+	// cursor's block and a list of slots.
+	if total > blocks+6*60/5+2 {
 		t.Errorf("by block: %d calls for %d blocks: %s", total, blocks, byMethod)
 	}
 
@@ -406,7 +407,7 @@ func TestCallsAtRest(t *testing.T) {
 	total, blocks, byMethod = rest(newFollowed(t, n.driver(t), addresses...))
 	t.Logf("by block, where what is read is final: %d calls for %d blocks: %s", total, blocks, byMethod)
 
-	if total > blocks+60/5+2 {
+	if total > blocks+4*60/5+2 {
 		t.Errorf("by block, where what is read is final: %d calls for %d blocks: %s", total, blocks, byMethod)
 	}
 }
