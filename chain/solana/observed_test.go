@@ -19,7 +19,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/solana"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
 // pay pays lamports, or base units of the node's token, and returns the hash. It makes no block.
@@ -340,7 +339,7 @@ func (n *node) dust(t *testing.T, to chain.Address, count int) (hashes []string)
 
 // TestCallsAtRest counts the calls of a minute in which nothing arrives, at the main network's pace.
 func TestCallsAtRest(t *testing.T) {
-	n := startNodeWith(t, testenv.SolanaOptions{}, solanago.TokenProgramID)
+	n := startFinalNode(t, mainFinality, solanago.TokenProgramID)
 	must(t, n.SolanaNode.Mine(40))
 
 	var addresses []chain.Address
