@@ -275,7 +275,7 @@ func TestDustDelaysNobody(t *testing.T) {
 	f := newFollowed(t, n.byAddress(t), to, other)
 	f.steps(6)
 
-	dust := n.dust(t, to, 2_000)
+	dust := n.dust(t, to, 1_200) // more than one page
 	hash := n.pay(t, other, nativeAsset, 5_000_000)
 	must(t, n.SolanaNode.Mine(2))
 

@@ -145,9 +145,9 @@ func TestRestoredNodeStopsNothing(t *testing.T) {
 					To:        newest,
 				}
 
-				f.steps(20)
+				f.steps(10)
 				second.set(nil)
-				f.steps(60)
+				f.steps(30)
 				f.wants(imported, short)
 
 				if nodes != "alone" {
