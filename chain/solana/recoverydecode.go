@@ -48,7 +48,8 @@ func (m *messageDecoder) decodeRecovered(
 	moved tokenTransfer,
 ) error {
 	if len(accounts) != 4 || accounts[0] != *m.recovers || accounts[3] != m.sender || len(m.outputs) > 0 ||
-		len(m.owners) != 1 || m.owners[0] != m.payer || m.driver.isListed(m.sender, accounts[0], accounts[1]) {
+		len(m.owners) != 1 || m.owners[0] != m.payer ||
+		m.driver.isListed(m.sender, accounts[0], accounts[1]) {
 		return errForeignInstruction
 	}
 

@@ -165,7 +165,13 @@ func TestRestoredNodeStopsNothing(t *testing.T) {
 					})
 
 					if nodes != "alone" || left.To >= newest || !named {
-						t.Errorf("range %s is left, of blocks %d to %d; %+v", id, left.Next, left.To, report.Unread)
+						t.Errorf(
+							"range %s is left, of blocks %d to %d; %+v",
+							id,
+							left.Next,
+							left.To,
+							report.Unread,
+						)
 					}
 				}
 			})

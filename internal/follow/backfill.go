@@ -180,7 +180,10 @@ func (f *Follower) leaveRange(
 
 	for _, address := range addresses {
 		if address == "" || !f.polling.isUnread(address) {
-			f.polling.noteUnread([]chain.Unread{{Address: address, Height: old.Next, Why: why.Error()}}, f.Now())
+			f.polling.noteUnread(
+				[]chain.Unread{{Address: address, Height: old.Next, Why: why.Error()}},
+				f.Now(),
+			)
 		}
 	}
 
