@@ -17,16 +17,15 @@ const BLOCKHASH_AGE = 150;
 const STATUS_CACHE_SLOTS = 300;
 
 const newHash = () => bs58.encode(crypto.randomBytes(32));
-// The shortest time between two slots, in milliseconds, as on the main network: blocks that are made faster are timed so.
-const SLOT_TIME = 200;
-
 const refuse = (code, message, data) => Object.assign(new Error(message), { code, data });
 
 class Ledger {
-  // finality is how many blocks a block must have on top of it to be final.
-  constructor(machine, { finality }) {
+  // finality is how many blocks a block must have on top of it to be final; slotTime the shortest time between two slots, in
+  // milliseconds: blocks that are made faster are timed so. It is 200 as on the main network where slots are not made by the clock.
+  constructor(machine, { finality, slotTime }) {
     this.machine = machine;
     this.finality = finality;
+    this.slotTime = slotTime || 200;
     this.blocks = []; // by height
     this.bySlot = new Map();
     this.heights = new Map(); // of blockhashes
@@ -61,7 +60,7 @@ class Ledger {
   // close makes the open bank a block and opens the next slot.
   close() {
     const parent = this.blocks[this.tip];
-    const clock = parent ? Math.max(Date.now(), parent.clock + SLOT_TIME * (this.slot - parent.slot)) : Date.now();
+    const clock = parent ? Math.max(Date.now(), parent.clock + this.slotTime * (this.slot - parent.slot)) : Date.now();
     const block = {
       clock, slot: this.slot, height: this.blocks.length, blockhash: newHash(), parentSlot: parent ? parent.slot : 0,
       previousBlockhash: parent ? parent.blockhash : bs58.encode(Buffer.alloc(32)),

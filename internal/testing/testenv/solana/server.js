@@ -26,7 +26,7 @@ const front = {};
 // begin starts a new chain.
 function begin(finality) {
   const machine = new Machine();
-  ledger = new Ledger(machine, { finality });
+  ledger = new Ledger(machine, { finality, slotTime: Number(values['slot-ms']) });
   served = methods(machine, ledger);
   Object.assign(front, { lags: [0], next: 0, limits: {}, served: {}, calls: {} });
 }
