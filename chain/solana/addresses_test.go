@@ -9,7 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// After a transaction an account is looked at in every reading for two minutes of the chain, however many blocks that is.
+// After a transaction an account is looked at in every reading for two minutes of the chain, however many blocks those
+// are.
 func TestAccountsAreHotForATime(t *testing.T) {
 	const began = 1_800_000_000
 

@@ -54,6 +54,7 @@ func TestOldBlocksAreReadAsFarAsTheNodeHasThem(t *testing.T) {
 		}
 
 		ranges := map[string]scan.Range{}
+
 		for _, r := range left {
 			r.Network = slug
 			ranges[r.ID] = r
