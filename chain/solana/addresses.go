@@ -25,16 +25,16 @@ const (
 	maxReads = 32
 	maxPages = 10
 
-	// hotBlocks is how many blocks after a transaction the history of an account is looked at in every reading: a
-	// payment may equal what a sweep took, so that the balance shows neither. Nodes list late, too.
-	hotBlocks = 600
+	// hotFor is how long after a transaction, by the times of blocks, the history of an account is looked at in every
+	// reading: a payment may equal what a sweep took, so that the balance shows neither. Nodes list late, too.
+	hotFor = 2 * time.Minute
 
 	// restLooks is how many histories of accounts at rest are looked at in one reading, those first that were not for
 	// longest.
 	restLooks = 2
 
-	// wrongBlocks is for how many blocks a history may lag behind the balance before it is reported.
-	wrongBlocks = 150
+	// wrongFor is how long a history may lag behind the balance before it is reported, by the times of blocks.
+	wrongFor = 30 * time.Second
 )
 
 // ReadAddresses reads on in the histories of addresses and their token accounts. The accounts of an address are read
@@ -93,6 +93,7 @@ type accountPosition struct {
 	Signature string `json:"sig"`
 	Slot      uint64 `json:"slot"`
 	Height    uint64 `json:"height"`
+	Time      int64  `json:"time"` // of its block, in Unix seconds
 	Left      uint64 `json:"left"`
 	// Unknown is set when it is not known what it left.
 	Unknown bool `json:"unknown,omitempty"`
@@ -200,7 +201,7 @@ func (r *reading) choose(infos []*accountInfo, last blockHeader) []dueAccount {
 			switch {
 			case r.any, !known && balance != read.Left, known && balance != seen.held,
 				seen.touched > seen.looked, len(seen.backlog) > 0,
-				read.Signature != "" && last.Height < read.Height+hotBlocks:
+				read.Signature != "" && last.time().Sub(time.Unix(read.Time, 0)) < hotFor:
 				due = append(due, dueAccount{account, balance})
 			default:
 				looked[account.key] = seen.looked
@@ -274,19 +275,19 @@ func (h historyReader) readAccount(ctx context.Context, account addressAccount, 
 		seen.looked, seen.held = h.slot, balance
 
 		if wrong == nil {
-			seen.wrong = 0
-		} else if seen.wrong == 0 {
-			seen.wrong = h.last.Height
+			seen.wrong = time.Time{}
+		} else if seen.wrong.IsZero() {
+			seen.wrong = h.last.time()
 		}
 
 		// In every reading, until the rest is read and the history explains the balance.
-		if !isNew || result.more || wrong != nil && h.last.Height < seen.wrong+wrongBlocks {
+		if !isNew || result.more || wrong != nil && h.last.time().Sub(seen.wrong) < wrongFor {
 			seen.looked = 0
 			return
 		}
 
 		if wrong != nil {
-			seen.wrong = h.last.Height
+			seen.wrong = h.last.time()
 			result.unread = append(result.unread, chain.Unread{
 				Address: account.address,
 				Height:  cmp.Or(result.read.Height, h.last.Height),
@@ -378,6 +379,7 @@ func (h historyReader) readListed(
 			Signature: list[i].Signature,
 			Slot:      list[i].Slot,
 			Height:    tx.block.Height,
+			Time:      tx.block.time().Unix(),
 			Unknown:   true,
 		}
 

@@ -259,7 +259,7 @@ func (a holdingAccount) balanceChange(tx executedTx) (before, after uint64, name
 	amountOf := func(balances []tokenBalance) uint64 {
 		for _, balance := range balances {
 			if balance.AccountIndex == index && balance.Mint == a.mint.key.String() {
-				return uint64(balance.Amount.BaseUnits)
+				return balance.Amount.BaseUnits
 			}
 		}
 
@@ -346,25 +346,4 @@ func (e *endpoint) accountsAt(
 	}
 
 	return all, lowestSlot, nil
-}
-
-// exists reports whether there is an account at an address.
-func (e *endpoint) exists(ctx context.Context, address chain.Address) (bool, error) {
-	key, err := parseKey(string(address))
-	if err != nil {
-		return false, err
-	}
-
-	accounts, _, err := e.accounts(ctx, []solanago.PublicKey{key}, 0)
-
-	return err == nil && accounts[0] != nil, err
-}
-
-// rentMinimum returns the least lamports that an account of a data size in bytes must hold.
-func (e *endpoint) rentMinimum(ctx context.Context, size int) (uint64, error) {
-	var lamports uint64
-
-	err := e.call(ctx, &lamports, "getMinimumBalanceForRentExemption", size, e.newest())
-
-	return lamports, err
 }

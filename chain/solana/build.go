@@ -35,15 +35,8 @@ func (d *driver) Build(ctx context.Context, order chain.Order) (chain.Unsigned, 
 
 	err = d.nodes.AskFinal(ctx, d.config.Attempts, 0, func(ctx context.Context, e *endpoint) error {
 		b := builder.clone()
-		if err := d.load(ctx, e, b); err != nil {
-			return err
-		}
 
-		if err := d.planClose(ctx, e, b); err != nil {
-			return err
-		}
-
-		price, err := d.unitPrice(ctx, e, b)
+		price, err := d.prepare(ctx, e, b)
 		if err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	solanago "github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/base58"
@@ -108,14 +109,7 @@ func (d *driver) sharedRentPayer(
 // rentPayer reports whether the transaction opened a token account, and returns who paid its rent; nil when
 // that is unknown.
 func (tx executedTx) rentPayer(account solanago.PublicKey) (payer *solanago.PublicKey, created bool) {
-	index := -1
-
-	for i, key := range tx.keys {
-		if key == account {
-			index = i
-		}
-	}
-
+	index := slices.Index(tx.keys, account)
 	if index < 0 || !tx.opened(index) {
 		return nil, false
 	}

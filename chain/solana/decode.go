@@ -241,11 +241,11 @@ func (m *messageDecoder) decodeToken(
 	accounts []solanago.PublicKey,
 	data []byte,
 ) error {
+	moved, isTransfer := parseTransfer(program, data)
+
 	switch {
-	case len(data) == 10 && data[0] == 12:
-		return m.decodeTokenTransfer(program, accounts, data[1:], 0)
-	case len(data) == 19 && data[0] == 26 && data[1] == 1 && program == solanago.Token2022ProgramID:
-		return m.decodeTokenTransfer(program, accounts, data[2:11], binary.LittleEndian.Uint64(data[11:]))
+	case isTransfer:
+		return m.decodeTokenTransfer(program, accounts, moved)
 	case m.opened != nil || len(m.outputs) == 0:
 		return errForeignInstruction
 	case bytes.Equal(data, []byte{26, 4}) && len(accounts) == 2:
@@ -258,12 +258,33 @@ func (m *messageDecoder) decodeToken(
 	return errForeignInstruction
 }
 
-// decodeTokenTransfer decodes transferTokens: amount and decimals, and the fee that the mint withholds.
+// tokenTransfer is the data of transferTokens, in base units.
+type tokenTransfer struct {
+	gross, fee uint64 // fee is what the mint withholds of gross
+	decimals   uint8
+}
+
+// parseTransfer parses the data of transferTokens. More withheld than is sent is none.
+func parseTransfer(program solanago.PublicKey, data []byte) (t tokenTransfer, ok bool) {
+	switch {
+	case len(data) == 10 && data[0] == 12:
+		data = data[1:]
+	case len(data) == 19 && data[0] == 26 && data[1] == 1 && program == solanago.Token2022ProgramID:
+		data, t.fee = data[2:11], binary.LittleEndian.Uint64(data[11:])
+	default:
+		return t, false
+	}
+
+	t.gross, t.decimals = binary.LittleEndian.Uint64(data), data[8]
+
+	return t, t.fee <= t.gross
+}
+
+// decodeTokenTransfer decodes transferTokens.
 func (m *messageDecoder) decodeTokenTransfer(
 	program solanago.PublicKey,
 	accounts []solanago.PublicKey,
-	data []byte,
-	fee uint64,
+	moved tokenTransfer,
 ) error {
 	if len(accounts) != 4 || accounts[3] != m.sender || len(m.owners) == 0 {
 		return errForeignInstruction
@@ -274,10 +295,9 @@ func (m *messageDecoder) decodeTokenTransfer(
 	}
 
 	token, owner := m.driver.mints[accounts[1]], m.owners[0]
-	gross := binary.LittleEndian.Uint64(data)
 
 	account, err := token.accountOf(owner)
-	if err != nil || account != accounts[2] || data[8] != token.Decimals || fee > gross ||
+	if err != nil || account != accounts[2] || moved.decimals != token.Decimals ||
 		m.opened != nil && *m.opened != account {
 		return errForeignInstruction
 	}
@@ -286,7 +306,7 @@ func (m *messageDecoder) decodeTokenTransfer(
 	m.outputs = append(m.outputs, chain.Output{
 		To:      chain.Address(owner.String()),
 		AssetID: token.ID,
-		Amount:  chain.Units(gross - fee),
+		Amount:  chain.Units(moved.gross - moved.fee),
 	})
 
 	return nil

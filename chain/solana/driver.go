@@ -61,11 +61,7 @@ type driver struct {
 }
 
 // blockDriver is a driver that also reads whole blocks.
-type blockDriver struct {
-	*driver
-
-	tail blockTail
-}
+type blockDriver struct{ *driver }
 
 var _ interface {
 	chain.Driver

@@ -22,8 +22,5 @@ func NewBlockDriver(c Config) (*BlockDriver, error) {
 // Histories returns the part of the driver that reads histories alone.
 func (d *blockDriver) Histories() *Driver { return d.driver }
 
-// SlotOf returns the slot that the driver remembers for a height.
-func (d *blockDriver) SlotOf(height uint64) (slot uint64, known bool) { return d.slots.get(height) }
-
 // PriceOf returns what a transaction offers, in millionths of a lamport per compute unit.
 func PriceOf(raw []byte) uint64 { return priceOf(raw) }

@@ -26,19 +26,27 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 
 	err = d.nodes.AskRefusable(ctx, d.config.Attempts, 0, func(ctx context.Context, e *endpoint) error {
 		b := builder.clone()
-		if err := d.load(ctx, e, b); err != nil {
-			return err
-		}
-
-		price, err := d.unitPrice(ctx, e, b)
-		if err == nil {
-			fee = b.suggestedMaxFee(price)
-		}
+		price, err := d.prepare(ctx, e, b)
+		fee = b.suggestedMaxFee(price)
 
 		return err
 	})
 
 	return fee, err
+}
+
+// prepare reads what the transaction of an order needs, and returns the price to offer per compute unit, in millionths
+// of a lamport.
+func (d *driver) prepare(ctx context.Context, e *endpoint, b *txBuilder) (uint64, error) {
+	if err := d.load(ctx, e, b); err != nil {
+		return 0, err
+	}
+
+	if err := d.planClose(ctx, e, b); err != nil {
+		return 0, err
+	}
+
+	return d.unitPrice(ctx, e, b)
 }
 
 // suggestedMaxFee returns the maximum fee to give an order at a price, in lamports.

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	solanago "github.com/gagliardetto/solana-go"
@@ -148,7 +149,7 @@ func newScenario(t *testing.T, payments int) *scenario {
 
 // driver asks the faulty node first, and the good one too if it is there.
 func (s *scenario) driver(t *testing.T, withGood bool) *solana.BlockDriver {
-	return s.node.driver(t, func(c *solana.Config) {
+	return s.node.driver(t, inBubble, func(c *solana.Config) {
 		c.RPC, c.Timeout = s.bad.URL, 5*time.Second
 		if withGood {
 			c.RPCs = []string{s.node.URL}
@@ -406,33 +407,35 @@ func TestMisbehaviourLosesNothing(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s.bad.set(nil)
+			synctest.Test(t, func(t *testing.T) {
+				s.bad.set(nil)
 
-			alone, both := s.driver(t, false), s.driver(t, true)
-			for _, d := range []*solana.BlockDriver{alone, both} {
-				_, err := d.Head(t.Context()) // the genesis hash is known
-				must(t, err)
-			}
-
-			s.bad.set(c.change)
-
-			byBlocks, byHistory := s.read(t, alone)
-			for what, got := range map[string]struct {
-				err  error
-				able bool
-			}{"blocks": {byBlocks, c.blocks}, "history": {byHistory, c.history}} {
-				if got.able && got.err != nil {
-					t.Errorf("alone, by %s: %v", what, got.err)
+				alone, both := s.driver(t, false), s.driver(t, true)
+				for _, d := range []*solana.BlockDriver{alone, both} {
+					_, err := d.Head(t.Context()) // the genesis hash is known
+					must(t, err)
 				}
 
-				if !got.able && !errors.Is(got.err, fault.Unavailable) {
-					t.Errorf("alone, by %s: %v, want fault.Unavailable", what, got.err)
-				}
-			}
+				s.bad.set(c.change)
 
-			if byBlocks, byHistory = s.read(t, both); byBlocks != nil || byHistory != nil {
-				t.Errorf("beside a good node: %v, %v", byBlocks, byHistory)
-			}
+				byBlocks, byHistory := s.read(t, alone)
+				for what, got := range map[string]struct {
+					err  error
+					able bool
+				}{"blocks": {byBlocks, c.blocks}, "history": {byHistory, c.history}} {
+					if got.able && got.err != nil {
+						t.Errorf("alone, by %s: %v", what, got.err)
+					}
+
+					if !got.able && !errors.Is(got.err, fault.Unavailable) {
+						t.Errorf("alone, by %s: %v, want fault.Unavailable", what, got.err)
+					}
+				}
+
+				if byBlocks, byHistory = s.read(t, both); byBlocks != nil || byHistory != nil {
+					t.Errorf("beside a good node: %v, %v", byBlocks, byHistory)
+				}
+			})
 		})
 	}
 }
@@ -578,6 +581,13 @@ func TestABlockIsConfirmedByAnotherNode(t *testing.T) {
 // TestRetryAfterIsHeeded does not call a node before its Retry-After.
 func TestRetryAfterIsHeeded(t *testing.T) {
 	s := newScenario(t, 1)
+
+	synctest.Test(t, func(t *testing.T) { testRetryAfter(t, s) })
+}
+
+func testRetryAfter(t *testing.T, s *scenario) {
+	t.Helper()
+
 	d := s.driver(t, false)
 	_, err := d.Head(t.Context())
 	must(t, err)
@@ -598,7 +608,7 @@ func TestRetryAfterIsHeeded(t *testing.T) {
 		t.Errorf("asked %v after it wanted to be left alone for a second: %v", time.Since(began), err)
 	}
 
-	patient := s.node.driver(t, func(c *solana.Config) { c.RPC, c.Attempts = s.bad.URL, 5 })
+	patient := s.node.driver(t, inBubble, func(c *solana.Config) { c.RPC, c.Attempts = s.bad.URL, 5 })
 	s.bad.set(func(m string, _ []any, r any) (any, int) {
 		if s.bad.calls["getSlot"] < asked+2 && m == "getSlot" {
 			return nil, http.StatusTooManyRequests

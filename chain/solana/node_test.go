@@ -12,6 +12,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/http"
+	"os"
 	"testing"
 
 	solanago "github.com/gagliardetto/solana-go"
@@ -26,6 +28,19 @@ import (
 
 const sol = 1_000_000_000
 
+// nodes are started once, for all tests.
+var nodes testenv.SolanaNodes
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+
+	if err := nodes.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+
+	os.Exit(code)
+}
+
 // node is a test node with one token.
 type node struct {
 	*testenv.SolanaNode
@@ -39,19 +54,22 @@ type node struct {
 func startNode(t *testing.T, program solanago.PublicKey, extensions ...mintExtension) *node {
 	t.Helper()
 
-	return startNodeWith(t, testenv.SolanaOptions{Finality: 4}, program, extensions...)
+	return startFinalNode(t, 4, program, extensions...)
 }
 
-// startNodeWith starts a node as startNode does, with other options.
-func startNodeWith(
+// mainFinality is how many blocks on top of a block make it final on the main network.
+const mainFinality = 31
+
+// startFinalNode starts a node as startNode does, on which so many blocks on top of a block make it final.
+func startFinalNode(
 	t *testing.T,
-	options testenv.SolanaOptions,
+	finality int,
 	program solanago.PublicKey,
 	extensions ...mintExtension,
 ) *node {
 	t.Helper()
 
-	n := &node{SolanaNode: testenv.Solana(t, options), program: program}
+	n := &node{SolanaNode: nodes.Start(t, finality), program: program}
 	n.authority = newKey(t)
 	must(t, n.Airdrop(n.authority.PublicKey().String(), 1_000_000*sol))
 	must(t, n.SolanaNode.Mine(6)) // past the first final blocks
@@ -105,6 +123,12 @@ func (n *node) driver(t *testing.T, change ...func(*solana.Config)) *solana.Bloc
 	must(t, err)
 
 	return d
+}
+
+// inBubble has a driver run in a bubble of testing/synctest, in which waiting takes no time. A connection that is kept
+// would hold the bubble's clock.
+func inBubble(c *solana.Config) {
+	c.HTTPClient = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
 
 // mintExtension is an instruction that precedes InitializeMint2, and its size in bytes.

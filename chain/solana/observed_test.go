@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	solanago "github.com/gagliardetto/solana-go"
@@ -18,7 +19,6 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/solana"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
 // pay pays lamports, or base units of the node's token, and returns the hash. It makes no block.
@@ -275,7 +275,7 @@ func TestDustDelaysNobody(t *testing.T) {
 	f := newFollowed(t, n.byAddress(t), to, other)
 	f.steps(6)
 
-	dust := n.dust(t, to, 2_000)
+	dust := n.dust(t, to, 1_200) // more than one page
 	hash := n.pay(t, other, nativeAsset, 5_000_000)
 	must(t, n.SolanaNode.Mine(2))
 
@@ -339,7 +339,7 @@ func (n *node) dust(t *testing.T, to chain.Address, count int) (hashes []string)
 
 // TestCallsAtRest counts the calls of a minute in which nothing arrives, at the main network's pace.
 func TestCallsAtRest(t *testing.T) {
-	n := startNodeWith(t, testenv.SolanaOptions{}, solanago.TokenProgramID)
+	n := startFinalNode(t, mainFinality, solanago.TokenProgramID)
 	must(t, n.SolanaNode.Mine(40))
 
 	var addresses []chain.Address
@@ -395,8 +395,9 @@ func TestCallsAtRest(t *testing.T) {
 	total, blocks, byMethod := rest(newFollowed(t, n.driver(t), addresses...))
 	t.Logf("by block: %d calls for %d blocks: %s", total, blocks, byMethod)
 
-	// One call for each block, and in each round of five seconds a list of slots and the final slot.
-	if total > blocks+2*60/5+2 {
+	// One call for each block, and in each round of five seconds two for the tip, two for the final block, one for the
+	// cursor's block and a list of slots.
+	if total > blocks+6*60/5+2 {
 		t.Errorf("by block: %d calls for %d blocks: %s", total, blocks, byMethod)
 	}
 
@@ -405,7 +406,7 @@ func TestCallsAtRest(t *testing.T) {
 	total, blocks, byMethod = rest(newFollowed(t, n.driver(t), addresses...))
 	t.Logf("by block, where what is read is final: %d calls for %d blocks: %s", total, blocks, byMethod)
 
-	if total > blocks+60/5+2 {
+	if total > blocks+4*60/5+2 {
 		t.Errorf("by block, where what is read is final: %d calls for %d blocks: %s", total, blocks, byMethod)
 	}
 }
@@ -542,8 +543,15 @@ func TestWrappedCoinIsNoCoin(t *testing.T) {
 // TestLimitsOfOneCall reads through a node that serves few calls of one method a second.
 func TestLimitsOfOneCall(t *testing.T) {
 	n := startNode(t, solanago.TokenProgramID)
+
+	synctest.Test(t, func(t *testing.T) { testLimits(t, n) })
+}
+
+func testLimits(t *testing.T, n *node) {
+	t.Helper()
+
 	to := newAddress(t)
-	f := newFollowed(t, n.byAddress(t), to)
+	f := newFollowed(t, n.byAddress(t, inBubble), to)
 	f.steps(2)
 
 	hash := n.pay(t, to, nativeAsset, 5_000_000)
@@ -558,7 +566,7 @@ func TestLimitsOfOneCall(t *testing.T) {
 	must(t, n.Limit("getTransaction", 100))
 
 	// A fresh driver does not know that the node wanted to be left alone for a second.
-	f.restart(n.byAddress(t))
+	f.restart(n.byAddress(t, inBubble))
 	f.steps(4)
 	f.wants(to, hash)
 }

@@ -151,11 +151,7 @@ func (d *driver) PlanRecovery(ctx context.Context, r chain.RecoveryRequest) (cha
 			return err
 		}
 
-		if err := d.load(ctx, e, &b); err != nil {
-			return err
-		}
-
-		price, err := d.unitPrice(ctx, e, &b)
+		price, err := d.prepare(ctx, e, &b)
 		order.MaxFee = b.suggestedMaxFee(price)
 
 		return err

@@ -2,7 +2,6 @@ package solana
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 
 	solanago "github.com/gagliardetto/solana-go"
@@ -29,12 +28,12 @@ func (m *messageDecoder) decodeRecovery(
 		return nil
 	}
 
+	moved, isTransfer := parseTransfer(program, data)
+
 	switch {
 	case !slices.Contains(tokenPrograms, program):
-	case len(data) == 10 && data[0] == 12:
-		return m.decodeRecovered(program, accounts, data[1:], 0)
-	case len(data) == 19 && data[0] == 26 && data[1] == 1 && program == solanago.Token2022ProgramID:
-		return m.decodeRecovered(program, accounts, data[2:11], binary.LittleEndian.Uint64(data[11:]))
+	case isTransfer:
+		return m.decodeRecovered(program, accounts, moved)
 	case bytes.Equal(data, []byte{9}) && program == solanago.TokenProgramID:
 		return m.decodeUnwrapping(accounts)
 	}
@@ -46,27 +45,23 @@ func (m *messageDecoder) decodeRecovery(
 func (m *messageDecoder) decodeRecovered(
 	program solanago.PublicKey,
 	accounts []solanago.PublicKey,
-	data []byte,
-	fee uint64,
+	moved tokenTransfer,
 ) error {
 	if len(accounts) != 4 || accounts[0] != *m.recovers || accounts[3] != m.sender || len(m.outputs) > 0 ||
-		len(
-			m.owners,
-		) != 1 || m.owners[0] != m.payer || m.driver.isListed(m.sender, accounts[0], accounts[1]) {
+		len(m.owners) != 1 || m.owners[0] != m.payer ||
+		m.driver.isListed(m.sender, accounts[0], accounts[1]) {
 		return errForeignInstruction
 	}
 
 	token, enabled := m.driver.mints[accounts[1]]
 	if !enabled {
 		token = mint{key: accounts[1], program: program}
-	} else if token.program != program || token.Decimals != data[8] {
+	} else if token.program != program || token.Decimals != moved.decimals {
 		return errForeignInstruction
 	}
 
-	gross := binary.LittleEndian.Uint64(data)
-
 	home, err := token.accountOf(m.payer)
-	if err != nil || home != accounts[2] || fee > gross || m.opened != nil && *m.opened != home {
+	if err != nil || home != accounts[2] || m.opened != nil && *m.opened != home {
 		return errForeignInstruction
 	}
 
@@ -74,7 +69,7 @@ func (m *messageDecoder) decodeRecovered(
 	m.outputs = []chain.Output{{
 		To:      chain.Address(m.payer.String()),
 		AssetID: chain.AssetID(m.driver.network.CAIP2, chain.Address(accounts[1].String())),
-		Amount:  chain.Units(gross - fee),
+		Amount:  chain.Units(moved.gross - moved.fee),
 	}}
 
 	return nil

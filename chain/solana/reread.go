@@ -11,18 +11,8 @@ import (
 )
 
 // AgreedBlock returns a block as two nodes show it, or the only one that is configured: no hash binds what its
-// transactions did. A transaction of which no two nodes show the same is in Unread and nowhere else, and
-// Unverified is set. See chain.Agreed.
-func (d *blockDriver) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
-	if len(hashes) == 0 {
-		return d.driver.AgreedBlock(ctx, at, nil)
-	}
-
-	return d.sharedBlock(ctx, at, d.readAt)
-}
-
-// AgreedBlock returns what AgreedBlock of a driver by block does, of the given transactions alone: each node is asked
-// for these and for no whole block.
+// transactions did. Each node is asked for the given transactions alone, and for no whole block. A transaction of which
+// no two nodes show the same is in Unread and nowhere else, and Unverified is set. See chain.Agreed.
 func (d *driver) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string) (chain.Block, error) {
 	if len(hashes) == 0 {
 		if err := agree.Ref(ctx, d.nodes, d.config.Attempts, at, false, d.refAt); err != nil {
@@ -32,47 +22,12 @@ func (d *driver) AgreedBlock(ctx context.Context, at chain.Ref, hashes []string)
 		return chain.Block{Ref: at}, nil
 	}
 
-	return d.sharedBlock(ctx, at, func(ctx context.Context, e *endpoint, at chain.Ref) (chain.Block, error) {
-		return d.readSome(ctx, e, at, hashes)
-	})
-}
-
-// sharedBlock returns what two nodes show alike of a block, each read by read, or the only one that is configured.
-func (d *driver) sharedBlock(
-	ctx context.Context,
-	at chain.Ref,
-	read func(ctx context.Context, e *endpoint, at chain.Ref) (chain.Block, error),
-) (chain.Block, error) {
 	block, err := agree.Block(
 		ctx, d.nodes, d.config.Attempts, 0, at,
-		func(ctx context.Context, e *endpoint) (chain.Block, error) { return read(ctx, e, at) },
+		func(ctx context.Context, e *endpoint) (chain.Block, error) { return d.readSome(ctx, e, at, hashes) },
 	)
 
 	return block, aboveTip(err, at.Height)
-}
-
-// readAt reads a block from one node. Another block at its height is fault.NotFound (block_unknown). What Head has
-// read of another node is not used.
-func (d *driver) readAt(ctx context.Context, e *endpoint, at chain.Ref) (chain.Block, error) {
-	h, err := d.headerOf(ctx, e, at)
-	if err != nil {
-		return chain.Block{}, err
-	}
-
-	h, err = e.block(ctx, h.slot, "accounts")
-
-	switch {
-	case err != nil:
-		return chain.Block{}, e.blockError(ctx, at.Height, err)
-	case h.Hash != at.Hash:
-		return chain.Block{}, d.otherBlock(e, h, at)
-	case h.Height != at.Height:
-		return chain.Block{}, e.slotMismatch(h, at.Height)
-	}
-
-	block := chain.Block{Ref: h.ref(), Parent: h.Parent}
-
-	return block, d.readTransactions(ctx, e, h, &block)
 }
 
 // headerOf reads the header of a block from one node. Another block at its height is fault.NotFound (block_unknown).

@@ -15,159 +15,212 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// forgeBlocks has a node show its blocks with their transactions changed.
-func (f *faultyNode) forgeBlocks(change func(transactions []any) []any) {
-	f.set(func(method string, _ []any, result any) (any, int) {
-		block, ok := result.(map[string]any)
-		if transactions, whole := block["transactions"].([]any); method == "getBlock" && ok && whole {
-			block["transactions"] = change(transactions)
+// forgeTransactions has a node change transactions that it is asked for by their hash. What becomes nil it does not
+// know.
+func (f *faultyNode) forgeTransactions(change func(hash string, shown map[string]any) map[string]any) {
+	f.set(func(method string, params []any, result any) (any, int) {
+		shown, _ := result.(map[string]any)
+
+		switch method {
+		case "getTransaction":
+			if changed := change(params[0].(string), shown); changed != nil {
+				return changed, 0
+			}
+
+			return nil, 0
+		case "getSignatureStatuses":
+			shown["value"] = []any{nil}
 		}
 
 		return result, 0
 	})
 }
 
-// shownTx returns the hash, the accounts and the meta of a transaction that a node shows in a block.
-func shownTx(shown any) (hash string, accounts []any, meta map[string]any) {
-	tx := shown.(map[string]any)
-	inner := tx["transaction"].(map[string]any)
+// after is a balance after a transaction that a node shows, in lamports.
+func after(meta map[string]any, account int, change int64) {
+	balances := meta["postBalances"].([]any)
 
-	return inner["signatures"].([]any)[0].(string), inner["accountKeys"].([]any), tx["meta"].(map[string]any)
+	held, _ := balances[account].(json.Number).Int64()
+	balances[account] = json.Number(chain.Units(uint64(held + change)).String())
 }
 
-// payMore returns a forgery that has a transaction bring an address so many more lamports, of its payer's.
-func payMore(t *testing.T, hash string, to chain.Address, more int64) func([]any) []any {
-	return func(transactions []any) []any {
-		for _, shown := range transactions {
-			of, accounts, meta := shownTx(shown)
-			if of != hash {
-				continue
-			}
-
-			after := meta["postBalances"].([]any)
-
-			for i, account := range accounts {
-				change := int64(0)
-
-				switch {
-				case i == 0:
-					change = -more
-				case account.(map[string]any)["pubkey"] == string(to):
-					change = more
-				}
-
-				held, err := after[i].(json.Number).Int64()
-				must(t, err)
-
-				after[i] = json.Number(chain.Units(uint64(held + change)).String())
-			}
-		}
-
-		return transactions
-	}
-}
-
-// leaveOut returns a forgery that leaves a transaction out.
-func leaveOut(hash string) func([]any) []any {
-	return func(transactions []any) []any {
-		return slices.DeleteFunc(
-			transactions,
-			func(shown any) bool { of, _, _ := shownTx(shown); return of == hash },
-		)
-	}
-}
-
-// What one node of two forges in a block or leaves out of it is in no block that is read again: payments in it wait
-// until another one says the same. No hash binds what is in a block.
+// What one node of two forges in a transaction or leaves out confirms nothing: payments wait until another node says
+// the same of the transaction. No hash binds what is in a block.
 func TestOneNodeForgesNoTransfer(t *testing.T) {
-	const unreachable, amount = "http://127.0.0.1:1", 1_000_000
+	const unreachable, amount, more = "http://127.0.0.1:1", 1_000_000, 500_000_000
 
 	n := startNode(t, solanago.TokenProgramID)
-	to, bystander := newAddress(t), newAddress(t)
+	to, bystander, thief := newAddress(t), newAddress(t), newAddress(t)
 	native := chain.Asset{Kind: chain.Native}
+	invented := solanago.Signature{7}.String()
 
 	paid, err := controls{n}.Pay(t.Context(), to, native, chain.Units(amount))
 	must(t, err)
-	_, err = controls{n}.Pay(t.Context(), bystander, native, chain.Units(amount))
+	other, err := controls{n}.Pay(t.Context(), bystander, native, chain.Units(amount))
+	must(t, err)
+	failed, err := controls{n}.PayFailing(t.Context(), to, native, chain.Units(amount))
 	must(t, err)
 	must(t, n.SolanaNode.Mine(1))
 
 	head, err := n.driver(t).Head(t.Context())
 	must(t, err)
 
-	at := head.Tip
-	forger, omitter := newFaultyNode(t, n), newFaultyNode(t, n)
-	forger.forgeBlocks(payMore(t, paid, to, 500_000_000))
-	omitter.forgeBlocks(leaveOut(paid))
-
 	behind, err := n.Backends(20)
 	must(t, err)
 
-	for name, c := range map[string]struct {
-		nodes  []string
-		code   string // of the error; "" for a block
-		amount uint64 // that the block read again shows of the payment
-		waits  bool   // nothing says whether the payment is there
-	}{
-		"one node alone":             {nodes: []string{n.URL}, amount: amount},
-		"honest nodes":               {nodes: []string{n.URL, n.URL}, amount: amount},
-		"the forger first":           {nodes: []string{forger.URL, n.URL}, waits: true},
-		"the forger second":          {nodes: []string{n.URL, forger.URL}, waits: true},
-		"two honest ones":            {nodes: []string{forger.URL, n.URL, n.URL}, amount: amount},
-		"the one that omits first":   {nodes: []string{omitter.URL, n.URL}, waits: true},
-		"the one that omits second":  {nodes: []string{n.URL, omitter.URL}, waits: true},
-		"two that say it is not so":  {nodes: []string{n.URL, omitter.URL, omitter.URL}},
-		"three that say three":       {nodes: []string{forger.URL, n.URL, omitter.URL}, waits: true},
-		"the other one is down":      {nodes: []string{forger.URL, unreachable}, code: "nodes_missing"},
-		"the honest one is behind":   {nodes: []string{forger.URL, behind}, code: "nodes_missing"},
-		"the first one is down":      {nodes: []string{unreachable, n.URL, n.URL}, amount: amount},
-		"the forger while one is up": {nodes: []string{unreachable, forger.URL, n.URL}, waits: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := n.driver(
-				t,
-				func(config *solana.Config) { config.RPC, config.RPCs = c.nodes[0], c.nodes[1:] },
-			)
+	at := head.Tip
+	original := transactionOf(t, n, paid)
 
-			// What Head has read of the preferred node is no second word.
-			_, err := d.Head(t.Context())
-			if err != nil && c.nodes[0] != unreachable {
-				t.Fatal(err)
+	forgeries := map[string]func(hash string, shown map[string]any) map[string]any{
+		"amount": func(hash string, shown map[string]any) map[string]any {
+			if meta, ok := shown["meta"].(map[string]any); ok && hash == paid {
+				after(meta, 0, -more)
+				after(meta, accountIndex(shown, to), more)
 			}
 
-			for range 3 { // whichever node is preferred meanwhile
-				block, err := agreedOf(t, d).AgreedBlock(t.Context(), at, []string{paid})
-				if fault.Code(err) != c.code || err != nil && !errors.Is(err, fault.Unavailable) {
-					t.Fatalf("%+v, %v; want code %q", block, err, c.code)
-				}
+			return shown
+		},
+		"sender": func(hash string, shown map[string]any) map[string]any {
+			if _, ok := shown["meta"]; ok && hash == paid {
+				accountsOf(shown)[0] = string(thief)
+			}
 
-				if err != nil {
-					continue
-				}
+			return shown
+		},
+		"left out": func(hash string, shown map[string]any) map[string]any {
+			if hash == paid {
+				return nil
+			}
 
-				if got := arrived(block, to); got != chain.Units(c.amount) {
-					t.Errorf("the payment is %s, want %d", got, c.amount)
-				}
+			return shown
+		},
+		"invented": func(hash string, shown map[string]any) map[string]any {
+			if hash != invented || shown != nil {
+				return shown
+			}
 
-				if got := arrived(block, bystander); got != chain.Units(amount) {
-					t.Errorf("another payment in the block is %s, want %d", got, amount)
-				}
+			copied := original()
+			copied["transaction"].(map[string]any)["signatures"] = []any{invented}
 
-				unread := slices.ContainsFunc(
-					block.Unread,
-					func(u chain.Unread) bool { return u.TxHash == paid },
+			return copied
+		},
+		"no failure": func(hash string, shown map[string]any) map[string]any {
+			if meta, ok := shown["meta"].(map[string]any); ok && hash == failed {
+				meta["err"] = nil
+				after(meta, 0, -amount)
+				after(meta, 1, amount)
+			}
+
+			return shown
+		},
+	}
+
+	for name, forge := range forgeries {
+		t.Run(name, func(t *testing.T) {
+			forger := newFaultyNode(t, n)
+			forger.forgeTransactions(forge)
+
+			subject, shown := paid, uint64(amount) // and what honest nodes show of it
+
+			switch name {
+			case "invented":
+				subject, shown = invented, 0
+			case "no failure":
+				subject, shown = failed, 0
+			}
+
+			for _, c := range []struct {
+				nodes []string
+				code  string // of the error; "" for a block
+				waits bool
+			}{
+				{nodes: []string{n.URL}},
+				{nodes: []string{n.URL, n.URL}},
+				{nodes: []string{forger.URL, n.URL}, waits: true},
+				{nodes: []string{n.URL, forger.URL}, waits: true},
+				{nodes: []string{forger.URL, n.URL, n.URL}},
+				{nodes: []string{unreachable, forger.URL, n.URL}, waits: true},
+				{nodes: []string{forger.URL, unreachable}, code: "nodes_missing"},
+				{nodes: []string{forger.URL, behind}, code: "nodes_missing"},
+			} {
+				d := n.driver(
+					t,
+					func(config *solana.Config) { config.RPC, config.RPCs = c.nodes[0], c.nodes[1:] },
 				)
-				if unread != c.waits || (block.Unverified != "") != c.waits {
-					t.Errorf(
-						"unread %+v, unverified %q; want that it waits: %t",
+
+				for range 3 { // whichever node is preferred meanwhile
+					block, err := agreedOf(t, d).AgreedBlock(t.Context(), at, []string{subject, other})
+					if fault.Code(err) != c.code || err != nil && !errors.Is(err, fault.Unavailable) {
+						t.Fatalf("%v: %+v, %v; want code %q", c.nodes, block, err, c.code)
+					}
+
+					if err != nil {
+						continue
+					}
+
+					want := shown
+					if c.waits {
+						want = 0
+					}
+
+					if got := movedBy(block, subject, to); got != chain.Units(want) {
+						t.Errorf("%v: %s moved %s, want %d", c.nodes, subject, got, want)
+					}
+
+					if got := arrived(block, bystander); got != chain.Units(amount) {
+						t.Errorf("%v: another payment in the block is %s", c.nodes, got)
+					}
+
+					unread := slices.ContainsFunc(
 						block.Unread,
-						block.Unverified,
-						c.waits,
+						func(u chain.Unread) bool { return u.TxHash == subject },
 					)
+					if unread != c.waits || (block.Unverified != "") != c.waits {
+						t.Errorf("%v: unread %+v, unverified %q", c.nodes, block.Unread, block.Unverified)
+					}
 				}
 			}
 		})
 	}
+}
+
+// transactionOf returns a transaction as a node shows it, a copy at each call.
+func transactionOf(t *testing.T, n *node, hash string) func() map[string]any {
+	t.Helper()
+
+	var raw json.RawMessage
+
+	must(t, n.SolanaNode.Call(&raw, "getTransaction", hash, map[string]any{
+		"commitment":                     "confirmed",
+		"encoding":                       "json",
+		"maxSupportedTransactionVersion": 0,
+	}))
+
+	return func() (shown map[string]any) {
+		must(t, json.Unmarshal(raw, &shown))
+		return shown
+	}
+}
+
+// accountsOf returns the accounts of a transaction that a node shows by its hash.
+func accountsOf(shown map[string]any) []any {
+	message := shown["transaction"].(map[string]any)["message"].(map[string]any)
+	return message["accountKeys"].([]any)
+}
+
+func accountIndex(shown map[string]any, account chain.Address) int {
+	return slices.Index(accountsOf(shown), any(string(account)))
+}
+
+// movedBy returns what a transaction brings an address, in base units.
+func movedBy(block chain.Block, hash string, to chain.Address) (sum chain.Amount) {
+	for _, moved := range block.Transfers {
+		if moved.TxHash == hash && moved.To == to {
+			sum = sum.Add(moved.Amount)
+		}
+	}
+
+	return sum
 }
 
 // A block that only one node of two has is not read again from that one.

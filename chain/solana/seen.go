@@ -2,6 +2,7 @@ package solana
 
 import (
 	"sync"
+	"time"
 
 	solanago "github.com/gagliardetto/solana-go"
 
@@ -30,8 +31,8 @@ type seenAccount struct {
 	read   string
 	looked uint64
 	held   uint64
-	// wrong is the height since which the history does not explain the balance; 0 for none.
-	wrong uint64
+	// wrong is the time of the block since which the history does not explain the balance; zero for none.
+	wrong time.Time
 	// touched is the slot of a transaction, read for another account, that names this one.
 	touched uint64
 	// backlog are the listed transactions after read that are left, newest first, and reaches how far they go back.

@@ -66,28 +66,48 @@ func (d *driver) notShared(subject string, answered int) error {
 	)
 }
 
-// rentMinimum is endpoint.rentMinimum as two nodes say it.
-func (d *driver) rentMinimum(ctx context.Context, e *endpoint, size int) (uint64, error) {
-	lamports, err := e.rentMinimum(ctx, size)
+// sharedRead is sharedAnswer of what is read from a node, and from others.
+func sharedRead[V comparable](
+	ctx context.Context,
+	d *driver,
+	by *endpoint,
+	subject string,
+	read func(ctx context.Context, e *endpoint) (V, error),
+) (V, error) {
+	said, err := read(ctx, by)
 	if err != nil {
-		return 0, err
+		return said, err
 	}
 
-	read := func(ctx context.Context, e *endpoint) (uint64, error) { return e.rentMinimum(ctx, size) }
-
-	return sharedAnswer(ctx, d, e, lamports, "the rent minimum", read)
+	return sharedAnswer(ctx, d, by, said, subject, read)
 }
 
-// exists is endpoint.exists as two nodes say it.
+// rentMinimum returns the least lamports that an account of a data size in bytes must hold, as two nodes say it.
+func (d *driver) rentMinimum(ctx context.Context, e *endpoint, size int) (uint64, error) {
+	return sharedRead(
+		ctx, d, e, "the rent minimum",
+		func(ctx context.Context, e *endpoint) (lamports uint64, err error) {
+			err = e.call(ctx, &lamports, "getMinimumBalanceForRentExemption", size, e.newest())
+
+			return lamports, err
+		},
+	)
+}
+
+// exists reports whether there is an account at an address, as two nodes say it.
 func (d *driver) exists(ctx context.Context, e *endpoint, address chain.Address) (bool, error) {
-	found, err := e.exists(ctx, address)
+	key, err := parseKey(string(address))
 	if err != nil {
 		return false, err
 	}
 
-	read := func(ctx context.Context, e *endpoint) (bool, error) { return e.exists(ctx, address) }
-
-	return sharedAnswer(ctx, d, e, found, "the account "+string(address), read)
+	return sharedRead(
+		ctx, d, e, "the account "+string(address),
+		func(ctx context.Context, e *endpoint) (bool, error) {
+			accounts, _, err := e.accounts(ctx, []solanago.PublicKey{key}, 0)
+			return err == nil && accounts[0] != nil, err
+		},
+	)
 }
 
 // currentFee returns the transfer fee of a mint in the current epoch, as two nodes say it; zero without one.

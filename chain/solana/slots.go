@@ -39,23 +39,6 @@ func (c *slotCache) get(height uint64) (uint64, bool) {
 	return slot, ok
 }
 
-// getAll returns the slots of n heights from a height on; ok is false when one is missing.
-func (c *slotCache) getAll(height uint64, n int) (slots []uint64, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	for i := range uint64(n) {
-		slot, known := c.slots[height+i]
-		if !known {
-			return nil, false
-		}
-
-		slots = append(slots, slot)
-	}
-
-	return slots, true
-}
-
 func (c *slotCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,43 +94,61 @@ func (d *driver) headerAt(ctx context.Context, e *endpoint, height uint64) (bloc
 }
 
 // slotsOf returns the slots of n heights from a height on, none of them above the tip. The caller
-// checks the heights of the blocks, since a list with a gap looks like a complete one.
-func (d *driver) slotsOf(ctx context.Context, e *endpoint, height uint64, n int) ([]uint64, error) {
+// checks the heights of the blocks: a list with a gap looks like a complete one, and where the first slot was
+// remembered, of this height or of the one below, it may be of another branch.
+func (d *driver) slotsOf(
+	ctx context.Context,
+	e *endpoint,
+	height uint64,
+	n int,
+) (slots []uint64, remembered bool, err error) {
 	last := height + uint64(n) - 1
 	if last > e.KnownTip() {
 		if err := e.refreshTip(ctx); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 
 		if last > e.KnownTip() {
-			return nil, failover.ErrLagging
+			return nil, false, failover.ErrLagging
 		}
 	}
 
-	start, err := d.headerAt(ctx, e, height)
+	below := 0
+
+	start, remembered := d.slots.get(height)
+	if !remembered {
+		below = 1
+		start, remembered = d.slots.get(height - 1)
+	}
+
+	if !remembered {
+		first, err := d.headerAt(ctx, e, height)
+		if err != nil {
+			return nil, false, err
+		}
+
+		below, start = 0, first.slot
+	}
+
+	err = e.call(ctx, &slots, "getBlocksWithLimit", start, below+n, e.newest())
 	if err != nil {
-		return nil, err
+		return nil, remembered, e.blockError(ctx, height, err)
 	}
 
-	var slots []uint64
-	if err := e.call(ctx, &slots, "getBlocksWithLimit", start.slot, n, e.newest()); err != nil {
-		return nil, e.blockError(ctx, height, err)
-	}
-
-	if len(slots) != n || slots[0] != start.slot {
-		return nil, e.Garbled(
+	if len(slots) != below+n || slots[0] != start {
+		return nil, remembered, e.Garbled(
 			"its list of %d slots from %d on has %d, though its tip is higher",
-			n, start.slot, len(slots),
+			below+n, start, len(slots),
 		)
 	}
 
 	for i := 1; i < len(slots); i++ {
 		if slots[i] <= slots[i-1] {
-			return nil, e.Garbled("its list of slots from %d on is not in order", start.slot)
+			return nil, remembered, e.Garbled("its list of slots from %d on is not in order", start)
 		}
 	}
 
-	return slots, nil
+	return slots[below:], remembered, nil
 }
 
 // oldestSlot returns the first slot from which on the node has blocks, transactions and signatures. Source:

@@ -275,30 +275,25 @@ func (d *driver) terminalStatus(ctx context.Context, tx chain.Signed) (chain.TxS
 		return unknown, nil
 	}
 
-	proofs := 0
+	proofs, shown := 0, false
 
-	for _, e := range d.nodes.Nodes {
-		err := d.nodes.Check(ctx, e)
-
-		dead, known := false, false
-		if err == nil {
-			dead, known, err = proves(ctx, e, tx)
-		}
-
-		if ctx.Err() != nil {
-			return chain.TxStatus{}, failover.Fault(d.network.Slug, ctx.Err())
-		}
-
-		if known {
-			return unknown, nil
-		}
-
-		if err == nil && dead {
+	err := d.askAll(ctx, func(e *endpoint) error {
+		dead, known, err := proves(ctx, e, tx)
+		if dead && err == nil {
 			proofs++
 		}
-	}
 
-	if proofs >= min(2, len(d.nodes.Nodes)) {
+		shown = shown || known
+
+		return err
+	})
+
+	switch {
+	case ctx.Err() != nil:
+		return chain.TxStatus{}, err
+	case shown:
+		return unknown, nil
+	case proofs >= min(2, len(d.nodes.Nodes)):
 		return chain.TxStatus{State: chain.TxDead, Reason: reason}, nil
 	}
 

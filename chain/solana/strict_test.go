@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
-	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
 )
 
 // ways are the two ways to see payments.
@@ -127,7 +126,7 @@ func TestNodeWithoutHistory(t *testing.T) {
 
 // TestBlocksAcrossSkipsAndForks follows blocks while slots are skipped and blocks leave the chain between readings.
 func TestBlocksAcrossSkipsAndForks(t *testing.T) {
-	n := startNodeWith(t, testenv.SolanaOptions{}, solanago.TokenProgramID)
+	n := startFinalNode(t, mainFinality, solanago.TokenProgramID)
 	must(t, n.SolanaNode.Mine(40))
 
 	to := newAddress(t)

@@ -247,23 +247,14 @@ func (d *driver) quote(
 	b, err := d.newTxBuilder(order)
 	b.shared = held
 
+	var price uint64
 	if err == nil {
-		err = d.load(ctx, e, &b)
-	}
-
-	if err == nil {
-		err = d.planClose(ctx, e, &b)
+		price, err = d.prepare(ctx, e, &b)
 	}
 
 	if errors.Is(err, fault.Invalid) || errors.Is(err, fault.Unsupported) {
-		return nil, 0, notSweepable(err, r)
+		err = notSweepable(err, r)
 	}
-
-	if err != nil {
-		return nil, 0, err
-	}
-
-	price, err := d.unitPrice(ctx, e, &b)
 
 	return &b, price, err
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"strconv"
 
 	solanago "github.com/gagliardetto/solana-go"
 
@@ -84,6 +83,20 @@ func (d *driver) fetchExecuted(
 	e *endpoint,
 	hash string,
 ) (tx executedTx, slot uint64, err error) {
+	tx, slot, err = e.shownTransaction(ctx, hash)
+	if err == nil {
+		err = d.checkOpened(ctx, e, tx)
+	}
+
+	return tx, slot, err
+}
+
+// shownTransaction reads a transaction and its slot, without a check of what it opened. Errors are those of
+// fetchTransaction.
+func (e *endpoint) shownTransaction(
+	ctx context.Context,
+	hash string,
+) (tx executedTx, slot uint64, err error) {
 	var answer *struct {
 		Slot        uint64 `json:"slot"`
 		Transaction struct {
@@ -113,10 +126,6 @@ func (d *driver) fetchExecuted(
 	tx, err = e.executed(answer.Transaction.Signatures, keys, answer.Meta)
 	if err == nil && tx.hash != hash {
 		err = e.Garbled("asked for transaction %s, it answered %s", hash, tx.hash)
-	}
-
-	if err == nil {
-		err = d.checkOpened(ctx, e, tx)
 	}
 
 	return tx, answer.Slot, err
@@ -189,7 +198,7 @@ type tokenBalance struct {
 	Owner        string `json:"owner"`
 	Amount       struct {
 		// uiAmount beside it is a float64 and not read.
-		BaseUnits decimalUint64 `json:"amount"`
+		BaseUnits uint64 `json:"amount,string"`
 	} `json:"uiTokenAmount"`
 }
 
@@ -305,22 +314,6 @@ func (b *base64Bytes) UnmarshalJSON(text []byte) error {
 
 	raw, err := base64.StdEncoding.DecodeString(pair[0])
 	*b = raw
-
-	return err
-}
-
-// decimalUint64 is a 64-bit integer as a string of decimal digits.
-type decimalUint64 uint64
-
-// UnmarshalJSON parses "123". More than 64 bits are an error.
-func (u *decimalUint64) UnmarshalJSON(text []byte) error {
-	var digits string
-	if err := json.Unmarshal(text, &digits); err != nil {
-		return err
-	}
-
-	n, err := strconv.ParseUint(digits, 10, 64)
-	*u = decimalUint64(n)
 
 	return err
 }

@@ -67,9 +67,9 @@ func (d *driver) tokenTransfers(tx executedTx) ([]chain.Transfer, error) {
 			continue
 		}
 
-		increase := uint64(after.Amount.BaseUnits)
+		increase := after.Amount.BaseUnits
 		if old, ok := before[after.AccountIndex]; ok && old.Mint == after.Mint {
-			increase -= min(increase, uint64(old.Amount.BaseUnits))
+			increase -= min(increase, old.Amount.BaseUnits)
 		}
 
 		if increase == 0 {
@@ -207,12 +207,12 @@ func (tx executedTx) tokenSender(mint string) (sender tokenSender) {
 
 	for _, balance := range tx.meta.PostTokenBalances {
 		if balance.Mint == mint {
-			after[balance.AccountIndex] = uint64(balance.Amount.BaseUnits)
+			after[balance.AccountIndex] = balance.Amount.BaseUnits
 		}
 	}
 
 	for _, before := range tx.meta.PreTokenBalances {
-		held := uint64(before.Amount.BaseUnits)
+		held := before.Amount.BaseUnits
 		if before.Mint != mint || after[before.AccountIndex] >= held {
 			continue
 		}

@@ -142,27 +142,18 @@ func (e *endpoint) openedBy(ctx context.Context, account solanago.PublicKey, has
 		return false, nil
 	}
 
-	var answer *struct {
-		Transaction struct {
-			Message struct {
-				Keys []string `json:"accountKeys"`
-			} `json:"message"`
-		} `json:"transaction"`
-		Meta *txMeta `json:"meta"`
-	}
+	tx, _, err := e.shownTransaction(ctx, earlier[0].Signature)
+	_, isUnread := unreadTx(err)
 
-	options = map[string]any{"commitment": newest{e}, "encoding": "json"}
-
-	err = e.callVersioned(ctx, &answer, "getTransaction", earlier[0].Signature, options)
-	if err != nil || answer == nil || answer.Meta == nil || answer.Meta.PostTokenBalances == nil {
+	switch {
+	case isUnread || errors.Is(err, failover.ErrMissing):
+		return false, nil // the node does not show what the account held
+	case err != nil || tx.meta.PostTokenBalances == nil:
 		return false, err
 	}
 
-	loaded := answer.Meta.LoadedAddresses
-	keys := append(append(answer.Transaction.Message.Keys, loaded.Writable...), loaded.Readonly...)
-
-	for _, balance := range answer.Meta.PostTokenBalances {
-		if i := balance.AccountIndex; i >= 0 && i < len(keys) && keys[i] == account.String() {
+	for _, balance := range tx.meta.PostTokenBalances {
+		if tx.keys[balance.AccountIndex] == account {
 			return balance.Amount.BaseUnits == 0, nil
 		}
 	}

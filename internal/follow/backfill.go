@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/leases"
 )
 
@@ -82,9 +84,10 @@ func (f *Follower) backfillHead(ctx context.Context) (chain.Head, error) {
 type rangeRead struct {
 	next   uint64         // the first height that is left
 	unread []chain.Unread // stored as ranges of their own
+	pruned bool           // no node has the blocks before next: they are stored as a range of their own
 }
 
-// readRange reads one stretch of a range into a batch.
+// readRange reads one stretch of a range into a batch. Where that fails the range stays, and holds up no other one.
 func (f *Follower) readRange(ctx context.Context, b *Batch, old scan.Range) (done rangeRead, err error) {
 	if old.Next > old.To {
 		return rangeRead{next: old.Next}, nil
@@ -92,30 +95,32 @@ func (f *Follower) readRange(ctx context.Context, b *Batch, old scan.Range) (don
 
 	to := min(old.To, old.Next+f.size.now-1, b.Head.Tip.Height)
 
-	var unread []chain.Unread
-
 	switch {
 	case isOutcome(old):
 		var waits bool
-		if b.Blocks, waits, err = f.readOutcomes(ctx, old); waits {
+		if b.Blocks, waits, err = f.readOutcomes(ctx, old); err != nil || waits {
 			return rangeRead{next: old.Next}, err
 		}
 
-		done.next, unread = old.Next+1, unreadOf(b.Blocks)
+		done.next = old.Next + 1
 	case f.scanner == nil && f.partial != nil:
-		return f.readHistories(ctx, b, old), nil
+		to = min(old.To, old.Next+rangeBlocks, b.Head.Tip.Height)
+		b.Blocks, err = f.transfers(ctx, old.Addresses, old.Next, to)
+		done.next = to + 1
 	default:
 		b.Blocks, err = f.readOldBlocks(ctx, old, to)
 
-		done.next, unread = old.Next, unreadOf(b.Blocks)
+		done.next = old.Next
 		if n := len(b.Blocks); n > 0 {
 			done.next = b.Blocks[n-1].Height + 1
 		}
 	}
 
 	if err != nil {
-		return rangeRead{}, err
+		return f.leaveRange(ctx, old, min(old.To, b.Head.Tip.Height), err)
 	}
+
+	unread := unreadOf(b.Blocks)
 
 	f.polling.clearUnread(old.Addresses, old.Next, done.next-min(done.next, 1))
 	f.polling.noteUnread(unread, f.Now())
@@ -148,29 +153,41 @@ func unreadOf(blocks []chain.Block) (unread []chain.Unread) {
 // rangeBlocks is how many blocks of a range are read by address at once.
 const rangeBlocks = 1200
 
-// readHistories reads the addresses of a range in whole. What cannot be read stays, and stops nothing else.
-func (f *Follower) readHistories(ctx context.Context, b *Batch, old scan.Range) rangeRead {
-	to := min(old.To, old.Next+rangeBlocks, b.Head.Tip.Height)
+// leaveRange returns how far a range was read whose first blocks could not be, and names those. Where no node has them
+// any more it goes on at the first one up to a height that a node has.
+func (f *Follower) leaveRange(
+	ctx context.Context,
+	old scan.Range,
+	to uint64,
+	why error,
+) (done rangeRead, err error) {
+	done.next = old.Next
 
-	blocks, err := f.transfers(ctx, old.Addresses, old.Next, to)
-	if err != nil {
-		for _, address := range old.Addresses {
-			if !f.polling.isUnread(address) {
-				f.polling.noteUnread(
-					[]chain.Unread{{Address: address, Height: old.Next, Why: err.Error()}},
-					f.Now(),
-				)
-			}
+	if chaindata.IsPruned(why) {
+		if held, err := chaindata.OldestHeld(ctx, f.Driver, old.Next, to); err == nil {
+			done.next, done.pruned = held.Height, held.Height > old.Next
 		}
-
-		return rangeRead{next: old.Next}
 	}
 
-	b.Blocks = blocks
+	if ctx.Err() != nil {
+		return rangeRead{}, why
+	}
 
-	f.polling.clearUnread(old.Addresses, old.Next, to)
+	addresses := old.Addresses
+	if len(addresses) == 0 {
+		addresses = []chain.Address{""}
+	}
 
-	return rangeRead{next: to + 1}
+	for _, address := range addresses {
+		if address == "" || !f.polling.isUnread(address) {
+			f.polling.noteUnread(
+				[]chain.Unread{{Address: address, Height: old.Next, Why: why.Error()}},
+				f.Now(),
+			)
+		}
+	}
+
+	return done, nil
 }
 
 // advanceRange returns the write that moves the range past what was read, or deletes it at its end.
@@ -199,12 +216,28 @@ func (f *Follower) advanceRange(
 		moved := old
 		moved.Next = done.next
 
+		if done.pruned {
+			if err := tx.PutRange(ctx, prunedPart(old, done.next)); err != nil {
+				return cursor, err
+			}
+		}
+
 		if moved.Next > moved.To {
 			return cursor, tx.DeleteRange(ctx, moved.ID)
 		}
 
 		return cursor, tx.PutRange(ctx, &moved)
 	}
+}
+
+// prunedPart returns the part of a range below a height, as a range of its own.
+func prunedPart(old scan.Range, height uint64) *scan.Range {
+	whole, _, _ := strings.Cut(old.ID, "/")
+
+	part := old
+	part.ID, part.To, part.Version = fmt.Sprintf("%s/%d", whole, height), height-1, 0
+
+	return &part
 }
 
 // readOldBlocks reads the blocks of a range up to height to again; the last block returned is the last read.

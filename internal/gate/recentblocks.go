@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // The blocks of a network that are kept for the next signature: a queue of payouts on a fast network reads each
@@ -71,16 +72,22 @@ func (r *recentBlocks) since(
 		look(b)
 	}
 
-	read := uint64(0)
+	read, most := uint64(0), uint64(olderStep)
 	for oldest := r.blocks[0]; before < marginBlocks && oldest.Height > 1 &&
 		(read < maxOlder || head.Tip.Time.Sub(oldest.Time) < maxAge); {
-		step := min(blocksBetween(oldest.Ref, head.Tip, from), oldest.Height-1)
-		read += step
+		step := min(blocksBetween(oldest.Ref, head.Tip, from), oldest.Height-1, most)
 
 		older, err := readBlocks(ctx, scanner, oldest.Height-step, oldest.Height-1)
+		if chaindata.IsPruned(err) && step > 1 {
+			most = step / 2 // fewer may do, and be there
+			continue
+		}
+
 		if err != nil {
 			return err
 		}
+
+		read += step
 
 		if older[len(older)-1].Hash != oldest.Parent {
 			r.blocks = nil

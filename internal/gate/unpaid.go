@@ -228,12 +228,19 @@ func (g *Gate) signedBy(
 // networks.
 const firstStep = 256
 
-// heightBefore returns the height, 1 at least, of a block timed before a time, or of the oldest one that the node has.
+// heightBefore returns the height, 1 at least, of a block timed before a time. Where the nodes have none that is so old
+// the error is that of RefAt.
 func heightBefore(ctx context.Context, driver chain.Driver, tip chain.Ref, since time.Time) (uint64, error) {
 	for back := uint64(firstStep); back < tip.Height; back *= 2 {
 		ref, err := driver.RefAt(ctx, tip.Height-back)
-		if fault.Code(err) == "node_pruned" {
-			return tip.Height - back, nil
+
+		if chaindata.IsPruned(err) {
+			oldest, failed := chaindata.OldestHeld(ctx, driver, tip.Height-back, tip.Height)
+			if failed == nil && oldest.Time.Before(since) {
+				return oldest.Height, nil
+			}
+
+			return 0, err
 		}
 
 		if err != nil || ref.Time.Before(since) {

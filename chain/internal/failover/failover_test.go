@@ -253,7 +253,8 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{"foreign nodes", foreign, foreign, fault.Stopped, "chain_id_mismatch", 1, foreignText},
 		{"one lags", foreign, failover.ErrLagging, fault.Unavailable, "node_behind", 1, ""},
-		{"one has pruned", failover.ErrPruned, failover.ErrLagging, fault.Stopped, "node_pruned", 3, ""},
+		{"all have pruned", failover.ErrPruned, failover.ErrPruned, fault.Stopped, "node_pruned", 3, ""},
+		{"one has pruned", failover.ErrPruned, failover.ErrLagging, fault.Unavailable, "node_behind", 1, ""},
 		{"one does not know", failover.ErrPruned, failover.ErrMissing, fault.NotFound, "transaction_unknown", 1, ""},
 		{"no state", failover.ErrMissing, noState, fault.Unavailable, "too_old", 1, ""},
 		{"one has no state", noState, failure(0), fault.Unavailable, "node_odd", 3, "node n: what (kind)"},

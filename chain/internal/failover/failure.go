@@ -156,8 +156,8 @@ type retryRank int
 
 const (
 	rankForeign retryRank = iota // a node of another network
-	rankLagging
 	rankPruned
+	rankLagging // it will have what another one has pruned
 	rankMissing
 	rankNoState
 	rankFailed

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -41,6 +42,16 @@ type SolanaNode struct {
 // test does.
 func Solana(t testing.TB, o SolanaOptions) *SolanaNode {
 	t.Helper()
+
+	n := startSolana(t, o, filepath.Join(t.TempDir(), "solana.log"))
+	t.Cleanup(func() { n.process.finish(t, syscall.SIGTERM) })
+
+	return n
+}
+
+// startSolana starts a node that writes its output into a file. It skips or fails the test.
+func startSolana(t testing.TB, o SolanaOptions, log string) *SolanaNode {
+	t.Helper()
 	skipShort(t, "the Solana virtual machine")
 
 	cmd := nodeCommand(context.Background(), t, "solana", "internal/testing/testenv/solana/server.js")
@@ -52,7 +63,7 @@ func Solana(t testing.TB, o SolanaOptions) *SolanaNode {
 		cmd.Args = append(cmd.Args, "--slot-ms", strconv.FormatInt(o.BlockTime.Milliseconds(), 10))
 	}
 
-	p, err := startProcess("solana", cmd, filepath.Join(t.TempDir(), "solana.log"))
+	p, err := startProcess("solana", cmd, log)
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
@@ -63,9 +74,88 @@ func Solana(t testing.TB, o SolanaOptions) *SolanaNode {
 		t.Fatalf("testenv: %v", err)
 	}
 
-	t.Cleanup(func() { p.finish(t, syscall.SIGTERM) })
+	return n
+}
+
+// SolanaNodes are nodes that one test uses after another, each with a chain of its own: most of the time of a start is
+// that of loading the virtual machine. The zero value has none. Close stops them.
+type SolanaNodes struct {
+	mu      sync.Mutex
+	dir     string // of their output
+	started int
+	idle    []*SolanaNode
+}
+
+// Start returns a node with a fresh ledger that makes blocks only when Mine is called, until the test ends. It fails
+// the test as Solana does.
+func (s *SolanaNodes) Start(t testing.TB, finality int) *SolanaNode {
+	t.Helper()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	var n *SolanaNode
+
+	if last := len(s.idle) - 1; last >= 0 {
+		n, s.idle = s.idle[last], s.idle[:last]
+	} else {
+		n = s.add(t)
+	}
+
+	err := n.Call(nil, "svm_begin", finality)
+	if err == nil {
+		err = n.Call(&n.GenesisHash, "getGenesisHash")
+	}
+
+	if err != nil {
+		t.Fatalf("testenv: %v", err)
+	}
+
+	t.Cleanup(func() {
+		if !n.process.alive() {
+			n.process.finish(t, syscall.SIGTERM)
+			return
+		}
+
+		s.mu.Lock()
+		defer s.mu.Unlock()
+
+		s.idle = append(s.idle, n)
+	})
 
 	return n
+}
+
+// add starts one more node.
+func (s *SolanaNodes) add(t testing.TB) *SolanaNode {
+	t.Helper()
+
+	if s.dir == "" {
+		dir, err := os.MkdirTemp("", "solana")
+		if err != nil {
+			t.Fatalf("testenv: %v", err)
+		}
+
+		s.dir = dir
+	}
+
+	s.started++
+
+	return startSolana(t, SolanaOptions{}, filepath.Join(s.dir, strconv.Itoa(s.started)+".log"))
+}
+
+// Close stops the nodes that no test uses, and removes what they wrote.
+func (s *SolanaNodes) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	for _, n := range s.idle {
+		n.process.stop(syscall.SIGTERM)
+	}
+
+	s.idle = nil
+
+	return os.RemoveAll(s.dir)
 }
 
 var solanaListening = regexp.MustCompile(`(?m)^Listening on (127\.0\.0\.1:[0-9]+)\s*$`)

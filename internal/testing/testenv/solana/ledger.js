@@ -20,10 +20,12 @@ const newHash = () => bs58.encode(crypto.randomBytes(32));
 const refuse = (code, message, data) => Object.assign(new Error(message), { code, data });
 
 class Ledger {
-  // finality is how many blocks a block must have on top of it to be final.
-  constructor(machine, { finality }) {
+  // finality is how many blocks a block must have on top of it to be final; slotTime the shortest time between two slots, in
+  // milliseconds: blocks that are made faster are timed so. It is 200 as on the main network where slots are not made by the clock.
+  constructor(machine, { finality, slotTime }) {
     this.machine = machine;
     this.finality = finality;
+    this.slotTime = slotTime || 200;
     this.blocks = []; // by height
     this.bySlot = new Map();
     this.heights = new Map(); // of blockhashes
@@ -58,12 +60,14 @@ class Ledger {
   // close makes the open bank a block and opens the next slot.
   close() {
     const parent = this.blocks[this.tip];
+    const clock = parent ? Math.max(Date.now(), parent.clock + this.slotTime * (this.slot - parent.slot)) : Date.now();
     const block = {
-      slot: this.slot, height: this.blocks.length, blockhash: newHash(), parentSlot: parent ? parent.slot : 0,
+      clock, slot: this.slot, height: this.blocks.length, blockhash: newHash(), parentSlot: parent ? parent.slot : 0,
       previousBlockhash: parent ? parent.blockhash : bs58.encode(Buffer.alloc(32)),
-      time: Math.max(parent ? parent.time : 0, Math.floor(Date.now() / 1000)), records: this.open,
+      time: Math.floor(clock / 1000), records: this.open,
       late: this.late,
     };
+    for (const r of block.records) r.time = block.time;
     this.blocks.push(block);
     this.bySlot.set(block.slot, block);
     this.heights.set(block.blockhash, block.height);
@@ -116,7 +120,6 @@ class Ledger {
     const record = this.machine.execute(t, this.fresh(t.blockhash), this.nextNonce());
     if (record.dropped) return;
     record.slot = this.slot;
-    record.time = Math.floor(Date.now() / 1000);
     this.open.push(record);
     this.records.set(record.signature, record);
     for (const { address, before } of record.changed) this.changes.push({ slot: this.slot, address, before });

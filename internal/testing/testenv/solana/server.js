@@ -16,14 +16,25 @@ const { Ledger, refuse } = require('./ledger.js');
 const { methods } = require('./methods.js');
 
 const { values } = parseArgs({ options: { 'slot-ms': { type: 'string', default: '0' }, finality: { type: 'string', default: '31' } } });
-const machine = new Machine();
-const ledger = new Ledger(machine, { finality: Number(values.finality) });
-const served = methods(machine, ledger);
+let ledger;
+let served;
 
 // What tests ask of the front itself: how far each of the backends behind the path /balanced is behind, in blocks, one answering after
 // the other; how many calls of a method are served a second; and how many calls there were.
-const front = { lags: [0], next: 0, limits: {}, served: {}, calls: {} };
+const front = {};
+
+// begin starts a new chain.
+function begin(finality) {
+  const machine = new Machine();
+  ledger = new Ledger(machine, { finality, slotTime: Number(values['slot-ms']) });
+  served = methods(machine, ledger);
+  Object.assign(front, { lags: [0], next: 0, limits: {}, served: {}, calls: {} });
+}
+
+begin(Number(values.finality));
+
 const controls = {
+  svm_begin: (finality) => { begin(finality); return finality; },
   svm_backends: (lags) => { front.lags = lags; return lags; },
   svm_limit: (method, perSecond) => { front.limits[method] = perSecond; return perSecond; },
   svm_calls: () => { const { calls } = front; front.calls = {}; return calls; },
