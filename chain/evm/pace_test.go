@@ -42,7 +42,7 @@ type pacedNode struct {
 	sent  []time.Time // when bytes were sent
 }
 
-// asked is what a node was asked: HTTP requests, and the calls in them by method. A provider bills each call of a batch.
+// asked is what a node was asked: HTTP requests, and the calls in them by method. A provider bills each call.
 type asked struct {
 	requests int
 	calls    map[string]int
@@ -301,7 +301,7 @@ func fastBlocks(t *testing.T, c paceCase) {
 	besideBlocks := perSecond(atRest.sum()) - callsPerBlock/node.pace.Seconds()
 
 	t.Logf(
-		"at rest: %.1f requests and %.1f calls a second, %.1f of them beside the %d of each block; read %s behind at most%s",
+		"at rest: %.1f requests and %.1f calls a second, %.1f beside the %d of each block; read %s behind at most%s",
 		perSecond(atRest.requests), perSecond(atRest.sum()), besideBlocks, callsPerBlock, worst, atRest.table(span),
 	)
 

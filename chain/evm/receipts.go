@@ -39,8 +39,8 @@ func (e *endpoint) doWithReceipts(ctx context.Context, blocks []*call) (beside [
 	return beside, err
 }
 
-// takeBeside adds to found what was asked for beside blocks, by height: where the chain moved meanwhile, a receipt is of
-// another block, and is read again by the hash of its own.
+// takeBeside adds to found what was asked for beside blocks, by height: where the chain moved meanwhile, a receipt is
+// of another block, and is read again by the hash of its own.
 func (e *endpoint) takeBeside(blocks []blockJSON, beside []*call, found receiptIndex) {
 	for i := range min(len(blocks), len(beside)) {
 		if refusal := beside[i].refusal(); refusal != nil {
@@ -62,8 +62,8 @@ func (e *endpoint) takeBeside(blocks []blockJSON, beside []*call, found receiptI
 	}
 }
 
-// receipts returns the receipts of each block's transactions, in their order: what was asked for beside the blocks, else
-// by block hash. What eth_getBlockReceipts leaves out or refuses is read singly: not every node has the method, and Bor
+// receipts returns the receipts of each block's transactions, in their order: what was asked for beside the blocks,
+// else by block hash. What eth_getBlockReceipts leaves out or refuses is read singly: not every node has the method, and Bor
 // nodes leave out state-sync transactions.
 func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON, beside []*call) ([][]*receiptJSON, error) {
 	found := make(receiptIndex, len(blocks))
@@ -105,8 +105,8 @@ func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON, beside []*c
 	return out, nil
 }
 
-// blockReceipts adds to found what eth_getBlockReceipts returns by the hashes of blocks of which it has none; nothing of
-// a block where the node refuses it.
+// blockReceipts adds to found what eth_getBlockReceipts returns by the hashes of blocks of which it has none; nothing
+// of a block where the node refuses it.
 func (e *endpoint) blockReceipts(
 	ctx context.Context,
 	blocks []blockJSON,

@@ -516,8 +516,8 @@ func TestCallsPerBlock(t *testing.T) {
 	}
 }
 
-// Receipts that are read beside blocks, by height, are those of the blocks. Where they are not, or cannot be had so, they
-// are read by the blocks' hashes, and nothing is said against the node.
+// Receipts that are read beside blocks, by height, are those of the blocks. Where they are not, or cannot be had so,
+// they are read by the blocks' hashes, and nothing is said against the node.
 func TestReceiptsBesideBlocksAreOfTheBlocks(t *testing.T) {
 	beside := func(c rpcCall) bool { return c.Method == "eth_getBlockReceipts" && len(c.param(0)) < 66 }
 	always := func(answer any) func(n *fakeNode) {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/hostcall"
 )
 
-// finalityEvery is how often the safe and the final block are asked for on a fast network, and where no new block comes.
+// finalityEvery is how often the safe and the final block are asked for on a fast network, and where no block comes.
 const finalityEvery = 3 * time.Second
 
 // finalityRead reads the safe and the final block while a batch is read: no block waits for them. Its methods do

@@ -85,7 +85,11 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 }
 
 // readHead returns the head of the network, without finality where that is read beside.
-func (f *Follower) readHead(ctx context.Context, stored scan.Cursor, beside *finalityRead) (head chain.Head, err error) {
+func (f *Follower) readHead(
+	ctx context.Context,
+	stored scan.Cursor,
+	beside *finalityRead,
+) (head chain.Head, err error) {
 	tips, ok := f.Driver.(chain.TipReader)
 	if !ok || beside == nil {
 		if head, err = f.Driver.Head(ctx); err == nil {
@@ -106,8 +110,8 @@ func (f *Follower) readHead(ctx context.Context, stored scan.Cursor, beside *fin
 // block.
 func isFollowed(cursor scan.Cursor) bool { return !cursor.At.IsZero() }
 
-// startOfBatch returns the cursor that a batch moves, and the block above which it is read. Where there are blocks above
-// the last one that was read, the first of them shows whether that one is still in the chain: nothing is asked.
+// startOfBatch returns the cursor that a batch moves, and the block above which it is read. Where there are blocks
+// above the last one that was read, the first of them shows whether that one is still in the chain: nothing is asked.
 func (f *Follower) startOfBatch(ctx context.Context, stored scan.Cursor, head chain.Head) (
 	cursor scan.Cursor,
 	base chain.Ref,
