@@ -20,6 +20,13 @@ type Driver interface {
 	ParseAddress(s string) (Address, error)
 }
 
+// TipReader reads the newest block alone, on networks where the finality beside it costs calls. Whoever follows such a
+// network reads both when finality may have moved.
+type TipReader interface {
+	// Tip returns what Head would return as Tip.
+	Tip(ctx context.Context) (Ref, error)
+}
+
 // BlockScanner reads whole blocks. The driver reports every transfer of an enabled asset and never
 // learns which addresses matter.
 type BlockScanner interface {

@@ -70,7 +70,7 @@ type Network struct {
 	Tiers []Tier
 	// EstimatedConfirmation is the expected time from sending to confirmed; 0 when there is no figure.
 	EstimatedConfirmation time.Duration
-	// BlockTime is the usual time between blocks; it paces polling.
+	// BlockTime is the usual time between blocks, for display: what depends on the pace of a network measures it.
 	BlockTime time.Duration
 	// FaucetURL is where test coins are had; test networks only.
 	FaucetURL string

@@ -13,6 +13,7 @@ import (
 // controls implement.
 func TestCapabilityNames(t *testing.T) {
 	for capability, want := range map[drivertest.Capability]reflect.Type{
+		drivertest.TipReader:         reflect.TypeFor[chain.TipReader](),
 		drivertest.BlockScanner:      reflect.TypeFor[chain.BlockScanner](),
 		drivertest.AddressScanner:    reflect.TypeFor[chain.AddressScanner](),
 		drivertest.Mempool:           reflect.TypeFor[chain.Mempool](),

@@ -52,6 +52,7 @@ type DriverHarness struct {
 //   - Capabilities: what is absent is declared, and nothing else is.
 //   - Driver: the network is complete, heads are ordered, RefAt follows forks, addresses are
 //     canonical.
+//   - TipReader: the tip alone is that of the head.
 //   - BlockScanner, AddressScanner, Mempool, Finder: each transfer is found once, with the same
 //     index in pool and block, the block's amount and what it uses up, failed transactions
 //     included; forks and pruned ranges are reported.

@@ -32,6 +32,7 @@ func newDriverHarness(t *testing.T) conformance.DriverHarness {
 			"chain.AddressScanner",
 			"chain.RequestURIBuilder",
 			"chain.HeadNotifier",
+			"chain.TipReader",
 			"chain.TokenAccounter",
 			"chain.DurableNonces",
 			"chain.Recoverer",

@@ -45,6 +45,10 @@ func TestMutantsFail(t *testing.T) {
 		)
 	}
 
+	for name, m := range tipMutants {
+		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverThatReadsItsTipAlone/"+m.fails) })
+	}
+
 	for name, m := range severalMutants {
 		t.Run(name, func(t *testing.T) { expectFailure(t, name, "TestDriverOfSeveralSims/"+m.fails) })
 	}

@@ -104,6 +104,7 @@ func TestDriverOfUTXO(t *testing.T) {
 				"chain.FitChecker",
 				"chain.RequestURIBuilder",
 				"chain.HeadNotifier",
+				"chain.TipReader",
 				"chain.AddressScanner",
 				"chain.TokenAccounter",
 				"chain.Recoverer",

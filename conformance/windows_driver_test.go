@@ -129,6 +129,7 @@ func TestDriverOfWindows(t *testing.T) {
 					Absent: []string{
 						"chain.RequestURIBuilder",
 						"chain.HeadNotifier",
+						"chain.TipReader",
 						"chain.Mempool",
 						"chain.TokenAccounter",
 						"chain.Recoverer",

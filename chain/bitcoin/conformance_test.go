@@ -83,6 +83,7 @@ var absent = []string{
 	"chain.GasReader",
 	"chain.FitChecker",
 	"chain.HeadNotifier", // unless its node publishes them
+	"chain.TipReader",    // it names no finality
 	// a node keeps no balances of addresses; chain/send knows its coins
 	"chain.Balancer",
 	// no transaction fails in a block, no destination refuses

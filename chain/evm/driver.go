@@ -37,6 +37,7 @@ type driver struct {
 
 var _ interface {
 	chain.Driver
+	chain.TipReader
 	chain.BlockScanner
 	chain.Agreed
 	chain.Mempool

@@ -25,6 +25,8 @@ type endpoint struct {
 	inFlight chan struct{} // requests in flight
 	// nullErrors is set once the node wrote `"error": null` beside a result: its answers are read without that.
 	nullErrors atomic.Bool
+	// beside is set while the last block that the node gave has receipts, and it gave them for the whole block.
+	beside atomic.Bool
 
 	mu                  sync.Mutex
 	batchSize, maxBatch int // calls per request now, and at most

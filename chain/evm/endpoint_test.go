@@ -29,18 +29,6 @@ func TestResponseLimit(t *testing.T) {
 	}
 }
 
-// A tip below the height that another call saw meanwhile does not make a block a pruned one.
-func TestPrunedDepth(t *testing.T) {
-	for _, c := range []struct {
-		tip, height uint64
-		want        bool
-	}{{300, 5, true}, {133, 5, true}, {132, 5, false}, {5, 5, false}, {4, 5, false}, {0, 5, false}} {
-		if got := isPruned(c.tip, c.height); got != c.want {
-			t.Errorf("tip %d, height %d: %t", c.tip, c.height, got)
-		}
-	}
-}
-
 // Numbers that a provider pads are those that go-ethereum reads.
 func TestPaddedSignaturesAreRead(t *testing.T) {
 	raw := []byte(`{"v":"0x00","r":"0x01d8","s":"0x0","yParity":null,"value":"0x5"}`)

@@ -470,9 +470,14 @@ func (n *fakeNode) respond(c rpcCall) any {
 	return rpcError{-32601, "the method does not exist"}
 }
 
-func (n *fakeNode) inBlock(hash string, get func(b fakeBlock) any) any {
+// inBlock returns a part of a block of a hash or a height; nil where there is none.
+func (n *fakeNode) inBlock(block string, get func(b fakeBlock) any) any {
+	if height, err := hexutil.DecodeUint64(block); err == nil && height < uint64(len(n.blocks)) {
+		return get(n.blocks[height])
+	}
+
 	for _, b := range n.blocks {
-		if b.hash() == hash {
+		if b.hash() == block {
 			return get(b)
 		}
 	}

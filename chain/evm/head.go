@@ -16,11 +16,24 @@ import (
 
 // Head returns the newest, the safe and the finalized block. A node below an earlier tip is skipped
 // while another one is ahead.
-func (d *driver) Head(ctx context.Context) (chain.Head, error) {
+func (d *driver) Head(ctx context.Context) (chain.Head, error) { return d.highest(ctx, d.readHead) }
+
+// Tip returns the newest block as Head does, for one call in place of three.
+func (d *driver) Tip(ctx context.Context) (chain.Ref, error) {
+	head, err := d.highest(ctx, d.readTip)
+
+	return head.Tip, err
+}
+
+// highest returns what read says of the first node that is not below an earlier tip, or of the highest one.
+func (d *driver) highest(
+	ctx context.Context,
+	read func(ctx context.Context, node *endpoint) (chain.Head, error),
+) (chain.Head, error) {
 	var best chain.Head
 
 	err := d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
-		head, err := d.readHead(ctx, node)
+		head, err := read(ctx, node)
 		if err != nil {
 			return err
 		}
@@ -47,6 +60,28 @@ func (d *driver) Head(ctx context.Context) (chain.Head, error) {
 	d.nodes.Seen.Store(best.Tip.Height)
 
 	return best, nil
+}
+
+// readTip reads one node's newest block, without its finality.
+func (d *driver) readTip(ctx context.Context, node *endpoint) (chain.Head, error) {
+	latest := newCall("eth_getBlockByNumber", "latest", false)
+	if err := node.do(ctx, latest); err != nil {
+		return chain.Head{}, err
+	}
+
+	var header headerJSON
+	if err := latest.decode(node, &header); err != nil {
+		return chain.Head{}, err
+	}
+
+	tip, err := header.ref(node)
+	if err != nil {
+		return chain.Head{}, err
+	}
+
+	node.SawTip(tip.Height)
+
+	return chain.Head{Tip: tip}, nil
 }
 
 // readHead reads one node's head. It asks for the final block first, which can only be older than
@@ -198,9 +233,12 @@ func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) 
 	return ref, err
 }
 
-// maxSyncDepth is the depth in blocks to which a node may lack a block it is still importing. A
-// deeper one was pruned.
-const maxSyncDepth = 128
+// How deep a block is, at least, that a node lacks as it was pruned, and not as it is still to be imported: by blocks,
+// and by their times. The nodes behind one URL are seldom ten minutes apart, and nodes that prune keep days.
+const (
+	maxSyncDepth = 128
+	maxSyncTime  = 10 * time.Minute
+)
 
 // missingBlock returns why a node does not have a block: pruned, lagging, refused or inconsistent.
 func (e *endpoint) missingBlock(ctx context.Context, height uint64, rpcCall *call) error {
@@ -216,16 +254,48 @@ func (e *endpoint) missingBlock(ctx context.Context, height uint64, rpcCall *cal
 		return err
 	}
 
-	if !isPruned(e.KnownTip(), height) {
+	tip := e.KnownTip()
+	if tip < height+maxSyncDepth { // another call may have seen a lower one meanwhile
 		return e.Garbled("block %d is below its tip and missing", height)
+	}
+
+	age, err := e.ageOf(ctx, height, tip)
+	if err != nil {
+		return err
+	}
+
+	if age < maxSyncTime {
+		return e.Garbled("block %d is below its tip, some %s old and missing", height, age.Round(time.Second))
 	}
 
 	return failover.ErrPruned
 }
 
-// isPruned reports whether a missing block is too deep to be imported still. The tip may be below the height:
-// another call may have seen a lower one meanwhile.
-func isPruned(tip, height uint64) bool { return tip >= height && tip-height >= maxSyncDepth }
+// ageOf returns how old a missing block is that is well below a node's tip, at the pace of its newest blocks.
+func (e *endpoint) ageOf(ctx context.Context, height, tip uint64) (time.Duration, error) {
+	var times [2]time.Time
+
+	for i, known := range []uint64{tip, tip - maxSyncDepth/2} {
+		rpcCall := newCall("eth_getBlockByNumber", hexutil.Uint64(known), false)
+		if err := e.do(ctx, rpcCall); err != nil {
+			return 0, err
+		}
+
+		var header headerJSON
+		if err := rpcCall.decode(e, &header); err != nil {
+			return 0, err
+		}
+
+		ref, err := header.ref(e)
+		if err != nil {
+			return 0, err
+		}
+
+		times[i] = ref.Time
+	}
+
+	return times[0].Sub(times[1]) / (maxSyncDepth / 2) * time.Duration(tip-height), nil
+}
 
 // unknownBlock returns failover.ErrLagging as fault.NotFound (block_unknown), others unchanged.
 func unknownBlock(err error, height uint64) error {

@@ -18,7 +18,8 @@ import (
 //
 // Polygon and BNB Smart Chain finalise within seconds and confirm at "finalized". Confirmations, the
 // depth used without these tags, exceeds any reorg known on the network (Polygon had one of 157
-// blocks).
+// blocks). Fallback is that depth as a time, at the pace that the network had when it was chosen: blocks that come
+// faster confirm no sooner. BlockTime is the pace of November 2026.
 var (
 	// Ethereum is Ethereum's main network.
 	Ethereum = chain.Network{
@@ -32,6 +33,7 @@ var (
 		ExplorerAddressURL:    "https://etherscan.io/address/{address}",
 		Rule:                  chain.RuleSafe,
 		Confirmations:         64,
+		Fallback:              13 * time.Minute,
 		EstimatedConfirmation: 8 * time.Minute,
 		BlockTime:             12 * time.Second,
 		Livemode:              true,
@@ -54,6 +56,7 @@ var (
 		ExplorerAddressURL:    "https://sepolia.etherscan.io/address/{address}",
 		Rule:                  chain.RuleSafe,
 		Confirmations:         64,
+		Fallback:              13 * time.Minute,
 		EstimatedConfirmation: 8 * time.Minute,
 		BlockTime:             12 * time.Second,
 		FaucetURL:             "https://sepolia-faucet.pk910.de",
@@ -74,8 +77,9 @@ var (
 		ExplorerAddressURL:    "https://basescan.org/address/{address}",
 		Rule:                  chain.RuleSafe,
 		Confirmations:         300,
+		Fallback:              10 * time.Minute,
 		EstimatedConfirmation: 5 * time.Minute,
-		BlockTime:             2 * time.Second,
+		BlockTime:             200 * time.Millisecond,
 		Livemode:              true,
 		Assets: []chain.Asset{
 			etherAsset("50000000000000"),
@@ -95,8 +99,9 @@ var (
 		ExplorerAddressURL:    "https://sepolia.basescan.org/address/{address}",
 		Rule:                  chain.RuleSafe,
 		Confirmations:         300,
+		Fallback:              10 * time.Minute,
 		EstimatedConfirmation: 5 * time.Minute,
-		BlockTime:             2 * time.Second,
+		BlockTime:             200 * time.Millisecond,
 		FaucetURL:             "https://portal.cdp.coinbase.com/products/faucet",
 		Assets: []chain.Asset{
 			etherAsset("1000000000000"),
@@ -115,6 +120,7 @@ var (
 		ExplorerAddressURL:    "https://optimistic.etherscan.io/address/{address}",
 		Rule:                  chain.RuleSafe,
 		Confirmations:         300,
+		Fallback:              10 * time.Minute,
 		EstimatedConfirmation: 5 * time.Minute,
 		BlockTime:             2 * time.Second,
 		Livemode:              true,
@@ -137,6 +143,7 @@ var (
 		ExplorerAddressURL:    "https://sepolia-optimism.etherscan.io/address/{address}",
 		Rule:                  chain.RuleSafe,
 		Confirmations:         300,
+		Fallback:              10 * time.Minute,
 		EstimatedConfirmation: 5 * time.Minute,
 		BlockTime:             2 * time.Second,
 		FaucetURL:             "https://console.optimism.io/faucet",
@@ -157,6 +164,7 @@ var (
 		ExplorerAddressURL:    "https://arbiscan.io/address/{address}",
 		Rule:                  chain.RuleSafe,
 		Confirmations:         2400,
+		Fallback:              10 * time.Minute,
 		EstimatedConfirmation: 10 * time.Minute,
 		BlockTime:             250 * time.Millisecond,
 		Livemode:              true,
@@ -179,6 +187,7 @@ var (
 		ExplorerAddressURL:    "https://sepolia.arbiscan.io/address/{address}",
 		Rule:                  chain.RuleSafe,
 		Confirmations:         2400,
+		Fallback:              10 * time.Minute,
 		EstimatedConfirmation: 10 * time.Minute,
 		BlockTime:             250 * time.Millisecond,
 		FaucetURL:             "https://faucet.quicknode.com/arbitrum/sepolia",
@@ -199,6 +208,7 @@ var (
 		ExplorerAddressURL:    "https://polygonscan.com/address/{address}",
 		Rule:                  chain.RuleFinalized,
 		Confirmations:         256,
+		Fallback:              9 * time.Minute,
 		EstimatedConfirmation: 15 * time.Second,
 		BlockTime:             2 * time.Second,
 		Livemode:              true,
@@ -221,6 +231,7 @@ var (
 		ExplorerAddressURL:    "https://amoy.polygonscan.com/address/{address}",
 		Rule:                  chain.RuleFinalized,
 		Confirmations:         256,
+		Fallback:              9 * time.Minute,
 		EstimatedConfirmation: 15 * time.Second,
 		BlockTime:             2 * time.Second,
 		FaucetURL:             "https://faucet.polygon.technology",
@@ -241,8 +252,9 @@ var (
 		ExplorerAddressURL:    "https://bscscan.com/address/{address}",
 		Rule:                  chain.RuleFinalized,
 		Confirmations:         30,
+		Fallback:              30 * time.Second,
 		EstimatedConfirmation: 10 * time.Second,
-		BlockTime:             750 * time.Millisecond,
+		BlockTime:             450 * time.Millisecond,
 		Livemode:              true,
 		Assets: []chain.Asset{
 			nativeAsset("BNB", "BNB", "200000000000000"),
@@ -263,8 +275,9 @@ var (
 		ExplorerAddressURL:    "https://testnet.bscscan.com/address/{address}",
 		Rule:                  chain.RuleFinalized,
 		Confirmations:         30,
+		Fallback:              30 * time.Second,
 		EstimatedConfirmation: 10 * time.Second,
-		BlockTime:             750 * time.Millisecond,
+		BlockTime:             450 * time.Millisecond,
 		FaucetURL:             "https://www.bnbchain.org/en/testnet-faucet",
 		Assets:                []chain.Asset{nativeAsset("BNB", "BNB", "1000000000000")},
 	}

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
+	"github.com/seed-8ee7f392/payments/chain/scan"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
 
 var catalogue = []chain.Network{
@@ -75,6 +78,72 @@ func TestCatalogueIsComplete(t *testing.T) {
 
 	if _, err := chain.NewRegistry(drivers...); err != nil {
 		t.Error(err)
+	}
+}
+
+// readSeries returns the cursor of a synthetic series of headers, a block in each pace, timed in whole seconds as
+// headers are: several may share a time.
+func readSeries(pace time.Duration, count uint64) scan.Cursor {
+	var c scan.Cursor
+
+	began := time.Unix(1_800_000_000, 0)
+
+	for i := range count {
+		at := began.Add(time.Duration(i) * pace).Truncate(time.Second)
+		c = scanstate.Forward(c, []chain.Block{{Ref: chain.Ref{Height: 1_000_000 + i, Hash: "h", Time: at}}})
+	}
+
+	return c
+}
+
+// Nothing that code depends on is in the catalogue as a number of blocks alone. Where finality cannot be read, nothing
+// confirms sooner than a network's estimate and its fall-back say, however fast its blocks come. The series are
+// synthetic: of the paces that networks had in November 2026, of Base five blocks to a timestamp.
+func TestCatalogueConfirmsNoSoonerWhereBlocksComeFaster(t *testing.T) {
+	paces := map[string]time.Duration{
+		"ethereum": 12 * time.Second, "sepolia": 12 * time.Second,
+		"base": 200 * time.Millisecond, "base-sepolia": 200 * time.Millisecond,
+		"optimism": 2 * time.Second, "op-sepolia": 2 * time.Second,
+		"arbitrum": 250 * time.Millisecond, "arbitrum-sepolia": 250 * time.Millisecond,
+		"polygon": 2 * time.Second, "polygon-amoy": 2 * time.Second,
+		"bnb": 450 * time.Millisecond, "bnb-testnet": 450 * time.Millisecond,
+	}
+
+	for _, pace := range []time.Duration{
+		12 * time.Second, 2 * time.Second, 450 * time.Millisecond, 250 * time.Millisecond, 200 * time.Millisecond,
+	} {
+		c := readSeries(pace, 8_000)
+
+		measured, ok := scanstate.Pace(c)
+		if !ok || (measured-pace).Abs() > pace/20 {
+			t.Fatalf("of a block in %s, %s is measured", pace, measured)
+		}
+
+		for _, n := range catalogue {
+			least := max(n.EstimatedConfirmation, n.Fallback) - 2*time.Second // times are in whole seconds
+
+			height, ok := scanstate.FinalHeight(c, n, n.Confirmations)
+			age := time.Duration(c.At.Height-height) * pace
+			wait := scanstate.UntilFinal(c, n, n.Confirmations, c.At)
+
+			if pace == paces[n.Slug] {
+				t.Logf(
+					"%-16s a block in %-5s %4d blocks, %-5s are %-8s estimated %s", n.Slug, pace,
+					n.Confirmations, n.Fallback, wait.Round(time.Second), n.EstimatedConfirmation,
+				)
+
+				if n.BlockTime != pace {
+					t.Errorf("%s names a block in %s, it has one in %s", n.Slug, n.BlockTime, pace)
+				}
+			}
+
+			if n.Fallback == 0 || !ok || age < least || wait < least {
+				t.Errorf(
+					"%s at a block in %s: final after %s, %s to wait, want at least %s",
+					n.Slug, pace, age, wait, least,
+				)
+			}
+		}
 	}
 }
 

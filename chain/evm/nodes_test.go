@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/fault"
@@ -425,14 +427,39 @@ func TestPrunedHeightStops(t *testing.T) {
 		})
 	}
 
-	t.Run("a young block that is missing is no proof", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+	for name, c := range map[string]struct {
+		tip  int
+		pace time.Duration // of blocks
+		code string
+	}{
+		"a block of 128 below the tip":      {133, 12 * time.Second, "node_pruned"},
+		"of 127":                            {132, 12 * time.Second, "node_unavailable"},
+		"of three minutes":                  {20, 12 * time.Second, "node_unavailable"},
+		"of a minute, where blocks are 295": {300, 200 * time.Millisecond, "node_unavailable"},
+		"of 11 minutes, of short blocks":    {3305, 200 * time.Millisecond, "node_pruned"},
+		"of nine minutes, of short blocks":  {2705, 200 * time.Millisecond, "node_unavailable"},
+	} {
+		t.Run("missing is "+name, func(t *testing.T) {
 			n := pruned(nil)
-			n.blocks = n.blocks[:20]
-			_, err := driverOf(t, n).RefAt(t.Context(), 5)
-			wantFault(t, err, fault.Unavailable, "")
+			for len(n.blocks) <= c.tip {
+				n.extend("main")
+			}
+
+			n.blocks = n.blocks[:c.tip+1]
+
+			for height := range n.blocks {
+				at := time.Unix(1_700_000_000, 0).Add(time.Duration(height) * c.pace)
+				n.blocks[height].header["timestamp"] = hexutil.Uint64(at.Unix())
+			}
+
+			synctest.Test(t, func(t *testing.T) {
+				_, err := driverOf(t, n).RefAt(t.Context(), 5)
+				if fault.Code(err) != c.code {
+					t.Errorf("%v, want %s", err, c.code)
+				}
+			})
 		})
-	})
+	}
 }
 
 func TestUselessAnswersAreUnavailable(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -17,19 +18,67 @@ import (
 // receiptIndex holds the receipts of blocks by transaction hash, one map per block.
 type receiptIndex []map[common.Hash]*receiptJSON
 
-// receipts returns the receipts of each block's transactions, in their order. What
-// eth_getBlockReceipts leaves out or refuses is read singly: not every node has the method, and Bor nodes
-// leave out state-sync transactions.
-func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*receiptJSON, error) {
+// doWithReceipts makes calls for blocks by height, and calls for their receipts where one request holds both and the
+// block before them had receipts: a round trip less. It returns those, none where they are made afterwards.
+func (e *endpoint) doWithReceipts(ctx context.Context, blocks []*call) (beside []*call, err error) {
+	if 2*len(blocks) > e.currentBatchSize() || !e.beside.Load() || e.refuses(receiptsBeside) {
+		return nil, e.do(ctx, blocks...)
+	}
+
+	for _, block := range blocks {
+		beside = append(beside, newCall("eth_getBlockReceipts", block.args[0]))
+	}
+
+	err = e.do(ctx, slices.Concat(blocks, beside)...)
+	if failure, ok := errors.AsType[*failover.Failure](err); ok && failure.Kind == tooMuch {
+		e.noteRefusal(receiptsBeside, err)
+
+		return nil, e.do(ctx, blocks...)
+	}
+
+	return beside, err
+}
+
+// takeBeside adds to found what was asked for beside blocks, by height: where the chain moved meanwhile, a receipt is
+// of another block, and is read again by the hash of its own.
+func (e *endpoint) takeBeside(blocks []blockJSON, beside []*call, found receiptIndex) {
+	for i := range min(len(blocks), len(beside)) {
+		if refusal := beside[i].refusal(); refusal != nil {
+			e.noteRefusal(receiptsBeside, refusal)
+			continue
+		}
+
+		var receipts []receiptJSON
+		if beside[i].decode(e, &receipts) != nil {
+			continue
+		}
+
+		for j := range receipts {
+			hash, in := receipts[j].TransactionHash, receipts[j].BlockHash
+			if hash != nil && in != nil && *in == *blocks[i].Hash {
+				found[i][*hash] = &receipts[j]
+			}
+		}
+	}
+}
+
+// receipts returns the receipts of each block's transactions, in their order: what was asked for beside the blocks,
+// else by block hash. What eth_getBlockReceipts leaves out or refuses is read singly: not every node has the method, and Bor
+// nodes leave out state-sync transactions.
+func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON, beside []*call) ([][]*receiptJSON, error) {
 	found := make(receiptIndex, len(blocks))
 	for i := range blocks {
 		found[i] = make(map[common.Hash]*receiptJSON, len(blocks[i].Transactions))
 	}
 
+	e.takeBeside(blocks, beside, found)
+
 	refusal, err := e.blockReceipts(ctx, blocks, found)
 	if err != nil {
 		return nil, err
 	}
+
+	e.beside.Store(len(found[len(blocks)-1]) > 0)
 
 	if err := e.missingReceipts(ctx, blocks, found); err != nil {
 		return nil, err
@@ -56,7 +105,8 @@ func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON) ([][]*recei
 	return out, nil
 }
 
-// blockReceipts adds to found what eth_getBlockReceipts returns; nothing of a block where the node refuses it.
+// blockReceipts adds to found what eth_getBlockReceipts returns by the hashes of blocks of which it has none; nothing
+// of a block where the node refuses it.
 func (e *endpoint) blockReceipts(
 	ctx context.Context,
 	blocks []blockJSON,
@@ -68,7 +118,7 @@ func (e *endpoint) blockReceipts(
 	)
 
 	for i := range blocks {
-		if len(blocks[i].Transactions) > 0 {
+		if len(blocks[i].Transactions) > 0 && len(found[i]) == 0 {
 			calls = append(calls, newCall("eth_getBlockReceipts", blocks[i].Hash))
 			blockOf = append(blockOf, i)
 		}

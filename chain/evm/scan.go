@@ -183,12 +183,12 @@ func (d *driver) scanned(node *endpoint, block *verifiedBlock) (chain.Block, err
 
 // readVerified returns one node's blocks of a range, or a prefix of it, each checked against its header.
 func (d *driver) readVerified(ctx context.Context, node *endpoint, from, to uint64) ([]verifiedBlock, error) {
-	blocks, err := node.fullBlocks(ctx, from, to)
+	blocks, beside, err := node.fullBlocks(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}
 
-	receipts, err := node.receipts(ctx, blocks)
+	receipts, err := node.receipts(ctx, blocks, beside)
 	if err != nil {
 		return nil, err
 	}
@@ -251,9 +251,9 @@ func (e *endpoint) rawTransactions(ctx context.Context, blocks []blockJSON, form
 	return nil
 }
 
-// fullBlocks returns blocks with their transactions, as many of the range as one request holds. It
-// ends before the first block that is missing or does not follow its predecessor.
-func (e *endpoint) fullBlocks(ctx context.Context, from, to uint64) ([]blockJSON, error) {
+// fullBlocks returns blocks with their transactions, as many of the range as one request holds, and the calls for their
+// receipts that were made beside. It ends before the first block that is missing or does not follow its predecessor.
+func (e *endpoint) fullBlocks(ctx context.Context, from, to uint64) (blocks []blockJSON, beside []*call, err error) {
 	count := min(to-from, uint64(e.currentBatchSize())-1) + 1
 
 	calls := make([]*call, count)
@@ -261,38 +261,36 @@ func (e *endpoint) fullBlocks(ctx context.Context, from, to uint64) ([]blockJSON
 		calls[i] = newCall("eth_getBlockByNumber", hexutil.Uint64(from+uint64(i)), true)
 	}
 
-	if err := e.do(ctx, calls...); err != nil {
-		return nil, err
+	if beside, err = e.doWithReceipts(ctx, calls); err != nil {
+		return nil, nil, err
 	}
-
-	var blocks []blockJSON
 
 	for i, rpcCall := range calls {
 		height := from + uint64(i)
 		if rpcCall.isNull() || rpcCall.err != nil {
 			if i == 0 {
-				return nil, e.missingBlock(ctx, height, rpcCall)
+				return nil, nil, e.missingBlock(ctx, height, rpcCall)
 			}
 
-			return blocks, nil
+			break
 		}
 
 		var block blockJSON
 		if err := rpcCall.decode(e, &block); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 
 		if _, err := block.check(e, height); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 
 		// A reorg while reading: the next call starts on the new branch.
 		if i > 0 && *block.ParentHash != *blocks[i-1].Hash {
-			return blocks, nil
+			break
 		}
 
 		blocks = append(blocks, block)
 	}
 
-	return blocks, nil
+	return blocks, beside, nil
 }

@@ -18,8 +18,9 @@ import (
 type shortcut string
 
 const (
-	blockReceipts shortcut = "eth_getBlockReceipts"
-	stateByHash   shortcut = "state by block hash (EIP-1898)"
+	blockReceipts  shortcut = "eth_getBlockReceipts"
+	receiptsBeside shortcut = "eth_getBlockReceipts by height, beside blocks"
+	stateByHash    shortcut = "state by block hash (EIP-1898)"
 )
 
 // refusedFor is for how long a shortcut is not tried again that a node refused with a code that may mean anything.

@@ -479,7 +479,7 @@ func TestPolygonStateSync(t *testing.T) {
 	}
 }
 
-// A block costs two calls, in as many requests as the whole range; one that does not verify, two more.
+// A block costs two calls, the whole range one request; one that does not verify, two calls more.
 func TestCallsPerBlock(t *testing.T) {
 	n := newFakeNode(9)
 	hide(&n.blocks[9])
@@ -494,13 +494,12 @@ func TestCallsPerBlock(t *testing.T) {
 		from, to uint64
 		want     [][]string
 	}{
-		{2, 4, [][]string{
-			{"eth_getBlockByNumber", "eth_getBlockByNumber", "eth_getBlockByNumber"},
-			{"eth_getBlockReceipts", "eth_getBlockReceipts", "eth_getBlockReceipts"},
-		}},
+		{2, 4, [][]string{{
+			"eth_getBlockByNumber", "eth_getBlockByNumber", "eth_getBlockByNumber",
+			"eth_getBlockReceipts", "eth_getBlockReceipts", "eth_getBlockReceipts",
+		}}},
 		{9, 9, [][]string{
-			{"eth_getBlockByNumber"},
-			{"eth_getBlockReceipts"},
+			{"eth_getBlockByNumber", "eth_getBlockReceipts"},
 			{"eth_getBlockTransactionCountByHash", "eth_getLogs"},
 		}},
 	} {
@@ -514,6 +513,95 @@ func TestCallsPerBlock(t *testing.T) {
 			!reflect.DeepEqual(n.requests, c.want) {
 			t.Errorf("blocks %d to %d: %v, %v", c.from, c.to, n.requests, err)
 		}
+	}
+}
+
+// Receipts that are read beside blocks, by height, are those of the blocks. Where they are not, or cannot be had so,
+// they are read by the blocks' hashes, and nothing is said against the node.
+func TestReceiptsBesideBlocksAreOfTheBlocks(t *testing.T) {
+	beside := func(c rpcCall) bool { return c.Method == "eth_getBlockReceipts" && len(c.param(0)) < 66 }
+	always := func(answer any) func(n *fakeNode) {
+		return func(n *fakeNode) { n.answer = func(c rpcCall) (any, bool) { return answer, beside(c) } }
+	}
+	tooLarge := func(n *fakeNode) {
+		n.http = func(w http.ResponseWriter, calls []rpcCall) bool {
+			if !slices.ContainsFunc(calls, beside) {
+				return false
+			}
+
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+
+			return true
+		}
+	}
+	asIs := func(*fakeNode) {}
+
+	for name, c := range map[string]struct {
+		before uint64 // the block that is read first
+		blocks uint64 // how many are read after it
+		node   func(n *fakeNode)
+		// requests are how many those take, and then another one, with receipts calls for receipts.
+		requests, then, receipts int
+	}{
+		"they are":                    {2, 3, asIs, 1, 1, 1},
+		"the block before had none":   {0, 3, asIs, 2, 1, 1},
+		"of another block":            {2, 3, always(newFakeNode(9).blocks[9].receipts), 2, 2, 2},
+		"none":                        {2, 3, always([]any{}), 2, 2, 2},
+		"no list":                     {2, 3, always("0x1"), 2, 2, 2},
+		"null":                        {2, 3, always(nil), 2, 2, 1},
+		"refused":                     {2, 3, always(badParams), 2, 2, 1},
+		"more than one request holds": {2, 5, asIs, 2, 1, 1},
+		"more than the node sends":    {2, 1, tooLarge, 5, 2, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newFakeNode(9)
+			driver := driverOf(t, n, func(c *evm.Config) { c.MaxBatch = 8 })
+
+			if _, err := driver.Head(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+
+			if _, err := driver.Blocks(t.Context(), c.before, c.before); err != nil {
+				t.Fatal(err)
+			}
+
+			c.node(n)
+
+			for _, read := range []struct {
+				from, to uint64
+				requests int
+			}{
+				{c.before + 1, c.before + c.blocks, c.requests},
+				{c.before + c.blocks + 1, c.before + c.blocks + 1, c.then},
+			} {
+				n.resetRequests()
+
+				blocks, err := driver.Blocks(t.Context(), read.from, read.to)
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				wantHeights(t, blocks, read.from, read.to)
+
+				for _, block := range blocks {
+					if block.Unverified != "" || len(block.Transfers) != 2 {
+						t.Errorf("block %d: %+v", block.Height, block)
+					}
+				}
+
+				if len(n.requests) != read.requests {
+					t.Errorf("blocks %d to %d took %v", read.from, read.to, n.requests)
+				}
+			}
+
+			if asked := n.count("eth_getBlockReceipts"); asked != c.receipts {
+				t.Errorf("of one more block receipts were asked for %d times", asked)
+			}
+
+			if state := driver.Nodes()[0]; state.Trouble != "" {
+				t.Errorf("the node is %+v", state)
+			}
+		})
 	}
 }
 

@@ -79,6 +79,7 @@ func harness(
 			// Solana has none that can be read
 			"chain.Mempool",
 			"chain.HeadNotifier", // its slots are as short as the pace of polling
+			"chain.TipReader",
 			// its test node executes the same everywhere
 			"control.VariablePayer", "control.NodeFaker", "control.HeaderUpgrader",
 			// nor account sequence numbers

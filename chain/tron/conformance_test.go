@@ -30,6 +30,7 @@ func TestDriverOnTheFakeNode(t *testing.T) {
 				"chain.AddressScanner",
 				"chain.RequestURIBuilder",
 				"chain.HeadNotifier", // its nodes have no subscriptions
+				"chain.TipReader",
 				"chain.TokenAccounter",
 				"chain.Recoverer",
 				"control.CoinLister",

@@ -78,9 +78,11 @@ type Follower struct {
 	polling  polling
 	unlinked int       // how often in a row the node's blocks did not link
 	shown    chain.Ref // the last block that a node showed
-	atRest   atomic.Bool
-	pace     atomic.Int64 // the time between blocks as it was measured, in nanoseconds; 0: not yet
-	health   health.Follower
+	// finalityAt is when the safe and the final block were last read apart from the tip.
+	finalityAt time.Time
+	atRest     atomic.Bool
+	pace       atomic.Int64 // the time between blocks as it was measured, in nanoseconds; 0: not yet
+	health     health.Follower
 
 	// report is what Health returns: health as the last step left it. A step may hang for as long as its node.
 	reportMu   sync.Mutex

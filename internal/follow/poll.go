@@ -9,13 +9,14 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/scanstate"
 )
 
 // Nodes may show a transaction of an address late. So every rereadEvery everything since the last
-// such reading is read again, and rereadMore blocks more.
+// such reading is read again, and the blocks of rereadMore before it.
 const (
 	rereadEvery = time.Minute
-	rereadMore  = 150
+	rereadMore  = time.Minute
 )
 
 // reread stores when blocks were last read again, and from which height they are the next time.
@@ -31,6 +32,7 @@ type reread struct {
 func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) ([]chain.Block, error) {
 	now := f.Now()
 	since, from := now.Add(-f.PollFor), base.Height+1
+	more := scanstate.BlocksAt(f.Pace(), rereadMore)
 
 	due := now.Sub(f.reread.at) >= rereadEvery
 	switch {
@@ -40,7 +42,7 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 		if !f.reread.at.IsZero() {
 			from = min(from, max(f.reread.from, 1))
 		} else {
-			from -= min(from-1, rereadMore)
+			from -= min(from-1, more)
 		}
 	}
 
@@ -78,7 +80,7 @@ func (f *Follower) poll(ctx context.Context, base, tip chain.Ref, forked bool) (
 	}
 
 	if due || forked {
-		f.reread = reread{at: now, from: tip.Height + 1 - min(tip.Height, rereadMore)}
+		f.reread = reread{at: now, from: tip.Height + 1 - min(tip.Height, more)}
 	}
 
 	return blocks, nil

@@ -155,6 +155,68 @@ func TestPollingFindsWhatIsShownLate(t *testing.T) {
 	}
 }
 
+// asking is a network by address that keeps from which heights transfers were asked for.
+type asking struct {
+	*polled
+	from *[]uint64
+}
+
+func (a asking) TransfersTo(
+	ctx context.Context,
+	addresses []chain.Address,
+	from, to uint64,
+) ([]chain.Block, error) {
+	*a.from = append(*a.from, from)
+
+	return a.polled.TransfersTo(ctx, addresses, from, to)
+}
+
+// What a node may show late is read again over a time, not over a number of blocks.
+func TestPollingReadsAMinuteAgain(t *testing.T) {
+	for pace, more := range map[time.Duration]uint64{
+		200 * time.Millisecond: 300,
+		450 * time.Millisecond: 134,
+		12 * time.Second:       5,
+		10 * time.Minute:       1,
+	} {
+		t.Run(pace.String(), func(t *testing.T) {
+			p, d := newPolled(nil), newDB()
+			p.c = sim.New(sim.Config{NoFinality: true, Clock: func() time.Time { return p.time }})
+			p.Driver = p.c
+
+			var from []uint64
+
+			f := p.followAs(t, d, asking{p, &from})
+			p.pay()
+
+			// A look every two minutes or each block: each cursor remembers the time of its block.
+			for range 30 {
+				for range max(1, 2*time.Minute/pace) {
+					p.time = p.time.Add(pace)
+					p.c.Mine(1)
+				}
+
+				if _, err := f.Step(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			before := d.cursors["simnet"].At.Height
+			from = nil
+			p.time = p.time.Add(time.Minute)
+			p.c.Mine(1)
+
+			if _, err := f.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+
+			if want := before + 1 - more; len(from) != 1 || from[0] < want-2 || from[0] > want+2 {
+				t.Errorf("read up to %d, it reads again from %v, want about %d", before, from, want)
+			}
+		})
+	}
+}
+
 // TestPollingFindsNewAddresses has an address made and paid after the follower has read the
 // tip.
 func TestPollingFindsNewAddresses(t *testing.T) {

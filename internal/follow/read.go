@@ -12,12 +12,15 @@ import (
 
 // readBatch returns the next batch, or nil when there is nothing new.
 func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, error) {
-	head, err := f.Driver.Head(ctx)
+	beside, end := f.readBeside(ctx, stored)
+	defer end()
+
+	head, err := f.readHead(ctx, stored, beside)
 	if err != nil {
 		return nil, fmt.Errorf("asking %s for its tip: %w", f.network.Slug, err)
 	}
 
-	head, f.shown = f.agreeFinality(ctx, stored, head), head.Tip
+	f.shown = head.Tip
 
 	cursor, base, forked, err := f.startOfBatch(ctx, stored, head)
 	if err != nil {
@@ -27,10 +30,16 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 	b := &Batch{Network: f.network, Head: head, Rewound: forked, ForkedFrom: base, readAt: f.Now()}
 	_, b.rereads = f.Driver.(chain.Agreed)
 
-	linked, err := f.fillBlocks(ctx, b, cursor)
+	linked, err := f.fillBlocks(ctx, b, stored)
+	if err == nil {
+		err = f.fillFinality(b, beside)
+	}
+
 	if err != nil {
 		return nil, err
 	}
+
+	head, base, forked = b.Head, b.ForkedFrom, b.Rewound
 
 	next := f.nextCursor(cursor, b)
 	if !linked || contradicts(next, head.Safe) || contradicts(next, head.Final) {
@@ -75,40 +84,34 @@ func (f *Follower) readBatch(ctx context.Context, stored scan.Cursor) (*Batch, e
 	return b, nil
 }
 
-// agreeFinality returns a head whose safe and final blocks are agreed on; where they are not, it names none, and
-// those on record stand. It asks once one of them differs from the one on record.
-func (f *Follower) agreeFinality(ctx context.Context, stored scan.Cursor, head chain.Head) chain.Head {
-	agreed, ok := f.Driver.(chain.Agreed)
-	if !ok || len(agreed.Nodes()) == 1 ||
-		head.Safe.Hash == stored.Safe.Hash && head.Final.Hash == stored.Final.Hash {
-		return head
+// readHead returns the head of the network, without finality where that is read beside.
+func (f *Follower) readHead(
+	ctx context.Context,
+	stored scan.Cursor,
+	beside *finalityRead,
+) (head chain.Head, err error) {
+	tips, ok := f.Driver.(chain.TipReader)
+	if !ok || beside == nil {
+		if head, err = f.Driver.Head(ctx); err == nil {
+			head = f.agreeFinality(ctx, stored, head)
+		}
+
+		return head, err
 	}
 
-	shared, err := agreed.AgreedHead(ctx)
-	if err != nil {
-		head.Safe, head.Final = chain.Ref{}, chain.Ref{}
-		return head
+	if head.Tip, err = tips.Tip(ctx); err == nil && !f.IsFast() && head.Tip.Hash != stored.Tip.Hash {
+		beside.begin()
 	}
 
-	head.Safe, head.Final = upTo(shared.Safe, head.Tip), upTo(shared.Final, head.Tip)
-
-	return head
-}
-
-// upTo returns a block, or the tip where it is above that.
-func upTo(block, tip chain.Ref) chain.Ref {
-	if block.Height > tip.Height {
-		return tip
-	}
-
-	return block
+	return head, err
 }
 
 // isFollowed reports whether anything of a network was ever read. One that was stopped before has a cursor without a
 // block.
 func isFollowed(cursor scan.Cursor) bool { return !cursor.At.IsZero() }
 
-// startOfBatch returns the cursor that a batch moves, and the block above which it is read.
+// startOfBatch returns the cursor that a batch moves, and the block above which it is read. Where there are blocks
+// above the last one that was read, the first of them shows whether that one is still in the chain: nothing is asked.
 func (f *Follower) startOfBatch(ctx context.Context, stored scan.Cursor, head chain.Head) (
 	cursor scan.Cursor,
 	base chain.Ref,
@@ -120,31 +123,55 @@ func (f *Follower) startOfBatch(ctx context.Context, stored scan.Cursor, head ch
 		return cursor, cursor.At, false, err
 	}
 
+	if f.scanner != nil && head.Tip.Height > stored.At.Height {
+		return stored, stored.At, false, nil
+	}
+
 	base, forked, err = f.commonBlock(ctx, stored, head)
 
 	return stored, base, forked, err
 }
 
-// fillBlocks reads the blocks above the common one into the batch. linked is false when the first of them is
-// not the child of the common block.
-func (f *Follower) fillBlocks(ctx context.Context, b *Batch, cursor scan.Cursor) (linked bool, err error) {
+// fillBlocks reads the blocks above the common one into the batch. Where the first of them is not its child, the chain
+// forked, and they are read above another one. linked is false when the chain forked while it was read.
+func (f *Follower) fillBlocks(ctx context.Context, b *Batch, stored scan.Cursor) (linked bool, err error) {
 	base, tip := b.ForkedFrom, b.Head.Tip
 
 	switch {
 	case f.scanner == nil && f.partial != nil:
 		return true, f.pollPart(ctx, b)
-	case base.Height >= tip.Height:
-		return true, nil
-	case f.scanner == nil:
+	case f.scanner == nil && base.Height < tip.Height:
 		b.Blocks, err = f.poll(ctx, base, tip, b.Rewound)
 		return true, err
+	case base.Height >= tip.Height:
+		return true, nil
 	}
+
+	if linked, err = f.fillAbove(ctx, b, stored); err != nil || linked {
+		return linked, err
+	}
+
+	if !isFollowed(stored) {
+		return false, nil
+	}
+
+	if b.ForkedFrom, b.Rewound, err = f.commonBlock(ctx, stored, b.Head); err != nil || !b.Rewound {
+		return false, err
+	}
+
+	return f.fillAbove(ctx, b, stored)
+}
+
+// fillAbove reads the blocks above the common one into the batch. linked is false when the first of them is not the
+// child of the block that was read last.
+func (f *Follower) fillAbove(ctx context.Context, b *Batch, stored scan.Cursor) (linked bool, err error) {
+	base, tip := b.ForkedFrom, b.Head.Tip
 
 	// After a fork everything up to the old position is read at once, so that nothing that merely moved
 	// into another block looks lost.
 	to := base.Height + f.size.now
 	if b.Rewound {
-		to = max(to, cursor.At.Height)
+		to = max(to, stored.At.Height)
 	}
 
 	if b.Blocks, err = f.readBlocks(ctx, base, min(to, tip.Height)); err != nil {

@@ -47,12 +47,16 @@ func LongestPace(c scan.Cursor) time.Duration {
 // BlocksIn returns how many blocks a network makes in a time, rounded up, at its measured pace; the most that any makes
 // where it was not measured.
 func BlocksIn(c scan.Cursor, span time.Duration) uint64 {
-	pace, ok := Pace(c)
-	if !ok {
+	pace, _ := Pace(c)
+
+	return BlocksAt(pace, span)
+}
+
+// BlocksAt is BlocksIn for a pace; 0 where it was not measured.
+func BlocksAt(pace, span time.Duration) uint64 {
+	if pace <= 0 {
 		pace = fastestPace
 	}
-
-	pace = max(pace, time.Nanosecond)
 
 	return uint64((span + pace - 1) / pace)
 }

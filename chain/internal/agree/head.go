@@ -9,15 +9,18 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/internal/failover"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
 const (
-	// maxApart is how many blocks below the lower of two tips a block is looked for that both nodes have. Nodes that
-	// differ for longer are on two branches.
+	// How far below the lower of two tips a block is looked for that both nodes have: maxApart blocks, or those of
+	// apartFor, the larger of the two. Nodes that differ for longer are on two branches.
 	maxApart = 8
+	apartFor = time.Minute
 	// tolerated is how far a node's newest block may be behind another's in time, and one block in any case, until
 	// the node is named as behind.
 	tolerated = 5 * time.Second
@@ -87,11 +90,26 @@ func shared[N failover.Member](
 	s *failover.Set[N],
 	heads map[N]chain.Head,
 	reader HeadReader[N],
-) (head chain.Head, err error) {
-	var apart uint64
+) (head chain.Head, _ error) {
+	var (
+		apart uint64
+		group errgroup.Group
+	)
 
-	head.Tip, apart, err = sharedRef(ctx, s, reader, heads, func(h chain.Head) chain.Ref { return h.Tip })
-	if err != nil {
+	group.Go(func() (err error) {
+		head.Tip, apart, err = sharedRef(ctx, s, reader, heads, func(h chain.Head) chain.Ref { return h.Tip })
+		return err
+	})
+	group.Go(func() (err error) {
+		head.Safe, _, err = sharedRef(ctx, s, reader, heads, func(h chain.Head) chain.Ref { return h.Safe })
+		return err
+	})
+	group.Go(func() (err error) {
+		head.Final, _, err = sharedRef(ctx, s, reader, heads, func(h chain.Head) chain.Ref { return h.Final })
+		return err
+	})
+
+	if err := group.Wait(); err != nil {
 		return chain.Head{}, err
 	}
 
@@ -99,16 +117,6 @@ func shared[N failover.Member](
 		for node := range heads {
 			node.State().Note(chain.NodeDisagrees, false, "")
 		}
-	}
-
-	head.Safe, _, err = sharedRef(ctx, s, reader, heads, func(h chain.Head) chain.Ref { return h.Safe })
-	if err != nil {
-		return chain.Head{}, err
-	}
-
-	head.Final, _, err = sharedRef(ctx, s, reader, heads, func(h chain.Head) chain.Ref { return h.Final })
-	if err != nil {
-		return chain.Head{}, err
 	}
 
 	// A block that two nodes call safe may be above the newest that was found to be shared, while they go on.
@@ -124,8 +132,8 @@ func shared[N failover.Member](
 }
 
 // sharedRef returns the newest block that two nodes have, of those that which names and those below them, and how far
-// it is below the lower one; zero where no node names one. Errors are fault.Unavailable (nodes_disagree,
-// nodes_missing).
+// it is below the lower one; zero where no node names one. Beyond maxApart it looks twice as far each time, and the
+// block may be that much older. Errors are fault.Unavailable (nodes_disagree, nodes_missing).
 func sharedRef[N failover.Member](
 	ctx context.Context,
 	s *failover.Set[N],
@@ -138,13 +146,18 @@ func sharedRef[N failover.Member](
 		return chain.Ref{}, 0, nil
 	}
 
-	lower := named[order[1]].Height
+	lower := named[order[1]]
+	oldest := lower.Time // of the blocks that were compared
 
-	for apart = 0; apart <= min(lower, maxApart); apart++ {
+	for apart = 0; apart <= lower.Height; apart = further(apart) {
+		if apart > maxApart && lower.Time.Sub(oldest) >= apartFor {
+			break
+		}
+
 		seen := map[string]bool{}
 
 		for _, node := range order {
-			ref, failed := refOf(ctx, node, named[node], lower-apart, reader.At)
+			ref, failed := refOf(ctx, node, named[node], lower.Height-apart, reader.At)
 
 			switch {
 			case failed != nil:
@@ -152,12 +165,12 @@ func sharedRef[N failover.Member](
 			case seen[ref.Hash]:
 				return ref, apart, nil
 			case ref.Hash != "":
-				seen[ref.Hash] = true
+				seen[ref.Hash], oldest = true, ref.Time
 			}
 		}
 	}
 
-	what := fmt.Sprintf("the blocks up to %d", lower)
+	what := fmt.Sprintf("the blocks up to %d", lower.Height)
 	if err != nil {
 		return chain.Ref{}, 0, s.Missing(err, what)
 	}
@@ -167,6 +180,15 @@ func sharedRef[N failover.Member](
 	}
 
 	return chain.Ref{}, 0, s.Disagree(what)
+}
+
+// further returns how far below the lower of two tips is looked after a distance in blocks.
+func further(apart uint64) uint64 {
+	if apart < maxApart {
+		return apart + 1
+	}
+
+	return 2 * apart
 }
 
 // namedRefs returns what which names at each node, and the nodes by height, the highest first; nil where no node names

@@ -1,6 +1,7 @@
 package agree_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -16,6 +17,7 @@ import (
 type chainOf struct {
 	tip, safe, final uint64
 	branch           uint64
+	pace             time.Duration // 12 s where it is 0
 }
 
 func (c chainOf) at(height uint64) chain.Ref {
@@ -24,7 +26,9 @@ func (c chainOf) at(height uint64) chain.Ref {
 		hash += " of a branch"
 	}
 
-	return chain.Ref{Height: height, Hash: hash, Time: time.Unix(int64(12*height), 0)}
+	at := time.Unix(0, 0).Add(time.Duration(height) * cmp.Or(c.pace, 12*time.Second))
+
+	return chain.Ref{Height: height, Hash: hash, Time: at.Truncate(time.Second)}
 }
 
 func (c chainOf) head() chain.Head {
@@ -93,6 +97,30 @@ func TestHeadIsWhatTwoNodesHave(t *testing.T) {
 		},
 		"two branches": {
 			shows: map[string]chainOf{"a": {tip: 100}, "b": {tip: 100, branch: 50}},
+			nodes: 2, code: "nodes_disagree",
+			named: map[string]chain.NodeTrouble{"a": chain.NodeDisagrees, "b": chain.NodeDisagrees},
+		},
+		"two branches of 96 s": {
+			shows: map[string]chainOf{"a": {tip: 100}, "b": {tip: 100, branch: 93}},
+			nodes: 2, tip: 92,
+		},
+		"two branches of 108 s": {
+			shows: map[string]chainOf{"a": {tip: 100}, "b": {tip: 100, branch: 92}},
+			nodes: 2, code: "nodes_disagree",
+			named: map[string]chain.NodeTrouble{"a": chain.NodeDisagrees, "b": chain.NodeDisagrees},
+		},
+		"two branches of 8 s, of short blocks": {
+			shows: map[string]chainOf{
+				"a": {tip: 1000, final: 500, pace: 200 * time.Millisecond},
+				"b": {tip: 1000, final: 500, pace: 200 * time.Millisecond, branch: 960},
+			},
+			nodes: 2, tip: 936, final: 500,
+		},
+		"two branches of two minutes, of short blocks": {
+			shows: map[string]chainOf{
+				"a": {tip: 1000, pace: 200 * time.Millisecond},
+				"b": {tip: 1000, pace: 200 * time.Millisecond, branch: 400},
+			},
 			nodes: 2, code: "nodes_disagree",
 			named: map[string]chain.NodeTrouble{"a": chain.NodeDisagrees, "b": chain.NodeDisagrees},
 		},

@@ -49,6 +49,13 @@ var nodeCalls = []nodeCall{
 		},
 	},
 	{
+		"Tip",
+		[]Capability{TipReader},
+		func(ctx context.Context, driver chain.Driver, _ callArgs) (any, error) {
+			return driver.(chain.TipReader).Tip(ctx)
+		},
+	},
+	{
 		"RefAt",
 		nil,
 		func(ctx context.Context, driver chain.Driver, args callArgs) (any, error) {

@@ -13,6 +13,7 @@ type Capability = string
 
 // The optional interfaces of package chain.
 const (
+	TipReader         = "chain.TipReader"
 	BlockScanner      = "chain.BlockScanner"
 	AddressScanner    = "chain.AddressScanner"
 	Mempool           = "chain.Mempool"
@@ -66,6 +67,7 @@ var capabilities = []struct {
 	name Capability
 	has  func(harness Harness) bool
 }{
+	{TipReader, driverIs[chain.TipReader]},
 	{BlockScanner, driverIs[chain.BlockScanner]},
 	{AddressScanner, driverIs[chain.AddressScanner]},
 	{Mempool, driverIs[chain.Mempool]},

@@ -73,6 +73,7 @@ type testCase struct {
 
 var parts = []part{
 	{"Driver", nil, headTests},
+	{"TipReader", []Capability{TipReader}, tipTests},
 	{"BlockScanner", []Capability{BlockScanner}, blockTests},
 	{"AddressScanner", []Capability{AddressScanner}, addressScanTests},
 	{"HeadNotifier", []Capability{HeadNotifier}, notifyTests},

@@ -22,6 +22,10 @@ var headTests = []testCase{
 	{"ParseAddressRefusesWhatIsNone", nil, testParseAddressRefuses},
 }
 
+var tipTests = []testCase{
+	{"TipIsThatOfHead", nil, testTip},
+}
+
 func testNetwork(e *env) {
 	if _, err := chain.NewRegistry(e.Driver); err != nil {
 		e.t.Errorf("NewRegistry refuses the driver's network: %v", err)
@@ -94,6 +98,22 @@ func testHead(e *env) {
 
 		return nil
 	})
+}
+
+func testTip(e *env) {
+	for range 3 {
+		e.mine(1)
+		e.eventually("a tip as Head has it", func() error {
+			tip, err := as[chain.TipReader](e).Tip(e.ctx)
+			e.must("Tip", err)
+
+			if head := e.head(); tip != head.Tip {
+				return fmt.Errorf("the tip is %+v, that of Head %+v", tip, head.Tip)
+			}
+
+			return nil
+		})
+	}
 }
 
 func testHeadRises(e *env) {
