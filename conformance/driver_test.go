@@ -154,8 +154,6 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 			"chain.Bumper",
 			"chain.FeeChecker",
 			"chain.InputPricer",
-			"chain.GasReader",
-			"chain.FitChecker",
 			"conformance.CheapPayer",
 			"DriverHarness.Misconfigured", // driver and node are one
 		},

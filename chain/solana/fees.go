@@ -10,7 +10,7 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/internal/price"
+	"github.com/seed-8ee7f392/payments/internal/price"
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
