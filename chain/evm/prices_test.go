@@ -371,6 +371,40 @@ func TestReplacementOfBytesThatNoBlockTakes(t *testing.T) {
 	}
 }
 
+// A cancel takes more gas than bytes that a node estimated too little for, and outbids their price: what it may cost is
+// estimated with both.
+func TestEstimateCoversWhatIsDisplaced(t *testing.T) {
+	n := newFakeNode(5)
+	estimate, tip := uint64(30), uint64(900_000_000)
+	n.answer = func(c rpcCall) (any, bool) {
+		switch c.Method {
+		case "eth_estimateGas":
+			return hexutil.Uint64(estimate), true
+		case "eth_maxPriorityFeePerGas":
+			return hexutil.Uint64(tip), true
+		}
+
+		return nil, false
+	}
+
+	driver := driverOf(t, n)
+	order := nativeOrder(driver)
+	_, displaced, _ := build(t, driver, order)
+
+	estimate, tip = 21_000, 1
+	order.Replaces = &displaced
+
+	var err error
+
+	if order.MaxFee, err = driver.EstimateFee(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := driver.Build(t.Context(), order); err != nil {
+		t.Error(err)
+	}
+}
+
 // A sweep that used all of its gas, or all that a call inside it was given, ran out of it; one that its contract
 // refused did not.
 func TestRanOutOfGas(t *testing.T) {

@@ -61,7 +61,7 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 	d.noteDispute(t, err)
 
 	if err != nil {
-		return d.handleSignError(ctx, t, err)
+		return d.handleSignError(ctx, t, order, err)
 	}
 
 	if err := d.storeAttempt(ctx, t, a); err != nil {
@@ -262,9 +262,14 @@ func (d *walletWorker) nonce(ctx context.Context) (uint64, error) {
 	return *d.counted, nil
 }
 
-// handleSignError handles an error before the first signature: it fails the transaction, or returns the
+// handleSignError handles an error of an order before the first signature: it fails the transaction, or returns the
 // error and leaves it queued.
-func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction, err error) error {
+func (d *walletWorker) handleSignError(
+	ctx context.Context,
+	t wallet.Transaction,
+	order chain.Order,
+	err error,
+) error {
 	if refusal, ok := errors.AsType[*chain.Refusal](err); ok {
 		code := wallet.FailSignerRefused + reasonCode(refusal.Reason)
 		d.config.Log.ErrorContext(
@@ -292,7 +297,7 @@ func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction
 	case t.Kind == wallet.Cancel:
 		// It stays queued: the wallet cannot go on without it.
 		if fault.Code(err) == "fee_above_maximum" {
-			return d.raiseFee(ctx, t)
+			return d.raiseFee(ctx, t, order.Replaces)
 		}
 	case errors.Is(err, fault.Unsupported):
 		return d.update(ctx, t.ID, fail(wallet.FailNotPayable))

@@ -5,13 +5,14 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // MaxOutputs returns Config.MaxOutputs.
 func (c *Chain) MaxOutputs() int { return c.config.MaxOutputs }
 
 // EstimateFee returns twice the maximum fee that Build would offer now, in base units of the native
-// coin, which covers several replacements.
+// coin, which covers several replacements, and what Order.Replaces offers.
 func (c *Chain) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	return ask(ctx, c, MethodEstimateFee, func(n *node) (chain.Amount, error) {
 		tx, err := n.transactionOf(order)
@@ -19,7 +20,10 @@ func (c *Chain) EstimateFee(ctx context.Context, order chain.Order) (chain.Amoun
 			return chain.Amount{}, err
 		}
 
-		return n.suggestedMaxFee(tx), nil
+		least, err := leastToReplace(tx, order)
+		outbids := chain.Units(least.feeCap).Mul(2 * tx.gas())
+
+		return chaindata.Max(n.suggestedMaxFee(tx), outbids), err
 	})
 }
 
@@ -162,27 +166,13 @@ func (n *node) setPrices(tx *transaction, order chain.Order) error {
 	now := n.prices()
 	priority, minPrice := now.priority, now.baseFee+now.priority
 
-	if order.Replaces != nil && len(order.Replaces.Raw) > 0 {
-		old, err := decode(order.Replaces.Raw)
-		if err != nil {
-			return err
-		}
-
-		if old.from != tx.from || old.nonce != tx.nonce {
-			return fault.New(
-				fault.Invalid, "replacement_invalid",
-				"transaction %s has another sender or nonce than the order that is to replace it",
-				order.Replaces.TxHash,
-			)
-		}
-
-		priority = max(priority, replacementPrice(old.priority))
-		if order.Outbids {
-			priority = max(priority, 2*old.priority)
-		}
-
-		minPrice = max(minPrice, replacementPrice(old.maxPrice), priority)
+	least, err := leastToReplace(tx, order)
+	if err != nil {
+		return err
 	}
+
+	priority = max(priority, least.priority)
+	minPrice = max(minPrice, least.feeCap, priority)
 
 	price := max(minPrice, now.feeCap())
 	if order.SubtractFee {
@@ -211,6 +201,36 @@ func (n *node) setPrices(tx *transaction, order chain.Order) error {
 	}
 
 	return nil
+}
+
+// offer is what a transaction offers per gas.
+type offer struct{ feeCap, priority uint64 }
+
+// leastToReplace returns the least that a transaction offers to displace Order.Replaces; zero where it displaces none.
+func leastToReplace(tx *transaction, order chain.Order) (offer, error) {
+	if order.Replaces == nil || len(order.Replaces.Raw) == 0 {
+		return offer{}, nil
+	}
+
+	old, err := decode(order.Replaces.Raw)
+	if err != nil {
+		return offer{}, err
+	}
+
+	if old.from != tx.from || old.nonce != tx.nonce {
+		return offer{}, fault.New(
+			fault.Invalid, "replacement_invalid",
+			"transaction %s has another sender or nonce than the order that is to replace it",
+			order.Replaces.TxHash,
+		)
+	}
+
+	least := offer{feeCap: replacementPrice(old.maxPrice), priority: replacementPrice(old.priority)}
+	if order.Outbids {
+		least.priority = max(least.priority, 2*old.priority)
+	}
+
+	return least, nil
 }
 
 // subtractFee reduces the last transfer by the maximum fee.
