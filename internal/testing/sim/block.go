@@ -97,7 +97,7 @@ func (c *Chain) mine(at time.Time) {
 }
 
 // evict removes from the pool the transactions that this branch can no longer include, and those that their senders
-// have not been able to pay for unpaidFor.
+// have not paid enough for unpaidFor.
 func (c *Chain) evict() {
 	tip := c.blocks[c.tip()].ref
 	for hash, entry := range c.pool.byHash {
