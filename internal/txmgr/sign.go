@@ -399,7 +399,7 @@ func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted u
 }
 
 // confirmFirstNonce returns fault.Unavailable with code wallet_unread unless it is agreed that the wallet has made as
-// many transactions.
+// many transactions: up to the block that was read, or where a node has not got there, up to the newest that two have.
 func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, counted uint64) error {
 	nonces, ok := d.driver.(chain.Nonces)
 	if !ok {
@@ -407,6 +407,12 @@ func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, cou
 	}
 
 	agreed, err := nonces.AgreedNonce(ctx, d.party.Address, c.At)
+	if errors.Is(err, chain.ErrNotAgreed) {
+		if shared, ok := d.sharedBelow(ctx, c.At); ok {
+			agreed, err = nonces.AgreedNonce(ctx, d.party.Address, shared)
+		}
+	}
+
 	if err == nil && agreed == counted {
 		return nil
 	}
@@ -421,4 +427,16 @@ func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, cou
 		counted,
 		d.party.Address,
 	)
+}
+
+// sharedBelow returns the newest block that two nodes have, where it is below a block.
+func (d *walletWorker) sharedBelow(ctx context.Context, at chain.Ref) (chain.Ref, bool) {
+	nodes, ok := d.driver.(chain.Agreed)
+	if !ok {
+		return chain.Ref{}, false
+	}
+
+	head, err := nodes.AgreedHead(ctx)
+
+	return head.Tip, err == nil && head.Tip.Height < at.Height
 }
