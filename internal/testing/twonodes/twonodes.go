@@ -99,6 +99,22 @@ func (a Answers) Print(t testing.TB, family, trouble, place string) {
 	)
 }
 
+// Named returns what a driver says of its nodes, "ok" of one without trouble: what Health shows.
+func Named(driver chain.Driver) string {
+	var named []string
+
+	for _, node := range driver.(chain.Agreed).Nodes() {
+		trouble := string(node.Trouble)
+		if trouble == "" {
+			trouble = "ok"
+		}
+
+		named = append(named, trouble)
+	}
+
+	return strings.Join(named, ", ")
+}
+
 func said(code string) string {
 	if code == "" {
 		return "yes"
