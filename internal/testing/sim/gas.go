@@ -81,6 +81,14 @@ func (c *Chain) gasRules(height uint64) GasRules {
 	return rules
 }
 
+// ForkGas has transactions take gas by other rules from the next block on.
+func (c *Chain) ForkGas(rules GasRules) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	c.config.GasForks = append(slices.Clip(c.config.GasForks), GasFork{From: c.tip() + 1, Rules: rules})
+}
+
 // mostGas returns the most that a transaction may take by any of the network's rules: what payers set.
 func (c *Chain) mostGas(tx *transaction) uint64 {
 	most := defaultGas.of(tx)

@@ -10,7 +10,7 @@
 // The controls, by what they change:
 //   - payments: Fund, Pay, PayMany, PayInternal, PayFailing, PayVariable
 //   - coin and tokens: LogCoin, SetToken, TransferFrom, LogTransfer, Freeze
-//   - the pool: Drop, Replace, CancelNonce, SetFee
+//   - the pool: Drop, Replace, CancelNonce, SetFee, ForkGas
 //   - blocks and time: Mine, MineEmpty, Tick, Run, Fork, Advance, SetClock
 //   - calls: FailNext, LoseNextResponses, SetIntercept
 //   - nodes: SetNode, Lag, Prune

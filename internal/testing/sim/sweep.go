@@ -112,7 +112,10 @@ func (n *node) planToken(
 
 	var steps []chain.SweepStep
 
-	if missing := n.missingGas(r, sweep); !missing.IsZero() {
+	missing, available := n.missingGas(r, sweep)
+	if missing.IsZero() {
+		sweep.Order.MaxFee = chaindata.Min(sweep.Order.MaxFee, available)
+	} else {
 		step, err := n.priceStep(chain.StepTopUp, chain.Order{
 			From:    r.Master,
 			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: n.c.native.ID, Amount: missing}},
@@ -140,20 +143,20 @@ func (n *node) planToken(
 	return append(steps, sweep), nil
 }
 
-// missingGas returns the native coin that the deposit address lacks for its sweep. Before a top-up only
-// the residue counts, since other coin may be a deposit. After one, the whole balance counts.
-func (n *node) missingGas(r chain.SweepRequest, sweep chain.SweepStep) chain.Amount {
-	available := r.Residue
+// missingGas returns the native coin that the deposit address lacks for its sweep, and what it has for it. Before a
+// top-up only the residue counts, since other coin may be a deposit. After one, the whole balance counts.
+func (n *node) missingGas(r chain.SweepRequest, sweep chain.SweepStep) (missing, available chain.Amount) {
+	available = r.Residue
 	if slices.Contains(r.Done, chain.StepTopUp) {
 		native := n.c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: n.c.native.ID}, n.tip)
 
 		available = chaindata.Max(available, native)
 		if !available.Less(sweep.NetworkFee) {
-			return chain.Amount{}
+			return chain.Amount{}, available
 		}
 	}
 
-	return sweep.Order.MaxFee.SubFloor(available)
+	return sweep.Order.MaxFee.SubFloor(available), available
 }
 
 // priceStep returns the step of an order with its network fee and maximum fee.
