@@ -78,8 +78,16 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 
 			for _, place := range slices.Sorted(maps.Keys(nodes)) {
 				most, named, err := cost(kind, nodes[place]...)
-				t.Logf("%-26s %-14s %-18s at most %-7s honest %-7s Health: %-14s %v", lie, place, kind, most, fair,
-					named, err)
+				t.Logf(
+					"%-26s %-14s %-18s at most %-7s honest %-7s Health: %-14s %v",
+					lie,
+					place,
+					kind,
+					most,
+					fair,
+					named,
+					err,
+				)
 
 				switch {
 				case place == "alone" && lie == "a floor of 0.9" && errors.Is(err, fault.Limited):

@@ -50,8 +50,10 @@ func TestWhatOneOfTwoNodesStops(t *testing.T) {
 			})
 
 			order := chain.Order{
-				From:    chain.Party{Address: payee},
-				Outputs: []chain.Output{{To: payee, AssetID: d.Network().Assets[0].ID, Amount: chain.Units(50_000)}},
+				From: chain.Party{Address: payee},
+				Outputs: []chain.Output{
+					{To: payee, AssetID: d.Network().Assets[0].ID, Amount: chain.Units(50_000)},
+				},
 				Coins: []chain.Coin{{
 					Outpoint: chain.Outpoint{TxHash: strings.Repeat("1", 64)},
 					Owner:    chain.Party{Address: payee},

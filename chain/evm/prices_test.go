@@ -71,7 +71,8 @@ func l1Fee(c rpcCall, fee chain.Amount) (any, bool) {
 	word := fee.Bytes32()
 
 	return hexutil.Bytes(word[:]),
-		c.Method == "eth_call" && strings.Contains(strings.ToLower(string(c.Params[0])), strings.ToLower(l1Oracle))
+		c.Method == "eth_call" &&
+			strings.Contains(strings.ToLower(string(c.Params[0])), strings.ToLower(l1Oracle))
 }
 
 // moneyOut are the kinds of transactions with the most that one may cost, in wei.

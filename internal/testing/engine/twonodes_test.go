@@ -50,10 +50,14 @@ func troubles() map[string]trouble {
 	}
 
 	return map[string]trouble{
-		"well":              {faults: always(sim.NodeFaults{}), goesOn: true},
-		"dead":              {faults: always(sim.NodeFaults{Syncing: true}), named: chain.NodeSilent},
-		"another network":   {faults: always(sim.NodeFaults{OtherNetwork: true}), named: chain.NodeForeign},
-		"two blocks behind": {faults: always(sim.NodeFaults{Behind: 2}), goesOn: true, named: chain.NodeBehind},
+		"well":            {faults: always(sim.NodeFaults{}), goesOn: true},
+		"dead":            {faults: always(sim.NodeFaults{Syncing: true}), named: chain.NodeSilent},
+		"another network": {faults: always(sim.NodeFaults{OtherNetwork: true}), named: chain.NodeForeign},
+		"two blocks behind": {
+			faults: always(sim.NodeFaults{Behind: 2}),
+			goesOn: true,
+			named:  chain.NodeBehind,
+		},
 		"an hour behind": {
 			faults: always(sim.NodeFaults{Behind: 1800}),
 			second: true,
@@ -108,9 +112,16 @@ func TestWhatOneOfTwoNodesStops(t *testing.T) {
 				t.Errorf("%s, node %d: the payment is not seen", name, index)
 			}
 
-			if confirmed != c.goesOn || (sent.Status == payout.Confirmed) != c.goesOn || released != c.goesOn {
-				t.Errorf("%s, node %d: the invoice is %s, the payout %s; released: %t", name, index, s.status(paid),
-					sent.Status, released)
+			if confirmed != c.goesOn || (sent.Status == payout.Confirmed) != c.goesOn ||
+				released != c.goesOn {
+				t.Errorf(
+					"%s, node %d: the invoice is %s, the payout %s; released: %t",
+					name,
+					index,
+					s.status(paid),
+					sent.Status,
+					released,
+				)
 			}
 
 			s.checkNamed(t, name, index, c)

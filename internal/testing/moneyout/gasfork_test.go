@@ -11,7 +11,12 @@ import (
 )
 
 // dear are rules of gas by which everything takes more than before.
-var dear = sim.GasRules{Native: 2 * sim.GasNative, Token: 2 * sim.GasToken, NewAccount: 183_600, NewSlot: 98_000}
+var dear = sim.GasRules{
+	Native:     2 * sim.GasNative,
+	Token:      2 * sim.GasToken,
+	NewAccount: 183_600,
+	NewSlot:    98_000,
+}
 
 // A payout that was signed before gas became dearer, and runs out of it after, has failed as reverted, with its fee.
 // What the wallet signs then has gas enough.
@@ -31,7 +36,12 @@ func TestPayoutThatRunsOutOfGasIsToldAsReverted(t *testing.T) {
 
 			failed := w.becomes(crossing.ID, payout.Failed)
 			if failed.FailureCode != "reverted" || failed.NetworkFee.IsZero() {
-				t.Errorf("%s: it failed as %q, with a fee of %s", symbol, failed.FailureCode, failed.NetworkFee)
+				t.Errorf(
+					"%s: it failed as %q, with a fee of %s",
+					symbol,
+					failed.FailureCode,
+					failed.NetworkFee,
+				)
 			}
 
 			w.arrived(w.becomes(w.pay(symbol, amount).ID, payout.Confirmed))

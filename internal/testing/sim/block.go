@@ -102,7 +102,9 @@ func (c *Chain) evict() {
 	tip := c.blocks[c.tip()].ref
 	for hash, entry := range c.pool.byHash {
 		used := entry.tx.nonce < c.nonces.at(entry.tx.from.address(), tip.Height)
-		if used || entry.tx.gas() > c.gasRules(tip.Height+1).most() || entry.tx.expired(tip.Height+1, tip.Time) || c.unpaidLong(entry, tip) {
+		if used || entry.tx.gas() > c.gasRules(tip.Height+1).most() ||
+			entry.tx.expired(tip.Height+1, tip.Time) ||
+			c.unpaidLong(entry, tip) {
 			c.pool.remove(hash)
 		}
 	}

@@ -134,8 +134,12 @@ func (n *node) estimate(order chain.Order, tx *transaction) (uint64, error) {
 
 	if gas > rules.most() {
 		return 0, fault.New(
-			fault.Unavailable, "node_unavailable", "a node of network %s estimates %d gas, more than the %d there are",
-			c.network.Slug, gas, rules.most(),
+			fault.Unavailable,
+			"node_unavailable",
+			"a node of network %s estimates %d gas, more than the %d there are",
+			c.network.Slug,
+			gas,
+			rules.most(),
 		)
 	}
 

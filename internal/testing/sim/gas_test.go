@@ -132,7 +132,9 @@ func TestGasRulesChangeAtAHeight(t *testing.T) {
 
 // A fork may take less gas of transactions than blocks took before: what was signed with more fits no block any more.
 func TestGasAboveTheNetworksMostFitsNoBlock(t *testing.T) {
-	forks := []sim.GasFork{{From: 3, Rules: sim.GasRules{Native: sim.GasNative, Token: sim.GasToken, Most: 1 << 24}}}
+	forks := []sim.GasFork{
+		{From: 3, Rules: sim.GasRules{Native: sim.GasNative, Token: sim.GasToken, Most: 1 << 24}},
+	}
 	n := newGasNetwork(t, sim.Config{GasForks: forks})
 	n.SetNode(0, sim.NodeFaults{Gas: 20_000_000})
 
@@ -203,7 +205,14 @@ func TestDriverBoundsWhatANodeSaysOfPrices(t *testing.T) {
 				}
 
 				if most := []chain.Amount{c.alone, c.two}[nodes-1]; most.Less(unsigned.MaxFee) {
-					t.Errorf("%s, node %d of %d: %s, want at most %s", name, liar, nodes, unsigned.MaxFee, most)
+					t.Errorf(
+						"%s, node %d of %d: %s, want at most %s",
+						name,
+						liar,
+						nodes,
+						unsigned.MaxFee,
+						most,
+					)
 				}
 			}
 		}

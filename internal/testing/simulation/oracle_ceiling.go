@@ -71,7 +71,13 @@ func (n *accountNetwork) ceiling(kind wallet.Kind, tx truthTx) chain.Amount {
 	}
 
 	if tx.failed { // it shows nothing of what it would have paid
-		gas = uint64(n.MaxOutputs()) * max(sim.GasToken, n.rules.Native+n.rules.NewAccount, n.rules.Token+n.rules.NewSlot)
+		gas = uint64(
+			n.MaxOutputs(),
+		) * max(
+			sim.GasToken,
+			n.rules.Native+n.rules.NewAccount,
+			n.rules.Token+n.rules.NewSlot,
+		)
 	}
 
 	most := price.Mul(gas)
@@ -82,7 +88,10 @@ func (n *accountNetwork) ceiling(kind wallet.Kind, tx truthTx) chain.Amount {
 		most = chaindata.Min(most, moved)
 	case kind == wallet.Payout:
 		small := chain.Pow10(18).Mul(smallFee).Share(chain.Units(1), chain.Units(lowestPrice))
-		most = chaindata.Min(most, chaindata.Max(moved.Share(chain.Units(1), chain.Units(2)), small.Mul(uint64(n.MaxOutputs()))))
+		most = chaindata.Min(
+			most,
+			chaindata.Max(moved.Share(chain.Units(1), chain.Units(2)), small.Mul(uint64(n.MaxOutputs()))),
+		)
 	default:
 	}
 
