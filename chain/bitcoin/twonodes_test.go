@@ -13,8 +13,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testing/twonodes"
 )
 
-// One of two nodes that is dead, slow, behind or on another fork: blocks are read and transactions priced, what confirms
-// waits for two, and the node is named.
+// One of two nodes that is dead, slow, behind or on another fork: blocks are read and transactions priced, what
+// confirms waits for two, and the node is named.
 func TestWhatOneOfTwoNodesStops(t *testing.T) {
 	common := makeChain(t, 3)
 	long := extendChain(t, common, 10, 2_000)

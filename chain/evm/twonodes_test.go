@@ -10,8 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/testing/twonodes"
 )
 
-// One of two nodes that is dead, slow, behind or on another fork: blocks are read and transactions priced, what confirms
-// waits for two, and the node is named. TestOneOfTwoNodesIsGone shows Config.Alone.
+// One of two nodes that is dead, slow, behind or on another fork: blocks are read and transactions priced, what
+// confirms waits for two, and the node is named. TestOneOfTwoNodesIsGone shows Config.Alone.
 func TestWhatOneOfTwoNodesStops(t *testing.T) {
 	for _, trouble := range []string{twonodes.Dead, twonodes.Slow, twonodes.Behind, twonodes.Forked} {
 		for i, place := range twonodes.Places {

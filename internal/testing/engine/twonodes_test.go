@@ -142,7 +142,6 @@ type twoNodes struct {
 	network *sim.Chain
 	engine  *payments.Engine
 	owner   event.Owner
-	master  chain.Address
 
 	broke time.Time
 	// trouble is what Health named of the node, and these are when it and the others were first seen to.

@@ -122,8 +122,8 @@ func (c *Chain) gasUsed(tx *transaction, rules GasRules, height uint64, slots bo
 	return gas
 }
 
-// estimate returns the gas that a node says an order's transaction takes in the next block. A token that a master wallet
-// pays has enough for a receiver whose balance becomes zero meanwhile; a release has not.
+// estimate returns the gas that a node says an order's transaction takes in the next block. A token that a master
+// wallet pays has enough for a receiver whose balance becomes zero meanwhile; a release has not.
 func (n *node) estimate(order chain.Order, tx *transaction) (uint64, error) {
 	c, rules := n.c, n.c.gasRules(n.tip+1)
 

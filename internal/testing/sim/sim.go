@@ -3,8 +3,8 @@
 //
 // A *Chain is both the driver and the network. As a driver it implements chain.Driver, BlockScanner,
 // Agreed, Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator,
-// Nonces, Sender, Batcher, GasReader, FitChecker, Sweeper and Checker. It returns only what a node can know. As a network it
-// has controls. The demo in examples/quickstart and the tests of the domains run on them. Package
+// Nonces, Sender, Batcher, GasReader, FitChecker, Sweeper and Checker. It returns only what a node can know. As a
+// network it has controls. The demo in examples/quickstart and the tests of the domains run on them. Package
 // conformance uses the same controls to run its driver suite against this driver.
 //
 // The controls, by what they change:

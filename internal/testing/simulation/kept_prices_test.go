@@ -2,8 +2,8 @@ package simulation
 
 import "github.com/seed-8ee7f392/payments/internal/testing/sim"
 
-// keptPrices are the kept plans of nodes that lie about prices and gas. The first two break ruleCeiling where prices are
-// not bounded.
+// keptPrices are the kept plans of nodes that lie about prices and gas. The first two break ruleCeiling where prices
+// are not bounded.
 var keptPrices = map[string]Plan{
 	"prices 1: a sweep paid what one of two nodes named": {
 		Seed:      1,

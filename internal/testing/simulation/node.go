@@ -61,7 +61,8 @@ func (n *node) driver() chain.Driver {
 
 // troubled reports whether the node has a fault.
 func (n *node) troubled() bool {
-	return n.dead || len(n.failing) > 0 || n.lag > 0 || n.lost > 0 || n.denied || n.silent || n.lies || n.lied() ||
+	return n.dead || len(n.failing) > 0 || n.lag > 0 || n.lost > 0 || n.denied || n.silent || n.lies ||
+		n.lied() ||
 		n.pausesIn > 0 ||
 		n.repeats > 0
 }
