@@ -143,7 +143,7 @@ type TokenAccounter interface {
 type FeeEstimator interface {
 	// EstimateFee returns the most that the order's transaction should be allowed to cost now, in
 	// base units of the native coin. It includes a margin for a replacement and the creation of the
-	// destination's account.
+	// destination's account, and covers what displaces Order.Replaces.
 	EstimateFee(ctx context.Context, order Order) (Amount, error)
 }
 

@@ -155,8 +155,6 @@ func simulated(t *testing.T, c *sim.Chain) conformance.DriverHarness {
 			"chain.Bumper",
 			"chain.FeeChecker",
 			"chain.InputPricer",
-			"chain.GasReader",
-			"chain.FitChecker",
 			"control.CheapPayer",
 			"DriverHarness.Misconfigured", // driver and node are one
 		},

@@ -39,8 +39,6 @@ func newDriverHarness(t *testing.T) conformance.DriverHarness {
 			"chain.StrayLister",
 			"chain.FeeChecker",
 			"chain.InputPricer",
-			"chain.GasReader",
-			"chain.FitChecker",
 			"chain.Batcher",
 			"chain.Bumper",
 

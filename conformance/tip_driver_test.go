@@ -70,7 +70,7 @@ func TestDriverThatReadsItsTipAlone(t *testing.T) {
 		h.Driver, h.Network = tipped{c, read}, simControls{c}
 		h.Unreachable = tipped{h.Unreachable.(*sim.Chain), read}
 		h.Absent = slices.DeleteFunc(h.Absent, func(c string) bool { return c == "chain.TipReader" })
-		h.Absent = append(h.Absent, "conformance.NodeFaker", "conformance.Pruner")
+		h.Absent = append(h.Absent, "control.NodeFaker", "control.Pruner")
 
 		return h
 	})

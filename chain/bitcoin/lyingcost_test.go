@@ -10,6 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/bitcoin"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/testing/twonodes"
 )
 
 // One node that lies about an estimate or a relay floor costs at most what the configured rate without estimates does,
@@ -49,19 +50,21 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 		"a floor of 0.00009":        {honest, "0.00009"},
 	}
 
-	cost := func(kind string, nodes ...*fakeNode) (chain.Amount, error) {
+	cost := func(kind string, nodes ...*fakeNode) (chain.Amount, string, error) {
 		d := newDriver(t, nodes[0].config(), func(c *bitcoin.Config) {
 			for _, node := range nodes[1:] {
 				c.RPCs = append(c.RPCs, node.URL)
 			}
 		})
 
-		return d.EstimateFee(t.Context(), kinds[kind](d))
+		most, err := d.EstimateFee(t.Context(), kinds[kind](d))
+
+		return most, twonodes.Named(d), err
 	}
 
 	for _, lie := range slices.Sorted(maps.Keys(lies)) {
 		for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-			fair, err := cost(kind, ratedNode(t, honest, floor))
+			fair, _, err := cost(kind, ratedNode(t, honest, floor))
 			if err != nil {
 				t.Fatalf("%s: %v", kind, err)
 			}
@@ -74,8 +77,17 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 			}
 
 			for _, place := range slices.Sorted(maps.Keys(nodes)) {
-				most, err := cost(kind, nodes[place]...)
-				t.Logf("%-26s %-14s %-18s at most %-7s honest %-7s %v", lie, place, kind, most, fair, err)
+				most, named, err := cost(kind, nodes[place]...)
+				t.Logf(
+					"%-26s %-14s %-18s at most %-7s honest %-7s Health: %-14s %v",
+					lie,
+					place,
+					kind,
+					most,
+					fair,
+					named,
+					err,
+				)
 
 				switch {
 				case place == "alone" && lie == "a floor of 0.9" && errors.Is(err, fault.Limited):

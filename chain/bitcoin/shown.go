@@ -7,7 +7,7 @@ import (
 
 	"github.com/btcsuite/btcd/wire/v2"
 
-	"github.com/seed-8ee7f392/payments/chain/internal/price"
+	"github.com/seed-8ee7f392/payments/internal/price"
 )
 
 // shownBlocks is how many blocks are remembered, freshBlocks how many are read where the newest one is not known.

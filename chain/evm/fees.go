@@ -14,10 +14,16 @@ import (
 )
 
 // EstimateFee returns the most that the order's transaction should cost, in wei: gas limit × 1.5 ×
-// (2 × base fee + priority fee), plus the L1 data fee of an OP-stack rollup. Errors are those of
+// (2 × base fee + priority fee), or what Order.Replaces offers and an eighth where that is more, plus the L1 data fee
+// of an OP-stack rollup. Errors are those of
 // messageOf and quote; those of quote are of two nodes where two answer.
 func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	msg, err := d.messageOf(order)
+	if err != nil {
+		return chain.Amount{}, err
+	}
+
+	least, err := d.leastOfReplacement(order, msg)
 	if err != nil {
 		return chain.Amount{}, err
 	}
@@ -27,7 +33,8 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 	err = d.nodes.AskRefusable(ctx, d.attempts, 0, func(ctx context.Context, node *endpoint) error {
 		quote, err := d.quote(ctx, node, msg)
 		if err == nil {
-			fee = quote.maxCost()
+			quote.gas = max(quote.gas, min(least.gas, d.mostGas(d.shown.highest())))
+			fee = quote.maxCost(least.feeCap)
 		}
 
 		return err
@@ -371,10 +378,10 @@ func fraction(amount chain.Amount, parts uint64) chain.Amount {
 	return amount.RoundUpTo(chain.Units(parts)).Share(chain.Units(1), chain.Units(parts))
 }
 
-// maxCost returns the most that the transaction should cost, in wei: 1.5 × the fee cap, rounded up, as far as the
-// highest price allows. That allows three replacements, each an eighth higher.
-func (q networkQuote) maxCost() chain.Amount {
-	price := q.feeCap()
+// maxCost returns the most that the transaction should cost, in wei: 1.5 × the fee cap, at least that of what it
+// displaces, rounded up, as far as the highest price allows. That allows three replacements, each an eighth higher.
+func (q networkQuote) maxCost(displacing chain.Amount) chain.Amount {
+	price := chaindata.Max(q.feeCap(), displacing)
 	return chaindata.Min(price.Add(fraction(price, 2)), q.highest).Mul(q.gas).Add(q.l1Fee)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/evm"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/testing/twonodes"
 )
 
 // lies are what a node makes up of prices and gas.
@@ -37,12 +38,41 @@ var lies = map[string]func(n *fakeNode, c rpcCall) (any, bool){
 
 		return header, true
 	},
+	"no tip": func(_ *fakeNode, c rpcCall) (any, bool) {
+		return hexutil.Uint64(0), c.Method == "eth_maxPriorityFeePerGas"
+	},
+	"base fee of 1 wei": func(n *fakeNode, c rpcCall) (any, bool) {
+		if c.Method != "eth_getBlockByNumber" || c.param(0) != "latest" {
+			return nil, false
+		}
+
+		header := maps.Clone(n.blocks[len(n.blocks)-1].json(false))
+		header["baseFeePerGas"] = hexutil.Uint64(1)
+
+		return header, true
+	},
+	"gas of 1": func(_ *fakeNode, c rpcCall) (any, bool) {
+		return hexutil.Uint64(1), c.Method == "eth_estimateGas"
+	},
+	"L1 data fee of 1 ETH": func(_ *fakeNode, c rpcCall) (any, bool) { return l1Fee(c, chain.Pow10(18)) },
+	"L1 data fee of 0":     func(_ *fakeNode, c rpcCall) (any, bool) { return l1Fee(c, chain.Amount{}) },
 	"gas of 2,000,000,000": func(_ *fakeNode, c rpcCall) (any, bool) {
 		return hexutil.Uint64(2_000_000_000), c.Method == "eth_estimateGas"
 	},
 	"gas of 30,000,000": func(_ *fakeNode, c rpcCall) (any, bool) {
 		return hexutil.Uint64(30_000_000), c.Method == "eth_estimateGas"
 	},
+}
+
+// l1Oracle is the contract that names L1 data fees, and l1Fee what it answers.
+const l1Oracle = "0x420000000000000000000000000000000000000F"
+
+func l1Fee(c rpcCall, fee chain.Amount) (any, bool) {
+	word := fee.Bytes32()
+
+	return hexutil.Bytes(word[:]),
+		c.Method == "eth_call" &&
+			strings.Contains(strings.ToLower(string(c.Params[0])), strings.ToLower(l1Oracle))
 }
 
 // moneyOut are the kinds of transactions with the most that one may cost, in wei.
@@ -85,10 +115,17 @@ var moneyOut = map[string]func(driver *evm.Driver) (chain.Amount, error){
 // transfer wait, or is passed over. A single node costs at most twice what blocks show, or the gas of one block.
 func TestWhatALyingNodeMayCost(t *testing.T) {
 	honest := map[string]chain.Amount{}
+	once := func(c *evm.Config) { c.Attempts, c.L1GasPriceOracle = 1, l1Oracle }
+	honestNode := func() *fakeNode {
+		n := newFakeNode(5)
+		n.answer = func(c rpcCall) (any, bool) { return l1Fee(c, chain.Units(1_000_000_000)) }
+
+		return n
+	}
 
 	for kind, cost := range moneyOut {
 		var err error
-		if honest[kind], err = cost(driverOf(t, newFakeNode(5))); err != nil {
+		if honest[kind], err = cost(driverOf(t, honestNode(), once)); err != nil {
 			t.Fatal(kind, err)
 		}
 	}
@@ -97,8 +134,15 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 		for _, place := range []string{"alone", "first of two", "second of two"} {
 			for _, kind := range slices.Sorted(maps.Keys(moneyOut)) {
 				liar := newFakeNode(5)
-				liar.answer = func(c rpcCall) (any, bool) { return lies[lie](liar, c) }
-				nodes, hosts := fakeTransport{"a": liar, "b": newFakeNode(5)}, []string{"a"}
+				fair := honestNode()
+				liar.answer = func(c rpcCall) (any, bool) {
+					if answer, lied := lies[lie](liar, c); lied {
+						return answer, true
+					}
+
+					return fair.answer(c)
+				}
+				nodes, hosts := fakeTransport{"a": liar, "b": fair}, []string{"a"}
 
 				if place != "alone" {
 					hosts = append(hosts, "b")
@@ -108,11 +152,11 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 					hosts = []string{"b", "a"}
 				}
 
-				once := func(c *evm.Config) { c.Attempts = 1 }
-				cost, err := moneyOut[kind](fakeDriver(t, nodes, hosts, once))
+				d := fakeDriver(t, nodes, hosts, once)
+				cost, err := moneyOut[kind](d)
 				t.Logf(
-					"%-26s %-14s %-26s at most %-18s honest %-16s %v",
-					lie, place, kind, cost, honest[kind], err,
+					"%-26s %-14s %-26s at most %-18s honest %-16s Health: %-14s %v",
+					lie, place, kind, cost, honest[kind], twonodes.Named(d), err,
 				)
 
 				most := honest[kind] // the estimates of the honest node
@@ -124,6 +168,10 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 				case err != nil && fault.Code(err) != "nodes_disagree" && fault.Code(err) != "node_unavailable":
 					t.Errorf("%s, %s, %s: %v", lie, place, kind, err)
 				case place == "alone" && lie == "gas of 30,000,000": // what a block takes: reserved, and given back
+				case place == "alone" && lie == "L1 data fee of 1 ETH": // the highest price for all gas: likewise
+					if highest := chain.Units(500_000_000_000).Mul(100_000); highest.Less(cost) {
+						t.Errorf("%s, %s, %s: %s", lie, place, kind, cost)
+					}
 				case err == nil && most.Less(cost):
 					t.Errorf("%s, %s, %s: %s, an honest node costs %s", lie, place, kind, cost, honest[kind])
 				}
@@ -368,6 +416,40 @@ func TestReplacementOfBytesThatNoBlockTakes(t *testing.T) {
 	_, second, tx := build(t, driver, order)
 	if fits, err := driver.Fits(t.Context(), second); err != nil || !fits || tx.Gas() > 1<<24 {
 		t.Errorf("the replacement has %d gas; Fits = %t, %v", tx.Gas(), fits, err)
+	}
+}
+
+// A cancel takes more gas than bytes that a node estimated too little for, and outbids their price: what it may cost is
+// estimated with both.
+func TestEstimateCoversWhatIsDisplaced(t *testing.T) {
+	n := newFakeNode(5)
+	estimate, tip := uint64(30), uint64(900_000_000)
+	n.answer = func(c rpcCall) (any, bool) {
+		switch c.Method {
+		case "eth_estimateGas":
+			return hexutil.Uint64(estimate), true
+		case "eth_maxPriorityFeePerGas":
+			return hexutil.Uint64(tip), true
+		}
+
+		return nil, false
+	}
+
+	driver := driverOf(t, n)
+	order := nativeOrder(driver)
+	_, displaced, _ := build(t, driver, order)
+
+	estimate, tip = 21_000, 1
+	order.Replaces = &displaced
+
+	var err error
+
+	if order.MaxFee, err = driver.EstimateFee(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := driver.Build(t.Context(), order); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/internal/price"
+	"github.com/seed-8ee7f392/payments/internal/price"
 )
 
 // shownBlock is what a block that was checked against its header shows of prices and gas.

@@ -226,7 +226,7 @@ func (d *driver) planStep(
 		return step, err
 	}
 
-	step.Order.MaxFee, step.NetworkFee = quote.maxCost(), quote.expectedCost()
+	step.Order.MaxFee, step.NetworkFee = quote.maxCost(chain.Amount{}), quote.expectedCost()
 	if order.SubtractFee {
 		step.NetworkFee = quote.sweepFeeCap().Mul(quote.gas).Add(quote.l1Fee)
 	}

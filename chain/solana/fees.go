@@ -10,8 +10,8 @@ import (
 	solanago "github.com/gagliardetto/solana-go"
 
 	"github.com/seed-8ee7f392/payments/chain"
-	"github.com/seed-8ee7f392/payments/chain/internal/price"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/price"
 )
 
 // EstimateFee returns the maximum fee to give an order, in lamports. It is twice the fee at present

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/testing/twonodes"
 )
 
 // One node of two that lies about prices costs at most the quiet price. A single node costs at most what
@@ -87,8 +88,15 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 		})
 	}
 
+	half := func(result any) any {
+		lamports, _ := result.(json.Number).Int64()
+		return lamports / 2
+	}
+
 	lies := map[string]func(string, []any, any) (any, int){
+		"a price of 0":             price(0),
 		"a price of 0.1 lamports":  price(100_000),
+		"half the rent":            answers("getMinimumBalanceForRentExemption", half),
 		"a price of 9,000,000":     price(9_000_000_000_000),
 		"9 times the rent":         rent(9),
 		"a million times the rent": rent(1_000_000),
@@ -115,9 +123,10 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 
 		for _, place := range slices.Sorted(maps.Keys(nodes)) {
 			for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-				cost, err := kinds[kind](s.with(nodes[place]...))
-				t.Logf("%-26s %-14s %-33s at most %-16s honest %-10s %v",
-					lie, place, kind, cost, honest[kind], err)
+				via := s.with(nodes[place]...)
+				cost, err := kinds[kind](via)
+				t.Logf("%-26s %-14s %-33s at most %-16s honest %-10s Health: %-14s %v",
+					lie, place, kind, cost, honest[kind], twonodes.Named(via.d), err)
 
 				// 1.4 million units at the highest price of one lamport, or at the quiet one.
 				most := honest[kind].Mul(2).Add(chain.Units(4_000))

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/tron"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/testing/testenv"
+	"github.com/seed-8ee7f392/payments/internal/testing/twonodes"
 )
 
 // One node of two that lies about a price or about energy costs nothing: the transaction waits for nodes that agree. A
@@ -92,9 +93,10 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 
 		for _, place := range slices.Sorted(maps.Keys(nodes)) {
 			for _, kind := range slices.Sorted(maps.Keys(kinds)) {
-				cost, err := kinds[kind](h.driver(t, viaNodes(nodes[place]...)))
-				t.Logf("%-37s %-14s %-31s at most %-12s honest %-12s %v",
-					lie, place, kind, cost, honest[kind], err)
+				d := h.driver(t, viaNodes(nodes[place]...))
+				cost, err := kinds[kind](d)
+				t.Logf("%-37s %-14s %-31s at most %-12s honest %-12s Health: %-14s %v",
+					lie, place, kind, cost, honest[kind], twonodes.Named(d), err)
 
 				most := honest[kind]
 				if place == "alone" {

@@ -141,3 +141,20 @@ func TestFirstNonceBesideANodeThatLies(t *testing.T) {
 		})
 	}
 }
+
+// A second node that is always some blocks behind the one that is read confirms the first nonce where it has got to.
+func TestFirstNonceIsConfirmedByANodeBehind(t *testing.T) {
+	w := newHarness(t, sim.Config{Nodes: 2})
+	w.chain.SetNode(1, sim.NodeFaults{Behind: 2})
+
+	p := w.payout("SIM", coin(1))
+
+	for range 20 {
+		w.pass(2 * time.Second)
+		_, _ = w.readAndWork()
+	}
+
+	if got := w.get(p.ID); len(got.Attempts) == 0 {
+		t.Errorf("it is %s after 40 seconds", got.State)
+	}
+}

@@ -75,7 +75,8 @@ func (d *walletWorker) replace(ctx context.Context, t wallet.Transaction, pooled
 	}
 
 	if d.raisable(t) { // before what pays a little more within the old maximum
-		if err := d.raiseFee(ctx, t); err != nil {
+		raised := walletstate.LastAttempt(&t).Signed
+		if err := d.raiseFee(ctx, t, &raised); err != nil {
 			return err
 		}
 
@@ -325,20 +326,17 @@ func (d *walletWorker) raisable(t wallet.Transaction) bool {
 	return isRaised(t) && d.now().Sub(walletstate.LastAttempt(&t).SignedAt) >= d.config.CancelAfter
 }
 
-// raiseFee raises the maximum fee of a transaction to what the network asks for now. Nothing else displaces a cancel,
-// and everything that its wallet signs later waits for it. A sweep of coins bears its fee, and pays no more than half
-// of its remainder, which is its last output.
-func (d *walletWorker) raiseFee(ctx context.Context, t wallet.Transaction) error {
+// raiseFee raises the maximum fee of a transaction to what one costs now that displaces some bytes. Nothing else
+// displaces a cancel, and everything that its wallet signs later waits for it. A sweep of coins bears its fee, and pays
+// no more than half of its remainder, which is its last output.
+func (d *walletWorker) raiseFee(ctx context.Context, t wallet.Transaction, displaced *chain.Signed) error {
 	estimator, ok := d.driver.(chain.FeeEstimator)
 	if !ok {
 		return nil
 	}
 
 	order := t.Order
-	if len(t.Attempts) > 0 {
-		last := walletstate.LastAttempt(&t).Signed
-		order.Replaces = &last
-	}
+	order.Replaces = displaced
 
 	most, err := estimator.EstimateFee(ctx, order)
 	if err != nil {

@@ -61,7 +61,7 @@ func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wa
 	d.noteDispute(t, err)
 
 	if err != nil {
-		return d.handleSignError(ctx, t, err)
+		return d.handleSignError(ctx, t, order, err)
 	}
 
 	if err := d.storeAttempt(ctx, t, a); err != nil {
@@ -262,9 +262,14 @@ func (d *walletWorker) nonce(ctx context.Context) (uint64, error) {
 	return *d.counted, nil
 }
 
-// handleSignError handles an error before the first signature: it fails the transaction, or returns the
+// handleSignError handles an error of an order before the first signature: it fails the transaction, or returns the
 // error and leaves it queued.
-func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction, err error) error {
+func (d *walletWorker) handleSignError(
+	ctx context.Context,
+	t wallet.Transaction,
+	order chain.Order,
+	err error,
+) error {
 	if refusal, ok := errors.AsType[*chain.Refusal](err); ok {
 		code := wallet.FailSignerRefused + reasonCode(refusal.Reason)
 		d.config.Log.ErrorContext(
@@ -292,7 +297,7 @@ func (d *walletWorker) handleSignError(ctx context.Context, t wallet.Transaction
 	case t.Kind == wallet.Cancel:
 		// It stays queued: the wallet cannot go on without it.
 		if fault.Code(err) == "fee_above_maximum" {
-			return d.raiseFee(ctx, t)
+			return d.raiseFee(ctx, t, order.Replaces)
 		}
 	case errors.Is(err, fault.Unsupported):
 		return d.update(ctx, t.ID, fail(wallet.FailNotPayable))
@@ -394,7 +399,7 @@ func (d *walletWorker) nonceRead(ctx context.Context, w wallet.Wallet, counted u
 }
 
 // confirmFirstNonce returns fault.Unavailable with code wallet_unread unless it is agreed that the wallet has made as
-// many transactions.
+// many transactions: up to the block that was read, or where a node has not got there, up to the newest that two have.
 func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, counted uint64) error {
 	nonces, ok := d.driver.(chain.Nonces)
 	if !ok {
@@ -402,6 +407,12 @@ func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, cou
 	}
 
 	agreed, err := nonces.AgreedNonce(ctx, d.party.Address, c.At)
+	if errors.Is(err, chain.ErrNotAgreed) {
+		if shared, ok := d.sharedBelow(ctx, c.At); ok {
+			agreed, err = nonces.AgreedNonce(ctx, d.party.Address, shared)
+		}
+	}
+
 	if err == nil && agreed == counted {
 		return nil
 	}
@@ -416,4 +427,16 @@ func (d *walletWorker) confirmFirstNonce(ctx context.Context, c scan.Cursor, cou
 		counted,
 		d.party.Address,
 	)
+}
+
+// sharedBelow returns the newest block that two nodes have, where it is below a block.
+func (d *walletWorker) sharedBelow(ctx context.Context, at chain.Ref) (chain.Ref, bool) {
+	nodes, ok := d.driver.(chain.Agreed)
+	if !ok {
+		return chain.Ref{}, false
+	}
+
+	head, err := nodes.AgreedHead(ctx)
+
+	return head.Tip, err == nil && head.Tip.Height < at.Height
 }

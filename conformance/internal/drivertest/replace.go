@@ -12,6 +12,7 @@ import (
 
 var replacementTests = []testCase{
 	{"ReplacementDisplaces", nil, testReplace},
+	{"EstimateCoversWhatIsDisplaced", []Capability{FeeEstimator}, testReplaceEstimate},
 	{"DeathIsReadAtFinality", nil, testReplaceDead},
 	{"ReplacementWithinTheMaximum", nil, testReplaceMaxFee},
 	{"ReplacedSweepStaysExact", nil, testReplaceSubtractFee},
@@ -65,6 +66,25 @@ func sharesInput(a, b chain.Signed) bool {
 	}
 
 	return false
+}
+
+// replacements is how many times a transaction is replaced: by then it offers more than any margin of a first estimate.
+const replacements = 9
+
+// testReplaceEstimate makes replacements of replacements, each within the estimate of its order.
+func testReplaceEstimate(e *env) {
+	order := e.order(e.wallet(), e.native, e.newAddress(), amount(e.native))
+	last := e.sign(order)
+
+	for range replacements {
+		var err error
+
+		order.Replaces = &last
+		order.MaxFee, err = as[chain.FeeEstimator](e).EstimateFee(e.ctx, order)
+		e.must("EstimateFee", err)
+
+		last = e.sign(order)
+	}
 }
 
 func testReplace(e *env) {

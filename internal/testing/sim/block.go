@@ -23,6 +23,7 @@ type receipt struct {
 	hash     string // hex
 	height   uint64
 	reverted bool
+	outOfGas bool         // it was reverted for want of gas
 	fee      chain.Amount // paid by the sender, base units of the native coin
 	shown    []shownTransfer
 }
@@ -96,12 +97,14 @@ func (c *Chain) mine(at time.Time) {
 }
 
 // evict removes from the pool the transactions that this branch can no longer include, and those that their senders
-// have not been able to pay for unpaidFor.
+// have not paid enough for unpaidFor.
 func (c *Chain) evict() {
 	tip := c.blocks[c.tip()].ref
 	for hash, entry := range c.pool.byHash {
 		used := entry.tx.nonce < c.nonces.at(entry.tx.from.address(), tip.Height)
-		if used || entry.tx.expired(tip.Height+1, tip.Time) || c.unpaidLong(entry, tip) {
+		if used || entry.tx.gas() > c.gasRules(tip.Height+1).most() ||
+			entry.tx.expired(tip.Height+1, tip.Time) ||
+			c.unpaidLong(entry, tip) {
 			c.pool.remove(hash)
 		}
 	}
@@ -109,6 +112,10 @@ func (c *Chain) evict() {
 
 // appendBlock adds a block with the candidates that can be executed and returns the others.
 func (c *Chain) appendBlock(at time.Time, candidates []*poolEntry) (excluded []*poolEntry) {
+	if c.config.WholeSeconds {
+		at = at.Truncate(time.Second)
+	}
+
 	b := &block{ref: chain.Ref{Height: uint64(len(c.blocks)), Time: at}}
 	if b.ref.Height > 0 {
 		parent := c.blocks[b.ref.Height-1].ref

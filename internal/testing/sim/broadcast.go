@@ -104,6 +104,14 @@ func (c *Chain) checkState(tx *transaction) error {
 		)
 	}
 
+	if gas, rules := tx.gas(), c.gasRules(tip.Height+1); gas > rules.most() || gas < rules.Native {
+		return fault.New(
+			fault.Invalid, "transaction_malformed",
+			"the transaction has %d gas: it takes at least %d, and a block takes at most %d",
+			gas, rules.Native, rules.most(),
+		)
+	}
+
 	if !c.affordable(tx, tip.Height) {
 		return fault.New(
 			fault.Invalid, "insufficient_funds",

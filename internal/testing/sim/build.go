@@ -5,27 +5,41 @@ import (
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/fault"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
 // MaxOutputs returns Config.MaxOutputs.
 func (c *Chain) MaxOutputs() int { return c.config.MaxOutputs }
 
 // EstimateFee returns twice the maximum fee that Build would offer now, in base units of the native
-// coin, which covers several replacements.
+// coin, which covers several replacements, and what Order.Replaces offers.
 func (c *Chain) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
-	return ask(ctx, c, MethodEstimateFee, func(*node) (chain.Amount, error) {
-		tx, err := c.transactionOf(order)
+	return ask(ctx, c, MethodEstimateFee, func(n *node) (chain.Amount, error) {
+		tx, err := n.transactionOf(order)
 		if err != nil {
 			return chain.Amount{}, err
 		}
 
-		return c.suggestedMaxFee(tx), nil
+		least, err := leastToReplace(tx, order)
+		outbids := chain.Units(least.feeCap).Mul(2 * tx.gas())
+
+		return chaindata.Max(n.suggestedMaxFee(tx), outbids), err
 	})
 }
 
 // suggestedMaxFee returns the maximum fee to give an order now: twice the offered price × gas.
-func (c *Chain) suggestedMaxFee(tx *transaction) chain.Amount {
-	return chain.Units(2*c.baseFee + c.priority).Mul(2 * tx.gas())
+func (n *node) suggestedMaxFee(tx *transaction) chain.Amount {
+	return chain.Units(n.prices().feeCap()).Mul(2 * tx.gas())
+}
+
+// transactionOf returns the transaction of an order with its gas limit, without prices and validity.
+func (n *node) transactionOf(order chain.Order) (*transaction, error) {
+	tx, err := n.c.transactionOf(order)
+	if err != nil {
+		return nil, err
+	}
+
+	return tx, n.setGas(order, tx)
 }
 
 // Build returns the unsigned transaction of an order. It offers twice the base fee plus the priority
@@ -36,18 +50,20 @@ func (c *Chain) Build(ctx context.Context, order chain.Order) (chain.Unsigned, e
 		ctx,
 		c,
 		MethodBuild,
-		func(n *node) (chain.Unsigned, error) { return c.build(order, n.tip) },
+		func(n *node) (chain.Unsigned, error) { return n.build(order) },
 	)
 }
 
-// build returns the unsigned transaction of an order at a node's tip.
-func (c *Chain) build(order chain.Order, tip uint64) (chain.Unsigned, error) {
-	tx, err := c.transactionOf(order)
+// build returns the unsigned transaction of an order at the node's tip.
+func (n *node) build(order chain.Order) (chain.Unsigned, error) {
+	c := n.c
+
+	tx, err := n.transactionOf(order)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 
-	if err := c.setPrices(tx, order); err != nil {
+	if err := n.setPrices(tx, order); err != nil {
 		return chain.Unsigned{}, err
 	}
 
@@ -57,11 +73,11 @@ func (c *Chain) build(order chain.Order, tip uint64) (chain.Unsigned, error) {
 		}
 	}
 
-	if err := c.checkFunds(tx, tip); err != nil {
+	if err := c.checkFunds(tx, n.tip); err != nil {
 		return chain.Unsigned{}, err
 	}
 
-	c.setValidity(tx, tip)
+	c.setValidity(tx, n.tip)
 
 	digest := tx.digest()
 
@@ -73,7 +89,7 @@ func (c *Chain) build(order chain.Order, tip uint64) (chain.Unsigned, error) {
 	}, nil
 }
 
-// transactionOf returns the transaction of an order, without prices and validity.
+// transactionOf returns the transaction of an order, without gas limit, prices and validity.
 func (c *Chain) transactionOf(order chain.Order) (*transaction, error) {
 	if len(order.Outputs) == 0 || len(order.Outputs) > c.config.MaxOutputs {
 		return nil, fault.New(
@@ -146,34 +162,21 @@ func (c *Chain) orderTransfer(order chain.Order, output chain.Output) (transfer,
 
 // setPrices sets the gas prices: what the network and the replacement of Order.Replaces require,
 // within Order.MaxFee.
-func (c *Chain) setPrices(tx *transaction, order chain.Order) error {
-	priority, minPrice := c.priority, c.baseFee+c.priority
+func (n *node) setPrices(tx *transaction, order chain.Order) error {
+	now := n.prices()
+	priority, minPrice := now.priority, now.baseFee+now.priority
 
-	if order.Replaces != nil && len(order.Replaces.Raw) > 0 {
-		old, err := decode(order.Replaces.Raw)
-		if err != nil {
-			return err
-		}
-
-		if old.from != tx.from || old.nonce != tx.nonce {
-			return fault.New(
-				fault.Invalid, "replacement_invalid",
-				"transaction %s has another sender or nonce than the order that is to replace it",
-				order.Replaces.TxHash,
-			)
-		}
-
-		priority = max(priority, replacementPrice(old.priority))
-		if order.Outbids {
-			priority = max(priority, 2*old.priority)
-		}
-
-		minPrice = max(minPrice, replacementPrice(old.maxPrice), priority)
+	least, err := leastToReplace(tx, order)
+	if err != nil {
+		return err
 	}
 
-	price := max(minPrice, 2*c.baseFee+c.priority)
+	priority = max(priority, least.priority)
+	minPrice = max(minPrice, least.feeCap, priority)
+
+	price := max(minPrice, now.feeCap())
 	if order.SubtractFee {
-		price = max(minPrice, c.baseFee+c.baseFee/8+c.priority)
+		price = max(minPrice, now.exact())
 	}
 
 	// Rounded down, so that the price times the gas stays within MaxFee.
@@ -198,6 +201,36 @@ func (c *Chain) setPrices(tx *transaction, order chain.Order) error {
 	}
 
 	return nil
+}
+
+// offer is what a transaction offers per gas.
+type offer struct{ feeCap, priority uint64 }
+
+// leastToReplace returns the least that a transaction offers to displace Order.Replaces; zero where it displaces none.
+func leastToReplace(tx *transaction, order chain.Order) (offer, error) {
+	if order.Replaces == nil || len(order.Replaces.Raw) == 0 {
+		return offer{}, nil
+	}
+
+	old, err := decode(order.Replaces.Raw)
+	if err != nil {
+		return offer{}, err
+	}
+
+	if old.from != tx.from || old.nonce != tx.nonce {
+		return offer{}, fault.New(
+			fault.Invalid, "replacement_invalid",
+			"transaction %s has another sender or nonce than the order that is to replace it",
+			order.Replaces.TxHash,
+		)
+	}
+
+	least := offer{feeCap: replacementPrice(old.maxPrice), priority: replacementPrice(old.priority)}
+	if order.Outbids {
+		least.priority = max(least.priority, 2*old.priority)
+	}
+
+	return least, nil
 }
 
 // subtractFee reduces the last transfer by the maximum fee.

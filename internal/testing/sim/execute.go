@@ -79,7 +79,19 @@ func (c *Chain) execute(entry *poolEntry, in chain.Ref) (included *receipt, ok b
 		return nil, false
 	}
 
-	included = &receipt{tx: tx, hash: entry.hash, height: height, fee: chain.Units(price).Mul(tx.gas())}
+	rules := c.gasRules(height)
+	if tx.gas() > rules.most() {
+		return nil, false
+	}
+
+	used := c.gasUsed(tx, rules, height, false)
+	included = &receipt{
+		tx:       tx,
+		hash:     entry.hash,
+		height:   height,
+		fee:      chain.Units(price).Mul(min(used, tx.gas())),
+		outOfGas: used > tx.gas(),
+	}
 	c.nonces.set(from, height, tx.nonce+1)
 	c.debit(chain.Holding{Address: from, AssetID: c.native.ID}, height, included.fee)
 
@@ -89,7 +101,7 @@ func (c *Chain) execute(entry *poolEntry, in chain.Ref) (included *receipt, ok b
 	}
 
 	included.reverted = true
-	if !failed {
+	if !failed && !included.outOfGas {
 		included.shown, ok = c.applyMoves(entry.hash, height, moves)
 		included.reverted = !ok
 	}

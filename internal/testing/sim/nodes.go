@@ -51,6 +51,10 @@ type NodeFaults struct {
 	// Counts are how many transactions of these addresses the node counts, whatever its blocks hold.
 	Counts map[chain.Address]uint64
 
+	// BaseFee and Priority are the prices that the node names, in base units of the native coin per gas, and Gas is
+	// what it estimates; 0: the truth.
+	BaseFee, Priority, Gas uint64
+
 	// Blocks are what the node shows at these heights in place of the network's blocks. An empty Hash
 	// is made up; Height, an empty Parent and a zero Time are the network's. Contents under the network's
 	// hash are noticed where the driver verifies blocks.

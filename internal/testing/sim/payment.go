@@ -142,6 +142,7 @@ func (c *Chain) queueFrom(from account, transfers []transfer) string {
 		maxPrice:  2*c.baseFee + c.priority,
 		priority:  c.priority,
 	}
+	tx.gasLimit = c.mostGas(tx)
 	c.fundFor(tx)
 
 	hash := tx.hash()
@@ -217,6 +218,7 @@ func (c *Chain) queueSelfTransfer(from account, nonce, maxPrice, priority uint64
 		priority:  priority,
 		transfers: []transfer{{kind: kindValue, to: from}},
 	}
+	tx.gasLimit = c.mostGas(tx)
 
 	hash := tx.hash()
 	if err := c.pool.add(tx, hash); err != nil {

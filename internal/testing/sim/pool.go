@@ -25,12 +25,13 @@ type poolEntry struct {
 	tx      *transaction
 	hash    string
 	arrival uint64 // ordinal of its arrival
-	// unpaid is when the sender was first seen to lack the coin for it; zero while it does not.
+	// unpaid is when the sender was first seen to lack the coin for it, or to offer less than the base fee; zero while
+	// neither is so.
 	unpaid time.Time
 }
 
-// unpaidFor is how long a pool keeps what its sender cannot pay for: the default of go-ethereum's
-// txpool.lifetime for what cannot be executed.
+// unpaidFor is how long a pool keeps what its sender cannot pay for, or offers too little for: the default of
+// go-ethereum's txpool.lifetime for what cannot be executed. Pools that are full drop the latter sooner.
 const unpaidFor = 3 * time.Hour
 
 func newPool() pool {
@@ -84,10 +85,11 @@ func (p *pool) remove(hash string) bool {
 	return true
 }
 
-// unpaidLong reports whether the sender of a transaction has lacked the coin for it for unpaidFor, as of a block.
+// unpaidLong reports whether the sender of a transaction has lacked the coin for it, or offered too little, for
+// unpaidFor, as of a block.
 func (c *Chain) unpaidLong(entry *poolEntry, tip chain.Ref) bool {
 	switch {
-	case c.affordable(entry.tx, tip.Height):
+	case c.affordable(entry.tx, tip.Height) && entry.tx.maxPrice >= c.baseFee:
 		entry.unpaid = time.Time{}
 	case entry.unpaid.IsZero():
 		entry.unpaid = tip.Time

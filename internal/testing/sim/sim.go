@@ -3,14 +3,14 @@
 //
 // A *Chain is both the driver and the network. As a driver it implements chain.Driver, BlockScanner,
 // Agreed, Mempool, Finder, Balancer, Deriver, URIBuilder, FeeEstimator,
-// Nonces, Sender, Batcher, Sweeper and Checker. It returns only what a node can know. As a network it
-// has controls. The demo in examples/quickstart and the tests of the domains run on them. Package
+// Nonces, Sender, Batcher, GasReader, FitChecker, Sweeper and Checker. It returns only what a node can know. As a
+// network it has controls. The demo in examples/quickstart and the tests of the domains run on them. Package
 // conformance uses the same controls to run its driver suite against this driver.
 //
 // The controls, by what they change:
 //   - payments: Fund, Pay, PayMany, PayInternal, PayFailing, PayVariable
 //   - coin and tokens: LogCoin, SetToken, TransferFrom, LogTransfer, Freeze
-//   - the pool: Drop, Replace, CancelNonce, SetFee
+//   - the pool: Drop, Replace, CancelNonce, SetFee, ForkGas
 //   - blocks and time: Mine, MineEmpty, Tick, Run, Fork, Advance, SetClock
 //   - calls: FailNext, LoseNextResponses, SetIntercept
 //   - nodes: SetNode, Lag, Prune
@@ -43,7 +43,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// The gas that a transaction uses. Without token or internal transfers it is GasNative per
+// The gas that a transaction uses before Config.GasForks. Without token or internal transfers it is GasNative per
 // destination; otherwise GasToken per such transfer, plus GasNative per native destination after the
 // first.
 const (
@@ -94,6 +94,13 @@ type Config struct {
 	// CoinLogsFrom is the height of the first block in which movements of coin log; see LogCoin. Defaults to 0: they do
 	// not.
 	CoinLogsFrom uint64
+
+	// GasForks change what transactions take of gas, in ascending order of heights. Until the first one, GasNative and
+	// GasToken count. Defaults to none.
+	GasForks []GasFork
+
+	// WholeSeconds has blocks bear the second that they are made in: several of one second share it. Defaults to false.
+	WholeSeconds bool
 
 	// Intercept is called before every call, without a lock held; see SetIntercept. Defaults to none.
 	Intercept func(ctx context.Context, method Method) error
@@ -192,6 +199,8 @@ var (
 	_ chain.Nonces       = (*Chain)(nil)
 	_ chain.Sender       = (*Chain)(nil)
 	_ chain.Batcher      = (*Chain)(nil)
+	_ chain.GasReader    = (*Chain)(nil)
+	_ chain.FitChecker   = (*Chain)(nil)
 	_ chain.Sweeper      = (*Chain)(nil)
 	_ chain.Checker      = (*Chain)(nil)
 	_ chain.Agreed       = (*Chain)(nil)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/seed-8ee7f392/payments/chain"
@@ -18,12 +19,14 @@ import (
 func (c *Chain) PlanSweep(ctx context.Context, r chain.SweepRequest) ([]chain.SweepStep, error) {
 	return askFinal(
 		ctx, c, MethodPlanSweep,
-		func(n *node) ([]chain.SweepStep, error) { return c.planSweep(r, n.tip) },
+		func(n *node) ([]chain.SweepStep, error) { return n.planSweep(r) },
 	)
 }
 
-// planSweep returns the remaining steps of a sweep at a node's tip.
-func (c *Chain) planSweep(r chain.SweepRequest, tip uint64) ([]chain.SweepStep, error) {
+// planSweep returns the remaining steps of a sweep at the node's tip.
+func (n *node) planSweep(r chain.SweepRequest) ([]chain.SweepStep, error) {
+	c := n.c
+
 	if slices.Contains(r.Done, chain.StepSweep) {
 		return nil, nil
 	}
@@ -36,15 +39,15 @@ func (c *Chain) planSweep(r chain.SweepRequest, tip uint64) ([]chain.SweepStep, 
 		)
 	}
 
-	balance := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: asset.ID}, tip)
+	balance := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: asset.ID}, n.tip)
 	if asset.Kind == chain.Native {
-		return c.planNative(r, balance)
+		return n.planNative(r, balance)
 	}
 
-	return c.planToken(r, asset, balance, tip)
+	return n.planToken(r, asset, balance)
 }
 
-func (c *Chain) planNative(r chain.SweepRequest, balance chain.Amount) ([]chain.SweepStep, error) {
+func (n *node) planNative(r chain.SweepRequest, balance chain.Amount) ([]chain.SweepStep, error) {
 	remaining := r.Amount.SubFloor(r.Spent)
 	if balance.Less(remaining) {
 		return nil, fundsMissing(r, balance)
@@ -53,9 +56,9 @@ func (c *Chain) planNative(r chain.SweepRequest, balance chain.Amount) ([]chain.
 	var steps []chain.SweepStep
 
 	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		step, err := c.priceStep(chain.StepFee, chain.Order{
+		step, err := n.priceStep(chain.StepFee, chain.Order{
 			From:    r.Deposit,
-			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: c.native.ID, Amount: r.Fee}},
+			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: n.c.native.ID, Amount: r.Fee}},
 		})
 		if err != nil {
 			return nil, err
@@ -70,9 +73,9 @@ func (c *Chain) planNative(r chain.SweepRequest, balance chain.Amount) ([]chain.
 		return nil, uneconomic(r)
 	}
 
-	sweep, err := c.priceStep(chain.StepSweep, chain.Order{
+	sweep, err := n.priceStep(chain.StepSweep, chain.Order{
 		From:        r.Deposit,
-		Outputs:     []chain.Output{{To: r.Master.Address, AssetID: c.native.ID, Amount: remaining}},
+		Outputs:     []chain.Output{{To: r.Master.Address, AssetID: n.c.native.ID, Amount: remaining}},
 		SubtractFee: true,
 	})
 	if err != nil {
@@ -83,20 +86,23 @@ func (c *Chain) planNative(r chain.SweepRequest, balance chain.Amount) ([]chain.
 		return nil, uneconomic(r)
 	}
 
+	// It pays at most half of what it moves, or what it costs now where that is more and still economic.
+	half := chaindata.Max(remaining.Share(chain.Units(1), chain.Units(2)), sweep.NetworkFee)
+	sweep.Order.MaxFee = chaindata.Min(sweep.Order.MaxFee, half)
+
 	return append(steps, sweep), nil
 }
 
-func (c *Chain) planToken(
+func (n *node) planToken(
 	r chain.SweepRequest,
 	asset chain.Asset,
 	balance chain.Amount,
-	tip uint64,
 ) ([]chain.SweepStep, error) {
 	if balance.Less(r.Amount) {
 		return nil, fundsMissing(r, balance)
 	}
 
-	sweep, err := c.priceStep(chain.StepSweep, chain.Order{
+	sweep, err := n.priceStep(chain.StepSweep, chain.Order{
 		From:    r.Deposit,
 		Outputs: []chain.Output{{To: r.Master.Address, AssetID: asset.ID, Amount: r.Amount}},
 	})
@@ -106,10 +112,13 @@ func (c *Chain) planToken(
 
 	var steps []chain.SweepStep
 
-	if missing := c.missingGas(r, sweep, tip); !missing.IsZero() {
-		step, err := c.priceStep(chain.StepTopUp, chain.Order{
+	missing, available := n.missingGas(r, sweep)
+	if missing.IsZero() {
+		sweep.Order.MaxFee = chaindata.Min(sweep.Order.MaxFee, available)
+	} else {
+		step, err := n.priceStep(chain.StepTopUp, chain.Order{
 			From:    r.Master,
-			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: c.native.ID, Amount: missing}},
+			Outputs: []chain.Output{{To: r.Deposit.Address, AssetID: n.c.native.ID, Amount: missing}},
 		})
 		if err != nil {
 			return nil, err
@@ -119,9 +128,9 @@ func (c *Chain) planToken(
 	}
 
 	if !r.Fee.IsZero() && !slices.Contains(r.Done, chain.StepFee) {
-		step, err := c.priceStep(chain.StepFee, chain.Order{
+		step, err := n.priceStep(chain.StepFee, chain.Order{
 			From:    r.Master,
-			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: c.native.ID, Amount: r.Fee}},
+			Outputs: []chain.Output{{To: r.FeeAddress, AssetID: n.c.native.ID, Amount: r.Fee}},
 		})
 		if err != nil {
 			return nil, err
@@ -134,25 +143,29 @@ func (c *Chain) planToken(
 	return append(steps, sweep), nil
 }
 
-// missingGas returns the native coin that the deposit address lacks for its sweep. Before a top-up only
-// the residue counts, since other coin may be a deposit. After one, the whole balance counts.
-func (c *Chain) missingGas(r chain.SweepRequest, sweep chain.SweepStep, tip uint64) chain.Amount {
-	available := r.Residue
+// missingGas returns the native coin that the deposit address lacks for its sweep, and what it has for it. Before a
+// top-up only the residue counts, since other coin may be a deposit. After one, the whole balance counts.
+func (n *node) missingGas(r chain.SweepRequest, sweep chain.SweepStep) (missing, available chain.Amount) {
+	available = r.Residue
 	if slices.Contains(r.Done, chain.StepTopUp) {
-		native := c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: c.native.ID}, tip)
+		native := n.c.balances.at(chain.Holding{Address: r.Deposit.Address, AssetID: n.c.native.ID}, n.tip)
 
 		available = chaindata.Max(available, native)
 		if !available.Less(sweep.NetworkFee) {
-			return chain.Amount{}
+			return chain.Amount{}, available
 		}
 	}
 
-	return sweep.Order.MaxFee.SubFloor(available)
+	return sweep.Order.MaxFee.SubFloor(available), available
 }
 
 // priceStep returns the step of an order with its network fee and maximum fee.
-func (c *Chain) priceStep(kind chain.StepKind, order chain.Order) (chain.SweepStep, error) {
-	tx, err := c.transactionOf(order)
+func (n *node) priceStep(kind chain.StepKind, order chain.Order) (chain.SweepStep, error) {
+	tx, err := n.transactionOf(order)
+	if errors.Is(err, fault.Unavailable) {
+		return chain.SweepStep{}, err
+	}
+
 	if err != nil {
 		return chain.SweepStep{}, fault.Wrap(
 			err, fault.Invalid, "not_releasable", "the %s of a release from %s cannot be made",
@@ -160,11 +173,13 @@ func (c *Chain) priceStep(kind chain.StepKind, order chain.Order) (chain.SweepSt
 		)
 	}
 
-	order.MaxFee = c.suggestedMaxFee(tx)
+	order.MaxFee = n.suggestedMaxFee(tx)
 
-	price := c.baseFee + c.priority
+	now := n.prices()
+
+	price := now.baseFee + now.priority
 	if order.SubtractFee {
-		price += c.baseFee / 8
+		price = now.exact()
 	}
 
 	return chain.SweepStep{Kind: kind, Order: order, NetworkFee: chain.Units(price).Mul(tx.gas())}, nil

@@ -26,19 +26,21 @@ import (
 //	45   8  priority price, likewise; at most the max price
 //	53   8  last height of a block that may include it; 0 for no limit
 //	61   8  last time of a block that may include it, Unix milliseconds; 0 for no limit
-//	69   1  number of transfers, 1 to 64
-//	70  65  each transfer: kind 1, asset id 12 (zero for the native coin), recipient 20, amount 32
+//	69   8  gas limit; 0 for what the rules of GasNative and GasToken take
+//	77   1  number of transfers, 1 to 64
+//	78  65  each transfer: kind 1, asset id 12 (zero for the native coin), recipient 20, amount 32
 //	    65  signature r, s, recovery id; absent from the unsigned form
 //
 // The signed digest is the SHA-256 of "sim transaction\n" and the unsigned form. The transaction hash
 // is the SHA-256 of the signed form, in hex.
 const (
 	txVersion     = 1
-	headerSize    = 70
+	headerSize    = 78
 	transferSize  = 65
 	signatureSize = 65
 	maxTransfers  = 64
 	maxUnixMilli  = 253_402_300_799_999 // the end of year 9999
+	maxGasLimit   = 1 << 40
 )
 
 // The kinds of transfer. Value transfers come first.
@@ -66,6 +68,7 @@ type transaction struct {
 	priority      uint64
 	validToHeight uint64
 	validTo       uint64 // Unix milliseconds; 0 for no limit
+	gasLimit      uint64 // 0 for what the default rules take
 	transfers     []transfer
 	signature     [signatureSize]byte
 }
@@ -77,7 +80,7 @@ func (t *transaction) unsigned() []byte {
 	raw = append(raw, t.network[:]...)
 
 	raw = append(raw, t.from[:]...)
-	for _, n := range []uint64{t.nonce, t.maxPrice, t.priority, t.validToHeight, t.validTo} {
+	for _, n := range []uint64{t.nonce, t.maxPrice, t.priority, t.validToHeight, t.validTo, t.gasLimit} {
 		raw = binary.BigEndian.AppendUint64(raw, n)
 	}
 
@@ -133,13 +136,15 @@ func decodeUnsigned(raw []byte) (*transaction, error) {
 	}
 
 	t := &transaction{network: [8]byte(raw[1:9]), from: account(raw[9:29])}
-	for i, n := range []*uint64{&t.nonce, &t.maxPrice, &t.priority, &t.validToHeight, &t.validTo} {
+
+	fields := []*uint64{&t.nonce, &t.maxPrice, &t.priority, &t.validToHeight, &t.validTo, &t.gasLimit}
+	for i, n := range fields {
 		*n = binary.BigEndian.Uint64(raw[29+8*i:])
 	}
 
-	count := int(raw[69])
+	count := int(raw[headerSize-1])
 	if count == 0 || count > maxTransfers || len(raw) != headerSize+count*transferSize ||
-		t.priority > t.maxPrice || t.validTo > maxUnixMilli {
+		t.priority > t.maxPrice || t.validTo > maxUnixMilli || t.gasLimit > maxGasLimit {
 		return nil, errTxMalformed
 	}
 
@@ -174,14 +179,13 @@ func (t *transaction) valueTransfers() (n uint64) {
 // contractCalls returns the number of token and internal transfers.
 func (t *transaction) contractCalls() uint64 { return uint64(len(t.transfers)) - t.valueTransfers() }
 
-// gas returns the gas that the transaction uses; see GasNative.
+// gas returns the most gas that the transaction may use: its limit, or what the default rules take.
 func (t *transaction) gas() uint64 {
-	calls, values := t.contractCalls(), t.valueTransfers()
-	if calls == 0 {
-		return values * GasNative
+	if t.gasLimit > 0 {
+		return t.gasLimit
 	}
 
-	return calls*GasToken + (max(values, 1)-1)*GasNative
+	return defaultGas.of(t)
 }
 
 // maxFee returns the most that the transaction can cost, in base units of the native coin.

@@ -212,12 +212,21 @@ func (w *harness) pass(d time.Duration) {
 	w.clock.advance(d)
 
 	for _, n := range w.networks {
-		n.mine(1)
+		n.mine(w.dueBlocks(n, d))
 	}
 
 	for i := range w.processes {
 		w.run(i)
 	}
+}
+
+// dueBlocks returns how many blocks a network makes in a time: one, or as many as are fast.
+func (w *harness) dueBlocks(n network, d time.Duration) int {
+	if _, ok := n.(*accountNetwork); !ok || !w.plan.Fast {
+		return 1
+	}
+
+	return min(max(int(d/fastBlocks), 1), mostFastBlocks)
 }
 
 // heal ends every fault. Time, forks and what is stored stay as they are.

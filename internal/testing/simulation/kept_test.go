@@ -370,6 +370,7 @@ func TestKeptSeeds(t *testing.T) {
 		keptFees,
 		keptRestores,
 		keptCoins,
+		keptPrices,
 	} {
 		for name, plan := range plans {
 			t.Run(name, func(t *testing.T) {

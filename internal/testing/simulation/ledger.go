@@ -142,6 +142,10 @@ func (l *ledger) add(b truthBlock) {
 			l.failed[tx.hash] = b.ref
 		}
 
+		if l.ours[tx.sender] {
+			l.oracle.checkCost(l, tx)
+		}
+
 		if l.ours[tx.sender] && !tx.failed {
 			l.oracle.sent(l, tx)
 		}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/internal/testing/sim"
@@ -73,6 +74,9 @@ type accountNetwork struct {
 	described chain.Network
 	// insteadOf are the payments that a fork took and others replaced, by the hash of those.
 	insteadOf map[string]string
+	// highest is the highest base fee that was ever asked for, and rules are those of the fork of gas.
+	highest uint64
+	rules   sim.GasRules
 }
 
 func newAccountNetwork(w *harness, index int) *accountNetwork {
@@ -80,6 +84,11 @@ func newAccountNetwork(w *harness, index int) *accountNetwork {
 	if index > 0 {
 		described.Slug = fmt.Sprintf("simnet-%d", index+1)
 		described.CAIP2 = fmt.Sprintf("sim:%d", index+1)
+	}
+
+	if w.plan.Fast {
+		described.BlockTime = fastBlocks
+		described.EstimatedConfirmation = confirmations * fastBlocks
 	}
 
 	config := sim.Config{
@@ -93,7 +102,12 @@ func newAccountNetwork(w *harness, index int) *accountNetwork {
 		Unverified: w.plan.Unverified,
 
 		CoinLogsFrom: w.plan.CoinLogsFrom,
+		WholeSeconds: w.plan.Fast,
 	}
+	if w.plan.GasFork > 0 {
+		config.GasForks = []sim.GasFork{{From: w.plan.GasFork, Rules: w.plan.GasRules}}
+	}
+
 	if w.plan.Finality {
 		config.FinalDepth, config.SafeDepth = finalDepth, finalDepth/2
 	}
@@ -106,6 +120,8 @@ func newAccountNetwork(w *harness, index int) *accountNetwork {
 		fees:      c.NewAddress(),
 		described: c.Network(),
 		insteadOf: map[string]string{},
+		highest:   sim.DefaultBaseFee,
+		rules:     w.plan.GasRules,
 	}
 }
 
@@ -141,7 +157,9 @@ func (n *accountNetwork) fork(depth uint64, fate sim.OrphanFate) {
 }
 
 func (n *accountNetwork) setFee(permille uint64) {
-	n.SetFee(sim.DefaultBaseFee*permille/1000, sim.DefaultPriority)
+	base := sim.DefaultBaseFee * permille / 1000
+	n.highest = max(n.highest, base)
+	n.SetFee(base, sim.DefaultPriority)
 }
 
 func (n *accountNetwork) tip() chain.Ref {
@@ -202,6 +220,12 @@ func must(err error) {
 
 // confirmations is how many blocks every network asks for.
 const confirmations = 3
+
+// fastBlocks is the time between the blocks of a plan whose blocks are fast.
+const fastBlocks = 200 * time.Millisecond
+
+// mostFastBlocks is how many blocks are mined at a time there, however long the time that passed.
+const mostFastBlocks = 25
 
 // finalDepth is how many blocks the final one is below the tip, on networks with finality.
 const finalDepth = 8

@@ -38,6 +38,10 @@ type node struct {
 	// silent has the node answer receipts by hash without their logs.
 	silent bool
 
+	// named are the prices and gas that the node of the driver's nodes names whose index is liar.
+	named sim.NodeFaults
+	liar  int
+
 	// repeats is the number of calls that come twice, or that are answered as an earlier one was; head is that answer.
 	repeats int
 	head    chain.Head
@@ -58,7 +62,9 @@ func (n *node) driver() chain.Driver {
 // troubled reports whether the node has a fault.
 func (n *node) troubled() bool {
 	return n.dead || len(n.failing) > 0 || n.lag > 0 || n.lost > 0 || n.denied || n.silent || n.lies ||
-		n.pausesIn > 0 || n.repeats > 0
+		n.lied() ||
+		n.pausesIn > 0 ||
+		n.repeats > 0
 }
 
 // heal ends all faults.
@@ -99,15 +105,48 @@ func (n *node) call(method sim.Method) (leave func(), err error) {
 		}
 	}
 
-	if n.Chain == nil || n.lag == 0 && !n.lies {
+	if n.Chain == nil || n.lag == 0 && !n.lies && !n.lied() {
 		return func() {}, nil
 	}
 
-	faults := n.faults
-	faults.Behind = n.lag
-	n.SetNode(0, faults)
+	faults := make([]sim.NodeFaults, max(w.plan.Nodes, 1))
+	faults[0] = n.faults
+	faults[0].Behind = n.lag
 
-	return func() { n.SetNode(0, sim.NodeFaults{}) }, nil
+	named := &faults[n.liar]
+	named.BaseFee, named.Priority, named.Gas = n.named.BaseFee, n.named.Priority, n.named.Gas
+
+	for i := range faults {
+		n.SetNode(i, faults[i])
+	}
+
+	return func() {
+		for i := range faults {
+			n.SetNode(i, sim.NodeFaults{})
+		}
+	}, nil
+}
+
+// lied reports whether a node names prices or gas of its own.
+func (n *node) lied() bool { return n.named.BaseFee > 0 || n.named.Priority > 0 || n.named.Gas > 0 }
+
+// lie has one of the driver's nodes name a price or gas that is too high or too low, a little or by far.
+func (n *node) lie(draw uint64) {
+	times := []struct{ mul, div uint64 }{
+		{1, 1_000_000_000}, {1, 20}, {1, 2}, {3, 2}, {4, 1}, {40, 1}, {1_000, 1}, {1_000_000, 1},
+	}[draw%8]
+	of := func(usual uint64) uint64 { return max(usual*times.mul/times.div, 1) }
+
+	n.liar = int(draw >> 8 % uint64(max(n.process.harness.plan.Nodes, 1)))
+
+	switch draw >> 16 % 4 {
+	case 0:
+		n.named = sim.NodeFaults{BaseFee: of(sim.DefaultBaseFee)}
+	case 1:
+		n.named = sim.NodeFaults{Gas: of(sim.GasToken)}
+	default:
+		n.named = sim.NodeFaults{Priority: of(sim.DefaultPriority)}
+	}
 }
 
 // ask is one call of the node.

@@ -51,6 +51,7 @@ const (
 	LoseAnswers    Kind = "broadcast is not answered"
 	DenyHashes     Kind = "node denies hashes"
 	SilentReceipts Kind = "node leaves logs out of receipts"
+	LiePrices      Kind = "node lies about prices and gas"
 	PauseInCall    Kind = "process is stopped inside a call"
 	StopProcess    Kind = "process is stopped"
 	KillProcess    Kind = "process is killed"
@@ -114,6 +115,7 @@ var kindOrder = []Kind{
 	LoseAnswers,
 	DenyHashes,
 	SilentReceipts,
+	LiePrices,
 	PauseInCall,
 	StopProcess,
 	KillProcess,
@@ -177,6 +179,7 @@ var weights = map[Kind]int{
 	LoseAnswers:    2,
 	DenyHashes:     1,
 	SilentReceipts: 1,
+	LiePrices:      0, // in place of others; see drawNodes
 	PauseInCall:    3,
 	StopProcess:    2,
 	KillProcess:    5,
@@ -280,6 +283,7 @@ func (w *harness) active() []Kind {
 			note(n.lost > 0, LoseAnswers)
 			note(n.denied, DenyHashes)
 			note(n.silent, SilentReceipts)
+			note(n.lied(), LiePrices)
 			note(n.pausesIn > 0, PauseInCall)
 			note(n.repeats > 0, RepeatAnswers)
 		}

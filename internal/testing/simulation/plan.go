@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
 
 // Plan is what a run plays. Equal plans have equal runs.
@@ -58,6 +60,13 @@ type Plan struct {
 	// CoinLogsFrom is the height from which coin of contracts logs; 0: it never does.
 	CoinLogsFrom uint64
 
+	// GasFork is the height from which transactions take gas by GasRules; 0: they never do.
+	GasFork  uint64
+	GasRules sim.GasRules
+
+	// Fast has networks of accounts make blocks of 200 milliseconds, which bear whole seconds.
+	Fast bool
+
 	// ValidFor limits how long a transaction may wait for its block; 0: no limit.
 	ValidFor time.Duration
 }
@@ -110,6 +119,27 @@ var biases = map[string]map[Kind]int{
 	"logs": {
 		PayHidden: 20,
 		ForkChain: 20,
+	},
+	// Transactions take other gas from a height on, and wait for their blocks.
+	"gas": {
+		CreatePayout:  24,
+		CreateDeposit: 8,
+		PayDeposit:    24,
+		FeeSpike:      6,
+		ForkChain:     8,
+		LiePrices:     4,
+	},
+	// Blocks of 200 milliseconds.
+	"fast": {
+		ForkChain: 12,
+		LagNode:   8,
+	},
+	// Nodes lie about prices and gas: alone, or one of two.
+	"prices": {
+		CreatePayout: 24,
+		PayDeposit:   24,
+		FeeSpike:     8,
+		LiePrices:    24,
 	},
 	// Webhook receivers of many accounts hang, while others wait for their events.
 	"receivers": {
@@ -177,6 +207,12 @@ func NewBiasedPlan(seed uint64, operations int, bias string) Plan {
 		plan.drawWindows(random)
 	case "logs":
 		plan.CoinLogsFrom = 1 + random.Uint64N(200)
+	case "gas":
+		plan.drawGas(random)
+	case "fast":
+		plan.Fast = true
+	case "prices":
+		plan.Nodes = 1 + random.IntN(2)
 	}
 
 	var kinds []Kind
@@ -206,7 +242,47 @@ func NewBiasedPlan(seed uint64, operations int, bias string) Plan {
 	plan.Late = random.IntN(2) == 0
 	plan.Apart = random.IntN(2) == 0
 
+	if bias == "" {
+		plan.drawNodes(random)
+	}
+
 	return plan
+}
+
+// drawGas draws from when on transactions take other gas: as after Amsterdam, more of everything, or less.
+func (p *Plan) drawGas(random *rand.Rand) {
+	p.GasFork = 50 + random.Uint64N(150)
+
+	switch random.IntN(3) {
+	case 0:
+		p.GasRules = sim.AmsterdamGas()
+	case 1:
+		p.GasRules = sim.GasRules{Native: 5 * sim.GasNative, Token: 3 * sim.GasToken, Most: 1 << 24}
+	default:
+		p.GasRules = sim.GasRules{Native: sim.GasNative * 4 / 7, Token: sim.GasToken / 2}
+	}
+}
+
+// drawNodes draws, for every third plan each, a fork of gas, fast blocks, and nodes that lie about prices in place of
+// some operations.
+func (p *Plan) drawNodes(random *rand.Rand) {
+	if random.IntN(3) == 0 {
+		p.drawGas(random)
+	}
+
+	p.Fast = random.IntN(3) == 0
+
+	if random.IntN(3) > 0 {
+		return
+	}
+
+	p.Nodes = 1 + random.IntN(2)
+
+	for i := range p.Ops {
+		if random.IntN(40) == 0 {
+			p.Ops[i].Kind = LiePrices
+		}
+	}
 }
 
 // drawWindows draws what a network of Solana's family is like.

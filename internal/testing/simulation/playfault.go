@@ -38,6 +38,8 @@ func (w *harness) playFault(op Op) {
 		w.node(op).denied = true
 	case SilentReceipts:
 		w.node(op).silent = true
+	case LiePrices:
+		w.node(op).lie(op.C)
 	case PauseInCall:
 		w.pauseInCall(op)
 	case StopProcess:
