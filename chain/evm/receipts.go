@@ -63,8 +63,8 @@ func (e *endpoint) takeBeside(blocks []blockJSON, beside []*call, found receiptI
 }
 
 // receipts returns the receipts of each block's transactions, in their order: what was asked for beside the blocks,
-// else by block hash. What eth_getBlockReceipts leaves out or refuses is read singly: not every node has the method, and
-// Bor nodes leave out state-sync transactions.
+// else by block hash. What eth_getBlockReceipts leaves out or refuses is read singly: not every node has the method,
+// and Bor nodes leave out state-sync transactions.
 func (e *endpoint) receipts(
 	ctx context.Context,
 	blocks []blockJSON,
