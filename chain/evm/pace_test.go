@@ -302,7 +302,14 @@ func fastBlocks(t *testing.T, c paceCase) {
 
 	t.Logf(
 		"at rest: %.1f requests and %.1f calls a second, %.1f beside the %d of each block; read %s behind at most%s",
-		perSecond(atRest.requests), perSecond(atRest.sum()), besideBlocks, callsPerBlock, worst, atRest.table(span),
+		perSecond(
+			atRest.requests,
+		),
+		perSecond(atRest.sum()),
+		besideBlocks,
+		callsPerBlock,
+		worst,
+		atRest.table(span),
 	)
 
 	if got := perSecond(atRest.requests); got > c.requests {
@@ -310,7 +317,11 @@ func fastBlocks(t *testing.T, c paceCase) {
 	}
 
 	if besideBlocks > c.beside {
-		t.Errorf("%.1f calls a second at rest beside those of blocks, want at most %.1f", besideBlocks, c.beside)
+		t.Errorf(
+			"%.1f calls a second at rest beside those of blocks, want at most %.1f",
+			besideBlocks,
+			c.beside,
+		)
 	}
 
 	if worst > c.behind {

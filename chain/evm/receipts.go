@@ -63,9 +63,13 @@ func (e *endpoint) takeBeside(blocks []blockJSON, beside []*call, found receiptI
 }
 
 // receipts returns the receipts of each block's transactions, in their order: what was asked for beside the blocks,
-// else by block hash. What eth_getBlockReceipts leaves out or refuses is read singly: not every node has the method, and Bor
-// nodes leave out state-sync transactions.
-func (e *endpoint) receipts(ctx context.Context, blocks []blockJSON, beside []*call) ([][]*receiptJSON, error) {
+// else by block hash. What eth_getBlockReceipts leaves out or refuses is read singly: not every node has the method,
+// and Bor nodes leave out state-sync transactions.
+func (e *endpoint) receipts(
+	ctx context.Context,
+	blocks []blockJSON,
+	beside []*call,
+) ([][]*receiptJSON, error) {
 	found := make(receiptIndex, len(blocks))
 	for i := range blocks {
 		found[i] = make(map[common.Hash]*receiptJSON, len(blocks[i].Transactions))

@@ -253,7 +253,10 @@ func (e *endpoint) rawTransactions(ctx context.Context, blocks []blockJSON, form
 
 // fullBlocks returns blocks with their transactions, as many of the range as one request holds, and the calls for their
 // receipts that were made beside. It ends before the first block that is missing or does not follow its predecessor.
-func (e *endpoint) fullBlocks(ctx context.Context, from, to uint64) (blocks []blockJSON, beside []*call, err error) {
+func (e *endpoint) fullBlocks(
+	ctx context.Context,
+	from, to uint64,
+) (blocks []blockJSON, beside []*call, err error) {
 	count := min(to-from, uint64(e.currentBatchSize())-1) + 1
 
 	calls := make([]*call, count)

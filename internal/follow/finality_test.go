@@ -139,7 +139,8 @@ func TestFinalityIsAskedForWhenItMayHaveMoved(t *testing.T) {
 			n.step()
 
 			head, err := n.node.Head(t.Context())
-			if cursor := n.db.cursors["simnet"]; err != nil || cursor.Safe != head.Safe || cursor.Final != head.Final {
+			if cursor := n.db.cursors["simnet"]; err != nil || cursor.Safe != head.Safe ||
+				cursor.Final != head.Final {
 				t.Errorf("on record are %+v and %+v, of %+v, %v", cursor.Safe, cursor.Final, head, err)
 			}
 		})
@@ -164,7 +165,6 @@ func TestForkIsReadWithFinality(t *testing.T) {
 	if asked := n.step(); asked != 1 {
 		t.Errorf("with a fork it was asked for %d times", asked)
 	}
-
 }
 
 // A final block above the tip may be on another branch: what is on record stands until the tip is above it.
@@ -272,6 +272,7 @@ func TestForkDuringTheFirstLookIsNoFork(t *testing.T) {
 
 	for range 100 {
 		at = at.Add(time.Minute)
+
 		c.Mine(1)
 	}
 
