@@ -42,7 +42,7 @@ func TestWhatOneOfTwoNodesStops(t *testing.T) {
 			}
 
 			d := newDriver(t, nodes[0].config(), func(c *bitcoin.Config) {
-				c.RPCs, c.Timeout = []string{nodes[1].URL}, time.Second
+				c.RPCs, c.Timeout = []string{nodes[1].URL}, 2*time.Second
 				c.HTTPClient = &http.Client{Transport: twonodes.Transport{
 					Host:    strings.TrimPrefix(nodes[i].URL, "http://"),
 					Trouble: trouble,

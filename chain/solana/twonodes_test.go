@@ -39,7 +39,7 @@ func TestWhatOneOfTwoNodesStops(t *testing.T) {
 			}
 
 			d := n.driver(t, func(c *solana.Config) {
-				c.RPC, c.RPCs, c.Timeout = urls[0], urls[1:], time.Second
+				c.RPC, c.RPCs, c.Timeout = urls[0], urls[1:], 2*time.Second
 				c.HTTPClient = &http.Client{Transport: twonodes.Transport{
 					Host:    strings.TrimPrefix(ill.URL, "http://"),
 					Trouble: trouble,

@@ -34,7 +34,7 @@ func TestWhatOneOfTwoNodesStops(t *testing.T) {
 			}
 
 			d := h.driver(t, viaNodes(urls...), func(c *tron.Config) {
-				c.Timeout = time.Second
+				c.Timeout = 2 * time.Second
 				c.HTTPClient = &http.Client{Transport: twonodes.Transport{
 					Host:    strings.TrimPrefix(ill.URL, "http://"),
 					Trouble: trouble,
