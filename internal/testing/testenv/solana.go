@@ -184,6 +184,9 @@ func (n *SolanaNode) Call(result any, method string, params ...any) error {
 // Mine closes blocks; the first holds what was sent.
 func (n *SolanaNode) Mine(blocks int) error { return n.Call(nil, "svm_mine", blocks) }
 
+// Hold has the node make blocks only when Mine is called, or by its clock again.
+func (n *SolanaNode) Hold(held bool) error { return n.Call(nil, "svm_hold", held) }
+
 // Skip leaves slots without a block.
 func (n *SolanaNode) Skip(slots int) error { return n.Call(nil, "svm_skip", slots) }
 

@@ -20,7 +20,8 @@ let ledger;
 let served;
 
 // What tests ask of the front itself: how far each of the backends behind the path /balanced is behind, in blocks, one answering after
-// the other; how many calls of a method are served a second; and how many calls there were.
+// the other; how many calls of a method are served a second; and how many calls there were; and whether --slot-ms
+// closes no slots for now.
 const front = {};
 
 // begin starts a new chain.
@@ -28,7 +29,7 @@ function begin(finality) {
   const machine = new Machine();
   ledger = new Ledger(machine, { finality, slotTime: Number(values['slot-ms']) });
   served = methods(machine, ledger);
-  Object.assign(front, { lags: [0], next: 0, limits: {}, served: {}, calls: {} });
+  Object.assign(front, { lags: [0], next: 0, limits: {}, served: {}, calls: {}, held: false });
 }
 
 begin(Number(values.finality));
@@ -37,6 +38,7 @@ const controls = {
   svm_begin: (finality) => { begin(finality); return finality; },
   svm_backends: (lags) => { front.lags = lags; return lags; },
   svm_limit: (method, perSecond) => { front.limits[method] = perSecond; return perSecond; },
+  svm_hold: (held) => { front.held = held; return held; },
   svm_calls: () => { const { calls } = front; front.calls = {}; return calls; },
 };
 
@@ -95,5 +97,5 @@ const server = http.createServer((request, response) => {
 });
 
 server.listen(0, '127.0.0.1', () => console.log(`Listening on 127.0.0.1:${server.address().port}`));
-if (Number(values['slot-ms']) > 0) setInterval(() => ledger.close(), Number(values['slot-ms']));
+if (Number(values['slot-ms']) > 0) setInterval(() => front.held || ledger.close(), Number(values['slot-ms']));
 process.on('SIGTERM', () => process.exit(0));
