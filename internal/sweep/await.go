@@ -81,7 +81,9 @@ func (p *planningRun) failMissing(ctx context.Context, g group) error { // spec 
 	var gone, waiting group
 
 	for _, s := range g {
-		waits, err := p.frozen(ctx, master, group{s})
+		why, err := p.walletWaits(ctx, master, group{s})
+
+		waits := why != ""
 		if err == nil && !waits {
 			waits, err = p.awaitsPerson(ctx, master, s)
 		}

@@ -12,9 +12,10 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// frozen reports whether a release would take from a frozen wallet, or sweep to one, or whether one of them was not
-// compared with the network since this process began: settlements then stay as they are.
-func (p *planningRun) frozen(ctx context.Context, master chain.Address, g group) (bool, error) {
+// walletWaits returns why a release would wait for one of its wallets, and settlements stay as they are; empty where it
+// would not. It would take from a frozen one, or sweep to one, or from one that was not compared with the network since
+// this process began.
+func (p *planningRun) walletWaits(ctx context.Context, master chain.Address, g group) (why string, err error) {
 	addresses := []chain.Address{master}
 
 	for _, s := range g {
@@ -26,20 +27,20 @@ func (p *planningRun) frozen(ctx context.Context, master chain.Address, g group)
 	for _, address := range addresses {
 		w, _, err := p.db.Wallet(ctx, p.network.Slug, address)
 		if err != nil {
-			return false, &storeError{err}
+			return "", &storeError{err}
 		}
 
 		if w.Frozen != "" {
-			return true, nil
+			return txmgr.WaitsFrozen, nil
 		}
 
 		// What a release took that lost records made is missing, and nobody knows yet why.
 		if read, err := p.outbox.IsRead(ctx, p.network.Slug, address); err != nil || !read {
-			return true, err
+			return txmgr.WaitsUnread, err
 		}
 	}
 
-	return false, nil
+	return "", nil
 }
 
 // FulfillTx releases settlements of one address, or whose coins are spent together, by a final transaction that is

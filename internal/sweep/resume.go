@@ -22,7 +22,7 @@ func (p *planningRun) resume(ctx context.Context, r settlement.Sweep) error {
 		return err
 	}
 
-	if frozen, err := p.frozen(ctx, r.Master.Address, found); err != nil || frozen {
+	if why, err := p.walletWaits(ctx, r.Master.Address, found); err != nil || why != "" {
 		return errors.Join(err, p.postponeSweep(ctx, r))
 	}
 

@@ -11,7 +11,6 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/settlementstate"
-	"github.com/seed-8ee7f392/payments/internal/txmgr"
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
@@ -58,8 +57,8 @@ func (p *planningRun) start(ctx context.Context, at sweepKey, due group) (began 
 
 	g, coins, rest := g.largest(coins)
 
-	if frozen, err := p.frozen(ctx, master.Address, g); err != nil || frozen {
-		return false, errors.Join(err, p.postpone(ctx, g, txmgr.WaitsFrozen))
+	if why, err := p.walletWaits(ctx, master.Address, g); err != nil || why != "" {
+		return false, errors.Join(err, p.postpone(ctx, g, why))
 	}
 
 	if g[0].FeeSource == settlement.FromMaster {

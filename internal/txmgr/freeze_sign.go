@@ -39,12 +39,14 @@ func (d *walletWorker) holdBack(ctx context.Context, t wallet.Transaction) (held
 // WaitsFrozen is why nothing is signed for a frozen wallet; see walletstate.Wait.
 const WaitsFrozen = "wallet_frozen: nothing is signed for the wallet until Engine.Acknowledge or Engine.Unfreeze"
 
+// WaitsUnread is why nothing is signed for a wallet of which this process does not know yet what lost records sent.
+const WaitsUnread = "wallet_unread: nothing is signed until the wallet was compared with its network"
+
 // The other reasons for which nothing is signed.
 const (
 	waitsBehind   = "network_behind: nothing is signed until the network is read up to its tip"
 	waitsInFlight = "queued: earlier transactions of the wallet wait for a block"
 	waitsMaySign  = "process_wrong: the process signs nothing, as its clock or its signer is wrong; see Engine.Health"
-	waitsUnread   = "wallet_unread: nothing is signed until the wallet was compared with its network"
 )
 
 // stopReason returns why signingWaits held a transaction back.
@@ -67,7 +69,7 @@ func (d *walletWorker) stopReason(ctx context.Context, t wallet.Transaction) (st
 		return waitsMaySign, nil
 	}
 
-	return waitsUnread, nil
+	return WaitsUnread, nil
 }
 
 // signingWaits reports whether a transaction that no person has to look at must not be signed now. A stale one

@@ -2,6 +2,7 @@ package moneyout_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,6 +216,32 @@ func TestWalletGoesOnAfterAnExpiry(t *testing.T) {
 
 		if len(h.Wallets) != 0 {
 			t.Errorf("the wallet moves, and is named: %+v", h.Wallets)
+		}
+	})
+}
+
+// A release that waits for a process which cannot read its network on says so, and names no frozen wallet.
+func TestReleaseOfANetworkThatIsNotReadSaysSo(t *testing.T) {
+	inTime(t, account.Settings{ManualRelease: true}, sim.Config{}, func(t *testing.T, w *harness) {
+		w.fund(1, 100)
+
+		s := w.deposited("USDX", dollars(5))
+		w.engine = w.boot()
+		w.chain.Mine(20)
+		w.chain.SetIntercept(func(_ context.Context, m sim.Method) error {
+			if m == sim.MethodBlocks {
+				return sim.Unavailable()
+			}
+
+			return nil
+		})
+		w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, s.ID))
+
+		until := time.Now().Add(5 * time.Minute)
+		w.live("minutes go by", func() bool { return time.Now().After(until) })
+
+		if got := w.settlements()[0]; !strings.HasPrefix(got.ReasonMessage, "wallet_unread: ") {
+			t.Errorf("the release is %s and says %q", got.Status, got.ReasonMessage)
 		}
 	})
 }
