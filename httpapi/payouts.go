@@ -43,6 +43,7 @@ var sendErrors = []string{
 	"422 amount_too_small",
 	"422 insufficient_balance",
 	"422 send_unsupported",
+	"422 token_unsafe",
 }
 
 // payouts returns the operations on payouts.

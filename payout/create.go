@@ -40,8 +40,8 @@ type Prepared struct {
 
 // PrepareCreate checks the request, estimates the highest network fee and reads the wallet's balance; it
 // stores nothing but what it read. Refusals are fault.Invalid with the codes asset_not_enabled,
-// destination_invalid, destination_not_payable, amount_too_small and parameter_invalid; fault.Forbidden with
-// destination_not_allowed; fault.State with insufficient_balance.
+// destination_invalid, destination_not_payable, token_unsafe, amount_too_small and parameter_invalid; fault.Forbidden
+// with destination_not_allowed; fault.State with insufficient_balance.
 func (s *Service) PrepareCreate(ctx context.Context, p Params) (Prepared, error) {
 	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
 	if err != nil {
@@ -252,6 +252,13 @@ func estimateFee(
 		)
 
 		return chain.Amount{}, tooSmall.WithParam("amount")
+	case fault.Code(err) == wallet.FailTokenUnsafe:
+		unsafe := fault.Wrap(
+			err, fault.Invalid, wallet.FailTokenUnsafe,
+			"nothing is sent in %s on %s for now: %s", asset.Symbol, p.Network, messageOf(err),
+		)
+
+		return chain.Amount{}, unsafe.WithParam("asset").AsTransient()
 	case errors.Is(err, fault.Invalid):
 		return chain.Amount{}, notPayable(err, asset, to)
 	case fault.Code(err) == "amount_too_large":

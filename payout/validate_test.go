@@ -72,6 +72,16 @@ func TestRefusedDestinationKeepsItsReason(t *testing.T) {
 		t.Errorf("%+v", err)
 	}
 
+	unsafe := fault.New(fault.Stopped, "token_unsafe", "a program of the issuer runs with every transfer")
+
+	_, err = estimateFee(
+		t.Context(), refusing{network, unsafe}, Params{}, chain.Asset{}, chain.Party{}, "T", nil,
+	)
+	if shown, ok := errors.AsType[*fault.Error](err); !ok || shown.Code != "token_unsafe" || !shown.Transient ||
+		!errors.Is(shown.Kind, fault.Invalid) || !strings.Contains(shown.Message, unsafe.Message) {
+		t.Errorf("an unsafe token: %+v", err)
+	}
+
 	other := fault.New(fault.Invalid, "order_invalid", "no")
 
 	_, err = estimateFee(
