@@ -122,10 +122,11 @@ func (o *Manager) executed(
 	}
 
 	for _, row := range stored {
-		_, again := rows[row.Key]
+		now, again := rows[row.Key]
 		left := b.Rewound && row.Block.Height > b.ForkedFrom.Height && !again
+		replaced := again && now.TxHash != row.TxHash
 
-		if !row.Failed && !row.Unrecorded && !left {
+		if !row.Failed && !row.Unrecorded && !left && !replaced {
 			executed[attemptOf[row.TxHash]] = row.TxHash
 		}
 	}
