@@ -18,7 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// forger is a Solana node whose blocks show what pays an address as failed, while one is set.
+// forger is a Solana node that shows what pays an address as failed, in its block and alone, while one is set.
 type forger struct {
 	url    string // of the node behind it
 	to     atomic.Pointer[string]
@@ -37,7 +37,8 @@ func (f *forger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer answer.Body.Close()
 
 	body, _ := io.ReadAll(answer.Body)
-	if to := f.to.Load(); to != nil && bytes.Contains(call, []byte(`"getBlock"`)) {
+	asked := bytes.Contains(call, []byte(`"getBlock"`)) || bytes.Contains(call, []byte(`"getTransaction"`))
+	if to := f.to.Load(); to != nil && asked {
 		body = f.forge(body, *to)
 	}
 
@@ -51,8 +52,12 @@ func (f *forger) forge(body []byte, to string) []byte {
 	d.UseNumber()
 
 	_ = d.Decode(&answer)
-	block, _ := answer["result"].(map[string]any)
-	transactions, _ := block["transactions"].([]any)
+	result, _ := answer["result"].(map[string]any)
+
+	transactions, isBlock := result["transactions"].([]any)
+	if !isBlock && result["meta"] != nil {
+		transactions = []any{result}
+	}
 
 	for _, shown := range transactions {
 		accounts, _ := json.Marshal(shown.(map[string]any)["transaction"])
