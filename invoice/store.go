@@ -174,7 +174,11 @@ type Tx interface {
 	event.Appender
 	// OwnTransactions is that of wallet.TransactionReader: which of the hashes are transactions of ours, and of
 	// what kind. What they move is no payment, but for payouts.
-	OwnTransactions(ctx context.Context, network string, hashes []string) (map[string]wallet.OwnTransaction, error)
+	OwnTransactions(
+		ctx context.Context,
+		network string,
+		hashes []string,
+	) (map[string]wallet.OwnTransaction, error)
 	// OutgoingByHash is that of wallet.OutgoingReader: which of the hashes took something from an address of ours.
 	OutgoingByHash(ctx context.Context, network string, hashes []string) ([]wallet.Outgoing, error)
 }

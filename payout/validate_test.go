@@ -77,8 +77,11 @@ func TestRefusedDestinationKeepsItsReason(t *testing.T) {
 	_, err = estimateFee(
 		t.Context(), refusing{network, unsafe}, Params{}, chain.Asset{}, chain.Party{}, "T", nil,
 	)
-	if shown, ok := errors.AsType[*fault.Error](err); !ok || shown.Code != "token_unsafe" || !shown.Transient ||
-		!errors.Is(shown.Kind, fault.Invalid) || !strings.Contains(shown.Message, unsafe.Message) {
+	if shown, ok := errors.AsType[*fault.Error](
+		err,
+	); !ok || shown.Code != "token_unsafe" || !shown.Transient ||
+		!errors.Is(shown.Kind, fault.Invalid) ||
+		!strings.Contains(shown.Message, unsafe.Message) {
 		t.Errorf("an unsafe token: %+v", err)
 	}
 

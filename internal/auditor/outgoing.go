@@ -142,14 +142,16 @@ func (a *auditor) reportPaidTwice(row wallet.Outgoing, t wallet.OwnTransaction) 
 		Kind:    audit.PaidTwice,
 		Address: row.Address,
 		Message: fmt.Sprintf(
-			"transaction %s of %s in block %d is a second attempt of our transaction %s, and moved its money again: the "+
-				"driver called it dead; see Engine.Acknowledge",
+			"transaction %s of %s in block %d is a second attempt of our transaction %s, and moved its money again: "+
+				"the driver called it dead; see Engine.Acknowledge",
 			row.TxHash,
 			row.Address,
 			row.Block.Height,
 			t.ID,
 		),
-		Records: []audit.Record{{Object: "transaction", ID: t.ID, TxHash: row.TxHash, Height: row.Block.Height}},
+		Records: []audit.Record{
+			{Object: "transaction", ID: t.ID, TxHash: row.TxHash, Height: row.Block.Height},
+		},
 	})
 }
 

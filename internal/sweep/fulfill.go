@@ -15,7 +15,11 @@ import (
 // walletWaits returns why a release would wait for one of its wallets, and settlements stay as they are; empty where it
 // would not. It would take from a frozen one, or sweep to one, or from one that was not compared with the network since
 // this process began.
-func (p *planningRun) walletWaits(ctx context.Context, master chain.Address, g group) (why string, err error) {
+func (p *planningRun) walletWaits(
+	ctx context.Context,
+	master chain.Address,
+	g group,
+) (why string, err error) {
 	addresses := []chain.Address{master}
 
 	for _, s := range g {

@@ -153,6 +153,7 @@ func TestSwallowedErrorIsNotCommitted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := open(t, wrap(t), "")
+
 			for _, write := range []bool{false, true} {
 				runs := 0
 

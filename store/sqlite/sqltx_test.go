@@ -70,7 +70,10 @@ func TestRefusalsOfTheHostsStatementsAreTheHosts(t *testing.T) {
 					return err
 				}
 
-				if _, err := hosts.ExecContext(ctx, "CREATE TABLE orders (id text NOT NULL PRIMARY KEY)"); err != nil {
+				if _, err := hosts.ExecContext(
+					ctx,
+					"CREATE TABLE orders (id text NOT NULL PRIMARY KEY)",
+				); err != nil {
 					return err
 				}
 

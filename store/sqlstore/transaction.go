@@ -207,7 +207,12 @@ func (tx *transaction) writeError(ctx context.Context, err error, w *write) erro
 	err = tx.explain(ctx, err, fmt.Sprintf("write %s %s", w.object, label(w.key)))
 	if w.wait > 0 {
 		if errors.Is(err, fault.Duplicate) {
-			return fault.Wrap(err, fault.Duplicate, "claim_taken", "another request holds the idempotency key")
+			return fault.Wrap(
+				err,
+				fault.Duplicate,
+				"claim_taken",
+				"another request holds the idempotency key",
+			)
 		}
 
 		return claimError(err)

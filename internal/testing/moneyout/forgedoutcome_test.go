@@ -37,6 +37,7 @@ func (f *forger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer answer.Body.Close()
 
 	body, _ := io.ReadAll(answer.Body)
+
 	asked := bytes.Contains(call, []byte(`"getBlock"`)) || bytes.Contains(call, []byte(`"getTransaction"`))
 	if to := f.to.Load(); to != nil && asked {
 		body = f.forge(body, *to)

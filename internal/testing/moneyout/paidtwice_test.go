@@ -101,6 +101,7 @@ func testPaidTwice(t *testing.T, together bool) {
 		}
 
 		p := create()
+
 		run("an attempt is confirmed", func() bool { return w.get(p.ID).Status == payout.Confirmed })
 
 		paidBy := w.get(p.ID).TxHash
@@ -119,7 +120,7 @@ func testPaidTwice(t *testing.T, together bool) {
 			t.FailNow()
 		}
 
-		w.check("paid in all", d.Balance(chain.Address(p.Destination), "SIMW"), milli(4))
+		w.check("paid in all", d.Balance(p.Destination, "SIMW"), milli(4))
 
 		second := strings.TrimPrefix(health()[0], string(wallet.FrozenPaidTwice)+" ")
 		if d.held.TxHash == "" || second == paidBy || !together && second != d.held.TxHash {
@@ -150,6 +151,7 @@ func testPaidTwice(t *testing.T, together bool) {
 		}
 
 		waiting := create()
+
 		run("time goes by", func() bool { return time.Since(waiting.CreatedAt) > 5*time.Minute })
 
 		if got := w.get(waiting.ID); got.Status != payout.Pending {
@@ -157,7 +159,10 @@ func testPaidTwice(t *testing.T, together bool) {
 		}
 
 		w.must(w.engine.Acknowledge(t.Context(), slug, second, wallet.Foreign))
-		run("the next payout is confirmed", func() bool { return w.get(waiting.ID).Status == payout.Confirmed })
+		run(
+			"the next payout is confirmed",
+			func() bool { return w.get(waiting.ID).Status == payout.Confirmed },
+		)
 
 		if got := w.get(p.ID); got.Status != payout.Confirmed || got.TxHash != paidBy {
 			t.Errorf("the payout is %s by %s", got.Status, got.TxHash)

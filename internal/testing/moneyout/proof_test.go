@@ -238,6 +238,7 @@ func TestReleaseOfANetworkThatIsNotReadSaysSo(t *testing.T) {
 		w.must(w.engine.Settlements.ReleaseNow(t.Context(), w.owner, s.ID))
 
 		until := time.Now().Add(5 * time.Minute)
+
 		w.live("minutes go by", func() bool { return time.Now().After(until) })
 
 		if got := w.settlements()[0]; !strings.HasPrefix(got.ReasonMessage, "wallet_unread: ") {
