@@ -15,8 +15,7 @@ import (
 
 // EstimateFee returns the most that the order's transaction should cost, in wei: gas limit × 1.5 ×
 // (2 × base fee + priority fee), or what Order.Replaces offers and an eighth where that is more, plus the L1 data fee
-// of an OP-stack rollup. Errors are those of
-// messageOf and quote; those of quote are of two nodes where two answer.
+// of an OP-stack rollup. Errors are those of messageOf and quote; those of quote are of two nodes where two answer.
 func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amount, error) {
 	msg, err := d.messageOf(order)
 	if err != nil {

@@ -69,12 +69,7 @@ func (d *driver) readTip(ctx context.Context, node *endpoint) (chain.Head, error
 		return chain.Head{}, err
 	}
 
-	var header headerJSON
-	if err := latest.decode(node, &header); err != nil {
-		return chain.Head{}, err
-	}
-
-	tip, err := header.ref(node)
+	tip, err := latest.ref(node)
 	if err != nil {
 		return chain.Head{}, err
 	}
@@ -95,17 +90,11 @@ func (d *driver) readHead(ctx context.Context, node *endpoint) (chain.Head, erro
 		return chain.Head{}, err
 	}
 
-	var (
-		head   chain.Head
-		header headerJSON
-	)
+	var head chain.Head
 
-	err := tip.decode(node, &header)
+	shown, err := tip.ref(node)
 	if err == nil {
-		head.Tip, err = header.ref(node)
-	}
-
-	if err == nil {
+		head.Tip = shown
 		head.Safe, err = node.taggedBlock(safe, &node.safe)
 	}
 
@@ -156,12 +145,7 @@ func (e *endpoint) taggedBlock(rpcCall *call, tag *tagState) (chain.Ref, error) 
 		return chain.Ref{}, nil
 	}
 
-	var header headerJSON
-	if err := rpcCall.decode(e, &header); err != nil {
-		return chain.Ref{}, err
-	}
-
-	ref, err := header.ref(e)
+	ref, err := rpcCall.ref(e)
 	if err == nil {
 		tag.named.Store(true)
 	}
@@ -209,6 +193,16 @@ func (d *driver) RefAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	return ref, unknownBlock(err, height)
 }
 
+// ref returns the block whose header answers the call.
+func (c *call) ref(node *endpoint) (chain.Ref, error) {
+	var header headerJSON
+	if err := c.decode(node, &header); err != nil {
+		return chain.Ref{}, err
+	}
+
+	return header.ref(node)
+}
+
 // refAt returns one node's block at a height.
 func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) {
 	rpcCall := newCall("eth_getBlockByNumber", hexutil.Uint64(height), false)
@@ -220,12 +214,7 @@ func (e *endpoint) refAt(ctx context.Context, height uint64) (chain.Ref, error) 
 		return chain.Ref{}, e.missingBlock(ctx, height, rpcCall)
 	}
 
-	var header headerJSON
-	if err := rpcCall.decode(e, &header); err != nil {
-		return chain.Ref{}, err
-	}
-
-	ref, err := header.ref(e)
+	ref, err := rpcCall.ref(e)
 	if err == nil && ref.Height != height {
 		err = e.Garbled("asked for block %d, it answered block %d", height, ref.Height)
 	}
@@ -281,12 +270,7 @@ func (e *endpoint) ageOf(ctx context.Context, height, tip uint64) (time.Duration
 			return 0, err
 		}
 
-		var header headerJSON
-		if err := rpcCall.decode(e, &header); err != nil {
-			return 0, err
-		}
-
-		ref, err := header.ref(e)
+		ref, err := rpcCall.ref(e)
 		if err != nil {
 			return 0, err
 		}
