@@ -14,6 +14,8 @@ import (
 
 	"github.com/seed-8ee7f392/payments/account"
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/chain/wallet"
+	"github.com/seed-8ee7f392/payments/fault"
 	internal "github.com/seed-8ee7f392/payments/internal/engine"
 	"github.com/seed-8ee7f392/payments/internal/testing/sim"
 )
@@ -578,8 +580,8 @@ func (c *client) known(s *service) map[string]request {
 	}
 }
 
-// refusedDestination provokes the refusals of a destination that cannot receive the asset: of a payout, and of a
-// refund of a payment on the network.
+// refusedDestination provokes the refusals of an asset that cannot be sent, and of a destination that cannot receive
+// it: of a payout, and of a refund of a payment on the network.
 func (c *client) refusedDestination(s *service) {
 	c.t.Helper()
 
@@ -599,14 +601,19 @@ func (c *client) refusedDestination(s *service) {
 	s.network.Pay(chain.Address(text(option, "address")), "SIM", chain.MustAmount(text(option, "amount_due")))
 	follow()
 
+	refuseBoth := func(code string) {
+		c.refuse(422, code, s.paying(c, code))
+		c.refuse(422, code, c.refunding(s, "invoice_id", path[len("/v1/invoices/"):], "1000", code+"-refund"))
+	}
+
+	unsafe := fault.New(fault.Stopped, wallet.FailTokenUnsafe, "the issuer set a transfer hook")
+	s.network.FailNext(sim.MethodEstimateFee, unsafe, 2)
+	refuseBoth("token_unsafe")
+
 	s.network.Freeze(chain.Address(s.payee), "SIM", true)
 	defer s.network.Freeze(chain.Address(s.payee), "SIM", false)
 
-	c.refuse(422, "destination_not_payable", s.paying(c, "frozen"))
-	c.refuse(
-		422, "destination_not_payable",
-		c.refunding(s, "invoice_id", path[len("/v1/invoices/"):], "1000", "frozen-refund"),
-	)
+	refuseBoth("destination_not_payable")
 }
 
 // refusedApproval provokes what the approval of a payout may refuse, and approves one.
