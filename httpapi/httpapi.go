@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-8ee7f392/payments"
@@ -113,9 +114,10 @@ func (a *api) operations() []operation {
 	)
 }
 
-// openAPI returns the operation that serves the OpenAPI document of the given operations and of itself.
+// openAPI returns the operation that serves the OpenAPI document of the given operations and of itself. The document is
+// rendered when it is first asked for, which takes longer than all else that a Handler needs to start.
 func openAPI(operations []operation, docsURL string) operation { // spec D9.14
-	var rendered json.RawMessage
+	var rendered func() ([]byte, error)
 
 	op := get(operation{
 		id:          "getDocument",
@@ -124,14 +126,11 @@ func openAPI(operations []operation, docsURL string) operation { // spec D9.14
 		access:      noKey,
 		summary:     "Read this document",
 		description: "Needs no key.",
-	}, func(context.Context, *call, none) (json.RawMessage, error) { return rendered, nil })
+	}, func(context.Context, *call, none) (json.RawMessage, error) { return rendered() })
 
-	var err error
-	if rendered, err = document(append(slices.Clone(operations), op), docsURL); err != nil {
-		panic(
-			"httpapi: the OpenAPI document cannot be rendered: an operation's types are wrong: " + err.Error(),
-		)
-	}
+	rendered = sync.OnceValues(func() ([]byte, error) {
+		return document(append(slices.Clone(operations), op), docsURL)
+	})
 
 	return op
 }
