@@ -191,12 +191,19 @@ func isRevert(err error) bool {
 }
 
 // Fits reports whether a block may hold a transaction: blocks, and the network's limit for one transaction, allow its
-// gas. What cannot be asked is fault.Unavailable.
+// gas, and its call takes no more than it has. What cannot be asked is fault.Unavailable.
 func (d *driver) Fits(ctx context.Context, signed chain.Signed) (fits bool, err error) {
-	tx, _, err := d.decodeSigned(signed.Raw)
+	tx, from, err := d.decodeSigned(signed.Raw)
 	if err != nil {
 		return false, err
 	}
+
+	value, err := chain.AmountFromBig(tx.Value())
+	if err != nil {
+		return false, malformedTx(err)
+	}
+
+	msg := transferMsg{from: from, payee: *tx.To(), to: *tx.To(), value: value, data: tx.Data()}
 
 	err = d.ask(ctx, 0, func(ctx context.Context, node *endpoint) error {
 		header := newCall("eth_getBlockByNumber", "latest", false)
@@ -210,12 +217,50 @@ func (d *driver) Fits(ctx context.Context, signed chain.Signed) (fits bool, err 
 		}
 
 		shown, err := d.readShown(ctx, node, quote)
-		fits = tx.Gas() <= d.mostGas(shown)
+		if err != nil {
+			return err
+		}
+
+		least, err := d.leastGas(ctx, node, msg)
+		fits = least <= tx.Gas() && tx.Gas() <= d.mostGas(shown)
 
 		return err
 	})
 
 	return fits && err == nil, err
+}
+
+// leastGas returns what a call takes at least: the lowest estimate of the nodes that answer, less what estimates may be
+// above it; 0 where one does not estimate it, as the sender may have paid it already.
+func (d *driver) leastGas(ctx context.Context, node *endpoint, msg transferMsg) (least uint64, err error) {
+	estimate := func(ctx context.Context, node *endpoint) (uint64, error) {
+		call := newCall("eth_estimateGas", msg.callArgs())
+		if err := node.do(ctx, call); err != nil || call.refusal() != nil {
+			return 0, err
+		}
+
+		gas, err := call.gas(node)
+
+		return gas - gas/estimateMargin, err
+	}
+
+	if least, err = estimate(ctx, node); err != nil || len(d.nodes.Nodes) == 1 {
+		return least, err
+	}
+
+	brief, stop := context.WithTimeout(ctx, secondOpinionWithin)
+	defer stop()
+
+	_ = d.nodes.AskBeside(brief, node, 0, func(ctx context.Context, other *endpoint) (bool, error) {
+		second, err := estimate(ctx, other)
+		if err == nil {
+			least = min(least, second)
+		}
+
+		return err == nil, err
+	})
+
+	return least, ctx.Err()
 }
 
 // RanOutOfGas reports whether a transaction in a block was reverted after it had used nearly all of its gas: a call

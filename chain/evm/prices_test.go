@@ -172,6 +172,14 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 					if highest := chain.Units(500_000_000_000).Mul(100_000); highest.Less(cost) {
 						t.Errorf("%s, %s, %s: %s", lie, place, kind, cost)
 					}
+				case fault.Code(err) == "nodes_disagree" && twonodes.Named(d) != "disagrees, disagrees":
+					t.Errorf(
+						"%s, %s, %s: two nodes disagree, Health says %s",
+						lie,
+						place,
+						kind,
+						twonodes.Named(d),
+					)
 				case err == nil && most.Less(cost):
 					t.Errorf("%s, %s, %s: %s, an honest node costs %s", lie, place, kind, cost, honest[kind])
 				}
@@ -416,6 +424,38 @@ func TestReplacementOfBytesThatNoBlockTakes(t *testing.T) {
 	_, second, tx := build(t, driver, order)
 	if fits, err := driver.Fits(t.Context(), second); err != nil || !fits || tx.Gas() > 1<<24 {
 		t.Errorf("the replacement has %d gas; Fits = %t, %v", tx.Gas(), fits, err)
+	}
+}
+
+// Bytes with less gas than their call takes fit no block, whoever estimated it: one of two nodes that asks for more
+// replaces nothing.
+func TestBytesOfTooLittleGasFitNoBlock(t *testing.T) {
+	estimate := uint64(20_000)
+	lying, honest := newFakeNode(5), newFakeNode(5)
+
+	for _, n := range []*fakeNode{lying, honest} {
+		n.answer = func(c rpcCall) (any, bool) { return hexutil.Uint64(estimate), c.Method == "eth_estimateGas" }
+	}
+
+	alone := driverOf(t, lying)
+	_, little, _ := build(t, alone, nativeOrder(alone))
+
+	if fits, err := alone.Fits(t.Context(), little); err != nil || !fits {
+		t.Errorf("while the node estimates as little: Fits = %t, %v", fits, err)
+	}
+
+	estimate = 21_000
+
+	if fits, err := alone.Fits(t.Context(), little); err != nil || fits {
+		t.Errorf("20,000 gas for a transfer of 21,000: Fits = %t, %v", fits, err)
+	}
+
+	_, enough, _ := build(t, alone, nativeOrder(alone))
+	lying.answer = func(c rpcCall) (any, bool) { return hexutil.Uint64(900_000), c.Method == "eth_estimateGas" }
+
+	two := fakeDriver(t, fakeTransport{"a": lying, "b": honest}, []string{"a", "b"})
+	if fits, err := two.Fits(t.Context(), enough); err != nil || !fits {
+		t.Errorf("where one of two nodes estimates 900,000: Fits = %t, %v", fits, err)
 	}
 }
 

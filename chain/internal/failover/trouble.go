@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/fault"
 )
 
 // What is wrong with a node, as far as its answers show.
@@ -40,6 +41,9 @@ func (n *Node) NoteAnswer(ctx context.Context, err error) {
 	case foreign:
 		n.clear(chain.NodeSilent)
 		n.note(chain.NodeForeign, err.Error())
+	case fault.Code(err) == "nodes_disagree": // it answered, as another one did
+		n.clear(chain.NodeSilent)
+		n.note(chain.NodeDisagrees, err.Error())
 	case err == nil || isAnswer(err) || rankOf(err) != rankFailed:
 		n.clear(chain.NodeSilent)
 		n.clear(chain.NodeForeign)
