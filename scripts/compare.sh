@@ -6,7 +6,7 @@
 # REGEXP is that of go test -bench; a PACKAGE is a directory such as store/sqlite. On a busy machine use more
 # RUNS. RUNS is the number of rounds (5), which scripts/compare.times lowers for benchmarks that take long,
 # as it sets -benchtime. Moved packages are listed in scripts/compare.map, renamed benchmarks in
-# docs/renamed-tests.txt.
+# docs/proof/renamed-tests.txt.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -114,7 +114,7 @@ for unit in "${units[@]}"; do
   echo "compare: $label $name, $rounds rounds" >&2
   for ((round = 1; round <= rounds; round++)); do
     measure A "$work/tree" "$(old scripts/compare.map "$label")" "$work/$i.A" \
-      "$(old docs/renamed-tests.txt "$name")" "$name" "${time:-300ms}" $round
+      "$(old docs/proof/renamed-tests.txt "$name")" "$name" "${time:-300ms}" $round
     measure B "$new" "$label" "$work/$i.B" "$name" "$name" "${time:-300ms}" $round
   done
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # testnames-gone.sh BASE fails if a test, fuzz target, benchmark or example of the commit BASE is gone, and
-# prints the names. Renames are listed in docs/renamed-tests.txt; their new names have to be there. A name
+# prints the names. Renames are listed in docs/proof/renamed-tests.txt; their new names have to be there. A name
 # that fewer packages have than before is noted, and is no failure.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,7 +19,7 @@ scripts/testnames.sh -p "$work/tree" >"$work/before"
 scripts/testnames.sh -p >"$work/now"
 
 # A chain of renames is followed to its end.
-awk -v renames=docs/renamed-tests.txt '
+awk -v renames=docs/proof/renamed-tests.txt '
   BEGIN {
     while ((getline line < renames) > 0) {
       if (line ~ /^#/ || split(line, part, /[ \t]+/) < 2) continue

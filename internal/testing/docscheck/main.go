@@ -110,6 +110,7 @@ func allPages(repo string) ([]string, error) {
 		"SECURITY.md",
 		"CHANGELOG.md",
 		"docs/*.md",
+		"docs/proof/*.md",
 		"examples/README.md",
 		"examples/*/README.md",
 	} {

@@ -39,9 +39,9 @@ type mutant struct {
 	Test string `json:"test"`
 	// Simulated is set for the faults that internal/testing/simulation must find.
 	Simulated bool `json:"simulated,omitempty"`
-	// Bias names the bias of the plans that find it; empty: none. See docs/testing.md.
+	// Bias names the bias of the plans that find it; empty: none. See docs/proof/testing.md.
 	Bias string `json:"bias,omitempty"`
-	// Row is the row of docs/pitfalls.md that the mutant brings back; 0: none.
+	// Row is the row of docs/proof/pitfalls.md that the mutant brings back; 0: none.
 	Row int `json:"row,omitempty"`
 }
 

@@ -1,8 +1,8 @@
 package simulation
 
-// fault is a row of docs/pitfalls.md that a scenario shows.
+// fault is a row of docs/proof/pitfalls.md that a scenario shows.
 type faultRow struct {
-	// row is that of docs/pitfalls.md; 0 for one that a seed found.
+	// row is that of docs/proof/pitfalls.md; 0 for one that a seed found.
 	row int
 	// open is set while the library has the fault. Its scenario then has to break the rule.
 	open bool

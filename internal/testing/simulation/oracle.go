@@ -17,7 +17,7 @@ import (
 
 // Violation is something that the library got wrong.
 type Violation struct {
-	// Rule names the rule: one of those in docs/testing.md.
+	// Rule names the rule: one of those in docs/proof/testing.md.
 	Rule string
 	// Text says what was seen.
 	Text string

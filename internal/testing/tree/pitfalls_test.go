@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Every test that docs/pitfalls.md and docs/testing.md name is there.
+// Every test that docs/proof/pitfalls.md and docs/proof/testing.md name is there.
 func TestPitfallsNameTheirTests(t *testing.T) {
-	for page, least := range map[string]int{"docs/pitfalls.md": 30, "docs/testing.md": 15} {
+	for page, least := range map[string]int{"docs/proof/pitfalls.md": 30, "docs/proof/testing.md": 15} {
 		t.Run(page, func(t *testing.T) { namesItsTests(t, page, least) })
 	}
 }

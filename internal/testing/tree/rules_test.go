@@ -19,7 +19,7 @@ import (
 func TestRulesHaveOneHome(t *testing.T) {
 	rules, problems := checkRules(os.DirFS("."))
 	if rules < 200 {
-		t.Errorf("docs/rules.md has %d rules", rules)
+		t.Errorf("docs/proof/rules.md has %d rules", rules)
 	}
 
 	for _, problem := range problems {
@@ -95,7 +95,7 @@ func TestRulesCheckFinds(t *testing.T) {
 			"tag of an unknown rule",
 			row,
 			home + "\nvar other int // spec 2.8.9\n",
-			[]string{"fee.go:6: docs/rules.md has no rule 2.8.9"},
+			[]string{"fee.go:6: docs/proof/rules.md has no rule 2.8.9"},
 		},
 		{
 			"two tags",
@@ -107,7 +107,7 @@ func TestRulesCheckFinds(t *testing.T) {
 			"two rows",
 			row + row,
 			home,
-			[]string{"docs/rules.md has rule 2.8.1 twice"},
+			[]string{"docs/proof/rules.md has rule 2.8.1 twice"},
 		},
 		{
 			"tag that is none",
@@ -124,7 +124,7 @@ func TestRulesCheckFinds(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, problems := checkRules(fstest.MapFS{
-				"docs/rules.md": {Data: []byte(header + test.page)},
+				"docs/proof/rules.md": {Data: []byte(header + test.page)},
 				"fee.go":        {Data: []byte(test.code)},
 			})
 			if !slices.Equal(problems, test.want) {
@@ -134,7 +134,7 @@ func TestRulesCheckFinds(t *testing.T) {
 	}
 }
 
-// A rule is a row of docs/rules.md. File and symbol are empty without a home.
+// A rule is a row of docs/proof/rules.md. File and symbol are empty without a home.
 type rule struct {
 	id, file, symbol string
 	notBuilt         bool
@@ -146,10 +146,10 @@ var (
 	ruleTag  = regexp.MustCompile(`^// spec (D?[0-9.]+(?:, D?[0-9.]+)*)$`)
 )
 
-// checkRules compares docs/rules.md with the tags of a tree. It returns the number of rules with a home, and
+// checkRules compares docs/proof/rules.md with the tags of a tree. It returns the number of rules with a home, and
 // what is wrong.
 func checkRules(tree fs.FS) (homes int, problems []string) {
-	page, err := fs.ReadFile(tree, "docs/rules.md")
+	page, err := fs.ReadFile(tree, "docs/proof/rules.md")
 	if err != nil {
 		return 0, []string{err.Error()}
 	}
@@ -177,7 +177,7 @@ func checkRules(tree fs.FS) (homes int, problems []string) {
 	for _, id := range slices.Sorted(maps.Keys(source.tags)) {
 		places := source.tags[id]
 		if !known[id] {
-			problems = append(problems, fmt.Sprintf("%s: docs/rules.md has no rule %s", places[0], id))
+			problems = append(problems, fmt.Sprintf("%s: docs/proof/rules.md has no rule %s", places[0], id))
 		}
 
 		if len(places) > 1 {
@@ -191,7 +191,7 @@ func checkRules(tree fs.FS) (homes int, problems []string) {
 	return homes, problems
 }
 
-// readRules parses the rows of docs/rules.md. Those below the heading "Not built" need no home.
+// readRules parses the rows of docs/proof/rules.md. Those below the heading "Not built" need no home.
 func readRules(page string) (rules []rule, problems []string) {
 	seen, notBuilt := map[string]bool{}, false
 
@@ -207,7 +207,7 @@ func readRules(page string) (rules []rule, problems []string) {
 		}
 
 		if seen[row[1]] {
-			problems = append(problems, fmt.Sprintf("docs/rules.md has rule %s twice", row[1]))
+			problems = append(problems, fmt.Sprintf("docs/proof/rules.md has rule %s twice", row[1]))
 			continue
 		}
 
