@@ -125,7 +125,7 @@ func TestRulesCheckFinds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			_, problems := checkRules(fstest.MapFS{
 				"docs/proof/rules.md": {Data: []byte(header + test.page)},
-				"fee.go":        {Data: []byte(test.code)},
+				"fee.go":              {Data: []byte(test.code)},
 			})
 			if !slices.Equal(problems, test.want) {
 				t.Errorf("found %q, want %q", problems, test.want)
