@@ -47,8 +47,8 @@ func (d *driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, er
 		return feeRates{}, err
 	}
 
-	highest := d.readShown(ctx, node, max(said.estimate, said.minRelay, said.incrementalRelay))
-	rates, shared := d.boundRates(ctx, node, said, highest)
+	shown := d.readShown(ctx, node, max(said.estimate, said.minRelay, said.incrementalRelay))
+	rates, shared := d.boundRates(ctx, node, said, shown)
 	most := int64(d.config.MaxFeeRate)
 
 	rates.estimate = cmp.Or(rates.estimate, int64(d.config.FallbackFeeRate))
@@ -63,7 +63,7 @@ func (d *driver) readFeeRates(ctx context.Context, node *endpoint) (feeRates, er
 			node.Host,
 			said.minRelay,
 			d.config.MaxFeeRate,
-			highest,
+			shown.paid,
 		)
 	}
 
@@ -76,7 +76,7 @@ func (d *driver) boundRates(
 	ctx context.Context,
 	node *endpoint,
 	said feeRates,
-	highest int64,
+	shown shownRate,
 ) (rates feeRates, shared bool) {
 	var other feeRates
 
@@ -97,11 +97,11 @@ func (d *driver) boundRates(
 		)
 	})
 
-	bound := d.rateBound(highest)
+	bound := d.rateBound(shown)
 	bounded := func(of func(feeRates) int64) int64 {
 		rate, _ := satoshi(bound.Of(satoshiAmount(of(said)), func() (chain.Amount, bool) {
 			second()
-			return satoshiAmount(of(other)), shared
+			return satoshiAmount(of(other)), of(other) > 0
 		}))
 
 		return rate // 0 where the node has none

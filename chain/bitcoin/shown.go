@@ -26,10 +26,11 @@ type shownRates struct {
 	rows []shownRate // the oldest reading first
 }
 
-// shownRate is what one block paid, in satoshi per 1000 virtual bytes.
+// shownRate is what one block paid, and what a node may say alone beside it (price.Alone), in satoshi per 1000 virtual
+// bytes.
 type shownRate struct {
-	height uint64
-	rate   int64
+	height      uint64
+	paid, alone int64
 }
 
 // add remembers a block in place of an earlier one of its height.
@@ -42,17 +43,21 @@ func (s *shownRates) add(row shownRate) {
 	s.rows = s.rows[max(0, len(s.rows)-shownBlocks):]
 }
 
-// highest returns the highest rate of the blocks; has reports whether one of a height is among them.
-func (s *shownRates) highest(height uint64) (rate int64, has bool) {
+// highest returns the highest rates of the blocks; has reports whether one of a height is among them.
+func (s *shownRates) highest(height uint64) (most shownRate, has bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	for _, row := range s.rows {
-		rate, has = max(rate, row.rate), has || row.height == height
+		most.paid, most.alone = max(most.paid, row.paid), max(most.alone, row.alone)
+		has = has || row.height == height
 	}
 
-	return rate, has
+	return most, has
 }
+
+// fullWeight is half of a block's largest weight. Source: BIP-141.
+const fullWeight = 2_000_000
 
 // shows remembers a verified block. Its subsidy is that of its height (Bitcoin Core, GetBlockSubsidy).
 func (d *driver) shows(height uint64, txs []*wire.MsgTx) {
@@ -73,41 +78,46 @@ func (d *driver) shows(height uint64, txs []*wire.MsgTx) {
 
 	row := shownRate{height: height}
 	if fees := claimed - subsidy; fees > 0 && weight > 0 {
-		row.rate = min(perThousand(fees, weight), maxSaneFeeRate)
+		row.paid = min(perThousand(fees, weight), maxSaneFeeRate)
+		row.alone, _ = satoshi(price.Alone(satoshiAmount(row.paid), weight > fullWeight))
 	}
 
 	d.shown.add(row)
 }
 
-// rateBound returns the bound of what a node says of rates: what it may say alone is twice what blocks paid, and what
-// the configuration takes without any estimate.
-func (d *driver) rateBound(highest int64) price.Bound {
-	alone := max(price.Margin*highest, int64(d.config.FallbackFeeRate), int64(d.config.MinFeeRate))
+// rateBound returns the bound of what a node says of rates: what it may say alone is what blocks allow, and what the
+// configuration takes without any estimate.
+func (d *driver) rateBound(shown shownRate) price.Bound {
+	configured := max(int64(d.config.FallbackFeeRate), int64(d.config.MinFeeRate))
 
-	return price.Bound{Shown: satoshiAmount(alone), Highest: satoshiAmount(int64(d.config.MaxFeeRate))}
+	return price.Bound{
+		Alone:   satoshiAmount(max(shown.alone, configured)),
+		Paid:    satoshiAmount(max(shown.paid, int64(d.config.MinFeeRate))),
+		Highest: satoshiAmount(int64(d.config.MaxFeeRate)),
+	}
 }
 
-// readShown returns the highest rate that verified blocks show. Where a node says more than that allows, and its newest
+// readShown returns the highest rates that verified blocks show. Where a node says more than that allows, and its newest
 // block is not known, it reads its newest blocks. A node that does not show them says no more than is known.
-func (d *driver) readShown(ctx context.Context, node *endpoint, said int64) int64 {
-	highest, _ := d.shown.highest(0)
-	if satoshiAmount(said).Cmp(d.rateBound(highest).Shown) <= 0 {
-		return highest
+func (d *driver) readShown(ctx context.Context, node *endpoint, said int64) shownRate {
+	shown, _ := d.shown.highest(0)
+	if satoshiAmount(said).Cmp(d.rateBound(shown).Alone) <= 0 {
+		return shown
 	}
 
 	var tip uint64
 	if err := node.call(ctx, &tip, "getblockcount"); err != nil {
-		return highest
+		return shown
 	}
 
 	if _, known := d.shown.highest(tip); known || tip < freshBlocks {
-		return highest
+		return shown
 	}
 
 	_, _ = d.readBlocks(ctx, node, tip+1-freshBlocks, freshBlocks)
-	highest, _ = d.shown.highest(tip)
+	shown, _ = d.shown.highest(tip)
 
-	return highest
+	return shown
 }
 
 // perThousand returns fees in satoshi for a weight as a rate, rounded down.

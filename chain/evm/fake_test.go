@@ -77,6 +77,7 @@ type fakeBlock struct {
 	header   jsonObject
 	txs      []jsonObject
 	receipts []jsonObject
+	full     bool // its transactions use all the gas that it has
 }
 
 func (b fakeBlock) hash() string { return b.header["hash"].(string) }
@@ -189,6 +190,10 @@ func (b *fakeBlock) seal(parent common.Hash, chainID uint64) {
 
 	b.header["parentHash"], b.header["logsBloom"] = parent, types.Bloom{}
 	b.header["difficulty"], b.header["gasLimit"], b.header["gasUsed"] = "0x0", "0x1c9c380", "0x5208"
+	if b.full {
+		b.header["gasUsed"] = b.header["gasLimit"]
+	}
+
 	recode(b.header, &header)
 
 	gas := uint64(0)
@@ -233,6 +238,7 @@ func sealTx(fields jsonObject, chainID uint64) (kind uint8, encoded []byte) {
 		Value *hexutil.Big    `json:"value"`
 		Nonce hexutil.Uint64  `json:"nonce"`
 		Input hexutil.Bytes   `json:"input"`
+		Tip   hexutil.Uint64  `json:"maxPriorityFeePerGas"`
 	}
 
 	recode(fields, &wanted)
@@ -241,8 +247,8 @@ func sealTx(fields jsonObject, chainID uint64) (kind uint8, encoded []byte) {
 	tx, err := types.SignNewTx(payerKey, types.LatestSignerForChainID(id), &types.DynamicFeeTx{
 		ChainID:   id,
 		Nonce:     uint64(wanted.Nonce),
-		GasTipCap: new(big.Int),
-		GasFeeCap: big.NewInt(2_000_000_000),
+		GasTipCap: new(big.Int).SetUint64(uint64(wanted.Tip)),
+		GasFeeCap: new(big.Int).SetUint64(2_000_000_000 + uint64(wanted.Tip)),
 		Gas:       100_000,
 		To:        wanted.To,
 		Value:     wanted.Value.ToInt(),

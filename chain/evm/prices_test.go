@@ -188,6 +188,53 @@ func TestWhatALyingNodeMayCost(t *testing.T) {
 	}
 }
 
+// Blocks with room show what was offered, by our own transactions maybe: their price does not rise by it, whatever a
+// node names. What full blocks paid may be doubled, once for all that they held.
+func TestOwnTransactionsRaiseNoPrice(t *testing.T) {
+	for name, c := range map[string]struct {
+		nodes int
+		full  bool
+		most  uint64
+	}{
+		"alone":                       {nodes: 1, most: 1_000_000_000},
+		"first of two":                {nodes: 2, most: 1_000_000_000},
+		"alone, the blocks are full":  {nodes: 1, full: true, most: 6_000_000_000},
+		"of two, the blocks are full": {nodes: 2, full: true, most: 3_000_000_000},
+	} {
+		liar, honest := newFakeNode(5), newFakeNode(5)
+		liar.answer = func(c rpcCall) (any, bool) {
+			return hexutil.Uint64(1_000_000_000_000_000), c.Method == "eth_maxPriorityFeePerGas"
+		}
+		hosts := []string{"a", "b"}[:c.nodes]
+		driver := fakeDriver(t, fakeTransport{"a": liar, "b": honest}, hosts, func(config *evm.Config) {
+			config.Attempts = 1
+		})
+
+		paid := uint64(3_000_000_000)
+
+		for range 10 {
+			_, _, tx := build(t, driver, nativeOrder(driver))
+			if tip := tx.GasTipCap().Uint64(); tip > c.most {
+				t.Fatalf("%s: a tip of %d", name, tip)
+			}
+
+			if !c.full {
+				paid = tx.GasTipCap().Uint64()
+			}
+
+			for _, n := range []*fakeNode{liar, honest} {
+				n.update(func(n *fakeNode) {
+					n.extend("main")
+
+					newest := &n.blocks[len(n.blocks)-1]
+					newest.full, newest.txs[0]["maxPriorityFeePerGas"] = c.full, hexutil.Uint64(paid)
+					n.seal(len(n.blocks) - 1)
+				})
+			}
+		}
+	}
+}
+
 // Two nodes that agree about a price above what blocks show are believed, the lower of them.
 func TestTheLowerOfTwoPricesCounts(t *testing.T) {
 	tip := func(wei uint64) *fakeNode {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/seed-8ee7f392/payments/chain"
+	"github.com/seed-8ee7f392/payments/internal/chaindata"
 	"github.com/seed-8ee7f392/payments/internal/price"
 )
 
@@ -16,6 +17,7 @@ type shownBlock struct {
 	time     uint64       // Unix seconds
 	baseFee  chain.Amount // wei per gas
 	tip      chain.Amount // wei per gas: the median that its signed transactions paid, 0 without one
+	tipAlone chain.Amount // wei per gas: what a node may name alone beside it, see price.Alone
 	gasLimit uint64
 }
 
@@ -65,13 +67,8 @@ func (s *shownBlocks) highest() (most shownBlock) {
 		most.time = max(most.time, row.time)
 		most.gasLimit = max(most.gasLimit, row.gasLimit)
 
-		if most.baseFee.Less(row.baseFee) {
-			most.baseFee = row.baseFee
-		}
-
-		if most.tip.Less(row.tip) {
-			most.tip = row.tip
-		}
+		most.baseFee = chaindata.Max(most.baseFee, row.baseFee)
+		most.tip, most.tipAlone = chaindata.Max(most.tip, row.tip), chaindata.Max(most.tipAlone, row.tipAlone)
 	}
 
 	return most
@@ -102,7 +99,7 @@ func (d *driver) shows(block *verifiedBlock) {
 		slices.SortFunc(tips, (*big.Int).Cmp)
 
 		if tip, err := chain.AmountFromBig(tips[len(tips)/2]); err == nil && !maxPrice.Less(tip) {
-			row.tip = tip
+			row.tip, row.tipAlone = tip, price.Alone(tip, header.GasUsed > header.GasLimit/2)
 		}
 	}
 
@@ -119,8 +116,8 @@ func (d *driver) readShown(ctx context.Context, node *endpoint, quote networkQuo
 
 	most := d.shown.highest()
 	young := most.gasLimit > 0 && most.time+shownFor >= uint64(*quote.latest.Timestamp)
-	bounded := quote.baseFee.Cmp(d.baseFeeBound(most).Shown) <= 0 &&
-		quote.tipCap.Cmp(d.tipBound(most, quote.baseFee).Shown) <= 0
+	bounded := quote.baseFee.Cmp(d.baseFeeBound(most).Alone) <= 0 &&
+		quote.tipCap.Cmp(d.tipBound(most, quote.baseFee).Alone) <= 0
 
 	if young && (bounded || d.shown.has(newest.Height)) {
 		return most, nil
@@ -138,16 +135,21 @@ func (d *driver) readShown(ctx context.Context, node *endpoint, quote networkQuo
 	return most, nil
 }
 
-// baseFeeBound returns the bound of a base fee, in wei per gas.
+// baseFeeBound returns the bound of a base fee, in wei per gas. The network makes it, no transaction: it doubles in six
+// blocks.
 func (d *driver) baseFeeBound(shown shownBlock) price.Bound {
-	return price.Bound{Shown: shown.baseFee.Mul(price.Margin), Highest: maxPrice}
+	return price.Bound{
+		Alone:   shown.baseFee.Mul(price.Margin),
+		Paid:    shown.baseFee,
+		Highest: maxPrice,
+	}
 }
 
 // tipBound returns the bound of a tip beside a base fee, in wei per gas.
 func (d *driver) tipBound(shown shownBlock, baseFee chain.Amount) price.Bound {
-	bound := price.Bound{Shown: quietTip, Highest: d.maxGasPrice.SubFloor(baseFee)}
-	if !shown.tip.IsZero() {
-		bound.Shown = shown.tip.Mul(price.Margin)
+	bound := price.Bound{Alone: shown.tipAlone, Paid: shown.tip, Highest: d.maxGasPrice.SubFloor(baseFee)}
+	if shown.tip.IsZero() {
+		bound.Alone = quietTip
 	}
 
 	return bound

@@ -62,9 +62,9 @@ func (d *driver) unitPrice(ctx context.Context, e *endpoint, b *txBuilder) (uint
 		return 0, err
 	}
 
-	bound := price.Bound{Shown: chain.Units(quietPrice), Highest: chain.Units(d.config.MaxPriorityPrice)}
+	bound := price.Bound{Alone: chain.Units(quietPrice), Highest: chain.Units(d.config.MaxPriorityPrice)}
 	if len(d.nodes.Nodes) == 1 {
-		bound.Shown = bound.Highest
+		bound.Alone = bound.Highest
 	}
 
 	bounded := bound.Of(chain.Units(said), func() (other chain.Amount, ok bool) {

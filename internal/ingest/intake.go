@@ -72,6 +72,10 @@ func (in *intake) run(ctx context.Context) error {
 
 	in.lost = lost
 
+	if err := in.forgetRetries(ctx); err != nil {
+		return err
+	}
+
 	if err := in.recordTransfers(ctx, lost); err != nil {
 		return err
 	}

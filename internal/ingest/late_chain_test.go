@@ -132,18 +132,23 @@ func TestForkMovesAPaymentWhileItsRowIsTriedAgain(t *testing.T) {
 			w.set(&w.failing, false)
 
 			p, err := engine.Ingester.PrepareRetry(t.Context(), rows[0])
-			w.must(err)
+			if late {
+				w.must(err)
+			} else if fault.Code(err) != "block_unknown" {
+				t.Errorf("a row whose block is gone is prepared with %v", err)
+			}
+
 			w.set(&w.failing, true)
 
 			if late {
 				w.fork(3)
-			}
 
-			err = engine.Update(t.Context(), func(ctx context.Context, tx internal.Tx) error {
-				return engine.Ingester.RetryTx(ctx, tx, p)
-			})
-			if !errors.Is(err, fault.Conflict) {
-				t.Errorf("a row that was moved is done with %v", err)
+				err = engine.Update(t.Context(), func(ctx context.Context, tx internal.Tx) error {
+					return engine.Ingester.RetryTx(ctx, tx, p)
+				})
+				if !errors.Is(err, fault.Conflict) {
+					t.Errorf("a row that was moved is done with %v", err)
+				}
 			}
 
 			w.mine(6)
@@ -154,6 +159,45 @@ func TestForkMovesAPaymentWhileItsRowIsTriedAgain(t *testing.T) {
 			w.mine(4)
 			w.wantSum(d.ID, dollars(99), 0)
 		})
+	}
+}
+
+// A node that has another block where a payment waits to be measured takes nothing from it: the follower decides what
+// left the chain.
+func TestNodeOnAnotherBranchOrphansNothingThatWaits(t *testing.T) {
+	w := newHarness(t, sim.Config{NoFinality: true})
+	w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 100, Log: sim.LogGross})
+	w.mine(8)
+	d := w.deposit()
+	w.chain.Pay(d.Address, "USDX", dollars(100))
+	w.set(&w.failing, true)
+	w.mine(2)
+
+	engine := internal.Of(w.engine)
+	rows, err := w.store.Retries(t.Context(), network, w.clock().AddDate(1, 0, 0), 10)
+	w.must(err)
+	w.chain.Fork(sim.Fork{Depth: 3, Fate: sim.Reinclude}) // nobody follows it
+
+	p, err := engine.Ingester.PrepareRetry(t.Context(), rows[0])
+	if err == nil {
+		err = engine.Update(t.Context(), func(ctx context.Context, tx internal.Tx) error {
+			return engine.Ingester.RetryTx(ctx, tx, p)
+		})
+	}
+
+	if fault.Code(err) != "block_unknown" {
+		t.Errorf("the row is tried again with %v", err)
+	}
+
+	w.wantSum(d.ID, chain.Amount{}, 1)
+	w.work()
+	w.set(&w.failing, false)
+	w.pass(time.Minute)
+	w.mine(8)
+	w.wantSum(d.ID, dollars(99), 0)
+
+	if rows, err = w.store.Retries(t.Context(), network, w.clock().AddDate(1, 0, 0), 10); err != nil || len(rows) > 0 {
+		t.Errorf("%d rows are left, %v", len(rows), err)
 	}
 }
 

@@ -3,12 +3,12 @@ package ingest
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 	"unicode/utf8"
 
 	"github.com/seed-8ee7f392/payments/chain"
 	"github.com/seed-8ee7f392/payments/chain/scan"
-	"github.com/seed-8ee7f392/payments/event"
 	"github.com/seed-8ee7f392/payments/fault"
 	"github.com/seed-8ee7f392/payments/internal/follow"
 	"github.com/seed-8ee7f392/payments/internal/invoicestate"
@@ -100,14 +100,12 @@ var errBlockUnread = errors.New("no node answered for it")
 type PreparedRetry struct {
 	row   scan.Retry
 	batch PreparedBatch
-	// gone says that the transfer's block is not in the chain any more.
-	gone bool
 	// late is what was read of a transfer that was not measured with its block; nil for others.
 	late *lateReading
 }
 
-// PrepareRetry asks the network whether the block of the row is still in the chain, and prepares
-// its transfer.
+// PrepareRetry prepares the transfer of a row. It fails while the node does not show the row's block: a node on another
+// branch proves nothing. The follower rewinds where the chain does, and forgets the row (forgetRetries).
 func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetry, error) {
 	driver, err := s.registry.Driver(r.Network)
 	if err != nil {
@@ -121,6 +119,10 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 		b.Pool = []chain.PoolTx{{TxHash: r.Transfer.TxHash, Transfers: []chain.Transfer{r.Transfer}}}
 	} else {
 		ref, err := driver.RefAt(ctx, r.Block.Height)
+		if err == nil && ref.Hash != r.Block.Hash {
+			err = errors.New("the node has another block there")
+		}
+
 		if err != nil {
 			return PreparedRetry{}, fault.Wrap(
 				errors.Join(errBlockUnread, err), fault.State, "block_unknown",
@@ -128,10 +130,7 @@ func (s *Ingester) PrepareRetry(ctx context.Context, r scan.Retry) (PreparedRetr
 			)
 		}
 
-		// A node that has no block there yet says nothing.
-		if out.gone = ref.Hash != r.Block.Hash; !out.gone {
-			b.Blocks = []chain.Block{{Ref: r.Block, Transfers: []chain.Transfer{r.Transfer}}}
-		}
+		b.Blocks = []chain.Block{{Ref: r.Block, Transfers: []chain.Transfer{r.Transfer}}}
 	}
 
 	p, err := s.PrepareBatch(ctx, b)
@@ -158,9 +157,8 @@ func AllRetries(ctx context.Context, r scan.Reader, network string, now time.Tim
 }
 
 // RetryTx stores the transfer of a retry row and deletes the row. It fails with fault.State and code
-// balance_unmeasured while nothing says how much of a token arrived. If its block left the chain meanwhile, its
-// payment is orphaned; the batch with the transfer's new block detects it again. It fails with
-// fault.Conflict where another process changed the row since it was read, or a fork that moved its transfer.
+// balance_unmeasured while nothing says how much of a token arrived, and with fault.Conflict where another process
+// changed the row since it was read, or a fork that took its block.
 func (s *Ingester) RetryTx(ctx context.Context, tx Tx, p PreparedRetry) error {
 	if err := tx.PutRetry(ctx, &p.row); err != nil {
 		return err
@@ -177,45 +175,37 @@ func (s *Ingester) RetryTx(ctx context.Context, tx Tx, p PreparedRetry) error {
 		}
 	}
 
-	if p.gone {
-		err = s.orphanRetried(ctx, tx, p)
-	} else {
-		err = s.ApplyTx(ctx, tx, p.batch, cursor)
-	}
-
-	if err != nil {
+	if err := s.ApplyTx(ctx, tx, p.batch, cursor); err != nil {
 		return err
 	}
 
 	return tx.DeleteRetry(ctx, p.row.ID)
 }
 
-// orphanRetried orphans the payment of a retry row whose block left the chain.
-func (s *Ingester) orphanRetried(ctx context.Context, tx invoice.Tx, p PreparedRetry) error {
-	stored, err := paymentsByKey(ctx, tx, p.row.Network, invoicestate.KeyOf(p.row.Transfer))
+// forgetRetries deletes the rows whose blocks a fork took: the blocks of the new branch show what is in them, and the
+// batches that have them record it.
+func (in *intake) forgetRetries(ctx context.Context) error {
+	if !in.p.batch.Rewound {
+		return nil
+	}
+
+	rows, err := AllRetries(ctx, in.tx, in.n.Slug, in.now)
 	if err != nil {
 		return err
 	}
 
-	l := s.newLedger(tx, p.row.Network, p.batch.prices)
-	for _, q := range stored {
-		if q.Block.Hash != p.row.Block.Hash {
+	for _, r := range rows {
+		stays := slices.ContainsFunc(in.p.batch.Blocks, func(b chain.Block) bool { return b.Hash == r.Block.Hash })
+		if stays || r.Block.Height <= in.p.batch.ForkedFrom.Height {
 			continue
 		}
 
-		a, q, err := l.payment(ctx, q)
-		if err != nil {
-			return err
-		}
-
-		if err := l.move(
-			a, q, func(q *invoice.Payment) ([]event.Type, error) { return invoicestate.Orphan(q, l.now) },
-		); err != nil {
+		if err := in.tx.DeleteRetry(ctx, r.ID); err != nil {
 			return err
 		}
 	}
 
-	return l.flush(ctx)
+	return nil
 }
 
 // PostponeRetryTx records another failure of a retry row. The wait doubles, up to an hour, where something refused

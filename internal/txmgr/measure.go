@@ -12,13 +12,14 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// measureWithin is how long a sweep is tried to be measured, while no node answers for the balances at its block. After
-// that what the logs say counts, and the audit compares it. A sweep whose block is too old for every node waits not at
-// all.
+// measureWithin is how long a transaction is tried to be measured, while no node answers for the balances at its block.
+// After that what the logs say counts, and the audit compares what a sweep brought. One whose block is too old for
+// every node does not wait.
 const measureWithin = 10 * time.Minute
 
-// measured returns the transfers of a sweep in the block of its row with, for a token that takes a fee without a log,
-// a transfer of what its receiver's balance lacks after the block. ok is false while that cannot be read.
+// measured returns the transfers of a sweep or a payout in the block of its row. For a token that takes a fee without a
+// log, or moves nothing, it adds a transfer of what the receiver's balance lacks after the block. ok is false while
+// that cannot be read.
 func (d *walletWorker) measured(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -26,7 +27,7 @@ func (d *walletWorker) measured(
 	transfers []chain.Transfer,
 ) (out []chain.Transfer, ok bool, err error) {
 	balancer, can := d.driver.(chain.Balancer)
-	if t.Kind != wallet.Sweep || !can {
+	if t.Kind != wallet.Sweep && t.Kind != wallet.Payout || !can {
 		return transfers, true, nil
 	}
 

@@ -316,7 +316,7 @@ func TestBatchThatFails(t *testing.T) {
 }
 
 // Each payout of a batch is what the block brought its own destination: a token that returns false to one of them fails
-// that one alone, as reverted, and one that takes a fee shows what arrived.
+// that one alone, as reverted, and one that takes a fee shows what arrived, whatever it logs.
 func TestBatchIsWhatEachGot(t *testing.T) {
 	for at := range 3 {
 		inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) {
@@ -343,20 +343,35 @@ func TestBatchIsWhatEachGot(t *testing.T) {
 		})
 	}
 
-	inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) {
-		w.fund(1, 100)
-		w.chain.SetToken("USDX", sim.TokenRules{FeeBPS: 100})
+	for name, rules := range map[string]sim.TokenRules{
+		"a fee that is logged":     {FeeBPS: 100},
+		"a fee that is not logged": {FeeBPS: 100, Log: sim.LogGross},
+		"a fee that is taken back": {FeeBPS: 100, Log: sim.LogGrossThenFee},
+		"a log and no money":       {FeeBPS: 10_000, Log: sim.LogGross},
+	} {
+		inTime(t, account.Settings{}, together, func(t *testing.T, w *harness) {
+			w.fund(1, 100)
+			w.chain.SetToken("USDX", rules)
 
-		for i, p := range w.three("USDX") {
-			p = w.becomes(p.ID, payout.Confirmed)
+			for i, p := range w.three("USDX") {
+				status := payout.Confirmed
+				if rules.FeeBPS == 10_000 {
+					status = payout.Failed
+				}
 
-			if got := p.AmountDelivered; got == nil || *got != w.chain.Balance(p.Destination, "USDX") {
-				t.Errorf("payout %d delivered %v, %s arrived", i, got, w.chain.Balance(p.Destination, "USDX"))
+				p = w.becomes(p.ID, status)
+
+				if got := p.AmountDelivered; got == nil || *got != w.chain.Balance(p.Destination, "USDX") {
+					t.Errorf(
+						"%s: payout %d delivered %v, %s arrived",
+						name, i, got, w.chain.Balance(p.Destination, "USDX"),
+					)
+				}
 			}
-		}
 
-		w.clean(1, 100)
-	})
+			w.clean(1, 100)
+		})
+	}
 }
 
 // Payouts of a batch to one destination share what came to it in the order of the batch.

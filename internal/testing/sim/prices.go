@@ -43,7 +43,8 @@ func (n *node) prices() prices {
 
 func (n *node) bounded(said, shown uint64, of func(prices) uint64) uint64 {
 	bound := price.Bound{
-		Shown:   chain.Units(shown).Mul(price.Margin),
+		Alone:   price.Alone(chain.Units(shown), true),
+		Paid:    chain.Units(shown),
 		Highest: chain.Units(math.MaxUint64 / 8),
 	}
 
