@@ -27,7 +27,7 @@ func update[T any](
 	return out, nil
 }
 
-// commit prepares and commits, and prepares once more what does not hold any more; see retryStale.
+// commit prepares and commits, and prepares again if the preparation is stale; see retryStale.
 func commit[T any](ctx context.Context, s *Service, prepare func() (Commit[T], error)) (T, error) {
 	return retryStale(func() (T, error) {
 		store, err := prepare()
