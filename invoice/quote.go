@@ -13,8 +13,8 @@ import (
 // quoteFor is how long a quote holds where Config.QuoteFor is not set.
 const quoteFor = 20 * time.Minute
 
-// quote fixes the cost of an option of a fiat invoice at a rate (the price of one whole unit in the invoice's
-// currency, above 0) until now + holds.
+// quote fixes the cost of an option of a fiat invoice until now + holds. rate is the price of one whole unit
+// in the invoice's currency, above 0.
 //
 // Outstanding = price − credits of detected and confirmed payments on all options. AmountDue is the option's
 // total: the amount it had received, plus outstanding ÷ rate rounded up to a base unit. The sum is rounded up
