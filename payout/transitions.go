@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// Transition is one legal transition of a payout or a refund. The methods Follow obey the tables below, and
+// Transition is one legal transition of a payout or a refund. The Follow methods obey the tables below, and
 // the diagrams of docs/states.md are drawn from them.
 type Transition[S ~string] struct {
 	// From is empty for the creation.
@@ -197,9 +197,9 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	return events, nil
 }
 
-// followFailed updates the cost of a failed payout, when the block in which it was reverted left the chain,
-// or a cancel of its nonce is in another block. A reverted payout fails anew once it is proven that it can
-// never be included.
+// followFailed updates the cost of a failed payout. The cost changes when the block in which it was reverted
+// left the chain, or a cancel of its nonce is in another block. A reverted payout fails anew once it is proven
+// that it can never be included.
 func (p *Payout) followFailed(t wallet.Transaction) []event.Type {
 	again := p.FailureCode == wallet.FailReverted &&
 		(t.Failure == wallet.FailConflict || t.Failure == wallet.FailExpired)
