@@ -96,7 +96,7 @@ type Wallet struct {
 	In, Out chain.Amount
 	// Outside is OnChain + Out − In: money from elsewhere without records, such as the merchant's own
 	// top-ups. From one audit to the next it changes only by the merchant's own transfers. It is 0 if the
-	// merchant took out more than came in.
+	// merchant's transfers took out more than they brought in.
 	Outside chain.Amount
 	// Reserved is the amount that payouts and releases may still spend.
 	Reserved chain.Amount
