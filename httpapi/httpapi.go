@@ -114,8 +114,9 @@ func (a *api) operations() []operation {
 	)
 }
 
-// openAPI returns the operation that serves the OpenAPI document of the given operations and of itself. The document is
-// rendered when it is first asked for, which takes longer than all else that a Handler needs to start.
+// openAPI returns the operation that serves the OpenAPI document of the given operations and of itself. The
+// document is rendered at its first request, because that takes longer than everything else a Handler does at
+// start.
 func openAPI(operations []operation, docsURL string) operation { // spec D9.14
 	var rendered func() ([]byte, error)
 
