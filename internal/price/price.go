@@ -1,5 +1,5 @@
-// Package price bounds what one node says a transaction must pay. It is the home of that rule for every driver: tips,
-// base fees, fee rates and priority prices pass through Bound.
+// Package price bounds the price that one node asks a transaction to pay. It is the home of that rule for
+// every driver: tips, base fees, fee rates and priority prices pass through Bound.
 package price
 
 import (
@@ -7,21 +7,22 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// Margin is the multiple of what verified blocks paid that a node may name alone.
+// Margin is the multiple of the price in verified blocks that a single node may ask for.
 const Margin = 2
 
 // Bound limits a price. All prices are in the unit of the driver.
 type Bound struct {
-	// Shown is the most that a node may name alone: Margin times what verified blocks paid.
+	// Shown is the most that a single node may ask for: Margin times the price in verified blocks.
 	Shown chain.Amount
-	// Highest is the driver's ceiling, whatever nodes and blocks say.
+	// Highest is the driver's ceiling for all prices of nodes and blocks.
 	Highest chain.Amount
 }
 
-// Of returns the price to use where a node says one. Within Shown it is the node's own. Above it the lower of two
-// nodes counts, at least Shown; without a second answer it is Shown. It is never above Highest.
+// Of returns the price to use if a node asks for said. Up to Shown it is said. Above Shown it is the lower of
+// two nodes' prices, at least Shown; without a second answer it is Shown. It is never above Highest.
 //
-// second returns the price of another node; ok is false where none answers. It is called for prices above Shown only.
+// second returns the price of another node; ok is false if none answers. It is only called for prices above
+// Shown.
 func (b Bound) Of(said chain.Amount, second func() (other chain.Amount, ok bool)) chain.Amount { // spec D12.2
 	shown := chaindata.Min(b.Shown, b.Highest)
 	if said.Cmp(shown) <= 0 {
