@@ -46,7 +46,7 @@ type (
 		payout.Tx
 	}
 
-	// ChainDriver reads one network; see package chain for what else it can do.
+	// ChainDriver reads one network; package chain has its further abilities.
 	ChainDriver = chain.Driver
 
 	// ForeignPolicy is a value of Config.Foreign.
@@ -88,7 +88,7 @@ type Config struct {
 	// SecretKey encrypts signing secrets and stored answers: 32 random bytes, kept outside the database.
 	SecretKey []byte
 
-	// OldSecretKeys decrypt what was encrypted before SecretKey was rotated.
+	// OldSecretKeys decrypt data that was encrypted before SecretKey was rotated.
 	OldSecretKeys [][]byte
 
 	// FeeAddresses receive the platform fee, by network slug. On a network without one, fees are carried.
@@ -235,10 +235,10 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	return e.core.Step(ctx)
 }
 
-// Update runs f in one transaction. In the same transaction, before it commits, the domains react to the
-// events that f appended, the events are stored with their webhook deliveries, and Config.OnEvent is called.
+// Update runs f in one transaction. Before it commits, and inside it, the domains react to the events that f
+// appended, the events are stored with their webhook deliveries, and Config.OnEvent is called.
 //
-// f may run more than once: it assigns and never appends to what it captured, and does no network call.
+// f may run more than once: it assigns and never appends to captured variables, and does no network call.
 func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	return e.core.Update(ctx, f)
 }
@@ -332,15 +332,15 @@ func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
 	return e.core.Audit(ctx)
 }
 
-// Recover queues a transaction that moves stray money to the master wallet of the address' owner. The money
-// is what account holds for an address of ours and no balance shows: an entry of audit.Network.Strays. The
-// transaction moves all of it and nothing else; audit.Network.Recoveries shows its progress. While a recovery
-// of the account is on its way, Recover returns that one, so it may be called again after an error.
+// Recover queues a transaction that moves stray money to the master wallet of the address' owner. Stray money
+// is at an address of ours, in account, and in no balance: an entry of audit.Network.Strays. The transaction
+// moves all of it and nothing else; audit.Network.Recoveries shows its progress. While a recovery of the
+// account is on its way, Recover returns that one, so it may be called again after an error.
 //
-// Errors: fault.NotFound with code stray_unknown or address_unknown; fault.Invalid (not_recoverable) for what
-// cannot be moved as it stands, such as a frozen account; fault.State (insufficient_balance) when the master
-// wallet cannot pay the fee; fault.Unsupported (recovery_unsupported) on networks without strays;
-// fault.Unavailable when the store or a node does not answer.
+// Errors: fault.NotFound with code stray_unknown or address_unknown; fault.Invalid (not_recoverable) for
+// money that cannot be moved as it stands, such as in a frozen account; fault.State (insufficient_balance)
+// when the master wallet cannot pay the fee; fault.Unsupported (recovery_unsupported) on networks without
+// strays; fault.Unavailable when the store or a node does not answer.
 func (e *Engine) Recover(ctx context.Context, network, address, account string) (audit.Recovery, error) {
 	return e.core.Recover(ctx, network, address, account)
 }

@@ -77,7 +77,7 @@ func (a Account) EventObject() event.Object {
 	return event.Object{Owner: event.Owner{AccountID: a.ID}, ID: a.ID}
 }
 
-// Key is an API key as it is stored: its secret is only known as a SHA-256.
+// Key is an API key as it is stored: only the SHA-256 of its secret is known.
 type Key struct {
 	ID          string
 	Owner       event.Owner

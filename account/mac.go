@@ -126,7 +126,7 @@ func accountToAuthenticate(a Account) (message, context []byte, err error) {
 	return message, []byte("accounts/" + a.ID), err
 }
 
-// millis returns a time as a number that every store keeps.
+// millis returns a time as a number that every store can keep.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return -1
@@ -140,7 +140,7 @@ type accountReader interface {
 	Account(ctx context.Context, id string) (Account, error)
 }
 
-// Verify returns an account whose index and settings are those that were set through this service.
+// Verify returns an account after checking that this service set its index and settings.
 //
 // Errors: fault.NotFound; fault.Unavailable, code account_damaged.
 func (s *Service) Verify(ctx context.Context, id string) (Account, error) {

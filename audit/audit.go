@@ -50,7 +50,7 @@ type Network struct {
 	// Unnamed are payments that only a balance shows, and for which no transaction was found within 24 hours.
 	// They are not differences: many nodes do not show coin that contracts send.
 	Unnamed []Record
-	// Strays are what addresses of ours hold in the newest block and no balance shows. They are not
+	// Strays are money at addresses of ours in the newest block that no balance shows. They are not
 	// differences: there is no record of them. Engine.Recover moves one to the master wallet.
 	Strays []Stray
 	// StraysUnchecked is why strays were not searched for; empty on networks that have none.
@@ -71,7 +71,7 @@ type Recovery struct {
 	// ID is the id of the transaction.
 	ID    string
 	Owner event.Owner
-	// Stray is the stray that was found, Output what arrives at the master wallet.
+	// Stray is the stray that was found, Output the output to the master wallet.
 	Stray  chain.Stray
 	Output chain.Output
 	State  wallet.State

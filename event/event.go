@@ -88,7 +88,7 @@ type reach int
 
 const (
 	subscribed reach = iota // endpoints that subscribe to it
-	always                  // an endpoint under test, whatever it subscribes to
+	always                  // an endpoint under test, with any subscription
 	internal                // the domains only
 )
 
@@ -195,7 +195,7 @@ type Event struct {
 	Payload Payload `json:"-"`
 	// Previous holds the attributes that changed, with their earlier values; may be nil.
 	Previous map[string]any `json:"-"`
-	// Envelope is the rendered JSON, byte for byte what every delivery carries; set by the engine.
+	// Envelope is the rendered JSON, byte for byte as every delivery sends it; set by the engine.
 	Envelope  json.RawMessage
 	CreatedAt time.Time
 	Request   Request

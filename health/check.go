@@ -43,7 +43,7 @@ type Process struct {
 type Backlog struct {
 	AccountID string
 	Livemode  bool
-	// Due is how many deliveries were due at the last count, whichever process sends them.
+	// Due is how many deliveries were due at the last count, for any sending process.
 	Due int
 	// Waiting is how many deliveries wait for a slot here, and InFlight how many are being sent.
 	Waiting, InFlight int

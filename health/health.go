@@ -46,7 +46,7 @@ type Wallet struct {
 	Network, Address string
 	// AccountID is the account that it belongs to.
 	AccountID string
-	// Frozen is set while nothing new is signed for the wallet.
+	// Frozen is set while the wallet signs nothing new.
 	Frozen bool
 	// FrozenBy is the transaction that is not on record, or that paid twice; empty after a new epoch.
 	FrozenBy string

@@ -56,7 +56,7 @@ type call struct {
 	path   string
 	client netip.Addr
 
-	// key, owner and settings are those of the API key; zero for operations without a key.
+	// key, owner and settings belong to the API key; zero for operations without a key.
 	key      account.Key
 	owner    event.Owner
 	settings account.Settings

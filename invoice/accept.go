@@ -24,8 +24,8 @@ func (s *Service) Cancel(ctx context.Context, owner event.Owner, id string) (Inv
 	})
 }
 
-// accept accepts what an invoice received as its payment: accept_late_payment, or with allowUnderpaid accept.
-// See Invoice.Accept for the refusals.
+// accept accepts the received amount of an invoice as its payment: accept_late_payment, or with
+// allowUnderpaid accept. See Invoice.Accept for the refusals.
 func (s *Service) accept(
 	ctx context.Context,
 	tx Tx,
@@ -40,8 +40,8 @@ func (s *Service) accept(
 	return s.change(ctx, tx, owner, id, accept)
 }
 
-// Accept accepts what an invoice received as its payment: accept_late_payment, or with allowUnderpaid accept.
-// See Invoice.Accept for the refusals.
+// Accept accepts the received amount of an invoice as its payment: accept_late_payment, or with
+// allowUnderpaid accept. See Invoice.Accept for the refusals.
 func (s *Service) Accept(
 	ctx context.Context,
 	owner event.Owner,
@@ -69,8 +69,8 @@ func (s *Service) change(
 	return Change(ctx, tx, inv, s.now(), f)
 }
 
-// Accept accepts what an expired or canceled invoice received as its payment, and flags the invoice Late.
-// With allowUnderpaid it also accepts an underpaid invoice. It flags UnderpaidAccepted if less than the
+// Accept accepts the received amount of an expired or canceled invoice as its payment, and flags the invoice
+// Late. With allowUnderpaid it also accepts an underpaid invoice. It flags UnderpaidAccepted if less than the
 // amount due arrived. An invoice that was accepted before stays as it is. Errors:
 //
 //   - fault.State, invoice_refunded: after any refund

@@ -161,8 +161,8 @@ func (s *Service) newInvoice(p CreateParams, settings Settings) Invoice {
 	return inv
 }
 
-// assetsFor returns the assets of the options; without options, those that are enabled for the
-// account. A fiat invoice needs a price for at least one.
+// assetsFor returns the assets of the options; without options, all assets that are enabled for the account.
+// A fiat invoice needs a price for at least one.
 func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settings) ([]chain.Asset, error) {
 	// spec 2.2.9
 	var assets []chain.Asset

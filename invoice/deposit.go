@@ -109,8 +109,8 @@ func (s *Service) depositAt(
 	}
 }
 
-// TokenAccounts returns where a deposit address holds each token that its network has now. It returns nothing
-// on a network without token accounts, or on a network that is no longer served.
+// TokenAccounts returns the account of each token that the deposit address's network has now. It returns
+// nothing on a network without token accounts, or on a network that is no longer served.
 func (s *Service) TokenAccounts(d DepositAddress) ([]TokenAccount, error) {
 	n, ok := s.registry.Network(d.Network)
 	if !ok {

@@ -60,7 +60,7 @@ const (
 	PartiallyRefunded Flag = "partially_refunded"
 )
 
-// Invoice is one request for payment: what is due, in which assets, and what arrived.
+// Invoice is one request for payment: the amount due, the assets, and the amounts that arrived.
 type Invoice struct {
 	ID     string
 	Owner  event.Owner

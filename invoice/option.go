@@ -17,7 +17,7 @@ type Option struct {
 	AssetID  string        `json:"asset_id"`
 	Contract chain.Address `json:"contract,omitempty"`
 	Decimals uint8         `json:"decimals"`
-	// AmountDue is what a payer has to pay to this option in total, in base units; 0 before a quote.
+	// AmountDue is the total amount that a payer has to pay to this option, in base units; 0 before a quote.
 	AmountDue chain.Amount `json:"amount_due,omitzero"`
 	// DisplayDecimals: AmountDue is a whole number of 10^(Decimals−DisplayDecimals) base units.
 	DisplayDecimals uint8 `json:"display_decimals,omitzero"`

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// quoteFor is how long a quote holds where Config.QuoteFor is not set.
+// quoteFor is the default of Config.QuoteFor.
 const quoteFor = 20 * time.Minute
 
 // quote fixes the cost of an option of a fiat invoice until now + holds. rate is the price of one whole unit

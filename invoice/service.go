@@ -85,7 +85,7 @@ type ingester interface {
 	PrepareSimulate(ctx context.Context, s *Service, p SimulateParams) (Commit[Simulated], error)
 }
 
-// Commit stores what was prepared, in a transaction.
+// Commit stores a prepared change in a transaction.
 type Commit[T any] func(ctx context.Context, tx Tx) (T, error)
 
 // Service creates, shows and moves invoices, payments and deposit addresses. It is safe for concurrent use.

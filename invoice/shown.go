@@ -160,7 +160,7 @@ func (x shownAddress) space() chain.Space {
 	return chain.Space{Family: x.key.Family, Livemode: x.key.Livemode}
 }
 
-// shown returns what the object must show for which the address was made.
+// shown returns the address as the object for which it was made must show it.
 func (v VerifiedAddress) shown() shownAddress {
 	a := v.row
 

@@ -8,7 +8,7 @@ import (
 
 // Recompute derives sums, status, flags, times and DueAt from all payments to the invoice. It returns the
 // events of a change of status. It is idempotent: the same payments, in any order, give the same invoice. It
-// keeps what payments do not determine: ClosedAs, the refunds, and an acceptance (flags Late and
+// keeps everything that does not depend on payments: ClosedAs, the refunds, and an acceptance (flags Late and
 // UnderpaidAccepted).
 func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 	r := inv.receive(payments)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Settings are what this package needs to know of an account.
+// Settings are the settings of an account that this package needs.
 type Settings struct {
 	ToleranceBPS int
 	AcceptLate   bool
@@ -65,7 +65,7 @@ type TransferKey struct {
 	AssetID string
 }
 
-// Reader is what this package reads.
+// Reader has the reads of this package.
 type Reader interface {
 	InvoiceReader
 	PaymentReader
@@ -98,7 +98,7 @@ type PaymentReader interface {
 	PaymentByID(ctx context.Context, id string) (Payment, error)
 	// Payments returns a page, newest first.
 	Payments(ctx context.Context, f PaymentFilter) ([]Payment, error)
-	// PaymentsOfInvoices returns all payments to these invoices, those of each oldest first.
+	// PaymentsOfInvoices returns all payments to these invoices; the payments of each are oldest first.
 	PaymentsOfInvoices(ctx context.Context, invoiceIDs []string) ([]Payment, error)
 	// PaymentsByHash returns the payments of a network whose transaction hash is among hashes, each once, in
 	// any order.
@@ -120,10 +120,10 @@ type PaymentReader interface {
 	DuePayments(ctx context.Context, now time.Time, limit int) ([]Payment, error)
 }
 
-// AddressReader reads addresses of ours, those of options and of wallets among them.
+// AddressReader reads addresses of ours, including those of options and of wallets.
 type AddressReader interface {
-	// MatchAddresses returns, of the addresses given, those that are ours, each once, in any order: one
-	// indexed query.
+	// MatchAddresses returns those of the given addresses that are ours, each once, in any order: one indexed
+	// query.
 	MatchAddresses(ctx context.Context, space chain.Space, addresses []chain.Address) ([]Address, error)
 	// AddressesSince returns the addresses of a kind that were made for a network at or after a
 	// time, newest first; the zero time is for all of them.
@@ -184,7 +184,7 @@ type Tx interface {
 	OutgoingByHash(ctx context.Context, network string, hashes []string) ([]wallet.Outgoing, error)
 }
 
-// Writer writes what this package stores.
+// Writer writes the records of this package.
 type Writer interface {
 	PutInvoice(ctx context.Context, inv *Invoice) error
 	PutPayments(ctx context.Context, payments ...*Payment) error

@@ -119,9 +119,9 @@ func (s *Service) Verify(p Payout) error {
 }
 
 // approvalOf returns the approval that a payout needs. It needs one if its amount and maximum network fee
-// together exceed the account's sum; what has no price counts as above it. It also needs one if the maximum
-// network fee exceeds its share of the amount. That second rule skips what has no price, and a fee that the
-// request allows.
+// together exceed the account's sum; an amount or fee without a price counts as above it. It also needs one
+// if the maximum network fee exceeds its share of the amount. That second rule skips amounts and fees without
+// a price, and a fee that the request allows.
 func (s *Service) approvalOf(
 	ctx context.Context,
 	settings Settings,
@@ -158,7 +158,7 @@ func (s *Service) approvalOf(
 // smallFeeUSD is the maximum network fee that every payout may have, in USD.
 var smallFeeUSD = decimal.NewFromInt(5)
 
-// valueUSD returns what an amount is worth in USD; priced is false without a fresh price.
+// valueUSD returns the value of an amount in USD; priced is false without a fresh price.
 func (s *Service) valueUSD(
 	ctx context.Context,
 	asset chain.Asset,

@@ -16,7 +16,7 @@ import (
 type Params struct {
 	Owner          event.Owner
 	Network, Asset string
-	// Amount is what the destination receives, in base units; above 0.
+	// Amount is the amount that the destination receives, in base units; above 0.
 	Amount      chain.Amount
 	Destination string
 	// MaxNetworkFee is the highest network fee, in base units of the native coin; nil: the network's current
@@ -266,7 +266,7 @@ func estimateFee(
 		return chain.Amount{}, fault.Wrap(err, fault.State, "amount_too_large", "%s", messageOf(err)).
 			WithParam("amount")
 	case errors.Is(err, fault.State):
-		// The node will not estimate what the wallet cannot pay.
+		// The node does not estimate a payment that exceeds the wallet's balance.
 		return chain.Amount{}, fault.Wrap(
 			err, fault.State, "insufficient_balance",
 			"the master wallet cannot pay this amount and its network fee: top it up, or send less (%s)",

@@ -46,7 +46,7 @@ type Payout struct {
 	AssetID  string
 	Contract chain.Address
 	Decimals uint8
-	Amount   chain.Amount // what the destination receives
+	Amount   chain.Amount // the destination receives it
 	// AmountDelivered is the amount that a block brought to the destination, in base units, if less than
 	// Amount: the token takes a fee, or moved nothing.
 	AmountDelivered *chain.Amount
@@ -56,7 +56,7 @@ type Payout struct {
 	RefundID        string
 	FailureCode     string
 	FailureMessage  string
-	// Conflict is the transaction that took the payout's place; set when FailureCode is conflict.
+	// Conflict is the transaction that replaced the payout; set when FailureCode is conflict.
 	Conflict       wallet.Conflict
 	RequestedBy    Requester
 	NativeAsset    string
@@ -99,7 +99,7 @@ const (
 	RefundCanceled  RefundStatus = "canceled"
 )
 
-// Refund gives back what a payer paid, by a payout from the master wallet.
+// Refund returns a received payment to a payer, by a payout from the master wallet.
 type Refund struct {
 	ID                             string
 	Owner                          event.Owner
@@ -124,7 +124,7 @@ type Refund struct {
 	Version                        int64
 }
 
-// Settings are what this package needs to know of an account.
+// Settings are the settings of an account that this package needs.
 type Settings struct {
 	// PerHour is how many payouts may be created in an hour; 0: 10.
 	PerHour int
@@ -156,7 +156,7 @@ type RefundFilter struct {
 	Limit                       int
 }
 
-// Reader is what this package reads.
+// Reader has the reads of this package.
 type Reader interface {
 	// Payout returns a payout of an owner, or fault.NotFound when the owner has none of this id.
 	Payout(ctx context.Context, owner event.Owner, id string) (Payout, error)
@@ -177,7 +177,7 @@ type Reader interface {
 	PayoutSettings(ctx context.Context, accountID string) (Settings, error)
 }
 
-// Writer writes what this package stores.
+// Writer writes the records of this package.
 type Writer interface {
 	PutPayout(ctx context.Context, p *Payout) error
 	PutRefund(ctx context.Context, r *Refund) error
@@ -249,11 +249,11 @@ type Resource struct { // spec 2.3.1
 	Livemode bool              `json:"livemode"`
 }
 
-// Conflict is the transaction that took a failed payout's place, as the API shows it (decisions part 11).
+// Conflict is the transaction that replaced a failed payout, as the API shows it (decisions part 11).
 type Conflict struct { // spec D11.7
 	TxHash string `json:"tx_hash"`
 	Own    bool   `json:"own"`
-	// NetworkFee is what the conflicting transaction cost the payout, if the payout's own wallet sent it.
+	// NetworkFee is the payout's cost for the conflicting transaction, if the payout's own wallet sent it.
 	NetworkFee string `json:"network_fee,omitempty"`
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
-// Config is what a Service needs. DB, Registry, Sender and IDs are required.
+// Config configures a Service. DB, Registry, Sender and IDs are required.
 type Config struct {
 	DB       database
 	Registry *chain.Registry

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
-// Config is what a Service needs.
+// Config configures a Service.
 type Config struct {
 	// DB is required.
 	DB database

@@ -4,7 +4,7 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// Settings are what this package needs to know of an account.
+// Settings are the settings of an account that this package needs.
 type Settings struct {
 	FeeBPS int
 	// SweepMinUSD is the least value of a deposit that is released; smaller ones are held.

@@ -48,7 +48,7 @@ const (
 	Unclassified      Reason = "unclassified"
 )
 
-// FeeSource is what pays the platform fee.
+// FeeSource is the payer of the platform fee.
 type FeeSource string // spec D4.12
 
 // The sources: a native deposit pays its own fee; the master wallet pays the fee of a token deposit.
@@ -86,7 +86,8 @@ type Settlement struct {
 	// CarriedOut is the part of FeeCarried that was added to the CarriedFee of the account. A later release
 	// pays it, or already paid it.
 	CarriedOut chain.Amount
-	// RequiredNative is what the master wallet must hold for the release: fee + top-up + network fees.
+	// RequiredNative is the amount that the master wallet must hold for the release: fee + top-up + network
+	// fees.
 	RequiredNative      *chain.Amount
 	MasterWalletAddress chain.Address
 	// Reason is why it is held or failed. A reverted settlement has payment_orphaned while its payment is
@@ -186,8 +187,8 @@ type Step struct {
 	// Parts are the shares of PaysFee by settlement, set if a settlement may leave the sweep early or has
 	// left it. The settlements that stay bear the rest.
 	Parts []Part `json:"parts,omitempty"`
-	// Displaced are the transactions that blocked it, or replaced it in a block, with their costs. One of a
-	// delegation took its stake back.
+	// Displaced are the transactions that blocked it, or replaced it in a block, with their costs. If it is a
+	// delegation, its displacing transaction took the stake back.
 	Displaced []Cost `json:"displaced,omitempty"`
 	// UndelegationID is the transaction that takes the stake of a delegation back, once the sweep is over.
 	UndelegationID string `json:"undelegation_id,omitempty"`
@@ -242,7 +243,8 @@ type Residue struct {
 	Unclaimed []Brought
 	// Tokens are the residues of tokens, at most one entry per asset.
 	Tokens []TokenResidue
-	// ClaimedBy are the ids of the sweeps without a transaction that have claimed what other sweeps brought.
+	// ClaimedBy are the ids of sweeps without a transaction that have claimed Brought amounts of other
+	// sweeps.
 	ClaimedBy []string
 	Version   int64
 }
@@ -255,7 +257,8 @@ type TokenResidue struct {
 	Unclaimed []Brought    `json:"unclaimed,omitempty"`
 }
 
-// Brought is what a sweep brought to the master wallet for payments that are gone, in base units of its asset.
+// Brought is the amount that a sweep brought to the master wallet for payments that are gone, in base units
+// of its asset.
 type Brought struct {
 	SweepID string       `json:"sweep_id"`
 	Amount  chain.Amount `json:"amount"`
@@ -273,7 +276,7 @@ type Filter struct {
 	Limit                       int
 }
 
-// Reader is what this package reads.
+// Reader has the reads of this package.
 type Reader interface {
 	// Settlement returns a settlement of an owner, or fault.NotFound when the owner has none of this id.
 	Settlement(ctx context.Context, owner event.Owner, id string) (Settlement, error)

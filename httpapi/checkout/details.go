@@ -167,7 +167,7 @@ func (f snapshot) transaction(p invoice.Payment) transaction {
 	return t
 }
 
-// missing returns an option's due amount less what it received, in base units; never below zero.
+// missing returns an option's due amount minus its received amount, in base units; never below zero.
 func missing(o *invoice.Option) chain.Amount {
 	return o.AmountDue.SubFloor(o.AmountPaid.Add(o.AmountDetected))
 }

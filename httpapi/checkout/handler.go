@@ -10,17 +10,17 @@
 //	GET  /checkout/{id}/logo         the merchant's logo
 //	GET  /checkout/assets/…          stylesheet, script and icon, named by a hash of their bytes
 //
-// The page is rendered on the server and works without scripts; one small script updates it. It is
-// made in three steps: snapshot.go reads a snapshot, state.go computes the state from it, view.go the
-// view in one language, which fills the templates in web/. The last two are pure. To change the
-// look, replace files (Options.Files). To build another page, use state.json and the forms, which
-// answer JSON on request (docs/checkout.md).
+// The page is rendered on the server and works without scripts; one small script updates it. It is made in
+// three steps: snapshot.go reads a snapshot, state.go computes the state from it, view.go the view in one
+// language, which fills the templates in web/. The last two are pure. To change the look, replace files
+// (Options.Files). To build another page, use state.json and the forms, which answer JSON on request
+// (docs/checkout.md).
 //
-// The link is the only credential: {id} is the invoice's id, followed by a token once the merchant renewed the
-// link, which revokes the one before. So the state never holds what only merchant and payer
-// should know: no e-mail address, no order id, no metadata.
+// The link is the only credential: {id} is the invoice's id. Once the merchant renewed the link, a token
+// follows, and the previous link is void. So the state must not hold data that only merchant and payer should
+// know: no e-mail address, no order id, no metadata.
 //
-// The package sits beside httpapi, on top of package payments; nothing imports it but the host.
+// The package sits beside httpapi, on top of package payments; only the host imports it.
 package checkout
 
 import (

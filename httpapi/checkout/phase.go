@@ -7,7 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// phase is the state of an invoice for its payer; it decides what the page shows.
+// phase is the state of an invoice for its payer; it decides the content of the page.
 type phase string
 
 // The phases. Clients must accept unknown ones.

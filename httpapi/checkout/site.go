@@ -34,7 +34,7 @@ type asset struct {
 	plain, gzip []byte // gzip is nil if it is not smaller than plain
 }
 
-// newSite reads the files of over; the built-in ones serve for those that it lacks.
+// newSite reads the files of over. Files that it lacks are built in.
 func newSite(over fs.FS) (*site, error) {
 	own, err := fs.Sub(builtIn, "web")
 	if err != nil {

@@ -29,7 +29,8 @@ type snapshot struct {
 	MaxPayments int
 	Merchant    merchant
 	Networks    *chain.Registry
-	// NetworkStatuses are those of the selected option's and the detected payments' networks, by slug.
+	// NetworkStatuses are the statuses of the networks of the selected option and of detected payments, by
+	// slug.
 	NetworkStatuses map[string]networkStatus
 	// Prices are of one whole unit in the invoice's currency, by asset id; unknown ones are absent.
 	Prices map[string]decimal.Decimal

@@ -33,11 +33,11 @@ type ledger struct {
 	// them that pay several payouts, by their own id.
 	payouts, batches map[string]wallet.Transaction
 	duplicates       []audit.Difference
-	// brought is what unrecorded transactions of ours brought to addresses. It explains the balance there, up
-	// to this amount.
+	// brought are the amounts that unrecorded transactions of ours brought to addresses. They explain a
+	// balance there, up to the amount.
 	brought map[chain.Holding]chain.Amount
-	// others is what foreign transactions took from master wallets, and left there. It explains missing
-	// amounts.
+	// others are the amounts that foreign transactions took from master wallets, and left there. They explain
+	// missing amounts.
 	others map[chain.Holding]ledgerBalance
 }
 
@@ -199,7 +199,8 @@ func (l *ledger) debitOutputs(t wallet.Transaction, record audit.Record, outputs
 }
 
 // tookNothing reports whether a token refused to pay one output of a payout without a revert. Then nothing
-// came to the destination, and the sender's logs fall short of all outputs by at least its amount.
+// came to the destination, and the sender's logs fall short of the sum of the outputs by at least the
+// output's amount.
 func (l *ledger) tookNothing(t wallet.Transaction, index int, o chain.Output) bool {
 	if t.Kind != wallet.Payout || o.AssetID == l.native || !walletstate.DeliveredTo(t, index).IsZero() {
 		return false

@@ -18,7 +18,7 @@ import (
 // maxStrayOwners is the number of addresses whose strays are read at once.
 const maxStrayOwners = 100
 
-// strays lists what the master wallets and all addresses hold beside their balances.
+// strays lists the strays of the master wallets and of all addresses.
 func (a *auditor) strays(ctx context.Context) error {
 	lister, ok := a.driver.(chain.StrayLister)
 	if !ok {

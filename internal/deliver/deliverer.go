@@ -35,7 +35,7 @@ type IDs interface {
 type Sealer interface {
 	// Seal encrypts plaintext so that it opens with the same context only.
 	Seal(plaintext, context []byte) []byte
-	// Open decrypts what Seal returned for the same context, or fails.
+	// Open decrypts the result of Seal for the same context, or fails.
 	Open(sealed, context []byte) ([]byte, error)
 }
 

@@ -10,8 +10,8 @@ import (
 // This file finds what an acknowledged transaction paid: to invoices and deposit addresses, and to master
 // wallets.
 
-// measure corrects the transfers of the transaction by what arrived at the master wallets of the named
-// settlements.
+// measure corrects the transfers of the transaction by the amounts that arrived at the master wallets of the
+// named settlements.
 func (a *acknowledgement) measure(ctx context.Context, row wallet.Outgoing) (err error) {
 	var masters []chain.Address
 	for _, master := range a.masters {

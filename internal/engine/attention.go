@@ -54,7 +54,7 @@ func (e *Engine) countAttention(ctx context.Context) (did bool, err error) {
 	return false, nil
 }
 
-// readMessages sets the messages of entries to those of their oldest objects.
+// readMessages sets the messages of entries to the messages of their oldest objects.
 func (e *Engine) readMessages(ctx context.Context, all []health.Attention) error {
 	var ids []string
 

@@ -88,7 +88,7 @@ func (s blockHandler) store(
 			}
 		}
 
-		// This comes before its consequences: these rows prove what our transactions did.
+		// This comes before its consequences: these rows prove the effects of our transactions.
 		ours := parties(tx, b.Network.Space())
 		if err := s.engine.Transactions.RecordOutgoingTx(ctx, tx, b, ours); err != nil {
 			return err

@@ -105,8 +105,8 @@ func (e *Engine) Run(ctx context.Context) error {
 }
 
 // pauses returns two times after a look-up that found nothing and lasted took: how long a worker ignores
-// wake-ups, and when it looks again. Workers that call a node keep their pace, because the time is the
-// node's. Blocks are looked up at the same pace however long the last look-up took.
+// wake-ups, and when it looks again. Workers that call a node keep their pace, because took is mostly the
+// node's time. Blocks are looked up at a steady pace, even after a slow look-up.
 func (w worker) pauses(took time.Duration) (ignore, again time.Duration) {
 	switch {
 	case w.kinds&reading != 0:

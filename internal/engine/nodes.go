@@ -66,7 +66,8 @@ func (w *nodeWatch) set(network string, now unagreed) {
 	}
 }
 
-// compareNodes compares the newest blocks of a network's nodes, and counts what waits while no two agree.
+// compareNodes compares the newest blocks of a network's nodes, and counts the objects that wait while no two
+// agree.
 func (e *Engine) compareNodes(ctx context.Context, driver chain.Driver) (did bool, err error) {
 	agreed, ok := driver.(chain.Agreed)
 	if !ok || len(agreed.Nodes()) < 2 {

@@ -136,7 +136,8 @@ func (e *Engine) newGate() *gate.Gate {
 	})
 }
 
-// spends returns what the bytes of a payout use up. The gate's approval decides, not the row.
+// spends returns the coins or nonces that the bytes of a payout use up. The gate's approval decides, not the
+// row.
 func (e *Engine) spends(t wallet.Transaction) []string {
 	if !isSignedPayout(t) {
 		return nil

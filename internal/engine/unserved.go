@@ -39,7 +39,7 @@ func (u *unserved) get() []health.Wallet {
 }
 
 // failStale fails the stale payouts of networks that no process serves any more, because they have no worker.
-// It remembers for Health what waits there.
+// It remembers for Health the wallets that wait there.
 func (e *Engine) failStale(ctx context.Context) (did bool, err error) {
 	networks, err := e.config.Store.DueNetworks(ctx)
 	if err != nil {
@@ -68,8 +68,8 @@ func (e *Engine) failStale(ctx context.Context) (did bool, err error) {
 	return did, nil
 }
 
-// failStaleOf fails the stale payouts of one network, unless another process follows it, and returns what
-// waits.
+// failStaleOf fails the stale payouts of one network, unless another process follows it. It returns the
+// wallets that wait.
 func (e *Engine) failStaleOf(
 	ctx context.Context,
 	network string,

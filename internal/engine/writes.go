@@ -21,7 +21,7 @@ import (
 // which kinds of work the writes make, so that the commit wakes only the workers that do it. For balances it
 // records how much more can be spent.
 
-// leave keeps a record that was written.
+// leave remembers a written record.
 func (t *transaction) leave(record event.Payload) {
 	if t.left == nil {
 		t.left = map[string]event.Payload{}

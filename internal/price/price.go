@@ -18,8 +18,9 @@ type Bound struct {
 	Highest chain.Amount
 }
 
-// Of returns the price to use if a node asks for said. Up to Shown it is said. Above Shown it is the lower of
-// two nodes' prices, at least Shown; without a second answer it is Shown. It is never above Highest.
+// Of returns the price to use if a node asks for the price said. Up to Shown it is said. Above Shown it is
+// the lower of two nodes' prices, at least Shown; without a second answer it is Shown. It is never above
+// Highest.
 //
 // second returns the price of another node; ok is false if none answers. It is only called for prices above
 // Shown.

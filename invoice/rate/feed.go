@@ -23,7 +23,7 @@ import (
 type Feed struct {
 	// Name is the feed's name in errors.
 	Name string
-	// BaseURL is where the API lives, without a trailing slash. Each constructor sets the public one.
+	// BaseURL is the URL of the API, without a trailing slash. Each constructor sets the public one.
 	BaseURL string
 	// Header is sent with every request, such as an API key that a feed requires.
 	Header http.Header

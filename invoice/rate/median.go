@@ -96,7 +96,7 @@ func (m median) Quote(ctx context.Context, base, currency string) (Quote, error)
 	quotes, failures := m.ask(ctx, base, currency)
 	if len(quotes) == 0 && len(failures) > 0 &&
 		!slices.ContainsFunc(failures, func(err error) bool { return !errors.Is(err, fault.Invalid) }) {
-		return Quote{}, Unsupported(base, currency) // nobody knows the pair
+		return Quote{}, Unsupported(base, currency) // no source has the pair
 	}
 
 	agreeing := m.agreeing(quotes)

@@ -1,4 +1,4 @@
-// Package rate gives prices: what one unit of an asset costs in a currency.
+// Package rate gives prices: the price of one unit of an asset in a currency.
 //
 // A Source answers for one pair at a time. The engine caches it: a fresh price is not read again, and
 // concurrent calls share one read of a pair. Fixed serves tests, demos and stable test networks. Prices are

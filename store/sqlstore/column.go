@@ -190,7 +190,7 @@ func codecOf(t reflect.Type) codec {
 	return documentCodec(t)
 }
 
-// codecs are those of types that have a column type of their own; see codec.go.
+// codecs are the codecs of types with a column type of their own; see codec.go.
 var codecs = map[reflect.Type]codec{
 	reflect.TypeFor[time.Time](): codecFor(func(v *time.Time) *moment { return (*moment)(v) }),
 	reflect.TypeFor[uint64]():    codecFor(func(v *uint64) *bits { return (*bits)(v) }),

@@ -59,7 +59,7 @@ type Dialect struct {
 	// Concurrent is set if several transactions write at once, so that rows that do not exist yet need
 	// locking too.
 	Concurrent bool
-	// Lock is appended to a SELECT to lock its rows; empty where there is a single writer.
+	// Lock is appended to a SELECT to lock its rows; empty if there is a single writer.
 	Lock string
 	// LockEach selects columns of {table} from the rows whose column, its key, has one of a list of values,
 	// the query's first argument ([]string). It locks the rows one after the other in the order of the list.
@@ -73,9 +73,9 @@ type Dialect struct {
 	Returning bool
 	// Unindexed returns an expression for the value of a text column that no index serves.
 	Unindexed func(column string) string
-	// Among selects columns of {table} from the rows under the condition whose column has one of a
-	// list of values, the query's first argument ([]string): one look-up by index per value, whatever
-	// the planner knows of the table.
+	// Among selects columns of {table} from the rows under the condition whose column has one of a list of
+	// values, the query's first argument ([]string). It makes one look-up by index per value, for any
+	// statistics of the table.
 	Among func(columns, table, condition, column string) string
 	// Each joins {table} AS alias to the preceding part of a FROM clause. For each row there, in their order,
 	// it looks up the rows under the condition; the condition names columns of the table by the alias.

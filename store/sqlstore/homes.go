@@ -93,7 +93,7 @@ func (h *homes) forget(table string, id any) {
 	delete(h.older, homeKey{table, id})
 }
 
-// remember notes the account of a row that was read, in tables whose key is the id and the account.
+// remember records the account of a row that was read, in tables whose key is the id and the account.
 func remember[T any](h *homes, t *table[T], record *T) {
 	if h == nil || t.keys == t.slots {
 		return

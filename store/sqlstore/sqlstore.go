@@ -49,7 +49,7 @@ type Options struct {
 	// Single is set if Write is the store's own pool of one connection, kept open with its prepared
 	// statements.
 	Single bool
-	// Close releases what the store opened; may be nil.
+	// Close releases the resources that the store opened; may be nil.
 	Close func() error
 	// Probe checks that the database is still there; may be nil.
 	Probe func() error
@@ -58,7 +58,7 @@ type Options struct {
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
-// Store is what New returns. It prints without secrets.
+// Store is the result of New. It prints without secrets.
 type Store interface {
 	store.Store
 	store.Prober
@@ -73,13 +73,13 @@ type sqlStore struct {
 	dialect *Dialect
 	read    *sqlx.DB
 	texts   sync.Map // template → statement
-	keyed   sync.Map // text of a read by key → *sqlx.Stmt, where the pool is the store's own
+	keyed   sync.Map // text of a read by key → *sqlx.Stmt, if the pool is the store's own
 	fits    atomic.Bool
 	// writer holds the only connection for writing while it is idle, or nil before it is opened. The channel
 	// itself is nil if connections come from the host's pool.
 	writer chan *session
 	group  group
-	homes  *homes // nil where tables are not spread
+	homes  *homes // nil if tables are not spread
 	// keptAccounts and keptEndpoints hold rows that transactions are given without reading them again; see
 	// validated.
 	keptAccounts  kept[account.Account]
@@ -158,8 +158,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Close releases what the store opened itself, when the last transaction has ended. Later calls fail with
-// fault.Unavailable.
+// Close releases the resources that the store opened itself, when the last transaction has ended. Later calls
+// fail with fault.Unavailable.
 func (s *sqlStore) Close() error {
 	s.closing.Do(func() {
 		s.isClosed.Store(true)

@@ -75,7 +75,7 @@ func isNamed(name string) func(column) bool {
 	return func(c column) bool { return c.name == name }
 }
 
-// keysFirst returns the columns with those of the key before the others.
+// keysFirst returns the columns with the key's columns first.
 func keysFirst(columns []column, key []string) []column {
 	var first []column
 

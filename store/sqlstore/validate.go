@@ -1,9 +1,9 @@
 package sqlstore
 
-// This file holds validated reads. The store keeps what a transaction reads of an account before its first
-// lock. The next transaction is given these rows without a query, and commits only if they still have the
-// versions that it was given. Otherwise it ends in fault.Conflict, and its closure reads them anew. So no
-// change by another process is missed, however long ago the rows were read.
+// This file holds validated reads. The store keeps the rows of an account that a transaction reads before its
+// first lock. The next transaction is given these rows without a query, and commits only if they still have
+// the same versions. Otherwise it ends in fault.Conflict, and its closure reads them anew. So no change by
+// another process is missed, however long ago the rows were read.
 
 import (
 	"context"
