@@ -306,11 +306,12 @@ func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...
 	return e.core.Acknowledge(ctx, network, txHash, as...)
 }
 
-// Unfreeze ends the freeze that a new Config.Epoch began, after a person has compared the master wallet of an
-// account with the chain and the pool of a network; accountID "" stands for all accounts. It is idempotent.
+// Unfreeze ends the freeze that a new Config.Epoch began. Call it after a person has compared the master
+// wallet of an account with the chain and the pool of a network. accountID "" stands for all accounts. It is
+// idempotent.
 //
-// Errors: fault.State with code transaction_unacknowledged while a transaction that is not on record waits for
-// Acknowledge: its wallet stays frozen.
+// Errors: fault.State with code transaction_unacknowledged while a transaction that is not on record waits
+// for Acknowledge: its wallet stays frozen.
 func (e *Engine) Unfreeze(ctx context.Context, network, accountID string) error {
 	return e.core.Unfreeze(ctx, network, accountID)
 }

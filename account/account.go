@@ -61,9 +61,9 @@ type Settings struct {
 	// empty: any. A key with its own list may be used only from addresses on both lists.
 	AllowedIPs []string `json:"allowed_ips,omitempty"`
 	// Destinations are the destinations that the account's keys may pay, in both modes; empty: see
-	// Key.PayoutDestinations. A key with its own list pays only destinations on both. One without a network
-	// stands for the address on every network that can parse it now. Calls of the Go API pass their own
-	// destinations (payout.Params.Destinations).
+	// Key.PayoutDestinations. A key with its own list pays only destinations on both. A destination without a
+	// network stands for the address on every network that can parse it now. Calls of the Go API pass their
+	// own destinations (payout.Params.Destinations).
 	Destinations []chain.Destination `json:"destinations,omitempty"`
 	// PayoutsPerHour limits the creation of payouts; 0: 10.
 	PayoutsPerHour int `json:"payouts_per_hour,omitempty"`

@@ -30,8 +30,8 @@ type KeyParams struct {
 	// AllowedIPs are the addresses or CIDR ranges that may use the key; empty: any address.
 	AllowedIPs []string
 	// Destinations are the allowed destinations of payouts and refunds, also of those that the key only
-	// approves. One without a network stands for the address on every network of the mode that can parse it
-	// now. Networks that are added later are not included.
+	// approves. A destination without a network stands for the address on every network of the mode that can
+	// parse it now. Networks that are added later are not included.
 	Destinations []chain.Destination
 	// ExpiresAt ends the key; zero: never.
 	ExpiresAt time.Time

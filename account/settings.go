@@ -196,8 +196,9 @@ func checkURL(param, s string) error {
 	return nil
 }
 
-// canonicalDestinations returns each destination in the form that payouts compare. One without a network
-// becomes one for each network of the modes that can parse the address. A stored one is in this form already.
+// canonicalDestinations returns each destination in the form that payouts compare. A destination without a
+// network becomes one for each network of the modes that can parse the address. A stored destination is in
+// this form already.
 func (s *Service) canonicalDestinations(
 	destinations, stored []chain.Destination,
 	livemodes ...bool,

@@ -40,9 +40,9 @@ func commit[T any](ctx context.Context, s *Service, prepare func() (Commit[T], e
 	})
 }
 
-// retryStale runs a whole operation, preparation included, up to 4 times while the preparation is stale. A
-// unique value was taken (an imported address at a fresh index, a payment that another source stored first),
-// a quote expired, or a price was not read.
+// retryStale runs a whole operation, preparation included, up to 4 times while the preparation is stale: a
+// quote expired, a price was not read, or a unique value was taken. Such values are an imported address at a
+// fresh index, and a payment that another source stored first.
 func retryStale[T any](f func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		result, err := f()

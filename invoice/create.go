@@ -25,8 +25,9 @@ type CreateParams struct {
 	Owner event.Owner
 	// Price makes a fiat invoice; its amount is above 0 with at most 8 places.
 	Price *Price
-	// Options are at most 20. Required without Price, each with an amount. Left out with Price:
-	// every asset that is enabled for the account, priced at that moment or not.
+	// Options are at most 20. Without Price they are required, each with an amount. With Price they may be
+	// omitted: then every asset that is enabled for the account is offered, with or without a price at that
+	// moment.
 	Options       []OptionParams
 	OrderID       string
 	CustomerEmail string

@@ -36,8 +36,8 @@ const (
 	BySimulated Detection = "simulated"
 )
 
-// Payment is a transfer to an address of ours. (Network, TxHash, TxIndex, Address, AssetID) identifies it;
-// of one (Network, TxHash, TxIndex) at most one is neither orphaned nor dropped.
+// Payment is a transfer to an address of ours. (Network, TxHash, TxIndex, Address, AssetID) identifies it.
+// For one (Network, TxHash, TxIndex), at most one payment is neither orphaned nor dropped.
 type Payment struct {
 	ID     string
 	Owner  event.Owner

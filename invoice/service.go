@@ -80,8 +80,8 @@ type ingester interface {
 		depositID, txHash string,
 	) (Commit[HintResult], error)
 
-	// PrepareSimulate prepares a payment without a network transaction. It has s select the option that it
-	// pays, if that option is not selected yet.
+	// PrepareSimulate prepares a payment without a network transaction. s selects the option that it pays, if
+	// that option is not selected yet.
 	PrepareSimulate(ctx context.Context, s *Service, p SimulateParams) (Commit[Simulated], error)
 }
 

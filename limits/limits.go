@@ -21,9 +21,9 @@ type Table struct {
 	// many for one client address. Defaults to 10,000 and 32.
 	Streams, StreamsPerClient int
 
-	// Hints is how many transaction hashes of payers are looked up per second in this process,
-	// HintsPerInvoice how many for one invoice, HintsPerClient how many for one client address. Bursts are
-	// five times as large. Defaults to 20, 2 and 4.
+	// Hints is how many transaction hashes of payers are looked up per second in this process.
+	// HintsPerInvoice is how many for one invoice, and HintsPerClient how many for one client address. Bursts
+	// are five times as large. Defaults to 20, 2 and 4.
 	Hints, HintsPerInvoice, HintsPerClient int
 
 	// CheckoutPayments is how many payments a checkout page shows: only the newest. Defaults to 20.

@@ -3,8 +3,8 @@
 //
 // A settlement opens by reaction to a confirmed payment that has a price, in the transaction that confirms
 // it. transitions.go is its pure state machine, service.go has the operations of merchants and operators.
-// internal/sweep plans and moves: it groups settlements of one address and asset into a Sweep. It then has
-// the transactions of the Sweep (top-up or delegation, fee, sweep) made one after the other.
+// internal/sweep plans and moves: it groups settlements of one address and asset into a Sweep. Then it queues
+// the transactions of the Sweep one after the other: top-up or delegation, fee, sweep.
 package settlement
 
 import (

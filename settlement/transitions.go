@@ -10,9 +10,9 @@ import (
 // others.
 
 // Return puts a settlement back into the queue: a reverted one, or one that failed because its payment was
-// orphaned or for replanning. Any other failed settlement returns only for an operator. One whose payment was
-// orphaned after it had failed for another reason returns only after Reopen. Without keep it leaves its
-// release.
+// orphaned or for replanning. Any other failed settlement returns only for an operator. A settlement whose
+// payment was orphaned after it had failed for another reason returns only after Reopen. Without keep it
+// leaves its release.
 func (s *Settlement) Return(operator, keep bool, due time.Time) error { // spec 3.4.3
 	switch {
 	case s.Status == Pending:

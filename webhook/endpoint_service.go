@@ -242,8 +242,8 @@ func (s *Service) deleteEndpoint(ctx context.Context, tx Tx, owner event.Owner, 
 	return tx.DeleteEndpoint(ctx, id)
 }
 
-// RotateSecret gives an endpoint a new signing secret and returns it. The previous secret goes on
-// signing, beside the new one, for overlap, 0 to 168 hours. An older one stops signing at once.
+// RotateSecret gives an endpoint a new signing secret and returns it. The previous secret goes on signing,
+// beside the new one, for overlap, 0 to 168 hours. A secret older than that stops signing at once.
 func (s *Service) RotateSecret(
 	ctx context.Context,
 	owner event.Owner,

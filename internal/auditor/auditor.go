@@ -1,8 +1,8 @@
 // Package auditor compares the records with the networks: the balances of all our addresses, and the
 // transactions of all our wallets. payments.Engine.Audit runs it; package audit has the report.
 //
-// ledger.go adds the records up, balances.go and coins.go compare the sums with the network, addresses.go
-// does so for addresses without a record, and records.go and payouts.go compare the records with each other.
+// ledger.go adds the records up. balances.go and coins.go compare the sums with the network; addresses.go
+// does so for addresses without a record. records.go and payouts.go compare the records with each other.
 // strays.go lists money that no balance shows.
 package auditor
 

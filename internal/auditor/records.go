@@ -207,7 +207,7 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 }
 
 // sweepsOf returns the amount that the confirmed sweeps of a release brought to the master wallet (base
-// units), whether there is such a sweep, and a record of each.
+// units). It also returns whether there is such a sweep, and a record of each.
 func (a *auditor) sweepsOf(
 	ctx context.Context,
 	r settlement.Sweep,

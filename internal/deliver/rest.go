@@ -11,7 +11,7 @@ const (
 	maxPoll   = 5 * time.Second
 )
 
-// Rest returns two times after a look-up that found nothing and lasted took: for rest, at most pace, the
+// Rest returns two durations after a look-up that found nothing and lasted took. For rest, at most pace, the
 // worker ignores wake-ups; after again it looks again.
 func Rest(took, pace time.Duration) (rest, again time.Duration) {
 	return min(restShare*took, pace), max(pace, min(pollShare*took, maxPoll))

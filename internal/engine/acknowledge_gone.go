@@ -12,9 +12,8 @@ import (
 // This file acknowledges transactions that no block holds: they left the chain, or wait in the pool.
 
 // applyGone unfreezes the wallet of a transaction that has left the chain with its block. If the transaction
-// comes back, it freezes the wallet again. If it is a master wallet's and its node still has it, in the pool
-// or in a later block, it must first be read in a block: the payouts that it pays may wait to be paid once
-// more.
+// comes back, it freezes the wallet again. A master wallet's transaction that its node still has, in the pool
+// or in a later block, must first be read in a block: the payouts that it pays may wait to be paid once more.
 func (a *acknowledgement) applyGone(ctx context.Context, tx Tx) error {
 	frozen, err := tx.FrozenWallets(ctx, a.network, 0)
 	if err != nil {

@@ -104,7 +104,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// pauses returns two times after a look-up that found nothing and lasted took: how long a worker ignores
+// pauses returns two durations after a look-up that found nothing and lasted took: how long a worker ignores
 // wake-ups, and when it looks again. Workers that call a node keep their pace, because took is mostly the
 // node's time. Blocks are looked up at a steady pace, even after a slow look-up.
 func (w worker) pauses(took time.Duration) (ignore, again time.Duration) {

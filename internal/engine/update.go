@@ -20,8 +20,9 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// Update runs f in one transaction. In the same transaction, before it commits, the domains react to the
-// events that f appended, the events are stored with their webhook deliveries, and Config.OnEvent is called.
+// Update runs f in one transaction. Before it commits, and inside it, the domains react to the events that f
+// appended. Also inside it, the events are stored with their webhook deliveries, and Config.OnEvent is
+// called.
 //
 // f may run more than once: it assigns and never appends to captured variables, and does no network call.
 func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {

@@ -93,8 +93,8 @@ type sleeper struct {
 	wake    chan struct{}
 }
 
-// Wake wakes every worker of this process whose work others may make, and publishes a wake-up to other
-// processes through Config.Waker. It does not wait for either. A host calls it after it has committed a
+// Wake wakes every worker of this process that does work which others create, and publishes a wake-up to
+// other processes through Config.Waker. It does not wait for either. A host calls it after it has committed a
 // transaction in which it used UpdateIn.
 func (e *Engine) Wake() {
 	e.wake(wakeUp{"": everything})

@@ -45,8 +45,8 @@ const (
 
 // Sealer seals and opens. It is safe for concurrent use and never shows a key when printed.
 type Sealer struct {
-	// ring is a pointer, and so is each cipher in it. fmt calls no method on an unexported field, and for a
-	// wrong verb (%s on a struct that holds a Sealer) it follows one pointer, but not two.
+	// ring is a pointer, and so is each cipher in it, because fmt calls no method on an unexported field. For
+	// a wrong verb (%s on a struct that holds a Sealer) it follows one pointer, but not two.
 	ring *ring
 }
 

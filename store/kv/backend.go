@@ -32,7 +32,7 @@ type Backend interface {
 	//   - f panics: nothing remains, and the panic goes on.
 	//
 	// Transactions that get the same keys run as if one after the other. If another transaction put or
-	// deleted a key that this one got, or found absent, Update waits for that one first or returns
+	// deleted a key that this one got, or found absent, Update waits for that one first. Or it returns
 	// fault.Conflict with nothing of f committed. Keys that only a scan visited need no comparison, nor do
 	// ranges: the store gets every row on which it bases a decision.
 	//

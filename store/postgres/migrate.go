@@ -10,9 +10,10 @@ import (
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
-// Migrations returns the files of the schema for the given schema name ("" for the first of the search path),
-// for hosts that apply them with a tool of their own (goose, with the table payments_schema_version). The
-// schema itself must exist. If Options would refuse the name, every read of a file returns the error.
+// Migrations returns the files of the schema for the given schema name ("" for the first of the search path).
+// They are for hosts that apply them with a tool of their own (goose, with the table
+// payments_schema_version). The schema itself must exist. If Options would refuse the name, every read of a
+// file returns the error.
 func Migrations(schema string) fs.FS {
 	o := Options{Schema: schema}
 	if err := o.check(); err != nil {

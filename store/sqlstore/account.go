@@ -216,10 +216,10 @@ func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Tim
 	return int(n), err
 }
 
-// Leases locks the rows in one statement. If writers are concurrent, leases that do not exist are first made
-// as rows of fence 0, which count as absent, so that there is a row to lock. If two transactions each make
-// rows that the other also makes, they could wait for each other; the database then aborts one, which runs
-// again.
+// Leases locks the rows in one statement. If writers are concurrent, it first makes leases that do not exist,
+// as rows of fence 0, so that there is a row to lock. Such rows count as absent. If two transactions make
+// rows that the other one also makes, they could wait for each other; the database then aborts one, which
+// runs again.
 func (tx *transaction) Leases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	found := make(map[string]lease.Lease, len(names))

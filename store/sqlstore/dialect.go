@@ -74,8 +74,8 @@ type Dialect struct {
 	// Unindexed returns an expression for the value of a text column that no index serves.
 	Unindexed func(column string) string
 	// Among selects columns of {table} from the rows under the condition whose column has one of a list of
-	// values, the query's first argument ([]string). It makes one look-up by index per value, for any
-	// statistics of the table.
+	// values, the query's first argument ([]string). It makes one look-up by index per value, independent of
+	// the planner's statistics.
 	Among func(columns, table, condition, column string) string
 	// Each joins {table} AS alias to the preceding part of a FROM clause. For each row there, in their order,
 	// it looks up the rows under the condition; the condition names columns of the table by the alias.
@@ -94,9 +94,9 @@ type Dialect struct {
 	// "" for the account itself. The third has the rows, each as its id, a space and its version, in the
 	// order of their ids, with commas between them. Defaults to none: every transaction reads what it needs.
 	Validate string
-	// Bound returns a batch whose statements wait at most a time for locks, in the batch's own round trip,
-	// and the index of its first statement in the result. Defaults to the batch itself, for databases that do
-	// not wait.
+	// Bound returns a batch, in the batch's own round trip, whose statements wait at most a time for locks.
+	// It also returns the index of the batch's first statement in it. Defaults to the batch itself, for
+	// databases that do not wait.
 	Bound func(b Batch, wait time.Duration) (bounded Batch, first int)
 
 	// Explain classifies a driver's error.

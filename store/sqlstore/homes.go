@@ -113,8 +113,8 @@ func rememberValues[T any](h *homes, t *table[T], values []any) {
 	noteRow(h, t, func(i int) string { s, _ := values[i].(string); return s })
 }
 
-// noteRow records the account of a row's id, of its deposit address, of the release or payout that it sends,
-// and of the event and endpoint of a delivery.
+// noteRow records the account of a row's id and of its deposit address. For transactions it also records that
+// of the release or payout, and for deliveries that of the event and the endpoint.
 func noteRow[T any](h *homes, t *table[T], column func(i int) string) {
 	account := column(1)
 	h.note(homeKey{t.name, column(0)}, account)

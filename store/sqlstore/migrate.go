@@ -31,8 +31,8 @@ const (
 // Processes that migrate at the same time wait for each other for up to 5 minutes, if the dialect has a
 // Locker.
 //
-// Errors: fault.Unavailable with code schema_new for a schema of a newer release, which is left alone, and
-// with code migration_busy when another process holds the lock for too long.
+// Errors: fault.Unavailable. The code is schema_new for a schema of a newer release, which is left alone. It
+// is migration_busy when another process holds the lock for too long.
 func Migrate(ctx context.Context, db *sql.DB, d Dialect, prepare func(ctx context.Context) error) error {
 	have, err := d.schemaVersion(ctx, db)
 	if err != nil {

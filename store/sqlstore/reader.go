@@ -281,7 +281,7 @@ func rowsOnce[T any](
 	defer found.Close()
 
 	// One row at a time, into the same fields. sqlx finds the fields of each row anew, which cost 3 to 8 % of
-	// a page (BenchmarkScan), and Select would hold and copy all rows beside the records.
+	// a page (BenchmarkScan). Select would also hold and copy all rows beside the records.
 	var (
 		out     []T
 		record  T

@@ -266,9 +266,8 @@ func (tx *transaction) execNow(ctx context.Context, template string, args ...any
 	return changed[0], nil
 }
 
-// explainClosure returns the error of a closure that has failed. If the error has no kind, it is explained by
-// an earlier failure of the store, or by the database's answer to a statement of the host in this
-// transaction.
+// explainClosure returns the error of a closure that has failed. An error without a kind is explained by an
+// earlier failure of the store, or by the database's answer to a statement of the host.
 func (tx *transaction) explainClosure(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
@@ -294,8 +293,9 @@ func known(explained, err error) error {
 	return err
 }
 
-// explain returns why a statement of the transaction failed. If it failed only because an earlier statement
-// of the host had, and the host did not return that error, the result is the explanation of that error.
+// explain returns why a statement of the transaction failed. Sometimes the cause is that an earlier statement
+// of the host failed, and the host did not return its error. Then the result is the explanation of that
+// error.
 func (tx *transaction) explain(ctx context.Context, err error, doing string) error {
 	err = tx.store.explain(ctx, err, doing)
 
