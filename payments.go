@@ -290,9 +290,9 @@ func (e *Engine) Resume(ctx context.Context, network string) error {
 // objects move on with their events, as if the transaction had been their own. Once every such transaction of
 // a wallet is acknowledged, the wallet is no longer frozen. Acknowledge is idempotent.
 //
-// A payout that has failed stays failed: pass Foreign and the payout's id. A payout that equals a Foreign
-// transaction of the last 7 days waits until Acknowledge names it. Pass its id alone if the transaction paid
-// it, or Foreign and its id if it is to be paid as well.
+// A payout that has failed stays failed: the transaction is then recorded as Foreign, with the payout's id. A
+// payout that equals a Foreign transaction of the last 7 days waits until Acknowledge names it. Pass its id
+// alone if the transaction paid it, or Foreign and its id if it is to be paid as well.
 //
 // Native coin that the transaction sent to an address of ours may have been a top-up, and is withheld. If it
 // was a payment, pass Foreign and the id of the invoice or deposit address: then it is credited.

@@ -85,8 +85,8 @@ func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []s
 	return waiting, nil
 }
 
-// spentCoin reports whether the transaction spent the coin of a settlement that an operator may retry. Then
-// it released the settlement: it is a transaction that had failed before a fork.
+// spentCoin reports whether the transaction spent the coin of a settlement that an operator may retry. If so,
+// it released the settlement: it had failed before a fork, and succeeded after it.
 func (a *acknowledgement) spentCoin(ctx context.Context, tx Tx, s settlement.Settlement) (bool, error) {
 	if a.foreign || s.Reason == settlement.PaymentOrphaned || s.FailedFor != "" {
 		return false, nil

@@ -33,7 +33,7 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 	return e.update(ctx, f)
 }
 
-// update is Update before the epoch has begun.
+// update is Update without beginning the epoch.
 func (e *Engine) update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	ctx, end := requestkey.Bound(ctx)
 	defer end()
