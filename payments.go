@@ -63,7 +63,7 @@ const (
 	// Tolerate freezes the wallet only for a transaction that equals a waiting payout.
 	Tolerate = wallet.Tolerate
 
-	// Foreign tells Engine.Acknowledge that a transaction fulfils nothing on record.
+	// Foreign, passed to Engine.Acknowledge, means that a transaction fulfils nothing on record.
 	Foreign = wallet.Foreign
 )
 

@@ -127,7 +127,7 @@ type Prober interface {
 // commit: polling finds all work without them. Implementations are the PostgreSQL store
 // (postgres.Options.ListenConn) and store/redis. The suite is conformance.TestWaker.
 type Waker interface {
-	// Wake notifies all processes, this one included, of new work. note tells them its kind, and who made it:
+	// Wake notifies all processes, this one included, of new work. note gives them its kind, and who made it:
 	// at most 200 bytes. A waker that cannot reach the others answers fault.Unavailable.
 	Wake(ctx context.Context, note string) error
 	// Wakes listens and calls f, from one goroutine, for every Wake. It calls f with an empty note as soon as

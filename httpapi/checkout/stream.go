@@ -13,7 +13,7 @@ import (
 
 // A stream is a sequence of short watches. Each starts with a fresh read, which shows changes that only time
 // makes: an expired quote, a stalled network. Each ends with a heartbeat, which keeps proxies from closing
-// the connection, and tells the page that events still arrive. So a stream needs no goroutine and no timer.
+// the connection, and shows the page that events still arrive. So a stream needs no goroutine and no timer.
 const (
 	watchTimeout = 20 * time.Second
 	// streamTimeout is how long a stream lasts; then the browser opens another.

@@ -113,7 +113,7 @@ const (
 	minKeepEvents = 24 * time.Hour
 )
 
-// invalidField returns the error for a field that cannot work; why tells what to put there.
+// invalidField returns the error for a field that cannot work; why explains what to put there.
 func invalidField(field, why string) error {
 	return fault.New(fault.Invalid, "config_invalid", "payments.Config.%s %s", field, why)
 }

@@ -19,7 +19,7 @@ func deriveMACKey(raw []byte) ([]byte, error) {
 	return hkdf.Key(sha256.New, raw, nil, "payments/seal v1 hmac-sha256", sha256.Size)
 }
 
-// MAC returns an authentication tag of a message with the first key. context tells what the message is and
+// MAC returns an authentication tag of a message with the first key. context states what the message is and
 // where it is stored, such as "api_keys/<id>": the tag is valid nowhere else.
 func (b *Sealer) MAC(message, context []byte) []byte {
 	k := b.ring.keys[0]

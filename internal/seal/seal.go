@@ -135,7 +135,7 @@ func keyID(raw []byte) [keyIDSize]byte {
 // that repeats breaks the encryption, so only tests use another source.
 func (b *Sealer) UseEntropy(source io.Reader) { b.ring.entropy = source }
 
-// Seal encrypts plaintext with the first key. context tells where the result will be stored (table, row and
+// Seal encrypts plaintext with the first key. context states where the result will be stored (table, row and
 // column, such as "webhook_endpoints/<id>/secret"). It is not part of the result, and Open must be given the
 // same, so that a sealed text opens nowhere else. Equal plaintexts give different results.
 func (b *Sealer) Seal(plaintext, context []byte) []byte { // spec D9.6

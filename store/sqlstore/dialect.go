@@ -146,7 +146,7 @@ func (d *Dialect) check() error {
 type Explanation struct {
 	// Word is a kind of package fault; nil if callers can do nothing about the error.
 	Word error
-	// Code is the fault code; Sentence tells people what happened and what to do.
+	// Code is the fault code; Sentence explains to people what happened and what to do.
 	Code, Sentence string
 }
 
