@@ -40,19 +40,19 @@ type (
 	// Store keeps the records; see package store.
 	Store = store.Store
 
-	// Tx is one transaction of an Engine: that of its Store, with what refunds read of payments.
+	// Tx is one transaction of an Engine: the transaction of its Store, with the reads that refunds need.
 	Tx = interface {
 		store.Tx
 		payout.Tx
 	}
 
-	// ChainDriver reads one network; see package chain for what else it can do.
+	// ChainDriver reads one network; package chain has its further abilities.
 	ChainDriver = chain.Driver
 
 	// ForeignPolicy is a value of Config.Foreign.
 	ForeignPolicy = wallet.ForeignPolicy
 
-	// EventHook handles an event in the host; see Config.OnEvent.
+	// EventHook handles an event in the host's code; see Config.OnEvent.
 	EventHook = func(ctx context.Context, tx Tx, ev event.Event) error
 )
 
@@ -60,10 +60,10 @@ type (
 const (
 	// FreezeWallet freezes the wallet until Engine.Acknowledge.
 	FreezeWallet = wallet.FreezeWallet
-	// Tolerate freezes it only for a transaction that equals a waiting payout.
+	// Tolerate freezes the wallet only for a transaction that equals a waiting payout.
 	Tolerate = wallet.Tolerate
 
-	// Foreign is what Engine.Acknowledge calls a transaction that fulfils nothing on record.
+	// Foreign, passed to Engine.Acknowledge, means that a transaction fulfils nothing on record.
 	Foreign = wallet.Foreign
 )
 
@@ -72,7 +72,7 @@ type Config struct {
 	// Store keeps the records: sqlite.Open, postgres.New, memory.New, or your own.
 	Store Store
 
-	// Drivers read the networks, one each.
+	// Drivers read and write the networks, one driver for each.
 	Drivers []ChainDriver
 
 	// Signer holds the keys of deposit addresses and master wallets.
@@ -85,13 +85,13 @@ type Config struct {
 	// which they are mounted, if any. A checkout page is at BaseURL/checkout/<invoice id>.
 	BaseURL string
 
-	// SecretKey seals signing secrets and stored answers: 32 random bytes, kept outside the database.
+	// SecretKey encrypts signing secrets and stored answers: 32 random bytes, kept outside the database.
 	SecretKey []byte
 
-	// OldSecretKeys still open what was sealed before a rotation.
+	// OldSecretKeys decrypt data that was encrypted before SecretKey was rotated.
 	OldSecretKeys [][]byte
 
-	// FeeAddresses receive the platform fee, by network slug. Where there is none, fees are carried.
+	// FeeAddresses receive the platform fee, by network slug. On a network without one, fees are carried.
 	FeeAddresses map[string]string
 
 	// WatchOnly names master wallets whose keys this service does not have, by network slug and
@@ -99,27 +99,28 @@ type Config struct {
 	// signer_refused:watch_only.
 	WatchOnly map[string]map[uint32]string
 
-	// Foreign says what a transaction of a master wallet that is not on record does: FreezeWallet, the
-	// default, or Tolerate for merchants who also spend by hand.
+	// Foreign is the policy for transactions of master wallets that are not on record. Defaults to
+	// FreezeWallet. Tolerate is for merchants who also spend by hand.
 	Foreign ForeignPolicy
 
-	// Epoch counts how often the records were replaced by older ones: raise it by 1 after the store was
-	// restored from a backup, or a replica that lagged was promoted. Every wallet then waits for
+	// Epoch counts how often the records were replaced by older ones. Raise it by 1 after the store was
+	// restored from a backup, or after a replica that lagged was promoted. Every wallet then waits for
 	// Unfreeze, and numbers that were given out before are skipped. At most 1,024.
 	Epoch uint64
 
-	// ReplaceAfter is how long a transaction waits for a block before one that pays more replaces it.
-	// Where the network states what it asks for, one that pays that is left alone. Defaults to 3 minutes.
+	// ReplaceAfter is how long a transaction waits for a block before a transaction that pays more replaces
+	// it. Where a network states its current fee, a transaction that pays it is not replaced. Defaults to 3
+	// minutes.
 	ReplaceAfter time.Duration
 
-	// MaxFeeShare is the share of its amount above which the maximum network fee of a payout needs the approval of a
-	// person, unless it is at most 5 USD or the request names it. Defaults to 0.5.
+	// MaxFeeShare is a share of a payout's amount. A payout whose maximum network fee exceeds it needs a
+	// person's approval, unless that fee is at most 5 USD or the request names it. Defaults to 0.5.
 	MaxFeeShare decimal.Decimal
 
-	// OnEvent runs for every event inside the event's transaction: what it writes commits with the event or
-	// not at all. It may run twice for one event when the transaction is retried. It must not call a network.
-	// It reads and writes through tx alone: a read through the Engine waits for another connection of the pool,
-	// without end where all of them are held by transactions whose hooks wait likewise.
+	// OnEvent runs for every event inside the event's transaction: its writes commit with the event or not at
+	// all. It may run twice for one event when the transaction is retried. It must not call a network. It
+	// must read and write through tx alone. A read through the Engine takes a second connection of the pool.
+	// If hooks hold all connections while each waits for a second one, they wait for ever.
 	OnEvent EventHook
 
 	// KeyPrefix begins API keys, 1 to 16 of a-z and 0-9. Defaults to "pay".
@@ -139,7 +140,7 @@ type Config struct {
 	// until it has ended, with its event. Defaults to 30 days.
 	KeepEvents time.Duration
 
-	// Webhooks says how many webhooks this process sends at once, and how long it waits for answers.
+	// Webhooks sets how many webhooks this process sends at once, and how long it waits for answers.
 	Webhooks webhook.Policy
 
 	// Process names this process in leases and wake-ups; unique among all processes over one store,
@@ -157,8 +158,8 @@ type Config struct {
 	Now func() time.Time
 
 	// Entropy is the source of ids, API keys, webhook secrets, sealing nonces and jitter, for tests only.
-	// Whoever can predict it can forge keys, so no other reader than the default belongs in production. It
-	// must be safe for concurrent use. Defaults to crypto/rand.
+	// Whoever can predict it can forge keys: never replace the default in production. It must be safe for
+	// concurrent use. Defaults to crypto/rand.
 	Entropy io.Reader
 }
 
@@ -223,21 +224,21 @@ func (e *Engine) Run(ctx context.Context) error {
 	return e.core.Run(ctx)
 }
 
-// Step does one bounded batch of each kind of work, one after the other, and reports whether any found
-// something to do. It is what Run repeats, for a host that schedules the work itself. A kind that fails does
-// not hold up the others; their errors are joined. The leases of the networks stay with this process until
-// it no longer calls Step.
+// Step does one bounded batch of each kind of work, one after the other, and reports whether it found work.
+// It is what Run repeats, for a host that schedules the work itself. If one kind fails, the others still run;
+// their errors are joined. This process keeps the leases of the networks until it no longer calls Step.
 //
-// Errors: fault.State while another Run or Step of this engine is running; fault.Unavailable (signer_mismatch) when
-// Config.Signer is not the one that made the addresses on record, which the error names.
+// Errors: fault.State while another Run or Step of this engine is running; fault.Unavailable
+// (signer_mismatch) when Config.Signer is not the one that made the addresses on record, which the error
+// names.
 func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	return e.core.Step(ctx)
 }
 
-// Update runs f in one transaction. In the same transaction, before it commits, the domains react to the
-// events that f appended, the events are stored with their webhook deliveries, and Config.OnEvent is called.
+// Update runs f in one transaction. Before it commits, and inside it, the domains react to the events that f
+// appended, the events are stored with their webhook deliveries, and Config.OnEvent is called.
 //
-// f may run more than once: it assigns and never appends to what it captured, and does no network call.
+// f may run more than once: it assigns and never appends to captured variables, and does no network call.
 func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	return e.core.Update(ctx, f)
 }
@@ -257,9 +258,9 @@ func (e *Engine) UpdateIn(
 	return e.core.UpdateIn(ctx, joined, f)
 }
 
-// Wake wakes the workers of this process and publishes a wake-up to other processes through Config.Waker. It does
-// not wait for either. Engine.Update wakes those that have work by itself. A host calls it after it has committed
-// what it made with UpdateIn.
+// Wake wakes the workers of this process and publishes a wake-up to other processes through Config.Waker. It
+// does not wait for either. Engine.Update wakes the workers by itself. A host calls Wake after it has
+// committed a transaction in which it used UpdateIn.
 func (e *Engine) Wake() {
 	e.core.Wake()
 }
@@ -271,43 +272,46 @@ func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.
 	return e.core.Watch(ctx, invoiceID)
 }
 
-// Health returns the state of every network, of each kind of work, of the other processes and of webhooks that are
-// due, and the wallets that need a person. What cannot be read is a check that fails; the error is that of ctx.
+// Health returns the state of every network, of each kind of work, of the other processes and of due
+// webhooks. It also returns the wallets that need a person. If something cannot be read, its check fails; the
+// only error is that of ctx.
 func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	return e.core.Health(ctx)
 }
 
-// Resume restarts a stopped network, after a person looked into the reason that Health names. What the node
-// returns is then trusted anew, a fork below finality included.
+// Resume restarts a stopped network after a person looked into the reason that Health names. The engine then
+// trusts the node's answers anew, even for a fork below finality.
 func (e *Engine) Resume(ctx context.Context, network string) error {
 	return e.core.Resume(ctx, network)
 }
 
-// Acknowledge records what a final transaction of a wallet was that is not on record: as are the ids of
-// the payouts, refunds or settlements that it fulfils, or Foreign. They move on with their events, as if it had been
-// their own. Once every such transaction of a wallet is acknowledged, the wallet is not frozen any more. It is
-// idempotent.
+// Acknowledge records what a final transaction of a wallet was, when that transaction is not on record. The
+// parameter as holds the ids of the payouts, refunds or settlements that it fulfils, or Foreign. Those
+// objects move on with their events, as if the transaction had been their own. Once every such transaction of
+// a wallet is acknowledged, the wallet is no longer frozen. Acknowledge is idempotent.
 //
-// A payout that has failed stays failed: the transaction is then Foreign and names it. A payout that equals a
-// Foreign transaction of the last 7 days waits until Acknowledge names it: by its id alone if the transaction
-// paid it, after Foreign if it is to be paid as well.
+// A payout that has failed stays failed: the transaction is then recorded as Foreign, with the payout's id. A
+// payout that equals a Foreign transaction of the last 7 days waits until Acknowledge names it. Pass its id
+// alone if the transaction paid it, or Foreign and its id if it is to be paid as well.
 //
-// Native coin that the transaction brought to an address of ours may have been a top-up, and is withheld. The id of the
-// invoice or deposit address after Foreign says that it was a payment: then it is credited.
+// Native coin that the transaction sent to an address of ours may have been a top-up, and is withheld. If it
+// was a payment, pass Foreign and the id of the invoice or deposit address: then it is credited.
 //
 // A transaction of a deposit address that waits in the pool may be Foreign as well: the address signs again.
 //
-// Errors: fault.NotFound for a transaction that no block read so far shows, nor the pool; fault.State with code
-// transaction_not_final, transaction_mismatch or transaction_acknowledged; fault.Invalid for ids that name nothing.
+// Errors: fault.NotFound for a transaction that is in no block read so far, and not in the pool; fault.State
+// with code transaction_not_final, transaction_mismatch or transaction_acknowledged; fault.Invalid for ids
+// that name nothing.
 func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...string) error {
 	return e.core.Acknowledge(ctx, network, txHash, as...)
 }
 
-// Unfreeze ends the freeze that a new Config.Epoch began, after a person has compared the master wallet of an
-// account with the chain and the pool of a network; accountID "" stands for all accounts. It is idempotent.
+// Unfreeze ends the freeze that a new Config.Epoch began. Call it after a person has compared the master
+// wallet of an account with the chain and the pool of a network. accountID "" stands for all accounts. It is
+// idempotent.
 //
-// Errors: fault.State with code transaction_unacknowledged while a transaction that is not on record waits for
-// Acknowledge: its wallet stays frozen.
+// Errors: fault.State with code transaction_unacknowledged while a transaction that is not on record waits
+// for Acknowledge: its wallet stays frozen.
 func (e *Engine) Unfreeze(ctx context.Context, network, accountID string) error {
 	return e.core.Unfreeze(ctx, network, accountID)
 }
@@ -318,8 +322,8 @@ func (e *Engine) Check(ctx context.Context) error {
 	return e.core.Check(ctx)
 }
 
-// Audit reports each difference between what our records say every address of ours holds and what it holds
-// at the newest block whose payments are stored.
+// Audit compares the records with the network for every address of ours. It reports each difference between
+// the recorded balance and the balance at the newest block whose payments are stored.
 //
 // It changes nothing and may run beside the workers. It reads every record and the balance of every address,
 // so it belongs in a quiet hour, not in a request. It never returns a partial report.
@@ -329,26 +333,26 @@ func (e *Engine) Audit(ctx context.Context) (audit.Report, error) {
 	return e.core.Audit(ctx)
 }
 
-// Recover queues the transaction that moves what an account holds for an address of ours, and no balance shows, to the
-// master wallet of the address' owner: an entry of audit.Network.Strays. It takes all that is there and nothing else.
-// What becomes of it is in audit.Network.Recoveries. While a recovery of the account is on its way it returns that
-// one, so it may be called again after an error.
+// Recover queues a transaction that moves stray money to the master wallet of the address' owner. Stray money
+// is at an address of ours, in account, and in no balance: an entry of audit.Network.Strays. The transaction
+// moves all of it and nothing else; audit.Network.Recoveries shows its progress. While a recovery of the
+// account is on its way, Recover returns that one, so it may be called again after an error.
 //
-// Errors: fault.NotFound with code stray_unknown or address_unknown; fault.Invalid (not_recoverable) for what cannot be
-// moved as it stands, such as a frozen account; fault.State (insufficient_balance) when the master wallet cannot pay
-// the fee; fault.Unsupported (recovery_unsupported) on networks without strays; fault.Unavailable when the store or a
-// node does not answer.
+// Errors: fault.NotFound with code stray_unknown or address_unknown; fault.Invalid (not_recoverable) for
+// money that cannot be moved as it stands, such as in a frozen account; fault.State (insufficient_balance)
+// when the master wallet cannot pay the fee; fault.Unsupported (recovery_unsupported) on networks without
+// strays; fault.Unavailable when the store or a node does not answer.
 func (e *Engine) Recover(ctx context.Context, network, address, account string) (audit.Recovery, error) {
 	return e.core.Recover(ctx, network, address, account)
 }
 
-// Reseal encrypts every webhook signing secret with Config.SecretKey, authenticates every account, API key and
-// address with it, and returns how many rows it changed. OldSecretKeys are then not needed for them any more.
+// Reseal encrypts every webhook signing secret with Config.SecretKey, authenticates every account, API key
+// and address with it, and returns how many rows it changed. These rows then no longer need OldSecretKeys.
 // Call it once all processes run with the new key; it is idempotent.
 //
-// Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. Nor are payouts:
-// their old key has to stay until they have ended. A row that fails does not stop the others. The error names it, and
-// its old key has to stay until it is repaired.
+// Reseal leaves stored answers to requests with an Idempotency-Key alone: they expire after 24 hours. It also
+// leaves payouts alone: keep their old key until they have ended. A row that fails does not stop the others.
+// The error names it; keep its old key until the row is repaired.
 func (e *Engine) Reseal(ctx context.Context) (done int, err error) {
 	return e.core.Reseal(ctx)
 }

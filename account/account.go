@@ -38,7 +38,7 @@ type Settings struct {
 	Name string `json:"name"`
 	// WebsiteURL is linked from the checkout page; may be empty.
 	WebsiteURL string `json:"website_url,omitempty"`
-	// SuccessURL and CancelURL are the defaults of invoices that name none.
+	// SuccessURL and CancelURL are the defaults of invoices that set none.
 	SuccessURL string `json:"success_url,omitempty"`
 	CancelURL  string `json:"cancel_url,omitempty"`
 	// ToleranceBPS is the underpayment that still pays an invoice, 0 to 500 basis points. Defaults to 0.
@@ -47,22 +47,23 @@ type Settings struct {
 	AcceptLatePayments bool `json:"accept_late_payments"`
 	// ManualRelease leaves settlements pending until Settlements.ReleaseNow (auto_release false).
 	ManualRelease bool `json:"manual_release"`
-	// SweepMinUSD is the least value in USD that a deposit is swept at; smaller ones are held.
+	// SweepMinUSD is the least value in USD of a deposit that is swept; smaller ones are held.
 	SweepMinUSD decimal.Decimal `json:"sweep_min_usd"`
 	// FeeBPS is the platform fee in basis points; nil: 50.
 	FeeBPS *int `json:"fee_bps,omitempty"`
-	// Assets are the assets that invoices may offer, by id; nil: all. UpdateSettings and CreateAccount take symbols,
-	// too: one stands for every enabled asset of that symbol, and is stored as their ids.
+	// Assets are the assets that invoices may offer, by id; nil: all. UpdateSettings and CreateAccount also
+	// accept a symbol: it stands for every enabled asset of that symbol, and is stored as their ids.
 	Assets []string `json:"assets,omitempty"`
-	// ApproveAboveUSD is the value in USD above which payouts and refunds wait for the approval of a second key
-	// (scope payouts:approve); nil: none does. Without a fresh price each waits.
+	// ApproveAboveUSD is the value in USD above which payouts and refunds wait for the approval of a second
+	// key (scope payouts:approve); nil: none waits. Without a fresh price each waits.
 	ApproveAboveUSD *decimal.Decimal `json:"approve_above_usd,omitempty"`
-	// AllowedIPs are addresses or CIDR ranges that may use the account's keys, publishable ones included; empty: any.
-	// A key with a list may be used only from addresses on both.
+	// AllowedIPs are addresses or CIDR ranges that may use the account's keys, publishable ones included;
+	// empty: any. A key with its own list may be used only from addresses on both lists.
 	AllowedIPs []string `json:"allowed_ips,omitempty"`
-	// Destinations are what the account's keys may pay, in both modes; empty: see Key.PayoutDestinations. A key with
-	// a list pays only what is on both. One without a network stands for the address on every network that knows it
-	// now. Calls of the Go API name their own (payout.Params.Destinations).
+	// Destinations are the destinations that the account's keys may pay, in both modes; empty: see
+	// Key.PayoutDestinations. A key with its own list pays only destinations on both. A destination without a
+	// network stands for the address on every network that can parse it now. Calls of the Go API pass their
+	// own destinations (payout.Params.Destinations).
 	Destinations []chain.Destination `json:"destinations,omitempty"`
 	// PayoutsPerHour limits the creation of payouts; 0: 10.
 	PayoutsPerHour int `json:"payouts_per_hour,omitempty"`
@@ -71,12 +72,12 @@ type Settings struct {
 	RequestBurst      int `json:"request_burst,omitempty"`
 }
 
-// EventObject returns how an event names the account.
+// EventObject returns the account as the object of an event.
 func (a Account) EventObject() event.Object {
 	return event.Object{Owner: event.Owner{AccountID: a.ID}, ID: a.ID}
 }
 
-// Key is an API key as it is stored: its secret is only known as a SHA-256.
+// Key is an API key as it is stored: only the SHA-256 of its secret is known.
 type Key struct {
 	ID          string
 	Owner       event.Owner
@@ -90,15 +91,15 @@ type Key struct {
 	Scopes []Scope
 	// AllowedIPs are addresses or CIDR ranges that may use the key; empty: any.
 	AllowedIPs []string
-	// Destinations are what payouts and refunds may go to; empty: see PayoutDestinations.
+	// Destinations are the allowed destinations of payouts and refunds; empty: see PayoutDestinations.
 	Destinations []chain.Destination
-	// ExpiresAt ends a key, such as one that was rolled; zero: never. RevokedAt ended it at once.
+	// ExpiresAt ends a key, such as a rolled one; zero: never. RevokedAt is when it was revoked.
 	ExpiresAt, RevokedAt time.Time
 	// RolledFrom is the id of the key this one replaced.
 	RolledFrom string
 	CreatedAt  time.Time
-	// MAC authenticates all of it with payments.Config.SecretKey, so that who can write the database can
-	// neither make a key nor widen one.
+	// MAC authenticates all fields with payments.Config.SecretKey. So write access to the database does not
+	// suffice to make a key or to widen one.
 	MAC     []byte
 	Version int64
 }
@@ -112,7 +113,7 @@ func (k Key) live(now time.Time) bool {
 type Reader interface {
 	// Account returns an account, or fault.NotFound.
 	Account(ctx context.Context, id string) (Account, error)
-	// Accounts returns a page, newest first, of those below the id after; "" is above all.
+	// Accounts returns a page, newest first, of the accounts below the id after; "" is above all.
 	Accounts(ctx context.Context, after string, limit int) ([]Account, error)
 	// KeyByHash returns a key and its account in one query, or fault.NotFound.
 	KeyByHash(ctx context.Context, hash [32]byte) (Key, Account, error)
@@ -120,7 +121,7 @@ type Reader interface {
 	Keys(ctx context.Context, accountID string) ([]Key, error)
 }
 
-// Tx is everything that one operation of this package may read and write.
+// Tx has the reads and writes that one operation of this package may make.
 type Tx interface {
 	Reader
 	event.Appender

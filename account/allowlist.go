@@ -14,12 +14,13 @@ const (
 	maxPayingV6 = 48      // bits of the one prefix
 )
 
-// PayoutDestinations returns the only destinations that the key may pay, nil for any (specification 4.6): those on its
-// list and on that of its account, where each has one. An allowlist of the account counts as one of the key.
+// PayoutDestinations returns the only destinations that the key may pay, nil for any (specification 4.6).
+// These are the destinations on its list and on that of its account, if both have one. An allowlist of the
+// account counts as one of the key.
 //
-// Errors: fault.Forbidden, code payout_allowlist_required, where there are neither destinations nor an IP allowlist
-// that is narrow enough; destination_not_allowed, where the two lists have no destination in common. Whether the
-// client is on the allowlists is Authenticate's to check.
+// Errors: fault.Forbidden, code payout_allowlist_required, if there are neither destinations nor an IP
+// allowlist that is narrow enough; destination_not_allowed, if the two lists have no destination in common.
+// Authenticate checks whether the client is on the allowlists.
 func (k Key) PayoutDestinations(s Settings) ([]chain.Destination, error) { // spec 5.5
 	only, err := k.ApprovalDestinations(s)
 	if err != nil || only != nil {
@@ -37,10 +38,11 @@ func (k Key) PayoutDestinations(s Settings) ([]chain.Destination, error) { // sp
 	)
 }
 
-// ApprovalDestinations returns the only destinations of payouts that the key may approve, nil for any: those on its
-// list and on that of its account, where each has one. Approving needs no allowlist.
+// ApprovalDestinations returns the only destinations of payouts that the key may approve, nil for any. These
+// are the destinations on its list and on that of its account, if both have one. Approving needs no IP
+// allowlist.
 //
-// Errors: fault.Forbidden, code destination_not_allowed, where the two lists have no destination in common.
+// Errors: fault.Forbidden, code destination_not_allowed, if the two lists have no destination in common.
 func (k Key) ApprovalDestinations(s Settings) ([]chain.Destination, error) {
 	switch {
 	case len(k.Destinations) > 0 && len(s.Destinations) > 0:
@@ -64,7 +66,7 @@ func (k Key) commonDestinations(s Settings) ([]chain.Destination, error) {
 		}
 	}
 
-	if common == nil { // which would be any
+	if common == nil { // nil would mean any
 		return nil, fault.New(
 			fault.Forbidden, "destination_not_allowed",
 			"the account of the API key %s allows none of the key's destinations: set either list anew",
@@ -75,8 +77,8 @@ func (k Key) commonDestinations(s Settings) ([]chain.Destination, error) {
 	return common, nil
 }
 
-// PayoutPermissions returns the destinations that the key may pay, as permissions. Only a key that has them all may
-// read a stored payout answer of this key (specification part 5).
+// PayoutPermissions returns the destinations that the key may pay, as permissions. Another key must have all
+// of them to read a stored payout answer of this key (specification part 5).
 func (k Key) PayoutPermissions(s Settings) []string { // spec D11.28
 	only, err := k.PayoutDestinations(s)
 
@@ -95,13 +97,14 @@ func (k Key) PayoutPermissions(s Settings) []string { // spec D11.28
 	return permissions
 }
 
-// anyDestination is the permission to pay any destination, which contains those to pay given ones.
+// anyDestination is the permission to pay any destination, which includes the permissions for single
+// destinations.
 const anyDestination = destinationPermission + "*"
 
 const destinationPermission = "destination:"
 
-// checkPaying refuses a key that could pay any destination from too many addresses. One without an allowlist may be
-// made: PayoutDestinations refuses what it pays.
+// checkPaying refuses a key that could pay any destination from too many addresses. A key without an
+// allowlist may be made: PayoutDestinations refuses its payouts.
 func checkPaying(k Key, s Settings) error {
 	pays := slices.Contains(k.Scopes, PayoutsWrite) || slices.Contains(k.Scopes, RefundsWrite)
 	if !pays || len(k.AllowedIPs) == 0 {
@@ -119,8 +122,8 @@ func checkPaying(k Key, s Settings) error {
 	)
 }
 
-// isSpecific reports whether an IP allowlist is set, and its ranges have together at most maxPayingV4 IPv4 addresses
-// and lie in one IPv6 /48.
+// isSpecific reports whether an IP allowlist is set and narrow: its ranges have together at most maxPayingV4
+// IPv4 addresses, and its IPv6 ranges lie in one /48.
 func isSpecific(allowlist []string) bool { // spec D11.19
 	ranges, err := parseRanges(allowlist)
 	if err != nil || len(ranges) == 0 {
@@ -129,7 +132,7 @@ func isSpecific(allowlist []string) bool { // spec D11.19
 
 	var (
 		v4 uint64       // addresses
-		v6 netip.Prefix // which all IPv6 ranges lie in
+		v6 netip.Prefix // contains all IPv6 ranges
 	)
 
 	for _, p := range ranges {

@@ -94,8 +94,8 @@ func unknownKey() error {
 // Allows reports whether the key holds a scope.
 func (k Key) Allows(scope Scope) bool { return slices.Contains(k.Scopes, scope) }
 
-// allowsIP reports whether a client of this address is on an allowlist; an empty one has all. An unknown address
-// (the zero value) is on no other.
+// allowsIP reports whether a client of this address is on an allowlist; an empty list contains every client.
+// An unknown address (the zero value) is on no other list.
 func allowsIP(allowlist []string, client netip.Addr) bool {
 	if len(allowlist) == 0 {
 		return true
@@ -116,7 +116,7 @@ func allowsIP(allowlist []string, client netip.Addr) bool {
 type seen struct {
 	mu         sync.Mutex
 	keys       map[[32]byte]seenKey
-	generation int // counts calls of clear; a key that was read before one is not cached after it
+	generation int // counts calls of clear; a key that was read before a clear is not cached after it
 }
 
 type seenKey struct {

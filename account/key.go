@@ -1,7 +1,7 @@
 package account
 
-// API keys as text: how they are made, recognised and hashed. What a key may do, and whether it still may,
-// is in the stored record.
+// API keys as text: how they are made, recognised and hashed. The permissions of a key, and its end, are in
+// the stored record.
 
 import (
 	"crypto/rand"
@@ -22,7 +22,7 @@ const (
 	keyDigits = 43 // 62^43 is the first power of 62 above 2^256
 )
 
-// parsed holds what the text of a key states. It is unverified until the hash is found in the store.
+// parsed holds the claims in the text of a key. They are unverified until the hash is found in the store.
 type parsed struct {
 	// Livemode is true for "live" keys, false for "test" keys.
 	Livemode bool

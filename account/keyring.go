@@ -27,10 +27,11 @@ type KeyParams struct {
 	Name string
 	// Scopes default to all but payouts:write, payouts:approve and refunds:write.
 	Scopes []Scope
-	// AllowedIPs are addresses or CIDR ranges; none: any address may use the key.
+	// AllowedIPs are the addresses or CIDR ranges that may use the key; empty: any address.
 	AllowedIPs []string
-	// Destinations are what payouts and refunds may go to, also those that the key only approves. One without a
-	// network stands for the address on every network of the mode that knows it now, and on none that is added later.
+	// Destinations are the allowed destinations of payouts and refunds, also of those that the key only
+	// approves. A destination without a network stands for the address on every network of the mode that can
+	// parse it now. Networks that are added later are not included.
 	Destinations []chain.Destination
 	// ExpiresAt ends the key; zero: never.
 	ExpiresAt time.Time
@@ -188,8 +189,8 @@ func (s *Service) RollKey(
 	return created, secret, nil
 }
 
-// checkRoll refuses to roll a key that another one replaced, whose end is that of an overlap and not its owner's, and
-// one that is revoked or expired.
+// checkRoll refuses to roll a key that is revoked or expired, or that another key replaced: the expiry of a
+// replaced key is the end of an overlap, not a date that its owner set.
 func checkRoll(ctx context.Context, r Reader, old Key, at time.Time) error {
 	keys, err := r.Keys(ctx, old.Owner.AccountID)
 	if err != nil {
@@ -244,7 +245,7 @@ func (s *Service) RevokeKey(ctx context.Context, accountID, keyID string) (Key, 
 		}
 
 		if k.RevokedAt.IsZero() {
-			genuine := s.checkKey(k) == nil // else it gets no tag by being revoked
+			genuine := s.checkKey(k) == nil // else revoking it would give it a tag
 
 			k.RevokedAt = at
 			if genuine {
@@ -291,9 +292,9 @@ func findKey(ctx context.Context, r Reader, accountID, keyID string) (Key, error
 	return Key{}, fault.Missing("API key", keyID)
 }
 
-// canonicalAllowlists checks the allowlists of a key or an account, for the modes it is of, and returns them in the
-// stored form. The addresses of destinations are counted, not their networks: the stored form names each network.
-// Destinations that are stored already may stay, whether or not their networks are still served.
+// canonicalAllowlists checks the allowlists of a key or an account for its modes, and returns them in the
+// stored form. The limit counts the addresses of destinations, not their networks: the stored form names each
+// network. Destinations that are stored already may stay, even if their networks are no longer served.
 func (s *Service) canonicalAllowlists(
 	ranges []string,
 	destinations, stored []chain.Destination,
@@ -321,8 +322,8 @@ func (s *Service) canonicalAllowlists(
 	return ips, canonical, err
 }
 
-// canonicalRanges returns addresses and CIDR ranges in canonical form: masked, mapped IPv4 as IPv4, and none that lies
-// in another one.
+// canonicalRanges returns addresses and CIDR ranges in canonical form: masked, mapped IPv4 as IPv4, and
+// without ranges that lie in another one.
 func canonicalRanges(in []string) ([]string, error) {
 	ranges, err := parseRanges(in)
 	if err != nil {
@@ -337,7 +338,8 @@ func canonicalRanges(in []string) ([]string, error) {
 	return out, nil
 }
 
-// parseRanges parses addresses and CIDR ranges, and leaves out what lies in another one: no two have a common address.
+// parseRanges parses addresses and CIDR ranges, and leaves out those inside another one: no two have a common
+// address.
 func parseRanges(in []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 

@@ -38,7 +38,8 @@ type keyMessage struct {
 	CreatedAt    int64
 }
 
-// accountMessage is what the tag of an account covers: what decides about its wallets and its money.
+// accountMessage is what the tag of an account covers: the fields that decide about its wallets and its
+// money.
 type accountMessage struct {
 	Index    uint32
 	Settings Settings
@@ -54,7 +55,7 @@ func (s *Service) sealKey(k *Key) error {
 	return err
 }
 
-// checkKey returns the error of an unknown key for one whose tag is wrong: nobody made it through this service.
+// checkKey returns the error of an unknown key if the key's tag is wrong: this service did not make it.
 func (s *Service) checkKey(k Key) error {
 	message, context, err := keyToAuthenticate(k)
 	if err != nil || s.seal == nil {
@@ -125,7 +126,7 @@ func accountToAuthenticate(a Account) (message, context []byte, err error) {
 	return message, []byte("accounts/" + a.ID), err
 }
 
-// millis returns a time as a number that every store keeps.
+// millis returns a time as a number that every store can keep.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return -1
@@ -139,14 +140,15 @@ type accountReader interface {
 	Account(ctx context.Context, id string) (Account, error)
 }
 
-// Verify returns an account whose index and settings are those that were set through this service.
+// Verify returns an account after checking that this service set its index and settings.
 //
 // Errors: fault.NotFound; fault.Unavailable, code account_damaged.
 func (s *Service) Verify(ctx context.Context, id string) (Account, error) {
 	return s.VerifyIn(ctx, s.db, id)
 }
 
-// VerifyIn is Verify of what r reads, such as a transaction. What it returns is what was verified.
+// VerifyIn is Verify for an account that r reads, such as a transaction. It returns the account that it
+// verified.
 //
 // Errors: those of Verify.
 func (s *Service) VerifyIn(ctx context.Context, r accountReader, id string) (Account, error) {
@@ -162,7 +164,7 @@ func (s *Service) VerifyIn(ctx context.Context, r accountReader, id string) (Acc
 	return a, nil
 }
 
-// checkAccountOf is checkAccount, where the account has to be the one of an id.
+// checkAccountOf is checkAccount, and requires the account to have the given id.
 func (s *Service) checkAccountOf(a Account, id string) error {
 	if a.ID != id {
 		return damagedAccount(nil, id)
@@ -171,8 +173,8 @@ func (s *Service) checkAccountOf(a Account, id string) error {
 	return s.checkAccount(a)
 }
 
-// Reseal authenticates an account and its keys with payments.Config.SecretKey, where an older key did, and returns
-// how many rows it changed. A row whose tag is wrong stays as it is, and is in the error.
+// Reseal authenticates an account and its keys with payments.Config.SecretKey if an older key did, and
+// returns how many rows it changed. A row whose tag is wrong stays as it is, and is in the error.
 func (s *Service) Reseal(ctx context.Context, id string) (done int, err error) {
 	if s.seal == nil {
 		return 0, nil

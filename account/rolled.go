@@ -6,11 +6,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// KeysOfHolder returns the ids of the keys that replaced one another, the given one among them. Whoever was given one
-// of them was given the others too.
+// KeysOfHolder returns the ids of all keys in the given key's chain of replacements, itself included. One
+// holder has them all, because each was given to the holder of the key that it replaced.
 //
-// Errors: fault.Unavailable, code api_key_damaged, where a row between them is missing or was changed outside this
-// service.
+// Errors: fault.Unavailable, code api_key_damaged, if a row between them is missing or was changed outside
+// this service.
 func (s *Service) KeysOfHolder(ctx context.Context, key Key) ([]string, error) {
 	keys, err := s.db.Keys(ctx, key.Owner.AccountID)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Service) KeysOfHolder(ctx context.Context, key Key) ([]string, error) {
 	return same, nil
 }
 
-// firstKey returns the id of the key that replaced none and came before a key.
+// firstKey returns the id of the first key in a key's chain of replacements.
 func (s *Service) firstKey(byID map[string]Key, id string) (string, error) {
 	for range len(byID) {
 		k, ok := byID[id]

@@ -43,7 +43,7 @@ func AllScopes() []Scope {
 	}
 }
 
-// defaultScopes returns the scopes of a new key: all that cannot send money out.
+// defaultScopes returns the scopes of a new key: all scopes that cannot send money out.
 func defaultScopes() []Scope { // spec D9.8
 	var out []Scope
 

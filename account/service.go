@@ -22,7 +22,7 @@ const maxLogo = 64 << 10
 // Config configures a Service. DB, Registry and IDs are required.
 type Config struct {
 	DB database
-	// Registry knows the assets and the addresses that settings and keys may name.
+	// Registry has the assets and parses the addresses that settings and keys may name.
 	Registry *chain.Registry
 	IDs      idSource
 	// Now defaults to time.Now.
@@ -31,7 +31,8 @@ type Config struct {
 	Entropy io.Reader
 	// KeyPrefix begins every key, 1 to 16 of a-z and 0-9. Defaults to "pay".
 	KeyPrefix string
-	// Seal authenticates accounts and keys. Defaults to none: whoever can write the database can make keys.
+	// Seal authenticates accounts and keys. Defaults to none: then whoever can write the database can make
+	// keys.
 	Seal authenticator
 	// Limits has the budgets of unknown keys. Each has a default.
 	Limits limits.Table
@@ -125,8 +126,8 @@ func (s *Service) CreateAccount(ctx context.Context, settings Settings) (Account
 // Get returns an account, or fault.NotFound.
 func (s *Service) Get(ctx context.Context, id string) (Account, error) { return s.db.Account(ctx, id) }
 
-// List returns a page of accounts, newest first, that follow the id after ("" for the first page),
-// and whether there are more. A limit of 0 is 50, others outside 1 to 100 are the nearest bound.
+// List returns a page of accounts, newest first, that follow the id after ("" for the first page), and
+// whether there are more. A limit of 0 is 50; limits outside 1 to 100 are set to the nearest bound.
 func (s *Service) List(ctx context.Context, after string, limit int) (page []Account, more bool, err error) {
 	limit = paging.Limit(limit)
 	page, err = s.db.Accounts(ctx, after, limit+1)
@@ -134,10 +135,10 @@ func (s *Service) List(ctx context.Context, after string, limit int) (page []Acc
 	return paging.Page(page, limit, err)
 }
 
-// UpdateSettings replaces an account's settings as a whole. Held settlements are re-evaluated.
-// Other processes apply a new request rate and new allowlists within 5 s. A payout that was accepted is paid,
-// but no longer approved where it goes to none of the destinations. Assets and destinations of a network that is not
-// served any more may stay or be removed.
+// UpdateSettings replaces an account's settings as a whole. Held settlements are re-evaluated. Other
+// processes apply a new request rate and new allowlists within 5 s. A payout that was accepted is still paid,
+// but it cannot be approved any more if its destination is not among the new ones. Assets and destinations of
+// a network that is no longer served may stay or be removed.
 func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settings) (Account, error) {
 	return s.change(ctx, id, true, func(a *Account) (err error) {
 		a.Settings, err = s.checkSettings(settings, a.Settings)
@@ -145,8 +146,8 @@ func (s *Service) UpdateSettings(ctx context.Context, id string, settings Settin
 	})
 }
 
-// SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most 64
-// KiB, of the kind that contentType says. No bytes at all remove it.
+// SetLogo stores the picture that the checkout page shows: PNG, JPEG or WebP, at most 64 KiB, of the kind
+// given by contentType. An empty logo removes it.
 func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []byte) (Account, error) {
 	switch {
 	case len(logo) == 0:
@@ -168,8 +169,8 @@ func (s *Service) SetLogo(ctx context.Context, id, contentType string, logo []by
 	})
 }
 
-// change applies f, which replaces the settings or leaves them, to an account, stores it, and appends
-// event.SettingsChanged in both modes.
+// change applies f to an account, stores the account, and appends event.SettingsChanged in both modes.
+// replaces reports that f replaces all settings.
 func (s *Service) change(
 	ctx context.Context,
 	id string,
@@ -186,7 +187,8 @@ func (s *Service) change(
 			return err
 		}
 
-		// What somebody else wrote must not get a tag with the next change; new settings replace all of it.
+		// A row that was changed outside this service must not get a tag with the next change. New settings
+		// replace all of it.
 		if err := s.checkAccount(a); err != nil && !replaces {
 			return err
 		}

@@ -24,8 +24,8 @@ const (
 // maxSweep is the largest SweepMinUSD, in USD.
 var maxSweep = decimal.New(1, 12)
 
-// checkSettings checks the settings that replace others, zero ones of a new account, and returns them in the stored
-// form. Assets and destinations that the others have may stay, whether or not their networks are still served.
+// checkSettings checks settings that replace others (zero ones for a new account), and returns them in the
+// stored form. Assets and destinations of the others may stay, even if their networks are no longer served.
 //
 // Errors: fault.Invalid; it names the field.
 func (s *Service) checkSettings(v, others Settings) (Settings, error) { // spec D9.11
@@ -113,8 +113,8 @@ func validSweepMin(usd decimal.Decimal) bool {
 	return !usd.GreaterThan(maxSweep) && usd.Equal(usd.Truncate(8))
 }
 
-// canonicalAssets returns the ids of assets that are given by id or symbol: each is enabled here, or one of the stored
-// ids, and listed once.
+// canonicalAssets returns the ids of assets that are given by id or symbol. Each must be enabled here, or be
+// one of the stored ids; each is listed once.
 func (s *Service) canonicalAssets(given, stored []string) ([]string, error) {
 	if given == nil {
 		return nil, nil
@@ -128,7 +128,7 @@ func (s *Service) canonicalAssets(given, stored []string) ([]string, error) {
 		)
 	}
 
-	// What each name stands for.
+	// The assets that each name stands for.
 	named := map[string][]string{}
 	for _, id := range stored {
 		named[id] = []string{id}
@@ -196,8 +196,9 @@ func checkURL(param, s string) error {
 	return nil
 }
 
-// canonicalDestinations returns each destination in the form in which payouts compare it. One without a network
-// becomes one for each network of the modes that can parse the address. A stored one is in this form already.
+// canonicalDestinations returns each destination in the form that payouts compare. A destination without a
+// network becomes one for each network of the modes that can parse the address. A stored destination is in
+// this form already.
 func (s *Service) canonicalDestinations(
 	destinations, stored []chain.Destination,
 	livemodes ...bool,

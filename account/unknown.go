@@ -15,13 +15,13 @@ import (
 // unknownSize bounds each of the two sets of hashes, in entries.
 const unknownSize = 16384
 
-// unknown keeps guessed keys away from the store: it remembers for cacheTTL which were unknown, and has a
-// budget for those that are new. Keys that were found once are looked up whatever the budget says.
+// unknown keeps guessed keys away from the store. It remembers for cacheTTL which keys were unknown, and has
+// a budget for new ones. Keys that were found once are looked up even without budget.
 type unknown struct {
 	buckets *limit.Buckets
 
 	mu    sync.Mutex
-	tried map[[32]byte]time.Time // until when a hash is taken as unknown
+	tried map[[32]byte]time.Time // until when a hash counts as unknown
 	found map[[32]byte]bool
 }
 
@@ -60,7 +60,7 @@ func (s *Service) lookUp(
 	return k, a, nil
 }
 
-// state reports whether the store had the key once, and whether it did not have it within cacheTTL.
+// state reports whether the store ever had the key, and whether it lacked the key within cacheTTL.
 func (u *unknown) state(hash [32]byte, now time.Time) (found, tried bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -68,7 +68,7 @@ func (u *unknown) state(hash [32]byte, now time.Time) (found, tried bool) {
 	return u.found[hash], now.Before(u.tried[hash])
 }
 
-// checkBudget returns fault.Limited when the client, or the process, has used up its budget.
+// checkBudget returns fault.Limited if the client, or the process, has used up its budget.
 func (u *unknown) checkBudget(t limits.Table, client netip.Addr) error {
 	for _, b := range budgets(t, client) {
 		if wait := u.buckets.Wait(b.name, b.perSecond, b.perSecond*limit.Burst); wait > 0 {
@@ -85,7 +85,7 @@ func (u *unknown) checkBudget(t limits.Table, client netip.Addr) error {
 	return nil
 }
 
-// spend takes an unknown key from the budgets.
+// spend charges an unknown key to the budgets.
 func (u *unknown) spend(ctx context.Context, t limits.Table, client netip.Addr) {
 	for _, b := range budgets(t, client) {
 		_, _, _ = u.buckets.Allow(ctx, b.name, b.perSecond, b.perSecond*limit.Burst)
@@ -106,7 +106,7 @@ func budgets(t limits.Table, client netip.Addr) []budget {
 	}
 }
 
-// remember notes that a key is unknown until a time.
+// remember records that a key is unknown until a time.
 func (u *unknown) remember(hash [32]byte, until time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -118,7 +118,7 @@ func (u *unknown) remember(hash [32]byte, until time.Time) {
 	u.tried[hash] = until
 }
 
-// recognize notes that the store has a key.
+// recognize records that the store has a key.
 func (u *unknown) recognize(hash [32]byte) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

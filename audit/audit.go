@@ -1,5 +1,5 @@
-// Package audit holds the report of Engine.Audit: each difference between our records and what the
-// networks hold at our addresses, with the records that it is about.
+// Package audit holds the report of Engine.Audit: each difference between the records and the balances of our
+// addresses on the networks, with the records that it is about.
 package audit
 
 import (
@@ -34,44 +34,44 @@ func (a Report) Differences() []Difference {
 	return all
 }
 
-// Network is the comparison of one network at one block.
+// Network is the audit of one network at one block.
 type Network struct {
 	Network string
 	// At is the block whose state was compared: the newest whose payments are stored.
 	At chain.Ref
-	// Unchecked is why balances were not compared (the driver cannot read them). The records were
-	// still compared with each other.
+	// Unchecked is why balances were not compared (the driver cannot read them). The records were still
+	// compared with each other.
 	Unchecked string
 	// Payments and Transactions count the records, Holdings the balances that were compared.
 	Payments, Transactions, Holdings int
 	// Wallets are the master wallets.
 	Wallets     []Wallet
 	Differences []Difference
-	// Unnamed are payments that only a balance shows and that no transaction was found for within
-	// 24 hours. They are no differences: coin that contracts send is often shown by no node.
+	// Unnamed are payments that only a balance shows, and for which no transaction was found within 24 hours.
+	// They are not differences: many nodes do not show coin that contracts send.
 	Unnamed []Record
-	// Strays are what addresses of ours hold in the newest block that no balance shows. They are no differences: no
-	// record is about them. Engine.Recover moves one to the master wallet.
+	// Strays are money at addresses of ours in the newest block that no balance shows. They are not
+	// differences: there is no record of them. Engine.Recover moves one to the master wallet.
 	Strays []Stray
-	// StraysUnchecked is why strays were not looked for; empty on networks that have none.
+	// StraysUnchecked is why strays were not searched for; empty on networks that have none.
 	StraysUnchecked string
-	// Recoveries are what Engine.Recover was called for, newest first.
+	// Recoveries are the results of calls of Engine.Recover, newest first.
 	Recoveries []Recovery
 }
 
 // Stray is money at an address of ours that no balance shows.
 type Stray struct {
-	// Owner is whose address it is.
+	// Owner is the owner of the address.
 	Owner event.Owner
 	chain.Stray
 }
 
 // Recovery is a transaction that moves a stray to the master wallet.
 type Recovery struct {
-	// ID is the transaction's.
+	// ID is the id of the transaction.
 	ID    string
 	Owner event.Owner
-	// Stray is what was found, Output what arrives at the master wallet.
+	// Stray is the stray that was found, Output the output to the master wallet.
 	Stray  chain.Stray
 	Output chain.Output
 	State  wallet.State
@@ -79,8 +79,8 @@ type Recovery struct {
 	TxHash string
 	// Failure is set when State is wallet.Failed: nothing was moved, and Engine.Recover may be called again.
 	Failure string
-	// Waits is why it is not signed, or in no block, though it has been due for more than a minute: a code, a colon and
-	// a sentence.
+	// Waits is why it is still unsigned, or in no block, more than a minute after it was due: a code, a colon
+	// and a sentence.
 	Waits string
 }
 
@@ -90,13 +90,13 @@ type Wallet struct {
 	Address chain.Address
 	Asset   string
 	AssetID string
-	// OnChain is what the wallet holds at the block.
+	// OnChain is the wallet's balance at the block.
 	OnChain chain.Amount
 	// In and Out are the credits and debits of our own transactions, network fees included.
 	In, Out chain.Amount
-	// Outside is OnChain + Out − In: money from elsewhere without records, such as the merchant's
-	// own top-ups. From one audit to the next it changes only by the merchant's own transfers. It is 0
-	// where these took more than came.
+	// Outside is OnChain + Out − In: money from elsewhere without records, such as the merchant's own
+	// top-ups. From one audit to the next it changes only by the merchant's own transfers. It is 0 if the
+	// merchant's transfers took out more than they brought in.
 	Outside chain.Amount
 	// Reserved is the amount that payouts and releases may still spend.
 	Reserved chain.Amount
@@ -109,8 +109,8 @@ type Kind string
 const (
 	// MoneyMissing: an address holds less than the records explain.
 	MoneyMissing Kind = "money_missing"
-	// MoneyUnexplained: an address that was shown to payers holds more than the records explain. A payment
-	// that only a balance shows is one until it was compared.
+	// MoneyUnexplained: an address that was shown to payers holds more than the records explain. This
+	// includes a payment that only a balance shows, until it was compared.
 	MoneyUnexplained Kind = "money_unexplained"
 	// ForeignTransaction: a transaction that is not on record used the key of an address of ours, and
 	// nobody has acknowledged it.
@@ -127,14 +127,14 @@ const (
 type Difference struct {
 	Kind    Kind
 	Network string
-	// Address and AssetID name the balance; empty when records disagree.
+	// Address and AssetID identify the balance; empty when records disagree.
 	Address chain.Address
 	AssetID string
-	// Expected is the sum of the records, Found the network's balance, in base units of the asset.
+	// Expected is the balance by the records, Found the network's balance, in base units of the asset.
 	Expected, Found chain.Amount
 	// Message is a sentence for a person.
 	Message string
-	// Records are those that were added up, newest first, at most 100.
+	// Records are the records in the sum, newest first, at most 100.
 	Records []Record
 }
 

@@ -1,7 +1,7 @@
 // Package event holds the record of something that happened and the outbox that it is appended to.
 //
 // Domain packages notify each other by events only. A domain appends an event in the transaction that makes
-// it true. Before that transaction commits, the engine runs the reactions of the other domains to it, stores
+// it true. Before that transaction commits, the engine runs the other domains' reactions to the event, stores
 // it, and creates its webhook deliveries.
 package event
 
@@ -48,7 +48,7 @@ const (
 	SettlementReleased Type = "settlement.released"
 	SettlementFailed   Type = "settlement.failed"
 	SettlementReverted Type = "settlement.reverted"
-	// SettlementUpdated reports that a settlement which has ended shows something else than its last event.
+	// SettlementUpdated reports that an ended settlement differs from its last event.
 	SettlementUpdated Type = "settlement.updated"
 
 	PayoutCreated   Type = "payout.created"
@@ -83,12 +83,12 @@ const (
 	SettingsChanged Type = "settings"
 )
 
-// reach is who is notified of a type.
+// reach says who is notified of a type.
 type reach int
 
 const (
 	subscribed reach = iota // endpoints that subscribe to it
-	always                  // an endpoint under test, whatever it subscribes to
+	always                  // an endpoint under test, with any subscription
 	internal                // the domains only
 )
 
@@ -137,7 +137,7 @@ var types = []struct { // spec 6.1
 	{SettingsChanged, internal},
 }
 
-// Types returns every type that an endpoint may subscribe to; ping is sent whatever the subscription.
+// Types returns every type that an endpoint may subscribe to; ping is sent without a subscription.
 func Types() []Type {
 	var names []Type
 
@@ -164,17 +164,17 @@ func (t Type) Internal() bool {
 // Payload is the record that an event is about: an invoice.Invoice, invoice.Payment, settlement.Settlement,
 // payout.Payout, payout.Refund, webhook.Endpoint, wallet.Transaction or account.Account.
 type Payload interface {
-	// EventObject returns how an event names the record.
+	// EventObject returns the record as the object of an event.
 	EventObject() Object
 }
 
-// Object is how an event names its record.
+// Object identifies the record of an event.
 type Object struct {
 	Owner Owner
 	ID    string
-	// InvoiceID and PaymentID are set when the record is or belongs to one; deliveries are found by them.
+	// InvoiceID and PaymentID are set when the record is or belongs to one; they are used to find deliveries.
 	InvoiceID, PaymentID string
-	// Sequence is that of the record's latest event.
+	// Sequence is the sequence number of the record's latest event.
 	Sequence int64
 }
 
@@ -186,22 +186,22 @@ type Event struct {
 	Type  Type
 	// ObjectID is the object it happened to.
 	ObjectID string
-	// InvoiceID and PaymentID are set when the event is about one; deliveries are found by them.
+	// InvoiceID and PaymentID are set when the event is about one; they are used to find deliveries.
 	InvoiceID, PaymentID string
 	// Sequence counts up per object, from 1, so that a receiver can put events of one object in order.
 	Sequence int64
-	// Payload is the record as the transaction leaves it; of an internal event, as it was appended.
-	// Reactions read it and data.object is rendered from it. It is not stored.
+	// Payload is the record as the transaction leaves it; for an internal event, as it was appended.
+	// Reactions read it, and data.object is rendered from it. It is not stored.
 	Payload Payload `json:"-"`
 	// Previous holds the attributes that changed, with their earlier values; may be nil.
 	Previous map[string]any `json:"-"`
-	// Envelope is the rendered JSON, byte for byte what every delivery carries; set by the engine.
+	// Envelope is the rendered JSON, byte for byte as every delivery sends it; set by the engine.
 	Envelope  json.RawMessage
 	CreatedAt time.Time
 	Request   Request
 }
 
-// Request names the API request that caused an event; zero for events that nobody asked for.
+// Request is the API request that caused an event; zero for events without a request.
 type Request struct {
 	ID             string `json:"id,omitempty"`
 	IdempotencyKey string `json:"idempotency_key,omitempty"`

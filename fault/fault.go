@@ -1,9 +1,9 @@
 // Package fault defines the public kinds of errors.
 //
-// Every error that a package of this library returns is of one of the kinds below; callers use errors.Is
-// and never match text. The kind decides what a caller may do next: wait, correct or give up. The Code
-// names the rule that refused, and the Message is a sentence for a person. httpapi maps the kind to an HTTP
-// status and publishes the code in the error body.
+// Every error that a package of this library returns is of one of the kinds below; callers use errors.Is and
+// never match text. The kind decides what a caller may do next: wait, correct or give up. The Code names the
+// violated rule, and the Message is a sentence for a person. httpapi maps the kind to an HTTP status and
+// publishes the code in the error body.
 package fault
 
 import (
@@ -14,32 +14,32 @@ import (
 
 // The kinds. Each is a sentinel for errors.Is.
 var (
-	// Invalid says that the caller's input breaks a rule; the same call can never succeed, unless the error is
-	// Transient.
+	// Invalid means that the caller's input breaks a rule. The same call can never succeed, unless the error
+	// is Transient.
 	Invalid = errors.New("invalid")
-	// NotFound says that no such object exists for this caller.
+	// NotFound means that no such object exists for this caller.
 	NotFound = errors.New("not found")
-	// State says that the object exists but is in a state that does not allow the operation.
+	// State means that the object exists, but its state does not allow the operation.
 	State = errors.New("not allowed in this state")
-	// Conflict says that what was read has changed since; run the whole operation again.
+	// Conflict means that a record has changed since it was read; run the whole operation again.
 	Conflict = errors.New("changed by somebody else")
-	// Duplicate says that a unique value (a transaction hash, a claim) is already stored.
+	// Duplicate means that a unique value (a transaction hash, a claim) is already stored.
 	Duplicate = errors.New("already exists")
-	// Unauthenticated says that the caller did not prove who it is.
+	// Unauthenticated means that the caller did not prove its identity.
 	Unauthenticated = errors.New("not authenticated")
-	// Forbidden says that the caller is known and may not do this.
+	// Forbidden means that the caller is known but may not do this.
 	Forbidden = errors.New("not permitted")
-	// Limited says that the caller did too much too soon; see RetryAfter.
+	// Limited means that the caller made too many requests; see RetryAfter.
 	Limited = errors.New("limit exceeded")
-	// Unavailable says that something this library depends on (a node, a price, a database) gave no
-	// usable answer; nothing was decided, and trying again later may succeed.
+	// Unavailable means that a dependency of this library (a node, a price, a database) gave no usable
+	// answer. Nothing was decided, and trying again later may succeed.
 	Unavailable = errors.New("unavailable")
-	// Unsupported says that the driver, store or signer does not have this ability.
+	// Unsupported means that the driver, store or signer does not have this ability.
 	Unsupported = errors.New("unsupported")
-	// Stopped says that a network was stopped on purpose because going on could lose or invent money
-	// (a fork below finality, a node pruned behind the cursor). A person has to look.
+	// Stopped means that a network was stopped on purpose because going on could lose or invent money (a fork
+	// below finality, a node pruned behind the cursor). A person has to look.
 	Stopped = errors.New("stopped")
-	// LeaseLost says that another process took over the work; the results of this attempt were thrown away.
+	// LeaseLost means that another process took over the work; the results of this attempt were thrown away.
 	LeaseLost = errors.New("lease lost")
 )
 
@@ -57,8 +57,8 @@ type Error struct {
 	Param string
 	// RetryAfter is how long to wait before trying again; 0 when unknown.
 	RetryAfter time.Duration
-	// Transient says of an Invalid error that it depends on a state that changes, such as a price: the same call may
-	// succeed later. It is not stored under an Idempotency-Key.
+	// Transient is set for an Invalid error that depends on a changing state, such as a price: the same call
+	// may succeed later. It is not stored under an Idempotency-Key.
 	Transient bool
 	// Cause is the error underneath, for logs; it is not shown to API callers.
 	Cause error
@@ -126,7 +126,7 @@ func Code(err error) string {
 	return ""
 }
 
-// RetryAfter returns how long the outermost *Error in err asks to wait, or 0.
+// RetryAfter returns the wait that the outermost *Error in err asks for, or 0.
 func RetryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.RetryAfter

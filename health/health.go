@@ -10,30 +10,30 @@ import (
 // Network is the state of one network.
 type Network struct {
 	Network string
-	// Height is the height of the last block whose payments are stored, Tip that of the newest
-	// block on the node.
+	// Height is the height of the last block whose payments are stored, Tip the height of the newest block on
+	// the node.
 	Height, Tip uint64
 	// Behind is Tip − Height, in blocks; 0 when Height is above Tip.
 	Behind uint64
-	// Stopped is why the network is not read any more; empty while it runs. See Resume.
+	// Stopped is why the network is no longer read; empty while it runs. See Resume.
 	Stopped string
 	// ReadAt is when the cursor last moved.
 	ReadAt time.Time
 	// Stale is set while a live network's newest block is older than 18 block times, and an hour at least:
 	// the nodes may be cut off from their network.
 	Stale bool
-	// TipAhead is how far the newest block's time is ahead of the clock, where that is more than blocks may
-	// be: the clock may be slow. It only warns.
+	// TipAhead is how far the newest block's time is ahead of the clock, if that exceeds the tolerance for
+	// blocks: the clock may be slow. It only warns.
 	TipAhead time.Duration
-	// Unconfirmed is what one node says and nothing confirms, such as a new wallet's first nonce where one endpoint is
-	// configured; empty otherwise. It only warns.
+	// Unconfirmed is an answer of one node that no other node confirms, such as a new wallet's first nonce if
+	// only one endpoint is configured. It is empty otherwise. It only warns.
 	Unconfirmed string
-	// Nodes are the configured nodes, in the order of configuration, as this process last saw them. They only warn:
-	// without a node that is not believed, payments wait for another one that agrees.
+	// Nodes are the configured nodes, in the order of configuration, as this process last saw them. They only
+	// warn: if a node is not trusted, payments wait until another one agrees.
 	Nodes []Node
-	// Unagreed is why no two nodes agree, where two or more are configured: which is missing or says something else,
-	// since when. While it is set, nothing confirms that needs two nodes, and WaitingPayments and
-	// WaitingTransactions say how many wait, up to 1,000 each. Everything else goes on.
+	// Unagreed explains why no two nodes agree, if two or more are configured: which node is missing or
+	// differs, and since when. While it is set, nothing confirms that needs two nodes. WaitingPayments and
+	// WaitingTransactions count those that wait, up to 1,000 each. Everything else goes on.
 	Unagreed                             string
 	UnagreedSince                        time.Time
 	WaitingPayments, WaitingTransactions int
@@ -46,15 +46,15 @@ type Wallet struct {
 	Network, Address string
 	// AccountID is the account that it belongs to.
 	AccountID string
-	// Frozen is set while nothing new is signed for the wallet.
+	// Frozen is set while the wallet signs nothing new.
 	Frozen bool
 	// FrozenBy is the transaction that is not on record, or that paid twice; empty after a new epoch.
 	FrozenBy string
 	FrozenAt time.Time
-	// StuckSince is when the transaction was signed that no block holds and all later ones wait for; zero
-	// while there is none.
+	// StuckSince is when the transaction was signed that is in no block and that all later ones wait for;
+	// zero if there is none.
 	StuckSince time.Time
-	// Reason is why it is here: "unrecorded_transaction", "paid_twice" or "epoch" for a frozen one (see
+	// Reason is why it is listed: "unrecorded_transaction", "paid_twice" or "epoch" for a frozen one (see
 	// Engine.Acknowledge and Engine.Unfreeze), else a sentence for people.
 	Reason string
 }
@@ -62,42 +62,43 @@ type Wallet struct {
 // Report is the state of every network, with the wallets that need a person: up to 1,000 of each network.
 type Report struct {
 	Networks []Network
-	// Wallets are those that are frozen or do not send; empty when all is well.
+	// Wallets are the wallets that are frozen or do not send; empty when all is well.
 	Wallets []Wallet
-	// Attention are the settlements and payouts that a person should know of, by object, network, status and reason:
-	// settlements that are held or have failed and do not return by themselves, payouts that failed in the last 24
-	// hours, and both where they have waited for more than a minute. AttentionAt is when they were last counted, about
-	// every 15 s; zero where the store does not count them (see store.AttentionReader).
+	// Attention are the settlements and payouts that a person should know of, by object, network, status and
+	// reason. It includes settlements that are held, or have failed and do not return by themselves, and
+	// payouts that failed in the last 24 hours. It also includes both kinds if they have waited for more than
+	// a minute. AttentionAt is when they were last counted, about every 15 s; zero if the store does not
+	// count them (see store.AttentionReader).
 	Attention   []Attention
 	AttentionAt time.Time
 	// Checks are the kinds of work of this process, by name.
 	Checks []Check
 	// Processes are the other processes, by name.
 	Processes []Process
-	// ClockSkew is how far this process's clock is ahead of the store's; 0 where that is not measured.
+	// ClockSkew is how far this process's clock is ahead of the store's; 0 if it is not measured.
 	ClockSkew time.Duration
-	// Backlogs are the accounts with webhooks that are due or being sent: those that wait longest first, up to 100.
-	// Backlog is the sum of all of them.
+	// Backlogs are the accounts whose webhooks are due or being sent: the longest waiting first, up to 100.
+	// Backlog is the sum of all accounts.
 	Backlogs []Backlog
 	Backlog  Backlog
-	// DueAt is when what is due was last counted: about every 15 s, and less often where counting takes long. It is
-	// zero where the store does not count it (see webhook.BacklogReader).
+	// DueAt is when the due deliveries were last counted: about every 15 s, and less often if counting takes
+	// long. It is zero if the store does not count them (see webhook.BacklogReader).
 	DueAt time.Time
 }
 
-// NeedsPerson reports whether a wallet, a settlement or a stopped network waits for a person. Where it is no network
-// everybody else's work goes on, so OK may still be true. A payout that failed is not counted: it is over, and its
-// merchant was told.
+// NeedsPerson reports whether a wallet, a settlement or a stopped network waits for a person. Unless it is a
+// network, all other work goes on, so OK may still be true. A failed payout is not counted: it is over, and
+// its merchant was notified.
 func (h Report) NeedsPerson() bool {
 	return len(h.Wallets) > 0 || slices.ContainsFunc(h.Attention, Attention.NeedsPerson) ||
 		slices.ContainsFunc(h.Networks, Network.NeedsPerson)
 }
 
-// NeedsPerson reports whether the network is stopped: nothing but Engine.Resume has it read again.
+// NeedsPerson reports whether the network is stopped: only Engine.Resume restarts it.
 func (n Network) NeedsPerson() bool { return n.Stopped != "" }
 
-// OK reports whether all of the service works: every network is read and has blocks, there are prices, all work
-// succeeds in time, and no process is lost. A wallet that is frozen does not count: see NeedsPerson.
+// OK reports whether all of the service works: every network is read and has blocks, there are prices, all
+// work succeeds in time, and no process is lost. A frozen wallet does not count: see NeedsPerson.
 func (h Report) OK() bool {
 	for _, p := range h.Processes {
 		if p.Lost {
@@ -120,12 +121,12 @@ func (h Report) OK() bool {
 	return true
 }
 
-// Ready reports whether this process can answer the API: its store is read and written. Prices and networks have a
-// readiness of their own (PricesReady, Network.Ready), and other processes that are lost do not count, so that a load
-// balancer does not take all processes out for what concerns a part of the service.
+// Ready reports whether this process can answer the API: it can read and write its store. Prices and networks
+// have a readiness of their own (PricesReady, Network.Ready), and other processes that are lost do not count.
+// So a problem of one part of the service does not make a load balancer take out all processes.
 func (h Report) Ready() bool { return !h.fails(Store) && !h.fails(Heartbeat) }
 
-// PricesReady reports whether the prices in USD of all enabled assets were had lately.
+// PricesReady reports whether the prices in USD of all enabled assets were read recently.
 func (h Report) PricesReady() bool { return !h.fails(Rates) }
 
 // fails reports whether a check fails.

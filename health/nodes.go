@@ -6,22 +6,23 @@ import "time"
 type Node struct {
 	// Name is the node's host, without secrets.
 	Name string
-	// Tip is the height of the newest block that it showed; 0 for none.
+	// Tip is the height of the newest block that the node returned; 0 for none.
 	Tip uint64
-	// Trouble is what is wrong with it: "silent", "foreign", "forked", "behind", "disagrees" or "uncertain"; empty
-	// while nothing is. See chain.NodeTrouble. Since is since when, and Why says more.
+	// Trouble is the node's problem: "silent", "foreign", "forked", "behind", "disagrees" or "uncertain";
+	// empty if there is none. See chain.NodeTrouble. Since is when it began, and Why explains it.
 	Trouble string
 	Since   time.Time
 	Why     string
-	// Alone is set while the network goes on with this node's verified blocks, as all others are missing.
+	// Alone is set while the network goes on with only this node's verified blocks, because all others are
+	// missing.
 	Alone bool
-	// Version is the software that the node names, and Warnings are what it warns of itself; empty where that is not
-	// known (all but Bitcoin).
+	// Version is the node's software, and Warnings are the node's own warnings; empty if they are not known
+	// (all networks but Bitcoin).
 	Version  string
 	Warnings []string
 }
 
-// Ready reports whether the network is read, and what confirms money on it goes on.
+// Ready reports whether the network is read, and can confirm money.
 func (n Network) Ready() bool {
 	return n.Stopped == "" && !n.Stale && n.Follower.LastError == "" && n.Unagreed == ""
 }

@@ -64,10 +64,10 @@ func (c *call) readBody(w http.ResponseWriter, r *http.Request, t limits.Table) 
 	return c.op.body.check(c.body, "")
 }
 
-// decodeStrings decodes a map of strings. The decoder itself takes null for the empty string.
+// decodeStrings decodes a map of strings. The decoder itself would accept null as the empty string.
 func decodeStrings(d *jsontext.Decoder, to *map[string]string) error {
 	if d.PeekKind() != '{' {
-		return errors.ErrUnsupported // the decoder itself takes or refuses it
+		return errors.ErrUnsupported // the decoder itself accepts or refuses it
 	}
 
 	if _, err := d.ReadToken(); err != nil {
@@ -147,7 +147,7 @@ func isJSON(h http.Header) bool { // spec 2.1.7
 	return (charset == "" || strings.EqualFold(charset, "utf-8")) && h.Get("Content-Encoding") == ""
 }
 
-// emptyName is the param of an error about a field or parameter whose name is the empty string.
+// emptyName is the param in an error about a field or parameter whose name is the empty string.
 const emptyName = `""`
 
 // decodeError returns the fault.Invalid of a decoding error, with the path of the field.
@@ -205,7 +205,7 @@ func fieldPath(p jsontext.Pointer) string {
 	return truncate(b.String())
 }
 
-// rejectEmpty returns fault.Invalid when the body has an empty string for a field that is no free text.
+// rejectEmpty returns fault.Invalid if the body has an empty string for a field that is not free text.
 func (c *call) rejectEmpty() error {
 	if !bytes.Contains(c.raw, []byte(`""`)) {
 		return nil

@@ -12,8 +12,8 @@ import (
 
 const changeTries = 4
 
-// change prepares and commits, and starts over up to changeTries times when what was prepared is stale at the
-// commit: a quote that expired, or an address that another process assigned.
+// change prepares and commits. It starts over up to changeTries times if the preparation is stale at the
+// commit: a quote expired, or another process assigned the address.
 func (s *server) change(ctx context.Context, c *call) (requestkey.Answer, error) {
 	for try := 1; ; try++ {
 		answer, err := s.changeOnce(ctx, c)

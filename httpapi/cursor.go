@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// tagSize is the size in bytes of the tag of a cursor: what maxParam leaves beside the longest sort key.
+// tagSize is the size in bytes of a cursor's tag: the rest of maxParam beside the longest sort key.
 const tagSize = 9
 
-// nameList returns what a cursor is bound to: the operation, its path, the filters, and whose list it is.
+// nameList returns the message that binds a cursor to its list: the operation, its path, the filters, and the
+// owner.
 func (c *call) nameList(filters url.Values) []byte {
 	return []byte(strings.Join([]string{
 		"cursors", c.op.id, c.path, filters.Encode(), c.owner.AccountID, strconv.FormatBool(c.owner.Livemode),
@@ -25,7 +26,8 @@ func (c *call) cursor(last string) string {
 	return base64.RawURLEncoding.EncodeToString(append(tag, last...))
 }
 
-// readCursor sets c.after from a cursor of this list. Any other text, also an altered cursor, is fault.Invalid.
+// readCursor sets c.after from a cursor of this list. Any other text, such as an altered cursor, is
+// fault.Invalid.
 func (c *call) readCursor(s string) error { // spec D1.9
 	if s == "" {
 		return nil

@@ -146,7 +146,7 @@ func (a *api) depositResource(d invoice.DepositAddress, err error) (invoice.Depo
 	return d.Resource(accounts), err
 }
 
-// updateDepositAddress changes the fields that the body has.
+// updateDepositAddress changes the fields that are in the body.
 func (a *api) updateDepositAddress(
 	_ context.Context,
 	c *call,

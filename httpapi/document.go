@@ -16,8 +16,9 @@ import (
 // schemaPrefix is the prefix of a reference to a schema.
 const schemaPrefix = "#/components/schemas/"
 
-// replayedHeader is the reference to the header of replayed answers. It is one component, as generators make a type of
-// each list of values: ogen's client had the same one in every operation, and did not compile.
+// replayedHeader is the reference to the header of replayed answers. It is one component, because generators
+// make a type for each list of values: ogen's client had the same type in every operation, and did not
+// compile.
 const replayedHeader = "#/components/headers/IdempotentReplayed"
 
 // document renders the OpenAPI 3.1 document of the operations (https://spec.openapis.org/oas/v3.1.0).
@@ -82,7 +83,7 @@ func newDocument(schemas huma.Registry, docsURL string) *huma.OpenAPI {
 	return doc
 }
 
-// addOperation adds an operation to its path, and its tag when no operation before had it.
+// addOperation adds an operation to its path, and its tag if no earlier operation has it.
 func addOperation(doc *huma.OpenAPI, op *operation) {
 	item := doc.Paths[op.path]
 	if item == nil {
@@ -107,7 +108,7 @@ func addOperation(doc *huma.OpenAPI, op *operation) {
 	}
 }
 
-// document returns the operation as the document has it.
+// document returns the operation as it is in the document.
 func (op *operation) document(schemas huma.Registry) *huma.Operation {
 	o := &huma.Operation{
 		OperationID: op.id,
@@ -206,7 +207,8 @@ func (c codesByStatus) add(status int, codes ...string) {
 	}
 }
 
-// addKeyCodes adds the codes of checking the API key and of everything after it.
+// addKeyCodes adds the codes of an operation with an API key: of the key's checks, and of failures of the
+// service.
 func (op *operation) addKeyCodes(codes codesByStatus) {
 	if op.access == noKey {
 		return
@@ -348,7 +350,7 @@ func (op *operation) queryParameter(schemas huma.Registry, f reflect.StructField
 	param.Schema = huma.SchemaFromField(schemas, f, name)
 	param.Schema.Description, param.Schema.Nullable = "", false
 
-	// OpenAPI's default is one parameter per value; values separated by commas are taken as well.
+	// OpenAPI's default is one parameter per value; values separated by commas are accepted as well.
 	if f.Type.Kind() == reflect.Slice {
 		param.Schema.Items.MaxLength = nil
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// tagDescriptions say what the operations of a tag are about.
+// tagDescriptions describe the operations of each tag.
 var tagDescriptions = map[string]string{
 	"Deposit addresses": "Reusable addresses, such as one for each customer.",
 	"Events":            "What happened, as it was sent to webhook endpoints.",
@@ -62,8 +62,8 @@ func camelCase(name string) string {
 	return b.String()
 }
 
-// openEnums replaces the lists of values of an answer's schema by a note: the lists grow within a version, and
-// clients must take values that they do not know (specification part 9). Generated clients would refuse them.
+// openEnums replaces the lists of values in an answer's schema by a note. The lists grow within a version,
+// and clients must accept unknown values (specification part 9); generated clients would refuse them.
 func openEnums(name string, schema *huma.Schema) {
 	if strings.HasSuffix(name, "Body") {
 		return

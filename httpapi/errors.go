@@ -73,8 +73,7 @@ var codeStatus = map[string]int{
 // about databases and nodes are only logged.
 var publicUnavailable = map[string]bool{"price_unavailable": true}
 
-// problemOf returns the status, type, code and message of an error. The kind is that of its outermost
-// fault.Error.
+// problemOf returns the status, type, code and message of an error, by the kind of its outermost fault.Error.
 func problemOf(err error) problem {
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok {
@@ -146,7 +145,7 @@ func isRowConflict(f *fault.Error) bool {
 	return errors.Is(f.Kind, fault.Conflict) || errors.Is(f.Kind, fault.Duplicate)
 }
 
-// isUnavailable reports whether something that the service depends on is unavailable.
+// isUnavailable reports whether a dependency of the service is unavailable.
 func isUnavailable(f *fault.Error) bool {
 	return errors.Is(f.Kind, fault.Unavailable) || errors.Is(f.Kind, fault.Stopped) ||
 		errors.Is(f.Kind, fault.LeaseLost)
@@ -162,7 +161,7 @@ func internalProblem() problem { // spec D9.2
 	}
 }
 
-// hideDetails replaces code and message where they name rows, databases or nodes.
+// hideDetails replaces a code and message that name rows, databases or nodes.
 func (p *problem) hideDetails(f *fault.Error) {
 	switch {
 	case p.kind == "conflict" && isRowConflict(f) && !strings.HasPrefix(p.code, "idempotency_"):
@@ -175,7 +174,7 @@ func (p *problem) hideDetails(f *fault.Error) {
 	}
 }
 
-// kindOf returns the fault kind of an error that wraps one without a *fault.Error, nil when it has none.
+// kindOf returns the fault kind of an error that wraps a kind without a *fault.Error; nil if it has none.
 func kindOf(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return fault.Unavailable

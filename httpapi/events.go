@@ -20,7 +20,7 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// storedEvent is an event's stored envelope: byte for byte what its deliveries carry.
+// storedEvent is an event's stored envelope, byte for byte as its deliveries send it.
 type storedEvent struct{ envelope json.RawMessage }
 
 // MarshalJSON returns the envelope.
@@ -58,7 +58,7 @@ type eventRequest struct {
 // anyObject is the object of an event of any type.
 type anyObject = map[string]any
 
-// eventSchema returns the type that documents the events of a type, by what their object is.
+// eventSchema returns the type that documents the events of a type, by the type of their object.
 func eventSchema(t event.Type) reflect.Type {
 	kind, name, _ := strings.Cut(string(t), ".")
 
@@ -90,7 +90,8 @@ type eventQuery struct {
 	CreatedBefore time.Time    `query:"created_before"`
 }
 
-// daysOrHours returns a duration in words: in days where it is two or more of them, and nothing beside.
+// daysOrHours returns a duration in words: in days if it is a whole number of at least two days, else in
+// hours.
 func daysOrHours(d time.Duration) string {
 	const day = 24 * time.Hour
 

@@ -8,10 +8,11 @@ import (
 	"github.com/seed-8ee7f392/payments/health"
 )
 
-// HealthHandler serves GET /healthz and /readyz without authentication. /healthz answers 200 as long as the
-// process answers, and says nothing else. /readyz answers 503 while health.Report.Ready is false: while the API cannot
-// be answered. The body says which capabilities are ready, and names what fails and which networks are stopped, other
-// processes that are lost included. Why is in Engine.Health, for the host alone: errors may name its nodes.
+// HealthHandler serves GET /healthz and /readyz without authentication. /healthz answers 200 while the
+// process answers, with no other content. /readyz answers 503 while health.Report.Ready is false: while the
+// API cannot answer. Its body has the readiness of each capability, the failing checks (lost processes
+// included) and the stopped networks. The reasons are in Engine.Health, for the host alone: errors may name
+// its nodes.
 func HealthHandler(e *payments.Engine) http.Handler {
 	mux := http.NewServeMux()
 
@@ -31,7 +32,7 @@ func HealthHandler(e *payments.Engine) http.Handler {
 	return mux
 }
 
-// statusBody is the answer of /healthz, and of /readyz where the state could not be read.
+// statusBody is the answer of /healthz, and of /readyz if the state could not be read.
 type statusBody struct {
 	// Status is ok or failing.
 	Status string `json:"status"`
@@ -41,25 +42,26 @@ type statusBody struct {
 type healthBody struct {
 	statusBody
 
-	// NeedsPerson is set while health.Report.NeedsPerson is.
+	// NeedsPerson is health.Report.NeedsPerson.
 	NeedsPerson bool `json:"needs_person"`
 	// Failing names the checks that fail.
 	Failing []string `json:"failing,omitempty"`
-	// Stopped has the slugs of the networks that are stopped until a person resumes them. Engine.Health says why.
+	// Stopped has the slugs of the networks that are stopped until a person resumes them. Engine.Health has
+	// the reasons.
 	Stopped []string `json:"stopped,omitempty"`
-	// Ready says by capability whether it is ready.
+	// Ready is the readiness by capability.
 	Ready readiness `json:"ready"`
 }
 
-// readiness is what is ready.
+// readiness is the readiness of each capability.
 type readiness struct {
 	API    bool `json:"api"`
 	Prices bool `json:"prices"`
-	// Networks are those that this process serves, by slug.
+	// Networks are the networks that this process serves, by slug.
 	Networks map[string]bool `json:"networks"`
 }
 
-// readinessOf returns what of a report is ready.
+// readinessOf returns the readiness that a report shows.
 func readinessOf(report health.Report) readiness {
 	r := readiness{API: report.Ready(), Prices: report.PricesReady(), Networks: map[string]bool{}}
 	for _, n := range report.Networks {

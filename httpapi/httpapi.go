@@ -1,12 +1,12 @@
 // Package httpapi serves the JSON API under /v1: a plain http.Handler over a payments.Engine.
 //
-// Each operation is one Go value (operation.go): method, path, scope, types of query, body and answer,
-// error codes and function. Routing, input checks (shape.go) and the OpenAPI document (document.go) are
-// made from that value. server.go runs the checks that all operations share, in this order: API key, rate
-// limit, scope, path, query, Idempotency-Key, body. Each resource's operations are in a file of their own.
+// Each operation is one Go value (operation.go): method, path, scope, types of query, body and answer, error
+// codes and function. Routing, input checks (shape.go) and the OpenAPI document (document.go) are made from
+// that value. server.go runs the checks that all operations share, in this order: API key, rate limit, scope,
+// path, query, Idempotency-Key, body. Each resource's operations are in a file of their own.
 //
-// The package sits beside httpapi/checkout, on top of package payments; nothing imports it but the host.
-// The handler starts no goroutine, keeps no global state, and can be mounted in any mux.
+// The package sits beside httpapi/checkout, on top of package payments; only the host imports it. The handler
+// starts no goroutine, keeps no global state, and can be mounted in any mux.
 //
 // It is one package because the OpenAPI document and the router are made from one list of all operations.
 package httpapi
@@ -114,8 +114,9 @@ func (a *api) operations() []operation {
 	)
 }
 
-// openAPI returns the operation that serves the OpenAPI document of the given operations and of itself. The document is
-// rendered when it is first asked for, which takes longer than all else that a Handler needs to start.
+// openAPI returns the operation that serves the OpenAPI document of the given operations and of itself. The
+// document is rendered at its first request, because that takes longer than everything else a Handler does at
+// start.
 func openAPI(operations []operation, docsURL string) operation { // spec D9.14
 	var rendered func() ([]byte, error)
 

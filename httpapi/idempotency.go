@@ -58,8 +58,8 @@ func (s *server) changeOnce(ctx context.Context, c *call) (requestkey.Answer, er
 	return answer, err
 }
 
-// canonicalBody returns the body as canonical JSON (RFC 8785): neither the order of members nor white space counts, nor
-// how a character is escaped. Numbers stay as they are written.
+// canonicalBody returns the body as canonical JSON (RFC 8785): the order of members, white space and the
+// escaping of characters do not count. Numbers stay as they are written.
 func (c *call) canonicalBody() []byte { // spec D12.22
 	canonical := jsontext.Value(bytes.Clone(c.raw))
 

@@ -208,7 +208,7 @@ func (a *api) createInvoice(
 	}, nil
 }
 
-// optionParams returns the body's options. An amount that is present is above 0, and the invoice has no price.
+// optionParams returns the body's options. An amount must be above 0, and is allowed only without a price.
 func (b *createInvoiceBody) optionParams() ([]invoice.OptionParams, error) {
 	if b.Options != nil && len(b.Options) == 0 {
 		return nil, invalid(
@@ -277,7 +277,7 @@ func (a *api) cancelInvoice(_ context.Context, c *call, _ none) (commit[invoice.
 	}, nil
 }
 
-// acceptInvoice accepts what arrived as payment, late or too little.
+// acceptInvoice accepts a late or too small amount as payment.
 func (a *api) acceptInvoice(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
 	// spec 4.3.1
 	return func(ctx context.Context, tx payments.Tx) (invoice.Resource, error) {
@@ -285,7 +285,7 @@ func (a *api) acceptInvoice(_ context.Context, c *call, _ none) (commit[invoice.
 	}, nil
 }
 
-// acceptLatePayment accepts what arrived after the invoice expired or was canceled.
+// acceptLatePayment accepts the amount that arrived after the invoice expired or was canceled.
 func (a *api) acceptLatePayment(_ context.Context, c *call, _ none) (commit[invoice.Resource], error) {
 	// spec 4.2.1
 	return func(ctx context.Context, tx payments.Tx) (invoice.Resource, error) {
@@ -347,7 +347,7 @@ func (a *api) invoiceResource(inv invoice.Invoice, err error) (invoice.Resource,
 	return inv.Resource(a.CheckoutBase()), nil
 }
 
-// seconds returns a number of seconds as a duration, 0 for nil.
+// seconds converts a number of seconds to a duration, 0 for nil.
 func seconds(n *int) time.Duration {
 	if n == nil {
 		return 0

@@ -11,8 +11,9 @@ import (
 	"github.com/seed-8ee7f392/payments/health"
 )
 
-// MetricsHandler serves GET /metrics, the figures of Engine.Health, as Prometheus's text format 0.0.4. They name
-// accounts and processes and are not authenticated: mount it where only the host's monitoring reaches it.
+// MetricsHandler serves GET /metrics: the figures of Engine.Health in Prometheus's text format 0.0.4. They
+// name accounts and processes and are not authenticated: mount it where only the host's monitoring can reach
+// it.
 func MetricsHandler(e *payments.Engine) http.Handler {
 	mux := http.NewServeMux()
 
@@ -151,7 +152,7 @@ func (m *metrics) attention(report health.Report) {
 	}
 }
 
-// networks writes how each network is read.
+// networks writes how far each network is read.
 func (m *metrics) networks(report health.Report) {
 	for _, figure := range []struct {
 		name, help string

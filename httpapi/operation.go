@@ -27,7 +27,7 @@ const (
 
 // operation is one entry of the API. Routing, input checks and the OpenAPI document are made from it.
 type operation struct {
-	// id is the operationId of the document. The path's wildcards are ids.
+	// id is the document's operationId. The path's wildcards are ids.
 	id, method, path string // spec 9.1
 	tag, summary     string
 	// description is the document's longer text; may be empty.
@@ -37,16 +37,17 @@ type operation struct {
 	// testOnly refuses live keys.
 	testOnly    bool
 	idempotency idempotent
-	// claimFirst has an Idempotency-Key claimed before it is looked up; see requestkey.Request.
+	// claimFirst claims an Idempotency-Key before it is looked up; see requestkey.Request.
 	claimFirst bool
 	// bodyOptional lets the body be left out.
 	bodyOptional bool
-	// sends is set when it sends money: its stored answer is for keys that may pay the same destinations.
+	// sends is set when it sends money: only keys that may pay the same destinations may read its stored
+	// answer.
 	sends bool
 	// codes are the operation's own error codes, each as "status code", such as "409 invoice_not_open".
 	codes []string
 
-	// The rest is set by get, list and write.
+	// The remaining fields are set by get, list and write.
 
 	query, body, answer *shape
 	paged               bool
@@ -54,13 +55,13 @@ type operation struct {
 	prepare             func(ctx context.Context, c *call) (commit[any], error)
 }
 
-// commit does an operation's work inside a transaction and returns the answer. It may run twice.
+// commit does the work of an operation inside a transaction and returns the answer. It may run twice.
 type commit[R any] func(ctx context.Context, tx payments.Tx) (R, error)
 
 // none is a query or a body without fields.
 type none struct{}
 
-// get returns the operation completed with the function that reads one object.
+// get completes an operation with the function that reads one object.
 func get[Q, R any](op operation, f func(ctx context.Context, c *call, q Q) (R, error)) operation {
 	op.method = "GET"
 	op.query, op.answer = shapeOf[Q]("query"), shapeOf[R]("json")
@@ -69,7 +70,7 @@ func get[Q, R any](op operation, f func(ctx context.Context, c *call, q Q) (R, e
 	return op
 }
 
-// list returns the operation completed with the function that reads a page.
+// list completes an operation with the function that reads a page.
 func list[Q, R any](op operation, f func(ctx context.Context, c *call, q Q) (page[R], error)) operation {
 	op.method, op.paged = "GET", true
 	op.query, op.answer = shapeOf[Q]("query"), shapeOf[listing[R]]("json")
@@ -95,8 +96,7 @@ func list[Q, R any](op operation, f func(ctx context.Context, c *call, q Q) (pag
 	return op
 }
 
-// write returns the operation completed with f, which prepares a change without effects and returns its
-// commit.
+// write completes an operation with f, which prepares a change without effects and returns its commit.
 func write[B, R any](
 	op operation,
 	f func(ctx context.Context, c *call, b B) (commit[R], error),
@@ -128,7 +128,7 @@ type page[R any] struct {
 	last string
 }
 
-// pageOf returns the page of records, rendered. key returns a record's sort key, which the cursor carries.
+// pageOf returns the page of records, rendered. key returns a record's sort key, which the cursor holds.
 func pageOf[T, R any](
 	records []T,
 	more bool,

@@ -236,15 +236,15 @@ type balanceResource struct { // spec D9.12
 	Address  chain.Address `json:"address"`
 	Balance  string        `json:"balance"`
 	Reserved string        `json:"reserved"`
-	// Available is what new payouts may spend, in base units.
+	// Available is the amount that new payouts may spend, in base units.
 	Available   string `json:"available"`
 	BlockHeight uint64 `json:"block_height"`
-	// Frozen is why nothing new is paid from the wallet; null while it is not frozen.
+	// Frozen explains why nothing new is paid from the wallet; null while it is not frozen.
 	Frozen   *frozenResource `json:"frozen"`
 	Livemode bool            `json:"livemode"`
 }
 
-// frozenResource is why and since when nothing new is paid from a wallet.
+// frozenResource has the reason and the start of a wallet's freeze.
 type frozenResource struct { // spec D11.26
 	Reason wallet.FreezeReason `json:"reason" enum:"unrecorded_transaction,paid_twice,epoch"`
 	// TxHash is the transaction that is not on record.
@@ -269,7 +269,7 @@ func (a *api) balances() []operation {
 	}
 }
 
-// listBalances lists the balances of enabled assets, by network, asset and end of address.
+// listBalances lists the balances of enabled assets, by network, asset and the end of the address.
 func (a *api) listBalances(ctx context.Context, c *call, q balanceQuery) (page[balanceResource], error) {
 	if err := a.checkNetworks(c, q.Network...); err != nil {
 		return page[balanceResource]{}, err
@@ -345,7 +345,7 @@ func (a *api) balanceResource(b wallet.Balance, w wallet.Wallet) balanceResource
 	asset, _ := n.AssetByID(b.AssetID)
 
 	height := b.At.Height
-	if b.At.Hash == "" { // a fork took the block
+	if b.At.Hash == "" { // a fork removed the block
 		height = 0
 	}
 

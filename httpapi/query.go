@@ -120,7 +120,7 @@ func (f *field) readQuery(v reflect.Value, text string) error { // spec 4.1.8
 
 	if _, isTime := v.Interface().(time.Time); isTime {
 		t, err := wire.ParseTime(f.name, text)
-		if err != nil && strings.Contains(text, " ") { // which + stands for in a query string
+		if err != nil && strings.Contains(text, " ") { // + stands for a space in a query string
 			return invalid(
 				f.name,
 				"%q is not a timestamp: write the + of an offset as %%2B in a URL, or the time in UTC, with Z",
@@ -132,7 +132,7 @@ func (f *field) readQuery(v reflect.Value, text string) error { // spec 4.1.8
 			return err
 		}
 
-		if t.IsZero() { // a store takes the zero time for no bound
+		if t.IsZero() { // a store reads the zero time as no bound
 			t = t.Add(time.Nanosecond)
 		}
 

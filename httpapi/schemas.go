@@ -53,7 +53,8 @@ func schemaName(t reflect.Type, hint string) string {
 	return strings.TrimSuffix(strings.ToUpper(name[:1])+name[1:], "Resource")
 }
 
-// eventSchemaName returns the name of the object of a type of eventOf or dataOf: "Invoice"; "" where it is any.
+// eventSchemaName returns the object name of a type of eventOf or dataOf, such as "Invoice"; "" for any
+// object.
 func eventSchemaName(t reflect.Type) string {
 	object, ok := t.FieldByName("Object")
 	if !ok {
@@ -109,8 +110,8 @@ func setDescriptions(t reflect.Type, schema *huma.Schema) {
 	}
 }
 
-// completeSchema sets what the generator leaves out. Amounts have a pattern, lists are never null, and
-// answers may have fields that a client does not know. Request bodies have no other fields.
+// completeSchema adds what the generator omits. Amounts have a pattern, lists are never null, and answers may
+// have fields that a client does not know. Request bodies have no other fields.
 func completeSchema(name string, schema *huma.Schema) {
 	for field, property := range schema.Properties {
 		if slices.Contains(nullableFields, name+"."+field) {

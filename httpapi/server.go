@@ -56,7 +56,7 @@ type call struct {
 	path   string
 	client netip.Addr
 
-	// key, owner and settings are those of the API key; zero for operations without a key.
+	// key, owner and settings belong to the API key; zero for operations without a key.
 	key      account.Key
 	owner    event.Owner
 	settings account.Settings
@@ -64,8 +64,8 @@ type call struct {
 	// id and optionID are the path's wildcards.
 	id, optionID string
 
-	// query is of the operation's query type. limit and after are those of a page; list names the list, and seal
-	// makes the tags of its cursors.
+	// query has the operation's query type. limit and after are those of a page; list identifies the list,
+	// and seal makes the tags of its cursors.
 	query reflect.Value
 	limit int
 	after string
@@ -75,12 +75,12 @@ type call struct {
 	// idempotencyKey is "" when the request has none.
 	idempotencyKey string
 
-	// raw is the request's body in bytes; body is of the operation's body type.
+	// raw is the request's body in bytes; body has the operation's body type.
 	raw  []byte
 	body reflect.Value
 }
 
-// route registers the operations: one mux pattern per path, so that dispatch answers a wrong method.
+// route registers the operations with one mux pattern per path, so that dispatch answers a wrong method.
 func (s *server) route(operations []operation) {
 	s.mux = http.NewServeMux()
 	byPath := map[string]map[string]*operation{}
@@ -122,7 +122,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) { // spec 4.1
 	limit.SetBodyDeadline(w, r, s.limits.BodyTimeout)
 
 	rest, ok := strings.CutPrefix(r.URL.Path, s.options.Prefix)
-	// The mux would answer an unclean path with a redirect and an HTML page, and the target * without a body.
+	// The mux would redirect an unclean path with an HTML page, and answer the target * without a body.
 	if !ok || !strings.HasPrefix(rest, "/") || rest != path.Clean(rest) {
 		s.writeError(w, r, requestID, errPathUnknown())
 		return
@@ -153,7 +153,7 @@ func (s *server) answerPanic(w http.ResponseWriter, r *http.Request, requestID s
 }
 
 // setHeader sets headers of one value each, from pairs of canonical name and value. The values share one
-// allocation; each slice is full, so appending to one copies it.
+// allocation. Each slice is full, so that appending to one copies it.
 func setHeader(h http.Header, pairs ...string) {
 	values := make([]string, 0, len(pairs)/2)
 	for i := 0; i < len(pairs); i += 2 {
@@ -214,7 +214,8 @@ func errMethodNotAllowed(method string) error {
 	)
 }
 
-// serve checks the request, runs the operation and writes the answer. After an error nothing is written.
+// serve checks the request, runs the operation and writes the answer. It writes nothing if it returns an
+// error.
 func (s *server) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call) error {
 	if err := s.authorize(ctx, w, r, c); err != nil {
 		return err
@@ -261,7 +262,7 @@ func (s *server) serve(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	return nil
 }
 
-// readPath sets the path's wildcards. What cannot be an id is fault.NotFound.
+// readPath sets the path's wildcards. Text that cannot be an id is fault.NotFound.
 func (c *call) readPath(r *http.Request) error {
 	c.id, c.optionID = r.PathValue("id"), r.PathValue("option_id")
 
@@ -303,8 +304,8 @@ func encode(b *bytes.Buffer, v any) error {
 	return encoder.Encode(v)
 }
 
-// writeJSON writes what was read with status 200. It renders into a pooled buffer: unlike a change's answer,
-// the JSON is not stored.
+// writeJSON writes the result of a read with status 200. It renders into a pooled buffer: unlike the answer
+// to a change, the JSON is not stored.
 func (s *server) writeJSON(w http.ResponseWriter, r *http.Request, v any) error {
 	if raw, ok := v.(json.RawMessage); ok {
 		s.write(w, r, http.StatusOK, raw)

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// shape is a Go type with the input rules of its tags. huma's schema generator reads the same tags,
-// so that the document shows what is enforced:
+// shape is a Go type with the input rules of its tags. huma's schema generator reads the same tags, so that
+// the document shows the enforced rules:
 //
 //	minLength, maxLength, pattern, enum   of strings, and of the entries of lists of strings
 //	format                                of strings; only that they are not empty is checked here
@@ -42,8 +42,8 @@ type field struct {
 // shapeOf returns the shape of a type whose wire names are in the tag json or query.
 func shapeOf[T any](tag string) *shape { return newShape(reflect.TypeFor[T](), tag) }
 
-// newShape returns the shape of a type and of the structs of its package inside it. A tag that cannot be
-// enforced panics.
+// newShape returns the shape of a type, including the structs of its package inside it. It panics on a tag
+// that cannot be enforced.
 func newShape(t reflect.Type, tag string) *shape {
 	s := &shape{typ: t}
 	if t.Kind() != reflect.Struct {
@@ -118,7 +118,7 @@ func (s *shape) hasRequired() bool {
 	)
 }
 
-// tagInt returns the integer of the first of the tags that the field has, else 0.
+// tagInt returns the integer in the first of the tags that the field has, else 0.
 func tagInt(f reflect.StructField, tags ...string) int {
 	for _, tag := range tags {
 		if text, ok := f.Tag.Lookup(tag); ok {
@@ -147,7 +147,7 @@ func (s *shape) check(v reflect.Value, path string) error {
 	return nil
 }
 
-// check checks one field; a pointer that is set counts as present even when it points to a zero value.
+// check checks one field. A pointer that is set counts as present, even if it points to a zero value.
 func (f *field) check(v reflect.Value, path string) error {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -164,8 +164,8 @@ func (f *field) check(v reflect.Value, path string) error {
 	return f.checkValue(v, path)
 }
 
-// rejectEmpty returns fault.Invalid for the first string of a decoded JSON object that is empty and is no free text.
-// In the Go type it could not be told from one that is absent.
+// rejectEmpty returns fault.Invalid for the first string of a decoded JSON object that is empty and not free
+// text. In the Go type it would look like an absent one.
 func (s *shape) rejectEmpty(object map[string]any, path string) error { // spec D12.20
 	for i := range s.fields {
 		f := &s.fields[i]
@@ -198,7 +198,7 @@ func (f *field) rejectEmpty(v any, path string) error {
 	return nil
 }
 
-// isFreeText reports whether a string of the field may be empty: it has no form and no least length.
+// isFreeText reports whether a string of the field may be empty: it has no format and no least length.
 func (f *field) isFreeText() bool {
 	return f.pattern == nil && len(f.enum) == 0 && f.format == "" && (f.min == nil || *f.min == 0)
 }

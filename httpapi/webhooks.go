@@ -182,7 +182,7 @@ func (a *api) getWebhookEndpoint(ctx context.Context, c *call, _ none) (webhook.
 	return withoutSecret(a.Webhooks.GetEndpoint(ctx, c.owner, c.id))
 }
 
-// updateWebhookEndpoint changes the fields that the body has.
+// updateWebhookEndpoint changes the fields that are in the body.
 func (a *api) updateWebhookEndpoint(
 	_ context.Context,
 	c *call,

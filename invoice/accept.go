@@ -24,8 +24,8 @@ func (s *Service) Cancel(ctx context.Context, owner event.Owner, id string) (Inv
 	})
 }
 
-// accept accepts what an invoice received as its payment: accept_late_payment, or with allowUnderpaid accept.
-// See Invoice.Accept for the refusals.
+// accept accepts the received amount of an invoice as its payment: accept_late_payment, or with
+// allowUnderpaid accept. See Invoice.Accept for the refusals.
 func (s *Service) accept(
 	ctx context.Context,
 	tx Tx,
@@ -40,8 +40,8 @@ func (s *Service) accept(
 	return s.change(ctx, tx, owner, id, accept)
 }
 
-// Accept accepts what an invoice received as its payment: accept_late_payment, or with allowUnderpaid accept.
-// See Invoice.Accept for the refusals.
+// Accept accepts the received amount of an invoice as its payment: accept_late_payment, or with
+// allowUnderpaid accept. See Invoice.Accept for the refusals.
 func (s *Service) Accept(
 	ctx context.Context,
 	owner event.Owner,
@@ -69,9 +69,9 @@ func (s *Service) change(
 	return Change(ctx, tx, inv, s.now(), f)
 }
 
-// Accept accepts what an expired or canceled invoice received as its payment, and flags it Late. With
-// allowUnderpaid it accepts that of an underpaid invoice too. UnderpaidAccepted is flagged where less than
-// the amount due arrived. An invoice accepted before stays as it is. Errors:
+// Accept accepts the received amount of an expired or canceled invoice as its payment, and flags the invoice
+// Late. With allowUnderpaid it also accepts an underpaid invoice. It flags UnderpaidAccepted if less than the
+// amount due arrived. An invoice that was accepted before stays as it is. Errors:
 //
 //   - fault.State, invoice_refunded: after any refund
 //   - fault.State, invoice_not_late: underpaid or open, without allowUnderpaid
@@ -117,7 +117,7 @@ func (inv *Invoice) Accept(payments []Payment, allowUnderpaid bool, now time.Tim
 	return inv.Recompute(payments, now), nil
 }
 
-// accept sets what an acceptance sets.
+// accept sets the flags and sums of an acceptance.
 func (inv *Invoice) accept(r receipt, payments []Payment, late bool) {
 	inv.set(Late, late)
 	inv.set(UnderpaidAccepted, inv.short(r)) // spec 3.1.2
@@ -128,7 +128,7 @@ func (inv *Invoice) accept(r receipt, payments []Payment, late bool) {
 // accepted reports whether a payment was accepted, late or underpaid.
 func (inv *Invoice) accepted() bool { return inv.Has(Late) || inv.Has(UnderpaidAccepted) }
 
-// lacksAccepted reports whether less is confirmed than was accepted, on an option or of an asset.
+// lacksAccepted reports whether, for an option or an asset, less is confirmed now than was accepted.
 func (inv *Invoice) lacksAccepted(payments []Payment) bool {
 	sums := confirmedSums(payments)
 	for key, sum := range inv.Accepted {
@@ -140,7 +140,7 @@ func (inv *Invoice) lacksAccepted(payments []Payment) bool {
 	return false
 }
 
-// confirmedSums sums confirmed payments, as Invoice.Accepted does.
+// confirmedSums sums confirmed payments in the form of Invoice.Accepted.
 func confirmedSums(payments []Payment) map[string]chain.Amount {
 	sums := map[string]chain.Amount{}
 

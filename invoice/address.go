@@ -7,10 +7,10 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// AddressKind says what an address of ours is for.
+// AddressKind is the purpose of an address of ours.
 type AddressKind string
 
-// The kinds. A wallet address is a master wallet: what arrives there is no payment.
+// The kinds. A wallet address is a master wallet: transfers to it are not payments.
 const (
 	ForOption  AddressKind = "option"
 	ForDeposit AddressKind = "deposit"
@@ -24,7 +24,7 @@ type Address struct {
 	Address chain.Address
 	Kind    AddressKind
 	Owner   event.Owner
-	// InvoiceID and OptionID, or DepositAddressID, name what it belongs to.
+	// InvoiceID and OptionID, or DepositAddressID, are the object that it belongs to.
 	InvoiceID, OptionID, DepositAddressID string
 	// Network is the network it was made for.
 	Network   string
@@ -32,11 +32,12 @@ type Address struct {
 	CreatedAt time.Time
 	// CheckedAt is the time of the newest block at which its balances were compared with the records.
 	CheckedAt time.Time
-	// NextCheck is when they are compared again; zero for wallets, which are never.
+	// NextCheck is when they are compared again; zero for wallets, whose balances are never compared.
 	NextCheck time.Time
-	// Urgent addresses are compared before the others: those that wait for money.
+	// Urgent addresses wait for money and are compared before the others.
 	Urgent bool
-	// MAC authenticates whose address it is; wallets have none. Whoever can write the database cannot make it.
+	// MAC authenticates the owner of the address; wallets have none. Write access to the database does not
+	// suffice to make it.
 	MAC []byte
 }
 

@@ -18,7 +18,7 @@ type authenticator interface {
 	VerifyMAC(message, context, tag []byte) error
 }
 
-// addressMessage is what the tag of an address covers: whose it is, and by which key.
+// addressMessage is what the tag of an address covers: its owner and its key.
 type addressMessage struct {
 	Kind             AddressKind
 	AccountID        string
@@ -55,7 +55,7 @@ func (s *Service) authenticate(a *Address) error {
 	return err
 }
 
-// optionMessage is what the tag of an option covers: whose it is, and what it takes.
+// optionMessage is what the tag of an option covers: its owner and its asset.
 type optionMessage struct {
 	AccountID string
 	Livemode  bool
@@ -90,7 +90,7 @@ func (s *Service) authenticateOption(inv *Invoice, o *Option) error {
 	return err
 }
 
-// verifyOption checks that an option without an address is the invoice's, as this service made it.
+// verifyOption checks that this service made an option without an address, and made it for this invoice.
 //
 // Errors: fault.Unavailable, code invoice_damaged or secret_key_unknown.
 func (s *Service) verifyOption(inv *Invoice, o *Option) error {
@@ -111,15 +111,15 @@ func (s *Service) verifyOption(inv *Invoice, o *Option) error {
 	return err
 }
 
-// VerifiedAddress is the row of an address as this service wrote it. Only Service.VerifyAddress makes one, so that
-// whose address it is comes from the read that was verified.
+// VerifiedAddress is the row of an address as this service wrote it. Only Service.VerifyAddress makes one, so
+// that its owner comes from the read that was verified.
 type VerifiedAddress struct{ row Address }
 
 // Address returns the row.
 func (v VerifiedAddress) Address() Address { return v.row }
 
-// Pays reports whether the address received a payment for an invoice: all three have the same owner, and the invoice's
-// option shows the address. A payment without an option may be one on another network of the key space.
+// Pays reports whether the address received a payment for an invoice: all three have the same owner, and the
+// invoice's option shows the address. A payment without an option may be on another network of the key space.
 func (v VerifiedAddress) Pays(p Payment, inv Invoice) bool {
 	o := inv.Option(v.row.OptionID)
 
@@ -132,7 +132,7 @@ func (v VerifiedAddress) PaysDeposit(p Payment, d DepositAddress) bool {
 	return v.received(p) && v.shown() == shownDeposit(d)
 }
 
-// received reports whether a payment is one to the address, of the same owner, and signed for by the same key.
+// received reports whether a payment was sent to the address, with the same owner and key.
 func (v VerifiedAddress) received(p Payment) bool {
 	a := v.row
 
@@ -166,8 +166,9 @@ func (s *Service) VerifyAddress(a Address) (VerifiedAddress, error) {
 // resealBatch is the number of addresses that one transaction authenticates anew.
 const resealBatch = 500
 
-// ResealAddresses authenticates the addresses of a space with payments.Config.SecretKey, where an older key did,
-// and returns how many rows it changed. A row whose tag is wrong stays as it is, and the first one is the error.
+// ResealAddresses authenticates the addresses of a space with payments.Config.SecretKey if an older key did.
+// It returns how many rows it changed. A row whose tag is wrong stays as it is; the first such row is the
+// error.
 func (s *Service) ResealAddresses(ctx context.Context, space chain.Space) (done int, err error) {
 	if s.seal == nil {
 		return 0, nil
@@ -213,8 +214,8 @@ func (s *Service) ResealAddresses(ctx context.Context, space chain.Space) (done 
 	}
 }
 
-// resealed returns, of a page, the addresses whose tag is another one now, and the error of the first whose tag is
-// wrong. Wallets have none.
+// resealed returns the addresses of a page whose tag changes, and the error of the first one whose tag is
+// wrong. Wallets have no tag.
 func (s *Service) resealed(page []Address) (changed []Address, wrong, err error) {
 	for _, a := range page {
 		if a.Kind == ForWallet {

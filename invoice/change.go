@@ -9,8 +9,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/eventctx"
 )
 
-// Change runs one pure move of an invoice over all its payments and stores what it changed, with the
-// events that the move returns. Nothing is stored when the move fails.
+// Change runs one pure transition of an invoice over all its payments. It stores the changes with the events
+// that the transition returns. If the transition fails, nothing is stored.
 func Change(
 	ctx context.Context,
 	tx Tx,
@@ -43,15 +43,15 @@ func Change(
 	return inv, err
 }
 
-// Events counts Sequence up by one for each type and returns the events of what happened to the invoice,
-// which was in status before; empty for a new one. They show it as it is now.
+// Events raises Sequence by one for each type and returns the invoice's events, which show it as it is now.
+// before is its status before the change; empty for a new one.
 func (inv *Invoice) Events(before Status, types []event.Type) []event.Event {
 	inv.Sequence += int64(len(types))
 
 	return inv.numbered(before, types)
 }
 
-// numbered returns the events of types that Sequence counts already.
+// numbered returns the events of types; Sequence already counts them.
 func (inv *Invoice) numbered(before Status, types []event.Type) []event.Event {
 	events := eventctx.About(*inv, types...)
 	for i := range events {
@@ -68,7 +68,7 @@ func (inv Invoice) EventObject() event.Object {
 	return event.Object{Owner: inv.Owner, ID: inv.ID, InvoiceID: inv.ID, Sequence: inv.Sequence}
 }
 
-// Put stores a moved invoice and returns its events, which show it as stored, version included. before and
+// Put stores a changed invoice and returns its events, which show it as stored, version included. before and
 // types are those of Invoice.Events.
 func Put(
 	ctx context.Context,

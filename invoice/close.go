@@ -36,7 +36,7 @@ func (inv *Invoice) close(as Status, payments []Payment, now time.Time) []event.
 	return inv.Recompute(payments, now)
 }
 
-// refuseClosing returns the error of an invoice whose status does not allow what.
+// refuseClosing returns the error of an invoice whose status does not allow the operation.
 func (inv *Invoice) refuseClosing(what string) error { // spec D2.3.5
 	if inv.Status == Pending {
 		return fault.New(
@@ -70,8 +70,8 @@ func (inv *Invoice) refuseOrphaned(payments []Payment) error { // spec D2.3.11
 	return nil
 }
 
-// Closed reports whether the invoice is expired or canceled, or was before its refund: a payment that confirms then
-// is late.
+// Closed reports whether the invoice is expired or canceled, or was before its refund. A payment that
+// confirms then is late.
 func (inv *Invoice) Closed() bool { // spec 2.7.5
 	return inv.Status == Expired || inv.Status == Canceled || inv.Status == Refunded && inv.ClosedAs != ""
 }

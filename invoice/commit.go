@@ -7,7 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// update runs f in a transaction and returns what it returned.
+// update runs f in a transaction and returns its result.
 func update[T any](
 	ctx context.Context,
 	s *Service,
@@ -27,7 +27,7 @@ func update[T any](
 	return out, nil
 }
 
-// commit prepares and commits, and prepares once more what does not hold any more; see retryStale.
+// commit prepares and commits, and prepares again if the preparation is stale; see retryStale.
 func commit[T any](ctx context.Context, s *Service, prepare func() (Commit[T], error)) (T, error) {
 	return retryStale(func() (T, error) {
 		store, err := prepare()
@@ -40,9 +40,9 @@ func commit[T any](ctx context.Context, s *Service, prepare func() (Commit[T], e
 	})
 }
 
-// retryStale runs a whole operation, preparation included, up to 4 times while what was prepared is
-// stale: a unique value was taken (an imported address at a fresh index, a payment that another
-// source stored first), a quote expired, a price was not read.
+// retryStale runs a whole operation, preparation included, up to 4 times while the preparation is stale: a
+// quote expired, a price was not read, or a unique value was taken. Such values are an imported address at a
+// fresh index, and a payment that another source stored first.
 func retryStale[T any](f func() (T, error)) (T, error) {
 	for try := 1; ; try++ {
 		result, err := f()

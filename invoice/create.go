@@ -19,14 +19,15 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
-// CreateParams are what a merchant says of a new invoice. Bounds are those of decisions 2.1; lengths count
-// characters.
+// CreateParams are a merchant's parameters for a new invoice. Bounds are those of decisions 2.1; lengths
+// count characters.
 type CreateParams struct {
 	Owner event.Owner
 	// Price makes a fiat invoice; its amount is above 0 with at most 8 places.
 	Price *Price
-	// Options are at most 20. Required without Price, each with an amount. Left out with Price:
-	// every asset that is enabled for the account, priced at that moment or not.
+	// Options are at most 20. Without Price they are required, each with an amount. With Price they may be
+	// omitted: then every asset that is enabled for the account is offered, with or without a price at that
+	// moment.
 	Options       []OptionParams
 	OrderID       string
 	CustomerEmail string
@@ -38,8 +39,8 @@ type CreateParams struct {
 	// of 7,200 s and ExpiresIn.
 	ExpiresIn, PreSelectionExpiresIn time.Duration
 	SuccessURL, CancelURL            string
-	// Joined says that the transaction that stores the invoice is the host's own, so that the network may be read
-	// past the new address before it commits.
+	// Joined is set when the host's own transaction stores the invoice. The network may then be read past the
+	// new address before that transaction commits.
 	Joined bool
 }
 
@@ -49,18 +50,19 @@ type OptionParams struct {
 	Amount         chain.Amount
 }
 
-// preparedCreate is an invoice that only has to be stored.
+// preparedCreate is an invoice that is ready to be stored.
 type preparedCreate struct {
 	invoice Invoice
 	address *Address
 	joined  bool
-	// settled is set when the account's settings were read for it, ownTolerance when its tolerance is not theirs.
+	// settled is set when the account's settings were read for it, ownTolerance when its tolerance is its
+	// own.
 	settled, ownTolerance bool
 }
 
-// PrepareCreate checks the parameters (fault.Invalid, naming the field), reads prices, takes a
-// number and, when there is only one option, derives its address. No fresh price is
-// fault.Unavailable, price_unavailable. What it returns stores the invoice, and its address when it has one.
+// PrepareCreate checks the parameters (fault.Invalid, naming the field), reads prices, takes a number and,
+// when there is only one option, derives its address. No fresh price is fault.Unavailable, price_unavailable.
+// The returned Commit stores the invoice, and its address if it has one.
 func (s *Service) PrepareCreate(ctx context.Context, p CreateParams) (Commit[Invoice], error) {
 	prepared, err := s.prepareCreate(ctx, p)
 	if err != nil {
@@ -160,8 +162,8 @@ func (s *Service) newInvoice(p CreateParams, settings Settings) Invoice {
 	return inv
 }
 
-// assetsFor returns the assets of the options; without options, those that are enabled for the
-// account. A fiat invoice needs a price for at least one.
+// assetsFor returns the assets of the options; without options, all assets that are enabled for the account.
+// A fiat invoice needs a price for at least one.
 func (s *Service) assetsFor(ctx context.Context, p CreateParams, settings Settings) ([]chain.Asset, error) {
 	// spec 2.2.9
 	var assets []chain.Asset
@@ -244,8 +246,9 @@ func (s Settings) enabled(asset chain.Asset) bool {
 	return len(s.Assets) == 0 || slices.Contains(s.Assets, asset.ID)
 }
 
-// checkPrices refuses a fiat invoice without a fresh price for any of its assets, and one with an option whose asset is
-// never priced in the currency. Assets that no option named (all) stay without a price too: it may come.
+// checkPrices refuses a fiat invoice if none of its assets has a fresh price, or if a named option's asset is
+// never priced in the currency. With all, no option was named: assets without a price stay, as a price may
+// come.
 func (s *Service) checkPrices(
 	ctx context.Context,
 	assets []chain.Asset,
@@ -278,14 +281,14 @@ func (s *Service) checkPrices(
 	}
 
 	switch {
-	case refused != nil && !all && (fresh || stale != nil): // it is not the currency
+	case refused != nil && !all && (fresh || stale != nil): // the asset lacks a price, the currency does not
 		a := assets[without]
 
 		return fault.Wrap(
 			refused, fault.Invalid, "asset_not_enabled",
 			"%s on %s has no price in %q; leave it out or use another currency",
 			a.Symbol, a.Network, currency,
-		).WithParam(optionParam(without) + ".asset").AsTransient() // a price decided
+		).WithParam(optionParam(without) + ".asset").AsTransient() // prices changed the answer, and may again
 	case refused != nil && !fresh && stale == nil:
 		return fault.Wrap(
 			refused, fault.Invalid, "parameter_invalid",
@@ -359,8 +362,8 @@ func (s *Service) price(ctx context.Context, base, currency string) (decimal.Dec
 	return q.Rate, err
 }
 
-// priceNow returns the price of an asset of a stored option. One that is never priced in the currency has no fresh
-// price either: fault.Unavailable, price_unavailable.
+// priceNow returns the price of an asset of a stored option. An asset that is never priced in the currency
+// also returns fault.Unavailable, price_unavailable.
 func (s *Service) priceNow(ctx context.Context, asset chain.Asset, currency string) (decimal.Decimal, error) {
 	base := chaindata.PriceSymbol(asset)
 

@@ -21,20 +21,20 @@ type DepositParams struct {
 	// Name is at most 64 characters.
 	Name     string
 	Metadata map[string]string
-	// Joined is that of CreateParams.
+	// Joined is as in CreateParams.
 	Joined bool
 }
 
-// preparedDeposit is a deposit address that only has to be stored.
+// preparedDeposit is a deposit address that is ready to be stored.
 type preparedDeposit struct {
 	deposit DepositAddress
 	space   chain.Space
 	joined  bool
 }
 
-// PrepareDeposit checks the parameters and derives the address. An account that has made as many addresses
-// as limits.Table.DepositAddresses is fault.State with code deposit_address_limit_exceeded.
-// What it returns stores the deposit address.
+// PrepareDeposit checks the parameters and derives the address. An account that has made as many addresses as
+// limits.Table.DepositAddresses is fault.State with code deposit_address_limit_exceeded. The returned Commit
+// stores the deposit address.
 func (s *Service) PrepareDeposit(ctx context.Context, p DepositParams) (Commit[DepositAddress], error) {
 	prepared, err := s.prepareDeposit(ctx, p)
 	if err != nil {
@@ -109,8 +109,8 @@ func (s *Service) depositAt(
 	}
 }
 
-// TokenAccounts returns where a deposit address holds each token that its network has now: nothing on a network
-// without token accounts, or on one that is not served any more.
+// TokenAccounts returns the account of each token that the deposit address's network has now. It returns
+// nothing on a network without token accounts, or on a network that is no longer served.
 func (s *Service) TokenAccounts(d DepositAddress) ([]TokenAccount, error) {
 	n, ok := s.registry.Network(d.Network)
 	if !ok {
@@ -135,7 +135,7 @@ func (s *Service) TokenAccounts(d DepositAddress) ([]TokenAccount, error) {
 	return accounts, nil
 }
 
-// watched returns the row by which transfers to the deposit address are matched.
+// watched returns the row that matches transfers to the deposit address.
 func (d DepositAddress) watched(space chain.Space) Address {
 	return Address{
 		Space:            space,
@@ -188,7 +188,7 @@ func (s *Service) ListDeposits(ctx context.Context, f DepositFilter) ([]DepositA
 	return paging.Page(page, limit, err)
 }
 
-// DepositUpdate changes what is not nil. Metadata is replaced as a whole. A disabled address is
+// DepositUpdate changes the fields that are not nil. Metadata is replaced as a whole. A disabled address is
 // still watched and credited; it is only not handed out any more.
 type DepositUpdate struct {
 	Name     *string
@@ -254,20 +254,21 @@ func (s *Service) UpdateDeposit(
 	})
 }
 
-// ImportParams name an address that was made elsewhere, such as by an earlier generation of the service.
+// ImportParams describe an address that was made elsewhere, such as by an earlier generation of the service.
 type ImportParams struct {
 	Owner    event.Owner
 	Network  string
 	Name     string
 	Metadata map[string]string
 	Address  string
-	// Key is what signs for the address; it must be a deposit key of the network's space.
+	// Key signs for the address; it must be a deposit key of the network's space.
 	Key chain.KeyRef
-	// FromHeight is the first block of Network whose payments count; 0: from now on. Sweep the address empty before: on
-	// networks with account balances (all but Bitcoin), the balance check credits what it holds, whatever is set here.
+	// FromHeight is the first block of Network whose payments count; 0: from now on. Empty the address first:
+	// on networks with account balances (all but Bitcoin), the balance check credits what it holds, for any
+	// FromHeight.
 	FromHeight uint64
-	// FromHeights is the same for other networks of the family and mode, by slug, where the address
-	// is the same. On those that are not named payments count from now on.
+	// FromHeights are the first blocks on other networks of the family and mode where the address is the
+	// same, by slug. On networks that it does not name, payments count from now on.
 	FromHeights map[string]uint64
 }
 

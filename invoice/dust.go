@@ -16,8 +16,8 @@ type Dust struct {
 	Version int64
 }
 
-// DustTransfer is one of them. It becomes a payment when the sum reaches chain.Asset.Dust, or when it
-// completes an open or underpaid invoice.
+// DustTransfer is one transfer of a Dust. It becomes a payment when the sum reaches chain.Asset.Dust, or when
+// it completes an open or underpaid invoice.
 type DustTransfer struct {
 	Network string
 	// TxHash, TxIndex, Address and AssetID are its TransferKey.
@@ -29,6 +29,6 @@ type DustTransfer struct {
 	FromAddress chain.Address
 	// Amount is in base units.
 	Amount chain.Amount
-	// Block is where it is.
+	// Block is the block that holds it.
 	Block chain.Ref
 }

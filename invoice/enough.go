@@ -6,7 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// This file decides whether what was received is enough, or too much.
+// This file decides whether the received amount is enough, or too much.
 
 // standing returns the status that the payments alone give: it ignores closing, acceptance and refunds.
 func (inv *Invoice) standing(r receipt) Status { // spec D2.3.2
@@ -22,8 +22,8 @@ func (inv *Invoice) standing(r receipt) Status { // spec D2.3.2
 	return Open
 }
 
-// enough reports whether what was confirmed, or with waiting also what was detected, pays the invoice. The
-// allowed shortfall is exact in money and rounded down in base units.
+// enough reports whether the confirmed amount, or with waiting the confirmed and the detected amount, pays
+// the invoice. The allowed shortfall is exact in money and rounded down in base units.
 func (inv *Invoice) enough(r receipt, waiting bool) bool { // spec D2.3.1
 	if inv.Kind == Fiat {
 		sum := r.confirmed
@@ -48,7 +48,7 @@ func (inv *Invoice) enough(r receipt, waiting bool) bool { // spec D2.3.1
 	return false
 }
 
-// short reports whether less is confirmed than is due, without the tolerance.
+// short reports whether the confirmed amount is below the amount due, without the tolerance.
 func (inv *Invoice) short(r receipt) bool {
 	exact := *inv
 	exact.ToleranceBPS = 0
@@ -61,10 +61,10 @@ func (inv *Invoice) tolerance() decimal.Decimal {
 	return inv.Price.Mul(decimal.New(int64(inv.ToleranceBPS), -4))
 }
 
-// overpaid reports whether what is confirmed exceeds what was due by more than the tolerance and one display
-// step; a remainder that we raised to the asset's minimum counts as due. Of an invoice with crypto amounts each option
-// is compared by itself: only the one that paid it was due, so that what arrives on another is too much. Where none
-// was enough, what was accepted is not too much.
+// overpaid reports whether the confirmed amount exceeds the amount due by more than the tolerance and one
+// display step. A remainder that was raised to the asset's minimum counts as due. Of an invoice with crypto
+// amounts each option is compared by itself. Only the option that paid it was due, so an amount on another
+// option is too much. If no option was enough, an accepted amount is not too much.
 func (inv *Invoice) overpaid(r receipt) bool { // spec D2.3.3
 	if inv.Kind == Fiat {
 		limit := inv.Price.Add(inv.tolerance())

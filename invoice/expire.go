@@ -7,7 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// How long an invoice may live, and how long it does where nobody says.
+// The bounds of an invoice's lifetime, and its defaults.
 const (
 	minLife             = 300 * time.Second // spec D2.1.7
 	maxLife             = 604800 * time.Second
@@ -15,7 +15,7 @@ const (
 	defaultPreSelection = 7200 * time.Second // spec D2.1.8
 )
 
-// lifetimes returns how long a new invoice lives, and how long without a selection.
+// lifetimes returns how long a new invoice lives, and how long it waits for a selection.
 func lifetimes(p CreateParams) (life, first time.Duration) {
 	life, first = p.ExpiresIn, p.PreSelectionExpiresIn
 	if life == 0 {
@@ -91,7 +91,7 @@ func (inv *Invoice) ExpireNow(payments []Payment, now time.Time) ([]event.Type, 
 	return inv.close(Expired, payments, now), nil
 }
 
-// Deadline returns when the invoice expires: PreSelectionExpiresAt as long as no option is selected.
+// Deadline returns when the invoice expires: PreSelectionExpiresAt while no option is selected.
 func (inv *Invoice) Deadline() time.Time { // spec D2.2.3
 	if inv.SelectedOptionID == "" {
 		return inv.PreSelectionExpiresAt
@@ -100,7 +100,7 @@ func (inv *Invoice) Deadline() time.Time { // spec D2.2.3
 	return inv.ExpiresAt
 }
 
-// Schedule sets DueAt to when the invoice expires, or to zero when it does not expire by time.
+// Schedule sets DueAt to the time at which the invoice expires, or to zero when it does not expire by time.
 func (inv *Invoice) Schedule() {
 	inv.DueAt = time.Time{}
 	if inv.Status == Open || inv.Status == Underpaid {

@@ -11,17 +11,17 @@ import (
 // HintResult is the result of a payer's hint.
 type HintResult string
 
-// The results. A transaction that is unknown may still be on its way to our node.
+// The results. A transaction with HintNotFound may still be on its way to our node.
 const (
-	HintFound    HintResult = "found"    // it pays what the hint says, and is recorded
-	HintForeign  HintResult = "foreign"  // it exists and pays nothing to it
+	HintFound    HintResult = "found"    // it pays the object of the hint, and is recorded
+	HintForeign  HintResult = "foreign"  // it exists, but does not pay the object
 	HintFailed   HintResult = "failed"   // it is in a block and its execution failed: it moved nothing
-	HintNotFound HintResult = "unknown"  // no network in question knows it
+	HintNotFound HintResult = "unknown"  // no network in question has it
 	HintUnusable HintResult = "unusable" // no network in question can look transactions up
 )
 
 // Hint looks up a transaction that a payer names as payment of the invoice, and stores the payment if the
-// network shows it.
+// network has it.
 func (s *Service) Hint(ctx context.Context, invoiceID, txHash string) (HintResult, error) {
 	txHash, err := checkHash(txHash)
 	if err != nil {

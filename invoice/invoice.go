@@ -1,13 +1,13 @@
 // Package invoice holds invoices with their options and quotes, payments, and reusable deposit addresses.
 //
 // The state machines in invoice.go, close.go, accept.go, refund.go and internal/invoicestate (payments) are
-// pure: a record, an input and a time give a record and events. Service has the merchant's operations: it
-// loads records, moves them and saves them, one transaction per operation. Payments come from
-// networks through the Ingester (internal/ingest). Settlements open in reaction to the events of this
-// package, which does not import them.
+// pure: a record, an input and a time give a record and events. Service has the merchant's operations. Each
+// loads records, moves them and saves them in one transaction. Payments come from networks through the
+// Ingester (internal/ingest). Settlements open in reaction to the events of this package, which does not
+// import them.
 //
-// It is one package because an invoice, its payments and a deposit address move each other in one transaction,
-// by one set of transition functions.
+// It is one package because an invoice, its payments and a deposit address move each other in one
+// transaction, by one set of transition functions.
 package invoice
 
 import (
@@ -60,21 +60,22 @@ const (
 	PartiallyRefunded Flag = "partially_refunded"
 )
 
-// Invoice is one request for payment: what is due, in which assets, and what arrived.
+// Invoice is one request for payment: the amount due, the assets, and the amounts that arrived.
 type Invoice struct {
 	ID     string
 	Owner  event.Owner
 	Number int64
 	Kind   Kind
 	Status Status
-	// Flags are in the order of the constants; computed from the payments every time, except Late and
-	// UnderpaidAccepted, which an acceptance sets.
+	// Flags are in the order of the constants. They are computed from the payments every time, except Late
+	// and UnderpaidAccepted, which an acceptance sets.
 	Flags []Flag
 	// Currency and Price are set for fiat invoices: ISO 4217 and an amount above 0 with at most 8 places.
 	Currency string
 	Price    decimal.Decimal
 	Options  []Option
-	// SelectedOptionID is the latest selection; PaidOptionID the option of the payment that made it enough.
+	// SelectedOptionID is the latest selection; PaidOptionID is the option of the payment that completed the
+	// amount.
 	SelectedOptionID, PaidOptionID string
 	// ToleranceBPS is the allowed shortfall in basis points, 0 to 500.
 	ToleranceBPS int
@@ -83,34 +84,34 @@ type Invoice struct {
 	OrderID, CustomerEmail, Description string
 	Metadata                            map[string]string
 	SuccessURL, CancelURL               string
-	// CheckoutToken is what the checkout link has after the id: "" at first, 128 random bits as hex once the
-	// link was renewed.
+	// CheckoutToken is the part of the checkout link after the id: "" at first, then 128 random bits as hex
+	// once the link was renewed.
 	CheckoutToken                    string
 	ExpiresAt, PreSelectionExpiresAt time.Time
 	CreatedAt                        time.Time
 	PaidAt, ExpiredAt, CanceledAt    time.Time
 	RefundedAt                       time.Time
-	// ClosedAs is Expired or Canceled when the invoice became that before it was paid or refunded. A reversal
+	// ClosedAs is Expired or Canceled if the invoice became that before it was paid or refunded. A reversal
 	// restores it.
 	ClosedAs Status
-	// Accepted is what was confirmed when the payment was accepted, in base units: by option id, and by asset id what
-	// pays no option.
+	// Accepted are the sums that were confirmed when the payment was accepted, in base units. They are by
+	// option id, or by asset id for payments that pay no option.
 	Accepted map[string]chain.Amount `json:",omitempty"`
 	// Refunds are the sums of refunds that succeeded or may still succeed.
 	Refunds Refunds
 	// Simulated is set when it has a simulated payment (test mode).
 	Simulated bool
-	// DueAt is when the worker handles it next (expiry); zero when never.
+	// DueAt is when the worker handles it next (expiry); zero for never.
 	DueAt time.Time
-	// Sequence is that of the latest event about it.
+	// Sequence is the sequence number of its latest event.
 	Sequence int64
-	// Version is the store's; see store.Tx.
+	// Version is set by the store; see store.Tx.
 	Version int64
 }
 
-// Refunds sums the refunds of an invoice, per payment asset in base units by asset id.
+// Refunds sums the refunds of an invoice in base units, by the id of the payment's asset.
 type Refunds struct {
-	// Pending are refunds that have not failed and not succeeded; Succeeded those that arrived.
+	// Pending are refunds that have neither failed nor succeeded; Succeeded are those that arrived.
 	Pending, Succeeded map[string]chain.Amount `json:",omitempty"`
 }
 

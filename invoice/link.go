@@ -22,8 +22,8 @@ func (inv Invoice) CheckoutID() string {
 	return inv.ID + "-" + inv.CheckoutToken
 }
 
-// renewCheckout gives an invoice a new checkout link in tx, in any status. The previous link is
-// void from then on. It emits no event: nothing that a merchant acts on has changed.
+// renewCheckout gives an invoice a new checkout link in tx, in any status. The previous link is void from
+// then on. It emits no event: a merchant need not react to it.
 //
 // Errors: fault.NotFound; fault.Unavailable: entropy failed.
 func (s *Service) renewCheckout(ctx context.Context, tx Tx, owner event.Owner, id string) (Invoice, error) {

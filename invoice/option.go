@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Option is one way to pay: an asset on a network, with an address of its own once it was selected.
+// Option is one way to pay: an asset on a network. It has an address of its own once it was selected.
 type Option struct {
 	ID       string        `json:"id"`
 	Network  string        `json:"network"`
@@ -17,12 +17,12 @@ type Option struct {
 	AssetID  string        `json:"asset_id"`
 	Contract chain.Address `json:"contract,omitempty"`
 	Decimals uint8         `json:"decimals"`
-	// AmountDue is what a payer has to pay to this option in total, in base units; 0 before a quote.
+	// AmountDue is the total amount that a payer has to pay to this option, in base units; 0 before a quote.
 	AmountDue chain.Amount `json:"amount_due,omitzero"`
 	// DisplayDecimals: AmountDue is a whole number of 10^(Decimals−DisplayDecimals) base units.
 	DisplayDecimals uint8 `json:"display_decimals,omitzero"`
-	// Raise is the part of AmountDue that brought a remainder up to the asset's smallest amount:
-	// who pays it has not paid too much.
+	// Raise is the part of AmountDue that raised a remainder to the asset's smallest amount. Paying it is not
+	// an overpayment.
 	Raise chain.Amount `json:"raise,omitzero"`
 	// Rate is the price of one unit in the invoice's currency; zero for crypto invoices and before a quote.
 	Rate           decimal.Decimal `json:"rate,omitzero"`
@@ -34,8 +34,8 @@ type Option struct {
 	// AmountPaid and AmountDetected are the sums of confirmed and of detected payments to this option.
 	AmountPaid     chain.Amount `json:"amount_paid,omitzero"`
 	AmountDetected chain.Amount `json:"amount_detected,omitzero"`
-	// MAC authenticates whose option it is and what it takes. It holds until the option is selected: then the tag of
-	// its address does.
+	// MAC authenticates the option's owner and its asset. It holds until the option is selected: then the tag
+	// of its address takes over.
 	MAC []byte `json:"mac,omitempty"`
 }
 
@@ -58,7 +58,7 @@ func (inv *Invoice) Option(id string) *Option {
 	return nil
 }
 
-// selectOption makes an option the selected one; it gives it neither an address nor a quote. Only options of open and
+// selectOption makes an option the selected one, without an address or a quote. Only options of open and
 // underpaid invoices that have not run out can be selected (fault.State).
 func (inv *Invoice) selectOption(optionID string, now time.Time) error {
 	o, err := inv.selectable(optionID, now)

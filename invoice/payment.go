@@ -36,14 +36,14 @@ const (
 	BySimulated Detection = "simulated"
 )
 
-// Payment is a transfer to an address of ours. (Network, TxHash, TxIndex, Address, AssetID) identifies it;
-// of one (Network, TxHash, TxIndex) at most one is neither orphaned nor dropped.
+// Payment is a transfer to an address of ours. (Network, TxHash, TxIndex, Address, AssetID) identifies it.
+// For one (Network, TxHash, TxIndex), at most one payment is neither orphaned nor dropped.
 type Payment struct {
 	ID     string
 	Owner  event.Owner
 	Status PaymentStatus
-	// InvoiceID and OptionID, or DepositAddressID: whose address it arrived at. OptionID is empty when the
-	// asset or network is not that of the option the address belongs to; such money settles but pays nothing.
+	// InvoiceID and OptionID, or DepositAddressID, are the owner of its address. OptionID is empty when the
+	// asset or network is not that of the address's option; such money settles but pays nothing.
 	InvoiceID, OptionID, DepositAddressID string
 	// InvoiceNumber and DepositAddressName are copies for lists.
 	InvoiceNumber      int64
@@ -57,20 +57,19 @@ type Payment struct {
 	Address     chain.Address
 	Key         chain.KeyRef
 	FromAddress chain.Address
-	// TxHash is empty while only a balance change is known; TxIndex means something exactly when
-	// TxHash is set.
+	// TxHash is empty while only a balance change is known. TxIndex is meaningful only if TxHash is set.
 	TxHash  string
 	TxIndex uint32
 	Amount  chain.Amount
-	// Block is where its transaction is; zero while it waits in the pool.
+	// Block holds its transaction; zero while it waits in the pool.
 	Block chain.Ref
 	// Required is how many confirmations it needs (the fall-back depth under the finality rules).
 	Required uint64
-	// Rate is the price of one unit in the invoice's currency at which it is credited, Credit =
-	// amount × rate, exact; both set at detection. Zero where there is no invoice currency.
+	// Rate is the price of one unit in the invoice's currency at which it is credited. Credit is amount ×
+	// rate, exact. Both are set at detection, and zero without an invoice currency.
 	Rate, Credit decimal.Decimal
-	// USDValue is what it is worth at the asset's price at confirmation; without a fresh price, at the first one
-	// after it. NativeUSD is the price of one native coin then; without a fresh one, the first after it.
+	// USDValue is its value at the asset's price at confirmation; without a fresh price then, at the first
+	// one after it. NativeUSD is the price of one native coin, read by the same rule.
 	USDValue  decimal.NullDecimal
 	NativeUSD decimal.NullDecimal
 	// Late: confirmed after its invoice had expired or been canceled.
@@ -80,15 +79,15 @@ type Payment struct {
 	DetectedAt time.Time
 	// ConfirmedAt is set while it is confirmed.
 	ConfirmedAt time.Time
-	// LostAt is since when its transaction is neither in the chain nor in the pool; zero otherwise.
+	// LostAt is when its transaction was first in neither the chain nor the pool; zero otherwise.
 	LostAt time.Time
-	// DueAt is when the worker handles it next (a missing price, a lost transaction); zero when never.
+	// DueAt is when the worker handles it next (a missing price, a lost transaction); zero for never.
 	DueAt    time.Time
 	Sequence int64
 	Version  int64
 }
 
-// EventObject returns how an event names the payment.
+// EventObject returns the payment as the object of an event.
 func (p Payment) EventObject() event.Object {
 	return event.Object{
 		Owner:     p.Owner,

@@ -6,7 +6,7 @@ import (
 )
 
 // PaymentResource is a payment as the API and events show it (specification 2.7). Settlement holds a
-// settlement.Resource, or its id and status alone inside an event.
+// settlement.Resource; inside an event, only its id and status.
 type PaymentResource struct { // spec 2.7.1
 	ID                    string        `json:"id"`
 	Status                PaymentStatus `json:"status" enum:"detected,confirmed,orphaned,dropped"`

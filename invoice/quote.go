@@ -10,17 +10,17 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// quoteFor is how long a quote holds where Config.QuoteFor is not set.
+// quoteFor is the default of Config.QuoteFor.
 const quoteFor = 20 * time.Minute
 
-// quote fixes what an option of a fiat invoice costs at a rate (the price of one whole unit in the invoice's
-// currency, above 0) until now + holds.
+// quote fixes the cost of an option of a fiat invoice until now + holds. rate is the price of one whole unit
+// in the invoice's currency, above 0.
 //
-// Outstanding = price − credits of detected and confirmed payments on all options. AmountDue is the
-// option's total: what it had received, plus outstanding ÷ rate rounded up to a base unit, the sum
-// rounded up to a whole display step. So AmountDue × rate always pays, and never asks for a full
-// display step too much. A first quote below minAmount is fault.Invalid with code amount_too_small, one above
-// chain.MaxTransfer with code amount_too_large, both transient; a later remainder is raised to minAmount.
+// Outstanding = price − credits of detected and confirmed payments on all options. AmountDue is the option's
+// total: the amount it had received, plus outstanding ÷ rate rounded up to a base unit. The sum is rounded up
+// to a whole display step. So AmountDue × rate always pays, and never asks for a full display step too much.
+// A first quote below minAmount is fault.Invalid with code amount_too_small, one above chain.MaxTransfer with
+// code amount_too_large, both transient. A later remainder is raised to minAmount.
 func (inv *Invoice) quote(
 	optionID string,
 	rate decimal.Decimal,
@@ -81,7 +81,7 @@ func tooSmall(param string, o Option, minAmount chain.Amount) *fault.Error { // 
 		minAmount.Decimal(o.Decimals), o.Asset, o.Network)
 }
 
-// thousandth is how coarse a shown amount may be, in units of the currency.
+// thousandth is the largest step of a shown amount, in units of the currency.
 var thousandth = decimal.New(1, -3)
 
 // displayDecimals returns the smallest d ≤ decimals with rate·10^-d ≤ 0.001, or decimals when none fits.

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// receipt sums what payments brought.
+// receipt sums the payments of an invoice.
 type receipt struct {
 	// confirmed and detected are sums of credits, in the invoice's currency; 0 for crypto invoices.
 	confirmed, detected decimal.Decimal
@@ -46,8 +46,8 @@ func (inv *Invoice) receive(payments []Payment) receipt { // spec 2.2.8
 	return r
 }
 
-// payingOption returns the id of the option of the payment that made it enough, or of the latest
-// payment where an acceptance did.
+// payingOption returns the id of the option of the payment that completed the amount, or of the latest
+// payment if the invoice was accepted.
 func (inv *Invoice) payingOption(payments []Payment) string {
 	var confirmed []Payment
 

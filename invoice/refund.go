@@ -20,8 +20,9 @@ func (inv *Invoice) refunding() bool { // spec D2.3.9
 	return positive(inv.Refunds.Pending) || positive(inv.Refunds.Succeeded)
 }
 
-// refundedInFull reports whether refunds that succeeded cover, asset by asset, all that was received. It reports
-// false while a payment waits for its blocks or may return after a fork took it: refunded is final.
+// refundedInFull reports whether refunds that succeeded cover, asset by asset, all that was received. It
+// reports false while a payment waits for its blocks or may return after a fork, because refunded is a final
+// status.
 func (inv *Invoice) refundedInFull(payments []Payment) bool { // spec D2.3.8
 	if !positive(inv.Refunds.Succeeded) {
 		return false

@@ -135,7 +135,7 @@ type DepositResource struct { // spec D7.1
 	Livemode      bool              `json:"livemode"`
 }
 
-// Resource returns the deposit address as the API shows it, with what Service.TokenAccounts returns for it.
+// Resource returns the deposit address as the API shows it, with the result of Service.TokenAccounts for it.
 func (d DepositAddress) Resource(accounts []TokenAccount) DepositResource {
 	return DepositResource{
 		ID:            d.ID,

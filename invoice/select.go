@@ -63,9 +63,9 @@ func (s *Service) optionAddress(
 // joinedFor is how long a host's own transaction may take to commit.
 const joinedFor = 10 * time.Minute
 
-// putAddress authenticates an address and makes it ours. In a host's own transaction the network may be read past the
-// address before it commits, so the blocks from here to the latest commit are left to be read
-// again.
+// putAddress authenticates an address and stores it. In a host's own transaction, the network may be read
+// past the address before the transaction commits. Therefore the blocks from here to the latest possible
+// commit are read again.
 func (s *Service) putAddress(ctx context.Context, tx Tx, a Address, joined bool) error {
 	if err := s.authenticate(&a); err != nil {
 		return err
@@ -94,7 +94,7 @@ func (s *Service) putAddress(ctx context.Context, tx Tx, a Address, joined bool)
 	})
 }
 
-// preparedSelect is a selection with what it may need: a fresh rate and a fresh address.
+// preparedSelect is a selection with the fresh rate and the fresh address that it may need.
 type preparedSelect struct {
 	owner               *event.Owner
 	invoiceID, optionID string
@@ -103,11 +103,12 @@ type preparedSelect struct {
 	address             *optionAddress
 }
 
-// PrepareSelect reads what selecting an option needs. owner is nil on the checkout page. What
-// cannot be selected now is fault.State; no fresh price fault.Unavailable.
+// PrepareSelect reads what selecting an option needs. owner is nil on the checkout page. An option that
+// cannot be selected now is fault.State; no fresh price is fault.Unavailable.
 //
-// What it returns selects the option. A quote that has not run out is kept, as is the address that another selection
-// derived meanwhile; what is still to pay is computed from the payments as they are then.
+// The returned Commit selects the option. A quote that has not run out is kept, and so is an address that
+// another selection derived meanwhile. The remaining amount is computed from the payments at the time of the
+// commit.
 func (s *Service) PrepareSelect(
 	ctx context.Context,
 	owner *event.Owner,
@@ -162,7 +163,7 @@ func (s *Service) prepareSelect(
 	return p, nil
 }
 
-// read returns an invoice of an owner, or of anybody when owner is nil. What it shows is verified.
+// read returns an invoice of an owner, or of anybody when owner is nil. Its shown addresses are verified.
 func (s *Service) read(ctx context.Context, r Reader, owner *event.Owner, id string) (Invoice, error) {
 	var (
 		inv Invoice
@@ -182,7 +183,7 @@ func (s *Service) read(ctx context.Context, r Reader, owner *event.Owner, id str
 	return inv, err
 }
 
-// choose selects in tx what was prepared.
+// choose makes the prepared selection in tx.
 func (s *Service) choose(ctx context.Context, tx Tx, p preparedSelect) (Invoice, error) {
 	inv, err := s.read(ctx, tx, p.owner, p.invoiceID)
 	if err != nil {
@@ -224,7 +225,7 @@ func (s *Service) selectOption(
 	}
 
 	if !o.quoted(now) {
-		if p.rate.IsZero() { // it ran out between the two looks at it
+		if p.rate.IsZero() { // it ran out after it was prepared
 			return fault.New(
 				fault.Conflict, "quote_expired",
 				"the quote of invoice %s ran out just now; select the option again",

@@ -13,9 +13,9 @@ import (
 )
 
 // sequences returns invoice numbers and derivation indexes. A process reserves them in ranges, each in a
-// transaction of its own, so that creations never queue on one row; gaps are allowed. The first range of a process
-// has one number, and each has twice as many as the one before it, up to size: a process that is started anew skips
-// no more numbers than it used.
+// transaction of its own, so that creations never queue on one row; gaps are allowed. The first range of a
+// process has one number, and each next one has twice as many, up to size. So a restarted process skips no
+// more numbers than it used.
 type sequences struct {
 	db   database
 	size int
@@ -28,7 +28,7 @@ type sequences struct {
 type sequence struct {
 	mu         sync.Mutex
 	next, left int64
-	// taken is how many numbers the last range had.
+	// taken is the size of the last range.
 	taken int
 }
 
@@ -81,8 +81,8 @@ func (n *sequences) skipTo(ctx context.Context, name string, index uint32) error
 	})
 }
 
-// countDeposit takes a number of the account's deposit addresses, and returns fault.State when there are as
-// many as it may have.
+// countDeposit takes a number of the account's deposit addresses. It returns fault.State when the account has
+// as many as it may have.
 func (s *Service) countDeposit(ctx context.Context, owner event.Owner) error {
 	if s.deposits <= 0 {
 		return nil
@@ -100,14 +100,14 @@ func (s *Service) countDeposit(ctx context.Context, owner event.Owner) error {
 	)
 }
 
-// derived is a fresh address with what names its key.
+// derived is a fresh address with its key reference.
 type derived struct {
 	party   chain.Party
 	network chain.Network
 }
 
-// derive returns the next deposit address of a network's key space. Live and test keys never meet:
-// the mode is part of the space.
+// derive returns the next deposit address of a network's key space. Live and test keys differ: the mode is
+// part of the space.
 func (s *Service) derive(ctx context.Context, network string) (derived, error) {
 	driver, err := s.registry.Driver(network)
 	if err != nil {

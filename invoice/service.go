@@ -15,7 +15,7 @@ import (
 )
 
 // ErrUnprepared is returned when a transaction needs a price that was not read before it began. Prepare the
-// same batch again: the missing price is remembered.
+// same batch again: it then reads the missing price.
 var ErrUnprepared error = fault.New(
 	fault.Unavailable, "price_unprepared", "a price is needed that was not prepared",
 )
@@ -47,7 +47,7 @@ type Config struct {
 	// become gaps when it ends. Defaults to 64.
 	Reserve int
 
-	// Ahead gives out addresses of a network that were derived ahead; ok is false when there is none.
+	// Ahead returns addresses of a network that were derived in advance; ok is false when there is none.
 	// Defaults to none: each request derives its own.
 	Ahead interface {
 		Take(network string) (address chain.Party, ok bool)
@@ -56,7 +56,8 @@ type Config struct {
 	// Deposits is how many deposit addresses an account may make in a mode. Defaults to no limit.
 	Deposits int
 
-	// Seal authenticates addresses. Defaults to none: whoever can write the database decides whose they are.
+	// Seal authenticates addresses. Defaults to none: then whoever can write the database decides who owns an
+	// address.
 	Seal authenticator
 
 	// Entropy is the source of checkout tokens, for tests only. Defaults to crypto/rand.
@@ -68,8 +69,8 @@ type ingester interface {
 	// FirstCheck returns when the balances of an address that is new on a network are compared first.
 	FirstCheck(ctx context.Context, r scan.CursorReader, network string) (time.Time, error)
 
-	// PrepareHint looks a transaction up that is said to pay an invoice. A network that gives no answer is
-	// fault.Unavailable unless another one found it.
+	// PrepareHint looks up a transaction that is said to pay an invoice. A network that does not answer is
+	// fault.Unavailable unless the transaction was found on another one.
 	PrepareHint(ctx context.Context, invoiceID, txHash string) (Commit[HintResult], error)
 
 	// PrepareDepositHint is PrepareHint for an owner's deposit address.
@@ -79,12 +80,12 @@ type ingester interface {
 		depositID, txHash string,
 	) (Commit[HintResult], error)
 
-	// PrepareSimulate prepares a payment without a network transaction; s selects the option that it pays
-	// where none is selected.
+	// PrepareSimulate prepares a payment without a network transaction. s selects the option that it pays, if
+	// that option is not selected yet.
 	PrepareSimulate(ctx context.Context, s *Service, p SimulateParams) (Commit[Simulated], error)
 }
 
-// Commit stores what was prepared, in a transaction.
+// Commit stores a prepared change in a transaction.
 type Commit[T any] func(ctx context.Context, tx Tx) (T, error)
 
 // Service creates, shows and moves invoices, payments and deposit addresses. It is safe for concurrent use.
@@ -145,16 +146,16 @@ func New(c Config) *Service {
 	}
 }
 
-// In returns the service with its operations in a transaction of the caller's. What an operation reads is read there,
-// and it commits or rolls back with it.
+// In returns the service with its operations in the caller's transaction: they read and write in it, and
+// commit or roll back with it.
 func (s *Service) In(tx Tx) *Service {
 	in := *s
-	in.db, in.seen = joined{tx}, &seenSettings{} // what is read there may be rolled back
+	in.db, in.seen = joined{tx}, &seenSettings{} // a read there may be rolled back
 
 	return &in
 }
 
-// joined is a transaction in the place of a database.
+// joined is a transaction in place of a database.
 type joined struct{ Tx }
 
 func (j joined) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
@@ -169,13 +170,12 @@ func (s *Service) Get(ctx context.Context, owner event.Owner, id string) (Invoic
 	return s.read(ctx, s.db, &owner, id)
 }
 
-// GetByID returns an invoice to those who know no owner, such as the checkout page, or fault.NotFound.
+// GetByID returns an invoice to callers without an owner, such as the checkout page, or fault.NotFound.
 func (s *Service) GetByID(ctx context.Context, id string) (Invoice, error) {
 	return s.read(ctx, s.db, nil, id)
 }
 
-// Shown returns an invoice that was read elsewhere, such as with others, once its addresses are verified to be those
-// that were made for it.
+// Shown returns an invoice that was read elsewhere, after verifying that its addresses were made for it.
 //
 // Errors: fault.Unavailable, code invoice_damaged or secret_key_unknown.
 func (s *Service) Shown(ctx context.Context, inv Invoice) (Invoice, error) {
@@ -195,8 +195,8 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Invoice, bool, error) {
 	return paging.Page(page, limit, err)
 }
 
-// Payment returns a payment of an owner, or fault.NotFound. One whose address was not made for what it pays is
-// fault.Unavailable, code payment_damaged.
+// Payment returns a payment of an owner, or fault.NotFound. If its address was not made for the object that
+// it pays, it is fault.Unavailable, code payment_damaged.
 func (s *Service) Payment(ctx context.Context, owner event.Owner, id string) (Payment, error) {
 	p, err := s.db.Payment(ctx, owner, id)
 	if err == nil {

@@ -11,8 +11,8 @@ import (
 // seenMost bounds how many accounts' settings a service remembers.
 const seenMost = 4096
 
-// seenSettings has the settings of accounts as the last creation found them. They only prepare an invoice: those of
-// its transaction decide.
+// seenSettings holds the settings of accounts as the last creation found them. They only prepare an invoice:
+// the settings that its transaction reads decide.
 type seenSettings struct {
 	mu  sync.Mutex
 	all map[string]Settings
@@ -40,8 +40,8 @@ func (c *seenSettings) put(accountID string, s Settings) {
 	c.all[accountID] = s
 }
 
-// assetsBySettings returns the assets of the options, and the settings that they were found by. final reports that
-// the settings were read for this invoice; otherwise those of its transaction decide.
+// assetsBySettings returns the assets of the options, and the settings that selected them. final reports that
+// the settings were read for this invoice; otherwise the settings that its transaction reads decide.
 func (s *Service) assetsBySettings(
 	ctx context.Context,
 	p CreateParams,
@@ -65,8 +65,8 @@ func (s *Service) assetsBySettings(
 	return assets, settings, true, err
 }
 
-// settle gives an invoice the settings as of its transaction. An option whose asset is not enabled any more is
-// fault.Invalid, asset_not_enabled.
+// settle gives an invoice the settings that its transaction reads. An option whose asset is no longer enabled
+// is fault.Invalid, asset_not_enabled.
 func (s *Service) settle(ctx context.Context, tx Tx, inv *Invoice, ownTolerance bool) error {
 	settings, err := tx.InvoiceSettings(ctx, inv.Owner.AccountID)
 	if err != nil {
@@ -89,7 +89,8 @@ func (s *Service) settle(ctx context.Context, tx Tx, inv *Invoice, ownTolerance 
 	return nil
 }
 
-// assetNotEnabled returns the error of an option, a parameter, whose asset the account does not take.
+// assetNotEnabled returns the error for an option, given as a parameter name, whose asset the account does
+// not take.
 func assetNotEnabled(option, asset, network string) *fault.Error {
 	return fault.Param(
 		option+".asset", "asset_not_enabled",

@@ -8,9 +8,10 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// verifyShown checks that the addresses of invoices are those that were made for them: a payer pays what is shown.
-// A network that is not served any more skips nothing: the row of the address names it too. What has no address yet and
-// may be given one is checked to be this invoice's: the address becomes that of its owner.
+// verifyShown checks that the addresses of invoices are those that were made for them: a payer pays to the
+// address that is shown. It checks networks that are no longer served too: the row of the address names its
+// network. An option without an address that may still get one is checked to be this invoice's, because its
+// owner will own that address.
 //
 // Errors: fault.Unavailable, code invoice_damaged or secret_key_unknown.
 func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...Invoice) error {
@@ -18,7 +19,7 @@ func (s *Service) verifyShown(ctx context.Context, r AddressReader, invoices ...
 		return nil
 	}
 
-	shown := make([]shownAddress, 0, 4) // more than one invoice has in most cases: it stays on the stack
+	shown := make([]shownAddress, 0, 4) // most invoices have fewer options: it stays on the stack
 
 	for _, inv := range invoices {
 		for i := range inv.Options {
@@ -66,7 +67,7 @@ func (s *Service) verifyDeposits(ctx context.Context, r AddressReader, deposits 
 	return err
 }
 
-// verifyPayments checks that the address of a payment is one that was made for what it pays.
+// verifyPayments checks that the address of each payment was made for the object that it pays.
 //
 // Errors: fault.Unavailable, code payment_damaged or secret_key_unknown.
 func (s *Service) verifyPayments(ctx context.Context, r AddressReader, payments ...Payment) error {
@@ -97,8 +98,8 @@ func (s *Service) verifyPayments(ctx context.Context, r AddressReader, payments 
 	return nil
 }
 
-// checkAsset reports whether an option's contract and token account are those of its asset. The token account of an
-// asset that is not enabled any more cannot be checked: it is cleared.
+// checkAsset reports whether an option's contract and token account are those of its asset. If the asset is
+// no longer enabled, its token account cannot be checked: it is cleared.
 func (s *Service) checkAsset(o *Option) bool {
 	n, served := s.registry.Network(o.Network)
 
@@ -117,7 +118,7 @@ func (s *Service) hasTokenAccount(at chain.Address, asset chain.Asset, account c
 	return err == nil && made == account
 }
 
-// shownAddress is an address as an object shows it: all that the row of the address must say too.
+// shownAddress is an address as an object shows it. The row of the address must have the same values.
 type shownAddress struct {
 	kind    AddressKind
 	owner   event.Owner
@@ -129,7 +130,7 @@ type shownAddress struct {
 	depositID           string // of a deposit address
 }
 
-// shownOption returns what an option of an invoice shows.
+// shownOption returns the address as an option of an invoice shows it.
 func shownOption(inv Invoice, o Option) shownAddress {
 	return shownAddress{
 		kind:      ForOption,
@@ -142,7 +143,7 @@ func shownOption(inv Invoice, o Option) shownAddress {
 	}
 }
 
-// shownDeposit returns what a deposit address shows.
+// shownDeposit returns the address as a deposit address shows it.
 func shownDeposit(d DepositAddress) shownAddress {
 	return shownAddress{
 		kind:      ForDeposit,
@@ -159,7 +160,7 @@ func (x shownAddress) space() chain.Space {
 	return chain.Space{Family: x.key.Family, Livemode: x.key.Livemode}
 }
 
-// shown returns what an object has to show that the address was made for.
+// shown returns the address as the object for which it was made must show it.
 func (v VerifiedAddress) shown() shownAddress {
 	a := v.row
 
@@ -175,8 +176,8 @@ func (v VerifiedAddress) shown() shownAddress {
 	}
 }
 
-// damaged returns the first of the shown addresses that was not made for its object as it is shown, or nil. A row
-// that was verified within verifiedFor is not read again.
+// damaged returns the first shown address that was not made for its object as shown, or nil. A row that was
+// verified within verifiedFor is not read again.
 //
 // Errors: fault.Unavailable, code secret_key_unknown.
 func (s *Service) damaged(

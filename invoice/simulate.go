@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Outcome is what a simulated payment shall lead to.
+// Outcome is the result that a simulated payment shall have.
 type Outcome string
 
 // The outcomes: of invoices detected, paid, underpaid, overpaid, late, orphaned and dropped; of
@@ -41,31 +41,32 @@ var (
 // SimulateParams ask for a payment without a network transaction, in test mode.
 type SimulateParams struct {
 	Owner event.Owner
-	// InvoiceID or DepositAddressID names what is paid.
+	// InvoiceID or DepositAddressID is the object that is paid.
 	InvoiceID, DepositAddressID string
-	// OptionID is the option that is paid; empty: the selected one, else the first. Of the outcomes orphaned and
-	// dropped it is that of the payment that leaves; empty: any.
+	// OptionID is the option that is paid; empty: the selected one, else the first. For the outcomes orphaned
+	// and dropped it selects the option of the payment that disappears; empty: any.
 	OptionID string
-	// Asset is a symbol on the deposit address's network; deposit addresses only. It is that of the payment that
-	// leaves, too.
+	// Asset is a symbol on the deposit address's network; deposit addresses only. For the outcomes orphaned
+	// and dropped it selects the asset of the payment that disappears.
 	Asset string
-	// Amount is in base units; 0: what leads to the outcome. Deposit addresses need one for a new payment.
+	// Amount is in base units; 0: the amount that the outcome needs. Deposit addresses need one for a new
+	// payment.
 	Amount  chain.Amount
 	Outcome Outcome
 }
 
-// Simulated is what a simulation left: the payment, and the invoice that it pays, if it pays one.
+// Simulated is the result of a simulation: the payment, and the invoice that it pays, if any.
 type Simulated struct {
 	Invoice Invoice
 	Payment Payment
 }
 
-// PrepareSimulate checks the parameters, and prepares the selection of the option when it was not
-// selected yet. With a live owner it is fault.Forbidden, test_mode_only.
+// PrepareSimulate checks the parameters, and prepares the selection of the option if it is not selected yet.
+// With a live owner it is fault.Forbidden, test_mode_only.
 //
-// What it returns makes the payment. The outcomes orphaned and dropped take the latest simulated payment that is not
-// there yet, of the option or the asset that is named; without one, a payment is made first. The outcome late expires
-// an invoice that is still open.
+// The returned Commit makes the payment. The outcomes orphaned and dropped move the latest simulated payment,
+// of the named option or asset, that does not have that outcome yet. Without such a payment, one is made
+// first. The outcome late expires an invoice that is still open.
 func (s *Service) PrepareSimulate(ctx context.Context, p SimulateParams) (Commit[Simulated], error) {
 	if err := checkSimulate(p); err != nil {
 		return nil, err

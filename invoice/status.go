@@ -6,16 +6,16 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Recompute derives sums, status, flags, times and DueAt from all payments to the invoice, and returns the
-// events of a change of status. It is idempotent: the same payments give the same invoice, in whatever order
-// they arrived. It keeps what payments do not determine: ClosedAs, the refunds, and an acceptance (flags Late
-// and UnderpaidAccepted).
+// Recompute derives sums, status, flags, times and DueAt from all payments to the invoice. It returns the
+// events of a change of status. It is idempotent: the same payments, in any order, give the same invoice. It
+// keeps everything that does not depend on payments: ClosedAs, the refunds, and an acceptance (flags Late and
+// UnderpaidAccepted).
 func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 	r := inv.receive(payments)
 	standing := inv.standing(r)
 
-	// An acceptance covers what was confirmed when it was made. Once less is, it holds only if that is enough by
-	// itself. A payment that returns does not restore it.
+	// An acceptance covers the payments that were confirmed when it was made. If less is confirmed later, the
+	// acceptance holds only if the rest is enough by itself. A payment that returns does not restore it.
 	if inv.accepted() && standing != Paid && inv.lacksAccepted(payments) {
 		inv.set(Late, false)
 		inv.set(UnderpaidAccepted, false)
@@ -65,8 +65,8 @@ func (inv *Invoice) Recompute(payments []Payment, now time.Time) []event.Type {
 }
 
 // statusEvents returns the event of a change of status. An invoice that waits for nothing any more returns
-// from pending to open or underpaid as invoice.reopened (decisions 11). If all that it received is refunded by then,
-// it becomes refunded at once: nobody is to deliver for an invoice.paid whose money went back.
+// from pending to open or underpaid as invoice.reopened (decisions 11). If all that it received is refunded
+// by then, it becomes refunded at once, so that nobody delivers for an invoice.paid whose money went back.
 func statusEvents(before, next Status) []event.Type { // spec 6.5
 	switch {
 	case before == next:

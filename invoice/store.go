@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Settings are what this package needs to know of an account.
+// Settings are the settings of an account that this package needs.
 type Settings struct {
 	ToleranceBPS int
 	AcceptLate   bool
@@ -65,7 +65,7 @@ type TransferKey struct {
 	AssetID string
 }
 
-// Reader is what this package reads.
+// Reader has the reads of this package.
 type Reader interface {
 	InvoiceReader
 	PaymentReader
@@ -77,9 +77,9 @@ type Reader interface {
 type InvoiceReader interface {
 	// Invoice returns an invoice of an owner, or fault.NotFound when the owner has none of this id.
 	Invoice(ctx context.Context, owner event.Owner, id string) (Invoice, error)
-	// InvoiceByID is Invoice for callers who know no owner: the checkout page and the workers.
+	// InvoiceByID is Invoice for callers without an owner: the checkout page and the workers.
 	InvoiceByID(ctx context.Context, id string) (Invoice, error)
-	// InvoicesByID returns those that exist, each once, in any order.
+	// InvoicesByID returns the invoices that exist, each once, in any order.
 	InvoicesByID(ctx context.Context, ids []string) ([]Invoice, error)
 	// Invoices returns a page, newest first.
 	Invoices(ctx context.Context, f Filter) ([]Invoice, error)
@@ -94,17 +94,17 @@ type InvoiceReader interface {
 type PaymentReader interface {
 	// Payment returns a payment of an owner, or fault.NotFound when the owner has none of this id.
 	Payment(ctx context.Context, owner event.Owner, id string) (Payment, error)
-	// PaymentByID is Payment for callers who know no owner.
+	// PaymentByID is Payment for callers without an owner.
 	PaymentByID(ctx context.Context, id string) (Payment, error)
 	// Payments returns a page, newest first.
 	Payments(ctx context.Context, f PaymentFilter) ([]Payment, error)
-	// PaymentsOfInvoices returns all payments to these invoices, those of each oldest first.
+	// PaymentsOfInvoices returns all payments to these invoices; the payments of each are oldest first.
 	PaymentsOfInvoices(ctx context.Context, invoiceIDs []string) ([]Payment, error)
-	// PaymentsByHash returns the payments of a network whose transaction is one of these, each once, in
+	// PaymentsByHash returns the payments of a network whose transaction hash is among hashes, each once, in
 	// any order.
 	PaymentsByHash(ctx context.Context, network string, hashes []string) ([]Payment, error)
-	// UnconfirmedPayments returns the payments of a network that are detected and in a block at or below
-	// the height, lowest block and then lowest id first: those whose time may have come.
+	// UnconfirmedPayments returns the payments of a network that are detected and in a block at or below the
+	// height, lowest block and then lowest id first. They may now have enough confirmations.
 	UnconfirmedPayments(ctx context.Context, network string, height uint64, limit int) ([]Payment, error)
 	// UnminedPayments returns the payments of a network that are detected or orphaned and in no block,
 	// in any order.
@@ -120,19 +120,19 @@ type PaymentReader interface {
 	DuePayments(ctx context.Context, now time.Time, limit int) ([]Payment, error)
 }
 
-// AddressReader reads addresses of ours, those of options and of wallets among them.
+// AddressReader reads addresses of ours, including those of options and of wallets.
 type AddressReader interface {
-	// MatchAddresses returns, of the addresses given, those that are ours, each once, in any order: one
-	// indexed query.
+	// MatchAddresses returns those of the given addresses that are ours, each once, in any order: one indexed
+	// query.
 	MatchAddresses(ctx context.Context, space chain.Space, addresses []chain.Address) ([]Address, error)
 	// AddressesSince returns the addresses of a kind that were made for a network at or after a
 	// time, newest first; the zero time is for all of them.
 	AddressesSince(ctx context.Context, network string, kind AddressKind, since time.Time) ([]Address, error)
-	// AddressesAfter returns up to limit addresses of a space, in the order of their text, after one;
+	// AddressesAfter returns up to limit addresses of a space that follow after in the order of their text;
 	// the empty address is before all of them.
 	AddressesAfter(ctx context.Context, space chain.Space, after chain.Address, limit int) ([]Address, error)
 	// DueAddresses returns up to limit addresses that were made for a network and have a NextCheck that is
-	// not after now, oldest NextCheck first: the urgent ones, or the others.
+	// not after now, oldest NextCheck first: only urgent ones, or only the others.
 	DueAddresses(
 		ctx context.Context,
 		network string,
@@ -160,30 +160,31 @@ type DustReader interface {
 		assetID string,
 		limit int,
 	) ([]DustTransfer, error)
-	// DustByHash returns the transfers of a network whose transaction is one of these, in any order.
+	// DustByHash returns the transfers of a network whose transaction hash is among hashes, in any order.
 	DustByHash(ctx context.Context, network string, hashes []string) ([]DustTransfer, error)
 	// DustAbove returns the transfers of a network in blocks above a height, in any order.
 	DustAbove(ctx context.Context, network string, height uint64) ([]DustTransfer, error)
 }
 
-// Tx is everything one operation of this package may touch.
+// Tx has the reads and writes that one operation of this package may make.
 type Tx interface {
 	Reader
 	Writer
 	scan.Tx
 	event.Appender
-	// OwnTransactions is that of wallet.TransactionReader: which of the hashes are transactions of ours, and of
-	// what kind. What they move is no payment, but for payouts.
+	// OwnTransactions is wallet.TransactionReader's: it returns which of the hashes are transactions of ours,
+	// and their kinds. Their transfers are not payments, except those of payouts.
 	OwnTransactions(
 		ctx context.Context,
 		network string,
 		hashes []string,
 	) (map[string]wallet.OwnTransaction, error)
-	// OutgoingByHash is that of wallet.OutgoingReader: which of the hashes took something from an address of ours.
+	// OutgoingByHash is wallet.OutgoingReader's: it returns which of the hashes took something from an
+	// address of ours.
 	OutgoingByHash(ctx context.Context, network string, hashes []string) ([]wallet.Outgoing, error)
 }
 
-// Writer writes what this package stores.
+// Writer writes the records of this package.
 type Writer interface {
 	PutInvoice(ctx context.Context, inv *Invoice) error
 	PutPayments(ctx context.Context, payments ...*Payment) error
@@ -197,9 +198,9 @@ type Writer interface {
 	PutDustTransfer(ctx context.Context, d DustTransfer) error
 	// DeleteDustTransfer deletes a transfer; an absent one is no error.
 	DeleteDustTransfer(ctx context.Context, network string, key TransferKey) error
-	// ReserveNumbers takes n consecutive numbers from a counter and returns the first; counters
-	// start at first. A transaction that does not commit takes none. It is called in transactions of its
-	// own, so that creations never queue on one row.
+	// ReserveNumbers takes n consecutive numbers from a counter and returns the first; counters start at
+	// first. A transaction that does not commit takes none. Callers give it a transaction of its own, so that
+	// creations never queue on one row.
 	ReserveNumbers(ctx context.Context, counter string, n int, first int64) (int64, error)
 }
 

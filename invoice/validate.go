@@ -30,7 +30,7 @@ func invalid(param, format string, args ...any) error {
 	return fault.Param(param, "parameter_invalid", format, args...)
 }
 
-// checkCreate checks what needs neither store nor registry.
+// checkCreate does the checks that need neither store nor registry.
 func checkCreate(p CreateParams) error {
 	if err := checkMoney(p); err != nil {
 		return err
@@ -139,7 +139,7 @@ func clip(s string) string {
 	return s
 }
 
-// checkText refuses what is too long and what no database keeps.
+// checkText refuses text that is too long, and text that no database can store.
 func checkText(param, text string, limit int) error {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return invalid(param, "the text must be UTF-8 without NUL characters")
@@ -178,8 +178,8 @@ func checkMetadata(m map[string]string) error { // spec D2.1.5
 	return nil
 }
 
-// isEmail looks for the form of an address, not for its mailbox: one @, something on both sides, no spaces, at most 254
-// bytes (RFC 5321, 4.5.3.1.3).
+// isEmail checks the form of an address only: one @, something on both sides, no spaces, at most 254 bytes
+// (RFC 5321, 4.5.3.1.3).
 func isEmail(s string) bool {
 	local, domain, ok := strings.Cut(s, "@")
 
@@ -191,7 +191,7 @@ func isEmail(s string) bool {
 		!strings.Contains(domain, "..")
 }
 
-// checkURL wants https, or http in test mode, and a host.
+// checkURL requires a host, and https, or http in test mode.
 func checkURL(param, s string, livemode bool) error { // spec D2.1.9
 	if s == "" {
 		return nil

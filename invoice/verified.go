@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// verifiedFor is how long the row of a shown address counts as verified. Who changes the row meanwhile gains nothing:
-// the payer was shown the address already, and another address is not remembered as this object's.
+// verifiedFor is how long the row of a shown address counts as verified. Changing the row meanwhile gains
+// nothing: the payer has already seen the address, and another address is not remembered as this object's.
 const verifiedFor = time.Minute
 
 // maxVerified bounds the remembered addresses of one generation.
 const maxVerified = 1 << 13
 
-// verifiedAddresses remembers which shown addresses were verified, in two generations of half of verifiedFor: an
-// address is forgotten at the end of the one after its own. The zero value is empty.
+// verifiedAddresses remembers which shown addresses were verified, in two generations of half of verifiedFor.
+// An address is forgotten when the generation after its own ends. The zero value is empty.
 type verifiedAddresses struct {
 	mu       sync.Mutex
 	began    time.Time // when the newer generation began
@@ -21,7 +21,7 @@ type verifiedAddresses struct {
 	previous map[shownAddress]struct{}
 }
 
-// without returns those of the shown addresses that are not remembered.
+// without returns the shown addresses that are not remembered.
 func (v *verifiedAddresses) without(shown []shownAddress, now time.Time) (unknown []shownAddress) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -54,7 +54,7 @@ func (v *verifiedAddresses) add(shown []shownAddress, now time.Time) {
 	}
 }
 
-// age begins a generation where the newer one has lasted half of verifiedFor, or the clock went back.
+// age begins a new generation if the newer one has lasted half of verifiedFor, or if the clock went back.
 func (v *verifiedAddresses) age(now time.Time) {
 	switch lasted := now.Sub(v.began); {
 	case lasted >= verifiedFor || lasted < 0:

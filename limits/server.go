@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// The profile of a server. There is no WriteTimeout, because event streams are written for an hour: they set
-// a deadline for each event, and remove the ReadTimeout, which would end them. A handler of the host that takes
-// longer than ReadTimeout has to remove it too.
+// The profile of a server. There is no WriteTimeout, because event streams are written for an hour. They set
+// a deadline for each event, and remove the ReadTimeout, which would end them. A handler of the host that
+// takes longer than ReadTimeout has to remove it too.
 const (
 	headerTimeout = 10 * time.Second
 	readTimeout   = time.Minute

@@ -31,10 +31,10 @@ import (
 	"github.com/seed-8ee7f392/payments/store/memory"
 )
 
-// mnemonic is the well-known public one of the BIP-39 test vectors: everybody has its keys.
+// mnemonic is the public one of the BIP-39 test vectors: everybody has its keys.
 const mnemonic = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 
-// maxSteps bounds the rounds of work of one call: work without an end fails the test.
+// maxSteps bounds the rounds of work of one call, so that endless work fails the test.
 const maxSteps = 10_000
 
 // Service is a payment service with one merchant's account, in test mode.
@@ -45,10 +45,10 @@ type Service struct {
 	// Network is the simulated network. It mines no block by itself.
 	Network *sim.Chain
 
-	// Account is the merchant's.
+	// Account is the merchant's account.
 	Account account.Account
 
-	// Owner owns what the merchant makes: Account in test mode.
+	// Owner owns the merchant's objects: Account in test mode.
 	Owner event.Owner
 
 	// Key is an API key of the account with every scope, for requests over HTTP.
@@ -58,16 +58,17 @@ type Service struct {
 	clock *clock
 }
 
-// New returns a service. Each function may change its configuration before it is made: the store, OnEvent, prices.
-// The test fails when the service cannot be made.
+// New returns a service. Each function may change the configuration before the service is made: the store,
+// OnEvent, prices. The test fails if the service cannot be made.
 func New(t testing.TB, configure ...func(*payments.Config)) *Service {
 	t.Helper()
 
 	return NewOn(t, sim.Config{}, configure...)
 }
 
-// NewOn is New on a network of a configuration, whose Clock is the service's. A fork reaches a paid invoice where
-// FinalDepth is above the fork's depth: by default a payment is confirmed in a block that no fork may take away.
+// NewOn is New on a network with a given configuration, whose Clock becomes the service's. To test a fork
+// that reaches a paid invoice, set FinalDepth above the fork's depth: by default, payments are confirmed in
+// blocks that no fork may remove.
 func NewOn(t testing.TB, network sim.Config, configure ...func(*payments.Config)) *Service {
 	t.Helper()
 
@@ -141,7 +142,7 @@ func (s *Service) Work() {
 	s.t.Fatalf("paymentstest: work is left after %d rounds", maxSteps)
 }
 
-// Mine adds blocks to the network, a block time apart, and does the work that follows from each.
+// Mine adds blocks to the network, one block time apart, and does the resulting work after each.
 func (s *Service) Mine(blocks int) {
 	s.t.Helper()
 
@@ -152,9 +153,9 @@ func (s *Service) Mine(blocks int) {
 	}
 }
 
-// Advance moves the time forward, a minute at most at a time, and does what falls due: invoices expire, failed
-// deliveries are tried again. It mines no block. An invoice whose option is selected expires once a block after its
-// end was read: Mine one then, and Advance by another minute.
+// Advance moves the time forward, at most a minute at a time, and does the work that falls due: invoices
+// expire, failed deliveries are tried again. It mines no block. An invoice with a selected option expires
+// only after a block that follows its end was read: Mine one then, and Advance by another minute.
 func (s *Service) Advance(by time.Duration) {
 	s.t.Helper()
 
@@ -167,7 +168,8 @@ func (s *Service) Advance(by time.Duration) {
 	}
 }
 
-// Invoice creates an invoice over a price, such as "25.00" and "USD", that is payable in every asset of the network.
+// Invoice creates an invoice with a price, such as "25.00" and "USD", that is payable in every asset of the
+// network.
 func (s *Service) Invoice(amount, currency string) invoice.Invoice {
 	s.t.Helper()
 
@@ -181,7 +183,7 @@ func (s *Service) Invoice(amount, currency string) invoice.Invoice {
 }
 
 // Pay pays an invoice with its selected option, or else with the first one, and mines until the payment is
-// confirmed. It returns the invoice as it is then, paid.
+// confirmed. It returns the paid invoice.
 func (s *Service) Pay(inv invoice.Invoice) invoice.Invoice {
 	s.t.Helper()
 
@@ -199,7 +201,7 @@ func (s *Service) Pay(inv invoice.Invoice) invoice.Invoice {
 	return paid
 }
 
-// selected returns the option that an invoice is paid with.
+// selected returns the option of an invoice that Pay uses.
 func (s *Service) selected(inv invoice.Invoice) invoice.Option {
 	s.t.Helper()
 
@@ -213,7 +215,7 @@ func (s *Service) selected(inv invoice.Invoice) invoice.Option {
 	return *inv.Option(inv.SelectedOptionID)
 }
 
-// Fund gives the merchant's master wallet an amount of an asset, in base units, and mines it.
+// Fund sends an amount of an asset, in base units, to the merchant's master wallet, and mines it.
 func (s *Service) Fund(symbol string, amount chain.Amount) {
 	s.t.Helper()
 

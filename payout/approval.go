@@ -16,11 +16,11 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// Approval is the consent of a second key or user, which a payout above its account's sum waits for. A payout
+// Approval is the consent of a second key or user, for which a payout above its account's sum waits. A payout
 // that is not approved in time fails as stale.
 type Approval struct { // spec D11.20
 	Required bool `json:"required,omitempty"`
-	// Reason is ReasonNetworkFee where the maximum network fee asks for it, and empty where the account's sum does.
+	// Reason is ReasonNetworkFee if the maximum network fee requires it, and empty if the account's sum does.
 	Reason     string    `json:"reason,omitempty"`
 	ApprovedBy string    `json:"approved_by,omitempty"` // the id of an API key or user
 	ApprovedAt time.Time `json:"approved_at,omitzero"`
@@ -50,7 +50,8 @@ type authenticator interface {
 	VerifyMAC(message, context, tag []byte) error
 }
 
-// message is what the tag of a payout covers: all that decides what is sent, and on whose word.
+// message is what the tag of a payout covers: all that decides what is sent, and who asked for and approved
+// it.
 type message struct {
 	AccountID     string
 	Livemode      bool
@@ -117,9 +118,10 @@ func (s *Service) Verify(p Payout) error {
 	return err
 }
 
-// approvalOf returns the approval that a payout of an asset needs: above the account's sum, which the amount and the
-// maximum network fee count towards, and with a maximum network fee above the share of the amount that it may cost. The
-// first one counts what cannot be priced as above; the second one does not, and neither a fee that the request allows.
+// approvalOf returns the approval that a payout needs. It needs one if its amount and maximum network fee
+// together exceed the account's sum; an amount or fee without a price counts as above it. It also needs one
+// if the maximum network fee exceeds its share of the amount. That second rule skips amounts and fees without
+// a price, and a fee that the request allows.
 func (s *Service) approvalOf(
 	ctx context.Context,
 	settings Settings,
@@ -153,10 +155,10 @@ func (s *Service) approvalOf(
 	return Approval{}, nil
 }
 
-// smallFeeUSD is the maximum network fee that a payout may have whatever its amount is, in USD.
+// smallFeeUSD is the maximum network fee that every payout may have, in USD.
 var smallFeeUSD = decimal.NewFromInt(5)
 
-// valueUSD returns what an amount is worth in USD; priced is false without a fresh price.
+// valueUSD returns the value of an amount in USD; priced is false without a fresh price.
 func (s *Service) valueUSD(
 	ctx context.Context,
 	asset chain.Asset,
@@ -174,20 +176,21 @@ func (s *Service) valueUSD(
 	return amount.Decimal(asset.Decimals).Mul(price), true, nil // exact
 }
 
-// Approver is who approves: an API key, or a user of the host's own interface.
+// Approver approves a payout: an API key, or a user of the host's own interface.
 type Approver struct {
 	Requester
-	// SameHolder are the ids of the keys that replaced one another, an API key among them: one person has them all.
+	// SameHolder are the ids of the keys that replaced the approving key or were replaced by it: one person
+	// has them all.
 	SameHolder []string
-	// Destinations are the only ones that the approver and the account allow now; nil: any.
+	// Destinations are the only destinations that the approver and the account allow now; nil: any.
 	Destinations []chain.Destination
 }
 
 // ApproveTx approves a payout that waits for it, so that it is signed at once. It is idempotent.
 //
 // Errors:
-//   - fault.Forbidden, code approval_by_requester: who asked for the payout cannot approve it
-//   - fault.Forbidden, code destination_not_allowed: it goes to none of Approver.Destinations
+//   - fault.Forbidden, code approval_by_requester: the requester of a payout cannot approve it
+//   - fault.Forbidden, code destination_not_allowed: its destination is not among Approver.Destinations
 //   - fault.State, code payout_not_pending: it was canceled, is stale or is being paid
 //   - fault.State, code payout_approval_not_required
 //   - fault.Unavailable, code payout_damaged: the payout was changed outside this service
@@ -238,7 +241,7 @@ func (s *Service) ApproveTx(
 	return p, s.save(ctx, tx, &p)
 }
 
-// checkApprover refuses who may not approve, and what is not to be approved.
+// checkApprover refuses an approver who may not approve, and a payout that must not be approved.
 func (s *Service) checkApprover(p Payout, by Approver) error {
 	if err := s.Verify(p); err != nil {
 		return err

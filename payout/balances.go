@@ -9,11 +9,12 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Balances returns what the master wallets of an owner hold, have promised and have available, by
-// network and asset. A wallet that nobody asked for before is read now and kept up to date from
-// then on; one whose node does not answer then is left out.
+// Balances returns what the master wallets of an owner hold, have reserved and have available, by network and
+// asset. A wallet that was never asked for is read now and kept up to date from then on. It is left out if
+// its node does not answer.
 //
-// The rows have no tag: only those of wallets that derive from the number of the verified account are returned.
+// The rows have no tag. Therefore only the rows of wallets that derive from the verified account's index are
+// returned.
 func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]wallet.Balance, error) {
 	rows, err := s.db.Balances(ctx, owner)
 	if err != nil {
@@ -60,8 +61,8 @@ func (s *Service) Balances(ctx context.Context, owner event.Owner) ([]wallet.Bal
 	), nil
 }
 
-// track returns the master wallet of a network, "" where none can be derived. It reads the wallet, unless all its
-// balances are known, and gives the rows their owner.
+// track returns the master wallet of a network. It reads the wallet, unless all its balances are known, and
+// gives the rows their owner. The address is "" if the network cannot send.
 func (s *Service) track(
 	ctx context.Context,
 	owner event.Owner,

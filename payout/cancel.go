@@ -9,9 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// CancelTx cancels a payout that is not signed yet: it fails as canceled. Otherwise fault.State with code
-// payout_not_pending, or with code payout_awaiting_review for one that may have been paid before the records
-// were restored.
+// CancelTx cancels a payout that is not signed yet: it fails as canceled. A signed payout is fault.State with
+// code payout_not_pending. A payout that may have been paid before the records were restored has code
+// payout_awaiting_review.
 func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payoutID string) (Payout, error) {
 	// spec 3.2.1
 	p, err := tx.Payout(ctx, owner, payoutID)
@@ -57,7 +57,8 @@ func (s *Service) CancelTx(ctx context.Context, tx Tx, owner event.Owner, payout
 
 const codeAwaitingReview = "payout_awaiting_review"
 
-// awaitsReview returns fault.State with code payout_awaiting_review over why a payout may have been paid.
+// awaitsReview wraps the reason why a payout may have been paid in fault.State with code
+// payout_awaiting_review.
 func awaitsReview(cause error, p Payout) error {
 	return fault.Wrap(
 		cause,
@@ -69,13 +70,13 @@ func awaitsReview(cause error, p Payout) error {
 	)
 }
 
-// PrepareCancel has the wallet of a pending payout compared with its network, once in the life of a process. It
-// comes before the transaction of CancelTx or CancelRefundTx. fault.State with code payout_awaiting_review: the
-// network is not read yet, or shows what is not on record.
+// PrepareCancel compares the wallet of a pending payout with its network, once in the life of a process. Call
+// it before the transaction of CancelTx or CancelRefundTx. It returns fault.State with code
+// payout_awaiting_review if the network is not read yet, or has a transaction that is not on record.
 func (s *Service) PrepareCancel(ctx context.Context, owner event.Owner, payoutID string) error {
 	p, err := s.db.Payout(ctx, owner, payoutID)
 	if errors.Is(err, fault.NotFound) {
-		return nil // the transaction says so
+		return nil // the transaction reports it
 	}
 
 	if err != nil || p.Status != Pending {
@@ -98,7 +99,7 @@ func (s *Service) PrepareCancel(ctx context.Context, owner event.Owner, payoutID
 func (s *Service) PrepareCancelRefund(ctx context.Context, owner event.Owner, refundID string) error {
 	r, err := s.db.Refund(ctx, owner, refundID)
 	if errors.Is(err, fault.NotFound) {
-		return nil // the transaction says so
+		return nil // the transaction reports it
 	}
 
 	if err != nil || r.Status != RefundPending {
@@ -122,7 +123,7 @@ func (s *Service) Cancel(ctx context.Context, owner event.Owner, payoutID string
 	return p, err
 }
 
-// CancelRefundTx cancels a refund whose payout is not signed yet; otherwise fault.State with code
+// CancelRefundTx cancels a refund whose payout is not signed yet. Otherwise it returns fault.State with code
 // refund_not_pending.
 func (s *Service) CancelRefundTx(
 	ctx context.Context,

@@ -12,20 +12,20 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/id"
 )
 
-// Params asks for a payout.
+// Params are the parameters of a payout.
 type Params struct {
 	Owner          event.Owner
 	Network, Asset string
-	// Amount is what the destination receives, in base units; above 0.
+	// Amount is the amount that the destination receives, in base units; above 0.
 	Amount      chain.Amount
 	Destination string
-	// MaxNetworkFee is the most that the network may take, in base units of the native coin; nil: what the network asks
-	// for now, with a margin. A payout waits while the network asks for more, and goes stale.
+	// MaxNetworkFee is the highest network fee, in base units of the native coin; nil: the network's current
+	// fee with a margin. While the network asks for more, the payout waits, and in the end goes stale.
 	MaxNetworkFee *chain.Amount
 	// Memo is the merchant's own note, at most 200 characters; it never leaves this service.
 	Memo        string
 	RequestedBy Requester
-	// Destinations are the only ones it may go to; nil: any.
+	// Destinations are the only allowed destinations; nil: any.
 	Destinations []chain.Destination
 }
 
@@ -39,9 +39,9 @@ type Prepared struct {
 }
 
 // PrepareCreate checks the request, estimates the highest network fee and reads the wallet's balance; it
-// stores nothing but what it read. Refusals are fault.Invalid with the codes asset_not_enabled,
-// destination_invalid, destination_not_payable, token_unsafe, amount_too_small and parameter_invalid; fault.Forbidden
-// with destination_not_allowed; fault.State with insufficient_balance.
+// stores only that balance. Refusals are fault.Invalid with the codes asset_not_enabled, destination_invalid,
+// destination_not_payable, token_unsafe, amount_too_small and parameter_invalid; fault.Forbidden with
+// destination_not_allowed; fault.State with insufficient_balance.
 func (s *Service) PrepareCreate(ctx context.Context, p Params) (Prepared, error) {
 	settings, err := s.db.PayoutSettings(ctx, p.Owner.AccountID)
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Service) PrepareCreate(ctx context.Context, p Params) (Prepared, error)
 	return prepared, nil
 }
 
-// prepare checks what payouts and refunds have in common.
+// prepare does the checks that payouts and refunds have in common.
 func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Prepared, error) {
 	n, asset, err := s.enabledAsset(p)
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 	}
 
 	if chain.MaxTransfer.Less(p.Amount) || chain.MaxTransfer.Less(fee) {
-		// Their sum need not fit an Amount, and no wallet holds that much.
+		// The sum may not fit an Amount, and no wallet holds that much.
 		return Prepared{}, fault.New(
 			fault.State, "insufficient_balance",
 			"the master wallet %s does not hold %s base units and a network fee of up to %s",
@@ -121,7 +121,7 @@ func (s *Service) prepare(ctx context.Context, settings Settings, p Params) (Pre
 	return Prepared{master: master, native: native, payout: out}, nil
 }
 
-// parties returns the master wallet that pays, and the destination, which is another address.
+// parties returns the master wallet that pays, and the destination, which must be another address.
 func (s *Service) parties(
 	ctx context.Context,
 	driver chain.Driver,
@@ -165,7 +165,8 @@ func (s *Service) newPayout(p Params, asset, native chain.Asset, to chain.Addres
 }
 
 // enabledAsset returns the network and the asset of a request, or fault.Invalid with code asset_not_enabled.
-// Settings of the account do not narrow them: what its wallet holds can be paid out (decisions part 11).
+// It ignores the account's list of assets: every asset that its wallet holds can be paid out (decisions part
+// 11).
 func (s *Service) enabledAsset(p Params) (chain.Network, chain.Asset, error) { // spec D5.12, D11.14
 	n, ok := s.registry.Network(p.Network)
 	if !ok || n.Livemode != p.Owner.Livemode {
@@ -188,9 +189,9 @@ func (s *Service) enabledAsset(p Params) (chain.Network, chain.Asset, error) { /
 	return n, asset, nil
 }
 
-// estimate returns the highest network fee of a payout, in native base units. Where outputs are spent it is that of
-// the coins which the wallet has now: many small ones cost more. Coins that cannot make the payment refuse it, unless
-// others of the wallet wait for a block: then the payout waits for them.
+// estimate returns the highest network fee of a payout, in native base units. If outputs are spent, it is the
+// fee for the coins that the wallet has now: many small ones cost more. If these cannot make the payment, the
+// payout is refused, unless other coins of the wallet wait for a block: then the payout waits for them.
 func (s *Service) estimate(
 	ctx context.Context,
 	driver chain.Driver,
@@ -212,7 +213,7 @@ func (s *Service) estimate(
 	return fee, err
 }
 
-// messageOf returns the message of the outermost fault of an error, for people.
+// messageOf returns the message of the outermost fault of an error.
 func messageOf(err error) string {
 	if f, ok := errors.AsType[*fault.Error](err); ok {
 		return f.Message
@@ -265,7 +266,7 @@ func estimateFee(
 		return chain.Amount{}, fault.Wrap(err, fault.State, "amount_too_large", "%s", messageOf(err)).
 			WithParam("amount")
 	case errors.Is(err, fault.State):
-		// The node will not estimate what the wallet cannot pay.
+		// The node does not estimate a payment that exceeds the wallet's balance.
 		return chain.Amount{}, fault.Wrap(
 			err, fault.State, "insufficient_balance",
 			"the master wallet cannot pay this amount and its network fee: top it up, or send less (%s)",
@@ -278,9 +279,9 @@ func estimateFee(
 	return fee, nil
 }
 
-// CreateTx accepts a prepared payout: the hourly limit, the reservation of amount and fee, the row in the
-// outbox and the record are one transaction. Missing money is fault.State with code
-// insufficient_balance; too many payouts, fault.Limited with code payout_limit_exceeded.
+// CreateTx accepts a prepared payout in one transaction: the hourly limit, the reservation of amount and fee,
+// the row in the outbox and the record. A balance that is too small is fault.State with code
+// insufficient_balance; too many payouts are fault.Limited with code payout_limit_exceeded.
 func (s *Service) CreateTx(ctx context.Context, tx Tx, prepared Prepared) (Payout, error) { // spec D5.15
 	p, now := prepared.payout, s.now()
 	if err := prepared.checkLimit(ctx, tx, now); err != nil {
@@ -312,7 +313,7 @@ func (s *Service) CreateTx(ctx context.Context, tx Tx, prepared Prepared) (Payou
 	}
 
 	if p.Approval.Required {
-		// Nobody looks at it before it is approved, or stale.
+		// It is not due before it is approved, or stale.
 		t.DueAt = t.GiveUpAt
 		if err := tx.PutTransaction(ctx, &t); err != nil {
 			return Payout{}, err
@@ -342,8 +343,8 @@ func (s *Service) Create(ctx context.Context, params Params) (p Payout, err erro
 	return p, err
 }
 
-// reservations returns what a payout takes out of the master wallet at most, in base units, by asset id
-// in the order of locks.
+// reservations returns the most that a payout takes out of the master wallet, in base units, by asset id in
+// the order of locks.
 func reservations(p Payout, native chain.Asset) []chain.Output { // spec D5.1
 	if p.AssetID == native.ID {
 		return []chain.Output{{AssetID: native.ID, Amount: p.Amount.Add(p.MaxNetworkFee)}}
@@ -360,8 +361,8 @@ func reservations(p Payout, native chain.Asset) []chain.Output { // spec D5.1
 	return out
 }
 
-// notPayable returns a driver's refusal of a destination: with its reason where the address cannot receive the
-// asset (destination_not_payable), else as destination_invalid.
+// notPayable wraps a driver's refusal of a destination. If the address cannot receive the asset, the code is
+// destination_not_payable, with the reason; else it is destination_invalid.
 func notPayable(refusal error, asset chain.Asset, to chain.Address) error { // spec D11.18
 	if reason, ok := errors.AsType[*fault.Error](refusal); ok && reason.Code == wallet.FailNotPayable {
 		return reason.WithParam("destination").AsTransient()

@@ -6,9 +6,10 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// delivered returns what a transaction in a block brought the destination of a payout of tokens, in base units: the
-// net of the block's logs, for each payout of a batch its own. A token may return false and move nothing, or take a
-// fee (pitfall 20). measured is false for native coin, and for a transaction that is in no block.
+// delivered returns how much of a payout of tokens a transaction in a block brought to the destination, in
+// base units: the net of the block's logs, separately for each payout of a batch. A token may return false
+// and move nothing, or take a fee (pitfall 20). measured is false for native coin, and for a transaction that
+// is in no block.
 func (p Payout) delivered(t wallet.Transaction) (amount chain.Amount, measured bool) { // spec D12.7
 	inBlock := t.State == wallet.Included || t.State == wallet.Confirmed
 	if p.Contract == "" || !inBlock {
@@ -18,19 +19,20 @@ func (p Payout) delivered(t wallet.Transaction) (amount chain.Amount, measured b
 	return walletstate.DeliveredTo(t, 0), true
 }
 
-// movedNothing reports whether a final block executed a transaction that brought the destination nothing.
+// movedNothing reports whether a final block executed a transaction that brought nothing to the destination.
 func (p Payout) movedNothing(t wallet.Transaction) bool {
 	amount, measured := p.delivered(t)
 
 	return measured && t.State == wallet.Confirmed && amount.IsZero()
 }
 
-// executedInVain reports whether the payout failed as its token moved nothing, or it was reverted.
+// executedInVain reports whether the payout failed because its token moved nothing, or it was reverted.
 func (p Payout) executedInVain() bool {
 	return p.Status == Failed && p.FailureCode == wallet.FailReverted && p.Contract != ""
 }
 
-// shortBy returns what a block brought the destination where that is less than the payout's amount; nil otherwise.
+// shortBy returns the amount that a block brought to the destination if it is below the payout's amount, else
+// nil.
 func (p Payout) shortBy(t wallet.Transaction) *chain.Amount {
 	amount, measured := p.delivered(t)
 	if !measured || !amount.Less(p.Amount) {

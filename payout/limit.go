@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// defaultPerHour is how many payouts an account may create within an hour where it sets nothing.
+// defaultPerHour is how many payouts an account without a limit of its own may create within an hour.
 const defaultPerHour = 10 // spec 8.2
 
 // checkLimit refuses a payout above the number that its account may create within an hour. Payouts of one account
@@ -47,7 +47,7 @@ func (p Prepared) countHour(ctx context.Context, tx Tx, at time.Time) (int, erro
 	return tx.PayoutsSince(ctx, p.payout.Owner, at.Add(-time.Hour))
 }
 
-// untilAllowed returns in how many seconds fewer than the limit will be of the hour before.
+// untilAllowed returns the wait, in whole seconds, until the hour before has fewer payouts than the limit.
 func (p Prepared) untilAllowed(ctx context.Context, tx Tx, now time.Time) (wait time.Duration, err error) {
 	seconds := sort.Search(int(time.Hour/time.Second), func(s int) bool {
 		if err != nil {

@@ -1,9 +1,9 @@
-// Package payout sends money out of master wallets: payouts that a merchant asks for, and refunds, which
-// are paid by payouts.
+// Package payout sends money out of master wallets: payouts that a merchant asks for, and refunds, which are
+// paid by payouts.
 //
 // transitions.go is the pure state machine of both. A payout reserves its amount and its highest network fee
-// against the master wallet when it is accepted. internal/txmgr signs and sends its transaction, whose moves
-// come back through Service.TransactionTx. In every failed case nothing was sent.
+// in the master wallet when it is accepted. internal/txmgr signs and sends its transaction, and reports each
+// change of state to Service.TransactionTx. In every failed case nothing was sent.
 package payout
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
-// Status is where a payout stands.
+// Status is the status of a payout.
 type Status string // spec 2.3.2
 
 // The statuses of specification 3.2.
@@ -30,7 +30,7 @@ const (
 	Failed     Status = "failed"
 )
 
-// Requester says who asked: a key of the API, or a user of the host's own interface.
+// Requester made the request: an API key, or a user of the host's own interface.
 type Requester struct { // spec 2.3.7
 	Type string `json:"type" enum:"user,apiKey"`
 	ID   string `json:"id"`
@@ -46,9 +46,9 @@ type Payout struct {
 	AssetID  string
 	Contract chain.Address
 	Decimals uint8
-	Amount   chain.Amount // what the destination receives
-	// AmountDelivered is what a block brought the destination, in base units, where that is less than Amount: the token
-	// takes a fee, or moved nothing.
+	Amount   chain.Amount // the destination receives it
+	// AmountDelivered is the amount that a block brought to the destination, in base units, if less than
+	// Amount: the token takes a fee, or moved nothing.
 	AmountDelivered *chain.Amount
 	Destination     chain.Address
 	Memo            string // spec 2.3.5
@@ -56,39 +56,39 @@ type Payout struct {
 	RefundID        string
 	FailureCode     string
 	FailureMessage  string
-	// Conflict is the transaction that took the payout's place; set when FailureCode is conflict.
+	// Conflict is the transaction that replaced the payout; set when FailureCode is conflict.
 	Conflict       wallet.Conflict
 	RequestedBy    Requester
 	NativeAsset    string
 	NativeDecimals uint8
-	// MaxNetworkFee is what was set aside for the fee, NetworkFee what the transaction paid while
-	// it is in a block, or the payout's share of that where the transaction pays others, too (they
-	// have the same TxHash). Of a payout that its own wallet displaced, or whose nonce it canceled, it is what that
-	// paid.
+	// MaxNetworkFee is the amount reserved for the fee. NetworkFee is the fee that the transaction paid,
+	// while it is in a block; in a batch it is the payout's share, and all payouts of the batch have the same
+	// TxHash. If the wallet's own transaction displaced the payout or canceled its nonce, NetworkFee is the
+	// fee of that transaction.
 	MaxNetworkFee chain.Amount
 	NetworkFee    *chain.Amount
 	TransactionID string
 	CreatedAt     time.Time
-	// BroadcastAt is when the network first had its transaction, as far as is known; see event.PayoutBroadcast.
+	// BroadcastAt is when the network first had its transaction, as far as known; see event.PayoutBroadcast.
 	BroadcastAt time.Time
 	ConfirmedAt time.Time
 	FailedAt    time.Time
-	// Approval is that of a second key, where the account asks for one.
+	// Approval is the approval of a second key, if the account requires one.
 	Approval Approval
-	// Signing is what its signatures use up.
+	// Signing records what its signatures use up.
 	Signing Signing
-	// MAC authenticates with payments.Config.SecretKey what is paid to whom, the approval and Signing: nothing
-	// is signed without it.
+	// MAC authenticates amount, destination, approval and Signing with payments.Config.SecretKey: nothing is
+	// signed without it.
 	MAC      []byte
 	Sequence int64
 	Version  int64
-	// ReasonMessage says for people why it waits, and WaitingSince since when. Both are empty until it has waited for
-	// a minute.
+	// ReasonMessage explains to people why it waits; WaitingSince is when the wait began. Both are empty
+	// until it has waited for a minute.
 	ReasonMessage string
 	WaitingSince  time.Time
 }
 
-// RefundStatus is where a refund stands.
+// RefundStatus is the status of a refund.
 type RefundStatus string
 
 // The statuses of decisions part 6.
@@ -99,7 +99,7 @@ const (
 	RefundCanceled  RefundStatus = "canceled"
 )
 
-// Refund gives back what a payer paid, by a payout from the master wallet.
+// Refund returns a received payment to a payer, by a payout from the master wallet.
 type Refund struct {
 	ID                             string
 	Owner                          event.Owner
@@ -124,7 +124,7 @@ type Refund struct {
 	Version                        int64
 }
 
-// Settings are what this package needs to know of an account.
+// Settings are the settings of an account that this package needs.
 type Settings struct {
 	// PerHour is how many payouts may be created in an hour; 0: 10.
 	PerHour int
@@ -156,11 +156,11 @@ type RefundFilter struct {
 	Limit                       int
 }
 
-// Reader is what this package reads.
+// Reader has the reads of this package.
 type Reader interface {
 	// Payout returns a payout of an owner, or fault.NotFound when the owner has none of this id.
 	Payout(ctx context.Context, owner event.Owner, id string) (Payout, error)
-	// PayoutByID is Payout for callers who know no owner.
+	// PayoutByID is Payout for callers without an owner.
 	PayoutByID(ctx context.Context, id string) (Payout, error)
 	// Payouts returns a page, newest first.
 	Payouts(ctx context.Context, f Filter) ([]Payout, error)
@@ -168,15 +168,16 @@ type Reader interface {
 	PayoutsSince(ctx context.Context, owner event.Owner, t time.Time) (int, error)
 	// Refund returns a refund of an owner, or fault.NotFound when the owner has none of this id.
 	Refund(ctx context.Context, owner event.Owner, id string) (Refund, error)
-	// RefundByID is Refund for callers who know no owner.
+	// RefundByID is Refund for callers without an owner.
 	RefundByID(ctx context.Context, id string) (Refund, error)
 	// Refunds returns a page, newest first.
 	Refunds(ctx context.Context, f RefundFilter) ([]Refund, error)
-	// PayoutSettings returns the settings of an account, or fault.NotFound. The engine verifies what a store answers.
+	// PayoutSettings returns the settings of an account, or fault.NotFound. The engine verifies a store's
+	// answer.
 	PayoutSettings(ctx context.Context, accountID string) (Settings, error)
 }
 
-// Writer writes what this package stores.
+// Writer writes the records of this package.
 type Writer interface {
 	PutPayout(ctx context.Context, p *Payout) error
 	PutRefund(ctx context.Context, r *Refund) error
@@ -186,18 +187,19 @@ type Writer interface {
 	LockAccount(ctx context.Context, accountID string) error
 }
 
-// Tx is everything one operation of this package may touch. The engine's transaction implements it.
+// Tx has the reads and writes that one operation of this package may make. The engine's transaction
+// implements it.
 type Tx interface {
 	Reader
 	Writer
 	wallet.Tx
-	// ReceivedPayments returns the confirmed payments of an invoice, or one payment while it is confirmed: what can
-	// be refunded. paymentID "" stands for the invoice's. It returns fault.NotFound when the owner has no such
-	// object.
+	// ReceivedPayments returns the payments that can be refunded: the confirmed payments of an invoice, or
+	// one payment while it is confirmed. paymentID "" stands for all payments of the invoice. It returns
+	// fault.NotFound when the owner has no such object.
 	ReceivedPayments(ctx context.Context, owner event.Owner, invoiceID, paymentID string) ([]Received, error)
 }
 
-// refundReader is what refunds read, inside a transaction or outside.
+// refundReader has the reads of refunds, inside a transaction or outside.
 type refundReader interface {
 	Reader
 	ReceivedPayments(ctx context.Context, owner event.Owner, invoiceID, paymentID string) ([]Received, error)
@@ -220,7 +222,7 @@ type Resource struct { // spec 2.3.1
 	Contract chain.Address `json:"contract,omitempty"`
 	Decimals uint8         `json:"decimals"`
 	Amount   string        `json:"amount"`
-	// AmountDelivered is there when less than the amount arrived.
+	// AmountDelivered is present if less than the amount arrived.
 	AmountDelivered string        `json:"amount_delivered,omitempty"`
 	Destination     chain.Address `json:"destination"`
 	Memo            string        `json:"memo,omitempty"`
@@ -228,9 +230,9 @@ type Resource struct { // spec 2.3.1
 	RefundID        string        `json:"refund_id,omitempty"`
 	FailureCode     string        `json:"failure_code,omitempty"`
 	FailureMessage  string        `json:"failure_message,omitempty"`
-	// ReasonMessage is why it waits, or FailureMessage.
+	// ReasonMessage explains why it waits; for a failed payout it is FailureMessage.
 	ReasonMessage string `json:"reason_message,omitempty"`
-	// WaitingSince is there once it has waited for more than a minute, or for an approval.
+	// WaitingSince is present once it has waited for more than a minute, or for an approval.
 	WaitingSince string `json:"waiting_since,omitempty" format:"date-time"`
 
 	Conflict       *Conflict `json:"conflict,omitempty"`
@@ -242,20 +244,20 @@ type Resource struct { // spec 2.3.1
 	NativeDecimals uint8     `json:"native_decimals"`
 	MaxNetworkFee  string    `json:"max_network_fee,omitempty"`
 	NetworkFee     string    `json:"network_fee,omitempty"`
-	// Approval is there when one is required.
+	// Approval is present if one is required.
 	Approval *ApprovalResource `json:"approval,omitempty"`
 	Livemode bool              `json:"livemode"`
 }
 
-// Conflict is the transaction that took a failed payout's place, as the API shows it (decisions part 11).
+// Conflict is the transaction that replaced a failed payout, as the API shows it (decisions part 11).
 type Conflict struct { // spec D11.7
 	TxHash string `json:"tx_hash"`
 	Own    bool   `json:"own"`
-	// NetworkFee is what the transaction cost the payout: it displaced the payout for its own wallet.
+	// NetworkFee is the payout's cost for the conflicting transaction, if the payout's own wallet sent it.
 	NetworkFee string `json:"network_fee,omitempty"`
 }
 
-// EventObject returns how an event names the payout.
+// EventObject returns the payout as the object of an event.
 func (p Payout) EventObject() event.Object {
 	return event.Object{Owner: p.Owner, ID: p.ID, Sequence: p.Sequence}
 }
@@ -318,7 +320,7 @@ func (p Payout) Resource() Resource {
 	return r
 }
 
-// reason returns why the payout waits or failed, and since when it waits, as the API shows both.
+// reason returns why the payout waits or failed, and when its wait began, as the API shows both.
 func (p Payout) reason() (message, since string) {
 	switch {
 	case p.Status == Failed:
@@ -357,7 +359,7 @@ type RefundResource struct { // spec D6.1
 	Livemode    bool              `json:"livemode"`
 }
 
-// EventObject returns how an event names the refund.
+// EventObject returns the refund as the object of an event.
 func (r Refund) EventObject() event.Object {
 	return event.Object{
 		Owner:     r.Owner,

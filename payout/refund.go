@@ -11,14 +11,14 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
-// RefundParams asks for a refund.
+// RefundParams are the parameters of a refund.
 type RefundParams struct {
 	Owner event.Owner
-	// InvoiceID or PaymentID: what is refunded.
+	// InvoiceID or PaymentID is the object that is refunded.
 	InvoiceID, PaymentID string
 	// Amount is in base units; nil: all that was received and not yet refunded.
 	Amount *chain.Amount
-	// Destination is required: an exchange pays from hot wallets, so a sender's address is never assumed.
+	// Destination is required. Exchanges pay from hot wallets, so the sender's address is never used instead.
 	Destination string
 	// Reason is at most 200 characters.
 	Reason       string
@@ -27,7 +27,7 @@ type RefundParams struct {
 	Destinations []chain.Destination
 }
 
-// PrepareRefund checks a refund against what was received and the network. It stores nothing but the balance
+// PrepareRefund checks a refund against the received payments and the network. It stores only the balance
 // that it read.
 //
 // Its errors are those of PrepareCreate, and
@@ -93,7 +93,7 @@ func (s *Service) PrepareRefund(ctx context.Context, p RefundParams) (Prepared, 
 	return prepared, nil
 }
 
-// check validates the request alone.
+// check does the checks that need the request alone.
 func (p RefundParams) check() error {
 	if (p.InvoiceID == "") == (p.PaymentID == "") {
 		return fault.Param("invoice_id", "parameter_missing", "name either invoice_id or payment_id")
@@ -113,7 +113,7 @@ func (p RefundParams) check() error {
 	return checkMetadata(p.Metadata)
 }
 
-// amount returns the amount to refund in base units, which left bounds.
+// amount returns the amount to refund in base units, at most left.
 func (p RefundParams) amount(total Received, left chain.Amount) (chain.Amount, error) {
 	amount := left
 	if p.Amount != nil {
@@ -174,9 +174,8 @@ func (s *Service) newRefund(p RefundParams, total Received, asset chain.Asset, a
 	}
 }
 
-// RefundTx accepts a prepared refund and the payout that pays it. What was received is read again
-// under the account's lock: refunds that have not failed never exceed it (422
-// refund_exceeds_payment).
+// RefundTx accepts a prepared refund and the payout that pays it. It reads the received payments again under
+// the account's lock: refunds that have not failed never exceed them (422 refund_exceeds_payment).
 func (s *Service) RefundTx(ctx context.Context, tx Tx, prepared Prepared) (Refund, error) { // spec D6.5
 	r, now := *prepared.refund, s.now()
 	if err := tx.LockAccount(ctx, r.Owner.AccountID); err != nil {
@@ -258,7 +257,7 @@ func (s *Service) followTx(ctx context.Context, tx Tx, r Refund, p Payout) error
 	if len(events) > 0 {
 		return nil
 	}
-	// Taken back by a reorganisation: the invoice's flags follow although no event is published.
+	// A reorganisation took the refund back. No event is published, but the invoice's flags change.
 	return tx.AppendEvents(ctx, eventctx.About(r, event.RefundTakenBack)...)
 }
 

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// refundable returns what was received for an invoice or one payment, and how much of it may still
-// be refunded: refunds that have not failed count against the payment they name and against the
-// invoice as a whole.
+// refundable returns the payments received for an invoice or one payment, and how much of them may still be
+// refunded. Refunds that have not failed count against the payment they name and against the invoice as a
+// whole.
 func (s *Service) refundable(
 	ctx context.Context,
 	r refundReader,
@@ -73,8 +73,8 @@ func (s *Service) refundable(
 	return total, chaindata.Min(total.Amount.SubFloor(ofPayment), whole.SubFloor(ofAll)), nil
 }
 
-// sum returns the total of what was received in one asset (base units). Several assets need a payment to
-// be named.
+// sum returns the total received in one asset (base units). If several assets were received, the refund must
+// name a payment.
 func sum(received []Received) (Received, error) { // spec D6.4
 	if len(received) == 0 {
 		return Received{}, fault.New(

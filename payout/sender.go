@@ -11,23 +11,24 @@ import (
 // sender makes the transactions that pay payouts and refunds, and keeps the balances of the wallets that
 // they are paid from. The engine injects it.
 type sender interface {
-	// MasterWallet returns the master wallet of an account, named by its index, on a network. A signer without
-	// such a key is fault.Forbidden.
+	// MasterWallet returns the master wallet of an account, given by its index, on a network. A signer
+	// without such a key is fault.Forbidden.
 	MasterWallet(ctx context.Context, network string, accountIndex uint32) (chain.Party, error)
 
 	// EnqueueTx stores a transaction to be signed and sent.
 	EnqueueTx(ctx context.Context, tx wallet.Tx, t wallet.Transaction) (wallet.Transaction, error)
 
-	// CompareWallet returns fault.State until this process has read a network up to where it was, and its
-	// pool holds nothing of the wallet that is not on record. It asks the node until that is so.
+	// CompareWallet returns fault.State until this process has read a network up to its previous position,
+	// and its pool holds no unrecorded transaction of the wallet. It asks the node until then.
 	CompareWallet(ctx context.Context, network string, address chain.Address) error
 
-	// CancelTx fails a transaction that is not signed; a signed one is fault.State with code
-	// transaction_signed, one that lost records may have sent with code transaction_awaiting_review.
+	// CancelTx fails a transaction that is not signed. A signed one is fault.State with code
+	// transaction_signed. One that may have been sent by records that are lost has code
+	// transaction_awaiting_review.
 	CancelTx(ctx context.Context, tx wallet.Tx, transactionID string) (wallet.Transaction, error)
 
-	// ReserveTx promises an amount (base units) of a wallet's balance to an object, or sets what was
-	// promised anew. What is missing is fault.State with code insufficient_balance.
+	// ReserveTx reserves an amount (base units) of a wallet's balance for an object, or replaces its
+	// reservation. A balance that is too small is fault.State with code insufficient_balance.
 	ReserveTx(
 		ctx context.Context,
 		tx wallet.Tx,
@@ -38,7 +39,7 @@ type sender interface {
 		amount chain.Amount,
 	) error
 
-	// UnreserveTx gives the promise to an object back; without one it does nothing.
+	// UnreserveTx ends the reservation of an object; without one it does nothing.
 	UnreserveTx(
 		ctx context.Context,
 		tx wallet.Tx,
@@ -47,16 +48,16 @@ type sender interface {
 		assetID, objectID string,
 	) error
 
-	// TrackTx has the balances of a wallet read from now on and shown to the owner.
+	// TrackTx starts reading the balances of a wallet, and shows them to the owner.
 	TrackTx(ctx context.Context, tx wallet.Tx, owner event.Owner, network string, party chain.Party) error
 
-	// RefreshBalances reads the balances of wallets from the network and stores them; of all wallets
-	// that are tracked there when none is named.
+	// RefreshBalances reads the balances of wallets from the network and stores them. Without parties, it
+	// does so for all wallets that are tracked there.
 	RefreshBalances(ctx context.Context, network string, parties ...chain.Party) error
 
-	// SpendableCoins returns the coins of a wallet that a new transaction may spend now; none where no outputs
-	// are spent. waiting is set while others are taken by transactions of its own that wait for a block, or are their
-	// change.
+	// SpendableCoins returns the coins of a wallet that a new transaction may spend now; none on networks
+	// without outputs. waiting is set while the wallet's own unconfirmed transactions hold other coins, or
+	// make them as change.
 	SpendableCoins(
 		ctx context.Context,
 		network string,

@@ -14,26 +14,26 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
-// Config is what a Service needs. DB, Registry, Sender and IDs are required.
+// Config configures a Service. DB, Registry, Sender and IDs are required.
 type Config struct {
 	DB       database
 	Registry *chain.Registry
 	Sender   sender
 	IDs      idSource
 
-	// Price returns the fresh price of one unit of an asset in USD, for the approval above a sum. Defaults to
-	// none: every payout of an account that asks for approvals waits for one.
+	// Price returns the fresh price of one unit of an asset in USD, for approvals above a sum. Defaults to
+	// none: then every payout of an account with such a sum waits for approval.
 	Price func(ctx context.Context, asset chain.Asset) (decimal.Decimal, error)
 
-	// MaxFeeShare is the share of its amount above which the maximum network fee of a payout needs a person, unless it
-	// is at most 5 USD or the request names it. Defaults to 0.5.
+	// MaxFeeShare is a share of a payout's amount. A payout whose maximum network fee exceeds it needs a
+	// person's approval, unless that fee is at most 5 USD or the request names it. Defaults to 0.5.
 	MaxFeeShare decimal.Decimal
 
-	// Seal authenticates payouts. Defaults to none: whoever can write the database can have money sent.
+	// Seal authenticates payouts. Defaults to none: then whoever can write the database can have money sent.
 	Seal authenticator
 
-	// Spends returns what the bytes of a transaction use up that was just signed (the key of a
-	// chain.Spend). Defaults to nothing: no payout records it.
+	// Spends returns what the bytes of a just signed transaction use up (keys of chain.Spend). Defaults to
+	// nothing: no payout records it.
 	Spends func(t wallet.Transaction) []string
 
 	// Now returns the time. Defaults to time.Now.
@@ -46,7 +46,7 @@ type Config struct {
 // idSource makes the ids of new objects.
 type idSource interface{ Next() string }
 
-// Received is a confirmed payment as refunds see it.
+// Received is a confirmed payment in the form that refunds need.
 type Received struct {
 	PaymentID, InvoiceID string
 	Network, AssetID     string
@@ -134,15 +134,16 @@ func (s *Service) TransactionTx(ctx context.Context, tx Tx, t wallet.Transaction
 	return s.followTx(ctx, tx, r, p)
 }
 
-// unreserveTx returns what a failed payout had reserved, also where its network or asset is not served any more. What
-// a reverted one spent was deducted with its block: its reservation ends with the balance read there.
+// unreserveTx ends the reservations of a failed payout, even if its network or asset is no longer served. A
+// reverted payout's spending was deducted with its block, so its reservation ends once the balance at that
+// block is read.
 func (s *Service) unreserveTx(ctx context.Context, tx Tx, p Payout, t wallet.Transaction) error {
 	balances, err := tx.Balances(ctx, p.Owner)
 	if err != nil {
 		return err
 	}
 
-	for _, b := range balances { // by asset: the order of locks
+	for _, b := range balances { // by asset, the order of locks
 		if b.Network != p.Network || b.Address != t.Order.From.Address {
 			continue
 		}

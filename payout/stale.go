@@ -2,6 +2,7 @@ package payout
 
 import "time"
 
-// GiveUpAfter is how long a payout may wait unsigned before it fails as stale (specification part 8). Its transaction
-// carries the time when it is over, and internal/txmgr lets it fail in stale.go, before it signs, or in unserved.go.
+// GiveUpAfter is how long a payout may wait unsigned before it fails as stale (specification part 8). Its
+// transaction carries that deadline. internal/txmgr enforces it before signing (stale.go), and on unserved
+// networks (unserved.go).
 const GiveUpAfter = 2 * time.Hour

@@ -12,20 +12,20 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// Transition is one legal move of a payout or a refund. The tables below are what the methods
-// Follow obey and what the diagrams of docs/states.md are drawn from.
+// Transition is one legal transition of a payout or a refund. The Follow methods obey the tables below, and
+// the diagrams of docs/states.md are drawn from them.
 type Transition[S ~string] struct {
 	// From is empty for the creation.
 	From, To S
-	// Codes are the failure codes that the move to failed may have; one that ends in a colon stands
-	// for all that begin with it. Nil for every other move.
+	// Codes are the failure codes that the transition to failed may have. A code that ends in a colon stands
+	// for all codes that begin with it. Nil for every other transition.
 	Codes []string
-	// When says for people what causes the move.
+	// When explains to people what causes the transition.
 	When string
 }
 
-// transitions are the moves of a payout (decisions part 5). What was signed fails only by proof
-// that it can never be included, what is included only as reverted.
+// transitions are the transitions of a payout (decisions part 5). A signed payout fails only by proof that it
+// can never be included. An included one fails only as reverted.
 var transitions = []Transition[Status]{ // spec D5.6
 	{To: Pending, When: "accepted, amount and highest fee reserved"},
 	{From: Pending, To: Processing, When: "signed bytes are stored"},
@@ -55,8 +55,8 @@ var transitions = []Transition[Status]{ // spec D5.6
 	{From: Confirmed, To: Processing, When: "its block left the chain after all"},
 }
 
-// refundTransitions are the moves of a refund (decisions part 6). One whose payout leaves its block
-// after all is pending again.
+// refundTransitions are the transitions of a refund (decisions part 6). If its payout leaves its block after
+// all, the refund is pending again.
 var refundTransitions = []Transition[RefundStatus]{ // spec D6.8
 	{To: RefundPending, When: "accepted, with the payout that pays it"},
 	{To: RefundSucceeded, When: "of a simulated payment"},
@@ -66,13 +66,13 @@ var refundTransitions = []Transition[RefundStatus]{ // spec D6.8
 	{From: RefundSucceeded, To: RefundPending, When: "its payout's block left the chain after all"},
 }
 
-// Transitions returns every legal move of a payout.
+// Transitions returns every legal transition of a payout.
 func Transitions() []Transition[Status] { return slices.Clone(transitions) }
 
-// RefundTransitions returns every legal move of a refund.
+// RefundTransitions returns every legal transition of a refund.
 func RefundTransitions() []Transition[RefundStatus] { return slices.Clone(refundTransitions) }
 
-// allowed reports whether a table has a move, with the failure code if it needs one.
+// allowed reports whether a table has a transition, with the failure code if it needs one.
 func allowed[S ~string](table []Transition[S], from, to S, code string) bool {
 	for _, t := range table {
 		if t.From == from && t.To == to {
@@ -124,10 +124,10 @@ const displacedMessage = "Another transaction of this service took the payout's 
 const watchOnlyMessage = "The master wallet is watch-only: this service does not have its key, so it cannot pay from " +
 	"it. Nothing was sent; send from the wallet itself."
 
-// Follow moves the payout to the status of its transaction and returns the events to publish. At the
-// same status it changes only the hash of a replacement and the fee of another block; a failed one stays failed,
-// and follows what it costs, and the proof that took the place of a block which left the chain. An illegal move is
-// fault.State with code payout_state, and changes nothing.
+// Follow moves the payout to the status of its transaction and returns the events to publish. At the same
+// status it changes only the hash of a replacement and the fee of another block. A failed payout stays
+// failed: Follow then updates its cost, and the failure once a proof replaces a block that left the chain. An
+// illegal transition is fault.State with code payout_state, and changes nothing.
 func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, error) {
 	next, code := statusOf[t.State], t.Failure
 	if p.movedNothing(t) {
@@ -135,7 +135,7 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	}
 
 	if p.executedInVain() && taken(t) && t.State != wallet.Failed {
-		// It stays failed wherever a fork takes its bytes.
+		// It stays failed, even if a fork moves its bytes.
 		p.NetworkFee = feeOf(t)
 		return nil, nil
 	}
@@ -197,8 +197,9 @@ func (p *Payout) Follow(t wallet.Transaction, now time.Time) ([]event.Type, erro
 	return events, nil
 }
 
-// followFailed updates what a failed payout costs: the block in which it was reverted left the chain, or a cancel of
-// its nonce is in another block. One that was reverted fails anew by the proof that it never will be included.
+// followFailed updates the cost of a failed payout. The cost changes when the block in which it was reverted
+// left the chain, or a cancel of its nonce is in another block. A reverted payout fails anew once it is proven
+// that it can never be included.
 func (p *Payout) followFailed(t wallet.Transaction) []event.Type {
 	again := p.FailureCode == wallet.FailReverted &&
 		(t.Failure == wallet.FailConflict || t.Failure == wallet.FailExpired)
@@ -217,8 +218,8 @@ func (p *Payout) followFailed(t wallet.Transaction) []event.Type {
 	return []event.Type{event.PayoutFailed}
 }
 
-// feeOf returns the payout's network fee: of the block that holds its transaction, or of the cancel that used its
-// nonce; nil without either.
+// feeOf returns the payout's network fee: that of the block that holds its transaction, or of the cancel that
+// used its nonce; nil without either.
 func feeOf(t wallet.Transaction) *chain.Amount {
 	included := t.State == wallet.Included || t.State == wallet.Confirmed
 	reverted := t.Failure == wallet.FailReverted && !t.Block.IsZero()
@@ -233,7 +234,7 @@ func feeOf(t wallet.Transaction) *chain.Amount {
 	return &fee
 }
 
-// fail says why the payout failed, and where its money is.
+// fail sets the payout's failure with its explanation.
 func (p *Payout) fail(t wallet.Transaction, now time.Time) {
 	p.FailedAt, p.FailureCode, p.FailureMessage = now, t.Failure, messages[t.Failure]
 	p.Conflict = t.Conflict
@@ -265,8 +266,8 @@ func taken(t wallet.Transaction) bool {
 	return false
 }
 
-// Follow moves the refund to the status of its payout and returns the events to publish. An illegal move
-// is fault.State with code refund_state, and changes nothing.
+// Follow moves the refund to the status of its payout and returns the events to publish. An illegal
+// transition is fault.State with code refund_state, and changes nothing.
 func (r *Refund) Follow(p Payout, now time.Time) ([]event.Type, error) {
 	next := RefundPending
 
@@ -303,7 +304,7 @@ func (r *Refund) Follow(p Payout, now time.Time) ([]event.Type, error) {
 		r.FailedAt, r.FailureCode = now, p.FailureCode
 		return []event.Type{event.RefundFailed}, nil
 	case RefundPending:
-		// Its payout went back into the chain's hands.
+		// Its payout may be included again.
 	}
 
 	return nil, nil

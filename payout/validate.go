@@ -19,7 +19,7 @@ const (
 	maxMetadataText = 500
 )
 
-// checkText refuses what is too long and what no database keeps.
+// checkText refuses text that is too long, and text that no database can store.
 func checkText(param, text string, limit int) error {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return fault.Param(param, "parameter_invalid", "%s must be UTF-8 without NUL characters", param)
@@ -63,7 +63,7 @@ func checkMetadata(m map[string]string) error {
 	return nil
 }
 
-// destination parses an address and checks that it is one of the destinations; nil: any.
+// destination parses an address and checks that it is one of the allowed destinations; nil: any.
 func destination(
 	driver chain.Driver,
 	address string,

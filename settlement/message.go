@@ -22,7 +22,8 @@ var messages = map[Reason]string{
 	Unclassified: "The release failed for a reason outside the table. Read the log, then retry it.",
 }
 
-// message returns why a settlement with a reason waits or failed, and since when it waits, as the API shows both.
+// message returns why a settlement with a reason waits or failed, and when its wait began, as the API shows
+// both.
 func (s Settlement) message(reason Reason) (message, since string) {
 	switch s.Status {
 	case Released, Reverted:
@@ -41,7 +42,7 @@ func (s Settlement) message(reason Reason) (message, since string) {
 	return s.ReasonMessage, wire.Time(s.WaitingSince)
 }
 
-// withDetail appends what is known beyond a reason.
+// withDetail appends a detail to a reason's message.
 func withDetail(message, detail string) string {
 	if message == "" || detail == "" {
 		return message + detail

@@ -27,7 +27,8 @@ type Resource struct { // spec 2.8.1
 	RequiredNative      string        `json:"required_native,omitempty"`
 	MasterWalletAddress chain.Address `json:"master_wallet_address,omitempty"`
 	Reason              Reason        `json:"reason,omitempty"`
-	// ReasonMessage says why it waits or failed. WaitingSince is there once it has waited for more than a minute.
+	// ReasonMessage explains why it waits or failed. WaitingSince is present once it has waited for more than
+	// a minute.
 	ReasonMessage string `json:"reason_message,omitempty"`
 	WaitingSince  string `json:"waiting_since,omitempty" format:"date-time"`
 
@@ -48,7 +49,7 @@ type Resource struct { // spec 2.8.1
 	Livemode    bool   `json:"livemode"`
 }
 
-// EventObject returns how an event names the settlement.
+// EventObject returns the settlement as the object of an event.
 func (s Settlement) EventObject() event.Object {
 	return event.Object{
 		Owner:     s.Owner,

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
-// Config is what a Service needs.
+// Config configures a Service.
 type Config struct {
 	// DB is required.
 	DB database
@@ -56,9 +56,9 @@ func (s *Service) OfPayments(ctx context.Context, paymentIDs []string) ([]Settle
 	return s.db.SettlementsOfPayments(ctx, paymentIDs)
 }
 
-// ReleaseNow puts settlements that wait for an operator (account setting auto_release false) or for
-// a later planning run into the next one. One in another status is fault.State with code
-// settlement_state, and none is touched.
+// ReleaseNow puts settlements that wait for an operator (account setting auto_release false) or for a later
+// planning run into the next one. A settlement in another status is fault.State with code settlement_state;
+// then none is touched.
 func (s *Service) ReleaseNow(ctx context.Context, owner event.Owner, settlementIDs ...string) error {
 	settlementIDs = slices.Sorted(slices.Values(settlementIDs))
 
@@ -74,7 +74,7 @@ func (s *Service) ReleaseNow(ctx context.Context, owner event.Owner, settlementI
 			}
 
 			if found.SweepID != "" {
-				continue // is on its way
+				continue // it is on its way
 			}
 
 			found.DueAt = s.now()
@@ -87,7 +87,8 @@ func (s *Service) ReleaseNow(ctx context.Context, owner event.Owner, settlementI
 	})
 }
 
-// Retry puts a failed settlement back into the queue, for an operator. What was paid is not paid again.
+// Retry puts a failed settlement back into the queue, for an operator. Steps that were paid are not paid
+// again.
 func (s *Service) Retry(ctx context.Context, owner event.Owner, settlementID string) (Settlement, error) {
 	// spec D4.8
 	var out Settlement

@@ -4,12 +4,12 @@ import (
 	"github.com/shopspring/decimal"
 )
 
-// Settings are what this package needs to know of an account.
+// Settings are the settings of an account that this package needs.
 type Settings struct {
 	FeeBPS int
-	// SweepMinUSD holds deposits that are worth less.
+	// SweepMinUSD is the least value of a deposit that is released; smaller ones are held.
 	SweepMinUSD decimal.Decimal
-	// AutoRelease false leaves settlements pending until Service.ReleaseNow.
+	// AutoRelease leaves settlements pending until Service.ReleaseNow when it is false.
 	AutoRelease bool
 	// Index is the account's index, which names its master wallets.
 	Index uint32

@@ -1,10 +1,10 @@
-// Package settlement settles confirmed payments: the platform fee is taken, and the money is moved from its
+// Package settlement settles confirmed payments: it takes the platform fee and moves the money from its
 // deposit address to the merchant's master wallet.
 //
 // A settlement opens by reaction to a confirmed payment that has a price, in the transaction that confirms
-// it. transitions.go is its pure state machine, service.go what merchants and operators do with it. Planning
-// and moving are internal/sweep's: it groups settlements of one address and asset into a Sweep and has
-// its transactions (top-up or delegation, fee, sweep) made one after the other.
+// it. transitions.go is its pure state machine, service.go has the operations of merchants and operators.
+// internal/sweep plans and moves: it groups settlements of one address and asset into a Sweep. Then it queues
+// the transactions of the Sweep one after the other: top-up or delegation, fee, sweep.
 package settlement
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Status is where a settlement stands.
+// Status is the status of a settlement.
 type Status string // spec 2.8.2
 
 // The statuses of specification 3.4.
@@ -31,7 +31,7 @@ const (
 	Reverted  Status = "reverted"
 )
 
-// Reason says why a settlement is held or failed (specification 2.8).
+// Reason is why a settlement is held or failed (specification 2.8).
 type Reason string // spec 2.8.3
 
 // The reasons: the first three hold, the others fail.
@@ -48,10 +48,10 @@ const (
 	Unclassified      Reason = "unclassified"
 )
 
-// FeeSource says who pays the platform fee.
+// FeeSource is the payer of the platform fee.
 type FeeSource string // spec D4.12
 
-// The sources: a native deposit pays its own fee, a token deposit's is paid by the master wallet.
+// The sources: a native deposit pays its own fee; the master wallet pays the fee of a token deposit.
 const (
 	FromDeposit FeeSource = "deposit"
 	FromMaster  FeeSource = "master"
@@ -63,7 +63,7 @@ type Settlement struct {
 	Owner     event.Owner
 	Status    Status
 	PaymentID string
-	// InvoiceID or DepositAddressID: what the payment was for.
+	// InvoiceID or DepositAddressID is the object that the payment was for.
 	InvoiceID, DepositAddressID string
 	Network                     string
 	Asset                       string
@@ -80,34 +80,36 @@ type Settlement struct {
 	FeeUSD, NativePrice decimal.Decimal // spec 2.8.15
 	FeeNative           chain.Amount
 	FeeSource           FeeSource
-	// FeePaid + FeeCarried = FeeNative + CarriedIn, always: FeeCarried is what is not paid, be it
-	// not yet or left to a later release.
+	// FeePaid + FeeCarried = FeeNative + CarriedIn, always. FeeCarried is the unpaid part: it is still due,
+	// or left to a later release.
 	FeePaid, FeeCarried, CarriedIn chain.Amount
-	// CarriedOut is the part of FeeCarried that was added to the CarriedFee of the account: a later release pays
-	// it, or has.
+	// CarriedOut is the part of FeeCarried that was added to the CarriedFee of the account. A later release
+	// pays it, or already paid it.
 	CarriedOut chain.Amount
-	// RequiredNative is what the master wallet must hold for the release: fee + top-up + network fees.
+	// RequiredNative is the amount that the master wallet must hold for the release: fee + top-up + network
+	// fees.
 	RequiredNative      *chain.Amount
 	MasterWalletAddress chain.Address
-	// Reason is why it is held or failed. A reverted one has payment_orphaned while its payment is
+	// Reason is why it is held or failed. A reverted settlement has payment_orphaned while its payment is
 	// gone; the API does not show that.
 	Reason Reason
-	// FailedFor is why a settlement had failed whose payment left the chain later, and for which it has failed again
-	// once the payment is back; the API shows it as the reason throughout. Empty for one that then returns to the
-	// queue.
+	// FailedFor is the reason of a settlement that had failed before its payment left the chain. Once the
+	// payment is back, the settlement has failed for it again; the API shows it as the reason throughout. It
+	// is empty if the settlement then returns to the queue.
 	FailedFor Reason
 	FeeTx     string
 	TopUpTx   string
 	SweepTx   string
-	// NetworkFees is this settlement's share of what the release's transactions cost, native base units.
+	// NetworkFees is this settlement's share of the network fees of its release, in native base units.
 	NetworkFees chain.Amount
 	// ResidueIn and ResidueOut are its shares of the native coin at the deposit address that belongs to no
-	// deposit, before and after the release; base units. What a top-up brought and no fee took is in ResidueOut.
+	// deposit, before and after the release; base units. ResidueOut includes the part of a top-up that no fee
+	// used.
 	ResidueIn, ResidueOut chain.Amount
-	// NetReleased is what measurably arrived at the master wallet; nil before.
+	// NetReleased is the measured amount that arrived at the master wallet; nil before.
 	NetReleased *chain.Amount
 	Simulated   bool
-	// SweepID is the sweep that has or had the settlement, from when its first transaction is queued: a
+	// SweepID is the sweep that has or had the settlement, set when its first transaction is queued. A
 	// pending or held settlement that has one is not planned again.
 	SweepID string
 	// ConfirmedAt is the payment's.
@@ -116,17 +118,17 @@ type Settlement struct {
 	ReleasedAt  time.Time
 	FailedAt    time.Time
 	CreatedAt   time.Time
-	// DueAt is when planning looks at it next; zero when it waits for a person or for nothing.
+	// DueAt is when planning looks at it next; zero while it waits for a person, or does not wait.
 	DueAt    time.Time
 	Sequence int64
 	Version  int64
-	// ReasonMessage is what is known beyond Reason of why it waits or failed: a code, a colon and a sentence.
-	// WaitingSince is since when it has waited, once that is more than a minute; zero otherwise.
+	// ReasonMessage says more than Reason of why it waits or failed: a code, a colon and a sentence.
+	// WaitingSince is when the wait began, once it has lasted more than a minute; zero otherwise.
 	ReasonMessage string
 	WaitingSince  time.Time
 }
 
-// Sweep moves one or several settlements of an address and asset to the master wallet.
+// Sweep moves one or more settlements of an address and asset to the master wallet.
 type Sweep struct {
 	ID      string
 	Owner   event.Owner
@@ -136,31 +138,34 @@ type Sweep struct {
 	Master  chain.Party
 	// SettlementIDs are its settlements, oldest first.
 	SettlementIDs []string
-	// Amount is the sum of their gross; Fee the platform fee to pay in it, CarryIn what earlier ones left.
+	// Amount is the sum of their gross; Fee the platform fee that it pays, CarryIn the part of Fee left by
+	// earlier ones.
 	Amount, Fee, CarryIn chain.Amount
 	// FeeAddress receives the platform fee.
 	FeeAddress chain.Address
 	// ResidueIn and ResidueOut: native coin at the deposit address that belongs to no deposit,
 	// before and after.
 	ResidueIn, ResidueOut chain.Amount
-	// Owed is what earlier transactions took of its deposits, base units of the asset; Claims is the part of it, or
-	// of residue, that reached the master wallet by them. Its settlements show that as released. One of which they took
-	// everything has no transaction.
+	// Owed is the part of its deposits that transactions of earlier releases took, in base units of the
+	// asset. Claims is the part of Owed, or of residue, that these transactions brought to the master wallet.
+	// Its settlements show Claims as released. If they took all of its deposits, the sweep has no
+	// transaction.
 	Owed   chain.Amount
 	Claims []Brought
-	// LeftFees are the network fees of it that the last settlement which left it bears on, in native base units.
+	// LeftFees are its network fees that the last settlement to leave it still bears, in native base units.
 	LeftFees chain.Amount
 	// Steps are its transactions so far, in order.
 	Steps []Step
-	// Done says that it ended, released or failed.
+	// Done is set once it ended, released or failed.
 	Done bool
-	// DueAt is when planning looks at it next; zero while a transaction of it is under way, and when it is done.
+	// DueAt is when planning looks at it next; zero while one of its transactions is under way, and once it
+	// is done.
 	DueAt     time.Time
 	CreatedAt time.Time
 	Version   int64
 }
 
-// Claimed returns the sum of what a sweep claims, in base units of its asset.
+// Claimed returns the sum of the claims of a sweep, in base units of its asset.
 func (r *Sweep) Claimed() (sum chain.Amount) {
 	for _, b := range r.Claims {
 		sum = sum.Add(b.Amount)
@@ -175,42 +180,43 @@ type Step struct {
 	TransactionID string         `json:"transaction_id"`
 	State         wallet.State   `json:"state"`
 	TxHash        string         `json:"tx_hash,omitempty"`
-	// NetworkFee is what the network took for it; 0 before it is final.
+	// NetworkFee is the network fee of the transaction; 0 before it is final.
 	NetworkFee chain.Amount `json:"network_fee"`
-	// PaysFee is the platform fee it carries.
+	// PaysFee is the platform fee that it pays.
 	PaysFee chain.Amount `json:"pays_fee"`
-	// Parts name who bears how much of PaysFee, where a settlement may leave the sweep early or has left it. The
-	// rest is borne by those that stay.
+	// Parts are the shares of PaysFee by settlement, set if a settlement may leave the sweep early or has
+	// left it. The settlements that stay bear the rest.
 	Parts []Part `json:"parts,omitempty"`
-	// Displaced are the transactions that stood in its way or took its place in a block, with what they cost. That
-	// of a delegation took its stake back.
+	// Displaced are the transactions that blocked it, or replaced it in a block, with their costs. If it is a
+	// delegation, its displacing transaction took the stake back.
 	Displaced []Cost `json:"displaced,omitempty"`
 	// UndelegationID is the transaction that takes the stake of a delegation back, once the sweep is over.
 	UndelegationID string `json:"undelegation_id,omitempty"`
-	// ResidueAdded and ResidueTaken are native coin that the step left at, or took from, the deposit's address
-	// beyond the deposits.
+	// ResidueAdded and ResidueTaken are native coin that the step left at the deposit address, or took from
+	// it, beyond the deposits.
 	ResidueAdded chain.Amount `json:"residue_added,omitzero"`
 	ResidueTaken chain.Amount `json:"residue_taken,omitzero"`
-	// LostTaken is what a release that ended without a sweep took for payments that are gone, in native base units. Its
-	// last step has it.
+	// LostTaken is the cost, for payments that are gone, of a release that ended without a sweep; native base
+	// units. Its last step has it.
 	LostTaken chain.Amount `json:"lost_taken,omitzero"`
 	// TokenAdded and TokenTaken are the same of the token that a sweep moves, in its base units.
 	TokenAdded chain.Amount `json:"token_added,omitzero"`
 	TokenTaken chain.Amount `json:"token_taken,omitzero"`
-	// Unclaimed is what a sweep brought to the master wallet for payments that are gone, base units of the asset.
+	// Unclaimed is what a sweep brought to the master wallet for payments that are gone, in base units of the
+	// asset.
 	Unclaimed chain.Amount `json:"unclaimed,omitzero"`
-	// Recorded is set once its inclusion was final and counted: a transaction that left the chain and
-	// came back is not counted twice.
+	// Recorded is set once its inclusion was final and counted. A transaction that leaves the chain and comes
+	// back is not counted twice.
 	Recorded bool `json:"recorded,omitempty"`
 }
 
-// Cost is what the network took for a transaction.
+// Cost is the network fee of a transaction.
 type Cost struct {
 	TransactionID string       `json:"transaction_id"`
 	NetworkFee    chain.Amount `json:"network_fee"`
 }
 
-// Part is what one settlement bears of a platform fee.
+// Part is the share of one settlement in a platform fee.
 type Part struct {
 	SettlementID string       `json:"settlement_id"`
 	Amount       chain.Amount `json:"amount"`
@@ -224,25 +230,26 @@ type CarriedFee struct {
 	Version int64
 }
 
-// Residue is native coin left at one of our addresses that belongs to no deposit. Owed is the
-// opposite: what transactions took out of deposits that were not theirs, as a fork changed their cost or
-// their payments. The next release of native coin bears it. One of the two is 0.
+// Residue is native coin left at one of our addresses that belongs to no deposit. Owed is the opposite: the
+// amount that transactions took out of deposits that were not theirs, because a fork changed their cost or
+// their payments. The next release of native coin bears Owed. One of the two is 0.
 type Residue struct {
 	Network string
 	Address chain.Address
 	Amount  chain.Amount
 	Owed    chain.Amount
-	// Unclaimed is what reached the master wallet from here and no settlement shows, oldest first: the payments that it
-	// was swept for are gone. The next release of native coin claims it.
+	// Unclaimed reached the master wallet from this address, but no settlement shows it, because the payments
+	// that it was swept for are gone. Oldest first. The next release of native coin claims it.
 	Unclaimed []Brought
-	// Tokens are the same of tokens, at most one entry per asset.
+	// Tokens are the residues of tokens, at most one entry per asset.
 	Tokens []TokenResidue
-	// ClaimedBy are the ids of the sweeps without a transaction that have claimed what others brought.
+	// ClaimedBy are the ids of sweeps without a transaction that have claimed Brought amounts of other
+	// sweeps.
 	ClaimedBy []string
 	Version   int64
 }
 
-// TokenResidue is what Residue says of a token, in its base units. The next release of the token bears Owed.
+// TokenResidue is the Residue of a token, in its base units. The next release of the token bears Owed.
 type TokenResidue struct {
 	AssetID   string       `json:"asset_id"`
 	Amount    chain.Amount `json:"amount,omitzero"`
@@ -250,7 +257,8 @@ type TokenResidue struct {
 	Unclaimed []Brought    `json:"unclaimed,omitempty"`
 }
 
-// Brought is what a sweep brought to the master wallet for payments that are gone, in base units of its asset.
+// Brought is the amount that a sweep brought to the master wallet for payments that are gone, in base units
+// of its asset.
 type Brought struct {
 	SweepID string       `json:"sweep_id"`
 	Amount  chain.Amount `json:"amount"`
@@ -268,18 +276,18 @@ type Filter struct {
 	Limit                       int
 }
 
-// Reader is what this package reads.
+// Reader has the reads of this package.
 type Reader interface {
 	// Settlement returns a settlement of an owner, or fault.NotFound when the owner has none of this id.
 	Settlement(ctx context.Context, owner event.Owner, id string) (Settlement, error)
-	// SettlementsByID returns those that exist, each once, oldest first.
+	// SettlementsByID returns the settlements that exist, each once, oldest first.
 	SettlementsByID(ctx context.Context, ids []string) ([]Settlement, error)
 	// SettlementsOfPayments returns the settlements of these payments, in any order.
 	SettlementsOfPayments(ctx context.Context, paymentIDs []string) ([]Settlement, error)
 	// Settlements returns a page, newest first.
 	Settlements(ctx context.Context, f Filter) ([]Settlement, error)
-	// DueSettlements returns pending, held and self-healing failed ones of a network with DueAt ≤
-	// now, oldest first.
+	// DueSettlements returns the settlements of a network that are pending, held, or failed and self-healing,
+	// with DueAt ≤ now, oldest first.
 	DueSettlements(ctx context.Context, network string, now time.Time, limit int) ([]Settlement, error)
 	// SettlementsAt returns the pending and held settlements of an address and asset, oldest first.
 	SettlementsAt(
@@ -302,7 +310,7 @@ type Reader interface {
 	SettlementSettings(ctx context.Context, accountID string) (Settings, error)
 }
 
-// Tx is everything one operation of this package may touch.
+// Tx has the reads and writes that one operation of this package may make.
 type Tx interface {
 	Reader
 	wallet.Tx

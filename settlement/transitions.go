@@ -6,12 +6,13 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// The moves of a Settlement that a merchant's operations make too; internal/settlementstate has the others.
+// The transitions of a Settlement that a merchant's operations share; internal/settlementstate has the
+// others.
 
-// Return puts a settlement back into the queue: a reverted one, one that failed because its payment
-// was orphaned or for replanning by itself, any other failed one only for an operator. One that had failed before its
-// payment was orphaned is put back once it has failed for that again. Without keep
-// it leaves its release.
+// Return puts a settlement back into the queue: a reverted one, or one that failed because its payment was
+// orphaned or for replanning. Any other failed settlement returns only for an operator. A settlement whose
+// payment was orphaned after it had failed for another reason returns only after Reopen. Without keep it
+// leaves its release.
 func (s *Settlement) Return(operator, keep bool, due time.Time) error { // spec 3.4.3
 	switch {
 	case s.Status == Pending:

@@ -12,7 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// This file says which settlements and payouts an AttentionReader counts, so that every store counts the same.
+// This file defines which settlements and payouts an AttentionReader counts, so that every store counts the
+// same.
 
 // The objects of health.Attention.
 const (
@@ -20,7 +21,7 @@ const (
 	payoutObject     = "payout"
 )
 
-// SettlementAttention returns the entry of one settlement; ok is false for one that an AttentionReader does not count.
+// SettlementAttention returns the entry of a settlement; ok is false if an AttentionReader does not count it.
 func SettlementAttention(s settlement.Settlement) (a health.Attention, ok bool) {
 	reason, since := string(s.Reason), time.Time{}
 
@@ -39,7 +40,7 @@ func SettlementAttention(s settlement.Settlement) (a health.Attention, ok bool) 
 	return attentionOf(settlementObject, s.Network, string(s.Status), reason, s.ID, since)
 }
 
-// PayoutAttention returns the entry of one payout; ok is false for one that an AttentionReader does not count.
+// PayoutAttention returns the entry of a payout; ok is false if an AttentionReader does not count it.
 func PayoutAttention(p payout.Payout, failedSince time.Time) (a health.Attention, ok bool) {
 	reason, since := codeOf(p.ReasonMessage), time.Time{}
 
@@ -71,7 +72,7 @@ func attentionOf(
 	}, !since.IsZero()
 }
 
-// codeOf returns the code with which a reason begins.
+// codeOf returns the code at the beginning of a reason message.
 func codeOf(message string) string {
 	code, _, _ := strings.Cut(message, ":")
 	return code
@@ -85,7 +86,7 @@ func SumAttention(all []health.Attention) []health.Attention {
 			cmp.Compare(a.Network, b.Network),
 			cmp.Compare(a.Status, b.Status),
 			cmp.Compare(a.Reason, b.Reason),
-			cmp.Compare(a.Oldest, b.Oldest), // the ids are in the order of time
+			cmp.Compare(a.Oldest, b.Oldest), // ids are in the order of time
 		)
 	})
 

@@ -7,10 +7,10 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// This file turns an account into the settings that the domains ask a store for, defaults filled in, so
-// that every store answers the same.
+// This file turns an account into the settings that the domains read from a store, with defaults filled in,
+// so that every store returns the same.
 
-// InvoiceSettings returns what package invoice needs to know of an account.
+// InvoiceSettings returns the settings of an account that package invoice needs.
 func InvoiceSettings(a account.Account) invoice.Settings {
 	return invoice.Settings{
 		ToleranceBPS: a.Settings.ToleranceBPS,
@@ -19,7 +19,7 @@ func InvoiceSettings(a account.Account) invoice.Settings {
 	}
 }
 
-// SettlementSettings returns what package settlement needs to know of an account.
+// SettlementSettings returns the settings of an account that package settlement needs.
 func SettlementSettings(a account.Account) settlement.Settings {
 	s := settlement.Settings{
 		FeeBPS:      settlement.DefaultFeeBPS,
@@ -34,7 +34,7 @@ func SettlementSettings(a account.Account) settlement.Settings {
 	return s
 }
 
-// PayoutSettings returns what package payout needs to know of an account.
+// PayoutSettings returns the settings of an account that package payout needs.
 func PayoutSettings(a account.Account) payout.Settings {
 	return payout.Settings{
 		PerHour:         a.Settings.PayoutsPerHour,

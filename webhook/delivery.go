@@ -31,8 +31,8 @@ func NewDelivery(id string, e event.Event, endpointID string, why Trigger, at ti
 // Interrupted is the error of an attempt whose outcome is unknown.
 const Interrupted = "interrupted"
 
-// DueSince returns since when a delivery is due, and whether it is at a time. One that was never tried is due since
-// it was made, however often it was put off.
+// DueSince returns when a delivery became due, and whether it is due at now. A delivery that was never tried
+// is due since it was made, even if it was put off.
 func (d Delivery) DueSince(now time.Time) (since time.Time, due bool) {
 	since = d.NextAttemptAt
 	if d.Attempts == 0 {

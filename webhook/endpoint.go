@@ -24,7 +24,7 @@ const (
 	maxDescription = 200  // characters
 )
 
-// EventObject returns how an event names the endpoint.
+// EventObject returns the endpoint as the object of an event.
 func (e Endpoint) EventObject() event.Object {
 	return event.Object{Owner: e.Owner, ID: e.ID, Sequence: e.Sequence}
 }

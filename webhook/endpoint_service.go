@@ -14,7 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
-// This file holds what merchants do with endpoints.
+// This file holds the merchants' operations on endpoints.
 
 // secretPrefix begins every signing secret.
 const secretPrefix = "whsec_" // spec 5.8
@@ -45,7 +45,7 @@ func (s *Service) CreateEndpoint(
 	return e, secret, err
 }
 
-// createEndpoint does what CreateEndpoint does inside a transaction.
+// createEndpoint is CreateEndpoint inside a transaction.
 func (s *Service) createEndpoint(ctx context.Context, tx Tx, p EndpointParams) (Endpoint, string, error) {
 	types, err := checkEvents(p.Events)
 	if err == nil {
@@ -138,7 +138,7 @@ func (s *Service) UpdateEndpoint(
 	return e, err
 }
 
-// updateEndpoint does what UpdateEndpoint does inside a transaction.
+// updateEndpoint is UpdateEndpoint inside a transaction.
 func (s *Service) updateEndpoint(
 	ctx context.Context,
 	tx Tx,
@@ -199,8 +199,8 @@ func (s *Service) updateEndpoint(
 	return e, err
 }
 
-// PutChanged stores an endpoint and appends the event of its change of status. An endpoint that
-// became disabled has its pending deliveries failed.
+// PutChanged stores an endpoint and appends the event of its change of status. If it became disabled, its
+// pending deliveries fail.
 func PutChanged(ctx context.Context, tx Tx, e *Endpoint, before EndpointStatus) error { // spec D8.10
 	changed, events := e.withStatusEvent(before)
 	*e = changed
@@ -222,14 +222,14 @@ func PutChanged(ctx context.Context, tx Tx, e *Endpoint, before EndpointStatus) 
 	return tx.AppendEvents(ctx, events...)
 }
 
-// DeleteEndpoint removes an endpoint and fails its pending deliveries; those that ended stay readable.
+// DeleteEndpoint removes an endpoint and fails its pending deliveries; ended deliveries stay readable.
 func (s *Service) DeleteEndpoint(ctx context.Context, owner event.Owner, id string) error {
 	return s.db.Update(ctx, func(ctx context.Context, tx Tx) error {
 		return s.deleteEndpoint(ctx, tx, owner, id)
 	})
 }
 
-// deleteEndpoint does what DeleteEndpoint does inside a transaction.
+// deleteEndpoint is DeleteEndpoint inside a transaction.
 func (s *Service) deleteEndpoint(ctx context.Context, tx Tx, owner event.Owner, id string) error {
 	if _, err := endpoint(ctx, tx, owner, id); err != nil {
 		return err
@@ -242,8 +242,8 @@ func (s *Service) deleteEndpoint(ctx context.Context, tx Tx, owner event.Owner, 
 	return tx.DeleteEndpoint(ctx, id)
 }
 
-// RotateSecret gives an endpoint a new signing secret and returns it. The previous secret goes on
-// signing, beside the new one, for overlap, 0 to 168 hours. An older one stops signing at once.
+// RotateSecret gives an endpoint a new signing secret and returns it. The previous secret goes on signing,
+// beside the new one, for overlap, 0 to 168 hours. A secret older than that stops signing at once.
 func (s *Service) RotateSecret(
 	ctx context.Context,
 	owner event.Owner,
@@ -258,7 +258,7 @@ func (s *Service) RotateSecret(
 	return e, secret, err
 }
 
-// rotateSecret does what RotateSecret does inside a transaction.
+// rotateSecret is RotateSecret inside a transaction.
 func (s *Service) rotateSecret(
 	ctx context.Context,
 	tx Tx,
@@ -294,8 +294,8 @@ func (s *Service) GetEndpoint(ctx context.Context, owner event.Owner, id string)
 	return endpoint(ctx, s.db, owner, id)
 }
 
-// ListEndpoints returns a page of endpoints, newest first, and whether there are more. A limit
-// of 0 is 50, others outside 1 to 100 are the nearest bound.
+// ListEndpoints returns a page of endpoints, newest first, and whether there are more. A limit of 0 is 50;
+// limits outside 1 to 100 are set to the nearest bound.
 func (s *Service) ListEndpoints(
 	ctx context.Context,
 	f EndpointFilter,
@@ -313,7 +313,7 @@ func endpoint(ctx context.Context, r Reader, owner event.Owner, id string) (Endp
 	return e, notFound(err, "webhook endpoint", id)
 }
 
-// notFound replaces a store's fault.NotFound by the one that the API shows.
+// notFound replaces a store's fault.NotFound by the error that the API shows.
 func notFound(err error, object, id string) error {
 	if errors.Is(err, fault.NotFound) {
 		return fault.Missing(object, id)

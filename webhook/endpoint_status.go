@@ -34,9 +34,9 @@ func (e Endpoint) Succeeded(at time.Time) Endpoint { // spec D8.7
 	return e
 }
 
-// Failed returns the endpoint after a failed attempt that ended at a time. ranOut reports that it
-// was the delivery's last attempt, gone that the endpoint answered 410 Gone. Failures may come in
-// any order: one from before the last success does not set FirstFailureAt.
+// Failed returns the endpoint after a failed attempt that ended at a time. ranOut reports that it was the
+// delivery's last attempt, gone that the endpoint answered 410 Gone. Failures may come in any order: a
+// failure from before the last success does not set FirstFailureAt.
 func (e Endpoint) Failed(at time.Time, ranOut, gone bool) Endpoint {
 	if e.Status == Disabled {
 		return e
@@ -67,8 +67,8 @@ func (e Endpoint) disabled(at time.Time) Endpoint {
 	return e
 }
 
-// enabled returns a disabled endpoint as enabled, without its failures. A failing endpoint gets
-// deliveries anyway and stays failing until one succeeds.
+// enabled returns a disabled endpoint as enabled, without its failures. A failing endpoint already gets
+// deliveries, and stays failing until one succeeds.
 func (e Endpoint) enabled(at time.Time) Endpoint {
 	if e.Status == Disabled {
 		e.Status, e.UpdatedAt = Enabled, at
@@ -78,7 +78,7 @@ func (e Endpoint) enabled(at time.Time) Endpoint {
 	return e
 }
 
-// withStatusEvent returns the endpoint with the event of its change of status, if there is one.
+// withStatusEvent returns the endpoint with the event of its change of status, if its status changed.
 func (e Endpoint) withStatusEvent(before EndpointStatus) (Endpoint, []event.Event) {
 	var t event.Type
 

@@ -25,8 +25,8 @@ type Notification struct {
 	APIVersion string     `json:"api_version"`
 	CreatedAt  time.Time  `json:"created_at"`
 	Livemode   bool       `json:"livemode"`
-	// Sequence counts up per object: of two events of one object, the higher one is the later,
-	// whichever arrives first.
+	// Sequence counts up per object: of two events of one object, the higher one is the later, in whatever
+	// order they arrive.
 	Sequence int64            `json:"sequence"`
 	Data     NotificationData `json:"data"`
 	Request  event.Request    `json:"request"`
@@ -36,12 +36,12 @@ type Notification struct {
 type NotificationData struct {
 	// Object is the object as it was when the event was made, in the form of the API.
 	Object json.RawMessage `json:"object"`
-	// PreviousAttributes are the earlier values of what changed; may be absent.
+	// PreviousAttributes are the earlier values of changed attributes; may be absent.
 	PreviousAttributes json.RawMessage `json:"previous_attributes,omitempty"`
 }
 
-// Seen stores the ids of handled events, so that an event that is delivered twice, or replayed, is
-// handled once.
+// Seen stores the ids of handled events, so that an event that is delivered twice, or replayed, is handled
+// once.
 type Seen interface {
 	// Has reports whether the event was added before.
 	Has(ctx context.Context, eventID string) (bool, error)
@@ -53,10 +53,9 @@ type Seen interface {
 type ReceiverConfig struct {
 	// Secrets are the endpoint's signing secrets: one, or two while a rotation is under way.
 	Secrets []string
-	// Handle is called once per event, after its signature was verified. An error makes the sender
-	// try again later, so types that are not of interest, and those unknown, must return nil. It
-	// has a few seconds: the sender gives up after 15. Processes that do not share a Seen may be
-	// called for the same event each.
+	// Handle is called once per event, after its signature was verified. An error makes the sender try again
+	// later, so uninteresting and unknown types must return nil. It has a few seconds: the sender gives up
+	// after 15. If processes do not share a Seen, each of them may be called for the same event.
 	Handle func(context.Context, Notification) error
 	// Seen defaults to the last 10,000 events, in memory.
 	Seen Seen
@@ -70,7 +69,7 @@ type ReceiverConfig struct {
 
 // receiver is the handler that NewReceiver returns.
 type receiver struct {
-	// c returns the configuration. fmt shows the secrets of a field, but not what a function returns.
+	// c returns the configuration. fmt would print the secrets of a field, but not the result of a function.
 	c func() *ReceiverConfig
 
 	mu      sync.Mutex
@@ -79,9 +78,9 @@ type receiver struct {
 
 // NewReceiver returns an http.Handler for deliveries: it verifies them, drops duplicates, and calls Handle.
 //
-// It answers 204 when the event was handled, now or before; 401 to a delivery that does not verify;
-// 400, 405 or 413 to what is no delivery; 409 while the same event is being handled; 500 when
-// Handle failed and 503 when Seen did. The sender tries again after anything but 2xx.
+// It answers 204 when the event was handled, now or before; 401 to a delivery that does not verify; 400, 405
+// or 413 to a request that is not a delivery; 409 while the same event is being handled; 500 when Handle
+// failed and 503 when Seen did. The sender tries again after any status but 2xx.
 //
 // Errors: fault.Invalid without Handle or without a secret, and for a blank one.
 func NewReceiver(c ReceiverConfig) (http.Handler, error) {
@@ -187,15 +186,15 @@ func (r *receiver) handle(ctx context.Context, n Notification) (status int, err 
 	}
 
 	if err := r.c().Seen.Add(ctx, n.ID); err != nil {
-		// It was handled. Asking for another delivery would have it handled twice.
+		// It was handled. A retry would have it handled twice.
 		r.c().Log.ErrorContext(ctx, "a webhook was handled but not remembered", "event", n.ID, "error", err)
 	}
 
 	return http.StatusNoContent, nil
 }
 
-// begin marks the event as being handled and reports false when it already is. A concurrent second
-// delivery must not be answered with success: the first may yet fail.
+// begin marks the event as being handled, and reports false if it already is. A concurrent second delivery
+// must not be answered with success: the first may yet fail.
 func (r *receiver) begin(eventID string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
-// Reseal encrypts the signing secrets of an owner's endpoints with the sealer's current key and
-// returns how many endpoints it changed. The secrets themselves stay the same. An endpoint whose
-// secret does not open does not stop the others; the error names it.
+// Reseal encrypts the signing secrets of an owner's endpoints with the sealer's current key and returns how
+// many endpoints it changed. The secrets themselves stay the same. If an endpoint's secret cannot be
+// decrypted, the others are still resealed; the error names it.
 func (s *Service) Reseal(ctx context.Context, owner event.Owner) (done int, err error) {
 	f := EndpointFilter{Owner: owner, Limit: paging.Most}
 	for {

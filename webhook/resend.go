@@ -10,9 +10,9 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/paging"
 )
 
-// This file holds what merchants do with events and deliveries: read them, resend them, and test an endpoint.
+// This file holds the merchants' operations on events and deliveries: read, resend, and test an endpoint.
 
-// Test sends a ping to an endpoint, whatever it is subscribed to.
+// Test sends a ping to an endpoint, whatever its subscription.
 //
 // Errors: fault.State, code webhook_endpoint_disabled.
 func (s *Service) Test(ctx context.Context, owner event.Owner, endpointID string) (d Delivery, err error) {
@@ -24,8 +24,8 @@ func (s *Service) Test(ctx context.Context, owner event.Owner, endpointID string
 	return d, err
 }
 
-// ping does what Test does inside a transaction. It sets the ping's event id, because
-// the delivery names it: the engine must keep an id that is set.
+// ping is Test inside a transaction. It sets the ping's event id, because the delivery refers to it: the
+// engine must keep an id that is set.
 func (s *Service) ping(ctx context.Context, tx Tx, owner event.Owner, endpointID string) (Delivery, error) {
 	// spec D8.21
 	e, err := receiving(ctx, tx, owner, endpointID)
@@ -51,8 +51,8 @@ func (s *Service) ping(ctx context.Context, tx Tx, owner event.Owner, endpointID
 	return *d, err
 }
 
-// ResendEvent makes new deliveries of an event to every endpoint that is subscribed to its type
-// now. A ping goes to the endpoint that it tests.
+// ResendEvent makes new deliveries of an event to every endpoint that is now subscribed to its type. A ping
+// goes to the endpoint that it tests.
 //
 // Errors: fault.State, code webhook_endpoint_none, when there is no such endpoint.
 func (s *Service) ResendEvent(
@@ -68,7 +68,7 @@ func (s *Service) ResendEvent(
 	return ds, err
 }
 
-// resendEvent does what ResendEvent does inside a transaction.
+// resendEvent is ResendEvent inside a transaction.
 func (s *Service) resendEvent(
 	ctx context.Context,
 	tx Tx,
@@ -135,7 +135,7 @@ func (s *Service) ResendDelivery(
 	return d, err
 }
 
-// resendDelivery does what ResendDelivery does inside a transaction.
+// resendDelivery is ResendDelivery inside a transaction.
 func (s *Service) resendDelivery(
 	ctx context.Context,
 	tx Tx,
@@ -195,8 +195,8 @@ func (s *Service) GetDelivery(ctx context.Context, owner event.Owner, id string)
 	return d, notFound(err, "webhook delivery", id)
 }
 
-// ListDeliveries returns a page of deliveries, newest first, and whether there are more. A limit
-// of 0 is 50, others outside 1 to 100 are the nearest bound.
+// ListDeliveries returns a page of deliveries, newest first, and whether there are more. A limit of 0 is 50;
+// limits outside 1 to 100 are set to the nearest bound.
 //
 // Errors: fault.NotFound for an event or endpoint in the filter that the owner does not have.
 func (s *Service) ListDeliveries(
@@ -210,7 +210,7 @@ func (s *Service) ListDeliveries(
 		return nil, false, err
 	}
 
-	if len(page) == 0 && f.After == "" { // an empty list may be that of an unknown object
+	if len(page) == 0 && f.After == "" { // an empty list may belong to an unknown object
 		if f.EventID != "" {
 			_, err = eventOf(ctx, s.db, f.Owner, f.EventID)
 		}
@@ -228,8 +228,8 @@ func (s *Service) GetEvent(ctx context.Context, owner event.Owner, id string) (e
 	return eventOf(ctx, s.db, owner, id)
 }
 
-// ListEvents returns a page of events, newest first, and whether there are more. A limit of 0
-// is 50, others outside 1 to 100 are the nearest bound.
+// ListEvents returns a page of events, newest first, and whether there are more. A limit of 0 is 50; limits
+// outside 1 to 100 are set to the nearest bound.
 func (s *Service) ListEvents(ctx context.Context, f event.Filter) (page []event.Event, more bool, err error) {
 	limit := paging.Limit(f.Limit)
 	f.Limit = limit + 1

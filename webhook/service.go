@@ -18,7 +18,7 @@ const maxOverlap = 168 * time.Hour
 type sealer interface {
 	// Seal encrypts plaintext so that it opens with the same context only.
 	Seal(plaintext, context []byte) []byte
-	// Open decrypts what Seal returned for the same context, or fails.
+	// Open decrypts the result of Seal for the same context, or fails.
 	Open(sealed, context []byte) ([]byte, error)
 }
 
@@ -36,7 +36,7 @@ type Config struct {
 	// Seal encrypts signing secrets at rest.
 	Seal sealer
 
-	// Allow are otherwise forbidden address ranges that endpoints may be at: for tests and intranets.
+	// Allow are address ranges that are otherwise forbidden for endpoints: for tests and intranets.
 	Allow []netip.Prefix
 
 	// Now returns the time. Defaults to time.Now.
@@ -85,8 +85,8 @@ func New(c Config) (*Service, error) {
 	return s, nil
 }
 
-// In returns the service with its operations in a transaction of the caller's. What an operation reads is read there,
-// and it commits or rolls back with it.
+// In returns the service with its operations in the caller's transaction: they read and write in it, and
+// commit or roll back with it.
 func (s *Service) In(tx Tx) *Service {
 	in := *s
 	in.db = joined{tx}
@@ -94,7 +94,7 @@ func (s *Service) In(tx Tx) *Service {
 	return &in
 }
 
-// joined is a transaction in the place of a database.
+// joined is a transaction in place of a database.
 type joined struct{ Tx }
 
 func (j joined) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {

@@ -65,9 +65,9 @@ func Verify(body []byte, header string, secrets ...string) error {
 	return VerifyAt(body, header, time.Now(), secrets...)
 }
 
-// VerifyAt checks that a delivery was sent by the holder of one of the secrets, within Tolerance of
-// now. body is the raw body as it was received, before any parsing; header is the value of
-// SignatureHeader. Give both secrets while a rotation is under way. It compares in constant time.
+// VerifyAt checks that a delivery was sent by the holder of one of the secrets, within Tolerance of now. body
+// is the raw body as it was received, before any parsing; header is the value of SignatureHeader. Give both
+// secrets while a rotation is under way. It compares in constant time.
 //
 // A refused delivery is fault.Unauthenticated, with code
 //
@@ -77,7 +77,8 @@ func Verify(body []byte, header string, secrets ...string) error {
 //   - signature_expired: the signature is good, but its time is more than Tolerance before or after
 //     now: a replay, or a clock that is wrong.
 //
-// No secret at all, or a blank one, is fault.Invalid with code secret_missing: anybody could sign with it.
+// Without a secret, or with a blank one, it is fault.Invalid with code secret_missing: anybody could sign
+// with it.
 func VerifyAt(body []byte, header string, now time.Time, secrets ...string) error {
 	if len(secrets) == 0 {
 		return noSecret()
@@ -97,7 +98,7 @@ func VerifyAt(body []byte, header string, now time.Time, secrets ...string) erro
 
 		want := signature(body, t.text, secret)
 		for _, got := range given {
-			// Every pair is compared, so that the time taken does not reveal which one matched.
+			// Every pair is compared, so that the time taken does not reveal the pair that matched.
 			genuine = hmac.Equal(got, want) || genuine
 		}
 	}
@@ -133,7 +134,7 @@ func noSecret() error {
 	)
 }
 
-// timestamp is a signature's time: as it was signed, and as a number.
+// timestamp is the time of a signature: the signed text, and the number.
 type timestamp struct {
 	text string
 	unix int64

@@ -25,7 +25,7 @@ const (
 	Failing  EndpointStatus = "failing"
 )
 
-// Endpoint is a merchant's URL with the event types that it is subscribed to.
+// Endpoint is a merchant's URL with the event types that it subscribes to.
 type Endpoint struct {
 	ID          string
 	Owner       event.Owner
@@ -98,12 +98,12 @@ type Delivery struct {
 	NextAttemptAt time.Time
 	LastAttemptAt time.Time
 	DeliveredAt   time.Time
-	// ClaimedBy is the process that sends it now, and ClaimedUntil when that claim ends.
+	// ClaimedBy is the process that sends it now; the claim ends at ClaimedUntil.
 	ClaimedBy    string
 	ClaimedUntil time.Time
-	// LapsedAt is when the previous claim ended without a result of its process; zero when it had one.
+	// LapsedAt is when the previous claim ended without a result from its process; zero if it had a result.
 	LapsedAt time.Time
-	// Fence rises with every claim; a result is stored only under the fence it was claimed with.
+	// Fence rises with every claim; a result is stored only under the fence of its claim.
 	Fence     int64
 	CreatedAt time.Time
 	Version   int64
@@ -152,8 +152,8 @@ type EndpointFilter struct {
 // Reader reads the records of this package.
 type Reader interface {
 	event.Reader
-	// EventsByID, EndpointsByID and DeliveriesByID are for the worker, which knows no owner. They
-	// return those that exist, each once, in any order.
+	// EventsByID, EndpointsByID and DeliveriesByID are for the worker, which has no owner. They return the
+	// records that exist, each once, in any order.
 	EventsByID(ctx context.Context, ids []string) ([]event.Event, error)
 	EndpointsByID(ctx context.Context, ids []string) ([]Endpoint, error)
 	DeliveriesByID(ctx context.Context, ids []string) ([]Delivery, error)
@@ -169,15 +169,15 @@ type Reader interface {
 	PendingDeliveries(ctx context.Context, endpointID string) (int, error)
 }
 
-// BacklogReader is a store that counts the deliveries that are due, whichever process sends them. Engine.Health
-// shows only those that its own process claimed where the store is no BacklogReader.
+// BacklogReader is a store that counts the deliveries that are due, whichever process sends them. If the
+// store is no BacklogReader, Engine.Health shows only the deliveries that its own process claimed.
 type BacklogReader interface {
 	// Backlogs returns one Backlog of each account and mode that has deliveries for which Delivery.DueSince at now
 	// is true, claimed or not, in any order.
 	Backlogs(ctx context.Context, now time.Time) ([]Backlog, error)
 }
 
-// Backlog is what is due of an account's deliveries in one mode.
+// Backlog summarises the due deliveries of an account in one mode.
 type Backlog struct {
 	Owner event.Owner
 	// Due is how many deliveries are due.
@@ -186,7 +186,7 @@ type Backlog struct {
 	Since time.Time
 }
 
-// Tx is everything that one operation of this package may read and write.
+// Tx has the reads and writes that one operation of this package may make.
 type Tx interface {
 	Reader
 	Writer
@@ -199,20 +199,20 @@ type Tx interface {
 	LockAccount(ctx context.Context, accountID string) error
 }
 
-// Claim is who claims deliveries, and which.
+// Claim selects the deliveries to claim, and names the claiming process.
 type Claim struct {
-	// By is the process that sends them, until Until.
+	// By is the process that sends them until Until.
 	By string
 	// Now is the time at which they are due.
 	Now   time.Time
 	Until time.Time
 	// Limit is the most deliveries; 0 or less is no limit.
 	Limit int
-	// PerEndpoint is the most of one endpoint; 0 or less is no limit.
+	// PerEndpoint is the most deliveries of one endpoint; 0 or less is no limit.
 	PerEndpoint int
-	// Except are the ids of endpoints of which none is claimed.
+	// Except are the ids of endpoints whose deliveries are not claimed.
 	Except []string
-	// Live leaves out those of test mode.
+	// Live leaves out deliveries of test mode.
 	Live bool
 }
 
@@ -222,17 +222,17 @@ type Writer interface {
 	// DeleteEndpoint deletes an endpoint; an absent one is no error.
 	DeleteEndpoint(ctx context.Context, id string) error
 	PutDeliveries(ctx context.Context, d ...*Delivery) error
-	// ClaimDeliveries claims due deliveries: pending, NextAttemptAt ≤ c.Now, and ClaimedUntil ≤ c.Now, so that
-	// a claim is over at exactly its end. It sets LapsedAt to what ClaimedUntil was, and ClaimedBy,
-	// ClaimedUntil and Fence. Rows locked by another transaction are passed over, not waited for, where
+	// ClaimDeliveries claims due deliveries: pending, NextAttemptAt ≤ c.Now, and ClaimedUntil ≤ c.Now, so
+	// that a claim is over at exactly its end. It sets LapsedAt to the previous ClaimedUntil, and sets
+	// ClaimedBy, ClaimedUntil and Fence. Rows locked by another transaction are skipped, not waited for, if
 	// the database can. Oldest NextAttemptAt and then lowest id first.
 	ClaimDeliveries(ctx context.Context, c Claim) ([]Delivery, error)
 	// FailDeliveries ends all pending deliveries of an endpoint as failed.
 	FailDeliveries(ctx context.Context, endpointID string) error
 }
 
-// Pruner deletes old rows, the oldest first, up to a limit, and returns how many. Rows created at exactly that
-// time stay. A limit of 0 or less is none.
+// Pruner deletes old rows, the oldest first, up to a limit, and returns how many. Rows created at exactly
+// that time stay. A limit of 0 or less is no limit.
 type Pruner interface {
 	// PruneDeliveries deletes deliveries that were created before the time and are not pending.
 	PruneDeliveries(ctx context.Context, before time.Time, limit int) (int, error)

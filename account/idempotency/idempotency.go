@@ -1,6 +1,6 @@
-// Package idempotency declares what is stored of requests, so that a repeated request with the same
-// Idempotency-Key gets the stored answer and has no second effect. Stores implement Reader and Tx; how a
-// request runs once is internal.
+// Package idempotency declares the stored record of a request, so that a repeated request with the same
+// Idempotency-Key gets the stored answer and has no second effect. Stores implement Reader and Tx; the code
+// that runs a request once is internal.
 package idempotency
 
 import (
@@ -21,8 +21,9 @@ type Record struct {
 	Key
 	// KeyID is the API key that made the request.
 	KeyID string
-	// Scopes are Request.Permissions of that API key, its destinations included where the request sends money.
-	// Another key that has all of them may read the answer; "kind:*" stands for all that begin with "kind:".
+	// Scopes are Request.Permissions of that API key; for requests that send money they include its
+	// destinations. Another key that has all of them may read the answer; "kind:*" stands for all that begin
+	// with "kind:".
 	Scopes []string
 	// Fingerprint is SHA-256 over method, path and body (canonical JSON).
 	Fingerprint [32]byte
@@ -38,7 +39,7 @@ type Reader interface {
 	IdempotencyRecord(ctx context.Context, k Key) (r Record, ok bool, err error)
 }
 
-// Tx is the role of a store's transaction that claims and prunes keys.
+// Tx claims and prunes keys in a store's transaction.
 type Tx interface {
 	Reader
 	// ClaimIdempotencyKey inserts the record before anything else that the transaction writes or locks. A
@@ -48,13 +49,13 @@ type Tx interface {
 	//   - fault.Duplicate: the key has a record.
 	//   - fault.Unavailable with code claim_busy: the wait is over.
 	//
-	// With a zero stale, a store may send the claim with what the transaction does next, a lock or the writes
-	// at its end. The error is then that of the lock or of the commit; a Duplicate has the code claim_taken. The
-	// transaction is then a store.Flusher.
+	// With a zero stale, a store may send the claim with the transaction's next statements: a lock, or the
+	// writes at its end. The error is then that of the lock or of the commit; a Duplicate has the code
+	// claim_taken. The transaction is then a store.Flusher.
 	ClaimIdempotencyKey(ctx context.Context, r Record, stale time.Time, wait time.Duration) error
 	// PutIdempotencyAnswer stores the status and the sealed body of a claimed key.
 	PutIdempotencyAnswer(ctx context.Context, r Record) error
 	// PruneIdempotencyKeys deletes up to limit records created before the time, oldest first, and returns
-	// their number. Those created at exactly that time stay. A limit of 0 or less is none.
+	// their number. Records created at exactly that time stay. A limit of 0 or less is no limit.
 	PruneIdempotencyKeys(ctx context.Context, before time.Time, limit int) (int, error)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// formatUnits returns an amount of base units in whole units, exact, without trailing zeros: what is due and what was
-// paid look alike.
+// formatUnits returns an amount of base units in whole units, exact, without trailing zeros, so that due and
+// paid amounts look alike.
 func formatUnits(a chain.Amount, decimals uint8) string {
 	digits := a.String()
 	if missing := int(decimals) + 1 - len(digits); missing > 0 {
@@ -101,8 +101,8 @@ func formatMoneyCeil(d, price decimal.Decimal, currency string) string {
 	return formatMoney(d.RoundCeil(max(int32(placesOf(currency)), -price.Exponent())), currency)
 }
 
-// estimateStep is the largest value of an estimate's last digit, in units of the currency; quotes
-// use the same.
+// estimateStep is the largest value of an estimate's last digit, in units of the currency; quotes use the
+// same.
 var estimateStep = decimal.New(1, -3)
 
 // estimate returns an estimate of a price in whole units of an asset, rounded up to the places of a
@@ -122,7 +122,7 @@ func estimate(price, rate decimal.Decimal, decimals uint8) (text string, ok bool
 		whole = whole.Add(decimal.New(1, -places))
 	}
 
-	return whole.String(), true // without trailing zeros, as formatUnits
+	return whole.String(), true // without trailing zeros, as formatUnits does
 }
 
 // mustDecimal parses a decimal of a State.

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// backend is what the page needs of an engine. An unknown invoice is fault.NotFound.
+// backend has the engine's methods that the page needs. An unknown invoice is fault.NotFound.
 type backend interface {
 	Invoice(ctx context.Context, id string) (invoice.Invoice, error)
 	// Watch yields the invoice now and after every change.
@@ -29,9 +29,9 @@ type backend interface {
 	// Registry returns the configured networks.
 	Registry() *chain.Registry
 
-	// Select selects an option and renews its quote when it has expired.
+	// Select selects an option and renews its quote if it has expired.
 	Select(ctx context.Context, invoiceID, optionID string) error
-	// Hint looks up a transaction on the invoice's networks and records it when it pays the invoice.
+	// Hint looks up a transaction on the invoice's networks and records it if it pays the invoice.
 	Hint(ctx context.Context, invoiceID, txHash string) (invoice.HintResult, error)
 	// Simulate makes a payment without a network to an invoice in test mode.
 	Simulate(ctx context.Context, inv invoice.Invoice, outcome invoice.Outcome) error
@@ -44,9 +44,9 @@ type networkStatus struct {
 	// Height is the last block whose payments are stored, Tip the newest block of the node; 0 before the
 	// first.
 	Height, Tip uint64
-	// Lags is set while what is not read yet took the network longer than stallAfter.
+	// Lags is set while the network took longer than stallAfter for the blocks that are not read yet.
 	Lags bool
-	// Pace is the time between blocks, the longest of all networks where it was not measured.
+	// Pace is the time between blocks; if it was not measured, the longest of all networks.
 	Pace time.Duration
 	// Stopped is set while reading waits for an operator.
 	Stopped bool

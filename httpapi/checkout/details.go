@@ -36,7 +36,7 @@ func (f snapshot) choice(o invoice.Option, choosing bool) choice {
 	return c
 }
 
-// names returns the network and asset of an option. One that is no longer enabled has its slug as name.
+// names returns the network and asset of an option. If one is no longer enabled, its slug serves as name.
 func (f snapshot) names(slug, assetID string) (chain.Network, chain.Asset) {
 	n, ok := f.Networks.Network(slug)
 	if !ok {
@@ -49,7 +49,7 @@ func (f snapshot) names(slug, assetID string) (chain.Network, chain.Asset) {
 	return n, a
 }
 
-// details returns how to pay by the option.
+// details returns the payment details of the option.
 func (f snapshot) details(o *invoice.Option) *paymentDetails {
 	n, a := f.names(o.Network, o.AssetID)
 	due, received := missing(o), o.AmountPaid.Add(o.AmountDetected)
@@ -91,8 +91,8 @@ func (f snapshot) details(o *invoice.Option) *paymentDetails {
 	return d
 }
 
-// maxRequestText is the number of characters of a request's text that a payment URI says: one with more makes a QR
-// code that cameras do not read.
+// maxRequestText is the number of characters of a request's text in a payment URI. A longer text makes a QR
+// code that cameras cannot read.
 const maxRequestText = 40
 
 // paymentURI returns the URI that a QR code shows, or "".
@@ -116,7 +116,7 @@ func (f snapshot) paymentURI(
 	return ""
 }
 
-// shorten returns at most maxRequestText characters of a text, the last one an ellipsis where some are left out.
+// shorten returns at most maxRequestText characters of a text; a shortened text ends with an ellipsis.
 func shorten(text string) string {
 	if characters := []rune(text); len(characters) > maxRequestText {
 		return string(characters[:maxRequestText-1]) + "…"
@@ -167,7 +167,7 @@ func (f snapshot) transaction(p invoice.Payment) transaction {
 	return t
 }
 
-// missing returns an option's due amount less what it received, in base units; never below zero.
+// missing returns an option's due amount minus its received amount, in base units; never below zero.
 func missing(o *invoice.Option) chain.Amount {
 	return o.AmountDue.SubFloor(o.AmountPaid.Add(o.AmountDetected))
 }

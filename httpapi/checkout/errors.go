@@ -14,7 +14,7 @@ import (
 
 var errMethod = errors.New("method not allowed")
 
-// errorView is what error.html is given.
+// errorView is the data of error.html.
 type errorView struct {
 	pageView
 	// Back links to the invoice; "" when there is none.

@@ -65,8 +65,8 @@ func (r *request) hint() error { // spec D10.3
 	return r.answerForm(q, nil)
 }
 
-// allowHint takes a look-up from the budgets of the invoice, of the client's address, and of this process. Who is
-// over one of his own takes nothing from the budget of all.
+// allowHint charges a look-up to the budgets of the invoice, of the client's address, and of this process. A
+// client over a budget of its own charges nothing to the budget of all.
 func (r *request) allowHint(invoiceID string) error {
 	t := r.p.limits
 	if err := r.allow("checkout/hints/"+invoiceID, perSecond(t.HintsPerInvoice)); err != nil {

@@ -10,17 +10,17 @@
 //	GET  /checkout/{id}/logo         the merchant's logo
 //	GET  /checkout/assets/…          stylesheet, script and icon, named by a hash of their bytes
 //
-// The page is rendered on the server and works without scripts; one small script updates it. It is
-// made in three steps: snapshot.go reads a snapshot, state.go computes the state from it, view.go the
-// view in one language, which fills the templates in web/. The last two are pure. To change the
-// look, replace files (Options.Files). To build another page, use state.json and the forms, which
-// answer JSON on request (docs/checkout.md).
+// The page is rendered on the server and works without scripts; one small script updates it. It is made in
+// three steps: snapshot.go reads a snapshot, state.go computes the state from it, view.go the view in one
+// language, which fills the templates in web/. The last two are pure. To change the look, replace files
+// (Options.Files). To build another page, use state.json and the forms, which answer JSON on request
+// (docs/checkout.md).
 //
-// The link is the only credential: {id} is the invoice's id, followed by a token once the merchant renewed the
-// link, which revokes the one before. So the state never holds what only merchant and payer
-// should know: no e-mail address, no order id, no metadata.
+// The link is the only credential: {id} is the invoice's id. Once the merchant renewed the link, a token
+// follows, and the previous link is void. So the state must not hold data that only merchant and payer should
+// know: no e-mail address, no order id, no metadata.
 //
-// The package sits beside httpapi, on top of package payments; nothing imports it but the host.
+// The package sits beside httpapi, on top of package payments; only the host imports it.
 package checkout
 
 import (
@@ -40,11 +40,11 @@ import (
 )
 
 // Handler returns the checkout pages of an engine; o may be nil. Mount it at "/checkout/" under any prefix,
-// stripped or not. Options that cannot work panic, as template.Must does: a template that does not parse, a
-// malformed frame ancestor.
+// stripped or not. It panics on options that cannot work, as template.Must does: a template that does not
+// parse, a malformed frame ancestor.
 //
-// Event streams stay open as long as a page does. limits.Server returns an http.Server whose Shutdown does not
-// wait for them.
+// Event streams stay open as long as a page does. limits.Server returns an http.Server whose Shutdown does
+// not wait for them.
 func Handler(e *payments.Engine, o *Options) http.Handler {
 	engine := engine.Of(e)
 
@@ -182,7 +182,7 @@ func (p *pages) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	}
 }
 
-// setHeaders sets the headers that every answer has.
+// setHeaders sets the headers of every answer.
 func (p *pages) setHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", p.policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -198,7 +198,7 @@ func (p *pages) setHeaders(h http.Header) {
 	}
 }
 
-// subpath returns what follows the last "/checkout/", or the whole path when the host stripped the prefix.
+// subpath returns the path after the last "/checkout/", or the whole path if the host stripped the prefix.
 func subpath(path string) string {
 	if i := strings.LastIndex(path, "/checkout/"); i >= 0 {
 		path = path[i+len("/checkout/"):]
@@ -241,7 +241,7 @@ func (r *request) serve() error {
 	return route.do(r)
 }
 
-// invoice returns the invoice of the link. A link that was revoked is fault.NotFound, as an unknown one.
+// invoice returns the invoice of the link. A revoked link is fault.NotFound, like an unknown one.
 func (r *request) invoice() (invoice.Invoice, error) {
 	inv, err := r.p.backend.Invoice(r.Context(), r.id)
 	if err == nil {
@@ -303,7 +303,8 @@ func isID(s string) bool {
 	return true
 }
 
-// wantsJSON reports whether the client accepts JSON and no HTML, or asked for an address of programs.
+// wantsJSON reports whether the client accepts JSON and no HTML, or asked for an address that serves
+// programs.
 func (r *request) wantsJSON() bool {
 	accept := r.Header.Get("Accept")
 

@@ -37,8 +37,8 @@ func (l *language) message(key string, pairs ...string) string {
 // languages are all tables, the fallback first, then by tag.
 type languages []*language
 
-// loadLanguages reads lang/*.json. Each message is that of the topmost layer that has it; missing
-// messages are the fallback's.
+// loadLanguages reads lang/*.json. The topmost layer that has a message provides it; missing messages are the
+// fallback's.
 func loadLanguages(files fs.FS) (languages, error) {
 	names, err := fs.Glob(files, "lang/*.json")
 	if err != nil {

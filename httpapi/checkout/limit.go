@@ -29,7 +29,8 @@ type streamCount struct {
 	open map[string]int
 }
 
-// acquire counts a stream of the client; false when it, or all clients together, have as many as they may.
+// acquire counts a stream of the client; false if the client, or all clients together, have reached the
+// limit.
 func (c *streamCount) acquire(client string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,17 +10,17 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// Options change the look of the page and its access rules. The zero value and nil are the built-in page.
+// Options change the look of the page and its access rules. The zero value and nil give the built-in page.
 type Options struct {
 	// Files replaces files of the page by those of the same name, and adds languages and assets:
 	//
-	//	assets/brand.css        there is none built in: rules that come after the stylesheet's, such as other colours
+	//	assets/brand.css        none is built in: rules that come after the stylesheet's, such as other colours
 	//	assets/checkout.css     the stylesheet
 	//	assets/checkout.js      the script
 	//	assets/icon.svg         the picture in the browser's tab
-	//	assets/*                anything else that templates and stylesheets name
-	//	lang/<tag>.json         messages of a language, one by one; what a new one lacks is said in English
-	//	page.html, error.html   the templates of the same names (html/template); they are given a pageView
+	//	assets/*                any other file that templates and stylesheets refer to
+	//	lang/<tag>.json         messages of a language, one by one; a new language falls back to English for others
+	//	page.html, error.html   the templates of the same names (html/template); their data is a pageView
 	//
 	// It is read once. The browser refuses inline styles and scripts, and files of other hosts.
 	Files fs.FS

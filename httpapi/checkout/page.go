@@ -34,7 +34,7 @@ func (r *request) page() error {
 	return r.writePage(http.StatusOK, "page.html", view)
 }
 
-// pageQuery returns what the page's query string asks for; unknown values are ignored.
+// pageQuery parses the page's query string; unknown values are ignored.
 func (r *request) pageQuery() pageQuery {
 	q := r.URL.Query()
 
@@ -63,7 +63,7 @@ func (r *request) requestedLang() string {
 	return ""
 }
 
-// state writes the JSON of the State that the page is made from.
+// state writes the JSON of the State from which the page is made.
 func (r *request) state() error {
 	s, err := r.read()
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// payView is how to pay.
+// payView shows how to pay.
 type payView struct {
 	// Amount is in whole units, exact; it is shown and copied unchanged.
 	Amount, Asset, Network, Address string
-	// Label says whether Amount is the whole or the missing amount; Long is set when it needs smaller type.
+	// Label describes Amount as the whole or the missing amount; Long is set when it needs smaller type.
 	Label     string
 	Long      bool
 	Coin      payCoin
@@ -33,7 +33,7 @@ type choiceView struct {
 	Selected                         bool
 }
 
-// progress counts confirmations. Of is 0 when there is nothing to count to.
+// progress counts confirmations. Of is 0 if there is no number to count to.
 type progress struct {
 	Have, Of uint64
 	Text     string
@@ -48,7 +48,7 @@ type transactionRow struct {
 	At                 instant
 }
 
-// setPay sets how to pay, or the option to renew, in the phases that wait for the payer.
+// setPay sets the payment details, or the option to renew, in the phases that wait for the payer.
 func (w *pageView) setPay(l *language) {
 	s := &w.State
 

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// phase is the state of an invoice for its payer; it decides what the page shows.
+// phase is the state of an invoice for its payer; it decides the content of the page.
 type phase string
 
 // The phases. Clients must accept unknown ones.
@@ -120,8 +120,8 @@ func (f snapshot) confirmations(p invoice.Payment) uint64 {
 	return p.ConfirmationsAt(max(f.NetworkStatuses[p.Network].Tip, p.Block.Height))
 }
 
-// quoteExpired reports whether an option's amount no longer says what to pay: its quote expired, or all of it
-// arrived at another price. Amounts of crypto invoices never expire.
+// quoteExpired reports whether an option's amount is no longer the amount to pay: its quote expired, or all
+// of it arrived at another price. Amounts of crypto invoices never expire.
 func quoteExpired(inv *invoice.Invoice, o *invoice.Option, now time.Time) bool { // spec D10.9
 	return inv.Kind == invoice.Fiat && (!now.Before(o.QuoteExpiresAt) || missing(o).IsZero())
 }

@@ -31,10 +31,10 @@ type site struct {
 // asset is one file under assets/.
 type asset struct {
 	contentType string
-	plain, gzip []byte // gzip is nil where it is no smaller than plain
+	plain, gzip []byte // gzip is nil if it is not smaller than plain
 }
 
-// newSite reads the files of over; those that it lacks are built in.
+// newSite reads the files of over. Files that it lacks are built in.
 func newSite(over fs.FS) (*site, error) {
 	own, err := fs.Sub(builtIn, "web")
 	if err != nil {
@@ -129,7 +129,7 @@ func (s *site) has(name string) bool {
 
 // contentType returns the media type of a file by its extension, else by its first bytes.
 func contentType(ext string, data []byte) string {
-	switch ext { // independent of the system's table
+	switch ext { // does not depend on the system's table
 	case ".css":
 		return "text/css; charset=utf-8"
 	case ".js":
@@ -147,7 +147,7 @@ func contentType(ext string, data []byte) string {
 	return http.DetectContentType(data)
 }
 
-// gzipBytes returns the compressed data, nil when it is no smaller.
+// gzipBytes returns the compressed data, or nil if it is not smaller.
 func gzipBytes(data []byte) []byte {
 	var b bytes.Buffer
 

@@ -21,7 +21,7 @@ const (
 	priceTimeout = 2 * time.Second
 )
 
-// snapshot is everything that a State is computed from.
+// snapshot is all input from which a State is computed.
 type snapshot struct {
 	Invoice  invoice.Invoice
 	Payments []invoice.Payment // oldest first
@@ -29,7 +29,8 @@ type snapshot struct {
 	MaxPayments int
 	Merchant    merchant
 	Networks    *chain.Registry
-	// NetworkStatuses are those of the selected option's and the detected payments' networks, by slug.
+	// NetworkStatuses are the statuses of the networks of the selected option and of detected payments, by
+	// slug.
 	NetworkStatuses map[string]networkStatus
 	// Prices are of one whole unit in the invoice's currency, by asset id; unknown ones are absent.
 	Prices map[string]decimal.Decimal
@@ -118,7 +119,7 @@ func (p *pages) merchant(ctx context.Context, accountID string) (merchantProfile
 				CancelURL:  a.Settings.CancelURL,
 			},
 		}
-		switch a.LogoType { // others could be sniffed or executed by a browser
+		switch a.LogoType { // a browser could sniff or execute other types
 		case "image/png", "image/jpeg", "image/webp":
 			if len(a.Logo) > 0 {
 				h := sha256.Sum256(a.Logo)
@@ -158,8 +159,8 @@ func (p *pages) prices(ctx context.Context, inv invoice.Invoice) map[string]deci
 	return out
 }
 
-// A network is behind when no block was read for stallAfter and the time of stallBlocks, or when more than behindBlocks
-// blocks that took longer than stallAfter are not read yet.
+// A network is behind when no block was read for longer than stallAfter and the time of stallBlocks. It is
+// also behind when more than behindBlocks blocks, which took longer than stallAfter, are not read yet.
 const (
 	stallAfter   = 5 * time.Minute
 	stallBlocks  = 12

@@ -16,9 +16,8 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// pageState is the JSON of /checkout/{id}/state.json. Amounts are in base units as digits; each
-// amount_text is the same amount in whole units, exact, as it is shown and copied. Fields without a
-// value are left out.
+// pageState is the JSON of /checkout/{id}/state.json. Amounts are in base units as digits; each amount_text
+// is the same amount in whole units, exact, as it is shown and copied. Fields without a value are left out.
 type pageState struct { // spec D10.5
 	ID string `json:"id"`
 	// Revision is a hash of all fields but ServerTime and the estimates.
@@ -26,7 +25,7 @@ type pageState struct { // spec D10.5
 	Phase        phase          `json:"state"`
 	Status       invoice.Status `json:"status"`
 	OutcomeFlags []invoice.Flag `json:"outcome_flags"`
-	// Final is set when neither the payer nor a network has anything left to do.
+	// Final is set when neither the payer nor a network can change anything any more.
 	Final       bool           `json:"final"`
 	Livemode    bool           `json:"livemode"`
 	Kind        invoice.Kind   `json:"kind"`
@@ -38,7 +37,7 @@ type pageState struct { // spec D10.5
 	Options     []choice `json:"options"`
 	// CanSelect is set when POST …/select accepts another option or renews the quote.
 	CanSelect bool `json:"can_select"`
-	// Payment is how to pay by the selected option.
+	// Payment has the payment details of the selected option.
 	Payment *paymentDetails `json:"payment,omitempty"`
 	// Transactions are the newest payments so far, oldest first; EarlierTransactions is how many are left out.
 	Transactions        []transaction `json:"transactions"`
@@ -55,7 +54,7 @@ type pageState struct { // spec D10.5
 	ServerTime string `json:"server_time"`
 }
 
-// merchantView is the account that is paid.
+// merchantView shows the account that is paid.
 type merchantView struct {
 	Name       string `json:"name"`
 	WebsiteURL string `json:"website_url,omitempty"`
@@ -71,13 +70,13 @@ type choice struct {
 	Asset       string `json:"asset"`
 	AssetName   string `json:"asset_name,omitempty"`
 	Selected    bool   `json:"selected"`
-	// AmountText is the amount to pay where it is fixed. EstimateText is an estimate while the payer may
-	// choose and a price is known.
+	// AmountText is the amount to pay, if it is fixed. EstimateText is an estimate while the payer may choose
+	// and a price is known.
 	AmountText   string `json:"amount_text,omitempty"`
 	EstimateText string `json:"estimate_text,omitempty"`
 }
 
-// paymentDetails are how to pay by the selected option.
+// paymentDetails describe how to pay by the selected option.
 type paymentDetails struct {
 	OptionID         string        `json:"option_id"`
 	Network          string        `json:"network"`
@@ -114,13 +113,13 @@ type transaction struct {
 	Asset       string                `json:"asset"`
 	Amount      string                `json:"amount"`
 	AmountText  string                `json:"amount_text"`
-	// Confirmations count up to ConfirmationsRequired; a rule of finality ignores both after the first.
+	// Confirmations count up to ConfirmationsRequired; networks with finality ignore both after the first.
 	Confirmations         uint64     `json:"confirmations"`
 	ConfirmationsRequired uint64     `json:"confirmations_required"`
 	ConfirmationRule      chain.Rule `json:"confirmation_rule,omitempty"`
 	InBlock               bool       `json:"in_block"`
 	Late                  bool       `json:"late"`
-	// Counts is whether it pays the invoice; false for an asset or network that was not offered.
+	// Counts reports whether it pays the invoice; false for an asset or network that was not offered.
 	Counts      bool   `json:"counts"`
 	Simulated   bool   `json:"simulated"`
 	ExplorerURL string `json:"explorer_url,omitempty"`
@@ -129,10 +128,10 @@ type transaction struct {
 }
 
 var (
-	// selectPhases are those in which the payer may select another option.
+	// selectPhases are the phases in which the payer may select another option.
 	selectPhases = []phase{phaseChoose, phasePay, phaseQuoteExpired, phaseUnderpaid}
 
-	// finalPhases are those after which the page needs no further update.
+	// finalPhases are the phases after which the page needs no further update.
 	finalPhases = []phase{phasePaid, phaseExpired, phaseCanceled, phaseRefunded, phaseLate}
 )
 
@@ -197,7 +196,7 @@ func stateOf(f snapshot) pageState {
 	return s
 }
 
-// addTransactions shows the newest payments, as many as fit.
+// addTransactions adds the newest payments, as many as fit.
 func (s *pageState) addTransactions(f snapshot) {
 	if f.MaxPayments > 0 {
 		s.EarlierTransactions = max(len(f.Payments)-f.MaxPayments, 0)
@@ -281,7 +280,7 @@ func (f snapshot) returnURL(p phase) string {
 	return webURL(cmp.Or(inv.CancelURL, f.Merchant.CancelURL, f.Merchant.WebsiteURL))
 }
 
-// webURL returns an http or https URL; every other one is "".
+// webURL returns an http or https URL unchanged, and "" for any other.
 func webURL(s string) string {
 	u, err := url.Parse(s)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {

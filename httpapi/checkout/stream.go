@@ -11,10 +11,9 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/limit"
 )
 
-// A stream is a sequence of short watches. Each starts with a fresh read, which shows what only
-// time has changed: an expired quote, a stalled network. Each ends with a heartbeat, which keeps proxies
-// from closing the connection, and by which the page knows that events still arrive. So a stream
-// needs no goroutine and no timer.
+// A stream is a sequence of short watches. Each starts with a fresh read, which shows changes that only time
+// makes: an expired quote, a stalled network. Each ends with a heartbeat, which keeps proxies from closing
+// the connection, and shows the page that events still arrive. So a stream needs no goroutine and no timer.
 const (
 	watchTimeout = 20 * time.Second
 	// streamTimeout is how long a stream lasts; then the browser opens another.
@@ -25,13 +24,13 @@ const (
 	changeMargin = 50 * time.Millisecond
 )
 
-// heartbeat is an event that scripts see, other than a comment. One without data is none.
+// heartbeat is an event, because scripts do not see comments. An event without data would not be dispatched.
 const heartbeat = "event: heartbeat\ndata: {}\n\n"
 
 // events streams the state as server-sent events
-// (https://html.spec.whatwg.org/multipage/server-sent-events.html). An event "state" has the JSON
-// of state.json, at first and whenever its revision changes. An event "heartbeat" says every 20 seconds
-// at the latest that the stream lives.
+// (https://html.spec.whatwg.org/multipage/server-sent-events.html). An event "state" has the JSON of
+// state.json, at first and whenever its revision changes. An event "heartbeat" comes at least every 20
+// seconds while the stream lives.
 func (r *request) events() error { // spec D10.8
 	if !r.p.streams.acquire(r.client) {
 		limited := fault.New(
@@ -68,8 +67,8 @@ type stream struct {
 	next time.Time
 }
 
-// start sends the headers and the first state; false when the stream is over. It is a function of
-// its own to free its stack before the stream waits: there are many streams.
+// start sends the headers and the first state; false when the stream is over. It is a separate function so
+// that its stack is free before the stream waits: there are many streams.
 func (s *stream) start() (bool, error) {
 	r := s.r
 
@@ -119,7 +118,7 @@ func (s *stream) watch(ctx context.Context) bool {
 		case errors.Is(err, fault.NotFound):
 			return false
 		case err != nil:
-			// The client reconnects; the answer to that shows a missing invoice.
+			// The client reconnects; the next answer shows that the invoice is missing.
 			p.log.WarnContext(ctx, "checkout stream failed", "invoice", r.id, "error", err)
 			return false
 		case !s.sendState(state):
@@ -159,7 +158,7 @@ func (s *stream) write(text string) bool {
 	return s.out.Flush() == nil
 }
 
-// nextChange returns when time alone changes the state next; zero for never.
+// nextChange returns when time alone next changes the state; zero for never.
 func nextChange(s pageState, now time.Time) time.Time {
 	var next time.Time
 

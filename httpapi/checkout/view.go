@@ -23,7 +23,7 @@ const (
 	toneOff     tone = "off"
 )
 
-// pageView is what page.html is given: every string that it prints, in the visitor's language.
+// pageView is the data of page.html: every string that it prints, in the visitor's language.
 type pageView struct {
 	State pageState
 	// Lang is the BCP 47 tag of the language; T are its messages by key.
@@ -52,7 +52,7 @@ type pageView struct {
 	// Progress is set while a payment confirms.
 	Progress     *progress
 	Transactions []transactionRow
-	// Earlier says how many payments are not shown; "" when all are.
+	// Earlier is a text with the number of payments that are not shown; "" if all are.
 	Earlier string
 	// CanChange shows the link to the other options, CanKeep the link back from them.
 	CanChange, CanKeep bool
@@ -94,7 +94,7 @@ type languageLink struct {
 	Current          bool
 }
 
-// pageQuery is what the page's query string asks for.
+// pageQuery is the content of the page's query string.
 type pageQuery struct {
 	// Link is the last part of the page's address.
 	Link string
@@ -108,7 +108,7 @@ type pageQuery struct {
 	HintHash string
 }
 
-// hintPhases are those in which a payer may enter the hash of a payment.
+// hintPhases are the phases in which a payer may enter the hash of a payment.
 var hintPhases = []phase{
 	phasePay,
 	phaseQuoteExpired,
@@ -186,7 +186,7 @@ func (w *pageView) addLanguages(current *language, all languages) {
 	}
 }
 
-// setChoosing shows the options instead of how to pay.
+// setChoosing shows the options in place of the payment details.
 func (w *pageView) setChoosing(l *language) {
 	w.addChoices()
 
@@ -203,7 +203,7 @@ func (w *pageView) setHintAnswer(l *language, query pageQuery) {
 		w.HintHash = query.HintHash
 	}
 
-	// Anybody can write the query: what it calls found has to be on record.
+	// Anybody can write the query: a hash that it calls found must be on record.
 	if query.HintAnswer == "" || !w.CanHint || found && !w.State.has(query.HintHash) {
 		return
 	}
@@ -246,7 +246,7 @@ func price(p invoice.Price) string {
 	return formatMoney(mustDecimal(p.Amount), p.Currency)
 }
 
-// addNotices adds the query's notice and those that the payments and the network give rise to.
+// addNotices adds the query's notice, and the notices about the payments and the network.
 func (w *pageView) addNotices(l *language, query pageQuery) {
 	s := &w.State
 

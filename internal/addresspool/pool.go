@@ -1,6 +1,6 @@
-// Package addresspool derives deposit addresses ahead of the requests that need them. A process holds a few of each
-// network, and more of one that is asked for more; each has an index that was reserved for it, and is given out once.
-// What a process holds when it ends is lost: its indexes are never used.
+// Package addresspool derives deposit addresses in advance of the requests that need them. A process holds a
+// few for each network, and more if more are taken. Each address has an index that was reserved for it, and
+// is given out once. The addresses that a process holds when it ends are lost: their indexes are never used.
 package addresspool
 
 import (
@@ -18,7 +18,7 @@ const (
 	// least and most bound how many addresses of a network are held.
 	least = 16
 	most  = 512
-	// together is how many are derived at once.
+	// together is how many addresses are derived at once.
 	together = 64
 )
 
@@ -46,10 +46,10 @@ type Pool struct {
 	networks map[string]*held
 }
 
-// held is what is held of a network.
+// held holds the addresses of a network.
 type held struct {
 	ready  []chain.Party
-	target int // how many are wanted
+	target int // the wanted number of addresses
 }
 
 // New returns an empty pool. It starts nothing.
@@ -63,15 +63,15 @@ func New(c Config) *Pool {
 	}
 }
 
-// Take returns an address that nobody else is given; ok is false when none is held. An empty pool holds twice as many
-// from then on.
+// Take returns an address that is given to no other caller; ok is false if none is held. From then on, the
+// empty pool holds twice as many.
 func (p *Pool) Take(network string) (taken chain.Party, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	h := p.networks[network]
 	if h == nil {
-		return chain.Party{}, false // nothing fills it
+		return chain.Party{}, false // Step has not filled it yet
 	}
 
 	if ok = len(h.ready) > 0; ok {
@@ -90,11 +90,11 @@ func (p *Pool) Take(network string) (taken chain.Party, ok bool) {
 	return taken, ok
 }
 
-// Low receives when a network has half of the addresses that are wanted, or less.
+// Low receives when a network has at most half of its wanted addresses.
 func (p *Pool) Low() <-chan struct{} { return p.low }
 
-// Step derives what is missing of each network, and reports whether there was some. A network that fails does not
-// hold up the others.
+// Step derives the missing addresses of each network, and reports whether there were any. If one network
+// fails, the others are still filled.
 func (p *Pool) Step(ctx context.Context) (did bool, err error) {
 	for _, driver := range p.registry.Drivers() {
 		deriver, ok := driver.(chain.Deriver)
@@ -119,7 +119,7 @@ func (p *Pool) Step(ctx context.Context) (did bool, err error) {
 	return did, err
 }
 
-// missing returns how many addresses of a network to derive; none while more than half are there.
+// missing returns how many addresses of a network to derive; 0 while more than half are there.
 func (p *Pool) missing(network string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +137,7 @@ func (p *Pool) missing(network string) int {
 	return h.target - len(h.ready)
 }
 
-// fill reserves indexes, and derives their addresses. Those of a batch that fails are lost.
+// fill reserves indexes and derives their addresses. If a batch fails, its indexes are lost.
 func (p *Pool) fill(ctx context.Context, n chain.Network, deriver chain.Deriver, missing int) error {
 	first, err := p.reserve(ctx, counter.DerivationIndex(n.Space()), missing)
 	if err != nil {
@@ -161,8 +161,8 @@ func (p *Pool) fill(ctx context.Context, n chain.Network, deriver chain.Deriver,
 	return nil
 }
 
-// keysAt returns the deposit keys at consecutive indexes, as far as there are any: BIP-32 has 2^31 that are not
-// hardened.
+// keysAt returns the deposit keys at consecutive indexes, as far as they exist: BIP-32 has 2^31 indexes that
+// are not hardened.
 func keysAt(n chain.Network, first int64, count int) (keys []chain.KeyRef) {
 	for index := first; index < first+int64(count) && index <= math.MaxInt32; index++ {
 		keys = append(keys, chain.KeyRef{
@@ -176,7 +176,7 @@ func keysAt(n chain.Network, first int64, count int) (keys []chain.KeyRef) {
 	return keys
 }
 
-// many is implemented by signers for which many public keys at once cost less than one each.
+// many is implemented by signers that return many public keys at a lower cost than one by one.
 type many interface {
 	PublicKeys(ctx context.Context, keys []chain.KeyRef) ([]chain.PublicKey, error)
 }
@@ -206,7 +206,7 @@ func (p *Pool) derive(
 	return made, nil
 }
 
-// publicKeys returns the public keys, at once where the signer can.
+// publicKeys returns the public keys, in one call if the signer can.
 func (p *Pool) publicKeys(ctx context.Context, keys []chain.KeyRef) ([]chain.PublicKey, error) {
 	if signer, ok := p.keys.(many); ok {
 		public, err := signer.PublicKeys(ctx, keys)

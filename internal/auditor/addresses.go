@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// This file walks every address of ours: what it holds without a record.
+// This file walks every address of ours for amounts without a record.
 
 // addresses adds the dust of every address to the ledger.
 func (a *auditor) addresses(ctx context.Context) error {
@@ -32,7 +32,7 @@ func (a *auditor) addresses(ctx context.Context) error {
 	}
 }
 
-// dust adds the dust at addresses to the ledger, as of the block that is compared.
+// dust adds the dust at addresses to the ledger, as of the compared block.
 func (a *auditor) dust(ctx context.Context, page []invoice.Address) error {
 	addresses := make([]chain.Address, len(page))
 	for i, address := range page {
@@ -54,7 +54,7 @@ func (a *auditor) dust(ctx context.Context, page []invoice.Address) error {
 	return nil
 }
 
-// unexplained compares the addresses that no record is about, page by page: whatever is there is unexplained.
+// unexplained compares the addresses without records, page by page: every amount there is unexplained.
 func (a *auditor) unexplained(
 	ctx context.Context,
 	read func(ctx context.Context, holdings []chain.Holding) ([]chain.Amount, error),

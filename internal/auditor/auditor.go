@@ -1,9 +1,9 @@
-// Package auditor compares the records with the networks: what every address of ours holds, and what every wallet
-// sent. payments.Engine.Audit runs it; package audit has the report.
+// Package auditor compares the records with the networks: the balances of all our addresses, and the
+// transactions of all our wallets. payments.Engine.Audit runs it; package audit has the report.
 //
-// ledger.go adds the records up, balances.go and coins.go compare the sums with the network, addresses.go does so
-// for addresses without a record, and records.go and payouts.go compare the records with each other. strays.go lists
-// what no balance shows.
+// ledger.go adds the records up. balances.go and coins.go compare the sums with the network; addresses.go
+// does so for addresses without a record. records.go and payouts.go compare the records with each other.
+// strays.go lists money that no balance shows.
 package auditor
 
 import (
@@ -31,7 +31,7 @@ const (
 	maxRecords = 100
 	// pageSize is the number of records per query.
 	pageSize = 500
-	// maxRanges is the number of unread parts of histories that are looked at.
+	// maxRanges is the largest number of unread parts of histories that are considered.
 	maxRanges = 10_000
 	// maxHoldings is the number of balances per call.
 	maxHoldings = 200
@@ -56,8 +56,8 @@ type Config struct {
 	Now          func() time.Time
 }
 
-// Audit reports each difference between what our records say every address of ours holds and what it holds
-// at the newest block whose payments are stored.
+// Audit compares the records with the network for every address of ours. It reports each difference between
+// the recorded balance and the balance at the newest block whose payments are stored.
 //
 // It changes nothing and may run beside the workers. It reads every record, and the balance of every address
 // that was ever shown, in pages: it belongs in a quiet hour, not in a request. It never returns a partial
@@ -88,7 +88,7 @@ func Audit(ctx context.Context, c Config) (audit.Report, error) {
 	return out, nil
 }
 
-// auditor compares one network.
+// auditor audits one network.
 type auditor struct {
 	config  Config
 	store   Store
@@ -97,13 +97,13 @@ type auditor struct {
 	network chain.Network
 	masters map[chain.Address]event.Owner
 	ledger  *ledger
-	// releaseFees is what the transactions of releases, and those that displaced some, cost an owner (native base
-	// units); releasing holds the owners of whom one is in flight.
+	// releaseFees are the costs by owner of the transactions of releases, and of those that displaced some,
+	// in native base units. releasing holds the owners of whom such a transaction is in flight.
 	releaseFees map[event.Owner]chain.Amount
 	releasing   map[event.Owner]bool
 	// unread are the parts of addresses' histories that are still to be read.
 	unread map[chain.Address]scan.Range
-	// dustAbove is dust in blocks above the one that is compared, in base units.
+	// dustAbove is dust in blocks above the compared one, in base units.
 	dustAbove map[chain.Holding]chain.Amount
 	out       audit.Network
 }
@@ -148,8 +148,8 @@ func (a *auditor) run(ctx context.Context, accounts []account.Account) error {
 	return a.strays(ctx)
 }
 
-// prepare chooses the block to compare at and finds the master wallets. Every payment at or below
-// that block is stored; records that are above it are left out by their height.
+// prepare chooses the block to compare at and finds the master wallets. Every payment at or below that block
+// is stored; records above it are left out by their height.
 func (a *auditor) prepare(ctx context.Context, accounts []account.Account) error {
 	cursor, followed, err := a.store.Cursor(ctx, a.network.Slug)
 	if err != nil {
@@ -242,8 +242,8 @@ func (a *auditor) transactions(ctx context.Context) error {
 	}
 }
 
-// releaseFee adds what a transaction cost to the fees of releases. Cancels count, also those of payouts: they bound
-// what settlements may show.
+// releaseFee adds the cost of a transaction to the fees of releases. Cancels count, even those of payouts:
+// the sum bounds the fees that settlements may show.
 func (a *auditor) releaseFee(t wallet.Transaction) {
 	switch t.Kind {
 	case wallet.Payout, wallet.Bump, wallet.Recovery:
@@ -261,8 +261,8 @@ func (a *auditor) releaseFee(t wallet.Transaction) {
 	}
 }
 
-// onNetwork returns a transaction with the network's status if it is not final: the network may have included
-// it, or dropped it from its block, before txmgr knows.
+// onNetwork returns a transaction with the network's status if it is not final. The network may have included
+// it, or dropped it from its block, before txmgr learns of it.
 func (a *auditor) onNetwork(ctx context.Context, t wallet.Transaction) (wallet.Transaction, error) {
 	sender, ok := a.driver.(chain.Sender)
 	if !ok || (t.State != wallet.Signed && t.State != wallet.Broadcast && t.State != wallet.Included) {
@@ -290,8 +290,8 @@ func (a *auditor) onNetwork(ctx context.Context, t wallet.Transaction) (wallet.T
 	return t, nil
 }
 
-// nonces reports transactions that somebody else signed with a key of ours: every nonce that the network
-// counted, from our first on, must be one of our own.
+// nonces reports transactions that somebody else signed with a key of ours. Every nonce that the network
+// counted, from our first on, must be one of ours.
 func (a *auditor) nonces(ctx context.Context) error {
 	reader, ok := a.driver.(chain.Nonces)
 	if !ok {
@@ -304,7 +304,7 @@ func (a *auditor) nonces(ctx context.Context) error {
 			return err
 		}
 
-		// Read after the count: the nonces signed since the transactions were read are below NextNonce.
+		// Read this after the count: the nonces signed since the transactions were read are below NextNonce.
 		w, _, err := a.store.Wallet(ctx, a.network.Slug, from)
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// This file compares the ledger with the balances that the network holds.
+// This file compares the ledger with the balances on the network.
 
 // balances compares every address with the network. Reserved amounts are in base units.
 func (a *auditor) balances(ctx context.Context, reserved map[chain.Holding]chain.Amount) error {
@@ -53,8 +53,8 @@ func (a *auditor) balances(ctx context.Context, reserved map[chain.Holding]chain
 	return a.unexplained(ctx, read)
 }
 
-// compare reports how one balance differs from the ledger, in base units. A master wallet may hold money from
-// elsewhere, a deposit address may not.
+// compare reports the difference between a balance and the ledger, in base units. A master wallet may hold
+// money from elsewhere, a deposit address may not.
 func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 	recorded := a.ledger.balanceOf(h.Address, h.AssetID)
 	asset, _ := a.network.AssetByID(h.AssetID)
@@ -105,8 +105,8 @@ func (a *auditor) compare(h chain.Holding, found, reserved chain.Amount) {
 	}
 }
 
-// unexplainedMessage says what is not explained at an address, in base units of an asset, and whether that may be in
-// blocks which are still to be read for it.
+// unexplainedMessage describes an unexplained amount at an address, in base units of an asset. It says
+// whether blocks that are still to be read for the address may explain it.
 func (a *auditor) unexplainedMessage(address chain.Address, asset chain.Asset, amount chain.Amount) string {
 	message := fmt.Sprintf(
 		"%s base units of %s at %s are not explained by any record",

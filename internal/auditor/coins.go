@@ -56,7 +56,7 @@ func (a *auditor) coins(
 	reader chain.CoinReader,
 	reserved map[chain.Holding]chain.Amount,
 ) error {
-	spentAbove := map[chain.Address][]wallet.Coin{} // spent by blocks that are newer than what is compared
+	spentAbove := map[chain.Address][]wallet.Coin{} // coins spent by blocks above the compared one
 
 	above, err := a.store.CoinsAbove(ctx, a.network.Slug, a.out.At.Height)
 	if err != nil {
@@ -93,7 +93,7 @@ func (a *auditor) coins(
 	})
 }
 
-// indexed returns what the UTXO index has at an address at the block that is compared, in base units, and
+// indexed returns the amount in the UTXO index at an address at the compared block, in base units, and
 // compares its coins with the node. spentAbove are the coins that later blocks spent.
 func (a *auditor) indexed(
 	ctx context.Context,
@@ -124,8 +124,8 @@ func (a *auditor) indexed(
 	return sum, nil
 }
 
-// checkUnspent reports coins that are unspent in the UTXO index and not on the node. A coin that a
-// block spent, or that was reorged out, after the last block that was read is no difference.
+// checkUnspent reports coins that are unspent in the UTXO index but not on the node. A coin that was spent,
+// or reorged out, after the last block that was read is not a difference.
 func (a *auditor) checkUnspent(ctx context.Context, reader chain.CoinReader, coins []wallet.Coin) error {
 	outpoints := make([]chain.Outpoint, len(coins))
 	for i, c := range coins {

@@ -17,26 +17,27 @@ import (
 // ledger sums the credits and debits that the records of one network make at each address of ours. It does no
 // I/O.
 //
-// Payments credit deposit addresses. Our own transactions credit what measurably arrived (by log and balance
-// difference) at any address of ours, and debit their outputs and fees. A payout to a deposit address is a
-// payment there, so only the payment counts.
+// Payments credit deposit addresses. Our own transactions credit the amount that measurably arrived (by log
+// and balance difference) at any address of ours, and debit their outputs and fees. A payout to a deposit
+// address is a payment there, so only the payment counts.
 type ledger struct {
 	network  chain.Network
 	native   string // asset id
 	masters  map[chain.Address]bool
 	balances map[chain.Holding]*ledgerBalance
-	// arrivals are the transfers of our own transactions to anybody, until close picks out ours.
+	// arrivals are the transfers of our own transactions to any address, until close selects those to ours.
 	arrivals map[chain.Holding][]audit.Record
-	// nonces are those that we signed, by sender; true when a transaction of ours used one or still may.
+	// nonces are the nonces that we signed, by sender; true when a transaction of ours used one or still may.
 	nonces map[chain.Address]map[uint64]bool
 	// payouts are the transactions of payouts, by payout id, without their raw bytes. batches are those of
 	// them that pay several payouts, by their own id.
 	payouts, batches map[string]wallet.Transaction
 	duplicates       []audit.Difference
-	// brought is what transactions of ours that are not on record brought to addresses. It explains what is
-	// there, as far as it still is.
+	// brought are the amounts that unrecorded transactions of ours brought to addresses. They explain a
+	// balance there, up to the amount.
 	brought map[chain.Holding]chain.Amount
-	// others is what foreign transactions took from master wallets, and left there. It explains what is missing.
+	// others are the amounts that foreign transactions took from master wallets, and left there. They explain
+	// missing amounts.
 	others map[chain.Holding]ledgerBalance
 }
 
@@ -96,7 +97,7 @@ func (b *ledgerBalance) newest() []audit.Record {
 
 // payment credits a payment that is in a block at or below a height, confirmed or not.
 func (l *ledger) payment(p invoice.Payment, height uint64) {
-	b := l.balanceOf(p.Address, p.AssetID) // compared even when the payment does not count
+	b := l.balanceOf(p.Address, p.AssetID) // the balance is compared even if the payment does not count
 	if p.Simulated || p.Block.IsZero() || p.Block.Height > height ||
 		(p.Status != invoice.Detected && p.Status != invoice.Confirmed) {
 		return
@@ -107,9 +108,9 @@ func (l *ledger) payment(p invoice.Payment, height uint64) {
 
 // transaction debits and credits a transaction of ours that is in a block at or below a height.
 //
-// A batch counts once, at the transaction that has the signed bytes, not at its members. A reverted
-// transaction costs its fee. On UTXO networks its inputs are debited whole (coins has them) and its
-// change is credited.
+// A batch counts once: at the transaction that has the signed bytes, not at its members. A reverted
+// transaction costs its fee. On UTXO networks its inputs are debited whole (coins has them) and its change is
+// credited.
 func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chain.Coin, height uint64) {
 	i := slices.IndexFunc(t.Attempts, func(a wallet.Attempt) bool { return a.Signed.TxHash == t.TxHash })
 
@@ -136,7 +137,7 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 	signed := t.Attempts[i].Signed
 	for _, in := range signed.Inputs {
 		spent := record
-		spent.Out = coins[in].Amount // a coin that is not indexed counts 0 and shows as a difference
+		spent.Out = coins[in].Amount // an unindexed coin counts 0 and shows as a difference
 		l.balanceOf(coins[in].Owner.Address, l.native).add(spent)
 	}
 
@@ -162,13 +163,13 @@ func (l *ledger) transaction(t wallet.Transaction, coins map[chain.Outpoint]chai
 	l.creditArrivals(t, record)
 }
 
-// creditArrivals credits what a transaction of ours brought to addresses of ours, and debits what a token took as its
-// fee from a wallet that received it.
+// creditArrivals credits the amounts that a transaction of ours brought to addresses of ours. It debits the
+// fee that a token took from a receiving wallet.
 func (l *ledger) creditArrivals(t wallet.Transaction, record audit.Record) {
 	for _, m := range t.Transfers {
 		h := chain.Holding{Address: m.To, AssetID: m.AssetID}
 		if t.Kind == wallet.Payout && !l.masters[m.To] {
-			continue // to a stranger, or to a deposit address, where it is a payment
+			continue // to a stranger, or to a deposit address, where the payment counts
 		}
 
 		arrived := record
@@ -184,7 +185,7 @@ func (l *ledger) creditArrivals(t wallet.Transaction, record audit.Record) {
 	}
 }
 
-// debitOutputs debits what outputs took from the sender. A delegation of stake takes nothing.
+// debitOutputs debits the amounts that outputs took from the sender. A delegation of stake takes nothing.
 func (l *ledger) debitOutputs(t wallet.Transaction, record audit.Record, outputs []chain.Output) {
 	for i, o := range outputs {
 		if !chaindata.MovesCoin(o) || l.tookNothing(t, i, o) {
@@ -197,8 +198,9 @@ func (l *ledger) debitOutputs(t wallet.Transaction, record audit.Record, outputs
 	}
 }
 
-// tookNothing reports whether a token refused to pay one output of a payout without a revert: nothing came to the
-// destination, and what the sender's logs lack of all outputs is at least its amount.
+// tookNothing reports whether a token refused to pay one output of a payout without a revert. Then nothing
+// came to the destination, and the sender's logs fall short of the sum of the outputs by at least the
+// output's amount.
 func (l *ledger) tookNothing(t wallet.Transaction, index int, o chain.Output) bool {
 	if t.Kind != wallet.Payout || o.AssetID == l.native || !walletstate.DeliveredTo(t, index).IsZero() {
 		return false
@@ -221,8 +223,8 @@ func (l *ledger) tookNothing(t wallet.Transaction, index int, o chain.Output) bo
 	return logged.Cmp(ordered.SubFloor(o.Amount)) <= 0
 }
 
-// recovery credits what a recovery brought to the master wallet, as far as its balances show it. Nothing is debited: no
-// balance showed it before.
+// recovery credits the amounts that a recovery brought to the master wallet, if its balances show the asset.
+// Nothing is debited, because no balance showed the amount before.
 func (l *ledger) recovery(record audit.Record, outputs []chain.Output) {
 	for _, o := range outputs {
 		if _, enabled := l.network.AssetByID(o.AssetID); enabled {
@@ -233,14 +235,14 @@ func (l *ledger) recovery(record audit.Record, outputs []chain.Output) {
 	}
 }
 
-// sent returns what a transaction's output took from its sender: what was ordered, what a token took itself, and what
-// it says that it took beyond it and gave back.
+// sent returns the amount that a transaction's output took from its sender. That is the ordered amount, the
+// token's own fee, and amounts that its logs show as taken beyond that and given back.
 func (l *ledger) sent(t wallet.Transaction, o chain.Output) chain.Amount {
 	if len(t.Order.Outputs) != 1 {
-		return o.Amount // what is more than ordered belongs to no output
+		return o.Amount // an excess cannot be attributed to one output
 	}
 
-	var logged, beyond chain.Amount // beyond is what it kept for itself or gave back
+	var logged, beyond chain.Amount // beyond is what the token kept for itself or gave back
 
 	from, fits := t.Order.From.Address, true
 	asset, _ := l.network.AssetByID(o.AssetID)
@@ -253,7 +255,7 @@ func (l *ledger) sent(t wallet.Transaction, o chain.Output) chain.Amount {
 		case m.From == from:
 			logged, ok = logged.AddOK(m.Amount)
 
-			if ok && m.To == asset.Contract { // a transfer fee that is added to what arrives
+			if ok && m.To == asset.Contract { // a transfer fee on top of the amount that arrives
 				beyond, ok = beyond.AddOK(m.Amount)
 			}
 		case m.To == from:
@@ -263,16 +265,16 @@ func (l *ledger) sent(t wallet.Transaction, o chain.Output) chain.Amount {
 		fits = fits && ok
 	}
 
-	if more, ok := o.Amount.AddOK(beyond); ok && fits { // otherwise the logs are no sums
+	if more, ok := o.Amount.AddOK(beyond); ok && fits { // otherwise the logs cannot be added up
 		return chaindata.Max(o.Amount, chaindata.Min(logged, more))
 	}
 
 	return o.Amount
 }
 
-// close credits the transfers of our own transactions to addresses of ours: master wallets, and
-// addresses that received or sent. Transfers to others, such as platform fees, do not count. It
-// returns every holding to compare, sorted by address and asset.
+// close credits the transfers of our own transactions to addresses of ours: master wallets, and addresses
+// that received or sent. Transfers to others, such as platform fees, do not count. It returns every holding
+// to compare, sorted by address and asset.
 func (l *ledger) close() []chain.Holding {
 	ours := maps.Clone(l.masters)
 	for h := range l.balances {
@@ -301,24 +303,24 @@ func (l *ledger) close() []chain.Holding {
 	})
 }
 
-// markNonce records the nonce of a signed transaction. Two of ours may have the same: a cancelling
-// transaction and the one that it replaces.
+// markNonce records the nonce of a signed transaction. Two transactions of ours may have the same one: a
+// cancel and the transaction that it replaces.
 func (l *ledger) markNonce(t wallet.Transaction, included bool) {
 	from := t.Order.From.Address
 	if l.nonces[from] == nil {
 		l.nonces[from] = map[uint64]bool{}
 	}
 
-	// A transaction that is not proven dead may be the one that used it.
+	// Unless it is proven dead, this transaction may have used the nonce.
 	l.nonces[from][t.Nonce] = l.nonces[from][t.Nonce] || included || walletstate.Live(t)
 }
 
 // senders returns the addresses that signed anything, in order.
 func (l *ledger) senders() []chain.Address { return slices.Sorted(maps.Keys(l.nonces)) }
 
-// foreignNonces returns the nonces from our first one up to the network's count that no transaction
-// of ours can have used. next is the wallet's next nonce, read after the count: nonces signed since
-// the transactions were read are below it.
+// foreignNonces returns the nonces, from our first one up to the network's count, that no transaction of ours
+// can have used. next is the wallet's next nonce, read after the count. So nonces that were signed since the
+// transactions were read are below next.
 func (l *ledger) foreignNonces(from chain.Address, counted, next uint64) (nonces []uint64) {
 	own := l.nonces[from]
 	signed := slices.Sorted(maps.Keys(own))
@@ -341,7 +343,7 @@ func (l *ledger) recordsOf(address chain.Address) []audit.Record {
 	return l.balanceOf(address, l.native).newest()
 }
 
-// payout keeps the transaction of a payout for comparison, and reports a second one.
+// payout keeps the transaction of a payout for comparison, and reports a second transaction.
 func (l *ledger) payout(t wallet.Transaction) {
 	t.Attempts = slices.Clone(t.Attempts)
 	for i := range t.Attempts {

@@ -17,8 +17,8 @@ import (
 
 // This file reports transactions of our addresses that are not on record.
 
-// unrecorded reports each transaction that nobody has acknowledged yet, and adds to the ledger what those and the
-// foreign ones moved.
+// unrecorded reports each transaction that nobody has acknowledged yet. It adds the transfers of these and of
+// foreign transactions to the ledger.
 func (a *auditor) unrecorded(ctx context.Context) error {
 	rows, err := a.store.UnrecordedOutgoing(ctx, a.network.Slug, "", time.Time{})
 	if err != nil {
@@ -74,8 +74,8 @@ func (a *auditor) unrecorded(ctx context.Context) error {
 	return nil
 }
 
-// foreign adds rows that were acknowledged as foreign to the ledger. A transaction has a row for each coin that it
-// spent of an address, and brought its change once.
+// foreign adds rows that were acknowledged as foreign to the ledger. A transaction has one row for each coin
+// of an address that it spent, but its change counts once.
 func (a *auditor) foreign(
 	ctx context.Context,
 	rows []wallet.Outgoing,
@@ -110,9 +110,9 @@ func (a *auditor) foreign(
 	return nil
 }
 
-// foreignFee returns the network fee of a foreign transaction, in native base units. One that nobody had to
-// acknowledge, as it is of a watch-only wallet or tolerated, is on record without it, and read from its block. Where
-// coins are spent they hold the fee.
+// foreignFee returns the network fee of a foreign transaction, in native base units. If nobody had to
+// acknowledge it, because it is tolerated or of a watch-only wallet, its record has no fee, and its block is
+// read. If coins are spent, they include the fee.
 func (a *auditor) foreignFee(ctx context.Context, row wallet.Outgoing) (chain.Amount, error) {
 	sender, ok := a.driver.(chain.Sender)
 	if !ok || !row.Fee.IsZero() || row.Outpoint.TxHash != "" || !a.ledger.masters[row.Address] {
@@ -170,8 +170,8 @@ func (a *auditor) reportUnrecorded(row wallet.Outgoing) {
 	})
 }
 
-// isRecorded reports whether a nonce is that of a transaction which unrecorded reports, or which was acknowledged, or
-// from before the wallet was on record.
+// isRecorded reports whether a nonce needs no report: its transaction was acknowledged, or unrecorded reports
+// it, or it is from before the wallet was on record.
 func (a *auditor) isRecorded(
 	ctx context.Context,
 	w wallet.Wallet,
@@ -185,8 +185,8 @@ func (a *auditor) isRecorded(
 	return err == nil && len(rows) > 0 && (rows[0].Unrecorded || rows[0].Block.Height <= w.Since), err
 }
 
-// foreign debits what an acknowledged transaction of others took from an address; coin is the one that it spent, if it
-// spends coins.
+// foreign debits the amount that an acknowledged transaction of others took from an address; coin is the
+// spent coin, if it spends coins.
 func (l *ledger) foreign(row wallet.Outgoing, coin chain.Coin) {
 	if row.Outpoint.TxHash != "" {
 		l.debitForeign(row, l.native, coin.Amount)
@@ -202,8 +202,8 @@ func (l *ledger) foreign(row wallet.Outgoing, coin chain.Coin) {
 	}
 }
 
-// debitForeign debits an amount of an asset at the address of a row. What left a master wallet is the merchant's own,
-// and is kept apart.
+// debitForeign debits an amount of an asset at the address of a row. Amounts that left a master wallet are
+// the merchant's own, and are kept apart.
 func (l *ledger) debitForeign(row wallet.Outgoing, assetID string, amount chain.Amount) {
 	if !l.masters[row.Address] {
 		l.balanceOf(row.Address, assetID).add(audit.Record{
@@ -222,7 +222,7 @@ func (l *ledger) debitForeign(row wallet.Outgoing, assetID string, amount chain.
 	l.others[h] = others
 }
 
-// giveBack notes what a foreign transaction of a master wallet left there, such as its change.
+// giveBack records the amounts that a foreign transaction of a master wallet left there, such as its change.
 func (l *ledger) giveBack(row wallet.Outgoing) {
 	for _, t := range row.Transfers {
 		if l.masters[row.Address] && t.To == row.Address && !row.Failed {
@@ -234,7 +234,7 @@ func (l *ledger) giveBack(row wallet.Outgoing) {
 	}
 }
 
-// bring notes what a transaction that is not on record brought to addresses, but what is a payment there.
+// bring records the amounts that an unrecorded transaction brought to addresses, except payments.
 func (l *ledger) bring(row wallet.Outgoing, payments []invoice.Payment) {
 	for _, t := range row.Transfers {
 		isPaid := slices.ContainsFunc(payments, func(p invoice.Payment) bool {

@@ -16,8 +16,8 @@ import (
 
 // This file compares payouts with their transactions, and refunds with their payouts.
 
-// payouts checks that each payout has one transaction, which pays its output within its maximum
-// network fee and has the matching state.
+// payouts checks that each payout has one transaction, which pays its output within its maximum network fee
+// and has the matching state.
 func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
 	f := payout.Filter{Owner: owner, Networks: []string{a.network.Slug}, Limit: pageSize}
 	for {
@@ -55,8 +55,8 @@ func (a *auditor) payouts(ctx context.Context, owner event.Owner) error {
 	}
 }
 
-// payout compares one payout with its transaction and its batch. On a mismatch all are re-read, up
-// to 3 times, to rule out a change meanwhile.
+// payout compares one payout with its transaction and its batch. On a mismatch it re-reads all of them, up to
+// 3 times, to rule out a concurrent change.
 func (a *auditor) payout(
 	ctx context.Context,
 	p payout.Payout,
@@ -98,8 +98,9 @@ func (a *auditor) payout(
 	}
 }
 
-// maxFee returns what a payout may cost, in base units of the native coin: its maximum, or the fee of the transaction
-// that a person acknowledged as the payout, which lost records signed within a maximum of theirs.
+// maxFee returns the most that a payout may cost, in base units of the native coin. This is its maximum, or
+// the fee of the transaction that a person acknowledged as the payout: lost records signed it, within a
+// maximum of their own.
 func (a *auditor) maxFee(ctx context.Context, p payout.Payout, t wallet.Transaction) (chain.Amount, error) {
 	if !p.MaxNetworkFee.Less(walletstate.OwnFee(t)) {
 		return p.MaxNetworkFee, nil
@@ -152,16 +153,16 @@ func payoutMismatch(p payout.Payout, t wallet.Transaction) string {
 	return ""
 }
 
-// showsCancel reports whether the fee of a transaction is that of the cancel at its nonce. One that was reverted in a
-// block which left the chain shows it before the cancel is final, and is a conflict.
+// showsCancel reports whether the fee of a transaction is that of the cancel at its nonce. A transaction that
+// was reverted in a block which left the chain shows that fee before the cancel is final, and it is a
+// conflict.
 func showsCancel(t wallet.Transaction) bool {
 	return t.Failure == wallet.FailConflict || t.Failure == wallet.FailExpired ||
 		t.Failure == wallet.FailReverted && t.Block.IsZero()
 }
 
-// signedMismatch returns which signed bytes of a transaction do not pay exactly the payout's output
-// within its maximum network fee, or "". The payout is the transaction's own or that of a batch
-// member.
+// signedMismatch returns which signed bytes of a transaction do not pay exactly the payout's output within
+// its maximum network fee, or "". The payout is that of the transaction or of a batch member.
 func signedMismatch(p payout.Payout, t wallet.Transaction) string {
 	want := []chain.Output{{To: p.Destination, AssetID: p.AssetID, Amount: p.Amount}}
 	for _, attempt := range t.Attempts {
@@ -234,7 +235,7 @@ func (a *auditor) refunds(ctx context.Context, owner event.Owner) error {
 	}
 }
 
-// refund compares one refund with its payout. On a mismatch both are re-read, up to 3 times.
+// refund compares one refund with its payout. On a mismatch it re-reads both, up to 3 times.
 func (a *auditor) refund(ctx context.Context, r payout.Refund) error {
 	for try := 0; ; try++ {
 		p, err := a.store.PayoutByID(ctx, r.PayoutID)

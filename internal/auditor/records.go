@@ -39,8 +39,8 @@ func (a *auditor) reportMismatch(message string, records ...audit.Record) {
 	a.report(audit.Difference{Kind: audit.RecordsDisagree, Message: message, Records: records})
 }
 
-// payments adds payments to the ledger. A confirmed payment that has a price has a settlement of
-// its whole amount.
+// payments adds payments to the ledger. A confirmed payment that has a price must have a settlement of its
+// whole amount.
 func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 	f := invoice.PaymentFilter{Owner: owner, Networks: []string{a.network.Slug}, Limit: pageSize}
 	for {
@@ -95,10 +95,10 @@ func (a *auditor) payments(ctx context.Context, owner event.Owner) error {
 	}
 }
 
-// unnamedAfter is how old a payment without a transaction is when the audit names it.
+// unnamedAfter is the least age of a payment without a transaction that the audit names.
 const unnamedAfter = 24 * time.Hour
 
-// unnamed notes a payment that only a balance shows for longer than unnamedAfter.
+// unnamed reports a payment that only a balance has shown for longer than unnamedAfter.
 func (a *auditor) unnamed(p invoice.Payment) {
 	waits := p.Status == invoice.Detected || p.Status == invoice.Confirmed
 	if p.TxHash != "" || p.Simulated || !waits ||
@@ -162,8 +162,8 @@ func (a *auditor) settlements(ctx context.Context, owner event.Owner) error {
 	}
 }
 
-// networkFees checks that an owner's settlements show no more network fees than its releases cost (native base
-// units), at rest. What a release without settlements cost is shown by none.
+// networkFees checks that an owner's settlements show no more network fees than its releases cost (native
+// base units), while none is in flight. No settlement shows the cost of a release without settlements.
 func (a *auditor) networkFees(owner event.Owner, shown chain.Amount) {
 	if burnt := a.releaseFees[owner]; burnt.Less(shown) && !a.releasing[owner] {
 		a.reportMismatch(fmt.Sprintf(
@@ -173,7 +173,8 @@ func (a *auditor) networkFees(owner event.Owner, shown chain.Amount) {
 	}
 }
 
-// release checks that the settlements of a release share exactly what its sweep brought to the master wallet.
+// release checks that the settlements of a release share exactly the amount that its sweep brought to the
+// master wallet.
 func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 	r, err := a.store.Sweep(ctx, of.SweepID)
 	if err != nil {
@@ -193,7 +194,7 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 	net, credits := creditsOf(all)
 	brought, shown := arrived.Add(r.Claimed()), net.Add(unclaimedOf(r))
 
-	if !swept && len(r.Steps) > 0 || brought != shown { // one that claims all has no transaction
+	if !swept && len(r.Steps) > 0 || brought != shown { // a release that claims all has no transaction
 		message := fmt.Sprintf(
 			"the settlements of release %s were credited %s base units, its sweep brought %s",
 			r.ID, shown, brought,
@@ -205,8 +206,8 @@ func (a *auditor) release(ctx context.Context, of settlement.Settlement) error {
 	return nil
 }
 
-// sweepsOf returns what the confirmed sweeps of a release brought to the master wallet (base units), whether
-// there is such a sweep, and a record of each.
+// sweepsOf returns the amount that the confirmed sweeps of a release brought to the master wallet (base
+// units). It also returns whether there is such a sweep, and a record of each.
 func (a *auditor) sweepsOf(
 	ctx context.Context,
 	r settlement.Sweep,
@@ -242,7 +243,7 @@ func (a *auditor) sweepsOf(
 		brought = brought.SubFloor(taken)
 		if walletstate.SpentCoins(
 			t,
-		) { // it may have spent coins that lost records held beside those of the release
+		) { // it may also have spent coins of lost records
 			brought = chaindata.Min(brought, r.Amount.SubFloor(t.Fee))
 		}
 
@@ -259,7 +260,8 @@ func (a *auditor) sweepsOf(
 	return arrived, swept, records, nil
 }
 
-// unclaimedOf returns what the sweeps of a release brought for payments that are gone, in base units.
+// unclaimedOf returns the amount that the sweeps of a release brought for payments that are gone, in base
+// units.
 func unclaimedOf(r settlement.Sweep) (sum chain.Amount) {
 	for _, step := range r.Steps {
 		sum = sum.Add(step.Unclaimed)
@@ -268,7 +270,7 @@ func unclaimedOf(r settlement.Sweep) (sum chain.Amount) {
 	return sum
 }
 
-// creditsOf returns what the released settlements were credited (base units), and a record of each.
+// creditsOf returns the sum credited to released settlements (base units), and a record of each.
 func creditsOf(all []settlement.Settlement) (net chain.Amount, records []audit.Record) {
 	for _, s := range all {
 		if s.Status == settlement.Released && s.NetReleased != nil {
@@ -280,8 +282,9 @@ func creditsOf(all []settlement.Settlement) (net chain.Amount, records []audit.R
 	return net, records
 }
 
-// isUndone reports whether a settlement is of a payment that left the chain. Its amount is that which was
-// confirmed, until the payment is again: what the pool or another branch shows meanwhile is not settled.
+// isUndone reports whether a settlement is of a payment that left the chain. Until the payment is confirmed
+// again, its amount is the one that was confirmed. Amounts in the pool or on another branch are not settled
+// meanwhile.
 func isUndone(s settlement.Settlement) bool {
 	return s.Status == settlement.Reverted ||
 		s.Status == settlement.Failed && s.Reason == settlement.PaymentOrphaned

@@ -27,7 +27,7 @@ func (a *auditor) reservations(ctx context.Context) (map[chain.Holding]chain.Amo
 		reserved[chain.Holding{Address: b.Address, AssetID: b.AssetID}] = b.Reserved
 		for _, r := range b.Reservations {
 			if r.Unreserved || r.SpentAt != 0 {
-				continue // ends with the next balance that is read
+				continue // it ends when the next balance is read
 			}
 
 			object, over, err := a.ended(ctx, r.ObjectID)

@@ -13,12 +13,12 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// This file lists what addresses of ours hold that no balance shows, and what became of it.
+// This file lists money at addresses of ours that no balance shows, and its recoveries.
 
-// maxStrayOwners is the number of addresses whose strays are asked for at once.
+// maxStrayOwners is the number of addresses whose strays are read at once.
 const maxStrayOwners = 100
 
-// strays lists what the master wallets and every address hold besides their balances.
+// strays lists the strays of the master wallets and of all addresses.
 func (a *auditor) strays(ctx context.Context) error {
 	lister, ok := a.driver.(chain.StrayLister)
 	if !ok {
@@ -89,7 +89,7 @@ func (a *auditor) recovery(t wallet.Transaction) {
 	}
 }
 
-// RecoveryOf returns what a transaction of kind wallet.Recovery does.
+// RecoveryOf returns a transaction of kind wallet.Recovery in the form of the report.
 func RecoveryOf(t wallet.Transaction) audit.Recovery {
 	out := audit.Recovery{
 		ID:      t.ID,

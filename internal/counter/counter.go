@@ -1,5 +1,5 @@
-// Package counter names the counters that stores keep: what ReserveNumbers of a store's transaction counts up. An
-// epoch skips numbers of those that must give none out twice.
+// Package counter names the counters that stores keep, and that ReserveNumbers of a store's transaction
+// raises. If the numbers of a counter must never be given out twice, an epoch skips some.
 package counter
 
 import (
@@ -21,7 +21,7 @@ func DepositNumber(owner event.Owner) string { return "deposit-number/" + modeOf
 // DerivationIndex returns the counter of derivation indexes of a key space.
 func DerivationIndex(space chain.Space) string { return "index/" + space.String() } // spec D2.2.4
 
-// modeOf returns the part of a counter's name that stands for an account and mode.
+// modeOf returns the part of a counter's name for an account and mode.
 func modeOf(owner event.Owner) string {
 	mode := "test"
 	if owner.Livemode {

@@ -1,5 +1,5 @@
-// Package deepcopy copies records with everything they point to, and normalises their times. The stores
-// use it, so that callers never share memory with a stored row and all stores return equal records.
+// Package deepcopy copies records with everything they point to, and normalizes their times. The stores use
+// it, so that callers never share memory with a stored row, and all stores return equal records.
 package deepcopy
 
 import (
@@ -14,8 +14,8 @@ func Of[T any]() func(*T) *T {
 	return copierOf[T](deepener(reflect.TypeFor[T](), true))
 }
 
-// OfType returns a function that does what that of Of does, for values of a type that is known at run time. It
-// returns a pointer.
+// OfType returns a function like that of Of, for values of a type that is known at run time. It returns a
+// pointer.
 func OfType(t reflect.Type) func(original reflect.Value) (pointer reflect.Value) {
 	deepen := deepener(t, true)
 
@@ -31,7 +31,7 @@ func OfType(t reflect.Type) func(original reflect.Value) (pointer reflect.Value)
 	}
 }
 
-// OfStored returns a function that copies a record of a type whose times were normalized when it was stored.
+// OfStored returns a function that copies a record whose times were normalized when it was stored.
 func OfStored[T any]() func(*T) *T { return copierOf[T](deepener(reflect.TypeFor[T](), false)) }
 
 func copierOf[T any](deepen deepenFunc) func(*T) *T {
@@ -45,15 +45,15 @@ func copierOf[T any](deepen deepenFunc) func(*T) *T {
 	}
 }
 
-// deepenFunc replaces, in a shallow copy, what it shares with its original. The copy can be set.
+// deepenFunc replaces the parts of a shallow copy that it shares with its original. The copy is settable.
 type deepenFunc func(shallow, original reflect.Value)
 
-// deepener returns the function of a type, nil when its values share nothing. With times set, times become UTC in
-// whole microseconds, as from a database.
+// deepener returns the function of a type, or nil if its values share nothing. If times is set, it changes
+// times to UTC in whole microseconds, as a database would.
 func deepener(t reflect.Type, times bool) deepenFunc {
 	if t == reflect.TypeFor[time.Time]() {
 		if !times {
-			return nil // it points to its zone alone, which nobody writes
+			return nil // it points only to its zone, which is never written
 		}
 
 		return normalizeTime
@@ -147,7 +147,7 @@ func sliceDeepener(t reflect.Type, times bool) deepenFunc {
 }
 
 func mapDeepener(t reflect.Type, times bool) deepenFunc {
-	// The metadata of records. Reflection would allocate for each of its entries.
+	// The metadata of records: reflection would allocate for each entry.
 	if t == reflect.TypeFor[map[string]string]() {
 		return cloneTexts
 	}

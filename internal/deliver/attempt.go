@@ -21,7 +21,7 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// This file holds one attempt of a delivery: the request, and what is kept of the response.
+// This file holds one attempt of a delivery: the request, and the part of the response that is kept.
 
 // userAgent is the User-Agent header of every request.
 const userAgent = "payments-webhooks/1"
@@ -30,7 +30,7 @@ const userAgent = "payments-webhooks/1"
 type answer struct {
 	attempt webhook.Attempt
 	ended   time.Time
-	// retryAfter is how long the endpoint asked to wait; 0 when it did not ask.
+	// retryAfter is the wait that the endpoint asked for; 0 if it asked for none.
 	retryAfter time.Duration
 }
 
@@ -92,7 +92,7 @@ func (s *Deliverer) post(
 	return a, ctx.Err() == nil || a.attempt.HTTPStatus != 0
 }
 
-// readBody reads up to readLimit bytes, until the body takes too long or stands still.
+// readBody reads up to readLimit bytes, until the body takes too long or stops.
 func (s *Deliverer) readBody(body io.Reader, cancel context.CancelFunc) ([]byte, error) {
 	whole, idle := time.AfterFunc(s.body, cancel), time.AfterFunc(s.idle, cancel)
 	defer whole.Stop()
@@ -142,7 +142,7 @@ func sentHeaders(h http.Header) map[string]string { // spec 2.9.4
 	return sent
 }
 
-// progress is how far an attempt came. A connection may still be made after its attempt has ended.
+// progress records how far an attempt came. A connection may still be made after its attempt has ended.
 type progress struct {
 	connected, noTLS atomic.Bool
 }
@@ -154,7 +154,7 @@ func (p *progress) trace() *httptrace.ClientTrace {
 	}
 }
 
-// failure returns the name of why there was no answer. The error's own text is not kept: it may
+// failure returns a name for the reason why there was no answer. The error's own text is not kept: it may
 // reveal our network.
 func failure(err error, seen *progress) string {
 	timed, timeout := errors.AsType[net.Error](err)

@@ -12,28 +12,30 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// This file holds the backlog: what is due in the store, and what of it this process claimed and did not send yet.
+// This file holds the backlog: the due deliveries in the store, and those that this process claimed but did
+// not send.
 
 const (
 	// backlogPace is how often a pool publishes its backlog.
 	backlogPace = time.Second
 	// backlogLimit is the most accounts that Backlogs lists.
 	backlogLimit = 100
-	// countPace is how often what is due is counted, countShare the most of a connection's time that this takes, and
-	// countLimit the longest that one count may take.
+	// countPace is how often due deliveries are counted. countShare is the largest share of a connection's
+	// time that counting takes, and countLimit the longest time of one count.
 	countPace  = 15 * time.Second
 	countShare = 20
 	countLimit = 30 * time.Second
 )
 
-// counted is what was due in the store.
+// counted holds the number of due deliveries in the store.
 type counted struct {
 	at   time.Time
 	next time.Time
 	of   []webhook.Backlog
 }
 
-// Count counts what is due in the store, for Backlogs, if it is time. Without Config.Backlog it does nothing.
+// Count counts the due deliveries in the store, for Backlogs, if it is time. Without Config.Backlog it does
+// nothing.
 func (s *Deliverer) Count(ctx context.Context) error {
 	now := s.now()
 	if last := s.due.Load(); s.count == nil || last != nil && !now.Before(last.at) && now.Before(last.next) {
@@ -54,7 +56,7 @@ func (s *Deliverer) Count(ctx context.Context) error {
 	return nil
 }
 
-// backlog is what a pool published last.
+// backlog is the state that a pool published last.
 type backlog struct {
 	at       time.Time
 	accounts []accountBacklog
@@ -62,12 +64,12 @@ type backlog struct {
 
 type accountBacklog struct {
 	health.Backlog
-	dueAt time.Time // of the oldest that waits; zero when none does
+	dueAt time.Time // since when the oldest waiting delivery is due; zero if none waits
 }
 
-// Backlogs returns the backlog of each account, oldest first, up to 100, and the sum of all. What this process
-// claimed is at most about a second old while Run works; without Run there is none. dueAt is when what is due was
-// last counted.
+// Backlogs returns the backlog of each account, oldest first, up to 100, and the sum of all. The part that
+// this process claimed is at most about a second old while Run works; without Run there is none. dueAt is
+// when the due deliveries were last counted.
 func (s *Deliverer) Backlogs() (accounts []health.Backlog, all health.Backlog, dueAt time.Time) {
 	of := map[event.Owner]accountBacklog{}
 
@@ -110,7 +112,7 @@ func (s *Deliverer) Backlogs() (accounts []health.Backlog, all health.Backlog, d
 	return accounts[:min(len(accounts), backlogLimit)], all, dueAt
 }
 
-// with returns the backlog with what is due of it in the store.
+// with returns the backlog with the due deliveries that the store counted for it.
 func (a accountBacklog) with(b webhook.Backlog) accountBacklog {
 	a.AccountID, a.Livemode, a.Due = b.Owner.AccountID, b.Owner.Livemode, b.Due
 

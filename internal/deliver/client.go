@@ -18,7 +18,7 @@ import (
 
 // HTTP configures how endpoints are connected to. The zero value is right for the internet.
 type HTTP struct {
-	// Allow opens ranges of addresses that webhooks are otherwise not delivered to: for tests and intranets.
+	// Allow opens address ranges that are otherwise forbidden for webhooks: for tests and intranets.
 	Allow []netip.Prefix
 	// RootCAs verify an endpoint's certificate. Defaults to the system's.
 	RootCAs *x509.CertPool
@@ -39,16 +39,15 @@ func newClient(g ssrf.Guard, h HTTP) *http.Client {
 		// spec D8.22
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			Proxy:                  nil, // a proxy would be the one whose address is checked
+			Proxy:                  nil, // the address check would see only the proxy
 			DialContext:            dialer.DialContext,
 			TLSClientConfig:        &tls.Config{RootCAs: h.RootCAs, MinVersion: tls.VersionTLS12},
-			DisableCompression:     true, // an answer is kept as it came: a small one cannot become a big one
+			DisableCompression:     true, // the answer is kept as received: a small one cannot become a big one
 			MaxResponseHeaderBytes: 64 << 10,
 			MaxIdleConns:           256,
 			MaxIdleConnsPerHost:    4,
 			IdleConnTimeout:        30 * time.Second,
-			// HTTP/1.1 only: over HTTP/2 a dead connection would be shared by all tries until it is
-			// found out.
+			// HTTP/1.1 only: over HTTP/2 all retries would share a dead connection until it is detected.
 			Protocols: http1(),
 		},
 	}

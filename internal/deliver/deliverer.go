@@ -1,7 +1,7 @@
-// Package deliver sends webhooks. An event becomes deliveries in the transaction that stores it
-// (fanout.go). A worker claims due deliveries (worker.go, pool.go), posts them (attempt.go,
-// client.go), and stores the results and their effect on endpoints (result.go). Secrets are
-// redacted from what is stored (redact.go).
+// Package deliver sends webhooks. An event becomes deliveries in the transaction that stores it (fanout.go).
+// A worker claims due deliveries (worker.go, pool.go), posts them (attempt.go, client.go), and stores the
+// results and their effect on endpoints (result.go). Secrets are redacted before results are stored
+// (redact.go).
 //
 // Package engine runs it. The records and their state machines are in package webhook.
 package deliver
@@ -35,7 +35,7 @@ type IDs interface {
 type Sealer interface {
 	// Seal encrypts plaintext so that it opens with the same context only.
 	Seal(plaintext, context []byte) []byte
-	// Open decrypts what Seal returned for the same context, or fails.
+	// Open decrypts the result of Seal for the same context, or fails.
 	Open(sealed, context []byte) ([]byte, error)
 }
 
@@ -53,7 +53,7 @@ type Config struct {
 
 	webhook.Policy
 
-	// Backlog counts what is due in the store; may be nil.
+	// Backlog counts the due deliveries in the store; may be nil.
 	Backlog webhook.BacklogReader
 
 	// Claimed is notified of every claim and of its error; may be nil.
@@ -158,9 +158,9 @@ func New(c Config) *Deliverer {
 	return d
 }
 
-// Simulate replaces the connections to endpoints, and limits the deliveries that are under way to some slots: with one,
-// Step sends one at a time, so that its order is always the same. Only simulations call it, before the first Step:
-// nothing checks where transport connects to.
+// Simulate replaces the connections to endpoints, and limits the deliveries in flight to some slots. With one
+// slot, Step sends one at a time, so that its order is always the same. Only simulations call it, before the
+// first Step: nothing checks where transport connects to.
 func (s *Deliverer) Simulate(transport http.RoundTripper, slots int) {
 	s.client.Transport, s.concurrency = transport, slots
 }

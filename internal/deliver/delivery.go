@@ -9,9 +9,9 @@ import (
 )
 
 // WithAttempt returns the delivery after an attempt that ended at a time. gone reports that its endpoint
-// answered 410 Gone, which ends the delivery. asked is the delay of its Retry-After header, 0 without one;
+// answered 410 Gone, which ends the delivery. asked is the delay of its Retry-After header, 0 without one.
 // jitter are 64 random bits, which spread retries by ±10 %. A delivery that ended while the attempt was in
-// flight is not retried, but a successful attempt makes it succeeded.
+// flight is not retried, but a successful attempt still makes it succeeded.
 func WithAttempt(
 	d webhook.Delivery,
 	a webhook.Attempt,
@@ -44,9 +44,9 @@ func WithAttempt(
 	return d
 }
 
-// DeliveryInterrupted returns the delivery after an attempt whose process ended, or lost the store, before
-// it stored the result. The attempt is logged, because the endpoint may have seen it, but does not
-// count in the schedule.
+// DeliveryInterrupted returns the delivery after an attempt whose process ended, or lost the store, before it
+// stored the result. The attempt is logged, because the endpoint may have seen it, but does not count in the
+// schedule.
 func DeliveryInterrupted(d webhook.Delivery, a webhook.Attempt) webhook.Delivery {
 	a.Error = webhook.Interrupted
 	d.Log = append(slices.Clip(d.Log), a)

@@ -15,9 +15,9 @@ type FanOut interface {
 	PutDeliveries(ctx context.Context, d ...*webhook.Delivery) error
 }
 
-// FanOutTx stores one delivery of each event for each endpoint of its owner that is subscribed to
-// it. It runs in the transaction that stores the events, so that none is lost between the two. It
-// skips internal events, and pings, whose one delivery webhook.Service.Test made.
+// FanOutTx stores one delivery of each event for each subscribed endpoint of its owner. It runs in the
+// transaction that stores the events, so that no event loses its deliveries. It skips internal events, and
+// pings, whose one delivery webhook.Service.Test made.
 func (s *Deliverer) FanOutTx(ctx context.Context, tx FanOut, events []event.Event) error {
 	at := s.stamp()
 	endpoints := make(map[event.Owner][]webhook.Endpoint, 1)

@@ -12,15 +12,15 @@ import (
 
 // This file holds the slots of deliveries in flight.
 //
-// A slot is taken from the claim until the storer takes the result. That bounds goroutines, connections
-// and results that wait for the store: the slots' and one batch. One endpoint has a few slots, so that the others
-// never wait for it.
+// A slot is taken from the claim until the storer takes the result. That bounds goroutines and connections.
+// It also bounds the results that wait for the store: one per slot, and one batch. One endpoint has a few
+// slots, so that the others never wait for it.
 
-// pool is the set of deliveries in flight. Its fields belong to the goroutine that called Run or
-// Step, except the channels.
+// pool is the set of deliveries in flight. Its fields, except the channels, belong to the goroutine that
+// called Run or Step.
 type pool struct {
 	s *Deliverer
-	// sending is the context of attempts. It outlives that of Run by drainLimit.
+	// sending is the context of attempts. It outlives the context of Run by drainLimit.
 	sending context.Context
 	cut     context.CancelFunc
 	results chan result   // from attempts to the storer
@@ -32,7 +32,7 @@ type pool struct {
 	busy   map[string]int      // slots taken, by endpoint
 	owners map[event.Owner]int // slots taken, by account and mode
 	tests  int                 // slots taken in test mode
-	// limits are the slots of endpoints that answered, where they are not Policy.PerEndpoint.
+	// limits are the slots of endpoints that have answered, if they differ from Policy.PerEndpoint.
 	limits map[string]int
 	// turns are the endpoints of waiting, in the order in which they get slots.
 	turns []string
@@ -40,8 +40,8 @@ type pool struct {
 	queued map[event.Owner]int
 	// waiting are the claimed deliveries, by endpoint, that may not start yet.
 	waiting map[string][]webhook.Delivery
-	// unsent are claimed deliveries that are not sent under their claims. They are stored with the
-	// next claim.
+	// unsent are claimed deliveries that are not sent under their claims. They are stored with the next
+	// claim.
 	unsent []result
 	// backingOff are the endpoints whose last attempt failed. They get one slot each, so that many
 	// dead endpoints together do not take them all.
@@ -67,7 +67,7 @@ func newPool(ctx context.Context, s *Deliverer) *pool {
 	return p
 }
 
-// startStorer starts the storer with the first delivery: mostly there is none.
+// startStorer starts the storer with the first delivery: mostly there are none.
 func (p *pool) startStorer() {
 	if !p.storing {
 		p.storing = true
@@ -89,7 +89,8 @@ func (p *pool) start(ds []webhook.Delivery) {
 	})
 }
 
-// load is Deliverer.load on a goroutine: a panic, as of the host's store, is the error of each delivery.
+// load is Deliverer.load on a goroutine: a panic, such as one in the host's store, is the error of each
+// delivery.
 func (p *pool) load(ds []webhook.Delivery) (all []loaded) {
 	err := hostcall.Catch(p.sending, p.s.log, "loading webhook deliveries", func() error {
 		all = p.s.load(p.sending, ds)
@@ -104,7 +105,8 @@ func (p *pool) load(ds []webhook.Delivery) (all []loaded) {
 	return all
 }
 
-// deliver is Deliverer.deliver on a goroutine: a panic, as of the host's entropy, is the error of the delivery.
+// deliver is Deliverer.deliver on a goroutine: a panic, such as one in the host's entropy, is the delivery's
+// error.
 func (p *pool) deliver(l loaded) (r result) {
 	err := hostcall.Catch(p.sending, p.s.log, "sending a webhook delivery", func() error {
 		r = p.s.deliver(p.sending, l)
@@ -112,13 +114,14 @@ func (p *pool) deliver(l loaded) (r result) {
 	})
 	if err != nil {
 		l.err = err
-		r = p.s.deliver(p.sending, l) // of what has an error, nothing is sent
+		r = p.s.deliver(p.sending, l) // a delivery with an error is not sent
 	}
 
 	return r
 }
 
-// free gives the slots of results that the storer took to waiting deliveries and reports whether slots remain free.
+// free gives the slots of results that the storer took to waiting deliveries, and reports whether slots
+// remain free.
 func (p *pool) free(taken []result) (left bool) {
 	for _, r := range taken {
 		p.giveBack(r.claimed)
@@ -134,8 +137,8 @@ func (p *pool) free(taken []result) (left bool) {
 	return len(starting) < len(taken)
 }
 
-// close stops all deliveries in flight: attempts get drainLimit to end and are canceled then.
-// Deliveries that only waited are released.
+// close stops all deliveries in flight: attempts get drainLimit to end, and are then canceled. Deliveries
+// that only waited are released.
 func (p *pool) close() {
 	for _, waiting := range p.waiting {
 		for _, d := range waiting {

@@ -11,11 +11,11 @@ import (
 // DefaultRetention is how long events and ended deliveries are kept by default.
 const DefaultRetention = 30 * 24 * time.Hour // spec D8.2
 
-// pruneBatch is how many rows one transaction deletes: few enough that nobody waits for it.
+// pruneBatch is how many rows one transaction deletes: so few that no other transaction waits long.
 const pruneBatch = 500
 
-// Prune deletes one batch of ended deliveries and of events that are older than Config.Retention, each in a
-// transaction of its own. did reports that there may be more.
+// Prune deletes one batch of ended deliveries and one of events that are older than Config.Retention, each in
+// a transaction of its own. did reports that there may be more.
 func (s *Deliverer) Prune(ctx context.Context) (did bool, err error) {
 	before := s.stamp().Add(-s.retention)
 

@@ -12,23 +12,25 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/wire"
 )
 
-// This file holds what of an endpoint's answer, and of our own request, may be kept in a delivery's log.
+// This file decides which parts of an endpoint's answer, and of our own request, are kept in a delivery's
+// log.
 
 const (
 	redacted = "[redacted]"
 
 	// spec 2.9.6
 	maxBody = 4096 // characters of an answer's body that are kept (specification part 8)
-	// bytes that are read to have as many characters, and to see whether there are more
+	// the number of bytes that are read: enough for maxBody characters, and to see whether there are more
 	readLimit = maxBody*4 + 1
 
 	maxHeaders     = 64   // headers of an answer that are kept, in the order of their names
 	maxHeaderValue = 1024 // characters of each
 )
 
-// The names of secret-looking fields and of headers that carry credentials, as their letters in lower case.
+// Names of secret-looking fields, and of headers that carry credentials. They have letters only, in lower
+// case.
 var (
-	// secretWords may be anywhere in such a name.
+	// secretWords mark a name as secret anywhere in it.
 	secretWords = []string{
 		"secret",
 		"password",
@@ -52,7 +54,7 @@ var (
 		"whsec",
 	}
 
-	// secretEndings end such a name.
+	// secretEndings mark a name as secret at its end.
 	secretEndings = []string{
 		"key",
 		"auth",
@@ -122,11 +124,12 @@ func keptHeaders(h http.Header) map[string]string { // spec 2.9.5
 // urlHeaders hold URLs, whose queries may be credentials.
 var urlHeaders = []string{"location", "content-location", "link", "refresh"}
 
-// urlSecrets are the user name and password of a URL, and its query and fragment, up to the ">" that ends the
-// URL in a Link header (RFC 8288, section 3), or else to the end.
+// urlSecrets matches the user name and password of a URL, and its query and fragment. These end at the ">"
+// that ends the URL in a Link header (RFC 8288, section 3), or else at the end.
 var urlSecrets = regexp.MustCompile(`(?s)(:[/\\]*|[/\\]{2})[^/\\?#>]*@|[?#].*?(>\s*(?:[;,]|$)|$)`)
 
-// withoutQueries returns the values of a header that holds URLs without what of these may be secret.
+// withoutQueries returns the values of a header that holds URLs, without the parts of the URLs that may be
+// secret.
 func withoutQueries(values []string) []string {
 	kept := make([]string, len(values))
 	for i, value := range values {
@@ -136,8 +139,8 @@ func withoutQueries(values []string) []string {
 	return kept
 }
 
-// keptBody returns what is kept of a body of which raw is the beginning, up to readLimit bytes, and
-// whether the body was longer. A body that is not text because it is compressed is not kept.
+// keptBody returns the part of a body that is kept, and whether the body was longer. raw is the beginning of
+// the body, up to readLimit bytes. A body that is not text because it is compressed is not kept.
 func keptBody(raw []byte, more bool, h http.Header) (body string, truncated bool) {
 	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return "", len(raw) > 0 || more
@@ -151,8 +154,7 @@ func keptBody(raw []byte, more bool, h http.Header) (body string, truncated bool
 // keptText returns the first characters of a text, up to limit, without its secrets, and whether it was longer.
 func keptText(text string, limit int) (kept string, cut bool) {
 	text = printable(text)
-	// Cut before redacting: text beyond the cut must not appear because redaction shortened the
-	// text before it.
+	// Cut before redacting: redaction may shorten the text, and text beyond the cut must not appear.
 	first := wire.Cut(text, limit)
 	whole := redactSecrets(redactJSON(first))
 	kept = wire.Cut(whole, limit)
@@ -160,7 +162,7 @@ func keptText(text string, limit int) (kept string, cut bool) {
 	return kept, len(first) < len(text) || len(kept) < len(whole)
 }
 
-// printable replaces what a database cannot store as text: bytes that are not UTF-8, and NUL.
+// printable replaces bytes that a database cannot store as text: invalid UTF-8, and NUL.
 func printable(s string) string {
 	if utf8.ValidString(s) && !strings.Contains(s, "\x00") {
 		return s
@@ -169,12 +171,12 @@ func printable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// ours are signing secrets, also as JSON and URLs escape their "+" and "/", and signatures, also when cut.
+// ours matches signing secrets, even if JSON or a URL escapes their "+" and "/", and signatures, even if cut.
 var ours = regexp.MustCompile(
 	`(whsec_)(?:[A-Za-z0-9+/=_%-]|\\+/|\\+u00[0-9A-Fa-f]{2})+|(v1=)[0-9a-f]{16,}`,
 )
 
-// redactSecrets replaces our signing secrets and signatures wherever they stand.
+// redactSecrets replaces our signing secrets and signatures anywhere in a text.
 func redactSecrets(s string) string {
 	if !strings.Contains(s, "whsec_") && !strings.Contains(s, "v1=") {
 		return s
@@ -183,11 +185,11 @@ func redactSecrets(s string) string {
 	return ours.ReplaceAllString(s, "${1}${2}"+redacted)
 }
 
-// maxNesting is how deep JSON texts within strings of JSON texts are redacted.
+// maxNesting is how many levels of JSON texts within strings of JSON texts are redacted.
 const maxNesting = 2
 
-// redactJSON replaces the values of secret-looking fields by a marker, whatever their type, also in JSON texts
-// that strings hold.
+// redactJSON replaces the values of secret-looking fields by a marker, whatever their type. It also does so
+// in JSON texts inside strings.
 func redactJSON(s string) string { // spec 2.9.7
 	return redactNested(redactFields(s), maxNesting)
 }
@@ -199,8 +201,8 @@ var (
 	escapes = regexp.MustCompile(`(?s)(?:\\u[0-9A-Fa-f]{4})+|\\.`)
 )
 
-// redactNested redacts the JSON texts that strings hold, and those in their strings, down to depth. What has an
-// escaped quote may be such a text. It is taken for one wherever it is, as it may be cut or behind a stray quote.
+// redactNested redacts JSON texts inside strings, and those in their strings, down to depth. A text with an
+// escaped quote may be JSON. It is treated as JSON anywhere, because it may be cut, or follow a stray quote.
 func redactNested(s string, depth int) string {
 	if depth == 0 || !strings.Contains(s, `\`) {
 		return s
@@ -221,7 +223,7 @@ func redactNested(s string, depth int) string {
 	})
 }
 
-// unescaped returns what the inside of a JSON string says. What is not a whole and valid escape stays.
+// unescaped decodes the inside of a JSON string. Incomplete and invalid escapes stay.
 func unescaped(inside string) string {
 	if !strings.Contains(inside, `\`) {
 		return inside
@@ -237,7 +239,7 @@ func unescaped(inside string) string {
 	})
 }
 
-// escaped returns the inside of the JSON string that says a text.
+// escaped encodes a text as the inside of a JSON string.
 func escaped(text string) string {
 	var out strings.Builder
 
@@ -248,20 +250,20 @@ func escaped(text string) string {
 	return strings.TrimSuffix(out.String()[1:], "\"\n")
 }
 
-// redactFields replaces the values of secret-looking fields. The text need not be whole or valid JSON, since it
-// may have been cut: a value that does not end is replaced to the end.
+// redactFields replaces the values of secret-looking fields. The text need not be complete or valid JSON,
+// because it may have been cut: a value without an end is replaced to the end of the text.
 func redactFields(s string) string {
 	var out strings.Builder
 
-	done := 0 // what is before it was written
+	done := 0 // the text before it is written
 
 	for i := 0; i < len(s); {
 		if s[i] != '"' {
 			i++
 			continue
 		}
-		// Every quote is taken for the beginning of a key, closing ones too: a stray quote earlier
-		// in a text that is not quite JSON must not hide the fields behind it.
+		// Every quote may begin a key, even a closing one: a stray quote earlier in a text that is not quite
+		// JSON must not hide the fields after it.
 		end := stringEnd(s, i)
 
 		value := skipSpace(s, end)
@@ -286,7 +288,7 @@ func redactFields(s string) string {
 
 		done = i
 		if s[i-1] == '"' {
-			i-- // it may have closed nothing, and begin a key
+			i-- // it may be a stray quote, and begin a key
 		}
 	}
 
@@ -295,8 +297,8 @@ func redactFields(s string) string {
 	return out.String()
 }
 
-// unquoted returns what a JSON string says, or its text when it is not a valid one. Quotes are not letters
-// and do not matter to looksSecret.
+// unquoted decodes a JSON string, or returns its text if it is not valid. Quotes are not letters and do not
+// matter to looksSecret.
 func unquoted(quoted string) string {
 	var s string
 	if strings.Contains(quoted, `\`) && json.Unmarshal([]byte(quoted), &s) == nil {
@@ -320,9 +322,9 @@ func stringEnd(s string, i int) int {
 	return len(s)
 }
 
-// valueEnd returns the index after the JSON value that begins at i: behind the quote or bracket
-// that closes it, or at what can follow a number or word. Of something else nobody can say where it
-// ends: the rest of the text is its.
+// valueEnd returns the index after the JSON value that begins at i. This is after the quote or bracket that
+// closes it, or at a character that can follow a number or word. If the value is anything else, its end is
+// unknown, and the rest of the text counts as the value.
 func valueEnd(s string, i int) int {
 	end := len(s)
 	switch s[i] {
@@ -343,7 +345,7 @@ func valueEnd(s string, i int) int {
 	return end
 }
 
-// bracketEnd returns the index behind the bracket that closes the one at i.
+// bracketEnd returns the index after the bracket that closes the one at i.
 func bracketEnd(s string, i int) int {
 	depth := 0
 

@@ -2,17 +2,17 @@ package deliver
 
 import "time"
 
-// A look into the store for due work that found none took some time. For restShare times as long wake-ups are ignored,
-// and for pollShare times as long, at most maxPoll, nothing polls: where looking is dear, as over many database
-// servers, idle workers do not take what those with work need.
+// After a look-up of due work in the store that found none, wake-ups are ignored for restShare times as long
+// as it took. Nothing polls for pollShare times as long, at most maxPoll. So when look-ups are slow, as over
+// many database servers, idle workers do not take capacity from busy ones.
 const (
 	restShare = 4
 	pollShare = 50
 	maxPoll   = 5 * time.Second
 )
 
-// Rest returns for how long a worker ignores wake-ups after a look that found nothing and took so long, at most its
-// pace, and after which time it looks again.
+// Rest returns two durations after a look-up that found nothing and lasted took. For rest, at most pace, the
+// worker ignores wake-ups; after again it looks again.
 func Rest(took, pace time.Duration) (rest, again time.Duration) {
 	return min(restShare*took, pace), max(pace, min(pollShare*took, maxPoll))
 }

@@ -22,7 +22,7 @@ import (
 type resultKind int
 
 const (
-	// tried: the request was sent or failed; the result has an attempt.
+	// tried: the request was sent, or sending failed; the result has an attempt.
 	tried resultKind = iota
 	// unsendable: its endpoint is disabled or gone, or its event was pruned.
 	unsendable
@@ -30,8 +30,8 @@ const (
 	givenBack
 	// cutShort: we canceled the attempt, so it is unknown whether it arrived; it stays due.
 	cutShort
-	// putOff: it was not sent, for lack of a slot or by a failure of ours; it is due again a little later, after
-	// the other deliveries.
+	// putOff: it was not sent, for lack of a slot or because of our own failure; it is due again a little
+	// later, after the other deliveries.
 	putOff
 )
 
@@ -39,18 +39,18 @@ const (
 type result struct {
 	claimed webhook.Delivery
 	kind    resultKind
-	// url is the endpoint's URL when the attempt was made.
+	// url is the endpoint's URL at the time of the attempt.
 	url string
 	answer
 	jitter uint64
-	// dueAt is when a delivery that was put off is due again.
+	// dueAt is when a postponed delivery is due again.
 	dueAt time.Time
-	// err is why the delivery could not be sent. It is our fault, so no attempt is logged and the
+	// err is why the delivery could not be sent. The failure is ours, so no attempt is logged and the
 	// delivery is put off.
 	err error
 }
 
-// loaded is a claimed delivery with what is needed to send it.
+// loaded is a claimed delivery with the records that are needed to send it.
 type loaded struct {
 	webhook.Delivery
 	endpoint webhook.Endpoint
@@ -163,8 +163,8 @@ func (s *Deliverer) jitter() (uint64, error) {
 	return binary.BigEndian.Uint64(raw[:]), nil
 }
 
-// record stores results in one transaction, and applies them to their endpoints. Results whose claim another
-// process took over meanwhile are thrown away. A panic, as of the host's store, is its error.
+// record stores results in one transaction, and applies them to their endpoints. It drops results whose claim
+// another process took over meanwhile. A panic, such as one in the host's store, is returned as an error.
 func (s *Deliverer) record(ctx context.Context, batch []result) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
@@ -181,7 +181,7 @@ func (s *Deliverer) recordTx(ctx context.Context, batch []result) error {
 		return cmp.Compare(a.claimed.ID, b.claimed.ID)
 	})
 
-	// A claimed delivery is rarely changed by others. It is re-read only when the closure runs a second time.
+	// Others rarely change a claimed delivery. It is re-read only when the closure runs a second time.
 	stored, retried := make(map[string]webhook.Delivery, len(batch)), false
 	for _, r := range batch {
 		stored[r.claimed.ID] = r.claimed
@@ -219,7 +219,7 @@ func (s *Deliverer) recordTx(ctx context.Context, batch []result) error {
 	})
 }
 
-// triedEndpoints returns by id the endpoints that were sent to, as they are now, except deleted ones.
+// triedEndpoints returns by id the endpoints of the attempts, as they are now, except deleted ones.
 func triedEndpoints(ctx context.Context, tx webhook.Tx, batch []result) (map[string]webhook.Endpoint, error) {
 	ids := make(map[string]bool)
 
@@ -237,8 +237,8 @@ func triedEndpoints(ctx context.Context, tx webhook.Tx, batch []result) (map[str
 	return byID(found, func(e webhook.Endpoint) string { return e.ID }), nil
 }
 
-// applyBatch returns the deliveries as the results change them, and by endpoint the outcomes that
-// count for it. It skips deliveries that are gone and those whose fence has risen.
+// applyBatch returns the deliveries with the results applied, and the outcomes that count for each endpoint.
+// It skips deliveries that are gone and those whose fence has risen.
 func (s *Deliverer) applyBatch(
 	ctx context.Context,
 	batch []result,
@@ -277,14 +277,14 @@ func (s *Deliverer) applyBatch(
 	return ds, outcomes
 }
 
-// isOutdated reports whether a failure does not count against the endpoint: since the attempt began its URL
-// was changed, or it was disabled, which ended the delivery d. It may be enabled again.
+// isOutdated reports whether a failure does not count against the endpoint. Since the attempt began, its URL
+// was changed, or it was disabled, which ended the delivery d; it may be enabled again.
 func (r result) isOutdated(d webhook.Delivery, endpoints map[string]webhook.Endpoint) bool {
 	e, exists := endpoints[d.EndpointID]
 	return d.Status != webhook.DeliveryPending || exists && e.URL != r.url
 }
 
-// apply returns a delivery as the result changes it. 410 Gone ends it unless the result is outdated.
+// apply returns a delivery with the result applied. 410 Gone ends it unless the result is outdated.
 func (r result) apply(d webhook.Delivery, outdated bool) webhook.Delivery {
 	switch r.kind {
 	case putOff:
@@ -301,13 +301,13 @@ func (r result) apply(d webhook.Delivery, outdated bool) webhook.Delivery {
 	}
 }
 
-// outcome is what an attempt means for its endpoint. ranOut reports that it was the delivery's last.
+// outcome is the effect of an attempt on its endpoint. ranOut reports that it was the delivery's last.
 type outcome struct {
 	answer
 	ranOut bool
 }
 
-// applyResults updates endpoints by the outcomes of their attempts, in the order they ended.
+// applyResults updates endpoints by the outcomes of their attempts, in the order in which they ended.
 func (s *Deliverer) applyResults(
 	ctx context.Context,
 	tx webhook.Tx,
@@ -346,8 +346,8 @@ func (s *Deliverer) applyResults(
 	return nil
 }
 
-// successResolution is the resolution of an endpoint's last success: deliveries in quick succession
-// write its row once.
+// successResolution is the resolution of an endpoint's last success: after several deliveries in quick
+// succession its row is written once.
 const successResolution = time.Second
 
 // isUnchanged reports whether an endpoint's row need not be written.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// retryDelays is the delay after the first failed attempt, the second, and so on: ten attempts over
-// about three days. It is a table, so that no arithmetic can overflow.
+// retryDelays are the delays after the first failed attempt, the second, and so on: ten attempts over about
+// three days. It is a table, so that no arithmetic can overflow.
 var retryDelays = [...]time.Duration{ // spec D8.15
 	5 * time.Second,
 	5 * time.Minute,
@@ -24,9 +24,8 @@ var retryDelays = [...]time.Duration{ // spec D8.15
 // maxRetryAfter is the longest wait that an endpoint may ask for.
 const maxRetryAfter = 24 * time.Hour // spec D8.16
 
-// retryDelay returns the delay after a number of failed attempts, ±10 % by jitter, 64 random bits.
-// asked is the endpoint's Retry-After; it is honoured when it is longer, up to 24 h. ok is false
-// when no attempts remain.
+// retryDelay returns the delay after a number of failed attempts, ±10 % by jitter, 64 random bits. asked is
+// the endpoint's Retry-After; it is used if it is longer, up to 24 h. ok is false when no attempts remain.
 func retryDelay(tries int, asked time.Duration, jitter uint64) (delay time.Duration, ok bool) {
 	if tries < 1 || tries > len(retryDelays) {
 		return 0, false
@@ -45,7 +44,7 @@ func ParseRetryAfter(value string, now time.Time) time.Duration {
 	if value != "" && strings.Trim(value, "0123456789") == "" {
 		seconds, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || seconds > int64(maxRetryAfter/time.Second) {
-			return maxRetryAfter // digits that do not fit are very many seconds
+			return maxRetryAfter // digits that do not fit mean very many seconds
 		}
 
 		return time.Duration(seconds) * time.Second

@@ -9,9 +9,9 @@ import (
 
 // This file shares the slots: by mode, then by account, then by endpoint.
 //
-// Test mode gets half of the slots. While a quarter of a mode's slots is free, an account may have a quarter of
-// them. Beyond that it gets an equal share, counted with one account more than those that have or want slots. An
-// endpoint's limit rises while it answers in time and more waits, and falls when it is slow.
+// Test mode gets half of the slots. While a quarter of a mode's slots is free, an account may have a quarter
+// of them. Beyond that it gets an equal share: the slots divided by the accounts that have or want slots,
+// plus one. An endpoint's limit rises while it answers in time and more waits, and falls when it is slow.
 
 // slowAnswer is how long an attempt may take before its endpoint gets fewer slots.
 const slowAnswer = 4 * time.Second
@@ -31,13 +31,13 @@ func (p *pool) mayStart(d webhook.Delivery) bool { // spec D8.19
 		slots, taken = p.testSlots(), p.tests
 	}
 
-	// While most are free, nobody has to share.
+	// While many slots are free, nobody has to share.
 	return taken < slots*3/4 && p.active < p.s.concurrency*3/4 &&
 		p.owners[d.Owner] < max(slots/4, 1) ||
 		p.owners[d.Owner] < max(slots/(p.accounts(d.Owner)+1), 1)
 }
 
-// testSlots returns how many slots test mode may have, and testsFull reports that they are taken.
+// testSlots returns how many slots test mode may have; testsFull reports that all of them are taken.
 func (p *pool) testSlots() int  { return max(p.s.concurrency/2, 1) }
 func (p *pool) testsFull() bool { return p.tests >= p.testSlots() }
 
@@ -73,7 +73,7 @@ func (p *pool) limitOf(endpointID string) int {
 	return p.s.perEndpoint
 }
 
-// adapt moves an endpoint's limit by how its attempt went.
+// adapt changes an endpoint's limit after an attempt.
 func (p *pool) adapt(r result) {
 	endpointID := r.claimed.EndpointID
 	limit := p.limitOf(endpointID)
@@ -125,7 +125,7 @@ func decrement[K comparable](counts map[K]int, key K) {
 	}
 }
 
-// enqueue has a claimed delivery wait for a slot.
+// enqueue makes a claimed delivery wait for a slot.
 func (p *pool) enqueue(d webhook.Delivery) {
 	if len(p.waiting[d.EndpointID]) == 0 {
 		p.turns = append(p.turns, d.EndpointID)

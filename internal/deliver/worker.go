@@ -15,16 +15,16 @@ import (
 // This file holds the worker: it claims due deliveries in batches, sends them concurrently, and stores their
 // results in batches. pool.go holds its slots.
 //
-// A claim lasts claimFor. When a process crashes between sending and storing, its claims lapse and
-// another process sends again: a delivery arrives at least once, and the receiver recognises it by
-// its event id. The next claimant logs the attempt that may have been made, so that the log has
-// every request that the endpoint saw. A result is stored only under the fence of its claim, so a
-// process whose claim lapsed overwrites nothing.
+// A claim lasts claimFor. If a process crashes between sending and storing, its claims lapse and another
+// process sends again: a delivery arrives at least once, and the receiver recognises it by its event id. The
+// next claimant logs the attempt that may have been made, so that the log has every request that the endpoint
+// saw. A result is stored only under the fence of its claim, so a process whose claim lapsed overwrites
+// nothing.
 
 const (
 	claimFor = time.Minute
-	// claimMargin is the least remaining time of a claim, beyond the time limit of an attempt, when
-	// it starts.
+	// claimMargin is the least remaining time of a claim when an attempt starts, beyond the time limit of the
+	// attempt.
 	claimMargin = 10 * time.Second
 	// drainLimit is how long attempts in flight may go on once Run's context ended.
 	drainLimit = 5 * time.Second
@@ -32,20 +32,20 @@ const (
 	storeLimit = 10 * time.Second
 	// storeBatch is the most results that one transaction stores.
 	storeBatch = 128
-	// waitingShare is how many claimed deliveries, as a multiple of the slots, may be queued here for a slot, and
-	// busyPutOff how long those beyond are postponed.
+	// waitingShare is how many claimed deliveries, as a multiple of the slots, may wait here for a slot.
+	// busyPutOff is how long further ones are postponed.
 	waitingShare = 4
 	busyPutOff   = 2 * time.Second
 	// claimPause is how long a claim waits for more slots while there is a backlog, so that it
 	// takes many at once.
 	claimPause = 10 * time.Millisecond
-	// maxPause is the longest back-off after claims that failed.
+	// maxPause is the longest back-off after failed claims.
 	maxPause = 30 * time.Second
 )
 
-// Run delivers until ctx ends, and returns nil when nothing of it runs any more. Attempts in flight
-// then get 5 s to end; those that do not are released, to be sent again. Several processes may run
-// it over one database, and one process several times. It logs errors.
+// Run delivers until ctx ends, and returns nil when nothing of it runs any more. Attempts in flight then get
+// 5 s to end; the others are released, to be sent again. Several processes may run it over one database, and
+// one process several times. It logs errors.
 func (s *Deliverer) Run(ctx context.Context) error {
 	p := newPool(ctx, s)
 	defer p.close()
@@ -83,7 +83,7 @@ func (s *Deliverer) Run(ctx context.Context) error {
 		}
 
 		if full {
-			wait = 0 // there may be more, of other endpoints
+			wait = 0 // there may be more, for other endpoints
 		}
 
 		timer.Reset(wait)
@@ -94,8 +94,8 @@ func (s *Deliverer) Run(ctx context.Context) error {
 	return nil
 }
 
-// wait frees the slots of results that the storer took until it is time to claim again, and at least for rest. full
-// reports that the last claim found work for every free slot, claimed that it did not fail.
+// wait frees the slots of results that the storer took, until it is time to claim again, and at least for
+// rest. full reports that the last claim found work for every free slot, claimed that it did not fail.
 func (p *pool) wait(ctx context.Context, timer *time.Timer, rest time.Duration, full, claimed bool) {
 	var (
 		wake   <-chan struct{} // once rested
@@ -142,9 +142,9 @@ func (s *Deliverer) Wake() {
 	}
 }
 
-// Step claims one batch of due deliveries, returns when their results are stored, and reports
-// whether there were any. A process that delivers all the time calls Run instead, where nothing
-// waits for the slowest.
+// Step claims one batch of due deliveries, returns when their results are stored, and reports whether there
+// were any. A process that delivers all the time should call Run instead, in which no delivery waits for the
+// slowest one.
 func (s *Deliverer) Step(ctx context.Context) (did bool, err error) {
 	p := newPool(ctx, s)
 
@@ -164,9 +164,9 @@ func (s *Deliverer) Step(ctx context.Context) (did bool, err error) {
 	return claimed > 0, errors.Join(err, p.failed)
 }
 
-// fill claims due deliveries for the free slots and starts those that may have one. The others wait here, and while
-// some of an endpoint do, no more of it are claimed, so that one endpoint's backlog never hides that of others. full
-// reports that as many were claimed as there were free slots.
+// fill claims due deliveries for the free slots and starts those that may have one. The others wait here.
+// While some of an endpoint wait, no more of that endpoint are claimed, so that its backlog never hides the
+// backlog of others. full reports that as many were claimed as there were free slots.
 func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 	free := p.s.concurrency - p.active
 	if free == 0 {
@@ -199,7 +199,8 @@ func (p *pool) fill(ctx context.Context) (claimed int, full bool, err error) {
 	return len(due), full, nil
 }
 
-// claimMeanwhile claims at most free due deliveries, while slots that become free go to those that wait.
+// claimMeanwhile claims at most free due deliveries, and gives slots that become free meanwhile to waiting
+// ones.
 func (p *pool) claimMeanwhile(ctx context.Context, free int) (due []webhook.Delivery, err error) {
 	claimed := make(chan struct{})
 	claim := webhook.Claim{
@@ -231,7 +232,7 @@ func (p *pool) claimMeanwhile(ctx context.Context, free int) (due []webhook.Deli
 // claim claims due deliveries in one transaction.
 func (s *Deliverer) claim(ctx context.Context, c webhook.Claim) (due []webhook.Delivery, err error) {
 	err = s.db.Update(ctx, func(ctx context.Context, tx webhook.Tx) (err error) {
-		// A new claimant for every claim: what this process has in flight counts as claimed by another.
+		// A new claimant for every claim: deliveries in flight in this process count as claimed by another.
 		c.By = s.process + "/" + s.ids.Next()
 		c.Now = s.stamp()
 		c.Until = c.Now.Add(claimFor)
@@ -273,7 +274,7 @@ func (p *pool) dispatch(due []webhook.Delivery) {
 	p.start(starting)
 }
 
-// logLapsed adds to the logs of claimed deliveries the attempts that may have been made under lapsed claims.
+// logLapsed adds to the logs of claimed deliveries the attempts that lapsed claims may have made.
 func logLapsed(ctx context.Context, tx webhook.Tx, claimed []webhook.Delivery) error {
 	var ds []*webhook.Delivery
 
@@ -296,8 +297,8 @@ func logLapsed(ctx context.Context, tx webhook.Tx, claimed []webhook.Delivery) e
 	return putDeliveries(ctx, tx, ds...)
 }
 
-// storeAll stores results as they arrive: all that are ready, up to storeBatch, in one transaction. Others are sent
-// meanwhile, in their slots.
+// storeAll stores results as they arrive: all that are ready, up to storeBatch, in one transaction. Other
+// deliveries are sent meanwhile.
 func (p *pool) storeAll() {
 	for r := range p.results {
 		batch := []result{r}
@@ -354,12 +355,12 @@ func (p *pool) store(batch []result) error {
 	return err
 }
 
-// isTransient reports whether an error may be gone after a retry.
+// isTransient reports whether a retry may succeed after an error.
 func isTransient(err error) bool {
 	return errors.Is(err, fault.Unavailable) || errors.Is(err, fault.Conflict)
 }
 
-// sleep waits and reports false when the pool's attempts are canceled meanwhile.
+// sleep waits, and reports false if the pool's attempts are canceled meanwhile.
 func (p *pool) sleep(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

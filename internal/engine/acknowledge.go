@@ -20,24 +20,25 @@ type acknowledgement struct {
 	driver  chain.Driver
 	network string
 	txHash  string
-	// foreign is set when the caller said so; ids are the objects named, payouts those of them that pay the
-	// refunds named.
+	// foreign is set if the caller passed Foreign. ids are the named objects; payouts are the payouts of the
+	// named refunds.
 	foreign      bool
 	ids, payouts []string
-	// paid are the payouts named, by their own ids or by their refunds'.
+	// paid are the named payouts, named by their own ids or by their refunds'.
 	paid   []string
 	status chain.TxStatus
-	// spent is the first thing that the transaction uses up (chaindata.SpendKey), as the network says and not a row.
+	// spent is the first thing that the transaction uses up (chaindata.SpendKey). It comes from the network,
+	// not a row.
 	spent string
-	// masters are the master wallets of the settlements named, by settlement id.
+	// masters are the master wallets of the named settlements, by settlement id.
 	masters map[string]chain.Party
-	// pooled are the addresses that the transaction takes from while it waits in the pool, and ahead is set while a
-	// block holds it that was not read yet.
+	// pooled are the addresses that the transaction takes from while it waits in the pool. ahead is set if it
+	// is in a block that was not read yet.
 	pooled []chain.Address
 	ahead  bool
 }
 
-// Acknowledge records what a final transaction of a wallet was that is not on record; see
+// Acknowledge records what a final transaction of a wallet was, when that transaction is not on record; see
 // payments.Engine.Acknowledge.
 func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...string) error { // spec D11.10
 	driver, err := e.Networks.Driver(network)
@@ -75,7 +76,7 @@ func (e *Engine) Acknowledge(ctx context.Context, network, txHash string, as ...
 	return nil
 }
 
-// lookUp asks the node where the transaction is that no block which was read holds.
+// lookUp asks the node for the state of a transaction that is in no block read so far.
 func (a *acknowledgement) lookUp(ctx context.Context) (err error) {
 	if a.pooled, err = a.Transactions.PooledFrom(ctx, a.network, a.txHash); err != nil {
 		return err
@@ -92,7 +93,7 @@ func (a *acknowledgement) lookUp(ctx context.Context) (err error) {
 	return err
 }
 
-// parse reads what the transaction is acknowledged as.
+// parse reads the ids, or Foreign, that the transaction is acknowledged as.
 func (a *acknowledgement) parse(as []string) error {
 	for _, name := range as {
 		switch {
@@ -120,7 +121,7 @@ func (a *acknowledgement) parse(as []string) error {
 	return nil
 }
 
-// rows returns the rows of the transaction in a block that are not on record.
+// rows returns the unrecorded rows of the transaction that are in a block.
 func (a *acknowledgement) rows(ctx context.Context, r wallet.Reader) ([]wallet.Outgoing, error) {
 	rows, err := r.OutgoingByHash(ctx, a.network, []string{a.txHash})
 
@@ -129,7 +130,7 @@ func (a *acknowledgement) rows(ctx context.Context, r wallet.Reader) ([]wallet.O
 	}), err
 }
 
-// isRecorded reports whether the rows say already what the caller says.
+// isRecorded reports whether the rows already hold the caller's answer.
 func (a *acknowledgement) isRecorded(rows []wallet.Outgoing) bool {
 	for _, row := range rows {
 		names := strings.Split(row.Acknowledged, ",")
@@ -147,8 +148,8 @@ func (a *acknowledgement) isRecorded(rows []wallet.Outgoing) bool {
 	return true
 }
 
-// read reads what the transaction did, in the block that holds it and at its node, and which master wallets the
-// settlements named belong to.
+// read reads what the transaction did, in its block and from its node, and which master wallets the named
+// settlements belong to.
 func (a *acknowledgement) read(ctx context.Context, rows []wallet.Outgoing) error {
 	sender, ok := a.driver.(chain.Sender)
 	if !ok {
@@ -193,7 +194,7 @@ func (a *acknowledgement) read(ctx context.Context, rows []wallet.Outgoing) erro
 	return a.measure(ctx, row)
 }
 
-// transfers returns what the transaction moved, read from its block where the network has readable blocks.
+// transfers returns the transfers of the transaction, read from its block if the network has readable blocks.
 func (a *acknowledgement) transfers(ctx context.Context, row wallet.Outgoing) ([]chain.Transfer, error) {
 	scanner, ok := a.driver.(chain.BlockScanner)
 	if !ok {
@@ -231,7 +232,8 @@ func (a *acknowledgement) transfers(ctx context.Context, row wallet.Outgoing) ([
 	return found, nil
 }
 
-// apply stores the acknowledgement, moves what the transaction fulfilled, and unfreezes its wallets.
+// apply stores the acknowledgement, moves the objects that the transaction fulfilled, and unfreezes its
+// wallets.
 func (a *acknowledgement) apply(ctx context.Context, tx Tx) error {
 	rows, err := a.rows(ctx, tx)
 	if err != nil {
@@ -289,7 +291,7 @@ func (a *acknowledgement) apply(ctx context.Context, tx Tx) error {
 	return a.thaw(ctx, tx, slices.Sorted(maps.Keys(addresses))...)
 }
 
-// recordSigning stores with the payouts named that the transaction is theirs, or that it is not.
+// recordSigning stores with the named payouts whether the transaction is theirs.
 func (a *acknowledgement) recordSigning(ctx context.Context, tx Tx, fulfilled bool) error {
 	if fulfilled && a.spent == "" {
 		return fault.New(
@@ -314,8 +316,8 @@ func (a *acknowledgement) recordSigning(ctx context.Context, tx Tx, fulfilled bo
 	return nil
 }
 
-// saidOf returns what a row is acknowledged as: the objects named, after Foreign unless the transaction fulfilled
-// one of them. What a Foreign row named before stays.
+// saidOf returns the new acknowledgement of a row: the named objects, after Foreign unless the transaction
+// fulfilled one of them. Names that a Foreign row had before stay.
 func (a *acknowledgement) saidOf(row wallet.Outgoing, fulfilled bool) string {
 	names := slices.Concat(a.ids, a.payouts)
 	slices.Sort(names)
@@ -345,8 +347,8 @@ func (a *acknowledgement) thaw(ctx context.Context, tx Tx, addresses ...chain.Ad
 	return nil
 }
 
-// fulfill moves the objects named that still wait, unless the transaction is foreign, and reports whether there was
-// one. Objects that have ended are only named.
+// fulfill moves the named objects that still wait, unless the transaction is foreign, and reports whether
+// there was one. Ended objects are only named.
 func (a *acknowledgement) fulfill(
 	ctx context.Context,
 	tx Tx,

@@ -11,9 +11,9 @@ import (
 
 // This file acknowledges transactions that no block holds: they left the chain, or wait in the pool.
 
-// applyGone unfreezes the wallet of a transaction that has left the chain with its block. Should it come back, it
-// freezes the wallet again. One of a master wallet that its node has, in the pool or in a block ahead, has to be read
-// in a block first: what it pays may wait to be paid once more.
+// applyGone unfreezes the wallet of a transaction that has left the chain with its block. If the transaction
+// comes back, it freezes the wallet again. A master wallet's transaction that its node still has, in the pool
+// or in a later block, must first be read in a block: the payouts that it pays may wait to be paid once more.
 func (a *acknowledgement) applyGone(ctx context.Context, tx Tx) error {
 	frozen, err := tx.FrozenWallets(ctx, a.network, 0)
 	if err != nil {
@@ -54,9 +54,9 @@ func (a *acknowledgement) applyGone(ctx context.Context, tx Tx) error {
 	return a.thaw(ctx, tx, frozen[i].Party.Address)
 }
 
-// applyPooled records that a transaction of deposit addresses which waits in the pool is foreign: the addresses sign
-// again, at its nonce too. Should a block hold it, it freezes them. One of a master wallet has to be in a block: what
-// it pays may wait to be paid at another nonce.
+// applyPooled records as foreign a transaction of deposit addresses that waits in the pool: the addresses
+// then sign again, at its nonce too. If a block includes it, it freezes them. A master wallet's transaction
+// must be in a block: the payouts that it pays may wait to be paid at another nonce.
 func (a *acknowledgement) applyPooled(ctx context.Context, tx Tx) error {
 	ours, err := parties(tx, a.driver.Network().Space())(ctx, a.pooled)
 	if err != nil {

@@ -7,9 +7,11 @@ import (
 	"github.com/seed-8ee7f392/payments/chain/wallet"
 )
 
-// This file says what an acknowledged transaction brought: to invoices and deposit addresses, and to master wallets.
+// This file finds what an acknowledged transaction paid: to invoices and deposit addresses, and to master
+// wallets.
 
-// measure corrects what the transaction moved by what it brought to the master wallets of the settlements named.
+// measure corrects the transfers of the transaction by the amounts that arrived at the master wallets of the
+// named settlements.
 func (a *acknowledgement) measure(ctx context.Context, row wallet.Outgoing) (err error) {
 	var masters []chain.Address
 	for _, master := range a.masters {
@@ -21,8 +23,8 @@ func (a *acknowledgement) measure(ctx context.Context, row wallet.Outgoing) (err
 	return err
 }
 
-// receivers returns the ids among those named of invoices and deposit addresses that the transaction paid coin to. They
-// go with Foreign: nothing on record did that.
+// receivers returns the named ids of invoices and deposit addresses that the transaction paid coin to. They
+// require Foreign: no transaction on record pays them.
 func (a *acknowledgement) receivers(ctx context.Context, tx Tx, row wallet.Outgoing) ([]string, error) {
 	if row.Failed || a.status.Reverted {
 		return nil, nil

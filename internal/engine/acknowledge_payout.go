@@ -13,8 +13,8 @@ import (
 
 // This file finds the payouts that a transaction is acknowledged as.
 
-// takePayouts finds the payouts named, has f fulfill those that have not failed, and returns the other ids: those of
-// settlements.
+// takePayouts finds the named payouts and adds those that have not failed to f. It returns the other ids,
+// which must be settlements.
 func (a *acknowledgement) takePayouts(
 	ctx context.Context,
 	tx Tx,
@@ -61,7 +61,8 @@ func (a *acknowledgement) takePayouts(
 	return settlements, nil
 }
 
-// checkWaits refuses a payout of another network, and one that a transaction of its own paid. id is what names it.
+// checkWaits refuses a payout of another network, and one that its own transaction paid. id is the caller's
+// name of it.
 func (a *acknowledgement) checkWaits(id string, p payout.Payout) error {
 	switch {
 	case p.Network != a.network:
@@ -89,7 +90,7 @@ func payoutNamed(ctx context.Context, tx Tx, id string) (p payout.Payout, found 
 		return payout.Payout{}, false, err
 	}
 
-	// The payout's tag says which refund it pays; the refund's row has none.
+	// The payout's tag covers the refund that it pays; the refund's row has no tag.
 	if p, err = tx.PayoutByID(ctx, r.PayoutID); err == nil && p.RefundID != r.ID {
 		return payout.Payout{}, false, nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// findMasters finds the master wallets of the settlements named.
+// findMasters finds the master wallets of the named settlements.
 func (a *acknowledgement) findMasters(ctx context.Context) error {
 	found, err := a.config.Store.SettlementsByID(ctx, a.ids)
 	if err != nil {
@@ -34,8 +34,8 @@ func (a *acknowledgement) findMasters(ctx context.Context) error {
 	return nil
 }
 
-// waitingSettlements returns the settlements among ids that have not ended, and those that failed though the
-// transaction spent their own coin. An id that names nothing is fault.Invalid.
+// waitingSettlements returns the settlements among ids that have not ended, and failed ones whose own coin
+// the transaction spent. An id that names nothing is fault.Invalid.
 func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []string) ([]string, error) {
 	found, err := tx.SettlementsByID(ctx, ids)
 	if err != nil {
@@ -78,15 +78,15 @@ func (a *acknowledgement) waitingSettlements(ctx context.Context, tx Tx, ids []s
 				waiting = append(waiting, s.ID)
 			}
 		case settlement.Reverted:
-			// The transaction only names it.
+			// The row only names it.
 		}
 	}
 
 	return waiting, nil
 }
 
-// spentCoin reports whether the transaction spent the coin of a settlement that an operator may retry: it was released
-// by what had failed before a fork.
+// spentCoin reports whether the transaction spent the coin of a settlement that an operator may retry. If so,
+// it released the settlement: it had failed before a fork, and succeeded after it.
 func (a *acknowledgement) spentCoin(ctx context.Context, tx Tx, s settlement.Settlement) (bool, error) {
 	if a.foreign || s.Reason == settlement.PaymentOrphaned || s.FailedFor != "" {
 		return false, nil
@@ -104,8 +104,8 @@ func (a *acknowledgement) spentCoin(ctx context.Context, tx Tx, s settlement.Set
 	}), err
 }
 
-// checkTook refuses a settlement whose payment came after the transaction that it is to be released by: that has
-// taken other money. A payment without a transaction may have come long before the block in which it was found.
+// checkTook refuses a settlement whose payment came after the transaction: the transaction took other money.
+// A payment without a transaction may have come long before the block in which it was found.
 func (a *acknowledgement) checkTook(ctx context.Context, tx Tx, s settlement.Settlement) error {
 	if a.foreign {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// failedShownFor is how long Health shows that a payout has failed: its merchant was told, and makes another.
+// failedShownFor is how long Health shows a failed payout: its merchant was notified, and makes another one.
 const failedShownFor = 24 * time.Hour
 
-// attention is what was last counted of the settlements and payouts that wait or failed.
+// attention holds the last counts of the settlements and payouts that wait or failed.
 type attention struct {
 	mu  sync.Mutex
 	all []health.Attention
@@ -27,7 +27,8 @@ func (a *attention) get() ([]health.Attention, time.Time) {
 	return slices.Clone(a.all), a.at
 }
 
-// countAttention counts the settlements and payouts that wait or failed, and reads why of the oldest of each kind.
+// countAttention counts the settlements and payouts that wait or failed, and reads why the oldest of each
+// kind does.
 func (e *Engine) countAttention(ctx context.Context) (did bool, err error) {
 	counting, ok := e.config.Store.(store.AttentionReader)
 	if !ok {
@@ -53,7 +54,7 @@ func (e *Engine) countAttention(ctx context.Context) (did bool, err error) {
 	return false, nil
 }
 
-// readMessages sets the messages of entries to those of their oldest objects.
+// readMessages sets the messages of entries to the messages of their oldest objects.
 func (e *Engine) readMessages(ctx context.Context, all []health.Attention) error {
 	var ids []string
 

@@ -15,18 +15,18 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// blockHandler stores what the followers find: one transaction per batch, the cursor's move first.
+// blockHandler stores the followers' batches: one transaction per batch, beginning with the cursor's move.
 type blockHandler struct{ engine *Engine }
 
-// maxPrepares is how often a batch is prepared, when records appear between its preparation and its
+// maxPrepares is how often a batch is prepared, if records appear between its preparation and its
 // transaction.
 const maxPrepares = 5
 
 // Apply stores a batch; it is the handler of a follow.Follower.
 //
-// When single transfers make storing fail (a damaged record, a host's hook that refuses), they
-// become retry rows in the transaction that moves the cursor. The others are stored: one bad record
-// never stalls a network.
+// If single transfers make storing fail (a damaged record, a host's hook that refuses), they become retry
+// rows in the transaction that moves the cursor. The others are stored: one bad record never stalls a
+// network.
 func (s blockHandler) Apply(ctx context.Context, b follow.Batch) (err error) {
 	if err := s.engine.watchWallets(ctx, b.Network); err != nil {
 		return err
@@ -51,8 +51,8 @@ func (s blockHandler) Apply(ctx context.Context, b follow.Batch) (err error) {
 	return err
 }
 
-// isStale reports whether a batch has to be prepared anew: an address was shown to a payer, or a hint stored
-// a payment, between the preparation and the transaction.
+// isStale reports whether a batch has to be prepared anew. Between the preparation and the transaction, an
+// address was shown to a payer, or a hint stored a payment.
 func isStale(err error) bool {
 	return errors.Is(err, fault.Conflict) || errors.Is(err, fault.Duplicate) ||
 		errors.Is(err, invoice.ErrUnprepared)
@@ -88,7 +88,7 @@ func (s blockHandler) store(
 			}
 		}
 
-		// Before what follows from them: they are the proof of what our transactions did.
+		// This comes before its consequences: these rows prove the effects of our transactions.
 		ours := parties(tx, b.Network.Space())
 		if err := s.engine.Transactions.RecordOutgoingTx(ctx, tx, b, ours); err != nil {
 			return err
@@ -98,13 +98,13 @@ func (s blockHandler) store(
 			return err
 		}
 
-		// Before the payments: a payment that is back is distinguished from a sweep that is not.
+		// This comes before the payments: it distinguishes a payment that is back from a sweep that is not.
 		if err := s.engine.Transactions.ApplyForkTx(ctx, tx, b); err != nil {
 			return err
 		}
 
-		// What a fork took of our transactions is known before what it did to payments is applied: an invoice
-		// whose refund is back under way is not refunded.
+		// The fork's effect on our transactions is applied before its effect on payments: an invoice whose
+		// refund is under way again is not refunded.
 		if err := s.engine.React(ctx, tx); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (s blockHandler) store(
 			return err
 		}
 
-		// After the payments, whose invoices are locked before balances everywhere.
+		// This comes after the payments: their invoices are locked before balances everywhere.
 		if err := s.engine.Transactions.RewindBalancesTx(ctx, tx, b); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (s blockHandler) store(
 	})
 }
 
-// rereadTx has the blocks of a batch that hold own transactions read again where they are one node's word.
+// rereadTx has blocks with own transactions read again if only one node vouches for them.
 func rereadTx(ctx context.Context, tx Tx, b follow.Batch) error {
 	unproven := b.Unproven()
 	if len(unproven) == 0 {
@@ -162,7 +162,7 @@ func (e *Engine) ownIn(network string) func(ctx context.Context, at chain.Ref) (
 // errTrialPassed rolls back a trial that passed.
 var errTrialPassed = errors.New("the trial went through")
 
-// storeAccepted finds the refused transfers, each in a trial of its own, and stores the others.
+// storeAccepted finds the refused transfers, each in a trial transaction of its own, and stores the others.
 func (s blockHandler) storeAccepted(
 	ctx context.Context,
 	b follow.Batch,
@@ -188,7 +188,7 @@ func (s blockHandler) storeAccepted(
 				return err
 			}
 
-			// So does what the store refuses: a read of what was written has it sent.
+			// So do refusals of the store: a read of the written rows makes the store send them.
 			if _, err := trial.PaymentsByHash(ctx, b.Network.Slug, []string{key.TxHash}); err != nil {
 				return err
 			}
@@ -205,7 +205,7 @@ func (s blockHandler) storeAccepted(
 	}
 
 	if len(refused) == 0 {
-		return cause // no single transfer is to blame
+		return cause // no single transfer is the cause
 	}
 
 	s.engine.config.Log.ErrorContext(
@@ -224,8 +224,8 @@ func isRecordError(ctx context.Context, err error) bool {
 		!errors.Is(err, fault.Stopped)
 }
 
-// isDamaged reports whether a row that this service did not write is to blame. Its tag may name any key, so an
-// unknown one is no reason to stop either.
+// isDamaged reports whether the cause is a row that this service did not write. Its tag may name any key, so
+// an unknown key is no reason to stop either.
 func isDamaged(err error) bool {
 	switch fault.Code(err) {
 	case "account_damaged", "address_damaged", "invoice_damaged", "deposit_address_damaged", "payout_damaged",
@@ -258,7 +258,7 @@ func (e *Engine) retry(ctx context.Context, network string) (did bool, err error
 		}
 
 		if errors.Is(err, fault.Conflict) {
-			continue // another process did it, or a fork moved its payment: it is read again
+			continue // another process stored it, or a fork moved its payment: it is read again
 		}
 
 		if !isRecordError(ctx, err) {
@@ -277,7 +277,8 @@ func (e *Engine) retry(ctx context.Context, network string) (did bool, err error
 	return did, nil
 }
 
-// unread returns since when payments to addresses of a network wait for their block or balances to be read.
+// unread returns since when payments to addresses of a network have waited for their block or balances to be
+// read.
 func (e *Engine) unread(ctx context.Context, network string) (map[chain.Address]time.Time, error) {
 	rows, err := ingest.AllRetries(ctx, e.config.Store, network, e.config.Now())
 

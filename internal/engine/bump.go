@@ -19,7 +19,7 @@ import (
 // mempool transactions.
 const unsupportedPause = time.Hour
 
-// bumpLoop keeps when the mempool payments of one network are offered next. Only the process that follows
+// bumpLoop remembers when the mempool payments of one network are offered next. Only the process that follows
 // the network has one; a process that takes over offers all of them anew.
 type bumpLoop struct {
 	engine   *Engine
@@ -28,7 +28,7 @@ type bumpLoop struct {
 	retryAt  time.Time
 }
 
-// bumpDue offers the payments that are due. One that fails does not hold up the others.
+// bumpDue offers the payments that are due. If one fails, the others are still offered.
 func (l *bumpLoop) bumpDue(ctx context.Context) (did bool, err error) {
 	bumper, ok := l.follower.Driver.(chain.Bumper)
 	if !ok || !l.follower.Health().Following {
@@ -81,8 +81,8 @@ func (l *bumpLoop) bumpDue(ctx context.Context) (did bool, err error) {
 	return did, nil
 }
 
-// offer offers one payment and reports whether a transaction was queued. It errors only with fault.Unsupported,
-// and when ctx ends.
+// offer offers one payment and reports whether a transaction was queued. It returns an error only for
+// fault.Unsupported, and when ctx ends.
 func (l *bumpLoop) offer(ctx context.Context, p invoice.Payment) (queued bool, err error) {
 	queued, err = l.engine.bump(ctx, p)
 
@@ -106,7 +106,7 @@ func (l *bumpLoop) offer(ctx context.Context, p invoice.Payment) (queued bool, e
 	return queued, nil
 }
 
-// bumpPause returns how long a payment that waited for a time is not offered again: an eighth of it, at
+// bumpPause returns how long a payment that has waited for a time is not offered again: an eighth of it, at
 // least 1 s and at most 1 min.
 func bumpPause(waited time.Duration) time.Duration {
 	return min(max(waited/8, time.Second), time.Minute)

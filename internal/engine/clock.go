@@ -13,14 +13,14 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// The bounds of a clock's difference from the database's.
+// The bounds of the difference between a clock and the database's.
 const (
 	skewWarned = 5 * time.Second
 	skewTooBig = 5 * time.Minute
 )
 
-// clock compares this process's clock with the store's. The store's is read now and then, and counted on by the
-// machine's monotonic clock in between, so that a step of this process's clock is seen at once.
+// clock compares this process's clock with the store's. It reads the store's clock now and then. In between,
+// the machine's monotonic clock continues it, so that a step of this process's clock is noticed at once.
 type clock struct {
 	injected bool
 	now      func() time.Time
@@ -30,10 +30,10 @@ type clock struct {
 	mu     sync.Mutex
 	read   bool
 	stored time.Time     // the store's time
-	at     time.Duration // when it was that, by elapsed
+	at     time.Duration // the reading of elapsed at that time
 }
 
-// set stores what the store's clock showed.
+// set stores a reading of the store's clock.
 func (c *clock) set(stored time.Time, at time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *clock) set(stored time.Time, at time.Duration) {
 	c.read, c.stored, c.at = true, stored, at
 }
 
-// storeNow returns the time by the store's clock; this process's while that was not read.
+// storeNow returns the time by the store's clock, or by this process's if that was not read.
 func (c *clock) storeNow() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *clock) skew() time.Duration {
 	return c.now().Sub(c.stored.Add(c.elapsed() - c.at)).Round(time.Millisecond)
 }
 
-// CheckClock has an injected clock checked like the system's. Only tests call it, before Run.
+// CheckClock makes an injected clock be checked like the system's. Only tests call it, before Run.
 func (e *Engine) CheckClock() { e.clock.injected = false }
 
 func (c *clock) isChecked() bool { return !c.injected }
@@ -134,19 +134,19 @@ func (c *clock) check() error {
 }
 
 // storeNow returns the time by the store's clock, as far as it was measured. Deadlines that other processes
-// read are counted from it.
+// read use it.
 func (e *Engine) storeNow() time.Time { return e.clock.storeNow() }
 
-// maySign reports whether wallets may sign in this process: its clock is right, and so are its signer's keys. Health
-// shows where they are not.
+// maySign reports whether wallets may sign in this process: its clock is right, and its signer has the right
+// keys. If not, Health shows it.
 func (e *Engine) maySign() bool { return e.clock.check() == nil && !e.seeds.isWrong() }
 
-// aheadBlocks is how many times between blocks a newest block may be ahead of the clock. On Bitcoin that is the two
-// hours that the network allows.
+// aheadBlocks is how far a newest block may be ahead of the clock, in times between blocks. On Bitcoin that
+// is the two hours that the network allows.
 const aheadBlocks = 12
 
-// tipAhead returns how far a network's newest block is ahead of a checked clock; 0 while it may be. A block behind
-// the clock says nothing: blocks may be rare.
+// tipAhead returns how far a network's newest block is ahead of a checked clock; 0 while that is allowed. A
+// block behind the clock proves nothing: blocks may be rare.
 func (e *Engine) tipAhead(c scan.Cursor) time.Duration {
 	ahead := c.Tip.Time.Sub(e.config.Now())
 	if !e.clock.isChecked() || ahead <= max(aheadBlocks*scanstate.LongestPace(c), skewWarned) {

@@ -107,19 +107,19 @@ func (c *Config) check() error {
 	return nil
 }
 
-// minQuoteFor leaves a payer the time to send, minKeepEvents a merchant a day to read what a webhook announced.
+// minQuoteFor leaves a payer time to send, minKeepEvents a merchant a day to read what a webhook announced.
 const (
 	minQuoteFor   = time.Minute
 	minKeepEvents = 24 * time.Hour
 )
 
-// invalidField returns the error of a field that cannot work; why says what to put there.
+// invalidField returns the error for a field that cannot work; why explains what to put there.
 func invalidField(field, why string) error {
 	return fault.New(fault.Invalid, "config_invalid", "payments.Config.%s %s", field, why)
 }
 
-// checkInterfaces refuses a field that is required and missing, and one that holds a nil pointer, whose methods
-// would panic.
+// checkInterfaces refuses a missing required field, and a field that holds a nil pointer, whose methods would
+// panic.
 func (c *Config) checkInterfaces() error {
 	if len(c.Drivers) == 0 {
 		return invalidField("Drivers", "is empty: give at least one network")
@@ -159,8 +159,8 @@ func (c *Config) checkInterfaces() error {
 	return nil
 }
 
-// isNilPointer reports whether an interface holds a pointer or a function that is nil. An interface that holds
-// nothing is none.
+// isNilPointer reports whether an interface holds a nil pointer or a nil function. For a nil interface it
+// reports false.
 func isNilPointer(v any) bool {
 	r := reflect.ValueOf(v)
 	return (r.Kind() == reflect.Pointer || r.Kind() == reflect.Func) && r.IsNil()
@@ -177,7 +177,7 @@ func isBaseURL(s string) bool {
 	return strings.EqualFold(s, u.Scheme+"://"+u.Host+u.EscapedPath())
 }
 
-// setDefaults fills in what was left out.
+// setDefaults fills in omitted fields.
 func (c *Config) setDefaults() error {
 	c.Limits = limit.Complete(c.Limits)
 

@@ -1,10 +1,10 @@
-// Package engine connects the domains. It gives each its view of the store (services.go), runs the
-// workers (run.go), stores the followers' batches (blocks.go), runs the reactions to events
-// (reactions.go), and stores and renders events (update.go).
+// Package engine connects the domains. It gives each its view of the store (services.go), runs the workers
+// (run.go), stores the followers' batches (blocks.go), runs the reactions to events (reactions.go), and
+// stores and renders events (update.go).
 //
 // The rules themselves are in invoice, settlement, payout and webhook. Hosts use it through package payments.
 //
-// It is one package because the transaction of one domain reaches the others only here, by one list of
+// It is one package because only here a transaction of one domain reaches the others, by one list of
 // reactions.
 package engine
 
@@ -45,8 +45,8 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// Tx is one transaction of an Engine: that of its store, with what domains read of each other. It is the public
-// payments.Tx.
+// Tx is one transaction of an Engine: the transaction of its store, with the reads of other domains that
+// domains need. It is the public payments.Tx.
 type Tx = interface {
 	store.Tx
 	payout.Tx
@@ -138,8 +138,8 @@ func New(c Config) (*Engine, error) {
 
 	e.sealer.UseEntropy(c.Entropy)
 
-	// The sealer alone keeps the keys: fmt follows the pointers of whatever holds this engine in an unexported
-	// field, and calls no method on the way.
+	// Only the sealer keeps the keys. fmt follows the pointers of any struct that holds this engine in an
+	// unexported field, and calls no method on the way.
 	e.config.SecretKey, e.config.OldSecretKeys = nil, nil
 
 	fees, err := feeAddresses(c.FeeAddresses, e.Networks)
@@ -199,10 +199,10 @@ func New(c Config) (*Engine, error) {
 // Store returns the store, for reading.
 func (e *Engine) Store() store.Reader { return e.records() }
 
-// Sealer returns the sealer of what is stored encrypted.
+// Sealer returns the sealer of encrypted records.
 func (e *Engine) Sealer() *seal.Sealer { return e.sealer }
 
-// Requests are the Idempotency-Keys whose requests run in this process, of all its handlers.
+// Requests returns the Idempotency-Keys whose requests run in this process, in all its handlers.
 func (e *Engine) Requests() *requestkey.Running { return &e.requests }
 
 // Log returns the logger.

@@ -20,26 +20,26 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/txmgr"
 )
 
-// This file keeps records that are older than the chain from paying twice: a new epoch after a restore.
+// This file prevents restored, older records from paying twice: after a restore, a new epoch begins.
 
 const (
-	// epochSkip is what a new epoch skips of each counter for itself and for each that the records do not know: more
-	// numbers than any of them gave out.
+	// epochSkip is how many numbers of each counter a new epoch skips, for itself and for each epoch that the
+	// records do not know. It is more than any epoch used.
 	epochSkip = 1 << 20
-	// epochCounter is the counter whose next number is the stored epoch; each key space has one of its own, see
-	// partOf. That of beganCounter is when the epoch began, in seconds since 1970, and that of firstAccountCounter the
-	// index of the first account that was made in it.
+	// epochCounter is the counter whose next number is the stored epoch; each key space has a counter of its
+	// own, see partOf. The next number of beganCounter is when the epoch began, in seconds since 1970. That
+	// of firstAccountCounter is the index of the first account that was made in the epoch.
 	epochCounter        = "epoch"
 	beganCounter        = "epoch/began"
 	firstAccountCounter = "epoch/first-account"
-	// maxEpoch leaves half of the 2^31 indexes of derivation to the last epoch.
+	// maxEpoch leaves half of the 2^31 derivation indexes to the last epoch.
 	maxEpoch = 1 << 10
 	// accountsPage is the number of accounts per query.
 	accountsPage = 500
 )
 
-// awaitEpoch is beginEpoch, repeated until it succeeds or ctx ends. Where Config.Epoch is 0 nothing waits for it: each
-// kind of work tries it with its first change, and says in Health what failed.
+// awaitEpoch repeats beginEpoch until it succeeds or ctx ends. If Config.Epoch is 0 nothing waits for it:
+// each kind of work tries it with its first change, and shows a failure in Health.
 func (e *Engine) awaitEpoch(ctx context.Context) error {
 	if e.config.Epoch == 0 {
 		return nil
@@ -65,20 +65,20 @@ func (e *Engine) awaitEpoch(ctx context.Context) error {
 	}
 }
 
-// epoch is the epoch that the records are in, as far as this process knows, and whether it has begun here.
+// epoch is the epoch of the records, as far as this process knows, and whether it has begun here.
 type epoch struct {
-	// begun is one more than the number of the epoch that began here last.
+	// begun is one more than the number of the last epoch that began here.
 	begun atomic.Uint64
-	// begins is a semaphore of one: whoever holds it begins the epoch.
+	// begins is a semaphore of one: its holder begins the epoch.
 	begins chan struct{}
-	// reading is held while the stored epoch is read, so that an older look replaces no newer one.
+	// reading is held while the stored epoch is read, so that an older reading replaces no newer one.
 	reading sync.Mutex
-	// known has the higher of Config.Epoch and the stored epoch: a process that was not given the new one publishes
-	// nothing with numbers below those of the others.
+	// known has the higher of Config.Epoch and the stored epoch. So a process without the new Config.Epoch
+	// does not publish events with lower numbers than the others.
 	known atomic.Pointer[txmgr.Epoch]
 }
 
-// now returns the epoch that the records are in.
+// now returns the epoch of the records.
 func (e *epoch) now() txmgr.Epoch {
 	if known := e.known.Load(); known != nil {
 		return *known
@@ -90,12 +90,13 @@ func (e *epoch) now() txmgr.Epoch {
 // hasBegun reports whether the epoch has begun here.
 func (e *epoch) hasBegun() bool { return e.begun.Load() == e.now().Number+1 }
 
-// beginEpoch freezes every wallet and skips every counter when Config.Epoch is above the stored epoch, and skips those
-// of the key spaces that no process had when the epoch began. It comes before the first change of a process: a number
-// that was given out after the backup is not given out again. It is idempotent: the stored epochs rise last.
+// beginEpoch freezes every wallet and skips numbers of every counter when Config.Epoch is above the stored
+// epoch. It also skips numbers of key spaces that no process had when the epoch began. It comes before the
+// first change of a process, so that a number that was given out after the backup is not given out again. It
+// is idempotent: the stored epochs rise last.
 //
-// A wallet that nobody could freeze then, as its network was not served or its key was missing, is frozen when it is
-// registered (registerTx), or before it signs: see txmgr.Manager.BeginEpochTx.
+// If a wallet could not be frozen then, because its network was not served or its key was missing, it is
+// frozen later: when it is registered (registerTx), or before it signs (see txmgr.Manager.BeginEpochTx).
 func (e *Engine) beginEpoch(ctx context.Context) error {
 	if e.epoch.hasBegun() {
 		return nil
@@ -131,8 +132,8 @@ func (e *Engine) beginEpoch(ctx context.Context) error {
 	return nil
 }
 
-// part is what has an epoch of its own, the accounts or a key space: the space of a network that is served later was
-// not known when the epoch began.
+// part has an epoch of its own: the accounts, or a key space. The key space of a network that is served later
+// was not known when the epoch began.
 type part struct {
 	epoch  string // the counter whose next number is the part's epoch
 	skips  string // the counter that skips numbers
@@ -146,7 +147,8 @@ func partOf(n chain.Network) part {
 	return part{epoch: epochCounter + "/" + index, skips: index}
 }
 
-// partsBehind returns the parts that are in an earlier epoch, in an order that all processes share: the accounts first.
+// partsBehind returns the parts that are in an earlier epoch. Their order is the same in all processes:
+// accounts first.
 func (e *Engine) partsBehind(ctx context.Context, number uint64) ([]part, error) {
 	if number == 0 {
 		return nil, nil
@@ -183,7 +185,7 @@ func (e *Engine) partsBehind(ctx context.Context, number uint64) ([]part, error)
 	return behind, nil
 }
 
-// enterEpoch begins the epoch for parts that are behind, unless another process does meanwhile.
+// enterEpoch begins the epoch for parts that are behind, unless another process does so meanwhile.
 func (e *Engine) enterEpoch(ctx context.Context, number uint64, behind []part) error {
 	began := e.storeNow()
 
@@ -209,8 +211,9 @@ func (e *Engine) enterEpoch(ctx context.Context, number uint64, behind []part) e
 	return err
 }
 
-// readEpoch reads the stored epoch, by which events are numbered where it is above Config.Epoch. The store may have
-// been restored, and another process have begun a new epoch, while this one ran: it begins here then as well.
+// readEpoch reads the stored epoch, which numbers events if it is above Config.Epoch. While this process ran,
+// the store may have been restored, and another process may have begun a new epoch: then it begins here as
+// well.
 func (e *Engine) readEpoch(ctx context.Context) error {
 	e.epoch.reading.Lock()
 	defer e.epoch.reading.Unlock()
@@ -246,7 +249,7 @@ func (e *Engine) readEpoch(ctx context.Context) error {
 var (
 	// errOnlyRead rolls back a transaction that only reads.
 	errOnlyRead = errors.New("nothing is stored")
-	// errRaised rolls back a transaction after another process raised an epoch.
+	// errRaised rolls back a transaction when another process raised the epoch first.
 	errRaised = errors.New("another process began the epoch")
 )
 
@@ -270,7 +273,7 @@ func (e *Engine) nextNumbers(ctx context.Context, counters ...string) ([]int64, 
 	return next, err
 }
 
-// raiseEpoch stores the epoch of parts, unless another process did, and skips their counters.
+// raiseEpoch stores the epoch of parts, unless another process did, and skips numbers of their counters.
 func raiseEpoch(
 	ctx context.Context,
 	tx Tx,
@@ -311,7 +314,7 @@ func raiseEpoch(
 	return nil
 }
 
-// setNext raises the next number of a counter, or leaves one that is higher, but for the number that reads it.
+// setNext raises the next number of a counter, or leaves a higher one; reading it always takes one number.
 func setNext(ctx context.Context, tx Tx, name string, next int64) error {
 	was, err := tx.ReserveNumbers(ctx, name, 1, 0)
 	if err != nil || next <= was+1 {
@@ -323,8 +326,8 @@ func setNext(ctx context.Context, tx Tx, name string, next int64) error {
 	return err
 }
 
-// skip takes epochSkip numbers of a counter for each of some epochs, and returns the one after them. Nobody uses them:
-// where an older backup is restored than the last time, the epochs in between gave them out.
+// skip takes epochSkip numbers of a counter for each of some epochs, and returns the number after them. They
+// are never used: if the backup is older than the last restored one, the epochs in between gave them out.
 func skip(ctx context.Context, tx Tx, epochs uint64, name string) (next int64, err error) {
 	numbers := int(epochs) * epochSkip
 	first, err := tx.ReserveNumbers(ctx, name, numbers, 1)
@@ -332,8 +335,8 @@ func skip(ctx context.Context, tx Tx, epochs uint64, name string) (next int64, e
 	return first + int64(numbers), err
 }
 
-// freezeAll freezes the master wallets of all accounts and skips their invoice numbers of some epochs, a page of
-// accounts per transaction.
+// freezeAll freezes the master wallets of all accounts and skips the invoice numbers of some epochs, one page
+// of accounts per transaction.
 func (e *Engine) freezeAll(ctx context.Context, epochs uint64) error {
 	after := ""
 	for {
@@ -379,7 +382,7 @@ type master struct {
 	party   chain.Party
 }
 
-// masters returns the master wallets of accounts on all networks, or on the one named.
+// masters returns the master wallets of accounts on all networks, or on the named one.
 func (e *Engine) masters(
 	ctx context.Context,
 	accounts []account.Account,
@@ -396,7 +399,7 @@ func (e *Engine) masters(
 		for _, a := range accounts {
 			p, err := e.Transactions.MasterWallet(ctx, n.Slug, a.Index)
 			if errors.Is(err, fault.Forbidden) || errors.Is(err, fault.Unsupported) {
-				continue // the signer has no such key, or the driver no wallets: nothing is ever sent
+				continue // the signer has no such key, or the driver no wallets: it never sends
 			}
 
 			if err != nil {

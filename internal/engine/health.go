@@ -23,7 +23,8 @@ import (
 const stillTooLong = heartbeat.LeaseFor / 3
 
 // Health returns the state of every network, of each kind of work, of the other processes, and the wallets
-// that do not send. What cannot be read is reported as a check that fails; the error is that of ctx.
+// that do not send. If something cannot be read, it is reported as a failing check; the only error is that of
+// ctx.
 func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	now := e.config.Now()
 	report := health.Report{
@@ -35,7 +36,7 @@ func (e *Engine) Health(ctx context.Context) (health.Report, error) {
 	report.Backlogs, report.Backlog, report.DueAt = e.Deliverer.Backlogs()
 
 	for _, peer := range e.heartbeat.Peers() {
-		ahead := peer.Ahead + e.clock.skew() // of the store
+		ahead := peer.Ahead + e.clock.skew() // of the store's clock
 		report.Processes = append(report.Processes, health.Process{
 			Name:       peer.Process,
 			Still:      peer.Still,
@@ -149,8 +150,8 @@ func (e *Engine) walletHealth(ctx context.Context, n chain.Network, h *health.Re
 	return nil
 }
 
-// heldByPool returns the wallets that sign nothing, because transactions of theirs which are not on record wait in the
-// network's pool.
+// heldByPool returns the wallets that sign nothing because the network's pool has transactions of theirs that
+// are not on record.
 func (e *Engine) heldByPool(ctx context.Context, n chain.Network) ([]health.Wallet, error) {
 	unrecorded := e.Transactions.UnrecordedInPool(n.Slug)
 	if len(unrecorded) == 0 {
@@ -180,8 +181,8 @@ func (e *Engine) heldByPool(ctx context.Context, n chain.Network) ([]health.Wall
 	return held, err
 }
 
-// waitingTransfers returns up to 100 transfers of a network that are stored to be tried again, oldest first:
-// those whose balances could not be read, and those that a record or a hook refused.
+// waitingTransfers returns up to 100 transfers of a network that wait for a retry, oldest first. Either their
+// balances could not be read, or a record or a hook refused them.
 func (e *Engine) waitingTransfers(ctx context.Context, network string) ([]health.Unread, error) {
 	rows, err := e.config.Store.Retries(ctx, network, e.config.Now().AddDate(100, 0, 0), 100)
 
@@ -199,11 +200,11 @@ func (e *Engine) waitingTransfers(ctx context.Context, network string) ([]health
 	return waiting, err
 }
 
-// historyWithin is how long the rest of an address's history may wait to be read until it is named.
+// historyWithin is how long the rest of an address's history may wait to be read before Health names it.
 const historyWithin = 2 * time.Minute
 
-// waitingHistories returns up to 100 addresses of a network a part of whose history is still to be read for more than
-// historyWithin, oldest first, but for those that are named already.
+// waitingHistories returns up to 100 addresses of a network, oldest first, a part of whose history has waited
+// to be read for more than historyWithin. It leaves out addresses that are named already.
 func (e *Engine) waitingHistories(
 	ctx context.Context,
 	network string,
@@ -245,7 +246,7 @@ func (e *Engine) waitingHistories(
 	return waiting, err
 }
 
-// probeStore reads from the store, and has it look whether its schema, file or epoch changed.
+// probeStore reads from the store, and probes it for changes of its schema, file or epoch.
 func (e *Engine) probeStore(ctx context.Context) error {
 	if p, ok := e.config.Store.(store.Prober); ok {
 		if err := p.Probe(ctx); err != nil {
@@ -264,8 +265,8 @@ func (e *Engine) probeStore(ctx context.Context) error {
 	return nil
 }
 
-// countBacklog counts the webhooks that are due. A count that fails, for example because it takes too long, stops
-// no work: Health shows how old the last one is.
+// countBacklog counts the due webhooks. A failed count, for example because it takes too long, stops no work:
+// Health shows the age of the last one.
 func (e *Engine) countBacklog(ctx context.Context) (did bool, err error) {
 	if err := e.Deliverer.Count(ctx); err != nil && ctx.Err() == nil {
 		e.config.Log.WarnContext(ctx, "the webhooks that are due were not counted", "error", err)
@@ -274,8 +275,8 @@ func (e *Engine) countBacklog(ctx context.Context) (did bool, err error) {
 	return false, nil
 }
 
-// staleBlocks and staleFor are the times between blocks, and the least time, after which a newest block is stale. On
-// Bitcoin one block in 65 million takes that long.
+// A newest block is stale when it is older than staleBlocks times the time between blocks, and than staleFor.
+// On Bitcoin one block in 65 million takes that long.
 const (
 	staleBlocks = 18
 	staleFor    = time.Hour

@@ -35,7 +35,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return err
 	}
 
-	// Nothing is dated before the clock was compared.
+	// Check the clock's skew before writing timestamps.
 	if _, err := e.runStep(ctx, e.clockWorker()); err != nil {
 		e.config.Log.WarnContext(ctx, "the clock was not compared, or is wrong", "error", err)
 	}
@@ -104,9 +104,9 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// pauses returns for how long a worker ignores wake-ups after a look that found nothing and took so long, and after
-// which time it looks again. What asks a node keeps its pace: there the time is the node's. Blocks are looked for in
-// time however long the last look took, as they do not wait for it.
+// pauses returns two durations after a look-up that found nothing and lasted took: how long a worker ignores
+// wake-ups, and when it looks again. Workers that call a node keep their pace, because took is mostly the
+// node's time. Blocks are looked up at a steady pace, even after a slow look-up.
 func (w worker) pauses(took time.Duration) (ignore, again time.Duration) {
 	switch {
 	case w.kinds&reading != 0:
@@ -118,8 +118,8 @@ func (w worker) pauses(took time.Duration) (ignore, again time.Duration) {
 	return deliver.Rest(took, w.every())
 }
 
-// loop runs a worker's steps until ctx ends: at once while there is work, otherwise at the worker's pace or a
-// wake-up. After errors it backs off exponentially.
+// loop runs a worker's steps until ctx ends: at once while there is work, otherwise at the worker's pace or
+// on a wake-up. After errors it backs off exponentially.
 func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = max(w.every()/4, minPace), 30*time.Second
@@ -151,7 +151,7 @@ func (e *Engine) loop(ctx context.Context, w worker, wake <-chan struct{}) {
 				ctx, "work failed; it is tried again",
 				"worker", w.name, "again_in", retryIn.Round(time.Millisecond), "error", err,
 			)
-			// Wake-ups meanwhile are dropped: the next step looks at all work anyway.
+			// Wake-ups meanwhile are dropped: the next step looks for all work anyway.
 			if !sleep(ctx, retryIn) {
 				return
 			}

@@ -8,9 +8,9 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// SettlementResources returns settlements as the API shows them. A settlement's row has no tag: its master wallet is
-// derived from the number of the verified account. A settlement that is over shows none where its account has another
-// wallet now, or none.
+// SettlementResources returns settlements as the API shows them. A settlement's row has no tag, so its master
+// wallet is derived from the index of the verified account. An ended settlement shows no master wallet if its
+// account now has another one, or none.
 //
 // Errors: fault.Unavailable, code account_damaged; those of the store.
 func (e *Engine) SettlementResources(
@@ -62,7 +62,7 @@ func (e *Engine) SettlementResources(
 	return out, nil
 }
 
-// masterOf returns the master wallet of a verified account on a network, "" where none can be derived.
+// masterOf returns the master wallet of a verified account on a network, or "" if it cannot be derived.
 func (e *Engine) masterOf(ctx context.Context, a account.Account, network string) chain.Address {
 	master, err := e.Transactions.MasterWallet(ctx, network, a.Index)
 	if err != nil {

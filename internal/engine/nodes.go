@@ -13,34 +13,34 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/walletstate"
 )
 
-// The pace at which the nodes of a network are compared, and how long one comparison may take: what is wrong with one
-// is named within 30 seconds.
+// paceNodes is how often the nodes of a network are compared, and nodesWithin the limit of one comparison. So
+// Health names a node's trouble within 30 seconds.
 const (
 	paceNodes   = 10 * time.Second
 	nodesWithin = 15 * time.Second
 )
 
-// lateBy is how far in time the newest block that is agreed on may be behind the last one that was read, until Health
-// says that payments wait for it.
+// lateBy is how far, in time, the newest agreed block may be behind the last block that was read, before
+// Health says that payments wait for it.
 const lateBy = time.Minute
 
-// maxWaiting bounds the payments and transactions that are counted while nodes do not agree.
+// maxWaiting bounds the counts of payments and transactions that wait while nodes do not agree.
 const maxWaiting = 1000
 
-// nodeWatch keeps which networks have no two nodes that agree. It is safe for concurrent use.
+// nodeWatch remembers the networks that have no two nodes that agree. It is safe for concurrent use.
 type nodeWatch struct {
 	mu       sync.Mutex
 	unagreed map[string]unagreed
 }
 
-// unagreed is why no two nodes of a network agree, since when, and what waits meanwhile.
+// unagreed holds why and since when no two nodes of a network agree, and how many objects wait meanwhile.
 type unagreed struct {
 	why                    string
 	since                  time.Time
 	payments, transactions int
 }
 
-// of returns what is known of a network; the zero value while its nodes agree.
+// of returns the state of a network; the zero value while its nodes agree.
 func (w *nodeWatch) of(network string) unagreed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -48,7 +48,7 @@ func (w *nodeWatch) of(network string) unagreed {
 	return w.unagreed[network]
 }
 
-// set stores what is known of a network. It keeps since when it is so.
+// set stores the state of a network. It keeps since when its nodes do not agree.
 func (w *nodeWatch) set(network string, now unagreed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +66,8 @@ func (w *nodeWatch) set(network string, now unagreed) {
 	}
 }
 
-// compareNodes has the nodes of a network show their newest blocks, and counts what waits while no two agree.
+// compareNodes compares the newest blocks of a network's nodes, and counts the objects that wait while no two
+// agree.
 func (e *Engine) compareNodes(ctx context.Context, driver chain.Driver) (did bool, err error) {
 	agreed, ok := driver.(chain.Agreed)
 	if !ok || len(agreed.Nodes()) < 2 {
@@ -81,7 +82,7 @@ func (e *Engine) compareNodes(ctx context.Context, driver chain.Driver) (did boo
 	head, err := agreed.AgreedHead(limited)
 	if err != nil && !errors.Is(err, chain.ErrNotAgreed) {
 		e.nodes.set(network, unagreed{})
-		return false, nil // that no node answers fails the follower
+		return false, nil // the follower reports that no node answers
 	}
 
 	cursor, _, storeErr := e.config.Store.Cursor(ctx, network)
@@ -104,8 +105,8 @@ func (e *Engine) compareNodes(ctx context.Context, driver chain.Driver) (did boo
 	return false, nil
 }
 
-// waitingFor returns how many payments, in blocks up to a height, and transactions of a network are not confirmed, at
-// most maxWaiting each.
+// waitingFor returns how many payments of a network in blocks up to a height, and how many transactions, are
+// not confirmed, at most maxWaiting each.
 func (e *Engine) waitingFor(
 	ctx context.Context,
 	network string,
@@ -130,7 +131,7 @@ func (e *Engine) waitingFor(
 	return len(waiting), transactions, nil
 }
 
-// troubles names what is wrong with nodes, or the error of what they do not agree on.
+// troubles describes the troubles of nodes, or returns the error that explains why they do not agree.
 func troubles(nodes []chain.NodeState, cause error) string {
 	var named []string
 
@@ -152,7 +153,7 @@ func troubles(nodes []chain.NodeState, cause error) string {
 	return "a node is behind"
 }
 
-// predicates are what troubles are called in sentences.
+// predicates describe troubles in sentences.
 var predicates = map[chain.NodeTrouble]string{
 	chain.NodeSilent:    "gives no answer",
 	chain.NodeForeign:   "serves another network",

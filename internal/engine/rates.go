@@ -14,17 +14,17 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
-// Payments confirm without a price: ratesLimit is for how long a follower waits for one. After a source took longer it
-// is left alone for ratesPause.
+// Payments confirm without a price. ratesLimit is how long a follower waits for one. After a source took
+// longer, it is not asked for ratesPause.
 const (
 	ratesLimit = 10 * time.Second
 	ratesPause = 30 * time.Second
 )
 
-// paceRates is how often the prices of the enabled assets are looked at.
+// paceRates is how often the prices of the enabled assets are checked.
 const paceRates = 30 * time.Second
 
-// limitedRates asks the source of prices within ratesLimit. What it returns is rounded.
+// limitedRates asks the source of prices within ratesLimit, and rounds its answers.
 type limitedRates struct {
 	rate.Source
 	now   func() time.Time
@@ -51,8 +51,9 @@ func (l limitedRates) Quote(ctx context.Context, base, currency string) (rate.Qu
 	})
 }
 
-// checkRates asks for the prices in USD of all assets that are enabled, so that Health says how the source is whatever
-// somebody asks for. An asset that the source does not know, such as a coin of a test network, has none.
+// checkRates asks for the prices in USD of all enabled assets, so that Health shows the state of the source
+// whether or not requests need prices. An asset that the source does not know, such as a coin of a test
+// network, is skipped.
 func (e *Engine) checkRates(ctx context.Context) error {
 	var symbols []string
 	for _, a := range append(e.Networks.Assets(true), e.Networks.Assets(false)...) {

@@ -16,7 +16,8 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// react runs what other domains do about an event, in the transaction that appended it. It is the whole list.
+// react runs the reactions of other domains to an event, in the transaction that appended it. The list is
+// complete.
 func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 	switch record := ev.Payload.(type) {
 	case invoice.Payment:
@@ -41,14 +42,14 @@ func (e *Engine) react(ctx context.Context, tx Tx, ev event.Event) error {
 			return e.depositReleased(ctx, tx, record)
 		}
 	case account.Account:
-		// A merchant's settings changed: settlements that wait for others are looked at again.
+		// A merchant's settings changed: settlements that wait are planned again.
 		return e.settingsChanged(ctx, tx, record)
 	}
 
 	return nil
 }
 
-// paymentChanged opens the settlement of a payment that got its value, and ends that of one that was lost.
+// paymentChanged opens the settlement of a payment that got its value, and ends the settlement of a lost one.
 func (e *Engine) paymentChanged(ctx context.Context, tx Tx, typ event.Type, p invoice.Payment) error {
 	switch typ {
 	case event.PaymentValued:
@@ -67,7 +68,7 @@ func (e *Engine) paymentChanged(ctx context.Context, tx Tx, typ event.Type, p in
 	}
 }
 
-// settingsChanged looks at the settlements of an account again, in both modes.
+// settingsChanged has the settlements of an account planned again, in both modes.
 func (e *Engine) settingsChanged(ctx context.Context, tx Tx, a account.Account) error {
 	for _, livemode := range []bool{false, true} {
 		owner := event.Owner{AccountID: a.ID, Livemode: livemode}
@@ -79,8 +80,9 @@ func (e *Engine) settingsChanged(ctx context.Context, tx Tx, a account.Account) 
 	return nil
 }
 
-// queueFunded has settlements planned that waited for a balance. It runs after the commit of what raised it, since
-// balances are locked after settlements everywhere. The planner's own pace is the fallback.
+// queueFunded has settlements planned that waited for a balance. It runs after the commit that raised the
+// balance, since balances are locked after settlements everywhere. If it fails, the planner finds them at its
+// own pace.
 func (e *Engine) queueFunded(ctx context.Context, b wallet.Balance) {
 	err := e.Update(ctx, func(ctx context.Context, tx Tx) error {
 		return e.Sweeper.FundedTx(ctx, tx, b.Owner, b.Network, b.Available())
@@ -120,7 +122,7 @@ type PaymentResource struct {
 	Settlement *settlement.Resource `json:"settlement,omitempty"`
 }
 
-// EventPayment is a payment inside an event: of its settlement only id and status.
+// EventPayment is a payment inside an event, with only the id and the status of its settlement.
 type EventPayment struct { // spec 2.7.7
 	invoice.PaymentResource
 	Settlement *eventSettlement `json:"settlement,omitempty"`
@@ -271,7 +273,7 @@ func (e *Engine) refundChanged(ctx context.Context, tx Tx, typ event.Type, r pay
 	)
 }
 
-// outputs returns which outputs hold payments, for settlements on UTXO networks.
+// outputs returns the outputs that hold payments, for settlements on UTXO networks.
 func (e *Engine) outputs(ctx context.Context, paymentIDs []string) (map[string]chain.Outpoint, error) {
 	out := make(map[string]chain.Outpoint, len(paymentIDs))
 	for _, id := range paymentIDs {

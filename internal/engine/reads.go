@@ -10,23 +10,23 @@ import (
 	"github.com/seed-8ee7f392/payments/settlement"
 )
 
-// This file is what a transaction reads once, however many of its events ask for it. A batch of blocks has the events
-// of many payments: what they need is read at once, and what was read is not asked for again. Nothing of it is read to
-// be changed without its version, which the commit compares.
+// This file holds reads that a transaction makes once, even if many of its events need them. A batch of
+// blocks has the events of many payments: their reads are made together, and not repeated. A record that is
+// changed afterwards has a version, which the commit compares.
 
-// reads are what a transaction has read, as it leaves it.
+// reads are the records that a transaction has read, as it leaves them.
 type reads struct {
-	// settlements are those of payments, by the payment's id; none for a payment that has none.
+	// settlements are by the id of their payment; nil for a payment that has none.
 	settlements map[string][]settlement.Settlement
-	// before are settlements as they were before the transaction, by id.
+	// before are settlements by id, as they were before the transaction.
 	before map[string]settlement.Settlement
-	// settings are those of accounts that settlements are opened by.
+	// settings are the settings of accounts that settlements open with.
 	settings map[string]settlement.Settings
 	// tips are the heights of the newest blocks seen, by network. Events show them.
 	tips map[string]uint64
 }
 
-// SettlementsOfPayments returns the settlements of payments. It asks for those of each payment once.
+// SettlementsOfPayments returns the settlements of payments. It reads those of each payment only once.
 func (t *transaction) SettlementsOfPayments(
 	ctx context.Context,
 	paymentIDs []string,
@@ -77,8 +77,8 @@ func (t *transaction) SettlementsByID(ctx context.Context, ids []string) ([]sett
 	return found, err
 }
 
-// settlementBefore returns a settlement that is to be written as it was before the transaction; the zero settlement for
-// a new one. It asks only for what the transaction has not read by payment or id.
+// settlementBefore returns the settlement as it was before the transaction, for a write of it; the zero
+// settlement for a new one. It reads it only if the transaction has not read it by payment or id.
 func (t *transaction) settlementBefore(
 	ctx context.Context,
 	s settlement.Settlement,
@@ -92,7 +92,7 @@ func (t *transaction) settlementBefore(
 	return t.reads.before[s.ID], nil
 }
 
-// noteBefore keeps settlements that were read, as they were read first.
+// noteBefore remembers settlements as they were first read.
 func (r *reads) noteBefore(found []settlement.Settlement) {
 	if r.before == nil {
 		r.before = make(map[string]settlement.Settlement, len(found))
@@ -105,7 +105,7 @@ func (r *reads) noteBefore(found []settlement.Settlement) {
 	}
 }
 
-// noteSettlement keeps a settlement that was written, where those of its payment were read.
+// noteSettlement remembers a written settlement, if the settlements of its payment were read.
 func (r *reads) noteSettlement(s settlement.Settlement) {
 	known, read := r.settlements[s.PaymentID]
 	if !read {
@@ -121,7 +121,7 @@ func (r *reads) noteSettlement(s settlement.Settlement) {
 	known[i] = s
 }
 
-// readSettlements reads at once the settlements of those payments of events that are asked for.
+// readSettlements reads the settlements of the payments of selected events in one query.
 func (t *transaction) readSettlements(
 	ctx context.Context,
 	events []event.Event,
@@ -136,7 +136,7 @@ func (t *transaction) readSettlements(
 	}
 
 	if len(ids) < 2 {
-		return nil // it asks by itself
+		return nil // its own read follows
 	}
 
 	_, err := t.SettlementsOfPayments(ctx, ids)
@@ -144,7 +144,7 @@ func (t *transaction) readSettlements(
 	return err
 }
 
-// hasSettlement reports whether the reaction to an event of a payment asks for its settlement.
+// hasSettlement reports whether the reaction to an event of a payment reads its settlement.
 func hasSettlement(ev event.Event, _ invoice.Payment) bool {
 	return ev.Type == event.PaymentValued || ev.Type == event.PaymentLost
 }
@@ -152,7 +152,7 @@ func hasSettlement(ev event.Event, _ invoice.Payment) bool {
 // showsSettlement reports whether an event shows the settlement of its payment.
 func showsSettlement(_ event.Event, p invoice.Payment) bool { return !p.ConfirmedAt.IsZero() }
 
-// noteAccount forgets the settings of an account that was written.
+// noteAccount forgets the settings of a written account.
 func (r *reads) noteAccount(a account.Account) { delete(r.settings, a.ID) }
 
 // tip returns the height of the newest block seen on a network, for the events of the transaction.

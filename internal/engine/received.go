@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// ReceivedPayments returns what can be refunded, as the transaction sees it.
+// ReceivedPayments returns the payments that can be refunded, as the transaction sees them.
 func (t *transaction) ReceivedPayments(
 	ctx context.Context,
 	owner event.Owner,
@@ -17,10 +17,10 @@ func (t *transaction) ReceivedPayments(
 	return received(ctx, t, owner, invoiceID, paymentID)
 }
 
-// payoutView is payout's view of the store: refunds read payments as well.
+// payoutView is payout's view of the store, extended by the payments that refunds read.
 type payoutView struct{ view[payout.Tx] }
 
-// ReceivedPayments returns what can be refunded, as it was committed.
+// ReceivedPayments returns the committed payments that can be refunded.
 func (v payoutView) ReceivedPayments(
 	ctx context.Context,
 	owner event.Owner,
@@ -29,7 +29,7 @@ func (v payoutView) ReceivedPayments(
 	return received(ctx, v.Reader, owner, invoiceID, paymentID)
 }
 
-// received returns what can be refunded: the confirmed payments of an invoice, or one payment.
+// received returns the payments that can be refunded: the confirmed payments of an invoice, or one payment.
 func received(
 	ctx context.Context,
 	r invoice.Reader,

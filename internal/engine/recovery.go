@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// Recover moves what an account holds for an address of ours, and no balance shows, to the master wallet of the
-// address' owner; see payments.Engine.Recover.
+// Recover moves stray money, which an account holds for an address of ours and no balance shows, to the
+// master wallet of the address' owner; see payments.Engine.Recover.
 func (e *Engine) Recover(ctx context.Context, network, address, account string) (audit.Recovery, error) {
 	driver, err := e.Networks.Driver(network)
 	if err != nil {
@@ -47,8 +47,8 @@ func (e *Engine) Recover(ctx context.Context, network, address, account string) 
 	return auditor.RecoveryOf(queued), nil
 }
 
-// planRecovery returns whose a stray is, and the order that moves it: what signs has to be the address' own key, and
-// what arrives its owner's.
+// planRecovery returns the owner of a stray, and the order that moves it. The address' own key must sign, and
+// the money must go to its owner.
 func (e *Engine) planRecovery(
 	ctx context.Context,
 	driver chain.Driver,
@@ -69,7 +69,7 @@ func (e *Engine) planRecovery(
 	}
 
 	row := found[0]
-	if row.Kind != invoice.ForWallet { // whose tags are those of accounts
+	if row.Kind != invoice.ForWallet { // the tags of wallets are those of their accounts
 		verified, err := e.Invoices.VerifyAddress(row)
 		if err != nil {
 			return event.Owner{}, chain.Order{}, err

@@ -6,12 +6,12 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/redact"
 )
 
-// This file prints values that hold secrets without them.
+// This file prints values without the secrets that they hold.
 
 // Format writes the name of the type, without secrets, for every verb.
 func (c Config) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("engine.Config")) }
 
-// MarshalText is what Format writes, for encoders that would look at the fields.
+// MarshalText returns the text of Format, for encoders that would encode the fields otherwise.
 func (c Config) MarshalText() ([]byte, error) { return []byte(redact.Text("engine.Config")), nil }
 
 // Format writes the name of the type, without secrets, for every verb.

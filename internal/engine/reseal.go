@@ -9,13 +9,13 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// Reseal encrypts every webhook signing secret with Config.SecretKey, authenticates every account, API key and
-// address with it, and returns how many rows it changed. OldSecretKeys are then not needed for them any more. Call it
-// once all processes run with the new key; it is idempotent.
+// Reseal encrypts every webhook signing secret with Config.SecretKey, authenticates every account, API key
+// and address with it, and returns how many rows it changed. These rows then no longer need OldSecretKeys.
+// Call it once all processes run with the new key; it is idempotent.
 //
-// Stored answers to requests with an Idempotency-Key are not touched: they expire after 24 hours. Nor are payouts,
-// nor the options of invoices that nobody selected: their old key has to stay until they have ended. A row that fails
-// does not stop the others. The error names it, and its old key has to stay until it is repaired.
+// Reseal leaves stored answers to requests with an Idempotency-Key alone: they expire after 24 hours. It also
+// leaves payouts and unselected options of invoices alone: keep their old key until they have ended. A row
+// that fails does not stop the others. The error names it; keep its old key until the row is repaired.
 func (e *Engine) Reseal(ctx context.Context) (done int, err error) {
 	accounts, err := e.allAccounts(ctx)
 	for _, a := range accounts {

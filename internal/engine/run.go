@@ -16,7 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/requestkey"
 )
 
-// How often each kind of work is looked for when nobody wakes it. Wake-ups are hints; this is the truth.
+// How often each kind of work is polled. Wake-ups are hints; polling is the truth.
 const (
 	paceWorkers = time.Second
 	paceBalance = 15 * time.Second
@@ -29,14 +29,14 @@ const (
 	maxPace     = 15 * time.Second
 )
 
-// Step does one bounded batch of each kind of work, one after the other, and reports whether any found
-// something to do. It is what Run repeats, for a host that schedules the work itself. Old records are deleted
-// once a minute, and in every Step while there are more. A kind that fails does not hold up the others; their
-// errors are joined. The leases of the networks stay with this process until
-// it no longer calls Step.
+// Step does one bounded batch of each kind of work, one after the other, and reports whether it found work.
+// It is what Run repeats, for a host that schedules the work itself. Old records are deleted once a minute,
+// and in every Step while there are more. If one kind fails, the others still run; their errors are joined.
+// This process keeps the leases of the networks until it no longer calls Step.
 //
-// Errors: fault.State while another Run or Step of this engine is running; fault.Unavailable (signer_mismatch) when
-// Config.Signer is not the one that made the addresses on record, which the error names.
+// Errors: fault.State while another Run or Step of this engine is running; fault.Unavailable
+// (signer_mismatch) when Config.Signer is not the one that made the addresses on record, which the error
+// names.
 func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	if !e.running.TryLock() {
 		return false, fault.New(fault.State, "already_running", "this engine is already running")
@@ -73,7 +73,7 @@ func (e *Engine) Step(ctx context.Context) (did bool, err error) {
 	return did, err
 }
 
-// Follow reads one batch of a network's blocks and stores it, as one of the steps of Run does.
+// Follow reads one batch of a network's blocks and stores it, like one of the steps of Run.
 func (e *Engine) Follow(ctx context.Context, network string) (did bool, err error) {
 	for _, f := range e.followers {
 		if f.Driver.Network().Slug == network {
@@ -128,8 +128,9 @@ func (e *Engine) release(ctx context.Context, driver chain.Driver, together int)
 	})
 }
 
-// withNode runs a step of work that takes leases and asks a node. A node that hangs ends it, and after an error
-// the node has to answer first: a process without a node takes no lease from those that have one.
+// withNode runs a step that takes leases and calls a node. It ends the step if the node hangs. After an
+// error, the node has to answer first: so a process without a node takes no lease from processes that have
+// one.
 func (e *Engine) withNode(
 	ctx context.Context,
 	name string,
@@ -159,8 +160,8 @@ func (e *Engine) expire(ctx context.Context) (did bool, err error) {
 	return e.Ingester.Step(ctx)
 }
 
-// prune deletes expired events, deliveries and idempotency rows in small batches. One kind that fails does
-// not hold up the other.
+// prune deletes expired events, deliveries and idempotency rows in small batches. If one kind fails, the
+// other is still pruned.
 func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 	sent, sentErr := e.Deliverer.Prune(ctx)
 	answered, answeredErr := requestkey.Prune(
@@ -170,8 +171,8 @@ func (e *Engine) prune(ctx context.Context) (did bool, err error) {
 	return sent || answered, errors.Join(sentErr, answeredErr)
 }
 
-// Resume restarts a stopped network, after a person looked into the reason that Health names. What the node
-// returns is then trusted anew, a fork below finality included.
+// Resume restarts a stopped network after a person looked into the reason that Health names. The engine then
+// trusts the node's answers anew, even for a fork below finality.
 func (e *Engine) Resume(ctx context.Context, network string) error {
 	if err := follow.Resume(
 		ctx, view[scan.Tx]{e.records(), e, func(tx Tx) scan.Tx { return tx }}, network,
@@ -204,25 +205,25 @@ func (e *Engine) Check(ctx context.Context) error {
 // runTogether is how many wallets of a network Run works on at a time: each waits for the store and the node in turns.
 const runTogether = 8
 
-// worker does work at its pace, and at once when there is some of its kinds on its network. step does one bounded
-// batch and reports whether more may be waiting.
+// worker does work at its pace, and at once when it is woken for its kinds on its network. step does one
+// bounded batch and reports whether more may be waiting.
 type worker struct {
 	name string
 	pace time.Duration
-	// paceNow returns the pace where it changes; pace is the longest then. Defaults to pace.
+	// paceNow returns the current pace if it varies; pace is then the longest. Defaults to pace.
 	paceNow func() time.Duration
-	// atRest reports after a step that did something that nothing is left of it. Defaults to never.
+	// atRest reports, after a step that did something, that no work is left. Defaults to never.
 	atRest  func() bool
 	step    func(ctx context.Context) (did bool, err error)
 	kinds   kinds
 	network string
-	// seldom keeps to the pace in Step too: nothing waits for it.
+	// seldom keeps the pace in Step too, because no other work waits for it.
 	seldom bool
-	// healthOnly has a failure named by Health, and not returned by Step: no work was left undone.
+	// healthOnly makes Health name a failure, and Step not return it: no work was left undone.
 	healthOnly bool
 }
 
-// every returns the pace of a worker as it is now.
+// every returns the current pace of a worker.
 func (w worker) every() time.Duration {
 	if w.paceNow != nil {
 		return w.paceNow()
@@ -231,8 +232,8 @@ func (w worker) every() time.Duration {
 	return w.pace
 }
 
-// workers are those of Run. What only the clock makes due, no commit wakes. together is how many wallets of a network
-// send at a time, and for how many accounts releases are planned.
+// workers returns the workers of Run. No commit wakes work that only the clock makes due. together is how
+// many wallets of a network send at a time, and for how many accounts releases are planned.
 func (e *Engine) workers(together int) []worker {
 	all := []worker{
 		{
@@ -281,7 +282,7 @@ func (e *Engine) workers(together int) []worker {
 	)
 }
 
-// networkWorkers are those of one network.
+// networkWorkers returns the workers of one network.
 func (e *Engine) networkWorkers(f *follow.Follower, bumps *bumpLoop, together int) []worker {
 	n := f.Driver.Network()
 

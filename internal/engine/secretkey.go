@@ -6,10 +6,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// checkSecretKey verifies the newest account with Config.SecretKey. Every request fails in a process with another key.
+// checkSecretKey verifies the newest account with Config.SecretKey. In a process with another key every
+// request fails.
 //
-// Errors: fault.Unavailable with code secret_key_unknown, and those of the store. An account that was changed outside
-// this service is none: it concerns its merchant alone.
+// Errors: fault.Unavailable with code secret_key_unknown, and those of the store. An account that was changed
+// outside this service is not an error: it concerns only its merchant.
 func (e *Engine) checkSecretKey(ctx context.Context) error {
 	newest, err := e.config.Store.Accounts(ctx, "", 1)
 	if err != nil || len(newest) == 0 {

@@ -11,14 +11,14 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// seeds is what is known of whether the signer has the keys of the addresses on record, by key space.
+// seeds remembers, by key space, whether the signer has the keys of the addresses on record.
 type seeds struct {
 	mu       sync.Mutex
 	verified map[chain.Space]bool
 	wrong    map[chain.Space]bool
 }
 
-// isWrong reports whether the signer was seen to have other keys in some space.
+// isWrong reports whether the signer was found to have other keys in some space.
 func (s *seeds) isWrong() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,17 +51,17 @@ func (s *seeds) set(space chain.Space, verified, wrong bool) {
 }
 
 const (
-	// seedRows are looked through for seedAddresses that the signer can have the keys of.
+	// seedRows is how many rows are searched for seedAddresses addresses whose keys the signer can have.
 	seedRows      = 100
 	seedAddresses = 8
-	// seedWithin is how long the signer may take.
+	// seedWithin is the signer's time limit.
 	seedWithin = 10 * time.Second
 )
 
-// checkSeeds compares addresses on record with the signer's keys, in each key space that was not verified yet.
+// checkSeeds compares addresses on record with the signer's keys, in each key space that is not verified yet.
 //
-// Errors: fault.Unavailable with code signer_mismatch where all of them are of other keys; those of the store and the
-// signer, which prove nothing.
+// Errors: fault.Unavailable with code signer_mismatch if all of them have other keys; those of the store and
+// the signer, which prove nothing.
 func (e *Engine) checkSeeds(ctx context.Context) error {
 	var all []error
 
@@ -72,8 +72,8 @@ func (e *Engine) checkSeeds(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// refuseWrongSeed returns the error of checkSeeds if it proves that the signer is another. What could not be compared
-// is by the worker that calls checkSeeds, and before an address is derived.
+// refuseWrongSeed returns the error of checkSeeds if it proves that the signer is another. If the comparison
+// fails, the worker of checkSeeds repeats it, and so does each derivation of an address.
 func (e *Engine) refuseWrongSeed(ctx context.Context) error {
 	err := e.checkSeeds(ctx)
 	if e.seeds.isWrong() {
@@ -92,8 +92,8 @@ func (e *Engine) refuseWrongSeed(ctx context.Context) error {
 	return nil
 }
 
-// checkSeed is checkSeeds of one key space. One address of the signer's keys is enough: others may be of a seed that
-// was configured by mistake once.
+// checkSeed is checkSeeds for one key space. One address of the signer's keys is enough: others may come from
+// a seed that was once configured by mistake.
 func (e *Engine) checkSeed(ctx context.Context, space chain.Space) error {
 	if e.seeds.isVerified(space) {
 		return nil
@@ -143,7 +143,8 @@ func (e *Engine) checkSeed(ctx context.Context, space chain.Space) error {
 	return mismatch
 }
 
-// derive returns the address that the signer's key gives for a row; ok is false where the signer need not have it.
+// derive returns the address that the signer's key gives for a row; ok is false if the signer need not have
+// the key.
 func (e *Engine) derive(
 	ctx context.Context,
 	row invoice.Address,
@@ -156,7 +157,7 @@ func (e *Engine) derive(
 
 	driver, err := e.Networks.Driver(row.Network)
 	if err != nil {
-		return "", false, nil // it is not served any more
+		return "", false, nil // it is no longer served
 	}
 
 	deriver, ok := driver.(chain.Deriver)
@@ -178,8 +179,8 @@ func (e *Engine) derive(
 	return derived, err == nil, err
 }
 
-// verifiedKeys are the signer's public keys, once its keys were found to be those of the addresses on record: no
-// address is shown whose key the next start may not have.
+// verifiedKeys are the signer's public keys, after a comparison with the addresses on record. So no address
+// is shown whose key may be missing after the next start.
 type verifiedKeys struct{ engine *Engine }
 
 // PublicKey returns a public key of the signer.

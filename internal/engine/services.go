@@ -23,8 +23,8 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// assemble makes the domains' services, each over its own view of the store. A service is made
-// after those that it uses.
+// assemble makes the domains' services, each over its own view of the store. A service is made after the
+// services that it uses.
 func (e *Engine) assemble(
 	fees map[string]chain.Address,
 	watchOnly map[string]map[uint32]chain.Address,
@@ -136,7 +136,8 @@ func (e *Engine) newGate() *gate.Gate {
 	})
 }
 
-// spends returns what the bytes of a payout use up. It is what the gate let pass, and not what a row says.
+// spends returns the coins or nonces that the bytes of a payout use up. The gate's approval decides, not the
+// row.
 func (e *Engine) spends(t wallet.Transaction) []string {
 	if !isSignedPayout(t) {
 		return nil
@@ -152,7 +153,7 @@ func (e *Engine) spends(t wallet.Transaction) []string {
 	return spends
 }
 
-// isSignedPayout reports whether bytes of a payout are stored, and no block holds them.
+// isSignedPayout reports whether bytes of a payout are stored, and are in no block.
 func isSignedPayout(t wallet.Transaction) bool {
 	return t.Kind == wallet.Payout && (t.State == wallet.Signed || t.State == wallet.Broadcast)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// This file gives the domains the settings of accounts. They come from the one read of an account that was verified:
-// who writes the database changes none between a check and its use.
+// This file gives the domains the settings of accounts. They come from the one read of an account that was
+// verified. So nobody who can write the database can change them between the check and the use.
 
 // records is the store as the domains and handlers read it.
 type records struct {
@@ -42,8 +42,8 @@ func (r records) PayoutSettings(ctx context.Context, accountID string) (payout.S
 	return store.PayoutSettings(a), err
 }
 
-// InvoiceSettings returns verified settings, as of the commit: those that the store answers, where they are the ones
-// that were verified last, so that a creation reads no account.
+// InvoiceSettings returns verified settings that hold at the commit. If the store's settings equal those that
+// were verified last, the account is not read again: so a creation reads no account.
 func (t *transaction) InvoiceSettings(ctx context.Context, accountID string) (invoice.Settings, error) {
 	answered, err := t.Tx.InvoiceSettings(ctx, accountID)
 	if err != nil || t.engine.settings.wereVerified(accountID, answered) {
@@ -55,7 +55,8 @@ func (t *transaction) InvoiceSettings(ctx context.Context, accountID string) (in
 	return store.InvoiceSettings(a), err
 }
 
-// SettlementSettings returns the verified settings of an account that settlements are opened by. It asks for them once.
+// SettlementSettings returns the verified settings that open settlements of an account. It reads them only
+// once.
 func (t *transaction) SettlementSettings(ctx context.Context, accountID string) (settlement.Settings, error) {
 	if settings, read := t.reads.settings[accountID]; read {
 		return settings, nil
@@ -81,7 +82,7 @@ func (t *transaction) PayoutSettings(ctx context.Context, accountID string) (pay
 	return store.PayoutSettings(a), err
 }
 
-// verifiedAccount reads an account and verifies what it read.
+// verifiedAccount reads and verifies an account.
 func (e *Engine) verifiedAccount(ctx context.Context, r store.Reader, id string) (account.Account, error) {
 	a, err := e.Accounts.VerifyIn(ctx, r, id)
 	if err == nil {
@@ -94,13 +95,14 @@ func (e *Engine) verifiedAccount(ctx context.Context, r store.Reader, id string)
 // maxVerifiedSettings bounds the accounts whose settings are remembered.
 const maxVerifiedSettings = 4096
 
-// verifiedSettings remembers what invoices need of the accounts that were verified last. What equals it has a tag.
+// verifiedSettings remembers the invoice settings of the accounts that were verified last. Equal settings
+// need no new check of the tag.
 type verifiedSettings struct {
 	mu  sync.Mutex
 	all map[string]invoice.Settings
 }
 
-// verified remembers the settings of an account that was verified.
+// verified remembers the settings of a verified account.
 func (v *verifiedSettings) verified(a account.Account) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -112,7 +114,7 @@ func (v *verifiedSettings) verified(a account.Account) {
 	v.all[a.ID] = store.InvoiceSettings(a)
 }
 
-// wereVerified reports whether settings are those of an account as it was verified last.
+// wereVerified reports whether settings equal those of the account when it was last verified.
 func (v *verifiedSettings) wereVerified(accountID string, s invoice.Settings) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -8,11 +8,12 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Unfreeze ends the freeze that a new Config.Epoch began, after a person has compared the master wallet of an
-// account with the chain and the pool of a network; accountID "" stands for all accounts. It is idempotent.
+// Unfreeze ends the freeze that a new Config.Epoch began. It is called after a person has compared the master
+// wallet of an account with the chain and the pool of a network. accountID "" stands for all accounts. It is
+// idempotent.
 //
-// Errors: fault.State with code transaction_unacknowledged while a transaction that is not on record waits for
-// Acknowledge: its wallet stays frozen.
+// Errors: fault.State with code transaction_unacknowledged while a transaction that is not on record waits
+// for Acknowledge: its wallet stays frozen.
 func (e *Engine) Unfreeze(ctx context.Context, network, accountID string) error {
 	if _, err := e.Networks.Driver(network); err != nil {
 		return err

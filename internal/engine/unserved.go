@@ -16,7 +16,7 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// This file looks after transactions of networks that no process serves any more.
+// This file handles transactions of networks that no process serves any more.
 
 // unserved are the wallets whose transactions wait for a network that no process serves.
 type unserved struct {
@@ -38,8 +38,8 @@ func (u *unserved) get() []health.Wallet {
 	return u.wallets
 }
 
-// failStale fails the stale payouts of networks that no process serves any more, as none has a worker for them, and
-// remembers for Health what waits there.
+// failStale fails the stale payouts of networks that no process serves any more, because they have no worker.
+// It remembers for Health the wallets that wait there.
 func (e *Engine) failStale(ctx context.Context) (did bool, err error) {
 	networks, err := e.config.Store.DueNetworks(ctx)
 	if err != nil {
@@ -68,7 +68,8 @@ func (e *Engine) failStale(ctx context.Context) (did bool, err error) {
 	return did, nil
 }
 
-// failStaleOf fails the stale payouts of one network, unless another process follows it, and returns what waits.
+// failStaleOf fails the stale payouts of one network, unless another process follows it. It returns the
+// wallets that wait.
 func (e *Engine) failStaleOf(
 	ctx context.Context,
 	network string,
@@ -85,11 +86,12 @@ func (e *Engine) failStaleOf(
 	return e.Transactions.FailStale(ctx, network)
 }
 
-// unservedFor is how old a transaction is before Health names it: a network that changes its process is nobody's for a
-// moment.
+// unservedFor is the least age of a transaction that Health names: while a network changes its process, no
+// process serves it for a moment.
 const unservedFor = payout.GiveUpAfter
 
-// waitingWallets returns the wallets of transactions that were made before a time and wait for a network, by address.
+// waitingWallets returns the wallets with transactions that were made before a time and wait for a network,
+// by address.
 func waitingWallets(
 	network string,
 	waiting []wallet.Transaction,

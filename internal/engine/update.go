@@ -20,10 +20,11 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// Update runs f in one transaction. In the same transaction, before it commits, the domains react to the
-// events that f appended, the events are stored with their webhook deliveries, and Config.OnEvent is called.
+// Update runs f in one transaction. Before it commits, and inside it, the domains react to the events that f
+// appended. Also inside it, the events are stored with their webhook deliveries, and Config.OnEvent is
+// called.
 //
-// f may run more than once: it assigns and never appends to what it captured, and does no network call.
+// f may run more than once: it assigns and never appends to captured variables, and does no network call.
 func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	if err := e.beginEpoch(ctx); err != nil {
 		return err
@@ -32,7 +33,7 @@ func (e *Engine) Update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 	return e.update(ctx, f)
 }
 
-// update is Update before the epoch has begun.
+// update is Update without beginning the epoch.
 func (e *Engine) update(ctx context.Context, f func(ctx context.Context, tx Tx) error) error {
 	ctx, end := requestkey.Bound(ctx)
 	defer end()
@@ -55,13 +56,13 @@ func (e *Engine) update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 
 	made := committed.made
 	if len(committed.events) == 0 {
-		made = nil // what nobody is notified of is a worker's own bookkeeping
+		made = nil // a transaction without events is a worker's own bookkeeping
 	}
 
 	for _, ev := range committed.events {
 		if t, ok := ev.Payload.(wallet.Transaction); ok && isSignedPayout(t) {
 			var signed chain.Signed
-			if len(t.Attempts) > 0 { // that pay several at once never expire
+			if len(t.Attempts) > 0 { // members of a batch have none; batches never expire
 				signed = walletstate.LastAttempt(&t).Signed
 			}
 
@@ -79,8 +80,8 @@ func (e *Engine) update(ctx context.Context, f func(ctx context.Context, tx Tx) 
 	return nil
 }
 
-// UpdateIn runs f as Update does, inside a transaction of the host that Join of a SQL store made.
-// f runs once. The host commits, and then calls Wake. After an error it rolls back: the joined transaction, and the
+// UpdateIn runs f as Update does, inside a transaction of the host that Join of a SQL store made. f runs
+// once. The host commits, and then calls Wake. After an error it rolls back: the joined transaction, and the
 // flush that Join returned with it, fail with fault.State (transaction_broken).
 //
 // Errors:
@@ -132,11 +133,11 @@ type transaction struct {
 	claimed bool
 	// reacted counts the events whose reactions ran.
 	reacted int
-	// left are the records that were written, by id, as they are now.
+	// left are the written records by id, as they are now.
 	left map[string]event.Payload
-	// made is what was made work of.
+	// made is the work that the transaction made.
 	made wakeUp
-	// balances are those that were locked or written, as they were and as they are now.
+	// balances are the balances that were locked or written, as they were and as they are now.
 	balances map[balanceKey]balanceChange
 	reads    reads
 }
@@ -167,7 +168,7 @@ func (t *transaction) AppendEvents(ctx context.Context, events ...event.Event) e
 }
 
 // React runs the reactions to the events that were appended so far in a transaction of Update. A caller that
-// reads what they make in the same transaction calls it first; Update runs those that remain.
+// reads their results in the same transaction calls it first; Update runs the remaining ones.
 func (e *Engine) React(ctx context.Context, tx Tx) error {
 	if t, ok := tx.(*transaction); ok {
 		return t.react(ctx)
@@ -219,14 +220,15 @@ func (t *transaction) finish(ctx context.Context) error {
 	epoch := t.engine.epoch.now().Number
 
 	for i := range public {
-		if public[i].ID == "" { // a ping has one already: its delivery names it
+		if public[i].ID == "" { // a ping has one already, because its delivery refers to it
 			public[i].ID = t.engine.ids.Event()
 		}
 
-		// What was published after a backup has lower numbers, also of objects that know nothing of it.
+		// The sum exceeds the numbers of events that were published after a backup and are lost, even if the
+		// object does not know of them.
 		public[i].Sequence += int64(epoch) * epochSkip
 
-		// Lists find the events of a stretch of time by their ids.
+		// Lists find the events of a period by their ids.
 		public[i].CreatedAt = id.CreatedAt(public[i].ID)
 
 		t.showLeft(&public[i])
@@ -250,7 +252,7 @@ func (t *transaction) finish(ctx context.Context) error {
 	return t.callHook(ctx, public)
 }
 
-// ClaimIdempotencyKey claims a key, and notes that there is a claim.
+// ClaimIdempotencyKey claims a key, and records that there is a claim.
 func (t *transaction) ClaimIdempotencyKey(
 	ctx context.Context,
 	r idempotency.Record,
@@ -262,8 +264,8 @@ func (t *transaction) ClaimIdempotencyKey(
 	return t.Tx.ClaimIdempotencyKey(ctx, r, stale, wait)
 }
 
-// sendClaim sends a claim that the store has buffered, with all that was written: a rival of another process waits
-// for it or is refused before it calls the host's code.
+// sendClaim sends a claim that the store has buffered, with all other writes. So a competing request in
+// another process waits for it, or is refused before it calls the host's code.
 func (t *transaction) sendClaim(ctx context.Context) error {
 	if !t.claimed {
 		return nil
@@ -285,8 +287,8 @@ func (t *transaction) sendClaim(ctx context.Context) error {
 	return nil
 }
 
-// callHook calls Config.OnEvent for each event. A panic of it is an error like another: it concerns one object, and
-// ends neither the work of its network nor the process.
+// callHook calls Config.OnEvent for each event. A panic counts as an error: it concerns one object, and ends
+// neither the work of its network nor the process.
 func (t *transaction) callHook(ctx context.Context, events []event.Event) error {
 	hook := t.engine.config.OnEvent
 	if hook == nil {

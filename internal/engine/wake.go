@@ -15,16 +15,16 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/hostcall"
 )
 
-// This file holds wake-ups: hints that there is work of some kinds, to the workers of this process that do it and
-// to other processes. Polling finds what a lost hint was about.
+// This file holds wake-ups: hints about new work of some kinds. They go to the workers of this process that
+// do it, and to other processes. If a hint is lost, polling finds the work.
 
 // kinds are kinds of work, as a set of bits.
 type kinds uint8
 
 const (
-	reading    kinds = 1 << iota // networks: a stopped one was resumed, a range is to be read
-	retrying                     // transactions that were named by a hint, or could not be read
-	settling                     // settlements to be released
+	reading    kinds = 1 << iota // networks: a stopped one was resumed, or a range waits to be read
+	retrying                     // transactions that a hint named, or that could not be read
+	settling                     // settlements to release
 	sending                      // transactions of our own
 	delivering                   // webhooks
 	showing                      // invoices that are watched
@@ -32,7 +32,7 @@ const (
 	everything = reading | retrying | settling | sending | delivering | showing
 )
 
-// wakeUp is what a commit made work of: kinds, on one network each, or on all for the network "".
+// wakeUp holds the kinds of work that a commit made, by network; "" stands for all networks.
 type wakeUp map[string]kinds
 
 // add adds kinds on a network.
@@ -65,22 +65,22 @@ func (w wakeUp) on(network string) kinds {
 const (
 	// maxProcess is the longest process name in bytes: with the kinds before it, it fits into a wake-up.
 	maxProcess = 190
-	// wakeGap is the least time between two wake-ups that this process publishes, and between two that
-	// it handles. A burst of commits is one hint; a single hint is handled at once.
+	// wakeGap is the least time between two wake-ups that this process publishes, and between two that it
+	// handles. A burst of commits makes one hint; a single hint is handled at once.
 	wakeGap = 50 * time.Millisecond
-	// wakeTimeout bounds the publishing of one.
+	// wakeTimeout bounds the publishing of one wake-up.
 	wakeTimeout = 5 * time.Second
 )
 
 // wakes holds the workers to wake in this process and the publishing of wake-ups to other processes.
 type wakes struct {
-	// delivering and showing wake those who deliver webhooks and show invoices.
+	// delivering and showing wake the workers that deliver webhooks and show invoices.
 	delivering, showing func()
 
 	mu      sync.Mutex
 	workers []*sleeper
-	// stopPublishing stops the publishing goroutine and published is closed when it has ended. Both are nil
-	// while there is none. pending are the kinds that are to be published.
+	// stopPublishing stops the publishing goroutine; published is closed when it has ended. Both are nil if
+	// there is none. pending are the kinds that wait to be published.
 	stopPublishing context.CancelFunc
 	published      chan struct{}
 	pending        kinds
@@ -93,14 +93,14 @@ type sleeper struct {
 	wake    chan struct{}
 }
 
-// Wake wakes every worker of this process that does work of others, and publishes a wake-up to other processes
-// through Config.Waker. It does not wait for either. A host calls it after it has committed what it made with
-// UpdateIn.
+// Wake wakes every worker of this process that does work which others create, and publishes a wake-up to
+// other processes through Config.Waker. It does not wait for either. A host calls it after it has committed a
+// transaction in which it used UpdateIn.
 func (e *Engine) Wake() {
 	e.wake(wakeUp{"": everything})
 }
 
-// wake wakes those that do what a commit made work of, here and in other processes.
+// wake wakes the workers for the work that a commit made, here and in other processes.
 func (e *Engine) wake(w wakeUp) {
 	if len(w) == 0 {
 		return
@@ -110,8 +110,8 @@ func (e *Engine) wake(w wakeUp) {
 	e.publishWake(e.wakes.forOthers(w))
 }
 
-// forOthers returns the kinds that other processes are woken for. What this process works on itself they help with when
-// they poll next: if each commit woke all processes, they would look for the same work and race for it.
+// forOthers returns the kinds for which other processes are woken. They help with this process's own work at
+// their next poll: if each commit woke all processes, they would look for the same work and race for it.
 func (w *wakes) forOthers(made wakeUp) (k kinds) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +123,7 @@ func (w *wakes) forOthers(made wakeUp) (k kinds) {
 			}
 		}
 
-		if len(w.workers) > 0 { // so does the deliverer
+		if len(w.workers) > 0 { // the deliverer runs in this process as well
 			some &^= delivering
 		}
 
@@ -175,8 +175,9 @@ func (w *wakes) unsubscribe(s *sleeper) {
 	w.workers = slices.DeleteFunc(w.workers, func(other *sleeper) bool { return other == s })
 }
 
-// publishWake schedules a wake-up of the other processes for some kinds of work, on any network. Its goroutine
-// runs only while a wake-up is pending, so a process that serves requests without Run publishes too.
+// publishWake schedules a wake-up of the other processes for some kinds of work, on any network. Its
+// goroutine runs only while a wake-up is pending, so that a process that serves requests without Run also
+// publishes.
 func (e *Engine) publishWake(k kinds) {
 	if e.config.Waker == nil {
 		return
@@ -223,8 +224,8 @@ func (e *Engine) publishWakes(ctx context.Context) {
 	}
 }
 
-// more returns the kinds that are to be published. When there are none, or ctx has ended, it marks publishing as
-// stopped.
+// more returns the kinds that wait to be published. If there are none, or ctx has ended, it marks publishing
+// as stopped.
 func (w *wakes) more(ctx context.Context) (pending kinds, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,10 +242,12 @@ func (w *wakes) more(ctx context.Context) (pending kinds, more bool) {
 	return 0, false
 }
 
-// note is what a wake-up to other processes says: the kinds in hexadecimal, and the process that made the work.
+// note returns the text of a wake-up for other processes: the kinds in hexadecimal, and the process that made
+// the work.
 func note(k kinds, process string) string { return fmt.Sprintf("%02x:%s", uint8(k), process) }
 
-// readNote returns what a wake-up says. One that cannot be read, as of another version, is about everything.
+// readNote parses the text of a wake-up. An unreadable one, such as one of another version, stands for all
+// kinds.
 func readNote(text string) (k kinds, process string) {
 	digits, process, _ := strings.Cut(text, ":")
 

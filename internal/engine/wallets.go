@@ -17,23 +17,23 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// This file keeps the master wallets among the watched addresses. What they spend, and on UTXO networks
-// their coins, is read from blocks, so every account's wallet has to be known before its blocks are stored.
+// This file keeps the master wallets among the watched addresses. Their spending, and on UTXO networks their
+// coins, are read from blocks. So every account's wallet must be known before its blocks are stored.
 
-// walletWatch is what this process registered, per network.
+// walletWatch remembers the wallets that this process registered, per network.
 type walletWatch struct {
 	mu sync.Mutex
 	// newest are the ids of the newest accounts whose wallets are registered, by network.
 	newest map[string]map[string]bool
 }
 
-// walletPage is how many accounts are looked at before each batch: an account whose id a slow clock made
-// older than others is found among as many newer ones.
+// walletPage is how many accounts are looked at before each batch. A slow clock may make an account's id look
+// older than others: it is still found if fewer newer accounts exist.
 const walletPage = 50
 
-// watchWallets registers the master wallets of accounts made since it was last called. The block
-// handler calls it before each batch: a wallet whose address was shown before a block was mined has
-// its coins indexed.
+// watchWallets registers the master wallets of accounts that were made since it was last called. The block
+// handler calls it before each batch: if a wallet's address was shown before a block was mined, its coins in
+// that block are indexed.
 func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 	driver, err := e.Networks.Driver(n.Slug)
 	if err != nil {
@@ -85,8 +85,8 @@ func (e *Engine) watchWallets(ctx context.Context, n chain.Network) error {
 	return nil
 }
 
-// watchWalletsEarly is watchWallets before anything of a network was read: its wallets are on record from then on,
-// also while no node of it answers.
+// watchWalletsEarly is watchWallets before the first read of a network. Then its wallets are on record even
+// if none of its nodes answers.
 func (e *Engine) watchWalletsEarly(ctx context.Context, n chain.Network) {
 	err := hostcall.Catch(
 		ctx, e.config.Log, "registering wallets of "+n.Slug, func() error { return e.watchWallets(ctx, n) },
@@ -99,8 +99,8 @@ func (e *Engine) watchWalletsEarly(ctx context.Context, n chain.Network) {
 	}
 }
 
-// firstAddress returns a function that returns when the first address of a network was made, the wallets of accounts
-// that nothing was read for among them; zero when it has none.
+// firstAddress returns a function that returns when the first address of a network was made; zero if there is
+// none. It includes the wallets of accounts for which nothing was read yet.
 func (e *Engine) firstAddress(n chain.Network) func(ctx context.Context) (time.Time, error) {
 	return func(ctx context.Context) (time.Time, error) {
 		if err := e.watchWallets(ctx, n); err != nil {
@@ -159,8 +159,8 @@ func (e *Engine) registerWallets(
 	})
 }
 
-// registerTx stores a master wallet, and its address unless that is known. A known one may be of a wallet that missed
-// an epoch, or of one on another network.
+// registerTx stores a master wallet, and its address unless it is known. A known address may belong to a
+// wallet that missed an epoch, or to a wallet on another network.
 func (e *Engine) registerTx(
 	ctx context.Context,
 	tx Tx,
@@ -188,8 +188,8 @@ func (e *Engine) registerTx(
 	})
 }
 
-// masterWallets returns the master wallets of accounts on a network, and whose each is. It leaves out those that
-// nothing is ever sent from: the signer has no such key, or the driver no wallets.
+// masterWallets returns the master wallets of accounts on a network, and their owners. It leaves out wallets
+// that never send: the signer has no such key, or the driver no wallets.
 func (e *Engine) masterWallets(
 	ctx context.Context,
 	n chain.Network,
@@ -214,7 +214,7 @@ func (e *Engine) masterWallets(
 	return wallets, owners, nil
 }
 
-// parties returns a lookup, inside tx, of which addresses are ours, with their keys.
+// parties returns a lookup, inside tx, of our addresses among others, with their keys.
 func parties(tx Tx, space chain.Space) txmgr.PartyLookup {
 	return func(ctx context.Context, addresses []chain.Address) (map[chain.Address]chain.Party, error) {
 		found, err := tx.MatchAddresses(ctx, space, addresses)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// pollStreams is how often watched invoices are read when nothing wakes the poller. It is the latest that a
+// pollStreams is how often watched invoices are read without a wake-up. It is the longest delay until a
 // change by another process is seen.
 const pollStreams = time.Second
 
@@ -39,8 +39,8 @@ func (e *Engine) Watch(ctx context.Context, invoiceID string) iter.Seq2[invoice.
 	}
 }
 
-// begin yields a stream's first invoice and reports whether the stream goes on. It is a function of
-// its own so that a waiting stream keeps no invoice on its stack.
+// begin yields a stream's first invoice and reports whether the stream goes on. It is a separate function so
+// that a waiting stream keeps no invoice on its stack.
 func (e *Engine) begin(ctx context.Context, s *stream, yield func(invoice.Invoice, error) bool) bool {
 	inv, err := e.Invoices.GetByID(ctx, s.invoiceID)
 	if !yield(inv, err) || err != nil {
@@ -80,8 +80,8 @@ type stream struct {
 	tip     uint64
 }
 
-// isNews reports whether the reader has not received an invoice of this version, or of this tip (height). The first
-// tip is none.
+// isNews reports whether the reader has not received this version of an invoice, or this tip (height) of a
+// pending one. The first tip is not news.
 func (s *stream) isNews(inv *invoice.Invoice, tip uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *stream) isNews(inv *invoice.Invoice, tip uint64) bool {
 	return inv.Version > s.version || inv.Status == invoice.Pending && tip > s.tip
 }
 
-// mark stores the version and the tip (height) that the reader gets.
+// mark stores the version and the tip (height) that the reader receives.
 func (s *stream) mark(inv *invoice.Invoice, tip uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +101,7 @@ func (s *stream) mark(inv *invoice.Invoice, tip uint64) {
 	s.version, s.tip = max(s.version, inv.Version), max(s.tip, tip)
 }
 
-// offer replaces the state that the reader has not received yet.
+// offer replaces a state that the reader has not received yet.
 func (s *stream) offer(inv *invoice.Invoice) {
 	for {
 		select {
@@ -182,7 +182,7 @@ func (s *streams) poll(ctx context.Context, nudge <-chan struct{}, stopped chan<
 	}
 }
 
-// feed reads every watched invoice once and offers those that changed.
+// feed reads every watched invoice once and offers the changed ones.
 func (s *streams) feed(ctx context.Context) {
 	s.mu.Lock()
 
@@ -227,7 +227,7 @@ func (s *streams) feed(ctx context.Context) {
 	}
 }
 
-// offer gives an invoice to the streams that it is news for, once its addresses are verified.
+// offer gives an invoice to the streams for which it is news, once its addresses are verified.
 func (e *Engine) offer(ctx context.Context, inv invoice.Invoice, tip uint64, all []*stream) {
 	news := slices.DeleteFunc(all, func(st *stream) bool { return !st.isNews(&inv, tip) })
 	if len(news) == 0 {

@@ -9,10 +9,10 @@ import (
 	"github.com/seed-8ee7f392/payments/health"
 )
 
-// overdueAfter is how long beyond twice its pace a kind of work of a running engine may not succeed.
+// overdueAfter is how long, beyond twice its pace, a kind of work may lack a success in a running engine.
 const overdueAfter = time.Minute
 
-// workLog stores, by kind of work, what was done last. It is safe for concurrent use.
+// workLog stores the last result of each kind of work. It is safe for concurrent use.
 type workLog struct {
 	mu      sync.Mutex
 	running bool
@@ -22,11 +22,11 @@ type workLog struct {
 type workEntry struct {
 	health.Check
 	pace time.Duration
-	// more reports that the last step left some of it.
+	// more reports that the last step left some work.
 	more bool
 }
 
-// run marks the engine as running until the returned function is called: then work has to be done in time.
+// run marks the engine as running until the returned function is called: meanwhile work must be done in time.
 func (l *workLog) run() (end func()) {
 	l.set(true)
 	return func() { l.set(false) }
@@ -64,7 +64,7 @@ func (l *workLog) done(name string, pace time.Duration, at time.Time, more bool,
 	l.entries[name] = entry
 }
 
-// isRecent reports whether a kind of work was done to its end less than its pace ago.
+// isRecent reports whether a kind of work was completed less than its pace ago.
 func (l *workLog) isRecent(name string, pace time.Duration, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +75,7 @@ func (l *workLog) isRecent(name string, pace time.Duration, now time.Time) bool 
 	return entry.Error == "" && !entry.more && since >= 0 && since < pace
 }
 
-// failing reports whether a kind of work failed last.
+// failing reports whether the last step of a kind of work failed.
 func (l *workLog) failing(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +83,7 @@ func (l *workLog) failing(name string) bool {
 	return l.entries[name].Error != ""
 }
 
-// failures returns the names of the checks that fail.
+// failures returns the names of the failing checks.
 func (l *workLog) failures(now time.Time) (names []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *workLog) failures(now time.Time) (names []string) {
 	return names
 }
 
-// checks returns what was done last, by name. Work that was not done in time has an error.
+// checks returns the last results by name. Work that was not done in time has an error.
 func (l *workLog) checks(now time.Time) []health.Check {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,7 +115,7 @@ func (l *workLog) checks(now time.Time) []health.Check {
 	return all
 }
 
-// check returns what was done last of one kind of work. The caller holds l.mu.
+// check returns the last result of one kind of work. The caller holds l.mu.
 func (l *workLog) check(entry workEntry, now time.Time) health.Check {
 	c := entry.Check
 	if !c.DoneAt.IsZero() {

@@ -16,12 +16,12 @@ import (
 	"github.com/seed-8ee7f392/payments/webhook"
 )
 
-// This file is what a transaction's writes mean to the engine. It keeps the objects as the transaction leaves them:
-// what each of its events shows, whatever else happened to the object after the event (decisions 11). And it says
-// which writes make work, and of which kind: what the commit wakes, and nobody else. Of balances it keeps how much
-// more they leave to spend.
+// This file tracks the writes of a transaction. It keeps the objects as the transaction leaves them: each of
+// its events shows this state, even if the object changed after the event (decisions 11). It also records
+// which kinds of work the writes make, so that the commit wakes only the workers that do it. For balances it
+// records how much more can be spent.
 
-// leave keeps a record that was written.
+// leave remembers a written record.
 func (t *transaction) leave(record event.Payload) {
 	if t.left == nil {
 		t.left = map[string]event.Payload{}
@@ -30,7 +30,7 @@ func (t *transaction) leave(record event.Payload) {
 	t.left[record.EventObject().ID] = record
 }
 
-// showLeft has an event show its record as the transaction leaves it.
+// showLeft makes an event show its record as the transaction leaves it.
 func (t *transaction) showLeft(ev *event.Event) {
 	if left, ok := t.left[ev.ObjectID]; ok {
 		ev.Payload = left
@@ -62,7 +62,8 @@ func (t *transaction) PutPayments(ctx context.Context, payments ...*invoice.Paym
 	return nil
 }
 
-// PutSettlements writes settlements. Of those that had ended it publishes what else they show now.
+// PutSettlements writes settlements. For ended ones it publishes settlement.updated if they now show
+// something else.
 func (t *transaction) PutSettlements(ctx context.Context, settlements ...*settlement.Settlement) error {
 	var updated []event.Event
 
@@ -113,13 +114,13 @@ func (t *transaction) PutRefund(ctx context.Context, r *payout.Refund) error {
 	return nil
 }
 
-// PutTransaction writes a transaction of our own. What it was for may go on when it has ended.
+// PutTransaction writes a transaction of our own. When it has ended, the work that waits for it may go on.
 func (t *transaction) PutTransaction(ctx context.Context, own *wallet.Transaction) error {
 	t.made.add(own.Network, sending|settling)
 	return t.Tx.PutTransaction(ctx, own)
 }
 
-// PutWallet writes a wallet, which may not be frozen any more.
+// PutWallet writes a wallet, which may no longer be frozen.
 func (t *transaction) PutWallet(ctx context.Context, w *wallet.Wallet) error {
 	t.made.add(w.Network, sending)
 	return t.Tx.PutWallet(ctx, w)
@@ -131,13 +132,13 @@ func (t *transaction) PutSweep(ctx context.Context, s *settlement.Sweep) error {
 	return t.Tx.PutSweep(ctx, s)
 }
 
-// PutRetry writes a transaction that is to be looked up.
+// PutRetry writes a transaction to look up.
 func (t *transaction) PutRetry(ctx context.Context, r *scan.Retry) error {
 	t.made.add(r.Network, retrying)
 	return t.Tx.PutRetry(ctx, r)
 }
 
-// PutRange writes blocks that are to be read for an address.
+// PutRange writes blocks to read for an address.
 func (t *transaction) PutRange(ctx context.Context, r *scan.Range) error {
 	t.made.add(r.Network, reading)
 	return t.Tx.PutRange(ctx, r)
@@ -151,13 +152,13 @@ func (t *transaction) PutAccount(ctx context.Context, a *account.Account) error 
 	return t.Tx.PutAccount(ctx, a)
 }
 
-// PutEndpoint writes an endpoint, which may take webhooks again.
+// PutEndpoint writes an endpoint, which may accept webhooks again.
 func (t *transaction) PutEndpoint(ctx context.Context, e *webhook.Endpoint) error {
 	t.made.add("", delivering)
 	return t.Tx.PutEndpoint(ctx, e)
 }
 
-// PutDeliveries writes webhooks that are to be sent.
+// PutDeliveries writes webhooks to send.
 func (t *transaction) PutDeliveries(ctx context.Context, deliveries ...*webhook.Delivery) error {
 	if len(deliveries) > 0 {
 		t.made.add("", delivering)
@@ -166,14 +167,14 @@ func (t *transaction) PutDeliveries(ctx context.Context, deliveries ...*webhook.
 	return t.Tx.PutDeliveries(ctx, deliveries...)
 }
 
-// balanceKey names a balance.
+// balanceKey identifies a balance.
 type balanceKey struct {
 	network string
 	address chain.Address
 	assetID string
 }
 
-// balanceChange is what a transaction did to what can be spent of a balance.
+// balanceChange is a transaction's change of a balance's available amount.
 type balanceChange struct {
 	before chain.Amount
 	now    wallet.Balance
@@ -218,7 +219,7 @@ func (t *transaction) PutBalance(ctx context.Context, b *wallet.Balance) error {
 	return nil
 }
 
-// funded returns the balances of native coin of which more can be spent than before the transaction.
+// funded returns the balances of native coin whose available amount the transaction raised.
 func (t *transaction) funded() []wallet.Balance {
 	var all []wallet.Balance
 

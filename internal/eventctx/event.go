@@ -6,8 +6,8 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// About returns one event of each type about a record, whose Sequence counts the published ones among them.
-// The last published one has the record's number.
+// About returns one event of each type about a record, whose Sequence already counts the published ones. The
+// last published one has the record's number.
 func About(record event.Payload, types ...event.Type) []event.Event { // spec D8.1
 	object := record.EventObject()
 	number := object.Sequence - int64(published(types))
@@ -47,7 +47,7 @@ func published(types []event.Type) int {
 
 type requestKey struct{}
 
-// WithRequest returns a context whose events name the request.
+// WithRequest returns a context whose events carry the request.
 func WithRequest(ctx context.Context, r event.Request) context.Context {
 	return context.WithValue(ctx, requestKey{}, r)
 }

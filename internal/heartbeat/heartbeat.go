@@ -1,9 +1,9 @@
-// Package heartbeat shows a process's life to the others in one row, and finds processes that no longer
-// beat. Package lease says what a heartbeat means for leases.
+// Package heartbeat shows the other processes in one row that a process is alive, and finds processes that no
+// longer beat. Package lease explains what a heartbeat means for leases.
 //
-// Nobody believes another process's clock. A process reads the rows of all others whenever it beats, and
-// adds up how long each stood still between its own readings. One that stood still for a lease's length loses
-// its heartbeat, and its leases with it.
+// No process trusts another one's clock. At each beat, a process reads the rows of all others. It adds up how
+// long each stood still between its own readings. A process that stood still for a lease's length loses its
+// heartbeat, and its leases with it.
 package heartbeat
 
 import (
@@ -26,28 +26,28 @@ const LeaseFor = 30 * time.Second
 // Pace is how often a process beats.
 const Pace = LeaseFor / 6
 
-// longestReading is the most that one interval between two readings counts. A step of the observer's clock
-// then never ends a lease alone.
+// longestReading is the longest interval between two readings that counts. So a step of the observer's clock
+// never ends a lease alone.
 const longestReading = LeaseFor / 2
 
 // Config configures a Heartbeat. DB and Now are required.
 type Config struct {
 	DB leases.DB
 
-	// Process names the process in what Peers returns.
+	// Process is the process's name in the result of Peers.
 	Process string
 
-	// Failing returns the names of what the process cannot do, for the others to report; may be nil.
+	// Failing returns the names of the work that the process cannot do, for the others to report; may be nil.
 	Failing func() []string
 
 	// NewID returns a unique id without "#". Defaults to crypto/rand.Text.
 	NewID func() string
 
-	// Now returns the time. Only differences between two of its times decide anything.
+	// Now returns the time. Only differences between its results matter.
 	Now func() time.Time
 }
 
-// Heartbeat is a process's heartbeat, and what it saw of the others. It is safe for concurrent use.
+// Heartbeat is a process's heartbeat, and its observations of others. It is safe for concurrent use.
 type Heartbeat struct {
 	config Config
 
@@ -57,11 +57,11 @@ type Heartbeat struct {
 	beatAt  time.Time
 	note    string             // of the last beat
 	seen    map[string]reading // by name of the heartbeat row
-	// abandoned are leases of turns that ended and could not be released.
+	// abandoned are leases of ended turns that could not be released.
 	abandoned []lease.Lease
 }
 
-// reading is what was read last of a heartbeat row.
+// reading is the last reading of a heartbeat row.
 type reading struct {
 	row   lease.Lease
 	at    time.Time
@@ -72,15 +72,16 @@ type reading struct {
 type Peer struct {
 	// Process names the process.
 	Process string
-	// Still is how long its heartbeat has not moved, as far as this process saw.
+	// Still is how long this process has seen its heartbeat stand still.
 	Still time.Duration
-	// Ahead is how far its clock was ahead of this process's when its row was read, within a few seconds.
+	// Ahead is how far its clock was ahead of this process's when its row was read, accurate to a few
+	// seconds.
 	Ahead time.Duration
-	// Failing are the names of what it could not do when it last beat.
+	// Failing are the names of the work that it could not do at its last beat.
 	Failing []string
 }
 
-// New returns a Heartbeat that has not begun.
+// New returns a Heartbeat that has not started.
 func New(c Config) *Heartbeat {
 	if c.NewID == nil {
 		c.NewID = rand.Text
@@ -118,7 +119,7 @@ func (h *Heartbeat) Owner(ctx context.Context) (string, error) {
 	return leases.Owner(h.row, h.session, h.config.NewID()), nil
 }
 
-// Holds reports whether an owner is of this process's present session.
+// Holds reports whether an owner belongs to this process's present session.
 func (h *Heartbeat) Holds(owner string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +127,7 @@ func (h *Heartbeat) Holds(owner string) bool {
 	return h.row != "" && strings.HasPrefix(owner, leases.Owner(h.row, h.session, ""))
 }
 
-// Beat beats if it is time, and releases what could not be released before.
+// Beat beats if it is time, and retries releases that failed.
 func (h *Heartbeat) Beat(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,7 +153,8 @@ func (h *Heartbeat) beatAndRelease(ctx context.Context) error {
 	return nil
 }
 
-// Abandon frees, at the next beats, what a turn may have taken in a transaction whose outcome is unknown.
+// Abandon frees, at the next beats, the lease that a turn may have taken in a transaction whose outcome is
+// unknown.
 func (h *Heartbeat) Abandon(name, owner string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,8 +162,8 @@ func (h *Heartbeat) Abandon(name, owner string) {
 	h.abandoned = append(h.abandoned, lease.Lease{Name: name, Owner: owner})
 }
 
-// Take takes the leases of some names for a new turn of work, and returns those that no other turn holds, by name. The
-// owner is the turn, not the process: two turns of one process exclude each other too.
+// Take takes the leases of some names for a new turn of work, and returns by name those that no other turn
+// holds. The owner is the turn, not the process: two turns of one process exclude each other too.
 func (h *Heartbeat) Take(ctx context.Context, names ...string) (taken []lease.Lease, err error) {
 	owner, err := h.Owner(ctx)
 	if err != nil {
@@ -183,13 +185,13 @@ func (h *Heartbeat) Take(ctx context.Context, names ...string) (taken []lease.Le
 	return taken, nil
 }
 
-// Release frees the leases of a turn that ended. What fails is repeated by later beats.
+// Release frees the leases of an ended turn. Later beats repeat it if it fails.
 func (h *Heartbeat) Release(ctx context.Context, held ...lease.Lease) error {
 	if len(held) == 0 {
 		return nil
 	}
 
-	// A turn that ends because its process stops is released all the same.
+	// The leases of a turn are released even if it ends because its process stops.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
 	defer cancel()
 
@@ -218,7 +220,7 @@ func (h *Heartbeat) release(ctx context.Context, held ...lease.Lease) error {
 	return nil
 }
 
-// Stop gives the heartbeat up, and with it every lease of the process.
+// Stop gives up the heartbeat, and with it every lease of the process.
 func (h *Heartbeat) Stop(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -252,7 +254,7 @@ func (h *Heartbeat) Stop(ctx context.Context) error {
 	return nil
 }
 
-// BeatAt returns when the process last beat; zero before it did.
+// BeatAt returns when the process last beat; zero before its first beat.
 func (h *Heartbeat) BeatAt() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -260,7 +262,7 @@ func (h *Heartbeat) BeatAt() time.Time {
 	return h.beatAt
 }
 
-// Peers returns the other processes whose heartbeats were there at the last beat.
+// Peers returns the other processes whose heartbeats existed at the last beat.
 func (h *Heartbeat) Peers() []Peer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -285,10 +287,10 @@ func (h *Heartbeat) Peers() []Peer {
 	return peers
 }
 
-// NewsPace is how often a process beats while what it cannot do changes.
+// NewsPace is how often a process beats while the list of its failing work changes.
 const NewsPace = time.Second
 
-// beatIfDue beats when Pace is over, sooner when there is news for the others, and when the clock was set back.
+// beatIfDue beats when Pace is over, sooner if there is news for the others, and when the clock was set back.
 func (h *Heartbeat) beatIfDue(ctx context.Context) error {
 	now, note, pace := h.config.Now(), noteOf(h.config.Failing()), Pace
 	if note != h.note {
@@ -307,7 +309,7 @@ func (h *Heartbeat) beatIfDue(ctx context.Context) error {
 }
 
 // beat reads the heartbeats in the order of their numbers, moves ours, and ends those that stood still. A
-// process without one, or whose was ended, takes the first that is free.
+// process that has none, or lost it, takes the first free one.
 func (h *Heartbeat) beat(ctx context.Context, now time.Time, note string) error {
 	var r round
 
@@ -323,7 +325,7 @@ func (h *Heartbeat) beat(ctx context.Context, now time.Time, note string) error 
 			seen:      map[string]reading{},
 		}
 
-		// Only the first beat that finds our row lost begins a session: rows before it are free then.
+		// Only the first beat that finds our row lost begins a session: then earlier rows may be free.
 		if err := r.readAll(ctx, tx); !errors.Is(err, errLost) {
 			return err
 		}

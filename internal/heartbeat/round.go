@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store/lease"
 )
 
-// round is what one beat read and wrote.
+// round holds the reads and writes of one beat.
 type round struct {
 	*Heartbeat
 	now     time.Time
@@ -22,11 +22,11 @@ type round struct {
 	seen    map[string]reading
 }
 
-// errLost reports that our heartbeat is another's, or that there is none yet.
+// errLost means that another process has our heartbeat, or that we have none yet.
 var errLost = errors.New("the heartbeat is lost")
 
-// readAll reads the rows from the first to the first that is missing: at once those that the last beat saw, with one
-// more, and then each that was added since.
+// readAll reads the rows from the first to the first missing one. It reads the rows of the last beat and one
+// more in one query, and then each further row.
 func (r *round) readAll(ctx context.Context, tx lease.Tx) error {
 	if r.session == "" {
 		return errLost
@@ -64,7 +64,7 @@ func (r *round) readAll(ctx context.Context, tx lease.Tx) error {
 	return nil
 }
 
-// read beats in our row, and in the first free one when there is none yet. It observes another process's.
+// read beats in our row, or in the first free one if we have none yet. It observes rows of other processes.
 func (r *round) read(ctx context.Context, tx lease.Tx, name string, row lease.Lease, found bool) (err error) {
 	if name == r.row && row.Owner != r.session {
 		return errLost
@@ -94,7 +94,7 @@ func (r *round) read(ctx context.Context, tx lease.Tx, name string, row lease.Le
 	return err
 }
 
-// observe ends another process's heartbeat that stood still for LeaseFor.
+// observe ends another process's heartbeat that has stood still for LeaseFor.
 func (r *round) observe(ctx context.Context, tx lease.Tx, row lease.Lease) (lease.Lease, error) {
 	if row.Owner == "" || r.still(row) < LeaseFor {
 		return row, nil
@@ -115,10 +115,10 @@ func (r *round) still(row lease.Lease) time.Duration {
 	return before.still + min(max(r.now.Sub(before.at), 0), longestReading)
 }
 
-// noteNames is the most names of a note.
+// noteNames is the largest number of names in a note.
 const noteNames = 20
 
-// noteOf returns names as the note of a heartbeat, one a line; beyond noteNames they are only counted.
+// noteOf returns names as the note of a heartbeat, one per line; names beyond noteNames are only counted.
 func noteOf(names []string) string {
 	if more := len(names) - noteNames; more > 0 {
 		names = append(slices.Clone(names[:noteNames]), fmt.Sprintf("and %d more", more))

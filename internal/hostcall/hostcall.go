@@ -1,4 +1,5 @@
-// Package hostcall calls code of the host: its panic is an error, and a call that does not return holds up nobody.
+// Package hostcall calls code of the host: its panic becomes an error, and a call that does not return blocks
+// no caller.
 package hostcall
 
 import (
@@ -12,15 +13,15 @@ import (
 	"time"
 )
 
-// Catch calls f and returns its error, a panic of f as Recover does.
+// Catch calls f and returns its error. A panic of f becomes an error, as in Recover.
 func Catch(ctx context.Context, log *slog.Logger, name string, f func() error) (err error) {
 	defer Recover(ctx, log, name, &err)
 
 	return f()
 }
 
-// Recover is deferred by a function: a panic of it is logged with its stack, and becomes its error. The process is the
-// host's, and a goroutine that panics ends it.
+// Recover is deferred by a function. It logs a panic of the function with its stack, and turns it into the
+// function's error: a goroutine that panics would end the host's process.
 func Recover(ctx context.Context, log *slog.Logger, name string, err *error) {
 	if p := recover(); p != nil {
 		log.ErrorContext(
@@ -32,17 +33,18 @@ func Recover(ctx context.Context, log *slog.Logger, name string, err *error) {
 	}
 }
 
-// ErrTooLong is the error of a call that has not returned within Limited.Limit, and of those that would follow it.
+// ErrTooLong is the error of a call that has not returned within Limited.Limit, and of the calls that would
+// follow it.
 var ErrTooLong = errors.New("the call took longer than its time limit")
 
 // errExited is the error of a call that ended its goroutine.
 var errExited = errors.New("the call ended its goroutine")
 
-// Limited makes calls that may hang, also when their context ends. Calls with the same key K are made one after the
-// other. Once one took longer than Limit, its caller gets ErrTooLong, and so do others, at once, until it has
-// returned and Pause has passed: calls that hang do not pile up.
+// Limited makes calls that may hang, even after their context ends. It makes calls with the same key K one
+// after the other. If a call takes longer than Limit, its caller gets ErrTooLong. Other callers get it at
+// once, until the call has returned and Pause has passed: calls that hang do not pile up.
 type Limited[K comparable, T any] struct {
-	// Name is what is called, in the log and in errors.
+	// Name names the called code, in the log and in errors.
 	Name         string
 	Limit, Pause time.Duration
 	Log          *slog.Logger
@@ -51,11 +53,11 @@ type Limited[K comparable, T any] struct {
 	calls map[K]*call[T]
 }
 
-// call is a call that goes on, or one that was over its limit.
+// call is a running call, or one that exceeded its limit.
 type call[T any] struct {
 	deadline time.Time
-	// pausedUntil is when a call that was over its limit may be followed by another; zero for others. The mutex
-	// guards it.
+	// pausedUntil is when another call may follow one that exceeded its limit; zero for other calls. The
+	// mutex guards it.
 	pausedUntil time.Time
 
 	returned chan struct{} // closed when value and err are set
@@ -63,8 +65,8 @@ type call[T any] struct {
 	err      error
 }
 
-// Do calls f with a context that ends after Limit, and returns its answer. An answer that comes after the end of the
-// context is dropped.
+// Do calls f with a context that ends after Limit, and returns its answer. It drops an answer that comes
+// after the end of the context.
 //
 // Errors: ErrTooLong, that of ctx, that of f.
 func (l *Limited[K, T]) Do(ctx context.Context, key K, f func(ctx context.Context) (T, error)) (T, error) {
@@ -109,7 +111,7 @@ func (l *Limited[K, T]) Do(ctx context.Context, key K, f func(ctx context.Contex
 	return none, ctx.Err()
 }
 
-// begin waits for the call before with the same key, if there is one, and returns a new one.
+// begin waits for the previous call with the same key, if there is one, and returns a new call.
 func (l *Limited[K, T]) begin(ctx context.Context, key K) (*call[T], error) {
 	for ctx.Err() == nil {
 		before, mine := l.replace(key)
@@ -136,7 +138,8 @@ func (l *Limited[K, T]) begin(ctx context.Context, key K) (*call[T], error) {
 	return nil, ctx.Err()
 }
 
-// replace returns a new call, or the one before it that is within its limit; neither when that one is over it.
+// replace returns a new call, or the previous one if it is within its limit; neither if that exceeded its
+// limit.
 func (l *Limited[K, T]) replace(key K) (before, mine *call[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package id makes and reads the ids of all stored objects: 24 lowercase hex characters, 12 bytes, being
-// 48 bits of Unix milliseconds, big endian, and 48 bits of randomness.
+// Package id makes and reads the ids of all stored objects: 24 lowercase hex characters for 12 bytes. These
+// are 48 bits of Unix milliseconds, big endian, and 48 bits of randomness.
 //
-// Ids sort by the time they were made, as text and as bytes, so that every list pages by id alone. Within
-// one Source they strictly grow. Between processes they sort by millisecond. They cannot be guessed: two
-// ids of one millisecond lie a random step of 32 bits apart.
+// Ids sort by the time they were made, as text and as bytes, so that every list pages by id alone. Within one
+// Source they strictly grow. Between processes they sort by millisecond. They cannot be guessed: two ids of
+// one millisecond are a random step of 32 bits apart.
 package id
 
 import (
@@ -51,11 +51,11 @@ func New(now func() time.Time, entropy io.Reader) *Source {
 	return &Source{now: now, entropy: bufio.NewReaderSize(entropy, 1024)}
 }
 
-// Next returns an id greater than all that the Source returned before. In a new millisecond it is the
-// time and fresh randomness. In the same one, or when the clock went back, it is the last id plus a random
+// Next returns an id greater than all that the Source returned before. In a new millisecond it is the time
+// and fresh randomness. In the same millisecond, or if the clock went back, it is the last id plus a random
 // step of 1 to 2^32; a sum beyond 48 bits carries into the time.
 //
-// Next panics when the entropy runs out, which crypto/rand does not, and at the end of ids in the year 10889.
+// Next panics when the entropy fails, which crypto/rand does not, and at the end of ids in the year 10889.
 func (s *Source) Next() string { // spec D1.1
 	var text [size]byte
 	s.put(&text)
@@ -85,8 +85,7 @@ func (s *Source) advance() (millis, random uint64) {
 	at := s.now().UnixMilli()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Clocks before 1970 and after the last millisecond count as these; order and uniqueness hold
-	// all the same.
+	// Clocks before 1970 or after the last millisecond are clamped; order and uniqueness still hold.
 	fresh := uint64(min(max(at, 0), maxMillis))
 	if !s.begun || fresh > s.millis {
 		s.begun, s.millis, s.random = true, fresh, s.draw(6)
@@ -123,7 +122,7 @@ func (s *Source) draw(n int) uint64 {
 	return v
 }
 
-// Valid reports whether id is written as Next writes it: 24 lowercase hex characters.
+// Valid reports whether id has the form of Next: 24 lowercase hex characters.
 func Valid(id string) bool {
 	if len(id) != size {
 		return false
@@ -138,8 +137,8 @@ func Valid(id string) bool {
 	return true
 }
 
-// Time returns when an id was made, to the millisecond, in UTC. It takes what Next and Event return;
-// anything else is fault.Invalid with code id_invalid.
+// Time returns when an id was made, to the millisecond, in UTC. It accepts ids of Next and Event; anything
+// else is fault.Invalid with code id_invalid.
 func Time(id string) (time.Time, error) {
 	bare := strings.TrimPrefix(id, eventPrefix)
 	if !Valid(bare) {
@@ -157,8 +156,8 @@ func Time(id string) (time.Time, error) {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(raw[:]))).UTC(), nil
 }
 
-// CreatedAt returns the time of an id that a Source made, which is when what it names was created. It panics
-// for any other text.
+// CreatedAt returns the time of an id that a Source made, which is when its object was created. It panics for
+// any other text.
 func CreatedAt(id string) time.Time {
 	at, err := Time(id)
 	if err != nil {
@@ -168,12 +167,12 @@ func CreatedAt(id string) time.Time {
 	return at
 }
 
-// Bound returns the text that splits ids by time: those made before at are less, all others are not. The
-// ids of events have their own: [EventBound].
+// Bound returns the text that splits ids by time: ids made before at are less, all others are not. The ids of
+// events have a bound of their own: [EventBound].
 func Bound(at time.Time) string {
 	millis := at.UnixMilli()
 	if time.UnixMilli(millis).Before(at) {
-		millis++ // an id is of a whole millisecond
+		millis++ // ids have whole milliseconds
 	}
 
 	return fmt.Sprintf("%012x", min(max(millis, 0), maxMillis))
@@ -182,7 +181,7 @@ func Bound(at time.Time) string {
 // EventBound is Bound for the ids of events.
 func EventBound(at time.Time) string { return eventPrefix + Bound(at) }
 
-// quoted writes a caller's text for a message, cut to a bearable length.
+// quoted quotes a caller's text for a message, and shortens it.
 func quoted(s string) string {
 	if len(s) > 64 {
 		s = s[:64] + "…"

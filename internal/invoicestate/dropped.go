@@ -14,7 +14,7 @@ const LostAfter = 24 * time.Hour // spec D3.4
 // clearLost clears the times of a lost transaction.
 func clearLost(p *invoice.Payment) { p.LostAt, p.DueAt = time.Time{}, time.Time{} }
 
-// MarkLost records that the pool does not have the payment's transaction any more: after LostAfter it is dropped.
+// MarkLost records that the payment's transaction is no longer in the pool: after LostAfter it is dropped.
 func MarkLost(p *invoice.Payment, now time.Time) error {
 	if p.Status != invoice.Detected || !p.Block.IsZero() {
 		return refuse(p, "payment_not_waiting", "be lost")

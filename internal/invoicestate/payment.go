@@ -5,12 +5,12 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// PaymentKey returns the transfer that the payment is, of its network.
+// PaymentKey returns the key of the payment's transfer on its network.
 func PaymentKey(p invoice.Payment) invoice.TransferKey {
 	return invoice.TransferKey{TxHash: p.TxHash, Index: p.TxIndex, To: p.Address, AssetID: p.AssetID}
 }
 
-// DetectedEvent returns the type of the event of its detection, by what was paid.
+// DetectedEvent returns the event type of the payment's detection, by the kind of object that was paid.
 func DetectedEvent(p *invoice.Payment) event.Type { // spec 6.9
 	if p.InvoiceID != "" {
 		return event.InvoicePaymentDetected
@@ -19,7 +19,7 @@ func DetectedEvent(p *invoice.Payment) event.Type { // spec 6.9
 	return event.DepositPaymentDetected
 }
 
-// confirmedEvent returns the type of the event of its confirmation, by what was paid.
+// confirmedEvent returns the event type of the payment's confirmation, by the kind of object that was paid.
 func confirmedEvent(p *invoice.Payment) event.Type { // spec 6.10
 	if p.InvoiceID != "" {
 		return event.InvoicePaymentConfirmed

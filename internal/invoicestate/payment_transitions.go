@@ -12,9 +12,8 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// Displace records that the payment's transaction stands in a canonical block that does not hold the
-// payment: it failed there, or pays somebody or something else. The payment is dropped; a confirmed one
-// is orphaned before.
+// Displace records that the payment's transaction is in a canonical block, but without the payment: it failed
+// there, or pays somebody or something else. The payment is dropped; a confirmed one is orphaned first.
 func Displace(p *invoice.Payment, now time.Time) ([]event.Type, error) { // spec D11.2
 	var types []event.Type
 
@@ -34,10 +33,10 @@ func Displace(p *invoice.Payment, now time.Time) ([]event.Type, error) { // spec
 	return append(types, dropped...), err
 }
 
-// Observe records that the transaction is in a block, or in the pool when at is zero. A detected
-// payment takes the block, an orphaned or dropped one is detected again. A block outranks the pool,
-// whose view may be older. A confirmed payment that is seen in another block has to be orphaned or
-// moved first (payment_confirmed).
+// Observe records that the transaction is in a block, or in the pool when at is zero. A detected payment
+// moves to the block; an orphaned or dropped one is detected again. A block outranks the pool, whose view may
+// be older. A confirmed payment that is seen in another block must be orphaned or moved first
+// (payment_confirmed).
 func Observe(p *invoice.Payment, at chain.Ref) ([]event.Type, error) { // spec 3.3.1
 	switch p.Status {
 	case invoice.Confirmed:
@@ -64,9 +63,9 @@ func Observe(p *invoice.Payment, at chain.Ref) ([]event.Type, error) { // spec 3
 	return nil, refuse(p, "payment_status_unknown", "be seen")
 }
 
-// Correct replaces what was seen earlier by what a transfer shows now: amount and sender. A detected
-// payment of another amount is detected again; one that was taken back waits for Observe. A confirmed payment of
-// another amount has to be orphaned first (payment_confirmed).
+// Correct replaces the amount and sender by those that a transfer shows now. A detected payment with another
+// amount is detected again; an orphaned or dropped one waits for Observe. A confirmed payment with another
+// amount must be orphaned first (payment_confirmed).
 func Correct(p *invoice.Payment, t chain.Transfer) ([]event.Type, error) { // spec D11.3
 	if p.Amount == t.Amount {
 		if p.Status != invoice.Confirmed {
@@ -90,8 +89,8 @@ func Correct(p *invoice.Payment, t chain.Transfer) ([]event.Type, error) { // sp
 	return nil, nil
 }
 
-// SetBlock puts a confirmed payment whose block left the chain into another block in which it is
-// confirmed as well.
+// SetBlock moves a confirmed payment whose block left the chain to another block in which it is confirmed as
+// well.
 func SetBlock(p *invoice.Payment, to chain.Ref) error {
 	if p.Status != invoice.Confirmed || to.IsZero() {
 		return refuse(p, "payment_not_confirmed", "move to block %d", to.Height)
@@ -102,8 +101,8 @@ func SetBlock(p *invoice.Payment, to chain.Ref) error {
 	return nil
 }
 
-// Confirm confirms a detected payment; late is set when its invoice was closed. One that waits in the pool
-// cannot confirm (payment_not_in_block), unless it is simulated.
+// Confirm confirms a detected payment; late is set if its invoice was closed. A payment in the pool cannot
+// confirm (payment_not_in_block), unless it is simulated.
 func Confirm(p *invoice.Payment, late bool, now time.Time) ([]event.Type, error) {
 	switch {
 	case p.Status == invoice.Confirmed:
@@ -120,9 +119,9 @@ func Confirm(p *invoice.Payment, late bool, now time.Time) ([]event.Type, error)
 	return []event.Type{confirmedEvent(p)}, nil
 }
 
-// Price sets the prices of a confirmed payment that there are: usd for one whole unit of its asset, and then native
-// for one native coin, both in USD. The value is rounded down to 8 places. What a payment has it keeps. Once it has
-// both, its settlement can open.
+// Price sets the known prices of a confirmed payment, both in USD: usd for one whole unit of its asset, and
+// then native for one native coin. The value is rounded down to 8 places. Prices that the payment already has
+// stay. Once it has both, its settlement can open.
 func Price(p *invoice.Payment, usd, native decimal.NullDecimal) ([]event.Type, error) { // spec D3.13
 	if p.Status != invoice.Confirmed {
 		return nil, refuse(p, "payment_not_confirmed", "be priced")
@@ -141,7 +140,7 @@ func Price(p *invoice.Payment, usd, native decimal.NullDecimal) ([]event.Type, e
 	return []event.Type{event.PaymentValued}, nil
 }
 
-// Orphan records that the payment's block left the chain. It clears what the confirmation had set.
+// Orphan records that the payment's block left the chain. It clears the results of the confirmation.
 func Orphan(p *invoice.Payment, now time.Time) ([]event.Type, error) { // spec 6.11
 	switch {
 	case p.Status == invoice.Orphaned:
@@ -160,8 +159,8 @@ func Orphan(p *invoice.Payment, now time.Time) ([]event.Type, error) { // spec 6
 	return []event.Type{event.PaymentOrphaned, event.PaymentLost}, nil
 }
 
-// Attach sets the transaction of a payment that was known from a balance alone. The amount becomes the
-// transfer's as long as the payment is not confirmed; afterwards it must be the same (payment_confirmed).
+// Attach sets the transaction of a payment that was known only from a balance. Before confirmation, the
+// amount becomes that of the transfer; afterwards it must be the same (payment_confirmed).
 func Attach(p *invoice.Payment, t chain.Transfer, at chain.Ref) ([]event.Type, error) { // spec 6.13
 	switch {
 	case p.TxHash == t.TxHash && p.TxIndex == t.Index:

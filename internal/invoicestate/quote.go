@@ -6,12 +6,12 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// CreditOf returns what an amount is worth at a rate, exact.
+// CreditOf returns the value of an amount at a rate, exact.
 func CreditOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal { // spec D2.2.5
 	return amount.Decimal(decimals).Mul(rate)
 }
 
-// usdOf returns what an amount is worth in USD, rounded down to 8 places.
+// usdOf returns the value of an amount in USD, rounded down to 8 places.
 func usdOf(amount chain.Amount, decimals uint8, rate decimal.Decimal) decimal.Decimal {
 	return CreditOf(amount, decimals, rate).RoundDown(8)
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice"
 )
 
-// RefundTransition is the status that a refund moved to.
+// RefundTransition is a transition of a refund.
 type RefundTransition string
 
-// The moves of a refund: it begins as pending, and then succeeds or fails (or is canceled). A refund that had
-// succeeded is reversed, that is pending again, when a reorganisation takes its transaction back.
+// The transitions of a refund: it begins as pending, and then succeeds or fails (or is canceled). A succeeded
+// refund is reversed, that is pending again, if a reorganisation removes its transaction.
 const (
 	RefundPending   RefundTransition = "pending"
 	RefundSucceeded RefundTransition = "succeeded"
@@ -29,9 +29,8 @@ type RefundChange struct {
 	Move               RefundTransition
 }
 
-// Refund applies a refund's transition and returns the events that follow. Each transition is
-// applied once, in the transaction that makes it. A transition of more than the sums hold is
-// fault.State and changes nothing.
+// Refund applies a refund's transition and returns the resulting events. Each transition is applied once, in
+// the transaction that makes it. A transition of more than the sums hold is fault.State and changes nothing.
 func Refund(
 	inv *invoice.Invoice,
 	change RefundChange,
@@ -83,8 +82,8 @@ func addTo(sums map[string]chain.Amount, change RefundChange) bool {
 	return ok
 }
 
-// subtractFrom subtracts the amount of a refund from the sum of its asset. It reports false when
-// the sum is less.
+// subtractFrom subtracts the amount of a refund from the sum of its asset. It reports false if the sum is
+// less.
 func subtractFrom(sums map[string]chain.Amount, change RefundChange) bool {
 	sum := sums[change.AssetID]
 	if sum.Less(change.Amount) {

@@ -1,3 +1,3 @@
 // Package leases takes, checks and gives up the leases whose rows package store/lease declares. A store
-// author needs the rows alone; the processes that work use these functions.
+// author needs only the rows; the working processes use these functions.
 package leases

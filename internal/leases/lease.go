@@ -19,8 +19,8 @@ type DB interface {
 // ownerParts separates the parts of an owner.
 const ownerParts = "#"
 
-// HeartbeatName returns the name of the n-th heartbeat row, from 1. Names sort as their numbers: rows are locked in
-// that order by those who read some of them and by those who read one after the other.
+// HeartbeatName returns the name of the n-th heartbeat row, from 1. Names sort like their numbers. So all
+// readers lock rows in the same order, whether they read several at once or one after the other.
 func HeartbeatName(n int) string { return fmt.Sprintf("process/%06d", n) }
 
 // Owner returns the owner of a lease: a turn of work in the session that owns a heartbeat. None of the three
@@ -45,9 +45,9 @@ func Take(
 	return taken[0], true, nil
 }
 
-// TakeAll acquires the leases of several names for owner, and returns those that no other owner holds, by name. It
-// locks nothing before it writes, and waits for no holder: a lease that another took since it was read ends the
-// transaction in fault.Conflict.
+// TakeAll acquires the leases of several names for owner, and returns by name those that no other owner
+// holds. It locks nothing before it writes, and waits for no holder. If another owner has taken a lease since
+// it was read, the transaction ends in fault.Conflict.
 func TakeAll(
 	ctx context.Context,
 	tx lease.Tx,
@@ -85,8 +85,8 @@ func TakeAll(
 	return taken, nil
 }
 
-// heldBy reports of each owner of some leases whether its session still owns its heartbeat. It reads the heartbeats
-// after the leases, and locks none: a session that has lost its heartbeat never owns one again.
+// heldBy returns, for each owner of some leases, whether its session still owns its heartbeat. It reads the
+// heartbeats after the leases, and locks none: a session that has lost its heartbeat never owns one again.
 func heldBy(ctx context.Context, tx lease.Tx, rows map[string]lease.Lease) (map[string]bool, error) {
 	sessions := map[string]ownerSession{}
 
@@ -119,10 +119,10 @@ func heldBy(ctx context.Context, tx lease.Tx, rows map[string]lease.Lease) (map[
 	return held, nil
 }
 
-// ownerSession is the heartbeat of an owner, and the session that has to own it.
+// ownerSession is the heartbeat of an owner, and the session that must own it.
 type ownerSession struct{ heartbeat, session string }
 
-// sessionOf returns what an owner names; ok is false when it names no heartbeat.
+// sessionOf parses an owner; ok is false if it has no heartbeat.
 func sessionOf(owner string) (s ownerSession, ok bool) {
 	heartbeat, rest, ok := strings.Cut(owner, ownerParts)
 	session, _, _ := strings.Cut(rest, ownerParts)
@@ -151,9 +151,9 @@ func Check(ctx context.Context, tx lease.Tx, l lease.Lease) error {
 	return nil
 }
 
-// Release frees leases, so that another process may take them at once. It does nothing to a lease that was lost.
-// A lease of fence 0 is freed whatever its fence is, if its owner has it: a turn whose outcome is unknown knows no
-// more.
+// Release frees leases, so that another process may take them at once. It does nothing to a lost lease. A
+// lease of fence 0 is freed with any stored fence if its owner still has it: a turn whose outcome is unknown
+// does not know the fence.
 func Release(ctx context.Context, tx lease.Tx, leases ...lease.Lease) error {
 	names := make([]string, len(leases))
 	for i, l := range leases {

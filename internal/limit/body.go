@@ -1,13 +1,13 @@
 package limit
 
-// This file holds the time that a request's body may take.
+// This file holds the time limit of a request's body.
 
 import (
 	"net/http"
 	"time"
 )
 
-// SetBodyDeadline gives the rest of the request's body until timeout to arrive, whoever reads it: after a
+// SetBodyDeadline gives the rest of the request's body until timeout to arrive, for any reader: after a
 // refusal net/http reads on to keep the connection. Reading then fails with os.ErrDeadlineExceeded. A writer
 // without deadlines keeps the server's.
 func SetBodyDeadline(w http.ResponseWriter, r *http.Request, timeout time.Duration) {
@@ -18,8 +18,8 @@ func SetBodyDeadline(w http.ResponseWriter, r *http.Request, timeout time.Durati
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(timeout))
 }
 
-// EndBodyDeadline ends the deadline once the body was read. net/http goes on reading to notice that the client
-// is gone, and would take a deadline for that.
+// EndBodyDeadline removes the deadline after the body was read. net/http goes on reading to notice when the
+// client disconnects, and would take the deadline for that.
 func EndBodyDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 }

@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// bucketsKept bounds the memory of Buckets: about twice as many are kept.
+// bucketsKept bounds the memory of Buckets, which keep at most about twice as many buckets.
 const bucketsKept = 50_000
 
-// Buckets is a store.Limiter of one process: token buckets, the least used of which are forgotten.
-// To forget one fills it up, so a forgotten key may have one burst more. It is safe for concurrent
-// use.
+// Buckets is a store.Limiter of one process: token buckets, of which it forgets the least used. A forgotten
+// bucket is full again, so its key may have one burst more. It is safe for concurrent use.
 type Buckets struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	// A bucket is kept as the time at which it is full again: it has a token as long as taking one
-	// does not put off that time by more than a whole burst takes to refill.
+	// A bucket is kept as the time at which it is full again. It has a token if taking one moves that time at
+	// most as far ahead as a whole burst takes to refill.
 	young, aged map[string]time.Time
 }
 
@@ -61,7 +60,7 @@ func (b *Buckets) Allow(
 	return true, 0, nil
 }
 
-// Wait returns the seconds until the bucket has a token, rounded up, and takes none; 0 when it has one.
+// Wait returns the seconds until the bucket has a token, rounded up; 0 if it has one. It takes none.
 func (b *Buckets) Wait(key string, perSecond, burst int) (seconds int) {
 	token := time.Second / time.Duration(max(perSecond, 1))
 
@@ -86,15 +85,14 @@ func (b *Buckets) Wait(key string, perSecond, burst int) (seconds int) {
 	return 0
 }
 
-// full returns when a bucket is full, and sees to it that the bucket is among the young ones, for
-// it is in use.
+// full returns when a bucket is full. It moves the bucket to the young ones, because it is in use.
 func (b *Buckets) full(key string) time.Time {
 	full, ok := b.young[key]
 	if ok {
 		return full
 	}
 
-	full = b.aged[key] // the zero time is long ago
+	full = b.aged[key] // the zero time is long ago, so a new bucket is full
 	if b.young == nil || len(b.young) >= bucketsKept {
 		b.young, b.aged = make(map[string]time.Time), b.young
 	}

@@ -1,4 +1,5 @@
-// Package limit says who sends a request and how often they may: for the API and the checkout page alike.
+// Package limit determines a request's client and limits its requests: for the API and the checkout page
+// alike.
 package limit
 
 // This file holds the client's address.
@@ -9,14 +10,14 @@ import (
 	"strings"
 )
 
-// ForwardedFor is the header in which proxies usually name the client.
+// ForwardedFor is the header in which proxies usually send the client's address.
 const ForwardedFor = "X-Forwarded-For"
 
-// ClientAddr returns the address that a request came from: the peer's, unless the peer is a trusted
-// proxy; then the right-most hop of the forwarding header that is not one itself. The header holds
-// addresses, with or without a port, the latest hop last. IPv4 addresses are never in their IPv6
-// form, and no address has a zone. The result is the zero value when nobody knows: when the peer
-// has no address, or a trusted proxy names something that is none.
+// ClientAddr returns the address from which a request came. This is the peer's, unless the peer is a trusted
+// proxy; then it is the right-most hop of the forwarding header that is not a trusted proxy. The header holds
+// addresses, with or without a port, the latest hop last. IPv4 addresses are never in their IPv6 form, and no
+// address has a zone. The result is the zero value if the address is unknown: the peer has none, or a trusted
+// proxy sends something that is not an address.
 func ClientAddr(r *http.Request, header string, trusted []netip.Prefix) netip.Addr { // spec D9.7
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -32,7 +33,7 @@ func ClientAddr(r *http.Request, header string, trusted []netip.Prefix) netip.Ad
 	for i := len(hops) - 1; i >= 0; i-- {
 		hop := strings.TrimSpace(hops[i])
 		if hop == "" && len(hops) == 1 {
-			return client // the proxy speaks for itself
+			return client // the proxy itself is the client
 		}
 
 		addr, err := parseHop(hop)
@@ -49,8 +50,8 @@ func ClientAddr(r *http.Request, header string, trusted []netip.Prefix) netip.Ad
 	return client
 }
 
-// ClientKey returns the key under which a client is limited: its IPv4 address, or the /64 of its IPv6 address,
-// which is what one subscriber gets (RFC 6177). Clients without a known address share a key.
+// ClientKey returns the key under which a client is limited: its IPv4 address, or the /64 of its IPv6
+// address, which one subscriber gets (RFC 6177). Clients without a known address share a key.
 func ClientKey(addr netip.Addr) string {
 	switch {
 	case !addr.IsValid():

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/limits"
 )
 
-// Burst is how many times the budget of a second may be used at once.
+// Burst is how many seconds' budget may be used at once.
 const Burst = 5
 
 // Defaults returns the table of defaults.
@@ -26,7 +26,7 @@ func Defaults() limits.Table {
 	}
 }
 
-// Complete returns the table with the defaults in place of what is not above 0.
+// Complete returns the table with defaults for all values that are not above 0.
 func Complete(t limits.Table) limits.Table {
 	d := Defaults()
 
@@ -45,7 +45,7 @@ func Complete(t limits.Table) limits.Table {
 	}
 }
 
-// positive returns the value, or the default for one that is not above 0.
+// positive returns the value if it is above 0, else the default.
 func positive[T int | int64 | time.Duration](value, byDefault T) T {
 	if value <= 0 {
 		return byDefault

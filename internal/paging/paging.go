@@ -8,8 +8,8 @@ const (
 	Most    = 100
 )
 
-// Limit returns the limit of a page that a Go caller asks for: Default when n is 0, else the nearest bound
-// (decisions part 11). Over HTTP a limit outside the bounds is refused before.
+// Limit returns the page size for a Go caller's limit: Default when n is 0, else the nearest bound (decisions
+// part 11). Over HTTP, limits outside the bounds are refused earlier.
 func Limit(n int) int { // spec D11.29
 	if n == 0 {
 		return Default
@@ -18,7 +18,7 @@ func Limit(n int) int { // spec D11.29
 	return min(max(n, Least), Most)
 }
 
-// Page returns the first limit of the entries that were read, and whether there are more.
+// Page returns the first limit of the read entries, and whether there are more.
 func Page[T any](read []T, limit int, err error) (page []T, more bool, _ error) {
 	if err != nil {
 		return nil, false, err

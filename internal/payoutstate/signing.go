@@ -7,11 +7,12 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// signingSlack is how long after GiveUpAfter a signature may still be under way.
+// signingSlack is how long after GiveUpAfter signing may still be under way.
 const signingSlack = time.Minute
 
-// CheckSigning refuses bytes that could be included besides earlier ones, once the payout is older than
-// GiveUpAfter: by then it is signed, or has failed as stale. Until then the caller looks for it on the network.
+// CheckSigning refuses bytes that could be included in addition to earlier ones, once the payout is older
+// than GiveUpAfter: by then it is signed, or has failed as stale. Before that, the caller looks for it on the
+// network.
 //
 // Errors: fault.Forbidden, code payout_signed_already.
 func CheckSigning(p payout.Payout, spends []string, now time.Time) error {

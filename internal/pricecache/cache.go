@@ -1,4 +1,4 @@
-// Package pricecache keeps the prices that a rate.Source answers while they are fresh.
+// Package pricecache keeps the prices of a rate.Source while they are fresh.
 package pricecache
 
 import (
@@ -14,23 +14,23 @@ import (
 	"github.com/seed-8ee7f392/payments/invoice/rate"
 )
 
-// Cache keeps quotes of another source, which answers fresh ones, until they expire. However many callers ask for
-// a pair at once, one of them asks the source; a caller whose context ends stops waiting. A pair that the source does
-// not know is remembered as unknown. What one account may ask of pairs that never had a price is bounded (see For). It
-// is safe for concurrent use.
+// Cache keeps the fresh quotes of another source until they expire. If many callers ask for a pair at once,
+// one of them asks the source; a caller whose context ends stops waiting. A pair that the source does not
+// know is remembered as unknown. The requests of one account for pairs that never had a price are limited
+// (see For). It is safe for concurrent use.
 type Cache struct {
 	source rate.Source
 	now    func() time.Time
-	// budgets are those of accounts.
+	// budgets are the budgets of accounts.
 	budgets *limit.Buckets
 
 	mu sync.Mutex
-	// priced are the pairs that had a price, strange those that never had one: callers can make those up, and none of
-	// them displaces a price.
+	// priced are the pairs that had a price, strange those that never had one. Callers can make up strange
+	// pairs, so these never displace a price.
 	priced, strange map[symbols]*pair
 }
 
-// symbols names a pair, in upper case.
+// symbols identifies a pair, in upper case.
 type symbols struct{ base, currency string }
 
 type pair struct {
@@ -38,15 +38,15 @@ type pair struct {
 	err   error
 	// since and until bound the time for which the answer is kept.
 	since, until time.Time
-	waiting      chan struct{} // closed when the refresh under way has ended; nil when there is none
+	waiting      chan struct{} // closed when the running refresh ends; nil if none runs
 }
 
-// fresh reports whether the answer still counts. One from a time that is yet to come does not: the clock was set
-// back since, and until may be as far ahead.
+// fresh reports whether the answer still counts. An answer from the future does not: the clock was set back
+// since, and until may be as far ahead.
 func (p *pair) fresh(now time.Time) bool { return !now.Before(p.since) && now.Before(p.until) }
 
-// failureFor is how long a failure is remembered, so that a dead feed is not asked by every request. unknownFor is how
-// long a pair counts as unknown after the source said so.
+// failureFor is how long a failure is remembered, so that not every request asks a dead feed. unknownFor is
+// how long a pair counts as unknown after the source reported so.
 const (
 	failureFor = time.Second
 	unknownFor = 10 * time.Minute
@@ -55,8 +55,8 @@ const (
 // maxPairs bounds the memory that callers with made-up symbols can take.
 const maxPairs = 10_000
 
-// newPairs is how many questions per second an account may cause about pairs that never had a price, newPairsBurst
-// how many at once: an invoice in a new currency asks for one pair per asset.
+// newPairs is how many requests per second an account may cause for pairs that never had a price, and
+// newPairsBurst how many at once: an invoice in a new currency needs one pair per asset.
 const (
 	newPairs      = 2
 	newPairsBurst = 60
@@ -79,15 +79,15 @@ func New(source rate.Source, now func() time.Time) *Cache {
 
 type accountKey struct{}
 
-// For returns a context whose questions count for an account. Those without one have no budget.
+// For returns a context whose requests count for an account. Requests without one have no budget.
 func For(ctx context.Context, accountID string) context.Context {
 	return context.WithValue(ctx, accountKey{}, accountID)
 }
 
 // Quote implements rate.Source.
 //
-// Errors: those of the source; fault.Limited, code rate_limited, for a pair that never had a price, where the account
-// of the context asked for too many of them.
+// Errors: those of the source; fault.Limited, code rate_limited, for a pair that never had a price, if the
+// account of the context has asked for too many of them.
 func (c *Cache) Quote(ctx context.Context, base, currency string) (rate.Quote, error) {
 	base, currency = strings.ToUpper(base), strings.ToUpper(currency)
 	key := symbols{base, currency}
@@ -127,7 +127,7 @@ func (c *Cache) Quote(ctx context.Context, base, currency string) (rate.Quote, e
 	}
 }
 
-// pair returns the pair of a key, a new one where there is none. The caller holds c.mu.
+// pair returns the pair of a key, or a new one. The caller holds c.mu.
 func (c *Cache) pair(key symbols) *pair {
 	if p := c.priced[key]; p != nil {
 		return p
@@ -144,7 +144,7 @@ func (c *Cache) pair(key symbols) *pair {
 	return p
 }
 
-// makeRoom forgets answers where a map is full: those that do not count any more, and all where all do.
+// makeRoom forgets answers if a map is full: first stale ones, and all if that is not enough.
 func makeRoom(pairs map[symbols]*pair, now time.Time) {
 	if len(pairs) < maxPairs {
 		return
@@ -157,8 +157,8 @@ func makeRoom(pairs map[symbols]*pair, now time.Time) {
 	}
 }
 
-// spend takes a question from the budget of the account that asks for a pair without a price. Over it, the answer is
-// that of the last question, where there was one. The caller holds c.mu.
+// spend charges a request for a pair without a price to the budget of its account. Over the budget, it
+// returns the error of the last request, if there was one. The caller holds c.mu.
 func (c *Cache) spend(ctx context.Context, key symbols, p *pair) error {
 	account, _ := ctx.Value(accountKey{}).(string)
 	if c.priced[key] != nil || account == "" {
@@ -193,7 +193,7 @@ func (c *Cache) refresh(ctx context.Context, key symbols, p *pair) (q rate.Quote
 		p.waiting = nil
 
 		if ctx.Err() != nil && err != nil {
-			return // the caller gave up: that says nothing about the price
+			return // the caller gave up, which says nothing about the price
 		}
 
 		p.quote, p.err, p.since, p.until = q, err, c.now(), q.ExpiresAt

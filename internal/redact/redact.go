@@ -1,9 +1,9 @@
-// Package redact prints values that hold secrets: whatever the verb, only their name shows.
+// Package redact prints values that hold secrets: for every verb, it shows only their name.
 //
-// A type that holds a secret has the method Format, which fmt calls for every verb, and slog's text handler through
-// fmt. One whose exported fields hold secrets has MarshalText too, for encoders. fmt calls no method on an
-// unexported field: a struct of another package that holds such a value in one shows it, unless the secret
-// lies behind two pointers.
+// A type that holds a secret has the method Format, which fmt calls for every verb, and slog's text handler
+// through fmt. If its exported fields hold secrets, it also has MarshalText, for encoders. fmt calls no
+// method on an unexported field: a struct of another package with such a value in an unexported field shows
+// it, unless the secret lies behind two pointers.
 package redact
 
 import (
@@ -11,7 +11,7 @@ import (
 	"io"
 )
 
-// Text returns what a value is printed as: its type, and what may be known of it.
+// Text returns the printed form of a value: its type, and the parts that may be shown.
 func Text(name string, shown ...string) string {
 	text := name + "("
 

@@ -1,5 +1,5 @@
-// Package requestkey runs a request once per Idempotency-Key; package account/idempotency declares what is
-// stored of it.
+// Package requestkey runs a request once per Idempotency-Key; package account/idempotency declares the stored
+// record.
 //
 // The claim of a key is the first write of the transaction that does the work, and the answer its last: a
 // crash in between leaves neither. Concurrent requests with the same key wait on the claim's unique row.

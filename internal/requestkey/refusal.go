@@ -15,12 +15,12 @@ type refusal struct {
 	Param   string `json:"param,omitempty"`
 }
 
-// refusedStatus is the HTTP status of refusals that are stored: the request was understood, and it alone decided.
+// refusedStatus is the HTTP status of stored refusals: the request was understood, and it alone decided.
 const refusedStatus = 422
 
-// refuse stores an error that is storable, and returns it. When storing fails, it is
-// returned all the same: the request had no effect, and the next one is checked afresh. An error of the work, whose
-// claim may not have been tried, counts only where nobody else holds the key.
+// refuse stores an error that is storable, and returns it. It also returns it if storing fails: the request
+// had no effect, and the next one is checked afresh. An error of the work, whose claim may not have been
+// tried, counts only if no other request holds the key.
 func (c Config[T]) refuse(
 	ctx context.Context,
 	r Request,
@@ -43,7 +43,7 @@ func (c Config[T]) refuse(
 	}
 
 	if errors.Is(storeErr, fault.Duplicate) {
-		// Another request was answered meanwhile, perhaps differently: the stored answer is the only one.
+		// Another request was answered meanwhile, perhaps differently: only the stored answer counts.
 		if record, ok, lookupErr := c.lookup(ctx, r); lookupErr == nil && ok {
 			return c.replay(record, r)
 		}
@@ -56,8 +56,8 @@ func (c Config[T]) refuse(
 	return Answer{}, err
 }
 
-// storable returns the stored form of an error that every later request gets. ok is false for an error that is not of
-// the request alone, or with another status than 422.
+// storable returns the stored form of an error that every later request gets. ok is false for an error that
+// does not depend on the request alone, or has another status than 422.
 func (c Config[T]) storable(err error) (body []byte, ok bool) { // spec D12.21
 	f, ok := errors.AsType[*fault.Error](err)
 	if !ok || !errors.Is(f.Kind, fault.Invalid) || f.Transient || c.Status(err) != refusedStatus {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// claimTries is how often a claim is tried while others take the key and roll back.
+// claimTries is how often a claim is tried while other requests take the key and roll back.
 const claimTries = 3
 
 // Sealer encrypts and authenticates answers, bound to a context. *seal.Sealer implements it.
@@ -32,21 +32,22 @@ type Config[T idempotency.Tx] struct {
 	// Status returns the HTTP status of an error. A refusal is stored only with 422.
 	Status func(error) int
 
-	// Running is shared by all requests of a process. Defaults to none: the store alone makes rivals wait.
+	// Running is shared by all requests of a process. Defaults to none: then only the store makes competing
+	// requests wait.
 	Running *Running
 }
 
 // Request identifies a request and its caller.
 type Request struct {
 	idempotency.Key
-	// KeyID and Permissions are the API key's id, and its scopes and destinations (account.Key), which decide
+	// KeyID is the API key's id. Permissions are its scopes and destinations (account.Key), which decide
 	// whether it may read a stored answer.
 	KeyID       string
 	Permissions []string
 	// Fingerprint is SHA-256 over method, path and body (canonical JSON).
 	Fingerprint [32]byte
-	// ClaimFirst says that the key is most likely new, and that preparing in vain costs nothing that lasts. The key is
-	// claimed without being looked up then, where Config.Running did not see it before.
+	// ClaimFirst means that the key is most likely new, and that a useless preparation has no lasting cost.
+	// The key is then claimed without a look-up, unless Config.Running has seen it before.
 	ClaimFirst bool
 }
 
@@ -54,21 +55,21 @@ type Request struct {
 type Answer struct {
 	Status int
 	Body   []byte
-	// Replayed is set when the answer, or the error returned with it, is that of an earlier request.
+	// Replayed is set if the answer, or the error returned with it, is that of an earlier request.
 	Replayed bool
 }
 
-// Commit does the work inside the transaction and returns the answer. It may run twice: it assigns,
-// never appends.
+// Commit does the work inside the transaction and returns the answer. It may run twice: it must assign, never
+// append.
 type Commit[T idempotency.Tx] func(ctx context.Context, tx T) (status int, body []byte, err error)
 
 // Run carries out a request once per key. It returns the stored answer, or prepares (reads, rates,
-// derivation: no effect) and commits one transaction, whose first write claims the key and whose
-// last stores the answer. A store may send both with the work's own writes: what the work says before
-// that is an answer only once the claim has succeeded.
+// derivation: no effect) and commits one transaction. Its first write claims the key, and its last one stores
+// the answer. A store may send both with the work's own writes: the work's result is an answer only once the
+// claim has succeeded.
 //
 // An error of kind fault.Invalid with status 422 is stored like an answer and returned to later requests with
-// Replayed set, unless it is transient. Of other errors nothing was decided, or they depend on changing state.
+// Replayed set, unless it is transient. Other errors decided nothing, or depend on changing state.
 //
 // Errors of its own:
 //
@@ -103,7 +104,7 @@ func Run[T idempotency.Tx](
 
 	commit, err := prepare(context.WithValue(ctx, waitKey{}, wait))
 	if err != nil && blind {
-		// The stored answer comes before what preparing says now.
+		// The stored answer takes precedence over the result of this preparation.
 		if found, ok, lookupErr := c.lookup(ctx, r); lookupErr != nil || ok {
 			return c.replayFound(found, r, lookupErr)
 		}
@@ -120,7 +121,8 @@ func Run[T idempotency.Tx](
 	return c.claim(ctx, r, record, wait, commit)
 }
 
-// claim commits what was prepared under the request's key, or returns the answer of the request that had the key first.
+// claim commits the prepared work under the request's key, or returns the answer of the request that had the
+// key first.
 func (c Config[T]) claim(
 	ctx context.Context,
 	r Request,
@@ -142,7 +144,7 @@ func (c Config[T]) claim(
 			return Answer{}, err
 		}
 
-		// Another request claimed the key first. There is no record when it rolled back.
+		// Another request claimed the key first. If it rolled back, there is no record.
 		var ok bool
 		if record, ok, err = c.lookup(ctx, r); err != nil || ok {
 			return c.replayFound(record, r, err)
@@ -161,13 +163,13 @@ func (c Config[T]) replayFound(found idempotency.Record, r Request, err error) (
 	return c.replay(found, r)
 }
 
-// lookup returns the record of the request's key; ok is false when there is none, or none younger than TTL.
+// lookup returns the record of the request's key; ok is false if there is none, or it is older than TTL.
 func (c Config[T]) lookup(ctx context.Context, r Request) (idempotency.Record, bool, error) {
 	record, ok, err := c.Reader.IdempotencyRecord(ctx, r.Key)
 	return record, ok && err == nil && !c.expired(record), err
 }
 
-// stale returns what to give ClaimIdempotencyKey after a lookup that found no record, or an expired one.
+// stale returns the argument of ClaimIdempotencyKey after a look-up that found no record, or an expired one.
 func (c Config[T]) stale(found idempotency.Record) time.Time {
 	if found.CreatedAt.IsZero() {
 		return time.Time{}
@@ -179,9 +181,9 @@ func (c Config[T]) stale(found idempotency.Record) time.Time {
 // expired reports whether a record is TTL old.
 func (c Config[T]) expired(r idempotency.Record) bool { return !c.Now().Before(r.CreatedAt.Add(TTL)) }
 
-// claimAnswer claims the key, does the work and stores its answer, in one transaction. claimed is
-// false when the claim itself failed: with fault.Duplicate when the key has a record, else with the
-// caller's error. With a zero stale, claimed is true for an error of the work before the claim was tried.
+// claimAnswer claims the key, does the work and stores its answer, in one transaction. claimed is false if
+// the claim itself failed: with fault.Duplicate if the key has a record, else with the caller's error. With a
+// zero stale, claimed is true for an error of the work before the claim was tried.
 func (c Config[T]) claimAnswer(
 	ctx context.Context,
 	r Request,
@@ -239,8 +241,9 @@ func (c Config[T]) claimAnswer(
 	return a, claimed, err
 }
 
-// sealContext returns the context that binds a sealed answer to its row, to the request that it answers, and to who
-// may read it: whoever can write the database cannot give it to another key or request, or make it last longer.
+// sealContext returns the context that binds a sealed answer to its row, to its request, and to the
+// permissions to read it. So whoever can write the database cannot give it to another key or request, or
+// prolong it.
 func sealContext(r idempotency.Record) ([]byte, error) {
 	asked, err := json.Marshal(struct {
 		KeyID       string

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/account/idempotency"
 )
 
-// Running has the keys whose requests run in this process. A rival waits for one of them at most Wait, also
-// where the store has one writer and would make it wait for its turn. The zero value is ready.
+// Running has the keys whose requests run in this process. A competing request waits at most Wait for one of
+// them, even if the store has a single writer and would make it queue. The zero value is ready.
 type Running struct {
 	mu   sync.Mutex
 	keys map[idempotency.Key]chan struct{} // closed when the request ends
@@ -20,7 +20,7 @@ type Running struct {
 // rememberMost bounds how many keys recent and older hold each.
 const rememberMost = 1 << 14
 
-// saw reports whether a request with the key ended here lately or runs. A nil Running may have seen any.
+// saw reports whether a request with the key runs, or ended here recently. A nil Running may have seen any.
 func (r *Running) saw(k idempotency.Key) bool {
 	if r == nil {
 		return true
@@ -36,7 +36,7 @@ func (r *Running) saw(k idempotency.Key) bool {
 	return runs || recent || older
 }
 
-// remember adds a key to those that were seen. The caller holds r.mu.
+// remember adds a key to the seen ones. The caller holds r.mu.
 func (r *Running) remember(k idempotency.Key) {
 	if r.recent == nil || len(r.recent) >= rememberMost {
 		r.recent, r.older = map[idempotency.Key]struct{}{}, r.recent
@@ -45,8 +45,8 @@ func (r *Running) remember(k idempotency.Key) {
 	r.recent[k] = struct{}{}
 }
 
-// enter waits until no other request with the key runs, at most Wait, and marks it as running. leave ends
-// that; it is nil when the wait is over. A nil Running marks nothing.
+// enter waits at most Wait until no other request with the key runs, and marks it as running. leave ends that
+// mark; it is nil if the wait is over. A nil Running marks nothing.
 func (r *Running) enter(ctx context.Context, k idempotency.Key) (leave func(), err error) {
 	if r == nil {
 		return func() {}, nil
@@ -71,7 +71,7 @@ func (r *Running) enter(ctx context.Context, k idempotency.Key) (leave func(), e
 	}
 }
 
-// take marks the key as running; otherwise it returns what is closed when the other request ends.
+// take marks the key as running, or returns the channel that is closed when the other request ends.
 func (r *Running) take(k idempotency.Key) (ended chan struct{}, taken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// storeWait bounds how long a request waits for the store until it has claimed its key, over all its writes. One
-// store has a single writer for all processes: a rival would wait for its turn at each of them, several times over.
+// storeWait bounds how long a request waits for the store until it has claimed its key, over all its writes.
+// A store with a single writer for all processes would otherwise make a competing request wait at each write,
+// several times over.
 type storeWait struct {
 	mu   sync.Mutex
 	left time.Duration
@@ -23,8 +24,9 @@ type waitKey struct{}
 // errWaitOver ends the context of a write.
 var errWaitOver = errors.New("the wait of a request with an Idempotency-Key is over")
 
-// Bound returns a context for one write of the preparation of a request with an Idempotency-Key, which must not
-// make a rival wait longer than Wait. end is called after the write. Other contexts are returned as they are.
+// Bound returns a context for one write in the preparation of a request with an Idempotency-Key. The write
+// must not make a competing request wait longer than Wait. Call end after the write. Other contexts are
+// returned unchanged.
 func Bound(ctx context.Context) (bound context.Context, end func()) {
 	wait, ok := ctx.Value(waitKey{}).(*storeWait)
 	if !ok {

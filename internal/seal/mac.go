@@ -14,13 +14,13 @@ import (
 // macSize is the size of an authentication tag in bytes: the key's id and HMAC-SHA256.
 const macSize = keyIDSize + sha256.Size
 
-// deriveMACKey returns the key of authentication tags, which has nothing to do with that of the cipher.
+// deriveMACKey returns the key of authentication tags, which is independent of the cipher's key.
 func deriveMACKey(raw []byte) ([]byte, error) {
 	return hkdf.Key(sha256.New, raw, nil, "payments/seal v1 hmac-sha256", sha256.Size)
 }
 
-// MAC returns an authentication tag of a message with the first key. context says what the message is and
-// where it is stored, such as "api_keys/<id>": a tag is worth nothing elsewhere.
+// MAC returns an authentication tag of a message with the first key. context states what the message is and
+// where it is stored, such as "api_keys/<id>": the tag is valid nowhere else.
 func (b *Sealer) MAC(message, context []byte) []byte {
 	k := b.ring.keys[0]
 
@@ -30,8 +30,8 @@ func (b *Sealer) MAC(message, context []byte) []byte {
 // VerifyMAC checks that a tag was made by MAC, with any of the keys, for the same message and context. It
 // compares in constant time.
 //
-// Errors: fault.Unavailable, code secret_key_unknown, for a tag of a key that is not configured; fault.Forbidden,
-// code tag_wrong, for one that nobody made for this.
+// Errors: fault.Unavailable, code secret_key_unknown, for a tag of a key that is not configured;
+// fault.Forbidden, code tag_wrong, for a tag that was not made for this message and context.
 func (b *Sealer) VerifyMAC(message, context, tag []byte) error {
 	if len(tag) != macSize {
 		return errWrongTag()
@@ -54,8 +54,8 @@ func (b *Sealer) VerifyMAC(message, context, tag []byte) error {
 	return errWrongTag()
 }
 
-// ShortMAC returns the first size bytes, at most 32, of HMAC-SHA256 of a message with the first key, without a key's
-// id. It is for what is not stored and gives away nothing when it is forged, such as a cursor.
+// ShortMAC returns the first size bytes, at most 32, of HMAC-SHA256 of a message with the first key, without
+// a key's id. Use it only for values that are not stored and reveal nothing if forged, such as a cursor.
 func (b *Sealer) ShortMAC(message, context []byte, size int) []byte {
 	return b.ring.keys[0].mac(message, context)[keyIDSize : keyIDSize+size]
 }

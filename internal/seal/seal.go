@@ -1,19 +1,19 @@
-// Package seal encrypts the few secrets that have to be stored: webhook signing secrets and stored
-// answers. A row that leaks, is swapped with another or is altered gives nothing away and does not open.
+// Package seal encrypts the few secrets that have to be stored: webhook signing secrets and stored answers. A
+// row that leaks reveals nothing, and a row that is swapped with another or altered does not open.
 //
-// The cipher is XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03, golang.org/x/crypto/chacha20poly1305).
-// Its nonces of 192 bits are random: after n seals with one key the chance that any two share a nonce is
-// below n²/2^193, for 2^64 seals below 2^-65, so a key has no practical limit of uses.
+// The cipher is XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03, golang.org/x/crypto/chacha20poly1305). Its
+// nonces of 192 bits are random: after n seals with one key the chance that any two share a nonce is below
+// n²/2^193. For 2^64 seals it is below 2^-65, so a key has no practical limit of uses.
 //
-// The layout of what Seal returns is
+// The layout of Seal's result is
 //
 //	version  1 byte, 1
 //	key id   4 bytes, the first of SHA-256("payments/seal key id v1" + NUL + key)
 //	nonce    24 bytes, random
 //	sealed   the ciphertext, as long as the plaintext, and a tag of 16 bytes
 //
-// and the additional data are version, key id and the caller's context. The cipher's key is
-// HKDF-SHA256 of the configured one, so that the configured key may serve other purposes too.
+// and the additional data are version, key id and the caller's context. The cipher's key is HKDF-SHA256 of
+// the configured one, so that the configured key may serve other purposes too.
 package seal
 
 import (
@@ -35,7 +35,7 @@ import (
 const (
 	// KeySize is the size of a key in bytes.
 	KeySize = 32
-	// Overhead is the length of a sealed text less that of its plaintext, in bytes.
+	// Overhead is the length of a sealed text minus that of its plaintext, in bytes.
 	Overhead = headerSize + chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 
 	version    = 1
@@ -45,8 +45,8 @@ const (
 
 // Sealer seals and opens. It is safe for concurrent use and never shows a key when printed.
 type Sealer struct {
-	// ring is a pointer, and so is each cipher in it: fmt calls no method on an unexported field, and for a
-	// wrong verb (%s on a struct that holds a Box) it follows one pointer. It does not follow two.
+	// ring is a pointer, and so is each cipher in it, because fmt calls no method on an unexported field. For
+	// a wrong verb (%s on a struct that holds a Sealer) it follows one pointer, but not two.
 	ring *ring
 }
 
@@ -58,14 +58,14 @@ type ring struct {
 type key struct {
 	id   [keyIDSize]byte
 	aead cipher.AEAD
-	// macKey is a pointer for the reason that ring is one.
+	// macKey is a pointer for the same reason as ring.
 	macKey *[]byte
 }
 
-// New returns a Box that seals with the first key and opens with any of them. To rotate, put the new key in
-// front and keep the old ones for as long as anything sealed with them is stored. No key at all, one that
-// has not 32 bytes, or one of zeros is fault.Invalid with code secret_key_invalid. The keys are not kept as
-// they are given; the caller may wipe them.
+// New returns a Sealer that seals with the first key and opens with any of them. To rotate, put the new key
+// first, and keep the old ones while anything sealed with them is stored. Without a key, with a key that does
+// not have 32 bytes, or with one of zeros, it is fault.Invalid with code secret_key_invalid. New keeps no
+// reference to the given keys; the caller may wipe them.
 func New(keys ...[]byte) (*Sealer, error) {
 	if len(keys) == 0 {
 		return nil, badKey("there is none: set one of %d random bytes", KeySize)
@@ -131,12 +131,12 @@ func keyID(raw []byte) [keyIDSize]byte {
 	return [keyIDSize]byte(h.Sum(nil)[:keyIDSize])
 }
 
-// UseEntropy replaces the source of nonces, which is crypto/rand; it is called before the first Seal. A nonce
+// UseEntropy replaces the source of nonces, which is crypto/rand. It is called before the first Seal. A nonce
 // that repeats breaks the encryption, so only tests use another source.
 func (b *Sealer) UseEntropy(source io.Reader) { b.ring.entropy = source }
 
-// Seal encrypts plaintext with the first key. context says where the result will be stored (table, row and
-// column, such as "webhook_endpoints/<id>/secret"): it is not stored with it, and Open must be given the
+// Seal encrypts plaintext with the first key. context states where the result will be stored (table, row and
+// column, such as "webhook_endpoints/<id>/secret"). It is not part of the result, and Open must be given the
 // same, so that a sealed text opens nowhere else. Equal plaintexts give different results.
 func (b *Sealer) Seal(plaintext, context []byte) []byte { // spec D9.6
 	k := b.ring.keys[0]
@@ -152,11 +152,11 @@ func (b *Sealer) Seal(plaintext, context []byte) []byte { // spec D9.6
 	return k.aead.Seal(out, nonce, plaintext, authenticated(out[:headerSize], context))
 }
 
-// Open decrypts what Seal returned for the same context.
+// Open decrypts the result of Seal for the same context.
 //
-// Both errors are fault.Unavailable, for the fault lies with what is stored or configured and never with
-// the request that led here: secret_key_unknown when no configured key has the id of the sealing one, and
-// sealed_data_damaged when the bytes were altered, cut, moved from another row, or never sealed.
+// Both errors are fault.Unavailable, because the fault lies with the stored or configured data and never with
+// the request. It is secret_key_unknown if no configured key has the id of the sealing one. It is
+// sealed_data_damaged if the bytes were altered, cut, moved from another row, or never sealed.
 func (b *Sealer) Open(sealed, context []byte) ([]byte, error) {
 	if len(sealed) < Overhead {
 		return nil, damaged("%d bytes are fewer than any sealed text has", len(sealed))
@@ -210,7 +210,7 @@ func damaged(format string, args ...any) error {
 // authenticated joins header and context; the header's fixed size keeps them apart.
 func authenticated(header, context []byte) []byte { return slices.Concat(header, context) }
 
-// Format writes the ids of the keys for every verb, which say nothing about the keys.
+// Format writes the ids of the keys for every verb; they reveal nothing about the keys.
 func (b Sealer) Format(f fmt.State, _ rune) {
 	var ids []string
 

@@ -14,29 +14,28 @@ func Pay(s *settlement.Settlement, amount chain.Amount) { // spec D4.14
 	s.FeeCarried, s.FeePaid = s.FeeCarried.Sub(amount), s.FeePaid.Add(amount)
 }
 
-// Unpay moves amount (native base units) from FeePaid back to FeeCarried: its transaction is proven
-// dead.
+// Unpay moves amount (native base units) from FeePaid back to FeeCarried: its transaction is proven dead.
 func Unpay(s *settlement.Settlement, amount chain.Amount) {
 	s.FeePaid, s.FeeCarried = s.FeePaid.Sub(amount), s.FeeCarried.Add(amount)
 }
 
-// CarryIn adds platform fee of earlier settlements (native base units) to this one's.
+// CarryIn adds the platform fee of earlier settlements (native base units) to this one's.
 func CarryIn(s *settlement.Settlement, amount chain.Amount) {
 	s.CarriedIn, s.FeeCarried = s.CarriedIn.Add(amount), s.FeeCarried.Add(amount)
 }
 
-// DueFee returns what a settlement has to pay of its platform fee itself, in native base units: what is not paid, less
-// what it left to later releases.
+// DueFee returns the part of its platform fee that a settlement must pay itself, in native base units: the
+// unpaid part, without the part that it left to later releases.
 func DueFee(s settlement.Settlement) chain.Amount { return s.FeeCarried.SubFloor(s.CarriedOut) }
 
-// CarryOut leaves amount (native base units) of what is due to a later release.
+// CarryOut leaves amount (native base units) of the due fee to a later release.
 func CarryOut(s *settlement.Settlement, amount chain.Amount) { s.CarriedOut = s.CarriedOut.Add(amount) }
 
-// TakeBack makes amount (native base units) of what was left to later releases due again.
+// TakeBack makes amount (native base units) due again that was left to later releases.
 func TakeBack(s *settlement.Settlement, amount chain.Amount) { s.CarriedOut = s.CarriedOut.Sub(amount) }
 
-// GiveBack removes what was carried in and is not paid, at most of what is due less waits, and returns it. All are
-// native base units.
+// GiveBack removes the unpaid part of the carried fee, at most the due fee minus waits, and returns it. All
+// are native base units.
 func GiveBack(s *settlement.Settlement, waits chain.Amount) chain.Amount {
 	back := chaindata.Min(s.CarriedIn, DueFee(*s).SubFloor(waits))
 	s.CarriedIn, s.FeeCarried = s.CarriedIn.Sub(back), s.FeeCarried.Sub(back)
@@ -63,7 +62,7 @@ func FeeNative(feeUSD, price decimal.Decimal, decimals uint8) (chain.Amount, err
 			feeUSD,
 		)
 	}
-	// exact; the remainder is what rounding down leaves out
+	// exact; rounding down drops the remainder
 	units, _ := feeUSD.Shift(int32(decimals)).QuoRem(price, 0)
 
 	return chain.AmountFromBig(units.BigInt())

@@ -20,7 +20,7 @@ func Assign(s *settlement.Settlement, releaseID string, master chain.Address) er
 		return refuse(s, "be planned while release "+s.SweepID+" has it")
 	}
 
-	if s.SweepID == "" && s.Status == settlement.Pending { // what it waited for is over
+	if s.SweepID == "" && s.Status == settlement.Pending { // its wait is over
 		s.ReasonMessage, s.WaitingSince = "", time.Time{}
 	}
 
@@ -29,8 +29,8 @@ func Assign(s *settlement.Settlement, releaseID string, master chain.Address) er
 	return nil
 }
 
-// Unassign takes a pending or held settlement out of a release that came to nothing before anything
-// was signed; planning looks at it again at due.
+// Unassign takes a pending or held settlement out of a release that ended before anything was signed;
+// planning looks at it again at due.
 func Unassign(s *settlement.Settlement, due time.Time) error {
 	if s.Status != settlement.Pending && s.Status != settlement.Held {
 		return refuse(s, "leave its release")
@@ -42,7 +42,7 @@ func Unassign(s *settlement.Settlement, due time.Time) error {
 }
 
 // Hold holds a pending or held settlement for a reason. required is what the master wallet must hold, in
-// native base units; nil when it is not short. fresh reports whether the reason is new, and so
+// native base units; nil if the wallet is not short. fresh reports that the reason is new, and therefore
 // published.
 func Hold(
 	s *settlement.Settlement,
@@ -74,9 +74,9 @@ func Hold(
 	return fresh, nil
 }
 
-// Wait records why a pending, held or releasing settlement was not moved on, and since when: a code, a colon and a
-// sentence, with a time that is zero unless it has waited for walletstate.WaitShownAfter. It reports whether that is
-// new.
+// Wait records why a pending, held or releasing settlement was not moved on: a code, a colon and a sentence.
+// since is when the wait began, zero unless it has lasted walletstate.WaitShownAfter. It reports whether the
+// record is new.
 func Wait(s *settlement.Settlement, why string, since time.Time) (fresh bool) {
 	waits := s.Status == settlement.Pending || s.Status == settlement.Held || s.Status == settlement.Releasing
 	if !waits || s.ReasonMessage == why && s.WaitingSince.Equal(since) {
@@ -88,9 +88,8 @@ func Wait(s *settlement.Settlement, why string, since time.Time) (fresh bool) {
 	return true
 }
 
-// Start moves a pending or held settlement to releasing, once the first transaction of its sweep is signed and
-// stored. carried is the platform fee of earlier settlements that this one takes
-// along.
+// Start moves a pending or held settlement to releasing, once the first transaction of its sweep is signed
+// and stored. carried is the platform fee of earlier settlements that this one also pays.
 func Start(s *settlement.Settlement, carried chain.Amount) error { // spec D4.3
 	if s.Status == settlement.Releasing {
 		return nil
@@ -108,8 +107,8 @@ func Start(s *settlement.Settlement, carried chain.Amount) error { // spec D4.3
 	return nil
 }
 
-// Release moves a releasing settlement to released. net is what measurably arrived, in base units of the
-// asset.
+// Release moves a releasing settlement to released. net is the measured amount that arrived, in base units of
+// the asset.
 func Release(s *settlement.Settlement, net chain.Amount, now time.Time) error { // spec D4.5
 	if s.Status == settlement.Released {
 		return nil
@@ -125,9 +124,9 @@ func Release(s *settlement.Settlement, net chain.Amount, now time.Time) error { 
 	return nil
 }
 
-// Fail ends the attempt to release. From releasing any failing reason is legal; a pending or held
-// settlement fails when its payment is gone or when planning finds that it cannot be released. due
-// is when it comes back by itself, zero when it does not.
+// Fail ends the attempt to release. From releasing any failing reason is legal. A pending or held settlement
+// fails when its payment is gone or when planning finds that it cannot be released. due is when it returns by
+// itself, zero if it does not.
 func Fail(s *settlement.Settlement, reason settlement.Reason, now, due time.Time) error { // spec D4.6
 	if s.Status == settlement.Failed && s.Reason == reason {
 		return nil
@@ -148,7 +147,7 @@ func Fail(s *settlement.Settlement, reason settlement.Reason, now, due time.Time
 	return nil
 }
 
-// Orphan records of a failed settlement that its payment left the chain. Reopen takes that back.
+// Orphan records that the payment of a failed settlement left the chain. Reopen reverses that.
 func Orphan(s *settlement.Settlement) error {
 	if s.Status != settlement.Failed {
 		return refuse(s, "be orphaned")
@@ -165,7 +164,8 @@ func Orphan(s *settlement.Settlement) error {
 	return nil
 }
 
-// Reopen records of a settlement that had failed before its payment left the chain that the payment is back.
+// Reopen records that the payment is back, for a settlement that had failed before the payment left the
+// chain.
 func Reopen(s *settlement.Settlement) error {
 	if s.Status != settlement.Failed || s.FailedFor == "" {
 		return refuse(s, "fail for what it had failed for")
@@ -176,8 +176,8 @@ func Reopen(s *settlement.Settlement) error {
 	return nil
 }
 
-// Revert moves a settlement to reverted, once a reorganisation removed the sweep of a released one (reason "") or
-// its payment (payment_orphaned). Of a reverted one it only records that the payment is gone as well.
+// Revert moves a settlement to reverted, after a reorganisation removed the sweep of a released one (reason
+// "") or its payment (payment_orphaned). For a reverted one it only records that the payment is gone as well.
 func Revert(s *settlement.Settlement, reason settlement.Reason) error { // spec D4.7
 	if reason != "" && reason != settlement.PaymentOrphaned {
 		return refuse(s, "be reverted as "+string(reason))

@@ -1,5 +1,5 @@
-// Package ssrf keeps requests to merchants' URLs off our own network: only public addresses, checked on the address
-// that is connected to.
+// Package ssrf keeps requests to merchants' URLs off our own network: it allows only public addresses, and
+// checks the address at the time of the connection.
 package ssrf
 
 import (
@@ -10,7 +10,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// neverPublic are addresses in public ranges that clouds answer themselves, with credentials.
+// neverPublic are addresses in public ranges at which clouds themselves answer, with credentials.
 var neverPublic = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"), // Azure's platform address
 }
@@ -21,7 +21,7 @@ type Guard struct {
 	allow []netip.Prefix
 }
 
-// New returns a Guard that lets only public addresses through, and those of the ranges that are allowed.
+// New returns a Guard that allows only public addresses, and the given ranges.
 func New(allow []netip.Prefix) Guard {
 	var all, v4, v6 []netip.Prefix
 
@@ -48,9 +48,9 @@ func New(allow []netip.Prefix) Guard {
 	}
 }
 
-// Port returns an error for a port that must not be connected to: only 80, 443 and those above 1023 may, lest
-// requests reach mail and name servers. Addresses that are allowed by name may have any port; the zero address
-// stands for one that is not known yet.
+// Port returns an error for a port that must not be connected to. Only 80, 443 and ports above 1023 are
+// allowed, so that requests cannot reach mail and name servers. Addresses in a given range may have any port;
+// the zero address stands for an address that is not known yet.
 func (g Guard) Port(addr netip.Addr, port uint16) error {
 	if port == 80 || port == 443 || port > 1023 {
 		return nil
@@ -65,12 +65,11 @@ func (g Guard) Port(addr netip.Addr, port uint16) error {
 	return fmt.Errorf("port %d is neither 80 nor 443 nor above 1023", port)
 }
 
-// Address returns an error for an address that must not be connected to. An IPv4 address written as
-// an IPv6 one is checked as what it is.
+// Address returns an error for an address that must not be connected to. An IPv4 address written as an IPv6
+// one is checked as IPv4.
 func (g Guard) Address(addr netip.Addr) error { return g.rules.SafeAddr(addr.Unmap()) } // spec D8.17
 
-// Control is a net.Dialer.Control: it sees the address that is connected to, whatever name or
-// notation it came from.
+// Control is a net.Dialer.Control: it checks the address of the connection, for any name or notation.
 func (g Guard) Control(network, address string, c syscall.RawConn) error {
 	if at, err := netip.ParseAddrPort(address); err == nil {
 		if err := g.Port(at.Addr(), at.Port()); err != nil {

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// Each calls f for each item, at most limit at a time, in their order; with a limit of 1 one after the other on the
-// caller's goroutine. After the first error, or when ctx ends, it begins no other, waits for those under way and
-// returns the error that came first. A panic of f is one of the caller's.
+// Each calls f for each item in order, at most limit at a time. With a limit of 1 it calls them one after the
+// other on the caller's goroutine. After the first error, or when ctx ends, it begins no further call, waits
+// for running ones and returns the first error. A panic of f becomes a panic of the caller.
 func Each[T any](ctx context.Context, limit int, items []T, f func(ctx context.Context, item T) error) error {
 	if limit <= 1 || len(items) <= 1 {
 		return inTurn(ctx, items, f)
@@ -41,7 +41,7 @@ func Each[T any](ctx context.Context, limit int, items []T, f func(ctx context.C
 	}
 }
 
-// calls are the calls of Each: the items that wait, and how the calls before them ended.
+// calls are the calls of Each: the waiting items, and the outcome of earlier calls.
 type calls[T any] struct {
 	mu       sync.Mutex
 	items    []T
@@ -49,7 +49,7 @@ type calls[T any] struct {
 	panicked any
 }
 
-// take returns the next item; ok is false when there is none to begin.
+// take returns the next item; ok is false if none may begin.
 func (c *calls[T]) take(ctx context.Context) (item T, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *calls[T]) take(ctx context.Context) (item T, ok bool) {
 	return item, true
 }
 
-// call calls f for an item, and keeps the first error and a panic.
+// call calls f for an item, and records the first error and a panic.
 func (c *calls[T]) call(ctx context.Context, item T, f func(ctx context.Context, item T) error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -99,7 +99,8 @@ func inTurn[T any](ctx context.Context, items []T, f func(ctx context.Context, i
 	return nil
 }
 
-// Shuffle brings items into a random order: processes that find the same work begin with different parts of it.
+// Shuffle puts items into a random order, so that processes that find the same work begin with different
+// parts of it.
 func Shuffle[T any](items []T) {
 	rand.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
 }

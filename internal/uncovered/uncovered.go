@@ -1,4 +1,5 @@
-// Package uncovered cancels refunds that confirmed payments do not cover any more: a payment left the chain.
+// Package uncovered cancels refunds that confirmed payments no longer cover, because a payment left the
+// chain.
 package uncovered
 
 import (
@@ -11,12 +12,12 @@ import (
 	"github.com/seed-8ee7f392/payments/payout"
 )
 
-// Config is what a Canceler needs. Everything is required.
+// Config configures a Canceler. Everything is required.
 type Config struct {
 	DB database
 	// Refunds cancels one refund in a transaction. It is the payout.Service.
 	Refunds canceler
-	// WasCompared reports whether this process has compared a wallet with its network. It asks nobody.
+	// WasCompared reports whether this process has compared a wallet with its network. It calls no node.
 	WasCompared func(network string, address chain.Address) bool
 }
 
@@ -41,17 +42,16 @@ type Canceler struct{ config Config }
 // New returns a Canceler. It starts nothing.
 func New(c Config) *Canceler { return &Canceler{c} }
 
-// PaymentLostTx cancels unsigned refunds of a payment that left the chain: first those that name
-// it, then those of its invoice, newest first, until what is still confirmed covers all that have
-// not failed.
+// PaymentLostTx cancels unsigned refunds of a payment that left the chain: first those that name it, then
+// those of its invoice, newest first. It ends when the confirmed payments cover all refunds that have not
+// failed.
 func (c *Canceler) PaymentLostTx(
 	ctx context.Context,
 	tx payout.Tx,
 	owner event.Owner,
 	paymentID, invoiceID string,
 ) error { // spec D6.6
-	// A refund that is being created reads the payment under the same lock, so that one of the two
-	// sees the other.
+	// The creation of a refund reads the payment under the same lock, so that one of the two sees the other.
 	if err := tx.LockAccount(ctx, owner.AccountID); err != nil {
 		return err
 	}
@@ -74,12 +74,12 @@ func (c *Canceler) PaymentLostTx(
 	return c.cancelUncovered(ctx, tx, owner, invoiceID)
 }
 
-// Cancel cancels the refund of a payout that is about to be signed, where what is confirmed does not cover it:
-// a payment left the chain before its wallet was compared with the network, and came back smaller or not at all.
-// canceled is false for what goes on.
+// Cancel cancels the refund of a payout that is about to be signed, if the confirmed payments do not cover
+// it: a payment left the chain before its wallet was compared with the network, and came back smaller or not
+// at all. canceled is false if the payout goes on.
 func (c *Canceler) Cancel(ctx context.Context, p payout.Payout) (canceled bool, err error) {
 	err = c.config.DB.Update(ctx, func(ctx context.Context, tx payout.Tx) error {
-		canceled = false // of a try before
+		canceled = false // of an earlier try
 
 		if err := tx.LockAccount(ctx, p.Owner.AccountID); err != nil {
 			return err
@@ -137,7 +137,7 @@ func (c *Canceler) cancelUncovered(
 		return err
 	}
 
-	// Amounts in base units. A simulated refund gives back what simulated payments brought.
+	// Amounts in base units. Refunds of simulated payments are kept apart.
 	type coin struct {
 		network, assetID string
 		simulated        bool
@@ -174,8 +174,8 @@ func (c *Canceler) cancelUncovered(
 	return nil
 }
 
-// lacksPayment reports whether a refund's payment is not confirmed, or not with all that refunds which name it promise:
-// it may be in another block with another amount.
+// lacksPayment reports whether a refund's payment is not confirmed, or is smaller than the refunds that name
+// it: it may be in another block with another amount.
 func lacksPayment(ctx context.Context, tx payout.Tx, r payout.Refund) (bool, error) {
 	received, err := tx.ReceivedPayments(ctx, r.Owner, "", r.PaymentID)
 	if err != nil {
@@ -206,8 +206,9 @@ func unfailedRefunds(ctx context.Context, r payout.Reader, f payout.RefundFilter
 	return r.Refunds(ctx, f)
 }
 
-// cancelUnsigned cancels a refund unless its payout is signed. Until its wallet is compared with the network it may be,
-// by records that are lost: Cancel comes back to it. A simulated refund has succeeded, without a payout.
+// cancelUnsigned cancels a refund unless its payout is signed. Until its wallet is compared with the network,
+// lost records may have signed it: Cancel handles it later. A simulated refund has succeeded, without a
+// payout.
 func (c *Canceler) cancelUnsigned(ctx context.Context, tx payout.Tx, r payout.Refund) (bool, error) {
 	if r.Simulated {
 		return false, nil

@@ -1,5 +1,5 @@
-// Package wire writes the values of API objects: timestamps, decimals and ids as specification 2.1 wants
-// them, in one place for httpapi, events and the checkout page.
+// Package wire writes the values of API objects as specification 2.1 requires: timestamps, decimals and ids.
+// It is the one place for httpapi, events and the checkout page.
 package wire
 
 import (
@@ -12,7 +12,7 @@ import (
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// Time writes RFC 3339 in UTC with milliseconds, or "" for the zero time (the field is then left out).
+// Time writes RFC 3339 in UTC with milliseconds, or "" for the zero time (the field is then omitted).
 func Time(t time.Time) string { // spec D1.8
 	if t.IsZero() {
 		return ""
@@ -38,7 +38,7 @@ func ParseTime(param, s string) (time.Time, error) { // spec 2.1.5
 // most 8 places.
 func Decimal(d decimal.Decimal) string { return d.String() } // spec D1.7
 
-// OptionalDecimal writes a decimal, or "" when there is none (the field is then left out).
+// OptionalDecimal writes a decimal, or "" if it is absent (the field is then omitted).
 func OptionalDecimal(d decimal.NullDecimal) string { // spec 2.1.6
 	if !d.Valid {
 		return ""

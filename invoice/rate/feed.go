@@ -23,13 +23,13 @@ import (
 type Feed struct {
 	// Name is the feed's name in errors.
 	Name string
-	// BaseURL is where the API lives, without a trailing slash. Each constructor sets the public one.
+	// BaseURL is the URL of the API, without a trailing slash. Each constructor sets the public one.
 	BaseURL string
-	// Header is sent with every request: an API key, where a feed wants one.
+	// Header is sent with every request, such as an API key that a feed requires.
 	Header http.Header
-	// Client asks. Defaults to http.DefaultClient.
+	// Client sends the requests. Defaults to http.DefaultClient.
 	Client *http.Client
-	// Timeout bounds one question. Defaults to 5 seconds.
+	// Timeout bounds one request. Defaults to 5 seconds.
 	Timeout time.Duration
 	// Fresh is how long a price may be used. Defaults to 1 minute.
 	Fresh time.Duration
@@ -38,15 +38,15 @@ type Feed struct {
 
 	path  func(base, currency string) (string, bool)
 	parse func(body []byte, base, currency string) (string, error)
-	// unknown reports whether an answer, with its status, says that there is no such pair.
+	// unknown reports whether an answer, with its status, means that the feed does not have the pair.
 	unknown func(status int, body []byte) bool
 }
 
-// maxAnswer is how much of an answer is read; real ones have a few hundred bytes.
+// maxAnswer is how many bytes of an answer are read; real ones have a few hundred bytes.
 const maxAnswer = 64 << 10
 
-// Quote implements Source. A pair that the feed does not know is fault.Invalid; everything else
-// that goes wrong is fault.Unavailable.
+// Quote implements Source. A pair that the feed does not have is fault.Invalid; every other failure is
+// fault.Unavailable.
 func (f *Feed) Quote(ctx context.Context, base, currency string) (Quote, error) {
 	base, currency = normal(base, currency)
 
@@ -106,7 +106,7 @@ func (f *Feed) Quote(ctx context.Context, base, currency string) (Quote, error) 
 	}, nil
 }
 
-// priceOf reads a price, an exponent included (CoinGecko writes 1.2e-05), and refuses what is none.
+// priceOf parses a price, which may have an exponent (CoinGecko writes 1.2e-05), and refuses anything else.
 func priceOf(digits string) (decimal.Decimal, error) {
 	if len(digits) > 64 {
 		return decimal.Decimal{}, fmt.Errorf("a price of %d characters", len(digits))
@@ -176,8 +176,8 @@ func (f *Feed) get(ctx context.Context, path string) (status int, body []byte, e
 	return resp.StatusCode, body, nil
 }
 
-// withoutURL returns the cause of an error about a URL, which may hold a key. The causes of one that cannot be parsed
-// quote parts of it, so that only their kind is shown.
+// withoutURL returns the cause of an error about a URL, which may hold a key. If a URL cannot be parsed, the
+// causes quote parts of it, so only their kind is shown.
 func withoutURL(err error) error {
 	e, ok := err.(*url.Error) //nolint:errorlint // only the outermost error has the URL
 	switch {
@@ -269,8 +269,8 @@ func Kraken() *Feed {
 	}
 }
 
-// Binance asks Binance's ticker: GET /api/v3/ticker/price?symbol={base}{currency}. It has no dollars: USD is
-// asked for as USDT, so keep it beside feeds that have them, under Median.
+// Binance asks Binance's ticker: GET /api/v3/ticker/price?symbol={base}{currency}. It has no dollars: for USD
+// it asks for USDT, so combine it with feeds that have dollars, under Median.
 func Binance() *Feed {
 	symbol := func(base, currency string) string {
 		if currency == "USD" {
@@ -358,6 +358,6 @@ func CoinGecko(ids map[string]string) *Feed {
 
 			return price.String(), nil
 		},
-		unknown: func(int, []byte) bool { return false }, // parse says it
+		unknown: func(int, []byte) bool { return false }, // parse reports it
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Fixed is a source of prices that somebody sets: for tests, demos, and coins of test networks. It is safe
+// Fixed is a source of prices that the host sets: for tests, demos, and coins of test networks. It is safe
 // for concurrent use.
 type Fixed struct {
 	now   func() time.Time
@@ -24,7 +24,7 @@ type Fixed struct {
 }
 
 // NewFixed returns a source with prices by "BASE/CURRENCY", such as "ETH/USD": "2500". A quote is fresh for
-// the given time from when it is asked for; now nil is time.Now.
+// the given time from the call of Quote; now nil is time.Now.
 func NewFixed(prices map[string]string, fresh time.Duration, now func() time.Time) (*Fixed, error) {
 	if now == nil {
 		now = time.Now
@@ -40,9 +40,10 @@ func NewFixed(prices map[string]string, fresh time.Duration, now func() time.Tim
 	return f, nil
 }
 
-// Set changes the price of a pair; "" takes it away, so that there is no fresh price any more.
+// Set changes the price of a pair; "" removes it, so that the pair has no fresh price any more.
 //
-// Errors: fault.Invalid (price_invalid) for a pair that is not "BASE/CURRENCY", and a price that cannot count.
+// Errors: fault.Invalid (price_invalid) for a pair that is not "BASE/CURRENCY", and for a price that cannot
+// be used.
 func (f *Fixed) Set(pair, price string) error {
 	base, currency, ok := strings.Cut(pair, "/")
 	if !ok || base == "" || currency == "" || strings.Contains(currency, "/") {

@@ -15,24 +15,25 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/hostcall"
 )
 
-// MedianConfig says how much several sources have to agree.
+// MedianConfig configures the median of several sources.
 type MedianConfig struct {
 	// Sources are asked at the same time.
 	Sources []Source
-	// Agree is how many prices have to be left once outliers are dropped. Defaults to more than
-	// half of Sources.
+	// Agree is how many prices must be left after outliers are dropped. Defaults to more than half of
+	// Sources.
 	Agree int
-	// SpreadBPS is how far a price may lie from the median before it is dropped, in
-	// ten-thousandths. Defaults to 300.
+	// SpreadBPS is the largest distance of a price from the median, in ten-thousandths of the median; prices
+	// further away are dropped. Defaults to 300.
 	SpreadBPS int
-	// MaxAge refuses prices that were fetched longer ago. Defaults to 5 minutes.
+	// MaxAge is the largest age of a price since it was fetched; older ones are refused. Defaults to 5
+	// minutes.
 	MaxAge time.Duration
 	// Now defaults to time.Now.
 	Now func() time.Time
 }
 
-// One source that takes longer than sourceLimit counts as gone: the engine gives all of them 10 seconds. It is left
-// alone for sourcePause then.
+// A source that takes longer than sourceLimit counts as gone: the engine gives all of them together 10
+// seconds. It is not asked again for sourcePause.
 const (
 	sourceLimit = 5 * time.Second
 	sourcePause = 30 * time.Second
@@ -43,9 +44,9 @@ type median struct {
 	calls []*hostcall.Limited[[2]string, Quote] // of each source, by base and currency
 }
 
-// Median returns a source that asks several and answers with the median of those that agree: one
-// feed that lies, lags, hangs (5 seconds) or is gone decides nothing. Of an even number the lower of the
-// middle two is taken, which credits a payer no more than either says. A quote is fresh as long as the
+// Median returns a source that asks several sources and answers with the median of those that agree. One feed
+// that lies, lags, hangs (5 seconds) or is gone decides nothing. Of an even number the lower of the middle
+// two is taken, which credits a payer no more than either of them would. A quote is fresh as long as the
 // oldest price in it.
 func Median(c MedianConfig) (Source, error) {
 	if len(c.Sources) == 0 {
@@ -95,7 +96,7 @@ func (m median) Quote(ctx context.Context, base, currency string) (Quote, error)
 	quotes, failures := m.ask(ctx, base, currency)
 	if len(quotes) == 0 && len(failures) > 0 &&
 		!slices.ContainsFunc(failures, func(err error) bool { return !errors.Is(err, fault.Invalid) }) {
-		return Quote{}, Unsupported(base, currency) // nobody knows the pair
+		return Quote{}, Unsupported(base, currency) // no source has the pair
 	}
 
 	agreeing := m.agreeing(quotes)
@@ -125,7 +126,7 @@ func (m median) Quote(ctx context.Context, base, currency string) (Quote, error)
 	return out, nil
 }
 
-// ask asks every source and keeps what is fresh.
+// ask asks every source and returns the fresh quotes.
 func (m median) ask(ctx context.Context, base, currency string) (quotes []Quote, failures []error) {
 	var (
 		wg sync.WaitGroup
@@ -164,7 +165,7 @@ func (m median) ask(ctx context.Context, base, currency string) (quotes []Quote,
 	return quotes, failures
 }
 
-// agreeing drops the prices that lie too far from the median of all.
+// agreeing drops the prices that are too far from the median of all.
 func (m median) agreeing(quotes []Quote) []Quote {
 	if len(quotes) == 0 {
 		return nil
@@ -178,7 +179,7 @@ func (m median) agreeing(quotes []Quote) []Quote {
 	)
 }
 
-// middle returns the median quote, the lower of two; quotes must not be empty.
+// middle returns the median quote: of two middle ones, the lower. quotes must not be empty.
 func middle(quotes []Quote) Quote {
 	sorted := slices.SortedFunc(slices.Values(quotes), func(a, b Quote) int { return a.Rate.Cmp(b.Rate) })
 	return sorted[(len(sorted)-1)/2]

@@ -49,7 +49,8 @@ type counter struct {
 	Next int64
 }
 
-// lock is a record that LockAccount changes, so that the engine serializes those that lock one account.
+// lock is a record that LockAccount changes, so that the engine serializes transactions that lock one
+// account.
 type lock struct {
 	AccountID string
 	Count     int64
@@ -125,7 +126,7 @@ func (tx *transaction) PutKey(ctx context.Context, k *account.Key) error {
 	return put(ctx, tx, apiKeys, k)
 }
 
-// LockAccount changes a record of its own: two transactions that lock one account conflict.
+// LockAccount changes a record of the account: two transactions that lock one account conflict.
 func (tx *transaction) LockAccount(ctx context.Context, accountID string) error {
 	if _, err := peek(ctx, &tx.reader, accounts, accountID, nil); err != nil {
 		return err
@@ -163,7 +164,7 @@ func (r *reader) IdempotencyRecord(ctx context.Context, k idempotency.Key) (idem
 	return try(ctx, r, claims, claims.at(k.Owner, k.Key))
 }
 
-// ClaimIdempotencyKey never waits: the backend lets rivals wait for the whole transaction, or conflict.
+// ClaimIdempotencyKey never waits: the backend has competing transactions wait or conflict as a whole.
 func (tx *transaction) ClaimIdempotencyKey(
 	ctx context.Context,
 	r idempotency.Record,
@@ -226,7 +227,7 @@ func (tx *transaction) Leases(ctx context.Context, names []string) (map[string]l
 	return found, err
 }
 
-// ReadLeases is Leases: reads lock nothing, and a commit fails where another changed what was read.
+// ReadLeases is Leases: reads lock nothing, and a commit fails if another one changed a row that was read.
 func (tx *transaction) ReadLeases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
 	return tx.Leases(ctx, names)
 }

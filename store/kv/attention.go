@@ -10,7 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// settlementsCounted and payoutsCounted hold what Attention counts. Failed payouts leave the count as they grow old.
+// settlementsCounted and payoutsCounted index the objects that Attention may count. It leaves out old failed
+// payouts.
 var (
 	settlementsCounted = settlements.ordered(5, func(s *settlement.Settlement) key {
 		_, counted := store.SettlementAttention(*s)

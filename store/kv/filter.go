@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// upTo returns the bound above all columns that start with a part up to v, which is due or mined by then.
+// upTo returns the bound above all columns whose first part is at most v: the records that are due or mined
+// by then.
 func upTo(v any) key { return after(keyOf(v)) }
 
 // since returns the bound of columns that start with a time at or after t.
@@ -28,7 +29,7 @@ func within(t, after, before time.Time) bool {
 	return (after.IsZero() || !t.Before(after)) && (before.IsZero() || t.Before(before))
 }
 
-// starts reports whether one of the values starts with q, without case; every value does with "".
+// starts reports whether one of the values starts with q, without case; with q "" it is true.
 func starts(q string, values ...string) bool {
 	q = strings.ToLower(q)
 

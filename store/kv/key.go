@@ -9,21 +9,21 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// key is encoded so that bytes.Compare orders keys as their parts, one after the other.
+// key is encoded so that bytes.Compare orders keys by their parts, one after the other.
 type key = []byte
 
-// A text ends with textEnd, which is below every byte that can follow in a longer text: its zero bytes are
-// escaped.
+// A text ends with textEnd, which is below every byte that a longer text can have there: zero bytes in a text
+// are escaped.
 const (
 	textEnd    = "\x00\x01"
 	zeroEscape = "\x00\xff"
 )
 
-// keyOf returns the key of some parts: texts, numbers, booleans, times and hashes. Its capacity is enough for a
-// prefix and the key of a record, too.
+// keyOf returns the key of some parts: texts, numbers, booleans, times and hashes. Its capacity also suffices
+// for a prefix and the key of a record.
 func keyOf(parts ...any) key { return appendKey(make(key, 0, 96), parts...) }
 
-// when returns the key of some parts if a record is in an index, else nil.
+// when returns the key of some parts if indexed is true, else nil: an index then leaves the record out.
 func when(indexed bool, parts ...any) key {
 	if !indexed {
 		return nil
@@ -91,7 +91,7 @@ func appendTime(k key, t time.Time) key {
 	return binary.BigEndian.AppendUint64(k, uint64(t.UnixMicro())+1<<63)
 }
 
-// after returns the lowest key above all that start with prefix.
+// after returns the lowest key above all keys that start with prefix.
 func after(prefix key) key {
 	end := bytes.Clone(prefix)
 	for i := len(end) - 1; i >= 0; i-- {

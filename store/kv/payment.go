@@ -35,7 +35,7 @@ var (
 		waits := p.Status == invoice.Detected || p.Status == invoice.Orphaned
 		return when(waits && p.Block.IsZero(), p.Network)
 	})
-	// paymentsInBlocks has all that a reorganisation may take.
+	// paymentsInBlocks indexes the payments that a reorganisation may remove.
 	paymentsInBlocks = payments.ordered(8, func(p *invoice.Payment) key {
 		active := p.Status == invoice.Detected || p.Status == invoice.Confirmed
 		return when(active && !p.Block.IsZero(), p.Network, p.Block.Height)

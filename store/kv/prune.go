@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// pruneBatch is how many records prune looks at in one scan.
+// pruneBatch is how many records prune reads in one scan.
 const pruneBatch = 100
 
-// prune deletes up to limit records of an index by time whose time is before a time, oldest first, but those
-// that kept says to keep (nil: none). It returns how many it deleted.
+// prune deletes up to limit records of an index by time that are older than a time, oldest first. It keeps
+// records for which kept is true (nil: none), and returns how many it deleted.
 func prune[T any](
 	ctx context.Context,
 	tx *transaction,

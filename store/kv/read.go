@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// reader reads the records: those committed, or those that a transaction sees.
+// reader reads committed records, or the records as a transaction sees them.
 type reader struct {
 	view func(ctx context.Context, f func(Reader) error) error
 }
@@ -27,7 +27,7 @@ func get[T any](ctx context.Context, r *reader, t *table[T], id string, may func
 	return *t.read(found), nil
 }
 
-// peek is get without a copy: nobody may write through what it returns.
+// peek is get without a copy: nobody may write through the returned pointer.
 func peek[T any](ctx context.Context, r *reader, t *table[T], id string, may func(*T) bool) (*T, error) {
 	found, err := fetch(ctx, r, t, t.at(id))
 	if err == nil && (found == nil || may != nil && !may(found)) {
@@ -58,7 +58,7 @@ func fetch[T any](ctx context.Context, r *reader, t *table[T], at key) (found *T
 	return found, err
 }
 
-// several returns the records under those storage keys that exist, each once, lowest key first.
+// several returns the existing records under some storage keys, each once, lowest key first.
 func several[T any](ctx context.Context, r *reader, t *table[T], keys []key) (out []T, err error) {
 	found := map[string]*T{}
 
@@ -84,7 +84,7 @@ func several[T any](ctx context.Context, r *reader, t *table[T], keys []key) (ou
 	return out, err
 }
 
-// byID returns the storage keys of some ids.
+// byID returns the storage keys for ids.
 func (t *table[T]) byID(ids []string) []key {
 	keys := make([]key, len(ids))
 	for i, id := range ids {
@@ -94,7 +94,7 @@ func (t *table[T]) byID(ids []string) []key {
 	return keys
 }
 
-// placesOf returns the storage keys of a network's hashes and the like.
+// placesOf returns the storage keys for values of a network, such as hashes.
 func placesOf[T any](t *table[T], network string, values []string) []key {
 	keys := make([]key, len(values))
 	for i, v := range values {
@@ -104,7 +104,7 @@ func placesOf[T any](t *table[T], network string, values []string) []key {
 	return keys
 }
 
-// each returns the prefixes of a network's hashes, addresses and the like.
+// each returns the prefixes for values of a network, such as hashes or addresses.
 func each[S ~string](network string, values []S) []key {
 	keys := make([]key, len(values))
 	for i, v := range values {
@@ -117,7 +117,7 @@ func each[S ~string](network string, values []S) []key {
 // window selects and orders the records under a prefix of an index.
 type window[T any] struct {
 	descending bool
-	// from and to bound what follows the prefix: at or above from, below to. nil: no bound.
+	// from and to bound the rest of the key after the prefix: at or above from, below to. nil: no bound.
 	from, to key
 	match    func(*T) bool // nil: all
 	limit    int           // 0 or less: no limit
@@ -133,8 +133,8 @@ func page[T any](after string, limit int, match func(*T) bool) window[T] {
 	return w
 }
 
-// made bounds a page to what was created at or after one time and before another, by the ids, which are in the
-// order of creation; a zero time is no bound.
+// made limits a page to records that were created at or after one time and before another; a zero time is no
+// bound. It bounds the ids, which are in the order of creation.
 func (w window[T]) made(bound func(time.Time) string, after, before time.Time) window[T] {
 	if !after.IsZero() {
 		w.from = keyOf(bound(after))
@@ -154,7 +154,8 @@ func list[T any](ctx context.Context, r *reader, ix *index[T], prefix key, w win
 	return among(ctx, r, ix, []key{prefix}, w)
 }
 
-// among returns the records under each of some prefixes of an index, the prefixes once and in order.
+// among returns the records under several prefixes of an index. Duplicate prefixes count once; they are read
+// in order.
 func among[T any](
 	ctx context.Context,
 	r *reader,
@@ -198,7 +199,7 @@ func count[T any](ctx context.Context, r *reader, ix *index[T], prefix key, w wi
 	return n, err
 }
 
-// bounds returns the storage keys between which the entries of a window are.
+// bounds returns the storage keys that bound the entries of a window.
 func (ix *index[T]) bounds(prefix key, w window[T]) (from, to key) {
 	all := len(ix.prefix) + len(prefix)
 	from = slices.Concat(ix.prefix, prefix, w.from)
@@ -210,7 +211,7 @@ func (ix *index[T]) bounds(prefix key, w window[T]) (from, to key) {
 	return from, after(from[:all])
 }
 
-// scan calls found with the records of a window. They are the backend's: found copies what it keeps.
+// scan calls found with the records of a window. They belong to the backend: found copies the ones it keeps.
 func (ix *index[T]) scan(b Reader, prefix key, w window[T], found func(*T)) error {
 	var (
 		failed   error

@@ -59,7 +59,7 @@ func waiting(s *settlement.Settlement) bool {
 	return s.Status == settlement.Pending || s.Status == settlement.Held
 }
 
-// healing reports whether a settlement failed for a reason that passes by itself.
+// healing reports whether a settlement failed for a reason that goes away by itself.
 func healing(s *settlement.Settlement) bool {
 	return s.Status == settlement.Failed &&
 		(s.Reason == settlement.PaymentOrphaned || s.Reason == settlement.Replanning)

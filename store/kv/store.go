@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// maxTries bounds how often Update runs a closure that ends in fault.Conflict. Closures run again one at a time,
-	// but each that begins meanwhile may still commit first: it is more than the suite runs at once.
+	// maxTries bounds how often Update runs a closure that ends in fault.Conflict. Closures run again one at
+	// a time, but each new one may still commit first: the limit is above the number that the suite runs at
+	// once.
 	maxTries = 40
-	// format is that of the keys and values; a database of another one is refused.
+	// format is the format of keys and values; a database with another one is refused.
 	format = "1"
 )
 
@@ -25,14 +26,14 @@ var formatKey = key("\x00format")
 type kvStore struct {
 	reader
 	backend Backend
-	// turn holds a token that a closure needs to run again: rivals that conflict take turns.
+	// turn holds a token that a closure needs to run again, so that closures in conflict take turns.
 	turn chan struct{}
 
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup
 	closing sync.Once
-	failed  error // of the backend's Close
+	failed  error // the error of the backend's Close
 }
 
 var _ store.Store = (*kvStore)(nil)
@@ -106,7 +107,7 @@ func (s *kvStore) begin(ctx context.Context) error {
 	return nil
 }
 
-// view reads what was committed.
+// view reads committed records.
 func (s *kvStore) view(ctx context.Context, f func(Reader) error) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -194,7 +195,7 @@ func (s *kvStore) try(ctx context.Context, f func(ctx context.Context, tx store.
 	return explain(err, "commit")
 }
 
-// explain wraps an error of the backend in fault.Unavailable, unless it is classified already.
+// explain wraps an error of the backend in fault.Unavailable, unless it already has a kind.
 func explain(err error, doing string) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

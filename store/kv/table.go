@@ -9,26 +9,27 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/deepcopy"
 )
 
-// table describes how one kind of record is stored. A record is under its number, 0 and its key; an entry of
-// an index under the number of the table, that of the index and its own key. Numbers and keys are the
-// format of the database: they never change.
+// table describes how one kind of record is stored. A record's storage key is the table's number, 0 and the
+// record's key. An entry of an index has the table's number, the index's number and the entry's key. Numbers
+// and keys are the format of the database: they never change.
 type table[T any] struct {
 	number  byte
 	object  string // its name in errors
 	key     func(*T) key
 	version func(*T) *int64 // nil: the last put wins
 	indexes []*index[T]
-	// clone copies a record for storing it, read one that is stored.
+	// clone copies a record to store it; read copies a stored record.
 	clone, read func(*T) *T
 }
 
-// index finds records by other keys than their own. Its entries have the records' storage keys as values.
+// index finds records by other keys. The values of its entries are the records' storage keys.
 type index[T any] struct {
 	of     *table[T]
 	prefix key
 	unique bool
-	// columns returns the key that a record is found by, or nil when the index leaves it out. The entry
-	// of an index that is not unique ends with the record's own key, which makes it one and orders equals.
+	// columns returns the key by which a record is found, or nil if the index leaves it out. An entry of an
+	// index that is not unique ends with the record's own key: that makes the entry unique, and orders equal
+	// ones.
 	columns func(*T) key
 }
 
@@ -62,7 +63,7 @@ func (t *table[T]) unique(number byte, columns func(*T) key) *index[T] {
 // primary returns an index that orders records by their own keys: the records themselves.
 func (t *table[T]) primary() *index[T] { return &index[T]{of: t, prefix: key{t.number, 0}} }
 
-// at returns the storage key of the record whose key has these parts.
+// at returns the storage key of the record with the key parts.
 func (t *table[T]) at(parts ...any) key {
 	return appendKey(append(make(key, 0, 64), t.number, 0), parts...)
 }
@@ -70,7 +71,8 @@ func (t *table[T]) at(parts ...any) key {
 // recordKey returns the storage key of a record.
 func (t *table[T]) recordKey(record *T) key { return slices.Insert(t.key(record), 0, t.number, 0) }
 
-// entry returns the key of the entry of a record with a storage key; nil when the index leaves the record out.
+// entry returns the key of the index entry for a record with a storage key; nil when the index leaves the
+// record out.
 func (ix *index[T]) entry(at key, record *T) key {
 	if record == nil {
 		return nil
@@ -90,7 +92,8 @@ func (ix *index[T]) entry(at key, record *T) key {
 	return slices.Insert(append(columns, own...), 0, ix.prefix...)
 }
 
-// load returns the record under a storage key, or nil. Nobody may write through it: it may be the backend's.
+// load returns the record under a storage key, or nil. Nobody may write through it: it may belong to the
+// backend.
 func (t *table[T]) load(b Reader, at key) (*T, error) {
 	if records, ok := b.(RecordReader); ok {
 		record, _ := records.Record(at).(*T)
@@ -117,7 +120,7 @@ func (t *table[T]) decode(value []byte) (*T, error) {
 	return record, nil
 }
 
-// save stores a record that nobody writes through any more.
+// save stores a record through which nobody writes any more.
 func (t *table[T]) save(b Writer, at key, record *T) error {
 	if records, ok := b.(RecordWriter); ok {
 		records.PutRecord(at, record)

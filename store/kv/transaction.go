@@ -28,7 +28,7 @@ func (tx *transaction) Break(err error) {
 	}
 }
 
-// usable returns an error after the end of the context or the transaction, and after a failure of the backend.
+// usable returns an error after the end of the context or the transaction, or after a failure of the backend.
 func (tx *transaction) usable(ctx context.Context) error {
 	if tx.ended {
 		return fault.New(
@@ -43,7 +43,7 @@ func (tx *transaction) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// read calls f with what the transaction sees.
+// read calls f with the transaction's view of the records.
 func (tx *transaction) read(ctx context.Context, f func(Reader) error) error {
 	if err := tx.usable(ctx); err != nil {
 		return err

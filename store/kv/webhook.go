@@ -39,7 +39,7 @@ func (e storedEvent) restore() event.Event {
 	return e.Event
 }
 
-// restoreAll returns the events of stored ones.
+// restoreAll returns the events of stored ones, and passes an error through.
 func restoreAll(stored []storedEvent, err error) ([]event.Event, error) {
 	all := make([]event.Event, len(stored))
 	for i, e := range stored {
@@ -70,7 +70,7 @@ func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, err
 	return restoreAll(list(ctx, r, ix, prefix, bounded))
 }
 
-// AppendEvents is PutEvents: the reactions to events are the engine's.
+// AppendEvents is PutEvents: the engine runs the reactions to events.
 func (tx *transaction) AppendEvents(ctx context.Context, all ...event.Event) error {
 	return tx.PutEvents(ctx, all...)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// put stores a record. Where it has a version, put compares it with the stored one and raises it, in the
+// put stores a record. If it has a version, put compares it with the stored version and raises it, in the
 // caller's record too.
 func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) error {
 	return write(ctx, tx, t, record, t.checkVersion)
@@ -20,7 +20,7 @@ func add[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 	return write(ctx, tx, t, record, t.checkNew)
 }
 
-// write stores a record unless check returns an error of the stored one, nil for none, and the record.
+// write stores a record unless check(stored, record) returns an error; stored is nil if there is none.
 func write[T any](
 	ctx context.Context,
 	tx *transaction,
@@ -69,7 +69,7 @@ func putAll[T any](ctx context.Context, tx *transaction, t *table[T], records []
 	return nil
 }
 
-// checkVersion compares the version of a record that is put with that of the stored one.
+// checkVersion compares the version of a put record with that of the stored one.
 func (t *table[T]) checkVersion(before, record *T) error {
 	if t.version == nil {
 		return nil
@@ -98,11 +98,11 @@ func (t *table[T]) checkNew(before, record *T) error {
 	return nil
 }
 
-// change is what a put does to one index: the entry that goes and the one that comes; nil for none.
+// change is the effect of a put on one index: the entry to delete and the entry to add; nil for none.
 type change struct{ gone, made key }
 
-// changes returns what a new row at a storage key does to the indexes, or fault.Duplicate when a unique one has its
-// columns.
+// changes returns the effects of a new row at a storage key on the indexes, or fault.Duplicate if a unique
+// index already has its columns.
 func (t *table[T]) changes(b Reader, at key, before, row *T) ([]change, error) {
 	all := make([]change, 0, len(t.indexes))
 
@@ -129,7 +129,7 @@ func (t *table[T]) changes(b Reader, at key, before, row *T) ([]change, error) {
 	return all, nil
 }
 
-// replace writes a row, or deletes it when it is nil, with the changes of its indexes.
+// replace writes a row, or deletes it if row is nil, with the changes of its indexes.
 func (t *table[T]) replace(b Writer, at key, row *T, changes []change) error {
 	for _, c := range changes {
 		if c.gone != nil {
@@ -159,7 +159,7 @@ func (t *table[T]) duplicate(record *T) error {
 	)
 }
 
-// label returns a key for people.
+// label returns a key in readable form.
 func label(k key) string {
 	return strconv.Quote(strings.TrimSuffix(strings.ReplaceAll(string(k), textEnd, "/"), "/"))
 }

@@ -1,8 +1,8 @@
 // Package memory is a store in the memory of one process: for tests, demos and trying the library out.
 //
 // It is store/kv over a copy-on-write B-tree, without durability: the records end with the process, and no
-// other process sees them. Updates run one at a time. Reads outside of them never wait and never see a
-// part of one.
+// other process sees them. Updates run one at a time. Reads outside of Updates never wait, and never see part
+// of one.
 //
 // A host cannot join a transaction of its own: there is no database.
 package memory
@@ -35,7 +35,7 @@ func open(t *tree) *treeStore { return openOn(t, t) }
 func openOn(b kv.Backend, t *tree) *treeStore {
 	st, err := kv.Open(context.Background(), b)
 	if err != nil {
-		panic(fmt.Sprintf("a tree in memory cannot be opened: %v", err)) // it has no way to fail
+		panic(fmt.Sprintf("a tree in memory cannot be opened: %v", err)) // a tree in memory has no way to fail
 	}
 
 	counting, ok := st.(webhook.BacklogReader)
@@ -55,8 +55,8 @@ func openOn(b kv.Backend, t *tree) *treeStore {
 // show in the other. Tests find it by assertion.
 func (s *treeStore) Clone() store.Store { return open(s.tree.clone()) }
 
-// Intercept returns a store over the same records whose reads outside of Updates call before first, and fail with its
-// error. Tests find it by assertion.
+// Intercept returns a store over the same records. Its reads outside of Updates call before first, and fail
+// with before's error. Tests find it by assertion.
 func (s *treeStore) Intercept(before func() error) store.Store {
 	return openOn(intercepted{s.tree, before}, s.tree)
 }
@@ -76,5 +76,5 @@ func (i intercepted) View(ctx context.Context, f func(kv.Reader) error) error {
 	return i.tree.View(ctx, f)
 }
 
-// Format prints the name of the type for every verb, without what it stores.
+// Format prints the name of the type for every verb, without the stored records.
 func (s treeStore) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("memory.Store")) }

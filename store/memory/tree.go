@@ -12,11 +12,11 @@ import (
 // items are the keys in their order. A value is []byte, or a record that kv stored as it is.
 type items = btree.Map[string, any]
 
-// tree is a kv.Backend over a B-tree whose copies share what neither has changed.
+// tree is a kv.Backend over a B-tree whose copies share their unchanged parts.
 //
-// A transaction writes in place and remembers how to undo it. Only where a View holds the tree meanwhile it
-// writes into a copy; and the first View that begins amid a transaction copies the tree and undoes what that
-// wrote, for itself and for those after it.
+// A transaction writes in place and records how to undo it. If a View holds the tree meanwhile, the
+// transaction writes into a copy. The first View that begins during a transaction makes a copy without the
+// transaction's writes, for itself and for later Views.
 type tree struct {
 	// writer holds a token while no Update runs.
 	writer chan struct{}
@@ -24,7 +24,7 @@ type tree struct {
 	mu      sync.Mutex // guards the fields below, readers, and every write
 	current *version
 	undo    []item   // what the running Update replaced, in order
-	before  *version // the committed tree, once a View began amid the running Update
+	before  *version // the committed tree, set when a View began during the running Update
 }
 
 // version is a tree that some Views read.
@@ -33,7 +33,7 @@ type version struct {
 	readers int
 }
 
-// item is a key with its value, nil for none.
+// item is a key with its value; nil if it has none.
 type item struct {
 	key   string
 	value any
@@ -71,7 +71,7 @@ func (t *tree) committed() *version {
 	return t.before
 }
 
-// revert undoes what a transaction wrote, last first.
+// revert undoes a transaction's writes, last first.
 func revert(in *items, undo []item) {
 	for i := len(undo) - 1; i >= 0; i-- {
 		set(in, undo[i])
@@ -102,7 +102,7 @@ func (t *tree) View(_ context.Context, f func(kv.Reader) error) error {
 	return f(reader{v.items})
 }
 
-// hold returns the committed tree, which nobody changes until its readers are gone.
+// hold returns the committed tree, which is not changed until its readers are gone.
 func (t *tree) hold() *version {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -61,8 +61,8 @@ func dialect() sqlstore.Dialect {
 	}
 }
 
-// types declares texts in indexes as bytes: they compare as such, and an index takes 3,072 bytes of four of
-// them and two numbers. Times are UTC.
+// types declares indexed texts as bytes. They compare by bytes, and the 3,072 bytes of an index key hold four
+// of them and two numbers. Times are UTC.
 var types = sqlstore.Types{
 	Text:      "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
 	Key:       "VARBINARY(760)",
@@ -79,11 +79,11 @@ var types = sqlstore.Types{
 
 const engine = "ENGINE = InnoDB"
 
-// list is the values of an argument that holds a JSON list of texts.
+// list selects the values of an argument that holds a JSON list of texts.
 const list = "SELECT value FROM JSON_TABLE(?, '$[*]' COLUMNS (value VARCHAR(760) PATH '$')) listed"
 
-// due numbers the due deliveries of each endpoint. It reads all that are due: MariaDB has no join by which a
-// query could stop after the first few of each endpoint.
+// due numbers the due deliveries of each endpoint. It reads all that are due: MariaDB has no join that lets a
+// query stop after the first few of each endpoint.
 const due = `SELECT id FROM (
 	SELECT id, endpoint_id, livemode, next_attempt_at,
 		ROW_NUMBER() OVER (PARTITION BY endpoint_id ORDER BY next_attempt_at, id) AS place
@@ -109,7 +109,8 @@ func upsert(key, columns []string) string {
 	return " ON DUPLICATE KEY UPDATE " + strings.Join(sets, ", ")
 }
 
-// timeLayout is how times are written: the driver would shift them into the time zone of its connection.
+// timeLayout is the format of written times: the driver would shift a time.Time into the time zone of its
+// connection.
 const timeLayout = "2006-01-02 15:04:05.000000"
 
 func argument(v any) any {
@@ -124,7 +125,7 @@ func argument(v any) any {
 	return v
 }
 
-// bound has each statement wait for locks for whole seconds, rounded up.
+// bound makes each statement wait for locks for whole seconds, rounded up.
 func bound(b sqlstore.Batch, wait time.Duration) (bounded sqlstore.Batch, first int) {
 	seconds := (wait + time.Second - 1) / time.Second
 
@@ -140,13 +141,14 @@ func bound(b sqlstore.Batch, wait time.Duration) (bounded sqlstore.Batch, first 
 
 const (
 	isolation = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-	// boundIdle ends a transaction whose process stands still, is cut off or is gone without a word, and which
-	// would keep its locks otherwise. It stays on the connection; a limit of the host's own is left as it is.
+	// boundIdle has the database end a transaction whose process stands still, is cut off or is gone without
+	// notice: it would keep its locks otherwise. It stays on the connection. If the host has set a limit, it
+	// is left as it is.
 	boundIdle = "SET idle_transaction_timeout = " +
 		"IF(@@idle_transaction_timeout = 0, 10, @@idle_transaction_timeout)"
 )
 
-// isRunning reports whether a transaction runs: the server ends it at a deadlock.
+// isRunning reports whether a transaction runs: at a deadlock the server ends it.
 func isRunning(ctx context.Context, on interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row

@@ -2,11 +2,11 @@
 // neither SET STATEMENT nor @@in_transaction.
 //
 // New works on a database that the host opened with github.com/go-sql-driver/mysql and may share with its own
-// tables: all of this package's begin with payments_. The DSN needs parseTime=true, and has to leave
+// tables: all tables of this package begin with payments_. The DSN needs parseTime=true, and has to leave
 // clientFoundRows off and loc at UTC, as they are by default; interpolateParams=true saves two round trips
-// a statement. A transaction that stands still for idle_transaction_timeout is ended by the database, so that a
-// stopped process keeps no lock: where the DSN sets none, the store sets 10 s on the connections it uses.
-// The work is done in store/sqlstore.
+// per statement. The database ends a transaction that stands still for idle_transaction_timeout, so that a
+// stopped process keeps no lock. If the DSN sets none, the store sets 10 s on the connections it uses. The
+// work is done in store/sqlstore.
 package mysql
 
 import (
@@ -52,8 +52,8 @@ func New(db *sql.DB) (*Store, error) {
 // probeTimeout bounds countsChanges.
 const probeTimeout = 10 * time.Second
 
-// countsChanges fails with fault.Invalid when the connection counts rows that a statement found and left as
-// they were: a claim of a key that is taken would look like one that succeeded.
+// countsChanges returns fault.Invalid if the connection also counts rows that a statement found but did not
+// change. A claim of a taken key would then look successful.
 func countsChanges(ctx context.Context, db *sql.DB) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -63,7 +63,7 @@ func countsChanges(ctx context.Context, db *sql.DB) error {
 	)
 	if err != nil {
 		if explain(err).Code == "schema_mismatch" {
-			return nil // the check of the schema's version says so better
+			return nil // the check of the schema's version reports it better
 		}
 
 		return sqlstore.Explain(explain, err, "check the connection")
@@ -78,20 +78,20 @@ func countsChanges(ctx context.Context, db *sql.DB) error {
 	)
 }
 
-// Join returns a transaction inside the host's own and the function that sends what it buffered,
-// which the host calls before it commits. The host begins it at READ COMMITTED, on a connection without
-// clientFoundRows. Nothing is run again on its own: fault.Conflict goes to the host, which rolls back.
+// Join returns a transaction inside the host's own and the function that sends its buffered writes, which the
+// host calls before it commits. The host begins it at READ COMMITTED, on a connection without
+// clientFoundRows. Nothing is retried: fault.Conflict goes to the host, which rolls back.
 func Join(tx *sql.Tx) (joined store.Tx, flush func(ctx context.Context) error, err error) {
 	return sqlstore.Join(dialect(), tx)
 }
 
-// SQLTx returns the SQL transaction under a transaction of a SQL store, so that a host's hook
-// writes its own rows in it. What the store still buffers cannot be seen through it. The host must not end it. A hook
-// reads through tx or the SQL transaction alone: any other read waits for another connection of the pool, without end
-// where all of them are held by hooks that wait.
+// SQLTx returns the SQL transaction under a transaction of a SQL store, so that a host's hook can write its
+// own rows in it. It does not see writes that the store still buffers. The host must not end it. A hook must
+// read through tx or the SQL transaction alone: any other read takes a second connection of the pool. If
+// hooks hold all connections while each waits for a second one, they wait for ever.
 //
-// Errors, which a hook returns as they are: fault.Unsupported (transaction_not_sql) for other stores; fault.Unavailable
-// and fault.Conflict when the database does not begin the transaction, or has ended it.
+// Errors, which a hook returns as they are: fault.Unsupported (transaction_not_sql) for other stores;
+// fault.Unavailable and fault.Conflict when the database does not begin the transaction, or has ended it.
 func SQLTx(tx store.Tx) (*sql.Tx, error) { return sqlstore.SQL(tx) }
 
 // Time returns the database's time.
@@ -113,9 +113,10 @@ func Migrations() fs.FS {
 	return d.Migrations()
 }
 
-// Migrate brings the schema in db up to date. Processes that migrate at once wait for each other, by a row
-// of the table payments_schema_lock. A schema of a newer release is fault.Unavailable and left alone.
-// MariaDB commits each statement of a migration by itself: after one that was cut off, restore the backup.
+// Migrate brings the schema in db up to date. Processes that migrate at the same time wait for each other, by
+// a row of the table payments_schema_lock. A schema of a newer release is fault.Unavailable and left alone.
+// MariaDB commits each statement of a migration by itself: after an interrupted migration, restore the
+// backup.
 func Migrate(ctx context.Context, db *sql.DB) error {
 	return sqlstore.Migrate(ctx, db, dialect(), nil)
 }

@@ -62,8 +62,8 @@ func dialect(o Options) sqlstore.Dialect {
 	return d
 }
 
-// among looks up each value on its own: with = ANY, the cached plan of a prepared statement may compare
-// every row with every value. OFFSET 0 keeps the planner from turning it back into a join.
+// among looks up each value separately: with = ANY, the cached plan of a prepared statement may compare every
+// row with every value. OFFSET 0 keeps the planner from turning the query back into a join.
 func among(columns, table, condition, column string) string {
 	return "SELECT a.* FROM (SELECT DISTINCT unnest(?::text[]) AS value) w CROSS JOIN LATERAL (SELECT " + columns +
 		" FROM {" + table + "} WHERE " + condition + " AND " + column + " = w.value OFFSET 0) a"
@@ -74,15 +74,15 @@ func each(table, alias, condition string) string {
 	return "CROSS JOIN LATERAL (SELECT * FROM {" + table + "} " + alias + " WHERE " + condition + " OFFSET 0) " + alias
 }
 
-// lockEach locks each row when it is looked up; see among.
+// lockEach locks each row as it is looked up; see among.
 func lockEach(columns, table, column string) string {
 	return "SELECT a.* FROM unnest(?::text[]) w (value) CROSS JOIN LATERAL (SELECT " + columns + " FROM {" + table +
 		"} WHERE " + column + " = w.value OFFSET 0 FOR UPDATE) a"
 }
 
-// due walks from one endpoint with pending deliveries to the next by the index of pending
-// deliveries. Each step is a LIMIT and not a min: beside many deliveries that ended, the planner
-// estimates that hardly any are pending, and a min may read them all.
+// due walks from one endpoint with pending deliveries to the next by the index of pending deliveries. Each
+// step uses LIMIT and not min: if most deliveries have ended, the planner estimates that hardly any are
+// pending, and a min may read them all.
 const due = `WITH RECURSIVE e (id) AS (
 	(SELECT endpoint_id FROM {deliveries} WHERE status = 'pending' ORDER BY endpoint_id LIMIT 1)
 	UNION ALL
@@ -98,16 +98,16 @@ WHERE e.id IS NOT NULL AND e.id <> ALL(?::text[])
 	AND (NOT ?::boolean OR EXISTS (SELECT 1 FROM {endpoints} l WHERE l.id = e.id AND l.livemode))
 ORDER BY d.next_attempt_at, d.id LIMIT ?`
 
-// claim skips rows locked by others and claims the candidates in their order. A row that was claimed, put off
-// or finished since it was a candidate no longer matches. Each is looked up by its id: status || ”
-// rules out the index of pending deliveries, which the planner would read as a whole for each one.
+// claim skips rows locked by others and claims the candidates in their order. A candidate that was claimed,
+// put off or finished meanwhile no longer matches. Each is looked up by its id. Appending an empty text to
+// status rules out the index of pending deliveries, which the planner would read as a whole for each one.
 const claim = `id = ANY(ARRAY(SELECT d.id FROM unnest(?::text[]) w (id) CROSS JOIN LATERAL (
 	SELECT x.id FROM {deliveries} x
 	WHERE x.id = w.id AND x.status || '' = 'pending'
 		AND GREATEST(x.next_attempt_at, COALESCE(x.claimed_until, x.next_attempt_at)) <= ?
 	OFFSET 0 FOR UPDATE SKIP LOCKED) d LIMIT ?))`
 
-// validate divides by zero where a row has another version, is gone or is new.
+// validate divides by zero if a row has another version, is gone or is new.
 const validate = `SELECT 1 / CASE WHEN EXISTS (
 	SELECT 1 FROM unnest(?::text[], ?::text[], ?::text[]) AS w (account_id, mode, versions)
 	WHERE w.versions IS DISTINCT FROM CASE WHEN w.mode = ''
@@ -133,7 +133,7 @@ func bound(b sqlstore.Batch, wait time.Duration) (bounded sqlstore.Batch, first 
 	return sqlstore.Batch{Begin: b.Begin, Commit: b.Commit, Texts: texts, Args: args}, 1
 }
 
-// upsert is the clause for a row of a key that is taken.
+// upsert returns the clause for an insert whose key is taken.
 func upsert(key, columns []string) string {
 	clause := " ON CONFLICT (" + strings.Join(key, ", ") + ")"
 	if len(columns) == 0 {

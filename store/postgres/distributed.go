@@ -1,7 +1,8 @@
 package postgres
 
-// This file holds what is different on a Citus cluster, where the rows of one account lie on one node: a query of
-// several accounts is sent to all nodes, and takes neither a recursion, a join in order, nor locks of single rows.
+// This file holds the differences on a Citus cluster, where the rows of one account lie on one node. A query
+// for several accounts is sent to all nodes. It must not use a recursion, an ordered join, or locks of single
+// rows.
 
 import (
 	"context"
@@ -21,12 +22,12 @@ func distribute(d *sqlstore.Dialect) {
 	d.Validate = "" // accounts and endpoints lie on different machines
 }
 
-// amongShards has each node look the values up in its own shards.
+// amongShards looks the values up on each node, in the node's own shards.
 func amongShards(columns, table, condition, column string) string {
 	return "SELECT " + columns + " FROM {" + table + "} WHERE " + column + " = ANY(?::text[]) AND " + condition
 }
 
-// eachShard returns a join of rows of one account, which lie together.
+// eachShard returns a join of rows of one account, which lie on one node.
 func eachShard(table, alias, condition string) string {
 	return "CROSS JOIN LATERAL (SELECT * FROM {" + table + "} " + alias + " WHERE " + condition + ") " + alias
 }
@@ -46,8 +47,8 @@ const claimOnShards = `account_id = $6 AND id = ANY(ARRAY(SELECT x.id FROM {deli
 		AND GREATEST(x.next_attempt_at, COALESCE(x.claimed_until, x.next_attempt_at)) <= $4
 	ORDER BY x.next_attempt_at, x.id LIMIT $5 FOR UPDATE SKIP LOCKED))`
 
-// sendExplicitly runs a batch between BEGIN and COMMIT: on a cluster a pipeline without them is not one transaction,
-// because each statement commits on its node.
+// sendExplicitly runs a batch between BEGIN and COMMIT. On a cluster, a pipeline without them is not one
+// transaction, because each statement commits on its node.
 func sendExplicitly(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) ([]int64, error) {
 	if b.Begin && b.Commit {
 		begun, err := send(ctx, conn, sqlstore.Batch{Begin: true, Texts: b.Texts, Args: b.Args})

@@ -29,7 +29,8 @@ func explanation(word error, code, sentence string) sqlstore.Explanation {
 	return sqlstore.Explanation{Word: word, Code: code, Sentence: sentence}
 }
 
-// explainState explains a SQLSTATE, and one that is not listed by its class, the first two characters.
+// explainState explains a SQLSTATE. One that is not listed is explained by its class, the first two
+// characters.
 func explainState(code string) sqlstore.Explanation {
 	switch code {
 	case "23505": // unique_violation
@@ -47,7 +48,7 @@ func explainState(code string) sqlstore.Explanation {
 			fault.Conflict, "statement_lost",
 			"the connection lost its prepared statements; run the operation again",
 		)
-	case "22012": // division_by_zero, of the statement that validates what was read
+	case "22012": // division_by_zero, of the statement that validates reads
 		return explanation(
 			fault.Conflict, "read_outdated",
 			"the account or its endpoints were changed since they were read; run the operation again",
@@ -62,7 +63,8 @@ func explainState(code string) sqlstore.Explanation {
 	return explainEnded(code)
 }
 
-// explainEnded explains a SQLSTATE about a transaction or statement that the server, or a proxy, ended or refused.
+// explainEnded explains a SQLSTATE for a transaction or statement that the server, or a proxy, ended or
+// refused.
 func explainEnded(code string) sqlstore.Explanation {
 	switch code {
 	case "40003": // statement_completion_unknown

@@ -1,7 +1,7 @@
 package postgres
 
-// This file sends a batch inside a host's transaction, which database/sql gives no connection of: pgx hands it to an
-// argument that rewrites its query.
+// This file sends a batch inside a host's transaction. database/sql does not give access to its connection,
+// but pgx passes the connection to an argument that rewrites its query.
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
-// sendJoined runs a batch in a host's transaction, in one round trip, or two where the host has a tracer. A wrapped
-// driver that does not pass arguments on gets the statements one by one.
+// sendJoined runs a batch in a host's transaction, in one round trip, or two if the host has a tracer. A
+// wrapped driver that does not pass arguments on gets the statements one by one.
 func sendJoined(ctx context.Context, tx *sql.Tx, b sqlstore.Batch) ([]int64, error) {
 	last := len(b.Texts) - 1
 	if last > 0 {
@@ -42,10 +42,11 @@ func sendJoined(ctx context.Context, tx *sql.Tx, b sqlstore.Batch) ([]int64, err
 	})
 }
 
-// errSent ends the query of a joinedBatch that was sent whole. It is no error of the transaction.
+// errSent ends the query of a joinedBatch that was sent whole. It does not mean that the transaction failed.
 var errSent = errors.New("the batch was sent")
 
-// joinedBatch is the only argument of its last statement. pgx asks it to rewrite that one, and gives it the connection.
+// joinedBatch is the only argument of its batch's last statement. pgx has it rewrite that, and gives it the
+// connection.
 type joinedBatch struct {
 	batch   sqlstore.Batch
 	began   bool
@@ -53,8 +54,8 @@ type joinedBatch struct {
 	err     error
 }
 
-// RewriteQuery sends the batch and returns errSent. A tracer would take that for a failed query: it gets the last
-// statement instead, after the others.
+// RewriteQuery sends the batch and returns errSent. A tracer would take errSent for a failed query. With a
+// tracer it sends the other statements, and returns the last one.
 func (j *joinedBatch) RewriteQuery(
 	ctx context.Context,
 	c *pgx.Conn,

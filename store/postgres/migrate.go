@@ -10,10 +10,10 @@ import (
 	"github.com/seed-8ee7f392/payments/store/sqlstore"
 )
 
-// Migrations returns the files of the schema for the given schema name ("" for the first of the search
-// path), for hosts that apply them with a tool of their own (goose, with the table
-// payments_schema_version). The schema itself must be there. A name that Options would refuse is an
-// error of every file read.
+// Migrations returns the files of the schema for the given schema name ("" for the first of the search path).
+// They are for hosts that apply them with a tool of their own (goose, with the table
+// payments_schema_version). The schema itself must exist. If Options would refuse the name, every read of a
+// file returns the error.
 func Migrations(schema string) fs.FS {
 	o := Options{Schema: schema}
 	if err := o.check(); err != nil {
@@ -31,10 +31,11 @@ func (r refused) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: r.err}
 }
 
-// Migrate brings the tables in db up to date, and makes the schema of Options if there is none.
-// Processes that migrate at once wait for each other for up to 5 minutes, by a row of the table
-// payments_schema_lock: a proxy that pools transactions may lie in between. A process that stands still in a
-// migration for a minute loses it. A schema of a newer release is fault.Unavailable and left alone.
+// Migrate brings the tables in db up to date, and makes the schema of Options if there is none. Processes
+// that migrate at the same time wait for each other for up to 5 minutes, by a row of the table
+// payments_schema_lock. This also works through a proxy that pools transactions. If a process stands still in
+// a migration for a minute, it loses the migration. A schema of a newer release is fault.Unavailable and left
+// alone.
 func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -48,19 +49,20 @@ func Migrate(ctx context.Context, db *sql.DB, o Options) error {
 	)
 }
 
-// boundMigration has the database end a migration that stands still for a minute, and so release its locks. The
-// limit ends with the transaction of the migration; one of the host's own is left as it is.
+// boundMigration has the database end a migration that stands still for a minute, which releases its locks.
+// The limit ends with the transaction of the migration. If the host has set a limit, it is left as it is.
 const boundMigration = `SELECT set_config(name, '60s', true) FROM pg_settings
 WHERE name = 'idle_in_transaction_session_timeout' AND setting = '0';`
 
-// tableExists finds a table by its name with a schema, or in the first schema of the search path: what one behind it
-// holds is another installation's.
+// tableExists finds a table by its name with a schema, or in the first schema of the search path. A table in
+// a later schema belongs to another installation.
 const tableExists = `SELECT count(*) FROM (SELECT CAST(? AS text) AS name) asked
 JOIN pg_catalog.pg_class c ON c.oid = to_regclass(asked.name)
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE asked.name LIKE '%.%' OR n.nspname = current_schema()`
 
-// makeSchema makes the schema of Options if there is none. Where there is one, no right to make any is needed.
+// makeSchema makes the schema of Options if there is none. If it exists, the right to make schemas is not
+// needed.
 func (o Options) makeSchema(ctx context.Context, db *sql.DB) error {
 	if o.Schema == "" {
 		return nil

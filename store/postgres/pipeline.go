@@ -21,8 +21,8 @@ import (
 const (
 	begin  = "BEGIN"
 	commit = "COMMIT"
-	// boundIdle ends a transaction whose process stands still, is cut off or is gone without a word, and which
-	// would keep its locks otherwise: those who wait for them go on. A limit of the host's own is left as it is.
+	// boundIdle has the database end a transaction whose process stands still, is cut off or is gone without
+	// notice: it would keep its locks otherwise. If the host has set a limit, it is left as it is.
 	boundIdle = `SELECT set_config('idle_in_transaction_session_timeout', '10s', true)
 WHERE current_setting('idle_in_transaction_session_timeout') = '0'`
 )
@@ -52,8 +52,8 @@ func send(ctx context.Context, conn *sql.Conn, b sqlstore.Batch) (changed []int6
 	return changed, errors.Join(err, rawErr)
 }
 
-// exec runs one statement on a wrapped driver. In a failed transaction COMMIT rolls back and says so
-// only in its command tag, which drivers do not return: a statement sent before it fails instead.
+// exec runs one statement on a wrapped driver. In a failed transaction COMMIT rolls back, and only its
+// command tag shows that. Drivers do not return the tag, so a statement sent before COMMIT fails instead.
 func exec(ctx context.Context, c driver.ExecerContext, text string, args []any) (int64, error) {
 	if text == commit {
 		if _, err := c.ExecContext(ctx, "SELECT 1", nil); err != nil {
@@ -78,9 +78,8 @@ func exec(ctx context.Context, c driver.ExecerContext, text string, args []any) 
 	return result.RowsAffected()
 }
 
-// pipeline sends a batch on pgx's own connection. It omits BEGIN and COMMIT when both are there: a
-// pipeline is an implicit transaction, committed when all of it succeeded (PostgreSQL documentation,
-// "Pipelining").
+// pipeline sends a batch on pgx's own connection. It omits BEGIN and COMMIT if the batch has both: a pipeline
+// is an implicit transaction, committed when all of it succeeded (PostgreSQL documentation, "Pipelining").
 func pipeline(ctx context.Context, c *pgx.Conn, b sqlstore.Batch) (changed []int64, err error) {
 	texts, args := b.Texts, b.Args
 
@@ -129,7 +128,7 @@ func traced(c *pgx.Conn) bool {
 	return known(c, "payments: traced", func(config *pgx.ConnConfig) bool { return config.Tracer != nil })
 }
 
-// known returns what a connection's settings say, of which it makes a copy once.
+// known returns a property of a connection's settings. It reads them only once, because that copies them.
 func known(c *pgx.Conn, key string, says func(*pgx.ConnConfig) bool) bool {
 	data := c.PgConn().CustomData()
 	if _, ok := data[key]; !ok {
@@ -139,7 +138,7 @@ func known(c *pgx.Conn, key string, says func(*pgx.ConnConfig) bool) bool {
 	return data[key].(bool)
 }
 
-// exchangeByPgx sends statements as a pgx batch and returns the tags of those that succeeded.
+// exchangeByPgx sends statements as a pgx batch and returns the tags of the successful ones.
 func exchangeByPgx(
 	ctx context.Context,
 	c *pgx.Conn,
@@ -167,9 +166,9 @@ func exchangeByPgx(
 	return tags, results.Close()
 }
 
-// exchangePrepared does the same one layer below pgx's batches. Parameters are encoded into reused
-// buffers, where a batch allocates for each statement: half of an invoice creation's allocations. The
-// store's statements are few, and stay prepared as long as their connection lives.
+// exchangePrepared does the same one layer below pgx's batches. It encodes parameters into reused buffers,
+// while a batch allocates for each statement: half of an invoice creation's allocations. The store's
+// statements are few, and stay prepared as long as their connection lives.
 func exchangePrepared(
 	ctx context.Context,
 	c *pgx.Conn,
@@ -202,8 +201,8 @@ func exchangePrepared(
 	return tags, err
 }
 
-// exchangeOn sends prepared statements on a pipeline and returns the tags of those that succeeded. It
-// leaves the pipeline open.
+// exchangeOn sends prepared statements on a pipeline and returns the tags of the successful ones. It leaves
+// the pipeline open.
 func exchangeOn(
 	line *pgconn.Pipeline,
 	types *pgtype.Map,
@@ -252,7 +251,7 @@ func exchangeOn(
 // parameters holds the parameters of one statement in the binary format.
 type parameters struct {
 	values [][]byte
-	bytes  []byte // what values point into
+	bytes  []byte // the bytes that values point into
 }
 
 var binary = []int16{pgtype.BinaryFormatCode} // of all parameters

@@ -1,8 +1,8 @@
 package postgres
 
-// This file holds wake-ups by LISTEN and NOTIFY. A notification is sent on its own after the
-// commit, never inside the transaction: there, every commit that notifies would wait for a lock
-// that all databases of the server share.
+// This file holds wake-ups by LISTEN and NOTIFY. A notification is sent separately after the commit, never
+// inside the transaction: every commit with a notification waits for a lock that all databases of the server
+// share.
 
 import (
 	"context"

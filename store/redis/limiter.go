@@ -8,14 +8,14 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// takeToken takes one token by the generic cell rate algorithm (ITU-T I.371, annex A) in one step.
-// It returns 0, or the seconds until there is a token, rounded up.
+// takeToken takes one token by the generic cell rate algorithm (ITU-T I.371, annex A) in one step. It returns
+// 0, or the seconds until there is a token, rounded up.
 //
-// A bucket is stored as the time at which it is full, in whole microseconds of Redis' clock,
-// rounded down in the caller's favour. A full bucket has no key. A time beyond an empty bucket's
-// becomes that of an empty one: the clock was set back, or the burst was reduced. The script
-// calculates with the distance to the present, because a Lua number has no digits left for
-// fractions of an absolute time in microseconds.
+// A bucket is stored as the time at which it is full, in whole microseconds of Redis' clock, rounded down in
+// the caller's favour. A full bucket has no key. If the stored time is later than that of an empty bucket,
+// the clock was set back or the burst was reduced: the bucket then counts as empty. The script calculates
+// with the distance to the present, because a Lua number has no digits left for fractions of an absolute time
+// in microseconds.
 var takeToken = goredis.NewScript(`
 local token = 1e6 / tonumber(ARGV[1])
 local most = token * tonumber(ARGV[2])

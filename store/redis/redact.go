@@ -6,7 +6,7 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/redact"
 )
 
-// This file prints values that hold secrets without them.
+// This file prints values without the secrets that they hold.
 
 // Format writes the name of the type, without secrets, for every verb.
 func (s *Shared) Format(state fmt.State, _ rune) { redact.Format(state, redact.Text("redis.Shared")) }

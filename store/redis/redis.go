@@ -51,7 +51,7 @@ var (
 )
 
 // New returns a Shared over a client that the host opens and closes. It sends nothing. Without
-// ContextTimeoutEnabled in the client's options, its own time limits apply instead of
+// ContextTimeoutEnabled in the client's options, the client's own time limits apply instead of
 // Options.Timeout.
 func New(client goredis.UniversalClient, o Options) *Shared {
 	if o.Prefix == "" {
@@ -110,7 +110,7 @@ func (s *Shared) call(ctx context.Context, doing string, send func(ctx context.C
 		return nil
 	}
 
-	if ctx.Err() != nil { // canceled by the caller: no failure of Redis
+	if ctx.Err() != nil { // canceled by the caller, not a failure of Redis
 		return fmt.Errorf("%s: %w", doing, ctx.Err())
 	}
 
@@ -124,7 +124,7 @@ func (s *Shared) call(ctx context.Context, doing string, send func(ctx context.C
 	return err
 }
 
-// wrapError returns fault.Unavailable with code redis_refused for an answer of Redis, else redis_down.
+// wrapError returns fault.Unavailable with code redis_refused for an error reply of Redis, else redis_down.
 func wrapError(err error, doing string) error {
 	if answer, ok := errors.AsType[goredis.Error](err); ok {
 		return fault.Wrap(

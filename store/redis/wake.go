@@ -48,8 +48,8 @@ func (s *Shared) Wakes(ctx context.Context, f func(note string)) error {
 	return wrapError(err, "receive wake-ups")
 }
 
-// receive calls f with each message, and with "" when the subscription starts. It fails when a ping
-// stays unanswered.
+// receive calls f with each message, and with "" when the subscription starts. It fails if a ping is not
+// answered.
 func (s *Shared) receive(ctx context.Context, subscription *goredis.PubSub, f func(note string)) error {
 	pinged := false
 

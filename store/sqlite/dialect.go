@@ -36,8 +36,8 @@ func dialect() sqlstore.Dialect {
 		Each: func(table, alias, condition string) string {
 			return "CROSS JOIN {" + table + "} " + alias + " ON " + condition
 		},
-		// A transaction that reads first may fail to become a writer with SQLITE_BUSY; one that begins as
-		// a writer cannot.
+		// A transaction that begins with a read may fail to become a writer with SQLITE_BUSY; one that begins
+		// as a writer cannot.
 		Begin:       "BEGIN IMMEDIATE",
 		Running:     isRunning,
 		Writers:     1,
@@ -48,7 +48,7 @@ func dialect() sqlstore.Dialect {
 		Explain:     explain,
 		TableExists: "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
 		Goose:       goose.DialectSQLite3,
-		// Times are microseconds since 1970 in UTC, yes and no are 1 and 0.
+		// Times are microseconds since 1970 in UTC; booleans are 1 and 0.
 		Types: sqlstore.Types{
 			Text:      "TEXT",
 			Key:       "TEXT",
@@ -66,8 +66,8 @@ func dialect() sqlstore.Dialect {
 	}
 }
 
-// isRunning reports whether a transaction runs, in which none can begin. SQLite ends it by itself at some errors, an
-// interrupted write among them (https://www.sqlite.org/lang_transaction.html).
+// isRunning reports whether a transaction runs; no other one can begin then. SQLite itself ends a transaction
+// at some errors, such as an interrupted write (https://www.sqlite.org/lang_transaction.html).
 func isRunning(ctx context.Context, on interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -86,7 +86,7 @@ func isRunning(ctx context.Context, on interface {
 	return false, err
 }
 
-// upsert is the clause for a row of a key that is taken.
+// upsert returns the clause for an insert whose key is taken.
 func upsert(key, columns []string) string {
 	clause := " ON CONFLICT (" + strings.Join(key, ", ") + ")"
 	if len(columns) == 0 {
@@ -119,7 +119,7 @@ func argument(v any) any {
 	return v
 }
 
-// validate inserts a row without a name, which is refused, where a row has another version, is gone or is new.
+// validate inserts a row without a name, which is refused, if a row has another version, is gone or is new.
 const validate = `INSERT INTO {leases} (name, owner, fence, note) SELECT NULL, '', 0, '' WHERE EXISTS (
 	SELECT 1 FROM json_each(?1) a
 	WHERE json_extract(?3, '$[' || a.key || ']') IS NOT CASE json_extract(?2, '$[' || a.key || ']') WHEN ''
@@ -147,6 +147,6 @@ WHERE e.id IS NOT NULL AND d.id IN (
 	AND (NOT ? OR EXISTS (SELECT 1 FROM {endpoints} l WHERE l.id = e.id AND l.livemode))
 ORDER BY d.next_attempt_at, d.id LIMIT ?`
 
-// claim leaves out what was claimed, put off or finished since it was a candidate.
+// claim leaves out candidates that were claimed, put off or finished meanwhile.
 const claim = `id IN (SELECT id FROM {deliveries} WHERE id IN (SELECT value FROM json_each(?)) AND status = 'pending'
 	AND max(next_attempt_at, COALESCE(claimed_until, next_attempt_at)) <= ? ORDER BY next_attempt_at, id LIMIT ?)`

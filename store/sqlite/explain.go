@@ -41,7 +41,7 @@ func explainCode(code int) sqlstore.Explanation {
 			fault.Duplicate, "duplicate",
 			"it, or one with the same unique value, already exists",
 		)
-	case sqlite3.SQLITE_CONSTRAINT_NOTNULL: // of the statement that validates what was read
+	case sqlite3.SQLITE_CONSTRAINT_NOTNULL: // of the statement that validates reads
 		return explanation(
 			fault.Conflict, "read_outdated",
 			"the account or its endpoints were changed since they were read; run the operation again",

@@ -1,11 +1,11 @@
 // Package sqlite is a store in one SQLite file: for a service on one machine, without a database server.
 //
-// Open keeps a connection of its own for writing, so that writers queue in the process instead of
-// failing as busy, and a few for reading, which never wait for the writer (WAL). A commit is on the
-// disk when Update returns (synchronous=FULL); updates that only write and end at the same time
-// share one. Several processes may open one file on one machine; they wait for each other. New
-// works on a database that the host opened and may share with its own tables: all of this package's
-// begin with payments_. The work is done in store/sqlstore, which store/postgres shares.
+// Open keeps one connection for writing, so that writers queue in the process instead of failing as busy. It
+// keeps a few for reading, which never wait for the writer (WAL). A commit is on the disk when Update returns
+// (synchronous=FULL). Updates that only write and end at the same time share one commit. Several processes
+// may open one file on one machine; they wait for each other. New works on a database that the host opened
+// and may share with its own tables: all tables of this package begin with payments_. The work is done in
+// store/sqlstore, which store/postgres shares.
 package sqlite
 
 import (
@@ -43,8 +43,8 @@ type options struct {
 // at most 4: more of them starve the writer.
 func WithReaders(n int) Option { return func(o *options) { o.readers = n } }
 
-// WithBusyTimeout sets how long one try waits for another process that writes to the same file; an
-// update tries several times. Defaults to 2 s.
+// WithBusyTimeout sets how long one try waits for another process that writes to the same file; an update
+// tries several times. Defaults to 2 s.
 func WithBusyTimeout(d time.Duration) Option { return func(o *options) { o.busyTimeout = d } }
 
 // Open opens the file at path, which it makes if there is none, and brings its schema up to date. A
@@ -125,8 +125,8 @@ func openPools(path string, o options) (write, read *sql.DB, err error) {
 	return write, read, nil
 }
 
-// sameFile returns a check that the file at path is the one that is there now. One that was deleted or replaced
-// under the process still takes writes, and they are lost.
+// sameFile returns a check that the path still leads to the file that is there now. A file that was deleted
+// or replaced under the process still takes writes, but they are lost.
 func sameFile(path string) (check func() error, err error) {
 	opened, err := os.Stat(path)
 	if err != nil {
@@ -149,7 +149,7 @@ func sameFile(path string) (check func() error, err error) {
 	}, nil
 }
 
-// dsn names the file for the driver.
+// dsn returns the driver's data source name for the file.
 func dsn(path string, o options, more string) string {
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
 
@@ -159,9 +159,9 @@ func dsn(path string, o options, more string) string {
 	)
 }
 
-// New returns a store over a database that the host opened and closes, and whose schema the host
-// brings up to date with Migrate or Migrations. The pool needs at least two connections, if the
-// host reads on the store while one of its own closures runs.
+// New returns a store over a database that the host opened and closes, and whose schema the host brings up to
+// date with Migrate or Migrations. The pool needs at least two connections if the host reads on the store
+// while one of its own closures runs.
 func New(db *sql.DB) *Store {
 	return newStore(sqlstore.Options{Dialect: dialect(), Write: db})
 }
@@ -175,9 +175,8 @@ func newStore(o sqlstore.Options) *Store {
 	return &Store{st}
 }
 
-// Join returns a transaction inside the host's own and the function that sends what it buffered,
-// which the host calls before it commits. Nothing is run again on its own: fault.Conflict goes to
-// the host, which rolls back.
+// Join returns a transaction inside the host's own and the function that sends its buffered writes, which the
+// host calls before it commits. Nothing is retried: fault.Conflict goes to the host, which rolls back.
 func Join(tx *sql.Tx) (joined store.Tx, flush func(ctx context.Context) error) {
 	joined, flush, err := sqlstore.Join(dialect(), tx)
 	if err != nil {
@@ -187,11 +186,11 @@ func Join(tx *sql.Tx) (joined store.Tx, flush func(ctx context.Context) error) {
 	return joined, flush
 }
 
-// SQLTx returns the SQL transaction under a transaction of a SQL store, so that a host's hook
-// writes its own rows in it. What the store still buffers cannot be seen through it. The host must not end it. A hook
-// reads through tx or the SQL transaction alone: any other read waits for another connection of the pool, without end
-// where all of them are held by hooks that wait.
+// SQLTx returns the SQL transaction under a transaction of a SQL store, so that a host's hook can write its
+// own rows in it. It does not see writes that the store still buffers. The host must not end it. A hook must
+// read through tx or the SQL transaction alone: any other read takes a second connection of the pool. If
+// hooks hold all connections while each waits for a second one, they wait for ever.
 //
-// Errors, which a hook returns as they are: fault.Unsupported (transaction_not_sql) for other stores; fault.Unavailable
-// and fault.Conflict when the database does not begin the transaction, or has ended it.
+// Errors, which a hook returns as they are: fault.Unsupported (transaction_not_sql) for other stores;
+// fault.Unavailable and fault.Conflict when the database does not begin the transaction, or has ended it.
 func SQLTx(tx store.Tx) (*sql.Tx, error) { return sqlstore.SQL(tx) }

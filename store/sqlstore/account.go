@@ -49,7 +49,7 @@ func (r *reader) Accounts(ctx context.Context, after string, limit int) ([]accou
 var keyWithAccount = "SELECT " + qualified("k.", keys.columns) + ", " + qualified("a.", accounts.columns) +
 	" FROM {api_keys} k JOIN {accounts} a ON a.id = k.account_id WHERE k.hash = ?"
 
-// qualified puts a table's alias before each of a list of columns.
+// qualified puts a table's alias before each column of a list.
 func qualified(alias, columns string) string {
 	return alias + strings.ReplaceAll(columns, ", ", ", "+alias)
 }
@@ -105,7 +105,7 @@ func (r *reader) InvoiceSettings(ctx context.Context, accountID string) (invoice
 	return store.InvoiceSettings(a), nil
 }
 
-// InvoiceSettings returns the settings as of the commit.
+// InvoiceSettings returns the settings that hold at the commit.
 func (tx *transaction) InvoiceSettings(ctx context.Context, accountID string) (invoice.Settings, error) {
 	a, err := tx.account(ctx, accountID)
 	if err != nil {
@@ -216,9 +216,10 @@ func (tx *transaction) PruneIdempotencyKeys(ctx context.Context, before time.Tim
 	return int(n), err
 }
 
-// Leases locks the rows in one statement. Where writers are concurrent, leases that do not exist are made first, as
-// rows of fence 0, which count as none, so that there is something to lock. Two that make some of each other's rows
-// while a third makes another could wait for each other; the database then aborts one, which runs again.
+// Leases locks the rows in one statement. If writers are concurrent, it first makes leases that do not exist,
+// as rows of fence 0, so that there is a row to lock. Such rows count as absent. If two transactions make
+// rows that the other one also makes, they could wait for each other; the database then aborts one, which
+// runs again.
 func (tx *transaction) Leases(ctx context.Context, names []string) (map[string]lease.Lease, error) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	found := make(map[string]lease.Lease, len(names))
@@ -251,7 +252,7 @@ func (tx *transaction) Leases(ctx context.Context, names []string) (map[string]l
 	return found, nil
 }
 
-// lockLeases adds the rows of some names, which are sorted, to those found.
+// lockLeases locks the rows of sorted names and adds them to found.
 func (tx *transaction) lockLeases(ctx context.Context, names []string, found map[string]lease.Lease) error {
 	d := tx.store.dialect
 
@@ -268,7 +269,7 @@ func (tx *transaction) lockLeases(ctx context.Context, names []string, found map
 	return err
 }
 
-// makeLeases inserts rows of fence 0, where there are none.
+// makeLeases inserts rows of fence 0 for leases that do not exist.
 func (tx *transaction) makeLeases(ctx context.Context, names []string) error {
 	d := tx.store.dialect
 
@@ -299,10 +300,10 @@ func (tx *transaction) ReadLeases(ctx context.Context, names []string) (map[stri
 const replaceLease = "UPDATE {leases} SET owner = ?, fence = ?, updated_at = ?, note = ? " +
 	"WHERE name = ? AND owner = ? AND fence = ?"
 
-// noLease are the values of a row that stands for a lease that does not exist, so that there is one to lock.
+// noLease returns the values of a row that stands for an absent lease, so that there is a row to lock.
 func noLease(name string) []any { return []any{name, "", int64(0), nil, ""} }
 
-// ReplaceLease buffers an update of the row as it was read. Where there was none, a row of fence 0 is made before.
+// ReplaceLease buffers an update of the row as it was read. If it was absent, a row of fence 0 is made first.
 func (tx *transaction) ReplaceLease(ctx context.Context, was, l lease.Lease) error {
 	if err := tx.usable(ctx); err != nil {
 		return err

@@ -1,6 +1,6 @@
 package sqlstore
 
-// This file counts what waits or failed, as store.AttentionReader says.
+// This file counts the objects that wait or failed, for store.AttentionReader.
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// countedSettlements and failedPayouts may be many, and are counted by the database; what waits is not.
+// countedSettlements and failedPayouts may be many, so the database counts them; waiting objects are read.
 const (
 	countedSettlements = `SELECT network, status, reason, count(*) AS n, min(id) AS oldest,
 		min(CASE WHEN status = 'held' THEN held_since ELSE failed_at END) AS since
@@ -24,7 +24,7 @@ const (
 		AND failure_code <> 'canceled' GROUP BY network, status, failure_code`
 )
 
-// mostWaiting bounds how many settlements, and payouts, that wait are read.
+// mostWaiting bounds how many waiting settlements, and waiting payouts, are read.
 const mostWaiting = 10_000
 
 // attentionRow is a row of countedSettlements and failedPayouts.

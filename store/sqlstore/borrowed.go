@@ -1,8 +1,8 @@
 package sqlstore
 
-// This file exposes a transaction to the host as a borrowed *sql.Tx. The transaction was begun by a
-// statement on its connection, so database/sql knows of none. A driver over that one connection,
-// already in its transaction, provides the *sql.Tx. The host cannot end it.
+// This file exposes a transaction to the host as a borrowed *sql.Tx. The transaction was begun by a statement
+// on its connection, so database/sql does not know of it. A driver over that one connection, already in its
+// transaction, provides the *sql.Tx. The host cannot end it.
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 )
 
-// errBorrowed has no kind: it is a fault of the host's code, whatever the request.
+// errBorrowed has no kind: it is a fault of the host's code, for any request.
 var errBorrowed = errors.New(
 	"this transaction was lent by the store, which ends it: return an error from the closure to roll it back",
 )
@@ -77,7 +77,7 @@ type borrowedConnector struct {
 	conn    *sql.Conn
 	driver  driver.Driver
 	revoked *atomic.Bool
-	// failed takes the first error of a statement.
+	// failed stores the first error of a statement.
 	failed *atomic.Pointer[error]
 }
 

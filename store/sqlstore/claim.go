@@ -11,12 +11,12 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// dropStale deletes the old record before a claim of a key that was claimed long ago and never answered.
+// dropStale deletes the old record before a key is claimed that was claimed long ago and never answered.
 const dropStale = "DELETE FROM {idempotency_keys} WHERE account_id = ? AND livemode = ? AND " +
 	"idempotency_key = ? AND created_at <= ?"
 
-// ClaimIdempotencyKey takes a key that nobody holds, or one that is stale: a rival's fresh claim is never
-// taken over. Where there is nothing stale to replace, the claim is the first write of the buffer.
+// ClaimIdempotencyKey takes a key that nobody holds, or a stale one. A fresh claim of another transaction is
+// never taken over. If there is no stale claim to replace, the claim is the first write of the buffer.
 func (tx *transaction) ClaimIdempotencyKey(
 	ctx context.Context,
 	r idempotency.Record,
@@ -33,7 +33,7 @@ func (tx *transaction) ClaimIdempotencyKey(
 	return tx.claimNow(ctx, r, stale, wait)
 }
 
-// rowLocked is the code of a statement whose wait for a lock is over.
+// rowLocked is the code of a statement that waited too long for a lock.
 const rowLocked = "row_locked"
 
 // claimError explains why a claim failed.
@@ -45,7 +45,7 @@ func claimError(err error) error {
 	return err
 }
 
-// claimWait returns how long the buffered claim may wait for a rival; 0 without one.
+// claimWait returns how long the buffered claim may wait for another one; 0 without a claim.
 func (tx *transaction) claimWait() time.Duration {
 	if len(tx.writes) == 0 {
 		return 0
@@ -54,7 +54,7 @@ func (tx *transaction) claimWait() time.Duration {
 	return tx.writes[0].wait
 }
 
-// bufferClaim buffers a claim. What is sent or locked next sends it first.
+// bufferClaim buffers a claim. It is sent before the next statement or lock.
 func (tx *transaction) bufferClaim(ctx context.Context, r idempotency.Record, wait time.Duration) error {
 	if err := add(ctx, tx, claims, &r); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (tx *transaction) claimNow(
 	return nil
 }
 
-// hasClaimed notes that the transaction has the row of a claim.
+// hasClaimed records that the transaction has the row of a claim.
 func (tx *transaction) hasClaimed(slot string) {
 	if tx.claimed == nil {
 		tx.claimed = map[string]bool{}
@@ -113,8 +113,8 @@ func (tx *transaction) hasClaimed(slot string) {
 	tx.claimed[slot] = true
 }
 
-// bound lets the statements of a batch from an index on wait for locks for at most a time; 0: as long as any. first is
-// how many statements then come before them.
+// bound limits how long the statements of a batch from an index on wait for locks; 0: without a limit. first
+// is how many statements were inserted before them.
 func (s *sqlStore) bound(b *Batch, from int, wait time.Duration) (first int) {
 	if wait == 0 || s.dialect.Bound == nil {
 		return 0
@@ -141,9 +141,9 @@ func (tx *transaction) PutIdempotencyAnswer(ctx context.Context, r idempotency.R
 
 	args := append([]any{int64(r.Status), body}, k...)
 	claimed := tx.claimed[claims.slot(k)]
-	// Not under the row's slot: the buffer does not hold the whole record, so reads of it must ask
-	// the database. The row of a claim of this transaction is there: databases that count only rows that a
-	// statement changes may count none.
+	// This write is not under the row's slot: the buffer does not hold the whole record, so reads of it must
+	// ask the database. If this transaction claimed the key, the row exists. Databases that count only
+	// changed rows may then count none.
 	tx.buffer(&write{
 		table:   claims.name,
 		object:  claims.object,

@@ -179,8 +179,8 @@ func (c *keyRef) Scan(src any) error {
 	return nil
 }
 
-// documentCodec returns the codec of a nested value: it is written as JSON, with its times in the form of stores. The
-// zero value is NULL.
+// documentCodec returns the codec of a nested value. The value is written as JSON, with times as stores keep
+// them. The zero value is NULL.
 func documentCodec(t reflect.Type) codec {
 	clone := deepcopy.OfType(t)
 

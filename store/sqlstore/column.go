@@ -1,7 +1,7 @@
 package sqlstore
 
-// This file maps records to columns. Each field of a record is a column of its name in snake case, and its Go type
-// decides how it is written and read. What differs from that is said where the table is made: see option.
+// This file maps records to columns. Each field of a record is a column of its name in snake case, and its Go
+// type decides how it is written and read. Exceptions are options of the table; see option.
 
 import (
 	"database/sql"
@@ -20,27 +20,27 @@ import (
 	"github.com/seed-8ee7f392/payments/event"
 )
 
-// mapper finds the field of a column for sqlx, where a query's rows are no records.
+// mapper finds the field of a column for sqlx, for queries whose rows are not records.
 var mapper = reflectx.NewMapper("db")
 
 // column is one column of a table.
 type column struct {
 	name  string
 	path  string // the names of the fields that lead to it, such as Deposit.Key
-	field []int  // the index of the record's field, for reflect.Value.FieldByIndex
+	field []int  // the index for reflect.Value.FieldByIndex
 	codec codec
-	// hidden columns are written and never read: they are there for queries.
+	// hidden columns are written and never read: they serve queries.
 	hidden bool
 }
 
-// codec writes a field as a value of drivers, and gives what a driver's value is scanned into.
+// codec writes a field as a driver's value, and returns the target that a driver's value is scanned into.
 type codec struct {
 	value  func(field reflect.Value) (driver.Value, error)
 	target func(field reflect.Value) any
 }
 
-// parts are the structs whose fields are columns of their own, after the name of the field that holds them. All other
-// structs are documents.
+// parts are the structs whose fields are separate columns, prefixed with the name of the field that holds
+// them. All other structs are documents.
 var parts = map[reflect.Type]bool{
 	reflect.TypeFor[event.Owner]():     true,
 	reflect.TypeFor[event.Request]():   true,
@@ -51,7 +51,8 @@ var parts = map[reflect.Type]bool{
 	reflect.TypeFor[wallet.Conflict](): true,
 }
 
-// columnsOf returns the columns of a record in the order of its fields. Fields that JSON leaves out are no columns.
+// columnsOf returns the columns of a record in the order of its fields. Fields that JSON omits are not
+// columns.
 func columnsOf(record reflect.Type, prefix, path string) []column {
 	var out []column
 
@@ -102,7 +103,7 @@ func snake(name string) string {
 	return b.String()
 }
 
-// option is what a table's columns have beyond the names and types of its record's fields.
+// option changes a table's columns, beyond the names and types of its record's fields.
 type option func(columns []column) []column
 
 // named gives the column of a field another name.
@@ -137,7 +138,7 @@ func searchedBy(name, path string) option {
 	}
 }
 
-// derived adds a hidden column of a field inside a document.
+// derived adds a hidden column for a field inside a document.
 func derived(name string, record reflect.Type, path ...string) option {
 	c := column{name: name, hidden: true}
 
@@ -166,8 +167,8 @@ func at(columns []column, path string) *column {
 	panic("sqlstore: no column holds the field " + path)
 }
 
-// codecOf returns the codec of a type. Strings, integers up to 63 bits, booleans, bytes and what writes itself as a
-// driver's value are columns as they are; everything else is a document.
+// codecOf returns the codec of a type. Strings, integers up to 63 bits, booleans, bytes and types that
+// implement driver.Valuer are plain columns; everything else is a document.
 func codecOf(t reflect.Type) codec {
 	if c, ok := codecs[t]; ok {
 		return c
@@ -189,7 +190,7 @@ func codecOf(t reflect.Type) codec {
 	return documentCodec(t)
 }
 
-// codecs are those of types that have a column type of their own; see codec.go.
+// codecs are the codecs of types with a column type of their own; see codec.go.
 var codecs = map[reflect.Type]codec{
 	reflect.TypeFor[time.Time](): codecFor(func(v *time.Time) *moment { return (*moment)(v) }),
 	reflect.TypeFor[uint64]():    codecFor(func(v *uint64) *bits { return (*bits)(v) }),
@@ -203,7 +204,7 @@ var codecs = map[reflect.Type]codec{
 	reflect.TypeFor[chain.KeyRef](): codecFor(func(v *chain.KeyRef) *keyRef { return (*keyRef)(v) }),
 }
 
-// codecFor returns the codec of a type V, whose values are seen as a column's.
+// codecFor returns the codec of a type V whose values convert to the column type C.
 func codecFor[V any, C driver.Valuer](as func(*V) C) codec {
 	see := func(field reflect.Value) C { return as(field.Addr().Interface().(*V)) }
 
@@ -220,10 +221,10 @@ func bytesPointer(field reflect.Value) any {
 }
 
 func valuerValue(field reflect.Value) (driver.Value, error) {
-	return field.Addr().Interface().(driver.Valuer).Value() // by its address, which needs no copy
+	return field.Addr().Interface().(driver.Valuer).Value() // by its address, which avoids a copy
 }
 
-// plainValue returns the value of a field that has no type of its own. Empty bytes are NULL.
+// plainValue returns the value of a field without a codec type of its own. Empty bytes are NULL.
 func plainValue(field reflect.Value) (driver.Value, error) {
 	switch field.Kind() {
 	case reflect.String:
@@ -243,7 +244,7 @@ func plainValue(field reflect.Value) (driver.Value, error) {
 	return append([]byte(nil), field.Bytes()...), nil
 }
 
-// set sets a column's field to what its codec returned for it.
+// set sets a column's field to its codec's value.
 func (c *column) set(field reflect.Value, value driver.Value) error {
 	if scanner, ok := c.codec.target(field).(sql.Scanner); ok {
 		return scanner.Scan(value)

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// Dialect holds what differs between databases: all SQL that is not the same everywhere. Statements are
+// Dialect holds the differences between databases: all SQL that is not the same everywhere. Statements are
 // templates: {name} is the full name of a table, and ? the next parameter.
 type Dialect struct {
 	// Name is the database's name in messages.
 	Name string
 	// Prefix is the prefix of table names: "payments_", optionally after a schema and a dot.
 	Prefix string
-	// Numbered says that parameters are $1, $2 … instead of ?.
+	// Numbered makes parameters $1, $2 … instead of ?.
 	Numbered bool
 	// Arg converts an argument (nil, string, int64, bool, []byte, time.Time, []string) for the driver.
 	// Defaults to no conversion.
@@ -30,7 +30,7 @@ type Dialect struct {
 	// Goose is the name of the dialect in goose, which applies the schema.
 	Goose goose.Dialect
 	// Locker makes the lock of migrations, such as goose's lock.NewPostgresTableLocker. Defaults to none, for
-	// databases whose processes do not migrate at once.
+	// databases whose processes do not migrate at the same time.
 	Locker func(options ...lock.TableLockerOption) (lock.Locker, error)
 	// Types are the types of columns and the kinds of tables.
 	Types Types
@@ -39,72 +39,71 @@ type Dialect struct {
 
 	// Begin begins a transaction that may write, at READ COMMITTED or above.
 	Begin string
-	// Send runs a batch in one round trip where it can, and returns the number of rows each
-	// statement changed; on an error, those before the statement that failed. A commit fails when
+	// Send runs a batch, in one round trip if it can, and returns the number of rows that each statement
+	// changed. On an error, it returns them for the statements before the one that failed. A commit fails if
 	// the transaction was rolled back instead. Defaults to statements one by one.
 	Send func(ctx context.Context, conn *sql.Conn, b Batch) ([]int64, error)
-	// SendJoined runs a batch inside a host's transaction, in one round trip where it can, and returns what Send
-	// does. Defaults to statements one by one.
+	// SendJoined runs a batch inside a host's transaction, in one round trip if it can, and returns the same
+	// as Send. Defaults to statements one by one.
 	SendJoined func(ctx context.Context, tx *sql.Tx, b Batch) ([]int64, error)
-	// Running reports whether the transaction on a connection still runs, where the server may end one by itself: each
-	// statement that follows would be committed alone. It is asked before each batch that begins no transaction. Nil
-	// where the server refuses what follows.
+	// Running reports whether the transaction on a connection still runs, for servers that may end one by
+	// themselves: each later statement would then commit alone. It is called before each batch that begins no
+	// transaction. Nil if the server refuses later statements.
 	Running func(ctx context.Context, on interface {
 		ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 		QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	}) (bool, error)
-	// Writers is how many groups of transactions are committed at once; Rows, how many rows one
-	// statement inserts at most.
+	// Writers is how many groups of transactions are committed at once; Rows is the most rows that one
+	// statement inserts.
 	Writers, Rows int
-	// Concurrent says that several transactions write at once, so that rows that do not exist yet
-	// need locking too.
+	// Concurrent is set if several transactions write at once, so that rows that do not exist yet need
+	// locking too.
 	Concurrent bool
-	// Lock is appended to a SELECT to lock its rows; empty where there is a single writer.
+	// Lock is appended to a SELECT to lock its rows; empty if there is a single writer.
 	Lock string
-	// LockEach selects columns of {table} from the rows whose column, its key, has one of a list of values, the
-	// query's first argument ([]string), and locks one after the other in the order of the list. Required where
-	// Concurrent is set.
+	// LockEach selects columns of {table} from the rows whose column, its key, has one of a list of values,
+	// the query's first argument ([]string). It locks the rows one after the other in the order of the list.
+	// Required if Concurrent is set.
 	LockEach func(columns, table, column string) string
 
-	// Upsert is appended to an INSERT: on a row of the same key it replaces the columns. Without columns
-	// it leaves that row as it is, and the statement changes no row.
+	// Upsert is appended to an INSERT. On a row with the same key it replaces the columns. Without columns it
+	// leaves that row as it is, and the statement changes no row.
 	Upsert func(key, columns []string) string
-	// Returning says that INSERT with ON CONFLICT, and UPDATE, answer rows by RETURNING.
+	// Returning is set if INSERT with ON CONFLICT, and UPDATE, return rows by RETURNING.
 	Returning bool
-	// Unindexed is an expression of a text column's value that no index serves.
+	// Unindexed returns an expression for the value of a text column that no index serves.
 	Unindexed func(column string) string
-	// Among selects columns of {table} from the rows under the condition whose column has one of a
-	// list of values, the query's first argument ([]string): one look-up by index per value, whatever
-	// the planner knows of the table.
+	// Among selects columns of {table} from the rows under the condition whose column has one of a list of
+	// values, the query's first argument ([]string). It makes one look-up by index per value, independent of
+	// the planner's statistics.
 	Among func(columns, table, condition, column string) string
-	// Each joins {table} AS alias to what stands before it in a FROM, by a look-up of the rows
-	// under the condition for each row there, in the order of those; the condition names columns of
-	// the table by the alias.
+	// Each joins {table} AS alias to the preceding part of a FROM clause. For each row there, in their order,
+	// it looks up the rows under the condition; the condition names columns of the table by the alias.
 	Each func(table, alias, condition string) string
-	// Due selects from {deliveries} the id of due deliveries by time and id, and their account_id where tables are
-	// spread. Its arguments are now, now, the largest number of one endpoint, and the limit.
+	// Due selects from {deliveries} the ids of due deliveries by time and id, with their account_id if tables
+	// are spread. Its arguments are now, now, the most deliveries of one endpoint, and the limit.
 	Due string
 	// Claim is the condition on {deliveries} that picks those to claim, which are still pending, due and
-	// unclaimed: of an UPDATE, and locking them, with Returning, else of a SELECT that Lock is appended to. Its
-	// arguments are the ids to choose from ([]string), now and the limit, and where tables are spread the account
-	// of those deliveries.
+	// unclaimed. With Returning it is the condition of an UPDATE, and locks them; else it is that of a SELECT
+	// that Lock is appended to. Its arguments are the ids to choose from ([]string), now and the limit. If
+	// tables are spread, the account of those deliveries follows.
 	Claim string
-	// Validate is a statement that fails with fault.Conflict unless the rows that a transaction was given without
-	// reading them are as they were. Its arguments are lists of one length ([]string): ids of accounts; "live" or
-	// "test" where the endpoints of that mode are meant that are not disabled, and "" where the account itself is;
-	// and the rows, each as its id, a space and its version, in the order of their ids, with commas between them.
-	// Defaults to none: every transaction reads what it needs.
+	// Validate is a statement that fails with fault.Conflict unless the rows that a transaction was given
+	// without reading them are unchanged. Its arguments are lists of one length ([]string). The first has ids
+	// of accounts. The second has "live" or "test" for the endpoints of that mode that are not disabled, and
+	// "" for the account itself. The third has the rows, each as its id, a space and its version, in the
+	// order of their ids, with commas between them. Defaults to none: every transaction reads what it needs.
 	Validate string
-	// Bound returns a batch whose statements wait for locks for at most a time, in the batch's own round
-	// trip, and the index of its first statement in it. Defaults to the batch itself, where nothing is
-	// waited for.
+	// Bound returns a batch, in the batch's own round trip, whose statements wait at most a time for locks.
+	// It also returns the index of the batch's first statement in it. Defaults to the batch itself, for
+	// databases that do not wait.
 	Bound func(b Batch, wait time.Duration) (bounded Batch, first int)
 
-	// Explain says what kind of error a driver's error is.
+	// Explain classifies a driver's error.
 	Explain func(error) Explanation
 }
 
-// check returns fault.Invalid when something without a default is missing.
+// check returns fault.Invalid if a field without a default is missing.
 func (d *Dialect) check() error {
 	var missing []string
 
@@ -145,13 +144,13 @@ func (d *Dialect) check() error {
 
 // Explanation classifies a driver's error.
 type Explanation struct {
-	// Word is one of package fault's; nil when the error is none that callers can do something about.
+	// Word is a kind of package fault; nil if callers can do nothing about the error.
 	Word error
-	// Code is the fault code, Sentence says for people what happened and what to do.
+	// Code is the fault code; Sentence explains to people what happened and what to do.
 	Code, Sentence string
 }
 
-// text makes the statement of a template. Templates hold no other braces and question marks.
+// text makes the statement of a template. Templates have no other braces and question marks.
 func (d *Dialect) text(template string) string {
 	named := strings.NewReplacer("{", d.Prefix, "}", "").Replace(template)
 	if !d.Numbered {

@@ -1,13 +1,13 @@
 package sqlstore
 
-// This file holds the group commit: transactions that only write, and end at the same time, are
-// sent and committed as one. Databases share a good part of a commit's cost, the wait for the disk
-// above all. It hardly adds latency: a lone transaction is committed at once, and one that ends while
-// others are being committed joins the next group.
+// This file holds the group commit: transactions that only write, and end at the same time, are sent and
+// committed as one. They then share much of a commit's cost, above all the wait for the disk. It hardly adds
+// latency: a lone transaction is committed at once, and one that ends while others are being committed joins
+// the next group.
 //
-// Each transaction has its own result. When a row of the group is refused, each transaction is sent
-// again by itself and gets its own error. When the database fails, the outcome of the group is
-// unknown, and all of its transactions get that error.
+// Each transaction has its own result. When a row of the group is refused, each transaction is sent again by
+// itself and gets its own error. When the database fails, the outcome of the group is unknown, and all of its
+// transactions get that error.
 
 import (
 	"cmp"
@@ -26,18 +26,18 @@ import (
 const (
 	// maxGroup bounds how many transactions go together.
 	maxGroup = 32
-	// patience bounds how long a free writer waits for a group of the size of others: those may be
-	// held up, by a row that somebody locks for example.
+	// patience bounds how long a free writer waits for a group of the size of others: the others may be
+	// delayed, for example by a locked row.
 	patience = 5 * time.Millisecond
-	// groupWait bounds how long a group waits for the rival of one member's claim. After that each member is
-	// sent by itself.
+	// groupWait bounds how long a group waits for the competitor of one member's claim. After that each
+	// member is sent by itself.
 	groupWait = 50 * time.Millisecond
 )
 
-// group is the queue of transactions that wait to be committed, and the count of groups in flight, at
-// most Dialect.Writers. The first group goes as soon as one transaction waits. While others are in
-// flight, the next one goes when it has their average size, or when patience has run out: groups of
-// equal size cost the database the least.
+// group is the queue of transactions that wait to be committed, and the count of groups in flight, at most
+// Dialect.Writers. The first group goes as soon as one transaction waits. While others are in flight, the
+// next one goes when it has their average size, or when patience has run out: groups of equal size cost the
+// database the least.
 type group struct {
 	store *sqlStore
 
@@ -57,8 +57,8 @@ type member struct {
 	err   error
 }
 
-// commit commits a transaction that has not begun, with others or alone. A context that ends before
-// its turn takes it out of the queue; what was sent is waited for.
+// commit commits a transaction that has not begun, with others or alone. A context that ends before its turn
+// takes it out of the queue. Once it is sent, commit waits for it.
 func (g *group) commit(ctx context.Context, tx *transaction) error {
 	m := g.enqueue(tx)
 	select {
@@ -82,7 +82,7 @@ func (g *group) commit(ctx context.Context, tx *transaction) error {
 		return err
 	}
 
-	runtime.Gosched() // lets transactions that are about to join do so
+	runtime.Gosched() // lets transactions that are about to end join the group
 
 	members := g.takeGroup()
 
@@ -132,8 +132,8 @@ func (g *group) quit(m *member) bool {
 	return true
 }
 
-// takeGroup removes the next group from the queue, longest waiting first, and counts it in. Each free
-// writer gets an equal share.
+// takeGroup removes the next group from the queue, longest waiting first, and counts it as in flight. Each
+// free writer gets an equal share.
 func (g *group) takeGroup() (members []*member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -214,7 +214,7 @@ func (s *sqlStore) commitAll(ctx context.Context, c *session, members []*member)
 		}
 	}
 
-	// Those that may wait for a rival come last.
+	// Transactions that may wait for a competing claim come last.
 	alone := slices.Clone(members)
 	slices.SortStableFunc(
 		alone,
@@ -232,8 +232,8 @@ func (s *sqlStore) commitAll(ctx context.Context, c *session, members []*member)
 	}
 }
 
-// merged returns one batch for all members. Rows inserted into one table go together; everything else
-// follows in the members' order. Inserts of new rows are independent of each other, or fail.
+// merged returns one batch for all members. Rows inserted into one table go together; everything else follows
+// in the members' order. Inserts of new rows are independent of each other, or fail.
 func (s *sqlStore) merged(members []*member) Batch {
 	b := Batch{Begin: true, Commit: true}
 
@@ -271,7 +271,7 @@ func (s *sqlStore) merged(members []*member) Batch {
 		}
 	}
 
-	b.grow(2 * len(order)) // a number of rows that is no power of two takes more than one
+	b.grow(2 * len(order)) // a number of rows that is not a power of two takes more than one statement
 
 	for _, i := range order {
 		from := len(b.Texts)
@@ -293,7 +293,7 @@ func (s *sqlStore) merged(members []*member) Batch {
 	return b
 }
 
-// inserts reports whether the transaction writes nothing but new rows.
+// inserts reports whether the transaction writes only new rows.
 func (tx *transaction) inserts() bool {
 	return !slices.ContainsFunc(tx.writes, func(w *write) bool { return w.fresh == nil })
 }
@@ -302,14 +302,14 @@ func (tx *transaction) inserts() bool {
 type insertion struct {
 	into *into
 	rows [][]any
-	wait time.Duration // as of write
+	wait time.Duration // as in write
 }
 
-// into holds a table's insert statement: "INSERT INTO … VALUES " and "(?, …)".
+// into holds the two parts of a table's insert statement: "INSERT INTO … VALUES " and "(?, …)".
 type into struct{ head, marks string }
 
-// insert adds statements with up to Dialect.Rows rows each. Their numbers of rows are powers of
-// two, so that few different statements are ever prepared.
+// insert adds statements with up to Dialect.Rows rows each. Their numbers of rows are powers of two, so that
+// few different statements are ever prepared.
 func (s *sqlStore) insert(b *Batch, i insertion) {
 	for rows := i.rows; len(rows) > 0; {
 		n := 1

@@ -1,8 +1,8 @@
 package sqlstore
 
-// This file remembers which account an id belongs to. Where tables are spread by account, a look-up by id alone asks
-// every node, and one with the account asks one. A record never moves to another account, and what belongs to a record
-// is of its account.
+// This file remembers the account of an id. If tables are spread by account, a look-up by id alone asks every
+// node, and one with the account asks a single node. A record never moves to another account, and records
+// that belong to it are of the same account.
 
 import (
 	"reflect"
@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// maxHomes is how many ids are remembered at least; twice as many at most.
+// maxHomes is the least number of ids that are remembered; the most is twice as many.
 const maxHomes = 1 << 15
 
 // homeKey is an id of a table.
@@ -20,7 +20,7 @@ type homeKey struct {
 	id    any
 }
 
-// homes are the accounts of the ids that were read or written last. A nil *homes remembers nothing.
+// homes are the accounts of the ids that were last read or written. A nil *homes remembers nothing.
 type homes struct {
 	mu            sync.Mutex
 	recent, older map[homeKey]string
@@ -50,7 +50,7 @@ func (h *homes) of(table string, id any) string {
 	return account
 }
 
-// common returns the account that all of some ids belong to; "" when that is not known, or they are of several.
+// common returns the account of all the ids; "" if it is not known, or if there are several.
 func (h *homes) common(table string, ids ...string) string {
 	if all := h.all(table, ids...); len(all) == 1 {
 		return all[0]
@@ -59,7 +59,7 @@ func (h *homes) common(table string, ids ...string) string {
 	return ""
 }
 
-// all returns the accounts of some ids, each once; none when one is not known.
+// all returns the accounts of the ids, each once; none if the account of one id is not known.
 func (h *homes) all(table string, ids ...string) (accounts []string) {
 	for _, id := range ids {
 		account := h.of(table, id)
@@ -84,7 +84,7 @@ func (h *homes) set(key homeKey, account string) {
 	h.recent[key] = account
 }
 
-// forget forgets an id whose record was not found where it was.
+// forget forgets an id whose record was not found at its remembered account.
 func (h *homes) forget(table string, id any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +93,7 @@ func (h *homes) forget(table string, id any) {
 	delete(h.older, homeKey{table, id})
 }
 
-// remember notes the account of a row that was read, in tables whose key is the id and the account.
+// remember records the account of a row that was read, in tables whose key is the id and the account.
 func remember[T any](h *homes, t *table[T], record *T) {
 	if h == nil || t.keys == t.slots {
 		return
@@ -104,7 +104,7 @@ func remember[T any](h *homes, t *table[T], record *T) {
 	noteRow(h, t, func(i int) string { return fields.FieldByIndex(t.cols[i].field).String() })
 }
 
-// rememberValues is remember of a row that is written.
+// rememberValues is remember for a row that is written.
 func rememberValues[T any](h *homes, t *table[T], values []any) {
 	if h == nil || t.keys == t.slots {
 		return
@@ -113,8 +113,8 @@ func rememberValues[T any](h *homes, t *table[T], values []any) {
 	noteRow(h, t, func(i int) string { s, _ := values[i].(string); return s })
 }
 
-// noteRow notes the account of a row's id, of its deposit address, of the release or payout that it sends, and of the
-// event and endpoint of a delivery.
+// noteRow records the account of a row's id and of its deposit address. For transactions it also records that
+// of the release or payout, and for deliveries that of the event and the endpoint.
 func noteRow[T any](h *homes, t *table[T], column func(i int) string) {
 	account := column(1)
 	h.note(homeKey{t.name, column(0)}, account)
@@ -134,14 +134,14 @@ func noteRow[T any](h *homes, t *table[T], column func(i int) string) {
 	}
 }
 
-// byAddress is what homes have in place of a table for the addresses of payments, which are of one account each.
+// byAddress stands for a table in homes: the addresses of payments, each of which is of one account.
 const byAddress = "address"
 
 func addressKey(network, address string) homeKey {
 	return homeKey{byAddress, addressPlace(network, address)}
 }
 
-// addressPlace names an address among all networks'.
+// addressPlace identifies an address among those of all networks.
 func addressPlace(network, address string) string { return network + " " + address }
 
 // note remembers an account.
@@ -152,11 +152,11 @@ func (h *homes) note(key homeKey, account string) {
 	h.set(key, account)
 }
 
-// mostAccounts is how many accounts a query names at most. Beyond that it is on most machines anyway.
+// mostAccounts is the most accounts that a query names. A query for more concerns most machines anyway.
 const mostAccounts = 8
 
-// ofAccounts returns the condition that a row is of one of some accounts, which are not none. The number of its
-// arguments is a power of two, so that few different statements are ever prepared.
+// ofAccounts returns the condition that a row belongs to one of the accounts, of which there must be at least
+// one. The number of its arguments is a power of two, so that few different statements are ever prepared.
 func ofAccounts(accounts []string) (condition string, args []any) {
 	n := 1
 	for n < len(accounts) {

@@ -1,6 +1,6 @@
 package sqlstore
 
-// This file keeps invoices. Beside each invoice, rows of invoice_networks name the networks of its options,
+// This file keeps invoices. Beside each invoice, rows of invoice_networks hold the networks of its options,
 // in the order of the lists: a list of one network's invoices is read from them without a sort.
 
 import (
@@ -29,7 +29,7 @@ var intoInvoiceNetworks = &into{
 	marks: "(?, ?, ?, ?)",
 }
 
-// invoiceNetworks makes the rows of the networks of a new invoice, which never change.
+// invoiceNetworks returns the rows for the networks of a new invoice, which never change.
 func invoiceNetworks(i *invoice.Invoice) []insertion {
 	rows := insertion{into: intoInvoiceNetworks}
 
@@ -56,9 +56,10 @@ func (r *reader) InvoicesByID(ctx context.Context, ids []string) ([]invoice.Invo
 	return several(ctx, r, invoices, ids)
 }
 
-// Invoices walks the owner's invoices, or with one network that network's side rows in order, and looks up each one's
-// invoice; with several networks, or with a search, it looks at each invoice's side rows. Both say so to the database,
-// which otherwise joins whole tables where it takes that for cheaper.
+// Invoices walks the owner's invoices. With one network it walks that network's side rows in order, and looks
+// up the invoice of each. With several networks, or a search, it looks at each invoice's side rows. Both
+// queries force this order on the database, which may otherwise join whole tables because it estimates that
+// as cheaper.
 func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invoice, error) {
 	if len(f.Networks) == 1 && f.Q == "" {
 		return r.networkInvoices(ctx, f)
@@ -69,7 +70,7 @@ func (r *reader) Invoices(ctx context.Context, f invoice.Filter) ([]invoice.Invo
 	q.starts(r, invoices.name, f.Owner, f.After, f.Q, "id", "q_order", "q_email")
 
 	if len(f.Networks) > 0 {
-		// With an OFFSET it stays a question about one row at a time.
+		// The OFFSET makes the database evaluate it for one row at a time.
 		sub := &query{}
 		sub.in("n.network", f.Networks)
 

@@ -29,8 +29,8 @@ func row[T any](
 	return found[0], true, nil
 }
 
-// prepared runs queries on the store's own pool by statements that are kept: where the driver keeps none by itself,
-// much of a read by key is to parse and plan it. There are as many as templates.
+// prepared runs queries on the store's own pool by prepared statements that are kept, for drivers that keep
+// none themselves: parsing and planning is much of the cost of a read by key. There are as many as templates.
 type prepared struct{ store *sqlStore }
 
 func (p prepared) QueryxContext(ctx context.Context, text string, args ...any) (*sqlx.Rows, error) {

@@ -1,6 +1,6 @@
 package sqlstore
 
-// This file holds migrations, and the lock that processes take to migrate one after the other.
+// This file holds migrations, and the lock by which processes migrate one after the other.
 
 import (
 	"context"
@@ -15,11 +15,11 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// upTries is how often a migration is run that conflicts with another transaction while no version is applied.
+// upTries is how often a migration is run if it conflicts with another transaction and no version is applied.
 const upTries = 3
 
-// How long Migrate waits for another process that migrates: lockTries times lockRetry. Releasing the lock is tried
-// for unlockTries times unlockRetry; a lock that stays behind ends with its lease, of 30 s.
+// Migrate waits lockTries times lockRetry for another process that migrates. It tries to release the lock for
+// unlockTries times unlockRetry; a lock that stays ends with its lease, of 30 s.
 const (
 	lockRetry   = 2 * time.Second
 	lockTries   = 150
@@ -27,11 +27,12 @@ const (
 	unlockTries = 5
 )
 
-// Migrate brings the tables in db up to date. prepare runs before, where there is something to do; it may be nil.
-// Processes that migrate at once wait for each other for up to 5 minutes, where the dialect has a Locker.
+// Migrate brings the tables in db up to date. If there is something to do, prepare runs first; it may be nil.
+// Processes that migrate at the same time wait for each other for up to 5 minutes, if the dialect has a
+// Locker.
 //
-// Errors: fault.Unavailable with code schema_new for a schema of a newer release, which is left alone, and with code
-// migration_busy when another process holds the lock for too long.
+// Errors: fault.Unavailable. The code is schema_new for a schema of a newer release, which is left alone. It
+// is migration_busy when another process holds the lock for too long.
 func Migrate(ctx context.Context, db *sql.DB, d Dialect, prepare func(ctx context.Context) error) error {
 	have, err := d.schemaVersion(ctx, db)
 	if err != nil {
@@ -67,8 +68,8 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, prepare func(ctx contex
 	}
 	defer unlock()
 
-	// Whoever holds a lease that ran out may be in the way, as another transaction, and applies versions meanwhile:
-	// as many as there are.
+	// A process whose lease ran out may still be migrating, in a transaction that conflicts. As long as it
+	// applies versions, the loop goes on.
 	had := int64(-1)
 
 	for try := 1; ; {
@@ -91,10 +92,10 @@ func Migrate(ctx context.Context, db *sql.DB, d Dialect, prepare func(ctx contex
 	}
 }
 
-// lockMigrations waits until no other process migrates. The lock is a row with a lease, so that any connection keeps
-// and releases it. It is not given to goose, which would take it while it holds a connection: a pool of one would
-// wait for itself. Should the lease run out under a migration, the unique index of the table of versions has each
-// version applied once.
+// lockMigrations waits until no other process migrates. The lock is a row with a lease, so that any
+// connection keeps and releases it. It is not given to goose: goose would take it while it holds a
+// connection, and a pool of one would wait for itself. If the lease ends during a migration, the unique index
+// of the table of versions still makes sure that each version is applied once.
 func (d *Dialect) lockMigrations(ctx context.Context, db *sql.DB) (unlock func(), err error) {
 	if d.Locker == nil {
 		return func() {}, nil
@@ -128,8 +129,8 @@ func (d *Dialect) lockMigrations(ctx context.Context, db *sql.DB) (unlock func()
 	return nil, Explain(d.Explain, err, "lock the migrations of the schema")
 }
 
-// migrationHeld reports whether an error of the lock is that another process holds it, and none of the database's,
-// which waiting does not cure.
+// migrationHeld reports whether an error of the lock means that another process holds it. Errors of the
+// database itself do not go away by waiting.
 func (d *Dialect) migrationHeld(err error) bool {
 	word := d.Explain(err).Word
 	return word == nil || errors.Is(word, fault.Conflict)

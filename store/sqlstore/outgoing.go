@@ -1,6 +1,6 @@
 package sqlstore
 
-// This file keeps what the chain says our wallets did.
+// This file keeps the transactions of our wallets as the chain shows them.
 
 import (
 	"context"

@@ -22,13 +22,15 @@ const newest = "ORDER BY id DESC"
 type query struct {
 	where strings.Builder
 	args  []any
-	// selective says that another condition limits the list to few rows, or has an index in the order of the list.
+	// selective is set if another condition limits the list to few rows, or has an index in the order of the
+	// list.
 	selective bool
-	// branches are alternatives of which a row satisfies one, if there are any; see anyOf.
+	// branches are alternatives, if any; a row satisfies one of them. See anyOf.
 	branches []string
-	// correlated says that a condition looks at rows of another table.
+	// correlated is set if a condition looks at rows of another table.
 	correlated bool
-	// search says whose rows begin with which text, if a text is given; where holds only what else is wanted then.
+	// search restricts the list to records that begin with a text; nil for none. where then holds only other
+	// conditions.
 	search *search
 }
 
@@ -41,7 +43,7 @@ func (q *query) statement(columns, from, order string, limit int) (string, []any
 	if len(q.branches) == 0 {
 		return text + end, q.args
 	}
-	// Each branch is ordered by itself: PostgreSQL merges ordered inputs, and sorts everything
+	// Each branch is ordered by itself: PostgreSQL merges ordered inputs, and would sort everything
 	// otherwise.
 	branches, all := make([]string, len(q.branches)), []any(nil)
 	for i, branch := range q.branches {
@@ -53,9 +55,9 @@ func (q *query) statement(columns, from, order string, limit int) (string, []any
 	return strings.Join(branches, " UNION ALL ") + end, all
 }
 
-// atMost returns the clause that limits the rows; 0 or less returns all. The limit is a literal: a plan that is made
-// once for all arguments takes an argument for a tenth of all rows, and PostgreSQL rather planned a statement anew each
-// time, which took a third of the time of a page.
+// atMost returns the clause that limits the rows; 0 or less returns all. The limit is a literal. A plan for
+// all arguments assumes that a limit argument is a tenth of all rows. PostgreSQL therefore planned the
+// statement anew each time, which took a third of the time of a page.
 func atMost(limit int) string {
 	if limit <= 0 {
 		return ""
@@ -64,7 +66,7 @@ func atMost(limit int) string {
 	return " LIMIT " + strconv.Itoa(limit)
 }
 
-// rowLimit returns the argument of LIMIT: a limit of 0 or less is none.
+// rowLimit returns the argument of LIMIT: a limit of 0 or less is no limit.
 func rowLimit(limit int) int64 {
 	if limit <= 0 {
 		return math.MaxInt64
@@ -83,9 +85,9 @@ func (q *query) has(condition string, args ...any) {
 	q.args = append(q.args, args...)
 }
 
-// of returns the conditions of an owner's list: newest first, after an id. objects are ids by which
-// the list is filtered, each with an index of its own. When one is given, the owner's index is ruled
-// out: without statistics a planner would walk all rows of the owner instead of the object's few.
+// of returns the conditions of an owner's list: newest first, after an id. objects are ids by which the list
+// is filtered, each with an index of its own. If one is given, the owner's index is ruled out: without
+// statistics a planner would walk all rows of the owner instead of the object's few.
 func of(r *reader, o event.Owner, after string, objects ...string) *query {
 	q := &query{selective: slices.ContainsFunc(objects, func(id string) bool { return id != "" })}
 
@@ -107,7 +109,7 @@ func (q *query) after(column, id string) {
 	}
 }
 
-// bound adds the condition that compares an id, in a column that the list walks.
+// bound adds a condition that compares an id, in a column that the list walks.
 func (q *query) bound(column, operator, id string) {
 	if q.search == nil {
 		q.has(column+" "+operator+" ?", id)
@@ -117,8 +119,8 @@ func (q *query) bound(column, operator, id string) {
 	q.search.ids = append(q.search.ids, idBound{operator, id})
 }
 
-// starts changes the conditions of an owner's list after an id, to which none was added yet, so that one of the columns
-// starts with the text: nothing where it is empty. The columns hold lower-case text.
+// starts restricts an owner's list after an id to rows in which one of the columns starts with the text; an
+// empty text changes nothing. No condition may have been added before. The columns hold lower-case text.
 func (q *query) starts(r *reader, table string, o event.Owner, after, text string, columns ...string) {
 	if text == "" {
 		return
@@ -141,7 +143,7 @@ func (q *query) is(column, value string) {
 	}
 }
 
-// in adds the condition that a column has one of the values, which are few.
+// in adds the condition that a column has one of the values; there should be few.
 func (q *query) in(column string, values []string) {
 	condition, args, err := sqlx.In(column+" IN (?)", values)
 	if err != nil {
@@ -151,13 +153,13 @@ func (q *query) in(column string, values []string) {
 	q.has(condition, args...)
 }
 
-// word matches values that may be written into a statement without quoting rules.
+// word matches values that can be written into a statement without quoting.
 var word = regexp.MustCompile(`^[a-z][a-z0-9_.-]*$`)
 
-// oneOf adds the condition that a column has one of the values, unless there are none. Statuses and the
-// like are literals of the statement. A database plans a prepared statement once for all arguments: it
-// cannot know whether a status is rare, and would read all rows of an account to find a few. In a search no index of
-// the column is used: a value may be frequent and the text rare.
+// oneOf adds the condition that a column has one of the values, unless there are none. Statuses and the like
+// are literals of the statement. A database plans a prepared statement once for all arguments: it cannot know
+// whether a status is rare, and would read all rows of an account to find a few. In a search, no index of the
+// column is used: a value may be frequent and the text rare.
 func oneOf[S ~string](q *query, column string, values []S) {
 	if len(values) == 0 {
 		return
@@ -176,9 +178,9 @@ func oneOf[S ~string](q *query, column string, values []S) {
 	q.has(column + " IN ('" + strings.Join(all, "', '") + "')")
 }
 
-// anyOf is oneOf for a column by which an index has the owner's rows, each value's in the order of
-// the list. Several values are as many queries that the database merges: it reads only what it returns,
-// however rare the values are.
+// anyOf is oneOf for a column with an index that has the owner's rows of each value in the order of the list.
+// For several values it makes one query each, which the database merges: it reads only the rows that it
+// returns, even if the values are rare.
 func anyOf[S ~string](q *query, column string, values []S) {
 	all, words := distinct(values)
 	if q.selective || q.search != nil || len(all) < 2 || !words {
@@ -219,8 +221,8 @@ func (q *query) within(column string, after, before time.Time) {
 	}
 }
 
-// made adds the condition that what an id names was created at or after one time and before another; a zero
-// time is no bound. Ids are in the order of creation, so it is a range of the index that the list walks.
+// made adds the condition that the object of an id was created at or after one time and before another; a
+// zero time is no bound. Ids are in the order of creation, so it is a range of the index that the list walks.
 func (q *query) made(column string, idAt func(time.Time) string, after, before time.Time) {
 	if !after.IsZero() {
 		q.bound(column, ">=", idAt(after))

@@ -13,16 +13,15 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// reader reads committed rows on a pool, or inside a transaction its own writes as well.
+// reader reads committed rows on a pool. Inside a transaction it also reads the transaction's own writes.
 type reader struct {
 	store *sqlStore
 	on    sqlx.QueryerContext
 	tx    *transaction // nil outside of one
 }
 
-// look returns the row of a key; ok is false when there is none. locked locks the row until the
-// transaction ends. Where an id is the key, the account may follow it, so that a distributed database
-// asks one machine.
+// look returns the row of a key; ok is false when there is none. locked locks the row until the transaction
+// ends. If the key is an id, the account may follow it, so that a distributed database asks one machine.
 func look[T any](
 	ctx context.Context,
 	r *reader,
@@ -70,7 +69,7 @@ func look[T any](
 	return record, ok, err
 }
 
-// lookHome looks a key up on the machine of its account where that is known, and otherwise on all.
+// lookHome looks a key up on the machine of its account if it is known, and otherwise on all.
 func lookHome[T any](
 	ctx context.Context,
 	r *reader,
@@ -136,7 +135,7 @@ func owned[T any](
 	return record, nil
 }
 
-// several returns the rows of those ids that exist.
+// several returns the existing rows of ids.
 func several[T any](ctx context.Context, r *reader, t *table[T], ids []string) ([]T, error) {
 	column := t.cols[0].name
 	order := " ORDER BY " + column
@@ -158,8 +157,8 @@ func several[T any](ctx context.Context, r *reader, t *table[T], ids []string) (
 	return among(ctx, r, t, column, ids, order, "1 = 1")
 }
 
-// amongOf is among where the values are ids of another table, whose rows are of the same account. Where that is known,
-// the machines of those accounts are asked alone.
+// amongOf is among for values that are ids of another table, whose rows are of the same account. If the
+// accounts are known, only their machines are asked.
 func amongOf[T any](
 	ctx context.Context,
 	r *reader,
@@ -170,8 +169,8 @@ func amongOf[T any](
 	return amongHomes(ctx, r, t, r.store.homes.all(parent, ids...), column, ids, "", "1 = 1")
 }
 
-// amongHomes is among of rows that are of some accounts; of any where there are none or too many of them. One value is
-// compared by itself.
+// amongHomes is among for rows of some accounts; without accounts, or with too many, it asks for any. A
+// single value is compared directly.
 func amongHomes[T any](
 	ctx context.Context,
 	r *reader,
@@ -253,7 +252,7 @@ func rowsOn[T any](
 	return records, err
 }
 
-// retry calls a read until it ends without a conflict. Inside a transaction it is called once: Update runs the
+// retry calls a read until it ends without a conflict. Inside a transaction it calls it once: Update runs the
 // closure again.
 func (r *reader) retry(ctx context.Context, read func() error) error {
 	if r.tx != nil {
@@ -281,8 +280,8 @@ func rowsOnce[T any](
 	}
 	defer found.Close()
 
-	// One row at a time, into the same fields: sqlx finds the fields of each row anew, which cost 3 to 8 % of a page
-	// (BenchmarkScan), and Select would hold and copy all rows beside the records.
+	// One row at a time, into the same fields. sqlx finds the fields of each row anew, which cost 3 to 8 % of
+	// a page (BenchmarkScan). Select would also hold and copy all rows beside the records.
 	var (
 		out     []T
 		record  T

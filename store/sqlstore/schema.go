@@ -28,18 +28,19 @@ var wantVersion = latestVersion(templates)
 type Types struct {
 	// Text is any text; Key, one of at most 255 characters that an index holds. Both compare by bytes.
 	Text, Key string
-	// Int holds 64 bits with a sign, Bool yes or no, Time microseconds in UTC.
+	// Int holds 64 bits with a sign, Bool true or false, Time microseconds in UTC.
 	Int, Bool, Time string
-	// Bytes are bytes; Hash, 32 bytes that an index holds; JSON, a document that is read as it was written.
+	// Bytes are bytes; Hash is 32 bytes that an index holds; JSON is a document that is read exactly as
+	// written.
 	Bytes, Hash, JSON string
-	// Heap, Clustered and Churned are appended to CREATE TABLE: by default, where rows are small and read by
-	// the primary key, and where rows change often.
+	// Heap, Clustered and Churned are appended to CREATE TABLE: Heap by default, Clustered if rows are small
+	// and read by the primary key, Churned if rows change often.
 	Heap, Clustered, Churned string
 	// Prologue is a statement with which each migration begins, such as a limit of its transaction; optional.
 	Prologue string
-	// Partial says that an index may have a condition. Where it may not, it holds all rows.
+	// Partial is set if an index may have a condition. If not, it holds all rows.
 	Partial bool
-	// Distributed says that tables are spread over machines by account, with Citus' functions.
+	// Distributed is set if tables are spread over machines by account, with Citus' functions.
 	Distributed bool
 }
 
@@ -93,7 +94,7 @@ func (d *Dialect) schemaText(template string) string {
 
 	for line := range strings.Lines(template) {
 		if strings.HasPrefix(line, "--") && !strings.HasPrefix(line, "-- +") {
-			continue // comments speak of the template
+			continue // comments are about the template
 		}
 
 		line, wanted := d.conditionalLine(line)
@@ -124,8 +125,8 @@ func (d *Dialect) schemaText(template string) string {
 	return strings.Join(lines, "")
 }
 
-// conditionalLine returns a line without the word for the databases that it is for; wanted reports whether the
-// dialect is one of them.
+// conditionalLine returns a line without the word that restricts it to some databases; wanted reports whether
+// the dialect is one of them.
 func (d *Dialect) conditionalLine(line string) (rest string, wanted bool) {
 	for word, wanted := range map[string]bool{
 		"{PARTIAL} ":     d.Types.Partial,
@@ -183,7 +184,7 @@ func (d *Dialect) schemaVersion(ctx context.Context, db *sql.DB) (int64, error) 
 	return version.Int64, err
 }
 
-// fits compares the schema that is there with the one that is wanted; fault.Unavailable when they differ.
+// fits returns fault.Unavailable if the present schema differs from the wanted one.
 func (d *Dialect) fits(have int64) error {
 	switch want := wantVersion; {
 	case have == 0:
@@ -210,7 +211,7 @@ func (d *Dialect) fits(have int64) error {
 	return nil
 }
 
-// Explain gives a driver's error its word and says what was being done.
+// Explain wraps a driver's error with its kind and with what was being done.
 func Explain(explain func(error) Explanation, err error, doing string) error {
 	x := explain(err)
 	if x.Word == nil {

@@ -1,9 +1,10 @@
 package sqlstore
 
-// This file lists what begins with a text: an order id, an address, a name. The indexes of texts are in the order of
-// the text, a page is in the order of ids. So ids are read by the texts' indexes first, up to a number. Where that is
-// all of them, they are the page. Where more match, the owner's newest records are looked at, which mostly have a page.
-// Where they have not, as what matches was made long ago, all ids that match are read, and of the records the page.
+// This file lists records that begin with a text: an order id, an address, a name. Indexes of texts are in
+// the order of the text, but a page is in the order of ids. So the first step reads ids by the texts'
+// indexes, up to a limit. If those are all, they give the page. If more match, the second step looks at the
+// owner's newest records, which usually fill a page. If they do not, because the matches are old, the third
+// step reads all matching ids, and the page's records.
 
 import (
 	"context"
@@ -16,13 +17,13 @@ import (
 )
 
 const (
-	// fewMatches is up to how many ids are read before a look at the newest records.
+	// fewMatches is how many ids are read before the newest records are looked at.
 	fewMatches = 500
 	// newestWalked is how many of the newest records are looked at.
 	newestWalked = 2000
 )
 
-// search says whose records begin with which text.
+// search selects an owner's records that begin with a text.
 type search struct {
 	dialect *Dialect
 	table   string
@@ -34,7 +35,7 @@ type search struct {
 	ids []idBound
 }
 
-// idBound is what an id is compared with: "<" or ">=" another.
+// idBound compares an id with another one: "<" or ">=".
 type idBound struct{ operator, id string }
 
 func newSearch(d *Dialect, table string, o event.Owner, text string, columns ...string) *search {
@@ -50,8 +51,8 @@ func newSearch(d *Dialect, table string, o event.Owner, text string, columns ...
 	}
 }
 
-// searchPage returns a page of the records that begin with the text of a query and satisfy its conditions. limit is in
-// rows; 0 returns all.
+// searchPage returns a page of the records that begin with the text of a query and satisfy its conditions.
+// limit is in rows; 0 returns all.
 func searchPage[T any](ctx context.Context, r *reader, t *table[T], q *query, limit int) ([]T, error) {
 	if err := r.flushTables(ctx, t.name); err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func searchPage[T any](ctx context.Context, r *reader, t *table[T], q *query, li
 	return rows(ctx, r, t, r.store.dialect.text(text), args)
 }
 
-// firstIDs returns the ids of all records of the owner that match, or more than fewMatches.
+// firstIDs returns the ids of all records of the owner that match, or more than fewMatches of them.
 func (s *search) firstIDs(ctx context.Context, r *reader) (ids []string, err error) {
 	all := &sqlText{}
 
@@ -157,10 +158,10 @@ func (s *search) amongNewest(filters *query, columns string, limit int) (string,
 	return all.String(), all.args
 }
 
-// byText returns the query of a page by the indexes of the texts, and its arguments. They are read from their ends:
-// where texts grow with time, a sort that keeps one page is done soon.
+// byText returns the query of a page by the indexes of the texts, and its arguments. It reads them from their
+// ends: if texts grow with time, a sort that keeps one page is soon done.
 func (s *search) byText(filters *query, columns string, limit int) (string, []any) {
-	all, unordered := &sqlText{}, s.dialect.Unindexed("id") // no index is walked in the order of ids
+	all, unordered := &sqlText{}, s.dialect.Unindexed("id") // so that no index is walked in the order of ids
 
 	all.add("SELECT " + qualified("i.", columns) + " FROM (")
 
@@ -188,7 +189,8 @@ func (s *search) byText(filters *query, columns string, limit int) (string, []an
 	return all.String(), all.args
 }
 
-// matches adds the condition that a record begins with the text, for queries whose other conditions leave few.
+// matches adds the condition that a record begins with the text, for queries whose other conditions leave few
+// rows.
 func (s *search) matches(q *query) {
 	var (
 		ranges []string

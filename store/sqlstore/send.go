@@ -1,6 +1,6 @@
 package sqlstore
 
-// This file keeps what follows networks and what is sent: cursors, the outbox, wallets, balances and coins.
+// This file keeps the state of networks and of sending: cursors, the outbox, wallets, balances and coins.
 
 import (
 	"context"

@@ -2,9 +2,9 @@ package sqlstore
 
 // This file begins and ends transactions on their connections.
 //
-// An Update has no connection until its first write or lock; reads before that see committed rows, as
-// at READ COMMITTED. One that only writes is sent whole after its closure has returned, together with
-// others that end at the same time (group.go).
+// An Update has no connection until its first write or lock; reads before that see committed rows, as at READ
+// COMMITTED. An Update that only writes is sent whole after its closure has returned, together with others
+// that end at the same time (group.go).
 
 import (
 	"context"
@@ -21,8 +21,8 @@ import (
 const (
 	// rollbackTimeout bounds a rollback; a connection on which it fails is closed.
 	rollbackTimeout = 5 * time.Second
-	// maxTogether is the most writes sent together with COMMIT: the caller's context cannot cancel
-	// those.
+	// maxTogether is the most writes that are sent together with COMMIT: the caller's context cannot cancel
+	// them.
 	maxTogether = 100
 )
 
@@ -127,7 +127,7 @@ const commit = "COMMIT"
 
 // Batch is a list of statements with their arguments.
 type Batch struct {
-	// Begin and Commit say that the transaction begins before the statements, and is committed after them.
+	// Begin and Commit are set if the transaction begins before the statements, and is committed after them.
 	Begin, Commit bool
 	// Texts are the statements, Args the arguments of each.
 	Texts []string
@@ -141,8 +141,8 @@ func (b *Batch) add(text string, args []any) {
 	b.Texts, b.Args = append(b.Texts, text), append(b.Args, args)
 }
 
-// OneByOne calls exec for each statement, after begin and before Commit where the batch has these. It
-// returns the rows changed by each statement that succeeded.
+// OneByOne calls exec for each statement, after begin and before Commit if the batch has these. It returns
+// the rows changed by each statement that succeeded.
 func (b Batch) OneByOne(begin string, exec func(text string, args []any) (int64, error)) ([]int64, error) {
 	changed := make([]int64, 0, len(b.Texts))
 	if b.Begin {
@@ -208,14 +208,14 @@ func (s *sqlStore) stillRuns(ctx context.Context, on interface {
 	)
 }
 
-// transactionAborted is the code of a statement that failed since one before it in the transaction had.
+// transactionAborted is the code of a statement that failed because an earlier one in the transaction had.
 const transactionAborted = "transaction_aborted"
 
-// readOnly is the code of an error which says that the server takes no writes.
+// readOnly is the code of an error that means that the server takes no writes.
 const readOnly = "database_read_only"
 
-// retire marks the session broken after an error which says that its server takes no writes: it was the primary when
-// the pool connected, and another is by now.
+// retire marks the session broken after an error that means that its server takes no writes: it was the
+// primary when the pool connected, but now another server is.
 func (c *session) retire(err error) {
 	if fault.Code(err) == readOnly {
 		c.broken = true
@@ -271,8 +271,7 @@ func (tx *transaction) begin(ctx context.Context) error {
 	return nil
 }
 
-// commit sends the buffered writes and commits. life is the context of the COMMIT itself; end cancels
-// it.
+// commit sends the buffered writes and commits. life is the context of the COMMIT itself; end cancels it.
 func (tx *transaction) commit(ctx, life context.Context, end func()) error {
 	tx.revokeBorrowed()
 
@@ -305,10 +304,10 @@ func (tx *transaction) commit(ctx, life context.Context, end func()) error {
 		return tx.commitSent(life)
 	}
 
-	return nil // nothing but reads
+	return nil // there were only reads
 }
 
-// commitSent commits what was sent before. Where nothing was, it only validates what the closure read.
+// commitSent commits writes that were sent before. If there were none, it only validates the closure's reads.
 func (tx *transaction) commitSent(life context.Context) error {
 	if err := tx.connect(life); err != nil {
 		return err

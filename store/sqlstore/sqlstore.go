@@ -1,12 +1,12 @@
-// Package sqlstore is a whole store over a SQL database. A Dialect holds what differs between databases;
+// Package sqlstore is a whole store over a SQL database. A Dialect holds the differences between databases;
 // store/sqlite, store/postgres and store/mysql are three of them.
 //
-// A record is a row: a struct whose tags name its columns, read by sqlx and written by the same tags, so
-// that no field can be stored and not read. Fields used in conditions have columns of their own; nested
-// values are JSON. The schema is one text, rendered for each dialect. A transaction buffers its writes and
-// sends them together before it commits.
+// A record is a row: a struct whose tags name its columns, read by sqlx and written by the same tags, so that
+// no field can be stored and not read. Fields used in conditions have columns of their own; nested values are
+// JSON. The schema is one text, rendered for each dialect. A transaction buffers its writes and sends them
+// together before it commits.
 //
-// Whoever writes a dialect runs conformance.TestStore on it.
+// The author of a dialect runs conformance.TestStore on it.
 //
 // It is one package because a transaction spans all records: each has a file for its rows and one for its
 // queries.
@@ -42,15 +42,14 @@ const (
 
 // Options configure a store.
 type Options struct {
-	// Dialect is the database's.
+	// Dialect is the dialect of the database.
 	Dialect Dialect
-	// Write is the pool for transactions, Read the one for reads outside of them. Read defaults to
-	// Write.
+	// Write is the pool for transactions, Read the pool for other reads. Read defaults to Write.
 	Write, Read *sql.DB
-	// Single says that Write is the store's own pool of one connection, kept open with its prepared
+	// Single is set if Write is the store's own pool of one connection, kept open with its prepared
 	// statements.
 	Single bool
-	// Close releases what the store opened; may be nil.
+	// Close releases the resources that the store opened; may be nil.
 	Close func() error
 	// Probe checks that the database is still there; may be nil.
 	Probe func() error
@@ -59,7 +58,7 @@ type Options struct {
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
-// Store is what New returns. It prints without secrets.
+// Store is the result of New. It prints without secrets.
 type Store interface {
 	store.Store
 	store.Prober
@@ -74,14 +73,15 @@ type sqlStore struct {
 	dialect *Dialect
 	read    *sqlx.DB
 	texts   sync.Map // template → statement
-	keyed   sync.Map // text of a read by key → *sqlx.Stmt, where the pool is the store's own
+	keyed   sync.Map // text of a read by key → *sqlx.Stmt, if the pool is the store's own
 	fits    atomic.Bool
-	// writer holds the only connection for writing while it is idle, or nil before it is opened. The
-	// channel itself is nil when connections come from the host's pool.
+	// writer holds the only connection for writing while it is idle, or nil before it is opened. The channel
+	// itself is nil if connections come from the host's pool.
 	writer chan *session
 	group  group
-	homes  *homes // nil where tables are not spread
-	// keptAccounts and keptEndpoints are what transactions are given without being read again; see validated.
+	homes  *homes // nil if tables are not spread
+	// keptAccounts and keptEndpoints hold rows that transactions are given without reading them again; see
+	// validated.
 	keptAccounts  kept[account.Account]
 	keptEndpoints kept[[]webhook.Endpoint]
 
@@ -158,8 +158,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Close releases what the store opened itself, when the last transaction has ended. Later calls fail with
-// fault.Unavailable.
+// Close releases the resources that the store opened itself, when the last transaction has ended. Later calls
+// fail with fault.Unavailable.
 func (s *sqlStore) Close() error {
 	s.closing.Do(func() {
 		s.isClosed.Store(true)
@@ -217,8 +217,8 @@ func (s *sqlStore) retry(ctx context.Context, do func(retry bool) error) error {
 	}
 }
 
-// try runs f once. retry is set after a conflict: on a database with a single writer the transaction
-// then begins before f runs, which rules out another conflict.
+// try runs f once. retry is set after a conflict: on a database with a single writer the transaction then
+// begins before f runs, which rules out another conflict.
 func (s *sqlStore) try(
 	ctx context.Context,
 	f func(ctx context.Context, tx store.Tx) error,
@@ -299,7 +299,7 @@ func (s *sqlStore) explain(ctx context.Context, err error, doing string) error {
 	return Explain(s.dialect.Explain, err, doing)
 }
 
-// Probe checks the schema's version again, and what Options.Probe checks. While it fails, so does every use of
+// Probe checks the schema's version again, and calls Options.Probe. While Probe fails, so does every use of
 // the store.
 func (s *sqlStore) Probe(ctx context.Context) error {
 	s.fits.Store(false)
@@ -307,8 +307,8 @@ func (s *sqlStore) Probe(ctx context.Context) error {
 	return s.ready(ctx)
 }
 
-// ready checks that the store is open and, until it succeeds once, that the database's schema is the expected
-// version.
+// ready checks that the store is open. Until it succeeds once, it also checks that the database's schema has
+// the expected version.
 func (s *sqlStore) ready(ctx context.Context) error {
 	if s.isClosed.Load() {
 		return fault.New(fault.Unavailable, "store_closed", "the store is closed")

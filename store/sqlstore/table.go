@@ -1,6 +1,6 @@
 package sqlstore
 
-// This file holds tables: the statements made once from a row's columns.
+// This file holds tables: the statements that are made once from a row's columns.
 
 import (
 	"fmt"
@@ -9,28 +9,28 @@ import (
 	"strings"
 )
 
-// table says how records T of one kind are stored. Its statements are templates; see Store.text.
+// table defines how records T of one kind are stored. Its statements are templates; see Store.text.
 type table[T any] struct {
 	name   string // without prefix
-	object string // the word for it in errors
-	keys   int    // so many columns, from the first, are the primary key
-	slots  int    // so many of these name a row: the id alone, where the account follows it
+	object string // the name of a record in errors
+	keys   int    // how many columns, from the first, are the primary key
+	slots  int    // how many of these identify a row: the id alone, if the account follows it
 	cols   []column
-	// network and address are the columns of the deposit address that a row is about; 0 where it is about none.
+	// network and address are the columns of a row's deposit address; 0 if it has none.
 	network, address int
 	// sends is the column of the release or payout that a transaction sends; 0 in other tables.
 	sends int
-	// event and endpoint are the columns of what a delivery delivers and where; 0 in other tables.
+	// event and endpoint are the columns of a delivery's event and endpoint; 0 in other tables.
 	event, endpoint int
 
 	version func(*T) *int64 // nil: records of this kind have no version
 	// also makes more statements for a new record, such as rows of a side table; may be nil.
 	also func(*T) []insertion
 
-	columns                       string // those that are read
+	columns                       string // the columns that are read
 	get, insert, update, deletion string
-	getOfAccount                  string // get of a row whose account is known
-	// exists counts the rows of an id that the library made up; "" for tables with other keys.
+	getOfAccount                  string // get for a row whose account is known
+	// exists counts the rows of an id that the library generated; "" for tables with other keys.
 	exists string
 	into   *into
 }
@@ -47,7 +47,7 @@ func newTable[T any](name, object, keys string, options ...option) *table[T] {
 	key := strings.Split(keys, ", ")
 	slots := len(key)
 
-	// An id's rows are spread by account, which is of the key then.
+	// Rows with an id are spread by account, which then is part of the key.
 	if owned := slices.ContainsFunc(columns, isNamed("account_id")); keys == "id" && owned {
 		key = append(key, "account_id")
 	}
@@ -75,7 +75,7 @@ func isNamed(name string) func(column) bool {
 	return func(c column) bool { return c.name == name }
 }
 
-// keysFirst returns the columns with those of the key before the others.
+// keysFirst returns the columns with the key's columns first.
 func keysFirst(columns []column, key []string) []column {
 	var first []column
 
@@ -89,7 +89,7 @@ func keysFirst(columns []column, key []string) []column {
 	})...)
 }
 
-// setStatements makes the statements of the columns, and finds those that rows are looked up by.
+// setStatements makes the statements of the table, and finds the columns that other code looks up.
 func (t *table[T]) setStatements() {
 	var read, all, sets, where, marks []string
 
@@ -141,7 +141,7 @@ func (t *table[T]) setStatements() {
 	t.deletion = "DELETE FROM {" + t.name + "} WHERE " + named
 }
 
-// upsert returns the insert of a row that replaces the one of its key, if there is one.
+// upsert returns the insert of a row that replaces the row with its key, if there is one.
 func (t *table[T]) upsert(d *Dialect) string {
 	names := make([]string, len(t.cols))
 	for i, c := range t.cols {
@@ -151,7 +151,7 @@ func (t *table[T]) upsert(d *Dialect) string {
 	return t.insert + d.Upsert(names[:t.keys], names[t.keys:])
 }
 
-// insertNew returns the insert of a row that leaves the one of its key, if there is one, as it is.
+// insertNew returns the insert of a row that leaves an existing row with its key as it is.
 func (t *table[T]) insertNew(d *Dialect) string {
 	names := make([]string, t.keys)
 	for i := range names {
@@ -188,7 +188,7 @@ func (t *table[T]) value(c *column, fields reflect.Value) (any, error) {
 	return v, nil
 }
 
-// replace puts some columns of a record into a buffered write of its row.
+// replace sets some columns of a buffered write to the values of a record.
 func (t *table[T]) replace(w *write, record *T, names ...string) error {
 	fields := reflect.ValueOf(record).Elem()
 	values := slices.Clone(w.values)
@@ -209,7 +209,7 @@ func (t *table[T]) replace(w *write, record *T, names ...string) error {
 	return nil
 }
 
-// fill makes a record of buffered values.
+// fill makes a record from buffered values.
 func (t *table[T]) fill(values []any) (record T, err error) {
 	fields := reflect.ValueOf(&record).Elem()
 
@@ -224,8 +224,8 @@ func (t *table[T]) fill(values []any) (record T, err error) {
 	return record, nil
 }
 
-// targets are what a query of the table's columns is scanned into: the fields of a record. Scanned again, they share
-// nothing with a copy that was made of it before.
+// targets returns the fields of a record that a query of the table's columns is scanned into. Scanning again
+// does not change copies that were made of the record before.
 func (t *table[T]) targets(record *T) []any {
 	fields := reflect.ValueOf(record).Elem()
 	out := make([]any, 0, len(t.cols))
@@ -239,7 +239,7 @@ func (t *table[T]) targets(record *T) []any {
 	return out
 }
 
-// slot names a row in a transaction's buffer.
+// slot identifies a row in a transaction's buffer.
 func (t *table[T]) slot(key []any) string {
 	var b strings.Builder
 
@@ -259,7 +259,7 @@ func (t *table[T]) slot(key []any) string {
 	return b.String()
 }
 
-// label names a row for people.
+// label returns a row's key in readable form.
 func label(key []any) string {
 	parts := make([]string, 0, len(key))
 	for _, k := range key {

@@ -1,6 +1,6 @@
 package sqlstore
 
-// This file holds transactions: what they buffer, how that is sent, and how failures are explained.
+// This file holds transactions: their buffer, how it is sent, and how failures are explained.
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/seed-8ee7f392/payments/store"
 )
 
-// transaction is a running Update, or one that a host joined.
+// transaction is a running Update, or a transaction that a host joined.
 type transaction struct {
 	reader
 	joined   *sql.Tx  // the host's; nil in an Update
@@ -29,13 +29,13 @@ type transaction struct {
 	writes []*write
 	rows   map[string]*write // the buffered write of each row
 	dirty  []string          // the tables that the buffer changes
-	// partial is a table with a buffered change that is not a whole row: even a read by key has to
-	// flush first.
+	// partial is a table with a buffered change that is not a whole row: even a read by key has to flush
+	// first.
 	partial string
 	absent  map[string]bool // slots of rows that were read and did not exist
 	claimed map[string]bool // idempotency keys that this transaction claimed
-	proof   proof           // the row that proves that the transaction committed
-	// premises are what the commit validates; each with what forgets the rows that it is about.
+	proof   proof           // the row whose presence proves that the transaction committed
+	// premises are validated by the commit. The function of each forgets the rows that it is about.
 	premises map[premise]func()
 	raised   []raised
 	ended    bool
@@ -55,7 +55,7 @@ func (tx *transaction) Break(err error) {
 	}
 }
 
-// newTransaction returns a transaction without a connection yet, or one inside the host's joined.
+// newTransaction returns a transaction without a connection yet, or a transaction inside the host's joined.
 func newTransaction(life context.Context, s *sqlStore, joined *sql.Tx) *transaction {
 	tx := &transaction{joined: joined, life: life}
 
@@ -94,7 +94,7 @@ func (tx *transaction) restoreVersions() {
 	}
 }
 
-// usable returns an error after the end of the context or the transaction, and after a failed send.
+// usable returns an error after the end of the context or the transaction, or after a failed send.
 func (tx *transaction) usable(ctx context.Context) error {
 	if tx.ended {
 		return fault.New(
@@ -168,7 +168,7 @@ func (tx *transaction) sendBuffered(ctx context.Context, commit bool) error {
 	changed, err := tx.send(ctx, b)
 	for i, n := range changed {
 		if w := of[i]; w != nil && w.one && n != 1 {
-			// The update found no row of its version.
+			// The update found no row with its version.
 			tx.broken = conflict(w.object, label(w.key))
 			return tx.broken
 		}
@@ -197,8 +197,8 @@ func (tx *transaction) sendBuffered(ctx context.Context, commit bool) error {
 	return nil
 }
 
-// writeError explains why a write failed. A duplicate of a row that this transaction had read as absent
-// was inserted concurrently: that is fault.Conflict, and a retry finds the row.
+// writeError explains why a write failed. If this transaction had read the row as absent, a duplicate was
+// inserted concurrently: that is fault.Conflict, and a retry finds the row.
 func (tx *transaction) writeError(ctx context.Context, err error, w *write) error {
 	if w == nil {
 		return tx.explain(ctx, err, "write")
@@ -266,8 +266,8 @@ func (tx *transaction) execNow(ctx context.Context, template string, args ...any
 	return changed[0], nil
 }
 
-// explainClosure returns the error of a closure that has failed. Where it has no word, it is that of the store's own
-// failure before it, or what the database said to a statement of the host in this transaction.
+// explainClosure returns the error of a closure that has failed. An error without a kind is explained by an
+// earlier failure of the store, or by the database's answer to a statement of the host.
 func (tx *transaction) explainClosure(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
@@ -282,8 +282,8 @@ func (tx *transaction) explainClosure(ctx context.Context, err error) error {
 	return tx.broken
 }
 
-// known returns the explanation of an error of the host's statement, or the error where that has no word for it. What
-// the store's own statements mean by a duplicate or a division by zero is no word for the host's.
+// known returns the explanation of an error of the host's statement, or the error itself if it has no kind
+// for it. A duplicate or a division by zero has a meaning only in the store's own statements.
 func known(explained, err error) error {
 	if errors.Is(explained, fault.Unavailable) ||
 		errors.Is(explained, fault.Conflict) && fault.Code(explained) != readOutdated {
@@ -293,8 +293,9 @@ func known(explained, err error) error {
 	return err
 }
 
-// explain says why a statement of the transaction failed. One that fails only since a statement of the host had
-// failed, whose error the host kept to itself, fails as that one did.
+// explain returns why a statement of the transaction failed. Sometimes the cause is that an earlier statement
+// of the host failed, and the host did not return its error. Then the result is the explanation of that
+// error.
 func (tx *transaction) explain(ctx context.Context, err error, doing string) error {
 	err = tx.store.explain(ctx, err, doing)
 

@@ -1,9 +1,9 @@
 package sqlstore
 
-// This file holds validated reads. What a transaction reads of an account before its first lock, a store keeps and
-// gives to the next transaction, which asks for nothing: it commits only if the rows are still of the versions that
-// it was given. Otherwise it ends in fault.Conflict, and its closure reads them anew. So nothing that another process
-// changed is missed, however long ago it was read.
+// This file holds validated reads. The store keeps the rows of an account that a transaction reads before its
+// first lock. The next transaction is given these rows without a query, and commits only if they still have
+// the same versions. Otherwise it ends in fault.Conflict, and its closure reads them anew. So no change by
+// another process is missed, however long ago the rows were read.
 
 import (
 	"context"
@@ -24,17 +24,17 @@ const keptMost = 4096
 // readOutdated is the code of a commit whose premise no longer holds.
 const readOutdated = "read_outdated"
 
-// premise is what a commit validates: that rows have the versions that were read.
+// premise is a condition of a commit: rows still have the versions that were read.
 type premise struct {
-	// accountID names the row of an account, or the account whose endpoints are meant.
+	// accountID is the id of the account, or of the account whose endpoints the premise is about.
 	accountID string
 	// mode is "live" or "test" for the endpoints of that mode, and "" for the account itself.
 	mode string
-	// versions are those of the rows, in the order of their ids.
+	// versions are the versions of the rows, in the order of their ids.
 	versions string
 }
 
-// kept is what a store read before: rows, and the premise that they are still as they were.
+// kept holds rows that a store read before, with the premise that they are unchanged.
 type kept[T any] struct {
 	mu   sync.Mutex
 	rows map[string]keptRow[T]
@@ -45,7 +45,7 @@ type keptRow[T any] struct {
 	premise premise
 }
 
-// get returns what was read of a key.
+// get returns the row that was read for a key.
 func (k *kept[T]) get(key string) (row keptRow[T], ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -55,7 +55,7 @@ func (k *kept[T]) get(key string) (row keptRow[T], ok bool) {
 	return row, ok
 }
 
-// put keeps what was read of a key.
+// put keeps the row that was read for a key.
 func (k *kept[T]) put(key string, row keptRow[T]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -67,7 +67,7 @@ func (k *kept[T]) put(key string, row keptRow[T]) {
 	k.rows[key] = row
 }
 
-// drop forgets what was read of a key.
+// drop forgets the row that was read for a key.
 func (k *kept[T]) drop(key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -75,14 +75,16 @@ func (k *kept[T]) drop(key string) {
 	delete(k.rows, key)
 }
 
-// validates reports whether the transaction may be given what was read of a table before. One that holds locks reads
-// on its own connection instead: it is not run again for rows that it does not change.
+// validates reports whether the transaction may be given rows of a table that were read before. A transaction
+// that holds locks reads on its own connection instead: it need not run again for rows that it does not
+// change.
 func (tx *transaction) validates(table string) bool {
 	return tx.store.dialect.Validate != "" && tx.joined == nil && !tx.begun &&
 		!slices.Contains(tx.dirty, table)
 }
 
-// validated returns what was read of a key before, or reads it and keeps it. The commit validates it.
+// validated returns the value that was read for a key before, or reads it and keeps it. The commit validates
+// it.
 func validated[T any](
 	tx *transaction,
 	from *kept[T],
@@ -115,7 +117,7 @@ func (tx *transaction) account(ctx context.Context, id string) (account.Account,
 
 	return validated(tx, &tx.store.keptAccounts, id, func() (account.Account, premise, error) {
 		a, err := get(ctx, &tx.reader, accounts, id)
-		a.Logo = nil // nobody asks for it here
+		a.Logo = nil // callers do not need it
 
 		return a, premise{accountID: id, versions: versionOf(id, a.Version)}, err
 	})
@@ -150,10 +152,10 @@ func (tx *transaction) endpointsOf(ctx context.Context, owner event.Owner) ([]we
 	return slices.Clone(all), err
 }
 
-// versionOf returns how Dialect.Validate names the version of a row.
+// versionOf returns the version of a row in the form that Dialect.Validate compares.
 func versionOf(id string, version int64) string { return id + " " + strconv.FormatInt(version, 10) }
 
-// validate adds the statement that validates premises of one transaction or several.
+// validate adds the statement that validates premises of one or more transactions.
 func (s *sqlStore) validate(b *Batch, premises map[premise]func()) {
 	if len(premises) == 0 {
 		return
@@ -167,7 +169,7 @@ func (s *sqlStore) validate(b *Batch, premises map[premise]func()) {
 	b.add(s.text(s.dialect.Validate), s.dialect.args([]any{ids, modes, versions}))
 }
 
-// forgetPremises has what the transaction was given read anew.
+// forgetPremises makes the next transaction read the rows anew that this one was given.
 func (tx *transaction) forgetPremises() {
 	for drop := range maps.Values(tx.premises) {
 		drop()

@@ -44,7 +44,7 @@ func (r *reader) Events(ctx context.Context, f event.Filter) ([]event.Event, err
 	return list(ctx, r, events, q, newest, f.Limit)
 }
 
-// AppendEvents is PutEvents: the reactions to events are the engine's.
+// AppendEvents is PutEvents: the engine runs the reactions to events.
 func (tx *transaction) AppendEvents(ctx context.Context, all ...event.Event) error {
 	return tx.PutEvents(ctx, all...)
 }
@@ -98,7 +98,7 @@ func (tx *transaction) EndpointsOf(ctx context.Context, owner event.Owner) ([]we
 	return tx.endpointsOf(ctx, owner)
 }
 
-// readEndpointsOf reads what EndpointsOf returns.
+// readEndpointsOf reads the endpoints that EndpointsOf returns.
 func (tx *transaction) readEndpointsOf(ctx context.Context, owner event.Owner) ([]webhook.Endpoint, error) {
 	q := of(&tx.reader, owner, "")
 	q.has("status <> 'disabled'")
@@ -139,7 +139,8 @@ func (r *reader) PendingDeliveries(ctx context.Context, endpointID string) (int,
 	)
 }
 
-// backlogs reads every pending delivery: webhook.Delivery.DueSince as a condition.
+// backlogs reads every pending delivery, and counts the due ones by account and mode:
+// webhook.Delivery.DueSince as SQL.
 const backlogs = `SELECT account_id, livemode, count(*) AS due, min(since) AS since FROM
 	(SELECT account_id, livemode, CASE WHEN attempts = 0 THEN created_at ELSE next_attempt_at END AS since
 		FROM {deliveries} WHERE status = 'pending') pending
@@ -194,11 +195,10 @@ func (tx *transaction) PutDeliveries(ctx context.Context, d ...*webhook.Delivery
 	return putAll(ctx, tx, deliveries, d)
 }
 
-// ClaimDeliveries first looks for candidates without locking, walking the endpoints that have due
-// deliveries, so that neither a long queue of one endpoint nor many endpoints with nothing due cost
-// much; then it claims those that nobody else locked or claimed meanwhile. Where writers are
-// concurrent it looks at more than it takes, so that claimers that run at once do not all go for
-// the same rows.
+// ClaimDeliveries first looks for candidates without locking. It walks the endpoints that have due
+// deliveries, so that neither a long queue of one endpoint nor many endpoints without due deliveries cost
+// much. Then it claims the candidates that are still unlocked and unclaimed. If writers are concurrent, it
+// looks at more candidates than it takes, so that simultaneous claimers do not all choose the same rows.
 func (tx *transaction) ClaimDeliveries(ctx context.Context, c webhook.Claim) ([]webhook.Delivery, error) {
 	if c.Limit <= 0 {
 		c.Limit = 1 << 30
@@ -217,7 +217,7 @@ func (tx *transaction) ClaimDeliveries(ctx context.Context, c webhook.Claim) ([]
 		return nil, err
 	}
 
-	except := append([]string{}, c.Except...) // never nil: nothing is unequal to all of NULL
+	except := append([]string{}, c.Except...) // never nil: a NULL list would exclude every endpoint
 
 	due, err := tx.candidates(
 		ctx, c.Now, c.Now, int64(c.PerEndpoint), except, c.Live, look,
@@ -238,13 +238,13 @@ func (tx *transaction) ClaimDeliveries(ctx context.Context, c webhook.Claim) ([]
 	return claimed, err
 }
 
-// candidate is a delivery that is due. Its account is read where tables are spread.
+// candidate is a due delivery. Its account is read if tables are spread.
 type candidate struct {
 	ID        string         `db:"id"`
 	AccountID sql.NullString `db:"account_id"`
 }
 
-// candidates returns the deliveries that are due.
+// candidates returns the due deliveries.
 func (tx *transaction) candidates(ctx context.Context, args ...any) (due []candidate, err error) {
 	d := tx.store.dialect
 
@@ -255,11 +255,11 @@ func (tx *transaction) candidates(ctx context.Context, args ...any) (due []candi
 	return due, nil
 }
 
-// maxClaims is for how many accounts one transaction claims at most, where each needs a statement.
+// maxClaims is the most accounts for which one transaction claims, if each needs a statement.
 const maxClaims = 32
 
-// claimByAccount claims those of the candidates that are still free, those that wait longest first. Where tables are
-// spread, it claims by account: such a statement runs on one machine, and locks the rows of the account alone.
+// claimByAccount claims the candidates that are still free, longest waiting first. If tables are spread, it
+// claims by account: such a statement runs on one machine, and locks only rows of the account.
 func (tx *transaction) claimByAccount(
 	ctx context.Context,
 	due []candidate,
@@ -277,7 +277,7 @@ func (tx *transaction) claimByAccount(
 		ids[d.AccountID] = append(ids[d.AccountID], d.ID)
 	}
 
-	if len(due) <= c.Limit { // all are taken: claimers that run at once begin at different ones
+	if len(due) <= c.Limit { // all are taken; simultaneous claimers begin at different ones
 		n := rand.N(len(accounts))
 		accounts = slices.Concat(accounts[n:], accounts[:n])
 	}
@@ -305,7 +305,7 @@ func (tx *transaction) claimByAccount(
 	return claimed, nil
 }
 
-// claimOf claims those of the candidates that are still free. args are those of the statement with Returning.
+// claimOf claims the candidates that are still free. args are the arguments of the statement with Returning.
 func (tx *transaction) claimOf(ctx context.Context, c webhook.Claim, args []any) ([]webhook.Delivery, error) {
 	d := tx.store.dialect
 	if d.Returning {

@@ -23,7 +23,7 @@ type write struct {
 	fresh               *into       // the insert of a row that must be new; else nil
 	proof               string      // the query that counts the new row by its key; else ""
 	also                []insertion // dependent rows inserted with a new row
-	// wait is how long the statement may wait for a lock; 0: as long as any.
+	// wait is how long the statement may wait for a lock; 0: without a limit.
 	wait time.Duration
 }
 
@@ -82,8 +82,8 @@ func put[T any](ctx context.Context, tx *transaction, t *table[T], record *T) er
 	return nil
 }
 
-// mergePut replaces the values of a row that is already buffered, so that one statement is enough;
-// merged is false when none is. Errors:
+// mergePut replaces the values of a row that is already buffered, so that one statement is enough; merged is
+// false if the row is not buffered. Errors:
 //   - fault.Duplicate: base is 0 and the buffered row exists
 //   - fault.Conflict: base is not the version of the buffered row, or the row is buffered as deleted
 func (tx *transaction) mergePut(
@@ -108,7 +108,7 @@ func (tx *transaction) mergePut(
 	return false, conflict(object, label(key))
 }
 
-// versionedWrite returns the insert of a record, or from base 1 on the update of that version.
+// versionedWrite returns the insert of a record if base is 0, else the update of the version base.
 func versionedWrite[T any](t *table[T], slot string, record *T, values []any, base int64) *write {
 	w := &write{
 		slot:    slot,

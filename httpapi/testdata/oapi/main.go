@@ -1,5 +1,5 @@
-// Command client uses the API as a merchant's program in Go does: through what oapi-codegen makes of the document.
-// The package api is generated beside it.
+// Command client uses the API like a merchant's Go program does: through the code that oapi-codegen makes of
+// the document. The package api is generated beside it.
 package main
 
 import (
