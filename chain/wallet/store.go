@@ -23,7 +23,7 @@ type Reader interface {
 type TransactionReader interface {
 	// Transaction returns a transaction, or fault.NotFound.
 	Transaction(ctx context.Context, id string) (Transaction, error)
-	// TransactionsByID returns those that exist, each once, by id.
+	// TransactionsByID returns the transactions with these ids that exist, each once, ordered by id.
 	TransactionsByID(ctx context.Context, ids []string) ([]Transaction, error)
 	// TransactionsOf returns the rows of one object, oldest first.
 	TransactionsOf(ctx context.Context, objectID string) ([]Transaction, error)
