@@ -8,8 +8,8 @@ import (
 	"github.com/seed-8ee7f392/payments/chain"
 )
 
-// This file decides whether a block shows every movement of coin by a log of the system address, including
-// movements by contracts. Source: EIP-7708. The log of a transaction's own value comes first in its receipt.
+// This file decides whether a block shows every transfer of coin by a log of the system address, including
+// transfers by contracts. Source: EIP-7708. The log of a transaction's own value comes first in its receipt.
 // No log shows transfers of an account to itself, fees, withdrawals or the earnings of block producers.
 
 // logsCoin reports whether coin transfers are logged in this block. It depends on the block alone, so every

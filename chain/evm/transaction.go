@@ -23,11 +23,11 @@ type transferMsg struct {
 	to    common.Address
 	value chain.Amount
 	data  []byte
-	// fromMaster says that a master wallet sends it.
+	// fromMaster is set if a master wallet sends it.
 	fromMaster bool
-	// exact says that the sender keeps nothing: gas that the transfer does not take would stay behind.
+	// exact is set if the sender keeps nothing: gas that the transfer does not use would stay behind.
 	exact bool
-	// fundedLater says that the sender need not hold the amount yet.
+	// fundedLater is set if the sender need not hold the amount yet.
 	fundedLater bool
 }
 
@@ -90,7 +90,7 @@ func (d *driver) messageOf(order chain.Order) (transferMsg, error) {
 	switch {
 	case payee == (common.Address{}), isToken:
 		return transferMsg{}, notPayable(nil, output.To)
-	// Sending nothing to oneself cancels a nonce.
+	// A payment of nothing to oneself cancels a nonce.
 	case output.Amount.IsZero() && (payee != from || asset.Kind == chain.Token):
 		return transferMsg{}, fault.New(
 			fault.Invalid, "amount_too_small", "the order pays %s nothing", output.To,
