@@ -56,7 +56,7 @@ func (d *driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (b
 	for _, call := range hashes {
 		var hash string
 		if call.decode(node, &hash) != nil {
-			return false, nil // // the other node's chain ends below
+			return false, nil // the other node's chain ends below
 		}
 
 		calls = append(calls, newCall("getblockheader", hash, false))
@@ -71,7 +71,7 @@ func (d *driver) isAhead(ctx context.Context, node *endpoint, tip headerJSON) (b
 	for i, call := range calls {
 		var text string
 		if call.decode(node, &text) != nil {
-			return false, nil // // the other node does not know the tip, or its chain changed
+			return false, nil // the other node does not know the tip, or its chain changed
 		}
 
 		header, err := node.decodeHeader(call.args[0].(string), text)

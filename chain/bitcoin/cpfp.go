@@ -165,7 +165,7 @@ type mempoolEntry struct {
 	// ancestorWeight and ancestorFees include the transaction itself, and so do the values for descendants.
 	ancestorWeight, ancestorFees     int64
 	descendantWeight, descendantFees int64
-	// unspendable means that nodes would accept no child of it.
+	// unspendable is set if nodes would accept no child of it.
 	unspendable bool
 	// ancestorSpends are the outputs that it and its ancestors spend.
 	ancestorSpends []chain.Spend
@@ -193,7 +193,7 @@ func (m mempoolEntry) checkBump(order chain.Order, rate int64) error {
 	switch {
 	case bumpFee == 0:
 		return notBumpable(order, "it pays enough")
-	case order.Replaces != nil: // // the descendant is the replaced child
+	case order.Replaces != nil: // the descendant is the replaced child
 	case m.unspendable:
 		return notBumpable(order, "the node would take no transaction that spends it")
 	case m.paidByDescendants(rate):

@@ -122,7 +122,7 @@ func (d *driver) readIdentity(ctx context.Context, node *endpoint) error {
 	var software struct {
 		Name string `json:"subversion"`
 	}
-	if version.decode(node, &software) == nil { // // not every node answers, and nothing depends on it
+	if version.decode(node, &software) == nil { // not every node answers, and nothing depends on it
 		node.NoteVersion(node.Clean(software.Name))
 	}
 

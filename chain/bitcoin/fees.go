@@ -105,7 +105,7 @@ func (d *driver) boundRates(
 			return satoshiAmount(of(other)), shared
 		}))
 
-		return rate // // 0 if the node has no estimate
+		return rate // 0 if the node has no estimate
 	}
 
 	rates.estimate = bounded(func(r feeRates) int64 { return r.estimate })
@@ -278,7 +278,7 @@ func (d *driver) EstimateFee(ctx context.Context, order chain.Order) (chain.Amou
 
 	coins, required, err := d.candidates(order)
 	if err != nil {
-		coins, required = nil, nil // // the replaced transaction's coins may be missing from Order.Coins
+		coins, required = nil, nil // the replaced transaction's coins may be missing from Order.Coins
 	}
 
 	var fee int64
@@ -333,7 +333,7 @@ func (e *endpoint) replacementPolicy(
 
 	policy := feePolicy{rate: rates.minRelay, replacedFee: paid, incrementalRate: rates.incrementalRelay}
 
-	if len(old.Raw) > 0 { // // a transaction that a person acknowledged has no bytes
+	if len(old.Raw) > 0 { // a transaction that a person acknowledged has no bytes
 		tx, err := signedTx(old)
 		if err != nil {
 			return feePolicy{}, err

@@ -197,7 +197,7 @@ func (e *endpoint) settle() {
 func (d *driver) sameAt(ctx context.Context, node, other *endpoint, height uint64) (bool, error) {
 	theirs, err := other.hashAt(ctx, height)
 	if errors.Is(err, fault.NotFound) {
-		return true, nil // // its chain became shorter meanwhile; the next comparison will find it
+		return true, nil // its chain became shorter meanwhile; the next comparison will find it
 	}
 
 	if err != nil {
@@ -227,7 +227,7 @@ func (d *driver) weighFork(
 
 	ours, err := d.readBranch(ctx, node, parted, tip)
 	if err != nil {
-		return standing{}, nil // // its other calls will show what is wrong with it
+		return standing{}, nil // its other calls will show what is wrong with it
 	}
 
 	switch {

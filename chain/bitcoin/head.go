@@ -238,7 +238,7 @@ func (e *endpoint) hashAt(ctx context.Context, height uint64) (string, error) {
 		return "", aboveTip(height)
 	}
 
-	if failover.RefusedWith(err, codeMisc) { // // btcd uses this code for every refusal
+	if failover.RefusedWith(err, codeMisc) { // btcd uses this code for every refusal
 		var tip uint64
 		if e.call(ctx, &tip, "getblockcount") == nil && height > tip {
 			return "", aboveTip(height)

@@ -155,7 +155,7 @@ func (d *driver) staleTx(ctx context.Context, node *endpoint, id string) (*wire.
 
 			block, err := d.rawBlock(ctx, node, tip.Height-i, hash)
 			if err != nil {
-				break // // it has only the header
+				break // it has only the header
 			}
 
 			for _, tx := range block.Transactions {
@@ -175,7 +175,7 @@ func (d *driver) staleTx(ctx context.Context, node *endpoint, id string) (*wire.
 func rawBytes(tx *wire.MsgTx) []byte {
 	var raw bytes.Buffer
 
-	_ = tx.Serialize(&raw) // // writes to memory
+	_ = tx.Serialize(&raw) // writes to memory
 
 	return raw.Bytes()
 }

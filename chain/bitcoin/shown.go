@@ -10,7 +10,8 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/price"
 )
 
-// shownBlocks is how many blocks are remembered, freshBlocks how many are read where the newest one is not known.
+// shownBlocks is the number of blocks that are remembered. freshBlocks is the number of blocks to read if the
+// newest one is not known.
 const (
 	shownBlocks = 6
 	freshBlocks = 2
@@ -19,20 +20,21 @@ const (
 // firstSubsidy is the subsidy of the first blocks, in satoshi.
 const firstSubsidy = 50 * 100_000_000
 
-// shownRates are the average rates that the newest verified blocks paid. Their coinbase transactions claim the fees,
-// and their proof of work commits to them: no node makes them up. The zero value has none.
+// shownRates are the average rates that the newest verified blocks paid. Their coinbase transactions claim
+// the fees, and their proof of work commits to them, so that no node can invent them. The zero value has no
+// rates.
 type shownRates struct {
 	mu   sync.Mutex
 	rows []shownRate // the oldest reading first
 }
 
-// shownRate is what one block paid, in satoshi per 1000 virtual bytes.
+// shownRate is the average rate that one block paid, in satoshi per 1000 virtual bytes.
 type shownRate struct {
 	height uint64
 	rate   int64
 }
 
-// add remembers a block in place of an earlier one of its height.
+// add remembers a block and replaces an earlier one of the same height.
 func (s *shownRates) add(row shownRate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +44,8 @@ func (s *shownRates) add(row shownRate) {
 	s.rows = s.rows[max(0, len(s.rows)-shownBlocks):]
 }
 
-// highest returns the highest rate of the blocks; has reports whether one of a height is among them.
+// highest returns the highest rate of the remembered blocks; has reports whether one of them has the given
+// height.
 func (s *shownRates) highest(height uint64) (rate int64, has bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +57,7 @@ func (s *shownRates) highest(height uint64) (rate int64, has bool) {
 	return rate, has
 }
 
-// shows remembers a verified block. Its subsidy is that of its height (Bitcoin Core, GetBlockSubsidy).
+// shows remembers a verified block. Its height determines its subsidy (Bitcoin Core, GetBlockSubsidy).
 func (d *driver) shows(height uint64, txs []*wire.MsgTx) {
 	var claimed, weight int64
 
@@ -79,16 +82,17 @@ func (d *driver) shows(height uint64, txs []*wire.MsgTx) {
 	d.shown.add(row)
 }
 
-// rateBound returns the bound of what a node says of rates: what it may say alone is twice what blocks paid, and what
-// the configuration takes without any estimate.
+// rateBound returns the bound on a node's rates. Without a second node, a rate may be up to twice the highest
+// rate that blocks paid, or up to the rates that the configuration allows without an estimate.
 func (d *driver) rateBound(highest int64) price.Bound {
 	alone := max(price.Margin*highest, int64(d.config.FallbackFeeRate), int64(d.config.MinFeeRate))
 
 	return price.Bound{Shown: satoshiAmount(alone), Highest: satoshiAmount(int64(d.config.MaxFeeRate))}
 }
 
-// readShown returns the highest rate that verified blocks show. Where a node says more than that allows, and its newest
-// block is not known, it reads its newest blocks. A node that does not show them says no more than is known.
+// readShown returns the highest rate that verified blocks paid. If the node's rate is above the bound for
+// that, and its newest block is not known, readShown reads the node's newest blocks. If the node does not
+// give them, the result stays as it was.
 func (d *driver) readShown(ctx context.Context, node *endpoint, said int64) int64 {
 	highest, _ := d.shown.highest(0)
 	if satoshiAmount(said).Cmp(d.rateBound(highest).Shown) <= 0 {
@@ -110,7 +114,7 @@ func (d *driver) readShown(ctx context.Context, node *endpoint, said int64) int6
 	return highest
 }
 
-// perThousand returns fees in satoshi for a weight as a rate, rounded down.
+// perThousand returns the rate of fees in satoshi for a weight, rounded down.
 func perThousand(fees, weight int64) int64 {
 	rate, _ := satoshi(satoshiAmount(fees).Mul(4000).Share(satoshiAmount(1), satoshiAmount(weight)))
 	return rate

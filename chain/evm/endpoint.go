@@ -300,7 +300,7 @@ func (e *endpoint) transportError(ctx context.Context, calls []*call, err error)
 			failure.Kind = failover.Throttled
 		case httpError.StatusCode == http.StatusRequestEntityTooLarge,
 			httpError.StatusCode == http.StatusBadRequest:
-			failure.Kind = tooMuch // // of several calls; a single call has a plain failure
+			failure.Kind = tooMuch // of several calls; a single call has a plain failure
 		}
 
 		return failure

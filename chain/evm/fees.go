@@ -48,12 +48,12 @@ type networkQuote struct {
 	baseFee, tipCap chain.Amount // wei per gas: the newest block's base fee, the suggested priority fee
 	highest         chain.Amount // wei per gas: the most that may be offered
 	gas             uint64       // the limit to set
-	code            []byte       // // of the account that native coin is paid to
-	l1Fee           chain.Amount // // upper bound of the cost of publishing on an OP-stack rollup, else 0
+	code            []byte       // of the account that native coin is paid to
+	l1Fee           chain.Amount // upper bound of the cost of publishing on an OP-stack rollup, else 0
 	balance         chain.Amount // the sender's, native
 	assetBalance    chain.Amount // the sender's, of the asset
 
-	latest headerJSON // // the block that the quote is based on
+	latest headerJSON // the block that the quote is based on
 }
 
 // isContract reports whether the payee runs code of its own. An account that delegates to code (EIP-7702)

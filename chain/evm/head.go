@@ -125,7 +125,7 @@ func (d *driver) readHead(ctx context.Context, node *endpoint) (chain.Head, erro
 
 // tagState records one node's answers for a finality tag.
 type tagState struct {
-	named atomic.Bool // // the node had such a block: from then on a missing one is an error
+	named atomic.Bool // the node had such a block: from then on a missing one is an error
 	// apart is the last time at which the tagged block was below the tip, in nanoseconds since 1970.
 	apart atomic.Int64
 }
@@ -248,7 +248,7 @@ func (e *endpoint) missingBlock(ctx context.Context, height uint64, rpcCall *cal
 	}
 
 	tip := e.KnownTip()
-	if tip < height+maxSyncDepth { // // another call may have read a lower tip meanwhile
+	if tip < height+maxSyncDepth { // another call may have read a lower tip meanwhile
 		return e.Garbled("block %d is below its tip and missing", height)
 	}
 

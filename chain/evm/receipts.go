@@ -136,7 +136,7 @@ func (e *endpoint) blockReceipts(
 
 	err = e.do(ctx, calls...)
 	if failure, ok := errors.AsType[*failover.Failure](err); ok && failure.Kind == tooMuch {
-		return nil, nil // // one block's receipts together are too large: they are read one by one
+		return nil, nil // one block's receipts together are too large: they are read one by one
 	}
 
 	if err != nil {
@@ -226,9 +226,9 @@ type logRLP struct {
 type depositForm int
 
 const (
-	depositAsGiven   depositForm = iota // // with nonce and version if the receipt has a version
-	depositPlain                        // // like other receipts: before Canyon
-	depositVersioned                    // // version 1, for nodes that leave the version out
+	depositAsGiven   depositForm = iota // with nonce and version if the receipt has a version
+	depositPlain                        // like other receipts: before Canyon
+	depositVersioned                    // version 1, for nodes that leave the version out
 )
 
 // encode returns the receipt's encoding in the receipts root.

@@ -89,7 +89,7 @@ func (e *endpoint) stateAt(
 
 		byHeight, err := e.stateAtHeight(ctx, at, calls)
 		if err != nil || firstRefusal(byHeight) != nil {
-			return made, err // // the node refuses the calls themselves, not only the shortcut
+			return made, err // the node refuses the calls themselves, not only the shortcut
 		}
 
 		e.noteRefusal(stateByHash, refusal)

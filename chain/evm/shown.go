@@ -15,7 +15,7 @@ type shownBlock struct {
 	height   uint64
 	time     uint64       // Unix seconds
 	baseFee  chain.Amount // wei per gas
-	tip      chain.Amount // // wei per gas: the median tip of its signed transactions, 0 without one
+	tip      chain.Amount // wei per gas: the median tip of its signed transactions, 0 without one
 	gasLimit uint64
 }
 

@@ -107,7 +107,7 @@ type txJSON struct {
 	BlockNumber *hexutil.Uint64 `json:"blockNumber"`
 
 	raw     json.RawMessage    // the whole object
-	encoded hexutil.Bytes      // // from eth_getRawTransactionByHash
+	encoded hexutil.Bytes      // from eth_getRawTransactionByHash
 	signed  *types.Transaction // once its hash was checked
 }
 
