@@ -323,7 +323,7 @@ type bnbSearch struct {
 	// value of the options from it up to that index.
 	next  []int
 	worth []int64
-	// goal is the value to reach, slack by how much it may be exceeded.
+	// goal is the value to reach; slack is the amount by which it may be exceeded.
 	goal, slack int64
 	// most is the number of options that fit into one transaction.
 	most int
