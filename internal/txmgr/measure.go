@@ -12,13 +12,14 @@ import (
 	"github.com/seed-8ee7f392/payments/internal/chaindata"
 )
 
-// measureWithin is how long a sweep is tried to be measured, while no node answers for the balances at its block. After
-// that what the logs say counts, and the audit compares it. A sweep whose block is too old for every node waits not at
-// all.
+// measureWithin is the time for which the measuring of a sweep is tried again while no node gives the
+// balances at its block. After that the logs count, and the audit compares them. A sweep whose block is too
+// old for every node does not wait.
 const measureWithin = 10 * time.Minute
 
-// measured returns the transfers of a sweep in the block of its row with, for a token that takes a fee without a log,
-// a transfer of what its receiver's balance lacks after the block. ok is false while that cannot be read.
+// measured returns the transfers of a sweep in the block of its row. If a token takes a fee without a log, it
+// adds a transfer of the amount that the receiver's balance lacks after the block. ok is false while that
+// cannot be read.
 func (d *walletWorker) measured(
 	ctx context.Context,
 	t wallet.Transaction,
@@ -79,15 +80,15 @@ func (d *walletWorker) measured(
 	return transfers, true, nil
 }
 
-// stopsMeasuring reports whether a transaction was tried to be measured for long enough, by this process.
+// stopsMeasuring reports whether this process has tried to measure a transaction for measureWithin.
 func (d *walletWorker) stopsMeasuring(hash string) bool {
 	began, _ := d.measures.LoadOrStore(hash, d.now())
 
 	return d.now().Sub(began.(time.Time)) > measureWithin
 }
 
-// MeasuredSweep returns what a transaction that is not on record moved, with what a token took of it without a log from
-// the master wallets that it paid.
+// MeasuredSweep returns the transfers of a transaction that is not on record. It adds the amounts that a
+// token took without a log from the master wallets that received it.
 //
 // Errors: fault.Unavailable while the balances at its block cannot be read.
 func (o *Manager) MeasuredSweep(
@@ -126,8 +127,8 @@ func (o *Manager) MeasuredSweep(
 	return measured, err
 }
 
-// shortfall returns how much less a holding has after a block than before it with all that the block's logs say, in
-// base units.
+// shortfall returns the amount, in base units, by which a holding after a block is below its balance before
+// the block plus the transfers in the block's logs.
 func shortfall(
 	ctx context.Context,
 	balancer chain.Balancer,
@@ -163,7 +164,7 @@ func shortfall(
 	for _, m := range block.Transfers {
 		if m.AssetID == holding.AssetID && m.To == holding.Address {
 			if sum, ok = sum.AddOK(m.Amount); !ok {
-				return chain.Amount{}, nil // no balance can be that high: the logs are no sums
+				return chain.Amount{}, nil // no balance can be that high: the logs are not to be summed
 			}
 		}
 
@@ -177,12 +178,12 @@ func shortfall(
 	return sum.SubFloor(gone).SubFloor(after[0]), nil
 }
 
-// cutOf returns the part of what a holding lacks after a block that falls to a transaction, in base units: by what each
-// transfer brought, rounded down, and the remainder to the largest. A token's fee is rounded for each of them, so that
-// none may be taken of a small one.
+// cutOf returns a transaction's part of the amount that a holding lacks after a block, in base units. Each
+// transfer to the holding bears a part by its amount, rounded down, and the largest bears the remainder. A
+// token's fee is rounded for each transfer, so that a small one may bear none.
 func cutOf(block chain.Block, holding chain.Holding, txHash string, missing chain.Amount) (cut chain.Amount) {
 	if missing.IsZero() {
-		return chain.Amount{} // also where the logs are no sums
+		return chain.Amount{} // also where the logs are not to be summed
 	}
 
 	var (
