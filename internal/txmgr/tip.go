@@ -76,7 +76,7 @@ func (o *Manager) CompareWallet(ctx context.Context, network string, address cha
 
 	cursor, followed, err := o.db.Cursor(ctx, network)
 	if err != nil || !followed {
-		return err // an unread network never sent anything for us
+		return err // nothing was sent from a network that was never read
 	}
 
 	compared, err := o.compared(ctx, driver, address)
