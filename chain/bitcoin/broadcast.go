@@ -14,7 +14,8 @@ import (
 // Broadcast sends a transaction to every node. If all refuse it, it sends the lost unconfirmed parents again
 // and then the transaction; see resendParents. A refusal by itself proves nothing: Status finds the
 // transaction's state. It errors:
-//   - fault.Invalid (transaction_malformed): the bytes have another hash, or every node says that they are never valid
+//   - fault.Invalid (transaction_malformed): the bytes have another hash, or every node says that they are
+//     never valid
 //   - fault.Unavailable (broadcast_refused): such as a spent coin, a low fee or a conflicting transaction
 func (d *driver) Broadcast(ctx context.Context, signed chain.Signed) error {
 	tx, err := signedTx(signed)

@@ -17,7 +17,8 @@ import (
 //
 // Failures before the first signature:
 //   - a signer's refusal: at once;
-//   - a destination that cannot be paid: once two nodes say so, where there are two, and a release after refusalGrace;
+//   - a destination that cannot be paid: once two nodes say so, where there are two, and a release after
+//     refusalGrace;
 //   - missing money: a payout after Config.FundsGrace, as chain:insufficient_funds, unless change is on its way;
 //   - everything else (no answer, fees above the maximum, money missing for other kinds): stale at GiveUpAt.
 func (d *walletWorker) sign(ctx context.Context, t wallet.Transaction, rest []wallet.Transaction) error {
