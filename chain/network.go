@@ -78,7 +78,7 @@ type Network struct {
 	FaucetURL string
 	// Livemode is true for networks whose coins are worth money.
 	Livemode bool
-	// Assets are those that invoices and payouts may use here; the one of kind Native is the fee coin.
+	// Assets can be used by invoices and payouts on the network; the one of kind Native is the fee coin.
 	Assets []Asset
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Build returns a type-2 transaction (EIP-1559). It offers twice the base fee plus the suggested
-// priority fee per gas, or what Order.MaxFee pays for if that covers the current fees.
+// priority fee per gas, or the price that Order.MaxFee allows if that covers the current fees.
 //
 // With SubtractFee the fee of a transfer to an account without code is exact: the priority fee equals the
 // maximum fee, so that no base fee leaves a remainder. A contract as destination is refused. For an account

@@ -146,7 +146,7 @@ func number(n *hexutil.Big) *big.Int {
 
 // foreignTx is a transaction of a type that Ethereum does not have.
 type foreignTx struct {
-	payload any // what follows the type byte, as RLP
+	payload any // the part after the type byte, as RLP
 	from    common.Address
 	to      *common.Address
 	value   *hexutil.Big // nil where no value goes from sender to receiver

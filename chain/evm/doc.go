@@ -8,8 +8,8 @@
 // internal/follow, internal/txmgr and internal/sweep use it through the interfaces of package chain
 // only. Keys stay with chain.Signer.
 //
-// A Driver keeps no state that must survive: what it knows of its nodes (chain id, tip, batch size)
-// only saves requests.
+// A Driver keeps no state that must survive: it remembers data about its nodes (chain id, tip, batch
+// size) only to save requests.
 //
 // Node answers are verified. Blocks are checked against their header: its hash, the roots of transactions and
 // receipts, and the senders' signatures. A node with another chain id is never asked for anything else. An

@@ -386,7 +386,7 @@ func (q networkQuote) maxCost(displacing chain.Amount) chain.Amount {
 	return chaindata.Min(price.Add(fraction(price, 2)), q.highest).Mul(q.gas).Add(q.l1Fee)
 }
 
-// expectedCost returns what the transaction costs at current fees, in wei.
+// expectedCost returns the cost of the transaction at current fees, in wei.
 func (q networkQuote) expectedCost() chain.Amount {
 	return q.baseFee.Add(q.tipCap).Mul(q.gas).Add(q.l1Fee)
 }

@@ -104,7 +104,7 @@ func (d *driver) readHead(ctx context.Context, node *endpoint) (chain.Head, erro
 	}
 
 	if err == nil && head.Safe.IsZero() {
-		head.Safe = head.Final // what is final is safe
+		head.Safe = head.Final // a final block is safe, too
 	}
 
 	if err != nil {

@@ -62,7 +62,7 @@ func (d *driver) leastOfReplacement(order chain.Order, msg transferMsg) (least r
 }
 
 // chooseFees returns the fees to offer: at least the network's current ones and minFees, at most
-// what Order.MaxFee pays for. A higher minimum is fault.Limited (fee_above_maximum).
+// the price that Order.MaxFee allows. A higher minimum is fault.Limited (fee_above_maximum).
 func chooseFees(order chain.Order, quote networkQuote, minFees feesPerGas) (feesPerGas, error) {
 	tipCap := chaindata.Max(quote.tipCap, minFees.tipCap)
 	minFeeCap := chaindata.Max(chaindata.Max(quote.baseFee.Add(quote.tipCap), minFees.feeCap), tipCap)

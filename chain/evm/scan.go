@@ -13,7 +13,7 @@ import (
 )
 
 // Blocks returns the canonical blocks of a range with all transfers of enabled assets. The number
-// of blocks follows what the node accepts (Config.MaxBatch).
+// of blocks follows the node's limits (Config.MaxBatch).
 //
 // Blocks are read by height, then their receipts by block hash. Both are checked against the header: its
 // hash, the transactions root, the receipts root and the senders' signatures. A node whose block does not

@@ -17,7 +17,7 @@ import (
 type transferMsg struct {
 	asset  chain.Asset
 	from   common.Address
-	payee  common.Address // who receives the asset
+	payee  common.Address // the receiver of the asset
 	amount chain.Amount
 	// to, value and data are the transaction's: the payee itself, or the token's contract.
 	to    common.Address
@@ -181,7 +181,7 @@ func (tx *unsignedTx) encode() []byte {
 	return append([]byte{types.DynamicFeeTxType}, body...)
 }
 
-// decodeUnsigned reads what encode writes; other bytes are fault.Invalid (transaction_malformed).
+// decodeUnsigned decodes the output of encode; other bytes are fault.Invalid (transaction_malformed).
 func decodeUnsigned(raw []byte) (*unsignedTx, error) {
 	var decoded dynamicFeeRLP
 

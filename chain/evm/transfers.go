@@ -149,7 +149,7 @@ func transferInput(to common.Address, amount chain.Amount) []byte {
 	return append(input, word[:]...)
 }
 
-// parseTransferInput reads what transferInput writes; ok is false for anything else.
+// parseTransferInput decodes the output of transferInput; ok is false for anything else.
 func parseTransferInput(input []byte) (to common.Address, amount chain.Amount, ok bool) {
 	if len(input) != 68 || [4]byte(input) != transferSelector {
 		return to, amount, false

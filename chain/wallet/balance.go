@@ -17,8 +17,8 @@ type Balance struct {
 	At      chain.Ref
 	// Reserved is the sum of Reservations.
 	Reserved chain.Amount
-	// Reservations are what queued and live transactions may take. One ends only with a balance that was
-	// read at a block which includes its transaction.
+	// Reservations are the amounts that queued and live transactions may spend. Once its transaction is included,
+	// a reservation ends only with a balance read at that block or above.
 	Reservations []Reservation
 	Version      int64
 }

@@ -34,9 +34,9 @@ type Outgoing struct {
 	Transfers []chain.Transfer
 	// Fee is the network fee of an acknowledged transaction, in base units of the native coin.
 	Fee chain.Amount
-	// Acknowledged is a person's answer to what an Unrecorded transaction was; empty until there is one. It
-	// lists ids of payouts, refunds and settlements separated by commas, or starts with Foreign, which ids
-	// may follow.
+	// Acknowledged records which objects an Unrecorded transaction fulfilled, as a person declared; empty until
+	// then. It lists ids of payouts, refunds and settlements separated by commas, or is Foreign, which ids may
+	// follow.
 	Acknowledged string
 	// Version is the store's; see store.Tx.
 	Version int64

@@ -33,7 +33,7 @@ type State string
 const (
 	Queued    State = "queued"    // waits for its wallet; nothing is signed
 	Signed    State = "signed"    // bytes are stored; the network may or may not have them
-	Broadcast State = "broadcast" // the network took the bytes at least once
+	Broadcast State = "broadcast" // the network accepted the bytes at least once
 	Included  State = "included"  // in a block that is not final
 	Confirmed State = "confirmed" // in a block that is final by the network's rule
 	Failed    State = "failed"    // proven never to happen, or included and reverted at finality
@@ -58,7 +58,7 @@ const (
 type Attempt struct {
 	Signed       chain.Signed `json:"signed"`
 	SignedAt     time.Time    `json:"signed_at"`
-	FirstTakenAt time.Time    `json:"first_taken_at,omitzero"` // when the network first took it
+	FirstTakenAt time.Time    `json:"first_taken_at,omitzero"` // when the network first accepted it
 	LastSentAt   time.Time    `json:"last_sent_at,omitzero"`   // when it was last handed over
 	// LastSendError is the error of the last handover, for operators; empty on success.
 	LastSendError string `json:"last_send_error,omitzero"`
@@ -83,7 +83,7 @@ type Transaction struct {
 	// ObjectID is the payout, refund or release that wants it, the payment that a bump is for, or the account that a
 	// recovery empties.
 	ObjectID string
-	// Order is what it must do. Nonce and coins are filled in when it is signed.
+	// Order describes the payments to make. Nonce and coins are filled in when it is signed.
 	Order chain.Order
 	State State
 	// Attempts are the signed bytes, oldest first; the last is the one to send. A batch member has none.

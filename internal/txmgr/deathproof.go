@@ -25,10 +25,10 @@ type terminalProof struct {
 	blocks []chain.Ref
 }
 
-// proveTerminal reports whether blocks that were read prove every attempt of a transaction dead. For each
-// attempt, another transaction in a final block must have spent its nonce or one of its coins. Instead, its
-// nonce account may hold another value there, the network may refuse durable nonces, or its validity may have
-// ended there. A node's answer about a hash proves nothing.
+// proveTerminal reports whether blocks that were read prove every attempt of a transaction dead. One of these
+// proves an attempt dead, in a final block: another transaction spent its nonce or one of its coins, its
+// nonce account holds another value, the network refuses durable nonces, or its validity has ended. A node's
+// answer about a hash proves nothing.
 func (d *walletWorker) proveTerminal(
 	ctx context.Context,
 	t wallet.Transaction,

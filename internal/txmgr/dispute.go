@@ -24,8 +24,9 @@ type dispute struct {
 	at     time.Time
 }
 
-// Note lists the wallet under a key if the error of a try at a time shows a dispute: nodes disagree or refuse
-// a release, the signer hangs, or the network asks for too high a fee. Any other outcome removes the key.
+// Note records the outcome of a try, at a time, for the transaction or release with a key. It lists the
+// wallet if err is a dispute: nodes disagree or refuse a release, the signer hangs, or the network asks for
+// too high a fee. Any other outcome removes the key.
 func (d *Disputes) Note(key any, err error, w health.Wallet, at time.Time) {
 	switch fault.Code(err) {
 	case "nodes_disagree", "not_releasable", "signer_timeout", "fee_above_maximum":

@@ -143,8 +143,9 @@ func (d *walletWorker) recordPooled(ctx context.Context, t wallet.Transaction, p
 	return d.update(ctx, t.ID, taken)
 }
 
-// newestAlive returns the newest attempt that no block which was read excludes; the last attempt if there is
-// none. A fork may restore the parents of earlier bytes, and remove those of bytes that were built again.
+// newestAlive returns the newest attempt that no block excludes, as far as blocks were read; the last attempt
+// if there is none. A fork may restore the parents of earlier bytes, and remove those of bytes that were
+// built again.
 func (d *walletWorker) newestAlive(ctx context.Context, t wallet.Transaction) (chain.Signed, error) {
 	last := walletstate.LastAttempt(&t).Signed
 	if d.hasNonces() {

@@ -58,8 +58,9 @@ type Config struct {
 	// CancelAfter is the time that bytes which cannot be replaced within their maximum fee may block the
 	// wallet before a cancel displaces them. Defaults to 6 hours.
 	CancelAfter time.Duration
-	// FundsGrace is the time that a payout waits while its wallet looks empty, from when it may be signed.
-	// Then it fails as chain:insufficient_funds. The node may lag. Defaults to 10 minutes.
+	// FundsGrace is the time, from when a payout may be signed, for which it waits for the money of its
+	// wallet. Then it fails as chain:insufficient_funds. The wallet may only look empty, at a node that lags.
+	// Defaults to 10 minutes.
 	FundsGrace time.Duration
 	// Heartbeat owns the leases. Defaults to a private one, which beats whenever it is asked for an owner.
 	Heartbeat *heartbeat.Heartbeat
@@ -82,9 +83,9 @@ type Manager struct {
 	db        DB
 	registry  *chain.Registry
 	addresses sync.Map // network and chain.KeyRef → chain.Address; they never change
-	waits     sync.Map // transaction id → why its outcome waits, as it was logged
-	lost      sync.Map // transaction id → since when a sweep's coins are gone; see lostSince
-	measures  sync.Map // hash of a sweep → since when it is tried to be measured
+	waits     sync.Map // transaction id → the logged reason why its outcome waits
+	lost      sync.Map // transaction id → the time since which it is lost; see lostSince
+	measures  sync.Map // hash of a sweep → the time of the first try to measure it
 	// unreadNonces are the unreadNonce of wallets, by network and address.
 	unreadNonces sync.Map
 	// unusableNonces are the unusableNonce of wallets, by network and account.

@@ -164,7 +164,7 @@ func shortfall(
 	for _, m := range block.Transfers {
 		if m.AssetID == holding.AssetID && m.To == holding.Address {
 			if sum, ok = sum.AddOK(m.Amount); !ok {
-				return chain.Amount{}, nil // no balance can be that high: the logs are not to be summed
+				return chain.Amount{}, nil // no balance can be that high: the logs do not add up
 			}
 		}
 
@@ -183,7 +183,7 @@ func shortfall(
 // token's fee is rounded for each transfer, so that a small one may bear none.
 func cutOf(block chain.Block, holding chain.Holding, txHash string, missing chain.Amount) (cut chain.Amount) {
 	if missing.IsZero() {
-		return chain.Amount{} // also where the logs are not to be summed
+		return chain.Amount{} // also where the logs do not add up
 	}
 
 	var (

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-8ee7f392/payments/fault"
 )
 
-// firstTips keeps wallets from signing before their network has been read up to the tip at which this process
-// began, and while its pool holds transactions of theirs that are not on record. Records may be older than
-// both.
+// firstTips keeps wallets from signing until their network has been read up to its tip at the start of this
+// process, and while its pool holds transactions of theirs that are not on record. The records may be older
+// than both.
 type firstTips struct {
 	mu sync.Mutex
 	// runs is set while the engine's Run or Step runs. Otherwise wallets sign only in tests, which run single
@@ -176,8 +176,8 @@ func (o *Manager) compared(ctx context.Context, driver chain.Driver, address cha
 	}
 
 	if unread {
-		// A node that once showed a height above the preferred node's tip, and no longer does, was wrong. The
-		// preferred node's own tip stands, as that node may lag since then.
+		// A height that another node showed before and shows no more was wrong. The tip that the preferred
+		// node showed stays the minimum, because that node may lag since then.
 		look.height, look.shown = max(min(look.height, first), shown), max(look.shown, shown)
 	}
 

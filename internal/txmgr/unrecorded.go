@@ -12,8 +12,8 @@ const maxAhead = 64
 
 // unrecordedAhead returns the transactions that are not on record in the blocks above the last one that was
 // read, up to a height. It also reports whether these blocks follow that one. It reports false if there are
-// more than maxAhead, or a fork removed that one. A network without blocks has none ahead: its histories are
-// read directly.
+// more than maxAhead, or a fork removed that one. A network without blocks has none ahead, because its
+// histories are read up to its cursor.
 func (o *Manager) unrecordedAhead(
 	ctx context.Context,
 	driver chain.Driver,
