@@ -178,8 +178,8 @@ func (m mempoolEntry) bumpFee(rate int64) int64 {
 	return max(feeAt(rate, m.ancestorWeight)-m.ancestorFees, feeAt(rate, m.weight)-m.fee, 0)
 }
 
-// paidByDescendants reports whether descendants pay for the transaction and its ancestors at a rate. Such a
-// descendant is the child of another payment in the transaction, or one of the payer.
+// paidByDescendants reports whether descendants pay for the transaction and its ancestors at a rate. Examples
+// are the child of another payment in the transaction, and a child by the payer.
 func (m mempoolEntry) paidByDescendants(rate int64) bool {
 	ancestors := max(feeAt(rate, m.ancestorWeight-m.weight)-(m.ancestorFees-m.fee), 0)
 	return m.descendantFees >= feeAt(rate, m.descendantWeight)+ancestors

@@ -14,10 +14,10 @@
 // address can be paid.
 //
 // Answers of nodes are verified. A block must have the hash and the proof of work of its header. Its
-// transactions are decoded from their bytes and must have the header's Merkle root. Their witnesses must have
-// the commitment of the coinbase (BIP-141), which begins with the height (BIP-34). The header's target must
-// be exactly the one that the chain requires (retarget.go). A node with another genesis block is not used. An
-// answer that cannot be verified is fault.Unavailable.
+// transactions are decoded from their bytes and must have the header's Merkle root. Their witnesses must
+// match the commitment in the coinbase (BIP-141), and the coinbase must begin with the height (BIP-34). The
+// header's target must be exactly the one that the chain requires (retarget.go). A node with another genesis
+// block is not used. An answer that cannot be verified is fault.Unavailable.
 //
 // A node's answer about a hash only says where to look: Status and Transaction report a transaction as
 // included only out of a verified block. Status never answers chain.TxDead, which only the rows of blocks

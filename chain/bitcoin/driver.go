@@ -157,7 +157,7 @@ func (d *driver) ask(ctx context.Context, f func(context.Context, *endpoint) err
 	return d.nodes.Ask(ctx, d.config.Attempts, 0, d.verified(f))
 }
 
-// verified returns f with a check before it: of a node that was not reached before, or that follows another
+// verified returns f preceded by a check of the node, if the node was not reached before or follows another
 // chain. See endpoint.suspect and endpoint.fork.
 func (d *driver) verified(
 	f func(context.Context, *endpoint) error,

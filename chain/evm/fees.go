@@ -64,8 +64,8 @@ func (q networkQuote) isContract() bool {
 	return len(q.code) > 0 && !delegated
 }
 
-// quote returns fees, gas and balances of a transfer. Prices of one node suffice within the bounds that
-// blocks show; the gas is compared with other nodes where several are configured. Errors:
+// quote returns fees, gas and balances of a transfer. Within the bounds of verified blocks, the prices of one
+// node suffice. The gas is compared with other nodes where several are configured. Errors:
 //
 //   - fault.State (insufficient_funds): the sender holds less than the transfer
 //   - fault.Invalid (destination_not_payable): the contract or the payee reverts
@@ -367,8 +367,8 @@ func getL1FeeInput(raw []byte) []byte {
 func (q networkQuote) feeCap() chain.Amount { return q.baseFee.Add(q.baseFee).Add(q.tipCap) }
 
 // sweepFeeCap returns the price of a sweep in wei per gas: 1.25 × base fee, rounded up, + priority fee. A
-// sweep spends all of it. After two full blocks the base fee exceeds it by no more than the priority fee
-// covers.
+// sweep spends all of it. After two full blocks the base fee is above 1.25 times by no more than the priority
+// fee covers.
 func (q networkQuote) sweepFeeCap() chain.Amount {
 	return q.baseFee.Add(fraction(q.baseFee, 4)).Add(q.tipCap)
 }
@@ -378,8 +378,8 @@ func fraction(amount chain.Amount, parts uint64) chain.Amount {
 	return amount.RoundUpTo(chain.Units(parts)).Share(chain.Units(1), chain.Units(parts))
 }
 
-// maxCost returns the most that the transaction should cost, in wei. The price is 1.5 × the fee cap, or × the
-// price of the displaced transaction where that is higher; rounded up, and at most the highest price. That
+// maxCost returns the most that the transaction should cost, in wei. The price is 1.5 × the higher of the fee
+// cap and the price of the displaced transaction. It is rounded up, and at most the highest price. That
 // allows three replacements, each an eighth higher.
 func (q networkQuote) maxCost(displacing chain.Amount) chain.Amount {
 	price := chaindata.Max(q.feeCap(), displacing)

@@ -72,8 +72,8 @@ var ethereumChecks = func() []string {
 	return checks
 }()
 
-// The formats of the catalogue. The checks that hold from the start were tried on blocks of the network; see
-// docs/verification.md.
+// The formats of the catalogue. The checks that hold from the start were verified on blocks of the network;
+// see docs/verification.md.
 var (
 	ethereumFormat = format{holds: ethereumChecks}
 	opFormat       = format{

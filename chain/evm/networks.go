@@ -12,8 +12,8 @@ import (
 // copy may be changed (drop assets, raise Confirmations, set Tiers) before it goes into Config. MinAmount is
 // in base units.
 //
-// Ethereum and its rollups confirm at their own "safe" tag, within minutes. On Ethereum a two-thirds vote has
-// justified that block; a rollup has published it there. Only a slashable fault undoes it.
+// Ethereum and its rollups confirm at their own "safe" tag, within minutes. A two-thirds vote on Ethereum has
+// justified that block, for a rollup after its publication there. Only a slashable fault undoes it.
 //
 // Polygon and BNB Smart Chain finalise within seconds and confirm at "finalized". Confirmations, the depth
 // used without these tags, exceeds any reorg known on the network (Polygon had one of 157 blocks). Fallback
