@@ -17,8 +17,8 @@ import (
 )
 
 // Blocks returns canonical blocks from one height to another, at most Config.MaxBlocks. Transfer.From is for
-// display only. It is set where the node reports previous outputs (Bitcoin Core from version 25 on), all of
-// them are of one address, and the answer with them is not too large.
+// display only. It is set if the node reports previous outputs (Bitcoin Core from version 25 on) and all of
+// them are of one address. It is not set if the answer with them is too large.
 func (d *driver) Blocks(ctx context.Context, from, to uint64) ([]chain.Block, error) {
 	if to < from {
 		return nil, fault.New(fault.Invalid, "range_invalid", "blocks %d to %d are no range", from, to)

@@ -82,8 +82,8 @@ func (d *driver) shows(height uint64, txs []*wire.MsgTx) {
 	d.shown.add(row)
 }
 
-// rateBound returns the bound on a node's rates. Without a second node, a rate may be up to twice the highest
-// rate that blocks paid, or up to the rates that the configuration allows without an estimate.
+// rateBound returns the bound on a node's rates without a second node. It is twice the highest rate that
+// blocks paid, or the highest rate that the configuration allows without an estimate, if that is more.
 func (d *driver) rateBound(highest int64) price.Bound {
 	alone := max(price.Margin*highest, int64(d.config.FallbackFeeRate), int64(d.config.MinFeeRate))
 

@@ -9,9 +9,9 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// crossCheck compares a block that could not be verified with the header's bloom, with the node's count of
-// its transactions, and with its logs of enabled tokens by block hash. If a node refuses one of the two
-// calls, the reasons say so.
+// crossCheck checks a block that could not be verified. It compares the block with the header's bloom, and
+// with the node's count of its transactions and its logs of enabled tokens by block hash. If a node refuses
+// one of the two calls, the reasons say so.
 func (v *verification) crossCheck(ctx context.Context) error {
 	if err := v.checkBloom(); err != nil {
 		return err

@@ -22,10 +22,10 @@ const (
 	margin       = 10 * time.Second
 )
 
-// checkUnpaid refuses payouts that the network shows as paid since their acceptance. The payment is in a
-// transaction of the wallet, in a block or in the pool, that does not exclude the one to sign (spends) and
-// belongs to no other payout. The refused payouts do not fail, as money was sent. They wait until that
-// transaction is on record, which freezes the wallet, or is gone.
+// checkUnpaid refuses payouts that the network shows as paid since their acceptance, in a block or in the
+// pool. The payment must be in a transaction of the wallet that belongs to no other payout. That transaction
+// must not exclude the one to sign (spends). The refused payouts do not fail, as money was sent. They wait
+// until that transaction is on record, which freezes the wallet, or is gone.
 //
 // Errors: fault.Unavailable with code payout_unchecked while the network cannot be read, and with code
 // payout_paid_already.

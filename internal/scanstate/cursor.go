@@ -9,8 +9,8 @@ import (
 
 // Bounds of the block references that a cursor keeps. It keeps the newest dense ones, then one in coarseStep
 // down to coarseDepth, then one in a step that doubles with the depth, down to deepest. So a walk-back over a
-// fork finds the newest common block exactly within dense blocks, and at most coarseStep too deep within
-// coarseDepth (Polygon has had forks of 187 blocks). A few unchanged blocks are then read again.
+// fork finds the newest common block exactly within dense blocks. Within coarseDepth it is at most coarseStep
+// too deep (Polygon has had forks of 187 blocks). A few unchanged blocks are then read again.
 const (
 	dense       = 64
 	coarseStep  = 8

@@ -11,8 +11,8 @@ import (
 )
 
 // firstTips keeps wallets from signing until their network has been read up to its tip at the start of this
-// process, and while its pool holds transactions of theirs that are not on record. The records may be older
-// than both.
+// process. It also stops wallets while the pool holds transactions of theirs that are not on record. The
+// records may be older than both.
 type firstTips struct {
 	mu sync.Mutex
 	// runs is set while the engine's Run or Step runs. Otherwise wallets sign only in tests, which run single
@@ -60,10 +60,11 @@ func (o *Manager) Begin() (end func()) {
 	return func() { set(false) }
 }
 
-// CompareWallet returns fault.State with code wallet_unread until a network has been read up to its tip at
-// this process's first look, and its pool holds no transaction of the wallet that is not on record. Until
-// then each call asks the node, also for the few blocks that the follower has not read yet. A network that is
-// not served any more has no node to ask: it returns nil.
+// CompareWallet returns fault.State with code wallet_unread until this process has compared a wallet with its
+// network. The network must have been read up to its tip at this process's first look. Its pool must hold no
+// transaction of the wallet that is not on record. Until then each call asks the node, also for the few
+// blocks that the follower has not read yet. A network that is not served any more has no node to ask: it
+// returns nil.
 func (o *Manager) CompareWallet(ctx context.Context, network string, address chain.Address) error {
 	driver, err := o.registry.Driver(network)
 	if errors.Is(err, fault.NotFound) {
@@ -101,8 +102,8 @@ func (o *Manager) CompareWallet(ctx context.Context, network string, address cha
 	return nil
 }
 
-// IsRead reports whether a network has been read up to the tip that its node first showed to this process,
-// and its pool shows no transaction of an address that is not on record.
+// IsRead reports whether a network has been read up to the tip that its node first showed to this process.
+// Its pool must also show no transaction of the address that is not on record.
 func (o *Manager) IsRead(ctx context.Context, network string, address chain.Address) (bool, error) {
 	o.firstTips.mu.Lock()
 	runs := o.firstTips.runs

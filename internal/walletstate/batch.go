@@ -173,7 +173,7 @@ func OwnOutputs(t wallet.Transaction) []chain.Output {
 }
 
 // BatchShare returns the outputs of an attempt for the transaction or a batch member, and the maximum of its
-// share of the network fee (base units of the native coin). Outputs are nil for any other id.
+// share of the network fee. The share is in base units of the native coin. Outputs are nil for any other id.
 func BatchShare(t wallet.Transaction,
 	a wallet.Attempt,
 	transactionID string,
