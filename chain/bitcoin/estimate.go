@@ -100,8 +100,8 @@ func (d *driver) unaffordable(
 	)
 }
 
-// mostAtOnce returns the largest payment, in satoshi, that coins make in one transaction at a policy, with
-// the fee reserved for it left over; 0 if no payment is large enough to be relayed.
+// mostAtOnce returns the largest payment, in satoshi, that coins make in one transaction at a policy. The fee
+// that is reserved for it must be left over. It is 0 if no payment is large enough to be relayed.
 func (d *driver) mostAtOnce(target coinTarget, policy feePolicy, coins []candidate) int64 {
 	sorted := slices.SortedFunc(
 		slices.Values(coins),

@@ -82,8 +82,8 @@ func (d *driver) shows(height uint64, txs []*wire.MsgTx) {
 	d.shown.add(row)
 }
 
-// rateBound returns the bound on a node's rates without a second node. It is twice the highest rate that
-// blocks paid, or the highest rate that the configuration allows without an estimate, if that is more.
+// rateBound returns the bound on a node's rates. Without a second node, a rate is at most the highest of
+// these: twice the highest rate that blocks paid, Config.FallbackFeeRate and Config.MinFeeRate.
 func (d *driver) rateBound(highest int64) price.Bound {
 	alone := max(price.Margin*highest, int64(d.config.FallbackFeeRate), int64(d.config.MinFeeRate))
 

@@ -1,6 +1,8 @@
 // Package scan holds the records of reading a network, and the interfaces that a store implements for them:
-// how far the network was read (Cursor), how far each address was read (Position), blocks to read again
-// (Range), and transfers that could not be stored yet (Retry).
+//   - Cursor: how far the network was read
+//   - Position: how far an address was read
+//   - Range: blocks to read again
+//   - Retry: a transfer that could not be stored yet
 //
 // The follower that moves them is internal/follow, one for all networks. A store implements Reader and
 // Tx; store.Store and store.Tx contain them.

@@ -75,8 +75,8 @@ func (f *Follower) readBeside(ctx context.Context, stored scan.Cursor) (r *final
 	}
 }
 
-// fillFinality sets the safe and the final block of a batch if they were read beside it, up to the batch's
-// tip: a block above the tip may be on another branch. After a fork it reads them in any case, as the
+// fillFinality sets the safe and the final block of a batch if they were read beside it. It ignores a block
+// above the batch's tip, which may be on another branch. After a fork it reads them in any case, as the
 // recorded ones may have left the chain.
 func (f *Follower) fillFinality(b *Batch, beside *finalityRead) error {
 	if b.Rewound {

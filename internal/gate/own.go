@@ -62,8 +62,8 @@ func (g *Gate) checkOwn(
 	return nil
 }
 
-// ownAddresses returns the addresses that an account may pay beside its deposit addresses: those that sign,
-// its master wallet, the platform's fee address and, for a delegation, the sellers of energy.
+// ownAddresses returns the addresses that an account may pay beside its deposit addresses. They are those
+// that sign, its master wallet, the platform's fee address and, for a delegation, the sellers of energy.
 func (g *Gate) ownAddresses(
 	ctx context.Context,
 	request chain.SignRequest,

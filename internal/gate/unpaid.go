@@ -108,8 +108,8 @@ func (t shownTx) payments(p payout.Payout, from chain.Address) int {
 	)
 }
 
-// excludes reports whether a chain holds at most one of the transaction, the one to sign now, and every later
-// one that makes the recorded spend of either: the first spend of each.
+// excludes reports whether a chain holds at most one of these: the transaction, the one to sign now, and
+// every later one that makes the recorded spend of either. The recorded spend is the first one.
 func (t shownTx) excludes(spends []string) bool {
 	return len(spends) > 0 && t.usesAny(spends[:1]) && slices.Contains(spends, chaindata.SpendKey(t.Spent[0]))
 }

@@ -38,7 +38,7 @@ type WaitingPayment struct {
 }
 
 // Bump queues the CPFP bump of a waiting payment, paid by a wallet, and reserves its maximum fee. queued is
-// false if no bump is needed or possible now: the driver does not bump, the payment has not waited long
+// false if no bump is needed or possible now. Then the driver does not bump, the payment has not waited long
 // enough or is not worth it, or the wallet lacks the money or its key. If a node does not report the fees of
 // waiting transactions, the error is fault.Unsupported.
 func (o *Manager) Bump(ctx context.Context, w WaitingPayment, payer chain.Party) (queued bool, err error) {
@@ -218,8 +218,8 @@ type bumpState struct {
 	earlier, live []wallet.Transaction
 }
 
-// due reports whether the payment may be bumped: it has waited long enough, no earlier bump of it was
-// signed, is queued or was refused by the signer, and the bounds allow one more.
+// due reports whether the payment may be bumped. It must have waited long enough. No earlier bump of it may
+// be signed, queued or refused by the signer, and the bounds must allow one more.
 func (s bumpState) due() bool {
 	waiting := 0
 

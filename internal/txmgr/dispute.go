@@ -14,8 +14,9 @@ import (
 // disputeFor is the time after this process's last try for which Disputes lists a transaction.
 const disputeFor = 15 * time.Minute
 
-// Disputes lists wallets with a transaction or release that waits, as this process saw it: for nodes that
-// disagree or refuse it, for a signer that hangs, or for a fee within its maximum. The zero value is empty.
+// Disputes lists wallets with a transaction or release that waits, as this process saw it. It waits for nodes
+// that disagree or refuse it, for a signer that hangs, or for a fee within its maximum. The zero value is
+// empty.
 type Disputes struct{ rows sync.Map }
 
 // dispute is one row of Health, and the time of the last try.

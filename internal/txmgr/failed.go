@@ -300,8 +300,8 @@ func (d *walletWorker) leftNonces(ctx context.Context) (map[uint64]wallet.Transa
 	return left, nil
 }
 
-// chargeCancelTx sets the fee of the failed payout whose nonce a cancel used to the cancel's fee in the block
-// that holds it now; 0 while no block does.
+// chargeCancelTx charges a cancel to the failed payout whose nonce it used. It sets the fee of the payout to
+// the fee of the cancel in the block that holds the cancel now; 0 while no block does.
 func (d *walletWorker) chargeCancelTx(ctx context.Context, tx wallet.Tx, cancel wallet.Transaction) error {
 	t, err := tx.Transaction(ctx, cancel.ObjectID)
 	if errors.Is(err, fault.NotFound) {

@@ -10,7 +10,7 @@ import (
 // A node's estimate may show that a transaction cannot be made. A node that lies or lags may claim the same.
 // So no transaction fails by it until nodes agree about the last block that was read.
 
-// refusalGrace is the time for which a queued step of a release is built again before it fails as refused: a
+// refusalGrace is the time for which a queued step of a release is built again before it fails as refused. A
 // fork may have removed its money, and may restore it.
 const refusalGrace = 15 * time.Minute
 

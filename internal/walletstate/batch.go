@@ -73,9 +73,9 @@ func JoinBatch(t *wallet.Transaction, carrier wallet.Transaction) error {
 }
 
 // DeliveredTo returns the amount that a transaction in a block brought to the destination of one of its
-// outputs, in base units of the output's asset: the net of the block's transfers. If several outputs of a
-// batch pay one destination, they receive their amounts in their order. The last output gets any excess. It
-// is 0 for an index without an output.
+// outputs. It is the net of the block's transfers, in base units of the output's asset. If several outputs of
+// a batch pay one destination, they receive their amounts in their order, and the last one gets any excess.
+// It is 0 for an index without an output.
 func DeliveredTo(t wallet.Transaction, index int) chain.Amount {
 	if index < 0 || index >= len(t.Order.Outputs) {
 		return chain.Amount{}

@@ -50,7 +50,7 @@ func Awaits(o wallet.Outgoing, objectID string, outputs []chain.Output, now time
 			now.Sub(o.Block.Time) < ForeignFor
 }
 
-// Pays reports whether the transaction paid one of the outputs: its destination received its amount, or its
+// Pays reports whether the transaction paid one of the outputs. Its destination received its amount, or its
 // amount left the wallet and a token took a part of it on the way.
 func Pays(o wallet.Outgoing, outputs []chain.Output) bool {
 	return slices.ContainsFunc(outputs, func(out chain.Output) bool {

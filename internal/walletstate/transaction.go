@@ -243,8 +243,8 @@ func FailAgainst(t *wallet.Transaction, c wallet.Conflict) error {
 	return nil
 }
 
-// FailDisplaced is FailAgainst with the cost of the conflict, in base units of the native coin: the fee of
-// the transaction's own cancel, or 0 for any other transaction.
+// FailDisplaced is FailAgainst with the cost of the conflict, in base units of the native coin. The cost is
+// the fee of the transaction's own cancel, or 0 for any other conflict.
 func FailDisplaced(t *wallet.Transaction, c wallet.Conflict, cost chain.Amount) error {
 	if t.State == wallet.Failed && !failedReverted(*t) {
 		return Fail(t, wallet.FailConflict)
