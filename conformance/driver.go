@@ -54,7 +54,7 @@ type DriverHarness struct {
 //     canonical.
 //   - TipReader: the tip alone is that of the head.
 //   - BlockScanner, AddressScanner, Mempool, Finder: each transfer is found once, with the same
-//     index in pool and block, with its block, its amount and its spends, failed transactions
+//     index in pool and block, and with the amount and the spends of its block, failed transactions
 //     included; forks and pruned ranges are reported.
 //   - HeadNotifier: each new block is announced, and the end of the context ends the subscription.
 //   - Agreed, AgreedNonce: two nodes are asked, and one alone decides nothing.
